@@ -4,9 +4,9 @@ import shlex
 import sys
 from pathlib import Path
 
-from rbp.book import build
-from rbp.book.chapters import chapter_names, find
-from rbp.core.paths import Project
+from companion import build
+from companion.run import chapter_names, find
+from companion.project import Project
 
 project = Project(Path.cwd())
 chapters = chapter_names(project)

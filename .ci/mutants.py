@@ -37,10 +37,10 @@ from cosmic_ray import plugins
 from cosmic_ray.mutating import mutate_code
 
 ROOT = Path(__file__).resolve().parents[1]
-ROOMS = ("src/rbp/stats", "src/rbp/ranks/kernel", "src/rbp/evidence")
+ROOMS = ("src/rbp/laws", "src/rbp/kernel", "src/rbp/measurements")
 PYTEST = ["-q", "-p", "no:cacheprovider", "-m", "not slow and not builds", "--hypothesis-seed=0"]
 #: run by an interpreter in a process of its own, where no lines are seen, by a test that `make check` leaves out
-TRITON, ITS_TEST = "src/rbp/ranks/kernel/triton_kernel.py", "tests/ranks/kernel/test_triton.py"
+TRITON, ITS_TEST = "src/rbp/kernel/triton_kernel.py", "tests/rbp/kernel/test_triton.py"
 MEMORY = 12 << 30  # bytes that a fork may take
 
 

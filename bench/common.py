@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import torch
 
-from rbp.core.files import write_json
-from rbp.paper.appendix.gpu import AIMS, GPU, aim_of, failure, worked
-from rbp.paper.appendix.gpu import Record as Results
-from rbp.ranks.kernel import CAPABILITY
+from companion.chapters.appendix.gpu import AIMS, GPU, aim_of, failure, worked
+from companion.chapters.appendix.gpu import Record as Results
+from rbp.io import write_json
+from rbp.kernel import CAPABILITY
 
 __all__ = ["AIMS", "GPU", "Results", "aim_of", "failure", "worked"]
 

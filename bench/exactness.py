@@ -10,7 +10,7 @@ import torch
 from bench import common
 from bench.kernels import Variant
 from bench.ranking import Shape
-from rbp.ranks.kernel import Backend, linear_rank
+from rbp.kernel import Backend, linear_rank
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "ranks" / "kernel"))
 

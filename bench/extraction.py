@@ -24,12 +24,12 @@ import torch
 from bench.common import Results, circumstances, in_turn, report, spread
 from bench.gpu_models import LENGTH, PYTHIA_1_4B, Shape, random_model
 from bench.ranking import Way, chunks, tiles
-from rbp.ladder.text import byte_level_bpe
-from rbp.ranks.corpora import open_corpus
-from rbp.ranks.extraction import Settings, extract, quiet
-from rbp.ranks.models import LanguageModel, find_model, load_model, load_tokenizer
-from rbp.ranks.protocols import plan_rows, protocol
-from rbp.ranks.store import Store
+from ladder.text import byte_level_bpe
+from rbp.extract.corpora import open_corpus
+from rbp.extract.extraction import Settings, extract, quiet
+from rbp.extract.models import LanguageModel, find_model, load_model, load_tokenizer
+from rbp.extract.protocol import plan_rows, protocol
+from rbp.extract.store import Store
 
 VOCABULARY = 1000  # of the tokenizer
 WHOLE, PACKS = "ours: the whole call", "ours: its packs, ranked and stored"

@@ -24,8 +24,8 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from bench.common import GPU, Results, aim_of, failure, machine, no_gpu, worked
-from rbp.core.files import write_json
-from rbp.core.paths import ROOT
+from companion.project import ROOT
+from rbp.io import write_json
 
 
 class Part(NamedTuple):

@@ -16,9 +16,9 @@ import torch
 
 from bench.common import Question, in_turn, spread
 from bench.ranking import plain
-from rbp.ranks.forward import Ranker
-from rbp.ranks.models import Dtype, LanguageModel, non_embedding_params
-from rbp.ranks.protocols import Row
+from rbp.extract.forward import Ranker
+from rbp.extract.models import Dtype, LanguageModel, non_embedding_params
+from rbp.extract.protocol import Row
 
 LENGTH = 512  # tokens of a row: the authors' protocol
 BATCH = 32  # rows at a time, the default of `rbp extract` on a GPU

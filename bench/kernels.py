@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 import torch
 
 from bench.common import Question
-from rbp.ranks.kernel.names import Names
-from rbp.ranks.kernel.problem import Problem
+from rbp.kernel.names import Names
+from rbp.kernel.problem import Problem
 
 MODES = "truth", "count", "peak"
 SHARED = {80: 166_912, 86: 101_376, 89: 101_376, 90: 232_448}  # bytes of shared memory for a block, by capability
@@ -60,7 +60,7 @@ class Registers(NamedTuple):
 
 def compiled(capability: int, shared: int, variant: Variant, mode: str) -> Compiled:
     """Compile for a GPU of this capability (such as 90) and shared memory for a block."""
-    from rbp.ranks.kernel import triton_kernel
+    from rbp.kernel import triton_kernel
 
     rows, vocabulary = 4096, 50257  # any: the code is the same
     dtype = getattr(torch, variant.dtype)
@@ -106,7 +106,7 @@ def part(tiny: bool) -> list[Question]:
 
 def _kernels(tiny: bool) -> dict[str, Any]:
     from bench import exactness, ranking  # late: they import this
-    from rbp.ranks.kernel.triton_kernel import shape_for, shared_memory
+    from rbp.kernel.triton_kernel import shape_for, shared_memory
 
     capability, shared, asked = 90, SHARED[90], [Variant("float32", 64)]
     if not tiny:

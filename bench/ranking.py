@@ -20,7 +20,7 @@ from torch.nn.functional import cross_entropy
 
 from bench.common import AIMS, Question, Results, circumstances, in_turn, peak_of, report, spread
 from bench.kernels import Variant
-from rbp.ranks.kernel import blocked, linear_rank
+from rbp.kernel import blocked, linear_rank
 
 Way = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], object]
 

@@ -7,9 +7,9 @@ import torch
 from tiny import save_model
 from transformers import AutoModelForCausalLM
 
-from rbp.core.errors import RbpError
-from rbp.ranks.extraction import quiet
-from rbp.ranks.models import find_model, load_model, non_embedding_params
+from rbp.errors import RbpError
+from rbp.extract.extraction import quiet
+from rbp.extract.models import find_model, load_model, non_embedding_params
 
 CPU = torch.device("cpu")
 TARGETS = ["q_proj", "v_proj"]

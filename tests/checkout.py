@@ -2,7 +2,7 @@
 
 import subprocess
 
-from rbp.core.paths import ROOT
+from companion.project import ROOT
 
 
 def checked_in() -> list[str]:

@@ -15,9 +15,9 @@ from hypothesis import settings
 from playwright.sync_api import Browser, sync_playwright
 from toy_stores import make_store
 
-from rbp.book import chapters
-from rbp.core import processes
-from rbp.core.errors import RbpError
+from companion import run as chapters
+from rbp import processes
+from rbp.errors import RbpError
 
 #: the first is the same without windows: it opens a page with a third of the processor time
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -89,7 +89,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
                 failed[job.name] = error
         return failed
 
-    for module in ("rbp.core.processes", "rbp.ranks.extraction"):
+    for module in ("rbp.processes", "rbp.extract.extraction"):
         monkeypatch.setattr(f"{module}.run_tasks", run)
     threads = torch.get_num_threads()
     yield

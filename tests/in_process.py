@@ -14,11 +14,11 @@ from IPython.utils.capture import capture_output
 from papermill.iorw import load_notebook_node
 from papermill.parameterize import parameterize_notebook
 
-from rbp.book.chapters import Chapter
+from companion.run import Chapter
 
 
 def run(chapter: Chapter, parameters: Mapping[str, Any], output: Path, cwd: Path, tell: object) -> None:
-    """What `rbp.book.chapters` does with papermill and a kernel; an exception of a cell comes out as it is.
+    """What `companion.run` does with papermill and a kernel; an exception of a cell comes out as it is.
 
     tell: is not called.
     """

@@ -9,7 +9,7 @@ from typing import Any
 
 import nbformat
 
-from rbp.core.paths import ROOT, Project
+from companion.project import ROOT, Project
 
 CLOSE = """
 import json, os, pathlib

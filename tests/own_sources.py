@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from toy_stores import make_store
 
-from rbp.ranks.path_sums import TEMPERATURES, THRESHOLDS, Growing
+from rbp.damage.sums import TEMPERATURES, THRESHOLDS, Growing
 
 
 def table(

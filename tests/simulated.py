@@ -3,9 +3,9 @@
 import numpy as np
 import pandas as pd
 
-from rbp.evidence.counts import Counts
-from rbp.stats.rank_counts import RankCounts
-from rbp.stats.rank_fits import RankDistribution
+from companion.stats.rank_fits import RankDistribution
+from rbp.measurements.counts import Counts
+from rbp.measurements.rank_counts import RankCounts
 
 #: a member of each family of rank distributions
 MEMBERS = {

@@ -22,11 +22,11 @@ from tiny import VOCAB, make_tokenizer
 from transformers import CONFIG_MAPPING, AutoModelForCausalLM
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
-from rbp.core.errors import RbpError
-from rbp.ranks.extraction import quiet
-from rbp.ranks.forward import Ranker
-from rbp.ranks.models import LanguageModel, find_model, load_model, looks_at_length
-from rbp.ranks.protocols import Row, longest_input
+from rbp.errors import RbpError
+from rbp.extract.extraction import quiet
+from rbp.extract.forward import Ranker
+from rbp.extract.models import LanguageModel, find_model, load_model, looks_at_length
+from rbp.extract.protocol import Row, longest_input
 
 FAMILIES = sorted(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
 CPU = torch.device("cpu")

@@ -7,12 +7,12 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page
 
-from rbp.book.leaf import STYLE
-from rbp.core.paths import ROOT
+from companion.project import ROOT
+from rbp.report.leaf import STYLE
 
 STATIC = ROOT / "book" / "_static"
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
-#: what the fixture `tab` of `tests/paper` takes by its parameter
+#: what the fixture `tab` of `tests/companion/chapters` takes by its parameter
 BY_MOUSE_AND_TOUCH = {"argvalues": [{}, PHONE], "indirect": True, "ids": ["mouse", "touch"]}
 
 

@@ -16,9 +16,9 @@ import pytest
 import yaml
 from checkout import checked_in
 
+from companion.citation import read_citation
+from companion.project import ROOT, Project
 from rbp import __version__
-from rbp.book.citation import read_citation
-from rbp.core.paths import ROOT, Project
 
 HASHED, TORCH = ((ROOT / name).read_text() for name in ("requirements.lock", "requirements-torch.lock"))
 PIN = r"([a-z0-9.-]+)==([\w.]+)( ; [\w.'<>=!()* -]*[\w')])?"

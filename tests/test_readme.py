@@ -16,9 +16,9 @@ from checkout import checked_in
 from tiny import WORDS, save_model, texts, write_texts
 from typer.main import get_command
 
+from companion.project import ROOT
 from rbp.cli.app import app
-from rbp.core.paths import ROOT
-from rbp.evidence import open_source, select
+from rbp.measurements import open_source, select
 
 README = (ROOT / "README.md").read_text().replace("\\\n", "")  # a command over two lines is one
 BLOCKS = re.findall(r"^```(bash|python)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)

@@ -6,10 +6,10 @@ import re
 import numpy as np
 import pytest
 
-from rbp.core.paths import LADDER, ROOT
-from rbp.ranks.query import query
-from rbp.ranks.store import open_store, store_folders
-from rbp.stats.power_law import fit_power_law
+from companion.project import LADDER, ROOT
+from rbp.extract.store import open_store, store_folders
+from rbp.laws.power import fit_power_law
+from rbp.measurements.query import query
 
 PAGE = (ROOT / "book" / "recipes.md").read_text(encoding="utf-8")
 QUERIES = {int(n): sql for n, sql in re.findall(r"^## (\d+)\..*?```sql\n(.*?)```", PAGE, re.MULTILINE | re.DOTALL)}

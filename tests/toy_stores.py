@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rbp.ranks.store import Store, open_store
+from rbp.extract.store import Store, open_store
 
 
 def make_store(

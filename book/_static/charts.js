@@ -33,7 +33,7 @@ const charts = (() => {
 
   const measured = (metric, k) => (metric === "cross_entropy" ? "cross-entropy (nats)" : `−ln RBP${String(k).replace(/\d/g, (digit) => "₀₁₂₃₄₅₆₇₈₉"[digit])}`);
 
-  // ── Points, as rbp.paper.explorer writes them
+  // ── Points, as companion.chapters.explorer writes them
 
   const rowsOf = (data) => data.points.map(([dataset, model, k, value]) => {
     const [name, family, size, source] = data.models[model];

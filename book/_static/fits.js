@@ -1,4 +1,4 @@
-// The fit of rbp.stats.power_law, ln y by least squares, for the charts: the same line, the same intervals.
+// The fit of rbp.laws.power, ln y by least squares, for the charts: the same line, the same intervals.
 "use strict";
 
 const fits = (() => {

@@ -1,4 +1,4 @@
-// The claims ledger: filters, and bars that move. The rules are those of rbp.paper.ledger.rules, as data of the page.
+// The claims ledger: filters, and bars that move. The rules are those of companion.ledger.rules, as data of the page.
 "use strict";
 
 const ledger = (() => {

@@ -6,16 +6,15 @@ For programs there are five names: `rank`, `law`, `plot`, `open_source` and `lin
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from rbp.core import __version__ as __version__
-
 if TYPE_CHECKING:
     from rbp.api import law, plot, rank
-    from rbp.evidence import open_source
-    from rbp.ranks.kernel import linear_rank
+    from rbp.kernel import linear_rank
+    from rbp.measurements import open_source
 
+__version__ = "0.1.0"
 __all__ = ["law", "linear_rank", "open_source", "plot", "rank"]
 
-_ELSEWHERE = {"linear_rank": "rbp.ranks.kernel", "open_source": "rbp.evidence"}
+_ELSEWHERE = {"linear_rank": "rbp.kernel", "open_source": "rbp.measurements"}
 
 
 def __getattr__(name: str) -> Any:

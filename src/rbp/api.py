@@ -7,16 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from rbp.core.errors import ParameterError
-from rbp.core.files import temporary_folder
+from rbp.errors import ParameterError
+from rbp.io import temporary_folder
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from rbp.evidence import Source
-    from rbp.evidence.ranked import Ranked
-    from rbp.stats.power_law import PowerLawFit
+    from rbp.laws.power import PowerLawFit
+    from rbp.measurements import Source
+    from rbp.measurements.ranked import Ranked
 
     #: what `rank` gives, several of them, or what `open_source` takes or gives
     Measurements: TypeAlias = Source | Ranked | str | Path | Sequence[Ranked | str | Path]
@@ -58,12 +58,12 @@ def rank(
     commands read. Raises ParameterError for what is no model, tokenizer or text, and DataError for a text or a model
     that cannot be ranked.
     """
-    from rbp.evidence.ranked import Ranked
-    from rbp.ranks.corpora import given_corpus, open_corpus
-    from rbp.ranks.extraction import Settings, extract
-    from rbp.ranks.models import Loaded, ModelFiles, find_model
-    from rbp.ranks.protocols import protocol, window_length
-    from rbp.ranks.store import open_store
+    from rbp.extract.corpora import given_corpus, open_corpus
+    from rbp.extract.extraction import Settings, extract
+    from rbp.extract.models import Loaded, ModelFiles, find_model
+    from rbp.extract.protocol import protocol, window_length
+    from rbp.extract.store import open_store
+    from rbp.measurements.ranked import Ranked
 
     found: ModelFiles | Loaded
     if isinstance(model, str | Path):
@@ -114,7 +114,7 @@ def law(
     several. level: the confidence of intervals. Raises ParameterError for what is not there, or if it is not clear
     which is meant; FitError if the points cannot carry a law.
     """
-    from rbp.stats.power_law import fit_power_law
+    from rbp.laws.power import fit_power_law
 
     table = _chosen(_source(measurements), k, dataset, family)
     if len(there := list(dict.fromkeys(table["family"]))) > 1:
@@ -139,7 +139,7 @@ def plot(
 
     All else: as `law`. Against k it takes results of `rank`, or rank stores. Gives a figure of Matplotlib.
     """
-    from rbp.paper.law_report import against_k, against_size, stores_behind
+    from rbp.report.law import against_k, against_size, stores_behind
 
     source = _source(measurements)
     table = _chosen(source, k, dataset, family)
@@ -153,8 +153,8 @@ def plot(
 
 
 def _source(measurements: "Measurements") -> "Source":
-    from rbp.evidence import Source, open_source
-    from rbp.evidence.ranked import Ranked
+    from rbp.measurements import Source, open_source
+    from rbp.measurements.ranked import Ranked
 
     if isinstance(measurements, Source):
         return measurements
@@ -170,8 +170,8 @@ def _source(measurements: "Measurements") -> "Source":
 
 def _chosen(source: "Source", k: int | None, dataset: str | None, family: str | None) -> "pd.DataFrame":
     """The measurements of one dataset. Raises ParameterError if there are several, and none is named."""
-    from rbp.evidence import select
-    from rbp.evidence.table import warn_of_no_hits
+    from rbp.measurements import select
+    from rbp.measurements.table import warn_of_no_hits
 
     metric = "cross_entropy" if k is None else "neg_log_rbp"
     source = source if k is None else source.at([k])

@@ -11,13 +11,13 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from toy_stores import make_store
 
-from rbp.core.errors import DataError
-from rbp.core.files import write_json
-from rbp.core.paths import ROOT
-from rbp.evidence import open_source
-from rbp.ranks.extraction import Settings, extract
-from rbp.ranks.protocols import protocol
-from rbp.ranks.store import Store, open_store, read_manifest, sealed
+from companion.project import ROOT
+from rbp.errors import DataError
+from rbp.extract.extraction import Settings, extract
+from rbp.extract.protocol import protocol
+from rbp.extract.store import Store, open_store, read_manifest, sealed
+from rbp.io import write_json
+from rbp.measurements import open_source
 
 
 def damaged(data: bytes, how: str, place: float, length: int) -> bytes:

@@ -14,9 +14,9 @@ from apart import BOUND
 from mini import outputs, write_chapter
 from papermill.clientwrap import PapermillNotebookClient
 
-from rbp.book.chapters import Chapter, execute
-from rbp.core.errors import ChapterFailed
-from rbp.core.paths import Project
+from companion.project import Project
+from companion.run import Chapter, execute
+from rbp.errors import ChapterFailed
 
 pytestmark = pytest.mark.builds  # it waits
 
@@ -87,8 +87,8 @@ def test_a_kernel_that_is_still_starting_when_we_are_told_to_stop(
 
 SERVE = """
 import pathlib, sys, time
-from rbp.core.paths import Project
-from rbp.live.runs import Runs
+from companion.project import Project
+from companion.live.runs import Runs
 Runs(Project(pathlib.Path(sys.argv[1]))).ask("01_a", {})
 time.sleep(300)
 """

@@ -10,9 +10,9 @@ import pytest
 import tiny
 from by_hand import assert_ranked, token_by_token
 
-from rbp.ranks.extraction import Settings, extract
-from rbp.ranks.protocols import document_order, protocol
-from rbp.ranks.store import open_store
+from rbp.extract.extraction import Settings, extract
+from rbp.extract.protocol import document_order, protocol
+from rbp.extract.store import open_store
 
 DOCUMENTS = [tiny.texts(1, seed=3, longest=400)[0], "", "the", " ", *tiny.texts(3, seed=4, longest=9), "a", ""]
 TOKENIZERS = {

@@ -12,7 +12,7 @@ from apart import Apart, apart, ended
 from draws import rest_slow
 from injected import CLEAN, DONE, KILLED, trial
 
-from rbp.core.files import folder_beside, swap_in, write_file
+from rbp.io import folder_beside, swap_in, write_file
 
 SHARES = {
     "merged results": 1,
@@ -105,7 +105,7 @@ def test_who_may_read_is_said_when_a_file_or_folder_is_made(tmp_path):
 
 
 def test_without_an_exchange_in_one_step_a_folder_is_replaced_all_the_same(tmp_path, monkeypatch):
-    monkeypatch.setattr("rbp.core.files._exchange", lambda one, other: False)
+    monkeypatch.setattr("rbp.io._exchange", lambda one, other: False)
     for text in ("old", "new"):
         with folder_beside(tmp_path / "folder") as new:
             (new / "file").write_text(text)

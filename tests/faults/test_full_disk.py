@@ -17,12 +17,12 @@ import tiny
 from apart import BOUND, apart
 from kills import content
 
-from rbp.core.errors import DataError
-from rbp.core.files import write_remedy
-from rbp.core.paths import ROOT, Project
-from rbp.ranks.extraction import Settings, extract
-from rbp.ranks.protocols import protocol
-from rbp.ranks.store import open_store
+from companion.project import ROOT, Project
+from rbp.errors import DataError
+from rbp.extract.extraction import Settings, extract
+from rbp.extract.protocol import protocol
+from rbp.extract.store import open_store
+from rbp.io import write_remedy
 
 WINDOWS = protocol("windows", length=64, context=32, pack=1)
 QUICK = Settings(backend="reference")

@@ -12,7 +12,7 @@ import pytest
 from apart import BOUND
 from draws import loop_and_slow
 
-from rbp.core.paths import ROOT, Project
+from companion.project import ROOT, Project
 
 pytestmark = pytest.mark.builds
 
@@ -75,7 +75,7 @@ def guarded(tmp_path: Path):
 def test_a_chapter_runs_and_the_book_is_built_and_nothing_tries_to_leave(guarded, tmp_path, whole):
     project = Project(tmp_path / "book")
     mini.write_book(project)
-    cell = "from rbp.evidence import open_source\nvalue = len(open_source('published').table)"
+    cell = "from rbp.measurements import open_source\nvalue = len(open_source('published').table)"
     mini.write_chapter(project, "02_b", "%%md Words.", cell)  # one that reads real data
     done, noted = guarded("run", "2", "--out", "out", project=project.root)
     assert (done.returncode, noted) == (0, ""), done.stderr

@@ -7,10 +7,10 @@ import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rbp.core.errors import DataError, RankError
-from rbp.ranks import metric
-from rbp.ranks.forward import rank_logits
-from rbp.ranks.kernel import linear_rank
+from rbp import metric
+from rbp.errors import DataError, RankError
+from rbp.extract.forward import rank_logits
+from rbp.kernel import linear_rank
 
 INF, NAN = math.inf, math.nan
 odd = st.sampled_from([0.0, -0.0, 1.0, 1.0, -1.0, 2.5, INF, -INF])

@@ -13,11 +13,11 @@ from safetensors.torch import load_file, save_file
 from tiny import VOCAB, make_tokenizer, save_model, texts, write_texts
 from transformers import AutoModelForCausalLM
 
-from rbp.core.errors import DataError, ParameterError
-from rbp.ranks.extraction import Settings, extract
-from rbp.ranks.models import find_model, load_model, load_tokenizer
-from rbp.ranks.protocols import protocol
-from rbp.ranks.store import open_store
+from rbp.errors import DataError, ParameterError
+from rbp.extract.extraction import Settings, extract
+from rbp.extract.models import find_model, load_model, load_tokenizer
+from rbp.extract.protocol import protocol
+from rbp.extract.store import open_store
 
 CPU = torch.device("cpu")
 PROTOCOL = protocol("windows", length=48, context=16)

@@ -7,9 +7,9 @@ import torch
 from survey import LONGEST, VARIANTS, survey
 from tiny import save_model
 
-from rbp.ranks.forward import Ranker
-from rbp.ranks.models import find_model, load_model, looks_at_length
-from rbp.ranks.protocols import Row
+from rbp.extract.forward import Ranker
+from rbp.extract.models import find_model, load_model, looks_at_length
+from rbp.extract.protocol import Row
 
 SEEN = [variant for variant in VARIANTS if variant[1] in ("rope: dynamic", "rope: longrope")]
 

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import papermill
 import pytest
-from cli.test_cli import here, refused
+from commands import here, refused
 from hypothesis import example, given
 from hypothesis import strategies as st
 from mini import outputs, write_chapter
 from papermill.translators import papermill_translators
 
-from rbp.book.chapters import Chapter, all_chapters, execute
-from rbp.book.parameters import Parameter, check, parse
-from rbp.core.errors import ParameterError
-from rbp.core.paths import Project
+from companion.parameters import Parameter, check, parse
+from companion.project import Project
+from companion.run import Chapter, all_chapters, execute
+from rbp.errors import ParameterError
 
 CODE = [
     "__import__('os').system('touch canary')",
@@ -105,7 +105,7 @@ def test_a_list_that_is_nested_too_deeply() -> None:
 
 
 def test_a_chapter_is_not_run_with_a_number_out_of_range(monkeypatch) -> None:
-    monkeypatch.setattr("rbp.book.chapters.execute", lambda *_, **__: pytest.fail("it runs"))
+    monkeypatch.setattr("companion.run.execute", lambda *_, **__: pytest.fail("it runs"))
     said = "error: 1 is out of range (parameter level)\nIts range is 0 < level < 1, its default 0.95.\n"
     refused(here("run", "holds", "-p", "level=1"), said)
 

@@ -19,19 +19,19 @@ import torch
 from made_ladder import write_ladder
 from toy_stores import make_store
 
-from rbp.book import results, steps
-from rbp.core.errors import DataError, RbpError
-from rbp.core.paths import ROOT, Project
-from rbp.evidence import open_source
-from rbp.ladder.making import Making
-from rbp.ladder.recipe import read_ladders
-from rbp.ladder.training import Run
-from rbp.ladder.workspace import STATE, Workspace
-from rbp.ranks.corpora import open_corpus
-from rbp.ranks.extraction import Settings, extract
-from rbp.ranks.models import find_model, load_model, load_tokenizer
-from rbp.ranks.protocols import protocol
-from rbp.ranks.store import open_store
+from companion import results, steps
+from companion.project import ROOT, Project
+from ladder.making import Making
+from ladder.recipe import read_ladders
+from ladder.training import Run
+from ladder.workspace import STATE, Workspace
+from rbp.errors import DataError, RbpError
+from rbp.extract.corpora import open_corpus
+from rbp.extract.extraction import Settings, extract
+from rbp.extract.models import find_model, load_model, load_tokenizer
+from rbp.extract.protocol import protocol
+from rbp.extract.store import open_store
+from rbp.measurements import open_source
 
 
 class Bomb:
@@ -219,7 +219,7 @@ def test_code_that_comes_with_a_model_is_not_run(copy, canary, own_type):
 
 
 def test_a_store_s_labels_are_no_sql(tmp_path):
-    from rbp.ranks.query import query
+    from rbp.measurements.query import query
 
     name = "x' ; COPY (SELECT 1) TO 'canary.csv'; --"
     store = make_store(tmp_path / "a'b-store", [0, 1, 2], [3], model=name)

@@ -11,13 +11,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rbp.core.errors import DataError
-from rbp.ranks import extraction
-from rbp.ranks.corpora import open_corpus
-from rbp.ranks.extraction import Settings, extract
-from rbp.ranks.models import find_model
-from rbp.ranks.protocols import Protocol, protocol
-from rbp.ranks.store import find_place, measurement_digest
+from rbp.errors import DataError
+from rbp.extract import extraction
+from rbp.extract.corpora import open_corpus
+from rbp.extract.extraction import Settings, extract
+from rbp.extract.models import find_model
+from rbp.extract.protocol import Protocol, protocol
+from rbp.extract.store import find_place, measurement_digest
 
 CPU = torch.device("cpu")
 

@@ -9,14 +9,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rbp.core.errors import DataError, FitError, ParameterError, RbpError
-from rbp.evidence import open_source
-from rbp.stats.compare import delta_aicc, paired_exponents
-from rbp.stats.forecast import forecast
-from rbp.stats.law_table import fit_table
-from rbp.stats.offset_law import fit_offset
-from rbp.stats.power_law import curvature, fit_power_law
-from rbp.stats.shapes import SHAPES, fit_shape
+from companion.stats.compare import delta_aicc, paired_exponents
+from companion.stats.forecast import forecast
+from companion.stats.shapes import SHAPES, fit_shape
+from rbp.errors import DataError, FitError, ParameterError, RbpError
+from rbp.laws.offset import fit_offset
+from rbp.laws.power import curvature, fit_power_law
+from rbp.laws.table import fit_table
+from rbp.measurements import open_source
 
 SIZES = np.array([1e6, 1e7, 1e8, 1e9, 1e10, 1e11])
 VALUES = np.array([3.1, 2.2, 1.7, 1.1, 0.9, 0.6])

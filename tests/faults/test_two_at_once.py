@@ -15,11 +15,11 @@ import tiny
 from apart import BOUND, Apart, Process, ended
 from kills import command, content
 
-from rbp.core.errors import DataError
-from rbp.core.paths import Project
-from rbp.ranks.extraction import Settings, extract
-from rbp.ranks.protocols import protocol
-from rbp.ranks.store import Store, open_store
+from companion.project import Project
+from rbp.errors import DataError
+from rbp.extract.extraction import Settings, extract
+from rbp.extract.protocol import protocol
+from rbp.extract.store import Store, open_store
 
 WINDOWS = protocol("windows", length=64, context=32, pack=1)
 QUICK = Settings(backend="reference")

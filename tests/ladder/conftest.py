@@ -6,11 +6,11 @@ import pytest
 import torch
 from made_ladder import quiet, write_making
 
-from rbp.ladder import aggregates, floor
-from rbp.ladder import making as making_module
-from rbp.ladder.making import Making
-from rbp.ladder.ngrams import ORDERS
-from rbp.ladder.shipping import ship
+from ladder import aggregates, floor
+from ladder import making as making_module
+from ladder.making import Making
+from ladder.ngrams import ORDERS
+from ladder.shipping import ship
 
 
 @pytest.fixture(scope="session")

@@ -6,9 +6,9 @@ import random
 from dataclasses import replace
 from pathlib import Path
 
-from rbp.ladder.making import Making
-from rbp.ladder.recipe import read_ladders
-from rbp.ladder.workspace import Workspace
+from ladder.making import Making
+from ladder.recipe import read_ladders
+from ladder.workspace import Workspace
 
 RECIPE = """
 [text]

@@ -5,10 +5,10 @@ import torch
 from torch.nn import functional
 from transformers import AutoModelForCausalLM
 
-from rbp.core.registry import entries
-from rbp.ladder.architectures import LSTMForCausalLM, make_model
-from rbp.ladder.recipe import read_ladders
-from rbp.ranks.models import non_embedding_params
+from ladder.architectures import LSTMForCausalLM, make_model
+from ladder.recipe import read_ladders
+from rbp.extract.models import non_embedding_params
+from rbp.registry import entries
 
 SHAPES = {"neox": (2, 16, 2), "lstm": (2, 16, 0)}
 KINDS = pytest.mark.parametrize("kind", list(SHAPES))

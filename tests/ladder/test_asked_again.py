@@ -3,9 +3,9 @@
 import pytest
 from draws import rest_slow
 
-from rbp.core.paths import LADDER
-from rbp.ranks.extraction import ask_again
-from rbp.ranks.store import open_store
+from companion.project import LADDER
+from rbp.extract.extraction import ask_again
+from rbp.extract.store import open_store
 
 MODELS = sorted(path.parent for path in (LADDER / "families").glob("*/*/model.safetensors"))
 FIRST = [path for path in MODELS if path.name in ("neox-10k-at-8m", "lstm-10k-at-8m")]

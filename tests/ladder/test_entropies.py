@@ -6,12 +6,12 @@ import torch
 from draws import rest_slow
 from scipy.interpolate import CubicSpline
 
-from rbp.core.paths import LADDER
-from rbp.evidence import open_source
-from rbp.ladder import ranking
-from rbp.ladder.recipe import read_recipe
-from rbp.ranks.entropies import RESOLUTION, TEMPERATURES, Entropies
-from rbp.ranks.models import find_model, load_model, load_tokenizer
+from companion.project import LADDER
+from ladder import ranking
+from ladder.recipe import read_recipe
+from rbp.extract.entropies import RESOLUTION, TEMPERATURES, Entropies
+from rbp.extract.models import find_model, load_model, load_tokenizer
+from rbp.measurements import open_source
 
 ALL = open_source(["ladder", "ladder:lstm"]).entropies
 

@@ -8,15 +8,15 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from cli.test_cli import here, refused
+from commands import here, refused
 from made_ladder import options_of, quiet, write_ladder
 from scipy.stats import chi2, entropy
 
-from rbp.core.errors import DataError, ParameterError
-from rbp.core.files import sha256
-from rbp.ladder import known, ngrams
-from rbp.ladder.known import EVALUATION, PREDICTIONS, RECORDS, SHIPPED, SOURCE, TABLE, Drawing, open_drawing
-from rbp.ladder.recipe import read_known
+from ladder import known, ngrams
+from ladder.known import EVALUATION, PREDICTIONS, RECORDS, SHIPPED, SOURCE, TABLE, Drawing, open_drawing
+from ladder.recipe import read_known
+from rbp.errors import DataError, ParameterError
+from rbp.io import sha256
 
 KNOWN = """
 ladders = "ladders.toml"

@@ -10,20 +10,20 @@ import pytest
 import torch
 from made_ladder import quiet
 
-from rbp.core.errors import DataError, ParameterError
-from rbp.core.files import sha256
-from rbp.core.paths import LADDER
-from rbp.evidence import open_source
-from rbp.ladder import aggregates, ranking
-from rbp.ladder.making import Making
-from rbp.ladder.recipe import Recipe, read_recipe
-from rbp.ladder.shipping import RESOLUTION
-from rbp.ranks.corpora import Corpus
-from rbp.ranks.forward import Ranker
-from rbp.ranks.metric import rank, rbp
-from rbp.ranks.models import ModelFiles, find_model, load_model, load_tokenizer
-from rbp.ranks.protocols import plan_rows
-from rbp.ranks.store import RankStore, open_store, store_folders
+from companion.project import LADDER
+from ladder import aggregates, ranking
+from ladder.making import Making
+from ladder.recipe import Recipe, read_recipe
+from ladder.shipping import RESOLUTION
+from rbp.errors import DataError, ParameterError
+from rbp.extract.corpora import Corpus
+from rbp.extract.forward import Ranker
+from rbp.extract.models import ModelFiles, find_model, load_model, load_tokenizer
+from rbp.extract.protocol import plan_rows
+from rbp.extract.store import RankStore, open_store, store_folders
+from rbp.io import sha256
+from rbp.measurements import open_source
+from rbp.metric import rank, rbp
 
 ROUNDED = 0.51 / RESOLUTION  # at most, of −ln p in shipped stores
 
@@ -64,7 +64,7 @@ def family(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> F
     if request.param == "shipped":
         return Family(LADDER, read_recipe(), "humaneval", 12)
     made: Family = request.getfixturevalue("made")
-    monkeypatch.setattr("rbp.ranks.models.LADDER", made.folder)  # whose models have its tokenizer
+    monkeypatch.setattr("rbp.extract.models.LADDER", made.folder)  # whose models have its tokenizer
     return made
 
 
@@ -84,7 +84,7 @@ def test_the_ranks_are_those_of_the_shipped_weights_on_the_rebuilt_texts(family:
     np.testing.assert_array_equal(stored["token"], np.concatenate([row.ids[row.scored] for row in rows]))
     np.testing.assert_array_equal(stored["position"], np.concatenate([row.start + row.scored for row in rows]))
     moved = (stored["greater"] != found.greater) | (stored["equal"] != found.equal)
-    assert moved.mean() <= 1e-3  # by last bits alone, if at all: see `rbp.paper.near_ties`
+    assert moved.mean() <= 1e-3  # by last bits alone, if at all: see `companion.chapters.near_ties`
     np.testing.assert_allclose(stored["nll"], found.nll, atol=1e-4 + ROUNDED)
 
 

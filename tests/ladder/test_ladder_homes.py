@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from made_ladder import write_ladder
 
-from rbp.core.errors import DataError
-from rbp.core.paths import LADDER
-from rbp.ladder import homes
-from rbp.ladder.recipe import read_recipe
+from companion.project import LADDER
+from ladder import homes
+from ladder.recipe import read_recipe
+from rbp.errors import DataError
 
 JUDGED = (LADDER / "judgments.txt").read_text().split()[:2]
 CASE = """<?xml version="1.0"?>

@@ -8,11 +8,11 @@ import pytest
 import torch
 from made_ladder import RECIPE
 
-from rbp.core.errors import DataError, ParameterError
-from rbp.core.paths import LADDER
-from rbp.ladder.architectures import make_model
-from rbp.ladder.recipe import LADDERS, read_ladders, read_recipe
-from rbp.ranks.models import non_embedding_params
+from companion.project import LADDER
+from ladder.architectures import make_model
+from ladder.recipe import LADDERS, read_ladders, read_recipe
+from rbp.errors import DataError, ParameterError
+from rbp.extract.models import non_embedding_params
 
 
 def _read(tmp_path: Path, text: str):

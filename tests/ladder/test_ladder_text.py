@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_ladder import RECIPE, tale, write_corpus, write_ladder
 
-from rbp.core.errors import DataError
-from rbp.ladder.recipe import read_recipe
-from rbp.ladder.text import (
+from ladder.recipe import read_recipe
+from ladder.text import (
     WORD,
     Document,
     Passages,
@@ -23,7 +22,8 @@ from rbp.ladder.text import (
     write_data,
     write_tokenizer,
 )
-from rbp.ladder.workspace import Workspace
+from ladder.workspace import Workspace
+from rbp.errors import DataError
 
 
 def _stretches(text: str, length: int) -> set[tuple[str, ...]]:

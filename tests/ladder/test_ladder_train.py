@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 import torch
-from cli.test_cli import here
+from commands import here
 from hypothesis import given
 from hypothesis import strategies as st
 from made_ladder import options_of
 
-from rbp.core.errors import DataError
-from rbp.ladder.making import Making
-from rbp.ladder.training import CHUNK, HeadLoss, Run
+from ladder.making import Making
+from ladder.training import CHUNK, HeadLoss, Run
+from rbp.errors import DataError
 
 
 @given(st.integers(1, 2 * CHUNK + 3), st.integers(1, 9), st.integers(2, 40), st.integers(0, 10**6))

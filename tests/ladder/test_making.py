@@ -15,16 +15,16 @@ from made_ladder import beside, quiet, write_making
 from safetensors import safe_open
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from rbp.core.errors import ParameterError
-from rbp.ladder import aggregates
-from rbp.ladder import making as making_module
-from rbp.ladder.making import Making
-from rbp.ladder.measuring import Measured, measure
-from rbp.ladder.ranking import read_corpus, windows
-from rbp.ladder.training import Run
-from rbp.ranks.entropies import RESOLUTION, Entropies
-from rbp.ranks.protocols import plan_rows
-from rbp.ranks.store import open_store, store_folders
+from ladder import aggregates
+from ladder import making as making_module
+from ladder.making import Making
+from ladder.measuring import Measured, measure
+from ladder.ranking import read_corpus, windows
+from ladder.training import Run
+from rbp.errors import ParameterError
+from rbp.extract.entropies import RESOLUTION, Entropies
+from rbp.extract.protocol import plan_rows
+from rbp.extract.store import open_store, store_folders
 
 pytestmark = pytest.mark.builds  # it trains
 

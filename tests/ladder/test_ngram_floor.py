@@ -5,14 +5,14 @@ import numpy as np
 import pytest
 from made_ladder import quiet, write_making
 
-from rbp.core.errors import DataError, ParameterError
-from rbp.ladder import aggregates, floor, ngrams
-from rbp.ladder.making import Making
-from rbp.ladder.measuring import Measured
-from rbp.ladder.ranking import read_corpus
-from rbp.ladder.text import read_tokenizer
-from rbp.ranks.entropies import Entropies
-from rbp.ranks.store import Store, open_store, store_folders
+from ladder import aggregates, floor, ngrams
+from ladder.making import Making
+from ladder.measuring import Measured
+from ladder.ranking import read_corpus
+from ladder.text import read_tokenizer
+from rbp.errors import DataError, ParameterError
+from rbp.extract.entropies import Entropies
+from rbp.extract.store import Store, open_store, store_folders
 
 
 @pytest.fixture(scope="module")

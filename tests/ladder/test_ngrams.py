@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rbp.core.errors import ParameterError
-from rbp.ladder import ngrams
-from rbp.ranks.protocols import Row
+from ladder import ngrams
+from rbp.errors import ParameterError
+from rbp.extract.protocol import Row
 
 
 class ByDictionaries:

@@ -9,21 +9,21 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import torch
-from cli.test_cli import here
+from commands import here
 from hypothesis import given
 from hypothesis import strategies as st
 from made_ladder import LADDERS, RECIPE, quiet, tale, write_ladder
 from transformers import AutoTokenizer
 
-from rbp.core.paths import ROOT
-from rbp.evidence import open_source
-from rbp.ladder import aggregates, ranking
-from rbp.ladder import making as making_module
-from rbp.ladder.making import Making
-from rbp.ladder.recipe import read_ladders, read_recipe
-from rbp.ladder.text import Document, import_plain, is_plain, on_own_text, prepare, split_by_hash
-from rbp.ladder.workspace import Workspace
-from rbp.ranks.store import open_store, store_folders
+from companion.project import ROOT
+from ladder import aggregates, ranking
+from ladder import making as making_module
+from ladder.making import Making
+from ladder.recipe import read_ladders, read_recipe
+from ladder.text import Document, import_plain, is_plain, on_own_text, prepare, split_by_hash
+from ladder.workspace import Workspace
+from rbp.extract.store import open_store, store_folders
+from rbp.measurements import open_source
 
 CONTEXT = 32
 

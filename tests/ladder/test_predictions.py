@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rbp.core.files import sha256
-from rbp.core.paths import LADDER, ROOT
-from rbp.evidence.shipped import FIRST, TRIALS
-from rbp.ladder.making import LONGER, PREDICTIONS
-from rbp.ladder.recipe import read_ladders
+from companion.project import LADDER, ROOT
+from ladder.making import LONGER, PREDICTIONS
+from ladder.recipe import read_ladders
+from ladder.shipped import FIRST, TRIALS
+from rbp.io import sha256
 
 FORETOLD = PREDICTIONS.with_name("paths.toml")  # of one model made worse
 SAID = {"middle", "low", "high", "probability", "naive", "reason"}
@@ -102,7 +102,7 @@ def test_what_was_foretold_is_of_every_model_text_and_measure_by_every_law() -> 
 
 @pytest.mark.slow
 def test_what_was_foretold_comes_out_again_whatever_was_trained_since(tmp_path: Path) -> None:
-    from rbp.paper.training import longer as study
+    from companion.chapters.training import longer as study
 
     study.write(tmp_path / "again.toml")
     again, told = (tomllib.loads(path.read_text()) for path in (tmp_path / "again.toml", LONGER))

@@ -7,16 +7,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rbp.core.errors import DataError, ParameterError
-from rbp.core.paths import LADDER
-from rbp.evidence import shipped, sources
-from rbp.ladder import aggregates
-from rbp.ladder.making import Making
-from rbp.ladder.recipe import read_ladders
-from rbp.ladder.shipping import COUNTS, RESOLUTION, read_token_counts, ship
-from rbp.ranks.entropies import Entropies
-from rbp.ranks.metric import rank
-from rbp.ranks.store import open_store, store_folders
+from companion.project import LADDER
+from ladder import aggregates, shipped
+from ladder.making import Making
+from ladder.recipe import read_ladders
+from ladder.shipping import COUNTS, RESOLUTION, read_token_counts, ship
+from rbp.errors import DataError, ParameterError
+from rbp.extract.entropies import Entropies
+from rbp.extract.store import open_store, store_folders
+from rbp.measurements import sources
+from rbp.metric import rank
 
 LAST = "at-0.00256m"
 

@@ -9,19 +9,18 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from cli.test_cli import here, refused
+from commands import here, refused
 from made_ladder import beside, options_of, quiet, write_making
 from transformers import AutoModelForCausalLM
 
-from rbp.core.errors import DataError, ParameterError
-from rbp.core.files import sha256
-from rbp.evidence import shipped
-from rbp.ladder import aggregates, shipping, text, training, trials
-from rbp.ladder import making as making_module
-from rbp.ladder.making import Line, Making
-from rbp.ladder.recipe import CONFIGURATION, LADDERS
-from rbp.ladder.training import Run, loss_of, losses
-from rbp.paper.families import costs
+from companion.chapters.families import costs
+from ladder import aggregates, shipped, shipping, text, training, trials
+from ladder import making as making_module
+from ladder.making import Line, Making
+from ladder.recipe import CONFIGURATION, LADDERS
+from ladder.training import Run, loss_of, losses
+from rbp.errors import DataError, ParameterError
+from rbp.io import sha256
 
 pytestmark = pytest.mark.builds  # it trains
 TIMES = {"begun", "seconds", "cpu_seconds", "tokens_per_second"}
@@ -291,8 +290,8 @@ def test_an_unknown_trial_is_refused_with_what_there_is(made: Making) -> None:
 
 
 def test_the_table_that_is_shipped_is_the_recipe_s(made: Making) -> None:
-    from rbp.core.paths import LADDER
-    from rbp.ladder.recipe import read_ladders
+    from companion.project import LADDER
+    from ladder.recipe import read_ladders
 
     making = Making(*read_ladders(), made.place)
     runs = {

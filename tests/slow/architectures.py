@@ -20,8 +20,8 @@ import pandas as pd  # noqa: E402
 import transformers  # noqa: E402
 from survey import FAMILIES, VARIANTS, Outcome, survey  # noqa: E402
 
-from rbp.core.files import write_file  # noqa: E402
-from rbp.paper.appendix.ranking import FOLDER  # noqa: E402
+from companion.chapters.appendix.ranking import FOLDER  # noqa: E402
+from rbp.io import write_file  # noqa: E402
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from rbp.core.errors import RbpError
+from rbp.errors import RbpError
 
 #: texts that have broken readers: numbers at the edges, other alphabets, code, names of files, NUL and half characters
 WORDS = [

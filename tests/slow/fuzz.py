@@ -19,17 +19,18 @@ from hypothesis import strategies as st
 from mini import write_chapter
 from toy_stores import make_store
 
-from rbp.book import results
-from rbp.book.build import canonical_overrides
-from rbp.book.chapters import Chapter
-from rbp.book.parameters import declared, parse
-from rbp.core.errors import ParameterError
-from rbp.core.files import canonical_json
-from rbp.core.paths import DATA, Project
-from rbp.evidence import open_source, published
-from rbp.ladder import recipe
-from rbp.ranks.corpora import open_corpus
-from rbp.ranks.store import Store, open_store, sealed
+from companion import results
+from companion.build import canonical_overrides
+from companion.evidence import published
+from companion.parameters import declared, parse
+from companion.project import DATA, Project
+from companion.run import Chapter
+from ladder import recipe
+from rbp.errors import ParameterError
+from rbp.extract.corpora import open_corpus
+from rbp.extract.store import Store, open_store, sealed
+from rbp.io import canonical_json
+from rbp.measurements import open_source
 from rbp.study.config import read_study
 
 seeds = st.integers(0, 2**32)

@@ -21,9 +21,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rbp.core import files
-from rbp.core.errors import RbpError
-from rbp.core.files import refusal
+from rbp import io as files
+from rbp.errors import RbpError
+from rbp.io import refusal
 
 KINDS = ("full", "broken", "killed")
 GROWING = ("open", "write", "mkdir")  # what a full disk refuses

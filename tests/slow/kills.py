@@ -22,15 +22,15 @@ import mini
 import tiny
 from apart import Apart, apart, ended, kill
 
-from rbp.core.errors import DataError
-from rbp.core.paths import ROOT, Project
-from rbp.ladder import making as making_module
-from rbp.ladder import text
-from rbp.ladder.recipe import read_recipe
-from rbp.ladder.workspace import Workspace
-from rbp.ranks.extraction import Settings, extract
-from rbp.ranks.protocols import protocol
-from rbp.ranks.store import open_store
+from companion.project import ROOT, Project
+from ladder import making as making_module
+from ladder import text
+from ladder.recipe import read_recipe
+from ladder.workspace import Workspace
+from rbp.errors import DataError
+from rbp.extract.extraction import Settings, extract
+from rbp.extract.protocol import protocol
+from rbp.extract.store import open_store
 
 Content = dict[str, bytes]
 

@@ -28,8 +28,8 @@ import write_cases  # noqa: E402
 import write_points  # noqa: E402
 from apart import apart  # noqa: E402
 
-from rbp.core.files import write_json  # noqa: E402
-from rbp.core.paths import DATA  # noqa: E402
+from companion.project import DATA  # noqa: E402
+from rbp.io import write_json  # noqa: E402
 
 KILLS, EXAMPLES = 25, 800  # of each kind
 LONG = 3 * 3600.0  # seconds for all failures of a case; each has a bound of its own

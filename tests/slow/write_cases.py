@@ -14,17 +14,18 @@ import pandas as pd
 import tiny
 import torch
 
-from rbp.book import chapters, results, site, steps
-from rbp.book.chapters import Chapter, execute
-from rbp.core.errors import DataError
-from rbp.core.files import write_file
-from rbp.core.paths import Project
-from rbp.ranks import extraction
-from rbp.ranks import models as models_module
-from rbp.ranks.extraction import Settings, extract
-from rbp.ranks.models import find_model, load_model, load_tokenizer
-from rbp.ranks.protocols import protocol
-from rbp.ranks.store import Store, open_store
+from companion import results, site, steps
+from companion import run as chapters
+from companion.project import Project
+from companion.run import Chapter, execute
+from rbp.errors import DataError
+from rbp.extract import extraction
+from rbp.extract import models as models_module
+from rbp.extract.extraction import Settings, extract
+from rbp.extract.models import find_model, load_model, load_tokenizer
+from rbp.extract.protocol import protocol
+from rbp.extract.store import Store, open_store
+from rbp.io import write_file
 
 Content = dict[str, bytes]
 
@@ -207,7 +208,7 @@ def the_pages() -> Case:
 
 def a_trained_model(ladder: Path) -> Case:
     """A training from its start: states, then the model. `ladder`: a prepared ladder, see `kills`."""
-    from rbp.ladder import making
+    from ladder import making
 
     def opened(folder: Path) -> tuple[making.Making, making.Line]:
         made = made_ladder.with_one_budget(ladder / "ladders.toml", folder / "out", 192)  # three steps

@@ -9,11 +9,11 @@ from typing import Annotated
 
 import typer
 
+from rbp import registry
 from rbp.cli import fit, law, paths, ranks, study
-from rbp.core import registry
-from rbp.core.errors import ChapterFailed, RbpError
-from rbp.core.files import refusal, write_remedy
-from rbp.core.place import Place
+from rbp.errors import ChapterFailed, RbpError
+from rbp.io import refusal, write_remedy
+from rbp.place import Place
 
 app = typer.Typer(
     no_args_is_help=True,

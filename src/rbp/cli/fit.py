@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rbp.cli.law import SURFACE
-from rbp.core.errors import ParameterError
+from rbp.errors import ParameterError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rbp.stats.offset_law import OffsetFit
-    from rbp.stats.power_law import PowerLawFit
+    from rbp.laws.offset import OffsetFit
+    from rbp.laws.power import PowerLawFit
 
 #: metrics, as the line that is printed calls them
 _WHAT = {
@@ -60,12 +60,12 @@ def fit(
         raise ParameterError("counting noise is that of RBP_k", "--weights", "Leave --weights out, or give --k.")
     if weights and offset:
         raise ParameterError("the law with an offset is fitted without weights", "--weights", "Leave one of them out.")
-    from rbp.core.names import nearest
-    from rbp.evidence import open_source, select
-    from rbp.evidence.checkpoints import AXES
-    from rbp.evidence.table import warn_of_no_hits
-    from rbp.stats.offset_law import fit_offset
-    from rbp.stats.power_law import fit_power_law
+    from rbp.laws.offset import fit_offset
+    from rbp.laws.power import fit_power_law
+    from rbp.measurements import open_source, select
+    from rbp.measurements.checkpoints import AXES
+    from rbp.measurements.table import warn_of_no_hits
+    from rbp.names import nearest
 
     source = open_source(measurements)
     if metric == "neg_log_rbp" and k is not None:
@@ -107,9 +107,9 @@ def fit(
 
 def _of_line(whole: "pd.DataFrame", family: str, axis: str) -> "pd.DataFrame":
     """The rows of one line of `checkpoints.against`: a run by its name, or that of a family which has one alone."""
-    from rbp.core.names import nearest
-    from rbp.evidence import select
-    from rbp.evidence.checkpoints import against, runs
+    from rbp.measurements import select
+    from rbp.measurements.checkpoints import against, runs
+    from rbp.names import nearest
 
     lines = runs(whole) if axis in ("tokens", "step") else whole["family"]
     own = set(lines[whole["family"] == family]) or {family}
@@ -121,7 +121,7 @@ def _of_line(whole: "pd.DataFrame", family: str, axis: str) -> "pd.DataFrame":
 
 
 def _side_by_side(points: "pd.DataFrame", level: float, as_json: bool) -> None:
-    from rbp.paper.law_report import compared, compared_in_words
+    from rbp.report.law import compared, compared_in_words
 
     found = compared(points, level)
     if not as_json:
@@ -137,8 +137,8 @@ def _side_by_side(points: "pd.DataFrame", level: float, as_json: bool) -> None:
 
 
 def _in_words(fitted: "PowerLawFit | OffsetFit", what: str, cell: str, letter: str) -> list[str]:
-    from rbp.stats.offset_law import OffsetFit
-    from rbp.stats.power_law import direction, formula
+    from rbp.laws.offset import OffsetFit
+    from rbp.laws.power import direction, formula
 
     law = f"{formula(fitted.prefactor, fitted.alpha, letter)}, {cell}"
     interval = f"{_level(fitted.level)} interval"

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from rbp.cli.ranks import PLAN
-from rbp.core.errors import ParameterError
-from rbp.core.names import split_numbers
-from rbp.core.place import Place
+from rbp.errors import ParameterError
+from rbp.names import split_numbers
+from rbp.place import Place
 
 SURFACE = "Also laws in size and training tokens, side by side, scored on what they have not seen."
 
@@ -38,7 +38,7 @@ def law(
     plan: Annotated[bool, typer.Option("--plan", help=PLAN)] = False,
 ) -> None:
     """Rank models on a text, fit the law at each k, and write it on one page that opens offline."""
-    from rbp.core.arrays import check_level
+    from rbp.arrays import check_level
 
     check_level(level)
     ks = sorted(set(split_numbers(k, "thresholds", "-k")))
@@ -56,10 +56,10 @@ def law(
     sources: list[str | Path] = [*given]
     if to_rank and corpus is not None:
         typer.echo(f"{', '.join(to_rank)} …", err=True)  # what reads them takes seconds to import
-        from rbp.ranks.extraction import Settings, extract, say_on_stderr
-        from rbp.ranks.models import find_model
-        from rbp.ranks.protocols import protocol as make_protocol
-        from rbp.ranks.protocols import window_length
+        from rbp.extract.extraction import Settings, extract, say_on_stderr
+        from rbp.extract.models import find_model
+        from rbp.extract.protocol import protocol as make_protocol
+        from rbp.extract.protocol import window_length
 
         say_on_stderr()
         settings = Settings(dtype=dtype, device=device, family=family)  # type: ignore[arg-type]  # checked there
@@ -70,17 +70,17 @@ def law(
             tokens=tokens,
         )
         if plan:
-            from rbp.ranks.cost import plan_lines
-            from rbp.ranks.extraction import planned
+            from rbp.extract.cost import plan_lines
+            from rbp.extract.extraction import planned
 
             typer.echo("\n".join(plan_lines(planned(found, [corpus], windows, settings))))
             return
         sources += extract(found, [corpus], windows, place.runs / "ranks", settings)
 
-    from rbp.book.leaf import Leaf
-    from rbp.evidence import checkpoints, open_source
-    from rbp.evidence.table import warn_of_no_hits
-    from rbp.paper import law_report
+    from rbp.measurements import checkpoints, open_source
+    from rbp.measurements.table import warn_of_no_hits
+    from rbp.report import law as law_report
+    from rbp.report.leaf import Leaf
 
     how = (None, None) if to_rank else (protocol, length)
     source = open_source(sources, protocol=how[0], length=how[1]).at(ks)
@@ -120,6 +120,6 @@ def law(
 def _is_measured(text: str) -> bool:
     if (Path(text) / "config.json").is_file():  # a model: it is ranked before what reads measurements is imported
         return False
-    from rbp.evidence.sources import is_measured
+    from rbp.measurements.sources import is_measured
 
     return is_measured(text)

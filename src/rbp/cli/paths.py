@@ -5,9 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
-from rbp.core.errors import ParameterError
-from rbp.core.names import split_names
-from rbp.core.place import Place
+from rbp.errors import ParameterError
+from rbp.names import split_names
+from rbp.place import Place
 
 paths = typer.Typer(no_args_is_help=True, help="Make one model worse in many ways, and compare at equal cross-entropy.")
 
@@ -50,12 +50,12 @@ def run(
     if predictions is not None and not predictions.is_file():
         raise ParameterError("there is no such file", f"{predictions}, --predictions", "Check the path.")
 
-    from rbp.evidence.paths import open_paths, write_tables
-    from rbp.ranks import paths as measuring
-    from rbp.ranks.corpora import open_corpus
-    from rbp.ranks.devices import find_device
-    from rbp.ranks.extraction import say_on_stderr
-    from rbp.ranks.models import find_model
+    from rbp.damage import run as measuring
+    from rbp.damage.paths import open_paths, write_tables
+    from rbp.extract.corpora import open_corpus
+    from rbp.extract.devices import find_device
+    from rbp.extract.extraction import say_on_stderr
+    from rbp.extract.models import find_model
 
     say_on_stderr()
     place: Place = context.obj

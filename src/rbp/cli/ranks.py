@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rbp.core.errors import DataError, ParameterError
-from rbp.core.names import split_numbers
-from rbp.core.place import Place
+from rbp.errors import DataError, ParameterError
+from rbp.names import split_numbers
+from rbp.place import Place
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rbp.ranks.store import Asked, RankStore
+    from rbp.extract.store import Asked, RankStore
 
 
 ranks = typer.Typer(no_args_is_help=True, help="Rank stores: list, remove, rename, check, summarize, export, query.")
@@ -94,9 +94,9 @@ def extract(
     plan: Annotated[bool, typer.Option("--plan", help=PLAN)] = False,
 ) -> None:
     """Rank every token of corpora by models: a rank store each. What is measured already is left alone."""
-    from rbp.ranks.protocols import own_protocol, window_length
-    from rbp.ranks.protocols import protocol as make_protocol
-    from rbp.ranks.training import Training
+    from rbp.extract.protocol import own_protocol, window_length
+    from rbp.extract.protocol import protocol as make_protocol
+    from rbp.extract.training import Training
 
     name = protocol or own_protocol(corpus)
     options = {
@@ -126,10 +126,10 @@ def extract(
     trained = None if step is None and training_tokens is None else Training(None, training_tokens, step)
 
     typer.echo(f"{', '.join(model)} …", err=True)  # what reads it takes seconds to import
-    from rbp.ranks.extraction import Settings, extract_on_gpus, gpus, say_on_stderr
-    from rbp.ranks.extraction import extract as measure
-    from rbp.ranks.models import find_model
-    from rbp.ranks.store import open_store
+    from rbp.extract.extraction import Settings, extract_on_gpus, gpus, say_on_stderr
+    from rbp.extract.extraction import extract as measure
+    from rbp.extract.models import find_model
+    from rbp.extract.store import open_store
 
     say_on_stderr()
     found = [find_model(each, revision, tokenizer) for each in model]
@@ -150,8 +150,8 @@ def extract(
         training=trained,
     )
     if plan:
-        from rbp.ranks.cost import plan_lines
-        from rbp.ranks.extraction import planned
+        from rbp.extract.cost import plan_lines
+        from rbp.extract.extraction import planned
 
         typer.echo("\n".join(plan_lines(planned(found, corpus, chosen, settings))))
         return
@@ -168,8 +168,8 @@ def extract(
 @ranks.command("list")
 def list_(context: typer.Context, paths: Paths = None) -> None:
     """List rank stores."""
-    from rbp.ranks.store import Store, store_folders
-    from rbp.ranks.training import NAMES
+    from rbp.extract.store import Store, store_folders
+    from rbp.extract.training import NAMES
 
     for folder in store_folders(_paths(context, paths)):
         try:
@@ -205,7 +205,7 @@ def import_(
     out: Annotated[Path | None, typer.Option(help="Folder of the rank stores.", show_default="runs/ranks")] = None,
 ) -> None:
     """Keep the ranks that another program found as a rank store, which all commands read."""
-    from rbp.integrations.engines import Said, import_ranks
+    from rbp.measurements.engines import Said, import_ranks
 
     said = Said(model, dataset or file.stem, family, size, vocabulary, dtype, tie_rule, engine_version)
     place: Place = context.find_root().obj
@@ -218,7 +218,7 @@ def rm(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Remove rank stores, after asking. Nothing but stores is touched."""
-    from rbp.ranks.store import must_be_stores, remove, store_folders
+    from rbp.extract.store import must_be_stores, remove, store_folders
 
     folders = store_folders(paths)
     if not yes:
@@ -238,7 +238,7 @@ def rename(
     family: Annotated[str | None, typer.Option(help="The family of the model.")] = None,
 ) -> None:
     """Give a rank store another model's name, data set or family. Its ranks stay as they are."""
-    from rbp.ranks.store import rename as to_rename
+    from rbp.extract.store import rename as to_rename
 
     named = {"model": model, "dataset": dataset, "family": family}
     labels = {name: label for name, label in named.items() if label is not None}
@@ -261,7 +261,7 @@ def check(
     With --model, also rank a sample of each store's rows again, a row at a time, and compare: exit 2 if a rank is not
     that of the model's own logits, beyond rounding.
     """
-    from rbp.ranks.store import REDO, open_store, store_folders
+    from rbp.extract.store import REDO, open_store, store_folders
 
     if not 0 < share <= 1:
         raise ParameterError(f"a share of {share}", "--share", "Give more than 0, and at most 1.")
@@ -281,8 +281,8 @@ def check(
     if model is None:
         return
 
-    from rbp.ranks.extraction import ask_again
-    from rbp.ranks.verify import missed
+    from rbp.extract.extraction import ask_again
+    from rbp.extract.verify import missed
 
     for store in _stores(context, paths):
         asked, rows = ask_again(store, model, corpus or (), share, seed)
@@ -304,10 +304,10 @@ def summary(
     """The measurement table of rank stores: −ln RBP_k and the cross-entropy."""
     import pandas as pd
 
-    from rbp.evidence import COLUMNS
-    from rbp.evidence.counts import store_table
-    from rbp.evidence.ranked import Ranked, with_intervals
-    from rbp.ranks.metric import rank
+    from rbp.measurements import COLUMNS
+    from rbp.measurements.counts import store_table
+    from rbp.measurements.ranked import Ranked, with_intervals
+    from rbp.metric import rank
 
     rank([0], [1], tie_rule)  # type: ignore[arg-type]  # raises for an unknown rule
     tables = []
@@ -328,7 +328,7 @@ def export(
     out: Out = None,
 ) -> None:
     """Write the ranks of one store as a table, a row per token: document, position, token, greater, equal, nll."""
-    from rbp.ranks.store import open_store
+    from rbp.extract.store import open_store
 
     _put(open_store(store).ranks(), out)
 
@@ -341,7 +341,7 @@ def query(
     out: Out = None,
 ) -> None:
     """Ask rank stores in SQL (DuckDB), such as: SELECT model, avg(nll) FROM ranks GROUP BY model."""
-    from rbp.ranks.query import query as ask
+    from rbp.measurements.query import query as ask
 
     atexit.unregister(gc.freeze)  # which leaves DuckDB's objects where they are, and DuckDB complains of each
     _put(ask(_stores(context, stores), sql), out)
@@ -349,7 +349,7 @@ def query(
 
 def _read(store: "RankStore") -> str:
     """How much of the text was read, and which of its tokens were not scored; nothing where neither is known."""
-    from rbp.ranks.protocols import left_out
+    from rbp.extract.protocol import left_out
 
     words = left_out(store.manifest["about"].get("not_scored", {}))
     parts = [f"not scored: {words}"] if words else []
@@ -374,7 +374,7 @@ def _paths(context: typer.Context, paths: list[Path] | None) -> list[Path]:
 
 
 def _stores(context: typer.Context, paths: list[Path] | None) -> "list[RankStore]":
-    from rbp.ranks.store import open_store, store_folders
+    from rbp.extract.store import open_store, store_folders
 
     return [open_store(folder) for folder in store_folders(_paths(context, paths))]
 
@@ -415,8 +415,8 @@ def _put(table: "pd.DataFrame", out: Path | None) -> None:
 
 
 def _write(content: str | bytes, out: Path | None) -> None:
-    from rbp.core.files import write_file
-    from rbp.ranks.store import full_disk
+    from rbp.extract.store import full_disk
+    from rbp.io import write_file
 
     if out is None:
         typer.echo(content, nl=False)

@@ -10,14 +10,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from rbp.core.errors import ParameterError
-from rbp.core.files import canonical_json, home_expanded, parse_json
-from rbp.core.names import nearest
-from rbp.core.registry import known_models
-from rbp.ranks.corpora import CORPORA, is_named, split_suffix
-from rbp.ranks.protocols import Name, Protocol, own_protocol, window_length
-from rbp.ranks.protocols import protocol as make_protocol
-from rbp.ranks.training import TABLE, Training, checkpoints, step_of
+from rbp.errors import ParameterError
+from rbp.extract.corpora import CORPORA, is_named, split_suffix
+from rbp.extract.protocol import Name, Protocol, own_protocol, window_length
+from rbp.extract.protocol import protocol as make_protocol
+from rbp.extract.training import TABLE, Training, checkpoints, step_of
+from rbp.io import canonical_json, home_expanded, parse_json
+from rbp.names import nearest
+from rbp.registry import known_models
 
 Count = Field(default=None, ge=1)
 Known = Field(default=None, ge=0)
@@ -83,7 +83,7 @@ def _table(entry: Any) -> Any:
 
 
 class ProtocolTable(_Table):
-    """The options of `rbp.ranks.protocols.protocol`; the budget stands outside, as `tokens`.
+    """The options of `rbp.extract.protocol.protocol`; the budget stands outside, as `tokens`.
 
     Without a name the paper's corpora are read as the authors read them, and other texts whole, in windows.
     """

@@ -4,9 +4,9 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from rbp.core.errors import DataError
-from rbp.core.files import write_file
-from rbp.ranks.store import REDO, Store
+from rbp.errors import DataError
+from rbp.extract.store import REDO, Store
+from rbp.io import write_file
 from rbp.study.config import Cell, Study
 
 RANKS = Path("ranks")
@@ -14,8 +14,8 @@ RANKS = Path("ranks")
 
 def rank_shard(study: Study, cell: Cell, number: int) -> Path:
     """Rank one share of a cell's packs, the `number`-th from 1, into the cell's store; gives its folder."""
-    from rbp.ranks.extraction import Settings, extract, extract_on_gpus, gpus, quiet, say_on_stderr
-    from rbp.ranks.models import find_model
+    from rbp.extract.extraction import Settings, extract, extract_on_gpus, gpus, quiet, say_on_stderr
+    from rbp.extract.models import find_model
 
     os.environ["HF_HUB_OFFLINE"] = "1"
     say_on_stderr()
@@ -59,7 +59,7 @@ def merge_shards(folders: set[Path]) -> Path:
 
 def write_table(folders: list[Path], path: Path) -> None:
     """Write the measurement table of rank stores as Parquet, and as CSV beside it."""
-    from rbp.evidence import open_source
+    from rbp.measurements import open_source
 
     table = open_source(folders).checkpoints
     write_file(path.with_suffix(".csv"), table.to_csv(index=False))

@@ -1,15 +1,15 @@
-"""What a study would cost before it runs: tokens, operations and memory, by the formulas of `rbp.ranks.cost`."""
+"""What a study would cost before it runs: tokens, operations and memory, by the formulas of `rbp.extract.cost`."""
 
 import math
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from rbp.core.errors import DataError, RbpError
-from rbp.core.registry import known_models
-from rbp.ranks.corpora import CORPORA, open_corpus
-from rbp.ranks.cost import BYTES, PROCESS, Size, config_size, cpu_memory, gpu_memory, operations
-from rbp.ranks.protocols import Protocol, plan_rows
+from rbp.errors import DataError, RbpError
+from rbp.extract.corpora import CORPORA, open_corpus
+from rbp.extract.cost import BYTES, PROCESS, Size, config_size, cpu_memory, gpu_memory, operations
+from rbp.extract.protocol import Protocol, plan_rows
+from rbp.registry import known_models
 from rbp.study.config import Cell, ModelEntry, Study
 
 UNKNOWN = 8000  # megabytes that a job requests if the size of its model is not known
@@ -80,7 +80,7 @@ def _count_tokens(cell: Cell, protocol: Protocol) -> tuple[float, int] | None:
     """How many tokens are read and ranked of a local text by a local model; None for others, or if that fails."""
     if cell.model.folder is None or cell.corpus.name in CORPORA:
         return None
-    from rbp.ranks.models import find_model, load_tokenizer
+    from rbp.extract.models import find_model, load_tokenizer
 
     try:
         tokenizer = load_tokenizer(find_model(cell.model.name, cell.model.revision))

@@ -7,10 +7,10 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from rbp.core.errors import DataError, ParameterError
-from rbp.ranks.corpora import open_corpus
-from rbp.ranks.store import Store
-from rbp.ranks.training import training_of
+from rbp.errors import DataError, ParameterError
+from rbp.extract.corpora import open_corpus
+from rbp.extract.store import Store
+from rbp.extract.training import training_of
 from rbp.study.config import Cell, Study
 
 HERE = Path(__file__).parent
@@ -93,7 +93,7 @@ def _fetch(cell: Cell) -> None:
 
     A mistake in a name shows before any work, and the machines of a cluster need no network.
     """
-    from rbp.ranks.models import find_model
+    from rbp.extract.models import find_model
 
     model, corpus = cell.model, cell.corpus
     training_of(replace(find_model(model.name, model.revision), name=model.label), model.training)

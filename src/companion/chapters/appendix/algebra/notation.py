@@ -1,0 +1,179 @@
+"""The notation of appendix C as sympy objects, an equation with what checking it found, and both as HTML."""
+
+import html
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal
+
+import sympy as sp
+
+from companion.formulas import mathml
+
+mu = sp.Symbol("mu", real=True)
+sigma = sp.Symbol("sigma", positive=True)
+x = sp.Symbol("x", positive=True)
+t = sp.Symbol("t", real=True)
+k = sp.Symbol("k", integer=True, positive=True)
+
+#: the normalizer, and the mass of the density above 1, as names
+c = sp.Symbol("c", positive=True)
+P = sp.Symbol("P", positive=True)
+I1, I2 = sp.symbols("I_1 I_2", real=True)
+
+#: a = −μ/σ, and λ = −μ/σ²: the tail's extra exponent
+a = sp.Symbol("a", real=True)
+lam = sp.Symbol("lambda", positive=True)
+#: Z = c/ψ(1)
+Z = sp.Symbol("Z", positive=True)
+
+varphi = sp.Function("varphi", real=True)
+Phi = sp.Function("Phi", real=True)
+psi = sp.Function("psi", real=True)
+
+
+def standard_density(at: sp.Expr) -> sp.Expr:
+    """φ of equation 12, written out."""
+    return sp.exp(-(at**2) / 2) / sp.sqrt(2 * sp.pi)
+
+
+def standard_cdf(at: sp.Expr) -> sp.Expr:
+    """Φ of equation 12, by the error function."""
+    return (1 + sp.erf(at / sp.sqrt(2))) / 2
+
+
+def lognormal_density(at: sp.Expr) -> sp.Expr:
+    """ψ of equation 10, written out: the density of equation 9."""
+    return sp.exp(-((sp.log(at) - mu) ** 2) / (2 * sigma**2)) / (sp.sqrt(2 * sp.pi) * sigma * at)
+
+
+def unfold(expression: sp.Expr) -> sp.Expr:
+    """The expression in μ, σ and elementary functions alone, but for c: φ, Φ, ψ, a, P, I₁ and I₂ are replaced.
+
+    I₁ and I₂ become their integrals, not the right sides of equations 14 and 15.
+    """
+    for name, value in ((I1, truncated_moment(1)), (I2, truncated_moment(2)), (P, truncated_moment(0))):
+        if expression.has(name):
+            expression = expression.subs(name, value)
+    named = {varphi: standard_density, Phi: standard_cdf, psi: lognormal_density}
+    for function, meaning in named.items():
+        expression = expression.replace(function, meaning)
+    return expression.subs(a, -mu / sigma).doit()
+
+
+@cache
+def truncated_moment(power: int) -> sp.Expr:
+    """∫₁^∞ ψ(x) ln^power(x) dx by integration: x = e^t, then sympy's integrator (equations 13 to 15)."""
+    integrand = sp.simplify((lognormal_density(x) * sp.log(x) ** power).subs(x, sp.exp(t)) * sp.exp(t))
+    # the integrand is a polynomial times a normal density: the integral converges for every μ and σ > 0
+    return sp.simplify(sp.integrate(integrand, (t, 0, sp.oo), conds="none"))
+
+
+def is_zero(expression: sp.Expr) -> bool:
+    """Whether an expression in the names above is 0 for all μ, σ and c: proved by simplification, never by numbers."""
+    plain = sp.expand_log(unfold(expression), force=True)
+    return bool(sp.simplify(sp.expand(plain.rewrite(sp.erf))) == 0)
+
+
+FOLLOWS, PART, FAILS = "follows", "follows under a condition", "does not follow"
+KEYS = {"follows": FOLLOWS, "part": PART, "fails": FAILS}
+Relation = Literal["=", "≈", "= o", ">", "→"]
+_TEX = {"=": "=", "≈": r"\approx", ">": ">", "→": r"\to"}
+
+
+@dataclass(frozen=True)
+class Equation:
+    """left relation right, as sympy expressions in the names of `symbols`; number: as the paper has it, or ours."""
+
+    number: str
+    left: sp.Expr
+    relation: Relation
+    right: sp.Expr
+
+    @property
+    def tex(self) -> str:
+        """The equation as TeX, from the expressions that are checked."""
+        left, right = latex(self.left), latex(self.right)
+        if self.relation == "= o":
+            return rf"{left} = o\left({right}\right)"
+        return f"{left} {_TEX[self.relation]} {right}"
+
+    def holds(self) -> bool:
+        """Whether left = right for all μ and σ, by algebra. For "=" and for both sides of a "≈" in the same terms."""
+        return is_zero(self.left - self.right)
+
+
+@dataclass(frozen=True)
+class Checked:
+    """An equation or a sentence of the appendix with its verdict.
+
+    number: the paper's; claim: what is claimed, in our words; equation: the statement checked; verdict: FOLLOWS, PART
+    or FAILS; finding: what there is to say of it, or ""; work: the lines of the check (what each is, and its TeX).
+    """
+
+    number: str
+    claim: str
+    equation: Equation
+    verdict: str
+    finding: str
+    work: tuple[tuple[str, str], ...]
+
+
+ROOT_2PI, ROOT_2 = sp.symbols(r"\sqrt{2\pi} \sqrt{2}", positive=True)
+"""Roots as one writes them, which sympy would take apart: for printing."""
+
+
+def _joined(product: Any) -> Any:
+    """A product with √(2π) for √2·√π, and 1/√2 for √2/2, and both for √2/(2√π)."""
+    factors, half = set(product.args), product.as_coeff_Mul()[0].q % 2 == 0
+    if sp.sqrt(2) in factors and sp.sqrt(sp.pi) in factors:
+        return product / sp.sqrt(2) / sp.sqrt(sp.pi) * ROOT_2PI
+    if sp.sqrt(2) in factors and half and 1 / sp.sqrt(sp.pi) in factors:
+        return product * sp.sqrt(2) * sp.sqrt(sp.pi) / ROOT_2PI
+    return product * sp.sqrt(2) / ROOT_2 if sp.sqrt(2) in factors and half else product
+
+
+def as_written(expression: Any) -> Any:
+    """The expression with its roots as a mathematician writes them, for `latex`."""
+    return expression.replace(lambda part: part.is_Mul and part.as_coeff_Mul()[0].is_Rational, _joined)
+
+
+def latex(expression: Any) -> str:
+    """TeX of a sympy expression in the paper's signs."""
+    text: str = sp.latex(as_written(expression), ln_notation=True, fold_short_frac=False, symbol_names={c: "c"})
+    return text.replace(r"\erf", r"\operatorname{erf}")
+
+
+#: verdict → (class of its colour, sign), as in the ledger
+_BADGES = {FOLLOWS: ("rbp-holds", "✓"), PART: ("rbp-part", "◐"), FAILS: ("rbp-fails", "✗")}
+
+
+def display(tex: str) -> str:
+    """A displayed formula, which scrolls within itself where it is wider than a phone."""
+    return f'<div class="rbp-scroll" tabindex="0"><div class="math">{mathml(tex, displayed=True)}</div></div>'
+
+
+def rendered(checked: Iterable[Checked]) -> str:
+    """One block for each: verdict, the equation (or the sentence), what was found, and the lines of the check."""
+    return "".join(_block(one) for one in checked)
+
+
+def _block(one: Checked) -> str:
+    kind, sign = _BADGES[one.verdict]
+    badge = f'<span class="rbp-verdict {kind}"><span aria-hidden="true">{sign}</span> {one.verdict}</span>'
+    lines = formula_list(dict(one.work)) if len(one.work) > 1 else display(one.work[0][1])
+    said = "" if one.number.isdigit() else f" {html.escape(one.claim)}"  # a sentence, which no equation says
+    name = f"Equation ({one.number})" if one.number.isdigit() else one.number[0].upper() + one.number[1:]
+    claim = f"<p><b>{html.escape(name)}.</b>{said} {badge}</p>"
+    return (
+        f'<section class="rbp-equation">{claim}'
+        f"{display(one.equation.tex)}<p>{html.escape(one.finding)}</p>"
+        f"<details><summary>The check</summary>{lines}</details></section>"
+    )
+
+
+def formula_list(formulas: Mapping[str, Any]) -> str:
+    """Formulas by their names, as expressions or as TeX, one below the other."""
+    texts = {name: each if isinstance(each, str) else latex(each) for name, each in formulas.items()}
+    rows = (f"<dt>{html.escape(name)}</dt><dd>{display(tex)}</dd>" for name, tex in texts.items())
+    return f"<dl>{''.join(rows)}</dl>"

@@ -1,0 +1,218 @@
+"""The sums and terms of appendix C in numbers, exact and as the appendix approximates them, and where their paths lead.
+
+With λ = −μ/σ² and w_k = k^{−(1+λ)} exp(−ln²k/(2σ²)), which is ψ(k)/ψ(1): −ln p₁ = ln Σw, and −Σ p ln p follows from
+Σw, Σ w ln k and Σ w ln²k.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.special import erfcx
+from scipy.stats import linregress
+
+from companion.evidence import published
+from rbp.arrays import Reals
+from rbp.figures.curves import curves, melted
+from rbp.figures.style import INK, LABELS, Style
+
+HEAD = 10_000  # summed rank by rank; then the integral, with Euler and Maclaurin's terms up to the first derivative
+_PARTS = ("log_c", "neg_log_p1", "fraction", "entropy")
+
+
+def exact_sums(mu: Reals, sigma: Reals) -> Reals:
+    """Σ w_k lnⁿk over k = 1, 2, … for n = 0, 1, 2, shape (3, m), of μ and σ > 0 of shape (m,).
+
+    In double precision, with relative errors below 1e-9 where −μ/σ is below a hundred.
+    """
+    q, ln, end = 1 - mu / sigma**2, np.log(np.arange(1, HEAD))[:, None], np.log(HEAD)
+    weight = np.exp(-(q + ln / (2 * sigma**2)) * ln)
+    last = np.exp(-(q + end / (2 * sigma**2)) * end)
+    slope = q + end / sigma**2  # −d ln w/d ln k
+    found = []
+    for power, tail in enumerate(_integrals(mu, sigma, end)):
+        term = last * end**power
+        found.append((ln**power * weight).sum(axis=0) + tail + term / 2 + (slope - power / end) * term / (12 * HEAD))
+    return np.array(found)
+
+
+def approximate_sums(mu: Reals, sigma: Reals) -> Reals:
+    """The same as equations 18 to 20 have them: integrals from 1 on, and half of the first term for n = 0."""
+    return np.asarray(_integrals(mu, sigma, 0.0) + np.array([[0.5], [0.0], [0.0]]))
+
+
+def _integrals(mu: Reals, sigma: Reals, start: float) -> Reals:
+    """∫ lnⁿx ψ(x)/ψ(1) dx from x = e^start on, for n = 0, 1, 2: moments of a normal distribution cut off there."""
+    edge = np.exp((2 * mu - start) * start / (2 * sigma**2))
+    tail = np.sqrt(np.pi / 2) * sigma * erfcx((start - mu) / (np.sqrt(2) * sigma)) * edge
+    density = sigma * edge
+    return np.array([tail, mu * tail + sigma * density, (mu**2 + sigma**2) * tail + sigma * (mu + start) * density])
+
+
+def parts(mu: Reals, sigma: Reals, sums: Reals) -> dict[str, Reals]:
+    """The terms of equations 16 and 17 from μ, σ and the three sums.
+
+    log_scale: ln(√(2π)σ); square: μ²/(2σ²); log_c; neg_log_p1: the sum of these three; fraction: CE + ln p₁, which with
+    the approximate sums is equation 26 as printed; entropy: CE as the appendix has it, −Σ p ln p.
+    """
+    z, z1, z2 = sums
+    log_scale, square = np.log(np.sqrt(2 * np.pi) * sigma), mu**2 / (2 * sigma**2)
+    fraction = ((1 - mu / sigma**2) * z1 + z2 / (2 * sigma**2)) / z
+    found = {"log_scale": log_scale, "square": square, "log_c": np.log(z) - log_scale - square}
+    return found | {"neg_log_p1": np.log(z), "fraction": fraction, "entropy": np.log(z) + fraction}
+
+
+def authors_points() -> pd.DataFrame:
+    """The authors' μ and σ with each model's size and vocabulary, by size: model, size, vocabulary, mu, sigma."""
+    models = published.models().rename(columns={"non_embedding_params": "size", "vocab_size": "vocabulary"})
+    table = published.lognormal_parameters().merge(models, on="model")
+    return table[["model", "size", "vocabulary", "mu", "sigma"]].sort_values("size", ignore_index=True)
+
+
+def equation_terms(points: pd.DataFrame) -> pd.DataFrame:
+    """`points` with every term of −ln p₁ and CE at their μ and σ, by exact sums and as equations 18 to 21 have them.
+
+    Adds `parts`, those that depend on the sums again with `_approx`; log_size; ratio (μ/σ); fraction_share and
+    fraction_share_approx: of the respective entropy; c_error (the relative error of equation 20's c); c_over_phi
+    (c/φ(μ/σ), of equation 24).
+    """
+    mu, sigma = points["mu"].to_numpy(), points["sigma"].to_numpy()
+    own, near = exact_sums(mu, sigma), approximate_sums(mu, sigma)
+    approximate = parts(mu, sigma, near)
+    table = points.assign(log_size=np.log(points["size"]), ratio=mu / sigma, **parts(mu, sigma, own))
+    table = table.assign(**{f"{name}_approx": approximate[name] for name in _PARTS})
+    shares = {f"fraction_share{end}": table[f"fraction{end}"] / table[f"entropy{end}"] for end in ("", "_approx")}
+    return table.assign(**shares, c_error=near[0] / own[0] - 1, c_over_phi=own[0] / sigma)
+
+
+@dataclass(frozen=True)
+class Path:
+    """A smooth curve through the fitted parameters, two numbers being linear in ln S.
+
+    name: which are linear; r_squared: of the worse of the two lines; at(sizes): μ and σ; asymptotic: the exponent that
+    −ln p₁ and CE share in the end, or None where neither is a power of S.
+    """
+
+    name: str
+    r_squared: float
+    at: Callable[[Reals], tuple[Reals, Reals]]
+    asymptotic: float | None
+
+
+def ways_on(points: pd.DataFrame) -> list[Path]:
+    """Two ways to go on along the authors' path, each by two lines in ln S through the points (size, mu, sigma).
+
+    The first takes μ and σ as linear: then μ/σ tends to a constant and λ = −μ/σ² to 0. The second takes λ and σ as
+    linear: then λ → ∞, rank 2 alone is left (path a), and −ln p₁ ≈ 2^{−(1+λ)} falls as S to the power −b ln 2, b being
+    λ's slope; CE falls alike, but for a factor that grows as ln S.
+    """
+    x = np.log(points["size"].to_numpy(float))
+    mu, sigma = points["mu"].to_numpy(float), points["sigma"].to_numpy(float)
+    mu_line, sigma_line, lam_line = (linregress(x, y) for y in (mu, sigma, -mu / sigma**2))
+
+    def on(line: Any, size: Reals) -> Reals:
+        return np.asarray(line.intercept + line.slope * np.log(size))
+
+    def way(name: str, *lines: Any, at: Callable[[Reals], tuple[Reals, Reals]], asymptotic: float | None) -> Path:
+        return Path(name, float(min(line.rvalue**2 for line in lines)), at, asymptotic)
+
+    def by_lam(size: Reals) -> tuple[Reals, Reals]:
+        sigma = on(sigma_line, size)
+        return -on(lam_line, size) * sigma**2, sigma
+
+    def by_mu(size: Reals) -> tuple[Reals, Reals]:
+        return on(mu_line, size), on(sigma_line, size)
+
+    power = float(lam_line.slope * np.log(2))
+    return [
+        way("μ and σ linear in ln S", mu_line, sigma_line, at=by_mu, asymptotic=None),
+        way("λ and σ linear in ln S", lam_line, sigma_line, at=by_lam, asymptotic=power),
+    ]
+
+
+def along(path: Path, sizes: npt.ArrayLike) -> pd.DataFrame:
+    """−ln p₁ and CE by exact sums along a path: size, mu, sigma, neg_log_p1, entropy.
+
+    alpha_p1 and alpha_ce: their exponents there, −d ln y/d ln S.
+    """
+    size = np.asarray(sizes, dtype=np.float64)
+    mu, sigma = path.at(size)
+    found = parts(mu, sigma, exact_sums(mu, sigma))
+    y = {"neg_log_p1": found["neg_log_p1"], "entropy": found["entropy"]}
+    alpha = [-np.gradient(np.log(each), np.log(size)) for each in y.values()]
+    return pd.DataFrame({"size": size, "mu": mu, "sigma": sigma, **y, "alpha_p1": alpha[0], "alpha_ce": alpha[1]})
+
+
+def summary(terms: pd.DataFrame, ways: Sequence[Path], paths: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
+    """What is recorded of `equation_terms`, of `ways_on`, and of the tables of `along` by the ways' names."""
+    last, straight, bent = terms.iloc[-1], *(paths[way.name] for way in ways)
+    printed = terms["fraction_share_approx"]
+    found = {f"{name}.last": last[name] for name in ("neg_log_p1", "log_c", "log_scale", "square")}
+    found |= {f"ratio_r_squared.{x}": terms[x].corr(terms["ratio"]) ** 2 for x in ("size", "log_size")}
+    return found | {
+        "points": len(terms),
+        "c_error_worst": terms["c_error"].abs().max(),
+        "c_over_phi_max": terms["c_over_phi"].max(),
+        "c_over_phi_min": terms["c_over_phi"].min(),
+        "fraction_share_min": printed.min(),
+        "fraction_share_max": printed.max(),
+        "square_min": terms["square"].min(),
+        "log_c_below_0": int((terms["log_c"] < 0).sum()),
+        "log_c_share": -last["log_c"] / (last["log_scale"] + last["square"]),
+        "path_r_squared.linear": ways[0].r_squared,
+        "path_r_squared.lambda": ways[1].r_squared,
+        "path_turns_at.linear": float(straight["size"].to_numpy()[straight["entropy"].to_numpy().argmin()]),
+        "path_asymptotic": ways[1].asymptotic,
+        "path_alpha_p1_far.lambda": bent["alpha_p1"].iloc[-1],
+        "path_alpha_ce_far.lambda": bent["alpha_ce"].iloc[-1],
+    }
+
+
+# Figures
+
+_TERMS = {
+    "square": ("μ²/(2σ²)", Style("#B8579A", "D")),
+    "log_scale": ("ln(√(2π) σ)", Style("#009E73", "^")),
+    "log_c": ("ln c", Style("#2A7FC0", "o")),
+    "neg_log_p1": ("their sum, −ln p₁", Style(INK, "s", "-", 2.4)),
+    "entropy": ("−Σ p ln p", Style("#D55E00", "v")),
+}
+
+
+def terms_figure(terms: pd.DataFrame) -> dict[str, Any]:
+    """The terms of equation 16, their sum, and the entropy, against S: a table of `equation_terms`."""
+    names = {column: name for column, (name, _) in _TERMS.items()}
+    figure = curves(
+        melted(terms, names, "size"), "size", "value", labels=(LABELS["size"], "nats"), panel=None,
+        styles=dict(_TERMS.values()), ends=True, at=[0], size=(7.2, 4.6),
+    )  # fmt: skip
+    return {
+        "figure": figure,
+        "caption": "<b>The terms of −ln p₁ at the authors’ μ and σ.</b> As S grows, ln c falls and μ²/(2σ²) rises; "
+        "−ln p₁ is what remains of them and ln(√(2π) σ).",
+        "alt": "Lines against size: ln c falls, mu squared over two sigma squared rises, their sum with the third term "
+        "falls slowly; the entropy falls faster",
+        "data": terms,
+    }
+
+
+def paths_figure(paths: Mapping[str, pd.DataFrame], points: pd.DataFrame) -> dict[str, Any]:
+    """−ln p₁ and the entropy along each path (tables of `along`), with the fitted points."""
+    looks = {"neg_log_p1": ("−ln p₁", Style("#2A7FC0", "o")), "entropy": ("−Σ p ln p", Style("#D55E00", "v"))}
+    names = {column: name for column, (name, _) in looks.items()}
+    lines = [melted(curve, names, "size").assign(path=name) for name, curve in paths.items()]
+    values = pd.concat(lines)["value"]
+    return {
+        "figure": curves(
+            pd.concat([melted(points, names, "size").assign(path=name) for name in paths]), "size", "value",
+            labels=(LABELS["size"], "nats"), panel="path", styles=dict(looks.values()), fitted=lines, ends=True,
+            log="xy", ylim=(0.8 * values.min(), 1.2 * values.max()), size=(4.4, 3.5),
+        ),
+        "caption": "<b>Two ways on from the ten points.</b> Left: μ and σ go on as straight lines in ln S. Right: λ "
+        "and σ do.",
+        "alt": "Two panels: on the left both metrics level off and rise again, on the right both go on falling",
+        "data": pd.concat([curve.assign(path=name) for name, curve in paths.items()]),
+    }  # fmt: skip

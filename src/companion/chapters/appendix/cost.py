@@ -1,0 +1,87 @@
+"""What ranking costs beside other ways: a table for the book."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from companion.chapters.appendix.gpu import AIMS, GPU, Record, read_gpu
+from companion.project import ROOT
+from rbp import provenance
+from rbp.errors import DataError
+from rbp.io import label
+from rbp.report.display import shown
+
+FOLDER = ROOT / "bench" / "results"
+OURS, PLAIN = "ours", "plain route"  # how the names of the two ways begin
+_COLUMNS = ["rows", "d", "vocabulary", "way", "ratio", "ratio_low", "ratio_high", "extra_memory_mb"]
+
+
+def read_costs(folder: Path = FOLDER) -> pd.DataFrame:
+    """Every result of the ranking's benchmark in `folder`, a GPU's last; none if there is no such file.
+
+    Columns device, dtype, date, gpu (bool), rows (positions), d (width), vocabulary, way, ratio (the median, against
+    the bare product of the same round), ratio_low, ratio_high, extra_memory_mb. Raises DataError for a malformed file.
+    """
+    found: list[tuple[str, bool, Any]] = []
+    for path in sorted(folder.glob("ranking*.json")):
+        try:
+            found.append((label(path), False, json.loads(path.read_text(encoding="utf-8"))))
+        except ValueError:
+            found.append((label(path), False, None))
+        provenance.note(path)
+    if run := read_gpu(folder / GPU.name):
+        answers = run["parts"].get("ranking", {"answers": []})["answers"]
+        rows = [row for answer in answers for row in answer.get("rows", []) if (row["d"], row["vocabulary"]) in AIMS]
+        rows = [row for row in rows if row["dtype"] == "bfloat16"]  # as models are run there
+        if rows:
+            found.append((label(folder / GPU.name), True, run | {"dtype": "bfloat16", "rows": rows}))
+    tables = []
+    for where, gpu, content in found:
+        try:
+            table = pd.DataFrame(content["rows"])[_COLUMNS]
+            about = {name: content[name] for name in ("device", "dtype", "date")}
+        except (ValueError, KeyError, TypeError):
+            remedy = "Write it again: python -m bench.ranking --json FILE."
+            raise DataError("this is no result of the ranking's benchmark", where, remedy) from None
+        tables.append(table.assign(**about, gpu=gpu))
+    columns = ["device", "dtype", "date", "gpu", *_COLUMNS]
+    return pd.concat(tables, ignore_index=True)[columns] if tables else pd.DataFrame(columns=columns)
+
+
+def ranges(costs: pd.DataFrame) -> pd.DataFrame:
+    """The cost of ranks by `device`, from `read_costs`, for the two ways `ours` and `plain`.
+
+    Columns device, and for each way WAY_min and WAY_max (times the bare product) and WAY_memory (the most, in MB).
+    """
+    rows = []
+    for device, own in costs.groupby("device"):
+        row = {"device": device}
+        for name, start in (("ours", OURS), ("plain", PLAIN)):
+            way = own[own["way"].str.startswith(start)]
+            row |= {f"{name}_min": way["ratio"].min(), f"{name}_max": way["ratio"].max()}
+            row |= {f"{name}_memory": way["extra_memory_mb"].max()}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def costs_shown(costs: pd.DataFrame) -> dict[str, Any]:
+    """`read_costs` as a page shows it."""
+    return shown(
+        costs,
+        {
+            "device": "device",
+            ("rows", "d", "vocabulary"): ("T × d × V", "{} × {} × {}"),
+            "way": "way",
+            "ratio": ("times the product", "{:.2f}"),
+            "extra_memory_mb": ("extra MB", "{:,.0f}"),
+        },
+        caption="<b>What ranks cost</b> (<code>make bench</code> measures anew). T tokens, hidden states d wide, V "
+        "logits for each. Times are medians, as multiples of the bare product’s in the same round.",
+    )
+
+
+def measured_on(run: Record | None) -> str:
+    """The card and the date, in words."""
+    return f"Measured on a GPU: {run['device']}, {run['date']}" if run else "No GPU was measured"

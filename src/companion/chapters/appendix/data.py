@@ -1,0 +1,445 @@
+"""What the published measurements are: how far their sizes and thresholds reach, and what the paper says of them."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pandera.pandas as pa
+from matplotlib import ticker
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from companion.chapters.against_print import beside_printed
+from companion.evidence import published
+from companion.evidence.tokens import STATED, recovered_tokens
+from companion.project import LADDER
+from companion.steps import step
+from rbp import provenance
+from rbp.errors import DataError
+from rbp.figures.curves import curves
+from rbp.figures.style import INK, Panels, family_style, legend_below, log_axis, single_panel
+from rbp.figures.wording import dataset_label, dataset_order
+from rbp.laws import counting
+from rbp.laws.table import fit_table
+from rbp.measurements import open_source, select
+from rbp.measurements.sources import Source
+from rbp.report.display import Column, shown
+from rbp.tables import checked, read_csv
+
+VOCABULARIES = {"Pythia": (50256,), "OPT": (50272,), "GPT-2": (50257,), "Qwen2.5": (151936, 152064)}
+"""How many entries the paper's footnote 2 gives each family's vocabulary."""
+
+
+def least_covered(points: pd.DataFrame, k: int) -> float:
+    """The least share of a text's tokens that are among the first k, over all models and texts."""
+    return float(np.exp(-points["value"][points["k"] == k].max()))
+
+
+def orders(values: "pd.Series[Any]") -> float:
+    """How many orders of magnitude lie between the smallest and the largest value."""
+    return float(np.log10(values.max() / values.min()))
+
+
+def published_points(table: pd.DataFrame) -> pd.DataFrame:
+    """The −ln RBP_k of a measurement table. Raises DataError where none of its families is one that the paper has."""
+    points = select(table, metric="neg_log_rbp")
+    if not set(points["family"]) & set(published.models()["family"]):
+        raise DataError(
+            "this chapter is about the published measurements, and none of their families is here",
+            "measurements",
+            'Use "published", or rows of its families.',
+        )
+    return points
+
+
+def published_tokens(table: pd.DataFrame) -> pd.DataFrame | None:
+    """For `tokens.tokens_behind`: the tokens found from the published shares, by the step; None for others' points."""
+    return _recovered() if table["source"].isin(published.SOURCES).any() else None
+
+
+@step("published_tokens", reads=["data/published"], seconds=3)
+def _recovered() -> pd.DataFrame:
+    return recovered_tokens()
+
+
+@step("published_windows", of=partial(open_source, "published"), reads=["data/published"], seconds=2)
+def windows_of(source: Source) -> pd.DataFrame:
+    """The source's `windows`: counted, or with totals that are recovered."""
+    return source.windows
+
+
+def with_counting_error(points: pd.DataFrame, tokens: pd.DataFrame) -> pd.DataFrame:
+    """The points (a measurement table) whose number of tokens is known (`tokens.tokens_behind`), with what follows.
+
+    Adds basis, relative_se (of −ln RBP_k, by counting independent tokens) and misses (tokens of rank above k).
+    Raises DataError where no number of tokens is known.
+    """
+    known = points.drop(columns="tokens").merge(tokens, on=["dataset", "family"])
+    if known.empty:
+        raise DataError("no number of tokens is known for these points", "measurements", "Add the column tokens.")
+    n = known["tokens"].to_numpy(dtype=float)
+    relative_se = counting.counting_error(known["value"], n)
+    return known.assign(relative_se=relative_se, misses=-np.expm1(-known["value"]) * n)
+
+
+def checks_shown(checked: pd.DataFrame) -> dict[str, Any]:
+    """The checks of the published files (`against_print.checks`), for `Page.table`."""
+    return shown(
+        checked,
+        {
+            "what": "check",
+            "compared": "numbers",
+            "agree": "agree",
+            "worst": ("largest difference", "{:.1e}"),
+            "unit": "of which kind",
+        },
+        caption="<b>The checks of the published files.</b> Table 1 is printed to three digits, so half a unit of the "
+        "third is the most that a correct number can differ.",
+    )
+
+
+def vocabularies() -> dict[str, list[int]]:
+    """The widths of the output layers of each family's models, by the parameter file of the authors' repository."""
+    return {str(name): sorted(set(own)) for name, own in published.models().groupby("family")["vocab_size"]}
+
+
+def setup_claims(points: pd.DataFrame, sizes: pd.DataFrame, recovered: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    """What decides the ledger's claims on models, thresholds, tokens and vocabularies; `sizes` has a row a model."""
+    known, widths = recovered[recovered["basis"] != "likely"], vocabularies()
+    tokens, fewer = recovered.set_index(["dataset", "family"])["tokens"], int((known["tokens"] < STATED).sum())
+    low, high = int(points["k"].min()), int(points["k"].max())
+    agree = [family for family in ("Pythia", "OPT", "GPT-2") if tuple(widths[family]) == VOCABULARIES[family]]
+    qwen = published.models().query("family == 'Qwen2.5'")
+    larger = qwen.loc[qwen["vocab_size"] == qwen["vocab_size"].max(), "name"]
+    pythia = [f"{width:,}" for width in widths["Pythia"]]
+    spans = {family: orders(own["size"]) for family, own in sizes.groupby("family")}
+    return {
+        "models_and_sizes": {
+            "models": len(sizes),
+            "orders": orders(sizes["size"]),
+            **{str(family).lower().replace("-", "").replace(".", ""): span for family, span in spans.items()},
+        },
+        "orders_of_k": {"orders": orders(points["k"]), "low": low, "high": high}
+        | {"decades": len(str(high)) - len(str(low)) + 1},
+        "half_a_million": {"known": len(known), "reach": len(known) - fewer, "fewer": fewer, "cells": len(recovered)}
+        | {"wikipedia": int(tokens["wikipedia", "GPT-2"]), "least": int(recovered["tokens"].min())},
+        "vocabularies": {"agree": len(agree), "families": " and ".join(agree)}
+        | {"pythia": f"{', '.join(pythia[:-1])} or {pythia[-1]}"},
+        "qwen_vocabularies": {"sizes": widths["Qwen2.5"], "larger": " and ".join(larger)},
+        "covers_vocabulary": {"entries": high / widths["GPT-2"][-1], "covered": least_covered(points, 20_000)},
+    }
+
+
+def training_shown(table: pd.DataFrame) -> dict[str, Any]:
+    """`published.training` as a page shows it."""
+    return shown(
+        table.assign(billions=table["tokens"] / 1e9),
+        {
+            "family": "Family",
+            "billions": ("tokens, in 10⁹", "{:,.0f}"),
+            "counts": "what they count",
+            "fixed": "one D for all sizes",
+            "source": "source",
+        },
+        caption="<b>Training tokens D of the paper’s families,</b> as far as their own sources state them; GPT-2’s "
+        "(Radford et al. 2019) gives 40 GB of text, and no tokens.",
+        data=table,
+    )
+
+
+def setup_shown(points: pd.DataFrame, sizes: pd.DataFrame, recovered: pd.DataFrame) -> dict[str, Any]:
+    """What the paper says of its setup beside the published numbers, for `Page.table`; `sizes` has a row a model."""
+
+    def either(values: Iterable[int]) -> str:
+        return " or ".join(f"{value:,}" for value in values)
+
+    ours: Mapping[str, Iterable[int]] = vocabularies()
+    total, tokens = orders(published.models()["total_params"]), recovered["tokens"]
+    rows = [
+        ("introduction", "models", "24", f"{len(sizes)}"),
+        (
+            "introduction",
+            "orders of size",
+            "over 5",
+            f"{orders(sizes['size']):.2f} (S), {total:.2f} (all)",
+        ),
+        ("appendix A", "orders of size", "over four", "the same"),
+        (
+            "appendix A",
+            "orders of k",
+            "over five",
+            f"{orders(points['k']):.2f} ({points['k'].min()} to {points['k'].max():,})",
+        ),
+        ("appendix A", "tokens behind a point", "at least 5·10⁵", f"{tokens.min():,} to {tokens.max():,}"),
+        *(
+            ("footnote 2", f"vocabulary, {family}", either(printed), either(ours[family]))
+            for family, printed in VOCABULARIES.items()
+        ),
+    ]
+    return {
+        "table": pd.DataFrame(rows, columns=["where", "what", "printed", "ours"])[["what", "printed", "ours", "where"]],
+        "caption": "<b>The paper’s setup beside the published numbers.</b> Orders: of magnitude. Our "
+        "vocabularies: how wide the models’ output layers are.",
+    }
+
+
+_COVERAGE = ("text", "documents", "statistic", "level", "kind", "covered", "width", "score")
+
+
+def interval_coverage() -> pd.DataFrame:
+    """How often each kind of interval over documents covers the truth, on the ladder's own: data/ladder/coverage.csv.
+
+    One row for each kind: at 95%, of statistics that are no design effects, covered_10, covered_20, covered_24 (the
+    judgments), covered_32 (Wikipedia), covered_40 and covered_164, by the number of documents, width and score (the
+    narrowest's, and the best's, is 1); covered_80: of 80%, all numbers of documents; covered_effect: of design effects.
+    Means over texts and statistics.
+    """
+    path, names = LADDER / "coverage.csv", ["text", "statistic", "kind"]
+    columns = {name: pa.Column(str if name in names else int if name == "documents" else float) for name in _COVERAGE}
+    keys, remedy = _COVERAGE[:5], "Restore it: git checkout -- data/ladder."
+    table = checked(read_csv(path), pa.DataFrameSchema(columns), path, keys=keys, remedy=remedy)
+    provenance.note(path)
+    effect = table["statistic"].str.contains("design effect")
+    wide, narrow = (table[~effect & (table["level"] == level)] for level in (0.95, 0.8))
+    by_size = wide.pivot_table(index="kind", columns="documents", values="covered").add_prefix("covered_")
+    found = by_size.join(wide.groupby("kind")[["width", "score"]].mean())
+    found["covered_80"] = narrow.groupby("kind")["covered"].mean()
+    found["covered_effect"] = table[effect & (table["level"] == 0.95)].groupby("kind")["covered"].mean()
+    return found.reindex(table["kind"].unique()).reset_index().rename_axis(columns=None)
+
+
+def interval_coverage_shown(found: pd.DataFrame) -> dict[str, Any]:
+    """`coverage` as a page shows it."""
+    columns: dict[str | tuple[str, ...], Column] = {"kind": "interval", "covered_10": ("10 documents", "{:.1%}")}
+    columns |= {f"covered_{count}": (str(count), "{:.1%}") for count in (20, 24, 32, 40, 164)}
+    columns |= {"covered_80": ("80%, all", "{:.1%}"), "covered_effect": ("design effects", "{:.1%}")}
+    columns |= {"width": ("width", "{:.2f}"), "score": ("score", "{:.2f}")}
+    return shown(
+        found,
+        columns,
+        caption="<b>How often 95% intervals over documents cover the truth,</b> by kind and number of documents, and "
+        "80% intervals. The truth is the whole text’s value; documents are drawn from it. Width: mean, the narrowest "
+        "kind’s is 1. Score: width and a penalty for each miss; the best kind’s is 1.",
+        data=found,
+    )
+
+
+_FULL, _PART = "#2A7FC0", "#9DC3E6"
+_ENTROPY = "CE"
+
+
+def coverage(table: pd.DataFrame) -> pd.DataFrame:
+    """How many models were measured: dataset, family, k (missing for the cross-entropy, which comes last), models, of.
+
+    `table` is a measurement table; `of` is how many models of the family it holds anywhere.
+    """
+    counted = table.groupby(["dataset", "family", "k"], dropna=False)["model"].nunique().rename("models").reset_index()
+    return counted.assign(of=counted["family"].map(table.groupby("family")["model"].nunique()))
+
+
+def coverage_panels(counted: pd.DataFrame) -> Panels:
+    """A grid of family by threshold for each dataset, with the number of models in each square (`coverage`).
+
+    Dark squares hold all models of the family, light ones some; a missing square holds none.
+    """
+    numbers = sorted(counted["k"].dropna().unique().tolist())
+    columns = [str(number) for number in numbers] + [_ENTROPY] * bool(counted["k"].isna().any())
+    families = sorted(counted["family"].unique())
+
+    def draw(ax: Axes, dataset: str) -> None:
+        own = counted[counted["dataset"] == dataset]
+        for k, family, models, of in own[["k", "family", "models", "of"]].itertuples(index=False, name=None):
+            x, y = len(numbers) if pd.isna(k) else numbers.index(k), families.index(family)
+            full = models == of
+            colour = _FULL if full else _PART
+            ax.add_patch(Rectangle((x - 0.45, y - 0.43), 0.9, 0.86, facecolor=colour, edgecolor="none"))
+            ink = "white" if full else "black"
+            ax.text(x, y, str(models), ha="center", va="center", color=ink)
+        ax.set_xlim(-0.6, len(columns) - 0.4)
+        ax.set_ylim(len(families) - 0.4, -0.6)
+        ax.set_xticks(range(len(columns)), columns, rotation=90)
+        ax.set_yticks(range(len(families)), families)
+        ax.tick_params(length=0)
+        ax.grid(False)
+        ax.set_xlabel("threshold k; CE: cross-entropy")
+        ax.set_title(dataset_label(dataset))
+        ax.spines[["left", "bottom"]].set_visible(False)
+
+    return Panels(dataset_order(counted["dataset"]), draw, size=(4.6, 0.33 * len(families) + 1.5))
+
+
+def coverage_shown(table: pd.DataFrame) -> dict[str, Any]:
+    """What `Page.figure` takes for `coverage_panels` of a measurement table."""
+    counted = coverage(table)
+    return {
+        "figure": coverage_panels(counted),
+        "caption": "<b>How many models were measured</b>, by family and threshold k. Dark: all of the family; "
+        "light: some; empty: none.",
+        "alt": "Grids of families by thresholds, one for each dataset, with the number of models in each square",
+        "data": counted,
+    }
+
+
+def tokens_shown(recovered: pd.DataFrame, stated: int) -> dict[str, Any]:
+    """What `Page.figure` takes for `tokens_figure`."""
+    return {
+        "figure": tokens_figure(recovered, stated),
+        "caption": "<b>The number of tokens behind each point</b>, counted or recovered (filled), or likely (hollow).",
+        "alt": "Number of tokens by dataset and family: some 25 thousand on HotpotQA, 30 to 42 thousand on HumanEval, "
+        "320 thousand on Wikipedia, just below 500 thousand on the Australian legal corpus",
+        "data": recovered,
+    }
+
+
+def tokens_figure(behind: pd.DataFrame, stated: int) -> Figure:
+    """The number of tokens behind the points of each dataset and family, beside the number `stated`.
+
+    `behind` has dataset, family, tokens and basis; hollow markers are "likely", not identified.
+    """
+    datasets, families = dataset_order(behind["dataset"]), sorted(set(behind["family"]))
+
+    def draw(ax: Axes) -> None:
+        ax.axvline(stated, color=INK, lw=1.2, ls=(0, (5, 3)))
+        ax.annotate(
+            f"the paper: at least {stated:,}", (stated, 1), (-5, 4), xycoords=("data", "axes fraction"),
+            textcoords="offset points", ha="right",
+        )  # fmt: skip
+        for place, family in enumerate(families):
+            colour, marker = family_style(family, families)
+            own = behind[behind["family"] == family]
+            y = own["dataset"].map(datasets.index).to_numpy(float) + 0.17 * (place - (len(families) - 1) / 2)
+            likely = (own["basis"] == "likely").to_numpy()
+            for chosen, face in ((~likely, colour), (likely, "none")):
+                x = own["tokens"].to_numpy(float)[chosen]
+                label = family if face == colour else None
+                ax.plot(x, y[chosen], marker, color=colour, mfc=face, ms=7, mew=1.4, label=label)
+        ax.set_yticks(range(len(datasets)), [dataset_label(name) for name in datasets])
+        ax.set_ylim(len(datasets) - 0.4, -0.6)
+        ax.set_xlim(behind["tokens"].min() / 1.5, max(stated, behind["tokens"].max()) * 1.5)
+        log_axis(ax, "x", plain=False)
+        ax.xaxis.set_major_locator(ticker.LogLocator(base=10, subs=(1, 3)))
+        ax.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:,.0f}"))
+        ax.set_xlabel("tokens behind a point")
+        legend_below(ax)
+
+    return single_panel(draw, size=(4.6, 3.6))
+
+
+def fraction_panels(share: npt.ArrayLike, totals: Mapping[str, int]) -> Panels:
+    """Where the products of `share` with a total fall between two whole numbers: a histogram for each total.
+
+    `totals` maps a panel's title to the total. For the right one the products lie on whole numbers.
+    """
+    part = np.asarray(share, dtype=np.float64)
+
+    def draw(ax: Axes, title: str) -> None:
+        product = part * totals[title]
+        ax.hist(product - np.rint(product), bins=np.linspace(-0.5, 0.5, 26).tolist(), color=_FULL)
+        ax.set_xlim(-0.5, 0.5)
+        ax.set_xlabel("distance to the nearest whole number")
+        ax.set_ylabel("readings")
+        ax.set_title(title)
+
+    return Panels(list(totals), draw, size=(4.4, 2.8))
+
+
+def whole_numbers_shown(share: npt.ArrayLike, name: str, tokens: int) -> dict[str, Any]:
+    """What `Page.figure` takes for `fraction_panels` of a cell's shares: its number of tokens, and another."""
+    part = np.asarray(share, dtype=np.float64)
+    totals = {f"times {n:,}": n for n in (tokens, tokens + 100)}
+    return {
+        "figure": fraction_panels(part, totals),
+        "caption": f"<b>One number of tokens fits, another does not.</b> {part.size} readings for {name}, "
+        "times N: how far from whole numbers.",
+        "alt": "Two histograms: all distances near zero for the right number of tokens, spread over all distances for "
+        "another number",
+        "data": pd.DataFrame({"share": part} | {title: part * n - np.rint(part * n) for title, n in totals.items()}),
+    }
+
+
+def sampling_shown(points: pd.DataFrame) -> dict[str, Any]:
+    """What `Page.figure` takes for `sampling_panels`."""
+    return {
+        "figure": sampling_panels(points),
+        "caption": "<b>What sampling does to the points.</b> The relative standard error of −ln RBPₖ, by "
+        "counting: the median over the models of a family.",
+        "alt": "Relative error against k, one panel per dataset, one line per family",
+        "data": points,
+    }
+
+
+def sampling_panels(points: pd.DataFrame) -> Panels:
+    """The relative error of −ln RBP_k that counting independent tokens gives, against k.
+
+    `points` has dataset, family, k and relative_se: lines join its median over the models of a family.
+    """
+    rows = points.groupby(["dataset", "family", "k"])["relative_se"].median().mul(100).reset_index()
+    labels = ("threshold k", "relative error (per cent)")
+    return curves(rows, "k", "relative_se", labels=labels, line="family", log="xy", ylim="shared", size=(4.6, 3.8))
+
+
+Row = tuple[str, str, int, int, float, str]
+COLUMNS = ["check", "what", "compared", "agree", "worst", "unit"]
+
+
+def checks(folder: Path | None = None) -> pd.DataFrame:
+    """Every check of the published files: one row each.
+
+    Columns: check (a short key), what (a phrase), compared and agree (how many numbers), worst (the largest
+    difference, in `unit`).
+    """
+    ranks = open_source(folder or "published").table.query("metric == 'neg_log_rbp'")
+    rows = [*_overlaps(folder), *_fits(ranks, folder), *_shares(ranks, folder)]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _overlaps(folder: Path | None) -> Iterator[Row]:
+    """Readings of one quantity in two places; the GPT-2 counts are exact, so they have a row of their own."""
+    pairs = published.agreement(folder)
+    pairs["relative"] = pairs["difference"].abs() / pairs["first_value"]
+    counted = pairs["first"] == "repository"
+    for key, what, own in (
+        ("two_figures", "−ln RBP_k that two figures show (3, 4, 8a and 9 against 7 and 8a)", pairs[~counted]),
+        ("exact_counts", "GPT-2’s exact counts on Wikipedia against figures 3 and 4", pairs[counted]),
+    ):
+        yield key, what, len(own), int(own["ok"].sum()), float(own["relative"].max()), "relative"
+
+
+def _fits(ranks: pd.DataFrame, folder: Path | None) -> Iterator[Row]:
+    """Fits of the points against Table 1, and against the curves of figure 6."""
+    fits = fit_table(ranks[ranks["k"].isin([1, 10, 100])], ["dataset", "metric", "k", "family"])
+    printed = beside_printed(fits).dropna(subset="printed_slope")
+    agree = printed[["slope_agrees", "r_squared_agrees"]].to_numpy(dtype=bool)
+    off = max((printed[name] - printed[f"printed_{name}"]).abs().max() for name in ("slope", "r_squared"))
+    yield "table_1", "R² and slopes of Table 1 for k = 1, 10, 100", agree.size, int(agree.sum()), off, "absolute"
+
+    by = ["dataset", "family", "k"]
+    curve = published.fit_by_k(folder).merge(fit_table(ranks, by), on=by, suffixes=("_drawn", ""))
+    curve = curve[curve["n"] == curve["n"].max()]  # at the other thresholds only four models were published
+    off = pd.concat([curve["r_squared"] - curve["r_squared_drawn"], curve["alpha"] + curve["slope"]]).dropna().abs()
+    what = "R² and slopes of figure 6, at the k for which all Pythias are published"
+    yield "figure_6", what, off.size, int((off <= 2e-6).sum()), float(off.max()), "absolute"
+
+
+def _shares(ranks: pd.DataFrame, folder: Path | None) -> Iterator[Row]:
+    """What shares must obey: the histogram sums to one, RBP_k rises with k, figure 5 was rounded."""
+    mass = published.rank_bins(folder).groupby("model")["mass"].sum()
+    off = (mass - 1).abs()
+    what = "bin masses of figure 8c sum to 1 over ranks 2 and up"
+    yield "bins", what, off.size, int((off <= 1e-5).sum()), float(off.max()), "absolute"
+
+    step = ranks.sort_values("k").groupby(["dataset", "model"])["value"].diff().dropna()
+    rise = max(float(step.max()), 0.0)
+    what = "−ln RBP_k never rises from one k to the next"
+    yield "monotone", what, step.size, int((step <= 0).sum()), rise, "absolute"
+
+    figure_5 = published.rbp(folder).query("source == 'figure 5'")
+    scaled = np.exp(-figure_5["neg_log_rbp"]) * 1e6
+    off = (scaled - scaled.round()).abs()
+    close = int((off <= 0.05).sum())
+    yield "figure_5", "RBP_k of figure 5 are whole millionths", off.size, close, float(off.max()), "millionths"

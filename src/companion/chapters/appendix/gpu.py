@@ -1,0 +1,53 @@
+"""What `make gpu` measured on a machine with a GPU, if it was run on one."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from companion.project import ROOT
+from rbp import provenance
+from rbp.errors import DataError
+from rbp.io import label
+
+GPU = ROOT / "bench" / "results" / "gpu.json"
+AIMS = {(768, 50304): 1.3, (4096, 128256): 1.05}  # ranks in bfloat16 take at most so many times the bare product
+
+Record = dict[str, Any]
+
+
+def read_gpu(path: Path = GPU) -> Record | None:
+    """What `bench.gpu` wrote: device, date, versions, and parts by name; None if it has not been run.
+
+    A part has answers, one for each of its questions, and left: the questions without an answer.
+    Raises DataError for another file, and for one that Triton's interpreter made: it holds no figures of a GPU.
+    """
+    if not path.exists():
+        return None
+    provenance.note(path)
+    try:
+        content: Record = json.loads(path.read_bytes())
+        interpreter, parts = content["interpreter"], content["parts"]
+        _ = content["device"] + content["date"], [a["question"] for part in parts.values() for a in part["answers"]]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise DataError("this is no result of make gpu", label(path), "Write it again: make gpu.") from None
+    if interpreter:
+        raise DataError("these figures are the interpreter's, not a GPU's", label(path), "Remove the file.")
+    return content
+
+
+def worked(part: Record | None) -> bool:
+    """Whether a part has all its answers, and nothing was found that must not be."""
+    if part is None or "error" in part or part.get("left"):
+        return False
+    return not any(map(failure, part["answers"]))
+
+
+def failure(answer: Record) -> str | None:
+    """Why a question has no answer, or what was found that must not be; None if all is well."""
+    return answer.get("error") or "; ".join(answer.get("failed") or []) or None
+
+
+def aim_of(row: Record) -> float | None:
+    """What the ratio of a row of the ranking's benchmark should not exceed; None for others than ours in bfloat16."""
+    ours = row["way"].startswith("ours") and row["dtype"] == "bfloat16"
+    return AIMS.get((row["d"], row["vocabulary"])) if ours else None

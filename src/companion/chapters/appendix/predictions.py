@@ -1,0 +1,505 @@
+"""The predictions that were made before the ladders were trained (data/predictions/ladders.toml), and their score.
+
+A prediction of a number is a density: a normal distribution in two halves that meet at `middle`, each with half of the
+probability, so that a tenth lies below `low` and a tenth above `high`. A naive guess is a normal distribution with its
+interval. The log score is the logarithm of the density (or of the probability) that was given to what came true:
+higher is better, and their difference does not depend on the unit.
+"""
+
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from scipy.stats import binom, norm
+
+from companion.chapters.appendix import sister
+from companion.chapters.families import LSTM, TRANSFORMER, exponents, planned, rung_of
+from ladder.making import PREDICTIONS
+from ladder.shipped import ABLATION
+from rbp import provenance
+from rbp.arrays import Reals
+from rbp.errors import DataError
+from rbp.figures.curves import K_SHADES, SIGNED
+from rbp.figures.style import FAINT, INK, single_panel
+from rbp.figures.wording import dataset_label, family_label
+from rbp.io import label
+from rbp.laws.power import curvature
+from rbp.measurements import Source
+from rbp.measurements.counts import Counts
+from rbp.measurements.ranked import Ranked
+from rbp.report.display import Columns, shown
+
+EVENT = "event"
+#: the ledger's claims on what was predicted, by the kinds of prediction that decide them
+CLAIMS = {
+    "predicted_exponents": ("exponent", "exponent_difference"),
+    "predicted_straightness": ("zigzag", "curvature"),
+    "predicted_training": ("budgets",),
+    "predicted_at_equal_loss": ("offset", "slope_in_cross_entropy", "cross_entropy", "cross_entropy_difference"),
+    "predicted_error_entropy": ("sister_law",),
+    "predicted_seeds": ("seeds",),
+    "predicted_heads": ("ablation",),
+}
+_REMEDY = "Restore it: git checkout -- data/predictions."
+KINDS = {
+    "exponent": "exponent in S",
+    "exponent_difference": "difference of exponents",
+    "cross_entropy": "cross-entropy",
+    "cross_entropy_difference": "difference of cross-entropies",
+    "offset": "offset at equal cross-entropy",
+    "zigzag": "zigzag",
+    "curvature": "curvature",
+    ABLATION: "ablation of heads",
+    "budgets": "exponents and budgets",
+    "slope_in_cross_entropy": "slope in cross-entropy",
+    "sister_law": "terms of the sister law",
+    "seeds": "seeds",
+    EVENT: "event",
+}
+
+
+def read_predictions(path: Path = PREDICTIONS) -> tuple[pd.DataFrame, float]:
+    """The predictions in their order, and the probability of their intervals.
+
+    Columns kind, family, than, k, dataset, rung, cross_entropy, seed, run, what, middle, low, high, naive_low,
+    naive_high, probability, naive, sure, reason; missing where a kind has none. Raises DataError for a malformed file.
+    """
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        level = float(content.pop("level"))
+        rows = [{"kind": kind, **row} for kind, own in content.items() for row in own]
+        for row in rows:
+            if row["kind"] != EVENT:
+                row["naive_low"], row["naive_high"] = row.pop("naive")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(f"these are no predictions: {error}", label(path), _REMEDY) from None
+    provenance.note(path)
+    named = ["kind", "family", "than", "k", "dataset", "rung", "cross_entropy", "seed", "run", "what"]
+    numbers = ["middle", "low", "high", "naive_low", "naive_high", "probability", "naive", "sure", "reason"]
+    table = pd.DataFrame(rows).reindex(columns=[*named, *numbers])
+    return table.assign(sure=table["sure"].eq(True)), level
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What the predictions are compared with.
+
+    texts: what all models of the ladder make of each text; stores: the rank stores of each family at its largest
+    budget; ablated: rungs of the first ladder with their ablations (`companion.chapters.families.with_ablations`).
+    """
+
+    texts: Sequence[Counts]
+    stores: Mapping[str, Source]
+    ablated: Sequence[Counts]
+
+    @property
+    def datasets(self) -> list[str]:
+        """The texts."""
+        return [text.dataset for text in self.texts]
+
+    def on(self, dataset: str) -> Counts:
+        """What the models make of a text."""
+        return self.texts[self.datasets.index(dataset)]
+
+    def budgets(self, family: str) -> list[int]:
+        """The budgets of a family; none where it is not there."""
+        return self.texts[0].budgets(family)
+
+    def line(
+        self, family: str, dataset: str, budget: int | None = None
+    ) -> dict[str, tuple[float, dict[int | None, float]]]:
+        """Rung → size, and ln y by k (None: cross-entropy): of a family on a text, at its largest budget or another."""
+        own = self.on(dataset).of(family, budget, seed=0)
+        values = np.column_stack([np.log(own.cross_entropy), own.log_neg_log_rbp])
+        rows = [dict(zip((None, *own.thresholds), y.tolist(), strict=True)) for y in values]
+        return dict(zip(own.models["rung"], zip(own.sizes.astype(float), rows, strict=True), strict=True))
+
+    def arrays(
+        self, family: str, dataset: str, k: int | None, *, rungs: set[str] | None = None, budget: int | None = None
+    ) -> tuple[Reals, Reals]:
+        """Sizes and ln y of a family's rungs."""
+        line = {rung: own for rung, own in self.line(family, dataset, budget).items() if rungs is None or rung in rungs}
+        return np.array([size for size, _ in line.values()]), np.array([y[k] for _, y in line.values()])
+
+    def exponent(
+        self, family: str, dataset: str, k: int, *, rungs: set[str] | None = None, budget: int | None = None
+    ) -> float:
+        """α over the rungs."""
+        sizes, y = self.arrays(family, dataset, k, rungs=rungs, budget=budget)
+        return float(exponents(sizes, y[None])[0])
+
+    def residuals(self, family: str, k: int) -> dict[str, Reals]:
+        """ln y less the line through all rungs, by text."""
+        found = {}
+        for dataset in self.datasets:
+            sizes, y = self.arrays(family, dataset, k)
+            x = np.log(sizes)
+            found[dataset] = y - np.polyval(np.polyfit(x, y, 1), x)
+        return found
+
+
+def at_cross_entropy(y: Reals, entropy: Reals, at: float) -> float:
+    """y at a cross-entropy, linear between the neighbours; NaN outside. Shapes (models,)."""
+    order = np.argsort(entropy)
+    inside = entropy[order][0] <= at <= entropy[order][-1]
+    return float(np.interp(at, entropy[order], y[order])) if inside else float("nan")
+
+
+def _exponent(row: Any, found: Findings) -> float:
+    return found.exponent(row.family, row.dataset, int(row.k))
+
+
+def _exponent_difference(row: Any, found: Findings) -> float:
+    shared = set(found.line(row.family, row.dataset)) & set(found.line(row.than, row.dataset))
+    return found.exponent(row.family, row.dataset, int(row.k), rungs=shared) - found.exponent(
+        row.than, row.dataset, int(row.k), rungs=shared
+    )
+
+
+def _cross_entropy(row: Any, found: Findings) -> float:
+    return float(np.exp(found.line(row.family, row.dataset)[row.rung][1][None]))
+
+
+def _cross_entropy_difference(row: Any, found: Findings) -> float:
+    ends = [np.exp(found.line(family, row.dataset)[row.rung][1][None]) for family in (row.family, row.than)]
+    return float(ends[0] - ends[1])
+
+
+def _offset(row: Any, found: Findings) -> float:
+    ends = []
+    for family in (row.family, row.than):
+        entropy = np.exp(found.arrays(family, row.dataset, None)[1])
+        y = np.exp(found.arrays(family, row.dataset, int(row.k))[1])
+        ends.append(at_cross_entropy(y, entropy, row.cross_entropy))
+    return ends[0] - ends[1]
+
+
+def _zigzag(row: Any, found: Findings) -> float:
+    residuals = found.residuals(TRANSFORMER, int(row.k))
+    if row.what.startswith("root mean square"):
+        return float(np.mean([np.sqrt(np.sum(own**2) / (len(own) - 2)) for own in residuals.values()]))
+    rungs = list(found.line(TRANSFORMER, found.datasets[0]))
+    one, other = rungs.index("59k"), rungs.index("150k")
+    return float(np.mean([own[one] - own[other] for own in residuals.values()]))
+
+
+def _curvature(row: Any, found: Findings) -> float:
+    lines = [found.arrays(row.family, dataset, int(row.k)) for dataset in found.datasets]
+    return float(np.mean([curvature(sizes, np.exp(y)).coefficient for sizes, y in lines]))
+
+
+def _budgets(row: Any, found: Findings) -> float:
+    budgets = found.budgets(row.family)
+    if row.what == "exponent in D from 0.5 to 8 M tokens at 150k":
+        y = [found.line(row.family, row.dataset, b)["150k"][1][int(row.k)] for b in budgets]
+        return float(exponents(np.array(budgets, dtype=np.float64), np.array(y)[None])[0])
+    # the rungs that both budgets have
+    rungs = set(found.line(row.family, row.dataset, budgets[0])) & set(found.line(row.family, row.dataset))
+    first = found.exponent(row.family, row.dataset, int(row.k), rungs=rungs, budget=budgets[0])
+    if row.what == "exponent in S at 0.5 M tokens":
+        return first
+    if len(budgets) < 2:
+        return float("nan")
+    return found.exponent(row.family, row.dataset, int(row.k), rungs=rungs) - first
+
+
+def _slope(row: Any, found: Findings) -> float:
+    y = found.arrays(row.family, row.dataset, int(row.k))[1]
+    return float(np.polyfit(found.arrays(row.family, row.dataset, None)[1], y, 1)[0])
+
+
+def _sister_law(row: Any, found: Findings) -> float:
+    for store in found.stores[row.family].stores:
+        if store.dataset == row.dataset and rung_of(store.model, row.family) == row.rung:
+            ranked = Ranked(store)
+            errors = np.asarray(ranked.ranks, dtype=np.int64) - 1
+            parts = sister.terms(errors, ranked.tokens["nll"].to_numpy(np.float64))
+            return float(parts[0 if row.what.startswith("error-entropy") else 1] / parts.sum())
+    raise KeyError(row.rung)
+
+
+def _seeds(row: Any, found: Findings) -> float:
+    """The root mean square over the rungs that were trained again with this seed. Raises KeyError if none was."""
+    own, ending = found.on(row.dataset).of(TRANSFORMER), f"-seed{row.seed:.0f}"
+    y = dict(zip(own.names, own.log_neg_log_rbp[:, own.place(int(row.k))], strict=True))
+    away = [y[model] - y[model.removesuffix(ending)] for model in y if model.endswith(ending)]
+    if not away:
+        raise KeyError(row.seed)
+    return float(np.sqrt(np.mean(np.square(away))))
+
+
+def _ablation(row: Any, found: Findings) -> float:
+    for own in found.ablated:
+        if own.dataset == row.dataset:
+            y = dict(zip(own.names, own.log_neg_log_rbp[:, own.place(int(row.k))], strict=True))
+            return float(y[f"ladder-{row.run}"] - y[f"ladder-{row.than}"])
+    raise KeyError(row.dataset)
+
+
+_MEASURES: dict[str, Callable[[Any, Findings], float]] = {
+    "exponent": _exponent,
+    "exponent_difference": _exponent_difference,
+    "cross_entropy": _cross_entropy,
+    "cross_entropy_difference": _cross_entropy_difference,
+    "offset": _offset,
+    "zigzag": _zigzag,
+    "curvature": _curvature,
+    "budgets": _budgets,
+    "slope_in_cross_entropy": _slope,
+    "sister_law": _sister_law,
+    "seeds": _seeds,
+    ABLATION: _ablation,
+}
+
+
+def _grows_with_tokens(found: Findings) -> bool:
+    budgets = found.budgets(TRANSFORMER)
+    pairs = []
+    for dataset in found.datasets:
+        rungs = set(found.line(TRANSFORMER, dataset, budgets[0])) & set(found.line(TRANSFORMER, dataset))
+        pairs.append(
+            [found.exponent(TRANSFORMER, dataset, 1, rungs=rungs, budget=b) for b in (budgets[0], budgets[-1])]
+        )
+    return all(last > first for first, last in pairs)
+
+
+def _holds_0(found: Findings) -> bool:
+    sizes, y = found.arrays(TRANSFORMER, "wikipedia", 1)
+    bend = curvature(sizes, np.exp(y), level=0.95)
+    return bend.low <= 0 <= bend.high
+
+
+def _lstm_is_lower(found: Findings) -> bool:
+    return found.line(LSTM, "wikipedia")["1m"][1][None] < found.line(TRANSFORMER, "wikipedia")["1m"][1][None]
+
+
+#: what an event says → the families that it needs, and whether it came true; others need a family that was not trained
+_EVENTS: dict[str, tuple[tuple[str, ...], Callable[[Findings], bool]]] = {
+    "neox's exponent in S at 8 M tokens is above that at 0.5 M on all four texts, at k = 1": (
+        (TRANSFORMER,),
+        _grows_with_tokens,
+    ),
+    "neox's 95% interval of the quadratic term at k = 1 on wikipedia holds 0": ((TRANSFORMER,), _holds_0),
+    "the LSTM of 1m has a lower CE than neox of 1m on wikipedia": ((TRANSFORMER, LSTM), _lstm_is_lower),
+}
+
+NO_FAMILY, NO_SEEDS = "its family was not trained", "the seeds are not trained"
+NO_RUNG, NOT_REACHED = "a model of it is not there", "the models do not reach it"
+
+
+def needed(row: Any, rungs: Mapping[str, tuple[str, ...]], budgets: Sequence[int]) -> set[tuple[str, str, int]]:
+    """The models that a prediction speaks of, as the recipe has them: family, rung and budget.
+
+    rungs, budgets: of the recipe (`families.planned`). The offsets at equal cross-entropy need no certain one.
+    """
+    last, families = budgets[-1], [name for name in (row.family, row.than) if isinstance(name, str)]
+    if row.kind == "zigzag" or (row.kind == EVENT and row.what.startswith("neox")):
+        families = [TRANSFORMER]
+    if row.kind == EVENT and row.what.startswith("the LSTM"):
+        return {(family, "1m", last) for family in (TRANSFORMER, LSTM)}
+    if row.kind in ("offset", ABLATION, "seeds"):
+        return set()
+    if isinstance(row.rung, str):
+        return {(family, row.rung, last) for family in families}
+    shared = set.intersection(*(set(rungs[family]) for family in families)) if families else set()
+    if row.what == "exponent in D from 0.5 to 8 M tokens at 150k":
+        return {(family, "150k", budget) for family in families for budget in budgets}
+    both = row.kind == "budgets" or (row.kind == EVENT and "0.5 M" in row.what)
+    return {
+        (family, rung, at) for family in families for rung in shared for at in ({budgets[0], last} if both else {last})
+    }
+
+
+def outcomes(table: pd.DataFrame, found: Findings) -> pd.DataFrame:
+    """Each prediction with what came: `outcome` (1 or 0 of an event; missing where none can be measured), `untested`.
+
+    `untested` says why there is none: one of the models that it speaks of is not there, or none of them reaches it.
+    """
+    rungs, budgets = planned()
+    there = {*found.texts[0].models[["family", "rung", "budget"]].itertuples(index=False, name=None)}
+    rows = [_outcome(row, found, rungs, budgets, there) for row in table.itertuples()]
+    return table.assign(outcome=[value for value, _ in rows], untested=[why for _, why in rows])
+
+
+def _outcome(
+    row: Any,
+    found: Findings,
+    rungs: Mapping[str, tuple[str, ...]],
+    budgets: Sequence[int],
+    there: set[tuple[str, str, int]],
+) -> tuple[float, str]:
+    nothing = float("nan")
+    families, happens = _EVENTS.get(row.what, ((), None)) if row.kind == EVENT else ((), None)
+    compared = () if row.kind == ABLATION else (row.family, row.than)
+    named = {*families, *(name for name in compared if isinstance(name, str))}
+    if (row.kind == EVENT and happens is None) or not named <= set(rungs):
+        return nothing, NO_FAMILY
+    if not needed(row, rungs, budgets) <= there or not all(map(found.budgets, named)):
+        return nothing, NO_RUNG
+    try:
+        value = float(happens(found)) if happens else _MEASURES[row.kind](row, found)
+    except KeyError:  # of a seed, or of a rung's store
+        return nothing, NO_SEEDS if row.kind == "seeds" else NO_RUNG
+    return value, "" if np.isfinite(value) else NOT_REACHED
+
+
+def scored(table: pd.DataFrame, level: float) -> pd.DataFrame:
+    """The tested ones of `outcomes`, scored: a row each, their number in the file being the index.
+
+    inside, naive_inside: whether the interval holds the outcome (missing of events); score, naive_score: log scores, of
+    numbers in nats of their own unit; gain: ours less the naive one; away: the outcome in standard deviations from the
+    middle, on its side.
+    """
+    own = table[table["outcome"].notna()]
+    columns = ("outcome", "middle", "low", "high", "naive_low", "naive_high", "probability", "naive")
+    came, middle, low, high, naive_low, naive_high, chance, naive = own[list(columns)].to_numpy(np.float64).T
+    wide, event = norm.ppf((1 + level) / 2), own["kind"].eq(EVENT).to_numpy()
+    spread = np.where(came >= middle, high - middle, middle - low) / wide
+    density = norm.logpdf(came, middle, spread)
+    naive_density = norm.logpdf(came, (naive_low + naive_high) / 2, (naive_high - naive_low) / 2 / wide)
+    own = own.assign(
+        away=(came - middle) / spread,
+        inside=np.where(event, np.nan, (low <= came) & (came <= high)),
+        naive_inside=np.where(event, np.nan, (naive_low <= came) & (came <= naive_high)),
+        score=np.where(event, np.log(np.where(came == 1, chance, 1 - chance)), density),
+        naive_score=np.where(event, np.log(np.where(came == 1, naive, 1 - naive)), naive_density),
+    )
+    return own.assign(gain=own["score"] - own["naive_score"], better=own["score"] > own["naive_score"])
+
+
+def coverage(table: pd.DataFrame, level: float) -> dict[str, float]:
+    """How many intervals of `scored` hold, of how many; and what independent ones of this probability would do.
+
+    intervals, inside, naive_inside; likely_low, likely_high: the central 95% of the binomial distribution. Predictions
+    of one set of models are not independent, which makes the true range wider.
+    """
+    own = table.dropna(subset="inside")
+    low, high = binom.interval(0.95, len(own), level)
+    held = {name: int(own[name].sum()) for name in ("inside", "naive_inside")}
+    counts: dict[str, float] = {"intervals": len(own), **held}
+    return counts | {"likely_low": int(low), "likely_high": int(high)}
+
+
+def by_kind(table: pd.DataFrame, tested: pd.DataFrame) -> pd.DataFrame:
+    """The score of each kind of prediction, a row each.
+
+    Columns key (its name in the file), kind (its label), made, tested, inside (how many intervals hold; missing of
+    events), better (than the naive guess), gain (the sum of the log scores over the naive ones).
+    """
+    rows = []
+    for kind, own in table.groupby("kind", sort=False):
+        there = tested[tested["kind"] == kind]
+        row = {"key": kind, "kind": KINDS[str(kind)], "made": len(own), "tested": len(there)}
+        inside = there["inside"].sum() if there["inside"].notna().any() else np.nan
+        rows.append(row | {"inside": inside, "better": int(there["better"].sum()), "gain": there["gain"].sum()})
+    return pd.DataFrame(rows)
+
+
+def by_claim(kinds: pd.DataFrame) -> dict[str, dict[str, int]]:
+    """For each of CLAIMS, how many of its intervals hold, could be tested, and beat the naive guess, by `by_kind`."""
+    sums = kinds.set_index("key")[["inside", "tested", "better"]].fillna(0).astype(int)
+    return {claim: {str(key): int(n) for key, n in sums.loc[[*own]].sum().items()} for claim, own in CLAIMS.items()}
+
+
+def described(table: pd.DataFrame) -> "pd.Series[str]":
+    """Each prediction in a few words, from its fields."""
+
+    def words(row: Any) -> str:
+        parts = [row.what if isinstance(row.what, str) else KINDS[row.kind]]
+        if isinstance(row.run, str):
+            parts.append(f"{row.run} against {row.than}")
+        elif isinstance(row.family, str):
+            parts.append(" less ".join(family_label(name) for name in (row.family, row.than) if isinstance(name, str)))
+        parts += [row.rung] if isinstance(row.rung, str) else []
+        parts += [f"k = {row.k:.0f}"] if pd.notna(row.k) else []
+        parts += [dataset_label(row.dataset)] if isinstance(row.dataset, str) else []
+        parts += [f"at {row.cross_entropy:g} nats"] if pd.notna(row.cross_entropy) else []
+        return ", ".join(parts)
+
+    return pd.Series([words(row) for row in table.itertuples()], table.index, dtype="str")
+
+
+# ── What the page shows
+
+
+def score_figure(tested: pd.DataFrame, kinds: Mapping[str, str], level: float) -> Figure:
+    """Where the outcomes fell in the predicted distributions, a row for each kind of prediction.
+
+    tested: `scored`; kinds: the label of each kind. Filled: inside the interval, which is shaded; arrows:
+    beyond the view.
+    """
+    own = tested.dropna(subset="away")
+    rows = [kind for kind in kinds if kind in set(own["kind"])]
+    reach = min(max(3.0, float(own["away"].abs().max())), 6.0)
+
+    def draw(ax: Axes) -> None:
+        wide = norm.ppf((1 + level) / 2)
+        ax.axvspan(-wide, wide, color=FAINT, alpha=0.6, lw=0)
+        ax.axvline(0, color=INK, lw=0.9)
+        for i, kind in enumerate(rows):
+            there = own[own["kind"] == kind].sort_values("away")
+            spread = np.linspace(-0.28, 0.28, len(there)) if len(there) > 1 else np.zeros(1)
+            inside = there["inside"].eq(1).to_numpy()
+            x, y = there["away"].to_numpy(float), i + spread
+            ax.plot(x[inside], y[inside], "o", color=K_SHADES[1], ms=6, mew=0)
+            for seen, marker in ((np.abs(x) <= reach, "o"), (x > reach, ">"), (x < -reach, "<")):
+                at = ~inside & seen
+                ax.plot(x[at].clip(-reach, reach), y[at], marker, color="#D55E00", mfc="none", mew=1.6, ms=6)
+        ax.set_yticks(range(len(rows)), [kinds[kind] for kind in rows])
+        ax.set_ylim(len(rows) - 0.5, -0.5)
+        ax.set_xlim(-1.08 * reach, 1.08 * reach)
+        ax.xaxis.set_major_formatter(SIGNED)
+        ax.grid(visible=False, axis="y")
+        ax.set_xlabel("predicted standard deviations from the middle")
+        ax.tick_params(axis="y", length=0)
+        ax.spines.left.set_visible(False)
+
+    return single_panel(draw, size=(6.4, 0.9 + 0.42 * len(rows)))
+
+
+def predictions_shown(table: pd.DataFrame, names: "pd.Series[str]") -> dict[str, Any]:
+    """The tested predictions with their outcomes (`scored`); names: `described`."""
+    rows = table.assign(name=names.reindex(table.index), held=table["inside"].map({1.0: "yes", 0.0: "no"}))
+    rows["said"] = rows["probability"].where(rows["middle"].isna(), rows["middle"])
+    columns: Columns = {
+        "name": "prediction",
+        "said": ("said", "{:.3g}"),
+        ("low", "high"): ("80% interval", "[{:.3g}, {:.3g}]"),
+        "outcome": ("came", "{:.3g}"),
+        "held": "held",
+        "gain": ("log score less the naive guess’s", "{:+.2f}"),
+    }
+    caption = (
+        "<b>Every prediction that could be tested.</b> Of events a probability was said; 1 came if it happened. The "
+        "last column is in nats; above 0 the prediction beat the naive guess."
+    )
+    return shown(rows, columns, caption=caption, data=table)
+
+
+def untested_shown(table: pd.DataFrame, names: "pd.Series[str]") -> dict[str, Any]:
+    """The predictions that nothing here tests, and why."""
+    rows = table.assign(name=names.reindex(table.index))
+    columns: Columns = {"name": "prediction", "middle": ("said", "{:.3g}"), "untested": "not tested, as"}
+    return shown(rows, columns, caption="<b>Predictions that cannot be tested yet,</b> and why.", data=table)
+
+
+def kinds_shown(table: pd.DataFrame) -> dict[str, Any]:
+    """The score by kind (`by_kind`)."""
+    columns: Columns = {
+        "kind": "kind",
+        "made": "made",
+        "tested": "tested",
+        "inside": ("intervals that held", "{:.0f}"),
+        "better": "better than naive",
+        "gain": ("log score gained", "{:+.1f}"),
+    }
+    caption = (
+        "<b>The score by kind.</b> Log score gained: the sum over the tested ones, in nats, over the naive guesses."
+    )
+    return shown(table, columns, caption=caption)

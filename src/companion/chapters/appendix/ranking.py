@@ -1,0 +1,409 @@
+"""One model ranked on one text in three ways: what ties do, and what rows beyond the tokenizer's tokens do.
+
+The rank stores go into a folder of the caller's. Whatever a run says of its progress is kept off the page.
+"""
+
+import html
+import io
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stderr
+from dataclasses import dataclass
+from functools import cached_property
+from os.path import relpath
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pandera.pandas as pa
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, PercentFormatter
+
+from companion.chapters.near_ties import NearTies, near_ties
+from companion.project import DATA, ROOT
+from rbp import provenance
+from rbp.errors import DataError, ParameterError
+from rbp.extract.corpora import open_corpus
+from rbp.extract.extraction import Settings, extract
+from rbp.extract.models import find_model, load_tokenizer
+from rbp.extract.protocol import Protocol
+from rbp.extract.store import RankStore, open_store
+from rbp.figures.style import FAMILIES, Panels, rbp_label
+from rbp.figures.wording import model_label
+from rbp.laws.counting import neg_log_rbp_interval
+from rbp.laws.power import fit_power_law
+from rbp.laws.resampling import neg_log_rbp_document_interval
+from rbp.measurements import open_source
+from rbp.measurements.ranked import pieces_of
+from rbp.metric import TieRule, rank, rbp
+from rbp.report.display import INTERVAL, shown, written
+from rbp.tables import checked, read_csv
+
+SIZES = 3  # the fewest that carry a power law
+VARIANTS: dict[str, dict[str, Any]] = {
+    "all": {},
+    "bfloat16": {"round_logits": "bfloat16"},
+    "tokenizer": {"vocabulary": "tokenizer"},
+}
+
+
+@dataclass(frozen=True)
+class RankVariants:
+    """The ranks of one model on one corpus: of all logits, of logits rounded to bfloat16, of real tokens alone."""
+
+    model: str
+    corpus: str
+    stores: dict[str, RankStore]
+
+    @cached_property
+    def tokenizer(self) -> Any:
+        """The model's own."""
+        return load_tokenizer(find_model(self.model))
+
+    @cached_property
+    def tokens(self) -> pd.DataFrame:
+        """One row per token, of all logits as computed: see `RankStore.ranks`."""
+        return self.stores["all"].ranks()
+
+    def ties(self) -> pd.DataFrame:
+        """What equal scores do, for logits as computed and rounded to bfloat16.
+
+        Columns logits, tied (the share of tokens whose score another token has too), most (the largest such group),
+        and RBP_1 under each tie rule: paper, strict, expected.
+        """
+        rows = []
+        for name in ("all", "bfloat16"):
+            tokens = self.stores[name].ranks()
+            shares = {rule: rbp(rank(tokens.greater, tokens.equal, rule), 1) for rule in get_args(TieRule)}
+            rows.append({"logits": name, "tied": (tokens.equal > 1).mean(), "most": tokens.equal.max(), **shares})
+        return pd.DataFrame(rows)
+
+    def padding(self, rule: TieRule, k: Sequence[int] = (1, 10, 100)) -> pd.DataFrame:
+        """What rows beyond the tokenizer's tokens do.
+
+        Columns logits ("all" or "tokenizer"), rows (how many are counted), rbp1, rbp10, …, mean_rank, cross_entropy
+        (nats), and moved: the share of tokens whose rank is another than among all.
+        """
+        rows = []
+        whole = rank(self.tokens.greater, self.tokens.equal, rule)
+        for name in ("all", "tokenizer"):
+            store = self.stores[name]
+            tokens = store.ranks()
+            ranks = rank(tokens.greater, tokens.equal, rule)
+            shares = {f"rbp{each}": rbp(ranks, each) for each in k}
+            means = {"mean_rank": ranks.mean(), "cross_entropy": tokens.nll.astype("float64").mean()}
+            rows.append({"logits": name, "rows": store.vocabulary, **shares, **means, "moved": (ranks != whole).mean()})
+        return pd.DataFrame(rows)
+
+    def near(self, protocol: Protocol, settings: Settings) -> dict[str, NearTies]:
+        """Which ranks rounding can change, of all logits as computed and rounded to bfloat16: see `near_ties`."""
+        found = near_ties(self.model, self.corpus, protocol, settings, (None, "bfloat16"))
+        return dict(zip(("all", "bfloat16"), found, strict=True))
+
+    def pieces(self, document: int, count: int, rule: TieRule) -> pd.DataFrame:
+        """The first `count` ranked tokens of a document, as `pieces_of`; ParameterError if it has none."""
+        mine = self.tokens[self.tokens.document == document].head(count)
+        if mine.empty:
+            there = sorted(set(self.tokens.document))
+            what = f"document {document} has no ranked tokens"
+            raise ParameterError(what, "document", f"There are {there[0]} to {there[-1]}.")
+        return pieces_of(mine, self.tokenizer, rule)
+
+
+def rank_variants(model: str, corpus: str, protocol: Protocol, settings: Settings, out: Path) -> RankVariants:
+    """Rank `corpus` by `model` in each of VARIANTS, into rank stores in the folder `out`.
+
+    A path that is not found from here is looked for in the project's folder. Raises as `extract`, and DataError if no
+    token has rank 1, or every one has: so little text shows nothing.
+    """
+    model, corpus = project_path(model), project_path(corpus)
+    files = find_model(model)
+    open_corpus(corpus, settings.fields)  # what is wrong with it is said before anything is run
+    _note([str(files.folder)], corpus)
+    stores = {}
+    with redirect_stderr(io.StringIO()):
+        for name, options in VARIANTS.items():
+            chosen = Settings(**{**vars(settings), **options})
+            stores[name] = open_store(extract([model], [corpus], protocol, out, chosen)[0])
+    found = RankVariants(model, corpus, stores)
+    first = int((found.tokens.greater + found.tokens.equal == 1).sum())
+    if first in (0, len(found.tokens)):
+        what = f"{first} of {len(found.tokens)} tokens have rank 1, and the chapter compares them with the others"
+        raise DataError(what, corpus, "Rank more tokens, or another text.")
+    return found
+
+
+def rank_family(folder: str, corpus: str, protocol: Protocol, settings: Settings, out: Path) -> Path:
+    """Rank `corpus` by every model below `folder` into rank stores in the folder `out`, which it gives.
+
+    Raises DataError if no folder below it holds a model, and as `extract`.
+    """
+    folder, corpus = project_path(folder), project_path(corpus)
+    models = [str(path.parent) for path in sorted(Path(folder).glob("*/config.json"))]
+    if not models:
+        raise DataError("there are no models below the folder", folder, "Each is a folder with config.json.")
+    _note(models, corpus)
+    provenance.note_own(out)
+    with redirect_stderr(io.StringIO()):
+        extract(models, [corpus], protocol, out, settings)
+    return out
+
+
+def family_near(folder: str, corpus: str, protocol: Protocol, settings: Settings) -> dict[str, NearTies]:
+    """`near_ties` of every model below `folder`, by the name that its measurements have."""
+    models = [str(path.parent) for path in sorted(Path(project_path(folder)).glob("*/config.json"))]
+    return {model: near_ties(model, project_path(corpus), protocol, settings)[0] for model in models}
+
+
+def family_shown(table: pd.DataFrame, k: Sequence[int] = (1, 100), level: float = 0.95) -> dict[str, Any]:
+    """The measurements of a family on one text as a page shows them.
+
+    One row a model, by size, and a last row with the exponents and their intervals, where there are three sizes.
+    """
+    entropy = "cross-entropy (nats)"
+    labels = {each: f"−ln RBP, k = {each}" for each in k}
+    names = [*labels.values(), entropy]
+    chosen = table[table["k"].isin(k).fillna(False) | table["k"].isna()]
+    chosen = chosen.assign(measure=[entropy if pd.isna(each) else labels[each] for each in chosen["k"]])
+    points = chosen.pivot_table(index=["size", "model"], columns="measure", values="value").reset_index()
+    rows = points.assign(size=points["size"].map("{:,}".format))
+    rows[names] = points[names].map("{:.3f}".format)
+    if points["size"].nunique() >= SIZES:
+        fits = {name: fit_power_law(points["size"], points[name], level=level) for name in names}
+        last = {
+            name: written(f"{{:.3f}} {INTERVAL}", (fit.alpha, fit.alpha_low, fit.alpha_high))
+            for name, fit in fits.items()
+        }
+        rows = pd.concat([rows, pd.DataFrame([{"model": "exponent α", "size": ""} | last])], ignore_index=True)
+    return shown(
+        rows,
+        {name: name for name in ("model", "size", *names)},
+        caption="<b>A family on one text.</b> In the last row, the exponent of the power law in S with its "
+        f"{level:.0%} interval.",
+        data=table,
+    )
+
+
+def exponent_within(table: pd.DataFrame, near: Mapping[str, NearTies], rule: TieRule, k: int = 1) -> float:
+    """By how much the exponent of `family_shown` at k can change: as far as `near`, by model, lets hits move."""
+    points = table[table["k"].eq(k).fillna(False)]
+    x = np.log(points["size"].to_numpy(float))
+    weight = np.abs(x - x.mean()) / ((x - x.mean()) ** 2).sum()
+    hits, tokens = points["hits"].to_numpy(float), points["tokens"].to_numpy(float)
+    moves = np.array([near[model].across(k, rule) for model in points["model"]])
+    ends = [np.log(-np.log((hits + sign * moves) / tokens)) for sign in (1, 0, -1)]
+    return float(weight @ np.maximum(np.abs(ends[0] - ends[1]), np.abs(ends[2] - ends[1])))
+
+
+def width_ratio(ranks: npt.ArrayLike, documents: npt.ArrayLike, k: int, level: float) -> float:
+    """How many times as wide as the binomial interval of RBP_k the one by documents is."""
+    hits = int((np.asarray(ranks) <= k).sum())
+    by_tokens = np.exp(-np.array(neg_log_rbp_interval(hits, np.size(ranks), level)))
+    by_documents = np.exp(-np.array(neg_log_rbp_document_interval(ranks, documents, k, level)))
+    return float(np.ptp(by_documents) / np.ptp(by_tokens))
+
+
+def beside_shipped(stores: Sequence[RankStore]) -> pd.DataFrame:
+    """Ranks of the ladder's models on its own text beside those that are shipped, token by token.
+
+    Columns model, size, tokens (compared), changed (how many have another greater or equal count) and nll (the largest
+    difference in nats). Stores that have no counterpart are left out.
+    """
+    shipped = {(s.model, s.dataset): s for s in open_source("ladder").stores}
+    rows = []
+    for store in sorted(stores, key=lambda s: s.size):
+        if other := shipped.get((model_label(store.model), store.dataset)):
+            provenance.note(*other.parts)
+            both = store.ranks().merge(other.ranks(), on=["document", "position", "token"], suffixes=("", "_shipped"))
+            changed = (both.greater != both.greater_shipped) | (both.equal != both.equal_shipped)
+            most = (both.nll - both.nll_shipped).abs().max()
+            rows.append((other.model, store.size, len(both), changed.sum(), most))
+    return pd.DataFrame(rows, columns=["model", "size", "tokens", "changed", "nll"])
+
+
+def project_path(name: str) -> str:
+    """The path `name` as seen from the working folder, if it is one of the project's; else `name`."""
+    return name if Path(name).exists() or not (ROOT / name).exists() else relpath(ROOT / name)
+
+
+def _note(models: Sequence[str], corpus: str) -> None:
+    """Note which of the project's data are read."""
+    names = [path for path in [Path(corpus), *(p for m in models for p in Path(m).iterdir())] if path.is_file()]
+    provenance.note(*(path for path in names if path.resolve().is_relative_to(DATA)))
+
+
+def ties_shown(ties: pd.DataFrame) -> dict[str, Any]:
+    """`RankVariants.ties` as a page shows it."""
+    names = {"all": "as computed", "bfloat16": "rounded to bfloat16"}
+    return shown(
+        ties.assign(logits=ties["logits"].map(names)),
+        {
+            "logits": "logits",
+            "tied": ("tokens with equals", "{:.3%}"),
+            "most": "most equals",
+            **{rule: (f"RBP₁, {rule}", "{:.4f}") for rule in get_args(TieRule)},
+        },
+        caption="<b>What ties do.</b> Most equals: the largest group, the token included.",
+        data=ties,
+    )
+
+
+def padding_shown(padding: pd.DataFrame) -> dict[str, Any]:
+    """`RankVariants.padding` as a page shows it."""
+    names = {"all": "all rows", "tokenizer": "the tokenizer’s tokens"}
+    return shown(
+        padding.assign(logits=padding["logits"].map(names)),
+        {
+            "logits": "counted",
+            "rows": "rows",
+            "rbp1": ("RBP₁", "{:.4f}"),
+            "rbp10": ("RBP₁₀", "{:.4f}"),
+            "rbp100": ("RBP₁₀₀", "{:.4f}"),
+            "mean_rank": ("mean rank", "{:.2f}"),
+            "cross_entropy": ("cross-entropy", "{:.4f}"),
+            "moved": ("ranks moved", "{:.3%}"),
+        },
+        caption="<b>What rows without a token do.</b> “Ranks moved” is the share of tokens whose rank is another than "
+        "among all rows. The authors count all rows, and so does this book unless it says otherwise.",
+        data=padding,
+    )
+
+
+DOCUMENTS, BINOMIAL = "documents", "tokens"
+
+
+def commands(family: str, corpus: str, protocol: str, length: int) -> str:
+    """The commands that rank a text by each model of a folder, and give the law, as HTML."""
+    names = sorted(path.parent.name for path in Path(project_path(family)).glob("*/config.json")) if family else []
+    lines = [
+        f"rbp extract {' '.join(f'--model {family}/{name}' for name in names)} --corpus {corpus} \\",
+        f"    --protocol {protocol} --length {length} --out runs/mine",
+        "rbp ranks summary runs/mine --intervals",
+        "rbp run holds -p measurements=runs/mine",
+    ]
+    return f'<div class="rbp-scroll" tabindex="0"><pre>{html.escape(chr(10).join(lines))}</pre></div>'
+
+
+def rbp_curve(every: pd.DataFrame, some: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """What `Page.figure` takes for RBP_k against k, and how wide its two intervals are.
+
+    every: k, rbp; some: k, value (−ln RBP_k), low, high (binomial), document_low, document_high.
+    """
+    colours = {DOCUMENTS: FAMILIES["GPT-2"][0], BINOMIAL: FAMILIES["Pythia"][0]}
+    ends = {DOCUMENTS: ("document_low", "document_high"), BINOMIAL: ("low", "high")}
+
+    def shares(ax: Axes) -> None:
+        ax.step(every["k"], every["rbp"], where="post", color=colours[BINOMIAL], linewidth=1.6)
+        for name, width in ((DOCUMENTS, 1.4), (BINOMIAL, 4.0)):
+            low, high = (np.exp(-some[end]) for end in reversed(ends[name]))
+            ax.vlines(some["k"], low, high, color=colours[name], linewidth=width, label=f"by {name}")
+        ax.yaxis.set_major_formatter(PercentFormatter(1))
+        ax.set_ylabel(f"{rbp_label()}: share of tokens with rank ≤ k")
+        ax.set_ylim(0, 1.02)
+        ax.legend(loc="lower right")
+
+    def widths(ax: Axes) -> None:
+        for name, marker in ((DOCUMENTS, "o"), (BINOMIAL, "s")):
+            low, high = (np.exp(-some[end]) for end in reversed(ends[name]))
+            ax.plot(some["k"], 100 * (high - low), marker=marker, color=colours[name], label=f"by {name}")
+        ax.set_ylabel("width of the interval (percentage points)")
+        ax.set_ylim(bottom=0)
+        ax.legend(loc="upper right")
+
+    def draw(ax: Axes, key: str) -> None:
+        (shares if key == rbp_label() else widths)(ax)
+        ax.set_xscale("log")
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        ax.set_xlabel("threshold k")
+
+    return {
+        "figure": Panels((rbp_label(), "width of the intervals"), draw),
+        "caption": f"<b>RBPₖ at every k, and its {level:.0%} intervals</b>, by documents and by tokens (binomial).",
+        "alt": "RBP at k rises with the threshold k to one; its interval by documents is wider than that by tokens",
+        "data": every,
+    }
+
+
+# ── The survey of architectures (tests/survey.py)
+
+FOLDER = DATA / "faults"
+_SURVEYED = pa.DataFrameSchema(
+    {
+        **{
+            name: pa.Column("str")
+            for name in ("model", "variant", "route", "padding", "memory", "reason", "transformers")
+        },
+        "outcome": pa.Column("str", pa.Check.isin(["exact", "wrong", "refused", "not built"])),
+        "tokens": pa.Column("int64"),
+        "near": pa.Column("int64"),
+    }
+)
+
+
+def architectures(folder: Path = FOLDER) -> pd.DataFrame:
+    """The survey of causal architectures (tests/survey.py), a row for each model that was tried. Raises DataError.
+
+    Columns model, variant, outcome ("exact", "wrong", "refused", "not built"), route (what is ranked: "one matrix" or
+    "own logits"), padding ("unseen" or "seen"), memory (what the model keeps of what it reads: "none" or "kept"),
+    tokens (ranked), near (of these, those with another logit within rounding), reason, and transformers (its version).
+    """
+    path = folder / "architectures.csv"
+    table = read_csv(path).fillna(dict.fromkeys(("variant", "route", "padding", "memory", "reason"), ""))
+    return checked(table, _SURVEYED, path, keys=("model", "variant"), remedy="Make it: make test-slow.")
+
+
+def by_outcome(table: pd.DataFrame) -> pd.DataFrame:
+    """`architectures` in groups, those with most models first.
+
+    Columns outcome, ranked (from what), padding, memory, why (not exact), models (how many), tokens.
+    """
+    groups = table.assign(why=table["reason"].map(_why)).groupby(
+        ["outcome", "route", "padding", "memory", "why"], sort=False
+    )
+    columns = {"models": ("model", "size"), "tokens": ("tokens", "sum")}
+    grouped = groups.agg(**columns).reset_index().rename(columns={"route": "ranked"})
+    return grouped.sort_values(["outcome", "models"], ascending=[True, False], ignore_index=True, key=_exact_first)
+
+
+def outcomes(table: pd.DataFrame) -> dict[str, int]:
+    """What `architectures` found: how many families and models; tokens ranked exactly, and near others; outcomes."""
+    exact, counts = table[table["outcome"] == "exact"], table["outcome"].value_counts()
+    found = {"families": table["model"].nunique(), "models": len(table)}
+    found |= {"tokens": int(exact["tokens"].sum()), "near": int(exact["near"].sum())}
+    kinds = ("exact", "wrong", "refused", "not built")
+    return found | {kind.replace(" ", "_"): int(counts.get(kind, 0)) for kind in kinds}
+
+
+def architectures_shown(surveyed: pd.DataFrame) -> dict[str, Any]:
+    """The groups of `by_outcome`; the download is the whole survey."""
+    return shown(
+        by_outcome(surveyed).replace({"": None}),
+        {
+            "outcome": "outcome",
+            "ranked": "ranked from",
+            "padding": "padding is",
+            "memory": "memory",
+            "why": "why",
+            "models": "models",
+            "tokens": ("tokens", "{:,}"),
+        },
+        caption="<b>What the extraction makes of each architecture.</b> Ranks come from the output layer, or, where "
+        "that does not give the logits, from the model’s own. A model that keeps something of what it reads is copied "
+        "for each row. The download names the models.",
+        data=surveyed,
+    )
+
+
+def _why(reason: str) -> str:
+    """A reason, less what differs from model to model."""
+    if reason.startswith("the model cannot read a row"):
+        return "its own code raises"
+    for known in ("the model sees the tokens that it is asked to predict", "cannot load the model"):
+        if reason.startswith(known):
+            return known
+    return reason and "transformers does not build it from a small configuration"
+
+
+def _exact_first(column: pd.Series) -> pd.Series:
+    return column.map({"exact": 0, "wrong": 1, "refused": 2, "not built": 3}) if column.name == "outcome" else column

@@ -1,0 +1,401 @@
+"""Is −ln RBP_k a function of cross-entropy, in one model on one text? Models made worse in many ways, at equal loss.
+
+The rule was written, and committed with predictions, before the run (data/predictions/paths.toml).
+"""
+
+import tomllib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from companion.project import DATA, LADDER
+from ladder.shipped import counted, models
+from rbp import provenance
+from rbp.arrays import Reals
+from rbp.damage import equal_loss
+from rbp.damage.equal_loss import Curve, as_least, offset_table, offsets, spread, spread_interval
+from rbp.damage.paths import Worse, open_paths
+from rbp.damage.sums import EARLIER, SMALLER
+from rbp.errors import DataError
+from rbp.figures.curves import curves
+from rbp.figures.style import Style
+from rbp.figures.wording import cell_label, dataset_label, dataset_order, family_label
+from rbp.io import home_expanded
+from rbp.report.display import INTERVAL_1, shown
+
+PREDICTIONS = DATA / "predictions" / "paths.toml"
+SHIPPED = "data/ladder/paths"
+CELL = ["family", "dataset"]
+#: what the pages call the paths, and how they draw them; scaling's two are drawn in ink
+LABELS = {
+    "context": "less context",
+    "depth": "fewer layers",
+    "bits": "fewer bits",
+    "replaced": "context replaced",
+    "weights": "noise on weights",
+    "logits": "noise on logits",
+    EARLIER: "less training",
+    SMALLER: "fewer parameters",
+}
+_COLOURS = ("#2A7FC0", "#D55E00", "#8A7A00", "#B8579A", "#009E73", "#6F6FCF", "#708090", "#708090")
+STYLES = {
+    label: Style(colour, marker, width=1.8)
+    for label, colour, marker in zip(LABELS.values(), _COLOURS, "os^DvPX*", strict=True)
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One model on one text, and its paths at the level of its middle smaller model.
+
+    family: of the ladder, or the model's own name; rung: the smaller model at whose cross-entropy all are compared.
+    """
+
+    worse: Worse
+    family: str
+    rung: str
+
+    @cached_property
+    def training(self) -> list[Curve]:
+        """Less training and fewer parameters by the ladder's sums over all tokens of the same documents; or nothing."""
+        return _by_sums(self.worse)
+
+    @cached_property
+    def equal(self) -> dict[str, Reals]:
+        """The offsets at equal cross-entropy (`equal_loss.offsets`), less training among them."""
+        found = offsets(self.worse.curves, SMALLER, self.rung)
+        if self.training and EARLIER not in found:
+            by_sums = offsets(self.training, SMALLER, self.rung)
+            found |= {EARLIER: by_sums[EARLIER]} if EARLIER in by_sums else {}
+        return found
+
+    @cached_property
+    def tempered(self) -> dict[str, Reals]:
+        """The same at equal cross-entropy after the best temperature."""
+        return offsets(self.worse.curves, SMALLER, self.rung, tempered=True)
+
+    def spread(self, *, tempered: bool = False) -> Reals:
+        """How far the paths lie apart: less training is left out, as it has no temperatures."""
+        return spread(self.tempered if tempered else self.equal, [EARLIER])
+
+    @property
+    def nats(self) -> float:
+        """The level."""
+        return float(np.exp(self._reference.x[0, self._reference.names.index(self.rung)]))
+
+    @property
+    def slope(self) -> Reals:
+        """How steep ln(−ln RBP_k) is in ln cross-entropy along fewer parameters, about the level: (thresholds,)."""
+        one, i = self._reference, self._reference.names.index(self.rung)
+        ends = [i - 1, min(i + 1, len(one.names) - 1)]
+        rise: Reals = np.diff(one.y[0, ends], axis=0)[0] / np.diff(one.x[0, ends])[0]
+        return rise
+
+    @property
+    def _reference(self) -> Curve:
+        return next(one for one in self.worse.curves if one.path == SMALLER)
+
+
+def cells(name: str = SHIPPED) -> list[Cell]:
+    """The models that were made worse: the ladder's, or those in a folder of `rbp paths run`.
+
+    A model without smaller ones is left out, since nothing says where to compare. Raises DataError where none is left.
+    """
+    folder = LADDER / "paths" if name == SHIPPED else home_expanded(name)
+    found = []
+    for each in sorted(folder.glob("*/manifest.json")):
+        worse = open_paths(each.parent)
+        smaller = worse.smaller()
+        if smaller:
+            family = worse.model.partition("-")[0] if name == SHIPPED else worse.model
+            found.append(Cell(worse, family, smaller[(len(smaller) - 1) // 2]))
+    if not found:
+        remedy = "Measure one with smaller models beside it: rbp paths run --smaller …"
+        raise DataError("there is no model that was made worse along paths", name, remedy)
+    order = dataset_order(each.worse.dataset for each in found)
+    return sorted(found, key=lambda each: (each.family == "lstm", each.family, order.index(each.worse.dataset)))
+
+
+def _by_sums(worse: Worse) -> list[Curve]:
+    about = models()
+    own = about[about["model"] == worse.model]
+    if own.empty:
+        return []
+    model = own.iloc[0]
+    alike = about[(about["family"] == model["family"]) & (about["seed"] == 0)]
+    smaller = alike[(alike["budget"] == model["budget"]) & (alike["size"] <= model["size"])].sort_values("size")
+    earlier = alike[(alike["size"] == model["size"]) & (alike["budget"] <= model["budget"])].sort_values("budget")
+    (counts,) = counted(worse.thresholds, families=[model["family"]], datasets=[worse.dataset])
+    found = []
+    for path, rows in ((SMALLER, smaller), (EARLIER, earlier)):
+        names = rows["model"].tolist()[::-1]
+        some, at = counts.keep([counts.names.index(each) for each in names]), worse.documents
+        found.append(equal_loss.curve(path, 0, names, some.tokens[at], some.hits[at], some.nll[at]))
+    return found
+
+
+def at_equal(found: Sequence[Cell], *, level: float = 0.95) -> pd.DataFrame:
+    """The offsets of every path: a row for each family, text, path and k.
+
+    Columns family, dataset, rung, nats, path, k, offset, low, high, draws, apart (`equal_loss.offset_table`; per cent
+    of −ln RBP_k), and tempered, tempered_low, tempered_high: after the best temperature.
+    """
+    parts = []
+    for each in found:
+        ks = each.worse.thresholds
+        table = offset_table(each.equal, ks, level=level)
+        after = offset_table(each.tempered, ks, level=level)[["path", "k", "offset", "low", "high"]]
+        after.columns = pd.Index(["path", "k", "tempered", "tempered_low", "tempered_high"])
+        about: dict[str, Any] = {
+            "family": each.family,
+            "dataset": each.worse.dataset,
+            "rung": each.rung,
+            "nats": each.nats,
+        }
+        own = table.merge(after, how="left", on=["path", "k"]).assign(**about)
+        parts.append(own.assign(place=own["path"].map(list(LABELS).index)).sort_values(["place", "k"]))
+    whole = pd.concat(parts, ignore_index=True)
+    return whole[[*CELL, "rung", "nats", "path", "k", "offset", "low", "high", "draws", "apart",
+                  "tempered", "tempered_low", "tempered_high"]]  # fmt: skip
+
+
+def spreads(found: Sequence[Cell], *, level: float = 0.95) -> pd.DataFrame:
+    """How far the paths lie apart at each k: a row for each family, text and k.
+
+    Columns family, dataset, k, paths (how many reach the level), spread, low, high (their standard deviation, per cent
+    of −ln RBP_k), tempered (after the best temperature), in_entropy (spread, as per cent of the cross-entropy that
+    would do as much), least (it is not shown to be larger than at the least k), is_least.
+    """
+    parts = []
+    for each in found:
+        values = each.spread()
+        least, same = as_least(values, level=level)
+        estimate, low, high = spread_interval(values, level=level)
+        table = pd.DataFrame({"k": each.worse.thresholds, "spread": estimate, "low": low, "high": high, "least": same})
+        table["tempered"] = 100 * np.expm1(each.spread(tempered=True)[0])
+        table["in_entropy"] = 100 * np.expm1(values[0] / np.abs(each.slope))
+        table["is_least"] = np.arange(len(table)) == least
+        paths = len([path for path in each.equal if path != EARLIER])
+        parts.append(table.assign(family=each.family, dataset=each.worse.dataset, paths=paths))
+    whole = pd.concat(parts, ignore_index=True)
+    return whole[[*CELL, "k", "paths", "spread", "low", "high", "tempered", "in_entropy", "least", "is_least"]]
+
+
+def all_steps(found: Sequence[Cell]) -> pd.DataFrame:
+    """Every step of every path (`Worse.steps`), with family and dataset."""
+    parts = [each.worse.steps.assign(family=each.family, dataset=each.worse.dataset) for each in found]
+    whole = pd.concat(parts, ignore_index=True)
+    return whole[[*CELL, *whole.columns.drop(CELL)]]
+
+
+def told(equal: pd.DataFrame, spread_at: pd.DataFrame) -> dict[str, Any]:
+    """What the page's sentences name."""
+    others = equal[(equal["path"] != SMALLER) & equal["k"].isin([1, 1000])].dropna(subset="offset")
+    found: dict[str, Any] = {}
+    for k, own in others.groupby("k"):
+        found |= {f"paths.{k}.lowest": own["offset"].min(), f"paths.{k}.highest": own["offset"].max()}
+        found |= {f"paths.{k}.apart": int(own["apart"].sum()), f"paths.{k}.compared": len(own)}
+    least = spread_at.loc[spread_at["is_least"], "k"]
+    return found | {"paths.least.lowest": int(least.min()), "paths.least.highest": int(least.max())}
+
+
+def claims(equal: pd.DataFrame, spread_at: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    """What decides the ledger's claims on one model made worse, by the claims' names."""
+    others = equal[equal["path"] != SMALLER]
+    first = others[others["k"] == 1]
+    best = others.merge(spread_at.loc[spread_at["is_least"], [*CELL, "k"]], on=[*CELL, "k"])
+    counts = {"paths": len(first), "apart": int(first["apart"].sum())}
+    ends = {"lowest": first["offset"].min(), "highest": first["offset"].max()}
+    least = spread_at[spread_at["is_least"]]
+    some = {"paths": len(best), "apart": int(best["apart"].sum())}
+    span = {"lowest": int(least["k"].min()), "highest": int(least["k"].max()), "widest": best["offset"].abs().max()}
+    return {"one_model": counts | ends, "one_threshold": some | span}
+
+
+# ── What was foretold
+
+#: the kinds of prediction, as a figure names them
+KINDS = {
+    "offset": "offset of a path",
+    "spread": "spread of paths",
+    "spread_tempered": "spread after the best temperature",
+    "least_k": "ln of the least k",
+}
+
+
+def read_predictions(path: Path = PREDICTIONS) -> tuple[pd.DataFrame, float]:
+    """The predictions in their order, as the appendix's `scored` takes them, and their probability."""
+    content = tomllib.loads(path.read_text(encoding="utf-8"))
+    provenance.note(path)
+    rows = [{"kind": kind, **row} for kind, own in content.items() if isinstance(own, list) for row in own]
+    for row in rows:
+        if row["kind"] != "event":
+            row["naive_low"], row["naive_high"] = row.pop("naive")
+    numbers = ["middle", "low", "high", "naive_low", "naive_high", "probability", "naive", "what", "path", "k", *CELL]
+    table = pd.DataFrame(rows)
+    return table.reindex(columns=["kind", *numbers, "reason"]).assign(sure=False), float(content["level"])
+
+
+def described(table: pd.DataFrame) -> "pd.Series[str]":
+    """Each prediction in a few words."""
+
+    def words(row: Any) -> str:
+        if row.kind == "event":
+            return str(row.what)
+        kind = LABELS[row.path] if row.kind == "offset" else KINDS[row.kind]
+        k = "" if pd.isna(row.k) else f", k = {row.k:.0f}"
+        return f"{kind}, {family_label(row.family)}{k}, {dataset_label(row.dataset)}"
+
+    return pd.Series([words(row) for row in table.itertuples()], table.index, dtype="str")
+
+
+def outcomes(table: pd.DataFrame, found: Sequence[Cell]) -> pd.DataFrame:
+    """The predictions with what came (`outcome`; missing where a path did not reach the level)."""
+    by_name = {(each.family, each.worse.dataset): each for each in found}
+    values = [
+        _event(str(row.what), found) if row.kind == "event" else _came(row, by_name) for row in table.itertuples()
+    ]
+    return table.assign(outcome=values)
+
+
+def _came(row: Any, by_name: dict[tuple[str, str], Cell]) -> float:
+    cell = by_name.get((row.family, row.dataset))
+    if cell is None:
+        return float("nan")
+    ks = cell.worse.thresholds
+    if row.kind == "least_k":
+        return float(np.log(ks[int(np.nanargmin(cell.spread()[0]))]))
+    at = ks.index(int(row.k))
+    if row.kind == "offset":
+        return float(cell.equal[row.path][:, 0, at].mean()) if row.path in cell.equal else float("nan")
+    return float(cell.spread(tempered=row.kind == "spread_tempered")[0, at])
+
+
+def _event(what: str, found: Sequence[Cell]) -> float:
+    """Whether it came true in each cell, all of which an event speaks of; missing where one has no such path."""
+
+    def ordered(cell: Cell, k: int) -> list[str]:
+        """The paths at the level, the lowest −ln RBP_k first."""
+        at = cell.worse.thresholds.index(k)
+        means = {path: float(own[:, 0, at].mean()) for path, own in cell.equal.items() if path != EARLIER}
+        return sorted(means, key=means.__getitem__)
+
+    def parts(cell: Cell) -> bool:
+        table = offset_table(cell.equal, cell.worse.thresholds)
+        return bool(table.loc[(table["k"] == 1) & (table["path"] != SMALLER), "apart"].any())
+
+    def training_is_near(cell: Cell) -> bool:
+        away = {path: abs(float(own[:, 0, 0].mean())) for path, own in cell.equal.items() if path != SMALLER}
+        return away.pop(EARLIER) < float(np.median([*away.values()]))
+
+    def before(cell: Cell, k: int, *, tempered: bool = False) -> float:
+        return float(cell.spread(tempered=tempered)[0, cell.worse.thresholds.index(k)])
+
+    rules: dict[str, Callable[[Cell], bool]] = {
+        "some path parts": parts,
+        "on every text, in both families, replaced has the lowest": lambda one: ordered(one, 1)[0] == "replaced",
+        "on every text, in both families, replaced or context": lambda one: (
+            ordered(one, 1000)[-1] in ("replaced", "context")
+        ),
+        "training is nearer": training_is_near,
+        "the spread at k = 1 after": lambda one: before(one, 1, tempered=True) >= 0.9 * before(one, 1),
+        "the spread at k = 1000": lambda one: before(one, 1000) > before(one, 10),
+    }
+    rule = next(rule for start, rule in rules.items() if what.startswith(start))
+    try:
+        return float(all(map(rule, found)))
+    except KeyError:
+        return float("nan")
+
+
+# ── What the page shows
+
+_VIEW = (-13.0, 26.0)  # per cent: what lies beyond is at k of hundreds, and in the table
+
+
+def _named(table: pd.DataFrame) -> pd.DataFrame:
+    cell = [cell_label(row) for row in table.itertuples()]
+    return table.assign(cell=cell, line=table["path"].map(LABELS)) if "path" in table else table.assign(cell=cell)
+
+
+def fingerprint_shown(equal: pd.DataFrame, level: float) -> dict[str, Any]:
+    """What `Page.figure` takes for the offsets of all paths over k, a panel for each model and text."""
+    rows = _named(equal.dropna(subset="offset"))
+    return {
+        "figure": curves(
+            rows[rows["path"] != SMALLER],
+            "k",
+            "offset",
+            labels=("k", "−ln RBPₖ against fewer parameters (%)"),
+            panel="cell",
+            styles=STYLES,
+            band=True,
+            at=[0],
+            ylim=_VIEW,
+            size=(4.6, 5.0),
+        ),
+        "caption": "<b>How a model is worse shows in its ranks.</b> One model made worse in several ways, each to the "
+        "cross-entropy of a smaller model: how far its −ln RBPₖ lies above that model’s (0). Bands: "
+        f"{level:.0%} by documents. All panels show the same range; lines leave it at large k.",
+        "alt": "Lines that part from zero at k = 1, cross near k = 10, and part farther at k = 1000",
+        "data": equal,
+    }
+
+
+FRONT = ("replaced", "context", "depth")
+"""The paths that the front page shows, where they are there: those whose curves are the most unlike."""
+
+
+def front_shown(equal: pd.DataFrame, level: float) -> dict[str, Any]:
+    """What `Page.figure` takes for a few paths of one model on one text: judgments if they are there."""
+    found = equal.dropna(subset="offset")
+    cell = found[CELL].iloc[int((found["dataset"] != "auslegal").to_numpy().argmin())]
+    own = _named(found[(found[CELL] == cell).all(axis=1) & (found["path"] != SMALLER)])
+    some = [path for path in FRONT if path in set(own["path"])] or own["path"].unique()[: len(FRONT)].tolist()
+    own = own[own["path"].isin(some)]
+    return {
+        "figure": curves(
+            own,
+            "k",
+            "offset",
+            labels=("k", "−ln RBPₖ, difference (%)"),
+            panel=None,
+            styles={LABELS[path]: STYLES[LABELS[path]] for path in some},
+            band=True,
+            at=[0],
+            ylim=_VIEW,
+            size=(4.6, 3.7),
+        ),
+        "caption": "<b>One cross-entropy, several curves.</b> A small model, made worse until its cross-entropy is "
+        "that of a smaller one (0): above 0 its ranks are the worse ones. Context is what it reads before a guess. "
+        f"Bands: {level:.0%} intervals.",
+        "alt": "Three curves over k: with context replaced the ranks are better at k = 1 and far worse at large k; "
+        "with fewer layers it is the other way round",
+        "data": own,
+    }
+
+
+def spreads_shown(spread_at: pd.DataFrame, level: float) -> dict[str, Any]:
+    """`spreads` as a page shows it."""
+    rows = _named(spread_at[spread_at["k"].isin([1, 10, 100, 1000]) | spread_at["is_least"]])
+    return shown(
+        rows.assign(which=rows["is_least"].map({True: "least", False: ""})),
+        {
+            "cell": "model and text",
+            "k": "k",
+            "spread": ("spread (%)", "{:.1f}"),
+            ("low", "high"): (f"{level:.0%} interval", INTERVAL_1),
+            "tempered": ("after the best temperature (%)", "{:.1f}"),
+            "in_entropy": ("in cross-entropy (%)", "{:.2f}"),
+            "which": "of all k",
+        },
+        caption="<b>How far the paths lie apart at each k</b>: the standard deviation of their −ln RBPₖ at one "
+        "cross-entropy. After the best temperature: with scores divided by what lowers cross-entropy most. In "
+        "cross-entropy: the difference of it that would do as much.",
+        data=spread_at,
+    )

@@ -1,0 +1,143 @@
+"""The front page's charts: pictures, and what book/_static/living.js needs to make one of them move.
+
+Each function gives what `Page.figure` takes. The sentence is in `see`, the curves at one cross-entropy in
+`cross_entropy.paths`, where their numbers are.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from companion.chapters.training.others import by_snapshot
+from rbp.arrays import Reals
+from rbp.figures.style import FAMILIES, INK, label_line_ends, log_axis, neg_log_rbp_label, single_panel
+from rbp.laws.power import PowerLawFit, fit_power_law
+from rbp.measurements import select
+
+SIZES = "model size S (parameters)"
+FAMILY, TEXT = "Pythia", "wikipedia"  # what the charts begin with
+HIDDEN = 2  # of its largest models
+ROOM = 1.15  # what is in sight beyond the points, as a factor
+
+
+def _cells(table: pd.DataFrame, ks: Sequence[int]) -> pd.DataFrame:
+    found = select(table, dataset=TEXT, metric="neg_log_rbp", k=ks)
+    return found.sort_values(["family", "k", "size"], ignore_index=True)[["family", "model", "size", "k", "value"]]
+
+
+def _view(sizes: Any, values: Any) -> dict[str, list[float]]:
+    sizes, values = np.asarray(sizes, dtype=float), np.asarray(values, dtype=float)
+    return {
+        "sizes": [sizes.min() / 1.6, sizes.max() * 1.6],
+        "values": [values.min() / ROOM, values.max() * ROOM],
+    }
+
+
+def _axes(ax: Axes, label: str, view: dict[str, list[float]]) -> None:
+    ax.set_xlim(*view["sizes"])
+    ax.set_ylim(*view["values"])
+    log_axis(ax, "x", plain=False)
+    log_axis(ax, "y")
+    ax.set_xlabel(SIZES)
+    ax.set_ylabel(label)
+
+
+def _law(ax: Axes, fit: PowerLawFit, sizes: Sequence[float], colour: str) -> Reals:
+    ends = np.array([min(sizes), max(sizes)], dtype=float)
+    law: Reals = fit.predict(ends)["value"].to_numpy()
+    ax.plot(ends, law, color=colour, lw=1.8)
+    return law
+
+
+def line_shown(table: pd.DataFrame, k: int = 1) -> dict[str, Any]:
+    """The paper's models on one text, and the line through one family."""
+    rows, label = _cells(table, [k]), neg_log_rbp_label(k)
+    view, own = _view(rows["size"], rows["value"]), rows[rows["family"] == FAMILY]
+    fit = fit_power_law(own["size"], own["value"])
+
+    def draw(ax: Axes) -> None:
+        for family, each in rows.groupby("family"):
+            colour, marker = FAMILIES[str(family)]
+            ax.plot(each["size"], each["value"], marker, color=colour, ms=6, mew=0, label=family)
+        _axes(ax, label, view)
+        _law(ax, fit, own["size"].tolist(), FAMILIES[FAMILY][0])
+        ax.legend(loc="lower left")
+        ax.set_title(f"{FAMILY}: α = {fit.alpha:.3f}, R² = {fit.r_squared:.3f}")
+
+    return {
+        "figure": single_panel(draw, size=(4.6, 3.4)),
+        "caption": f"<b>The paper’s {len(rows)} models on Wikipedia.</b> Each family has a line of its own.",
+        "alt": f"{label} falls with model size, on nearly straight lines, one for each family",
+        "data": rows,
+    }
+
+
+def hide_shown(table: pd.DataFrame, ks: Sequence[int] = (1, 10, 100)) -> dict[str, Any]:
+    """One family without its largest models: the line through the others, and how far it misses these."""
+    rows, label = _cells(table, ks), neg_log_rbp_label(ks[0])
+    own = rows[(rows["family"] == FAMILY) & (rows["k"] == ks[0])]
+    seen, hidden = own.iloc[:-HIDDEN], own.iloc[-HIDDEN:]
+    fit = fit_power_law(seen["size"], seen["value"])
+    forecast = fit.predict(hidden["size"])["value"].to_numpy()
+    error = 100 * (forecast[-1] / hidden["value"].iloc[-1] - 1)
+
+    def draw(ax: Axes) -> None:
+        colour, marker = FAMILIES[FAMILY]
+        ax.vlines(hidden["size"], hidden["value"], forecast, color=colour, lw=2)
+        ax.plot(seen["size"], seen["value"], marker, color=colour, ms=6, mew=0, label="seen")
+        ax.plot(hidden["size"], hidden["value"], marker, color=colour, mfc="none", ms=6, mew=1.5, label="hidden")
+        _axes(ax, label, _view(own["size"], [*own["value"], *forecast]))
+        _law(ax, fit, own["size"].tolist(), colour)
+        ax.legend(loc="lower left")
+        ax.set_title(f"{FAMILY}’s largest: forecast {error:+.1f}%".replace("-", "−"))
+
+    return {
+        "figure": single_panel(draw, size=(4.6, 3.4)),
+        "caption": "<b>What the smaller models promise.</b> The line is fitted to the full marks. Below a hollow mark "
+        "it is too hopeful, above it too gloomy.",
+        "alt": f"A line through the smaller models of {FAMILY} passes below its {HIDDEN} largest",
+        "data": rows,
+        "living": {
+            "family": FAMILY,
+            "k": ks[0],
+            "ks": list(ks),
+            "hidden": HIDDEN,
+            "styles": FAMILIES,
+            "points": rows.to_numpy().tolist(),
+        },
+    }
+
+
+def longer_shown(snapshots: pd.DataFrame) -> dict[str, Any]:
+    """A family's line after more and more tokens of training; snapshots: of `training.others`, whole last words."""
+    own = snapshots[snapshots["family"] == FAMILY].sort_values("size")
+    laws = by_snapshot(own)
+    start = int((laws["alpha"] > 0).to_numpy().argmax())  # before, the models know next to nothing
+    drawn = laws.iloc[[start, len(laws) // 3, -1]]
+    table = own.assign(value=-np.log(own["accuracy"].astype(float))).merge(laws[["step", "alpha"]], on="step")
+    sizes, label = np.unique(own["size"].to_numpy(float)), "−ln share of words guessed"
+
+    def draw(ax: Axes) -> None:
+        colour, marker = FAMILIES[FAMILY]
+        ends = {}
+        for law, strength in zip(drawn.to_dict("records"), (0.35, 0.6, 1), strict=True):
+            at = table[table["step"] == law["step"]]
+            line = law["typical"] * (sizes / np.exp(np.log(at["size"]).mean())) ** -law["alpha"]
+            ax.plot(sizes, line, color=colour, lw=1.8, alpha=strength)
+            ax.plot(at["size"], at["value"], marker, color=colour, ms=6, mew=0, alpha=strength)
+            ends[f"α = {law['alpha']:.2f}"] = (sizes[-1], line[-1], INK)
+        seen = table[table["step"].isin(drawn["step"])]
+        _axes(ax, label, _view(sizes, [*seen["value"], *(end for _, end, _ in ends.values())]))
+        ax.set_title("After " + ", ".join(f"{each / 1e9:.0f}" for each in drawn["training_tokens"]) + " billion tokens")
+        label_line_ends(ax, ends)
+
+    return {
+        "figure": single_panel(draw, size=(4.6, 3.4)),
+        "caption": "<b>The same models, trained longer.</b> Pythia’s guess the last word of passages (LAMBADA): whole "
+        "words, not RBPₖ.",
+        "alt": "Lines of −ln of the share of words guessed against size: they grow steeper as training goes on",
+        "data": table[["training_tokens", "model", "size", "value", "alpha"]].sort_values(["training_tokens", "size"]),
+    }

@@ -1,0 +1,548 @@
+"""Are ranks lognormal, and would it explain that cross-entropy and −ln RBP_1 scale alike (5.2, figure 8, appendix C)?
+
+Four questions, in this order: which family measured ranks follow; what the authors' μ and σ predict; whether the
+entropy of ranks, which the appendix computes, is the cross-entropy; and which families give both metrics' exponents.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from companion.chapters.appendix.algebra.numbers import authors_points, equation_terms
+from companion.evidence import published
+from companion.stats.compare import paired_exponents
+from companion.stats.rank_families import FAMILIES, family
+from companion.stats.rank_fits import MARGIN, RankDistribution, fit
+from companion.steps import step
+from rbp.figures.curves import curves, in_cells, melted
+from rbp.figures.style import INK, LABELS, Panels, Style, legend_below, log_axis
+from rbp.figures.wording import cell_label, dataset_label, listed, model_label
+from rbp.laws.power import fit_power_law
+from rbp.measurements import Source, histograms, open_source, select
+from rbp.measurements.histograms import MeasuredRanks
+from rbp.names import share_words
+from rbp.report.display import shown
+
+CELL = ["family", "dataset"]
+
+# Which family do measured ranks follow?
+
+
+def fits(measured: Iterable[MeasuredRanks]) -> pd.DataFrame:
+    """Every family fitted to every model's ranks, from rank 1 and from rank 2.
+
+    With a free share for rank 1 the likelihood is that from rank 2 and the share's: the fits from 2 are also those of
+    mixtures with a point mass at 1.
+
+    Columns dataset, model, family, size, vocabulary, first, distribution, count (how many parameters it has), found
+    (the distribution that was found: its limit where at_limit), parameters (of that, as JSON), per_token
+    (log-likelihood), at_limit, p1 and entropy (missing unless first is 1).
+    """
+    return pd.DataFrame([_row(own, name, first) for own in measured for first in (1, 2) for name in FAMILIES])
+
+
+def _row(own: MeasuredRanks, name: str, first: int) -> dict[str, object]:
+    found = fit(family(name), own.counts, first=first)
+    it, whole = found.distribution, first == 1
+    return _names(own) | {
+        "vocabulary": own.counts.vocabulary,
+        "first": first,
+        "distribution": name,
+        "count": len(found.family.parameters),
+        "found": it.family.name,
+        "parameters": json.dumps(it.parameters),
+        "per_token": found.per_token,
+        "at_limit": found.at_limit,
+        "p1": float(it.pmf(1)) if whole else np.nan,
+        "entropy": it.entropy if whole else np.nan,
+    }
+
+
+def _names(own: MeasuredRanks) -> dict[str, object]:
+    return {"dataset": own.dataset, "model": own.model, "family": own.family, "size": own.size}
+
+
+@step(
+    "rank_fits",
+    of=partial(open_source, ("published", "ladder")),
+    reads=["data/published", "data/ladder/families-ranks/neox"],
+    seconds=6,
+)
+def fits_of(source: Source) -> pd.DataFrame:
+    """`fits` of a source's measured ranks."""
+    return fits(source.histograms)
+
+
+def distribution_of(row: pd.Series) -> RankDistribution:
+    """The fitted distribution of a row of `fits`."""
+    parameters = json.loads(row["parameters"])
+    return RankDistribution.of(family(row["found"]), parameters, int(row["vocabulary"]), int(row["first"]))
+
+
+def row_of(table: pd.DataFrame, own: MeasuredRanks, distribution: str, first: int = 1) -> pd.Series:
+    """The row of `fits` of one model and one family."""
+    here = (table["dataset"] == own.dataset) & (table["model"] == own.model) & (table["first"] == first)
+    return table[here & (table["distribution"] == distribution)].iloc[0]
+
+
+def main_group(measured: Iterable[MeasuredRanks]) -> list[MeasuredRanks]:
+    """The family of the largest model, on its dataset, by size: it stands for all where one must."""
+    by_size = sorted(measured, key=lambda own: own.size)
+    return [own for own in by_size if (own.family, own.dataset) == (by_size[-1].family, by_size[-1].dataset)]
+
+
+def of_group(table: pd.DataFrame, group: Sequence[MeasuredRanks], first: int) -> pd.DataFrame:
+    """The rows of `fits` of a group of models on one dataset, of the ranks from `first` on."""
+    here = (table["dataset"] == group[0].dataset) & (table["family"] == group[0].family)
+    return table[here & (table["first"] == first)]
+
+
+def _means(table: pd.DataFrame) -> pd.Series:
+    """Log-likelihood per token of each family, over the models of `table` (mean), largest first."""
+    return table.groupby("distribution")["per_token"].mean().sort_values(ascending=False, kind="stable")
+
+
+def better(table: pd.DataFrame, name: str) -> list[str]:
+    """The families likelier than `name` by more than what rounding can do (`MARGIN`), the likeliest first."""
+    mean = _means(table)
+    return [str(other) for other in mean.index if mean[other] > mean[name] + MARGIN]
+
+
+def place(table: pd.DataFrame, name: str) -> str:
+    """Where a family stands by its likelihood: "third of 5 (level with the power law)", within `MARGIN`."""
+    mean = _means(table)
+    level = [FAMILIES[other].label for other in mean.index if other != name and abs(mean[other] - mean[name]) <= MARGIN]
+    order = ("the best", "second", "third", "fourth", "fifth")[len(better(table, name))]
+    return f"{order} of {len(mean)}" + (f" (level with the {' and '.join(level)})" if level else "")
+
+
+def rank_1(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> pd.DataFrame:
+    """What the lognormal fitted from rank 2, as the authors' library does it, makes of rank 1; by `fits` of a group.
+
+    Columns model, size; measured_p1; mu, sigma: of the rounded lognormal from rank 2, and density_p1, what equation 10
+    makes of rank 1 at them (missing at a limit); mu_published, sigma_published; at_limit: whether the lognormal of all
+    ranks has its maximum at σ → ∞, and power_law_p1: of the power law that is left; r_squared, r_squared_power_law: how
+    close either comes from rank 2 as figure 8c draws it.
+    """
+    rows = []
+    for own in group:
+        rounded = row_of(table, own, "lognormal_rounded", 2)
+        mu = sigma = density_p1 = np.nan
+        if not rounded["at_limit"]:
+            mu, sigma = distribution_of(rounded).parameters.values()
+            density_p1 = float(RankDistribution(family("lognormal"), (mu, sigma), own.counts.vocabulary).pmf(1))
+        row = {"model": own.model, "size": own.size, "measured_p1": float(np.exp(-own.neg_log_rbp1))}
+        row |= {"mu": mu, "sigma": sigma, "density_p1": density_p1}
+        row |= {"at_limit": bool(row_of(table, own, "lognormal")["at_limit"])}
+        row |= {"power_law_p1": float(row_of(table, own, "power_law")["p1"])}
+        row |= {"r_squared": _as_drawn(own, distribution_of(rounded))}
+        rows.append(row | {"r_squared_power_law": _as_drawn(own, distribution_of(row_of(table, own, "power_law", 2)))})
+    given = published.lognormal_parameters().query("dataset == @group[0].dataset")[["model", "mu", "sigma"]]
+    return pd.DataFrame(rows).merge(given, on="model", how="left", suffixes=("", "_published"))
+
+
+def _as_drawn(own: MeasuredRanks, fitted: RankDistribution) -> float:
+    counts = own.counts.since(2)
+    seen = counts.count > 0
+    width = (counts.high - counts.low + 1)[seen]
+    y = np.log(counts.count[seen] / counts.total / width)
+    off = y - np.log(counts.sums(fitted.masses, 2)[seen] / width)
+    return 1 - float((off**2).sum() / ((y - y.mean()) ** 2).sum())
+
+
+def falls_of_ratio(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> dict[str, float]:
+    """By how much μ/σ falls per unit of ln S, for both versions of the lognormal from rank 2 if none is at its limit.
+
+    Keys ratio_falls.lognormal and ratio_falls.lognormal_rounded; none for fewer than three models.
+    """
+    found = {}
+    for name in ("lognormal", "lognormal_rounded"):
+        rows = [row_of(table, own, name, 2) for own in group]
+        if len(rows) > 2 and not any(row["at_limit"] for row in rows):
+            ratio = [mu / sigma for mu, sigma in (distribution_of(row).parameters.values() for row in rows)]
+            found[f"ratio_falls.{name}"] = -float(np.polyfit(np.log([own.size for own in group]), ratio, 1)[0])
+    return found
+
+
+# What do the authors' μ and σ predict?
+
+KS = (1, 10, 100)
+METRICS = ("cross_entropy", *(f"neg_log_rbp{k}" for k in KS))
+MEASURED, PUBLISHED, FORMULA = "measured", "the authors’ prediction, as published", "the appendix’s formula"
+EXACT = "exact sums over the vocabulary"
+KEYS = {MEASURED: "measured", FORMULA: "formula", EXACT: "exact"}
+"""The kinds of curves in a table's order, with the names under which their numbers are recorded."""
+
+
+def predicted() -> pd.DataFrame:
+    """Cross-entropy and −ln RBP_k of the ten Pythia models on Wikipedia: measured, and from the authors' μ and σ.
+
+    Columns model, size, kind, metric (of METRICS), value. PUBLISHED: figure 8b; FORMULA: equations 16, 20 and 21, for
+    cross-entropy and k = 1; EXACT: RBP_k and the entropy of ranks by sums over the vocabulary.
+    """
+    points = equation_terms(authors_points())
+    given = published.cross_entropy_vs_rbp1().replace({"kind": {"empirical": MEASURED, "simulated": PUBLISHED}})
+    seen = select(open_source("published").table, dataset="wikipedia", metric="neg_log_rbp", k=list(KS[1:]))
+    seen = seen.assign(kind=MEASURED, metric="neg_log_rbp" + seen["k"].astype(str))
+    rows = [given, seen[seen["model"].isin(points["model"])]]
+    for metric, column in (("cross_entropy", "entropy_approx"), ("neg_log_rbp1", "neg_log_p1_approx")):
+        rows.append(points[["model"]].assign(kind=FORMULA, metric=metric, value=points[column]))
+    for row in points.to_dict("records"):
+        own = RankDistribution(family("lognormal"), (row["mu"], row["sigma"]), row["vocabulary"])
+        values = [own.entropy, *-np.log(own.cdf(KS))]
+        rows.append(pd.DataFrame({"model": row["model"], "kind": EXACT, "metric": METRICS, "value": values}))
+    table = pd.concat(rows)[["model", "kind", "metric", "value"]].merge(points[["model", "size"]], on="model")
+    return table.sort_values(["metric", "kind", "size"], ignore_index=True)
+
+
+def exponents(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """The exponents of each kind of `predicted`, with the paired test of the first two metrics'.
+
+    Columns kind, key (of KEYS), alpha_ce, alpha_p1, alpha_p10, alpha_p100 (missing where there is no such curve);
+    difference (α of cross-entropy less α of −ln RBP_1), low, high; difference_relative (its size in per cent of
+    the latter).
+    """
+    rows = []
+    for kind, key in KEYS.items():
+        wide = table[table["kind"] == kind].pivot_table(index="size", columns="metric", values="value")
+        test = paired_exponents(wide.index, *(wide[metric] for metric in METRICS[:2]), level=level)
+        names = zip(METRICS, ("ce", *(f"p{k}" for k in KS)), strict=True)
+        alphas = {
+            f"alpha_{name}": fit_power_law(wide.index, wide[metric]).alpha for metric, name in names if metric in wide
+        }
+        relative = 100 * abs(test.difference) / test.alpha_second
+        row = {"kind": kind, "key": key} | alphas | {"difference": test.difference, "low": test.low, "high": test.high}
+        rows.append(row | {"difference_relative": relative})
+    return pd.DataFrame(rows)
+
+
+def levels(table: pd.DataFrame) -> pd.DataFrame:
+    """Each prediction over the measured value: kind, metric, and the least and largest ratio over the models."""
+    measured = table[table["kind"] == MEASURED].set_index(["model", "metric"])["value"].rename("measured")
+    others = table[table["kind"] != MEASURED].join(measured, on=["model", "metric"])
+    ratio = (others["value"] / others["measured"]).groupby([others["kind"], others["metric"]])
+    return ratio.agg(least="min", largest="max").reset_index()
+
+
+# Is the entropy of ranks the cross-entropy?
+
+
+def entropies(measured: Iterable[MeasuredRanks], table: pd.DataFrame) -> pd.DataFrame:
+    """Cross-entropy beside the entropies that might stand for it, of every model; `table`: their `fits`.
+
+    Columns dataset, model, family, size; cross_entropy: measured; rank_entropy: of the measured ranks; lognormal: of
+    the discrete lognormal fitted to all ranks (at_limit: where it is a power law); formula, exact: by the authors'
+    formula and by exact sums at their μ and σ, where there are any; gap: rank_entropy less cross_entropy; gap_share.
+    """
+    given = equation_terms(authors_points()).set_index("model")[["entropy_approx", "entropy"]]
+    rows = []
+    for own in measured:
+        smooth, *_ = histograms.entropy(own.counts)
+        fitted = row_of(table, own, "lognormal")
+        row = _names(own) | {"cross_entropy": np.nan if own.cross_entropy is None else own.cross_entropy}
+        row |= {"rank_entropy": smooth, "lognormal": fitted["entropy"], "at_limit": bool(fitted["at_limit"])}
+        there = own.model in given.index and own.dataset == "wikipedia"
+        formula, exact = given.loc[own.model] if there else (np.nan, np.nan)
+        rows.append(row | {"formula": formula, "exact": exact})
+    found = pd.DataFrame(rows)
+    gap = found["rank_entropy"] - found["cross_entropy"]
+    return found.assign(gap=gap, gap_share=gap / found["cross_entropy"])
+
+
+# Which families give both metrics their exponents?
+
+
+def exponents_on_lines(measured: Iterable[MeasuredRanks], table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """The exponents of −ln p₁ and of the entropy of ranks that each family gives if its parameters move with ln S.
+
+    `table`: the `fits`. The natural parameters (by logarithms where they must be above 0) are put on straight lines in
+    ln S, for each family of three models or more on each dataset.
+
+    Columns family, dataset, distribution; at_limit (how many fits are; then no line); line_alpha_p1,
+    line_alpha_entropy; alpha_p1, alpha_entropy, each also with _low and _high: measured; both: whether either lies
+    within the measured interval.
+    """
+    groups: dict[tuple[str, str], list[MeasuredRanks]] = {}
+    for own in sorted(measured, key=lambda own: own.size):
+        groups.setdefault((own.family, own.dataset), []).append(own)
+    rows = []
+    for cell, group in groups.items():
+        if len(group) < 3:
+            continue
+        sizes = [own.size for own in group]
+        y = {"p1": [own.neg_log_rbp1 for own in group]}
+        y["entropy"] = [histograms.entropy(own.counts)[0] for own in group]
+        laws = {name: fit_power_law(sizes, values, level=level) for name, values in y.items()}
+        told: dict[str, object] = {}
+        for name, law in laws.items():
+            told |= {
+                f"alpha_{name}": law.alpha,
+                f"alpha_{name}_low": law.alpha_low,
+                f"alpha_{name}_high": law.alpha_high,
+            }
+        for distribution in FAMILIES:
+            own_fits = [row_of(table, own, distribution) for own in group]
+            limits = sum(bool(row["at_limit"]) for row in own_fits)
+            alphas = _on_lines(own_fits) if not limits else (np.nan, np.nan)
+            both = all(law.alpha_low <= at <= law.alpha_high for at, law in zip(alphas, laws.values(), strict=True))
+            row = dict(zip(CELL, cell, strict=True)) | {"distribution": distribution, "at_limit": limits}
+            row |= {"line_alpha_p1": alphas[0], "line_alpha_entropy": alphas[1], "both": both}
+            rows.append(row | told)
+    return pd.DataFrame(rows)
+
+
+def _on_lines(rows: Sequence[pd.Series]) -> tuple[float, float]:
+    """The two exponents, from rows of `fits` of one family of distributions, none at its limit."""
+    kind, x = family(rows[0]["distribution"]), np.log([row["size"] for row in rows])
+    natural = np.array([kind.natural(np.array(distribution_of(row).values), 1) for row in rows])
+    positive = list(kind.positive)
+    natural[:, positive] = np.log(natural[:, positive])
+    lines = np.column_stack([np.polyval(np.polyfit(x, column, 1), x) for column in natural.T])
+    lines[:, positive] = np.exp(lines[:, positive])
+    there = [
+        RankDistribution(kind, tuple(map(float, kind.named(at, 1))), int(row["vocabulary"]))
+        for at, row in zip(lines, rows, strict=True)
+    ]
+    sizes = np.exp(x)
+    return (
+        fit_power_law(sizes, [-float(each.logpmf(1)) for each in there]).alpha,
+        fit_power_law(sizes, [each.entropy for each in there]).alpha,
+    )
+
+
+# What is recorded
+
+
+def of_fits(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> dict[str, Any]:
+    """What `fits` say of lognormal ranks, of the `main_group` first."""
+    from_1, from_2 = (of_group(table, group, first) for first in (1, 2))
+    firsts = rank_1(group, table)
+    share = firsts["density_p1"] / firsts["measured_p1"]
+    likelier = better(from_2[from_2["count"] <= 2], "lognormal")
+    return {
+        "models": len(group),
+        "limits": int(firsts["at_limit"].sum()),
+        "place.1": place(from_1, "lognormal"),
+        "place.2": place(from_2, "lognormal"),
+        "better_2": listed((FAMILIES[name].label for name in likelier), joint="; "),
+        "share_1_min": firsts["measured_p1"].min(),
+        "share_1_max": firsts["measured_p1"].max(),
+        "p1_share_min": share.min(),
+        "p1_share_max": share.max(),
+        "mu_off": (firsts["mu"] - firsts["mu_published"]).abs().max(),
+    }
+
+
+def of_curves(table: pd.DataFrame, alphas: pd.DataFrame) -> dict[str, Any]:
+    """What `predicted` and its `exponents` say."""
+    ours, seen = (alphas[alphas["key"] == key].iloc[0] for key in ("formula", "measured"))
+    first = levels(table).query("kind == @FORMULA and metric == 'neg_log_rbp1'")
+    return {f"difference_relative.{row['key']}": row["difference_relative"] for row in (ours, seen)} | {
+        "level_max.rbp1": first["largest"].item()
+    }
+
+
+def of_lines(group: Sequence[MeasuredRanks], lines: pd.DataFrame) -> dict[str, Any]:
+    """What `exponents_on_lines` say, if there is a family of three models; the `main_group` first."""
+    if lines.empty:
+        return {}
+    here = lines[(lines["family"] == group[0].family) & (lines["dataset"] == group[0].dataset) & lines["both"]]
+    return {
+        "both_names": listed((FAMILIES[name].label for name in here["distribution"]), joint=" and "),
+        "groups": int(lines.groupby(CELL).ngroups),
+    } | {
+        f"both_in.{name}": int(lines["both"][lines["distribution"] == name].sum())
+        for name in ("lognormal", "power_law")
+    }
+
+
+def reproduced_to(table: pd.DataFrame) -> float:
+    """The largest relative distance of the formula's predictions from those published; `table`: of `predicted`."""
+    wide = table.pivot_table(index=["model", "metric"], columns="kind", values="value")
+    return float((wide[FORMULA] / wide[PUBLISHED] - 1).abs().max())
+
+
+def of_premise(group: Sequence[MeasuredRanks], found: pd.DataFrame) -> dict[str, Any]:
+    """By what share the entropy of ranks exceeds cross-entropy, at the `main_group`'s ends (`entropies`)."""
+    own = _of_models(group, found)
+    return {"gap_share.first": own["gap_share"].iloc[0], "gap_share.last": own["gap_share"].iloc[-1]}
+
+
+def claims(
+    group: Sequence[MeasuredRanks],
+    table: pd.DataFrame,
+    curves: pd.DataFrame,
+    alphas: pd.DataFrame,
+    found: pd.DataFrame,
+) -> dict[str, dict[str, Any]]:
+    """What decides the ledger's claims on lognormal ranks.
+
+    Of the `main_group`, `fits` (table), `predicted` (curves), its `exponents` (alphas), and `entropies` (found).
+    """
+    firsts, ranked = rank_1(group, table), of_fits(group, table)
+    ours, seen = (alphas[alphas["key"] == key].iloc[0] for key in ("formula", "measured"))
+    ratios = levels(curves)[lambda own: own["kind"] == FORMULA]
+    return {
+        "lognormal_ranks": {
+            "worst": firsts["r_squared"].min(),
+            "power_law": firsts["r_squared_power_law"].max(),
+        }
+        | {name: ranked[name] for name in ("limits", "models", "better_2")}
+        | {"with_1": ranked["place.1"], "from_2": ranked["place.2"]},
+        "lognormal_curves": {
+            "alike": bool(ours["low"] <= 0 <= ours["high"]),
+            "other_way": "the other way" if ours["difference"] * seen["difference"] < 0 else "the same way",
+            "least": ratios["least"].min(),
+            "most": ratios["largest"].max(),
+        }
+        | {
+            f"{name}_{end}": row[f"alpha_{end}"]
+            for name, row in (("ours", ours), ("seen", seen))
+            for end in ("ce", "p1")
+        },
+        "ratio_in_size": {name.partition(".")[2]: fall for name, fall in falls_of_ratio(group, table).items()},
+        "appendix_equations": {"share": _of_models(group, found)["gap_share"].iloc[-1]},
+    }
+
+
+def _of_models(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> pd.DataFrame:
+    own = table[(table["family"] == group[0].family) & (table["dataset"] == group[0].dataset)]
+    return own.sort_values("size")
+
+
+# Tables
+
+
+def rank_1_shown(table: pd.DataFrame) -> dict[str, Any]:
+    """The table of `rank_1`."""
+    names = {"mu": "μ", "sigma": "σ", "measured_p1": "RBP₁ measured", "density_p1": "p₁ by equation 10"}
+    names |= {"power_law_p1": "p₁, power law", "r_squared": "R² as drawn"}
+    return shown(
+        table,
+        {"model": "model", **{column: (heading, "{:.3f}") for column, heading in names.items()}},
+        caption="<b>Fits of the ranks from 2 up, and what they make of rank 1.</b> Power law: what the best lognormal "
+        "of all ranks is at its limit.",
+        data=table,
+    )
+
+
+def lines_shown(lines: pd.DataFrame, group: Sequence[MeasuredRanks], level: float) -> dict[str, Any]:
+    """`exponents_on_lines` of the `main_group`."""
+    own = lines[(lines["family"] == group[0].family) & (lines["dataset"] == group[0].dataset)]
+    words = [
+        "no line" if limits else "yes" if both else "no"
+        for limits, both in zip(own["at_limit"], own["both"], strict=True)
+    ]
+    names = {"line_alpha_p1": "α of −ln p₁", "alpha_p1": "measured"}
+    names |= {"line_alpha_entropy": "α of the entropy", "alpha_entropy": "measured "}
+    return shown(
+        own.assign(words=words),
+        {
+            "distribution": ("distribution", lambda name: FAMILIES[name].label),
+            **{column: (heading, "{:.4f}") for column, heading in names.items()},
+            "words": "both within",
+        },
+        caption=f"<b>Exponents that follow from straight lines in ln S</b>, {cell_label(group[0])}. Last: are both "
+        f"within the {level:.0%} intervals of the measured ones? “No line”: at its limit for some model.",
+        data=lines,
+    )
+
+
+# Figures: what `page.figure` takes besides a name
+
+
+def survival(table: pd.DataFrame, group: Sequence[MeasuredRanks]) -> dict[str, Any]:
+    """P(R > k) against k: measured (at the bins' ends), and fitted; of the `main_group`'s smallest and largest model.
+
+    Drawn are the likeliest family from rank 1 and the lognormal from 1 and from 2. Distributions that begin at rank 2
+    are drawn as shares of the tokens with rank 2 or more, times that share.
+    """
+    best = str(_means(of_group(table, group, 1)).index[0])
+    looks = dict.fromkeys([(best, 1), ("lognormal", 1), ("lognormal", 2)])
+    ends = {f"{model_label(own.model)} on {dataset_label(own.dataset)}": own for own in (group[0], group[-1])}
+
+    def draw(ax: Axes, key: str) -> None:
+        own = ends[key]
+        counts = own.counts
+        beyond = 1 - np.cumsum(counts.count) / counts.total
+        some = beyond > 0
+        grid = np.unique(np.round(np.geomspace(1, counts.vocabulary - 1, 300)))
+        for (name, first), colour, dash in zip(
+            looks, ("#2A7FC0", "#D55E00", "#009E73"), ("-", "--", ":"), strict=False
+        ):
+            row = row_of(table, own, name, first)
+            notes = ["from 2"] if first == 2 else []
+            notes += [f"at its limit: {family(row['found']).label}"] if row["at_limit"] else []
+            label = FAMILIES[name].label + (f" ({', '.join(notes)})" if notes else "")
+            at = grid[grid >= first - 1]
+            share = counts.since(first).total / counts.total
+            ax.plot(at, share * distribution_of(row).sf(at), ls=dash, color=colour, lw=1.7, label=label)
+        ax.plot(counts.high[some], beyond[some], "o", color=INK, ms=3.2, mew=0, label="measured", zorder=3)
+        ax.set_ylim(beyond[some].min() / 2, 1)
+        log_axis(ax, "x")
+        log_axis(ax, "y")
+        ax.set_xlabel("rank k")
+        ax.set_ylabel("share of ranks above k")
+        ax.set_title(key)
+        legend_below(ax)
+
+    counts = [
+        pd.DataFrame({"case": name, "high": own.counts.high, "count": own.counts.count}) for name, own in ends.items()
+    ]
+    return {
+        "figure": Panels(list(ends), draw, size=(4.6, 4.6)),
+        "caption": "<b>Measured and fitted ranks:</b> the share of tokens whose rank is above k. Dotted: the lognormal "
+        "fitted without rank 1, as the authors do. Zipf–Mandelbrot: a power of the rank plus a constant.",
+        "alt": "Survival functions of ranks on logarithmic axes, measured points and fitted lines",
+        "data": pd.concat(counts),
+    }
+
+
+def predicted_panels(table: pd.DataFrame) -> dict[str, Any]:
+    """Measured and predicted curves against S, a panel for each metric: a table of `predicted`."""
+    titles = {"cross_entropy": "Cross-entropy"} | {f"neg_log_rbp{k}": f"−ln RBP, k = {k}" for k in KS}
+    looks = {MEASURED: (INK, "o", "-"), FORMULA: ("#2A7FC0", "D", "--"), EXACT: ("#D55E00", "s", ":")}
+    rows = table[table["kind"].isin(looks)].assign(metric=lambda own: pd.Categorical(own["metric"], METRICS))
+    rows = rows.sort_values("metric", kind="stable").astype({"metric": str}).replace({"metric": titles})
+    return {
+        "figure": curves(
+            rows, "size", "value", labels=(LABELS["size"], "nats"), panel="metric", line="kind", styles=looks,
+            log="xy", size=(4.6, 4.2),
+        ),
+        "caption": "<b>Measured curves, and those that the authors’ μ and σ predict</b> (figures 8a and 8b of the "
+        "paper, and two more k): all predictions are too high.",
+        "alt": "Log-log panels: the predicted curves lie above the measured ones, less so at larger k",
+        "data": table,
+    }  # fmt: skip
+
+
+def entropy_panels(table: pd.DataFrame, group: Sequence[MeasuredRanks]) -> dict[str, Any]:
+    """Cross-entropy and the entropies that might stand for it against S, by dataset and family: of `entropies`."""
+    looks = {
+        "cross_entropy": ("cross-entropy", Style(INK, "", "-", 2.4)),
+        "rank_entropy": ("ranks", Style("#2A7FC0", "", "-", 2.4)),
+        "lognormal": ("lognormal", Style("#009E73", "", "--")),
+        "exact": ("authors’ μ, σ", Style("#D55E00", "", "--")),
+        "formula": ("their formula", Style("#B8579A", "", ":")),
+    }
+    cells = in_cells(table)
+    cells = cells.assign(other=cells["family"] != group[0].family).sort_values("other", kind="stable")
+    names = {column: name for column, (name, _) in looks.items()}
+    limits = int(_of_models(group, table)["at_limit"].sum())
+    return {
+        "figure": curves(
+            melted(cells, names, "size", by=["cell"]), "size", "value", labels=(LABELS["size"], "nats"), panel="cell",
+            styles=dict(looks.values()), ends=True, size=(4.6, 3.6),
+        ),
+        "caption": "<b>Cross-entropy and the entropies that might stand for it:</b> those of ranks, as measured and as "
+        "fitted. The lognormal fitted to all ranks is at its limit, a power law, for "
+        f"{share_words(limits, len(group))} of the models of {cell_label(group[0])}.",
+        "alt": "For Pythia, cross-entropy falls below the entropy of ranks, and the lognormal’s entropies lie above "
+        "both; on the ladder they lie close together",
+        "data": table,
+    }  # fmt: skip

@@ -1,0 +1,587 @@
+"""See a rank: a sentence ranked as it is typed, and made-up models whose ranks and cross-entropies are known.
+
+What the page does with the sentence is book/_static/neox.js (tokenizer and model) and sentence.js; the ranks with which
+it opens are computed here, by torch. Nothing of the made-up models is measured: each function takes plain numbers or a
+seed, and is deterministic.
+"""
+
+import base64
+import html
+import json
+import re
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+from matplotlib.axes import Axes
+from safetensors.numpy import load_file
+from tokenizers import Tokenizer
+
+from companion.chapters.near_ties import ROUNDING, NearTies, possible_counts
+from companion.page import data_within
+from companion.project import LADDER
+from rbp import metric, provenance
+from rbp.arrays import Integers, Reals
+from rbp.errors import DataError, ParameterError
+from rbp.extract.extraction import quiet
+from rbp.extract.forward import rank_logits
+from rbp.extract.models import LanguageModel, ModelFiles, load_model
+from rbp.figures.curves import curves
+from rbp.figures.style import LABELS, Panels, rbp_label
+from rbp.io import parse_json, write_file
+from rbp.report.display import CLASSES, COLOUR, shade, shown
+
+# ── A sentence of the reader's own
+
+FIRST = ("10k", "59k", "390k")  # the models that a page loads unless others are chosen; 4 MB together
+TEMPERATURES = (0.5, 1.0, 2.0)
+LONGEST = 1500  # characters that are read, so that an address that holds them can be sent
+TEN = 10  # tokens are shown of each prediction
+EXAMPLES = {
+    "an encyclopedia": "The river rises in the mountains of northern Italy and flows through the city of Turin, where "
+    "it was first bridged in the 13th century.",
+    "a program": "def is_even(n):\n    if n % 2 == 0:\n        return True\n    return False\n",
+    "a judgment": "The applicant submitted that the Tribunal had failed to take into account a relevant consideration, "
+    "and that its decision was affected by jurisdictional error.",
+    "a question": "Which of the two rivers is longer, the one in the north of Spain or the one in the south of France?",
+}
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """A model of the page: its folder of float16 weights, and its configuration."""
+
+    folder: Path
+    config: dict[str, Any] = field(compare=False)
+
+    @property
+    def name(self) -> str:
+        """The folder's name."""
+        return self.folder.name
+
+    @property
+    def label(self) -> str:
+        """What the page calls it: "10k"."""
+        return self.name.split("-")[1]
+
+    @property
+    def context(self) -> int:
+        """The most tokens that it reads."""
+        return int(self.config["max_position_embeddings"])
+
+    @property
+    def script(self) -> str:
+        """The file of its weights as a script."""
+        return f"{self.name}.js"
+
+
+def rungs(ladder: Path = LADDER) -> list[Shipped]:
+    """The GPT-NeoX models that are shipped with their weights, the smallest first. Raises DataError for none."""
+    found = []
+    for path in ladder.glob("families/neox/*/config.json"):
+        provenance.note(path, path.with_name("model.safetensors"))
+        found.append(Shipped(path.parent, parse_json(path.read_bytes())))
+    if not found:
+        remedy = "Restore them: git checkout -- data/ladder."
+        raise DataError("the weights of the GPT-NeoX family are missing", str(ladder / "families"), remedy)
+    return sorted(found, key=lambda rung: int(rung.config["hidden_size"]))
+
+
+def tokenizer_file() -> Path:
+    """The tokenizer of all of the ladder's models."""
+    path = LADDER / "tokenizer" / "tokenizer.json"
+    provenance.note(path)
+    return path
+
+
+# What Python says of a text
+
+
+@dataclass(frozen=True)
+class Read:
+    """A text as one model reads it: its ids, n of them, and the logits [n, V] of what follows each (float32)."""
+
+    rung: Shipped
+    size: int
+    ids: torch.Tensor
+    logits: torch.Tensor
+
+    def ranks(self) -> tuple[list[int], list[float]]:
+        """Rank (greater + equal) and −ln p of each token but the first."""
+        found = rank_logits(self.logits[:-1], self.ids[1:])
+        return (found.greater + found.equal).tolist(), found.nll.tolist()
+
+    def near(self) -> NearTies:
+        """Which of these ranks rounding can change."""
+        own = self.logits[:-1]
+        bound = ROUNDING * torch.finfo(own.dtype).eps * own.abs().amax(1)
+        return possible_counts(own, self.ids[1:], bound, None)
+
+    def cross_entropy(self, temperature: float) -> float:
+        """The mean of −ln p, in nats, of logits divided by the temperature."""
+        logits = self.logits[:-1].double() / temperature
+        return float(torch.nn.functional.cross_entropy(logits, self.ids[1:]))
+
+    def shown(self) -> list[list[Any]]:
+        """For each token but the first, and for what would come next: rank, −ln p, and the top ten with their p."""
+        ranks, nll = self.ranks()
+        highest, ids = torch.softmax(self.logits.double(), 1).topk(TEN)
+        tops = [
+            [[token, float(f"{p:.4g}")] for token, p in zip(tokens, shares, strict=True)]
+            for tokens, shares in zip(ids.tolist(), highest.tolist(), strict=True)
+        ]
+        costs = [*(round(each, 5) for each in nll), None]
+        return [list(each) for each in zip([*ranks, None], costs, tops, strict=True)]
+
+
+@cache
+def load(rung: Shipped) -> LanguageModel:
+    """The model in float32, ready to read. Raises as `load_model`."""
+    files = ModelFiles(rung.name, rung.folder, None, (rung.folder / "model.safetensors",))
+    with quiet():
+        return load_model(files, "float32", torch.device("cpu"))
+
+
+def read(text: str, models: Sequence[Shipped]) -> list[Read]:
+    """The text by each model: of its first LONGEST characters as many tokens as a model reads, two at least.
+
+    Raises ParameterError for fewer.
+    """
+    ids = torch.tensor(Tokenizer.from_file(str(tokenizer_file())).encode(text[:LONGEST]).ids[: models[0].context])
+    if len(ids) < 2:
+        raise ParameterError("the text has fewer than two tokens", "text", "The first token is not ranked: give more.")
+    found = []
+    for rung in models:
+        language = load(rung)
+        with torch.inference_mode():
+            found.append(Read(rung, language.size, ids, language.model(input_ids=ids[None], use_cache=False).logits[0]))
+    return found
+
+
+def summary(found: Sequence[Read]) -> pd.DataFrame:
+    """A row for each model: label, size, tokens, rbp1, rbp10, rbp100, and the cross-entropy at each of TEMPERATURES."""
+    rows = []
+    for each in found:
+        ranks = np.asarray(each.ranks()[0])
+        shares = {f"rbp{k}": metric.rbp(ranks, k) for k in (1, 10, 100)}
+        costs = {f"cross_entropy.{temperature:g}": each.cross_entropy(temperature) for temperature in TEMPERATURES}
+        rows.append({"label": each.rung.label, "size": each.size, "tokens": len(ranks), **shares, **costs})
+    return pd.DataFrame(rows)
+
+
+def recorded(found: Sequence[Read], weights: Mapping[str, int]) -> dict[str, float | int]:
+    """How many models, their vocabulary, S of the smallest and the largest ticked at first, and the MB of weights."""
+    chosen = at_first(found)
+    first = [weights[each.rung.name] for each in chosen]
+    return {
+        "models": len(found),
+        "vocabulary": found[0].logits.shape[1],
+        **{f"size.{name}": each.size for name, each in (("smaller", chosen[0]), ("larger", chosen[-1]))},
+        # to a tenth: versions of zlib may pack a little tighter
+        "megabytes.first": round(sum(first) / 1e6, 1),
+    }
+
+
+def at_first(found: Sequence[Read]) -> list[Read]:
+    """The models that a page has ticked at first."""
+    return [each for each in found if each.rung.label in FIRST] or list(found[: len(FIRST)])
+
+
+def recorded_ranks(found: Sequence[Read]) -> list[tuple[dict[str, float], dict[str, Any]]]:
+    """RBP_1 of the smallest and of the largest model that is ticked at first, and the latter's cross-entropy at T = 1
+    and 2: each with what `Page.record` takes besides.
+    """
+    told = []
+    for name, read in zip(("smaller", "larger"), (at_first(found)[0], at_first(found)[-1]), strict=True):
+        near, ranks = read.near(), np.asarray(read.ranks()[0])
+        told.append(({f"rbp1.{name}": float(metric.rbp(ranks, 1))}, near.share_within(near.across(1, "paper"))))
+    moves = near.entropy_within()
+    for temperature in (1, 2):
+        cost = {f"cross_entropy.larger.t{temperature}": read.cross_entropy(temperature)}
+        told.append((cost, moves | {"within": moves["within"] / temperature, "unit": "nats"}))
+    return told
+
+
+def summary_shown(table: pd.DataFrame) -> dict[str, Any]:
+    """The summary as a page shows it."""
+    columns: dict[str | tuple[str, ...], Any] = {"label": "Model", "size": ("S", "{:,}")}
+    columns |= {f"rbp{k}": (f"RBP{digits}", "{:.0%}") for k, digits in ((1, "₁"), (10, "₁₀"), (100, "₁₀₀"))}
+    columns |= {f"cross_entropy.{each:g}": (f"cross-entropy at T = {each:g}", "{:.3f}") for each in TEMPERATURES}
+    return shown(
+        table,
+        columns,
+        caption=f"<b>The text at first, by Python.</b> Of its {table.tokens.iloc[0]} ranked tokens: RBPₖ, "
+        "the same at every temperature T, and the mean of −ln p in nats.",
+    )
+
+
+# What the browser gets
+
+
+def weights_script(rung: Shipped) -> str:
+    """A model as a script: its shape, and its float16 weights without loss, for `unpack` of neox.js.
+
+    All high bytes come before all low ones: the high ones, sign and exponent, deflate to seven tenths.
+    """
+    config = rung.config
+    shape = {
+        "vocabulary": config["vocab_size"],
+        "width": config["hidden_size"],
+        "inner": config["intermediate_size"],
+        "heads": config["num_attention_heads"],
+        "layers": config["num_hidden_layers"],
+        "context": rung.context,
+        "base": config["rope_parameters"]["rope_theta"],
+        "epsilon": config["layer_norm_eps"],
+    }
+    tensors = {
+        re.sub("^gpt_neox.", "", name): values for name, values in load_file(rung.folder / "model.safetensors").items()
+    }
+    if any(values.dtype != np.float16 for values in tensors.values()):
+        raise DataError("these weights are not float16", str(rung.folder), "Ship them as `rbp ladder ship` does.")
+    halves = np.concatenate([tensors[name].ravel() for name in sorted(tensors)]).astype("<f2").view(np.uint8)
+    packed = base64.b64encode(zlib.compress(halves.reshape(-1, 2).T[::-1].tobytes(), 9)).decode()
+    sizes = [[name, tensors[name].size] for name in sorted(tensors)]
+    brought = json.dumps({"shape": shape, "tensors": sizes, "data": packed}, separators=(",", ":"))
+    return f'sentence.take("{rung.script}",{brought});\n'
+
+
+def write_weights(models: Sequence[Shipped], folder: Path) -> dict[str, int]:
+    """Write the models' scripts into a folder; returns the bytes of each, by the model's name."""
+    sizes = {}
+    for rung in models:
+        content = weights_script(rung).encode()
+        write_file(folder / rung.script, content)
+        sizes[rung.name] = len(content)
+    return sizes
+
+
+def tokenizer_data() -> dict[str, Any]:
+    """The tokenizer as neox.js takes it. Raises DataError for one that is not byte-level BPE as GPT-2's."""
+    content = parse_json(tokenizer_file().read_bytes())
+    model, before = content["model"], content["pre_tokenizer"]
+    plain = content["normalizer"] is None and not model["ignore_merges"]
+    if not plain or before != before | {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}:
+        raise DataError(
+            "the tokenizer is not byte-level BPE as GPT-2's", str(tokenizer_file()), "neox.js has no other."
+        )
+    ids = model["vocab"]
+    return {
+        "vocabulary": sorted(ids, key=ids.__getitem__),
+        "merges": [ids[part] for merge in model["merges"] for part in merge],
+        "special": [token["content"] for token in content["added_tokens"]],
+    }
+
+
+def sentence(text: str, found: Sequence[Read], weights: Mapping[str, int], folder: str) -> str:
+    """The page's part where a text is typed, as HTML: it needs the two scripts, and draws itself in the browser.
+
+    text: what stands there at first; found: it as each model reads it; weights: the bytes of each model's script;
+    folder: where these lie, relative to the page.
+    """
+    chosen = {each.rung.label for each in at_first(found)}
+    models = [
+        {
+            "name": each.rung.name,
+            "label": each.rung.label,
+            "size": each.size,
+            "file": each.rung.script,
+            "bytes": weights[each.rung.name],
+            "chosen": each.rung.label in chosen,
+        }
+        for each in found
+    ]
+    gained = np.divide(found[0].ranks()[0], found[-1].ranks()[0])  # the token to open with: where size helps most
+    data = {
+        "tokenizer": tokenizer_data(),
+        "models": models,
+        "folder": folder,
+        "text": text,
+        "first": {each.rung.name: each.shown() for each in found},
+        "at": 1 + int(np.argmax(gained)),
+        "limit": found[0].rung.context,
+        "characters": LONGEST,
+        "examples": EXAMPLES,
+        "classes": [[None if np.isinf(highest) else highest, name, strength] for highest, name, strength in CLASSES],
+        "colour": COLOUR,
+    }
+    without = "<noscript><p>To type a text of your own, allow JavaScript.</p></noscript>"
+    return f'<div class="rbp-sentence">{without}{data_within(data)}</div>'
+
+
+# ── A sentence to look at: no script is needed
+
+CANDIDATES = 5  # are listed of each prediction
+
+
+def ranked_words(found: Read) -> str:
+    """A text whose tokens are coloured by rank, as HTML; one that is chosen shows what the model expected there."""
+    language = Tokenizer.from_file(str(tokenizer_file()))
+    texts = [language.decode([token]) for token in found.ids.tolist()]
+    ranks, nll = found.ranks()
+    tops = [top for _, _, top in found.shown()]
+    pieces = [
+        f'<span class="rbp-piece" title="The first token has no rank.">{_visible(texts[0])}<small>–</small></span>'
+    ]
+    for i, (text, rank, cost) in enumerate(zip(texts[1:], ranks, nll, strict=True)):
+        rows = [
+            _candidate(place, language.decode([token]), p, right=token == found.ids[i + 1])
+            for place, (token, p) in enumerate(tops[i][:CANDIDATES], 1)
+        ]
+        if rank > CANDIDATES:
+            rows.append(_candidate(rank, text, float(np.exp(-cost)), right=True))
+        colour, chosen = shade(rank), " checked" * (i == ranks.index(max(ranks)))
+        begins = " rbp-begins" * text.startswith(" ")
+        pieces.append(
+            f'<span class="rbp-choice"><label class="rbp-piece{begins}" style="{colour}">'
+            f'<input type="radio" name="rbp-piece"{chosen}>{_visible(text)}'
+            f'<small><span class="rbp-unseen"> rank </span>{rank:,}</small></label><table class="rbp-table">'
+            f"<caption>“{_visible(text)}” has rank {rank:,}</caption><tbody>{''.join(rows)}</tbody></table></span>"
+        )
+    key = " ".join(f'<span style="{shade(highest)}">&nbsp;{name}&nbsp;</span>' for highest, name, _ in CLASSES)
+    return (
+        '<figure class="rbp-figure" id="words"><fieldset class="rbp-words"><legend>Choose a token</legend>'
+        f"{''.join(pieces)}</fieldset><figcaption><b>Ranked by a model of {found.size:,} parameters.</b> "
+        f"Small: the rank, {key}. Choose another token to see what the model expected there.</figcaption></figure>"
+    )
+
+
+def _visible(text: str) -> str:
+    return html.escape(text.strip()) or "␣"
+
+
+def _candidate(rank: int, text: str, p: float, *, right: bool) -> str:
+    share = f"{p:.0%}" if p >= 0.0995 else f"{p:.1%}" if p >= 0.0005 else "&lt; 0.1%"
+    kind, came = (' class="rbp-sentence-truth"', " ◂ came") if right else ("", "")
+    return (
+        f'<tr{kind} style="--p:{p:.2%}"><td class="num">{rank:,}</td><td class="txt">{_visible(text)}{came}</td>'
+        f'<td class="num">{share}</td></tr>'
+    )
+
+
+# ── Made-up models
+
+CITIES = ("Canberra", "Sydney", "Melbourne", "Perth", "Hobart")
+FIGURE_1 = {"Outranked": (0.28, 0.33, 0.30, 0.06, 0.03), "First": (0.28, 0.22, 0.20, 0.17, 0.13)}
+"""The paper's figure 1, the truth first: its probability and its two ranks are the paper's, all else is ours."""
+#: the truth, and all other tokens
+TRUTH, OTHER = "#D55E00", "#8A97A6"
+#: lines that are no families: one colour and dash each
+LINES = (("#2A7FC0", "o", "-"), ("#D55E00", "o", "--"), ("#009E73", "o", "-."), ("#B8579A", "o", ":"))
+
+
+def ranks_of(scores: npt.ArrayLike, truth: npt.ArrayLike, rule: metric.TieRule) -> Integers | Reals:
+    """The rank of each truth among its scores: `metric.rank` of `metric.greater_equal`, with their errors."""
+    return metric.rank(*metric.greater_equal(scores, truth), rule)
+
+
+def even(p_truth: npt.ArrayLike, vocabulary: int) -> Reals:
+    """Distributions that give the truth `p_truth` and share the rest evenly among all other tokens.
+
+    p_truth: shape (M,), each in (0, 1). Returns shape (M, vocabulary); the truth is token 0. The truth comes
+    first wherever p_truth exceeds (1 − p_truth)/(vocabulary − 1): the best rank that its probability allows.
+    Raises ParameterError for a vocabulary below 2 or probabilities outside (0, 1).
+    """
+    p = _probabilities(p_truth, vocabulary)
+    others = np.repeat(((1 - p) / (vocabulary - 1))[:, None], vocabulary - 1, axis=1)
+    return np.column_stack([p, others])
+
+
+def crowded(p_truth: npt.ArrayLike, vocabulary: int) -> Reals:
+    """Distributions that give the truth `p_truth` and put as many rivals as possible above it.
+
+    Tokens with at least the truth's probability number at most 1/p_truth, so its rank is ⌊1/p_truth⌋ at worst:
+    the rest is shared evenly by ⌊1/p_truth⌋ − 1 rivals, all others get nothing; below one rival, one token takes it
+    all. Shapes, order and errors are those of `even`, and a vocabulary with too little room for the rivals is an error.
+    """
+    p = _probabilities(p_truth, vocabulary)
+    rivals = np.maximum(np.floor(1 / p) - 1, 1)
+    if rivals.max() > vocabulary - 1:
+        raise ParameterError(
+            f"a truth of probability {p.min():g} can have {rivals.max():.0f} rivals", "vocabulary", "Enlarge it."
+        )
+    place = np.arange(1, vocabulary)
+    others = np.where(place <= rivals[:, None], ((1 - p) / rivals)[:, None], 0.0)
+    return np.column_stack([p, others])
+
+
+def simulated_scores(seed: int, positions: int, vocabulary: int) -> tuple[Reals, npt.NDArray[np.int64]]:
+    """Scores of a made-up model, and truths that its own softmax draws: at temperature 1 its probabilities are right.
+
+    The score of token v is 12 − 1.2·ln v + 2.5·(standard normal), so that low tokens are common words.
+    Returns scores (positions, vocabulary) and truths (positions,). Raises ParameterError for no position, or a
+    vocabulary below 2.
+    """
+    if positions < 1 or vocabulary < 2:
+        raise ParameterError("a simulation needs a position and two tokens", "positions, vocabulary", "Raise them.")
+    rng = np.random.default_rng(seed)
+    scores = 12 - 1.2 * np.log(np.arange(1, vocabulary + 1))
+    scores = scores + 2.5 * rng.standard_normal((positions, vocabulary))
+    # the largest of (score + Gumbel noise) is a draw from the softmax of the scores
+    return scores, np.argmax(scores + rng.gumbel(size=scores.shape), axis=1).astype(np.int64)
+
+
+def p_truth(scores: Reals, truth: npt.NDArray[np.int64], temperature: float = 1.0) -> Reals:
+    """The softmax probability of the truth, with scores divided by `temperature`; shape (positions,).
+
+    Raises ParameterError unless the temperature is above 0.
+    """
+    if not temperature > 0:
+        raise ParameterError(f"a temperature must be above 0, not {temperature}", "temperature", "1 changes nothing.")
+    scaled = (scores - scores.max(axis=1, keepdims=True)) / temperature
+    own = np.take_along_axis(scaled, truth[:, None], axis=1)[:, 0]
+    return np.asarray(np.exp(own) / np.exp(scaled).sum(axis=1), dtype=np.float64)
+
+
+def round_significand(values: npt.ArrayLike, bits: int) -> Reals:
+    """Values rounded to the nearest number with a significand of `bits` bits (float32 has 24, bfloat16 8).
+
+    The range of the exponent is not limited. Raises ParameterError unless 1 ≤ bits ≤ 53.
+    """
+    if not 1 <= bits <= 53:
+        raise ParameterError(f"a significand has 1 to 53 bits, not {bits}", "bits", "bfloat16 has 8.")
+    part, exponent = np.frexp(np.asarray(values, dtype=np.float64))
+    return np.asarray(np.ldexp(np.rint(np.ldexp(part, bits)), exponent - bits), dtype=np.float64)
+
+
+def membership(greater: npt.ArrayLike, equal: npt.ArrayLike, k: int) -> float:
+    """The share of truths in a list of the k best, if the list orders equal scores at random (its mean).
+
+    A list of k has k − greater places left for the `equal` tokens that score like the truth, which is one of them.
+    """
+    left = (k - np.asarray(greater)) / np.asarray(equal)
+    return float(np.clip(left, 0, 1).mean())
+
+
+RULES: tuple[metric.TieRule, ...] = ("strict", "expected", "paper")
+
+
+def rbp_by_rule(greater: npt.ArrayLike, equal: npt.ArrayLike, k: int) -> dict[str, float]:
+    """RBP_k by each rule for ties, and by `membership` in a list of k ("list"); counts as of `metric.greater_equal`."""
+    shares = {rule: float(metric.rbp(metric.rank(greater, equal, rule), k)) for rule in RULES}
+    return shares | {"list": membership(greater, equal, k)}
+
+
+def ties_by_hand_shown() -> dict[str, Any]:
+    """The rank of one of three equal scores among five, by each rule, for `Page.table`."""
+    counts = metric.greater_equal([5, 3, 3, 3, 1], 2)
+    names = {rule: rule for rule in ("paper", "strict", "expected")} | {"list": "list, shuffled"}
+    within = {f"k = {k}": rbp_by_rule(*counts, k) for k in (1, 2, 3, 4)}
+    rank = {rule: float(metric.rank(*counts, rule)) for rule in RULES}
+    table = pd.DataFrame({"rule": names, "rank": rank, **within}, index=list(names))
+    return {
+        "table": table.reset_index(drop=True),
+        "caption": "<b>Scores 5, 3, 3, 3, 1; the truth is one of the 3s.</b> Its rank, and its share in RBPₖ.",
+        "formats": {"rank": "{:g}"} | dict.fromkeys(within, "{:.2f}"),
+    }
+
+
+def _probabilities(p_truth: npt.ArrayLike, vocabulary: int) -> Reals:
+    p = np.atleast_1d(np.asarray(p_truth, dtype=np.float64))
+    if vocabulary < 2 or not ((p > 0) & (p < 1)).all():
+        raise ParameterError(
+            "probabilities must lie between 0 and 1, and a vocabulary hold two tokens", "p_truth, vocabulary", None
+        )
+    return p
+
+
+def figure_1_shown() -> dict[str, Any]:
+    """What `Page.figure` takes for the paper's figure 1, redrawn: bars of probability, the most probable first."""
+    rows = [
+        (name, *each, i == 0) for name, ps in FIGURE_1.items() for i, each in enumerate(zip(CITIES, ps, strict=True))
+    ]
+    tokens = pd.DataFrame(rows, columns=["panel", "token", "probability", "truth"])
+
+    def draw(ax: Axes, panel: str) -> None:
+        own = tokens[tokens["panel"] == panel].sort_values("probability", ascending=False, kind="stable")
+        place = np.arange(1, len(own) + 1)
+        colours = [TRUTH if truth else OTHER for truth in own["truth"]]
+        ax.barh(place, own["probability"], color=colours, height=0.7)
+        for y, width, truth in zip(place, own["probability"], own["truth"], strict=True):
+            note = f"{width:.2f}" + (f"  truth, rank {y}" if truth else "")
+            weight = "bold" if truth else "normal"
+            ax.annotate(note, (width, y), (4, 0), textcoords="offset points", va="center", fontweight=weight)
+        ax.set_yticks(place, [str(token) for token in own["token"]])
+        ax.set_ylim(len(own) + 0.6, 0.4)
+        ax.set_xlim(0, tokens["probability"].max() * 1.75)
+        ax.grid(False, axis="y")
+        ax.set_xlabel("probability")
+        ax.set_title(panel)
+        ax.spines.left.set_visible(False)
+        ax.tick_params(axis="y", length=0)
+
+    return {
+        "figure": Panels(list(FIGURE_1), draw, size=(3.6, 2.7), columns=len(FIGURE_1)),
+        "caption": "<b>The same probability, two ranks</b> (figure 1 of the paper, redrawn; the other probabilities "
+        "are ours). Both cost −ln 0.28 nats.",
+        "alt": "Bars of five probabilities, twice; the truth has probability 0.28 in both, first rank 3, then rank 1",
+        "data": tokens,
+    }
+
+
+def equal_cross_entropy(seed: int, vocabulary: int, rule: metric.TieRule) -> dict[str, Any]:
+    """Two models of one cross-entropy, `even` and `crowded`, for probabilities drawn evenly between 0.02 and 0.98.
+
+    rbp1.even, rbp1.crowded; cross_entropy (nats) and the difference of the two; tokens; curves: line, k, rbp.
+    """
+    p, some = np.random.default_rng(seed).uniform(0.02, 0.98, 1000), np.array([1, 2, 3, 5, 7, 10, 15, 20])
+    built = {"even": even(p, max(vocabulary, 100)), "crowded": crowded(p, max(vocabulary, 100))}
+    ranks = {name: ranks_of(each, np.zeros(p.size, dtype=int), rule) for name, each in built.items()}
+    first, second = (metric.cross_entropy(each[:, 0]) for each in built.values())
+    rows = [pd.DataFrame({"line": name, "k": some, "rbp": metric.rbp(own, some)}) for name, own in ranks.items()]
+    found = {f"rbp1.{name}": float(metric.rbp(own, 1)) for name, own in ranks.items()}
+    return found | {"cross_entropy": first, "difference": first - second, "tokens": p.size, "curves": pd.concat(rows)}
+
+
+def by_temperature(
+    scores: Reals, truth: npt.NDArray[np.int64], hottest: float, ks: Sequence[int], rule: metric.TieRule
+) -> dict[str, Any]:
+    """RBP_k and cross-entropy at nine temperatures from 1/hottest to `hottest`.
+
+    rank_changes: ranks that differ from those at 1; cross_entropy.lowest and .highest (nats); temperature.best,
+    that of the lowest; curves: line, T, rbp, cross_entropy.
+    """
+    temperatures, own = np.geomspace(1 / hottest, hottest, 9), ranks_of(scores, truth, rule)
+    entropy = {t: metric.cross_entropy(p_truth(scores, truth, t)) for t in temperatures}
+    heated = {t: ranks_of(scores / t, truth, rule) for t in temperatures}
+    rows = [(f"k = {k}", t, metric.rbp(r, k), np.nan) for k in dict.fromkeys(ks) for t, r in heated.items()]
+    rows += [(" ", t, np.nan, each) for t, each in entropy.items()]
+    return {
+        "rank_changes": sum(int((each != own).sum()) for each in heated.values()),
+        "cross_entropy.lowest": min(entropy.values()),
+        "cross_entropy.highest": max(entropy.values()),
+        "temperature.best": float(min(entropy, key=lambda t: entropy[t])),
+        "curves": pd.DataFrame(rows, columns=["line", "T", "rbp", "cross_entropy"]),
+    }
+
+
+def same_cross_entropy_shown(table: pd.DataFrame, tokens: int) -> dict[str, Any]:
+    """What `Page.figure` takes for RBP_k of models with one cross-entropy: columns line, k, rbp; of so many tokens."""
+    styles, labels = dict(zip(table["line"].unique(), LINES, strict=False)), ("threshold k", rbp_label())
+    return {
+        "figure": curves(table, "k", "rbp", labels=labels, panel=None, styles=styles, ends=True, size=(4.6, 3.4)),
+        "caption": f"<b>One cross-entropy, two curves.</b> {tokens} truths, with probabilities drawn evenly between "
+        "0.02 and 0.98: ranked as high as these allow, and as low.",
+        "alt": "RBP against k: a line at 1 for the even model, a rising line below it for the crowded model",
+        "data": table,
+    }
+
+
+def same_rbp_shown(table: pd.DataFrame) -> dict[str, Any]:
+    """What `Page.figure` takes for RBP_k and cross-entropy by temperature: columns line, T, rbp, cross_entropy."""
+    styles, labels = dict(zip(table["line"].unique(), LINES, strict=False)), ("temperature T", "")
+    names = {"rbp": rbp_label(), "cross_entropy": LABELS["cross_entropy"]}
+    rows = table.melt(["T", "line"], list(names), "of").replace({"of": names})
+    return {
+        "figure": curves(rows, "T", "value", labels=labels, panel="of", styles=styles, ends=True, size=(4.6, 3.4)),
+        "caption": "<b>One order, many cross-entropies.</b> A made-up model at several temperatures.",
+        "alt": "Left: RBP is constant in the temperature. Right: cross-entropy has a minimum near temperature 1",
+        "data": table,
+    }

@@ -1,0 +1,194 @@
+"""The commands of `rbp` that work on the book: its chapters, the whole of it, and the live one."""
+
+import json
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from companion.project import Project
+from rbp.errors import RbpError
+from rbp.names import split_names
+
+PATIENCE = 5.0  # seconds without a word, before a chapter says which cell it begins
+commands = typer.Typer()
+
+
+@commands.command()
+def chapters(
+    context: typer.Context,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List the chapters and their parameters."""
+    project = Project.of(context.obj).whole("book")
+    from companion.run import all_chapters
+
+    found = all_chapters(project)
+    if as_json:
+        listing = [{"name": c.name, "title": c.title, "parameters": [p.as_dict() for p in c.parameters]} for c in found]
+        typer.echo(json.dumps(listing, indent=2, ensure_ascii=False))
+        return
+    for chapter in found:
+        typer.secho(f"{chapter.name}  {chapter.title}", bold=True)
+        for p in chapter.parameters:
+            kind = p.type if p.choices is None else f"{p.type}: {'|'.join(map(str, p.choices))}"
+            typer.echo(f"    {p.name} = {json.dumps(p.default, ensure_ascii=False)}  ({kind})  {p.help}")
+
+
+@commands.command()
+def run(
+    context: typer.Context,
+    chapter: Annotated[str, typer.Argument(help="Its name, or its number in the contents.")],
+    parameter: Annotated[
+        list[str] | None, typer.Option("-p", "--parameter", metavar="NAME=VALUE", help="Set a parameter.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The folder to write; it appears whole or not at all.")] = None,
+) -> None:
+    """Execute one chapter with other parameters, into a folder with a page that opens offline."""
+    project = Project.of(context.obj).whole("book")
+    from companion.run import execute, find
+    from companion.site import start_early
+    from companion.standalone import render_chapter
+
+    found = find(project, chapter)
+    values = found.parse(parameter or [])
+    given = str(values.get("measurements", ""))
+    if any(Path(name).is_dir() for name in split_names(given)):
+        from rbp.measurements import open_source
+
+        _ = open_source(given).ranked.stores  # says which way of reading a text is taken, before a kernel starts
+    folder = out or project.runs / f"{found.name}-{found.short_hash(values)}"
+    start_early(project.root / "_config.yml")  # the page's builder imports while the chapter runs
+    typer.echo(f"{found.name} …", err=True)
+    told = time.monotonic()
+
+    def tell(cell: int, of: int) -> None:
+        nonlocal told
+        if time.monotonic() - told >= PATIENCE:
+            told = time.monotonic()
+            typer.echo(f"{found.name} … cell {cell} of {of}", err=True)
+
+    def finish(new: Path) -> None:
+        render_chapter(project, found, new)
+
+    seconds = execute(found, values, folder, Path.cwd(), finish=finish, tell=tell)
+    typer.echo(f"{found.name} … {seconds:.1f} s", err=True)
+    typer.echo(str(folder / f"{found.name}.html"))
+
+
+@commands.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": False})
+def book(
+    context: typer.Context,
+    cores: Annotated[int | None, typer.Option(min=1, help="Chapters at a time; one for each core.")] = None,
+) -> None:
+    """Execute what is stale, build the book. What follows -- goes to Snakemake (-- --executor slurm)."""
+    project = Project.of(context.obj).whole("book")
+    from companion.build import build
+
+    if not build(project, cores, context.args):
+        raise typer.Exit(1)
+
+
+@commands.command()
+def report(context: typer.Context) -> None:
+    """Set the report for referees, a PDF, from what the built book recorded."""
+    project = Project.of(context.obj).whole("book")
+    from companion.report import make
+
+    typer.echo(f"The report: {make(project)}\nThe next `rbp book` puts it among the pages.")
+
+
+@commands.command()
+def serve(
+    context: typer.Context,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any free one.")] = 8000,
+    host: Annotated[str, typer.Option(help="The address to listen at; another than loopback needs --i-know.")] = (
+        "127.0.0.1"
+    ),
+    i_know: Annotated[bool, typer.Option("--i-know", help="Let other machines in.")] = False,
+    minutes: Annotated[float, typer.Option(min=0.1, help="How long a chapter may run.")] = 15.0,
+) -> None:
+    """Serve the live book, whose chapters run again with other values, until Ctrl-C."""
+    project = Project(Project.of(context.obj).root).whole("live")  # whose runs lie in it, wherever one stands
+    from companion.live.server import serve as serve_book
+
+    serve_book(project, host, port, i_know=i_know, minutes=minutes)
+
+
+@commands.command()
+def verify(
+    context: typer.Context,
+    accept: Annotated[bool, typer.Option("--accept", help="Take the built values as the accepted ones.")] = False,
+) -> None:
+    """Compare the recorded values with the accepted ones, and the report's: exit 1 if any moved, is new or missing."""
+    project = Project.of(context.obj).whole("book")
+    from companion import build, report, results
+
+    built = results.read_book(project.results)
+    if stale := build.differences_of_tree(project):
+        raise RbpError("the build is not of this tree", "\n".join(stale), "Run `rbp book`, and verify again.")
+    count = sum(map(len, built.values()))
+    if accept:
+        results.write_book(project.expected, built)
+        typer.echo(f"{count} values of {len(built)} chapters are accepted.")
+        return
+    differences = [str(each) for each in results.compare(built, results.read_book(project.expected))]
+    faults = report.faults(project, built)
+    for line in differences + faults:
+        typer.echo(line)
+    if differences:
+        typer.echo(f"{len(differences)} differences. If they are meant: rbp verify --accept", err=True)
+    if differences or faults:
+        raise typer.Exit(1)
+    typer.echo(f"{count} values of {len(built)} chapters agree with the accepted ones.")
+
+
+@commands.command("_step", hidden=True)
+def _step(context: typer.Context, name: str) -> None:
+    """Make a step's table for the book (a job of the Snakefile)."""
+    from companion.build import run_step
+
+    if not run_step(Project.of(context.obj), name):
+        raise typer.Exit(1)
+
+
+@commands.command("_chapter", hidden=True)
+def _chapter(context: typer.Context, name: str) -> None:
+    """Execute a chapter for the book (a job of the Snakefile)."""
+    from companion.build import run_chapter
+
+    if not run_chapter(Project.of(context.obj), name):
+        raise typer.Exit(1)
+
+
+@commands.command("_live", hidden=True)
+def _live(context: typer.Context, limit: float, server: int, folder: Path) -> None:
+    """Execute a chapter for a reader of the live book (a process of `rbp serve`)."""
+    from companion.live.runs import execute
+
+    execute(Project.of(context.obj), limit, server, folder)
+
+
+@commands.command("_check", hidden=True)
+def _check(path: Path) -> None:
+    """Look into a table that a reader of the live book has uploaded (a process of `rbp serve`)."""
+    from companion.live.requests import check_upload
+
+    check_upload(path)
+
+
+@commands.command("_results", hidden=True)
+def _results(context: typer.Context) -> None:
+    """Merge the chapters' results (a job of the Snakefile)."""
+    from companion.build import merge_results
+
+    merge_results(Project.of(context.obj))
+
+
+@commands.command("_site", hidden=True)
+def _site(context: typer.Context) -> None:
+    """Build the HTML (a job of the Snakefile)."""
+    from companion.build import run_site
+
+    run_site(Project.of(context.obj))

@@ -1,0 +1,58 @@
+"""The commands `rbp forecasts`, and `rbp ladder foretell`: what was foretold, and what came."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from companion.project import Project
+from ladder.cli import ladder
+
+forecasts = typer.Typer(
+    name="forecasts", no_args_is_help=True, help="Score what was foretold, once the measurements are there."
+)
+
+_FILE = (
+    "A CSV file: dataset (imagenet-real, imagenet-r, imagenet-a), model, param_count (millions), img_size, top1, top5."
+)
+
+
+@forecasts.command()
+def score(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help=_FILE)],
+    out: Annotated[Path | None, typer.Option(help="The table to write.", show_default="runs/forecasts.csv")] = None,
+) -> None:
+    """Score the registered forecasts of models of images (data/predictions/images.toml) by their measurements."""
+    project = Project.of(context.find_root().obj)
+    from companion.chapters.elsewhere.scores import scored
+    from companion.chapters.elsewhere.theory import OF
+    from rbp.io import write_file
+
+    table = scored(file)
+    target = out or project.runs / "forecasts.csv"
+    write_file(target, table.to_csv(index=False, lineterminator="\n").encode())
+    for row, known in zip(table.itertuples(), table["outcome"].notna(), strict=True):
+        what = (
+            f"{row.dataset:14} {OF.get(str(row.of), row.of):44} said {row.middle:.3g} [{row.low:.3g}, {row.high:.3g}]"
+        )
+        came = f"came {row.outcome:.3g}, {'inside' if row.inside else 'outside'}, {row.gain:+.2f} nats"
+        typer.echo(f"{what}; {came if known else 'could not be computed'}")
+    tested = table.dropna(subset="outcome")
+    held, naive = tested["inside"].sum(), tested["naive_inside"].sum()
+    typer.echo(f"{held:.0f} of {len(tested)} intervals hold, and {naive:.0f} of the naive guesses’.")
+    better, gain = (tested["gain"] > 0).sum(), tested["gain"].median()
+    typer.echo(f"By log score {better} beat the naive guess; the median gain is {gain:+.2f} nats.")
+    typer.echo(str(target))
+
+
+@ladder.command()
+def foretell(
+    to: Annotated[Path | None, typer.Option(help="The file.", show_default="data/predictions/tokens.toml")] = None,
+) -> None:
+    """Write what laws fitted to the runs up to 8 million tokens foretell of 16 and 32 million."""
+    from companion.chapters.training import longer
+    from ladder.making import LONGER
+
+    longer.write(to or LONGER)
+    typer.echo(str(to or LONGER))

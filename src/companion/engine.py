@@ -1,0 +1,69 @@
+"""papermill's engine "rbp": a kernel with its own environment and folder; the caller's stay as they are."""
+
+import logging
+import secrets
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from papermill.clientwrap import PapermillNotebookClient
+from papermill.engines import NBClientEngine, papermill_engines
+from traitlets.config import Config
+
+KERNEL_ARGUMENTS = [
+    # ipykernel 7 warns of plain TCP on 127.0.0.1, and calls the interrupt before a shutdown an error.
+    "--IPKernelApp.log_level=50",
+    "--IPKernelApp.extra_extensions=companion.kernel",
+    "--HistoryManager.enabled=False",
+]
+
+
+class Engine(NBClientEngine):  # type: ignore[misc]
+    """papermill's own engine, but for how the kernel is started."""
+
+    @classmethod
+    def execute_managed_notebook(
+        cls,
+        nb_man: Any,
+        kernel_name: str,
+        *,
+        kernel_environment: dict[str, str],
+        kernel_cwd: str,
+        connection_file: str,
+        start_timeout: int = 60,
+        tell: Callable[[int, int], object] | None = None,
+        **_: Any,
+    ) -> Any:
+        """Execute all cells without a time limit; tells the number of each and of all when it begins."""
+        cells = len(nb_man.nb.cells)
+        client = PapermillNotebookClient(
+            nb_man,
+            kernel_name=kernel_name,
+            config=_connection(connection_file),
+            startup_timeout=start_timeout,
+            timeout=None,
+            extra_arguments=KERNEL_ARGUMENTS,
+            shutdown_kernel="immediate",  # all is written by then; of those that are asked to end, half hang for 3 s
+            on_cell_start=tell and (lambda cell, cell_index: tell(cell_index + 1, cells)),
+        )
+        try:
+            return client.execute(env=kernel_environment, cwd=kernel_cwd)
+        finally:  # nbclient leaves a kernel to itself if a signal ends us while it starts
+            process = client.km and client.km.provisioner and client.km.provisioner.process
+            if process:
+                process.send_signal(signal.SIGKILL)
+                process.wait()
+
+
+def _connection(file: str) -> Config:
+    """On Linux, sockets by a name that nobody else has: a free TCP port may be taken before the kernel opens it."""
+    kernel = {"connection_file": file}
+    if sys.platform == "linux":
+        kernel |= {"transport": "ipc", "ip": f"@rbp-{secrets.token_hex(8)}"}
+    return Config({"KernelManager": kernel})
+
+
+# It warns of annotations that its own inspection cannot read; companion.parameters has read them.
+logging.getLogger("papermill").setLevel(logging.ERROR)
+papermill_engines.register("rbp", Engine)

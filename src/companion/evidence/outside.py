@@ -1,0 +1,332 @@
+"""Read the measurements by others in data/outside, checked file by file (what each column is, see the README there).
+
+Training runs with the share of first guesses (RBP_1), and what holds ranks or averages of them: of models of images,
+of detectors of machines' texts, of GPT-2 token by token; and tries at problems, which are no ranks. The first guesses
+of LAMBADA are whole words: a sequence event, not RBP_1.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+from scipy.special import gammaln
+
+from companion.evidence import published
+from companion.project import DATA
+from rbp.arrays import Reals
+from rbp.measurements.parts import Part
+from rbp.measurements.ranked import usual
+from rbp.measurements.sources import Named
+from rbp.tables import COUNT, COUNT_FROM_0, NAME, NOT_NEGATIVE, POSITIVE, SHARE, among, checked, read_csv
+
+FOLDER = DATA / "outside"
+_REMEDY = "Restore the file: git checkout -- data/outside."
+#: the vocabulary of the xLSTM runs, GPT-NeoX's padded; input and output embeddings are apart
+VOCABULARY = 50_304
+#: losses of OpenLM's runs, by validation text
+OPENLM_LOSSES = (
+    "openlm",
+    "c4",
+    "paloma_c4",
+    "paloma_code",
+    "paloma_refinedweb",
+    "paloma_ptb",
+    "paloma_redpajama",
+    "german_english",
+)
+
+_MAY_LACK = pa.Column("Int64", NOT_NEGATIVE, nullable=True)
+
+
+def xlstm_runs(folder: Path | None = None) -> pd.DataFrame:
+    """The runs of *xLSTM Scaling Laws* (arXiv:2510.02228) at their end, diverged ones among them.
+
+    Columns run, architecture (Llama, mLSTM), sweep, size (S, without embeddings), parameters, layers, width, context,
+    batch, steps, training_tokens, loss (nats per token), accuracy (RBP_1), diverged. A run has diverged if its loss
+    lies above ln V of a vocabulary of 1 000, that is 6.9 nats: no other run comes near it.
+    """
+    counts = ("parameters", "layers", "width", "context", "batch", "steps", "training_tokens")
+    columns = {"run": NAME, "architecture": NAME, "sweep": NAME} | dict.fromkeys(counts, COUNT)
+    columns |= {"loss": POSITIVE, "accuracy": SHARE}
+    adds_up = pa.Check(
+        lambda t: t["steps"] * t["batch"] * t["context"] == t["training_tokens"],
+        error="training_tokens is not steps × batch × context",
+    )
+    table = _read(folder, "xlstm_runs.csv", columns, ["run"], adds_up)
+    table.insert(3, "size", table["parameters"] - 2 * VOCABULARY * table["width"])
+    return table.assign(diverged=table["loss"] > np.log(1000))
+
+
+def lambada(folder: Path | None = None) -> pd.DataFrame:
+    """LAMBADA's accuracy, a whole word by greedy decoding: Pythia's snapshots (EleutherAI/pythia), OPT and BLOOM.
+
+    Columns family ("Pythia", "Pythia deduped", "Pythia bf16", "OPT", "BLOOM"), model, shots and step (Int64; missing
+    for OPT and BLOOM, measured once, at their end), task, accuracy, accuracy_se, perplexity (of the word), file.
+    """
+    columns = {"family": NAME, "model": NAME, "shots": _MAY_LACK, "step": _MAY_LACK, "task": NAME}
+    columns |= {"accuracy": SHARE, "accuracy_se": SHARE, "perplexity": POSITIVE, "file": NAME}
+    return _read(folder, "lambada.csv", columns, ["family", "model", "shots", "step", "task"])
+
+
+def openlm(folder: Path | None = None) -> pd.DataFrame:
+    """OpenLM's runs (arXiv:2403.08540): three training sets over sizes and tokens per parameter.
+
+    Columns model, training_set, size (S, without embeddings), parameters, training_tokens, chinchilla_multiplier
+    (tokens per parameter over 20), loss_* (nats per token, by `OPENLM_LOSSES`), lambada_openai (accuracy).
+    """
+    columns = {"model": NAME, "training_set": NAME} | dict.fromkeys(("size", "parameters", "training_tokens"), COUNT)
+    columns |= {"chinchilla_multiplier": POSITIVE} | {f"loss_{text}": POSITIVE for text in OPENLM_LOSSES}
+    return _read(folder, "openlm.csv", columns | {"lambada_openai": SHARE}, ["model"])
+
+
+def measurements(folder: Path | None = None) -> pd.DataFrame:
+    """The xLSTM runs that did not diverge, as rows of the measurement table: −ln RBP_1 and cross-entropy on DCLM.
+
+    A run is a model, an architecture a family; the source is the sweep. Runs differ in their training tokens as in
+    their size: a line in S through all of them mixes the two.
+    """
+    runs = xlstm_runs(folder).query("~diverged")
+    named = runs.rename(columns={"run": "model", "architecture": "family", "sweep": "source"}).assign(dataset="dclm")
+    rank = named.assign(metric="neg_log_rbp", k=1, value=-np.log(named["accuracy"]))
+    table = pd.concat([rank, named.assign(metric="cross_entropy", value=named["loss"])])
+    return _as_table(table.rename(columns={"steps": "step"}))
+
+
+# ── Models of images: RBP_1 and RBP_5 among 1 000 classes
+
+#: test sets, and how many pictures each has: the counts of which all shares there are rounded values
+PICTURES = {"imagenet": 50_000, "imagenetv2-matched-frequency": 10_000, "sketch": 50_889}
+TOP = (1, 5)
+#: words of an architecture's name that say how large a model is
+_SIZE_WORD = re.compile(
+    r"x{0,3}[slb]|[tmhge]|zepto|atto|femto|pico|nano|x{0,2}tiny|mini|pwee|wee|little|small|mediumd?|betwixt|base|big"
+    r"|x{0,2}large|huge|giant|gigantic|enormous|[a-oq-z]{0,2}\d+[a-z]{0,2}"
+)
+_DEPTH = re.compile(r"\d{2,}[a-z]?$")
+
+
+def image_family(model: str, pixels: int) -> str:
+    """The family of a model of images: its series, its recipe and the pixels at which it was tested.
+
+    model: such as "convnext_tiny.fb_in1k", whose recipe follows the point. The series is what comes before, without the
+    words, between underscores, that say how large a model is (tiny, b0, 18, m36, 224), and without a number of two
+    digits or more at the end of the first (resnet50). Sizes of patches (patch16, p8) and windows stay.
+    """
+    series, _, recipe = model.partition(".")
+    first, *others = series.split("_")
+    kept = [_DEPTH.sub("", first), *(word for word in others if not _SIZE_WORD.fullmatch(word))]
+    return f"{'_'.join(kept)}.{recipe}@{pixels}"
+
+
+def image_models(folder: Path | None = None) -> pd.DataFrame:
+    """`read_image_models` of PICTURES: accuracies on three test sets (huggingface/pytorch-image-models)."""
+    return read_image_models((folder or FOLDER) / "image_models.csv", PICTURES, _REMEDY)
+
+
+def read_image_models(path: Path, datasets: Iterable[str], remedy: str) -> pd.DataFrame:
+    """A file of models of images.
+
+    Columns dataset (one of these), model, param_count (millions), img_size (pixels a side), top1, top5 (per cent), and
+    family (`image_family`). Raises DataError, with the remedy.
+    """
+    percent = pa.Column("float64", pa.Check.in_range(0, 100, error="must lie between 0 and 100"))
+    columns = {"dataset": among([*datasets]), "model": NAME, "param_count": POSITIVE, "img_size": COUNT}
+    columns |= {"top1": percent, "top5": percent}
+    nested = pa.Check(lambda t: t["top1"] <= t["top5"], error="top1 is above top5")
+    schema = pa.DataFrameSchema(columns, nested)
+    table = checked(read_csv(path), schema, path, keys=["dataset", "model", "img_size"], remedy=remedy)
+    families = [image_family(*each) for each in zip(table["model"], table["img_size"], strict=True)]
+    return table.assign(family=families)
+
+
+def images(folder: Path | None = None) -> pd.DataFrame:
+    """`image_models` as rows of the measurement table: −ln RBP_1 and −ln RBP_5, with how many pictures were hit.
+
+    A model at another resolution is another one, model@pixels. The size is all parameters: there are no embeddings of
+    tokens.
+    """
+    models = image_models(folder)
+    named = models.assign(
+        model=models["model"] + "@" + models["img_size"].astype(str),
+        size=(models["param_count"] * 1e6).round().astype("int64"),
+        tokens=models["dataset"].map(PICTURES),
+        metric="neg_log_rbp",
+        source="pytorch-image-models",
+    )
+    parts = [named.assign(k=k, hits=(named[f"top{k}"] / 100 * named["tokens"]).round()) for k in TOP]
+    table = pd.concat(parts).query("hits > 0")
+    return _as_table(table.assign(value=-np.log(table["hits"] / table["tokens"])))
+
+
+# ── Tries at problems: −ln pass@k, whose k counts tries and is no threshold of ranks
+
+#: numbers of tries at which pass@k is known for every problem: none was tried less than 128 times
+TRIES = (1, 2, 5, 10, 20, 50, 100)
+PROBLEMS = 128
+
+
+def problem_tries(folder: Path | None = None) -> pd.DataFrame:
+    """Pythia's tries at problems of MATH (arXiv:2502.17578): of how many samples how many were right.
+
+    Columns model, training_tokens ("300B"), prompt, level, samples, correct.
+    """
+    columns = {"model": NAME, "training_tokens": NAME, "prompt": COUNT_FROM_0, "level": NAME}
+    columns |= {"samples": COUNT, "correct": COUNT_FROM_0}
+    fewer = pa.Check(lambda t: t["correct"] <= t["samples"], error="more were right than were tried")
+    return _read(folder, "pythia_math_tries.csv", columns, ["model", "training_tokens", "prompt"], fewer)
+
+
+def pass_at(k: int, samples: pd.Series, correct: pd.Series) -> Reals:
+    """pass@k of each problem, 1 − C(n − c, k)/C(n, k) (Chen et al. 2021), shape (problems,); NaN where n < k."""
+    n, c = samples.to_numpy(np.float64), correct.to_numpy(np.float64)
+    with np.errstate(invalid="ignore"):
+        none = gammaln(n - c + 1) - gammaln(n - c - k + 1) - gammaln(n + 1) + gammaln(n - k + 1)
+    found: Reals = np.where(n < k, np.nan, np.where(n - c < k, 1.0, -np.expm1(none)))
+    return found
+
+
+def tries(folder: Path | None = None) -> pd.DataFrame:
+    """`problem_tries` as rows of the measurement table: −ln of the mean pass@k over the problems, at TRIES.
+
+    Beyond the samples that a problem has, its pass@k is not known, and which problems have few is no accident: they
+    were tried until some were right. So there are only k that all problems have. A model after other numbers of
+    training tokens is another one, of another family; those that were not tried at all PROBLEMS, or solved none, are
+    left out. The size is S, without embeddings.
+    """
+    known = {each["name"]: each for each in published.models().to_dict("records")}
+    rows = []
+    for (model, trained), own in problem_tries(folder).groupby(["model", "training_tokens"]):
+        if len(own) < PROBLEMS or not own["correct"].any():
+            continue
+        one = known[str(model)]
+        about = {"dataset": "math", "model": f"{one['model']}@{trained}", "family": f"Pythia at {trained}"}
+        about |= {"size": one["non_embedding_params"], "metric": "neg_log_pass", "source": "monkeys"}
+        means = {k: pass_at(k, own["samples"], own["correct"]).mean() for k in TRIES}
+        rows += [about | {"k": k, "value": -np.log(mean)} for k, mean in means.items()]
+    return _as_table(pd.DataFrame(rows))
+
+
+# ── Detectors of machines' texts: means over documents
+
+#: the models that read the documents: family, and S, without embeddings, by their public shapes: 12·L·d² and biases
+READERS = {
+    "gpt2-xl": ("GPT-2", 1_475_561_600),
+    "opt-2.7b": ("OPT", 2_517_652_480),
+    "gpt-neo-2.7B": ("GPT-Neo", 32 * (12 * 2560**2 + 10 * 2560) + 2 * 2560),
+    "gpt-j-6B": ("GPT-Neo", 28 * (12 * 4096**2 + 7 * 4096) + 2 * 4096),
+    "gpt-neox-20b": ("GPT-Neo", 44 * (12 * 6144**2 + 13 * 6144) + 2 * 6144),
+}
+MEANS = ("cross_entropy", "mean_log_rank", "entropy")
+
+
+def detector_documents(folder: Path | None = None) -> pd.DataFrame:
+    """What five models make of documents by people and by themselves (baoguangsheng/fast-detect-gpt).
+
+    Columns dataset (xsum, squad, writing), model (of READERS), written_by (human, model), document, cross_entropy,
+    mean_log_rank (of ranks from 1), mean_rank, entropy: means over a document's tokens, in nats but for mean_rank.
+    """
+    columns = {"dataset": NAME, "model": among(READERS), "written_by": among(("human", "model"))}
+    columns |= {"document": COUNT_FROM_0} | dict.fromkeys((*MEANS, "mean_rank"), POSITIVE)
+    keys = ["dataset", "model", "written_by", "document"]
+    lower = pa.Check(
+        lambda t: np.log(t["mean_rank"]) >= t["mean_log_rank"] - 1e-3,
+        error="mean_log_rank is above the log of mean_rank",
+    )
+    return _read(folder, "detector_documents.csv", columns, keys, lower)
+
+
+def detectors(folder: Path | None = None) -> pd.DataFrame:
+    """`detector_documents` as rows of the measurement table: means over the documents, each of the same weight.
+
+    What a model wrote itself is another dataset for each of them ("xsum by gpt2-xl"): nobody else read it.
+    """
+    read = detector_documents(folder)
+    by_itself = read["written_by"] == "model"
+    named = read.assign(dataset=read["dataset"].mask(by_itself, read["dataset"] + " by " + read["model"]))
+    means = named.groupby(["dataset", "model"])[list(MEANS)].mean().reset_index()
+    table = means.melt(["dataset", "model"], var_name="metric").assign(source="fast-detect-gpt")
+    family, size = zip(*table["model"].map(READERS), strict=True)
+    return _as_table(table.assign(family=family, size=size))
+
+
+# ── GPT-2 small, token by token
+
+
+def gltr_tokens(folder: Path | None = None) -> pd.DataFrame:
+    """How many tokens GPT-2 (small) scored higher than each token of six texts (HendrikStrobelt/detecting-fake-text).
+
+    Columns text, position, greater, probability; a probability printed as 0 is a bound, not a value.
+    """
+    columns = {"text": NAME, "position": COUNT_FROM_0, "greater": COUNT_FROM_0, "probability": SHARE}
+    return _read(folder, "gltr_gpt2_tokens.csv", columns, ["text", "position"])
+
+
+def gltr(folder: Path | None = None) -> pd.DataFrame:
+    """`gltr_tokens` as rows of the measurement table: −ln RBP_k and the mean ln rank, a dataset for each text.
+
+    Ranks are greater + 1: how many scored the same is not told. There is no cross-entropy: some probabilities are 0.
+    """
+    (gpt2,) = published.models().query("name == 'gpt2'").to_dict("records")
+    vocabulary = int(gpt2["vocab_size"])
+    rows = []
+    for text, own in gltr_tokens(folder).groupby("text", sort=False):
+        about = {"dataset": f"gltr: {text}", "model": gpt2["model"], "family": gpt2["family"], "tokens": len(own)}
+        ranks = own["greater"].to_numpy() + 1
+        hits = {k: int((ranks <= k).sum()) for k in usual(vocabulary)}
+        rows += [
+            about | {"metric": "neg_log_rbp", "k": k, "value": -np.log(hit / len(own)), "hits": hit}
+            for k, hit in hits.items()
+            if hit
+        ]
+        rows.append(about | {"metric": "mean_log_rank", "k": pd.NA, "value": np.log(ranks).mean()})
+    return _as_table(pd.DataFrame(rows).assign(size=gpt2["non_embedding_params"], source="gltr"))
+
+
+_COLUMNS = ["dataset", "model", "family", "size", "metric", "k", "value", "tokens", "hits", "source"]
+_COLUMNS += ["training_tokens", "step"]
+
+
+def _as_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows with columns of the measurement table; what is not there is missing."""
+    return rows.reindex(columns=_COLUMNS).astype({"size": "int64", "k": "Int64"}).reset_index(drop=True)
+
+
+def _read(
+    folder: Path | None, name: str, columns: dict[str, pa.Column], keys: Sequence[str], *checks: pa.Check
+) -> pd.DataFrame:
+    path = (folder or FOLDER) / name
+    return checked(read_csv(path), pa.DataFrameSchema(columns, list(checks)), path, keys=keys, remedy=_REMEDY)
+
+
+@dataclass(frozen=True)
+class _Outside(Part):
+    """One of the files of others' measurements."""
+
+    read: Callable[[Path], pd.DataFrame]
+
+    def table(self) -> pd.DataFrame:
+        """What the file says."""
+        return self.read(self.folders[0])
+
+    def apart(self, table: pd.DataFrame) -> pd.DataFrame:
+        """The same: few of its runs share their training tokens."""
+        return table
+
+
+def _named(what: str, read: Callable[[Path], pd.DataFrame]) -> Named:
+    return Named(what, lambda word, rule: _Outside(word, (FOLDER,), read))
+
+
+SOURCES = {
+    "outside": _named("training runs by others", measurements),
+    "images": _named("models of images by others: top-1 and top-5 accuracy", images),
+    "tries": _named("Pythia's tries at problems, by others: pass@k, no ranks", tries),
+    "detectors": _named(
+        "documents read by five models of up to 20 billion parameters, by others: averages of ranks", detectors
+    ),
+    "gltr": _named("six texts ranked by GPT-2, by others", gltr),
+}

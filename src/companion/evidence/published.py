@@ -1,0 +1,238 @@
+"""The authors' published numbers, one validated reader for each file of data/published, and how exact they are."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pandera.pandas as pa
+
+from companion.project import DATA
+from rbp.errors import DataError
+from rbp.io import label, sha256
+from rbp.tables import AT_LEAST_1, COUNT, COUNT_FROM_0, NAME, POSITIVE, SHARE, among, checked, read_csv
+
+FOLDER = DATA / "published"
+FAMILIES = ("GPT-2", "OPT", "Pythia", "Qwen2.5")
+FIGURES = ("figure 3", "figure 4", "figure 5", "figure 9")  # of rbp.csv
+#: what the column `source` of the measurement table says of the authors' numbers
+SOURCES = ("repository", *FIGURES, "figure 7", "figure 8a")
+DATASETS = ("wikipedia", "humaneval", "hotpotqa", "auslegal", "c4", "pile-github")
+
+
+_REAL, _DATASET, _FAMILY = pa.Column("float64"), among(DATASETS), among(FAMILIES)
+
+#: what was checked before, by the file and its checksum: a chapter reads some files twenty times
+_tables: dict[tuple[Path, str], pd.DataFrame] = {}
+
+
+def _read(
+    folder: Path | None, name: str, columns: dict[str, pa.Column], keys: Sequence[str], *checks: pa.Check
+) -> pd.DataFrame:
+    path = (folder or FOLDER) / name
+    remedy = "Restore the file: git checkout -- data/published."
+    try:
+        raw = read_csv(path)
+    except DataError as error:
+        raise DataError(error.what, error.where, remedy) from None
+    content = path, sha256(path)
+    if content not in _tables:
+        _tables[content] = checked(raw, pa.DataFrameSchema(columns, list(checks)), path, keys=keys, remedy=remedy)
+    table = _tables[content].copy()
+    if name != "models.csv" and "model" in table:
+        known = set(models(folder)["model"])
+        for line, model in table["model"].items():
+            if model not in known:
+                what = f"unknown model {model!r}: models.csv does not list it"
+                raise DataError(what, f"{label(path)}, line {line}", remedy)
+    return table
+
+
+def models(folder: Path | None = None) -> pd.DataFrame:
+    """The models: model, family, name, total_, embedding_ and non_embedding_params (S), vocab_size."""
+    counts = ("total_params", "embedding_params", "non_embedding_params", "vocab_size")
+    columns = {"model": NAME, "family": _FAMILY, "name": NAME} | dict.fromkeys(counts, COUNT)
+    adds_up = pa.Check(
+        lambda t: t["embedding_params"] + t["non_embedding_params"] == t["total_params"],
+        error="embedding_params and non_embedding_params do not add up to total_params",
+    )
+    return _read(folder, "models.csv", columns, ["model"], adds_up)
+
+
+def training(folder: Path | None = None) -> pd.DataFrame:
+    """What each family's own source says of its training tokens D: family, tokens, counts (what they count), fixed
+    (whether all sizes read as many: "yes" or "not known"), source. A family whose source says nothing has no row.
+    """
+    columns = {"family": _FAMILY, "tokens": COUNT, "counts": NAME}
+    columns |= {"fixed": among(("yes", "not known")), "source": NAME}
+    return _read(folder, "training.csv", columns, ["family"])
+
+
+def rbp(folder: Path | None = None) -> pd.DataFrame:
+    """−ln RBP_k (figures 3, 4, 5 and the preprint's 9): dataset, model, k, neg_log_rbp, source."""
+    columns = {"dataset": _DATASET, "model": NAME, "k": COUNT, "neg_log_rbp": POSITIVE}
+    columns["source"] = among(FIGURES)
+    return _read(folder, "rbp.csv", columns, ["dataset", "model", "k"])
+
+
+def table1(folder: Path | None = None) -> pd.DataFrame:
+    """The printed Table 1: dataset, metric, k (none for cross_entropy), family, r_squared, slope (= −α)."""
+    columns = {
+        "dataset": _DATASET,
+        "metric": among(("cross_entropy", "neg_log_rbp")),
+        "k": pa.Column("Int64", AT_LEAST_1, nullable=True),
+        "family": _FAMILY,
+        "r_squared": SHARE,
+        "slope": _REAL,
+    }
+    has_k = pa.Check(
+        lambda t: t["k"].notna() == (t["metric"] == "neg_log_rbp"),
+        error="k belongs to neg_log_rbp, and to neg_log_rbp only",
+    )
+    return _read(folder, "table1.csv", columns, ["dataset", "metric", "k", "family"], has_k)
+
+
+def fit_by_k(folder: Path | None = None) -> pd.DataFrame:
+    """R² and slope against k (figure 6): family, dataset, k, r_squared, slope (missing for the largest k)."""
+    columns = {
+        "family": _FAMILY,
+        "dataset": _DATASET,
+        "k": COUNT,
+        "r_squared": SHARE,
+        "slope": pa.Column("float64", nullable=True),
+    }
+    return _read(folder, "fit_by_k.csv", columns, ["family", "dataset", "k"])
+
+
+def sequence_success(folder: Path | None = None) -> pd.DataFrame:
+    """p_{N,k}, share of windows with every token in the top k (figure 7): dataset, model, k, n, p_success."""
+    columns = {"dataset": _DATASET, "model": NAME, "k": COUNT, "n": COUNT}
+    columns["p_success"] = SHARE
+    return _read(folder, "sequence_success.csv", columns, ["dataset", "model", "k", "n"])
+
+
+def cross_entropy_vs_rbp1(folder: Path | None = None) -> pd.DataFrame:
+    """Cross-entropy (nats) and −ln RBP_1 (figures 8a, 8b): dataset, model, kind, metric, value."""
+    columns = {
+        "dataset": _DATASET,
+        "model": NAME,
+        "kind": among(("empirical", "simulated")),
+        "metric": among(("cross_entropy", "neg_log_rbp1")),
+        "value": POSITIVE,
+    }
+    return _read(folder, "cross_entropy_vs_rbp1.csv", columns, ["dataset", "model", "kind", "metric"])
+
+
+def rank_frequency(folder: Path | None = None) -> pd.DataFrame:
+    """Density of the ranks from 2 up (figure 8c): dataset, model, rank_bin_center, frequency (per rank)."""
+    columns = {"dataset": _DATASET, "model": NAME}
+    columns["rank_bin_center"] = pa.Column("float64", pa.Check.ge(2, error="must be at least 2"))
+    columns["frequency"] = pa.Column("float64", [*POSITIVE.checks, *SHARE.checks])
+    return _read(folder, "rank_frequency.csv", columns, ["dataset", "model", "rank_bin_center"])
+
+
+def lognormal_parameters(folder: Path | None = None) -> pd.DataFrame:
+    """The authors' lognormal fits of the ranks (repository): dataset, model, mu, sigma (of ln R)."""
+    columns = {"dataset": _DATASET, "model": NAME, "mu": _REAL, "sigma": POSITIVE}
+    return _read(folder, "lognormal_parameters.csv", columns, ["dataset", "model"])
+
+
+def gpt2_window_counts(folder: Path | None = None) -> pd.DataFrame:
+    """Exact counts of windows of n tokens (repository): dataset, model, k, n, successes, windows."""
+    columns = {"dataset": _DATASET, "model": NAME, "k": COUNT, "n": COUNT}
+    columns |= {"successes": COUNT_FROM_0, "windows": COUNT}
+    possible = pa.Check(lambda t: t["successes"] <= t["windows"], error="more successes than windows")
+    return _read(folder, "gpt2_window_counts.csv", columns, ["dataset", "model", "k", "n"], possible)
+
+
+def gpt2_cross_entropy(folder: Path | None = None) -> pd.DataFrame:
+    """GPT-2 (repository): dataset, model, cross_entropy (nats), mean_p_truth (its mean probability)."""
+    columns = {"dataset": _DATASET, "model": NAME, "cross_entropy": POSITIVE}
+    columns["mean_p_truth"] = SHARE
+    return _read(folder, "gpt2_cross_entropy.csv", columns, ["dataset", "model"])
+
+
+# How closely the published numbers were read (data/published/README.md), relative or absolute.
+_READING = 8e-6  # of −ln RBP_k on the logarithmic axes of figures 3, 4, 8a and 9: between two readings
+_LINEAR = 1e-6  # of the shares on the linear axes of figure 7
+
+
+def all_readings(folder: Path | None) -> pd.DataFrame:
+    """Every published −ln RBP_k, the most exact source of each first, with how far its reading may be off."""
+    counts = gpt2_window_counts(folder).query("n == 1")
+    exact = counts.rename(columns={"successes": "hits", "windows": "tokens"}).drop(columns="n")
+    exact["value"] = -np.log(exact["hits"] / exact["tokens"])
+    exact["error"] = 1e-15 * exact["value"]
+
+    figures = rbp(folder).rename(columns={"neg_log_rbp": "value"})
+    # Figure 5 plots shares that had been rounded to six decimals.
+    rounded = 5e-7 * np.exp(figures["value"]) * (figures["source"] == "figure 5")
+    figures["error"] = _READING * figures["value"] + rounded
+
+    single = sequence_success(folder).query("n == 1 and p_success > 0").drop(columns="n")
+    single["value"] = -np.log(single["p_success"])
+    single["error"] = _LINEAR / single["p_success"]
+
+    measured = cross_entropy_vs_rbp1(folder)
+    measured = measured[(measured["kind"] == "empirical") & (measured["metric"] == "neg_log_rbp1")]
+    measured = measured.assign(k=1, error=_READING * measured["value"])
+
+    sources = [
+        exact.assign(source="repository"),
+        figures,
+        single.assign(source="figure 7"),
+        measured.assign(source="figure 8a"),
+    ]
+    table = pd.concat(sources, ignore_index=True)
+    return table[["dataset", "model", "k", "value", "tokens", "hits", "source", "error"]]
+
+
+def agreement(folder: Path | None = None) -> pd.DataFrame:
+    """Every −ln RBP_k that two published sources give, held against their reading precision.
+
+    Columns dataset, model, k, first, second (the sources; the first is the one believed), first_value,
+    second_value, difference, tolerance (the sum of what either reading may be off), ok.
+    """
+    return compare_readings(all_readings(folder))
+
+
+def compare_readings(readings: pd.DataFrame) -> pd.DataFrame:
+    """`agreement` of a table of `all_readings`."""
+    key = ["dataset", "model", "k"]
+    believed = readings.drop_duplicates(key)
+    others = readings[readings.duplicated(key)].sort_values(key, kind="stable")
+    both = others.merge(believed, on=key, suffixes=("_second", "_first"))
+    table = both[key].assign(
+        first=both["source_first"],
+        second=both["source_second"],
+        first_value=both["value_first"],
+        second_value=both["value_second"],
+        difference=both["value_second"] - both["value_first"],
+        tolerance=both["error_first"] + both["error_second"],
+    )
+    table["ok"] = table["difference"].abs() <= table["tolerance"]
+    return table
+
+
+def rank_bins(folder: Path | None = None) -> pd.DataFrame:
+    """The rank histogram of figure 8c: dataset, model, low, high (ranks, both included), mass.
+
+    The bins are half-open, [edge, next edge), with whole edges from 2 on: a bin's centre is half the sum of
+    its edges, so each edge follows from the one before. Mass is density × width: a share of the tokens with
+    rank 2 or more. Raises DataError if an edge is not whole within the reading precision.
+    """
+    frequency = rank_frequency(folder)
+    bins = []
+    for (dataset, model), rows in frequency.groupby(["dataset", "model"], sort=True):
+        edge = 2
+        for line, center, density in rows[["rank_bin_center", "frequency"]].itertuples(name=None):
+            exact = 2 * center - edge
+            following = round(exact)
+            if following <= edge or abs(exact - following) > 1e-6 + 2e-5 * center:
+                where = f"{label((folder or FOLDER) / 'rank_frequency.csv')}, line {line}"
+                remedy = "Restore the file: git checkout -- data/published."
+                raise DataError("the bins do not follow one another at whole ranks", where, remedy)
+            mass = density * (following - edge)
+            bins.append((dataset, model, edge, following - 1, mass))
+            edge = following
+    return pd.DataFrame(bins, columns=["dataset", "model", "low", "high", "mass"])

@@ -1,0 +1,151 @@
+"""How many tokens, and how many windows, stand behind the published points, with the evidence for each number.
+
+A family shares one tokenizer, so its models share N on a dataset. The recovery itself is `companion.stats.recovery`;
+here it is asked for a dataset and a family, with figure 5's shares, which had been rounded to six decimals before
+they were drawn, among the readings. What counting does to the points is `rbp.laws.counting`.
+"""
+
+from collections.abc import Collection
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from companion.evidence import published
+from companion.stats import recovery
+from rbp.errors import DataError
+from rbp.measurements import windows
+from rbp.measurements.parts import WINDOWS
+
+#: what the paper's appendix A states of every point
+STATED = 500_000
+CELL = ["dataset", "family"]
+
+_EVIDENCE = [*CELL, "tokens", "exact", "basis", "bound", "readings", "log_likelihood", "margin", "posterior", "gap"]
+
+_FEWEST = 1000  # the smallest number of tokens, or of windows, that a recovery considers
+_BIN_ERROR = 2e-6  # relative standard deviation of a bin's mass, read from figure 8c
+_ROUNDING = 1e-6 / np.sqrt(12)  # standard deviation of a rounding to six decimals
+
+
+def recovered_tokens(cells: Collection[tuple[str, str]] | None = None, folder: Path | None = None) -> pd.DataFrame:
+    """The number of tokens behind the published points of each dataset and family, with how sure it is.
+
+    `cells`: datasets and families; None means all. Columns dataset, family; tokens (the most likely number); exact (the
+    repository's own count, which takes no part in the recovery); basis ("counted", "recovered", or "likely" where
+    `Recovery.identified` is false); bound (the most that the protocol allows); readings, log_likelihood, margin,
+    posterior (of `recovery.Recovery`); gap (log likelihood less that of the best number of at least STATED).
+    """
+    families = published.models(folder).set_index("model")["family"]
+    table = published.rbp(folder)
+    table["family"] = table["model"].map(families)
+    counted = published.gpt2_window_counts(folder).query("n == 1")
+    exact = counted.assign(family=counted["model"].map(families)).groupby(CELL)["windows"].first()
+    rows = []
+    for (dataset, family), points in table.groupby(CELL, sort=True):
+        cell = (str(dataset), str(family))
+        if cells is not None and cell not in cells:
+            continue
+        share = np.exp(-points["neg_log_rbp"].to_numpy())
+        rounded = _ROUNDING * (points["source"] == "figure 5").to_numpy()
+        error = np.hypot(points["neg_log_rbp"].to_numpy() * share * recovery.READING_ERROR, rounded)
+        bound = recovery.protocol_bound(cell[0])
+        found = recovery.recover_total(share, error, np.arange(_FEWEST, bound + 1))
+        gap = np.nan
+        if bound > STATED:
+            enough = recovery.recover_total(share, error, np.arange(STATED, bound + 1))
+            gap = found.log_likelihood - enough.log_likelihood
+        row = {"dataset": cell[0], "family": cell[1], "tokens": found.tokens, "exact": exact.get(cell, pd.NA)}
+        row["basis"] = "counted" if cell in exact else "recovered" if found.identified else "likely"
+        row |= {"bound": bound, "readings": found.readings, "log_likelihood": found.log_likelihood}
+        rows.append(row | {"margin": found.margin, "posterior": found.posterior, "gap": gap})
+    return pd.DataFrame(rows, columns=_EVIDENCE).astype({"exact": "Int64"})
+
+
+def tokens_of_bins(folder: Path | None = None) -> pd.DataFrame:
+    """The number of tokens of each model of figure 8c, found from its rank histogram.
+
+    The histogram's masses are whole numbers over M, the tokens of rank 2 or more that it holds; M is found as N is,
+    and M/(1 − RBP_1) is N. Columns dataset, model, ranked_lower (M), identified, tokens (M/(1 − RBP_1), no whole
+    number where the histogram left out a few tokens).
+    """
+    first = published.all_readings(folder).query("k == 1").drop_duplicates(["dataset", "model"])
+    neg_log_rbp = first.set_index(["dataset", "model"])["value"]
+    rows = []
+    for (dataset, model), bins in published.rank_bins(folder).groupby(["dataset", "model"], sort=True):
+        cell = (str(dataset), str(model))
+        mass = bins["mass"] / bins["mass"].sum()
+        lower = -np.expm1(-neg_log_rbp[cell])  # the share of tokens with rank 2 or more
+        most = int(recovery.protocol_bound(cell[0]) * lower)
+        found = recovery.recover_total(mass, mass * _BIN_ERROR, np.arange(most // 5, most + 1))
+        total = found.tokens / lower
+        rows.append((*cell, found.tokens, found.identified, total))
+    return pd.DataFrame(rows, columns=["dataset", "model", "ranked_lower", "identified", "tokens"])
+
+
+def tokens_behind(table: pd.DataFrame, recovered: pd.DataFrame | None = None, *, likely: bool = False) -> pd.DataFrame:
+    """How many tokens stand behind the −ln RBP_k of each dataset and family: dataset, family, tokens, basis.
+
+    `table` is a measurement table. What it states comes first (basis "counted"). For points that the authors
+    published the number is recovered from their shares (`recovered_tokens`, made here if not given): basis
+    "recovered", or, where the shares do not identify it, "at most" with the bound of the authors' protocol, or, with
+    `likely`, "likely" with the most likely number. Cells of which nothing is known, or where the table states several
+    numbers, are missing.
+    """
+    stated = table.dropna(subset="tokens").groupby(CELL, as_index=False)["tokens"].agg(["first", "nunique"])
+    counted = stated[stated["nunique"] == 1].rename(columns={"first": "tokens"}).assign(basis="counted")
+    authors = table.loc[table["source"].isin(published.SOURCES), CELL].drop_duplicates()
+    wanted = set(authors.itertuples(index=False, name=None)) - set(stated[CELL].itertuples(index=False, name=None))
+    found = recovered_tokens(wanted) if recovered is None else recovered
+    found = found[pd.MultiIndex.from_frame(found[CELL]).isin(wanted)]
+    if not likely:
+        unsure = found["basis"] == "likely"
+        found = found.assign(
+            tokens=found["tokens"].mask(unsure, found["bound"]), basis=found["basis"].mask(unsure, "at most")
+        )
+    columns = [*CELL, "tokens", "basis"]
+    both: pd.DataFrame = pd.concat([counted[columns], found[columns]]).sort_values(CELL, ignore_index=True)
+    return both.astype({"tokens": "Int64", "dataset": "str", "family": "str", "basis": "str"})
+
+
+def known_tokens(points: pd.DataFrame) -> "pd.Series[float]":
+    """How many tokens each of n rows of a measurement table was measured on; NaN where nobody knows.
+
+    What a row states comes first; for the authors' points, what `recovered_tokens` counted or identified.
+    """
+    theirs = points["source"].isin(published.SOURCES)
+    behind = tokens_behind(points[theirs]).query("basis != 'at most'").set_index(CELL)["tokens"]
+    found = behind.reindex(pd.MultiIndex.from_frame(points[CELL])).to_numpy(dtype=float, na_value=np.nan)
+    return points["tokens"].astype("Float64").astype(float).fillna(pd.Series(found, points.index).where(theirs))
+
+
+def published_windows(folder: Path | None = None) -> pd.DataFrame:
+    """All published window successes as whole numbers.
+
+    GPT-2's counts were published. Pythia's shares are read from figure 7; each length's number of windows is found as
+    the total of which all its shares are whole parts (`recovery.recover_total`), and the successes follow.
+    Columns WINDOWS: p is the share of the two, basis "counted" or "recovered". Raises DataError where the shares do not
+    identify the total.
+    """
+    shares = published.sequence_success(folder)
+    totals = {key: _windows(rows) for key, rows in shares.groupby(["dataset", "n"])}
+    behind = [totals[key] for key in zip(shares["dataset"], shares["n"], strict=True)]
+    recovered = shares.assign(windows=behind, basis="recovered")
+    recovered["successes"] = np.rint(recovered["p_success"] * recovered["windows"]).astype("int64")
+    table = pd.concat([recovered, published.gpt2_window_counts(folder).assign(basis="counted")], ignore_index=True)
+    models = published.models(folder).set_index("model")
+    table["family"] = table["model"].map(models["family"])
+    table["size"] = table["model"].map(models["non_embedding_params"])
+    table["p"] = table["successes"] / table["windows"]
+    return table[WINDOWS]
+
+
+def _windows(rows: pd.DataFrame) -> int:
+    dataset, n = str(rows["dataset"].iloc[0]), int(rows["n"].iloc[0])
+    share = rows.loc[rows["p_success"] > 0, "p_success"].to_numpy()
+    most = recovery.DOCUMENTS[dataset] * (windows.DOCUMENT_TOKENS - n)
+    found = recovery.recover_total(share, np.full(share.size, windows.READING_ERROR), np.arange(_FEWEST, most + 1))
+    if not found.identified:
+        what = f"the shares of windows of {n} tokens do not tell how many windows there are"
+        raise DataError(what, f"sequence_success.csv, {dataset}", "Give successes and windows.")
+    return found.tokens

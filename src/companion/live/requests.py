@@ -1,0 +1,207 @@
+"""What a reader may ask for over HTTP: sources that are listed, numbers within bounds, names, never a path.
+
+On the command line a person names any file of theirs. Here a request may come from a page that they did not mean to
+open, so that it chooses among what is at hand, by names that are made here.
+"""
+
+import os
+import re
+import secrets
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from companion.parameters import Parameter
+from companion.project import Project
+from companion.run import Chapter
+from rbp.errors import DataError, ParameterError
+from rbp.extract.store import is_store
+from rbp.io import label
+from rbp.measurements.sources import at_hand
+from rbp.names import split_names
+from rbp.processes import end_with
+
+SOURCES = ("measurements", "others", "ranks")  # the parameters that name sources
+UPLOAD = 20_000_000  # bytes
+UPLOADS = 50  # that are kept
+ENDINGS = (".csv", ".parquet")
+CHECK = 60.0  # seconds that looking into an upload may take
+NAME = re.compile(r"[\w .,+()-]{0,80}")  # of data sets, families, devices: nothing that leads to a file
+ITEMS = 30  # of a list
+
+
+@dataclass(frozen=True)
+class Source:
+    """Measurements at hand. name: what a request says; label: what a reader sees; text: as `open_source` takes it."""
+
+    name: str
+    label: str
+    text: str
+
+
+def sources(project: Project) -> list[Source]:
+    """What is shipped, then rank stores and studies in runs/, then what was uploaded."""
+    found = [Source(name, label, name) for name, label in at_hand().items()]
+    runs = project.runs
+    for folder in sorted([*runs.glob("ranks"), *runs.glob("*/ranks"), *runs.glob("studies/*/ranks")]):
+        if folder.is_dir() and any(is_store(store) for store in folder.iterdir()):
+            found.append(_own(folder, f"rank stores in {folder.relative_to(project.root).as_posix()}", project))
+    for table in sorted(runs.glob("studies/*/measurements.parquet")):
+        found.append(_own(table, f"the study {table.parent.name}", project))
+    for file in sorted((runs / "live" / "uploads").glob("*")):
+        code, _, name = file.name.partition("-")
+        if re.fullmatch(r"[0-9a-f]{8}", code) and file.suffix in ENDINGS:
+            found.append(Source(f"upload-{code}", f"{name} (uploaded)", file.relative_to(project.root).as_posix()))
+    # a comma would part the name into several
+    return [source for source in found if "," not in source.text]
+
+
+def _own(path: Path, label: str, project: Project) -> Source:
+    text = path.relative_to(project.root).as_posix()
+    return Source(text.replace("/", ":"), label, f"./{text}")
+
+
+def form(project: Project, chapter: Chapter) -> list[dict[str, Any]]:
+    """The chapter's parameters for a form: as declared, with `kind` (source, choice, path, flag, number or text)."""
+    listed = [{"value": source.name, "label": source.label} for source in sources(project)]
+    fields = []
+    for parameter in chapter.parameters:
+        field = parameter.as_dict() | {"kind": _kind(parameter), "shown": _shown(parameter.default)}
+        if field["kind"] == "source":
+            field["choices"] = listed
+        elif field["kind"] == "path":
+            field["choices"] = [{"value": path, "label": path} for path in _siblings(project, parameter)]
+        elif parameter.choices is not None:
+            field["choices"] = [{"value": _shown(choice), "label": _shown(choice)} for choice in parameter.choices]
+        fields.append(field)
+    return fields
+
+
+def _kind(parameter: Parameter) -> str:
+    if parameter.name in SOURCES and parameter.type == "str":
+        return "source"
+    if parameter.choices is not None and not parameter.type.startswith("list"):
+        return "choice"
+    if parameter.type == "str" and "/" in parameter.default:
+        return "path"
+    if parameter.type == "bool":
+        return "flag"
+    return "number" if parameter.type in ("int", "float") else "text"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_shown, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _siblings(project: Project, parameter: Parameter) -> list[str]:
+    """A path of the project as the notebook gives it, and what lies beside it of the same kind."""
+    path = project.root / parameter.default
+    if not path.exists():
+        return [parameter.default]
+    beside = [p for p in path.parent.iterdir() if p.is_dir() == path.is_dir() and p.suffix == path.suffix]
+    return sorted({parameter.default, *(p.relative_to(project.root).as_posix() for p in beside)})
+
+
+def read(project: Project, chapter: Chapter, given: Mapping[str, str]) -> dict[str, Any]:
+    """The parameters that a request gives as texts, checked; those that differ from the defaults.
+
+    Raises ParameterError for an unknown name, a wrong type, a source that is not listed, a path, and a number out of
+    bounds: above ten times its default, or 10 000 if that is more (a seed: any).
+    """
+    known = {parameter.name: parameter for parameter in chapter.parameters}
+    listed = {source.name: source.text for source in sources(project)}
+    assignments = []
+    for name, text in given.items():
+        if name in known and _kind(known[name]) == "source":
+            text = ",".join(listed[each] for each in _named(text, listed, f"parameter {name}"))
+        assignments.append(f"{name}={text}")
+    values = chapter.parse(assignments)
+    for name, value in values.items():
+        _bound(project, known[name], value)
+    return chapter.changed(values)
+
+
+def _named(text: str, listed: Mapping[str, str], where: str) -> list[str]:
+    """The sources that a text names, each once."""
+    names = [each for each in split_names(text) if each]
+    there = f"Choose among: {', '.join(listed)}."
+    if not names:
+        raise ParameterError("no source is named", where, there)
+    for number, each in enumerate(names):
+        if each not in listed:
+            raise ParameterError(f"{each[:80]!r} is not among the sources at hand", where, there)
+        if each in names[:number]:
+            raise ParameterError(f"the source {each} is named twice", where, "Name each once.")
+    return names
+
+
+def _bound(project: Project, parameter: Parameter, value: Any) -> None:
+    where, kind = f"parameter {parameter.name}", _kind(parameter)
+    if kind == "source":
+        return
+    if kind == "path":
+        if value not in ("", *(there := _siblings(project, parameter))):
+            raise ParameterError("this is not at hand", where, f"Choose among: {', '.join(there)}.")
+        return
+    items = value if isinstance(value, list) else [value]
+    if len(items) > ITEMS:
+        raise ParameterError(f"a list of {len(items)} items is too long", where, f"Give {ITEMS} at most.")
+    defaults = parameter.default if isinstance(parameter.default, list) else [parameter.default]
+    for item in items:
+        if isinstance(item, str) and not NAME.fullmatch(item):
+            raise ParameterError(f"{item[:80]!r} is no name", where, "Take letters, digits, spaces and . , + - ( ).")
+        if isinstance(item, int | float) and parameter.name != "seed":
+            most = max(10_000, *(10 * abs(each) for each in defaults if isinstance(each, int | float)), 0)
+            if abs(item) > most:
+                remedy = f"Here it may be {most:,.0f} at most; on the command line, rbp run takes any."
+                raise ParameterError(f"{item:,} is too much for the live book", where, remedy)
+
+
+def upload_path(project: Project, name: str) -> Path:
+    """Where an uploaded file goes: its own name, tamed, after eight digits by chance.
+
+    Raises DataError for a file of another kind, and where there are UPLOADS already.
+    """
+    folder = project.runs / "live" / "uploads"
+    if len(list(folder.glob("*"))) >= UPLOADS:
+        raise DataError(f"there are {UPLOADS} uploads already", label(folder), "Remove some of these files.")
+    stem, dot, ending = name.rpartition(".")
+    if f"{dot}{ending.lower()}" not in ENDINGS:
+        raise DataError("only CSV and Parquet files are taken", name[:80], "Save the table as one of them.")
+    tame = re.sub(r"[^\w.+-]+", "-", stem).strip("-.")[:60] or "table"
+    return folder / f"{secrets.token_hex(4)}-{tame}.{ending.lower()}"
+
+
+def look_into(path: Path, root: Path) -> str:
+    """What is wrong with an uploaded table; "" if nothing is. It is read in a process of its own, within bounds."""
+    command = [sys.executable, "-m", "rbp.cli", "_check", str(path)]
+    try:
+        done = subprocess.run(  # noqa: S603
+            command, capture_output=True, text=True, timeout=CHECK, cwd=root, check=False, stdin=subprocess.DEVNULL
+        )
+    except subprocess.TimeoutExpired:
+        return f"error: reading it took more than {CHECK:.0f} s"
+    return "" if done.returncode == 0 else (done.stderr.strip()[-1000:] or "error: it cannot be read")
+
+
+def check_upload(path: Path) -> None:
+    """Open a table as a source, in a process of 4 GB at most, which ends with its parent.
+
+    Raises what `open_source` raises.
+    """
+    import resource
+
+    from rbp.measurements import open_source
+
+    end_with(os.getppid())
+    most = 4_000_000_000
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    try:
+        _ = open_source(path).table
+    except MemoryError:
+        raise DataError("the table does not fit into memory", path.name, "Give fewer rows.") from None

@@ -1,0 +1,301 @@
+"""Runs of chapters that readers ask for: a queue on disk, each run in a process of its own.
+
+A run is a folder, named by chance: run.json (what was asked for, and how it stands), log.txt (what its process said),
+page/ (the executed chapter, once it is whole). Who comes back finds what was finished; what was cut off says so.
+"""
+
+import json
+import os
+import re
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from companion.project import Project
+from rbp.errors import ParameterError, RbpError
+from rbp.io import label, lock, parse_json, write_json
+from rbp.processes import cores, end_with
+
+State = Literal["waiting", "running", "done", "failed", "cancelled", "cut off"]
+ENDED: tuple[State, ...] = ("done", "failed", "cancelled", "cut off")
+ID = re.compile(r"[0-9a-f]{12}")
+CELL = re.compile(r"^cell (\d+) of (\d+)", re.MULTILINE)
+GRACE = 10.0  # seconds that a process has to end by itself
+LOG = 20_000  # characters of a log that are shown
+
+
+@dataclass(frozen=True)
+class Run:
+    """A chapter asked for with some parameters. Times are seconds since 1970, in UTC; None where it is not so far."""
+
+    id: str
+    chapter: str
+    parameters: Mapping[str, Any]
+    state: State
+    asked: float
+    started: float | None = None
+    ended: float | None = None
+    message: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The run for JSON."""
+        return {**asdict(self), "when": datetime.fromtimestamp(self.asked, UTC).strftime("%Y-%m-%d %H:%M UTC")}
+
+
+class Runs:
+    """The runs in a folder. Executes as many at a time as there are pairs of cores, the first one asked for first.
+
+    limit: seconds after which a run stops; most: how many may wait; command: what is started, with three arguments
+    more: the limit, this process's id and the run's folder (see `execute`).
+    """
+
+    def __init__(
+        self,
+        project: Project,
+        *,
+        limit: float = 900.0,
+        most: int = 20,
+        at_once: int | None = None,
+        command: Sequence[str] | None = None,
+    ) -> None:
+        self.project, self.folder = project, project.runs / "live"
+        self.limit, self.most = limit, most
+        self.command = command or (sys.executable, "-m", "rbp.cli", "--root", str(project.root), "_live")
+        self._known: dict[str, Run] = {}
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._cancelled: set[str] = set()
+        self._changed = threading.Condition()
+        self._closing = False
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._lock = (self.folder / ".lock").open("a")  # another server would take our runs for those of a dead one
+        if lock(self._lock) is False:
+            self._lock.close()
+            raise RbpError(
+                "another `rbp serve` has this project's runs", label(self.folder), "Use it, or end it first."
+            )
+        self._find()
+        self._workers = [
+            threading.Thread(target=self._work, daemon=True) for _ in range(at_once or max(1, cores() // 2))
+        ]
+        for worker in self._workers:
+            worker.start()
+
+    def _find(self) -> None:
+        """Take up what is in the folder: what was waiting goes on waiting, what was running was cut off."""
+        for path in sorted(self.folder.glob("*/run.json")):
+            try:
+                run = Run(**parse_json(path.read_bytes()))
+            except (OSError, ValueError, TypeError):
+                continue  # another version's, or damaged: it stays on disk, and is not shown
+            if run.id != path.parent.name or not ID.fullmatch(run.id):
+                continue
+            self._known[run.id] = run
+            if run.state == "running":
+                self._keep(self._cut_off(run))
+
+    def _cut_off(self, run: Run) -> Run:
+        """What has become of a run whose server ended: its page may be there, or its process have said why not."""
+        if (self.folder / run.id / "page").is_dir():
+            return replace(run, state="done")
+        if said := _said(self.log(run.id)):
+            return replace(run, state="failed", message=said)
+        return replace(run, state="cut off", message="The server ended while this ran. Run it again.")
+
+    def all(self) -> list[Run]:
+        """All runs, the latest first."""
+        with self._changed:
+            return sorted(self._known.values(), key=lambda run: -run.asked)
+
+    def get(self, name: str) -> Run:
+        """The run of this name, which is no path. Raises ParameterError if there is none."""
+        with self._changed:
+            if name not in self._known:
+                raise ParameterError("there is no such run", None, "It may have been deleted.")
+            return self._known[name]
+
+    def ask(self, chapter: str, parameters: Mapping[str, Any]) -> Run:
+        """Put a run into the queue. Raises ParameterError if too many wait already."""
+        with self._changed:
+            if sum(run.state == "waiting" for run in self._known.values()) >= self.most:
+                raise ParameterError(f"{self.most} runs are waiting already", None, "Wait for them, or cancel some.")
+            run = Run(secrets.token_hex(6), chapter, dict(parameters), "waiting", time.time())
+            write_json(self.folder / run.id / "run.json", asdict(run))  # what its process reads: without it, no run
+            self._known[run.id] = run
+            self._changed.notify()
+            return run
+
+    def cancel(self, name: str) -> Run:
+        """Take a run out of the queue, or stop it; one that has ended stays as it is."""
+        with self._changed:
+            run = self.get(name)
+            if run.state == "waiting":
+                self._keep(replace(run, state="cancelled", ended=time.time()))
+            elif run.state == "running":
+                self._cancelled.add(name)
+                if process := self._processes.get(name):
+                    process.terminate()
+            return self._known[name]
+
+    def delete(self, name: str) -> None:
+        """Remove a run that has ended, and all that it wrote. Raises ParameterError for another."""
+        with self._changed:
+            if self.get(name).state not in ENDED:
+                raise ParameterError("this run has not ended", None, "Cancel it first.")
+            del self._known[name]
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+
+    def path(self, name: str) -> Path:
+        """The folder of a run. Raises ParameterError if there is none."""
+        return self.folder / self.get(name).id
+
+    def page(self, name: str) -> Path:
+        """The folder of a finished run's page. Raises ParameterError if it has none."""
+        if self.get(name).state != "done":
+            raise ParameterError("this run has no page", None, "Only a run that is done has one.")
+        return self.path(name) / "page"
+
+    def log(self, name: str) -> str:
+        """The end of what a run's process has said."""
+        path = self.path(name) / "log.txt"
+        if not path.is_file():
+            return ""
+        with path.open("rb") as stream:
+            stream.seek(max(0, path.stat().st_size - LOG))
+            return stream.read(LOG).decode("utf-8", "replace")
+
+    def progress(self, name: str) -> tuple[int, int] | None:
+        """The cell that is executed now, and how many there are; None before the first."""
+        found = CELL.findall(self.log(name))
+        return (int(found[-1][0]), int(found[-1][1])) if found else None
+
+    def close(self) -> None:
+        """Stop what runs; what waits does so until the next start."""
+        with self._changed:
+            self._closing = True
+            for process in self._processes.values():
+                process.terminate()
+            self._changed.notify_all()
+        for worker in self._workers:
+            worker.join(GRACE + 5)
+        self._lock.close()
+
+    def _keep(self, run: Run) -> None:
+        """Note how a run stands, first here: a full disk must not end the thread that executes."""
+        self._known[run.id] = run
+        with suppress(OSError):
+            write_json(self.folder / run.id / "run.json", asdict(run))
+
+    def _work(self) -> None:
+        """Execute what waits, one after the other."""
+        while (run := self._next()) is not None:
+            try:
+                ended = self._execute(run)
+            except OSError as error:  # a full disk, say
+                ended = replace(run, state="failed", message=str(error))
+            with self._changed:
+                self._processes.pop(run.id, None)
+                self._cancelled.discard(run.id)
+                self._keep(replace(ended, ended=time.time()))
+
+    def _next(self) -> Run | None:
+        with self._changed:
+            while not self._closing:
+                waiting = [run for run in self._known.values() if run.state == "waiting"]
+                if waiting:
+                    first = min(waiting, key=lambda run: run.asked)
+                    self._keep(replace(first, state="running", started=time.time()))
+                    return self._known[first.id]
+                self._changed.wait()
+            return None
+
+    def _execute(self, run: Run) -> Run:
+        folder = self.folder / run.id
+        with (folder / "log.txt").open("wb") as log:
+            process = subprocess.Popen(  # noqa: S603
+                [*self.command, str(self.limit), str(os.getpid()), str(folder)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.project.root,
+                start_new_session=True,
+                env=os.environ | {"PYTHONUNBUFFERED": "1"},
+            )
+            with self._changed:
+                self._processes[run.id] = process
+                if self._closing or run.id in self._cancelled:  # before the process was there to be told
+                    process.terminate()
+            code = process.wait()  # it knows its limit
+            with suppress(ProcessLookupError):  # of what it has left in its session; its kernel ends with it
+                os.killpg(process.pid, signal.SIGKILL)
+        if code == 0:
+            return replace(run, state="done")
+        if run.id in self._cancelled:
+            return replace(run, state="cancelled")
+        if self._closing:
+            return self._cut_off(run)
+        why = _said(self.log(run.id)) or f"The process ended with status {code}."
+        return replace(run, state="failed", message=why)
+
+
+def _said(log: str) -> str:
+    """The error that a process said last; "" if it said none."""
+    return log.rpartition("error: ")[2].strip() if "error: " in log else ""
+
+
+def bound(limit: float, server: int) -> None:
+    """Have this process end after `limit` seconds, and with the process `server`, its parent, however that ends.
+
+    It exits, so that nothing is left half-written. Should that take longer than GRACE, the system ends it.
+    """
+
+    def stop(number: int, _: object) -> None:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, GRACE)
+        if number == signal.SIGALRM:
+            os.write(2, f"error: Stopped after {limit / 60:g} minutes.\n".encode())
+        sys.exit(128 + number)
+
+    signal.signal(signal.SIGALRM, stop)
+    signal.signal(signal.SIGTERM, stop)
+    signal.setitimer(signal.ITIMER_REAL, limit)
+    end_with(server)
+
+
+def execute(project: Project, limit: float, server: int, folder: Path) -> None:
+    """Execute the run in `folder` (a process of `Runs`): prints each cell as it begins, writes page/ in the end.
+
+    limit, server: as `bound` takes them. Raises what `companion.run.execute` raises.
+    """
+    bound(limit, server)
+    from companion import parameters
+    from companion import run as chapters
+    from companion.site import start_early
+    from companion.standalone import render_chapter
+
+    start_early(project.root / "_config.yml")  # the page's builder imports while the chapter runs
+    asked = json.loads((folder / "run.json").read_bytes())
+    chapter = chapters.find(project, asked["chapter"])
+    values = parameters.check(chapter.parameters, asked["parameters"], chapter.name)
+
+    def tell(cell: int, of: int) -> None:
+        print(f"cell {cell} of {of}", flush=True)  # noqa: T201
+
+    chapters.execute(
+        chapter,
+        values,
+        folder / "page",
+        project.root,
+        finish=lambda new: render_chapter(project, chapter, new),
+        tell=tell,
+    )
+    print("the page is made", flush=True)  # noqa: T201

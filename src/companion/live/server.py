@@ -1,0 +1,476 @@
+"""`rbp serve`: the built book, and runs of its chapters, for one person at this machine.
+
+Who may come in, and why so:
+
+- The address that is printed holds a token, good once. It is exchanged for two secrets: a cookie, which the browser
+  sends to every port of this machine, and a key in the address's fragment, which only pages of this origin ever see.
+  Pages of the book ask for the cookie; what acts or tells of runs asks for both.
+- `Host` must be this machine's own, or a foreign name that leads here (DNS rebinding) could read. `Origin` must be
+  ours wherever something changes, or any page open in the browser could act.
+- Whoever has no cookie is answered and hung up on, and a connection has a few seconds to say what it asks for; of more
+  than so many that have not, the oldest is closed. So nobody who gets no answer keeps out who is in.
+- A run's page may hold whatever a table's cells held. It is shown under a name made by chance, in a sandbox, as an
+  origin of its own, which has neither the cookie nor the key, and may load nothing.
+"""
+
+import asyncio
+import errno
+import io
+import ipaddress
+import json
+import secrets
+import socket
+import zipfile
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import h11
+import typer
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from companion import results
+from companion.live import requests
+from companion.live.runs import Run, Runs
+from companion.project import Project
+from companion.run import find
+from rbp.errors import ParameterError, RbpError
+from rbp.io import parse_json, refusal, write_file
+
+STATIC = Path(__file__).parent / "static"
+HEAD = 5.0  # seconds in which a connection must say what it asks for
+WAITING = 200  # connections that have not said it yet: where there are more, the oldest is closed
+BODY = 64_000  # bytes of a request that is no upload
+VISITORS = 16  # browsers that may be in at a time; the first one goes out
+KEY = "x-rbp-key"
+SANDBOX = (
+    "sandbox allow-scripts allow-downloads; default-src 'none'; script-src 'unsafe-inline'; "
+    "style-src 'unsafe-inline'; img-src data: blob:; font-src data:; frame-ancestors 'self'"
+)
+HEADERS = {
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+
+
+class Connection(H11Protocol):
+    """A connection, which has HEAD seconds for the head of a request; uvicorn itself would wait for ever."""
+
+    _until: asyncio.TimerHandle | None = None  # while it has not said what it asks for
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait; one that waits longer makes room if there are too many."""
+        super().connection_made(transport)
+        self._wait()
+        others = (each for each in self.connections if isinstance(each, Connection))
+        waiting = {each: each._until.when() for each in others if each._until}
+        if len(waiting) > WAITING:
+            min(waiting, key=lambda each: waiting[each])._hang_up()
+
+    def data_received(self, data: bytes) -> None:
+        """Take what has come: the head, a part of it, or of the body."""
+        super().data_received(data)
+        if self.conn.their_state is not h11.IDLE:
+            self._wait_no_more()
+        elif self._until is None:  # the next request on this connection begins
+            self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It is closed."""
+        self._wait_no_more()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        self._until = self.loop.call_later(HEAD, self._hang_up)
+
+    def _wait_no_more(self) -> None:
+        if self._until is not None:
+            self._until.cancel()
+            self._until = None
+
+    def _hang_up(self) -> None:
+        self._wait_no_more()
+        self.timeout_keep_alive_handler()
+
+
+class Json(JSONResponse):
+    """JSON of ASCII characters alone: what a request or a file is called may hold what is no text."""
+
+    def render(self, content: Any) -> bytes:
+        """The content's bytes."""
+        return json.dumps(content, allow_nan=False).encode()
+
+
+class Visitors:
+    """Who is in: each browser by its cookie, with its key; and the token that lets the next one in."""
+
+    def __init__(self) -> None:
+        self.token = secrets.token_urlsafe(32)
+        self._keys: dict[str, str] = {}
+
+    def enter(self, token: str) -> tuple[str, str] | None:
+        """A new browser's cookie and key in exchange for the token, which is good no more; None for another token."""
+        if not secrets.compare_digest(token.encode(), self.token.encode()):
+            return None
+        self.token = secrets.token_urlsafe(32)
+        while len(self._keys) >= VISITORS:
+            del self._keys[next(iter(self._keys))]
+        cookie, key = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
+        self._keys[cookie] = key
+        return cookie, key
+
+    def knows(self, cookie: str | None) -> bool:
+        """Whether a browser is in."""
+        return cookie is not None and cookie in self._keys
+
+    def acts(self, cookie: str | None, key: str | None) -> bool:
+        """Whether a page of ours in such a browser asks."""
+        own = self._keys.get(cookie or "")
+        return own is not None and key is not None and secrets.compare_digest(own.encode(), key.encode())
+
+
+class Door:
+    """Lets through what comes from this machine's own addresses and, but for the way in, from who is in."""
+
+    def __init__(self, app: ASGIApp, *, live: "Live") -> None:
+        self.app, self.live = app, live
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        request = Request(scope)
+        refused = self.live.refusal(request)
+        wanted = HEADERS if self.live.knows(request) else HEADERS | {"connection": "close"}
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                there = {name.lower() for name, _ in message["headers"]}
+                more = [(name.encode(), value.encode()) for name, value in wanted.items()]
+                message["headers"] = [*message["headers"], *((n, v) for n, v in more if n not in there)]
+            await send(message)
+
+        await (refused or self.app)(scope, receive, sending)
+
+
+class Pages(StaticFiles):
+    """The built book; each page gets the script that makes it live."""
+
+    def file_response(self, full_path: Any, *args: Any, **options: Any) -> Response:
+        """A file of the book."""
+        if not str(full_path).endswith(".html"):
+            return super().file_response(full_path, *args, **options)
+        text = Path(full_path).read_text(encoding="utf-8")
+        script = '<link rel="stylesheet" href="/live/live.css"><script src="/live/live.js" defer></script></body>'
+        return HTMLResponse(
+            script.join(text.rsplit("</body>", 1)), headers={"content-security-policy": "frame-ancestors 'none'"}
+        )
+
+
+class Live:
+    """The application. told: is given the address for the next browser whenever the one before is used."""
+
+    def __init__(self, project: Project, host: str, port: int, runs: Runs, told: Callable[[str], None]) -> None:
+        self.project, self.host, self.port, self.runs, self.told = project, host, port, runs, told
+        self.visitors = Visitors()
+        self._shown: dict[str, str] = {}  # by the name made by chance, the run
+        self.app = Starlette(
+            routes=[
+                Route("/enter", self.enter),
+                Route("/api/chapters/{name}", self._asks(self.chapter)),
+                Route("/api/runs", self._asks(self.all_runs)),
+                Route("/api/runs", self._asks(self.ask), methods=["POST"]),
+                Route("/api/runs/{name}", self._asks(self.run)),
+                Route("/api/runs/{name}", self._asks(self.delete), methods=["DELETE"]),
+                Route("/api/runs/{name}/cancel", self._asks(self.cancel), methods=["POST"]),
+                Route("/api/runs/{name}/show", self._asks(self.show), methods=["POST"]),
+                Route("/api/runs/{name}/zip", self._asks(self.zip)),
+                Route("/api/compare/{one}/{other}", self._asks(self.compare)),
+                Route("/api/uploads/{name}", self._asks(self.upload), methods=["PUT"]),
+                Route("/shown/{chance}/{path:path}", self.shown),
+                Mount("/live", StaticFiles(directory=STATIC)),
+                Mount("/", Pages(directory=project.html, html=True), middleware=[Middleware(GZipMiddleware)]),
+            ],
+            middleware=[Middleware(Door, live=self)],
+        )
+
+    def server(self) -> uvicorn.Server:
+        """What answers at a socket."""
+        config = uvicorn.Config(
+            self.app,
+            http=Connection,
+            ws="none",
+            lifespan="off",
+            log_level="warning",
+            server_header=False,
+            timeout_keep_alive=5,
+            backlog=WAITING,  # so many come at once, before any can be closed
+        )
+        return uvicorn.Server(config)
+
+    @property
+    def address(self) -> str:
+        """Where the next browser gets in."""
+        name = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host  # noqa: S104
+        return f"http://{name}:{self.port}/enter?token={self.visitors.token}"
+
+    # Who may come in
+
+    @property
+    def _cookie(self) -> str:
+        return f"rbp-{self.port}"  # cookies know no ports: two books at once must not throw each other out
+
+    def knows(self, request: Request) -> bool:
+        """Whether it comes from a browser that is in."""
+        return self.visitors.knows(request.cookies.get(self._cookie))
+
+    def refusal(self, request: Request) -> Response | None:
+        """Why a request is not answered; None if it is."""
+        path = request.url.path
+        host = request.headers.get("host", "")
+        if len(request.headers.getlist("host")) != 1 or not self._is_here(host):
+            return _plain(421, "This server answers under its own address only.")
+        changes = request.method not in ("GET", "HEAD")
+        origin = request.headers.get("origin")
+        if (changes or origin is not None) and origin != f"http://{host}":
+            return _plain(403, "This came from another page.")
+        if path == "/enter" or path.startswith("/shown/"):
+            return None  # the token, and the name made by chance, let in by themselves
+        if path.startswith("/api/"):
+            if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
+                return _plain(403, "This came from another page.")
+            if not self.visitors.acts(request.cookies.get(self._cookie), request.headers.get(KEY)):
+                return _plain(401, "Open the address that rbp serve has printed.")
+        elif not self.knows(request):
+            return _plain(
+                401, "Open the address that rbp serve has printed. (It is good once; each use prints another.)"
+            )
+        return None
+
+    def _is_here(self, host: str) -> bool:
+        """Whether a Host header means this server: loopback, or, where others are let in, an address or our name."""
+        name, _, port = host.rpartition(":")
+        if port != str(self.port):
+            return False
+        if name in ("127.0.0.1", "localhost", "[::1]"):
+            return True
+        if is_loopback(self.host):
+            return name == self.host
+        if name == socket.gethostname():
+            return True
+        with suppress(ValueError):
+            ipaddress.ip_address(name.strip("[]"))
+            return True
+        return False
+
+    async def enter(self, request: Request) -> Response:
+        """Let a browser in."""
+        found = self.visitors.enter(request.query_params.get("token", ""))
+        if found is None:
+            return _plain(401, "This address was used already, or never was good. rbp serve has printed another.")
+        self.told(self.address)
+        cookie, key = found
+        response = RedirectResponse(f"/live/entered.html#{key}", status_code=303)
+        response.set_cookie(self._cookie, cookie, httponly=True, samesite="strict", path="/")
+        return response
+
+    # What may be asked
+
+    def _asks(self, answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+        async def answered(request: Request) -> Response:
+            try:
+                return await answer(request)
+            except ClientDisconnect:  # in the middle of an upload, say
+                return _plain(400, "The request ended before its end.")
+            except RbpError as error:
+                return Json({"what": error.what, "where": error.where, "remedy": error.remedy}, 422)
+            except OSError as error:
+                why = refusal(error) or error.strerror or type(error).__name__
+                remedy = "Free some space: delete runs that you do not need."
+                return Json({"what": f"the system does not let us write: {why}", "where": None, "remedy": remedy}, 507)
+
+        return answered
+
+    async def chapter(self, request: Request) -> Response:
+        """The form of a chapter, and whether it can be run."""
+        found = find(self.project, request.path_params["name"])
+        return Json({"name": found.name, "title": found.title, "fields": requests.form(self.project, found)})
+
+    async def all_runs(self, _: Request) -> Response:
+        """All runs, the latest first."""
+        return Json([self._told(run) for run in self.runs.all()])
+
+    async def ask(self, request: Request) -> Response:
+        """Put a run into the queue: {"chapter": name, "parameters": {name: text}}."""
+        content = await _json(request)
+        chapter, given = content.get("chapter"), content.get("parameters")
+        if not isinstance(chapter, str) or not isinstance(given, dict):
+            raise ParameterError("a run has a chapter and parameters", None, "Give both.")
+        if not all(isinstance(text, str) for text in given.values()):
+            raise ParameterError("parameters are given as texts", None, 'Write "0.9", not 0.9.')
+        found = find(self.project, chapter)
+        values = await run_in_threadpool(requests.read, self.project, found, given)
+        return Json(self._told(self.runs.ask(found.name, values)), 201)
+
+    async def run(self, request: Request) -> Response:
+        """One run, with the end of its log."""
+        name = request.path_params["name"]
+        return Json(self._told(self.runs.get(name)) | {"log": self.runs.log(name)})
+
+    async def cancel(self, request: Request) -> Response:
+        """Stop a run."""
+        return Json(self._told(self.runs.cancel(request.path_params["name"])))
+
+    async def delete(self, request: Request) -> Response:
+        """Remove a run."""
+        self.runs.delete(request.path_params["name"])
+        return Response(status_code=204)
+
+    async def show(self, request: Request) -> Response:
+        """An address at which the run's page can be looked at, by whoever has it."""
+        run = self.runs.get(request.path_params["name"])
+        self.runs.page(run.id)
+        chance = secrets.token_urlsafe(24)
+        self._shown[chance] = run.id
+        return Json({"address": f"/shown/{chance}/{run.chapter}.html"})
+
+    async def shown(self, request: Request) -> Response:
+        """A file of a run's page."""
+        name = self._shown.get(request.path_params["chance"])
+        if name is None:
+            raise HTTPException(404)
+        try:
+            folder = self.runs.page(name).resolve()
+        except ParameterError:
+            raise HTTPException(404) from None
+        path = (folder / request.path_params["path"]).resolve()
+        if not path.is_relative_to(folder) or not path.is_file():
+            raise HTTPException(404)
+        return FileResponse(path, headers={"content-security-policy": SANDBOX})
+
+    async def zip(self, request: Request) -> Response:
+        """The whole of a finished run."""
+        run = self.runs.get(request.path_params["name"])
+        data = await run_in_threadpool(_zipped, self.runs.page(run.id))
+        kept = f'attachment; filename="{run.chapter}-{run.id}.zip"'
+        return Response(data, media_type="application/zip", headers={"content-disposition": kept})
+
+    async def compare(self, request: Request) -> Response:
+        """The recorded values of two runs of a chapter: key, one, other; null where one lacks it."""
+        both = [self.runs.get(request.path_params[name]) for name in ("one", "other")]
+        if both[0].chapter != both[1].chapter:
+            raise ParameterError("these are runs of two chapters", None, "Choose two of the same one.")
+        one, other = (results.read_chapter(self.runs.page(run.id) / "results.json").values for run in both)
+        keys = [*one, *(key for key in other if key not in one)]
+        rows = [[key, *(run[key].value if key in run else None for run in (one, other))] for key in keys]
+        return Json({"runs": [self._told(run) for run in both], "rows": rows})
+
+    async def upload(self, request: Request) -> Response:
+        """Take a CSV or Parquet file: the body; its name is the last part of the path."""
+        path = requests.upload_path(self.project, request.path_params["name"])
+        data = await _body(request, requests.UPLOAD)
+        await run_in_threadpool(write_file, path, data, 0o600)
+        if wrong := await run_in_threadpool(requests.look_into, path, self.project.root):
+            path.unlink(missing_ok=True)
+            raise ParameterError(wrong.removeprefix("error: ").replace(str(path), request.path_params["name"]))
+        source = next(s for s in requests.sources(self.project) if Path(s.text).name == path.name)
+        return Json({"value": source.name, "label": source.label}, 201)
+
+    def _told(self, run: Run) -> dict[str, Any]:
+        progress = self.runs.progress(run.id) if run.state == "running" else None
+        return {**run.as_dict(), "progress": progress}
+
+
+def _plain(status: int, text: str) -> Response:
+    return Response(text + "\n", status, media_type="text/plain")
+
+
+async def _json(request: Request) -> dict[str, Any]:
+    try:
+        content = parse_json(await _body(request, BODY))
+    except ValueError:
+        raise ParameterError("this is no JSON", None, "Send an object.") from None
+    if not isinstance(content, dict):
+        raise ParameterError("this is no object", None, "Send an object.")
+    return content
+
+
+async def _body(request: Request, most: int) -> bytes:
+    """The body, of at most so many bytes; what is longer is not read to its end."""
+    told = request.headers.get("content-length", "0")
+    too_much = HTTPException(413, f"At most {most:,} bytes are taken.", {"connection": "close"})
+    if not told.isdecimal() or int(told) > most:
+        raise too_much
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > most:
+            raise too_much
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _zipped(folder: Path) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(folder.rglob("*")):
+            if path.is_file():
+                archive.write(path, path.relative_to(folder))
+    return buffer.getvalue()
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the address."""
+    if host == "localhost":
+        return True
+    with suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return False
+
+
+def serve(project: Project, host: str, port: int, *, i_know: bool, minutes: float) -> None:
+    """Serve the live book until interrupted. Raises RbpError if there is none, no port, or no leave to listen there."""
+    if not (project.html / "index.html").exists():
+        raise RbpError("the book is not built yet", str(project.html), "Run `rbp book` first.")
+    if not is_loopback(host) and not i_know:
+        what = f"at {host}, other machines could run chapters on this one"
+        raise ParameterError(what, "--host", "Leave it out, or say --i-know.")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen()  # who follows the address at once waits until the server is up
+    except OSError as error:
+        listening.close()
+        if error.errno in (errno.EADDRINUSE, errno.EACCES):
+            remedy = "Give another: rbp serve --port 8001, or --port 0 for any free one."
+            raise RbpError(f"the port {port} is taken", host, remedy) from None
+        raise RbpError(f"cannot listen: {error.strerror or error}", host, "Leave --host out.") from None
+    port = listening.getsockname()[1]
+    runs = Runs(project, limit=60 * minutes)
+    live = Live(project, host, port, runs, lambda address: typer.echo(f"Another browser gets in once at {address}"))
+    if not is_loopback(host):
+        typer.echo("Whoever reaches this machine and has the address below may read the book and run its chapters.")
+        typer.echo("Nothing is encrypted: who listens on the way may do so too.")
+    typer.echo(f"The book is at {live.address} (Ctrl-C ends this)")
+    try:
+        live.server().run(sockets=[listening])
+    finally:
+        runs.close()
+        listening.close()

@@ -1,0 +1,239 @@
+"""What a chapter calls: record a number, show a figure or a table, and close with how to rerun it.
+
+Everything shown is also a file: figures as SVG, PNG and CSV, tables as CSV, numbers in `results.json`. They go into
+the folder that the environment variable RBP_OUT names, else into `runs/interactive/` (a notebook opened by hand).
+"""
+
+import html
+import io
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.image import imsave
+
+from companion import results
+from companion.project import ROOT, Project
+from companion.prose import rerun_box
+from companion.run import find
+from rbp import provenance
+from rbp.errors import ChapterError
+from rbp.figures import style as figure_style
+from rbp.figures import svg
+from rbp.io import write_file
+from rbp.report.display import Format, html_table
+
+
+class Page:
+    """One chapter while it runs.
+
+    `name` is the notebook's name without its ending, such as "k1". Raises ChapterError where a name is used twice.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.out = Path(os.environ.get("RBP_OUT", ROOT / "runs" / "interactive" / name))
+        self.files = self.out / self.name
+        self.values: dict[str, results.Recorded] = {}
+        self._shown: set[str] = set()
+
+    def record(
+        self,
+        values: Mapping[str, results.Value],
+        *,
+        unit: str = "",
+        tolerance: float | None = 1e-9,
+        within: float = 0.0,
+        because: str = "",
+    ) -> None:
+        """Record numbers (or words) by their keys, each once: for the prose, for CI, and for the ledger.
+
+        A number that is not finite is left out: of a reader's own measurements some things cannot be told, and what
+        the book's own run lacks, `rbp verify` finds. `tolerance` is relative; None says that the values are not
+        compared between builds. They may move by `within` besides, in their own unit, and `because` says what that
+        was counted from (see `results.Recorded`).
+        """
+        for key, value in values.items():
+            if key in self.values:
+                raise ChapterError(f"'{key}' is recorded twice", self.name, "Give each recorded value its own key.")
+            if isinstance(value, float) and not math.isfinite(value):
+                continue
+            self.values[key] = results.recorded(key, value, unit, tolerance, within, because)
+
+    def record_table(
+        self, table: pd.DataFrame, key: str, columns: Sequence[str], *, unit: str = "", tolerance: float | None = 1e-9
+    ) -> None:
+        """Record columns of a table, under `COLUMN.KEY`.
+
+        `key` is a format string over all the table's columns, such as "{dataset}.{family}.k{k}". A row that lacks the
+        first of the `columns` is left out.
+        """
+        for row in table.dropna(subset=columns[0]).to_dict("records"):
+            name = key.format_map(row)
+            self.record({f"{column}.{name}": row[column] for column in columns}, unit=unit, tolerance=tolerance)
+
+    def claim(self, name: str, **values: Any) -> None:
+        """Record what decides a claim of the ledger: numbers, words, True or False, lists of numbers, or
+        what was recorded before (`told`).
+
+        They are recorded under ``claim.NAME.KEY``, those of a list under ``claim.NAME.KEY.0`` and so on. The rule that
+        they go into stands in the ledger's file under `name`. Several chapters may decide one claim together.
+        """
+        for key, value in values.items():
+            if isinstance(value, results.Recorded):  # with its tolerance
+                self.values[f"claim.{name}.{key}"] = value
+            elif isinstance(value, str) or not np.iterable(value):
+                self.record({f"claim.{name}.{key}": value})
+            else:
+                self.record({f"claim.{name}.{key}.{i}": each for i, each in enumerate(value)})
+
+    def told(self, *keys: str) -> dict[str, results.Recorded]:
+        """What was recorded under these keys, for `claim`; dots become underscores, and what is missing is left out."""
+        return {key.replace(".", "_"): self.values[key] for key in keys if key in self.values}
+
+    def figure(
+        self,
+        name: str,
+        figure: Figure | figure_style.Panels,
+        *,
+        caption: str,
+        alt: str,
+        data: pd.DataFrame,
+        living: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Show a figure with its caption, and keep it as SVG and PNG, with the data it shows as CSV.
+
+        `caption` is HTML: what to see in the figure; `alt` says the same to those who cannot see it. `living`: what
+        book/_static/living.js needs to put a chart that moves in the picture's place, by the figure's name.
+        """
+        self._once(name)
+        legend = None
+        if isinstance(figure, Figure):
+            panels, columns, alts = [figure], 1, [alt]
+        else:
+            (panels, legend), columns = figure.figures(), min(figure.columns, len(figure.keys))
+            alts = [f"{alt} ({key})" if len(panels) > 1 else alt for key in figure.keys]
+        prefixes = [f"{name}-{i}-" for i in range(len(panels))]
+        drawn = list(map(svg.drawn, panels))
+        if legend:
+            alts.append(f"Legend: {', '.join(text.get_text() for text in legend.legends[0].get_texts())}")
+            prefixes.append(f"{name}-legend-")
+            drawn.append(svg.drawn(legend))
+        write_file(self.files / f"{name}.svg", svg.tiled(drawn, panels[0], columns, prefixes, legend=legend))
+        write_file(self.files / f"{name}.png", _png(panels, columns, legend))
+        self._save_csv(name, data)
+        body = svg.beside_each_other(drawn, alts, prefixes, columns, legend=bool(legend))
+        if living is not None:
+            body = f'<div class="rbp-living" data-chart="{name}">{body}{data_within(living)}</div>'
+        self._show(name, body, caption, ("svg", "png", "csv"))
+
+    def table(
+        self,
+        name: str,
+        table: pd.DataFrame,
+        *,
+        caption: str,
+        formats: Mapping[str, Format] | None = None,
+        data: pd.DataFrame | None = None,
+        rows: int | None = None,
+    ) -> None:
+        """Show a table (it scrolls within itself on a phone), and keep it, or `data` in its stead, as CSV.
+
+        `formats` maps a column to a format string or a function. A missing value is shown as a dash. Of a long table
+        only the first `rows` are seen at once (None: all); a click shows the others.
+        """
+        self._once(name)
+        self._save_csv(name, table if data is None else data)
+        self._show(name, html_table(table, formats or {}, rows), caption, ("csv",), "rbp-figure rbp-tabled")
+
+    def show(self, markup: str) -> None:
+        """Show a piece of HTML that a function of the package made."""
+        from IPython.display import HTML, display  # late: not everything that makes tables has it
+
+        display(HTML(markup))
+
+    def download(self, name: str, data: pd.DataFrame, title: str) -> None:
+        """Keep a table as CSV and show a link to it: for what the page has shown in another form."""
+        self._once(name)
+        self._save_csv(name, data)
+        self.show(f'<p><a href="{self.name}/{name}.csv" download>{html.escape(title)} (CSV)</a></p>')
+
+    def close(self) -> None:
+        """Write `results.json` and show how to rerun this chapter: the last line of every notebook."""
+        read = provenance.noted()
+        project = Project()
+        files = tuple(map(project.label, read.files))
+        found = results.ChapterResults(self.name, self.values, files, tuple(read.steps))
+        results.write_chapter(self.out / "results.json", found)
+        self.show(rerun_box(self.name, find(project, self.name).parameters))
+
+    def _once(self, name: str) -> None:
+        if name in self._shown:
+            raise ChapterError(f"'{name}' is shown twice", self.name, "Give each figure and table a name of its own.")
+        self._shown.add(name)
+
+    def _save_csv(self, name: str, data: pd.DataFrame) -> None:
+        write_file(self.files / f"{name}.csv", data.to_csv(index=False, lineterminator="\n").encode())
+
+    def _show(self, name: str, body: str, caption: str, files: tuple[str, ...], kind: str = "rbp-figure") -> None:
+        links = " · ".join(
+            f'<a href="{self.name}/{name}.{file}" download>{"data (CSV)" if file == "csv" else file.upper()}</a>'
+            for file in files
+        )
+        self.show(
+            f'<figure class="{kind}" id="{name}">{body}<figcaption>{caption} '
+            f'<span class="rbp-downloads">Download: {links}</span></figcaption></figure>'
+        )
+
+
+# Each panel is drawn once for the page and for the files.
+
+
+def _png(figures: Sequence[Figure], columns: int, legend: Figure | None = None) -> bytes:
+    """One PNG of figures of the same size that have been laid out, in rows of so many, and where `svg.tiled` has it
+    their legend.
+    """
+    tiles = list(map(_pixels, figures))
+    height, width = tiles[0].shape[:2]
+    blank, strip = np.full_like(tiles[0], 255), _pixels(legend) if legend else None
+    if strip is not None and len(tiles) % columns:
+        tiles.append(_centred(strip, height, width))
+    tiles += [blank] * (-len(tiles) % columns)
+    rows = [np.concatenate(tiles[i : i + columns], axis=1) for i in range(0, len(tiles), columns)]
+    if strip is not None and not len(figures) % columns:
+        rows.append(_centred(strip, strip.shape[0], columns * width))
+    buffer = io.BytesIO()
+    # without the version of Matplotlib
+    imsave(buffer, np.concatenate(rows), format="png", dpi=200, metadata={"Software": None})  # type: ignore[dict-item]
+    return buffer.getvalue()
+
+
+def _pixels(figure: Figure) -> npt.NDArray[np.uint8]:
+    figure.set_layout_engine("none")
+    figure.set(dpi=200, facecolor="white")
+    canvas: Any = FigureCanvasAgg(figure)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())
+
+
+def _centred(pixels: npt.NDArray[np.uint8], height: int, width: int) -> npt.NDArray[np.uint8]:
+    """In the middle of a white field of that size."""
+    whole = np.full((height, width, pixels.shape[2]), 255, dtype=np.uint8)
+    top, left = ((room - own) // 2 for room, own in zip((height, width), pixels.shape, strict=False))
+    whole[top : top + pixels.shape[0], left : left + pixels.shape[1]] = pixels
+    return whole
+
+
+def data_within(data: Any) -> str:
+    """What a script of the page reads, as JSON within the page."""
+    # a script ends at the first "</script", wherever it stands
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    return f'<script type="application/json">{text}</script>'

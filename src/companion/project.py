@@ -1,0 +1,100 @@
+"""A book's checkout: where its folders are."""
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from ladder.paths import DATA as DATA
+from ladder.paths import LADDER as LADDER
+from ladder.paths import ROOT as ROOT
+from rbp.errors import DataError
+from rbp.place import Place
+
+#: what the extras of pyproject.toml bring, by which they are known
+EXTRAS: dict[str, tuple[str, ...]] = {"book": ("papermill", "snakemake", "jupyter_book", "typst")}
+EXTRAS["live"] = ("starlette", "uvicorn", *EXTRAS["book"])
+
+
+@dataclass(frozen=True)
+class Project:
+    """A book's checkout, by its root folder; tests make small ones of their own.
+
+    home: below which results go; None: the root.
+    """
+
+    root: Path = ROOT
+    home: Path | None = None
+
+    @classmethod
+    def of(cls, place: Place) -> "Project":
+        """The checkout that a command works in."""
+        return cls(place.root or ROOT, place.home or (None if place.root else Path.cwd()))
+
+    def whole(self, extra: str) -> "Project":
+        """Itself, for a command that needs an extra of the package. Raises DataError without it."""
+        if lacks := next((name for name in EXTRAS[extra] if find_spec(name) is None), None):
+            what = f"this command works in a checkout of the project, with the extra {extra}"
+            raise DataError(
+                what, f"{lacks} is not installed", f"In a clone of the project: pip install -e '.[{extra}]'"
+            )
+        return self
+
+    def label(self, path: Path) -> str:
+        """The name of a file in records: relative to the root where it lies inside it, else its whole path."""
+        path, root = path.resolve(), self.root.resolve()
+        return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+
+    @property
+    def notebooks(self) -> Path:
+        """The chapters, without outputs."""
+        return self.root / "notebooks"
+
+    @property
+    def book(self) -> Path:
+        """The pages written by hand."""
+        return self.root / "book"
+
+    @property
+    def build(self) -> Path:
+        """Everything that `rbp book` makes."""
+        return self.root / "_build"
+
+    @property
+    def chapters(self) -> Path:
+        """The executed chapters of the book, a folder each."""
+        return self.build / "chapters"
+
+    @property
+    def steps(self) -> Path:
+        """The tables of the workflow's steps."""
+        return self.build / "steps"
+
+    @property
+    def times(self) -> Path:
+        """How long each step and each chapter took: no part of their outputs, which are the same every time."""
+        return self.build / "times"
+
+    @property
+    def inputs(self) -> Path:
+        """The checksums of what each built chapter was made from."""
+        return self.build / "inputs"
+
+    @property
+    def html(self) -> Path:
+        """The built book."""
+        return self.build / "html"
+
+    @property
+    def results(self) -> Path:
+        """The merged results of the built book."""
+        return self.build / "results.json"
+
+    @property
+    def expected(self) -> Path:
+        """The accepted results."""
+        return self.root / "data" / "expected" / "results.json"
+
+    @property
+    def runs(self) -> Path:
+        """What commands make, unless they are told where."""
+        return (self.home or self.root) / "runs"

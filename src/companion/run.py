@@ -1,0 +1,305 @@
+"""Find the chapters, check what they declare, and execute one: the whole result, or nothing."""
+
+import contextlib
+import hashlib
+import importlib
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from companion import results
+from companion.kernel import MARKER
+from companion.parameters import Parameter, declared, parse, unread
+from companion.project import Project
+from companion.prose import are_texts, chapter_numbers, first_heading, is_notebook
+from rbp import errors
+from rbp.errors import ChapterError, ChapterFailed, ParameterError, RbpError
+from rbp.io import canonical_json, folder_beside, parse_json, swap_in, temporary_folder, write_file
+from rbp.names import nearest
+
+NAME = re.compile(r"[^\W_]\w*")
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """One notebook of the book, ``notebooks/NAME.ipynb``."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """The name, "emergence"."""
+        return self.path.stem
+
+    @cached_property
+    def notebook(self) -> dict[str, Any]:
+        """The notebook's JSON. Raises ChapterError if it has none."""
+        try:
+            content: dict[str, Any] = parse_json(self.path.read_bytes())
+        except (OSError, ValueError) as error:
+            raise ChapterError(f"this is no notebook: {error}", str(self.path)) from None
+        if not is_notebook(content):
+            raise ChapterError("this is no notebook", str(self.path), "Save it again with Jupyter.")
+        return content
+
+    @property
+    def title(self) -> str:
+        """The first heading, or the name."""
+        return first_heading(self.notebook["cells"]) or self.name
+
+    @cached_property
+    def parameters(self) -> list[Parameter]:
+        """What the cell tagged ``parameters`` declares, or [].
+
+        Raises ChapterError for two such cells, and for a parameter that no other cell reads.
+        """
+        code = [cell for cell in self.notebook["cells"] if cell["cell_type"] == "code"]
+        cells = [cell for cell in code if "parameters" in cell.get("metadata", {}).get("tags", [])]
+        if len(cells) > 1:
+            raise ChapterError("two cells are tagged `parameters`", self.name)
+        found = declared("".join(cells[0]["source"]), self.name) if cells else []
+        if names := unread(found, ("".join(cell["source"]) for cell in code if cell not in cells)):
+            what = f"no cell reads the parameter {names[0]}: another value would change nothing"
+            raise ChapterError(what, self.name, "Use it, or declare it no more.")
+        return found
+
+    def _declared(self, key: str) -> list[str]:
+        names: list[str] = self.notebook.get("metadata", {}).get("rbp", {}).get(key, [])
+        if not are_texts(names):
+            raise ChapterError(f"the notebook's metadata rbp.{key} is not a list of names", self.name)
+        return names
+
+    @property
+    def reads(self) -> list[str]:
+        """The data files and folders that it declares to read, relative to the root (metadata ``rbp.reads``)."""
+        return self._declared("reads")
+
+    @property
+    def steps(self) -> list[str]:
+        """The steps whose tables it reads (metadata ``companion.steps``)."""
+        return self._declared("steps")
+
+    @property
+    def results_of(self) -> list[str]:
+        """The chapters whose results it reads; ["*"]: all others (metadata ``rbp.results_of``)."""
+        return self._declared("results_of")
+
+    @property
+    def seconds(self) -> int:
+        """How long it takes, about, where that is long (metadata ``rbp.seconds``): the longest are executed first."""
+        seconds = self.notebook.get("metadata", {}).get("rbp", {}).get("seconds", 0)
+        if not isinstance(seconds, int):
+            raise ChapterError("the notebook's metadata rbp.seconds is no whole number", self.name)
+        return seconds
+
+    def parse(self, assignments: Sequence[str]) -> dict[str, Any]:
+        """Read ``name=value`` strings: see `parameters.parse`."""
+        return parse(self.parameters, assignments, self.name)
+
+    def effective(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Every parameter's value: the given ones, and the defaults."""
+        return {parameter.name: parameter.default for parameter in self.parameters} | dict(values)
+
+    def changed(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Those of the ``values`` that differ from the defaults, in the order of the declaration."""
+        return {p.name: values[p.name] for p in self.parameters if p.name in values and values[p.name] != p.default}
+
+    def short_hash(self, values: Mapping[str, Any]) -> str:
+        """Eight hexadecimal digits that name the chapter with these effective parameters."""
+        identity = canonical_json({"chapter": self.name, "parameters": self.effective(values)})
+        return hashlib.sha256(identity.encode()).hexdigest()[:8]
+
+
+def all_chapters(project: Project) -> list[Chapter]:
+    """The book's chapters in the contents' order, those that it does not list last. ChapterError if there is none."""
+    listed = list(chapter_numbers(project))
+    names = [path.stem for path in sorted(project.notebooks.glob("*.ipynb")) if NAME.fullmatch(path.stem)]
+    if lacking := [name for name in listed if name not in names]:
+        raise ChapterError(f"the contents list {lacking[0]}, and there is no such notebook", "book/_toc.yml")
+    if not names:
+        raise ChapterError("there are no chapters", str(project.notebooks), "They are named NAME.ipynb.")
+    found = [*listed, *(name for name in names if name not in listed)]
+    return [Chapter(project.notebooks / f"{name}.ipynb") for name in found]
+
+
+def chapter_names(project: Project) -> list[str]:
+    """The chapters' names, in the book's order."""
+    return [chapter.name for chapter in all_chapters(project)]
+
+
+def step_names(project: Project) -> list[str]:
+    """The steps that the chapters declare, in the chapters' order."""
+    return list(dict.fromkeys(step for chapter in all_chapters(project) for step in chapter.steps))
+
+
+def times(project: Project) -> dict[str, float]:
+    """Step or chapter -> seconds that it took last, for those that were made or executed."""
+    names = [*step_names(project), *chapter_names(project)]
+    files = {name: project.times / f"{name}.json" for name in names}
+    return {name: json.loads(path.read_text())["seconds"] for name, path in files.items() if path.exists()}
+
+
+def find(project: Project, name: str) -> Chapter:
+    """Find a chapter by its name, or its number in the contents. Raises ParameterError with the nearest name."""
+    chapters = {chapter.name: chapter for chapter in all_chapters(project)}
+    numbers = {number: each for each, number in chapter_numbers(project).items()}
+    chosen = numbers.get(name, name.removesuffix(".ipynb"))
+    if chosen not in chapters:
+        raise ParameterError(f'there is no chapter "{name}"', None, nearest(name, chapters))
+    return chapters[chosen]
+
+
+def _foreign(out: Path, chapter: Chapter) -> list[str]:
+    """What lies in ``out`` that no execution of the chapter has put there."""
+    own = {chapter.name, f"{chapter.name}.ipynb", f"{chapter.name}.html", "results.json"}
+    return sorted(path.name for path in out.iterdir() if path.name not in own) if out.is_dir() else []
+
+
+def execute(
+    chapter: Chapter,
+    parameters: Mapping[str, Any],
+    out: Path,
+    cwd: Path,
+    finish: Callable[[Path], object] | None = None,
+    tell: Callable[[int, int], object] | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> float:
+    """Execute ``chapter`` with checked ``parameters`` into the folder ``out``; returns the seconds it took.
+
+    ``out`` gets ``NAME.ipynb`` (executed; its metadata ``rbp.changed`` has the parameters that differ from the
+    defaults), ``NAME/`` (figures and tables) and ``results.json``; an earlier execution is replaced whole. The kernel
+    starts in ``cwd``. ``finish`` may add to the folder before it is renamed into place. ``tell`` is called when a cell
+    begins, with its number (from 1) and how many there are. ``environment`` adds to the kernel's variables.
+
+    Raises the RbpError that a cell raised, ChapterError for a chapter that does not keep to its declaration, and
+    ChapterFailed for another failing cell or a dead kernel, with the partial notebook kept as ``OUT.failed.ipynb``.
+    """
+    out = out.resolve()
+    if out.exists() and (not out.is_dir() or (foreign := _foreign(out, chapter))):
+        what = f"the folder holds other things: {', '.join(foreign[:3])}" if out.is_dir() else "this is a file"
+        raise ParameterError(what, str(out), "Name a folder that is new, or that an earlier run has made.")
+    failed = out.with_name(f"{out.name}.failed.ipynb")
+    start = time.perf_counter()
+    with folder_beside(out) as folder:
+        partial = folder / chapter.path.name
+        try:
+            _run(chapter, parameters, partial, cwd.resolve(), tell, environment or {})
+        except ChapterFailed as failure:
+            if (marker := folder / MARKER).exists():
+                raise _carried(marker) from None
+            if partial.exists():
+                with contextlib.suppress(OSError):  # a full disk, which is what has failed the chapter, keeps nothing
+                    write_file(failed, partial.read_bytes())
+                    failure.kept = failed
+            raise
+        normalize(chapter, partial, parameters)
+        _check_outputs(chapter, parameters, folder)
+        if finish:
+            finish(folder)
+        swap_in(folder, out)
+    failed.unlink(missing_ok=True)
+    return time.perf_counter() - start
+
+
+def _carried(marker: Path) -> RbpError:
+    """The RbpError that a cell raised, from the file that the kernel wrote."""
+    content = json.loads(marker.read_text(encoding="utf-8"))
+    kind = getattr(errors, content.pop("type"), RbpError)
+    return kind(**content)
+
+
+def _run(
+    chapter: Chapter,
+    parameters: Mapping[str, Any],
+    output: Path,
+    cwd: Path,
+    tell: Callable[[int, int], object] | None,
+    more: Mapping[str, str],
+) -> None:
+    """Execute with papermill, in this process, into the file ``output``. Raises ChapterFailed."""
+    papermill = importlib.import_module("papermill")
+    importlib.import_module("companion.engine")
+    # papermill would fill braces in a path as in a format string.
+    source, target = (str(path).replace("{", "{{").replace("}", "}}") for path in (chapter.path, output))
+    # The system's folder, since not every file system can keep a kernel's key from others; the kernel removes it.
+    with temporary_folder("rbp-kernel") as start:
+        environment = {"RBP_OUT": str(output.parent), "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
+        # Neither the user's start-up files nor a history that two kernels share.
+        environment |= {"IPYTHONDIR": str(start), "RBP_START": str(start)}
+        try:
+            papermill.execute_notebook(
+                source,
+                target,
+                dict(parameters),
+                engine_name="rbp",
+                kernel_name="python3",
+                progress_bar=False,
+                kernel_environment=os.environ | environment | dict(more),
+                kernel_cwd=str(cwd),
+                connection_file=str(start / "connection.json"),
+                tell=tell,
+            )
+        except papermill.PapermillExecutionError as error:
+            cell = _cell_number(chapter, output)
+            raise ChapterFailed(chapter.name, cell, f"{error.ename}: {error.evalue}".strip(": ")) from None
+        except Exception as error:
+            # nbclient's DeadKernelError, a kernel that does not start: whatever papermill meets.
+            text = str(error).strip() or type(error).__name__
+            raise ChapterFailed(chapter.name, _cell_number(chapter, output), text) from None
+
+
+def _cell_number(chapter: Chapter, output: Path) -> int | None:
+    """Which cell of the chapter was the last to start, counted from 1; None if none did."""
+    try:
+        cells = json.loads(output.read_bytes())["cells"]
+    except (OSError, ValueError):  # none began, or the disk is full
+        return None
+    started = [cell["id"] for cell in cells if cell["metadata"].get("papermill", {}).get("start_time")]
+    ids = [cell.get("id") for cell in chapter.notebook["cells"]]
+    return max((ids.index(each) + 1 for each in started if each in ids), default=None)
+
+
+def normalize(chapter: Chapter, path: Path, parameters: Mapping[str, Any]) -> None:
+    """Take out of an executed notebook what differs from one execution to the next: times and random ids.
+
+    The metadata ``rbp.changed`` has the ``parameters`` that differ from the defaults: `prose.page_of` tells them.
+    """
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    notebook["metadata"].pop("papermill", None)
+    notebook["metadata"].get("language_info", {}).pop("version", None)
+    own_ids = {cell.get("id") for cell in chapter.notebook["cells"]}
+    for number, cell in enumerate(notebook["cells"]):
+        if cell.get("id") not in own_ids:  # the injected cell, and every cell of a notebook older than cell ids
+            cell["id"] = f"cell-{number}"
+        for key in ("papermill", "execution"):
+            cell["metadata"].pop(key, None)
+    if changed := chapter.changed(parameters):
+        notebook["metadata"].setdefault("rbp", {})["changed"] = changed
+    write_file(path, canonical_json(notebook, indent=1) + "\n")
+
+
+def _check_outputs(chapter: Chapter, parameters: Mapping[str, Any], folder: Path) -> None:
+    """Raises ChapterError if the chapter did not close its page, or read files that it does not declare."""
+    path = folder / "results.json"
+    if not path.exists():
+        raise ChapterError("the chapter wrote no results", chapter.name, "Its last cell must call page.close().")
+    written = results.read_chapter(path)
+    if written.chapter != chapter.name:
+        remedy = f'Write page = Page("{chapter.name}").'
+        raise ChapterError(f'the chapter calls itself "{written.chapter}"', chapter.name, remedy)
+    by_default = chapter.effective(parameters) == chapter.effective({})  # other parameters may name other files
+    of_project = [Path(path) for path in written.reads if not Path(path).is_absolute()]
+    read_not_declared = (
+        ("files", "reads", {str(p) for p in of_project if not any(p.is_relative_to(own) for own in chapter.reads)}),
+        ("steps", "steps", set(written.steps) - set(chapter.steps)),
+    )
+    for kind, key, undeclared in read_not_declared:
+        if by_default and undeclared:
+            remedy = f"Add them to rbp.{key} in the notebook's metadata."
+            raise ChapterError(f"it reads undeclared {kind}: {', '.join(sorted(undeclared))}", chapter.name, remedy)

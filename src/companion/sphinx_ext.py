@@ -1,0 +1,156 @@
+"""What the pages need beyond Jupyter Book: numbers, a clean search, scripts where they are used."""
+
+import html
+from typing import Any
+
+from bs4 import BeautifulSoup
+from docutils import nodes
+from math_core import LatexError
+from myst_nb.sphinx_ import HideCodeCellNode
+from sphinx.application import Sphinx
+from sphinx.builders.html import StandaloneHTMLBuilder
+from sphinx.config import Config
+from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx.util import logging
+from sphinx.util.math import get_node_equation_number
+from sphinx.writers.html5 import HTML5Translator
+
+from companion import assets, numbered
+from companion.formulas import mathml
+from rbp.report.leaf import STYLE
+
+
+def _set_address(app: Sphinx, config: Config) -> None:
+    """Set what links show of the book; with the repository's address, add buttons to it, and to Binder."""
+    config.ogp_site_url, config.ogp_site_name = config.html_baseurl, config.html_title
+    options = config.html_theme_options
+    address = options.get("repository_url") or ""
+    for button in ("use_repository_button", "use_source_button", "use_issues_button"):
+        options[button] = bool(address)
+    options["launch_buttons"] = {"binderhub_url": "https://mybinder.org"} if address else {}
+
+
+def _drop_source(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object) -> None:
+    """A page that the build itself has made (``made`` in its front matter) has no source to lead to."""
+    if "made" in app.env.metadata.get(pagename, {}):
+        for group in context.get("header_buttons", []):
+            buttons = [each for each in group.get("buttons", []) if each["label"] != "source-file-button"]
+            group.update({"buttons": buttons} if buttons else {})
+
+
+#: scripts, by what stands in the pages that need them
+SCRIPTS = {
+    'class="rbp-explorer"': ["fits.js", "charts.js", "explorer.js"],
+    'class="rbp-ledger"': ["ledger.js"],
+    'class="rbp-living"': ["fits.js", "charts.js", "living.js"],
+    'class="rbp-sentence"': ["neox.js", "charts.js", "sentence.js"],
+}
+
+
+def _load_scripts(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object) -> None:
+    """Only the pages that use a script load it."""
+    for mark, scripts in SCRIPTS.items():
+        for script in scripts if mark in context.get("body", "") else []:
+            app.add_js_file(script)
+    if pagename == "search":
+        app.add_js_file("excerpts.js", priority=900)  # after Sphinx's own
+
+
+def _list_references(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object) -> None:
+    """References are items of their list: the role that docutils gives them is deprecated, and no list may hold it."""
+    if "body" in context:
+        context["body"] = context["body"].replace(' role="doc-biblioentry"', ' role="listitem"')
+
+
+# ── Formulas
+
+
+def _formula(node: nodes.Element, displayed: bool) -> str:
+    """A node's formula; one that cannot be read is a warning, and stays as it is written."""
+    try:
+        return mathml(node.astext(), displayed)
+    except LatexError as error:
+        logging.getLogger(__name__).warning("the formula %r: %s", node.astext(), error, location=node)
+        return f"<code>{html.escape(node.astext())}</code>"
+
+
+def _inline_formula(writer: HTML5Translator, node: nodes.math) -> None:
+    writer.body.append(f"{writer.starttag(node, 'span', '', CLASS='math')}{_formula(node, False)}</span>")
+    raise nodes.SkipNode
+
+
+def _displayed_formula(writer: HTML5Translator, node: nodes.math_block) -> None:
+    """It scrolls within itself, its number beside it."""
+    writer.body.append(writer.starttag(node, "div", "", CLASS="math", tabindex="0"))
+    if node["number"]:
+        writer.body.append(f'<span class="eqno">({get_node_equation_number(writer, node)})')
+        writer.add_permalink_ref(node, "Link to this equation")
+        writer.body.append("</span>")
+    writer.body.append(f"{_formula(node, True)}</div>\n")
+    raise nodes.SkipNode
+
+
+# ── Code
+
+
+class CodeBelow(SphinxPostTransform):
+    """The button that shows a cell's code stands below what the cell shows."""
+
+    default_priority = 210  # after myst_nb has folded the code
+    formats = ("html",)
+
+    def run(self, **_: Any) -> None:
+        """Do so in one page."""
+        for cell in self.document.findall(nodes.container):
+            if cell.get("nb_element") == "cell_code" and len(cell) > 1 and isinstance(cell[0], HideCodeCellNode):
+                cell.append(cell.pop(0))
+
+
+# ── What search reads
+
+#: what holds no sentences; `excerpts.js` leaves the same out of what search shows
+NO_SENTENCES = "script, style, svg, math, .rbp-table, .rbp-downloads, .rbp-rerun, button, select"
+
+
+class Builder(StandaloneHTMLBuilder):
+    """Sphinx's own, but search reads sentences alone: no code of cells, no formulas, no figures' labels, no tables."""
+
+    def index_page(self, pagename: str, doctree: nodes.document, title: str) -> None:
+        """Index a page's sentences."""
+        readable = doctree.deepcopy()
+        for node in list(readable.findall(nodes.Element)):
+            code = node.get("nb_element") == "cell_code_source"
+            if (code or isinstance(node, nodes.math | nodes.math_block)) and node.parent is not None:
+                node.parent.remove(node)
+        for raw in readable.findall(nodes.raw):
+            raw[:] = [nodes.Text(_sentences(raw.astext()))]
+        super().index_page(pagename, readable, title)
+
+
+def _sentences(markup: str) -> str:
+    """The text of a piece of HTML without what holds no sentences."""
+    soup = BeautifulSoup(markup, "html.parser")
+    for each in soup.select(NO_SENTENCES):
+        each.decompose()
+    return soup.get_text(" ")
+
+
+def _add_style(app: Sphinx, config: Any) -> None:
+    """Copy the library's style of figures and tables among the pages' files."""
+    config.html_static_path.append(str(STYLE))
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register the extension with Sphinx."""
+    numbered.setup(app)
+    assets.setup(app)
+    app.add_html_math_renderer("mathml", (_inline_formula, None), (_displayed_formula, None))
+    app.add_post_transform(CodeBelow)
+    app.add_builder(Builder, override=True)
+    app.connect("config-inited", _set_address)
+    app.connect("config-inited", _add_style)
+    app.add_css_file(STYLE.name, priority=400)  # before the book's own
+    app.connect("html-page-context", _drop_source, priority=900)  # after the theme's buttons are there
+    app.connect("html-page-context", _load_scripts)
+    app.connect("html-page-context", _list_references)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,144 @@
+"""One question asked of every cell of a measurement table: a row an answer."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from companion.stats.compare import delta_aicc
+from companion.stats.forecast import forecast
+from companion.stats.shapes import SHAPES, fit_shape, simulated_r_squared
+from rbp.arrays import Reals
+from rbp.errors import FitError
+from rbp.laws.offset import fit_offset
+from rbp.laws.power import check_points, curvature, fit_power_law
+
+Row = dict[Any, Any]
+
+CELL = ["dataset", "k", "family"]
+FEW = 5  # families of so many sizes or fewer have their own number of models held out
+
+
+def _rows(table: pd.DataFrame, by: list[str], answer: Callable[[pd.DataFrame], list[Row]]) -> pd.DataFrame:
+    rows = []
+    for key, points in table.groupby(by, dropna=False):
+        cell = dict(zip(by, key, strict=True))
+        try:
+            rows += [cell | row for row in answer(points.sort_values("size"))]
+        except FitError:
+            continue
+    if not rows:
+        raise FitError("no family has points enough", "measurements", "Give at least four sizes of one family.")
+    return pd.DataFrame(rows)
+
+
+def holm(p: npt.ArrayLike) -> Reals:
+    """Each of some p-values after Holm's correction for their number (1979), shape (n,)."""
+    values = np.asarray(p, dtype=np.float64)
+    order = np.argsort(values)
+    corrected = np.empty_like(values)
+    corrected[order] = np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1)).clip(max=1)
+    return corrected
+
+
+def with_holm(table: pd.DataFrame, level: float) -> pd.DataFrame:
+    """Add ``alarm`` (p below 1 − level), ``p_holm`` and ``alarm_holm`` (the same after Holm's correction).
+
+    Rows whose p is missing were not tested: they count for nothing, and give no alarm.
+    """
+    p = table["p"].astype(float)
+    tested = p.notna()
+    corrected = p.copy()
+    if tested.any():
+        corrected[tested] = holm(p[tested])
+    return table.assign(alarm=p < 1 - level, p_holm=corrected, alarm_holm=corrected < 1 - level)
+
+
+def forecasts(table: pd.DataFrame, *, holdout: int, holdout_few: int, level: float = 0.95) -> pd.DataFrame:
+    """Forecast the largest models of every cell from the others, by a power law.
+
+    ``holdout`` models are held out, or ``holdout_few`` in families of five sizes or fewer; at least three sizes
+    remain, so less is held out where need be. Columns: CELL, model, the rows of ``Forecast``, ``n`` (points fitted)
+    and ``ahead`` (size over the largest size fitted). Raises FitError where no cell has four sizes.
+    """
+
+    def answer(points: pd.DataFrame) -> list[Row]:
+        check_points(points["size"], points["value"], minimum=4)
+        sizes = points["size"].nunique()
+        held = min(holdout_few if sizes <= FEW else holdout, sizes - 3)
+        told = forecast(points["size"], points["value"], holdout=held, level=level)
+        small = points[points["size"] < told.rows["size"].min()]
+        rows = told.rows.assign(
+            model=points["model"].to_numpy()[-len(told.rows) :],
+            n=told.fit.n,
+            ahead=told.rows["size"] / small["size"].max(),
+        )
+        return rows.to_dict("records")
+
+    return _rows(table, CELL, answer)
+
+
+def curvatures(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """``curvature`` of every cell, with Holm's correction for how many there are (``alarm``, ``alarm_holm``)."""
+    rows = _rows(table, CELL, lambda points: [asdict(curvature(points["size"], points["value"], level=level))])
+    return with_holm(rows, level)
+
+
+def offsets(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """``fit_offset`` of every cell: offset, its interval, ``smallest`` value, n, r_squared (of ln y), distinguishable,
+    and ``delta_aicc`` against the law without."""
+
+    def answer(points: pd.DataFrame) -> list[Row]:
+        pure = fit_power_law(points["size"], points["value"])
+        fit, logs = fit_offset(points["size"], points["value"], level=level), np.log(points["value"])
+        return [
+            {
+                "n": fit.n,
+                "r_squared": 1 - fit.rss / np.sum((logs - logs.mean()) ** 2),
+                "offset": fit.offset,
+                "offset_low": fit.offset_low,
+                "offset_high": fit.offset_high,
+                "smallest": points["value"].min(),
+                "distinguishable": fit.distinguishable,
+                "delta_aicc": delta_aicc(pure, fit),
+            }
+        ]
+
+    return _rows(table, CELL, answer).astype({"delta_aicc": "float64"})
+
+
+def residuals(table: pd.DataFrame) -> pd.DataFrame:
+    """The points with ``residual``: how far each lies above the power law of its cell, relative to the law."""
+
+    def answer(points: pd.DataFrame) -> list[Row]:
+        law = fit_power_law(points["size"], points["value"]).predict(points["size"])["value"].to_numpy()
+        return points.assign(residual=points["value"].to_numpy() / law - 1).to_dict("records")
+
+    return _rows(table, CELL, answer)
+
+
+def imitations(
+    reference: pd.DataFrame, sizes: Mapping[str, npt.ArrayLike], *, threshold: float, draws: int, seed: int
+) -> pd.DataFrame:
+    """R² that a power law reaches on curves that are none, at the sizes of models that there are.
+
+    Every one of ``SHAPES`` is fitted to ``reference`` (the points of one family, columns size and value) and sampled
+    at each of ``sizes`` (name → sizes of models), with the scatter of the reference about its own power law. Columns:
+    shape, sampled (a name of ``sizes``), n, ``smooth`` (R² without any scatter), ``low``, ``median``, ``high`` (5%,
+    50% and 95% of R² over the ``draws``) and ``share`` (of the draws with R² ≥ ``threshold``).
+    """
+    scatter = fit_power_law(reference["size"], reference["value"]).residual_se
+    rows = []
+    for shape in SHAPES:
+        curve = fit_shape(shape, reference["size"], reference["value"])
+        for name, at in sizes.items():
+            true = curve.predict(at)
+            drawn = simulated_r_squared(at, true, scatter=scatter, draws=draws, seed=seed)
+            low, median, high = np.quantile(drawn, [0.05, 0.5, 0.95])
+            row = {"shape": shape, "sampled": name, "n": true.size}
+            row |= {"smooth": simulated_r_squared(at, true, scatter=0, draws=1, seed=seed)[0]}
+            rows.append(row | {"low": low, "median": median, "high": high, "share": (drawn >= threshold).mean()})
+    return pd.DataFrame(rows)

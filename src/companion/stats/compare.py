@@ -1,0 +1,139 @@
+"""Comparisons: is an offset needed; do two metrics of the same models share one exponent, or nearly?"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import stdtr, stdtrit
+
+from rbp.arrays import Reals, check_level
+from rbp.errors import ParameterError
+from rbp.laws.offset import OffsetFit
+from rbp.laws.power import ROUNDING, PowerLawFit, check_points, fit_power_law
+
+ENOUGH_FOR_AICC = 6
+
+
+def aicc(rss: float, n: int, parameters: int) -> float | None:
+    """Akaike's criterion with the small-sample correction, n ln(RSS/n) + 2p + 2p(p + 1)/(n − p − 1).
+
+    ``parameters`` counts the residual variance too: 3 for a power law, 4 with an offset. None where n < 6 or
+    n − p − 1 < 1, where the correction is larger than anything it could tell.
+    """
+    if n < ENOUGH_FOR_AICC or n - parameters - 1 < 1:
+        return None
+    p = parameters
+    return n * math.log(max(rss / n, ROUNDING**2)) + 2 * p + 2 * p * (p + 1) / (n - p - 1)
+
+
+def delta_aicc(pure: PowerLawFit, offset: OffsetFit) -> float | None:
+    """AICc(offset) − AICc(pure) of two fits to the same points: above 0 speaks for the pure law; None where n < 6."""
+    with_offset = aicc(offset.rss, offset.n, 4)
+    without = aicc(pure.residual_se**2 * pure.df, pure.n, 3)
+    return None if with_offset is None or without is None else with_offset - without
+
+
+@dataclass(frozen=True)
+class PairedExponents:
+    """α_first − α_second of two metrics of the same models, with its t test of n − 2 degrees of freedom."""
+
+    difference: float
+    low: float
+    high: float
+    t: float
+    p: float
+    df: int
+    alpha_first: float
+    alpha_second: float
+
+
+def paired_exponents(
+    size: npt.ArrayLike, first: npt.ArrayLike, second: npt.ArrayLike, *, level: float = 0.95
+) -> PairedExponents:
+    """Compare two exponents through the line of ln(first/second) on ln S: what both share at a model cancels.
+
+    ``size``, ``first`` and ``second`` have shape (n,), n ≥ 3, row by row the same models. Raises what
+    ``fit_power_law`` raises, also where the ratio is the same at every model.
+    """
+    sizes, ones = check_points(size, first, name="first")
+    _, others = check_points(size, second, name="second")
+    alphas = [fit_power_law(sizes, values, level=level).alpha for values in (ones, others)]
+    ratio = fit_power_law(sizes, ones / others, level=level)
+    t = ratio.alpha / ratio.alpha_se
+    return PairedExponents(
+        difference=ratio.alpha,
+        low=ratio.alpha_low,
+        high=ratio.alpha_high,
+        t=t,
+        p=float(2 * stdtr(ratio.df, -abs(t))),
+        df=ratio.df,
+        alpha_first=alphas[0],
+        alpha_second=alphas[1],
+    )
+
+
+@dataclass(frozen=True)
+class Equivalence:
+    """How far α_first lies from α_second, as a share of it, and whether the two are equivalent.
+
+    ``relative`` = α_first/α_second − 1. ``low``, ``high``: its interval by Fieller's theorem, of confidence
+    2·``level`` − 1, so that each of two one-sided tests errs with probability 1 − ``level``; NaN where α_second cannot
+    be told from 0, which leaves no bound. ``within`` and ``outside``: whether all of the interval lies inside
+    ±``margin``, or beyond one end of it; where neither, the models do not decide.
+    """
+
+    relative: float
+    low: float
+    high: float
+    within: bool
+    outside: bool
+    df: float
+
+
+def equivalence(
+    size: npt.ArrayLike,
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    *,
+    margin: float = 0.1,
+    level: float = 0.95,
+    text: tuple[Reals, int] | None = None,
+) -> Equivalence:
+    """Two one-sided tests (TOST) of α_first/α_second against 1 ± ``margin``, on the same models.
+
+    ``size``, ``first`` and ``second`` are as for ``paired_exponents``. The test of a ratio ρ is that of the slope of ln
+    first − ρ ln second, with n − 2 degrees of freedom. ``text``: the covariance, shape (2, 2), of the two exponents by
+    what all models have in common, such as documents, and its degrees of freedom; it is added (Welch); what of it is in
+    the scatter already is counted twice. Raises what ``paired_exponents`` raises, and ParameterError for a ``level`` of
+    a half or less.
+    """
+    check_level(level)
+    if level <= 0.5:
+        raise ParameterError(f"two tests cannot err with probability {1 - level:g} each", "level", "Give 0.9 or 0.95.")
+    sizes, ones = check_points(size, first, name="first")
+    _, others = check_points(size, second, name="second")
+    fit_power_law(sizes, ones / others)  # a ratio that does not vary leaves no scatter to test against
+    x = np.log(sizes)
+    x -= x.mean()
+    y = np.log(np.column_stack([ones, others]))
+    y -= y.mean(axis=0)
+    alpha = -(x @ y) / (x @ x)
+    off = y + np.outer(x, alpha)
+    parts = [(off.T @ off / (x.size - 2) / (x @ x), x.size - 2), *([text] if text else [])]
+    contrast = np.array([1, -alpha[0] / alpha[1]])
+    variances = np.array([contrast @ covariance @ contrast for covariance, _ in parts])
+    df = float(variances.sum() ** 2 / sum(v**2 / d for v, (_, d) in zip(variances, parts, strict=True)))
+    total = stdtrit(df, level) ** 2 * np.sum([covariance for covariance, _ in parts], axis=0)
+    # Fieller: the ratios ρ with (α₁ − ρ α₂)² ≤ t² var(α₁ − ρ α₂), between the roots of a parabola
+    square, linear, constant = (np.multiply.outer(alpha, alpha) - total)[[1, 0, 0], [1, 1, 0]]
+    root = np.sqrt(linear**2 - square * constant)
+    low, high = (linear + np.array([-root, root])) / square - 1 if square > 0 else (math.nan, math.nan)
+    return Equivalence(
+        relative=float(alpha[0] / alpha[1] - 1),
+        low=float(low),
+        high=float(high),
+        within=bool(-margin < low and high < margin),
+        outside=bool(low > margin or high < -margin),
+        df=df,
+    )

@@ -1,0 +1,225 @@
+"""A family of rank distributions with its parameters, and maximum likelihood for any family.
+
+Per token, the log-likelihood is Σ_b share_b (ln Σ_{k in b} e^w(k) − ln Σ_k e^w(k)), with w the family's weight. So its
+gradient is the mean of ∂w within the bins less that over all ranks, and its Hessian the same with ∂²w and covariances
+of ∂w. First the family's limit is fitted; where the score there points outward, the limit is the maximum. Else
+Newton's method finds it inside.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from companion.stats.rank_families import Family
+from rbp.arrays import Reals
+from rbp.errors import FitError, ParameterError
+from rbp.laws.newton import minimum
+from rbp.measurements.rank_counts import RankCounts, by_rank, log_sums
+
+
+@dataclass(frozen=True)
+class RankDistribution:
+    """A family with parameter values, normalized over the ranks first … vocabulary.
+
+    Raises ParameterError for values that give no distribution, on first use.
+    """
+
+    family: Family
+    values: tuple[float, ...]
+    vocabulary: int
+    first: int = 1
+
+    @classmethod
+    def of(cls, family: Family, parameters: Mapping[str, float], vocabulary: int, first: int = 1) -> "RankDistribution":
+        """From named parameters. Raises ParameterError where they are not those of the family."""
+        if set(parameters) != set(family.parameters):
+            what = f"{family.name} has the parameters {', '.join(family.parameters)}, not {', '.join(parameters)}"
+            raise ParameterError(what, "parameters", None)
+        return cls(family, tuple(parameters[name] for name in family.parameters), vocabulary, first)
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """The parameters by name."""
+        return dict(zip(self.family.parameters, self.values, strict=True))
+
+    @cached_property
+    def ranks(self) -> Reals:
+        """first … V."""
+        return np.arange(self.first, self.vocabulary + 1, dtype=np.float64)
+
+    @cached_property
+    def log_masses(self) -> Reals:
+        """ln P(R = k) of every rank first … V."""
+        values = np.asarray(self.values, dtype=np.float64)
+        with np.errstate(all="ignore"):
+            logs = self.family.log_masses(values, self.first, self.vocabulary)
+        if np.isnan(logs).any():
+            raise ParameterError(f"{self.family.name} has no distribution at {self.parameters}", "parameters", None)
+        return logs
+
+    @cached_property
+    def masses(self) -> Reals:
+        """P(R = k) of every rank first … V."""
+        return np.asarray(np.exp(self.log_masses), dtype=np.float64)
+
+    def logpmf(self, rank: npt.ArrayLike) -> Reals:
+        """ln P(R = rank); −∞ where the rank is not among first … V."""
+        index, inside = self._index(rank)
+        return np.where(inside, self.log_masses[np.where(inside, index, 0)], -np.inf)
+
+    def pmf(self, rank: npt.ArrayLike) -> Reals:
+        """P(R = rank)."""
+        return np.asarray(np.exp(self.logpmf(rank)), dtype=np.float64)
+
+    def cdf(self, rank: npt.ArrayLike) -> Reals:
+        """P(R ≤ rank): RBP at k = rank, if first is 1."""
+        at = np.floor(np.asarray(rank, dtype=np.float64)) - self.first + 1
+        cumulative = np.append(0.0, np.minimum(np.cumsum(self.masses), 1.0))
+        return np.asarray(cumulative[np.clip(at, 0, len(self.ranks)).astype(int)], dtype=np.float64)
+
+    def sf(self, rank: npt.ArrayLike) -> Reals:
+        """P(R > rank), exact in the tail."""
+        tail = np.append(np.cumsum(self.masses[::-1])[::-1], 0.0)
+        at = np.floor(np.asarray(rank, dtype=np.float64)) - self.first + 1
+        return np.asarray(tail[np.clip(at, 0, len(self.ranks)).astype(int)], dtype=np.float64)
+
+    @property
+    def entropy(self) -> float:
+        """−Σ p ln p, in nats: what appendix C calls the cross-entropy."""
+        p = self.masses
+        return float(-(p[p > 0] * self.log_masses[p > 0]).sum())
+
+    def _index(self, rank: npt.ArrayLike) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        at = np.asarray(rank, dtype=np.float64)
+        inside = (at == np.floor(at)) & (at >= self.first) & (at <= self.vocabulary)
+        return np.where(inside, at - self.first, 0).astype(np.int64), inside
+
+
+MARGIN = 1e-9
+"""Nats per token within which likelihoods are not told apart: far above their rounding, far below what counts tell."""
+
+
+@dataclass(frozen=True)
+class RankFit:
+    """A fitted distribution.
+
+    family: the one asked for; distribution: its most likely member, which is one of another family, the limit, where
+    the family has no maximum within; log_likelihood: of the counts, in all; total: of tokens.
+    """
+
+    family: Family
+    distribution: RankDistribution
+    log_likelihood: float
+    total: float
+
+    @property
+    def at_limit(self) -> bool:
+        """Whether the maximum is at the family's edge, so that `distribution` is the limit (σ → ∞: a power law)."""
+        return self.distribution.family is not self.family
+
+    @property
+    def per_token(self) -> float:
+        """Log-likelihood per token, in nats."""
+        return self.log_likelihood / self.total
+
+
+def fit(family: Family, counts: RankCounts, *, first: int = 1) -> RankFit:
+    """The family's most likely member for the counts of ranks first … V (those below `first` are left out).
+
+    Raises FitError where there is neither a maximum nor a limit, DataError where no rank is left.
+    """
+    own = counts.since(first)
+    likelihood, natural = _maximum(family, own, first)
+    found = likelihood.family
+    named = tuple(float(value) for value in found.named(natural, first))
+    there = RankDistribution(found, named, own.vocabulary, first)
+    return RankFit(family, there, likelihood(natural).value * own.total, own.total)
+
+
+@dataclass(frozen=True)
+class Value:
+    """A log-likelihood per token, −∞ where there is no distribution, its gradient (p,) and Hessian (p, p)."""
+
+    value: float
+    gradient: Reals
+    hessian: Reals
+
+
+class Likelihood:
+    """The log-likelihood per token of counts (ranks first … V) as a function of a family's natural parameters."""
+
+    def __init__(self, family: Family, counts: RankCounts, first: int) -> None:
+        self.family, self.first = family, first
+        some = counts.count > 0
+        low, high = counts.low[some], counts.high[some]
+        if (low == high).all():
+            self.points, place = by_rank(family.points, first, counts.vocabulary), low - first
+        else:  # the bins, and what lies between them
+            starts = np.sort(np.concatenate([[first], low, high + 1]))
+            starts = starts[np.append(True, np.diff(starts) > 0) & (starts <= counts.vocabulary)]
+            self.points, place = family.points(starts, counts.vocabulary), np.searchsorted(starts, low)
+        self.lengths = np.diff(np.append(self.points.begin, len(self.points.at)))
+        self.share = np.zeros(len(self.points.begin))  # of the tokens
+        self.share[place] = counts.count[some] / counts.total
+
+    def __call__(self, natural: Reals) -> Value:
+        """At these natural parameters."""
+        with np.errstate(all="ignore"):
+            weight = self.family.weight(self.points, natural) + self.points.log_measure
+            slopes, curves = self.family.slopes(self.points, natural)
+            whole = log_sums(weight, [0])
+            mass = np.exp(weight - whole)
+            slopes = slopes - (slopes @ mass)[:, None]  # moments about the mean lose fewer digits
+            hessian = -(slopes * mass) @ slopes.T
+            if len(weight) == len(self.share):
+                sums, share = weight, self.share
+            else:
+                begin, lengths = self.points.begin, self.lengths
+                sums = log_sums(weight, begin)
+                within = np.exp(weight - np.repeat(sums, lengths))
+                apart = slopes - np.repeat(np.add.reduceat(within * slopes, begin, axis=1), lengths, axis=1)
+                share = within * np.repeat(self.share, lengths)
+                hessian += (apart * share) @ apart.T
+            if curves is not None:
+                hessian += curves @ (share - mass)
+            some = self.share > 0
+            value = float(self.share[some] @ (sums[some] - whole))
+            gradient = slopes @ (share - mass)
+        finite = np.isfinite(value) and np.isfinite(gradient).all() and np.isfinite(hessian).all()
+        return Value(value if finite else -np.inf, gradient, hessian)
+
+
+def _maximum(family: Family, counts: RankCounts, first: int) -> tuple[Likelihood, Reals]:
+    """The likelihood of the family or of its limit, and its maximum in their own natural parameters."""
+    needed = len(family.parameters) + 1
+    if np.count_nonzero(counts.count) < needed:
+        what = f"{family.name} needs tokens in at least {needed} ranks or bins"
+        raise FitError(what, "fit", "Take more tokens, or finer bins.")
+    likelihood, begin = Likelihood(family, counts, first), np.array(family.origin)
+    if family.limit:
+        limit, natural = _maximum(family.limit, counts, first)
+        there = np.append(natural, 0.0)
+        at = likelihood(there)
+        # in units of the curvature, half the square of the score is what a step inward gains
+        if at.gradient[-1] <= MARGIN * np.sqrt(np.abs(at.hessian[-1, -1])):
+            return limit, natural
+        begin = max(begin, there, key=lambda natural: likelihood(natural).value)
+    return likelihood, _inside(likelihood, begin)
+
+
+def _inside(likelihood: Likelihood, begin: Reals) -> Reals:
+    """The maximum inside, from `begin`. Raises FitError where the likelihood has none."""
+    family = likelihood.family
+
+    def loss(natural: Reals) -> tuple[float, Reals, Reals]:
+        at = likelihood(natural)
+        return -at.value, -at.gradient, -at.hessian
+
+    try:
+        return minimum(loss, begin, family.positive)
+    except FitError:
+        remedy = "Take another family, or more ranks."
+        raise FitError(f"{family.name} has no maximum for these ranks", "fit", remedy) from None

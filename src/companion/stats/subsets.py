@@ -1,0 +1,111 @@
+"""Fits against the threshold k, each on a stated set of models: a set that changes would bend the curve itself."""
+
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import brentq
+from scipy.special import nctdtr
+
+from companion.stats.compare import paired_exponents
+from rbp.arrays import check_level
+from rbp.errors import FitError, ParameterError
+from rbp.laws.table import fit_table
+
+#: "common" models are those that were measured at every threshold up to here
+UP_TO = 100
+
+CELL = ["dataset", "family"]
+CHAIN = ["models", *CELL]
+
+
+def set_points(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `table` (dataset, family, model, k, size, value) in the sets they serve, in a new column `models`.
+
+    "all": the thresholds at which every model of the dataset and family was measured. "common": the models that were
+    measured at every k ≤ 100 of the table, at those thresholds, where these are not all models. A row can serve both
+    sets, and then stands twice; one that serves neither is left out.
+    """
+    parts = []
+    for _, cell in table.groupby(CELL):
+        every = set(cell["model"])
+        complete = [k for k, rows in cell.groupby("k") if set(rows["model"]) == every]
+        parts.append(cell[cell["k"].isin(complete)].assign(models="all"))
+        low = cell[cell["k"] <= UP_TO]
+        common = every.intersection(*(set(rows["model"]) for _, rows in low.groupby("k")))
+        if common != every:
+            parts.append(low[low["model"].isin(common)].assign(models="common"))
+    return pd.concat(parts, ignore_index=True) if parts else table.assign(models="all")
+
+
+def fit_thresholds(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """A power law at each threshold and for each set of models: `fit_table` by models, dataset, family and k.
+
+    `table` is a measurement table of −ln RBP_k. Adds r_squared_low and r_squared_high (`r_squared_interval`).
+    """
+    fits = fit_table(set_points(table), [*CHAIN, "k"], level=level)
+    ends = [
+        r_squared_interval(r_squared, n, level=level) if r_squared < 1 else (np.nan, np.nan)
+        for r_squared, n in zip(fits["r_squared"].tolist(), fits["n"].tolist(), strict=True)
+    ]
+    return fits.assign(r_squared_low=[low for low, _ in ends], r_squared_high=[high for _, high in ends])
+
+
+def r_squared_interval(r_squared: float, n: int, *, level: float = 0.95) -> tuple[float, float]:
+    """The interval of the R² of the population that a line through n points was drawn from, of these same sizes.
+
+    With the sizes held fixed, t = √((n − 2)·R²/(1 − R²)) has a noncentral t distribution of noncentrality δ; the
+    interval holds every δ²/(δ² + n) for which neither tail is below (1 − level)/2. Its lower end is 0 exactly where the
+    interval of α includes 0. Raises ParameterError for R² outside 0 … 1 (1 excluded), n below 3 or a bad level.
+    """
+    check_level(level)
+    if not 0 <= r_squared < 1 or n < 3:
+        raise ParameterError(f"no interval of R² = {r_squared:g} from {n} points", "r_squared")
+    t = float(np.sqrt((n - 2) * r_squared / (1 - r_squared)))
+
+    def share(tail: float) -> float:
+        def excess(delta: float) -> float:
+            return float(nctdtr(n - 2, delta, t)) - tail
+
+        if excess(0.0) <= 0:
+            return 0.0
+        top = 2.0
+        while excess(top) > 0:
+            top *= 2
+        delta = float(brentq(excess, 0.0, top, xtol=1e-13))
+        return delta**2 / (delta**2 + n)
+
+    return share((1 + level) / 2), share((1 - level) / 2)
+
+
+def steps(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """The change of α from each threshold to the next, for each set of models, dataset and family.
+
+    Columns models, dataset, family, k, next_k, difference (α at next_k less α at k), low, high: the interval is
+    paired, as both thresholds are measured on the same models (`paired_exponents`). Thresholds without a fit are
+    left out, and so is a step at which all values change by one factor: it leaves no scatter to make an interval of.
+    """
+    rows = []
+    sets = set_points(table)
+    points = sets.set_index([*CHAIN, "k"]).sort_index()
+    fits = fit_table(sets, [*CHAIN, "k"], level=level, required=False).dropna(subset=["alpha"])
+    for key, chain in fits.groupby(CHAIN):
+        for k, following in pairwise(sorted(chain["k"])):
+            at, after = (points.loc[(*key, each)].sort_values("model") for each in (k, following))
+            try:
+                paired = paired_exponents(after["size"], after["value"], at["value"], level=level)
+            except FitError:
+                continue
+            rows.append((*key, k, following, paired.difference, paired.low, paired.high))
+    columns = [*CHAIN, "k", "next_k", "difference", "low", "high"]
+    return pd.DataFrame(rows, columns=columns).astype({"k": "int64", "next_k": "int64"})
+
+
+def chains(changes: pd.DataFrame) -> pd.DataFrame:
+    """`steps` summed up by models, dataset and family.
+
+    Columns steps, falling (of these, α does not rise), surely_falling (and the whole interval lies below 0).
+    """
+    marked = changes.assign(falling=changes["difference"] <= 0, surely_falling=changes["high"] < 0)
+    grouped = marked.groupby(CHAIN, as_index=False)
+    return grouped.agg(steps=("k", "size"), falling=("falling", "sum"), surely_falling=("surely_falling", "sum"))

@@ -1,0 +1,304 @@
+"""The commands `rbp ladder`: train a family of small models from nothing, and rank with it."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rbp.errors import ParameterError, RbpError
+from rbp.names import split_names, split_numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ladder.making import Line, Making
+    from rbp.processes import Task
+
+
+ladder = typer.Typer(
+    name="ladder",
+    no_args_is_help=True,
+    help="Train ladders, families of small models, from nothing: train, rank, ship.",
+)
+
+Texts = Annotated[
+    Path | None,
+    typer.Option(help="A folder of .txt files, or of the recipe's corpora; default: those, from their public homes."),
+]
+Tokens = Annotated[int | None, typer.Option(min=1, help="Train on so many tokens of the .txt files.")]
+Config = Annotated[Path | None, typer.Option(help="The recipe.", show_default="data/ladder/ladders.toml")]
+Out = Annotated[
+    Path | None,
+    typer.Option(help="The working folder.", show_default="runs/ladders; of .txt files in FOLDER runs/ladder-FOLDER"),
+]
+Families = Annotated[
+    str, typer.Option("--family", help="Families of the recipe, with commas: neox (transformers), lstm.")
+]
+Ranked = Annotated[
+    str,
+    typer.Option("--family", help="Families of the recipe, with commas: neox (transformers), lstm; or ngrams."),
+]
+Rungs = Annotated[str | None, typer.Option(help="Some rungs, with commas; default: all.")]
+Seeds = Annotated[str | None, typer.Option(help="Some seeds, with commas; default: all of each rung.")]
+Jobs = Annotated[int | None, typer.Option(min=1, help="How many at a time; default: one for each core.")]
+Device = Annotated[str, typer.Option(help="auto, cpu or cuda. On a GPU the rungs go one after the other.")]
+Every = Annotated[float, typer.Option(min=0, help="Save so often, in seconds.")]
+TRANSFORMERS = "neox"
+
+
+@ladder.command()
+def tokenizer(context: typer.Context, texts: Texts = None, config: Config = None, out: Out = None) -> None:
+    """Train the tokenizer on the training text."""
+    making, texts = _open(context, config, out, texts)
+    from ladder.text import find_texts, write_tokenizer
+
+    write_tokenizer(making.place, making.base, find_texts(making.base, texts))
+    typer.echo(str(making.place / "tokenizer"))
+
+
+@ladder.command()
+def data(
+    context: typer.Context, texts: Texts = None, tokens: Tokens = None, config: Config = None, out: Out = None
+) -> None:
+    """Gather the text, cut it into the rows that every rung reads, and say what it is."""
+    making, texts = _open(context, config, out, texts, tokens)
+    from ladder.text import find_texts, summary_lines, write_all
+
+    for line in summary_lines(write_all(making.place, making.base, find_texts(making.base, texts))):
+        typer.echo(line)
+
+
+@ladder.command()
+def train(
+    context: typer.Context,
+    rungs: Rungs = None,
+    seeds: Seeds = None,
+    jobs: Jobs = None,
+    device: Device = "auto",
+    every: Every = 20.0,
+    family: Families = TRANSFORMERS,
+    texts: Texts = None,
+    tokens: Tokens = None,
+    config: Config = None,
+    out: Out = None,
+) -> None:
+    """Train what is not trained yet. A run that was stopped goes on where it was, to the same weights."""
+    if "ngrams" in (families := split_names(family)):
+        remedy = "Count them: rbp ladder rank --family ngrams."
+        raise ParameterError("n-grams are not trained, they are counted", "--family", remedy)
+    making, texts = _open(context, config, out, texts, tokens)
+    lines = making.choose(families, split_names(rungs), _seeds(seeds))
+    device = _device(device)
+    making.prepare(texts)
+    _end(_work(making.jobs(lines, device, every), jobs, device))
+    for line in lines:
+        for budget in line.budgets:
+            typer.echo(str(making.model(line, budget)))
+
+
+@ladder.command()
+def sweep(
+    context: typer.Context,
+    trials: Annotated[str | None, typer.Option(help="Trials of the recipe, with commas; default: all.")] = None,
+    family: Annotated[str | None, typer.Option(help="Some of their families, with commas; default: all.")] = None,
+    rungs: Rungs = None,
+    jobs: Jobs = None,
+    device: Device = "auto",
+    every: Every = 20.0,
+    texts: Texts = None,
+    config: Config = None,
+    out: Out = None,
+    to: Annotated[Path | None, typer.Option(help="The table.", show_default="trials.csv in the working folder")] = None,
+) -> None:
+    """Train what the recipe tries beside the grid (rates, batches, seeds, less text or more), and its unseen loss.
+
+    One trial after the other, each written to the table when it ends. What was stopped goes on where it was.
+    """
+    making, texts = _open(context, config, out, texts)
+    from ladder import trials as tried
+
+    device, to = _device(device), to or making.place / "trials.csv"
+    families, wanted = split_names(family), split_names(rungs)
+    chosen = [tried.lines(making, trial, families, wanted) for trial in tried.choose(making, split_names(trials))]
+    if not any(chosen):
+        raise ParameterError("no trial has such a run", "--trials, --family, --rungs", "Leave one out.")
+    making.prepare(texts, max(line.change.more or 0 for lines in chosen for line in lines))
+    todo = [tried.jobs(making, lines, device, every) for lines in chosen]
+    for lines, left in zip(chosen, todo, strict=True):
+        try:
+            _end(_work(left, jobs, device))
+        finally:
+            tried.put(tried.table(making, lines), to)
+    typer.echo(str(to))
+
+
+@ladder.command()
+def known(
+    context: typer.Context,
+    rungs: Rungs = None,
+    jobs: Jobs = None,
+    device: Device = "auto",
+    every: Every = 20.0,
+    texts: Texts = None,
+    config: Annotated[Path | None, typer.Option(help="The recipe.", show_default="data/ladder/known.toml")] = None,
+    out: Annotated[Path | None, typer.Option(help="The working folder.", show_default="runs/known")] = None,
+    to: Annotated[Path | None, typer.Option(help="The tables.", show_default="shipped/ in the working folder")] = None,
+) -> None:
+    """Train on a text drawn from n-grams, and measure by the true distribution of every token: the floor is known.
+
+    What was stopped goes on where it was. Who is finished when the command ends is in the tables.
+    """
+    from ladder.known import open_drawing, ship
+    from ladder.recipe import KNOWN
+
+    runs: Path = context.find_root().obj.runs
+    drawing = open_drawing(out or runs / "known", config or KNOWN)
+    lines = drawing.making.choose([drawing.known.family], split_names(rungs))
+    device = _device(device)
+    drawing.prepare(texts)
+    try:
+        _end(_work(drawing.jobs(lines, device, every), jobs, device))
+    finally:
+        ship(drawing, to := to or drawing.making.place / "shipped")
+    typer.echo(str(to))
+
+
+@ladder.command()
+def rank(
+    context: typer.Context,
+    rungs: Rungs = None,
+    seeds: Seeds = None,
+    jobs: Jobs = None,
+    family: Ranked = TRANSFORMERS,
+    trials: Annotated[str | None, typer.Option(help="Instead of the grid: some trials, with commas.")] = None,
+    texts: Texts = None,
+    config: Config = None,
+    out: Out = None,
+) -> None:
+    """Rank every token of the evaluation text by every model that is trained.
+
+    Each token's rank is kept for seed 0 at the largest budget, of the other models sums. --family ngrams counts n-grams
+    of 1 to 5 tokens (its --rungs) in the text of the largest budget, and ranks by them.
+    """
+    from ladder import aggregates, floor
+
+    making, texts = _open(context, config, out, texts)
+    families = split_names(family)
+    if floor.FAMILY in families and len(families) > 1:
+        what = f"{floor.FAMILY} cannot stand beside other families: its rungs are its own"
+        raise ParameterError(what, "--family", f"Give it by itself: --family {floor.FAMILY}.")
+    if families == [floor.FAMILY]:
+        for option, given, what in (("--seeds", seeds, "seeds"), ("--trials", trials, "trials")):
+            if given is not None:
+                raise ParameterError(f"n-grams are counted, and have no {what}", option, "Leave it out.")
+        orders = floor.choose(split_names(rungs))
+        making.prepare(texts)
+        todo = floor.jobs(making, orders)
+    else:
+        wanted = families, split_names(rungs), _seeds(seeds)
+        lines = making.choose(*wanted, also=floor.FAMILY) if trials is None else _tried(making, trials, *wanted)
+        if not any(making.finished(lines)):
+            other = f"train --family {family}" if trials is None else f"sweep --trials {trials}"
+            train = f"Train first: rbp ladder {other}."
+            raise ParameterError("none of these models is trained", str(making.place.folder), train)
+        making.prepare(texts)
+        todo = aggregates.jobs(making, lines)
+    _end(_work(todo, jobs))
+    typer.echo(str(making.place / "ranks"))
+
+
+@ladder.command()
+def ship(
+    context: typer.Context,
+    to: Annotated[Path | None, typer.Option(help="Where to.", show_default="data/ladder")] = None,
+    family: Ranked = TRANSFORMERS,
+    trials: Annotated[str | None, typer.Option(help="Instead of the grid: some trials, with commas.")] = None,
+    config: Config = None,
+    out: Out = None,
+) -> None:
+    """Copy models, ranks and what is known about them from the working folder into the project.
+
+    Sums of ranks of all models that are ranked; of seed 0 at the largest budget weights and ranks. Of trials sums.
+    """
+    from ladder import shipping
+    from ladder.paths import LADDER
+
+    making, _ = _open(context, config, out, None)
+    if trials is None:
+        found = shipping.ship(making, split_names(family), to or LADDER)
+    else:
+        found = shipping.ship_trials(making, _tried(making, trials, split_names(family)), to or LADDER)
+    for name, shipped in found.items():
+        for model in shipped.left_out:
+            typer.echo(f"{model}: not ranked, so left out", err=True)
+        typer.echo(f"{name}: {shipped.bytes / 1e6:.1f} MB", err=True)
+    typer.echo(str(to or LADDER))
+
+
+def _open(
+    context: typer.Context, config: Path | None, out: Path | None, texts: Path | None, tokens: int | None = None
+) -> "tuple[Making, Path | None]":
+    """The families in their working folder, and the folder of their corpora, None for the public homes.
+
+    Plain text is made corpora in the working folder, which has its text from then on.
+    """
+    from ladder.making import Making
+    from ladder.recipe import LADDERS, read_ladders
+    from ladder.text import OWN, import_plain, is_plain, on_own_text
+    from ladder.workspace import Workspace
+
+    runs: Path = context.find_root().obj.runs
+    ladders, base = read_ladders(config or LADDERS)
+    plain = texts is not None and is_plain(base, texts)
+    if tokens is not None and not plain:
+        raise ParameterError("the number of tokens is in the recipe", "--tokens", "Leave it out, or give .txt files.")
+    if texts is not None and plain:
+        place = Workspace(out or runs / f"ladder-{texts.resolve().name}")
+        import_plain(place, base, texts, tokens, ladders.training.batch * base.text.context)
+    else:
+        place = Workspace(out or runs / "ladders")
+    if plain or (texts is None and (place / OWN).is_file()):
+        base, texts = on_own_text(place, base), (place / OWN).parent
+    return Making(ladders.up_to(base.text.tokens), base, place), texts
+
+
+def _tried(
+    making: "Making", trials: str, families: "Sequence[str]", rungs: "Sequence[str]" = (), seeds: "Sequence[int]" = ()
+) -> "list[Line]":
+    """What some trials train beside the grid."""
+    from ladder import trials as tried
+
+    chosen = tried.choose(making, split_names(trials))
+    return tried.apart(making, [line for one in chosen for line in tried.lines(making, one, families, rungs, seeds)])
+
+
+def _device(name: str) -> str:
+    """The kind of device. Raises ParameterError for another name, and where there is none."""
+    if name not in ("auto", "cpu", "cuda"):
+        raise ParameterError(f"there is no device {name!r}", "--device", "Give auto, cpu or cuda.")
+    if name == "cpu":
+        return name
+    from rbp.extract.devices import find_device
+
+    return find_device(name).type
+
+
+def _work(todo: "Sequence[Task]", at_once: int | None, device: str = "cpu") -> dict[str, RbpError | str]:
+    from rbp.processes import board, cores, run_tasks
+
+    with board() as show:
+        return run_tasks(todo, 1 if device == "cuda" else at_once or cores(), show)
+
+
+def _end(failed: dict[str, RbpError | str]) -> None:
+    """Say what went wrong: exit 2 if it can all be mended by who runs it, 1 otherwise."""
+    for name, error in failed.items():
+        typer.echo(f"error: {name}: {error}", err=True)
+    if failed:
+        typer.echo("What the others made stays. Run the same command again to go on.", err=True)
+        sys.exit(2 if all(isinstance(error, RbpError) for error in failed.values()) else 1)
+
+
+def _seeds(text: str | None) -> list[int]:
+    return split_numbers(text, "seeds", "--seeds", least=0)

@@ -1,0 +1,229 @@
+"""The families of ladders.toml: every one's rungs at every budget of training tokens, trained and resumed.
+
+A line is a family's rung with one seed. Its trunk runs at a constant rate, and leaves its state where each budget
+branches off (training/LINE/at-STEP.safetensors); from there the rate falls to 0 within the rest of the budget, which
+gives a finished model: training/NAME/ holds its state and run.json, models/NAME/ the model. What a line has read until
+a branch is the same for all budgets, so a finished model is that of a whole run of its own.
+"""
+
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ladder import text
+from ladder.paths import DATA, LADDER
+from ladder.recipe import Change, Course, Family, Ladders, Recipe
+from ladder.workspace import ABOUT, Workspace, locked
+from rbp.errors import ParameterError
+from rbp.extract.store import full_disk
+from rbp.io import folder_beside, swap_in, write_json
+from rbp.io import sha256 as checksum
+from rbp.processes import DONE, Task, Tell
+
+PREDICTIONS = DATA / "predictions" / "ladders.toml"
+LONGER = DATA / "predictions" / "tokens.toml"  # of runs beyond the grid's largest budget
+BEGUN = "begun.json"  # in the folder of a run, or of a line's trunk
+Rows = npt.NDArray[np.uint16]
+
+
+class Line(NamedTuple):
+    """A family's rung with one seed, at some budgets; of a trial, with what it changes."""
+
+    family: Family
+    rung: str
+    seed: int
+    budgets: tuple[int, ...]
+    change: Change = Change()
+
+    @property
+    def name(self) -> str:
+        """As its folder is called: neox-10k, neox-10k-seed1, neox-10k-rate0.004, neox-10k-longer."""
+        return f"{self.family.name}-{self.rung}{self._rest}" + ("-longer" if self.change.more else "")
+
+    def at(self, tokens: int) -> str:
+        """As its model at a budget is called: neox-10k-at-0.5m, neox-10k-at-8m-seed1, neox-10k-at-8m-batch4."""
+        return f"{self.family.name}-{self.rung}-at-{tokens / 1e6:g}m{self._rest}"
+
+    @property
+    def _rest(self) -> str:
+        return (f"-seed{self.seed}" if self.seed else "") + str(self.change)
+
+
+@dataclass(frozen=True)
+class Making:
+    """Families, the recipe that has their text, and the folder that they are trained in (see `place`).
+
+    predictions: what was foretold of them, whose checksum every run keeps.
+    """
+
+    ladders: Ladders
+    base: Recipe
+    place: Workspace
+    predictions: Path = PREDICTIONS
+
+    def choose(
+        self, families: Sequence[str], rungs: Sequence[str] = (), seeds: Sequence[int] = (), *, also: str = ""
+    ) -> list[Line]:
+        """The lines of some families, or those of some rungs and seeds of them, in the order of the recipe.
+
+        Seed 0 comes first. also: a family without lines that could be asked for as well. Raises ParameterError for a
+        family, a rung or a seed that is not there.
+        """
+        chosen = [self.ladders.family(name, also) for name in dict.fromkeys(families)]
+        for name in rungs:
+            if not any(name in family.rungs for family in chosen):
+                there = ", ".join(dict.fromkeys(rung for family in chosen for rung in family.rungs))
+                raise ParameterError(f"there is no rung {name!r}", "--rungs", f"There is: {there}.")
+        lines = [
+            Line(family, rung, seed, self.ladders.budgets(seed))
+            for family in chosen
+            for rung in family.rungs
+            if not rungs or rung in rungs
+            for seed in self.ladders.seeds(family, rung)
+        ]
+        for seed in seeds:
+            if not any(line.seed == seed for line in lines):
+                there = ", ".join(map(str, sorted({line.seed for line in lines})))
+                raise ParameterError(f"none of these rungs has seed {seed}", "--seeds", f"There is: {there}.")
+        return sorted((line for line in lines if not seeds or line.seed in seeds), key=lambda line: line.seed > 0)
+
+    def prepare(self, texts: Path | None, more: int = 0) -> None:
+        """Make what is missing of all that training and ranking read; the tokenizer is the shipped one, if it fits.
+
+        texts: the folder of the corpora, or None for their public homes; more: tokens that follow those of the text.
+        """
+        shipped, own = LADDER / "tokenizer", self.place / "tokenizer"
+        if not own.is_dir() and shipped.is_dir() and _digest_of_text(LADDER) == self.base.text_digest():
+            with folder_beside(own) as new:
+                shutil.copytree(shipped, new, dirs_exist_ok=True)
+                swap_in(new, own)
+        text.prepare(self.place, self.base, texts)
+        if more:
+            text.prepare_more(self.place, self.base, texts, more)
+
+    def rows(self, line: Line) -> Rows:
+        """The training tokens in the order in which a line reads them: another order is one of what all read.
+
+        Where few of them are distinct, the first of that order, over and over. A longer run reads the rows that trials
+        are judged by too: it comes after the others.
+        """
+        rows = self.place.rows(self.base)
+        if line.change.more:
+            rows = np.concatenate([rows, self.place.more(self.base, line.change.more)])
+        order = self.ladders.repeats[line.seed].order if line.seed else 0
+        if order == 0 and line.change.distinct is None:
+            return rows
+        context = rows.shape[1] - 1
+        read = self.ladders.training.budgets[-1] // context
+        drawn = np.random.default_rng(order).permutation(read) if order else np.arange(read)
+        if line.change.distinct is not None:
+            drawn = np.resize(drawn[: line.change.distinct // context], read)
+        return np.concatenate([rows[:read][drawn], rows[read:]])
+
+    def schedule(self, line: Line) -> Ladders:
+        """The recipe with the batch of a line, and with its budgets, if it is longer than the grid's."""
+        own = self.ladders.with_batch(line.change.batch)
+        return own.with_budgets(line.budgets) if line.change.more else own
+
+    def course(self, line: Line, tokens: int | None) -> Course:
+        """See `Ladders.course`."""
+        return self.schedule(line).course(self.base, line.family, line.rung, line.seed, tokens, line.change.rate)
+
+    def about(self, line: Line, tokens: int) -> dict[str, Any]:
+        """What the run.json of a finished model says; {} if there is none."""
+        try:
+            about = json.loads((self.place / "training" / line.at(tokens) / ABOUT).read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return about if isinstance(about, dict) else {}
+
+    def model(self, line: Line, tokens: int) -> Path:
+        """The folder of a finished model."""
+        return self.place / "models" / line.at(tokens)
+
+    def is_done(self, line: Line, tokens: int, rows: Rows) -> bool:
+        """Whether the model of a budget is finished, on whatever device, and is there and whole; rows: the line's."""
+        about = self.about(line, tokens)
+        try:
+            weights = checksum(self.model(line, tokens) / "model.safetensors")
+        except OSError:
+            return False
+        there = self.course(line, tokens).digests(sha256(rows.tobytes()).digest())
+        return about.get("digest") in there and about.get("checksum") == weights
+
+    def finished(self, lines: Sequence[Line]) -> Iterator[tuple[Line, int, dict[str, Any]]]:
+        """The models of some lines that are there: their lines, budgets, and what run.json says."""
+        for line in lines:
+            for tokens in line.budgets:
+                about = self.about(line, tokens)
+                if about and self.model(line, tokens).is_dir():
+                    yield line, tokens, about
+
+    def jobs(self, lines: Sequence[Line], device: str, every: float) -> list[Task]:
+        """What is left to be trained of the lines. Raises DataError if the training tokens are not there."""
+        left = []
+        for line in lines:
+            rows = self.rows(line)
+            if not all(self.is_done(line, tokens, rows) for tokens in line.budgets):
+                left.append(Task(line.name, train, (self, line, device, every)))
+        return left
+
+
+def train(told: Tell, making: Making, line: Line, device: str = "cpu", every: float = 20.0) -> None:
+    """Train all budgets of a line, from where it stands: a stretch of the trunk, the cool-down at its end, … A job."""
+    import torch
+
+    from ladder import training
+
+    torch.set_num_threads(1)
+    folder, rows = making.place / "training" / line.name, making.rows(line)
+    with full_disk(folder), locked(folder):
+        begun = begin(folder, LONGER if line.change.more else making.predictions)
+        trunk = training.Run(making.course(line, None), rows, folder, device)
+        training.take_up(trunk)
+        for tokens in line.budgets:
+            if making.is_done(line, tokens, rows):
+                continue
+            branch = making.schedule(line).branch(making.base, tokens)
+            left = f"at-{branch}.safetensors"
+            if trunk.done <= branch:
+                trunk.train(every, training.progress(trunk, told), branch)
+                trunk.save(left)
+            course = making.course(line, tokens)
+            own = making.place / "training" / line.at(tokens)
+            run = training.Run(course, rows, own, device, (folder / left, trunk.digest()))
+            training.take_up(run)
+            run.train(every, training.progress(run, told))
+            about = {"family": line.family.name, "rung": line.rung, "seed": line.seed, "budget": tokens}
+            about |= {name: course.model[name] for name in ("architecture", "layers", "width", "heads")}
+            about |= {name: value for name, value in line.change._asdict().items() if value is not None}
+            about |= {"name": line.at(tokens), "rate": course.about["rate"], **begun}
+            training.finish(run, about, making.model(line, tokens), making.place)
+    told(DONE)
+
+
+def begin(folder: Path, predictions: Path) -> dict[str, str]:
+    """When a run began, and the SHA-256 that the predictions of it had then; written before its first step."""
+    path = folder / BEGUN
+    if not path.exists():
+        digest = checksum(predictions) if predictions.is_file() else ""
+        write_json(path, {"begun": datetime.now(UTC).isoformat(timespec="seconds"), "predictions": digest})
+    begun: dict[str, str] = json.loads(path.read_bytes())
+    return begun
+
+
+def _digest_of_text(folder: Path) -> str | None:
+    """The digest of the recipe that the text in a ladder's folder was made by; None if it does not say."""
+    try:
+        found: str = json.loads((folder / "text.json").read_bytes())["recipe"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return found

@@ -1,0 +1,43 @@
+"""What `rbp` is told of the families by entry points: their texts, their architectures, what is known of a model."""
+
+from pathlib import Path
+from typing import Any
+
+from ladder.paths import LADDER
+from rbp.extract.corpora import Corpus
+from rbp.io import parse_json
+
+
+def open_domain(domain: str) -> Corpus:
+    """The corpus on which the shipped models were ranked, of a domain such as "humaneval"."""
+    from ladder import ranking
+
+    return ranking.open_domain(domain)
+
+
+def know_lstm() -> None:
+    """Make transformers know the class of our LSTMs."""
+    import ladder.architectures  # noqa: F401 (registers it)
+
+
+def training_of(folder: Path) -> dict[str, Any]:
+    """What the records say of one of the shipped models, or of one trained in a ladder's folder; {} of others."""
+    folder = folder.resolve()
+    above = folder.parent.parent
+    own = above / "training" / folder.name / "run.json"
+    try:
+        if above == (LADDER / "families").resolve():
+            records = parse_json((LADDER / "families.json").read_bytes())
+            about = next(each for each in records if each["name"] == folder.name)
+        elif folder.parent.name == "models" and own.is_file():
+            about = parse_json(own.read_bytes())
+        else:
+            return {}
+        return {"training_tokens": int(about["budget"]), "step": int(about["steps"]), "seed": int(about["seed"])}
+    except (OSError, ValueError, KeyError, TypeError, StopIteration):
+        return {}
+
+
+def tokenizer_of(folder: Path) -> Path | None:
+    """The one tokenizer of the shipped models; None for others."""
+    return LADDER / "tokenizer" if folder.resolve().is_relative_to((LADDER / "families").resolve()) else None

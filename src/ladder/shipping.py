@@ -1,0 +1,281 @@
+"""Put families into the project, for `ladder.shipped`, with their text; and read what is known of that."""
+
+import io
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pandera.pandas as pa
+
+from ladder import aggregates, floor, text
+from ladder.making import Line, Making
+from ladder.measuring import Measured
+from ladder.ngrams import ORDERS
+from ladder.paths import LADDER
+from ladder.shipped import APART, RANKS, RECORDS, SUMS, TABLES, TRIALS
+from rbp import provenance
+from rbp.arrays import Integers
+from rbp.errors import DataError
+from rbp.extract.entropies import BY_TEMPERATURE, ENTROPY, Entropies
+from rbp.extract.store import RankStore, Store, open_store
+from rbp.io import bytes_below, folder_beside, label, parse_json, swap_in, write_file, write_json
+from rbp.tables import COUNT_FROM_0, checked, read_csv
+
+MODELS, TEXT, COUNTS = "families", "text.json", "token_counts.csv"
+RESOLUTION = 4096  # −ln p in shipped stores is rounded to 1/RESOLUTION nat, which makes them a fifth smaller
+_CODES = {"dataset", "model", "equal"}  # columns of few different values
+_SMALL: dict[str, Any] = {"compression": "zstd", "compression_level": 19, "use_dictionary": sorted(_CODES)}
+
+
+class Shipped(NamedTuple):
+    """What was shipped of a family: the bytes of its weights, ranks and sums, and its models that are not ranked."""
+
+    bytes: int
+    left_out: list[str]
+
+
+def ship(making: Making, families: Sequence[str], to: Path) -> dict[str, Shipped]:
+    """Copy what is ranked of some families into a ladder's folder.
+
+    Of a model that is not ranked the record is kept, where it is known, with "ranked": false. So is the record that is
+    there of the same weights, trained before. Other families stay as they are, and so does every file that would not
+    change. With them go the tokenizer, and what is known of the text. Raises DataError for a family of which nothing is
+    ranked, for ranks that are damaged, and where the families that are there are of another text.
+    """
+    there = _there(making, to)
+    known, entries, shipped = {entry["name"]: entry for entry in there}, [], {}
+    for family in families:
+        records, left_out = [], []
+        for name, about in _models(making, family):
+            before = known.get(name, {})
+            if not _is_ranked(making, name, about):
+                left_out.append(name)
+                entries += [{**entry, "ranked": False} for entry in (about or before,) if entry]
+                continue
+            same = before.get("checksum") == about["checksum"]
+            records.append({**(before if same else about), "ranked": True, "vocabulary": making.base.text.vocabulary})
+        if not records:
+            make = "" if family == floor.FAMILY else f"rbp ladder train --family {family}, "
+            remedy = f"Make them: {make}rbp ladder rank --family {family}."
+            raise DataError(f"no model of {family} is ranked", str(making.place.folder), remedy)
+        entries += records
+        kept = [record["name"] for record in records if _keeps_ranks(making, record)]
+        for name in kept if family != floor.FAMILY else ():
+            _copy_model(making.place / "models" / name, to / MODELS / family / name)
+        if kept:
+            _copy_ranks(making.place / "ranks", kept, to / RANKS / family)
+        _write_sums(making.place / "aggregates", records, to / RANKS / family, to / SUMS / family)
+        folders = [to / MODELS / family, to / RANKS / family, to / SUMS / family]
+        shipped[family] = Shipped(sum(map(bytes_below, folders)), left_out)
+    _ship_text(making, to)
+    _write_records(making, to, [*entries, *(entry for entry in there if entry["family"] not in families)])
+    return shipped
+
+
+def ship_trials(making: Making, lines: Sequence[Line], to: Path) -> dict[str, Shipped]:
+    """Put the sums of what is ranked of trials into a ladder's folder, apart from their families: see TRIALS.
+
+    What is there of other trials stays. Raises DataError where nothing of a family is ranked, and as `ship`.
+    """
+    there, shipped = _there(making, to), {}
+    for family in dict.fromkeys(line.family.name for line in lines):
+        name = family + TRIALS
+        own = [line for line in lines if line.family.name == family]
+        abouts = [(line.at(tokens), making.about(line, tokens)) for line in own for tokens in line.budgets]
+        records = [
+            {**about, "family": name, "ranked": True, "vocabulary": making.base.text.vocabulary}
+            for model, about in abouts
+            if _is_ranked(making, model, about)
+        ]
+        new = {record["name"] for record in records}
+        if not records:
+            remedy = f"Make them: rbp ladder sweep --trials, rbp ladder rank --trials, --family {family}."
+            raise DataError(f"no model of these trials of {family} is ranked", str(making.place.folder), remedy)
+        kept = [entry for entry in there if entry["family"] == name and entry["name"] not in new]
+        folder = to / SUMS / name
+        _write_sums(making.place / "aggregates", records, to / RANKS / name, folder, [entry["name"] for entry in kept])
+        there = [*(entry for entry in there if entry["family"] != name), *kept, *records]
+        shipped[name] = Shipped(bytes_below(folder), [model for model, _ in abouts if model not in new])
+    if (making.place / text.MORE).is_file():
+        _put(to / text.MORE, (making.place / text.MORE).read_bytes())
+    _write_records(making, to, there)
+    return shipped
+
+
+def _there(making: Making, to: Path) -> list[dict[str, Any]]:
+    """The records in a ladder's folder. Raises DataError where they are of another text."""
+    new, old, path = making.place / TEXT, to / TEXT, to / RECORDS
+    if new.is_file() and old.is_file() and new.read_bytes() != old.read_bytes():
+        what = "the families that are there are of another text, or of another tokenizer"
+        raise DataError(what, str(old), "Give another folder: --to.")
+    found: list[dict[str, Any]] = parse_json(path.read_bytes()) if path.is_file() else []
+    return found
+
+
+def _write_records(making: Making, to: Path, entries: Sequence[dict[str, Any]]) -> None:
+    families = [each.name for each in making.ladders.families]
+    order = [*families, floor.FAMILY, *APART, *(name + TRIALS for name in families)]
+    write_json(to / RECORDS, sorted(entries, key=lambda entry: order.index(entry["family"])))
+
+
+def _ship_text(making: Making, to: Path) -> None:
+    """The tokenizer, the descriptions of the text, and how often each token is read at the largest budget."""
+    seen = count_tokens(floor.rows_read(making), making.base.text.vocabulary).to_csv(index=False).encode()
+    _put(to / COUNTS, seen)
+    for path in (making.place / TEXT, making.place / "documents.csv", *(making.place / "tokenizer").iterdir()):
+        _put(to / path.relative_to(making.place.folder), path.read_bytes())
+
+
+def _models(making: Making, family: str) -> list[tuple[str, dict[str, Any]]]:
+    """The models of a family in the order of the recipe, each with its record, {} if it is not trained."""
+    if family == floor.FAMILY:
+        return [(floor.name(making, order), floor.about(making, order)) for order in ORDERS]
+    return [
+        (line.at(tokens), making.about(line, tokens))
+        for line in making.choose([family], also=floor.FAMILY)
+        for tokens in line.budgets
+    ]
+
+
+def _is_ranked(making: Making, name: str, about: dict[str, Any]) -> bool:
+    """Whether the sums of a model are there, and of these weights."""
+    try:
+        ranked = json.loads((making.place / "aggregates" / name / "about.json").read_bytes())
+    except (OSError, ValueError):
+        return False
+    return bool(about) and bool(ranked == aggregates.key(making, about["checksum"]))
+
+
+def _keeps_ranks(making: Making, record: dict[str, Any]) -> bool:
+    if record["family"] == floor.FAMILY:
+        return bool(record["rung"] == str(ORDERS[-1]))
+    return bool(record["seed"] == 0 and record["budget"] == making.ladders.training.budgets[-1])
+
+
+def _copy_model(folder: Path, to: Path) -> None:
+    for name in ("config.json", "model.safetensors"):
+        _put(to / name, (folder / name).read_bytes())
+
+
+def _put(path: Path, data: bytes) -> None:
+    if not path.is_file() or path.read_bytes() != data:
+        write_file(path, data)
+
+
+def _copy_ranks(folder: Path, models: Sequence[str], to: Path) -> None:
+    """Copy the stores of some models, −ln p rounded, with what lies beside them."""
+    found = [path.parent for name in models for path in sorted(folder.glob(f"{name}-*/manifest.json"))]
+    with folder_beside(to) as new:
+        for path in found:
+            store = open_store(path)
+            ranks = store.ranks()
+            nll = np.round(ranks["nll"].astype(np.float64) * RESOLUTION) / RESOLUTION
+            copy = Store(new / path.name)
+            copy.begin(
+                store.manifest["key"],
+                {**store.manifest["about"], "nll": f"rounded to 1/{RESOLUTION} nat"},
+                1,
+                store.tokens,
+            )
+            copy.write(0, {**ranks, "nll": nll.astype(np.float32)})
+            copy.finish({})
+            for beside in (ENTROPY, BY_TEMPERATURE):
+                shutil.copy(path / beside, copy.folder)
+        swap_in(new, to)
+
+
+def _write_sums(
+    folder: Path, records: Sequence[dict[str, Any]], ranks: Path, to: Path, kept: Sequence[str] = ()
+) -> None:
+    """Write the tables of all models; of those whose stores are shipped, by these: their numbers are the stores'.
+
+    kept: models that are in the tables already, and stay.
+    """
+    stores: dict[str, list[RankStore]] = {}
+    for path in sorted(ranks.glob("*/manifest.json")):
+        store = open_store(path.parent)
+        stores.setdefault(store.model, []).append(store)
+    tables: dict[str, list[pd.DataFrame]] = {name: [] for name in TABLES}
+    for name, parts in tables.items() if kept else ():
+        there = pd.read_parquet(to / f"{name}.parquet")
+        parts.append(there[there["model"].isin(kept)])
+    for record in records:
+        if own := stores.get(record["name"]):
+            made = aggregates.aggregate({store.dataset: _measured(store) for store in own})
+        else:
+            made = aggregates.read(folder / record["name"])
+        for name, table in made.items():
+            tables[name].append(table.assign(model=record["name"]))
+    with folder_beside(to) as new:
+        for name, parts in tables.items():
+            whole = pd.concat(parts, ignore_index=True)[["model", "dataset", *TABLES[name]]]
+            numbers = {c: np.int32 if whole[c].dtype.kind == "i" else np.float32 for c in TABLES[name]}
+            encoding = {column: "BYTE_STREAM_SPLIT" for column in numbers if column not in _CODES}
+            data = io.BytesIO()
+            whole.astype(numbers).to_parquet(data, index=False, column_encoding=encoding, **_SMALL)
+            write_file(new / f"{name}.parquet", data.getvalue())
+        swap_in(new, to)
+
+
+def _measured(store: RankStore) -> Measured:
+    ranks = store.ranks()
+    document, greater, equal = (ranks[column].to_numpy(np.int64) for column in ("document", "greater", "equal"))
+    nll = ranks["nll"].to_numpy(np.float64)
+    return Measured(document, greater, equal, nll, Entropies(store).entropy, np.empty((len(nll), 0)))
+
+
+_REMEDY = "Restore the file: git checkout -- data/ladder; or make it: rbp ladder ship."
+
+
+def shipped_text(folder: Path = LADDER) -> pd.DataFrame:
+    """The text by part: use ("training" or "evaluation"), name, origin, licence, documents, characters, tokens.
+
+    Also left_out, documents of a training source that share a long passage with an evaluation text, and held_out,
+    those kept for evaluation. Raises DataError for a malformed file.
+    """
+    path = folder / TEXT
+    columns = ["name", "origin", "licence", "documents", "characters", "tokens"]
+    try:
+        content = _json(path)
+        parts = [
+            {"use": use, **{name: part[name] for name in columns}}
+            | {"left_out": len(part.get("left_out", ())), "held_out": part.get("held_out", 0)}
+            for use in ("training", "evaluation")
+            for part in content[use]
+        ]
+    except (ValueError, KeyError, TypeError):
+        raise DataError("this does not describe the ladder's text", label(path), _REMEDY) from None
+    return pd.DataFrame(parts)
+
+
+def _json(path: Path) -> Any:
+    try:
+        content = parse_json(path.read_bytes())
+    except OSError as error:
+        raise DataError(f"cannot read the file: {error.strerror}", label(path), _REMEDY) from None
+    provenance.note(path)
+    return content
+
+
+def count_tokens(rows: npt.NDArray[np.uint16], vocabulary: int) -> pd.DataFrame:
+    """Count the tokens of training rows, an array of any shape: columns token, count."""
+    counts = np.bincount(rows.ravel(), minlength=vocabulary)
+    return pd.DataFrame({"token": np.arange(vocabulary), "count": counts})
+
+
+def read_token_counts(folder: Path = LADDER) -> Integers:
+    """How often the families read each token at their largest budget, shape (vocabulary,).
+
+    Raises DataError if the file is missing or not such a table.
+    """
+    path = folder / COUNTS
+    schema = pa.DataFrameSchema({"token": COUNT_FROM_0, "count": COUNT_FROM_0})
+    table = checked(read_csv(path), schema, path, keys=["token"], remedy=_REMEDY)
+    if not np.array_equal(table["token"], np.arange(len(table))):
+        raise DataError("the tokens must be numbered from 0 on, none left out", label(path), _REMEDY)
+    return table["count"].to_numpy(np.int64)

@@ -1,0 +1,217 @@
+"""Measure a model at every step of the paths on which it is made worse (`rbp.damage.worse`): sums by document."""
+
+import logging
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+
+from rbp.damage.sums import EARLIER, SMALLER, TEMPERATURES, THRESHOLDS, WHOLE, Growing
+from rbp.damage.worse import CONTEXTS, Reading, Step, made_worse, readings, steps
+from rbp.errors import DataError, ParameterError
+from rbp.extract.corpora import Corpus
+from rbp.extract.extraction import circumstances, quiet
+from rbp.extract.forward import Ranker
+from rbp.extract.head import wide
+from rbp.extract.models import Dtype, ModelFiles, load_model, load_tokenizer
+from rbp.extract.protocol import Protocol, Row, longest_input, opening_entry, plan_rows, window_length
+from rbp.extract.store import find_place
+from rbp.kernel.problem import ieee
+
+log = logging.getLogger(__name__)
+
+WHOLE_STEP = Step(WHOLE, 0)
+_READ = 2**13  # tokens that the model reads at once
+_LOGITS = {"cpu": 2**21, "cuda": 2**27}  # entries of the logits that are looked at together
+
+
+def run(
+    files: ModelFiles,
+    corpus: Corpus,
+    paths: Sequence[str],
+    out: Path,
+    *,
+    smaller: Sequence[ModelFiles] = (),
+    earlier: Sequence[ModelFiles] = (),
+    tokens: int = 40_000,
+    documents: int | None = None,
+    length: int | None = None,
+    dtype: Dtype = "float32",
+    device: torch.device,
+    predictions: Path | None = None,
+) -> Path:
+    """Measure a model on a text, whole and along `paths`; gives its folder in `out`. What is there is left alone.
+
+    smaller, earlier: other models of its family, which are the paths "parameters" and "training". tokens: whole
+    documents of at least a window each, the shortest first, until so many are scored. documents: the first so many of
+    the text alone. length: of a window (default: 1024, or what the model reads), of which half is context. predictions:
+    a file, whose checksum is kept. Raises DataError and ParameterError, and leaves nothing half-written.
+    """
+    with quiet(), ieee(device):
+        language = load_model(files, dtype, device)
+        todo = [WHOLE_STEP, *(step for path in paths for step in steps(path, language))]
+        tokenizer = load_tokenizer(files)
+        longest = longest_input(files.config)
+        length = window_length([files.config]) if length is None else length
+        if length < 2 * CONTEXTS[-1] or (longest is not None and length > longest):
+            what = f"windows of {length} tokens are too short, or more than the model reads"
+            raise ParameterError(what, "--length", f"Give {2 * CONTEXTS[-1]} to {longest or 'any number of'} tokens.")
+        rows = scored_rows(corpus, tokenizer, length, tokens, documents)
+        others = [(SMALLER, each) for each in smaller] + [(EARLIER, each) for each in earlier]
+        for _, other in others:
+            if other.tokenizer_fingerprint() != files.tokenizer_fingerprint():
+                what = "it has another tokenizer, so it would be asked for other tokens"
+                raise ParameterError(what, other.name, f"Give models with the tokenizer of {files.name}.")
+        key = {
+            "weights": files.fingerprint(),
+            "tokenizer": files.tokenizer_fingerprint(),
+            "corpus": corpus.fingerprint,
+            "length": length,
+            "tokens": tokens,
+            **({} if documents is None else {"documents": documents}),
+            "dtype": dtype,
+            "device": device.type,
+            **opening_entry(tokenizer, "auto"),
+        }
+        place = find_place(out, f"{Path(files.name).name}-{corpus.name}", key)
+        with place.lock():
+            kept, ranker = Growing(place.folder), _ranker(language, rows)
+            about = {"model": files.name, "dataset": corpus.name, **circumstances(ranker)}
+            kept.begin(key, about, predictions)
+            _along(kept, ranker, rows, todo, files.name)
+            for path, other in others:
+                language = load_model(other, dtype, device)
+                number = float(language.size if path == SMALLER else earlier.index(other) + 1)
+                kept.identify(path, number, other.name, other.fingerprint())
+                if kept.lacks(*Step(path, number), other.name):
+                    _along(kept, _ranker(language, rows), rows, [Step(path, number)], other.name)
+    return place.folder
+
+
+def scored_rows(corpus: Corpus, tokenizer: Any, length: int, tokens: int, documents: int | None = None) -> list[Row]:
+    """The rows of whole documents, the shortest first, and in them the tokens that are scored: see `run`."""
+    plan = plan_rows(corpus, tokenizer, Protocol("windows", length, length // 2, documents))
+    by_document: dict[int, list[Row]] = {}
+    for row in plan.rows:
+        scored = row.scored[row.scored >= CONTEXTS[-1]]
+        if len(scored):
+            by_document.setdefault(row.document, []).append(Row(row.document, row.start, row.ids, scored))
+    ends = {document: own[-1].start + len(own[-1].ids) for document, own in by_document.items()}
+    chosen, count = list[Row](), 0
+    for document in sorted(ends, key=lambda each: (ends[each], each)):
+        if count >= tokens:
+            break
+        if ends[document] >= length:
+            chosen += by_document[document]
+            count += sum(len(row.scored) for row in by_document[document])
+    if not chosen:
+        what = f"no document has a window of {length} tokens"
+        raise DataError(what, corpus.name, "Give longer documents, or a shorter --length.")
+    return chosen
+
+
+def _ranker(language: Any, rows: list[Row]) -> Ranker:
+    """One that has looked at the model."""
+    ranker = Ranker(language, "reference", 1, compiled=False)
+    ranker.check(rows)
+    return ranker
+
+
+def _along(kept: Growing, ranker: Ranker, rows: list[Row], todo: Sequence[Step], model: str) -> None:
+    """Measure the steps that are missing."""
+    for step in todo:
+        if not kept.lacks(*step, model):
+            continue
+        start = time.monotonic()
+        with made_worse(ranker.language, step):
+            sums = measured(ranker, readings(rows, step), step)
+        kept.add(*step, model, sums)
+        tokens = sums["tokens"].sum()
+        told = (
+            Path(model).name if step.path in (SMALLER, EARLIER) else f"{step.path} {step.step:g}, draw {step.draw + 1}"
+        )
+        values = sums["nll_1.0"].sum() / tokens, -np.log(max(sums["hits_1"].sum(), 1) / tokens)
+        log.warning("%s: cross-entropy %.3f, −ln RBP₁ %.3f (%.0f s)", told, *values, time.monotonic() - start)
+
+
+@torch.inference_mode()
+def measured(ranker: Ranker, read: Sequence[Reading], step: Step = WHOLE_STEP) -> pd.DataFrame:
+    """The sums of `Paths` by document, of what the model says after each of the places that it is asked for."""
+    parts = list(_of_logits(ranker, read, step))
+    documents, values = (np.concatenate(each) for each in zip(*parts, strict=True))
+    names, place = np.unique(documents, return_inverse=True)
+    sums = np.stack([np.bincount(place, column) for column in values.T])
+    columns = ["tokens", "entropy", *(f"hits_{k}" for k in THRESHOLDS)]
+    columns += [f"{what}_{t}" for t in TEMPERATURES for what in ("nll", "slope")]
+    table = pd.DataFrame(dict(zip(columns, sums, strict=True))).astype(np.float32)
+    counts = {name: np.int32 for name in columns if name == "tokens" or name.startswith("hits")}
+    return table.astype(counts).assign(document=names.astype(np.int32))
+
+
+def _of_logits(
+    ranker: Ranker, read: Sequence[Reading], step: Step
+) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]]:
+    """The documents of some tokens, and of each the columns that `measured` adds up."""
+    device = ranker.language.device
+    draw = torch.Generator(device).manual_seed(step.seed)
+    at_once = max(1, _LOGITS[device.type] // ranker.language.vocabulary)
+    for outputs, targets, documents in _outputs(ranker, read):
+        for first in range(0, len(outputs), at_once):
+            some = slice(first, first + at_once)
+            logits = _logits(ranker, outputs[some])
+            if step.path == "logits":
+                logits = logits + step.step * torch.randn(logits.shape, generator=draw, device=device)
+            yield documents[some], _columns(logits, torch.from_numpy(targets[some]).to(device))
+
+
+def _columns(logits: torch.Tensor, target: torch.Tensor) -> npt.NDArray[np.float64]:
+    """Of logits [t, V] and the truth [t]: one, the entropy, hits by threshold, −ln p and its slope by temperature."""
+    truth = logits.gather(1, target[:, None])
+    rank = (logits >= truth).sum(1, dtype=torch.float32)  # three times as fast as whole numbers, exact to 2^24
+    highest = logits.amax(1, keepdim=True)
+    if not highest.isfinite().all():
+        raise DataError("a logit is NaN or infinite", None, "Check the weights and the model's dtype.")
+    lower, truth = logits.sub_(highest).clamp_(min=-1e30), (truth - highest)[:, 0].double()  # −∞ · 0 is no number
+    columns = [torch.ones_like(truth), torch.zeros_like(truth), *((rank <= k).double() for k in THRESHOLDS)]
+    weights = torch.empty_like(lower)
+    for temperature in TEMPERATURES:
+        torch.div(lower, temperature, out=weights).exp_()
+        total = weights.sum(1).double()
+        mean = torch.linalg.vecdot(weights, lower).double() / total
+        columns += [total.log() - truth / temperature, mean - truth]
+        if temperature == 1:
+            columns[1] = total.log() - mean
+    return torch.stack(columns, 1).cpu().numpy()
+
+
+def _logits(ranker: Ranker, outputs: torch.Tensor) -> torch.Tensor:
+    head = ranker.head
+    if head is None:
+        return wide(outputs)
+    logits = wide(torch.nn.functional.linear(outputs, head.weight, head.bias)) * head.scale
+    return logits if head.softcap is None else head.softcap * torch.tanh(logits / head.softcap)
+
+
+def _outputs(
+    ranker: Ranker, read: Sequence[Reading]
+) -> Iterator[tuple[torch.Tensor, npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+    """What is ranked [t, …], with its targets and documents [t]: readings of one length together, none padded."""
+    lengths = np.array([len(each.ids) for each in read])
+    for length in np.unique(lengths):
+        same = np.flatnonzero(lengths == length)
+        for some in _split(same, max(1, _READ // int(length))):
+            ids = torch.from_numpy(np.stack([read[i].ids for i in some])).to(ranker.language.device)
+            outputs = ranker.read(ids).flatten(0, 1)
+            places = np.concatenate([row * length + read[i].places for row, i in enumerate(some)])
+            targets = np.concatenate([read[i].targets for i in some])
+            documents = np.concatenate([np.full(len(read[i].places), read[i].document) for i in some])
+            yield outputs[torch.from_numpy(places).to(outputs.device)], targets, documents
+
+
+def _split(indices: npt.NDArray[np.int64], size: int) -> Iterable[npt.NDArray[np.int64]]:
+    return (indices[first : first + size] for first in range(0, len(indices), size))

@@ -1,6 +1,0 @@
-"""One door to every source of numbers: the published ones, the ladder's, a file's, a rank store's."""
-
-from rbp.evidence.sources import Source, open_source
-from rbp.evidence.table import COLUMNS, KEYS, select
-
-__all__ = ["COLUMNS", "KEYS", "Source", "open_source", "select"]

@@ -1,0 +1,107 @@
+"""Adapters of a model (PEFT), which run beside its weights.
+
+A merge rounds, and adds to weights that layers may share (`layer_replication`): nothing is merged but the count of S.
+"""
+
+import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from rbp.errors import DataError, first_line
+from rbp.extract.training import ADAPTER
+from rbp.names import and_more
+
+
+def weights_as_merged(module: Any) -> Iterator[tuple[Any, nn.Parameter]]:
+    """The parameters of a model as they would be with its adapters merged, each with what tells it from the others.
+
+    A shared one has one key, unless an adapter adds to it in some place: merged, that place has its own.
+    """
+    peft = sys.modules.get("peft")
+    if peft is not None:
+        from peft.tuners.tuners_utils import BaseTunerLayer
+        from peft.utils.other import AuxiliaryTrainingWrapper
+
+        if isinstance(module, AuxiliaryTrainingWrapper):
+            yield from weights_as_merged(module.original_module)
+            return
+        if isinstance(module, BaseTunerLayer):
+            for parameter in module.get_base_layer().parameters():
+                yield (id(parameter), id(module)), parameter
+            return
+        if hasattr(module, "adaption_gate"):  # which stands around an attention, and does not merge into it
+            yield from weights_as_merged(module.model)
+            return
+        if isinstance(module, peft.PeftModel):
+            module = module.get_base_model()
+    for parameter in module.parameters(recurse=False):
+        yield id(parameter), parameter
+    for child in module.children():
+        yield from weights_as_merged(child)
+
+
+def adapt(model: nn.Module, folder: Path, given: dict[str, list[int]], name: str, base: str) -> Any:
+    """The model with the adapter of a folder beside its weights.
+
+    given: the shapes of the adapter's weights by their names; name, base: what errors call the two. Raises DataError if
+    peft is not installed, and for an adapter that is none of this model's, or not added to its layers.
+    """
+    try:
+        from peft import PeftConfig, PeftModel, get_peft_model_state_dict
+        from peft.tuners.tuners_utils import BaseTuner
+    except ImportError:
+        what = "this is an adapter, which peft has to apply, and peft is not installed"
+        remedy = "pip install 'rbp[adapters]', or merge it (merge_and_unload) and give the merged model."
+        raise DataError(what, name, remedy) from None
+    _untie(model, given)
+    try:
+        with warnings.catch_warnings(action="ignore"):  # of what is checked here, and of ties, which are cut
+            config = PeftConfig.from_pretrained(str(folder))
+            if config.is_prompt_learning:
+                kind = str(getattr(config.peft_type, "value", config.peft_type)).lower().replace("_", " ")
+                what = f"the adapter adds tokens before the text ({kind}), not to the model's layers"
+                raise DataError(what, name, "Load both, and give the model in memory to rbp.rank.")
+            adapted = PeftModel.from_pretrained(model, str(folder), config=config, ignore_mismatched_sizes=True)
+            needed = get_peft_model_state_dict(adapted, save_embedding_layers=False)
+            taken = needed | get_peft_model_state_dict(adapted, save_embedding_layers=True)
+    except (DataError, torch.OutOfMemoryError):
+        raise
+    except Exception as error:  # of a kind that peft does not know, or of another model's shape
+        what = f"cannot apply the adapter: {first_line(error)}"
+        raise DataError(
+            what, name, "It must be one that peft adds to layers of this base model, such as LoRA."
+        ) from None
+    # what two modules share, the file may hold of one
+    there = {values.untyped_storage().data_ptr() for key, values in taken.items() if key in given}
+    lacking = {key for key, values in needed.items() if values.untyped_storage().data_ptr() not in there}
+    if other := sorted((given.keys() - taken.keys()) | lacking):
+        what = f"the adapter and the model {base} do not fit together in {and_more(other)}"
+        raise DataError(what, name, f"Check {ADAPTER}: is it this model's adapter?")
+    if other := [key for key in sorted(given) if given[key] != list(taken[key].shape)]:
+        found, wanted = tuple(given[other[0]]), tuple(taken[other[0]].shape)
+        what = f"{and_more(other)} has the shape {found} in the adapter, and {wanted} by the model {base}"
+        remedy = "Is it this model's adapter? If its vocabulary was changed, merge it with peft, and give that model."
+        raise DataError(what, name, remedy)
+    # the layers themselves have what is added to them, unless what runs them decides by the tokens
+    plain = type(adapted.base_model).forward is BaseTuner.forward
+    return adapted.get_base_model() if plain and not getattr(config, "alora_invocation_tokens", None) else adapted
+
+
+def _untie(model: nn.Module, adapter: Iterable[str]) -> None:
+    """Give each module a weight of its own where several share one, and the adapter has something for one of them.
+
+    A whole output layer that the adapter brings would be the input embedding's too. adapter: its weights' names.
+    """
+    shared: dict[nn.Parameter, list[str]] = {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        shared.setdefault(parameter, []).append(name)
+    modules = {name.removeprefix("base_model.model.") for name in adapter}
+    for parameter, names in shared.items():
+        if any(name.startswith(f"{own.rpartition('.')[0]}.") for own in names for name in modules):
+            for path, _, name in (own.rpartition(".") for own in names[1:]):
+                setattr(model.get_submodule(path), name, nn.Parameter(parameter.detach().clone(), requires_grad=False))

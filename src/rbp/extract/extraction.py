@@ -1,0 +1,599 @@
+"""Measure: every model on every corpus, a rank store each; what is there already and whole is left alone."""
+
+import logging
+import os
+import platform
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cache, cached_property, partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+from transformers.utils import logging as theirs
+
+from rbp import __version__, registry
+from rbp.errors import DataError, ParameterError
+from rbp.extract.corpora import STDIN, Corpus, open_corpus
+from rbp.extract.cost import (
+    BYTES,
+    ROWS,
+    Cost,
+    config_size,
+    cpu_memory,
+    gpu_memory,
+    measured_rate,
+    operations,
+    product_rate,
+    ranking_seconds,
+    size_of,
+)
+from rbp.extract.devices import find_device, limits, must_be_installed
+from rbp.extract.forward import Ranker
+from rbp.extract.models import (
+    Dtype,
+    LanguageModel,
+    Loaded,
+    ModelFiles,
+    find_model,
+    known_dtype,
+    load_model,
+    load_tokenizer,
+    looks_at_length,
+)
+from rbp.extract.protocol import Protocol, Row, RowPlan, added_tokens, longest_input, opening_entry, plan_rows
+from rbp.extract.state import untouched
+from rbp.extract.store import Asked, RankStore, Store, find_place, measurement_digest, read_part
+from rbp.extract.training import TABLE, Training, training_of
+from rbp.extract.verify import SHARE, Stored, Wrong, choose_sample, plain_logits, verdict, verify_sample
+from rbp.kernel import Backend, backend_for, compiling_pays
+from rbp.kernel.problem import Rounding, ieee
+from rbp.names import split_names
+from rbp.processes import Task, Tell, board, run_tasks
+
+log = logging.getLogger(__name__)
+
+
+def family_name(files: ModelFiles | Loaded) -> str:
+    """The name that an installed package gives the model's family, else the model type."""
+    known = registry.known_models().get(files.name)
+    return known["family"] if known else str(files.config.get("model_type", "unknown"))
+
+
+def circumstances(ranker: Ranker) -> dict[str, Any]:
+    """The size of the model, how it was run, on what, and with which versions."""
+    language = ranker.language
+    cuda = language.device.type == "cuda"
+    packages = ("torch", "transformers", "tokenizers", "pyarrow")
+    return {
+        "size": language.size,
+        "vocabulary": ranker.vocabulary or language.vocabulary,
+        "head": "one matrix" if ranker.head is not None else "the model's own logits",
+        "logits": ranker.rounding_of_logits,
+        "rows": "padded" if ranker.padded else "unpadded",
+        "versions": {"rbp": __version__, "python": platform.python_version(), **{p: version(p) for p in packages}},
+        "device": torch.cuda.get_device_name(language.device) if cuda else platform.machine(),
+        **({"places": list(language.places)} if language.places else {}),
+        "threads": torch.get_num_threads(),
+        "batch": ranker.batch,
+    }
+
+
+def _must_go_on_alike(store: Store, logits: str) -> None:
+    """Say so if a store that goes on was begun with another PyTorch or transformers.
+
+    Raises DataError if its ranks are of logits in another dtype than `logits`.
+    """
+    try:
+        about = store.manifest["about"]
+        before, rounding = about["versions"], about["logits"]
+    except (DataError, KeyError):
+        return
+    if rounding != logits:
+        what = f"the store was begun with ranks of {rounding} logits, and would go on with ranks of {logits} ones"
+        raise DataError(what, str(store.folder), "Remove it, and extract anew.")
+    for name in ("torch", "transformers"):
+        if before.get(name) != version(name):
+            log.warning("begun with %s %s, going on with %s: last bits may differ", name, before[name], version(name))
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """No progress bars and advice of transformers among our lines."""
+    level = theirs.get_verbosity()
+    theirs.set_verbosity_error()  # type: ignore[no-untyped-call]
+    theirs.disable_progress_bar()  # type: ignore[no-untyped-call]
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+    try:
+        yield
+    finally:
+        theirs.set_verbosity(level)
+        theirs.enable_progress_bar()  # type: ignore[no-untyped-call]
+
+
+class Progress:
+    """How far a run is.
+
+    tokens: to be ranked in all; done: by an earlier run; flops: the floating-point operations that one token takes at
+    least (2 for each parameter and each entry of the output layer); rate: gives what the machine's matrix product does
+    in a second, which is measured when it is first asked for.
+    """
+
+    def __init__(self, tokens: int, done: int, flops: float, rate: Callable[[], float]):
+        self.tokens, self.flops, self.rate = tokens, flops, rate
+        self.before = self.done = done
+        self.start = time.monotonic()
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Of this run."""
+        return (self.done - self.before) / max(time.monotonic() - self.start, 1e-9)
+
+    @property
+    def share_of_product(self) -> float:
+        """The operations that are needed at least, a second, as a share of the matrix product's rate."""
+        return self.tokens_per_second * self.flops / self.rate()
+
+    def __str__(self) -> str:
+        speed, share = self.tokens_per_second, self.share_of_product
+        minutes, seconds = divmod((self.tokens - self.done) / max(speed, 1e-9), 60)
+        return (
+            f"{self.done:,} of {self.tokens:,} tokens  {speed:,.0f} tokens/s  {share:.0%} of the matrix product's rate"
+            f"  {minutes:.0f} min {seconds:.0f} s left"
+        )
+
+
+@cache
+def yardstick(device: torch.device, dtype: torch.dtype) -> float:
+    """Floating-point operations a second of a square matrix product, measured once, in some ms."""
+    n = 512 if device.type == "cpu" else 8192
+    return product_rate(device, dtype, n, n, n)
+
+
+Vocabulary = int | Literal["all", "tokenizer"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to measure.
+
+    dtype: of weights and hidden states; device: "auto", "cpu", "cuda", "cuda:1", …; devices: "auto" spreads a model
+    over all GPUs, memory and disk; backend, round_logits: of `linear_rank`; batch: rows at a time (None: by the
+    device); vocabulary: the logits that count; revision: of hub models, or a sub-folder of a run's; fields: of corpus
+    files; family: the label of the models (None: the paper's family, or the model type); training: what is said of a
+    model's, beside its files.
+    """
+
+    dtype: Dtype = "float32"
+    device: str = "auto"
+    devices: Literal["auto"] | None = None
+    backend: Backend = "auto"
+    batch: int | None = None
+    vocabulary: Vocabulary = "all"
+    round_logits: Rounding | None = None
+    revision: str | None = None
+    fields: tuple[str, ...] = ()
+    family: str | None = None
+    training: Training | None = None
+
+
+class _Model:
+    """A model's files, and what is loaded of them once it is needed."""
+
+    def __init__(self, files: ModelFiles | Loaded, settings: Settings, device: torch.device) -> None:
+        self.files, self.settings, self.device = files, settings, device
+        self.training = training_of(files, settings.training)
+        self.tokenizer = load_tokenizer(files)
+        self.fingerprints = {"weights": files.fingerprint(), "tokenizer": files.tokenizer_fingerprint()}
+
+    @cached_property
+    def language(self) -> LanguageModel:
+        why = "the default, as the authors' program" if self.settings.dtype == "float32" else "as asked for"
+        own = self.files.config.get("dtype") or self.files.config.get("torch_dtype") or "unknown"
+        log.info("%s: %s on %s (%s; saved as %s)", self.files.name, self.settings.dtype, self.device, why, own)
+        if self.settings.devices is None or isinstance(self.files, Loaded):
+            return load_model(self.files, self.settings.dtype, self.device)
+        head = config_size(self.files.folder).head * BYTES[self.settings.dtype]
+        loaded = load_model(self.files, self.settings.dtype, self.device, limits(head))
+        log.info("%s: its parts lie on %s", self.files.name, ", ".join(loaded.places) or loaded.device)
+        return loaded
+
+    @cached_property
+    def limit(self) -> int | None:
+        return _limit(self.settings, self.tokenizer)
+
+
+def _limit(settings: Settings, tokenizer: Any) -> int | None:
+    chosen = settings.vocabulary
+    if chosen == "tokenizer":
+        return len(tokenizer)
+    return None if chosen == "all" else int(chosen)
+
+
+def extract(
+    models: Sequence[str | ModelFiles | Loaded],
+    corpora: Sequence[str | Corpus],
+    protocol: Protocol,
+    out: Path,
+    settings: Settings | None = None,
+    shard: tuple[int, int] | None = None,
+) -> list[Path]:
+    """Measure each of `models` on each of `corpora` into rank stores in the folder `out`; gives their folders.
+
+    Both are given by name (see `find_model`, `open_corpus`), or as what these give; a model in memory is `Loaded`, and
+    ranked in its own dtype, on its own device.
+    shard: (i, n) does every n-th pack, beginning with the i-th (from 1); the store is finished by whichever run
+    finds that no pack is missing. What is given is looked at first: a wrong name fails before any work. Raises
+    DataError and ParameterError, and leaves nothing half-written.
+    """
+    settings = settings or Settings()
+    if shard is not None and not 1 <= shard[0] <= shard[1]:
+        raise ParameterError(f"there is no shard {shard[0]} of {shard[1]}", "--shard", "Give I/N with 1 ≤ I ≤ N.")
+    device, found, texts = _looked_at(models, corpora, settings)
+    stores = []
+    for files in found:
+        given = settings, device
+        if isinstance(files, Loaded):
+            given = replace(settings, dtype=files.dtype), find_device(str(files.model.device))
+        with quiet(), ieee(given[1]), untouched(files.model) if isinstance(files, Loaded) else nullcontext():
+            model = _Model(files, *given)
+            stores += [_measure(model, corpus, protocol, out, shard) for corpus in texts]
+    return stores
+
+
+def planned(
+    models: Sequence[str | ModelFiles], corpora: Sequence[str | Corpus], protocol: Protocol, settings: Settings
+) -> list[Cost]:
+    """What `extract` would cost on one device, if nothing of it is measured: no weights are loaded, nothing is ranked.
+
+    Raises what `extract` raises for what can be seen by then.
+    """
+    device, found, texts = _looked_at(models, corpora, settings)
+    if settings.backend not in ("auto", *get_args(Backend)):
+        raise ParameterError(
+            f"unknown backend {settings.backend!r}", "backend", f"There is: {', '.join(get_args(Backend))}."
+        )
+    dtype, costs = known_dtype(settings.dtype), []
+    for files in found:
+        if isinstance(files, Loaded):
+            raise ParameterError("a model in memory has no plan", files.name, "Give its folder.")
+        with quiet():
+            tokenizer = load_tokenizer(files)
+            if files.gguf:
+                size = size_of(files.contents.config, files.gguf.name, files.name)
+            else:
+                size = config_size(files.base.folder if files.base else files.folder)
+            for corpus in texts:
+                start = time.monotonic()
+                rows = _rows(files, tokenizer, corpus, protocol)
+                _must_know(rows, files.name, size.vocabulary)
+                tokenizing = time.monotonic() - start
+                outputs = _limit(settings, tokenizer) or size.vocabulary
+                flops = operations(size, rows.tokens_read, rows.tokens, outputs)
+                threads, rate = torch.get_num_threads(), measured_rate(size, dtype, device)
+                if device.type == "cpu":
+                    memory = cpu_memory(size, dtype, protocol.length, threads)
+                else:
+                    memory = gpu_memory(size, dtype, protocol.length, settings.batch or ROWS)
+                seconds = ranking_seconds(size, rows.tokens_read, rows.tokens, rate, outputs)
+                names = Path(files.name).name, corpus.name
+                counts = rows.tokens_read, rows.tokens
+                costs.append(Cost(*names, size, *counts, flops, memory, seconds, tokenizing, rate))
+    return costs
+
+
+def _looked_at(
+    models: Sequence[str | ModelFiles | Loaded], corpora: Sequence[str | Corpus], settings: Settings
+) -> tuple[torch.device, list[ModelFiles | Loaded], list[Corpus]]:
+    """The device, the models' files and the texts. Raises DataError and ParameterError for what is not right."""
+    if settings.devices is not None and settings.device != "auto":
+        what = f"all devices are asked for, and the device {settings.device}"
+        raise ParameterError(what, "--devices, --device", "Give one of the two.")
+    if settings.devices is not None:
+        must_be_installed()
+    device = find_device(settings.device)
+    found = [find_model(model, settings.revision) if isinstance(model, str) else model for model in models]
+    if settings.training is not None and len(found) > 1:
+        what = f"one step, or number of training tokens, for {len(found)} models"
+        raise ParameterError(what, "--step, --training-tokens", f"Give one model, or a table beside them: {TABLE}.")
+    for files in found:
+        if settings.devices is not None and isinstance(files, ModelFiles) and (files.base or files.gguf):
+            what = f"{'an adapter' if files.base else 'a GGUF file'} is read on one device"
+            raise ParameterError(what, f"{files.name}, --devices", "Save the model as safetensors, and give that.")
+        training_of(files, settings.training)
+    return (
+        device,
+        found,
+        [open_corpus(corpus, settings.fields) if isinstance(corpus, str) else corpus for corpus in corpora],
+    )
+
+
+def _key(model: _Model, corpus: Corpus, protocol: Protocol) -> dict[str, Any]:
+    """All that determines the ranks."""
+    settings = model.settings
+    dtype = torch.float64 if settings.dtype == "float64" else torch.float32
+    chosen = backend_for(model.device, dtype) if settings.backend == "auto" else settings.backend
+    return {
+        **model.fingerprints,
+        "revision": model.files.revision,
+        "corpus": corpus.fingerprint,
+        "protocol": protocol.as_dict(),
+        "dtype": settings.dtype,
+        "vocabulary": model.limit,
+        "round_logits": settings.round_logits,
+        "backend": chosen,
+        "device": model.device.type,
+        "precision": "ieee",
+        # measured with padded rows, or by a model that had read others, it is another measurement
+        **({"rows": "fresh"} if looks_at_length(model.files.config) else {}),
+        # of a commit on the hub this says nothing more
+        **({"checkpoint": at} if (at := model.files.checkpoint) and model.files.revision is None else {}),
+        # where they were scored as text, too
+        **({"added": added} if (added := added_tokens(model.tokenizer)) else {}),
+        **opening_entry(model.tokenizer, protocol.bos),
+    }
+
+
+def _measure(model: _Model, corpus: Corpus, protocol: Protocol, out: Path, shard: tuple[int, int] | None) -> Path:
+    key = _key(model, corpus, protocol)
+    name = Path(model.files.name).name + (f"@{model.files.checkpoint}" if model.files.checkpoint else "")
+    label = f"{name} on {corpus.name}"
+    store = find_place(out, f"{name}-{corpus.name}", key)
+    if _finished(store, key, _labels(model, corpus)):
+        log.info("%s: already measured, %s", label, store.folder)
+        return store.folder
+    rows = _rows(model.files, model.tokenizer, corpus, protocol)
+    _must_know(rows, model.files.name, model.language.vocabulary)
+    batch = model.settings.batch or (4 * torch.get_num_threads() if model.device.type == "cpu" else 32)
+    # of the whole measurement, so that all shards and every run of them do the same
+    compiled = compiling_pays(rows.tokens * (model.limit or model.language.vocabulary))
+    ranker = Ranker(model.language, key["backend"], batch, model.limit, model.settings.round_logits, compiled=compiled)
+    ranker.check(rows.rows)
+    with store.lock(shard):
+        try:
+            _fill(store, model, ranker, rows, key, corpus, label, shard)
+        except BaseException:
+            if shard is None and not any((store.folder / "parts").glob("*.parquet")):
+                shutil.rmtree(store.folder)
+            raise
+    return store.folder
+
+
+def _rows(files: ModelFiles | Loaded, tokenizer: Any, corpus: Corpus, protocol: Protocol) -> RowPlan:
+    longest = longest_input(files.config)
+    if longest is not None and protocol.length > longest:
+        what = f"the model reads {longest} tokens at most, not {protocol.length}"
+        raise ParameterError(what, f"{files.name}, --length", f"Give --length {longest}.")
+    return plan_rows(corpus, tokenizer, protocol)
+
+
+def _must_know(rows: RowPlan, name: str, vocabulary: int) -> None:
+    """Raise DataError unless the model has all tokens of the rows."""
+    highest = max(int(row.ids.max()) for row in rows.rows)
+    if highest >= vocabulary:
+        what = f"the tokenizer gives token {highest}, the model has {vocabulary}"
+        raise DataError(what, name, "The tokenizer is another model's: save the right one beside it.")
+
+
+def _fill(
+    store: Store,
+    model: _Model,
+    ranker: Ranker,
+    rows: RowPlan,
+    key: dict[str, Any],
+    corpus: Corpus,
+    label: str,
+    shard: tuple[int, int] | None,
+) -> None:
+    """Rank the packs that are missing."""
+    if shard is None:
+        store.clear()
+    _must_go_on_alike(store, ranker.rounding_of_logits)
+    whole, rest = store.parts()
+    for path in rest:
+        if shard is None:
+            log.warning("%s: %s is damaged or left over: done again", label, path.name)
+            path.unlink()
+    begun = datetime.now(UTC).isoformat(timespec="seconds")
+    about = {**_labels(model, corpus), **circumstances(ranker), "begun": begun}
+    about["not_scored"] = rows.not_scored
+    if rows.read is not None:
+        about["characters"] = {"read": rows.read[0], "of": rows.read[1]}
+    if isinstance(model.files, ModelFiles) and model.files.gguf:
+        about |= {"file": model.files.gguf.name, "quantization": model.files.quantization}
+    store.begin(key, about, rows.packs, rows.tokens)
+    mine = [p for p in range(rows.packs) if shard is None or p % shard[1] == shard[0] - 1]
+    missing = [pack for pack in mine if pack not in whole]
+    scored = {pack: sum(len(row.scored) for row in rows.rows_of(pack)) for pack in mine}
+    before = sum(scored[pack] for pack in mine if pack in whole)
+    if before and missing:
+        log.info("%s: %d of %d packs are there: going on", label, len(mine) - len(missing), len(mine))
+    product = partial(yardstick, model.device, getattr(torch, model.settings.dtype))
+    flops = 2 * (model.language.size + ranker.outputs)
+    progress = Progress(sum(scored.values()), before, flops, product)
+    with board() if log.isEnabledFor(logging.INFO) else nullcontext() as show:  # a program that calls us may be quiet
+        for pack in missing:
+            some = rows.rows_of(pack)
+            greater, equal, nll = ranker.rank(some)
+            columns = {
+                "document": np.concatenate([np.full(len(row.scored), row.document) for row in some]),
+                "position": np.concatenate([row.start + row.scored for row in some]),
+                "token": np.concatenate([row.ids[row.scored] for row in some]),
+                "greater": greater,
+                "equal": equal,
+                "nll": nll,
+            }
+            store.write(pack, columns)
+            progress.done += len(greater)
+            if show:
+                show(label, str(progress))
+    done = {
+        "tokens_per_second": round(progress.tokens_per_second),
+        "share_of_product": round(progress.share_of_product, 3),
+        "halvings": ranker.halvings,
+    }
+    whole, noted = store.parts()[0], store.noted()
+    unasked = [pack for pack in mine if whole[pack].name not in noted]
+    if unasked:
+        start = time.monotonic()
+        earlier = {name: noted[name] for pack in mine if (name := whole[pack].name) in noted}  # which stays
+        found = earlier | _verified(store, ranker, rows, unasked)
+        store.note("all" if shard is None else f"{shard[0]}-of-{shard[1]}", found)
+        done["check_seconds"] = round(time.monotonic() - start, 3)
+    if store.checked() is not None:
+        store.finish({"finished": datetime.now(UTC).isoformat(timespec="seconds"), **done})
+
+
+def _verified(store: Store, ranker: Ranker, rows: RowPlan, packs: Sequence[int]) -> dict[str, Asked]:
+    """What was found when a sample of the rows of some packs was ranked again, by the names of the parts.
+
+    Raises DataError if a stored rank is not that of the model's own logits.
+    """
+    places = [(pack, row) for pack in packs for row in rows.rows_of(pack)]
+    sample = [places[i] for i in choose_sample([row for _, row in places], store.manifest["digest"])]
+    parts, wrong = store.parts()[0], list[Wrong]()
+    found = {parts[pack].name: Asked() for pack in packs}
+    columns = [read_part(parts[pack]) for pack in sorted({pack for pack, _ in sample})]
+    ranks = Stored({name: np.concatenate([each[name] for each in columns]) for name in columns[0]}, str(store.folder))
+    for (pack, _), (asked, bad) in zip(sample, _again(ranker, [row for _, row in sample], ranks), strict=True):
+        found[parts[pack].name] += asked
+        wrong += bad
+    if wrong:
+        raise verdict(wrong, sum(found.values(), Asked()), str(store.folder))
+    return found
+
+
+def _again(
+    ranker: Ranker, rows: Sequence[Row], ranks: Stored, *, elsewhere: bool = False, cross_entropies: bool = True
+) -> Iterator[tuple[Asked, list[Wrong]]]:
+    """`verify_sample`, as this machine can; elsewhere: whether another may have made the ranks."""
+    alone = ranker.language.device.type == "cpu" and not ranker.language.places  # as rows are ranked there
+    forward = plain_logits(ranker, apart=elsewhere or not alone)
+    return verify_sample(forward, rows, ranks, threads=alone, cross_entropies=cross_entropies)
+
+
+def ask_again(
+    store: RankStore, model: str, corpora: Sequence[str] = (), share: float = SHARE, seed: str | None = None
+) -> tuple[Asked, int]:
+    """Rank a sample of a finished store's rows again, by its own model: what was found, of how many rows.
+
+    corpora: among which its text is; none: it goes by the name of its data set. share: of the tokens, at least; seed:
+    of the draw, the store's digest if None. Raises DataError if a rank is not that of the model's own logits, and for
+    a model or corpora that are not the store's.
+    """
+    key, where = store.manifest["key"], str(store.folder)
+    if "weights" not in key:
+        what = f"{store.model} is none of the models that read text by themselves"
+        raise DataError(what, where, "Its own program ranked it, and asked a sample again.")
+    settings = Settings(dtype=key["dtype"], vocabulary=key["vocabulary"] or "all", round_logits=key["round_logits"])
+    device = find_device(settings.device)
+    with quiet(), ieee(device):
+        at = key["revision"] or store.training.revision
+        found = _Model(find_model(model, at), settings, device)
+        if found.fingerprints["weights"] != key["weights"]:  # of the tokenizer, its tokens are compared
+            what = f"{model} has other weights than the store was made of"
+            raise DataError(what, where, f"Give the same model: the store says {store.model}.")
+        texts = [open_corpus(name) for name in corpora or [store.dataset]]
+        corpus = next((text for text in texts if text.fingerprint == key["corpus"]), None)
+        if corpus is None:
+            what = f"{', '.join(text.name for text in texts)} is not the text that was ranked, or not as it was"
+            raise DataError(what, where, "Give it by --corpus, with the same fields.")
+        rows = plan_rows(corpus, found.tokenizer, Protocol(**key["protocol"])).rows
+        sample = [rows[i] for i in choose_sample(rows, seed or store.manifest["digest"], share)]
+        columns = {str(name): column.to_numpy() for name, column in store.ranks().items()}
+        exact = "nll" not in store.manifest["about"]  # which says how a shipped store's are rounded
+        ranker = Ranker(found.language, "reference", 1, found.limit, settings.round_logits, compiled=False)
+        ranker.check(sample)
+        answers = list(_again(ranker, sample, Stored(columns, where), elsewhere=True, cross_entropies=exact))
+    asked = sum((one for one, _ in answers), Asked())
+    if wrong := [each for _, some in answers for each in some]:
+        raise verdict(wrong, asked, where)
+    return asked, len(rows)
+
+
+def _finished(store: Store, key: dict[str, Any], labels: dict[str, Any]) -> bool:
+    """Whether nothing is to be done; a store that lacks only its last line or its label gets it.
+
+    Raises DataError for a folder whose manifest says that it is another measurement's.
+    """
+    try:
+        manifest = store.manifest
+    except DataError:
+        return False
+    if manifest["digest"] != measurement_digest(key):
+        what = "the folder holds another measurement than its name says"
+        raise DataError(what, str(store.folder), "Give it its own name back, or move it away.")
+    whole, rest = store.parts()
+    if rest or len(whole) < manifest["packs"]:
+        return False
+    if not manifest["complete"] and store.checked() is None:
+        return False
+    about = manifest["about"]
+    named = [(each["model"], each.get("revision", labels.get("revision"))) for each in (about, labels)]
+    if named[0] != named[1]:  # the same weights, which have their first name
+        labels = {"family": labels["family"]}
+    new = {name: value for name, value in labels.items() if name != "dataset"}  # and so has the same text
+    if manifest["complete"] and new.items() <= about.items():
+        return True
+    with store.lock():
+        store.finish(new)
+    return True
+
+
+def _labels(model: _Model, corpus: Corpus) -> dict[str, Any]:
+    return {
+        "model": model.files.name,
+        "dataset": corpus.name,
+        "family": model.settings.family or family_name(model.files),
+        **model.training.known,
+    }
+
+
+def gpus() -> list[str]:
+    """The GPUs that this process may use, as `CUDA_VISIBLE_DEVICES` names them."""
+    given = os.environ.get("CUDA_VISIBLE_DEVICES")
+    count = torch.cuda.device_count()
+    return split_names(given)[:count] if given else [str(i) for i in range(count)]
+
+
+def extract_on_gpus(
+    models: Sequence[str | ModelFiles],
+    corpora: Sequence[str],
+    protocol: Protocol,
+    out: Path,
+    settings: Settings,
+    gpus: Sequence[str],
+) -> None:
+    """`extract`, a shard in a process of its own for each of `gpus`, as `CUDA_VISIBLE_DEVICES` names them.
+
+    If one fails, the others finish what they do: nothing of it is lost. Raises DataError then.
+    """
+    # what is missing is downloaded once, before the processes start
+    models = [find_model(each, settings.revision) if isinstance(each, str) else each for each in models]
+    # standard input can be read by this process alone
+    texts = [opened if name == STDIN else name for name in corpora for opened in [open_corpus(name, settings.fields)]]
+    every = range(1, len(gpus) + 1)
+    shared = models, texts, protocol, out, settings
+    todo = [Task(f"shard {i} of {len(gpus)}", _shard, (*shared, (i, len(gpus)), gpus[i - 1])) for i in every]
+    for name, error in run_tasks(todo, len(gpus), lambda name, line: None).items():
+        raise DataError(f"{name} failed: {str(error).splitlines()[0]}", None, "Mend it, and run again to go on.")
+
+
+def _shard(tell: Tell, *arguments: Any) -> None:
+    *own, gpu = arguments
+    os.environ["CUDA_VISIBLE_DEVICES"] = gpu  # CUDA reads it when it is first used
+    say_on_stderr()
+    extract(*own)
+
+
+def say_on_stderr() -> None:
+    """Print what extraction says on the way."""
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
+    logging.getLogger("rbp").setLevel(logging.INFO)

@@ -1,0 +1,197 @@
+"""What has to be known of a model before its ranks can be believed, found out on short rows and the longest one."""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from rbp.errors import DataError, ParameterError
+from rbp.extract.head import Head, head_logits, tolerance, wide
+from rbp.extract.models import LanguageModel
+from rbp.extract.protocol import Row
+from rbp.extract.reader import Reader, stopping
+from rbp.extract.state import state_of
+from rbp.names import and_more
+
+log = logging.getLogger(__name__)
+
+SHORT = 65  # tokens of a short row
+
+
+class Probe(NamedTuple):
+    """What was found out of a causal model that reads all rows.
+
+    head: where its logits are one product. steady: it keeps nothing of what it reads; written: the weights that it
+    writes to, if any. padded: it gives the same for rows that are padded; False where that was not to be found out.
+    """
+
+    head: Head | None
+    steady: bool
+    written: frozenset[str]
+    padded: bool
+
+    def reader(self, language: LanguageModel) -> Reader:
+        """What reads rows as they have to be: a model of the caller's is kept from writes in any case."""
+        return Reader(language, steady=self.steady, written=self.written, guarded=language.borrowed)
+
+
+def probe_model(
+    language: LanguageModel,
+    rows: Sequence[Row],
+    head: Head | None,
+    width: Callable[[Row], int] | None = None,
+    known: Probe | None = None,
+) -> Probe:
+    """Look at a model before the work: can it read the rows, is it causal, what may be taken for granted?
+
+    width: the length that a row would be padded to, where it may be. known: what this found of the same model with
+    other weights, which holds for these, but for the head. Raises DataError for a model that cannot read the rows, has
+    no logits for each token, is not causal or gives other logits each time; ParameterError for float64 with a model
+    that does not compute in it.
+    """
+    longest = max(rows, key=lambda row: len(row.ids))
+    shortest = min(rows, key=lambda row: len(row.ids))
+    by_length = {len(ids): _ids(language, ids) for ids in (shortest.ids[:SHORT], longest.ids[:SHORT])}
+    short = list(by_length.values())  # one, where all rows are long
+    if language.dtype == "float64":
+        _check_double(Reader(language), short[-1])
+    if known is not None:
+        reader = Reader(language, steady=known.steady, written=known.written)
+        return known._replace(head=_judged(reader, short, head))
+    reader = _steadied(language, short[0], _ids(language, longest.ids))
+    head = _judged(reader, short, head)
+    for ids in short:
+        _check_causal(reader, head, ids)
+    if written := reader.written_to:
+        what = f"a copy of the model, too, writes to the model's own {and_more(written)}"
+        raise DataError(what, language.name, "It is as before. Save it with save_pretrained, and give the folder.")
+    padded = width is not None and _padding_is_unseen(reader, head, rows, width)
+    if width is not None and not padded:
+        log.warning("the model looks at the length of its input: rows are read unpadded, which is slower")
+    return Probe(head, reader.steady, reader.written, padded)
+
+
+def _ids(language: LanguageModel, ids: Any) -> torch.Tensor:
+    return torch.from_numpy(np.ascontiguousarray(ids))[None].to(language.device)
+
+
+def _steadied(language: LanguageModel, short: torch.Tensor, longest: torch.Tensor) -> Reader:
+    """A reader that knows what the model keeps and writes: one copy reads a short row and the longest one.
+
+    The longest fails here, and not after hours. If that leaves anything behind, each row is read by a new copy.
+    """
+    reader = Reader(language)
+    twin = stopping(reader.twin())
+    before = state_of(twin)
+    for ids in (short, longest):
+        reader.hidden(ids, twin)
+    changed = state_of(twin).changed_since(before)
+    if written := reader.written_to:
+        log.info("the model writes to its weights: each row is read by a copy with its own of %s", and_more(written))
+    elif changed:
+        log.info("the model keeps something of what it reads (%s): each row is read by a copy", changed[0])
+    return Reader(language, steady=not changed and not written, written=frozenset(written))
+
+
+def _judged(reader: Reader, short: Sequence[torch.Tensor], head: Head | None) -> Head | None:
+    """The head, if the model's own logits are its product as the model's dtype rounds it, for all tokens."""
+    if head is not None:
+        for ids in short:
+            logits, hidden = reader.logits(ids)
+            if hidden is None or hidden.shape[-1] != head.weight.shape[1] or not _agree(logits[0], hidden[0], head):
+                head = None
+                break
+    if head is None:
+        log.warning("the model's logits are no single product: its own logits are taken, which is slower")
+    return head
+
+
+def _agree(logits: torch.Tensor, hidden: torch.Tensor, head: Head) -> bool:
+    logits, hidden = logits.to(head.weight.device), hidden.to(head.weight.device)
+    dtype = head.weight.dtype
+    product = head_logits(head, hidden, dtype)
+    if logits.shape != product.shape:
+        return False
+    near = tolerance(product, dtype, hidden, head)
+    same = (wide(logits) == product) | product.isnan()  # NaN is the ranking's to name
+    return bool((same | ((wide(logits) - product).abs() <= near)).all())
+
+
+def _check_causal(reader: Reader, head: Head | None, ids: torch.Tensor) -> None:
+    """Raise DataError if what ranks are made of depends on later tokens, or on chance."""
+    length, dtype = ids.shape[1], getattr(torch, reader.language.dtype)
+    kind, first = reader.language.model.config.model_type, _made_of(reader, head, ids)
+
+    def differs(cut: int) -> bool:
+        others = torch.cat([ids[:, :cut], (ids[:, cut:] + 1) % reader.language.vocabulary], 1)
+        pairs = zip(first, _made_of(reader, head, others), strict=True)
+        return any(differ(a[0, :cut], b[0, :cut], dtype) for a, b in pairs)
+
+    if differs(length):
+        what = "the model gives other logits each time it reads"
+        raise DataError(what, kind, "Switch off what is random in it, such as dropout.")
+    # the other tokens are as many: positions may be encoded by how many there are
+    if any(differs(cut) for cut in sorted({1, length // 2, length - 1} - {0})):
+        what = "the model sees the tokens that it is asked to predict"
+        raise DataError(what, kind, "Take a causal model, not a masked one.")
+
+
+def _made_of(reader: Reader, head: Head | None, ids: torch.Tensor) -> list[torch.Tensor]:
+    """All that ranks are made of: what the output layer reads, and the logits where these are ranked."""
+    if head is not None and (hidden := reader.hidden(ids)) is not None:
+        return [hidden]
+    logits, hidden = reader.logits(ids)
+    return [logits] if hidden is None else [hidden, logits]
+
+
+def differ(one: torch.Tensor, other: torch.Tensor, dtype: torch.dtype) -> bool:
+    """Whether two computations of the same vectors [..., d] differ by more than rounding.
+
+    An entry is judged by itself and by the upper quartile of its vector's magnitudes: a few that are huge must not hide
+    what the others do. NaN is the ranking's to name.
+    """
+    eps = torch.finfo(dtype).eps
+    one, other = wide(one), wide(other)
+    typical = one.abs().kthvalue(max(1, one.shape[-1] * 3 // 4), dim=-1, keepdim=True).values
+    return bool(((one - other).abs() > 8 * eps * (256 if eps < 1e-5 else 2) * (typical + one.abs())).any())
+
+
+def _padding_is_unseen(reader: Reader, head: Head | None, rows: Sequence[Row], width: Callable[[Row], int]) -> bool:
+    """Whether the model gives the same for rows as they are and padded: of eight lengths, or all that there are."""
+    some = {len(row.ids): row for row in rows if width(row) > len(row.ids)}
+    lengths = sorted(some, key=lambda length: width(some[length]) - length)
+    spread = {lengths[round(i)] for i in np.linspace(0, len(lengths) - 1, 7)} if some else set()
+    for length in sorted({max(lengths, default=0), *spread} - {0}):  # the longest, and the most padded among them
+        ids = _ids(reader.language, some[length].ids)
+        try:
+            beside = _made_of(reader, head, torch.nn.functional.pad(ids, (0, width(some[length]) - length)))
+        except DataError:  # positions that the model does not have
+            return False
+        alone = _made_of(reader, head, ids)
+        dtype = getattr(torch, reader.language.dtype)
+        if any(differ(a, b[:, :length], dtype) for a, b in zip(alone, beside, strict=True)):
+            return False
+    return True
+
+
+class _Narrow(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Notes whether an operation gives float32."""
+
+    seen = False
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = function(*args, **(kwargs or {}))
+        self.seen |= isinstance(result, torch.Tensor) and result.dtype == torch.float32
+        return result
+
+
+def _check_double(reader: Reader, ids: torch.Tensor) -> None:
+    """Raise ParameterError if a model in float64 computes part of its logits of `ids` [1, n] in float32."""
+    with _Narrow() as narrow:  # type: ignore[no-untyped-call]
+        reader.logits(ids)
+    if narrow.seen:
+        what = f"{reader.language.model.config.model_type} computes parts in float32 whatever the dtype of its weights"
+        raise ParameterError(what, "--dtype", "Take float32: float64 would promise what it does not give.")

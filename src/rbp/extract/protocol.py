@@ -1,0 +1,388 @@
+"""Which tokens of a corpus are scored, and in what context: from documents to rows, and from rows to packs.
+
+A row is one stretch of one document, read by the model in one go. A pack is a fixed number of consecutive rows:
+the unit of work, of storage and of resuming. Rows and packs follow from corpus, tokenizer and protocol alone.
+"""
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from rbp.errors import DataError, ParameterError
+from rbp.extract.corpora import CORPORA, Corpus
+
+log = logging.getLogger(__name__)
+
+Name = Literal["authors", "windows"]
+Bos = Literal["auto", "always", "never"]
+Special = Literal["token", "text"]
+Tokens: TypeAlias = npt.NDArray[np.int64]
+Added: TypeAlias = npt.NDArray[np.bool_]
+
+#: tokens before a cut through a text that the rest of it might change; pieces of words are a few tokens long
+_MARGIN = 64
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How a corpus is scored.
+
+    name: "authors" takes the first `documents` of the corpus shuffled with `seed`, cut to `length` tokens;
+    "windows" takes every document whole, in windows of `length` tokens, each token scored once, with at least
+    `context` tokens of its document before it (or all there are). tokens: a budget, after which either stops.
+    pack: rows in a pack. bos: which tokens are put before every window (`opening`). special: whether special tokens
+    that are written out in a text are read as such, or as plain text. Raises ParameterError for values that make no
+    sense.
+    """
+
+    name: Name = "authors"
+    length: int = 512
+    context: int | None = None
+    documents: int | None = None
+    seed: int | None = None
+    tokens: int | None = None
+    pack: int = 64
+    bos: Bos = "auto"
+    special: Special = "token"
+
+    def __post_init__(self) -> None:
+        if self.name not in get_args(Name):
+            raise ParameterError(f"unknown protocol {self.name!r}", "--protocol", f"There is: {_listed(Name)}.")
+        for name, kind in (("bos", Bos), ("special", Special)):
+            if (given := getattr(self, name)) not in get_args(kind):
+                raise ParameterError(f"{name} cannot be {given!r}", f"--{name}", f"There is: {_listed(kind)}.")
+        for name in ("length", "documents", "tokens", "pack"):
+            value = getattr(self, name)
+            least = 2 if name == "length" else 1
+            if value is not None and value < least:
+                raise ParameterError(f"{name} must be at least {least}, not {value}", f"--{name}", "Give more.")
+        if self.context is not None and not 1 <= self.context < self.length:
+            what = f"a context of {self.context} tokens does not fit windows of {self.length}"
+            raise ParameterError(what, "--context", "Give at least 1 and less than --length.")
+
+    def as_dict(self) -> dict[str, Any]:
+        """All fields, for the digest of a rank store; bos and special only where they are not the tokenizer's way."""
+        usual = {"bos": "auto", "special": "token"}
+        return {name: value for name, value in asdict(self).items() if usual.get(name) != value}
+
+
+def protocol(
+    name: str = "authors",
+    *,
+    length: int | None = None,
+    context: int | None = None,
+    documents: int | None = None,
+    tokens: int | None = None,
+    pack: int = 64,
+    bos: Bos = "auto",
+    special: Special = "token",
+) -> Protocol:
+    """The protocol `name` with its defaults.
+
+    authors: 1000 documents, shuffled with seed 42 as the paper's program does, cut to 512 tokens. windows: all
+    documents in windows of 1024 tokens, of which half are context. Raises ParameterError for an unknown name,
+    a value that makes no sense, and an option of the other protocol.
+    """
+    if name == "authors":
+        if context is not None:
+            raise ParameterError("the authors' protocol has no context", "--context", "Take --protocol windows.")
+        taken = 1000 if documents is None else documents
+        return Protocol("authors", 512 if length is None else length, None, taken, 42, tokens, pack, bos, special)
+    if name != "windows":
+        raise ParameterError(f"unknown protocol {name!r}", "--protocol", f"There is: {_listed(Name)}.")
+    length = 1024 if length is None else length
+    context = length // 2 if context is None else context
+    return Protocol("windows", length, context, documents, None, tokens, pack, bos, special)
+
+
+def longest_input(config: dict[str, Any]) -> int | None:
+    """How many tokens the model can read at once, where its configuration says so."""
+    text = config.get("text_config") or config
+    for name in ("max_position_embeddings", "n_positions", "max_seq_len", "n_ctx", "max_target_positions"):
+        if isinstance(text.get(name), int):
+            return int(text[name])
+    return None
+
+
+def own_protocol(corpora: Sequence[str], where: str = "--protocol") -> str:
+    """The protocol for texts that none is named for: the authors' for the paper's corpora, windows for others.
+
+    Raises ParameterError where there are both.
+    """
+    published = {name in CORPORA for name in corpora}
+    if len(published) > 1:
+        what = "the paper's corpora are cut as the authors cut them, and other texts are read whole"
+        raise ParameterError(what, where, "Ask for them apart, or name one for all: authors or windows.")
+    return "authors" if True in published else "windows"
+
+
+def window_length(configs: Sequence[dict[str, Any]]) -> int:
+    """How many tokens at once all models of these configurations read: ranks compare where contexts are alike."""
+    return min([1024, *(limit for config in configs if (limit := longest_input(config)) is not None)])
+
+
+@dataclass(frozen=True)
+class Row:
+    """One stretch of a document for the model to read.
+
+    document: its index in the corpus; ids: the tokens, those of `opening` first; scored: which of them are scored
+    (indices into ids, at least 1, ascending); start + i: the position of ids[i] among the tokens that the tokenizer
+    gives for the document, wherever a window begins and whatever is put before it.
+    """
+
+    document: int
+    start: int
+    ids: Tokens
+    scored: Tokens
+
+
+@dataclass(frozen=True)
+class RowPlan:
+    """All rows of a measurement, in order.
+
+    read: of texts that are at hand as a whole, how many of their characters are read, of how many. not_scored: how many
+    of the tokens that are read are not scored, by the reason: first (of a document), unknown (to the tokenizer),
+    special (written out in the text), after_unknown, after_special.
+    """
+
+    rows: Sequence[Row]
+    pack: int
+    read: tuple[int, int] | None = None
+    not_scored: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens are scored."""
+        return sum(len(row.scored) for row in self.rows)
+
+    @property
+    def tokens_read(self) -> int:
+        """How many tokens the model reads, those of contexts again in each row."""
+        return sum(len(row.ids) for row in self.rows)
+
+    @property
+    def packs(self) -> int:
+        """How many packs there are."""
+        return -(-len(self.rows) // self.pack)
+
+    def rows_of(self, pack: int) -> Sequence[Row]:
+        """The rows of one pack."""
+        return self.rows[pack * self.pack : (pack + 1) * self.pack]
+
+
+def added_tokens(tokenizer: Any) -> list[int]:
+    """The tokens that a tokenizer puts around every text without declaring them as special, in ascending order."""
+    ((ids, added),) = _encoded(tokenizer, [""], Protocol("windows"))
+    return sorted({*ids[added].tolist()} - {*tokenizer.all_special_ids})
+
+
+def opening(tokenizer: Any, bos: Bos) -> list[int]:
+    """The tokens that are put before every window; none of them is scored.
+
+    auto: those that the tokenizer puts before every text, if any; always: where it puts none, its BOS token, or else
+    its EOS token, with which GPT-2 and others begin; never: none. Raises ParameterError where it has neither token.
+    """
+    ((ids, added),) = _encoded(tokenizer, ["a"], Protocol("windows"))
+    own: list[int] = ids[: _leading(added)].tolist()
+    if bos == "never":
+        return []
+    if bos == "auto" or own:
+        return own
+    for name in ("bos_token_id", "eos_token_id"):
+        if (token := getattr(tokenizer, name, None)) is not None:
+            return [int(token)]
+    raise ParameterError("the tokenizer has neither a BOS nor an EOS token", "--bos", "Give auto or never.")
+
+
+def opening_entry(tokenizer: Any, bos: Bos) -> dict[str, list[str]]:
+    """The names of the tokens that are put before every window, as "bos", for a manifest; nothing where none is."""
+    names = [str(tokenizer.convert_ids_to_tokens(token)) for token in opening(tokenizer, bos)]
+    return {"bos": names} if names else {}
+
+
+def plan_rows(corpus: Corpus, tokenizer: Any, chosen: Protocol) -> RowPlan:
+    """Tokenize what `chosen` asks for, and lay it out in rows.
+
+    Special tokens, and what is put around a text, are not scored, neither as input nor as target; the first token of a
+    document has nothing before it and is never scored. A warning says how many tokens are left out so. Raises DataError
+    if no token is left to score, ParameterError where a window has no room for its opening.
+    """
+    unknown = unknown_token(tokenizer)
+    apart = np.asarray(sorted({*tokenizer.all_special_ids, unknown}), dtype=np.int64)
+    front = opening(tokenizer, chosen.bos)
+    if len(front) + (chosen.context or 0) >= chosen.length:
+        what = f"windows of {chosen.length} tokens have no room beside their opening and context"
+        raise ParameterError(what, "--length", f"Give more than {len(front) + (chosen.context or 0)}.")
+    rows: list[Row] = []
+    left, read = chosen.tokens, 0
+    not_scored: Counter[str] = Counter()
+    own = isinstance(corpus.documents, list)
+    for document, ids, added in _tokenized(corpus, tokenizer, chosen, front, apart):
+        odd = ~added & np.isin(ids, apart)
+        if chosen.special == "text" and (odd & (ids != unknown)).any():
+            what = "the tokenizer reads special tokens in a text as such, whatever it is asked for"
+            raise ParameterError(what, f"{corpus.name}, --special", "Give --special token.")
+        scorable = _scorable(odd | added)
+        if left is not None:
+            scorable = scorable[:left]
+            left -= len(scorable)
+        rows += _windows(document, ids, scorable, chosen, front, _leading(added))
+        end = scorable[-1] + 1 if left == 0 and len(scorable) else len(ids)
+        not_scored.update(_reasons(ids[:end], odd[:end], added[:end], unknown))
+        if own:
+            read += _characters(corpus.documents[document], ids, scorable, tokenizer, chosen)
+        if left == 0:
+            break
+    if not rows:
+        what = "no token can be scored: no document has two plain tokens"
+        raise DataError(what, corpus.name, "Give a corpus with more text.")
+    plan = RowPlan(rows, chosen.pack, (read, sum(map(len, corpus.documents))) if own else None, dict(not_scored))
+    if words := left_out(plan.not_scored):
+        log.warning("%s: not scored, beside %s tokens that are: %s", corpus.name, f"{plan.tokens:,}", words)
+    return plan
+
+
+def unknown_token(tokenizer: Any) -> int:
+    """The token that stands for what the tokenizer does not know; −1 where it has none, or it is another token too."""
+    token = getattr(tokenizer, "unk_token_id", None)
+    if token is None and (raw := getattr(tokenizer, "backend_tokenizer", None)) is not None:
+        model = json.loads(raw.to_str())["model"]  # it may have one that nothing declares
+        name = model.get("unk_token")
+        token = raw.token_to_id(name) if name else model.get("unk_id")
+    others = {getattr(tokenizer, f"{name}_token_id", None) for name in ("bos", "eos")}
+    return -1 if token is None or token in others else int(token)
+
+
+def left_out(not_scored: dict[str, int]) -> str:
+    """How many tokens are not scored, and why, in words; first tokens of documents are always among them."""
+    words = {
+        "unknown": "unknown to the tokenizer",
+        "after_unknown": "after unknown ones",
+        "special": "special tokens written out in the text (--special text reads them as text)",
+        "after_special": "after special ones",
+    }
+    return ", ".join(f"{not_scored[name]:,} {what}" for name, what in words.items() if not_scored.get(name))
+
+
+def _reasons(ids: Tokens, odd: Added, added: Added, unknown: int) -> dict[str, int]:
+    """How many tokens of a document are not scored, by the reason: see `RowPlan`."""
+    strange = ids == unknown
+    before, after = odd[:-1], ~(odd | added)[1:]
+    reasons = {
+        "first": int(not added.all() and not odd[_leading(added)]),
+        "unknown": int((odd & strange).sum()),
+        "special": int((odd & ~strange).sum()),
+        "after_unknown": int((before & strange[:-1] & after).sum()),
+        "after_special": int((before & ~strange[:-1] & after).sum()),
+    }
+    return {reason: count for reason, count in reasons.items() if count}
+
+
+def _scorable(apart: Added) -> Tokens:
+    """The places of tokens that are plain, and come after a plain one; apart: which are not."""
+    return np.flatnonzero(~(apart[1:] | apart[:-1])) + 1
+
+
+def _leading(added: Added) -> int:
+    """How many tokens are put before the text."""
+    return len(added) if added.all() else int(np.argmin(added))
+
+
+def _characters(text: str, ids: Tokens, scorable: Tokens, tokenizer: Any, chosen: Protocol) -> int:
+    """How many characters of a document are read: all, or up to the last token that is scored, where it is cut."""
+    if chosen.tokens is None and (chosen.name == "windows" or len(ids) < chosen.length):
+        return len(text)
+    last = ids[: scorable[-1] + 1] if len(scorable) else ids[:0]
+    return min(len(text), len(tokenizer.decode(last, skip_special_tokens=True)))
+
+
+def document_order(documents: int, chosen: Protocol) -> npt.NDArray[np.int64]:
+    """The indices of the documents that the protocol takes, in its order.
+
+    With a seed: the order of `datasets.Dataset.shuffle(seed)`, which permutes the whole split.
+    """
+    if chosen.seed is None:
+        return np.arange(documents)[: chosen.documents]
+    return np.random.default_rng(chosen.seed).permutation(documents)[: chosen.documents]
+
+
+def _tokenized(
+    corpus: Corpus, tokenizer: Any, chosen: Protocol, front: Sequence[int], apart: Tokens
+) -> Iterator[tuple[int, Tokens, Added]]:
+    """The documents: index, tokens, and which of these the tokenizer added, by what it says itself."""
+    most = None
+    if chosen.name == "authors":  # as many tokens of the text as there is room for beside the opening
+        most = chosen.length - len(front) + len(opening(tokenizer, "auto"))
+    indices = document_order(len(corpus.documents), chosen)
+    if chosen.tokens is not None:
+        for i in indices:
+            yield int(i), *_enough(corpus.documents[int(i)], tokenizer, chosen, most, apart)
+        return
+    for first in range(0, len(indices), 64):
+        some = indices[first : first + 64]
+        texts = [corpus.documents[int(i)] for i in some]
+        for i, (ids, added) in zip(some, _encoded(tokenizer, texts, chosen, most), strict=True):
+            yield int(i), ids, added
+
+
+def _encoded(
+    tokenizer: Any, texts: Sequence[str], chosen: Protocol, most: int | None = None
+) -> list[tuple[Tokens, Added]]:
+    """The tokens of each text, at most so many, and which of them the tokenizer added."""
+    options: dict[str, Any] = {} if most is None else {"truncation": True, "max_length": most}
+    if chosen.special == "text":
+        options["split_special_tokens"] = True
+    encoded = tokenizer(list(texts), verbose=False, return_special_tokens_mask=True, **options)
+    both = zip(encoded["input_ids"], encoded["special_tokens_mask"], strict=True)
+    # tokenizers in Python that find their last token in the text already give a mask for another one
+    return [(np.asarray(ids, dtype=np.int64), np.asarray(added, dtype=bool)[: len(ids)]) for ids, added in both]
+
+
+def _enough(text: str, tokenizer: Any, chosen: Protocol, most: int | None, apart: Tokens) -> tuple[Tokens, Added]:
+    """The tokens of a text; of one that is far longer than the budget, those of enough of its beginning.
+
+    It is enough where a beginning twice as long begins with the same tokens. apart: tokens that are not scored.
+    """
+    budget = chosen.tokens or 0
+    size = 16 * min(budget, most or budget) + 2**14
+    while 2 * size < len(text):
+        (ids, added), (longer, _) = _encoded(tokenizer, [text[:size], text[: 2 * size]], chosen, most)
+        if most is not None and len(ids) == most and np.array_equal(ids, longer):
+            return ids, added
+        common = min(len(ids), len(longer))
+        differ = np.flatnonzero(ids[:common] != longer[:common])
+        sure = max(0, (int(differ[0]) if len(differ) else common) - _MARGIN)
+        if len(_scorable(added[:sure] | np.isin(ids[:sure], apart))) >= budget:
+            return ids[:sure], added[:sure]
+        size *= 2
+    return _encoded(tokenizer, [text], chosen, most)[0]
+
+
+def _windows(
+    document: int, ids: Tokens, scorable: Tokens, chosen: Protocol, front: Sequence[int], begin: int
+) -> Iterator[Row]:
+    """Cut the text of a document, from the token `begin` on, into rows with `front` before each.
+
+    Each row takes up `context` tokens of the one before it, and goes on until it has `length` tokens.
+    """
+    if not len(scorable):
+        return
+    ids = ids[: scorable[-1] + 1]  # what follows the last scored token is not needed
+    start = done = begin
+    while done < len(ids):
+        stop = min(start + chosen.length - len(front), len(ids))
+        mine = scorable[slice(*np.searchsorted(scorable, (done, stop)))]
+        if len(mine):
+            text, before = ids[start : mine[-1] + 1], len(front)
+            yield Row(document, start - before, np.concatenate([front, text]).astype(np.int64), mine - start + before)
+        start, done = stop - (chosen.context or 0), stop
+
+
+def _listed(kind: Any) -> str:
+    return ", ".join(get_args(kind))

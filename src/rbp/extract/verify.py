@@ -1,0 +1,234 @@
+"""A sample of what was ranked, ranked again the plain way; every store says what this found.
+
+By the model's own forward pass and its own logits, which are counted by comparison: batches, padding, tiles, compiled
+code and the product of the output layer have no part in it. It cannot see a wrong tokenizer, a field or a file that is
+ignored, or a model that is wrong in itself: both ways read the same tokens by the same weights. How a tokenizer's
+tokens are accounted for is a question for `rbp.extract.tokenizers`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from rbp.errors import DataError
+from rbp.extract.forward import PLACES, Ranker, Ranks, one_thread_each, rank_logits
+from rbp.extract.head import tolerance, wide
+from rbp.extract.protocol import Row
+from rbp.extract.store import Asked
+
+ROWS, SHARE = 2, 0.02  # what is ranked again: so many rows, and so much of the tokens, at least
+VALUES = 2**27  # logits of a row that are held at once
+SHAKES = 8  # how often a row is read again, moved by rounding, before a rank is called wrong
+
+
+class Logits(NamedTuple):
+    """The logits [T, V] before some scored tokens of a row, and what rounding may move each of them by.
+
+    part: [T], which of the row's scored tokens; near: gives the latter, [T, V].
+    """
+
+    part: npt.NDArray[np.int64]
+    logits: torch.Tensor
+    near: Callable[[], torch.Tensor]
+
+
+Forward = Callable[[Row, int | None], Iterator[Logits]]
+
+
+class Stored:
+    """Ranks as they are stored: columns document, position, token, greater, equal and nll, in any order of tokens.
+
+    where: what errors name.
+    """
+
+    def __init__(self, columns: dict[str, npt.NDArray[Any]], where: str) -> None:
+        places = _places(columns["document"], columns["position"])
+        order = np.argsort(places, kind="stable")
+        self.places, self.where = places[order], where
+        self.token, self.greater, self.equal, self.nll = (
+            columns[c][order] for c in ("token", "greater", "equal", "nll")
+        )
+
+    def of(self, row: Row) -> Ranks:
+        """The ranks of a row's scored tokens. Raises DataError if they are not there, or are other tokens'."""
+        wanted = _places(np.full(len(row.scored), row.document), row.start + row.scored)
+        at = np.searchsorted(self.places, wanted).clip(max=len(self.places) - 1)
+        other = (self.places[at] != wanted) | (self.token[at] != row.ids[row.scored])
+        if other.any():
+            first = int(other.argmax())
+            what = f"document {row.document}, position {row.start + int(row.scored[first])} is another token, or none"
+            raise DataError(what, self.where, "Are text, tokenizer and protocol those that were ranked?")
+        return Ranks(self.greater[at].astype(np.int64), self.equal[at].astype(np.int64), self.nll[at])
+
+
+def _places(document: npt.NDArray[Any], position: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    places: npt.NDArray[np.int64] = (document.astype(np.int64) << 32) + position
+    return places
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A token whose stored rank is not that of the model's own logits."""
+
+    row: Row
+    index: int  # among the row's scored tokens
+    stored: tuple[int, int, float]  # greater, equal, nll
+    plain: tuple[int, int, float]
+
+    def __str__(self) -> str:
+        place = int(self.row.scored[self.index])
+        (greater, equal, nll), (plain, ties, own) = self.stored, self.plain
+        return (
+            f"document {self.row.document}, position {self.row.start + place}, token {int(self.row.ids[place])}: rank "
+            f"{greater + equal} (−ln p {nll:.4f}), and alone {plain + ties} ({own:.4f})"
+        )
+
+
+def choose_sample(rows: Sequence[Row], seed: str, share: float = SHARE, least: int = ROWS) -> list[int]:
+    """The indices of the rows to verify: at least `least` (all, where there are fewer), with `share` of the tokens.
+
+    They are spread evenly over all lengths, by `seed`; a row of the smallest and one of the greatest length are among
+    them.
+    """
+    draw = np.random.default_rng(list(seed.encode()))
+    order = np.lexsort((draw.random(len(rows)), np.array([len(row.ids) for row in rows])))
+    tokens, begin = np.array([len(row.scored) for row in rows])[order], draw.random()
+    count = max(least, int(share * len(rows)))
+    while count < len(rows):
+        spread = 1 + ((begin + np.arange(count - 2)) * (len(rows) - 2) / max(1, count - 2)).astype(int)
+        places = np.union1d(spread, [0, len(rows) - 1])
+        if tokens[places].sum() >= share * tokens.sum():
+            return sorted(order[places].tolist())
+        count += 1 + count // 8
+    return list(range(len(rows)))
+
+
+def plain_logits(ranker: Ranker, *, apart: bool) -> Forward:
+    """The model's own logits of a row by itself, as `verify_sample` takes them.
+
+    apart: whether the ranks come from other hidden states than these: of another batch, kernel or machine.
+    """
+    reader, language, head = ranker.probe.reader(ranker.language), ranker.language, ranker.head
+    dtype = getattr(torch, language.dtype)
+    rounding = None if ranker.rounding is None else getattr(torch, ranker.rounding)
+
+    def forward(row: Row, shake: int | None) -> Iterator[Logits]:
+        ids, places = torch.from_numpy(row.ids)[None].to(language.device), torch.from_numpy(row.scored - 1)
+        whole = len(row.ids) * language.vocabulary <= VALUES or not reader.keeps_some
+        step = len(places) if whole else max(1, VALUES // language.vocabulary)
+        for start in range(0, len(places), step):
+            wanted = places[start : start + step].to(language.device)
+            given, read = reader.logits(ids, None if whole else wanted, shake)
+            at = wanted if whole else torch.arange(len(wanted), device=language.device)
+            place = given.device if head is None else head.weight.device  # of a model in several places
+            logits, hidden = given[0].to(place)[:, : ranker.vocabulary], None if read is None else read[0].to(place)
+            for some in torch.split(torch.arange(len(at)), PLACES):
+                chosen = at[some].to(place)
+                part = logits[chosen] if rounding is None else logits[chosen].to(rounding)
+                states = None if hidden is None else hidden[chosen]
+                near = partial(tolerance, part, rounding or dtype, states, head, apart=apart)
+                yield Logits(start + some.numpy(), part, near)
+
+    return forward
+
+
+def verify_sample(
+    forward: Forward, rows: Sequence[Row], stored: Stored, *, threads: bool = True, cross_entropies: bool = True
+) -> Iterator[tuple[Asked, list[Wrong]]]:
+    """Rank each of some rows again, and compare with what is stored.
+
+    A token whose rank differs by more than rounding is ranked again with all that the model reads moved by as much as
+    rounding: a model that chooses experts may leap from one to the other, and both are its own.
+
+    forward: gives a row's own logits (`plain_logits`); threads: whether rows may be read side by side, each on one
+    thread, which changes no bit; cross_entropies: whether these are compared too. Gives what was found of each row, and
+    the tokens that differ by more than rounding. Raises DataError where the store holds other tokens.
+    """
+    before = [stored.of(row) for row in rows]
+
+    def verify(index: int) -> tuple[Asked, list[Wrong]]:
+        asked, wrong = _verified(forward(rows[index], None), rows[index], before[index], cross_entropies)
+        for seed in range(SHAKES if wrong else 0):
+            _, other = _verified(forward(rows[index], seed), rows[index], before[index], cross_entropies)
+            still = {each.index for each in other}
+            wrong = [each for each in wrong if each.index in still]
+        return asked, wrong
+
+    if not threads:
+        yield from map(verify, range(len(rows)))
+        return
+    with one_thread_each() as count, ThreadPoolExecutor(count) as pool:
+        yield from pool.map(verify, range(len(rows)))
+
+
+def _verified(parts: Iterable[Logits], row: Row, stored: Ranks, cross_entropies: bool) -> tuple[Asked, list[Wrong]]:
+    asked, wrong = Asked(rows=1), list[Wrong]()
+    for part, logits, near in parts:
+        target = torch.from_numpy(row.ids[row.scored[part]]).to(logits.device)
+        ranks = Ranks(stored.greater[part], stored.equal[part], stored.nll[part])
+        found, bad = _compared(logits, target, ranks, near, cross_entropies)
+        asked += found
+        for at, plain in bad:
+            was = int(ranks.greater[at]), int(ranks.equal[at]), float(ranks.nll[at])
+            wrong.append(Wrong(row, int(part[at]), was, plain))
+    return asked, wrong
+
+
+def _compared(
+    logits: torch.Tensor,
+    target: torch.Tensor,
+    ranks: Ranks,
+    near: Callable[[], torch.Tensor],
+    cross_entropies: bool,
+) -> tuple[Asked, list[tuple[int, tuple[int, int, float]]]]:
+    """What counting among logits [T, V] finds beside ranks, and, of each that rounding does not explain, the plain one.
+
+    Counts must lie between those with every logit that is near counted, and with none. A cross-entropy must be as near:
+    a wrong scale or cap keeps the order, but not the cross-entropy.
+    """
+    plain = rank_logits(logits, target)
+    greater, equal, nll = (torch.from_numpy(column).to(logits.device) for column in ranks)
+    other = (plain.greater != greater) | (plain.equal != equal)
+    apart = torch.where(plain.nll == nll, 0.0, (plain.nll - nll).abs()) if cross_entropies else torch.zeros_like(nll)
+    # most are the same, or as near as sums of exponentials come: rounding is looked at for the rest alone
+    at = torch.nonzero(other | ~(apart <= 3e-5 * (1 + plain.nll.abs())))[:, 0]
+    values = wide(logits[at])
+    moved = near()[at].to(values.dtype) if len(at) else values
+    truth, own = (each.gather(1, target[at, None]) for each in (values, moved))
+    surely, possibly = (values - moved > truth + own).sum(1), (values + moved >= truth - own).sum(1)
+    mean = own[:, 0] + (values.softmax(1) * moved).sum(1) + 3e-5 * (1 + plain.nll[at].abs())
+    right = (surely <= greater[at]) & (greater[at] + equal[at] <= possibly) & (apart[at] <= mean)
+    listed = list(zip(plain.greater.tolist(), plain.equal.tolist(), plain.nll.tolist(), strict=True))
+    asked = Asked(
+        tokens=len(target),
+        differ=int(other.sum()),
+        largest=int((plain.greater - greater).abs().max()),
+        slack=float(own.max()) if len(own) else 0.0,
+        nll=float(apart.nan_to_num(0, 0, 0).max()),
+    )
+    return asked, [(i, listed[i]) for i in at[~right].tolist()]
+
+
+def verdict(wrong: Sequence[Wrong], asked: Asked, folder: str) -> DataError:
+    """What is said where ranks differ by more than rounding."""
+    what = (
+        f"{len(wrong)} of {asked.tokens:,} tokens that were asked again have other ranks than the model's own logits "
+        f"give, beyond rounding ({asked.slack:.2g}); the first: {wrong[0]}"
+    )
+    remedy = (
+        "Do not use these ranks: remove the folder. The cause may be a processor or memory that fails, a kernel that "
+        "was compiled for another machine, or a model that is not run rightly here: see whether it is so with "
+        "--backend reference, OMP_NUM_THREADS=1 and --device cpu, and tell us."
+    )
+    return DataError(what, folder, remedy)
+
+
+def missed(asked: int, tokens: int) -> float:
+    """With which probability one wrong token among `tokens` is not among those that were asked again."""
+    return 1 - asked / tokens

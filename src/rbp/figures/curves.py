@@ -1,0 +1,274 @@
+"""Lines in panels, which half of the book's figures are: one way to draw, name and shade them."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from rbp.errors import FitError
+from rbp.figures.style import (
+    INK,
+    LABELS,
+    Panels,
+    Style,
+    family_style,
+    label_line_ends,
+    legend_below,
+    log_axis,
+    power_of_ten,
+)
+from rbp.figures.wording import cell_label, dataset_label, dataset_order, family_label, model_label
+from rbp.laws.power import fit_power_law
+
+RAMP = ("#B8579A", "#8A63C9", "#2A7FC0", "#00909E", "#2E9E5B", "#8A7A00", "#D55E00")  # small to large, all legible
+MARKERS = "osD^vPX*"
+_SYMBOLS = {"n": "N", "size": "S"}
+_BESIDE = 1.03  # lines with intervals stand this factor apart, so that these do not hide each other
+
+
+def ramp(count: int) -> list[str]:
+    """`count` colours from small to large."""
+    return [RAMP[round(i * (len(RAMP) - 1) / max(count - 1, 1)) % len(RAMP)] for i in range(count)]
+
+
+def shades(values: Iterable[int]) -> dict[int, str]:
+    """A colour for each of an ordered set of numbers, from dark to light, readable on white and on black."""
+    ordered = sorted(int(value) for value in values)
+    places = np.linspace(0.25, 0.8, max(len(ordered), 2))
+    return {value: to_hex(colormaps["plasma"](place)) for value, place in zip(ordered, places, strict=False)}
+
+
+def numbered(colours: Mapping[int, str], name: str) -> dict[str, Style]:
+    """What `legend_below` takes for `shades`: "N = 1", 2, 5 …"""
+    return {
+        (f"{name} = " if i == 0 else "") + whole(value): Style(colour, "", width=2.2)
+        for i, (value, colour) in enumerate(sorted(colours.items()))
+    }
+
+
+def whole(value: int) -> str:
+    """A whole number as it is, or with two digits and a power of ten where it is long."""
+    return str(value) if value < 100_000 else power_of_ten(float(f"{value:.1e}"))
+
+
+def spread(values: "pd.Series[int]", count: int) -> list[int]:
+    """So many of the different values, from the smallest to the largest, evenly by place; all where there are fewer."""
+    every = sorted(int(value) for value in values.unique())
+    places = np.linspace(0, len(every) - 1, min(count, len(every))).round().astype(int)
+    return [every[place] for place in places]
+
+
+def by_number(table: pd.DataFrame, column: str) -> Iterator[tuple[int, pd.DataFrame]]:
+    """The rows of each whole number in `column`, in ascending order."""
+    for value in sorted(int(value) for value in table[column].unique()):
+        yield value, table[table[column] == value]
+
+
+def in_cells(table: pd.DataFrame) -> pd.DataFrame:
+    """A table with the column `cell`, "Pythia on Wikipedia", in the order of the datasets and by family."""
+    order = dataset_order(table["dataset"])
+    place = table["dataset"].map(order.index)
+    cell = [cell_label(row) for row in table.itertuples()]
+    return table.assign(cell=cell, place=place).sort_values(["place", "family"], kind="stable").drop(columns="place")
+
+
+def melted(table: pd.DataFrame, columns: Mapping[str, str], x: str, *, by: Sequence[str] = ()) -> pd.DataFrame:
+    """A row for each value of some columns: x, those of `by`, line (what `columns` calls the column) and value."""
+    return table[[x, *by, *columns]].rename(columns=columns).melt([x, *by], var_name="line", value_name="value")
+
+
+def curves(
+    rows: pd.DataFrame,
+    x: str,
+    y: str,
+    *,
+    labels: tuple[str, str],
+    line: str = "line",
+    panel: str | None = "dataset",
+    styles: Mapping[Any, Sequence[Any]] | None = None,
+    fitted: Sequence[pd.DataFrame] | None = None,
+    ends: bool = False,
+    log: Literal["x", "y", "xy", ""] = "x",
+    at: Sequence[float] = (),
+    zone: tuple[float, float] | None = None,
+    band: bool = False,
+    ylim: tuple[float | None, float | None] | Literal["shared"] | None = None,
+    size: tuple[float, float] = (4.6, 4.0),
+) -> Panels:
+    """`y` against `x`: a panel for each value of the column `panel` (none: one panel), a line for each of `line`.
+
+    rows: may have `low` and `high`, drawn as bars or as a `band`, and `hollow`, which points are. styles: the fields of
+    a `Style` by line, in order; None: as families, numbers or others are drawn everywhere. A line whose name begins
+    with "_" is not named. fitted: curves in place of lines from point to point; `weak` ones dashed. ends: names stand
+    at the lines' ends, else below. at, zone: horizontal lines, and a grey stretch of y.
+    """
+    drawn = {name: Style(*style) for name, style in (styles or _styles(rows, line)).items()}
+    paths = pd.concat(fitted) if fitted else None
+    known = set(rows.dropna(subset="low")[line]) if "low" in rows and fitted is None and not band else set()
+    barred = [name for name in drawn if name in known]
+    limits = _limits(rows, y, [*at, *(zone or ())], log="y" in log) if ylim == "shared" else ylim
+    shaded = styles is None and pd.api.types.is_numeric_dtype(rows[line])
+
+    def draw(ax: Axes, key: Any) -> None:
+        if zone:
+            ax.axhspan(*zone, color="#8a8d91", alpha=0.3, lw=0)
+        for height in at:
+            ax.axhline(height, color=INK, lw=0.8, ls="-" if height == 0 else (0, (5, 3)))
+        tips, seen = {}, {}
+        for name, style in drawn.items():
+            own, curve = (_own(table, {line: name} | ({panel: key} if panel else {}), x, y) for table in (rows, paths))
+            if own.empty and curve.empty:
+                continue
+            if "hollow" in own:
+                style = style._replace(hollow=bool(own["hollow"].all()))
+            place = barred.index(name) - (len(barred) - 1) / 2 if name in barred else 0
+            own = own.assign(**{x: own[x] * _BESIDE**place})
+            _points(ax, own, x, y, style, bars=not band)
+            path = own if fitted is None else curve
+            if len(path):
+                dash = "--" if "weak" in path and path["weak"].any() else style.dash
+                ax.plot(path[x], path[y], ls=dash, color=style.colour, lw=style.width)
+            if "low" in path and (band or fitted is not None):
+                ax.fill_between(path[x], path["low"], path["high"], color=style.colour, alpha=0.17, lw=0)
+            last = (own if curve.empty else curve).iloc[-1]
+            tips[_name(line, name)] = (float(last[x]), float(last[y]), style.colour)
+            seen[name] = style
+        if limits:
+            ax.set_ylim(*limits)
+        elif fitted is not None:  # the band of a few points can be wide beyond use
+            own, path = (_own(table, {panel: key} if panel else {}, x, y) for table in (rows, paths))
+            ax.set_ylim(*_limits(own, y, path[y].tolist(), log="y" in log))
+        if "x" in log:
+            log_axis(ax, "x", plain=rows[x].max() < 100_000)
+        elif pd.api.types.is_integer_dtype(rows[x]):
+            ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        if "y" in log:
+            log_axis(ax, "y")
+        ax.set_xlabel(labels[0])
+        ax.set_ylabel(labels[1])
+        if panel:
+            ax.set_title(_name(panel, key))
+        if ends:
+            label_line_ends(ax, tips)
+        elif shaded:
+            legend_below(ax, numbered({name: style.colour for name, style in seen.items()}, _SYMBOLS.get(line, line)))
+        else:
+            legend_below(ax, {name: style for each, style in seen.items() if (name := _name(line, each))[0] != "_"})
+
+    return Panels(_keys(rows, panel), draw, size=size)
+
+
+def _keys(rows: pd.DataFrame, panel: str | None) -> list[Any]:
+    if panel is None:
+        return [""]
+    found = rows[panel]
+    if panel == "dataset":
+        return dataset_order(found)
+    return sorted(int(value) for value in found.unique()) if pd.api.types.is_integer_dtype(found) else [*found.unique()]
+
+
+def _styles(rows: pd.DataFrame, line: str) -> dict[Any, tuple[str, str]]:
+    names = rows[line].unique().tolist()
+    if pd.api.types.is_numeric_dtype(rows[line]):
+        return {name: (colour, "o") for name, colour in shades(names).items()}
+    if line == "family":
+        return {name: family_style(name, names) for name in sorted(names)}
+    names = dataset_order(names) if line == "dataset" else names
+    markers = (MARKERS[i % len(MARKERS)] for i in range(len(names)))
+    return dict(zip(names, zip(ramp(len(names)), markers, strict=True), strict=True))
+
+
+def _own(table: pd.DataFrame | None, where: Mapping[str, Any], x: str, y: str) -> pd.DataFrame:
+    if table is None:
+        return pd.DataFrame({x: [], y: []})
+    own = table
+    for column, value in where.items():
+        own = own[own[column] == value]
+    return own.dropna(subset=y).sort_values(x)
+
+
+def _points(ax: Axes, own: pd.DataFrame, x: str, y: str, style: Style, *, bars: bool) -> None:
+    """A line's points, with their bars."""
+    if "low" in own and bars:
+        ax.vlines(own[x], own["low"], own["high"], color=style.colour, lw=1.2, alpha=0.6)
+    hollow = own.get("hollow", pd.Series(False, own.index)).to_numpy(bool)
+    for some in (False, True):
+        if (hollow == some).any():
+            ax.plot(
+                own[x][hollow == some], own[y][hollow == some], ls="", zorder=3, **style._replace(hollow=some).marks
+            )
+
+
+def _limits(rows: pd.DataFrame, y: str, more: Sequence[float], *, log: bool) -> tuple[float, float]:
+    columns = [y, *(name for name in ("low", "high") if name in rows)]
+    values = np.array([*rows[columns].to_numpy(float).ravel(), *more])
+    low, high = (float(end(np.log(values) if log else values)) for end in (np.nanmin, np.nanmax))
+    margin = 0.08 * (high - low) or 0.4
+    return (np.exp(low - margin), np.exp(high + margin)) if log else (low - margin, high + margin)
+
+
+def _name(column: str, value: Any) -> str:
+    """What a line or a panel is called, by the column that tells them apart."""
+    if column == "dataset":
+        return dataset_label(value)
+    if column == "model":
+        return model_label(value)
+    if column == "family":
+        return family_label(value)
+    return str(value) if isinstance(value, str) else f"{_SYMBOLS.get(column, column)} = {whole(value)}"
+
+
+def scaling_panels(
+    points: pd.DataFrame,
+    *,
+    xlabel: str = LABELS["size"],
+    ylabel: str = "",
+    level: float = 0.95,
+    panel: str = "dataset",
+) -> Panels:
+    """Measured values against S, by dataset, with the power law of each family and the confidence band of its line.
+
+    `points` is a measurement table of one metric and one k, or has the column `panel`. Both axes are logarithmic, so a
+    power law is a straight line. Families that cannot be fitted show their points alone; a value of 0 is left out.
+    """
+    rows, fitted = points[points["value"] > 0], fitted_lines(points, [panel, "family"], level)
+    return curves(
+        rows, "size", "value", labels=(xlabel, ylabel), panel=panel, line="family", fitted=fitted, ends=True, log="xy",
+        size=(4.6, 3.7),
+    )  # fmt: skip
+
+
+def fitted_lines(points: pd.DataFrame, by: Sequence[str], level: float = 0.95) -> list[pd.DataFrame]:
+    """What `curves` takes as fitted: the power law of each group over its sizes, with its band; none without a fit.
+
+    points: the columns `by`, size and value.
+    """
+    lines = []
+    for group, own in points.groupby(list(by)):
+        with suppress(FitError):
+            law = fit_power_law(own["size"], own["value"], level=level)
+            line = law.predict(np.geomspace(law.size_min, law.size_max, 60))[["size", "value", "mean_low", "mean_high"]]
+            line.columns = pd.Index(["size", "value", "low", "high"])
+            about: dict[str, Any] = dict(zip(by, group, strict=True))
+            lines.append(line.assign(weak=law.weak, **about))
+    return lines
+
+
+SIGNED = FuncFormatter(lambda value, _: f"{value:+g}".replace("-", "−") if value else "0")
+K_SHADES = ("#56B4E9", "#2A7FC0", "#7A4FBF", "#B8579A")  # one k after the other
+LINES = [Style(*style) for style in zip(K_SHADES, MARKERS, strict=False)]
+
+
+def off_the_line(rows: pd.DataFrame, *, line: str, styles: Mapping[Any, Style]) -> Panels:
+    """How far points lie from their lines (`residual`, a share) against S, by dataset."""
+    rows = rows.assign(residual=100 * rows["residual"])
+    return curves(
+        rows, "size", "residual", labels=(LABELS["size"], "distance from the line (%)"), line=line, styles=styles,
+        at=[0], ylim="shared", size=(4.6, 3.7),
+    )  # fmt: skip

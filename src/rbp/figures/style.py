@@ -1,0 +1,310 @@
+"""One style for every figure, and what all kinds of figures share: panels, axes, labels.
+
+Families differ by marker as well as by colour; the four colours keep at least 3:1 contrast on white and on black,
+and stay apart for colour-blind readers. Ink and grid are two fixed colours, so that a page can swap them for its
+own and a figure reads in the dark as well (`companion.page`).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import seaborn as sns
+from matplotlib import ticker
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from rbp.errors import DataError
+from rbp.names import times_power_of_ten
+
+INK, FAINT = "#202124", "#d9dbde"
+
+#: family → (colour, marker); families that are in none get the spare ones in the order of their names
+FAMILIES = {
+    "GPT-2": ("#D55E00", "s"),
+    "OPT": ("#009E73", "^"),
+    "Pythia": ("#2A7FC0", "o"),
+    "Qwen2.5": ("#B8579A", "D"),
+}
+#: of the families trained here
+LADDERS = {
+    "neox": ("#8A7A00", "v"),
+    "lstm": ("#6F6FCF", "P"),
+    "ngrams": ("#708090", "*"),
+}
+LADDERS |= {  # by the names that pages give them
+    name: LADDERS[family] for family, name in {"neox": "Transformer", "lstm": "LSTM", "ngrams": "n-grams"}.items()
+}
+#: of others' training runs
+OUTSIDE = {"Llama": ("#C0504D", "<"), "mLSTM": ("#00889A", ">")}
+#: of families that no figure of the book has beside all of these
+SPARE = [
+    *dict.fromkeys(LADDERS.values()),
+    ("#9457C0", "s"),
+    ("#5C8A2E", "D"),
+    ("#C2447A", "^"),
+    ("#4E79A7", "v"),
+    ("#A0522D", "X"),
+]
+
+LABELS = {"size": "non-embedding parameters S", "cross_entropy": "cross-entropy (nats)"}
+
+_SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+
+TEXT = 10.8
+"""The smallest text of a figure, in points. A panel 4.6 inches wide shows it with 11 CSS pixels both where two stand
+beside each other and on a phone."""
+
+_RC: dict[Any, Any] = {
+    "font.size": TEXT,
+    "font.sans-serif": ["DejaVu Sans"],  # it comes with Matplotlib: the same figures on every machine
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
+    "text.color": INK,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "grid.color": FAINT,
+    "grid.linewidth": 0.7,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.8,
+    "xtick.major.width": 0.8,
+    "ytick.major.width": 0.8,
+    "xtick.minor.width": 0.5,
+    "ytick.minor.width": 0.5,
+    "xtick.major.size": 4,
+    "ytick.major.size": 4,
+    "xtick.minor.size": 2.5,
+    "ytick.minor.size": 2.5,
+    "axes.titlesize": 11.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.labelsize": TEXT,
+    "xtick.labelsize": TEXT,
+    "ytick.labelsize": TEXT,
+    "legend.fontsize": TEXT,
+    "legend.frameon": False,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 5.5,
+    "svg.hashsalt": "rbp",  # the same figure gives the same bytes
+    "svg.fonttype": "none",  # text is text: it is smaller, and can be searched and read out
+    "figure.constrained_layout.use": True,
+}
+
+
+class Style(NamedTuple):
+    """How a line is drawn. marker, dash: "" for none; hollow: its markers."""
+
+    colour: str
+    marker: str = "o"
+    dash: Any = "-"
+    width: float = 1.2
+    hollow: bool = False
+
+    @property
+    def marks(self) -> dict[str, Any]:
+        """What Matplotlib takes for the markers."""
+        edges = {"markerfacecolor": "none", "markeredgewidth": 1} if self.hollow else {"markeredgewidth": 0}
+        return {"color": self.colour, "marker": self.marker, "markersize": 5} | edges
+
+
+def use_style() -> None:
+    """Make the book's style the current one: seaborn's ticks, with ours on top."""
+    sns.set_theme(context="notebook", style="ticks", rc=_RC)
+
+
+def family_style(family: str, families: Sequence[str] = ()) -> tuple[str, str]:
+    """Colour and marker of a family; unknown ones take the spare styles that are free, by their place in `families`."""
+    known = FAMILIES | LADDERS | OUTSIDE
+    if family in known:
+        return known[family]
+    unknown = sorted(set(families) - set(known)) or [family]
+    taken = [known[name] for name in families if name in known]
+    free = [style for style in SPARE if style not in taken] or SPARE
+    return free[unknown.index(family) % len(free)]
+
+
+def rbp_label(k: int | None = None) -> str:
+    """RBP_k as figures write it, for one k or for any: "RBP₁₀", "RBPₖ"."""
+    return "RBP" + ("ₖ" if k is None else str(k).translate(_SUBSCRIPTS))
+
+
+def neg_log_rbp_label(k: int | None = None) -> str:
+    """Axis label of −ln RBP_k, for one k or for any."""
+    return f"−ln {rbp_label(k)}"
+
+
+@dataclass(frozen=True)
+class Panels:
+    """A figure of several panels, one for each key: beside each other on a wide page, below each other on a phone.
+
+    `draw(ax, key)` draws one panel. A page lets the panels flow; files hold them together, in rows of `columns`.
+    Raises DataError without keys: the measurements leave nothing to draw.
+    """
+
+    keys: Sequence[Any]
+    draw: Callable[[Axes, Any], None]
+    size: tuple[float, float] = (4.6, 3.7)
+    columns: int = 2
+
+    def __post_init__(self) -> None:
+        if not len(self.keys):
+            what = "the measurements leave a figure of this chapter without a point"
+            raise DataError(what, "measurements", "Give more models, more tokens, or other thresholds.")
+
+    def single(self, key: Any) -> Figure:
+        """One panel as a figure of its own."""
+        use_style()
+        figure = Figure(figsize=self.size, layout="constrained")
+        self.draw(figure.subplots(), key)
+        return figure
+
+    def figures(self) -> tuple[list[Figure], Figure | None]:
+        """Every panel as a figure of its own, and the one legend of all that have theirs below them (`legend_below`).
+
+        Where a name looks different in two panels, or a panel has no such legend, each keeps its own: then None.
+        """
+        panels = [self.single(key) for key in self.keys]
+        handles: dict[str, Any] = {}
+        for legend in (legend for panel in panels for legend in panel.legends):
+            for handle, text in zip(legend.legend_handles, legend.get_texts(), strict=True):
+                known = handles.setdefault(text.get_text(), handle)
+                if _look(known) != _look(handle):
+                    return panels, None
+        if len(panels) == 1 or not all(panel.legends for panel in panels):
+            return panels, None
+        for panel in panels:
+            panel.legends[0].remove()
+        names = list(handles)
+        numbers = [name.rpartition("= ")[2] for name in names]  # "k = 1", 5, 10
+        if all(map(str.isdecimal, numbers)):  # one that only a later panel has stands among the others
+            names.sort(key=lambda name: int(name.rpartition("= ")[2]))
+        for name, handle in handles.items():
+            handle.set_label(name)
+        return panels, _legend([handles[name] for name in names], self.size[0])
+
+
+def single_panel(draw: Callable[[Axes], None], size: tuple[float, float] = (7.2, 4.2)) -> Figure:
+    """A figure of one panel, in the book's style."""
+    use_style()
+    figure = Figure(figsize=size, layout="constrained")
+    draw(figure.subplots())
+    return figure
+
+
+#: labelled multiples of a power of ten, from many decades in view to less than one
+_TICKS: tuple[tuple[float, ...], ...] = (
+    (1,),
+    (1, 3),
+    (1, 2, 5),
+    (1, 1.5, 2, 3, 4, 5, 6, 8),
+)
+
+
+def _count(low: float, high: float, subs: Sequence[float]) -> int:
+    """How many of the multiples `subs` of powers of ten lie in view."""
+    powers = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
+    ticks = np.outer(powers, subs)
+    return int(np.count_nonzero((ticks >= low) & (ticks <= high)))
+
+
+def power_of_ten(value: float, _: int = 0) -> str:
+    """A number as a power of ten, as a tick shows it: 10⁷, or 3·10⁷."""
+    exponent = int(np.floor(np.log10(value) + 1e-9))
+    return times_power_of_ten(f"{value / 10.0**exponent:.6g}", exponent)
+
+
+def _plain(value: float, place: int) -> str:
+    """A tick's number as one writes it: 0.02 or 500, and 3·10⁻⁵ where zeros would have to be counted."""
+    return f"{value:g}" if 1e-3 <= value < 1e5 else power_of_ten(value)
+
+
+def log_axis(ax: Axes, which: str, *, plain: bool = True) -> None:
+    """Make the axis `which` ("x" or "y") logarithmic, with few labels that read as numbers even within one decade."""
+    getattr(ax, f"set_{which}scale")("log")
+    axis = ax.xaxis if which == "x" else ax.yaxis
+    low, high = sorted(axis.get_view_interval())
+    subs = next((subs for subs in _TICKS if _count(low, high, subs) >= 4), None)
+    if subs and high / low > 2.5:
+        axis.set_major_locator(ticker.LogLocator(base=10, subs=subs, numticks=12))
+        axis.set_minor_locator(ticker.LogLocator(subs=range(2, 10), numticks=60))
+    else:  # in so narrow a view the scale is nearly even
+        axis.set_major_locator(ticker.MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+        axis.set_minor_locator(ticker.NullLocator())
+    axis.set_minor_formatter(ticker.NullFormatter())
+    axis.set_tick_params("minor", label1On=False)  # an empty label would be laid out nonetheless
+    axis.set_major_formatter(ticker.FuncFormatter(_plain if plain else power_of_ten))
+
+
+def label_line_ends(ax: Axes, ends: Mapping[str, tuple[float, float, str]]) -> None:
+    """Write each line's name at its right end, moved apart where two would overlap.
+
+    `ends` maps a name to (x, y, colour) in data coordinates. Call it when the limits of the axes are final.
+    """
+    # In axes coordinates a line of text is as tall as its points over the panel's height.
+    height = ax.bbox.height * 72 / ax.figure.dpi
+    gap = 1.2 * TEXT / height
+    names = sorted(ends, key=lambda name: ends[name][1])
+    to_axes = ax.transData + ax.transAxes.inverted()
+    wanted = np.array([to_axes.transform(ends[name][:2])[1] for name in names])
+    placed = wanted.copy()
+    for _ in range(200):  # push neighbours apart until none overlap
+        for i in range(len(placed) - 1):
+            overlap = gap - (placed[i + 1] - placed[i])
+            if overlap > 1e-9:
+                placed[i] -= overlap / 2
+                placed[i + 1] += overlap / 2
+    for name, y in zip(names, placed, strict=True):
+        ax.annotate(
+            name,
+            xy=(1.02, float(y)),
+            xycoords="axes fraction",
+            color=ends[name][2],
+            va="center",
+            fontweight="bold",
+            annotation_clip=False,
+        )
+
+
+def legend_below(ax: Axes, styles: Mapping[str, Sequence[Any]] | None = None) -> None:
+    """A legend below the panel, in as few rows as its names leave room for.
+
+    styles: the fields of a `Style` by name (None: what is drawn, by its labels).
+    """
+    if styles is None:
+        handles = ax.get_legend_handles_labels()[0]
+    else:
+        handles = [
+            Line2D([], [], ls=style.dash, lw=style.width, label=name, **style.marks)
+            for name, style in ((name, Style(*style)) for name, style in styles.items())
+        ]
+    in_rows = _in_rows(handles, ax.figure.bbox.width / ax.figure.dpi)
+    ax.figure.legend(handles=handles, loc="outside lower center", ncols=in_rows, columnspacing=1, handlelength=1.8)
+
+
+def _in_rows(handles: Sequence[Any], inches: float) -> int:
+    """How many names of a legend stand beside each other, in as few rows as so wide a panel has room for."""
+    longest = max((len(str(handle.get_label())) for handle in handles), default=0) + 6  # so wide are handle and space
+    rows = -(-len(handles) // max(1, int(12 * inches) // longest))
+    return -(-len(handles) // max(rows, 1))
+
+
+def _legend(handles: Sequence[Line2D], inches: float) -> Figure:
+    """A legend as a figure of its own, so wide."""
+    columns = _in_rows(handles, inches)
+    figure = Figure(figsize=(inches, 0.1 + 0.24 * -(-len(handles) // columns)))
+    figure.legend(handles=handles, loc="center", ncols=columns, columnspacing=1, handlelength=1.8, borderpad=0)
+    return figure
+
+
+def _look(handle: Any) -> list[str]:
+    """All that tells a line, a bar or a group of lines of a legend from another; of the latter, arrays."""
+    names = ("color", "facecolor", "marker", "markerfacecolor", "linestyle")
+    return [str(getattr(handle, f"get_{name}", str)()) for name in names]

@@ -1,0 +1,211 @@
+"""A figure as SVG: as Matplotlib draws it, several in one file, and within a page, where it is text, small and in ink.
+
+Within a page the same drawing takes a third of the bytes: what Matplotlib says of each tick and marker is said once for
+all of them, numbers have the decimals that a screen can show, and names are short.
+"""
+
+import io
+import itertools
+import math
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree
+
+from matplotlib import get_data_path
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+
+from rbp.figures import style as figure_style
+from rbp.io import temporary_folder
+
+if TYPE_CHECKING:
+    import typst
+
+#: Bitstream Vera and its kin, and Verdana, are as wide as what the figure was laid out with; others are narrower
+FONTS = "'DejaVu Sans',Verdana,'Bitstream Vera Sans',sans-serif"
+
+READABLE = 11
+"""The height of a page's smallest text in a figure, in CSS pixels."""
+
+PHONE = 350
+"""The width of a phone's page, in CSS pixels; what is wider takes the keyboard's focus, so that keys can scroll it."""
+
+_NUMBER = re.compile(r"-?\d+\.\d+")
+_SVG, _LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
+
+
+@contextmanager
+def fonts() -> Iterator["typst.Fonts"]:
+    """Typst's own fonts and those of figures: of Matplotlib's not the one that has a box for every sign."""
+    import typst  # late, for chapters
+
+    with temporary_folder("rbp-fonts") as folder:
+        for font in (Path(get_data_path()) / "fonts" / "ttf").glob("DejaVuSans*.ttf"):
+            shutil.copyfile(font, folder / font.name)
+        yield typst.Fonts(include_system_fonts=False, font_paths=[str(folder)])
+
+
+def drawn(figure: Figure) -> str:
+    """The figure as Matplotlib draws it. The canvas's own method draws once; `savefig` lays a figure out twice."""
+    buffer = io.StringIO()
+    FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None})  # type: ignore[no-untyped-call]
+    return buffer.getvalue()
+
+
+def tiled(
+    svgs: Sequence[str], first: Figure, columns: int, prefixes: Sequence[str], *, legend: Figure | None = None
+) -> str:
+    """One SVG of several as large as the first figure, in rows of so many; each one's ids begin with its prefix.
+
+    legend: of all of them, the last of `svgs`. It stands in the last row's empty place, or below all.
+    """
+    if len(svgs) == 1:
+        return svgs[0]
+    panels = len(svgs) - bool(legend)
+    width, height = 72 * first.get_size_inches()
+    across, down = columns * width, -(-panels // columns) * height
+    places = [(i % columns * width, i // columns * height, width, height) for i in range(panels)]
+    if legend:
+        wide, high = 72 * legend.get_size_inches()
+        left, top, room = (panels % columns * width, down - height, height) if panels % columns else (0.0, down, high)
+        free = width if panels % columns else across
+        places.append((left + (free - wide) / 2, top + (room - high) / 2, wide, high))
+        down = max(down, top + room)
+    tiles = ""
+    for svg, prefix, (x, y, wide, high) in zip(svgs, prefixes, places, strict=True):
+        place = f'x="{x:g}" y="{y:g}" width="{wide:g}" height="{high:g}"'
+        tile = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}", svg[svg.index("<svg") :])
+        tiles += re.sub(r'width="[\d.]+pt" height="[\d.]+pt"', place, tile, count=1)
+    size = f'width="{across:g}pt" height="{down:g}pt" viewBox="0 0 {across:g} {down:g}"'
+    return f'<?xml version="1.0" encoding="utf-8"?>\n<svg xmlns="http://www.w3.org/2000/svg" {size}>\n{tiles}</svg>\n'
+
+
+def least_width(svg: str) -> int:
+    """The CSS pixels that a drawn figure must be wide so that its smallest text can be read; 0 without text."""
+    width = re.search(r'<svg[^>]* width="([\d.]+)pt"', svg)
+    sizes = [float(size) for size in re.findall(r"\bfont(?:-size)?:[^;\"']*?([\d.]+)px", svg)]
+    return math.ceil(float(width[1]) * READABLE / min(sizes)) if width and sizes else 0
+
+
+def inline(svg: str, alt: str, prefix: str) -> str:
+    """A drawn figure for within the page, in the page's own ink, so that it reads in the dark as well.
+
+    `prefix` begins its ids, which must be unique in a page.
+    """
+    root = ElementTree.fromstring(svg)  # noqa: S314 (Matplotlib's)
+    width = float(root.attrib.pop("width").removesuffix("pt"))
+    del root.attrib["height"], root.attrib["version"]
+    size = f"width:100%;height:auto;min-width:{least_width(svg)}px;max-width:{width * 4 / 3 * 1.15:.0f}px"
+    root.attrib |= {"role": "img", "aria-label": alt}
+    root.set("style", f"{size};font-family:{FONTS};stroke-linejoin:round;stroke-linecap:butt")
+    _compact(root, prefix)
+    ElementTree.register_namespace("", _SVG[1:-1])
+    text = ElementTree.tostring(root, encoding="unicode").replace(f' xmlns="{_SVG[1:-1]}"', "", 1)  # as HTML has it
+    return text.replace(figure_style.INK, "currentColor").replace(figure_style.FAINT, "var(--rbp-grid,#8884)")
+
+
+def beside_each_other(
+    drawn: Sequence[str], alts: Sequence[str], prefixes: Sequence[str], columns: int, *, legend: bool = False
+) -> str:
+    """Drawn figures for within a page: side by side where there is room, else below each other.
+
+    legend: the last is that of all others, and stands where `tiled` has it. What a phone cannot show with readable text
+    scrolls within itself.
+    """
+    least = max(map(least_width, drawn))
+    width = f"{least}px" if columns > 1 else "100%"
+    grid = f"display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,{width}),1fr));gap:0.5rem"
+    focus = ' tabindex="0"' if least > PHONE else ""
+    shown = list(map(inline, drawn, alts, prefixes))
+    if legend:
+        place = "align-self:center" if (len(drawn) - 1) % columns else "grid-column:1/-1"
+        shown[-1] = f'<div style="{place}">{shown[-1]}</div>'
+    return f'<div class="rbp-scroll"{focus}><div style="{grid}">{"".join(shown)}</div></div>'
+
+
+def _compact(root: ElementTree.Element, prefix: str) -> None:
+    """Make the drawing smaller, in place; its ids begin with ``prefix``."""
+    linked = set(re.findall(r"url\(#([^)]+)\)", " ".join(v for each in root.iter() for v in each.attrib.values())))
+    linked |= {each.attrib[_LINK][1:] for each in root.iter() if _LINK in each.attrib}
+    names = {name: f"{prefix}{number}" for number, name in enumerate(sorted(linked))}
+    for each in root.iter():
+        each.tail = None
+        if each.text is not None and not each.text.strip():
+            each.text = None
+        _shorten(each, names)
+    _regroup(root)
+
+
+def _shorten(each: ElementTree.Element, names: dict[str, str]) -> None:
+    """An element's attributes in fewer bytes."""
+    own = each.attrib
+    if "id" in own and (name := names.get(own.pop("id"))):
+        own["id"] = name
+    if _LINK in own:
+        own["href"] = f"#{names[own.pop(_LINK)[1:]]}"
+    decimals = 1 if each.tag == f"{_SVG}use" else 2
+    for key in {"d", "x", "y"} & own.keys():
+        own[key] = _NUMBER.sub(lambda found: f"{float(found[0]):.{decimals}f}".rstrip("0").rstrip("."), own[key])
+    if "d" in own:
+        own["d"] = re.sub(r" *([A-Za-z]) *", r"\1", " ".join(own["d"].split()))
+    if "clip-path" in own:
+        own["clip-path"] = f"url(#{names[own['clip-path'][5:-1]]})"
+    if own.get("transform", "").startswith("rotate(-0 "):
+        del own["transform"]
+    if "style" in own and each.tag != f"{_SVG}svg":
+        style = re.sub(r"font-family: [^;]+;?|(?<=\d)px (?='DejaVu)|'DejaVu Sans', sans-serif", _font, own["style"])
+        own["style"] = re.sub(r"\s*([:;])\s*", r"\1", style).strip("; ")
+
+
+def _font(found: re.Match[str]) -> str:
+    """What is left of a font's name, which the drawing says once."""
+    return "" if found[0].startswith("font-family") else "px " if found[0].startswith("px") else FONTS
+
+
+def _regroup(group: ElementTree.Element) -> None:
+    """Take away groups that say nothing, and say once what markers beside each other have in common."""
+    children = [child for each in group for child in _opened(each)]
+    group[:] = []
+    for key, run in itertools.groupby(children, _alike):
+        same = list(run)
+        if key is None or (len(same) == 1 and "clip-path" not in same[0].attrib):  # which would move with the marker
+            group.extend(same)
+            continue
+        together = ElementTree.Element(f"{_SVG}g", dict(key))
+        unique = {(use.get("x"), use.get("y"), use.get("href")): use for use in same}  # a screen shows one of them
+        for use in unique.values():
+            for name, _ in key:
+                del use.attrib[name]
+        together.extend(unique.values())
+        group.append(together)
+
+
+def _opened(each: ElementTree.Element) -> Iterator[ElementTree.Element]:
+    """An element; in place of a group that says nothing its children, and of one marker's group the marker."""
+    if each.tag == f"{_SVG}defs":
+        each[:] = [child for child in each if child.tag != f"{_SVG}style"]
+        if not len(each):
+            return
+    elif each.tag.endswith("metadata"):
+        return
+    elif each.tag == f"{_SVG}g":
+        _regroup(each)
+        if not each.attrib:
+            yield from each
+            return
+        if len(each) == 1 and each[0].tag == f"{_SVG}use" and each.attrib.keys() == {"clip-path"}:
+            each[0].attrib |= each.attrib
+            yield each[0]
+            return
+    yield each
+
+
+def _alike(each: ElementTree.Element) -> tuple[tuple[str, str], ...] | None:
+    """What a marker may have in common with others; None for what is no marker."""
+    if each.tag != f"{_SVG}use":
+        return None
+    return tuple((name, each.attrib[name]) for name in ("clip-path", "style") if name in each.attrib)

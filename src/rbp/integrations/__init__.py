@@ -1,1 +1,0 @@
-"""Ranks inside other people's programs: while a model is trained, and from engines that rank by themselves."""

@@ -1,0 +1,122 @@
+"""The rank of every ground-truth token among all logits of a language model, without storing the logits.
+
+A causal language model gives each token v of its vocabulary a logit, the product of the last hidden state with
+v's row of the output embedding. `linear_rank` counts, for every position, how many logits are higher than the
+ground truth's and how many equal it (the two halves of equation 3 of the paper), and takes its cross-entropy
+(equation 2), all in one sweep over tiles of the logits.
+
+Three backends give the same counts: `reference` stores the logits and is the judge, `blocked` runs on any torch
+device, `triton` is one fused GPU kernel.
+"""
+
+import logging
+from dataclasses import replace
+from functools import cache
+from importlib.util import find_spec
+from typing import Literal, get_args
+
+import torch
+
+from rbp.errors import ParameterError
+from rbp.kernel import blocked, reference
+from rbp.kernel.names import forget, names_of
+from rbp.kernel.problem import Problem, Rounding, Tally, TokenRanks, concluded, ieee, judged, problem
+from rbp.kernel.reduction import PAYS, plainly
+
+Backend = Literal["auto", "reference", "blocked", "triton"]
+
+CAPABILITY = (8, 0)  # of a GPU that runs the kernel
+
+log = logging.getLogger("rbp.kernel")
+
+
+def linear_rank(
+    hidden: torch.Tensor,
+    weight: torch.Tensor,
+    target: torch.Tensor,
+    *,
+    bias: torch.Tensor | None = None,
+    scale: float = 1.0,
+    softcap: float | None = None,
+    vocab: int | None = None,
+    round_logits: Rounding | None = None,
+    backend: Backend = "auto",
+    compiled: bool = True,
+) -> TokenRanks:
+    """The rank and the cross-entropy of each target among all logits hidden · weightᵀ.
+
+        >>> import rbp, torch
+        >>> hidden, weight = torch.tensor([[1.0, 0.0], [0.0, 1.0]]), torch.tensor([[2.0, 0.0], [1.0, 3.0], [0.0, 3.0]])
+        >>> ranks = rbp.linear_rank(hidden, weight, torch.tensor([1, 2]))
+        >>> ranks.greater.tolist(), ranks.equal.tolist()
+        ([1, 0], [1, 2])
+
+    hidden: [T, d]; weight: [V, d]; target: [T], whole numbers in 0 … V − 1; all on one device. The logits are z =
+    (hidden · weightᵀ + bias) · scale, with bias [V], then softcap · tanh(z / softcap) where one is given (Gemma 2).
+
+    - vocab: only the first `vocab` rows of weight count; the others merely pad the matrix.
+    - round_logits: "bfloat16" rounds the logits as a bfloat16 model does, so that many are equal. Otherwise they are
+      accumulated and compared in float32, or in float64 if hidden or weight is.
+    - compiled: False has `blocked` count by plain operations, without the seconds that compiling takes: the same
+      counts, and nll to its last bits.
+
+    Returns TokenRanks(greater [T], equal [T], nll [T]), on the device of hidden. A target at −inf has an nll of +inf.
+    Raises ParameterError for arguments that do not fit together, and RankError, naming the row, where a logit is NaN;
+    TokenRanks.nll raises it where a logit is +inf.
+
+    Exact: greater and equal count one logit for each token. A target is equal to itself, and to every token with the
+    same bits in its row of weight and in its bias. Only to rounding: each logit is a float32 sum over d terms, known to
+    d · 2⁻²⁴ · ‖h‖ · ‖w‖; tokens that are nearer may change places on another processor, backend or library.
+
+    Equal rows of weight are looked for once, and again when torch says that weight or bias has changed. A change
+    through `.data` escapes torch: rows that it makes unequal are noticed, rows that it makes equal are not.
+    """
+    given = problem(hidden, weight, target, bias, scale, softcap, vocab, round_logits)
+    chosen = backend_for(given.hidden.device, given.dtype) if backend == "auto" else backend
+    if chosen not in get_args(Backend):
+        raise ParameterError(f"unknown backend {backend!r}", "backend", f"There is: {', '.join(get_args(Backend))}.")
+    with torch.inference_mode(False), torch.no_grad(), ieee(given.hidden.device):
+        tally = _tally(given, chosen, compiled)
+        verdict = judged(given, tally)
+        if verdict.changed:  # behind torch's back
+            forget(weight)
+            given = replace(given, names=names_of(weight, bias, given.weight.shape[0]))
+            tally = _tally(given, chosen, compiled)
+            verdict = judged(given, tally)
+        if not verdict.impossible:
+            return concluded(given, tally, verdict)
+        _say_once(chosen, given.hidden.device)  # the machine's fault, or its compiler's: no user's to mend
+        return concluded(given, blocked.tally(given, reduce=plainly))
+
+
+def backend_for(device: torch.device, dtype: torch.dtype) -> Backend:
+    """The backend that "auto" takes on `device` for sums in `dtype`: the kernel on a GPU that can, else tiles.
+
+    The kernel is for GPUs of compute capability 8.0 (Ampere) and above: older ones have no units that multiply
+    bfloat16, and too few registers for its tiles.
+    """
+    if device.type == "cuda" and dtype == torch.float32 and find_spec("triton"):
+        return "triton" if torch.cuda.get_device_capability(device) >= CAPABILITY else "blocked"
+    return "blocked"
+
+
+def compiling_pays(logits: int) -> bool:
+    """Whether counting so many logits, tokens × vocabulary, takes longer by plain operations than compiling does."""
+    return logits >= PAYS
+
+
+def _tally(given: Problem, backend: Backend, compiled: bool) -> Tally:
+    if backend == "triton":
+        try:
+            from rbp.kernel import triton_kernel  # late: triton is slow to import, and not everywhere
+        except ImportError as error:
+            raise ParameterError("triton is not installed", "backend", 'Take backend="blocked".') from error
+        return triton_kernel.tally(given)
+    if backend == "reference":
+        return reference.tally(given)
+    return blocked.tally(given, reduce=None if compiled else plainly)
+
+
+@cache
+def _say_once(backend: str, device: torch.device) -> None:
+    log.warning("%s gave counts that cannot be on %s: such calls are ranked again by plain tiles.", backend, device)

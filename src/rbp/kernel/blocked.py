@@ -1,0 +1,112 @@
+"""Ranks by tiles that stay in cache: one product, one reduction, and the tile is overwritten by the next.
+
+Why the counts are exact: within a row each token has one logit. The target's own comes first, from a product of the
+hidden states and their targets' rows, and stands for every token with the same row of weight, whatever the tiles give
+there: a product may round one sum in two ways at two places. Besides, every product has one shape: short tiles are
+padded, and the padding is struck out. So counts do not depend on how the work is cut, wherever a product's bits do not
+depend on the place; that was so wherever it was tried.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.nn.functional import pad
+
+from rbp.kernel.problem import Problem, Tally, finite
+from rbp.kernel.reduction import PACK, Reduce, reduction
+
+# Products on the CPU: the last columns that do not fill a vector kernel (8 to 48 wide) are summed in another order,
+# so tiles are multiples of 96, and still are when up to 12 threads share one; few rows take other code paths too.
+ROWS, TILE = 1024, 1152
+STEP = 128  # a short block on the CPU is padded to a multiple of this
+
+
+def tally(problem: Problem, rows: int = ROWS, tile: int = TILE, reduce: Reduce | None = None) -> Tally:
+    """Count tile by tile. Memory: rows × tile logits, and two blocks of up to rows × d and tile × d values.
+
+    rows, tile: the size of a block of logits; rows a multiple of 16, at most tile, a multiple of 96 from about
+    1000 to 4032. Counts do not depend on them where a product's bits do not; the sum of exponentials does in its last
+    bits, on `tile` alone. reduce: the pass over a tile, if not the compiled one.
+    """
+    height, device = problem.hidden.shape[0], problem.hidden.device
+    if not height:
+        return Tally(*torch.zeros(5, 0, dtype=problem.dtype, device=device))
+    reduce = reduce or reduction(problem.dtype, device, [(ROWS, TILE), (STEP, TILE)])
+    names = problem.names.of
+    columns = torch.split(pad(names, (0, -len(names) % tile), value=-1), tile)
+    buffer = torch.empty(rows * tile, dtype=problem.dtype, device=device)
+    step = min(STEP, rows) if device.type == "cpu" else rows
+
+    def block(start: int) -> _Block:
+        hidden, target = problem.hidden[start : start + rows], problem.target[start : start + rows]
+        missing = -len(hidden) % step
+        hidden = _padded(hidden.to(problem.dtype), missing)
+        logits = buffer[: len(hidden) * tile].view(len(hidden), tile)
+        target = pad(target, (0, missing))
+        return _Block(problem, hidden, target, columns, names[target], logits)
+
+    starts = range(0, height, rows)
+    parts = [block(start).tally(reduce) for start in starts]
+    far = torch.stack([(part.total == torch.inf).any() for part in parts]).tolist()  # one look for all blocks
+    for i, start in enumerate(starts):
+        if far[i]:
+            parts[i] = block(start).again(reduce, parts[i])
+    return Tally(*(torch.cat(field)[:height] for field in zip(*parts, strict=True)))
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Some rows, padded by zeros: hidden [R, d] in the dtype of the sums, target [R]; logits [R, C] is scratch.
+
+    names: those of the columns, [C] for each tile, −1 for what pads the last; own: those of the targets, [R].
+    """
+
+    problem: Problem
+    hidden: torch.Tensor
+    target: torch.Tensor
+    names: tuple[torch.Tensor, ...]
+    own: torch.Tensor
+    logits: torch.Tensor
+
+    def tally(self, reduce: Reduce) -> Tally:
+        """The tally of these rows, those that pad them included, with the truth as the base."""
+        truth = self.product(self.target).diagonal().clone()
+        return self.sweep(truth, finite(truth), reduce)
+
+    def again(self, reduce: Reduce, before: Tally) -> Tally:
+        """The same where a truth lies very far below the highest logit: that is taken as the base there."""
+        peak = torch.stack([tile.amax(1) for tile in self.tiles()]).amax(0)
+        return self.sweep(before.truth, torch.where(before.total == torch.inf, finite(peak), before.base), reduce)
+
+    def sweep(self, truth: torch.Tensor, base: torch.Tensor, reduce: Reduce) -> Tally:
+        """Counts against the truth, and Σ exp(z − base), over all tiles."""
+        tiles = zip(self.tiles(), self.names, strict=True)
+        counts, parts = zip(*(reduce(tile, truth, base, name, self.own) for tile, name in tiles), strict=True)
+        packed = torch.stack(counts).long()
+        total = torch.zeros_like(truth, dtype=torch.float64)
+        for part in parts:  # one by one: a sum over a dimension promises no order
+            total += part
+        struck_out = -self.problem.weight.shape[0] % self.logits.shape[1]
+        equal = (packed % PACK).sum(0) - struck_out * (truth == -torch.inf)
+        return Tally((packed // PACK).sum(0), equal, truth, base, total)
+
+    def tiles(self) -> Iterator[torch.Tensor]:
+        """The logits, tile after tile, each in the place of the one before; columns beyond the last are −inf."""
+        height, width = self.problem.weight.shape[0], self.logits.shape[1]
+        for start in range(0, height, width):
+            tile = self.product(slice(start, start + width))
+            tile[:, height - start :] = -torch.inf
+            yield tile
+
+    def product(self, columns: Any) -> torch.Tensor:
+        """The logits of these columns (a slice or indices), padded by those of zero rows of weight."""
+        weight, bias = self.problem.weight[columns], self.problem.bias
+        missing = self.logits.shape[1] - weight.shape[0]
+        torch.mm(self.hidden, _padded(weight, missing).to(self.problem.dtype).T, out=self.logits)
+        return self.problem.finish(self.logits, None if bias is None else pad(bias[columns], (0, missing)))
+
+
+def _padded(matrix: torch.Tensor, missing: int) -> torch.Tensor:
+    return pad(matrix, (0, 0, 0, missing)) if missing else matrix

@@ -1,0 +1,234 @@
+"""What a ranking is asked for: checked once, so that no backend needs to check again."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import isfinite
+from threading import Lock
+from typing import Any, Literal, NamedTuple
+
+import torch
+
+from rbp.errors import ParameterError, RankError
+from rbp.kernel.names import Names, changed, names_of
+
+Rounding = Literal["bfloat16"]
+
+FLOATS = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The arguments of `linear_rank`, checked: weight and bias hold the `vocab` rows that count, and no more.
+
+    target: [T], within 0 … vocab − 1 whatever was asked; that is for `judged` to tell, so that a GPU can go to work
+    before anybody has waited for it.
+    """
+
+    hidden: torch.Tensor
+    weight: torch.Tensor
+    target: torch.Tensor
+    asked: torch.Tensor
+    bias: torch.Tensor | None
+    scale: float
+    softcap: float | None
+    rounding: Rounding | None
+    dtype: torch.dtype  # of the sums, the logits and their comparison
+    names: Names
+
+    def finish(self, logits: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+        """Turn bare products into logits, in place; bias: one value per column, or None.
+
+        Always called on whole tiles of one shape: a vector unit may treat the end of an odd-sized array by
+        another formula, and then a logit's last bit would depend on how the work is cut.
+        """
+        if bias is not None:
+            logits.add_(bias)
+        if self.scale != 1.0:
+            logits.mul_(self.scale)
+        if self.softcap is not None:
+            logits.div_(self.softcap).tanh_().mul_(self.softcap)
+        if self.rounding is not None:
+            logits.copy_(logits.to(torch.bfloat16))
+        return logits
+
+
+def problem(
+    hidden: torch.Tensor,
+    weight: torch.Tensor,
+    target: torch.Tensor,
+    bias: torch.Tensor | None,
+    scale: float,
+    softcap: float | None,
+    vocab: int | None,
+    rounding: Rounding | None,
+) -> Problem:
+    """Check the arguments of `linear_rank` (their meaning is given there), but for the targets' values.
+
+    Raises ParameterError.
+    """
+    if hidden.ndim != 2 or weight.ndim != 2 or hidden.shape[1] != weight.shape[1] or 0 in weight.shape:
+        what = f"hidden {tuple(hidden.shape)} and weight {tuple(weight.shape)} do not fit together"
+        raise ParameterError(what, "hidden, weight", "Give [T, d] and [V, d], with V and d of at least 1.")
+    if target.shape != hidden.shape[:1] or target.dtype not in (torch.int64, torch.int32):
+        what = f"{hidden.shape[0]} rows need as many whole-number targets, not {target.dtype} {tuple(target.shape)}"
+        raise ParameterError(what, "target", "Give one token id per row, as int64.")
+    if bias is not None and bias.shape != weight.shape[:1]:
+        raise ParameterError(f"a bias of shape {tuple(bias.shape)}", "bias", f"Give {weight.shape[0]} values.")
+    given = [hidden, weight] if bias is None else [hidden, weight, bias]
+    if any(tensor.dtype not in FLOATS for tensor in given):
+        what = f"cannot rank {', '.join(str(tensor.dtype) for tensor in given)}"
+        raise ParameterError(what, "hidden, weight, bias", f"There is: {', '.join(str(f) for f in FLOATS)}.")
+    devices = {str(tensor.device) for tensor in (*given, target)}
+    if len(devices) > 1:
+        raise ParameterError(f"tensors lie on {', '.join(sorted(devices))}", "device", "Move them to one device.")
+    if not (isfinite(scale) and scale > 0) or not (softcap is None or (isfinite(softcap) and softcap > 0)):
+        raise ParameterError(f"scale {scale} and softcap {softcap} must be positive", "scale, softcap", "Check them.")
+    if rounding not in (None, "bfloat16"):
+        raise ParameterError(f"cannot round logits to {rounding!r}", "round_logits", 'Give None or "bfloat16".')
+    rows = weight.shape[0] if vocab is None else vocab
+    if not 1 <= rows <= weight.shape[0]:
+        raise ParameterError(f"vocab is {vocab}, weight has {weight.shape[0]} rows", "vocab", "Give at most that.")
+    within = target.long().clamp(0, rows - 1)
+    wide = any(tensor.dtype == torch.float64 for tensor in given)
+    return Problem(
+        hidden=hidden.detach(),
+        weight=weight.detach()[:rows],
+        target=within,
+        asked=target,
+        bias=None if bias is None else bias.detach()[:rows],
+        scale=scale,
+        softcap=softcap,
+        rounding=rounding,
+        dtype=torch.float64 if wide else torch.float32,
+        names=names_of(weight, bias, rows),
+    )
+
+
+_torch: Any = torch.backends
+_switches = (  # the general ones first: a switch that nobody has set follows them
+    *(_torch, _torch.cudnn),  # mkldnn's general one reads the first, and writes it too
+    *(_torch.cuda.matmul, _torch.cudnn.conv, _torch.cudnn.rnn),
+    *(_torch.mkldnn.matmul, _torch.mkldnn.conv, _torch.mkldnn.rnn),
+)
+_lock, _inside = Lock(), 0  # threads may rank side by side, the switches are for all
+_before: list[tuple[Any, str]] = []
+
+
+@contextmanager
+def ieee(device: torch.device) -> Iterator[None]:
+    """Sums of float32 in IEEE float32: no TF32, no bfloat16 passes, no autocast; as it was afterwards."""
+    global _inside
+    with _lock:
+        if not _inside:
+            for switch in _switches:
+                if switch.fp32_precision != "ieee":  # those that follow stay unset, as no value means that
+                    _before.append((switch, switch.fp32_precision))
+                    switch.fp32_precision = "ieee"
+        _inside += 1
+    try:
+        with torch.autocast(device.type, enabled=False):
+            yield
+    finally:
+        with _lock:
+            _inside -= 1
+            while not _inside and _before:
+                switch, precision = _before.pop()
+                switch.fp32_precision = precision
+
+
+class Tally(NamedTuple):
+    """The logits z of each row, reduced: every field has shape [T].
+
+    greater, equal: counts against the target's logit (integers); truth: the target's logit; total: Σ exp(z − base)
+    in float64, NaN if a logit is NaN and +inf if, and only if, one is +inf; base: a finite number for that, the
+    target's logit or the highest one.
+    """
+
+    greater: torch.Tensor
+    equal: torch.Tensor
+    truth: torch.Tensor
+    base: torch.Tensor
+    total: torch.Tensor
+
+    def impossible(self, vocab: int) -> torch.Tensor:
+        """[T], which of these cannot be counts among `vocab` logits, rows with NaN aside."""
+        counted = (self.greater >= 0) & (self.equal >= 1) & (self.greater + self.equal <= vocab)
+        return ~(counted | self.total.isnan())
+
+
+class Verdict(NamedTuple):
+    """What may be wrong with a tally: targets outside the vocabulary, names that hold no more, counts, NaN."""
+
+    outside: bool
+    changed: bool
+    impossible: bool
+    nan: bool
+
+
+def judged(problem: Problem, tally: Tally) -> Verdict:
+    """All that may be wrong, in one look: each makes a program wait for its GPU."""
+    impossible = tally.impossible(problem.weight.shape[0])
+    some = torch.stack([problem.asked != problem.target, impossible, tally.total.isnan()]).any(1)
+    renamed = changed(problem.names, problem.weight, problem.bias)
+    outside, wrong, nan, other = torch.cat([some, renamed[None]]).tolist()
+    return Verdict(outside, other, wrong, nan)
+
+
+@dataclass(frozen=True)
+class TokenRanks:
+    """Where each of T ground-truth tokens stands among all logits of its row.
+
+    greater: [T] int64, how many logits are strictly higher than the target's. equal: [T] int64, how many equal
+    it, itself included: 1 ≤ equal and greater + equal ≤ V. nll: [T] float32, the cross-entropy
+    −ln softmax(z)[target] in nats (float64 where the logits are).
+    """
+
+    greater: torch.Tensor
+    equal: torch.Tensor
+    _nll: torch.Tensor
+
+    @property
+    def nll(self) -> torch.Tensor:
+        """The cross-entropies, [T], nats. Raises RankError naming the first row that has a logit of +inf."""
+        undefined = torch.isnan(self._nll)
+        if undefined.any():
+            what = "a logit is +inf, so no probability can be taken"
+            raise RankError(what, first(undefined), "The ranks stand; float32 or a smaller scale avoids it.")
+        return self._nll
+
+
+def concluded(problem: Problem, tally: Tally, verdict: Verdict | None = None) -> TokenRanks:
+    """Ranks and cross-entropies from a tally.
+
+    Raises ParameterError for a target outside the vocabulary, and RankError for a row with NaN.
+    """
+    verdict = verdict or judged(problem, tally)
+    if verdict.outside:
+        row = first(problem.asked != problem.target)
+        what = f"the target {int(problem.asked[row])} lies outside 0 … {problem.weight.shape[0] - 1}"
+        raise ParameterError(what, f"target, row {row}", "Check the tokenizer, and vocab.")
+    if verdict.nan:
+        row = first(torch.isnan(tally.total))
+        if problem.hidden[row].isnan().any():
+            what = "the hidden state holds NaN"
+        elif problem.weight.isnan().any() or (problem.bias is not None and problem.bias.isnan().any()):
+            what = "a logit is NaN, as the output embedding holds NaN"
+        else:
+            what = "a logit is NaN, from infinite values or an overflow"
+        raise RankError(what, row, "NaN has no place in an order: check the weights and the model's dtype.")
+    nll = (tally.base.double() - tally.truth.double()) + tally.total.log()
+    nll = nll.clamp(min=0)  # the target's own term may be rounded otherwise than its logit
+    infinite = (tally.total == torch.inf) | (tally.truth == torch.inf)
+    nll = nll.masked_fill(tally.truth == -torch.inf, torch.inf).masked_fill(infinite, torch.nan)
+    return TokenRanks(tally.greater.long(), tally.equal.long(), nll.to(problem.dtype))
+
+
+def finite(values: torch.Tensor) -> torch.Tensor:
+    """The values, with 0 for the infinite ones: what exponents can be taken against."""
+    return torch.where(values.isinf(), 0.0, values)
+
+
+def first(mask: torch.Tensor) -> int:
+    """The index of the first True."""
+    return int(mask.int().argmax())

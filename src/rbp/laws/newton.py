@@ -1,0 +1,134 @@
+"""Minima found to rounding, from analytic derivatives: the same digits from any start and on any processor.
+
+A search that compares values of a function stops where they agree to rounding: at a distance of about the square root
+of the machine's precision, where the digits of a fit differ between processors. Newton's steps compare nothing: they
+end where the gradient is zero, to rounding. Their decrement, g·H⁻¹·g, is twice what a step promises to gain; it falls
+from step to step, until rounding is all that is left of it.
+"""
+
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import optimize
+
+from rbp.arrays import Reals
+from rbp.errors import FitError
+
+_STEPS = 50  # a few are the rule; more where the second derivative nearly vanishes
+_LOST = "the fit did not converge", None, "The points may not determine all parameters."
+_ARRIVED = 1e-16  # the decrement of a fit that may be given: far above rounding, far below what moves a digit
+
+
+def minimum(
+    function: Callable[[Reals], tuple[float, Reals, Reals]],
+    start: Reals,
+    positive: Sequence[int] = (),
+    *,
+    steps: int = 200,
+) -> Reals:
+    """Where a smooth function, a negative log-likelihood say, has the minimum downhill from `start`, shape (p,).
+
+    function: x → value, gradient (p,), Hessian (p, p); positive: the places of x that stay above 0, though they may
+    begin there; steps: at most so many from far away. Raises FitError where there is no minimum.
+    """
+
+    def step(x: Reals) -> tuple[Reals, float]:
+        _, gradient, hessian = function(x)
+        np.linalg.cholesky(hessian)  # raises where it is not positive definite: at a saddle, or far away
+        move = np.asarray(np.linalg.solve(hessian, gradient), dtype=np.float64)
+        return move, float(gradient @ move)
+
+    found, before = _newton(step, _downhill(function, start, list(positive), steps)), function(start)[0]
+    inside = (found[list(positive)] > 0).all()
+    if not inside or not function(found)[0] <= before + 1e-9 * abs(before) + 1e-20:  # a plain far off is flat too
+        raise FitError(*_LOST)
+    return found
+
+
+def _downhill(
+    function: Callable[[Reals], tuple[float, Reals, Reals]], x: Reals, positive: list[int], steps: int
+) -> Reals:
+    """Steps from x to where what the next one promises is lost in the value's rounding, and full steps are right.
+
+    A step is halved until the value falls by a part of what it promises, and goes no more than nine tenths of the way
+    to an edge.
+    """
+    with contextlib.suppress(np.linalg.LinAlgError), np.errstate(all="ignore"):  # a step too far is taken back
+        value, gradient, hessian = function(x)
+        for _ in range(steps):
+            if not np.isfinite(value):
+                break
+            move, convex = _step(gradient, hessian)
+            promise = float(-gradient @ move)
+            near = promise <= 1e-10 * abs(value) + 1e-30
+            if near and convex:
+                return x
+            toward = move[positive] < -0.9 * x[positive]
+            length = float((-0.9 * x[positive] / move[positive])[toward].min()) if toward.any() else 1.0
+            after = function(x + length * move)
+            while not near and not after[0] <= value - 1e-4 * length * promise:
+                length /= 2
+                if length < 1e-12:
+                    raise FitError(*_LOST)
+                after = function(x + length * move)
+            x, (value, gradient, hessian) = x + length * move, after
+    raise FitError(*_LOST)
+
+
+def _step(gradient: Reals, hessian: Reals) -> tuple[Reals, bool]:
+    """Newton's step downhill, and whether the function is convex here; where it is not, curvatures change their sign.
+
+    In units in which each parameter's own curvature is 1.
+    """
+    size = np.sqrt(np.abs(np.diag(hessian)))
+    unit = 1 / np.where(size > 0, size, 1.0)
+    curvature, axes = np.linalg.eigh(hessian * unit * unit[:, None])
+    least = 1e-12 * np.abs(curvature).max(initial=0.0)
+    along = axes.T @ (unit * gradient) / np.maximum(np.abs(curvature), max(least, 1e-300))
+    return -unit * (axes @ along), bool((curvature > least).all())
+
+
+def least_squares(residuals: Callable[[Any], Any], start: Reals) -> Reals:
+    """Where the sum of squared residuals has the minimum downhill from `start`, shape (p,).
+
+    residuals: x → shape (n,), made of analytic functions alone: derivatives are taken by a complex step, which loses no
+    digits. The steps are Gauss and Newton's: residuals are to be small. Raises FitError where there is no minimum.
+    """
+
+    def step(x: Reals) -> tuple[Reals, float]:
+        away, slopes = residuals(x), _slopes(residuals, x)
+        if not np.isfinite(slopes).all():
+            raise np.linalg.LinAlgError
+        move, _, rank, _ = np.linalg.lstsq(slopes, away, rcond=None)
+        if rank < len(x):
+            raise np.linalg.LinAlgError
+        return move, float(np.sum((slopes @ move) ** 2))
+
+    try:  # Levenberg and Marquardt's steps arrive from far away, but with half of the digits
+        with np.errstate(all="ignore"):
+            near = optimize.least_squares(
+                residuals, start, lambda x: _slopes(residuals, x), method="lm", x_scale="jac",
+                xtol=1e-8, ftol=1e-8, gtol=1e-8,
+            )  # fmt: skip
+    except ValueError:
+        raise FitError(*_LOST) from None
+    return _newton(step, np.asarray(near.x, dtype=np.float64))
+
+
+def _slopes(residuals: Callable[[Any], Any], x: Reals) -> Reals:
+    tiny = 1e-30
+    return np.column_stack([residuals(x + 1j * tiny * unit).imag / tiny for unit in np.eye(len(x))])
+
+
+def _newton(step: Callable[[Reals], tuple[Reals, float]], x: Reals) -> Reals:
+    """Steps from x, near the minimum, until their decrement falls no more; where it falls for ever, there is none."""
+    last = np.inf
+    with contextlib.suppress(np.linalg.LinAlgError), np.errstate(all="ignore"):
+        for _ in range(_STEPS):
+            move, decrement = step(x)
+            if not decrement < last and last < _ARRIVED:
+                return x
+            x, last = x - move, decrement
+    raise FitError(*_LOST)

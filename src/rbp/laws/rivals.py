@@ -1,0 +1,164 @@
+"""Laws of size and training tokens side by side: what each foretells of what it has not seen.
+
+A law of one variable is fitted at each value of the other by itself: an offset for each size, or for each number of
+tokens. It says nothing where both are new.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from rbp.arrays import Reals
+from rbp.errors import DataError, FitError
+from rbp.laws.resampling import interval
+from rbp.laws.surface import ADDITIVE, FORMS, OFFSET, POWER, Surface, fit_surface
+
+OF_BOTH = tuple(form for form in FORMS if form not in (POWER, OFFSET))
+LEFT = 3  # sizes, and numbers of tokens, that are never hidden
+SHARE = 4  # one in so many of the largest is hidden where runs are compared, at least one
+TOGETHER = 0.99  # a correlation of ln S and ln D from which on neither's part is told from the other's
+
+
+def percent(logs: npt.ArrayLike) -> float:
+    """The root mean square of differences of ln y, as per cent of y."""
+    return float(100 * np.expm1(np.sqrt(np.mean(np.square(np.asarray(logs, dtype=np.float64))))))
+
+
+def told(known: pd.DataFrame, asked: pd.DataFrame, form: str) -> Reals:
+    """ln of what a form says of some rows, fitted to others, over what was measured."""
+    law = fit_surface(known, form)
+    found: Reals = np.log(law.predict(asked["size"], asked["training_tokens"]) / asked["value"].to_numpy(np.float64))
+    return found
+
+
+def foretold(points: pd.DataFrame, sizes: int, budgets: int) -> dict[str, Reals]:
+    """ln of told over measured, by form, of the largest `sizes` and `budgets` of a grid, which the fit has not seen.
+
+    points: of one text and measure, columns size, training_tokens, value. Nothing hidden: of the fit itself. A law of
+    one variable is that of S where sizes are hidden, of D where budgets are. A form without a fit is left out.
+    """
+    every = [np.sort(points[name].unique()) for name in ("size", "training_tokens")]
+    at_s, at_d = points["size"] <= every[0][-1 - sizes], points["training_tokens"] <= every[1][-1 - budgets]
+    asked = (~at_s if sizes else at_s) & (~at_d if budgets else at_d)
+    found = {}
+    for form in FORMS if bool(sizes) != bool(budgets) else OF_BOTH:
+        with suppress(FitError):
+            found[form] = _away(points[at_s & at_d], points[asked], form, along_size=sizes > 0)
+    return found
+
+
+def _away(known: pd.DataFrame, asked: pd.DataFrame, form: str, *, along_size: bool) -> Reals:
+    if form in OF_BOTH:
+        return told(known, asked, form)
+    if not along_size:
+        swapped = {"size": "training_tokens", "training_tokens": "size"}
+        known, asked = known.rename(columns=swapped), asked.rename(columns=swapped)
+    lines = [told(known[known["training_tokens"] == at], own, form) for at, own in asked.groupby("training_tokens")]
+    return np.concatenate(lines)
+
+
+@dataclass(frozen=True)
+class Rivals:
+    """What `side_by_side` found of one text and measure.
+
+    errors: a row for each form and each part that was hidden ("size", "budget", "both"): form, hidden, error (the root
+    mean square, per cent), low, high, and tied: whether the runs do not tell it from the form of the least error there.
+    laws: a row for each form of both, fitted to everything: form, alpha, beta, offset, each with _low and _high.
+    hidden: how many sizes and budgets were. runs: how many; design: what the runs cannot tell apart, in words.
+    """
+
+    errors: pd.DataFrame
+    laws: pd.DataFrame
+    hidden: tuple[int, int]
+    runs: int
+    design: tuple[str, ...]
+
+
+def side_by_side(points: pd.DataFrame, *, level: float = 0.95) -> Rivals:
+    """Each form of a law in S and D, scored on the largest quarter of sizes, of budgets, and on both.
+
+    points: of one text and measure, columns size, training_tokens, value, and run. Intervals leave out each run in turn
+    (`rbp.laws.resampling`). Raises DataError for a value that is not positive, FitError where no form can be scored.
+    """
+    rows = points[["run", "size", "training_tokens", "value"]].astype({"size": float, "training_tokens": float})
+    if (rows[["size", "training_tokens", "value"]] <= 0).any(axis=None):
+        raise DataError(
+            "a law in S and D needs values above 0", "size, training_tokens, value", "Leave the others out."
+        )
+    counts = [rows[name].nunique() for name in ("size", "training_tokens")]
+    of_sizes, of_budgets = (max(0, min(max(1, count // SHARE), count - LEFT)) for count in counts)
+    hidden = of_sizes, of_budgets
+    if not any(hidden):
+        what = f"{counts[0]} sizes and {counts[1]} numbers of training tokens leave none to hide"
+        raise FitError(what, "size, training_tokens", f"Give {LEFT + 1} sizes, or {LEFT + 1} checkpoints of each.")
+    names = pd.unique(rows["run"])
+    parts = [rows, *(rows[rows["run"] != name] for name in names)]
+    cuts = {"size": (of_sizes, 0), "budget": (0, of_budgets), "both": hidden if all(hidden) else (0, 0)}
+    scored = [_compared(name, [_errors(part, *cut) for part in parts], level) for name, cut in cuts.items() if any(cut)]
+    errors, bound = pd.concat(scored, ignore_index=True), _bound(rows)
+    if errors.empty:
+        what = "; ".join(["no law in S and D can be fitted to these runs", *bound])
+        raise FitError(what, "size, training_tokens", "Give runs of several sizes, each at several numbers of tokens.")
+    laws = pd.DataFrame([parameters(form, parts, level=level) for form in OF_BOTH]).dropna(subset="alpha")
+    return Rivals(errors, laws.reset_index(drop=True), hidden, len(names), (*bound, *_floor(laws)))
+
+
+def _errors(points: pd.DataFrame, sizes: int, budgets: int) -> Mapping[str, float]:
+    """ln of the root mean square error of each form; without those where too few sizes or budgets are left."""
+    left = [points[name].nunique() - cut for name, cut in (("size", sizes), ("training_tokens", budgets))]
+    if min(left) < LEFT:
+        return {}
+    return {form: float(np.log(np.mean(away**2)) / 2) for form, away in foretold(points, sizes, budgets).items()}
+
+
+def _compared(name: str, found: list[Mapping[str, float]], level: float) -> pd.DataFrame:
+    """Rows of `Rivals.errors` for one cut: errors of all runs, then of all but each."""
+    table = pd.DataFrame(found, columns=[form for form in FORMS if form in found[0]], dtype=float)
+    rows = []
+    for form in table:
+        best = table.iloc[0].idxmin()
+        error, low, high = interval(table[form], level=level)
+        nearer = interval(table[form] - table[best], level=level).low
+        about = {"form": form, "hidden": name, "tied": bool(form == best or not nearer > 0)}
+        ends = {"error": error, "low": low, "high": high}
+        rows.append(about | {end: float(100 * np.expm1(np.exp(value))) for end, value in ends.items()})
+    return pd.DataFrame(rows, columns=["form", "hidden", "error", "low", "high", "tied"])
+
+
+def parameters(form: str, parts: Sequence[pd.DataFrame], *, level: float = 0.95) -> dict[str, object]:
+    """A row of `Rivals.laws`. parts: all points, then all but those of each run; a part without a fit makes NaN."""
+    names = ("alpha", "beta", "offset")
+    values = np.full((len(parts), len(names)), np.nan)
+    for row, part in enumerate(parts):
+        with suppress(FitError):
+            law: Surface = fit_surface(part, form)
+            values[row] = [getattr(law, name) for name in names]
+    estimate, low, high = interval(values, level=level)
+    ends = zip(names, estimate, low, high, strict=True)
+    return {"form": form} | {k: v for name, *three in ends for k, v in zip(_ends(name), three, strict=True)}
+
+
+def _ends(name: str) -> tuple[str, str, str]:
+    return name, f"{name}_low", f"{name}_high"
+
+
+def _bound(rows: pd.DataFrame) -> list[str]:
+    """What these runs cannot tell apart, whatever the law."""
+    said = []
+    grid = rows[["size", "training_tokens"]].drop_duplicates()
+    logs = np.log(grid.to_numpy(float))
+    together = float(np.corrcoef(logs.T)[0, 1]) if len(grid) > 2 and (np.ptp(logs, axis=0) > 0).all() else 0.0
+    if abs(together) > TOGETHER:
+        said.append(f"size and tokens grow together (correlation {together:.3f}): a and b cannot be told apart")
+    if grid["size"].is_unique:
+        said.append("each size was measured at one number of training tokens, which tells nothing of D at a size")
+    return said
+
+
+def _floor(laws: pd.DataFrame) -> list[str]:
+    held = (laws["form"] == ADDITIVE) & ~(laws["offset_low"] > 0)
+    return ["a floor cannot be told from none: the interval of E holds 0"] if held.any() else []

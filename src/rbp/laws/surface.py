@@ -1,0 +1,239 @@
+"""Laws with an offset, of size S and training tokens D, fitted by one likelihood so that they can be compared.
+
+Of both: the product A·S^(−a)·D^(−b); the sum A·S^(−a) + B·D^(−b), without an offset E or above one (arXiv:2203.15556);
+and Kaplan's form, ((A·S^(−a))^(1/b) + (B·D^(−b))^(1/b))^b (arXiv:2001.08361). Of S alone: the power A·S^(−a), and the
+same above an E.
+
+Fitted by the likelihood that the values have: of ln y where y is a loss or −ln RBP_k of many tokens; of binomial counts
+where y is −ln of a share of few items, so that a share of 0 is a value like any other.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.special import stdtrit
+
+from rbp.arrays import Reals, as_positive, check_level
+from rbp.errors import DataError, FitError, ParameterError
+from rbp.laws.misfit import (
+    ADDITIVE,
+    COLUMNS,
+    FORMS,
+    FORMULAS,
+    KAPLAN,
+    NAMES,
+    OFFSET,
+    POWER,
+    PRODUCT,
+    STEEPEST,
+    SUM,
+    Bottom,
+    Misfit,
+    likelihood,
+)
+
+__all__ = [
+    "ADDITIVE",
+    "COLUMNS",
+    "FORMS",
+    "FORMULAS",
+    "KAPLAN",
+    "NAMES",
+    "OFFSET",
+    "POWER",
+    "PRODUCT",
+    "STEEPEST",
+    "SUM",
+    "ShareLaw",
+    "Surface",
+    "deviance",
+    "explained_elsewhere",
+    "fit_shares",
+    "fit_surface",
+    "profile",
+]
+
+
+@dataclass(frozen=True)
+class Surface:
+    """A fitted law of S and D.
+
+    `alpha` is a, `beta` is b (0 in a law of S alone), `offset` is E ≥ 0, fitted or given. `size_term` is A·S^(−a) and
+    `token_term` B·D^(−b) at the `centre`, the geometric means of S and D; of a product `size_term` is the whole.
+    `deviance`: Σ(ln y − ln ŷ)², or the binomial deviance. `explained`: 1 − deviance/deviance of a constant.
+    `dispersion`: the mean square of the residuals of ln y, or Pearson's χ² over its degrees of freedom.
+    """
+
+    form: str
+    alpha: float
+    beta: float
+    offset: float
+    size_term: float
+    token_term: float
+    centre: tuple[float, float]
+    n: int
+    deviance: float
+    explained: float
+    dispersion: float
+
+    def _shares(self, size: npt.ArrayLike, tokens: npt.ArrayLike) -> tuple[Reals, Reals, Reals]:
+        """y, and the weights of a and b in its exponent: the part of y that each term makes."""
+        x = np.log(np.asarray(size, dtype=float) / self.centre[0])
+        z = np.log(np.asarray(tokens, dtype=float) / self.centre[1])
+        if self.form in (POWER, OFFSET, PRODUCT):
+            whole = np.asarray(self.size_term * np.exp(-self.alpha * x - self.beta * z))
+            return whole + self.offset, whole / (whole + self.offset), whole / (whole + self.offset)
+        by_size, by_tokens = self.size_term * np.exp(-self.alpha * x), self.token_term * np.exp(-self.beta * z)
+        if self.form == KAPLAN:
+            inner = by_size ** (1 / self.beta) + by_tokens ** (1 / self.beta)
+            y = np.asarray(inner**self.beta + self.offset)
+            of_size, above = np.asarray(by_size ** (1 / self.beta) / inner), 1 - self.offset / y
+            return y, above * of_size, above * (1 - of_size)
+        y = np.asarray(self.offset + by_size + by_tokens)
+        return y, np.asarray(by_size / y), np.asarray(by_tokens / y)
+
+    def predict(self, size: npt.ArrayLike, tokens: npt.ArrayLike) -> Reals:
+        """y at S and D; shapes broadcast."""
+        return self._shares(size, tokens)[0]
+
+    def exponent(self, size: npt.ArrayLike, tokens: npt.ArrayLike, along: float = 0.0) -> Reals:
+        """The local exponent −d ln y/d ln S where D grows as S^along: 0 at fixed D, 1 at constant tokens per parameter.
+
+        In a sum it is the mean of a, along·b and 0 with the three terms as weights, in a product a + along·b.
+        """
+        _, of_size, of_tokens = self._shares(size, tokens)
+        return np.asarray(self.alpha * of_size + along * self.beta * of_tokens)
+
+
+def fit_surface(table: pd.DataFrame, form: str = ADDITIVE, *, trials: int | None = None, above: float = 0.0) -> Surface:
+    """Fit a law of S and D to the rows of `table` (COLUMNS), by maximum likelihood.
+
+    above: an E that is known, for the forms that fit none. trials: None where `value` is y, positive: least squares of
+    ln y. Else `value` is the share of so many trials that succeed, 0 and 1 included, and y is its −ln: binomial
+    likelihood. E is held at 0 where the likelihood would have it below. The fit is the lowest minimum.
+
+    Raises ParameterError for an unknown form, and for one that fits an E where one is given; DataError for a missing
+    column or shares outside 0 … 1, FitError for fewer than three sizes (or token counts), too few rows, or values that
+    do not determine the law.
+    """
+    if form not in FORMS:
+        raise ParameterError(f"there is no form {form!r}", "form", f"There is: {', '.join(FORMS)}.")
+    if above and form in (OFFSET, ADDITIVE):
+        raise ParameterError(f"the {form} fits an E of its own", "above", "Leave it out, or take a form without one.")
+    if missing := [name for name in COLUMNS if name not in table.columns]:
+        raise DataError(f"the table has no column {', '.join(missing)}", remedy=f"It needs {', '.join(COLUMNS)}.")
+    size, tokens = (as_positive(table[name], name) for name in COLUMNS[:2])
+    fewest = np.unique(size).size if form in (POWER, OFFSET) else min(np.unique(size).size, np.unique(tokens).size)
+    if len(table) <= len(NAMES[form]) or fewest < 3:
+        what = f"{len(table)} points with {fewest} different sizes or token counts are too few for the {form}"
+        raise FitError(what, "size, training_tokens", "Give three of each at least, and more points than parameters.")
+    misfit = Misfit(form, size, tokens, table["value"], trials=trials, above=above)
+    return _surface(misfit, misfit.fit())
+
+
+def profile(table: pd.DataFrame, form: str, name: str, *, level: float = 0.95) -> tuple[Surface, float, float]:
+    """A law fitted by least squares of ln y, and the interval of one of its parameters by its profile.
+
+    name: of the parameter, alpha, beta or offset; the interval is that of `Misfit.interval`, and an exponent's goes no
+    further than −STEEPEST to STEEPEST. Raises what `fit_surface` does, and ParameterError for a parameter that the form
+    does not have.
+    """
+    best = fit_surface(table, form)
+    if name not in NAMES[form] or name in ("size_term", "token_term"):
+        raise ParameterError(f"the {form} has no parameter {name!r} with an interval", "name", "alpha, beta, offset")
+    misfit = Misfit(form, *(table[column].to_numpy(np.float64) for column in COLUMNS))
+    return best, *misfit.interval(name, misfit.fit(), level)
+
+
+def _surface(misfit: Misfit, best: Bottom) -> Surface:
+    """The law of a point, with what it leaves."""
+    of = dict(zip(misfit.names, best.point.tolist(), strict=True))
+    if not 0 < np.exp(of["size_term"]) < np.inf:
+        raise FitError("the best law is a step between two sizes", "size", "Give more sizes, further apart.")
+    deviance, fitted = 2 * (best.misfit - misfit.least_possible), np.exp(misfit.log_values(best.point))
+    free = len(misfit.names) - (of.get("offset") == 0)
+    return Surface(
+        form=misfit.form,
+        alpha=of["alpha"],
+        beta=of.get("beta", 0.0),
+        offset=of.get("offset", 0.0) + misfit.above,
+        size_term=float(np.exp(of["size_term"])),
+        token_term=float(np.exp(of.get("token_term", -np.inf))),
+        centre=misfit.centre,
+        n=len(misfit.x),
+        deviance=deviance,
+        explained=1 - deviance / misfit.of_constant,
+        dispersion=_dispersion(fitted, misfit.value, misfit.trials) / (len(misfit.x) - free),
+    )
+
+
+def deviance(surface: Surface, table: pd.DataFrame, *, trials: int | None = None) -> float:
+    """The deviance of other rows from a surface that was fitted without them."""
+    _, loss, least, _ = likelihood(table["value"], trials)
+    return 2 * (loss(np.log(surface.predict(table["size"], table["training_tokens"])))[0] - least)
+
+
+@dataclass(frozen=True)
+class ShareLaw:
+    """−ln of a share as a power law of S: `alpha` with its Student interval of n − 2 degrees of freedom.
+
+    `typical` is −ln p at the geometric mean of the sizes. `dispersion` is Pearson's χ² over the degrees of freedom; the
+    interval is that of counting times its root (or counting's own, where it is below 1).
+    """
+
+    typical: float
+    alpha: float
+    alpha_low: float
+    alpha_high: float
+    alpha_se: float
+    dispersion: float
+    n: int
+
+
+def fit_shares(size: npt.ArrayLike, share: npt.ArrayLike, trials: int, *, level: float = 0.95) -> ShareLaw:
+    """Fit −ln p = A·S^(−α) to shares of `trials` by binomial likelihood, shares of 0 included; shapes (n,), n ≥ 3.
+
+    The models are the units: their scatter about the law is in `dispersion`, and so in the interval. Raises FitError
+    for fewer than three sizes, or shares that are all 0 or all 1.
+    """
+    check_level(level)
+    sizes = as_positive(size, "size")
+    if np.unique(sizes).size < 3:
+        raise FitError("a law needs three sizes at least", "size", "Give more models.")
+    misfit = Misfit(POWER, sizes, np.ones_like(sizes), share, trials=trials)
+    point = misfit.fit().point
+    log_y = misfit.log_values(point)
+    fitted, slopes = np.exp(log_y), np.exp(log_y)[:, None] * misfit.design[0]
+    df = len(sizes) - 2
+    dispersion = _dispersion(fitted, share, trials) / df
+    # Fisher's information: a binomial share has the weight n·p/(1 − p) in y = −ln p
+    information = (slopes * (trials / np.expm1(fitted))[:, None]).T @ slopes
+    error = float(np.sqrt(max(dispersion, 1.0) * np.linalg.inv(information)[1, 1]))
+    half = float(stdtrit(df, (1 + level) / 2)) * error
+    alpha = float(point[1])
+    return ShareLaw(float(np.exp(point[0])), alpha, alpha - half, alpha + half, error, dispersion, len(sizes))
+
+
+def explained_elsewhere(table: pd.DataFrame, unit: str, form: str, *, trials: int | None = None) -> float:
+    """How much of the deviance a form explains of units that it was not fitted to: each left out in turn, and foretold.
+
+    1 − Σ deviance/deviance of the constant that is best for all; below 0 where the constant would have done better.
+    """
+    missed = 0.0
+    for one in pd.unique(table[unit]):
+        out = table[unit] == one
+        missed += deviance(fit_surface(table[~out], form, trials=trials), table[out], trials=trials)
+    return 1 - missed / likelihood(table["value"], trials)[3]
+
+
+def _dispersion(fitted: Reals, value: npt.ArrayLike, trials: int | None) -> float:
+    """The sum of squared residuals, in units of counting's own for shares."""
+    seen = np.asarray(value, dtype=np.float64)
+    if trials is None:
+        return float(((np.log(fitted) - np.log(seen)) ** 2).sum())
+    share = np.exp(-fitted)
+    with np.errstate(divide="ignore", invalid="ignore"):  # where the law leaves no chance, and none was had
+        pearson = trials * (seen - share) ** 2 / (share * -np.expm1(-fitted))
+    return float(np.nan_to_num(pearson, nan=0.0).sum())

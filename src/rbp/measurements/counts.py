@@ -1,0 +1,295 @@
+"""How many tokens have rank ≤ k: by document, model and threshold. Hits are counted here, and nowhere else.
+
+`of_stores` counts rank stores, and `ladder.shipped.counted` the ladder's sums. A `Counts` is of one text. Each of
+its documents can be left out, of all models alike (`Counts.left_out`), and a step keeps it by `to_table`.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from rbp.arrays import Integers, Reals
+from rbp.errors import DataError, ParameterError
+from rbp.extract.store import RankStore
+from rbp.laws.resampling import without_each
+from rbp.measurements.ranked import Ranked
+from rbp.metric import TieRule
+
+THRESHOLDS = (1, 2, 3, 5, 7, 10, 18, 30, 50, 78, 100, 200, 500, 1000)  # up to 100: where Pythia's values are published
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What some models make of one text. All have read the same tokens of the same documents.
+
+    models: a row each, with model (its name), family and size (S); of the ladder's also rung, seed, budget and trained
+    (`ladder.shipped`). vocabulary: how many tokens could be; thresholds: k, ascending. tokens: of each document,
+    shape (documents,); hits: those of rank ≤ k, shape (documents, models, thresholds); nll, entropy: sums over a
+    document's tokens of −ln p, and of the entropy of the prediction, in nats, shape (documents, models). Stores give
+    no entropy here: see `rbp.extract.entropies`.
+    """
+
+    dataset: str
+    models: pd.DataFrame
+    vocabulary: int
+    thresholds: tuple[int, ...]
+    tokens: Integers
+    hits: Integers
+    nll: Reals
+    entropy: Reals | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The models."""
+        return self.models["model"].tolist()
+
+    @property
+    def sizes(self) -> Integers:
+        """S of each model."""
+        return self.models["size"].to_numpy(np.int64)
+
+    @property
+    def families(self) -> list[str]:
+        """The families, in the order of the models."""
+        return list(dict.fromkeys(self.models["family"]))
+
+    @property
+    def firsts(self) -> Integers:
+        """The places of the first model of each size: the others are its training again, with other seeds."""
+        return np.unique(self.sizes, return_index=True)[1].astype(np.int64)
+
+    def place(self, k: int) -> int:
+        """Where k is among the thresholds. Raises ParameterError for one that was not counted."""
+        if k not in self.thresholds:
+            there = ", ".join(map(str, self.thresholds))
+            raise ParameterError(f"hits were not counted at k = {k}", "ks", f"There is: {there}.")
+        return self.thresholds.index(k)
+
+    def keep(self, models: npt.ArrayLike | None = None, ks: Sequence[int] | None = None) -> "Counts":
+        """The same for some models, by their places or True and False for each, and at some of the thresholds.
+
+        Raises ParameterError for a k that was not counted.
+        """
+        at = np.arange(len(self.models)) if models is None else np.asarray(models)
+        at = np.flatnonzero(at) if at.dtype == bool else at.astype(np.int64)
+        chosen = self.thresholds if ks is None else tuple(sorted(set(ks)))
+        return replace(
+            self,
+            models=self.models.iloc[at].reset_index(drop=True),
+            thresholds=chosen,
+            hits=self.hits[:, at][:, :, [self.place(k) for k in chosen]],
+            nll=self.nll[:, at],
+            entropy=None if self.entropy is None else self.entropy[:, at],
+        )
+
+    def budgets(self, family: str) -> list[int]:
+        """The training tokens at which there are models of a family of the ladder, ascending."""
+        return sorted(self.models.loc[self.models["family"] == family, "budget"].unique().tolist())
+
+    def of(self, family: str, budget: int | None = None, *, seed: int | None = None) -> "Counts":
+        """A family of the ladder at one budget (default: its largest), by size, other seeds after seed 0; or one seed.
+
+        Raises ParameterError for a family or a budget that is not there.
+        """
+        if family not in self.families:
+            there = ", ".join(self.families)
+            raise ParameterError(f"family {family} is not there", "family", f"There is: {there}.")
+        budgets = self.budgets(family)
+        if budget is not None and budget not in budgets:
+            there = ", ".join(f"{each:,}" for each in budgets)
+            raise ParameterError(f"{family} has no budget of {budget:,} tokens", "budget", f"There is: {there}.")
+        own = self.models[(self.models["family"] == family) & (self.models["budget"] == (budget or budgets[-1]))]
+        own = own if seed is None else own[own["seed"] == seed]
+        return self.keep(own.sort_values(["size", "seed"]).index)
+
+    @property
+    def neg_log_rbp(self) -> Reals:
+        """−ln RBP_k, shape (models, thresholds); infinite where no token has rank ≤ k."""
+        with np.errstate(divide="ignore"):
+            found: Reals = -np.log(self.hits.sum(axis=0) / self.tokens.sum()) + 0.0
+        return found
+
+    @property
+    def log_neg_log_rbp(self) -> Reals:
+        """ln(−ln RBP_k), shape (models, thresholds); −inf where every token is a hit."""
+        found: Reals = _log_neg_log(np.array([self.tokens.sum()]), self.hits.sum(axis=0)[None])[0]
+        return found
+
+    @property
+    def cross_entropy(self) -> Reals:
+        """Nats per token, shape (models,)."""
+        found: Reals = self.nll.sum(axis=0) / self.tokens.sum()
+        return found
+
+    def table(self) -> pd.DataFrame:
+        """The models' rows of the measurement table (`rbp.measurements.table`), each with its columns of `models`.
+
+        A threshold that no token meets has no −ln RBP_k, and an infinite cross-entropy is left out: neither can be a
+        point of a fit.
+        """
+        hits, value = self.hits.sum(axis=0), self.neg_log_rbp
+        rows: list[tuple[Any, ...]] = []
+        for m, entropy in enumerate(self.cross_entropy):
+            met = [(i, k) for i, k in enumerate(self.thresholds) if hits[m, i]]
+            rows += [(m, "neg_log_rbp", k, value[m, i], hits[m, i]) for i, k in met]
+            rows += [(m, "cross_entropy", None, entropy, None)] if np.isfinite(entropy) else []
+        found = pd.DataFrame(rows, columns=["model", "metric", "k", "value", "hits"])
+        about = self.models.iloc[found.pop("model")].reset_index(drop=True)
+        found = pd.concat([about, found.astype({"k": "Int64", "hits": "Int64"})], axis=1)
+        return found.assign(dataset=self.dataset, tokens=int(self.tokens.sum()))
+
+    def left_out(self) -> "LeftOut":
+        """Both metrics of the text, and of it without each of its documents: what intervals by documents take.
+
+        A document is left out of all models at all k: an easy one is easy for all.
+        """
+        tokens, hits, nll = (without_each(sums) for sums in (self.tokens, self.hits, self.nll))
+        with np.errstate(divide="ignore", invalid="ignore"):  # without the only document there is nothing
+            return LeftOut(self, _log_neg_log(tokens, hits), np.log(nll / tokens[:, None]))
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Both metrics of some models on one text, and on it without each of its D documents (`Counts.left_out`).
+
+    y: ln(−ln RBP_k), shape (1 + D, models, thresholds), −inf where all tokens are hits; x: ln of the cross-entropy,
+    shape (1 + D, models). The text as it is comes first, as `rbp.laws.resampling.interval` wants it.
+    """
+
+    counts: Counts
+    y: Reals
+    x: Reals
+
+    def keep(self, models: npt.ArrayLike) -> "LeftOut":
+        """Some of the models, as `Counts.keep` takes them."""
+        at = np.arange(self.x.shape[1])[np.asarray(models)]
+        return LeftOut(self.counts.keep(at), self.y[:, at], self.x[:, at])
+
+    def at(self, k: int | None) -> Reals:
+        """y at k, or x (None), shape (1 + D, models). Raises what `Counts.place` does."""
+        return self.x if k is None else self.y[:, :, self.counts.place(k)]
+
+    def each(self) -> Iterator[tuple[int | None, Reals]]:
+        """The cross-entropy (None), then every k: each with what `at` gives of it."""
+        return ((k, self.at(k)) for k in (None, *self.counts.thresholds))
+
+
+def _log_neg_log(tokens: npt.NDArray[Any], hits: npt.NDArray[Any]) -> Reals:
+    with np.errstate(divide="ignore"):
+        found: Reals = np.log(np.log(tokens[:, None, None] / hits))
+    return found
+
+
+def count_hits(
+    ranks: npt.ArrayLike, cells: Integers, number: int, thresholds: Sequence[int], tokens: npt.ArrayLike | None = None
+) -> Integers:
+    """How many tokens of each cell have rank ≤ k, shape (number, thresholds).
+
+    ranks, cells: shape (n,), cells from 0 to number − 1; thresholds: ascending; tokens: shape (n,), how many have this
+    rank (default: one each).
+    """
+    width = len(thresholds) + 1
+    level = np.searchsorted(thresholds, ranks)  # the first threshold that the rank meets; the last is for none
+    found = np.bincount(cells * width + level, tokens, number * width).reshape(number, width)
+    return found.cumsum(axis=1)[:, :-1].astype(np.int64)
+
+
+def of_stores(stores: Sequence[RankStore], thresholds: Sequence[int], rule: TieRule = "paper") -> list[Counts]:
+    """What the models of one family make of each text, in the order of the texts' names; models by S, then by name.
+
+    Where models share an S, the first counts as the rung, and the others as its training again with other seeds.
+    Raises ParameterError for stores of several families, and for a k that is no possible rank; DataError for a damaged
+    store, and where two models did not rank the same tokens of a text.
+    """
+    families = sorted({store.family for store in stores})
+    if len(families) != 1:
+        what = f"the rank stores are of {len(families)} families: {', '.join(families) or 'none'}"
+        raise ParameterError(what, "measurements", "Give a folder with the stores of one family.")
+    ordered = sorted(stores, key=lambda store: (store.dataset, store.size, store.model))
+    datasets = dict.fromkeys(store.dataset for store in ordered)
+    return [_of_ranked([Ranked(s, rule) for s in ordered if s.dataset == name], thresholds) for name in datasets]
+
+
+def store_table(ranked: Ranked, thresholds: Sequence[int] | None = None) -> pd.DataFrame:
+    """The measurement table of a rank store (`Counts.table`), at some thresholds or the usual ones.
+
+    Raises ParameterError for a k that is no possible rank, DataError for a damaged store.
+    """
+    table = _of_ranked([ranked], thresholds, by_document=False).table()
+    return table.assign(source=f"ranks {ranked.store.folder.name}", **ranked.store.training.known)
+
+
+def _of_ranked(ranked: Sequence[Ranked], thresholds: Sequence[int] | None, *, by_document: bool = True) -> Counts:
+    """What models make of one text, in their order; or of its documents as one: of each, every k would be too much."""
+    store, first = ranked[0].store, ranked[0].tokens
+    same, ks = ["document", "position", "token"], ranked[0].thresholds(thresholds)
+    places = np.unique(first["document"], return_inverse=True)[1]
+    place = places.astype(np.int64) if by_document else np.zeros(len(first), dtype=np.int64)
+    tokens = np.bincount(place).astype(np.int64)
+    hits, nll = [], []
+    for one in ranked:
+        # A document drawn for all models at once must be the same document to all.
+        if not first[same].equals(one.tokens[same]):
+            what = f"{one.store.model} and {store.model} did not rank the same tokens of {store.dataset}"
+            raise DataError(what, str(one.store.folder), "Extract both with one tokenizer, corpus and protocol.")
+        hits.append(count_hits(one.ranks, place, len(tokens), one.thresholds(ks)))
+        nll.append(np.bincount(place, one.tokens["nll"], len(tokens)))
+    about = [{"model": one.store.model, "family": one.store.family, "size": one.store.size} for one in ranked]
+    return Counts(
+        dataset=store.dataset,
+        models=pd.DataFrame(about),
+        vocabulary=store.vocabulary,
+        thresholds=tuple(ks),
+        tokens=tokens,
+        hits=np.stack(hits, axis=1),
+        nll=np.stack(nll, axis=1).astype(np.float64),
+    )
+
+
+_BESIDE = ["dataset", "vocabulary", "thresholds", "tokens", "hits", "nll", "entropy"]  # the columns of its models
+
+
+def to_table(counts: Sequence[Counts]) -> pd.DataFrame:
+    """A row for each text and model: dataset, vocabulary, its columns of `models`, and lists of numbers.
+
+    Those are thresholds, and by document tokens, hits (at all thresholds of the first document, then of the next), nll
+    and, where there is one, entropy.
+    """
+    return pd.concat([_rows(one) for one in counts], ignore_index=True)
+
+
+def _rows(one: Counts) -> pd.DataFrame:
+    count = len(one.models)
+    arrays: dict[str, Any] = {
+        "thresholds": [one.thresholds] * count,
+        "tokens": [one.tokens] * count,
+        "hits": [own.ravel() for own in one.hits.swapaxes(0, 1)],
+        "nll": list(one.nll.T),
+        "entropy": None if one.entropy is None else list(one.entropy.T),
+    }
+    return one.models.assign(dataset=one.dataset, vocabulary=one.vocabulary, **arrays)
+
+
+def from_table(table: pd.DataFrame) -> list[Counts]:
+    """What `to_table` was given, in its order."""
+    found = []
+    for dataset, rows in table.groupby("dataset", sort=False):
+        first, known = rows.iloc[0], rows["entropy"].notna().all()
+        thresholds = tuple(int(k) for k in first["thresholds"])
+        found.append(
+            Counts(
+                dataset=str(dataset),
+                models=rows.drop(columns=_BESIDE).reset_index(drop=True),
+                vocabulary=int(first["vocabulary"]),
+                thresholds=thresholds,
+                tokens=np.asarray(first["tokens"], dtype=np.int64),
+                hits=np.stack([np.reshape(own, (-1, len(thresholds))) for own in rows["hits"]], axis=1),
+                nll=np.stack(rows["nll"].tolist(), axis=1),
+                entropy=np.stack(rows["entropy"].tolist(), axis=1) if known else None,
+            )
+        )
+    return found

@@ -1,0 +1,285 @@
+"""Import ranks that other programs computed, of vLLM or in a table, as a rank store."""
+
+import logging
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+import numpy as np
+
+from rbp.errors import DataError, ParameterError
+from rbp.extract.models import Dtype
+from rbp.extract.store import SCHEMA, Store, find_place, is_store
+from rbp.io import home_expanded, label, parse_json, sha256
+
+log = logging.getLogger(__name__)
+
+FORMS = ("vllm", "csv")
+RULES = ("paper", "strict")  # of ranks that are whole numbers
+SLACK = 1e-3  # by which R · p may pass 1: engines round what they print
+#: nats by which batching moves a log-probability, generously; ranks of R move by this share of R + 2
+NOISE = {"float64": 0.01, "float32": 0.01, "float16": 0.1, "bfloat16": 0.5}
+MOST = 2**31 - 1  # documents, positions and tokens are kept as 32-bit numbers
+GREEDY = 20.0  # nats: a text of which the model is so unsure has all tokens the likeliest less than once in 10^8
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a file of ranks does not say of itself.
+
+    model, dataset, family: their labels; size: S; vocabulary: how many logits there are; dtype: of the scores that
+    were compared; tie_rule: how equal scores were counted (vLLM's V1 engine: paper); engine_version: of the program.
+    Raises ParameterError for what cannot be.
+    """
+
+    model: str
+    dataset: str
+    family: str
+    size: int
+    vocabulary: int
+    dtype: str
+    tie_rule: str
+    engine_version: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, there in (("tie_rule", RULES), ("dtype", get_args(Dtype))):
+            if (given := getattr(self, name)) not in there:
+                option = f"--{name.replace('_', '-')}"
+                raise ParameterError(
+                    f"unknown {name.replace('_', ' ')} {given!r}", option, f"One of: {', '.join(there)}."
+                )
+        for name, least in (("size", 1), ("vocabulary", 2)):
+            if getattr(self, name) < least:
+                raise ParameterError(f"a {name} of {getattr(self, name)}", f"--{name}", f"Give at least {least}.")
+        if self.vocabulary > MOST:
+            raise ParameterError(f"a vocabulary of {self.vocabulary}", "--vocabulary", f"Give at most {MOST}.")
+
+
+class Token(NamedTuple):
+    """A ranked token: where it stands, which it is, its rank and its −ln p (nats)."""
+
+    document: int
+    position: int
+    token: int
+    rank: float
+    nll: float
+
+
+def import_ranks(path: str | Path, form: str, said: Said, out: Path) -> Path:
+    """Keep the ranks in a file of another program as a rank store below the folder `out`; gives its place.
+
+    form: "vllm", JSON lines with prompt_logprobs, or "csv", columns document, position, token, rank, and logprob or
+    nll. A prompt that is there several times counts once. The store is read under no other tie rule than it was counted
+    by. The same file under another name of model or text is another store. Raises DataError for a file that is
+    malformed or not whole, for ranks and probabilities that cannot both be, for a prompt with other numbers than a
+    prompt that begins alike, and where the store has been renamed.
+    """
+    if form not in FORMS:
+        raise ParameterError(f"ranks of {form!r}", "--from", f"There is: {', '.join(FORMS)}.")
+    source = home_expanded(str(path))
+    tokens = list((_vllm if form == "vllm" else _csv)(source, said))
+    if not tokens:
+        raise DataError("no token is ranked in it", str(path), "Ask the engine for the prompt's log-probabilities.")
+    _must_be_ranked(tokens, str(path))
+    if form == "vllm" and said.engine_version is None:
+        log.warning("%s: the version of vLLM is not given, and not kept: --engine-version", label(source))
+    columns = {name: np.array([getattr(each, name) for each in tokens]) for name in Token._fields}
+    key = {
+        "imported": sha256(source),
+        "form": form,
+        "protocol": {"name": "imported", "length": None},
+        "dtype": said.dtype,
+        "tie_rule": said.tie_rule,
+        "device": form,
+        "labels": {name: getattr(said, name) for name in ("model", "dataset", "size", "vocabulary", "engine_version")},
+    }
+    named = f"{Path(said.model).name}-{said.dataset}"
+    store = find_place(out, named, key)
+    with store.lock():
+        store.clear()
+        about = {name: value for name, value in asdict(said).items() if name not in ("dtype", "tie_rule")}
+        _must_have_its_name(store, about)
+        store.begin(key, about, 1, len(tokens))
+        for old in (store.folder / "parts").glob("*"):
+            old.unlink()
+        above = columns["rank"].astype(np.int64) - 1
+        columns |= {"greater": above, "equal": np.ones_like(above)}
+        store.write(0, {name: columns[name] for name in SCHEMA.names})
+        store.finish({})
+    return store.folder
+
+
+def _must_have_its_name(store: Store, about: dict[str, Any]) -> None:
+    """Raise DataError for a store that was renamed since: it would lose its new name."""
+    if not is_store(store.folder):
+        return
+    there = store.manifest["about"]
+    for name in ("model", "dataset", "family"):
+        if there[name] != about[name]:
+            what = f"the same ranks are here already, with the {name} {there[name]}, not {about[name]}"
+            remedy = f"Rename them: rbp ranks rename {store.folder} --{name} {about[name]}; or give another --out."
+            raise DataError(what, str(store.folder), remedy)
+
+
+def _must_be_ranked(tokens: list[Token], where: str) -> None:
+    """Raise DataError where every rank is 1 although the model was unsure: the program did not count."""
+    unsure = math.fsum(token.nll for token in tokens)
+    if unsure > GREEDY and all(token.rank == 1 for token in tokens):
+        what = f"all {len(tokens):,} ranks are 1, with a cross-entropy of {unsure / len(tokens):.2f} nats"
+        remedy = (
+            "The program did not count ranks, or the text is the model's own greedy output: neither is a measurement."
+        )
+        raise DataError(what, where, remedy)
+
+
+def _checked(token: Token, said: Said, where: str) -> Token:
+    for name in ("document", "position"):
+        if not 0 <= (number := getattr(token, name)) <= MOST:
+            raise DataError(f"{name} {number} is not from 0 to {MOST}", where, "Number them from 0.")
+    if not (1 <= token.rank <= said.vocabulary and token.rank == int(token.rank)):
+        what = f"{token.rank:g} is no rank among {said.vocabulary:,} tokens"
+        raise DataError(what, where, "Ranks count from 1; is it the right --vocabulary?")
+    if not 0 <= token.token < said.vocabulary:
+        raise DataError(f"there is no token {token.token}", where, "Is it the right --vocabulary?")
+    if not token.nll >= 0:
+        raise DataError(f"{-token.nll:g} is no logarithm of a probability", where, "Log-probabilities are 0 at most.")
+    if token.rank * math.exp(-token.nll) > 1 + SLACK:
+        p = math.exp(-token.nll)
+        what = f"a token of rank {token.rank:g} cannot have the probability {p:.3g}: those before it have as much each"
+        raise DataError(what, where, _OTHER_SCORES)
+    if token.rank == 1 and token.nll > math.log(said.vocabulary) + SLACK:
+        what = f"the likeliest of {said.vocabulary:,} tokens cannot have the probability {math.exp(-token.nll):.3g}"
+        raise DataError(what, where, f"{_OTHER_SCORES} Or is it the right --vocabulary?")
+    return token
+
+
+_OTHER_SCORES = "Ranks and log-probabilities are not of the same scores."
+
+
+def _json_lines(path: Path) -> Iterator[tuple[str, Any]]:
+    """Of each line that is not empty, where it is and the value."""
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise DataError(f"cannot read the file: {error.strerror}", str(path), "Check the path.") from None
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            where = f"{label(path)}, line {number}"
+            try:
+                yield where, parse_json(line)
+            except ValueError:
+                remedy = "Is the file whole? Each line is an object."
+                raise DataError("the line is no JSON", where, remedy) from None
+
+
+def _vllm(path: Path, said: Said) -> Iterator[Token]:
+    """The tokens of vLLM's outputs, a document for each prompt; of several choices for one prompt, the first."""
+    document = copies = 0
+    by_prefix: dict[int, Token] = {}  # by the hash of a prompt's tokens so far: where it begins alike, it ranks alike
+    prompts: dict[tuple[Any, ...], list[Token]] = {}
+    for where, output in _json_lines(path):
+        outputs = output.get("choices", [output]) if isinstance(output, dict) else [output]
+        for each in outputs:
+            ids, tokens = _prompt(each, document, said, where)
+            prefix = hash((ids[0],))
+            for token in tokens if ids[0] is not None else ():  # unknown first tokens may differ
+                prefix = hash((prefix, token.token))
+                _must_agree(by_prefix.setdefault(prefix, token), token, said, where)
+            if (before := prompts.setdefault(ids, tokens)) is not tokens:
+                for pair in zip(before, tokens, strict=True):
+                    _must_agree(*pair, said, where)
+                copies += 1
+                continue
+            yield from tokens
+            document += 1
+    if copies:
+        log.warning("%s: %d prompts are copies of others before them, and count once", label(path), copies)
+
+
+def _must_agree(one: Token, other: Token, said: Said, where: str) -> None:
+    """Raise DataError where a token after the same tokens has another rank or probability, beyond rounding."""
+    apart = abs(one.nll - other.nll) if one.nll != other.nll else 0.0
+    if apart <= NOISE[said.dtype] and abs(one.rank - other.rank) <= NOISE[said.dtype] * (min(one.rank, other.rank) + 2):
+        return
+    what = (
+        f"after the same tokens, one has rank {one.rank:g} and −ln p {one.nll:.6g} in document {one.document}, and "
+        f"rank {other.rank:g} and {other.nll:.6g} here"
+    )
+    remedy = "Are both of one model? Without prompt_token_ids, prompts cannot be told apart by their first token."
+    raise DataError(what, f"{where}, position {other.position}", remedy)
+
+
+def _prompt(output: Any, document: int, said: Said, where: str) -> tuple[tuple[Any, ...], list[Token]]:
+    """All tokens of a prompt, the first one None where it is not known, and those that are ranked."""
+    asked = output.get("prompt_logprobs") if isinstance(output, dict) else None
+    if not isinstance(asked, list) or not asked:
+        remedy = "Ask for them: SamplingParams(prompt_logprobs=0)."
+        raise DataError("there are no prompt_logprobs", where, remedy)
+    ids = output.get("prompt_token_ids")
+    if ids is None:  # the server's answer; without alternatives, each place has the prompt's own token alone
+        ids = [
+            None,
+            *(next(iter(place)) if isinstance(place, dict) and len(place) == 1 else None for place in asked[1:]),
+        ]
+    if len(ids) != len(asked):
+        what = f"{len(ids)} tokens of the prompt, and {len(asked)} places of prompt_logprobs"
+        raise DataError(what, where, "Is the output whole?")
+    tokens = list[Token]()
+    for position, (token, place) in enumerate(zip(ids, asked, strict=True)):
+        if position == 0 and place is None:  # nothing stands before it
+            continue
+        at = f"{where}, position {position}"
+        found = place.get(str(token)) if isinstance(place, Mapping) else None
+        if not isinstance(found, Mapping) or found.get("rank") is None or found.get("logprob") is None:
+            remedy = "Give prompt_token_ids too, or ask for prompt_logprobs=0: then each place has this token alone."
+            raise DataError("rank and log-probability of the prompt's own token are missing", at, remedy)
+        try:
+            ranked = Token(document, position, int(token), float(found["rank"]), -float(found["logprob"]) + 0.0)
+        except (TypeError, ValueError):
+            raise DataError("rank or logprob is no number", at, "Is the file whole?") from None
+        tokens.append(_checked(ranked, said, at))
+        _must_be_in_order(ranked, place, at)
+    first = ids[0] if isinstance(ids[0], int) else None
+    return (first, *(each.token for each in tokens)), tokens
+
+
+def _must_be_in_order(token: Token, place: Mapping[str, Any], where: str) -> None:
+    """Raise DataError where an alternative is likelier than a token, and not before it, or the other way round."""
+    for name, found in place.items():
+        if name == str(token.token) or not isinstance(found, Mapping):
+            continue
+        rank, logprob = found.get("rank"), found.get("logprob")
+        if not (isinstance(rank, int | float) and isinstance(logprob, int | float)):
+            continue
+        likelier = logprob + token.nll
+        if (likelier > SLACK and rank >= token.rank) or (likelier < -SLACK and rank <= token.rank):
+            what = f"token {token.token} has rank {token.rank:g} and −ln p {token.nll:.6g}, and token {name} rank "
+            raise DataError(f"{what}{rank:g} and {-logprob:.6g}", where, _OTHER_SCORES)
+
+
+def _csv(path: Path, said: Said) -> Iterator[Token]:
+    """The rows of a table."""
+    from rbp.tables import known_columns, read_csv
+
+    table = known_columns(read_csv(path), ("document", "position", "token", "rank", "nll", "logprob"), path)
+    if lacking := [name for name in ("document", "position", "token", "rank") if name not in table]:
+        what, remedy = f"there is no column {lacking[0]}", "Columns: document, position, token, rank, logprob or nll."
+        raise DataError(what, label(path), remedy)
+    if ("nll" in table) == ("logprob" in table):
+        raise DataError("one of the columns nll and logprob is needed", label(path), "Give one of them.")
+    name, sign = ("nll", 1) if "nll" in table else ("logprob", -1)
+    seen: set[tuple[int, int]] = set()
+    for line, cells in zip(table.index, table.to_dict("records"), strict=True):
+        where = f"{label(path)}, line {line}"
+        try:
+            document, position, token = (int(cells[column]) for column in ("document", "position", "token"))
+            ranked = Token(document, position, token, float(cells["rank"]), sign * float(cells[name]) + 0.0)
+        except (TypeError, ValueError):
+            raise DataError("a cell is empty, or no number", where, "Fill it in.") from None
+        if (document, position) in seen or min(document, position) < 0:
+            what = f"document {document}, position {position} is there twice, or below 0"
+            raise DataError(what, where, "Each token has one row.")
+        seen.add((document, position))
+        yield _checked(ranked, said, where)

@@ -1,0 +1,158 @@
+"""What a source of measurements is joined from: a table, rank stores, or what another package brings."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+import pandas as pd
+
+from rbp import provenance
+from rbp.errors import DataError
+from rbp.extract.entropies import Entropies, has_entropies
+from rbp.extract.store import MANIFEST, RankStore, open_store, store_folders
+from rbp.io import canonical_json
+from rbp.measurements.checkpoints import CHECKPOINT, apart, one_each
+from rbp.measurements.counts import Counts, of_stores, store_table
+from rbp.measurements.histograms import MeasuredRanks, of_store
+from rbp.measurements.ranked import Ranked, usual
+from rbp.measurements.table import read_table
+from rbp.metric import TieRule
+
+#: columns of counts of windows of n tokens
+WINDOWS = ["dataset", "model", "family", "size", "k", "n", "successes", "windows", "p", "basis"]
+
+
+@dataclass(frozen=True)
+class Part(ABC):
+    """One of the sources that are joined. Each kind has a table; what else it has it says, and the rest it lacks.
+
+    name: as it was asked for; folders: or files, what it is read from.
+    """
+
+    name: str
+    folders: tuple[Path, ...]
+
+    @abstractmethod
+    def table(self) -> pd.DataFrame:
+        """The measurement table."""
+
+    def apart(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Its rows with a family for each time in training: see `apart`."""
+        return apart(table)
+
+    def stores(self) -> list[RankStore]:
+        """The rank stores. Raises DataError for a source without, as the methods below do for what they give."""
+        raise self._lacking("rank stores")
+
+    def windows(self) -> pd.DataFrame:
+        """How many windows of n successive tokens have every token in the top k: columns WINDOWS."""
+        raise self._lacking("counts of windows")
+
+    def histograms(self) -> list[MeasuredRanks]:
+        """The measured ranks of each model on each dataset."""
+        raise self._lacking("histograms of ranks")
+
+    def entropies(self) -> list[Entropies]:
+        """The entropies of predictions of its stores."""
+        raise self._lacking("entropies of predictions", "Give rank stores that have them, such as the ladder's.")
+
+    def tokens(self, points: pd.DataFrame) -> "pd.Series[float]":
+        """How many tokens each of some rows of the measurement table was measured on; NaN where it is not known."""
+        return points["tokens"].astype("Float64").astype(float)
+
+    def _lacking(self, what: str, remedy: str = "Give rank stores, as rbp extract makes them.") -> DataError:
+        return DataError(f"this source has no {what}", self.name, remedy)
+
+
+class File(Part):
+    """A CSV or Parquet file of the measurement table."""
+
+    def table(self) -> pd.DataFrame:
+        """What the file holds."""
+        return read_table(self.folders[0])
+
+
+@dataclass(frozen=True)
+class Ranks(Part):
+    """Rank stores, in one folder or several.
+
+    how: the protocol and the length that are chosen, or None; ks: thresholds of the table beside the usual ones.
+    """
+
+    rule: TieRule
+    how: tuple[str | None, int | None] = (None, None)
+    ks: tuple[int, ...] = ()
+
+    def opened(self) -> list[RankStore]:
+        """All stores in the folders. Raises DataError for a folder that is not there."""
+        for folder in self.folders:
+            if not folder.is_dir():
+                raise self.missing(folder)
+        stores = [open_store(folder) for folder in store_folders(self.folders)]
+        provenance.note(*(store.folder / MANIFEST for store in stores))
+        return stores
+
+    def missing(self, folder: Path) -> DataError:
+        """What to say of a folder that is not there."""
+        return DataError("there is no such folder", str(folder), "Check the path.")
+
+    @cached_property
+    def measured(self) -> list[RankStore]:
+        """The stores, one for each measurement."""
+        return one_each(self.opened(), *self.how)
+
+    def stores(self) -> list[RankStore]:
+        """One for each measurement, checkpoints apart."""
+        about = [
+            {"family": store.family, "model": store.model, "size": store.size, **store.training.known}
+            for store in self.measured
+        ]
+        names = apart(pd.DataFrame(about, columns=["family", "model", "size", *CHECKPOINT]))
+        both = zip(self.measured, names["family"], names["model"], strict=True)
+        return [replace(store, family=family, model=model) for store, family, model in both]
+
+    def table(self) -> pd.DataFrame:
+        """What is counted of the stores."""
+        tables = [_table(*self._now(store), self.ks).assign(dataset=store.dataset) for store in self.measured]
+        return pd.concat(tables, ignore_index=True)
+
+    def windows(self) -> pd.DataFrame:
+        """Counted."""
+        counted = [
+            _windows(*self._now(store)).assign(
+                **{name: getattr(store, name) for name in ("dataset", "model", "family", "size")}, basis="counted"
+            )
+            for store in self.stores()
+        ]
+        return pd.concat(counted, ignore_index=True)[WINDOWS].astype({"successes": "int64", "windows": "int64"})
+
+    def histograms(self) -> list[MeasuredRanks]:
+        """Of every rank."""
+        return [of_store(store, self.rule) for store in self.stores()]
+
+    def entropies(self) -> list[Entropies]:
+        """Of the stores that have them."""
+        return [Entropies(store) for store in self.stores() if has_entropies(store.folder)] or super().entropies()
+
+    def counts(self, thresholds: Sequence[int]) -> list[Counts]:
+        """What the models make of each text: `counts.of_stores`."""
+        return of_stores(self.stores(), thresholds, self.rule)
+
+    def _now(self, store: RankStore) -> tuple[Path, str, TieRule]:
+        return store.folder, canonical_json(store.manifest), self.rule
+
+
+# What is counted of a store, once. manifest: as it is now, so that a store that has changed is counted anew.
+
+
+@lru_cache(maxsize=1024)
+def _table(folder: Path, manifest: str, rule: TieRule, ks: tuple[int, ...]) -> pd.DataFrame:
+    store = open_store(folder)
+    return store_table(Ranked(store, rule), usual(store.vocabulary, ks))
+
+
+@lru_cache(maxsize=1024)
+def _windows(folder: Path, manifest: str, rule: TieRule) -> pd.DataFrame:
+    return Ranked(open_store(folder), rule).windows()

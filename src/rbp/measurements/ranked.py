@@ -1,0 +1,160 @@
+"""The ranks of a store under a tie rule: window success, curves over k, intervals. Hits: `rbp.measurements.counts`."""
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from rbp.arrays import Integers, Reals
+from rbp.errors import ParameterError
+from rbp.extract.store import RankStore, full_disk
+from rbp.io import folder_beside, swap_in
+from rbp.laws.counting import neg_log_rbp_interval
+from rbp.laws.resampling import neg_log_rbp_document_interval
+from rbp.measurements.windows import window_counts
+from rbp.metric import TieRule, rank, rbp
+
+# The thresholds of the paper's figures, and 1-2-5 steps between and beyond them; the lengths of its figure 7.
+USUAL = (
+    *(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 18, 20, 30, 50, 78, 100, 200, 336, 500, 886, 1000, 1438, 2000, 2500, 3793),
+    *(5000, 6158, 10000, 20000, 30000, 50000, 100000, 200000),
+)
+SHARES = (0.4, 0.6)  # of the vocabulary: about what 20 000 and 30 000 are of the published models
+WINDOW_THRESHOLDS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 2500, 10000)
+WINDOW_LENGTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500)
+
+
+def large(share: float, vocabulary: int) -> int:
+    """The threshold k that is `share` of a vocabulary, to the nearest whole number, at least 1."""
+    return max(1, round(share * vocabulary))
+
+
+def usual(vocabulary: int, also: Sequence[int] = ()) -> list[int]:
+    """The usual thresholds and `also` others, up to a vocabulary, and SHARES of it."""
+    return sorted({*(k for k in (*USUAL, *also) if k <= vocabulary), *(large(share, vocabulary) for share in SHARES)})
+
+
+@dataclass(frozen=True, repr=False)
+class Ranked:
+    """The ranks of a store under one tie rule. Reading raises DataError for a damaged store.
+
+    Raises ParameterError for imported ranks that were counted under another.
+    """
+
+    store: RankStore
+    rule: TieRule = "paper"
+
+    def __post_init__(self) -> None:
+        counted = self.store.manifest["key"].get("tie_rule", self.rule)
+        if counted != self.rule:  # another program's, which keeps no ties apart
+            what = f"its ranks were counted under the tie rule {counted}, and are asked for under {self.rule}"
+            table = f"rbp ranks summary {self.store.folder} --tie-rule {counted} --out table.csv"
+            raise ParameterError(what, str(self.store.folder), f"A table of them is read everywhere: {table}")
+
+    @cached_property
+    def tokens(self) -> pd.DataFrame:
+        """One row per token: see `RankStore.ranks`."""
+        return self.store.ranks()
+
+    @cached_property
+    def ranks(self) -> Integers | Reals:
+        """The rank of each token."""
+        return rank(self.tokens["greater"], self.tokens["equal"], self.rule)
+
+    def rbp(self, k: npt.ArrayLike) -> Any:
+        """RBP_k, the share of tokens with rank at most k: a float for one k, an array for several."""
+        return rbp(self.ranks, k)
+
+    @property
+    def cross_entropy(self) -> float:
+        """The mean of −ln p over the tokens, in nats."""
+        return float(self.tokens["nll"].to_numpy(np.float64).mean())
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row per token: document, position, token, greater, equal, nll, and rank."""
+        return self.tokens.assign(rank=self.ranks)
+
+    def save(self, folder: str | Path) -> Path:
+        """Copy the rank store into a folder of stores, as `rbp extract` leaves them, whole or not at all; where to.
+
+        Raises DataError where it cannot be written.
+        """
+        place = Path(folder) / self.store.folder.name
+        with full_disk(place), folder_beside(place) as new:
+            shutil.copytree(self.store.folder, new, dirs_exist_ok=True, ignore=shutil.ignore_patterns("lock*"))
+            swap_in(new, place)
+        return place
+
+    def __repr__(self) -> str:
+        store = self.store
+        measured = f"RBP_1 {self.rbp(1):.4f}, cross-entropy {self.cross_entropy:.4f}"
+        return f"{store.model} (S = {store.size:,}) on {store.dataset}: {store.tokens:,} tokens, {measured}"
+
+    def thresholds(self, k: Sequence[int] | None) -> list[int]:
+        """`k`, ascending; None: the usual ones. Raises ParameterError for a k that is no possible rank."""
+        most = self.store.vocabulary
+        if k is None:
+            return usual(most)
+        if wrong := [threshold for threshold in k if not 1 <= threshold <= most]:
+            what = f"k = {wrong[0]} is not among the ranks 1 to {most}"
+            raise ParameterError(what, str(self.store.folder), f"Give k from 1 to {most}.")
+        return sorted(set(k))
+
+    def windows(self) -> pd.DataFrame:
+        """Window success, for the thresholds and lengths of the paper's figure 7, as far as documents reach.
+
+        Columns dataset, model, k, n, successes, windows, p.
+        """
+        places = self.tokens["document"], self.tokens["position"]
+        ks = [k for k in WINDOW_THRESHOLDS if k <= self.store.vocabulary]
+        table = pd.concat([window_counts(self.ranks <= k, *places, WINDOW_LENGTHS).assign(k=k) for k in ks])
+        table = table[table["windows"] > 0].astype({"successes": "Int64", "windows": "Int64"}).reset_index(drop=True)
+        about = {"dataset": self.store.dataset, "model": self.store.model}
+        table = table.assign(**about, p=(table["successes"] / table["windows"]).astype("float64"))
+        return table[["dataset", "model", "k", "n", "successes", "windows", "p"]]
+
+
+def with_intervals(table: pd.DataFrame, ranked: Ranked, level: float = 0.95) -> pd.DataFrame:
+    """`table` of `ranked` with columns low, high, document_low, document_high for its −ln RBP_k.
+
+    low, high: the binomial interval; document_low, document_high: documents are the units.
+    """
+    rows: list[tuple[float | None, ...]] = []
+    for k, hits in table[["k", "hits"]].itertuples(index=False):
+        if pd.isna(k):
+            rows.append((None,) * 4)
+            continue
+        low, high = neg_log_rbp_interval(int(hits), len(ranked.ranks), level)
+        within = neg_log_rbp_document_interval(ranked.ranks, ranked.tokens["document"], int(k), level)
+        rows.append((float(low), float(high), *within))
+    return table.join(pd.DataFrame(rows, columns=["low", "high", "document_low", "document_high"], dtype="float64"))
+
+
+def every_k(ranked: Ranked) -> pd.DataFrame:
+    """RBP_k for every k that is some token's rank: columns k, rbp."""
+    counts = pd.Series(ranked.ranks).value_counts().sort_index()
+    return pd.DataFrame({"k": counts.index, "rbp": counts.cumsum().to_numpy() / len(ranked.ranks)})
+
+
+def pieces_of(tokens: pd.DataFrame, tokenizer: Any, rule: TieRule = "paper") -> pd.DataFrame:
+    """Successive ranked tokens of one document: columns text, rank, nll.
+
+    Tokens that hold part of a character only are joined with the next ones: their text is the character's, their rank
+    and nll the highest of theirs.
+    """
+    rows: list[tuple[str, float, float]] = []
+    waiting: list[tuple[int, float, float]] = []
+    ranks = rank(tokens.greater, tokens.equal, rule)
+    for token, place, nll in zip(tokens.token.tolist(), ranks.tolist(), tokens.nll.tolist(), strict=True):
+        waiting.append((token, place, nll))
+        text = tokenizer.decode([each[0] for each in waiting])
+        if not text.endswith("�"):
+            rows.append((text, max(each[1] for each in waiting), max(each[2] for each in waiting)))
+            waiting = []
+    return pd.DataFrame(rows, columns=["text", "rank", "nll"])

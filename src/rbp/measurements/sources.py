@@ -1,0 +1,293 @@
+"""The one door to every source of measurements: a file, your own ranks, or what an installed package brings.
+
+What a text such as "published", "ladder:lstm", "mine.csv" or "runs/ranks" means is decided in `open_source`, nowhere
+else. Every source has the one table that all fits read: `rbp.measurements.table`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from rbp import registry
+from rbp.arrays import Reals
+from rbp.errors import DataError, ParameterError
+from rbp.extract.entropies import Entropies
+from rbp.extract.store import RankStore, is_store
+from rbp.io import exists
+from rbp.laws.counting import neg_log_rbp_variance
+from rbp.measurements.checkpoints import CHECKPOINT, differ, must_agree
+from rbp.measurements.counts import Counts, of_stores
+from rbp.measurements.histograms import MeasuredRanks
+from rbp.measurements.parts import File, Part, Ranks
+from rbp.measurements.ranked import USUAL
+from rbp.measurements.table import KEYS, sort_table
+from rbp.metric import TieRule
+from rbp.names import split_names
+
+
+@dataclass(frozen=True)
+class Named:
+    """A source that an installed package brings, by a word. what: for a reader; open: it, given the word and a rule."""
+
+    what: str
+    open: Callable[[str, TieRule], Part]
+
+
+@cache
+def named_sources() -> dict[str, Named]:
+    """The sources of the installed packages by their words (`rbp.registry`)."""
+    found: dict[str, Named] = {}
+    for entry in registry.entries("sources").values():
+        sources: Mapping[str, Named] = entry.load()
+        found.update(sources)
+    return found
+
+
+def at_hand() -> dict[str, str]:
+    """The words of `named_sources` whose data are there, each with what it means to a reader."""
+    opened = {word: source.open(word, "paper") for word, source in named_sources().items()}
+    return {
+        word: named_sources()[word].what for word, part in opened.items() if any(map(Path.is_dir, part.folders[:1]))
+    }
+
+
+@dataclass(frozen=True)
+class Source:
+    """What one source holds, or several joined; each thing is read when it is first asked for.
+
+    What one of the sources lacks raises DataError, and so does what is malformed, or stands in two of them.
+    name: as it was asked for. rule: how equal scores count in ranks. shipped: which of its sources were opened by a
+    word of `named_sources`: a folder of that name elsewhere is none of them.
+    """
+
+    name: str
+    rule: TieRule
+    shipped: frozenset[str]
+    _parts: tuple[Part, ...]
+
+    def is_exactly(self, *shipped: str) -> bool:
+        """Whether it is these shipped sources, nothing else, under the paper's tie rule, as the steps read them."""
+        return self.shipped == set(shipped) and len(self._parts) == len(shipped) and self.rule == "paper"
+
+    def at(self, ks: Sequence[int]) -> "Source":
+        """The same with tables at these k too, as far as it has ranks to count; a table of numbers has what it has.
+
+        Raises ParameterError for a k that is no rank of any model, where all of it is ranks.
+        """
+        ranks = [part for part in self._parts if isinstance(part, Ranks)]
+        if len(ranks) == len(self._parts):
+            most = max(store.vocabulary for part in ranks for store in part.opened())
+            if wrong := [k for k in ks if not 1 <= k <= most]:
+                what = f"k = {wrong[0]} is not among the ranks 1 to {most}"
+                raise ParameterError(what, "k", f"Give k from 1 to {most}.")
+        beside = tuple(sorted({*ks} - {*USUAL}))
+        if not beside:
+            return self
+        parts = [replace(part, ks=beside) if isinstance(part, Ranks) else part for part in self._parts]
+        return replace(self, _parts=tuple(parts))
+
+    @property
+    def parts(self) -> "list[Source]":
+        """Each of the joined sources by itself."""
+        return [Source(part.name, self.rule, self.shipped & {part.name}, (part,)) for part in self._parts]
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """The measurement table: the columns of `rbp.measurements.table`, by metric, dataset, family, size, model, k.
+
+        Checkpoints stand apart, each time in training a family of its own (`apart`): a law in S is of one.
+        """
+        return self._joined([part.apart(part.table()) for part in self._parts])
+
+    @cached_property
+    def checkpoints(self) -> pd.DataFrame:
+        """The same with the checkpoints of a model under its one name, and those of a family under its own."""
+        return self._joined([part.table() for part in self._parts])
+
+    def _joined(self, parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
+        table = pd.concat(parts, ignore_index=True)
+        table = table.assign(**{name: None for name in CHECKPOINT if name not in table})
+        origin: list[str] = []
+        for part, own in zip(self._parts, parts, strict=True):
+            several = isinstance(part, Ranks) or len(part.folders) > 1
+            origin += own["source"].tolist() if several else [part.name] * len(own)
+        # within one part nothing is there twice: see `one_each`, and the keys of a file
+        number = np.repeat(range(len(parts)), [len(part) for part in parts]).tolist()
+        seen: dict[tuple[object, ...], list[tuple[int, tuple[object, ...], str]]] = {}
+        rows = (table[list(names)].itertuples(index=False, name=None) for names in (KEYS, CHECKPOINT))
+        for key, checkpoint, at, name in zip(*rows, number, origin, strict=True) if len(parts) > 1 else ():
+            for place, other, there in seen.setdefault(key, []):
+                if place != at and not differ(checkpoint, other):
+                    dataset, model, metric, k = key
+                    measured = "the cross-entropy" if metric == "cross_entropy" else f"−ln RBP_{k}"
+                    what = f"{measured} of {model} on {dataset} is in two sources"
+                    raise DataError(what, f"{there} and {name}", _TWICE)
+            seen[key].append((at, checkpoint, name))
+        must_agree(table, origin)
+        return sort_table(table)
+
+    @cached_property
+    def stores(self) -> list[RankStore]:
+        """The rank stores, by dataset, size and model; of the ladder, one of each rung and dataset."""
+        parts = [part.stores() for part in self._parts]
+        self._all_once([(store.model, store.dataset) for store in stores] for stores in parts)
+        return sorted(chain.from_iterable(parts), key=lambda store: (store.dataset, store.size, store.model))
+
+    @cached_property
+    def windows(self) -> pd.DataFrame:
+        """How many windows of n successive tokens have every token in the top k (figure 7), as whole numbers.
+
+        Columns dataset, model, family, size, k, n, successes, windows, p (the share), basis ("counted", or "recovered"
+        from a published share), by dataset, family, size, k and n.
+        """
+        parts = [part.windows() for part in self._parts]
+        self._all_once(zip(part["model"], part["dataset"], strict=True) for part in parts)
+        return pd.concat(parts).sort_values(["dataset", "family", "size", "k", "n"], ignore_index=True)
+
+    @cached_property
+    def histograms(self) -> list[MeasuredRanks]:
+        """The measured ranks of each model on each dataset, by family, dataset, size and model (figure 8c)."""
+        parts = [part.histograms() for part in self._parts]
+        self._all_once([(one.model, one.dataset) for one in ranks] for ranks in parts)
+        return sorted(chain.from_iterable(parts), key=lambda one: (one.family, one.dataset, one.size, one.model))
+
+    @cached_property
+    def entropies(self) -> list[Entropies]:
+        """The entropies of predictions, and −ln p at other temperatures, of the stores that have them; as `stores`."""
+        parts = [part.entropies() for part in self._parts]
+        self._all_once([(one.store.model, one.store.dataset) for one in found] for found in parts)
+        order = {(store.model, store.dataset): i for i, store in enumerate(self.stores)}
+        return sorted(chain.from_iterable(parts), key=lambda one: order[one.store.model, one.store.dataset])
+
+    def counting_variance(self, points: pd.DataFrame) -> Reals:
+        """The sampling variance of each −ln RBP_k by counting alone (`counting.neg_log_rbp_variance`), shape (n,).
+
+        points: n rows of its table, of −ln RBP_k. Raises DataError where nobody knows how many tokens were ranked.
+        """
+        tokens = self._parts[0].tokens(points)
+        for part in self._parts[1:]:
+            tokens = tokens.fillna(part.tokens(points))
+        if tokens.isna().any():
+            row = points[tokens.isna()].iloc[0]
+            what = f"nobody knows how many tokens {row['model']} was measured on"
+            raise DataError(what, f"{row['family']} on {row['dataset']}", "Fit without weights.")
+        return neg_log_rbp_variance(tokens * np.exp(-points["value"]), tokens)
+
+    @cached_property
+    def ranked(self) -> "Source":
+        """Those of its sources that have rank stores, joined; where none has, its `stores` are none."""
+        parts = tuple(part for part in self._parts if isinstance(part, Ranks))
+        names = [part.name for part in parts]
+        return replace(self, name=", ".join(names), shipped=self.shipped & set(names), _parts=parts)
+
+    def counts(self, thresholds: Sequence[int]) -> list[Counts]:
+        """What its models make of each text, by document and k; of a ladder by itself, with its rungs' other seeds.
+
+        Raises what `counts.of_stores` raises.
+        """
+        if len(self._parts) == 1 and isinstance(part := self._parts[0], Ranks):
+            return part.counts(thresholds)
+        return of_stores(self.stores, thresholds, self.rule)
+
+    def _all_once(self, parts: Iterable[Iterable[tuple[str, str]]]) -> None:
+        named = zip(self._parts, parts, strict=True)
+        _all_once(((*cell, part.name) for part, cells in named for cell in dict.fromkeys(cells)), "sources")
+
+
+def open_source(
+    source: str | Path | Sequence[str | Path],
+    rule: TieRule = "paper",
+    *,
+    protocol: str | None = None,
+    length: int | None = None,
+) -> Source:
+    """The source of measurements that is meant by a text or a path, or several of them joined.
+
+        >>> import rbp
+        >>> table = rbp.open_source("published").table
+        >>> sorted(set(table["family"]))
+        ['GPT-2', 'OPT', 'Pythia', 'Qwen2.5']
+
+    A source is a CSV or Parquet file of the measurement table, a rank store, or a folder of them; or one of the words
+    of installed packages, such as "published" or "ladder" of the book's checkout. Several are a sequence, or one text
+    with commas. A Path, or a text with a slash such as "./ladder", is never a word.
+
+    rule: how equal scores count in ranks. protocol, length: of rank stores of one's own, those that were read so. What
+    is inside is read later (see `Source`). Raises ParameterError for an unknown source, DataError for a folder without
+    measurements.
+    """
+    if isinstance(source, str | Path):
+        whole = isinstance(source, Path) or exists(source)
+        given: list[str | Path] = [source] if whole else [*split_names(str(source))]
+    else:
+        given = list(source)
+    if not given:
+        raise ParameterError("no source of measurements is given", "measurements", _remedy())
+    parts = _with_one_of_ranks([_part(one, rule) for one in given], (protocol, length))
+    shipped = frozenset(str(one) for one in given if _is_word(one))
+    return Source(", ".join(part.name for part in parts), rule, shipped, tuple(parts))
+
+
+def _with_one_of_ranks(parts: Sequence[Part], how: tuple[str | None, int | None]) -> list[Part]:
+    """The parts with the user's own rank stores as one of them: they are told apart and chosen together."""
+    own = [part for part in parts if type(part) is Ranks]
+    if not own:
+        return list(parts)
+    folders = tuple(dict.fromkeys(folder for part in own for folder in part.folders))
+    joined = replace(own[0], name=", ".join(dict.fromkeys(part.name for part in own)), folders=folders, how=how)
+    return [joined if part is own[0] else part for part in parts if part is own[0] or part not in own]
+
+
+def _remedy() -> str:
+    words = ", ".join(f'"{word}"' for word in named_sources())
+    own = "a CSV or Parquet file, or a folder of ranks"
+    return f"Give {words}, {own}." if words else f"Give {own}: no installed package brings sources of its own."
+
+
+_TWICE = "Leave it out of one of them: which to believe is yours to say."
+
+
+def is_measured(text: str) -> bool:
+    """Whether a text names what `open_source` could open, by its look: a shipped word, a table, a folder of ranks."""
+    path = Path(text)
+    if _is_word(text) or path.suffix.lower() in (".csv", ".parquet"):
+        return True
+    return exists(path) and path.is_dir() and _holds_stores(path)
+
+
+def _holds_stores(folder: Path) -> bool:
+    return is_store(folder) or any(map(is_store, folder.iterdir()))
+
+
+def _is_word(one: str | Path) -> bool:
+    return isinstance(one, str) and one in named_sources()
+
+
+def _part(one: str | Path, rule: TieRule) -> Part:
+    name, path = str(one), Path(one)
+    if not name or "\0" in name:
+        raise ParameterError("a source of measurements without a name", "measurements", _remedy())
+    if isinstance(one, str) and (named := named_sources().get(one)):
+        return named.open(one, rule)
+    if exists(path) and path.is_dir():
+        if _holds_stores(path):
+            return Ranks(name, (path,), rule)
+        raise DataError("the folder holds no measurements: no rank store is in it", name, _remedy())
+    if path.suffix.lower() in (".csv", ".parquet"):
+        return File(name, (path,))
+    raise ParameterError(f"unknown source of measurements {name!r}", "measurements", _remedy())
+
+
+def _all_once(places: Iterable[tuple[str, str, str]], kind: str) -> None:
+    """Raise DataError if a model is measured on a dataset in two places: of each, model, dataset and place."""
+    seen: dict[tuple[str, str], str] = {}
+    for model, dataset, place in places:
+        if (model, dataset) in seen:
+            where = f"{seen[model, dataset]}; {place}"
+            raise DataError(f"{model} on {dataset} is in two {kind}", where, _TWICE)
+        seen[model, dataset] = place

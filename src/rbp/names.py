@@ -1,0 +1,82 @@
+"""Names and numbers in words: lists with commas, as users give them, the nearest of what there is, counts, shares."""
+
+import difflib
+from collections.abc import Callable, Iterable
+
+from rbp.errors import ParameterError
+
+
+def nearest(name: str, names: Iterable[str], key: Callable[[str], str] = str.lower) -> str:
+    """'Did you mean "level"? There are: k, level.' for a ``name`` that is not among ``names``.
+
+    ``key`` gives what is compared of a name.
+    """
+    known = list(names)
+    by_key = {key(each): each for each in known}
+    close = difflib.get_close_matches(key(name), by_key, n=1)
+    guess = f'Did you mean "{by_key[close[0]]}"? ' if close else ""
+    return guess + (f"There are: {', '.join(known)}." if known else "There are none.")
+
+
+def split_names(text: str | None) -> list[str]:
+    """The names that stand in a text with commas between them, without the spaces around; none in a blank text."""
+    return [name.strip() for name in text.split(",")] if text and text.strip() else []
+
+
+def split_numbers(text: str | None, what: str, option: str, least: int | None = None) -> list[int]:
+    """The whole numbers in a text with commas; none for None.
+
+    what, option: what they are called, and by which option they are given. Raises ParameterError for anything else.
+    """
+    try:
+        numbers = [] if text is None else [int(name) for name in text.split(",")]
+        if least is not None and any(number < least for number in numbers):
+            raise ValueError
+    except ValueError:
+        bound = "" if least is None else f" of at least {least}"
+        remedy = f"Give whole numbers{bound}, with commas."
+        raise ParameterError(f"{text!r} are no {what}", option, remedy) from None
+    return numbers
+
+
+def and_more(names: list[str]) -> str:
+    """The first of some names, and how many there are beside it."""
+    return names[0] + (f" and {len(names) - 1} more" if names[1:] else "")
+
+
+def times_power_of_ten(mantissa: str, exponent: int) -> str:
+    """A number as one writes it by hand: 10⁻⁹, or 3.5·10⁻¹¹."""
+    power = "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return power if mantissa == "1" else f"{mantissa}·{power}"
+
+
+_WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_FRACTIONS = {(1, 2): "half"} | {
+    (n, d): f"{_WORDS[n]} in {_WORDS[d]}" for n, d in ((1, 3), (2, 3), (1, 4), (3, 4), (1, 5), (2, 5), (3, 5), (4, 5))
+}
+_FRACTIONS |= {(n, 10): f"{_WORDS[n]} in ten" for n in (1, 3, 7, 9)}
+
+
+def number_word(n: int) -> str:
+    """A number in a sentence: "four", and "1,300" beyond twelve."""
+    return _WORDS[n] if 0 <= n < len(_WORDS) else f"{n:,}"
+
+
+def share_words(part: float, of: int | None = None) -> str:
+    """How much of a whole: "none", "hardly any", "one in three", "half", "nearly all", "all but one", "both", "all".
+
+    part: a share from 0 to 1; or, with ``of``, a count out of so many. It reads before "of the cases". Between 1/15 and
+    14/15 it is the nearest of the plain fractions; of nothing it is "none". Raises ValueError for what is no part.
+    """
+    if of == part == 0:
+        return "none"
+    share = part if of is None else part / of if of else -1.0
+    if not 0 <= share <= 1:
+        raise ValueError(f"{part} is no part of {1 if of is None else of}")
+    if share in (0, 1):
+        return "none" if share == 0 else "both" if of == 2 else "all"
+    if of is not None and of > 5 and of - part == 1:
+        return "all but one"
+    if share < 1 / 15 or share > 14 / 15:
+        return "hardly any" if share < 1 / 2 else "nearly all"
+    return _FRACTIONS[min(_FRACTIONS, key=lambda each: abs(each[0] / each[1] - share))]

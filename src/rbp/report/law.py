@@ -1,0 +1,312 @@
+"""What `rbp law` says of a person's own models: the law at each k, in words and on one page that opens offline."""
+
+import html
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from rbp.errors import DataError, FitError, ParameterError
+from rbp.figures.curves import curves, scaling_panels
+from rbp.figures.style import FAMILIES, LABELS, SPARE, Panels, label_line_ends, neg_log_rbp_label
+from rbp.figures.wording import model_label
+from rbp.laws.power import direction, formula
+from rbp.laws.rivals import Rivals, side_by_side
+from rbp.laws.surface import ADDITIVE, FORMULAS
+from rbp.laws.table import fit_table
+from rbp.measurements import Source
+from rbp.measurements.checkpoints import AXES, against, apart
+from rbp.measurements.counts import store_table
+from rbp.measurements.ranked import Ranked, every_k, pieces_of, with_intervals
+from rbp.report.display import coloured_text, fits_shown, shown
+from rbp.report.leaf import Leaf
+
+NEEDED = 3  # sizes of a family, below which there is no line
+PASSAGE = 160  # tokens that are shown coloured
+
+
+def chosen(
+    table: pd.DataFrame, dataset: str | None, ks: Sequence[int], families: Collection[str] | None = None
+) -> pd.DataFrame:
+    """The measurements of one dataset at `ks`, and its cross-entropy; of some families alone, where they are named.
+
+    Raises ParameterError if there are several datasets, or for what is not there.
+    """
+    if families is not None:
+        table = table[table["family"].isin(families)]
+    table = table[table["metric"].isin(["neg_log_rbp", "cross_entropy"])]
+    there = list(dict.fromkeys(table["dataset"]))
+    if not there:
+        what = "there is neither an RBP_k nor a cross-entropy in it"
+        raise DataError(what, "measurements", "Give a source that has ranks, such as rbp extract makes.")
+    if dataset is None and len(there) > 1:
+        what = f"there are several datasets: {', '.join(there)}"
+        raise ParameterError(what, "--dataset", "Give one of them.")
+    dataset = dataset or there[0]
+    if dataset not in there:
+        raise ParameterError(f"there is no dataset {dataset!r}", "--dataset", f"There is: {', '.join(there)}.")
+    own = table[table["dataset"] == dataset]
+    if missing := [k for k in ks if k not in set(own["k"].dropna())]:
+        have = ", ".join(map(str, sorted(own["k"].dropna().unique())))
+        what = f"there is no RBP_{missing[0]} on {dataset}: it is not measured, or 0 for all"
+        raise ParameterError(what, "-k", f"There is: {have}.")
+    return own[own["k"].isna() | own["k"].isin(ks)]
+
+
+def laws(table: pd.DataFrame, level: float) -> pd.DataFrame:
+    """A fit for each family at each k, then of its cross-entropy: `fit_table`, those without a fit included."""
+    fits = fit_table(table, by=("dataset", "metric", "family", "k"), level=level, required=False)
+    return fits.sort_values("metric", ascending=False, kind="stable", ignore_index=True)
+
+
+def in_words(fits: pd.DataFrame, level: float, axis: str = "size") -> list[str]:
+    """The fits as lines of text, against an axis of AXES; of a line with too few points, what it would take."""
+    letter, by_size = AXES[axis][1], axis == "size"
+    counted, needs = ("models", "sizes of one family") if by_size else ("checkpoints", "checkpoints of one run")
+    lines = []
+    for row in fits.to_dict("records"):
+        what = "cross-entropy" if row["metric"] == "cross_entropy" else f"−ln RBP_{row['k']}"
+        where = f"{row['family']} on {row['dataset']}"
+        if row["note"]:
+            need = f" (a line needs {NEEDED} {needs})" if row["n"] < NEEDED else ""
+            lines.append(f"{what}, {where}: no law: {row['note']}{need}")
+            continue
+        few = f"; few {'sizes' if by_size else 'points'}: read it with care" if row["weak"] else ""
+        rises = direction(row["alpha"], row["alpha_low"], row["alpha_high"], letter)
+        lines.append(
+            f"{what} = {formula(row['prefactor'], row['alpha'], letter)}, {where}: α {row['alpha_low']:.4f} to "
+            f"{row['alpha_high']:.4f} ({level:.0%}), R² {row['r_squared']:.4f}, {row['n']} {counted}{few}{rises}"
+        )
+    return lines
+
+
+def compared(table: pd.DataFrame, level: float) -> dict[str, Rivals | str]:
+    """Laws in S and D side by side (`stats.rivals`), by what they are of; why there are none, where there are none.
+
+    table: rows of `Source.checkpoints`. Raises ParameterError where the training tokens are not known.
+    """
+    runs = against(table, "tokens")["family"]
+    rows = table.loc[runs.index].assign(run=runs)
+    found: dict[str, Rivals | str] = {}
+    for (dataset, metric, k, family), own in rows.groupby(
+        ["dataset", "metric", "k", "family"], dropna=False, sort=False
+    ):
+        what = "cross-entropy" if metric == "cross_entropy" else f"−ln RBP_{k}"
+        try:
+            rivals: Rivals | str = side_by_side(own, level=level)
+        except (FitError, DataError) as error:
+            rivals = error.what
+        found[f"{what}, {family} on {dataset}"] = rivals
+    return found
+
+
+def _left_out(sizes: int, budgets: int) -> dict[str, str]:
+    """What so many hidden sizes and numbers of training tokens are, by the names of `Rivals.errors`."""
+    words = {}
+    if sizes:
+        words["size"] = "the largest size" if sizes == 1 else f"the {sizes} largest sizes"
+    if budgets:
+        words["budget"] = "the most training tokens" if budgets == 1 else f"the {budgets} largest numbers of tokens"
+    return words | {"both": " and ".join(words.values())}
+
+
+def compared_in_words(found: Mapping[str, Rivals | str], level: float) -> list[str]:
+    """What `compared` found, as lines of text."""
+    lines = []
+    for what, rivals in found.items():
+        if isinstance(rivals, str):
+            lines.append(f"{what}: no laws in S and D: {rivals}")
+            continue
+        left_out = _left_out(*rivals.hidden)
+        each = " or ".join(left_out[name] for name in left_out if name != "both")
+        lines.append(f"{what}: {rivals.runs} runs; each law is fitted without {each}, and forecasts what is left out")
+        for hidden, own in rivals.errors.groupby("hidden", sort=False):
+            ordered = own.sort_values("error")
+            scores = ", ".join(f"{row.form} {row.error:.1f}%" for row in ordered.itertuples())
+            lines.append(f"  without {left_out[str(hidden)]}, error: {scores}")
+            if ordered["tied"].sum() > 1:
+                tied = ", ".join(ordered.loc[ordered["tied"], "form"])
+                lines.append(f"    these runs do not tell apart ({level:.0%}): {tied}")
+        for row in rivals.laws.itertuples():
+            ends = [f"a = {_ended(row, 'alpha')}", f"b = {_ended(row, 'beta')}"]
+            ends += [f"E = {_ended(row, 'offset')}"] if row.form == ADDITIVE else []
+            lines.append(f"  {row.form}, {FORMULAS[str(row.form)]}: {', '.join(ends)}")
+        lines += [f"  {said}" for said in rivals.design]
+    return lines
+
+
+def _ended(row: Any, name: str) -> str:
+    value, low, high = (getattr(row, f"{name}{end}") for end in ("", "_low", "_high"))
+    return f"{value:.4f}" + (f" ({low:.4f} to {high:.4f})" if np.isfinite(low) else " (too few runs for an interval)")
+
+
+def over_training(fits: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
+    """The exponents in S of families with a law at several numbers of training tokens; columns `at`, these, and `run`.
+
+    fits: of `laws` of `Source.table`, whose rows `table` is: each family is of one time.
+    """
+    tokens = table.groupby("family")["training_tokens"].agg(["min", "max"]).astype("Float64")
+    one = tokens["max"][tokens["min"] == tokens["max"]]
+    known = fits[fits["alpha"].notna() & fits["family"].isin(one.index)]
+    at = known["family"].map(one).astype("float64")
+    run = known["family"].str.replace(r" at [\d.e+]+ [MBT]$", "", regex=True)  # as `amount` writes the time
+    return known.assign(at=at, run=run).loc[at.groupby(run).transform("nunique") > 1]
+
+
+def write_page(
+    leaf: Leaf,
+    source: Source,
+    table: pd.DataFrame,
+    fits: pd.DataFrame,
+    *,
+    level: float,
+    command: str,
+    tokenizers: dict[str, Any],
+    axis: str = "size",
+    plotted: pd.DataFrame,
+    surfaces: Mapping[str, Rivals | str],
+) -> None:
+    """Fill the page: the laws, figures, tables, passages coloured for models that have `tokenizers`, the command.
+
+    axis: of AXES, against which the rows `plotted` were fitted (`against`; against size, `table`); surfaces: of
+    `compared`.
+    """
+    ranks = table[table["metric"] == "neg_log_rbp"]
+    leaf.markup("".join(f"<p>{_typeset(line)}</p>" for line in in_words(fits, level, axis)))
+    if surfaces:
+        leaf.heading("Laws in size and training tokens, side by side")
+        leaf.code("\n".join(compared_in_words(surfaces, level)))
+    if fits["alpha"].notna().any():
+        leaf.figure(
+            against_size(plotted, level, axis),
+            caption=f"<b>Against {AXES[axis][2]} {AXES[axis][1]},</b> with {level:.0%} bands of the lines. Lower is "
+            "better; both axes are logarithmic, so a power law is straight. S leaves embeddings out.",
+            alt=f"Log-log plots against {AXES[axis][2]}",
+        )
+        if axis == "size" and len(later := over_training(fits, table)):
+            leaf.figure(
+                _exponents(later),
+                caption=f"<b>The exponent α in S over training,</b> with {level:.0%} intervals of the lines.",
+                alt="The exponent in size against training tokens, a line for each measure",
+            )
+        by_k = fits[fits["metric"] == "neg_log_rbp"].drop(columns="metric")
+        if len(by_k) and axis == "size":
+            leaf.table(**_without_data(fits_shown(by_k, level=level)))
+    leaf.heading("Every model")
+    wide = table.assign(model=apart(table)["model"], what=[_label(k) for k in table["k"]]).pivot_table(
+        "value", ["family", "size", "model"], "what", sort=False
+    )
+    columns: dict[Any, Any] = {"family": "Family", "model": "Model", "size": ("S", "{:,}")}
+    columns |= {name: (name, "{:.4f}") for name in wide.columns}
+    caption = "<b>Each model:</b> −ln RBPₖ, and cross-entropy in nats."
+    leaf.table(**_without_data(shown(wide.reset_index().sort_values(["family", "size"]), columns, caption=caption)))
+    ks = sorted(set(ranks["k"]))
+    stores = stores_behind(source, set(ranks["dataset"]), set(apart(ranks)["model"]))
+    if stores:
+        leaf.figure(
+            against_k(stores, max(10, *ks)),
+            caption="<b>RBPₖ against k:</b> the share of tokens that rank among the first k.",
+            alt="Share of tokens with rank at most k, a line for each model",
+        )
+        leaf.table(**_without_data(_intervals(stores, ks, level)))
+    readable = [ranked for ranked in stores if ranked.store.model in tokenizers]
+    for ranked in readable[:1] + readable[1:][-1:]:  # the smallest and the largest
+        first = int(ranked.tokens["document"].iloc[0])
+        mine = ranked.tokens[ranked.tokens["document"] == first].head(PASSAGE)
+        leaf.heading(f"The first tokens, as {model_label(ranked.store.model)} ranks them")
+        leaf.markup(coloured_text(pieces_of(mine, tokenizers[ranked.store.model], ranked.rule)))
+    leaf.heading("The same again")
+    leaf.code(command)
+
+
+def _typeset(line: str) -> str:
+    """A line of `in_words` as HTML, what is low or high in its formula low or high."""
+    low = re.sub(r"RBP_(\d+)", r"RBP<sub>\1</sub>", html.escape(line))
+    return re.sub(r"S\^\(?(−?[\d.]*\d)\)?", r"S<sup>\1</sup>", low)
+
+
+def _label(k: Any) -> str:
+    return "cross-entropy" if pd.isna(k) else f"k = {k}"
+
+
+def _exponents(later: pd.DataFrame) -> Panels:
+    """α against training tokens, a panel for each family."""
+    rows = later.assign(line=[_label(k) for k in later["k"]]).rename(columns={"alpha_low": "low", "alpha_high": "high"})
+    labels = ("training tokens D", "exponent α in S")
+    return curves(rows, "at", "alpha", labels=labels, panel="run", at=[0], size=(4.6, 3.7))
+
+
+def against_size(table: pd.DataFrame, level: float, axis: str = "size") -> Panels:
+    """A panel for each k, and one for cross-entropy."""
+    rows = table.sort_values("k", kind="stable")
+    names = [LABELS["cross_entropy"] if pd.isna(k) else neg_log_rbp_label(int(k)) for k in rows["k"]]
+    xlabel = LABELS["size"] if axis == "size" else f"{AXES[axis][2]} {AXES[axis][1]}"
+    return scaling_panels(rows.assign(of=names), xlabel=xlabel, level=level, panel="of")
+
+
+def stores_behind(source: Source, datasets: set[str], models: set[str]) -> list[Ranked]:
+    """The rank stores behind the table, where there are any, by family and size."""
+    own = [store for store in source.ranked.stores if store.dataset in datasets and store.model in models]
+    return [Ranked(store, source.rule) for store in sorted(own, key=lambda store: (store.family, store.size))]
+
+
+def against_k(stores: Sequence[Ranked], most: int) -> Panels:
+    """RBP_k of each model up to k = `most`."""
+    styles = [style[:2] for style in (*FAMILIES.values(), *SPARE)]
+
+    def draw(ax: Axes, _: str) -> None:
+        ends = {}
+        for ranked, (colour, _) in zip(stores, styles * len(stores), strict=False):
+            curve = every_k(ranked)
+            ax.step(curve["k"], curve["rbp"], where="post", color=colour, linewidth=1.4)
+            reached = curve[curve["k"] <= most]["rbp"].max()
+            ends[model_label(ranked.store.model)] = (float(most), float(reached), colour)
+        ax.set_xscale("log")
+        ax.set_xlim(1, most)
+        ax.set_ylim(0, 1.02)
+        ax.set_xlabel("threshold k")
+        ax.set_ylabel("RBPₖ")
+        label_line_ends(ax, ends)
+
+    return Panels(("RBPₖ",), draw)
+
+
+def _intervals(stores: Sequence[Ranked], ks: Sequence[int], level: float) -> dict[str, Any]:
+    """RBP_k of each model with its two intervals, as a page shows them."""
+    counted = [store_table(ranked, [k for k in ks if k <= ranked.store.vocabulary]) for ranked in stores]
+    both = zip(counted, stores, strict=True)
+    tables = [with_intervals(table, ranked, level).dropna(subset="low") for table, ranked in both]
+    some = pd.concat(tables, ignore_index=True)
+    alone = {ranked.store.model for ranked in stores if len(set(ranked.tokens["document"])) == 1}
+    some.loc[some["model"].isin(alone), ["document_low", "document_high"]] = np.nan  # one document is no sample
+    shares = {f"rbp_{end}": np.exp(-some[end]) for end in ("value", "low", "high", "document_low", "document_high")}
+    interval = "{:.4f} to {:.4f}"
+    columns: dict[Any, Any] = {
+        "model": "Model",
+        "k": ("k", "{:,}"),
+        "tokens": ("tokens", "{:,}"),
+        "rbp_value": ("RBPₖ", "{:.4f}"),
+        ("rbp_high", "rbp_low"): ("by tokens", interval),
+    }
+    kinds = "of independent tokens"
+    if some["document_low"].notna().any():
+        columns["rbp_document_high", "rbp_document_low"] = "by documents", interval
+        kinds += ", and with documents as the units"
+    return shown(some.assign(**shares), columns, caption=f"<b>RBPₖ</b> with {level:.0%} intervals, {kinds}.")
+
+
+def tokenizers(models: Sequence[str]) -> dict[str, Any]:
+    """The tokenizers of models, by the names that their measurements have."""
+    if not models:
+        return {}
+    from rbp.extract.models import find_model, load_tokenizer
+
+    found = [find_model(model) for model in models]
+    return {files.name: load_tokenizer(files) for files in found}
+
+
+def _without_data(table: dict[str, Any]) -> dict[str, Any]:
+    return {name: each for name, each in table.items() if name != "data"}

@@ -1,0 +1,254 @@
+"""Read a small table so that every error can name its file and its row.
+
+A CSV is read cell by cell, so that each row keeps the line number a text editor shows and no cell is guessed
+at; a Parquet file is read column by column and its rows are counted from 1. Both then pass through the same
+pandera schema (`checked`). Nothing here unpickles. What is read is noted (`provenance`).
+"""
+
+import csv
+import io
+import logging
+import math
+import re
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pandera.pandas as pa
+import pyarrow as arrow
+import pyarrow.parquet as parquet
+from pandera.engines import pandas_engine
+
+from rbp import provenance
+from rbp.errors import DataError
+from rbp.io import label
+from rbp.names import nearest
+
+log = logging.getLogger(__name__)
+
+# kinds of columns that many tables have
+NOT_NEGATIVE = pa.Check.ge(0, error="must not be negative")
+AT_LEAST_1 = pa.Check.ge(1, error="must be at least 1")
+NAME, COUNT, COUNT_FROM_0 = pa.Column("str"), pa.Column("int64", AT_LEAST_1), pa.Column("int64", NOT_NEGATIVE)
+POSITIVE = pa.Column("float64", pa.Check.gt(0, error="must be above 0"))
+SHARE = pa.Column("float64", pa.Check.in_range(0, 1, error="must lie between 0 and 1"))
+
+
+def among(names: Collection[str]) -> pa.Column:
+    """A column of these names alone."""
+    return pa.Column("str", pa.Check.isin([*names], error=f"must be one of {', '.join(names)}"))
+
+
+def read_csv(path: Path) -> pd.DataFrame:
+    """The cells of a CSV file as text (None where empty); the index is the line on which a row begins.
+
+    Cells are separated by commas, or by what stands most often in the header: semicolons, as spreadsheets write them
+    in many countries, or tabs; then a warning says so.
+
+    Raises DataError if the file is missing, empty, no UTF-8 or no CSV.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"cannot read the file: {error.strerror}", label(path), "Check the path.") from None
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        remedy = "Save it as UTF-8 (in a spreadsheet: “CSV UTF-8”)."
+        raise DataError("the file is not UTF-8 text", f"{label(path)}, line {line}", remedy) from None
+    if "\0" in text:
+        raise DataError("the file is not CSV: it holds zero bytes", label(path), "Export it again as CSV.")
+    separator = _separator(text)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    rows: dict[int, list[str]] = {}
+    begin = 1
+    try:
+        for row in reader:
+            if row:  # a blank line holds no row
+                rows[begin] = [cell.strip() for cell in row]
+            begin = reader.line_num + 1
+    except csv.Error as error:
+        where = f"{label(path)}, line {begin}"
+        raise DataError(f"the file is not CSV: {error}", where, "Mend the quotes there.") from None
+    if not rows:
+        raise DataError("the file is empty", label(path), "It needs a line of column names, then the rows.")
+    provenance.note(path)
+    if separator != ",":
+        log.warning("%s: the cells are taken to be separated by %s.", label(path), _SEPARATORS[separator])
+    header_line = next(iter(rows))
+    header = rows.pop(header_line)
+    if len(set(header)) < len(header):
+        raise DataError("a column name stands twice", f"{label(path)}, line {header_line}", "Rename one.")
+    for line, row in rows.items():
+        if len(row) != len(header):
+            what = f"{len(row)} cells where the header has {len(header)}"
+            raise DataError(
+                what, f"{label(path)}, line {line}", f"Separate the cells with single {_SEPARATORS[separator]}."
+            )
+    cells = [[cell or None for cell in row] for row in rows.values()]
+    return pd.DataFrame(cells, pd.Index(list(rows), name="line"), header, dtype=object)
+
+
+_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+
+
+def _separator(text: str) -> str:
+    """Of the possible separators the one that stands most often in the header; else the comma."""
+    header = next((line for line in text.splitlines() if line.strip()), "")
+    return max(_SEPARATORS, key=header.count)
+
+
+def known_columns(raw: pd.DataFrame, columns: Collection[str], path: Path) -> pd.DataFrame:
+    """Those of `columns` that a user's table has, in whatever letters ("Model", "SIZE"); others are ignored.
+
+    A warning says which are renamed, and which ignored.
+    """
+    spelled = {name: low for name in raw if (low := str(name).lower()) in columns and name not in columns}
+    names = {name: low for name, low in spelled.items() if low not in raw and list(spelled.values()).count(low) == 1}
+    if names:
+        renamed = ", ".join(f"{name} for {low}" for name, low in names.items())
+        log.warning("%s: columns are taken without regard to capitals: %s.", label(path), renamed)
+    raw = raw.rename(columns=names)
+    if other := [str(name) for name in raw if name not in columns]:
+        taken = ", ".join(columns)
+        log.warning("%s: columns are ignored: %s. Those that are read: %s.", label(path), ", ".join(other), taken)
+    return raw[[name for name in raw if name in columns]]
+
+
+def read_parquet(path: Path) -> pd.DataFrame:
+    """The cells of a Parquet file (None where null); the index counts its rows from 1.
+
+    Raises DataError if the file is missing or no Parquet.
+    """
+    try:
+        with path.open("rb") as file:
+            columns = parquet.ParquetFile(file).read()
+    except OSError as error:
+        what = f"cannot read the file: {error.strerror or str(error).splitlines()[0]}"
+        raise DataError(what, label(path), "Check the path.") from None
+    except arrow.ArrowException as error:
+        what = f"cannot read the file as Parquet: {str(error).splitlines()[0].rstrip('.')}"
+        raise DataError(what, label(path), "Write it again, or give a CSV file.") from None
+    provenance.note(path)
+    # pandas stores row labels that are no plain count as columns of this name
+    names = [name for name in columns.column_names if not name.startswith("__index_level_")]
+    if len(set(names)) < len(names):
+        raise DataError("a column name stands twice", label(path), "Rename one.")
+    rows = pd.RangeIndex(1, columns.num_rows + 1, name="row")
+    return pd.DataFrame({name: columns[name].to_pylist() for name in names}, rows, dtype=object)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"is no text: {value!r}")
+    return value
+
+
+def _real(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ValueError(f"is no number: {value!r}")
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        comma = isinstance(value, str) and re.fullmatch(r"[+-]?\d*,\d+", value)
+        hint = " (write a point for the decimal comma)" if comma else ""
+        raise ValueError(f"is no number: {value!r}{hint}") from None
+    if not math.isfinite(number):
+        raise ValueError(f"is {'NaN' if math.isnan(number) else 'infinite'}: {value!r}")
+    return number + 0.0  # −0 becomes 0
+
+
+def _whole(value: object) -> int:
+    if isinstance(value, str) and value.removeprefix("-").isdecimal():
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        if not -(2**63) <= value < 2**63:
+            raise ValueError(f"does not fit 64 bits: {value!r}")
+        return value
+    number = _real(value)  # pandas writes a column of integers with gaps as 1.0, 10.0, …
+    if not number.is_integer() or abs(number) > 2**53:
+        raise ValueError(f"is no whole number: {value!r}")
+    return int(number)
+
+
+_NUMBERS: dict[str, Callable[[object], Any]] = {"float64": _real, "int64": _whole, "Int64": _whole}
+
+
+class _Cells(pandas_engine.DataType):
+    """A type of pandas whose cells pandera coerces one by one: a bool is no number, 1.0 a whole one, NaN none."""
+
+    read: Callable[[object], Any]
+    nullable: bool
+
+    def __init__(self, column: pa.Column) -> None:
+        kind = str(column.dtype) if str(column.dtype) in _NUMBERS else "str"
+        own = {"type": pd.api.types.pandas_dtype(kind), "read": _NUMBERS.get(kind, _text), "nullable": column.nullable}
+        for name, value in own.items():
+            object.__setattr__(self, name, value)  # it is frozen
+
+    def coerce_value(self, value: Any) -> Any:
+        """The cell in this type; pd.NA for none. Raises ValueError, which says what is wrong with it."""
+        if value is None or (self.nullable and isinstance(value, float) and math.isnan(value)):
+            if not self.nullable:
+                raise ValueError("is empty")
+            return math.nan if self.type == "float64" else pd.NA
+        return self.read(value)
+
+    def coerce(self, data_container: Any) -> Any:
+        """The column in this type. Raises ValueError."""
+        cells = [self.coerce_value(value) for value in data_container]
+        return pd.Series(pd.array(cells, dtype=self.type), data_container.index, name=data_container.name)
+
+
+def checked(
+    raw: pd.DataFrame, schema: pa.DataFrameSchema, path: Path, *, keys: Sequence[str] = (), remedy: str
+) -> pd.DataFrame:
+    """The table `raw` in the types of `schema`, its columns in the schema's order, every row checked.
+
+    Columns that the schema does not require may be missing; they are filled with missing values. No two rows
+    may agree in all of `keys`. Raises DataError naming file, row and `remedy`.
+    """
+    if raw.empty:
+        raise DataError("the table has no rows", label(path), remedy)
+    schema = schema.update_columns({name: {"dtype": _Cells(column)} for name, column in schema.columns.items()})
+    schema.coerce = schema.strict = True
+    if keys:
+        schema.checks = [*schema.checks, pa.Check(lambda table: ~table.duplicated(list(keys)), error=_REPEATED)]
+    optional = [name for name, column in schema.columns.items() if not column.required and name not in raw]
+    try:
+        return schema.validate(raw.assign(**dict.fromkeys(optional)), lazy=True)[list(schema.columns)]
+    except pa.errors.SchemaErrors as errors:
+        what, row = _first(errors, raw, keys)
+    raise DataError(what, label(path) + (f", {raw.index.name} {row}" if row is not None else ""), remedy)
+
+
+_REPEATED = "the row repeats"
+_STAGES = {"column_in_dataframe": 0, "column_in_schema": 1, "coerce_dtype": 2, _REPEATED: 4}
+
+
+def _first(errors: pa.errors.SchemaErrors, raw: pd.DataFrame, keys: Sequence[str]) -> tuple[str, object]:
+    """What is wrong first, and in which row: columns, then cells that are not of their type, then checks."""
+    cases, schema = errors.failure_cases, errors.schema
+    stages = cases["check"].str.partition("(")[0].map(_STAGES).fillna(3)  # 3: a check of the schema
+    cases = cases[stages == stages.min()].sort_values(["index", "schema_context"], kind="stable")
+    name, value, row = cases[["column", "failure_case", "index"]].iloc[0]
+    match stages.min():
+        case 0:
+            return f"column {value} is missing: the file has {', '.join(map(str, raw.columns))}", None
+        case 1:
+            return f"unknown column {str(value)!r}. {nearest(str(value), schema.columns)}", None
+        case 2:
+            try:
+                schema.columns[name].dtype.coerce_value(raw.loc[row, name])
+            except ValueError as error:
+                return f"{name} {error}", row
+        case 4:
+            like = errors.data.index.to_series().groupby([errors.data[key] for key in keys], dropna=False)
+            earlier = like.transform("min")[row]
+            return f"{_REPEATED} {raw.index.name} {earlier}: the same {', '.join(keys)}", row
+    others = cases["index"].nunique() - 1
+    more = f", and {others} more rows are wrong" if others > 0 else ""
+    subject = f"{name} {value} " if cases["schema_context"].iloc[0] == "Column" else ""
+    return f"{subject}{cases['check'].iloc[0]}{more}", row

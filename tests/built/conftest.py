@@ -1,0 +1,81 @@
+"""The built book, served on loopback. What needs it is tested last; it is built meanwhile."""
+
+import functools
+import http.server
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from companion.project import Project
+from companion.run import chapter_names
+
+HTML = Project().html
+ALONE = """
+import subprocess, sys
+from filelock import FileLock
+with FileLock(sys.argv[1]):
+    sys.exit(subprocess.call(sys.argv[2:]))
+"""
+BUILDING = pytest.StashKey["Future[subprocess.CompletedProcess[str]]"]()
+
+
+def _needs_book(item: pytest.Item) -> bool:
+    return "book" in getattr(item, "fixturenames", ())
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # those that wait for other processes come first: the book is built meanwhile
+    items.sort(key=lambda item: (_needs_book(item), "study" not in item.path.parts))
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker("builds")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if not session.config.option.collectonly and any(map(_needs_book, session.items)):
+        session.config.stash[BUILDING] = ThreadPoolExecutor(1).submit(_build)
+
+
+def _build() -> "subprocess.CompletedProcess[str]":
+    """Build what is stale: one of the processes that run tests does, and the others wait for it."""
+    Project().build.mkdir(exist_ok=True)
+    # the lock is another process's: tests run here meanwhile, and some take locks away
+    one_at_a_time = [sys.executable, "-c", ALONE, str(Project().build / ".tests.lock")]
+    command = [*one_at_a_time, sys.executable, "-m", "rbp.cli", "book"]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="session")
+def book(request: pytest.FixtureRequest) -> Path:
+    """The folder of the built book."""
+    done = request.config.stash[BUILDING].result()
+    assert done.returncode == 0, done.stdout + done.stderr
+    return HTML
+
+
+@pytest.fixture(scope="session")
+def pages(book: Path) -> list[str]:
+    """The book's pages, relative to its folder, without those that lead on from an old address."""
+    chapters = [book / "notebooks" / f"{name}.html" for name in chapter_names(Project())]
+    found = [path.relative_to(book).as_posix() for path in (*book.glob("book/*.html"), *chapters)]
+    assert len(found) >= 14
+    return sorted(found)
+
+
+@pytest.fixture(scope="session")
+def address(book: Path) -> Iterator[str]:
+    """The book served on a free port of 127.0.0.1."""
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(book)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()

@@ -1,0 +1,141 @@
+"""Each chapter on each kind of source: a page without a false number, or a sentence that says what is lacking.
+
+The cells run in this process. Some cheap pairs stay in the loop; the others are `slow`.
+"""
+
+import json
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from bs4 import BeautifulSoup
+from own_sources import paths, stores, table
+
+from companion.project import Project
+from companion.run import all_chapters, execute, find
+from rbp.errors import RbpError
+
+pytestmark = pytest.mark.usefixtures("without_kernel")
+
+TAKING = [c.name for c in all_chapters(Project()) if {p.name for p in c.parameters} & {"measurements", "ranks"}]
+THRESHOLDS = {1: 0.08, 2: 0.09, 5: 0.1, 10: 0.12, 20: 0.13, 50: 0.15, 100: 0.2, 1000: 0.2}
+QUICK = {"noise": {"resamples": 100}, "forecasts": {"draws": 100}}
+LADDERS = ["ladder", "ladder:lstm", "ladder:ngrams", "ladder:all"]
+
+
+def flat(t: pd.DataFrame) -> None:
+    t.loc[(t.family == "A") & (t.dataset == "news") & (t.metric == "neg_log_rbp"), "value"] = 0.5
+
+
+def zero(t: pd.DataFrame) -> None:
+    t.loc[(t.model == t.model.iloc[0]) & (t.k == 100), "value"] = 0.0
+
+
+def zeros(t: pd.DataFrame) -> None:
+    t.loc[t.k == 100, "value"] = 0.0
+
+
+def one_factor(t: pd.DataFrame) -> None:
+    own = (t.family == "A") & (t.dataset == "news")
+    for k in (10, 100):
+        t.loc[own & (t.k == k), "value"] = t.value[own & (t.k == 1)].to_numpy() * 10 / (10 + k)
+
+
+def rising(t: pd.DataFrame) -> None:
+    own = t.metric == "neg_log_rbp"
+    t.loc[own, "value"] = 1 / t.value[own]
+
+
+SIZES = (1e7, 5e7, 2e8, 1e9, 4e9)
+TABLES = {
+    "a file": {},
+    "one family": {"families": ("A",)},
+    "three models": {"sizes": (1e7, 1e8, 1e9)},
+    "two models": {"sizes": (1e7, 1e9)},
+    "k = 1 alone": {"thresholds": {1: 0.08}, "entropy": False},
+    "the paper's names": {"datasets": ("wikipedia", "humaneval"), "families": ("Pythia", "Own")},
+    **{change.__name__: {"change": change} for change in (flat, zero, zeros, one_factor, rising)},
+}
+STORES = {
+    "stores": {},
+    "a text of one's own": {"datasets": ("mine",)},
+    "three stores": {"models": 3},
+    "one store": {"models": 1},
+    "one document": {"documents": 1},
+    "all hits": {"all_hits": True},
+}
+SOURCES = ["published", *LADDERS, *TABLES, *STORES]
+LOOP = {  # what has failed once, where it is cheap
+    ("holds", "zeros"),
+    ("holds", "one_factor"),
+    ("elsewhere", "k = 1 alone"),
+    ("forecasts", "flat"),
+    ("ladder", "all hits"),
+    ("emergence", "three stores"),
+    ("noise", "all hits"),
+    ("cross_entropy", "all hits"),
+    ("cross_entropy", "one family"),
+}
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The path of each source of one's own, by its name; and models made worse, whatever the source."""
+    root = tmp_path_factory.mktemp("own")
+    for name, how in TABLES.items():
+        table(**{"thresholds": THRESHOLDS, "sizes": SIZES} | how).to_csv(root / f"{name}.csv", index=False)
+    for name, how in STORES.items():
+        stores(root / name, **how)
+    paths(root / "worse")
+    found = {name: str(root / (f"{name}.csv" if name in TABLES else name)) for name in (*TABLES, *STORES)}
+    return found | {"worse": str(root / "worse")}
+
+
+def wrong(page: BeautifulSoup, recorded: dict) -> list[str]:
+    """What no reader should meet on the page: not a number, and tables without a row."""
+    texts = [part.get_text() for part in page.select("td, figcaption, p")]
+    texts += [f"{key} = {each['value']}" for key, each in recorded.items()]
+    found = [text for text in texts if re.search(r"\b(nan|NaN|None|NaT|inf)\b|<NA>", text)]
+    found += [str(each["id"]) for each in page.select("figure") if "nan" in str(each.select("svg path")).lower()]
+    return found + ["an empty table" for each in page.select("table.rbp-table") if not each.select("tbody tr")]
+
+
+@pytest.mark.parametrize(
+    ("chapter", "source", "values"),
+    [
+        *(
+            pytest.param(name, source, {}, marks=[] if (name, source) in LOOP else pytest.mark.slow)
+            for name in TAKING
+            for source in SOURCES
+        ),
+        ("holds", "ladder", {"ks": [1638, 2458]}),  # 0.4 and 0.6 of the ladder's vocabulary
+    ],
+)
+def test_a_page_or_a_sentence(chapter: str, source: str, values: dict, sources: dict[str, str], tmp_path: Path) -> None:
+    found, path = find(Project(), chapter), sources.get(source, source)
+    given = {p.name: path for p in found.parameters if p.name in ("measurements", "ranks")} | QUICK.get(chapter, {})
+    given |= {p.name: sources["worse"] for p in found.parameters if p.name == "worse"} | values
+    out = tmp_path / "out"
+    refused = None
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            execute(found, given, out, tmp_path)
+        except RbpError as error:
+            refused = error
+    if refused:
+        assert refused.remedy, "it says what to do"
+        assert "recorded" not in str(refused), "that is for those who write chapters"
+        assert not out.exists()
+        return
+    notebook = json.loads((out / f"{chapter}.ipynb").read_text())
+    outputs = [output for cell in notebook["cells"] for output in cell.get("outputs", [])]
+    shown = "".join("".join(output.get("data", {}).get("text/html", "")) for output in outputs)
+    page = BeautifulSoup(shown, "html.parser")
+    assert wrong(page, json.loads((out / "results.json").read_text())["values"]) == []
+    if source not in ("published", "the paper's names"):
+        captions = " ".join(part.get_text() for part in page.select("figcaption"))
+        assert not re.search(r"of the (paper|preprint), recomputed", captions)

@@ -1,0 +1,52 @@
+"""The claims ledger as a reader meets it, and against the list of the paper's claims."""
+
+import json
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+
+from companion.ledger.claims import GROUPS, VERDICTS, read_claims
+from companion.project import Project
+
+CLAIMS = read_claims()
+
+
+@pytest.fixture(scope="module")
+def ledger(book: Path) -> BeautifulSoup:
+    return BeautifulSoup((book / "notebooks" / "ledger.html").read_text(encoding="utf-8"), "html.parser")
+
+
+def test_every_row_has_a_verdict_a_finding_and_a_rule(ledger: BeautifulSoup) -> None:
+    for row in ledger.select("tr[id^=claim-]"):
+        verdict = row.select_one(".rbp-verdict").get_text(" ", strip=True)
+        assert any(verdict.endswith(known) for known in VERDICTS), row["id"]
+        assert len(row.select("td")) == 4
+        assert len(row.select("td")[3].get_text()) > 60, row["id"]
+        assert row.select_one(".rbp-rule"), row["id"]
+
+
+def test_what_is_judged_links_to_the_very_figure_or_table(ledger: BeautifulSoup, book: Path) -> None:
+    for row in ledger.select("tr[id^=claim-]"):
+        link = row.select_one("a.rbp-evidence")
+        assert link is not None, row["id"]
+        page, _, anchor = str(link["href"]).partition("#")
+        text = (book / "notebooks" / page).read_text(encoding="utf-8")
+        assert f'id="{anchor or None}"' in text, link["href"]
+
+
+def test_each_group_counts_the_recorded_verdicts_and_the_papers_stand_on_the_welcome_page(
+    ledger: BeautifulSoup, book: Path
+) -> None:
+    values = {key: each["value"] for key, each in json.loads(Project().results.read_text())["ledger"].items()}
+    for group in GROUPS:
+        verdicts = [values[f"verdict.{claim.number:02d}"] for claim in CLAIMS if claim.group == group]
+        found = [number for verdict in VERDICTS if (number := verdicts.count(verdict))]
+        counts = ledger.select(f"#claims-{group.key} .rbp-counts li b")
+        assert [int(each.get_text()) for each in counts] == found
+        assert len(ledger.select(f"#claims-{group.key} tr[id^=claim-]")) == sum(found)
+    paper = [values[f"count.paper.{key}"] for key in ("holds", "part", "fails")]
+    assert sum(paper) == values["count.paper.judged"]
+    welcome = BeautifulSoup((book / "book" / "welcome.html").read_text(encoding="utf-8"), "html.parser").get_text()
+    told = "{} hold, {} hold in part and {} do not".format(*paper)
+    assert told in " ".join(welcome.split())

@@ -1,0 +1,43 @@
+"""Any chapter runs again in one command, and the page that it leaves opens with no network at all."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pandas as pd
+from playwright.sync_api import Browser
+from tabs import watched
+
+from companion.project import ROOT
+
+
+def _run(*arguments: str, out: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "rbp.cli", "run", *arguments, "--out", str(out)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+
+
+CELL = ["dataset", "family", "k"]
+
+
+def test_a_chapter_reruns_with_another_level(browser: Browser, book: Path, tmp_path: Path) -> None:
+    chapter, out = "holds", tmp_path / "run"
+    done = _run(chapter, "-p", "level=0.8", "-p", "datasets=wikipedia", out=out)
+    assert done.returncode == 0, done.stderr
+    for fits, keys in (("fits", CELL), ("figure-6b", ["models", *CELL])):
+        shown = Path(chapter) / f"{fits}.csv"
+        wide = pd.read_csv(ROOT / "_build" / "chapters" / chapter / shown)
+        both = wide.merge(pd.read_csv(out / shown), on=keys).dropna(subset=["alpha_low_x", "alpha_low_y"])
+        assert len(both) >= 4
+        assert (both["alpha_low_y"] > both["alpha_low_x"]).all()
+        assert (both["alpha_high_y"] < both["alpha_high_x"]).all()
+    files = {path.suffix for path in (out / chapter).iterdir()}
+    assert {".svg", ".png", ".csv"} <= files
+    nbformat.validate(nbformat.read(out / f"{chapter}.ipynb", as_version=4))
+
+    page = (out / f"{chapter}.html").as_uri()
+    with watched(browser, page, page, viewport={"width": 390, "height": 844}, offline=True) as tab:
+        tab.wait_for_timeout(1500)
+        assert tab.locator("figure.rbp-figure svg").count() >= 1
+        assert "level = 0.8" in tab.locator("main").inner_text()
+        assert tab.evaluate("document.documentElement.scrollWidth") <= 390

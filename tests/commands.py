@@ -1,0 +1,46 @@
+"""The command `rbp`, in a process of its own and in this one, for the tests of all packages."""
+
+import contextlib
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from companion.project import ROOT
+from rbp.cli import main
+
+
+def rbp(*arguments: str, cwd: Path | None = None, root: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "rbp.cli", *(["--root", str(root)] if root else []), *arguments]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, check=False)
+
+
+def here(*arguments: str, cwd: Path | None = None, root: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """The same command in this process, which has imported all that it needs."""
+    command, out, err = ["rbp", *(["--root", str(root)] if root else []), *arguments], io.StringIO(), io.StringIO()
+    with (
+        contextlib.chdir(cwd or Path.cwd()),
+        mock.patch.object(sys, "argv", command),
+        mock.patch("rbp.cli.app.signal"),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        pytest.raises(SystemExit) as end,
+    ):
+        main()
+    return subprocess.CompletedProcess(command, int(end.value.code or 0), out.getvalue(), err.getvalue())
+
+
+def refused(done: subprocess.CompletedProcess[str], *words: str, code: int = 2) -> None:
+    """The command said what was wrong, in one or two lines, without a traceback."""
+    assert done.returncode == code, done
+    said = done.stderr.rpartition(" …\n")[2]  # what it began with may stand before
+    assert said.startswith("error: ") or "Usage:" in said
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    for word in words:
+        assert word in done.stderr

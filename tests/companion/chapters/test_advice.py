@@ -1,0 +1,86 @@
+"""The synthesis: known laws, misses and dependence come out, and each panel's verdict follows from what it draws."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from companion.chapters import advice
+from companion.chapters.advice import argument
+from companion.chapters.cross_entropy.exponents import pair_metrics
+from companion.chapters.cross_entropy.family import straight_lines
+from rbp.errors import FitError
+
+SIZES = np.geomspace(1e6, 1e10, 6)
+
+
+def measured(family: str, rank: dict[int, np.ndarray], entropy: np.ndarray) -> pd.DataFrame:
+    """A measurement table of one family on Wikipedia: −ln RBP_k by k, and CE."""
+    base = {"dataset": "wikipedia", "family": family, "model": [f"{family}-{i}" for i in range(6)], "size": SIZES}
+    tables = [pd.DataFrame(base | {"metric": "neg_log_rbp", "k": k, "value": value}) for k, value in rank.items()]
+    tables.append(pd.DataFrame(base | {"metric": "cross_entropy", "k": pd.NA, "value": entropy}))
+    return pd.concat(tables, ignore_index=True).astype({"k": "Int64"})
+
+
+def powers(*alphas: float) -> list[np.ndarray]:
+    return [2 * (SIZES / SIZES[0]) ** -alpha for alpha in alphas]
+
+
+LAW = measured("Pythia", dict(zip((1, 10, 100), powers(0.05, 0.1, 0.2), strict=True)), powers(0.08)[0])
+
+
+def windows(power: float) -> pd.DataFrame:
+    """Windows of a model whose −ln p grows as N to a power; of 500 none succeeds."""
+    n = np.array([1, 2, 10, 100, 500])
+    rows = [
+        pd.DataFrame({"model": "m", "k": k, "n": n, "p": np.exp(-one * n**power) * (n < 500)})
+        for k, one in ((1, 0.5), (10, 0.1), (1000, 0.01))
+    ]
+    return pd.concat(rows, ignore_index=True)
+
+
+def test_lines_start_at_one_and_have_the_exponents_that_were_put_in() -> None:
+    found = advice.lines(LAW, {"Pythia": (1, 100)})
+    assert found.groupby("k")["alpha"].first().to_dict() == pytest.approx({1: 0.05, 100: 0.2})
+    assert found.groupby("k")["share"].first().to_list() == [1, 1]
+    np.testing.assert_allclose(found["line"], found["share"])
+    np.testing.assert_allclose(found[found["k"] == 100]["share"], (SIZES / SIZES[0]) ** -0.2)
+    with pytest.raises(FitError):
+        advice.lines(LAW[LAW["size"] < 1e7], {"Pythia": (1,)})
+
+
+def test_a_floor_makes_forecasts_too_hopeful_and_a_pure_law_does_not() -> None:
+    pure = advice.ahead(LAW)
+    assert pure["k"].unique().tolist() == [pd.NA, 1, 10, 100]
+    np.testing.assert_allclose(pure["error"], 0, atol=1e-9)
+    floor = LAW.assign(value=LAW["value"] + 0.5)
+    found = advice.ahead(floor)
+    assert len(found) == 8  # two models hidden, four metrics
+    assert (found["error"] < -0.1).all()
+    assert (found["hidden"] == 2).all()
+    few = advice.ahead(floor[floor["size"] >= floor["size"].drop_duplicates().nlargest(5).min()])
+    assert (few["hidden"] == 1).all()
+
+
+@pytest.mark.parametrize("power", [1.0, 0.5])
+def test_tokens_in_a_row_against_independent_ones(power: float) -> None:
+    row = advice.in_a_row(windows(power), "m")
+    assert row["k"].unique().tolist() == [1, 10]  # k = 1000 is no small k
+    assert row["n"].max() == 100  # nothing is known where no window succeeded
+    np.testing.assert_allclose(row["measured"] / row["independent"], row["n"] ** (power - 1))
+    assert advice.times_as_often(row, k=1, n=10) == pytest.approx(np.exp(0.5 * (10 - 10**power)))
+
+
+def titles(table: pd.DataFrame, power: float) -> list[str]:
+    pairs = pair_metrics(table)
+    row = advice.in_a_row(windows(power), "m")
+    cells = {"Pythia": (1, 10, 100)}
+    figure = argument(advice.lines(table, cells), advice.ahead(table), pairs, straight_lines(pairs), row)
+    return [figure.single(key).axes[0].get_title("left")[0] for key in figure.keys]
+
+
+def test_each_verdict_follows_from_the_points() -> None:
+    jagged = np.exp(0.3 * np.array([1, -1, 1, -1, -2, 3]))  # the largest models lie above the others' line
+    rough = LAW.assign(value=LAW["value"] * np.tile(jagged, 4) / 4)
+    assert titles(LAW.assign(value=LAW["value"] - 0.1), 1.0) == ["✓", "≈", "✓", "≈"]
+    assert titles(rough, 0.5)[0] == "≈"
+    assert titles(LAW.assign(value=LAW["value"] + 0.5), 0.5) == ["✓", "✗", "✓", "✗"]

@@ -1,0 +1,75 @@
+"""Table 1 beside our fits: which cells are compared, why others are not, and what print alone implies."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import linregress
+
+from companion.chapters.against_print import CELL, implied_by_print, recompute, with_rounded_shares
+from companion.project import DATA
+from rbp.measurements import open_source
+
+PRINTED = pd.read_csv(DATA / "published" / "table1.csv")
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    return open_source("published").table
+
+
+@pytest.fixture(scope="module")
+def cells(table: pd.DataFrame) -> pd.DataFrame:
+    return recompute(table)
+
+
+def test_every_printed_cell_is_there_once_and_in_the_order_of_print(cells: pd.DataFrame) -> None:
+    assert len(cells) == 168
+    assert cells["dataset"].tolist() == PRINTED["dataset"].tolist()
+    assert cells["family"].tolist() == PRINTED["family"].tolist()
+    assert cells["k"].astype(float).to_numpy() == pytest.approx(PRINTED["k"].to_numpy(), nan_ok=True)
+    assert cells["printed_slope"].tolist() == PRINTED["slope"].tolist()
+
+
+def test_54_cells_can_be_compared(cells: pd.DataFrame) -> None:
+    compared = cells[cells["verdict"] != "no points"]
+    assert compared.groupby(["metric", "k"], dropna=False).size().to_list() == [6 - 4, 16, 16, 16, 1, 1, 2]
+    assert not {"c4", "pile-github"} & set(compared["dataset"])
+
+
+def test_all_numbers_agree_once_shares_are_rounded_as_the_authors_rounded_them(
+    table: pd.DataFrame, cells: pd.DataFrame
+) -> None:
+    differs = cells[cells["verdict"] == "differs"]
+    assert differs[["dataset", "k", "family"]].to_numpy().tolist() == [["wikipedia", 10000, "GPT-2"]]
+    rounded = recompute(with_rounded_shares(table, 6))
+    assert (rounded["verdict"] == "agrees").sum() == 54
+
+
+def test_a_number_that_is_off_by_a_digit_differs(table: pd.DataFrame) -> None:
+    bent = table.copy()
+    at = bent.index[(bent["dataset"] == "wikipedia") & (bent["k"] == 1) & (bent["family"] == "Pythia")][0]
+    bent.loc[at, "value"] *= 1.05
+    cell = recompute(bent).set_index(CELL).loc[("wikipedia", "neg_log_rbp", 1, "Pythia")]
+    assert cell["verdict"] == "differs"
+
+
+def test_what_print_implies_is_the_fits_own_interval() -> None:
+    x, y = np.arange(5.0), np.array([0.1, -0.9, -2.2, -2.8, -4.1])
+    line = linregress(x, y)
+    low, high, p = implied_by_print(line.slope, line.rvalue**2, 5)
+    assert p == pytest.approx(line.pvalue)
+    assert (low + high) / 2 == pytest.approx(line.slope)
+    assert (high - low) / 2 == pytest.approx(3.182446 * line.stderr, rel=1e-6)  # t(0.975; 3)
+    assert np.isnan(implied_by_print(0.0, 1.0, 5)).all()
+
+
+def test_measurements_of_other_things_have_nothing_to_compare(table: pd.DataFrame) -> None:
+    assert recompute(table.assign(dataset="mine")).empty
+
+
+def test_rounding_leaves_cross_entropy_alone(table: pd.DataFrame) -> None:
+    coarse = with_rounded_shares(table, 2)
+    entropy = table["metric"] == "cross_entropy"
+    assert coarse[entropy].equals(table[entropy])
+    shares = np.exp(-coarse[~entropy]["value"]) * 100
+    assert shares.to_numpy() == pytest.approx(np.rint(shares).to_numpy())

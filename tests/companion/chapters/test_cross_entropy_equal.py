@@ -1,0 +1,406 @@
+"""Rank against cross-entropy: families where one is and is not a function of the other, of known slopes and offsets."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.formula.api as smf
+from draws import loop_and_slow, may_be
+from rank_stores import write_store
+from simulated import counts
+
+from companion.chapters.cross_entropy import equal as both
+from companion.chapters.cross_entropy import family as within
+from rbp.errors import DataError, FitError
+from rbp.measurements import open_source
+from rbp.measurements.counts import Counts, LeftOut
+
+SIZES = np.geomspace(1e5, 1e9, 8)
+SLOPES = {1: 0.9, 10: 1.5}
+
+
+def family(name="A", dataset="news", *, scale=1.0, slopes=SLOPES, entropy=None, noise=0.0, seed=0, sizes=SIZES):
+    """Models whose −ln RBP_k is scale·(CE/10)^slope, up to noise; their CE falls from 7 to 3 by a power of S."""
+    rng = np.random.default_rng(seed)
+    at = 7 * (sizes / 1e5) ** (-np.log(7 / 3) / np.log(1e4)) if entropy is None else entropy
+    parts = []
+    for k, slope in slopes.items():
+        rank = scale * (at / 10) ** slope * np.exp(rng.normal(0, noise, len(at)))
+        about = {"dataset": dataset, "family": name, "k": k, "size": sizes.astype(int)}
+        parts.append(pd.DataFrame(about | {"cross_entropy": at, "neg_log_rbp": rank}))
+    table = pd.concat(parts, ignore_index=True)
+    return table.assign(model=f"{name}-" + table["size"].astype(str))
+
+
+def test_pairs_are_those_of_both_metrics_at_every_k() -> None:
+    own = family(noise=0.1)
+    ranks = own.rename(columns={"neg_log_rbp": "value"}).assign(metric="neg_log_rbp")
+    entropy = own[own.k == 1].rename(columns={"cross_entropy": "value"}).assign(metric="cross_entropy", k=pd.NA)
+    columns = ["dataset", "family", "model", "size", "metric", "k", "value"]
+    table = pd.concat([ranks[columns], entropy[columns].iloc[1:]]).astype({"k": "Int64"})
+    pairs = within.pairs_by_k(table)
+    assert pairs.groupby("k").size().to_dict() == {1: 7, 10: 7}  # one has no cross-entropy
+    merged = pairs.merge(own, on=["model", "k"])
+    assert merged.neg_log_rbp_x.tolist() == merged.neg_log_rbp_y.tolist()
+    assert merged.cross_entropy_x.tolist() == merged.cross_entropy_y.tolist()
+    never_wrong = table.assign(value=table["value"].where((table["k"] != 10).fillna(True), 0.0))
+    assert set(within.pairs_by_k(never_wrong).k) == {1}
+    with pytest.raises(DataError, match="both its cross-entropy"):
+        within.pairs_by_k(ranks[columns])
+
+
+def test_a_function_of_cross_entropy_is_recovered_with_its_slopes() -> None:
+    found = within.entropy_curves(family(noise=0.004)).set_index("k")
+    for k, slope in SLOPES.items():
+        row = found.loc[k]
+        assert row.low < slope < row.high
+        assert row.slope == pytest.approx(slope, abs=0.02)
+        assert 0.1 < row.scatter < 1
+        assert np.log1p(row.in_entropy / 100) == pytest.approx(np.log1p(row.smooth / 100) / row.slope)
+    exact = within.entropy_curves(family(noise=1e-9)).set_index("k")
+    assert exact.slope.to_dict() == pytest.approx(SLOPES, rel=1e-6)
+
+
+def test_scatter_is_that_of_polynomials_by_another_library() -> None:
+    own = family(noise=0.02)
+    row = within.entropy_curves(own).set_index("k").loc[10]
+    one = own[own.k == 10]
+    for name, x, degree in (
+        ("scatter", one.cross_entropy, 1),
+        ("smooth", one.cross_entropy, 2),
+        ("scatter_size", one["size"], 1),
+        ("smooth_size", one["size"], 2),
+    ):
+        fit = np.polynomial.Polynomial.fit(np.log(x), np.log(one.neg_log_rbp), degree)
+        left = np.log(one.neg_log_rbp) - fit(np.log(x))
+        scatter = np.sqrt((left**2).sum() / (len(one) - degree - 1))
+        assert row[name] == pytest.approx(100 * (np.exp(scatter) - 1), rel=1e-6)
+
+
+def straight(family: str, hits: list[float], per_nat: float = 1 / 4.5) -> pd.DataFrame:
+    """Models whose RBP_1 is a straight line in CE, 1.1 at CE = 0."""
+    h = np.array(hits)
+    about = {"dataset": "news", "family": family, "model": range(len(h)), "size": 10 ** np.arange(len(h))}
+    return pd.DataFrame(about | {"cross_entropy": (1.1 - h) / per_nat, "neg_log_rbp": -np.log(h)})
+
+
+def test_a_straight_line_in_cross_entropy_is_found() -> None:
+    few, h = straight("B", [0.2, 0.3]), [0.2, 0.25, 0.3, 0.35, 0.4]
+    found = within.straight_lines(pd.concat([straight("Pythia", h), few]))
+    (line,) = found.to_dict("records")  # a family of two has none
+    assert [line[key] for key in ("per_nat", "at_zero", "r_squared")] == pytest.approx([1 / 4.5, 1.1, 1])
+    shown = within.lines_shown(pd.concat([straight("Pythia", h), few]), found)
+    assert set(shown["data"]["family"]) == {"Pythia"}
+
+
+def test_what_follows_size_and_not_entropy_is_seen() -> None:
+    """CE scatters about its law in S, and −ln RBP_k follows S: then CE is not what tells it."""
+    rng = np.random.default_rng(4)
+    own = family(slopes={1: 1.0, 10: 1.0})
+    wobbly = own.assign(cross_entropy=own.cross_entropy * np.exp(np.tile(rng.normal(0, 0.05, 8), 2)))
+    row = within.entropy_curves(wobbly.assign(neg_log_rbp=own.neg_log_rbp * np.exp(rng.normal(0, 0.001, 16)))).iloc[0]
+    assert row.scatter > 10 * row.scatter_size
+    follows = within.entropy_curves(
+        wobbly.assign(neg_log_rbp=wobbly.cross_entropy / 10 * np.exp(rng.normal(0, 0.001, 16)))
+    )
+    assert follows.scatter_size[0] > 10 * follows.scatter[0]
+
+
+def test_too_few_models_have_no_curve() -> None:
+    with pytest.raises(FitError, match="four models"):
+        within.entropy_curves(family(sizes=SIZES[:3]))
+    twice = family(sizes=SIZES[:4], entropy=np.array([7.0, 6.0, 6.0, 5.0]))
+    with pytest.raises(FitError, match="four models"):
+        within.entropy_curves(twice)
+    assert within.entropy_curves(family(sizes=SIZES[:4])).n.tolist() == [4, 4]
+
+
+def test_the_closest_k_by_hand() -> None:
+    table = pd.DataFrame({"k": [1, 10, 100, 5000], "in_entropy": [0.5, 0.2, 0.9, 0.1], "n": [8, 8, 8, 8]})
+    table = table.assign(dataset="d", family="f", smooth=[1.0, 2.0, 3.0, 9.0], smooth_size=[2.0, 1.5, 2.5, 1.0])
+    assert within.tightest(table).k.tolist() == [10]
+    assert within.tightest(table.assign(n=4)).empty
+
+
+# --- At equal cross-entropy
+
+
+def test_two_texts_on_one_curve_are_not_apart_and_an_offset_is_found() -> None:
+    first, entropy = family("A", noise=0.004), np.linspace(3.5, 6, 6)
+    for offset in (0.0, 0.08):
+        second = family("A", "law", scale=1 + offset, noise=0.004, seed=1, entropy=entropy, sizes=SIZES[:6])
+        found = both.at_equal_entropy(pd.concat([first, second]), []).set_index("k")
+        assert found[["first", "second"]].iloc[0].tolist() == ["news", "law"]
+        assert found.offset[1] == pytest.approx(100 * offset, abs=1)
+        assert found.apart[1] == bool(offset)
+
+
+def test_an_offset_that_grows_with_entropy_is_that_of_the_middle() -> None:
+    second = family("B", slopes={1: 1.3}, entropy=np.linspace(4, 6, 6), noise=1e-6, sizes=SIZES[:6])
+    row = both.matched(pd.concat([family("A", slopes={1: 0.9}), second]), ["dataset", "k"], "family").iloc[0]
+    assert row["at"] == 5
+    assert row.offset == pytest.approx(100 * (0.5**0.4 - 1), rel=1e-3)
+
+
+def test_the_analysis_of_covariance_is_statsmodels_own() -> None:
+    points = pd.concat([family("A", noise=0.03), family("B", scale=1.05, noise=0.03, seed=1, sizes=SIZES[1:6])])
+    one = points[points.k == 1]
+    row = both.matched(one, ["dataset", "k"], "family", level=0.9).iloc[0]
+    frame = one.assign(
+        y=np.log(one.neg_log_rbp), x=np.log(one.cross_entropy / row["at"]), other=one.family.eq("B") * 1.0
+    )
+    fit = smf.ols("y ~ x * other", frame).fit()
+    low, high = 100 * np.expm1(fit.conf_int(0.1).loc["other"])
+    assert (row.offset, row.low, row.high) == pytest.approx((100 * np.expm1(fit.params["other"]), low, high))
+    turned = both.matched(one, ["dataset", "k"], "family", order=["B"]).iloc[0]
+    assert (1 + turned.offset / 100) * (1 + row.offset / 100) == pytest.approx(1)
+
+
+def test_groups_that_share_no_entropy_are_not_compared() -> None:
+    far = family("B", entropy=np.linspace(8, 9, 5), sizes=SIZES[:5])
+    assert both.matched(pd.concat([family("A"), far]), ["dataset", "k"], "family").empty
+    assert both.at_equal_entropy(family("A"), []).empty
+
+
+def test_families_that_may_have_two_tokenizers_are_not_compared() -> None:
+    other = family("B", scale=1.1, noise=0.01, seed=1)
+    assert both.at_equal_entropy(pd.concat([family("A", noise=0.01), other]), []).empty
+
+
+@pytest.mark.parametrize("draws", loop_and_slow(40, 800))
+def test_intervals_between_groups_cover_the_offset(draws: int) -> None:
+    found = 0
+    for seed in range(draws):
+        second = family("B", slopes={1: 0.9}, scale=1.03, noise=0.01, seed=2 * seed, sizes=SIZES[:6])
+        points = pd.concat([family("A", slopes={1: 0.9}, noise=0.01, seed=2 * seed + 1), second])
+        row = both.matched(points, ["dataset", "k"], "family").iloc[0]
+        found += row.low <= 3 <= row.high
+    assert may_be(found, draws, 0.95)
+
+
+def runs_of(effect: float) -> pd.DataFrame:
+    rng, parts = np.random.default_rng(0), []
+    for sweep, kind, context, shift in (
+        ("one", "Llama", 8, 0.0),
+        ("two", "Llama", 16, 0.0),
+        ("three", "mLSTM", 16, 0.012),
+    ):
+        n = 40 if kind == "Llama" else 30
+        size, loss = np.exp(rng.uniform(18, 22, n)), rng.uniform(2.8, 3.5, n)
+        rank = np.exp(np.log(loss / 3.2) + effect * (np.log(size) - 20) + shift + rng.normal(0, 1e-4, n)) * 0.9
+        about = {"run": [f"{sweep}{i}" for i in range(n)], "sweep": sweep, "architecture": kind, "context": context}
+        parts.append(pd.DataFrame(about | {"batch": 64, "size": size, "loss": loss, "accuracy": np.exp(-rank)}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def test_the_effect_of_size_at_equal_entropy_is_recovered_in_each_sweep() -> None:
+    found = both.size_at_equal_entropy(runs_of(0.002))
+    assert found.effect.tolist() == pytest.approx([0.002] * 3, abs=1e-4)
+    assert found.per_tenfold[0] == pytest.approx(100 * (10**0.002 - 1), abs=0.03)
+    assert both.size_at_equal_entropy(runs_of(0.0)).effect.abs().max() < 1e-4
+
+
+def test_sweeps_are_compared_and_those_of_one_setting_are_known() -> None:
+    found = both.sweeps(runs_of(0.0)).set_index(["first", "second"])
+    assert found.index.tolist() == [("one", "two"), ("one", "three"), ("two", "three")]
+    assert found.alike.tolist() == [False, False, True]
+    assert found.offset.tolist() == pytest.approx([0, 100 * np.expm1(0.012), 100 * np.expm1(0.012)], abs=0.02)
+    assert found.architecture_second.tolist() == ["Llama", "mLSTM", "mLSTM"]
+
+
+# --- Documents
+
+
+def simulated(
+    rng, *, dataset="news", documents=30, slope=1.5, sizes=(1, 2, 4, 8, 8, 16), again=0.99, offset=0.0
+) -> Counts:
+    """Documents that are easier or harder for all: in expectation, −ln RBP_1 is 0.3·CE^slope in every one of them.
+
+    A model of the size of the one before has `again` times its CE; −ln RBP_1 is higher by `offset` (a share, or one for
+    each model) at equal CE.
+    """
+    models = len(sizes)
+    typical = 5 * np.asarray(sizes, dtype=float) ** -0.1 * np.where(np.append(False, np.diff(sizes) == 0), again, 1.0)
+    hard = np.exp(rng.normal(0, 0.15, documents))[:, None]
+    tokens = rng.integers(800, 1200, documents)
+    nll = tokens[:, None] * (typical * hard + rng.normal(0, 3 / np.sqrt(1000), (documents, models)))
+    share = np.exp(-0.3 * typical**slope * (1 + offset))
+    logit = np.log(share / (1 - share)) - (hard - 1)
+    hits = rng.binomial(tokens[:, None], 1 / (1 + np.exp(-logit)))
+    return counts([f"m{i}" for i in range(models)], sizes, [1], tokens, hits[:, :, None], nll, dataset=dataset)
+
+
+def truth(**how) -> Counts:
+    """The same from so many documents that chance is gone."""
+    return simulated(np.random.default_rng(99), documents=200_000, **how)
+
+
+def test_a_line_on_the_text_itself_and_without_a_document_by_another_library() -> None:
+    one = simulated(np.random.default_rng(1)).left_out()
+    at_0, slope = within.line_of_rungs(one, 1)
+    rungs = one.counts.firsts
+    assert rungs.tolist() == [0, 1, 2, 3, 5]
+    for row in (0, 2):
+        fit = np.polynomial.Polynomial.fit(one.x[row, rungs], one.y[row, rungs, 0], 1).convert().coef
+        assert (at_0[row], slope[row]) == pytest.approx(tuple(fit))
+    hits = one.counts
+    entropy = hits.nll.sum(axis=0) / hits.tokens.sum()
+    assert np.exp(one.x[0]) == pytest.approx(entropy)
+    assert np.exp(-np.exp(one.y[0, :, 0])) == pytest.approx(hits.hits[:, :, 0].sum(axis=0) / hits.tokens.sum())
+
+
+def test_both_metrics_come_from_the_same_documents() -> None:
+    """−ln RBP_1 that follows CE in every document: its slope has next to no interval, left out apart it would."""
+    hits = simulated(np.random.default_rng(2))
+    entropy = hits.nll.sum(axis=0) / hits.tokens.sum()
+    follows = np.tile(np.round(1000 * np.exp(-0.1 * entropy)), (30, 1))[:, :, None]
+    same = replace(hits, tokens=np.full(30, 1000), nll=np.tile(1000 * entropy, (30, 1)), hits=follows)
+    row = within.text_curves([same.left_out()]).iloc[0]
+    assert row.text_high - row.text_low < 1e-9
+    assert row.text_scatter < 1e-6
+
+
+def test_what_documents_explain_of_the_scatter_by_hand() -> None:
+    """The residuals about a parabola without each document; their variances, times D − 1, over n − 3."""
+    one = simulated(np.random.default_rng(6), documents=8, sizes=(1, 2, 4, 8, 16)).left_out()
+    away = []
+    for x, y in zip(one.x[1:], one.y[1:, :, 0], strict=True):
+        away.append(y - np.polynomial.Polynomial.fit(x, y, 2)(x))
+    explained = 7 * np.var(away, axis=0).sum() / (5 - 3)
+    assert within.text_curves([one]).text_scatter.item() == pytest.approx(100 * np.expm1(np.sqrt(explained)), rel=1e-6)
+
+
+def test_models_of_infinite_loss_are_left_out(tmp_path) -> None:
+    rng = np.random.default_rng(3)
+    for i, nll in enumerate((1.0, 2.0, np.inf, 3.0)):
+        write_store(tmp_path, f"m{i}", 10**i, rng.integers(0, 9, 400), nll=nll)
+    (one,) = within.by_document(open_source(tmp_path), [1])
+    assert one.counts.names == ["m0", "m1", "m3"]
+    assert np.isfinite(within.line_of_rungs(one, 1)[1]).all()
+
+
+@pytest.mark.parametrize("draws", loop_and_slow(30, 600))
+def test_intervals_from_documents_cover_what_many_documents_give(draws: int) -> None:
+    """Slope and texts' offset, each against the value of a text without end."""
+    other = {"slope": 1.7, "dataset": "poems"}
+    news, poems = truth().left_out(), truth(**other).left_out()
+    (at_0, slope), (at_1, slope_1) = within.line_of_rungs(news, 1), within.line_of_rungs(poems, 1)
+    at_texts = 100 * np.expm1(at_1[0] + slope_1[0] * np.log(4.4) - at_0[0] - slope[0] * np.log(4.4))
+    covered = np.zeros(2, dtype=int)
+    for seed in range(draws):
+        rng = np.random.default_rng(seed)
+        one, two = (simulated(rng, **h).left_out() for h in ({}, other))
+        row, texts = within.text_curves([one]).iloc[0], both._text_offset(one, two, 1, 4.4, 0.95)
+        covered += [row.text_low <= slope[0] <= row.text_high, texts[0] <= at_texts <= texts[1]]
+    assert all(may_be(found, draws, 0.92, 0.975) for found in covered), covered / draws
+
+
+# --- Trained again: three sizes, of which two have three models each, on several texts
+
+AGAIN = {"sizes": (1, 2, 2, 2, 4, 4, 4, 16), "again": 1.0}
+
+
+def several(seed: int, *, common: float = 0.0, own: float = 0.0, texts: int = 4, documents: int = 40) -> list[LeftOut]:
+    """Texts on which trainings differ at equal CE by these standard deviations: on all alike, and on each."""
+    rng = np.random.default_rng(seed)
+    alike = rng.normal(0, common, 8)
+    shifts = [alike + rng.normal(0, own, 8) for _ in range(texts)]
+    return [
+        simulated(rng, dataset=f"t{i}", documents=documents, **AGAIN, offset=np.expm1(shift)).left_out()
+        for i, shift in enumerate(shifts)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_trainings_vary_as_the_mixed_model_of_another_library_has_them(seed: int) -> None:
+    texts = several(seed, common=0.03, own=0.02)
+    row = both.trainings(texts).iloc[0]
+    parts = []
+    for text in texts:
+        y = text.at(1)[0] - within.line_of_rungs(text, 1)[1][0] * text.x[0]
+        about = {"y": 100 * y, "text": text.counts.dataset, "size": text.counts.sizes, "model": text.counts.names}
+        parts.append(pd.DataFrame(about)[1:7])
+    long = pd.concat(parts)
+    fit = smf.mixedlm("y ~ C(text) * C(size)", long, groups="model").fit(reml=True)
+    common, own = float(fit.cov_re.iloc[0, 0]), fit.scale
+    assert (row.models, row.texts) == (4, 4)
+    assert row.common == pytest.approx(100 * np.expm1(np.sqrt(common) / 100), rel=0.01, abs=0.02)
+    assert row.moved == pytest.approx(100 * np.expm1(np.sqrt(common + own) / 100), rel=0.01)
+
+
+@pytest.mark.parametrize("draws", loop_and_slow(40, 400))
+def test_trainings_that_differ_by_documents_alone_are_seldom_apart(draws: int) -> None:
+    ps = [both.trainings(several(seed, texts=3)).p.item() for seed in range(draws)]
+    assert may_be(sum(p <= 0.2 for p in ps), draws, 0.1, 0.3)
+    assert both.trainings(several(0, own=0.05)).p.item() < 1e-3
+    assert both.trainings(several(0, own=0.05)).documents.item() < 1
+
+
+def test_a_shift_of_all_texts_is_told_from_those_of_each() -> None:
+    alike, each = (
+        both.trainings(several(3, documents=400, **how)).iloc[0] for how in ({"common": 0.04}, {"own": 0.04})
+    )
+    assert alike.common == pytest.approx(alike.moved, rel=0.1)
+    assert each.common < 0.6 * each.moved
+    assert np.isnan(both.trainings(several(3, own=0.04, texts=1)).common.item())
+    assert both.trainings([simulated(np.random.default_rng(5), sizes=(1, 2, 4, 8)).left_out()]).empty
+
+
+def test_only_sources_with_ranks_have_documents() -> None:
+    assert open_source("published").ranked.stores == []
+    assert within.by_document(open_source("published"), [1]) == []
+    assert open_source("published,ladder").ranked.is_exactly("ladder")
+
+
+# --- Ahead in size
+
+
+def test_forecasts_of_exact_laws_are_exact_and_a_floor_deceives_both_metrics() -> None:
+    told = within.forecasts(family(noise=1e-7), holdout=2, holdout_few=1)
+    assert told[["direct", "control"]].abs().max().max() < 1e-3
+    floor = family("Pythia", entropy=2 + 5 * (SIZES / 1e5) ** -0.2, noise=1e-7)
+    misled = within.forecasts(floor, holdout=2, holdout_few=1)
+    assert (misled[["direct", "control"]] < -1).all().all()
+    at_1, at_10 = (misled[misled.k == k].direct.to_numpy() for k in SLOPES)
+    control = misled[misled.k == 1].control.to_numpy()
+    for found, slope in ((at_1, 0.9), (at_10, 1.5)):  # a miss in CE, times the slope
+        assert 1 + found / 100 == pytest.approx((1 + control / 100) ** slope, rel=1e-4)
+    said = within.ahead_told(misled)
+    assert [said[key] for key in ("forecasts.all", "hopeful.all", "control_hopeful.all")] == [4, 4, 4]
+    assert said["direct.Pythia.k1"] == pytest.approx(np.median(np.abs(at_1)))
+
+
+def test_what_decides_the_claims_counts_a_model_and_a_pair_once() -> None:
+    pairs = [("f", "a", "b", 1, True, 3.0), ("f", "a", "c", 1, False, -0.5), ("f", "a", "b", 10, True, 4.0)]
+    texts = pd.DataFrame(pairs, columns=["family", "first", "second", "k", "apart", "offset"])
+    again = pd.DataFrame({"k": [1, 10, 50], "p": [0.001, 0.04, 0.9], "moved": [1.0, 2.0, 3.0], "common": [0.5, 0, 0]})
+    again = again.assign(models=6, texts=4, documents=0.3, share=0.5)
+    across, by_size = both.sweeps(runs_of(0.0)), both.size_at_equal_entropy(runs_of(0.0))
+    found = both.claims(texts, again, across, both.equal_told(texts, again, across, by_size))
+    kinds = ("runs", "runs_apart", "texts", "texts_apart", "seeds_p")
+    assert [found["not_deduced"][key] for key in kinds] == [1, 1, 2, 1, 0.001]
+    assert [found["greedy_and_lists"][key] for key in kinds] == [1, 1, 2, 1, 0.04]  # at the k of the texts: 1 and 10
+    kept = ("seeds_models", "seeds_moved", "texts_offset")
+    assert [found["equal_entropy"][key] for key in kept] == [6, 1.0, 3.0]
+
+
+def test_a_hidden_model_counts_once_on_several_texts() -> None:
+    pairs = pd.concat([family(dataset=name, noise=0.01, seed=i) for i, name in enumerate(("news", "law", "poems"))])
+    found = within.claims(within.entropy_curves(pairs), within.forecasts(pairs, holdout=2, holdout_few=1))
+    assert found["rank_forecasts"]["count"] == 2
+    assert found["tightest"]["cells"] == 1
+
+
+def test_what_pages_show() -> None:
+    pairs = pd.concat([family("A", noise=0.01), family("A", "law", noise=0.01, seed=1, scale=1.1)])
+    texts = [simulated(np.random.default_rng(1)).left_out()]
+    found = within.entropy_curves(pairs).merge(within.text_curves(texts), how="left", on=within.CELL)
+    told = within.forecasts(pairs, holdout=2, holdout_few=1)
+    said = within.family_told(
+        found.assign(smooth=[1, 2, 1, 2], smooth_size=[2, 1, 2, 2]), within.straight_lines(pairs[pairs.k == 1])
+    )
+    assert (said["smooth.closer"], said["smooth.cells"], said["told_by_cross_entropy.cells"]) == (2, 4, 2)
+    assert within.scatter_shown(within.along_k(found))["figure"].keys == ["A on law", "A on news"]
+    assert both.equal_shown(both.at_equal_entropy(pairs, texts), 0.95)["table"]["apart"].tolist() == ["yes", "yes"]
+    assert within.forecasts_shown(told)["table"]["forecasts"].tolist() == [4, 4]

@@ -1,0 +1,149 @@
+"""Models made worse, at equal cross-entropy: made-up paths whose answers are known, and what ships."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from draws import rest_slow
+from own_sources import paths
+
+from companion.chapters.cross_entropy import paths as study
+from companion.project import LADDER
+from ladder.shipped import counted
+from rbp.damage.paths import EQUAL, TEMPERED, open_paths, write_tables
+from rbp.errors import DataError
+
+
+@pytest.fixture
+def folder(tmp_path):
+    paths(tmp_path / "own")
+    return tmp_path / "own"
+
+
+def test_paths_that_rank_alike_have_no_offset_and_tilted_ones_cross(folder):
+    (cell,) = study.cells(str(folder))
+    assert (cell.family, cell.rung) == ("big", "small-200")  # the middle one
+    assert cell.nats == pytest.approx(3.8, rel=0.02)
+    table = study.at_equal([cell]).set_index(["path", "k"])
+    assert set(table.index.get_level_values(0)) == {"bits", "weights", "replaced", "parameters"}  # depth ends too soon
+    assert table.loc["bits", "offset"].abs().max() < 0.2  # a line in CE, nearly one in logarithms
+    assert not table.loc["bits", "apart"].any()
+    assert (table.loc["parameters", "offset"] == 0).all()
+    for path, sign in (("weights", 1), ("replaced", -1)):
+        assert 8 < sign * table.loc[(path, 1), "offset"] < 13
+        assert -14 < sign * table.loc[(path, 1000), "offset"] < -9
+        assert table.loc[(path, 1), "apart"]
+    assert table.loc[("weights", 1), "draws"] > 0
+    assert table["draws"].drop("weights").isna().all()
+    spread = study.spreads([cell]).set_index("k")
+    assert spread["spread"].idxmin() == 30  # nearest to where the tilts cross, at the root of 1000
+    assert spread["is_least"].sum() == 1
+    assert spread.loc[30, "least"]
+    assert not spread.loc[1, "least"]
+    assert (spread["paths"] == 4).all()
+
+
+def test_after_the_best_temperature_levels_and_steps_move_together(folder):
+    """The parabola is the same for all: its minimum takes one per cent off every cross-entropy, and changes nothing."""
+    (cell,) = study.cells(str(folder))
+    table = study.at_equal([cell])
+    assert table["tempered"].to_numpy() == pytest.approx(table["offset"].to_numpy(), abs=0.05)
+    steps = cell.worse.steps
+    assert steps["temperature"].to_numpy() == pytest.approx(1 / 0.9, rel=5e-3)
+    assert (steps["tempered"] / steps["cross_entropy"]).to_numpy() == pytest.approx(1 - 0.01, abs=1e-3)
+    level = cell.worse.equal().groupby(["at", "rung"])["nats"].first()
+    assert (level[TEMPERED] / level[EQUAL]).to_numpy() == pytest.approx(1 - 0.01, abs=1e-3)
+
+
+def test_tables_are_written_for_other_programs(folder):
+    own = next(folder.iterdir())
+    write_tables(open_paths(own), own)
+    steps, equal = (pd.read_csv(own / f"{name}.csv") for name in ("steps", "equal"))
+    assert len(steps) == 1 + 2 + 6 + 2 + 1 + 3
+    assert steps["cross_entropy"].iloc[0] == pytest.approx(3.0, rel=0.02)
+    assert set(equal["rung"]) == {"small-300", "small-200", "small-100"}
+    row = equal[(equal["rung"] == "small-200") & (equal["path"] == "weights") & (equal["k"] == 1)].iloc[0]
+    (cell,) = study.cells(str(folder))
+    expected = study.at_equal([cell]).set_index(["path", "k"]).loc[("weights", 1)]
+    assert row["offset"] == pytest.approx(expected["offset"], rel=1e-4)
+
+
+def test_every_prediction_has_its_outcome_and_events_come_true_or_not(folder):
+    (cell,) = study.cells(str(folder))
+    table, level = study.read_predictions()
+    assert level == 0.8
+    own = table.assign(family=table["family"].where(table["family"].isna(), "big"))
+    own["dataset"] = own["dataset"].where(own["dataset"].isna(), "text")
+    came = study.outcomes(own, [cell]).set_index(["kind", "path", "k"])["outcome"]
+    at = study.at_equal([cell]).set_index(["path", "k"])["offset"]
+    assert np.expm1(came["offset", "weights", 1].iloc[0]) * 100 == pytest.approx(at["weights", 1])
+    assert np.isnan(came["offset", "depth", 1]).all()  # it does not reach the level
+    assert np.isnan(came["offset", "training", 1]).all()  # there is none
+    spread = study.spreads([cell]).set_index("k")["spread"]
+    for k in (1, 10, 100, 1000):
+        assert np.expm1(came["spread"].xs(k, level="k").iloc[0]) * 100 == pytest.approx(spread[k])
+    assert np.exp(came["least_k"].to_numpy()) == pytest.approx(30)
+    events = study.outcomes(own, [cell]).query("kind == 'event'").set_index("what")["outcome"]
+    assert np.isnan(events[events.index.str.startswith("training")]).all()
+    others = events[~events.index.str.startswith("training")].tolist()
+    assert others == [1, 1, 1, 1, 1]
+    cell.__dict__["equal"] = {path: -own for path, own in cell.equal.items()}  # now replaced is the highest at 1
+    events = study.outcomes(own, [cell]).query("kind == 'event'")["outcome"].dropna()
+    assert events.tolist() == [1, 0, 0, 1, 1]
+    elsewhere = study.outcomes(table[table["kind"] == "spread"], [cell])
+    assert elsewhere["outcome"].isna().all()  # of other models
+
+
+def test_a_folder_without_smaller_models_has_no_level(tmp_path):
+    with pytest.raises(DataError, match="no model that was made worse"):
+        study.cells(str(tmp_path))
+
+
+SHIPPED = study.cells()  # of two families, on two texts each
+
+
+@pytest.mark.parametrize("each", rest_slow(SHIPPED[3:], SHIPPED[:3]))
+def test_what_ships_is_what_the_ladders_sums_say_and_is_interpolated_by_hand(each):
+    """The offset of less training from the tables of hits by hand; the others from the steps as they are shown."""
+    worse = each.worse
+    assert worse.tokens >= 40_000
+    assert len(worse.documents) > 10
+    budgets = [f"{each.family}-{worse.model.split('-')[1]}-at-{b}" for b in ("8m", "4m", "2m", "1m", "0.5m")]
+    (counts,) = counted([1, 100], families=[each.family], datasets=[worse.dataset])
+    names = [*budgets, each.rung]
+    nll = counts.nll[worse.documents].sum(0)[[counts.names.index(name) for name in names]]
+    tokens = counts.tokens[worse.documents].sum()
+    for i, k in enumerate((1, 100)):
+        hits = counts.hits[worse.documents].sum(0)[[counts.names.index(name) for name in names], i]
+        y = np.log(-np.log(hits / tokens))
+        x = np.log(nll / tokens)
+        expected = np.interp(x[-1], x[:-1], y[:-1]) - y[-1]
+        assert each.equal["training"][0, 0, worse.thresholds.index(k)] == pytest.approx(expected, abs=1e-9)
+    steps = worse.steps
+    rung = steps[steps["model"].str.endswith(each.rung)].iloc[0]
+    for path in ("context", "bits", "depth"):
+        own = steps[(steps["path"] == path) & np.isfinite(steps["k1"])].sort_values("step", ascending=False)
+        own = pd.concat([steps[steps["path"] == "whole"], own])
+        if path in each.equal:
+            expected = np.interp(np.log(rung["cross_entropy"]), np.log(own["cross_entropy"]), np.log(own["k10"]))
+            got = each.equal[path][0, 0, worse.thresholds.index(10)]
+            assert got == pytest.approx(expected - np.log(rung["k10"]), abs=1e-9)
+
+
+def test_the_shipped_whole_models_are_those_of_the_rank_stores():
+    from rbp.measurements import open_source
+
+    for each in SHIPPED:
+        worse = each.worse
+        store = next(
+            one
+            for one in open_source("ladder" if each.family == "neox" else f"ladder:{each.family}").stores
+            if one.model == worse.model and one.dataset == worse.dataset
+        )
+        own = store.ranks()
+        own = own[own["document"].isin(worse.documents) & (own["position"] >= 64)]
+        whole = worse.steps.iloc[0]
+        assert len(own) == whole["tokens"]
+        for k in (1, 10, 100):
+            assert -np.log((own["greater"] + own["equal"] <= k).mean()) == pytest.approx(whole[f"k{k}"], abs=1e-9)
+        assert own["nll"].mean() == pytest.approx(whole["cross_entropy"], abs=1e-4)  # which are rounded there
+    assert (LADDER / "paths").is_dir()

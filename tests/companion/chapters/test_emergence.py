@@ -1,0 +1,261 @@
+"""Success on N tokens in a row: laws that made the counts are found again, and figures show the rows they are given."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from companion.chapters import emergence
+from companion.evidence.tokens import published_windows
+from companion.stats.hit_models import beta_binomial, markov
+from rbp.errors import DataError, ParameterError
+from rbp.figures.curves import shades
+
+LENGTHS = np.array([1, 2, 5, 10, 50, 100])
+
+
+def table(neg_log_of, sizes=(10**6, 10**7, 10**8, 10**9), windows=10**15):
+    """Counts of models for whom −ln p(n) = neg_log_of(n, size)."""
+    parts = []
+    for size in sizes:
+        p = np.exp(-neg_log_of(LENGTHS, size))
+        rows = {"model": f"m{size}", "size": size, "n": LENGTHS, "windows": windows}
+        parts.append(pd.DataFrame({**rows, "successes": np.rint(windows * p).astype(np.int64)}))
+    return pd.concat(parts, ignore_index=True).assign(dataset="wikipedia", family="Toy", k=1)
+
+
+def single(size):
+    return 0.3 * (size / 1e6) ** -0.1
+
+
+def test_independent_tokens_have_the_ratio_one_at_every_size():
+    counts = table(lambda n, size: n * single(size))
+    found = emergence.ratios(counts)
+    assert found["ratio"].to_numpy() == pytest.approx(1, rel=1e-3)
+    assert found["log10_gain"].to_numpy() == pytest.approx(0, abs=3e-3)
+    assert emergence.by_size(counts)["difference"].abs().max() < 1e-3
+
+
+def test_a_chain_has_the_ratio_of_its_closed_form():
+    counts = table(lambda n, size: markov(n, np.exp(-single(size)), np.exp(-single(size) / 3)))
+    found = emergence.ratio_by_length(emergence.ratios(counts)).set_index("n")
+    assert found.loc[100, "ratio"] == pytest.approx((1 + 99 / 3) / 100, rel=1e-3)
+    assert found.loc[100, "effective"] == pytest.approx(34, rel=1e-3)
+
+
+def test_a_change_with_size_is_seen():
+    counts = table(lambda n, size: n * single(size) * np.where(n > 1, (size / 1e6) ** -0.05, 1))
+    found = emergence.by_size(counts)
+    assert found["difference"].to_numpy() == pytest.approx(np.full(len(found), 0.05), abs=1e-3)
+    assert (found["low"] > 0).all()
+    assert found["alpha_single"].to_numpy() == pytest.approx(np.full(len(found), 0.1), abs=1e-3)
+
+
+def test_windows_without_success_give_a_bound_only():
+    counts = table(lambda n, size: n * single(size), windows=1000)
+    found = emergence.ratios(counts)
+    none = found[found["successes"] == 0]
+    assert len(none)
+    assert none["ratio"].isna().all()
+    assert none["ratio_low"].to_numpy() == pytest.approx(np.log(1000) / (none["n"] * none["single"]).to_numpy())
+    assert set(emergence.ratio_by_length(found)["n"]).isdisjoint(none["n"])
+    assert set(emergence.by_size(counts)["n"]).isdisjoint(none["n"])
+
+
+def test_single_tokens_are_needed():
+    counts = table(lambda n, size: n * single(size))
+    with pytest.raises(DataError, match="windows of one token"):
+        emergence.ratios(counts[counts["n"] > 1])
+
+
+def test_the_law_that_made_the_counts_predicts_long_windows():
+    counts = table(lambda n, size: beta_binomial(n, 3 / 3.5, 1 / 4.5), sizes=(10**6,))
+    found = emergence.extrapolations(counts)
+    at_100 = found[found["n"] == 100].set_index("law")
+    assert at_100.loc["beta-binomial", "factor"] == pytest.approx(1, rel=1e-3)
+    assert at_100.loc["markov", "factor"] > 1.2
+    # equation 6 takes the single token alone
+    assert at_100.loc["independence", "predicted"] == pytest.approx(-100 * np.log(3 / 3.5), rel=1e-6)
+
+
+def test_the_closest_law_is_undecided_where_two_are_as_close():
+    rows = [("a", "markov", 1.3, ""), ("a", "beta-binomial", 1.2, ""), ("a", "third", 1.2, "beta-binomial")]
+    rows += [("b", "markov", 1.3, ""), ("b", "beta-binomial", 1.1, ""), ("b", "third", 1 / 1.1 + 1e-12, "")]
+    found = pd.DataFrame(rows, columns=["model", "law", "factor", "edge"]).assign(k=1)
+    assert emergence.closest(found).to_dict() == {("a", 1): "beta-binomial", ("b", 1): "undecided"}
+
+
+def test_published_windows_are_far_from_independent():
+    found = emergence.ratio_by_length(emergence.ratios(published_windows().query("family == 'Pythia'")))
+    at = found.set_index(["k", "n"])["ratio"]
+    assert at[1, 10] == pytest.approx(0.592, abs=5e-4)
+    assert (at < 1).all()
+
+
+SIZES = np.geomspace(1e6, 1e10, 10)
+
+
+def law(alpha=0.15, length=0.6, constant=2.0, windows=10**6, scatter=0.0, seed=0):
+    rng = np.random.default_rng(seed)
+    parts = []
+    for n in (1, 2, 5, 10, 50, 200):
+        y = np.exp(constant + length * np.log(n) - alpha * np.log(SIZES) + scatter * rng.standard_normal(10))
+        rows = {"model": np.arange(10).astype(str), "size": SIZES, "n": n, "windows": windows, "y": y}
+        parts.append(pd.DataFrame(rows))
+    table = pd.concat(parts, ignore_index=True).assign(dataset="d", family="f", k=1)
+    return table.assign(successes=np.rint(windows * np.exp(-table["y"])).astype(int))
+
+
+def test_the_power_of_n_is_found_and_its_interval_covers_it():
+    (fit,) = emergence.powers_of_length(law(windows=10**12, scatter=0.02)).itertuples()
+    assert fit.alpha == pytest.approx(0.15, abs=0.005)
+    assert fit.length_low < 0.6 < fit.length_high
+    assert fit.scatter == pytest.approx(0.02, rel=0.3)
+
+
+def test_without_zeros_it_is_least_squares():
+    table = law(windows=10**12, scatter=0.1)
+    design = np.column_stack([np.ones(len(table)), np.log(table["n"]), -np.log(table["size"])])
+    y = np.log(-np.log(table["successes"] / table["windows"]))
+    least = np.linalg.lstsq(design, y, rcond=None)[0]
+    (fit,) = emergence.powers_of_length(table).itertuples()
+    assert (fit.constant, fit.length, fit.alpha) == pytest.approx(tuple(least), rel=1e-9)
+
+
+def test_zeros_do_not_bend_the_law():
+    """Twenty thousand windows leave the long ones without success; leaving those points out would bend the fit."""
+    table = law(windows=20_000, scatter=0.05)
+    assert (table["successes"] == 0).sum() >= 5
+    (fit,) = emergence.powers_of_length(table).itertuples()
+    assert fit.alpha == pytest.approx(0.15, abs=0.015)
+    assert fit.length == pytest.approx(0.6, abs=0.02)
+
+
+def test_few_models_have_no_power():
+    table = law()
+    assert emergence.powers_of_length(table[table["model"].isin(["0", "1", "2"])]).empty
+
+
+def test_a_whole_sigmoid_is_visible_and_a_piece_is_not():
+    sizes = np.geomspace(1e6, 1e12, 13)
+    parts = []
+    for n in (1, 3, 100):
+        p = np.exp(-3 * n * (sizes / 1e6) ** -0.5)
+        parts.append(pd.DataFrame({"size": sizes, "n": n, "successes": np.rint(p * 10**6), "windows": 10**6}))
+    found = emergence.transitions(pd.concat(parts).assign(dataset="d", family="f", k=1)).set_index("n")
+    assert found["visible"].tolist() == [True, True, False]  # of 100 tokens the largest succeeds at 0.74
+    assert found["turns"].tolist() == [True, True, True]
+    assert found["steps"].tolist() == [12, 12, 12]
+    assert found["rises"].tolist() == [12, 12, 7]  # the six smallest have none
+
+
+@pytest.fixture(scope="module")
+def pythia():
+    return published_windows().query("family == 'Pythia'")
+
+
+def test_one_recipe_gives_all_sixteen_printed_numbers(pythia):
+    found = emergence.recipes(pythia)
+    best = found.iloc[0]
+    assert (best["combination"], best["zero"], best["agree"], best["numbers"]) == (emergence.SEPARATE, 1e-12, 16, 16)
+    assert found.iloc[1]["agree"] <= 8
+    for k, rows in pythia.groupby("k"):
+        assert np.round(emergence.recipe(rows, emergence.SEPARATE, 1e-12), 3) == pytest.approx(emergence.PRINTED[k])
+
+
+def test_recipes_agree_on_a_law_that_holds():
+    size = np.array([1e6, 1e7, 1e8, 1e9])
+    table = pd.concat(
+        pd.DataFrame({"n": n, "size": size, "p": np.exp(-0.5 * n * (size / 1e6) ** -0.2)}) for n in (1, 5, 20)
+    )
+    for combination in emergence.COMBINATIONS:
+        assert emergence.recipe(table, combination, None) == pytest.approx((0.2, 1.0))
+
+
+def test_a_length_without_any_success_counts_as_a_perfect_flat_line():
+    size = np.array([1e6, 1e7, 1e8])
+    law = pd.DataFrame({"n": 1, "size": size, "p": np.exp(-((size / 1e6) ** -0.3))})
+    both = pd.concat([law, law.assign(n=500, p=0.0)])
+    assert emergence.recipe(both, emergence.SEPARATE, 1e-12) == pytest.approx((0.15, 1.0))
+    assert emergence.recipe(both, emergence.SEPARATE, None) == pytest.approx((0.3, 1.0))
+
+
+def test_the_recipe_stands_beside_print_and_beside_one_line(pythia):
+    found = emergence.printed_table(pythia, emergence.SEPARATE, 1e-12)["data"].set_index("k")
+    assert np.round(found["alpha"], 3).tolist() == found["alpha_printed"].tolist()
+    assert found.loc[10_000, "zeros"] == 0
+    pooled = found["r_squared_pooled"][[1, 10, 100, 10_000]]
+    assert pooled.tolist() == pytest.approx([0.155, 0.308, 0.520, 0.960], abs=5e-4)
+
+
+def test_one_line_is_wrong_in_every_level_where_n_has_another_power():
+    """Exact in S, and N to the power one half: one line is right in slope, and misses what the levels vary by."""
+    lengths, sizes = np.array([1, 4, 16]), np.array([1e6, 1e7, 1e8])
+    rows = [(n, s, np.exp(-(n**0.5) * (s / 1e6) ** -0.2)) for n in lengths for s in sizes]
+    pooled = emergence.recipe(pd.DataFrame(rows, columns=["n", "size", "p"]), emergence.POOLED, None)
+    by_size, by_length = ((0.2 * np.log(sizes)).var(), (0.5 * np.log(lengths)).var())
+    assert pooled == pytest.approx((0.2, by_size / (by_size + by_length)))
+
+
+def test_the_family_with_the_most_models_is_taken_unless_one_is_named():
+    windows = pd.DataFrame({"dataset": "c4", "family": ["A", "B", "B"], "model": ["a", "b", "c"]})
+    assert set(emergence.one_family(emergence.on_dataset(windows, "c4"))["model"]) == {"b", "c"}
+    assert set(emergence.one_family(windows, "A")["model"]) == {"a"}
+    with pytest.raises(ParameterError, match=r"no windows of C.*\n.*there is: A, B"):
+        emergence.one_family(windows, "C")
+    with pytest.raises(ParameterError, match=r"no windows of pile.*\nThere is: c4"):
+        emergence.on_dataset(windows, "pile")
+
+
+def test_what_follows_by_algebra_is_so_by_numbers():
+    follows = emergence.algebra()
+    assert follows == {
+        "equation_6": "yes",
+        "equation_6_dependent": "no",
+        "equation_6_unlike": "no",
+        "sigmoid": "yes",
+        "sharper": "no",
+    }
+    drawn = np.random.default_rng(1).random((200_000, 4)) < 0.6
+    assert drawn.all(axis=1).mean() == pytest.approx(0.6**4, abs=4 * np.sqrt(0.6**4 / 200_000))
+    x = np.linspace(-20, 60, 400_001)
+    curves = {n: np.exp(-3 * n * np.exp(-0.3 * x)) for n in (1, 50)}
+    for curve in curves.values():
+        bend = np.gradient(np.gradient(curve, x), x)[(curve > 1e-6) & (curve < 1 - 1e-6)]
+        assert (np.diff(np.sign(bend)) != 0).sum() == 1
+        assert np.gradient(curve, x).max() == pytest.approx(0.3 / np.e, rel=1e-6)
+
+
+def toy() -> pd.DataFrame:
+    rows = [
+        ("wikipedia", f"toy/{size}", "Toy", size, k, n, 0.0 if (n, i) == (50, 0) else (0.3 + 0.1 * i) ** (n / k))
+        for i, size in enumerate([10**6, 10**7, 10**8])
+        for k in (1, 10)
+        for n in (1, 5, 50)
+    ]
+    return pd.DataFrame(rows, columns=["dataset", "model", "family", "size", "k", "n", "p"])
+
+
+def test_points_stand_beside_their_independent_twins_and_are_hollow_without_success() -> None:
+    table = toy()
+    panels = emergence.success_figure(table)["figure"]
+    assert list(panels.keys) == [1, 10]
+    single = table[table["n"] == 1].set_index(["size", "k"])["p"]
+    for k in panels.keys:
+        (ax,) = panels.single(k).axes
+        rows = table[table["k"] == k].sort_values(["n", "size"])
+        dots = [line for line in ax.get_lines() if line.get_marker() == "o" and len(line.get_xdata())]
+        assert sorted(y for line in dots for y in line.get_ydata()) == sorted(rows["p"])
+        hollow = [line for line in dots if line.get_markerfacecolor() == "none"]
+        assert [line.get_ydata().tolist() for line in hollow] == [[0.0]]
+        dashed = [y for line in ax.get_lines() if line.get_linestyle() == "--" for y in line.get_ydata()]
+        assert dashed == pytest.approx([single[size, k] ** n for size, n in zip(rows["size"], rows["n"], strict=True)])
+
+
+def test_every_line_has_its_shade_and_its_panel() -> None:
+    table = toy().query("size == 10**7").assign(ratio=lambda rows: rows["p"], low=np.nan, high=np.nan)
+    panels = emergence.ratio_figure(table, level=0.95)["figure"]
+    assert list(panels.keys) == ["Toy"]
+    (ax,) = panels.single("Toy").axes
+    lines = {line.get_color(): line.get_ydata().tolist() for line in ax.get_lines() if line.get_marker() == "o"}
+    assert set(lines) == set(shades([1, 10]).values())
+    assert lines[shades([1, 10])[1]] == pytest.approx(table[table["k"] == 1].sort_values("n")["ratio"].tolist())

@@ -1,0 +1,245 @@
+"""The fit explorer in a browser, from a file: its numbers are those of Python, and of the command that it shows."""
+
+import json
+import shlex
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import numpy as np
+import pandas as pd
+import pytest
+from commands import here
+from draws import loop_and_slow
+from playwright.sync_api import Browser, Page, expect
+from tabs import BY_MOUSE_AND_TOUCH, write_page
+
+from companion.chapters.forecasts import explorer
+from rbp.errors import FitError
+from rbp.laws.power import fit_power_law
+from rbp.measurements import Source, open_source
+
+SCRIPTS = ("fits.js", "charts.js", "explorer.js")
+READ = """() => [...document.querySelectorAll('[aria-label="The fits"] tbody tr')].map(row =>
+  [row.dataset.family, [...row.querySelectorAll('data')].map(each => [each.dataset.name, each.value])])"""
+GO = (
+    "hash => new Promise(done => { addEventListener('hashchange', () => done(), {once: true}); location.hash = hash; })"
+)
+
+
+@pytest.fixture(scope="module")
+def source() -> Source:
+    return open_source("published, ladder, ladder:lstm, outside")
+
+
+@pytest.fixture(scope="module")
+def points(source: Source) -> pd.DataFrame:
+    return source.table
+
+
+@pytest.fixture(scope="module")
+def address(source: Source, tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("explorer")
+    return write_page(folder, explorer(source), *SCRIPTS)
+
+
+def shown(tab: Page, **choice: Any) -> dict[str, dict[str, float]]:
+    """The numbers of the table by family, after `choice` was put into the address; none without a choice."""
+    if choice:
+        tab.evaluate(GO, "fit?" + urlencode(choice, doseq=True))
+    return {family: {name: float(value) for name, value in row} for family, row in tab.evaluate(READ)}
+
+
+def close(found: float, right: float, tolerance: float) -> bool:
+    return found == right or bool(np.isfinite(right) and abs(found - right) <= tolerance * max(abs(right), 1e-3))
+
+
+def agree(found: dict[str, float], fitted: dict[str, Any], forecast: dict[str, float], *, tolerance: float) -> None:
+    """The page's numbers are those of a fit."""
+    for name, value in found.items():
+        if name.startswith("forecast") or name == "value":  # as it is fitted: of a wide interval, the logarithm
+            right = forecast[name.removeprefix("forecast_")]
+            with np.errstate(divide="ignore"):  # its ends may be 0 and ∞, or so far out that they say as little
+                logs = np.log([value, right])
+            assert close(*logs, tolerance if abs(logs[1]) < 100 else 1e-3), (name, value, right)
+        else:
+            assert close(value, fitted[name], tolerance), (name, value, fitted[name])
+
+
+def drawn(points: pd.DataFrame, count: int) -> Iterator[dict[str, Any]]:
+    """Choices that a reader could make."""
+    rng = np.random.default_rng(7)
+
+    def pick(values: list[Any]) -> Any:
+        return values[rng.integers(len(values))]
+
+    cells = [(key, each) for key, each in points.groupby(["dataset", "family", "metric", "k"], dropna=False)]
+    for _ in range(count):
+        (dataset, family, metric, k), cell = pick([(key, each) for key, each in cells if len(each) >= 3])
+        choice = {"dataset": dataset, "family": family, "metric": metric} | ({} if pd.isna(k) else {"k": int(k)})
+        choice |= {"level": pick([0.5, 0.95, 0.99]), "at": pick([1e4, 3e9, 1e12]), "hide": pick([0, 0, 1, 3])}
+        without = rng.choice(cell["model"], pick([0, 0, 1, 2]), replace=False).tolist() if len(cell) > 5 else []
+        yield choice | {"without": without}
+
+
+@pytest.mark.parametrize("count", loop_and_slow(10, 500))
+def test_its_fits_are_those_of_python(tab: Page, points: pd.DataFrame, count: int) -> None:
+    fitted = 0
+    for i, choice in enumerate(drawn(points, count)):
+        own = (points["dataset"] == choice["dataset"]) & (points["family"] == choice["family"])
+        own &= (points["metric"] == choice["metric"]) & (points["k"].fillna(0) == choice.get("k", 0))
+        chosen = points[own & ~points["model"].isin(choice["without"])].sort_values(["size", "model"])
+        seen = chosen.iloc[: max(len(chosen) - choice["hide"], 3)]
+        found = shown(tab, n=i, **choice)[choice["family"]]
+        try:
+            right = fit_power_law(seen["size"].to_numpy(), seen["value"].to_numpy(), level=choice["level"])
+        except FitError:
+            assert found == {}, choice
+            continue
+        agree(found, right.as_dict(), right.predict(choice["at"]).iloc[0].to_dict(), tolerance=1e-9)
+        fitted += 1
+    assert fitted > count / 2
+
+
+CHOICES = [
+    {"dataset": "wikipedia", "family": ["Pythia", "GPT-2"], "k": 10, "hide": 2, "at": 3e11},
+    {"dataset": "wikipedia", "family": "Pythia", "metric": "cross_entropy", "level": 0.8},
+    {"dataset": "hotpotqa", "family": ["OPT", "neox"], "k": 1, "without": ["facebook/opt-1.3b", "neox-10k-at-8m"]},
+]
+
+
+def commanded(tab: Page, cwd: Path) -> dict[str, dict[str, Any]]:
+    """What the commands on the page print as JSON, by family."""
+    lines = [shlex.split(line) for line in tab.get_by_label("The command").inner_text().splitlines()]
+    found = {}
+    for words in lines:
+        done = here(*words[1:], "--json", cwd=cwd)
+        assert done.returncode == 0, done.stderr
+        found[words[words.index("--family") + 1]] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_the_command_that_it_shows_gives_its_numbers(tab: Page, tmp_path: Path, choice: dict[str, Any]) -> None:
+    found, printed = shown(tab, **choice), commanded(tab, tmp_path)
+    assert set(found) == set(printed)
+    for family, numbers in found.items():
+        agree(numbers, printed[family], printed[family]["forecast"], tolerance=1e-9)
+
+
+def test_the_address_holds_what_was_chosen(tab: Page, browser: Browser) -> None:
+    tab.get_by_label("Data set").select_option("humaneval")
+    tab.get_by_label("k", exact=True).select_option("100")
+    tab.get_by_label("Qwen2.5").check()
+    tab.get_by_label("Level").select_option("0.9")
+    tab.wait_for_function("location.hash.includes('level=0.9') && location.hash.includes('Qwen2.5')")
+    before = shown(tab)
+    assert set(before) == {"Pythia", "Qwen2.5"}
+    again = browser.new_page()
+    again.goto(tab.url)
+    assert shown(again) == before
+    again.close()
+
+
+def test_a_model_is_left_out_by_a_click_and_by_the_keyboard(tab: Page) -> None:
+    whole = shown(tab)["Pythia"]["alpha"]
+    tab.locator(".rbp-explorer-point").first.click()
+    expect(tab.get_by_label("The command")).to_contain_text("--without EleutherAI/pythia-14m")
+    without = shown(tab)["Pythia"]["alpha"]
+    assert without != whole
+    tab.locator("#rbp-explorer-models summary").focus()
+    tab.keyboard.press("Enter")
+    box = tab.get_by_role("checkbox", name="pythia-14m")
+    expect(box).not_to_be_checked()
+    box.focus()
+    tab.keyboard.press("Space")
+    expect(tab.get_by_label("The command")).not_to_contain_text("--without")
+    assert shown(tab)["Pythia"]["alpha"] == whole
+
+
+def test_each_family_has_its_own_colour_and_marker(tab: Page, source: Source) -> None:
+    page = json.loads(explorer(source).partition('json">')[2].partition("</script")[0])
+    assert set(page["styles"]) == set(source.table["family"])
+    styles = [tuple(style) for style in page["styles"].values()]
+    assert len({colour for colour, _ in styles}) == len(set(styles)) == len(styles)
+    plotted = tab.evaluate("""() => [...document.querySelectorAll('.rbp-explorer-row .rbp-explorer-check svg path')]
+      .map(each => each.getAttribute('fill') + each.getAttribute('d'))""")
+    assert len(plotted) == len(set(plotted)) == 6
+
+
+def test_the_largest_are_hidden_and_judged_by_both_measures(tab: Page, points: pd.DataFrame) -> None:
+    tab.get_by_label("Hide the largest").focus()
+    for _ in range(4):
+        tab.keyboard.press("ArrowRight")
+    rows = tab.get_by_role("region", name="Where the hidden models fall").locator("tbody tr")
+    expect(rows).to_have_count(4)
+    assert tab.locator(".rbp-explorer-chart:visible").count() == 2
+    own = points.query("dataset == 'wikipedia' and family == 'Pythia'").sort_values("size")
+    for i, part in enumerate((own[own.k == 10], own[own.metric == "cross_entropy"])):
+        at = fit_power_law(part["size"][:6], part["value"][:6]).predict(part["size"][6:])
+        inside = ((at.low <= part["value"][6:].to_numpy()) & (part["value"][6:].to_numpy() <= at.high)).tolist()
+        verdicts = [row.locator("td").nth(4 + 4 * i).inner_text() == "yes" for row in rows.all()]
+        assert verdicts == inside
+    assert len(tab.get_by_label("The command").inner_text().split("--without")) == 5
+
+
+@pytest.mark.parametrize("tab", **BY_MOUSE_AND_TOUCH)
+def test_the_forecast_is_dragged(tab: Page) -> None:
+    before = shown(tab)["Pythia"]["value"]
+    chart = tab.locator(".rbp-explorer-chart").first
+    chart.scroll_into_view_if_needed()
+    handle, box = tab.locator(".rbp-explorer-at").last.bounding_box(), chart.bounding_box()
+    assert handle is not None
+    assert box is not None
+    tab.mouse.move(handle["x"] + handle["width"] / 2, handle["y"] + 5)
+    tab.mouse.down()
+    there = box["x"] + box["width"] * 0.6
+    tab.mouse.move(there, handle["y"] - 3, steps=4)
+    expect(tab.get_by_label("Forecast at S")).not_to_have_value("12")
+    moved = tab.locator(".rbp-explorer-at").last.bounding_box()
+    assert moved is not None
+    assert abs(moved["x"] + moved["width"] / 2 - there) < 2, "the line is where the pointer is"
+    tab.mouse.up()
+    tab.wait_for_function("location.hash.includes('at=') && !location.hash.includes('at=1000000000000')")
+    dragged = shown(tab)["Pythia"]["value"]
+    assert dragged > before, "a smaller model is worse"
+    slider = tab.get_by_label("Forecast at S")
+    rail = slider.bounding_box()
+    assert rail is not None
+    near_its_end = {"x": rail["width"] * 0.95, "y": rail["height"] / 2}
+    (slider.tap if tab.evaluate("navigator.maxTouchPoints") else slider.click)(position=near_its_end)
+    tab.wait_for_function("e => (e.value - e.min) / (e.max - e.min) > 0.9", arg=slider.element_handle())
+    slider.press("ArrowRight")
+    assert shown(tab)["Pythia"]["value"] < before
+    assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_every_control_has_a_label(tab: Page) -> None:
+    controls = "document.querySelectorAll('.rbp-explorer :is(input, select, button)')"
+    assert tab.evaluate(f"{controls}.length") > 12
+    assert tab.evaluate(f"[...{controls}].filter(e => !e.labels?.length && !e.textContent.trim()).length") == 0
+
+
+def test_names_are_text(browser: Browser, tmp_path: Path) -> None:
+    evil = ["<script>window.hurt = 1</script>", "<img src=x onerror='window.hurt = 1'>", "__proto__", "constructor"]
+    rows = [
+        (evil[1], model, evil[i % 2 + 2], 10 ** (5 + i), "neg_log_rbp", 10, (5 + i) ** -1.5)
+        for i, model in enumerate([*evil, *"abcd"])
+    ]
+    columns = ["dataset", "model", "family", "size", "metric", "k", "value"]
+    pd.DataFrame(rows, columns=columns).to_csv(tmp_path / "mine.csv", index=False)
+    page = write_page(tmp_path, explorer(open_source(tmp_path / "mine.csv")), *SCRIPTS)
+    with closing(browser.new_page()) as tab:
+        tab.goto(page)
+        for family in ("__proto__", "constructor"):
+            tab.get_by_role("checkbox", name=family, exact=True).check()
+        tab.wait_for_function("document.querySelectorAll('[aria-label=\"The fits\"] tbody tr').length == 2")
+        assert set(shown(tab)) == {"__proto__", "constructor"}
+        assert all(row["alpha"] for row in shown(tab).values())
+        tab.locator(".rbp-explorer-point").first.click()
+        expect(tab.get_by_label("The command")).to_contain_text("'<script>window.hurt = 1</script>'")
+        tab.locator("#rbp-explorer-models summary").click()
+        expect(tab.locator(".rbp-explorer-models")).to_have_count(2)
+        assert tab.evaluate("[window.hurt, document.querySelectorAll('.rbp-explorer img').length]") == [None, 0]

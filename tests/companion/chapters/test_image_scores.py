@@ -1,0 +1,141 @@
+"""`rbp forecasts score`: made-up measurements, whose outcomes and scores are counted by hand."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from commands import here, refused
+from scipy.stats import linregress
+
+from companion.chapters.elsewhere.scores import scored
+from companion.project import DATA
+
+SIZES = (10, 20, 40, 80)  # millions
+RATIOS = {"one": 1.1, "two": 1.25, "three": 0.9}
+WIDE = 1.2815515655446004  # standard deviations to the end of an interval of 0.8
+
+
+def rows(dataset: str) -> list[dict[str, object]]:
+    """Three families with exact powers, α_1 = 0.3 and these ratios; a flat one, a narrow one, and two strays."""
+    found = []
+    for name, ratio in [*RATIOS.items(), ("flat", 1.0)]:
+        alpha = 0.01 if name == "flat" else 0.3
+        for size in SIZES:
+            first, fifth = 0.9 * (size / 10) ** -alpha, 0.4 * (size / 10) ** -(alpha * ratio)
+            found.append((f"{name}_b{size}.made", size, 100 * math.exp(-first), 100 * math.exp(-fifth)))
+    found += [(f"narrow_b{size}.made", size, 60 + size, 90 + size / 10) for size in (10, 11, 12, 13)]
+    found += [("blind.made", 5, 0, 20), ("perfect.made", 5, 70, 100)]  # RBP_1 = 0, RBP_5 = 1
+    names = ["model", "param_count", "top1", "top5"]
+    return [dict(zip(names, each, strict=True)) | {"dataset": dataset, "img_size": 224} for each in found]
+
+
+def write(folder: Path, *datasets: str) -> Path:
+    path = folder / "mine.csv"
+    table = pd.DataFrame([row for dataset in datasets for row in rows(dataset)])
+    table[["dataset", "model", "param_count", "img_size", "top1", "top5"]].to_csv(path, index=False)
+    return path
+
+
+def density(at: float, low: float, middle: float, high: float) -> float:
+    """ln of a normal density in two halves."""
+    spread = (high - middle if at >= middle else middle - low) / WIDE
+    return -0.5 * math.log(2 * math.pi) - math.log(spread) - ((at - middle) / spread) ** 2 / 2
+
+
+def test_made_up_values_have_the_scores_that_are_counted_by_hand(tmp_path: Path) -> None:
+    found = scored(write(tmp_path, "imagenet-r")).set_index("of")
+    assert set(found["dataset"]) == {"imagenet-r"}
+    assert len(found) == 10
+    came = found["outcome"].to_dict()
+    assert came["ratio_median"] == pytest.approx(1.1)
+    assert came["ratio_lowest"] == pytest.approx(0.9)
+    assert came["ratio_highest"] == pytest.approx(1.25)
+    assert came["share"] == pytest.approx(2 / 3), "the flat family and the narrow one do not count"
+    own = pd.DataFrame(rows("imagenet-r")).query("top1 > 0 and top5 < 100")
+    line = linregress(*(np.log(-np.log(own[name] / 100)) for name in ("top1", "top5")))
+    assert came["slope"] == pytest.approx(line.slope)
+    assert came["r_squared"] == pytest.approx(line.rvalue**2)
+    # by the forecasts of data/predictions/images.toml, as they stand there
+    median = found.loc["ratio_median"]
+    assert (median["low"], median["middle"], median["high"]) == (1.03, 1.15, 1.28)
+    assert median["inside"] == 1
+    assert median["naive_inside"] == 0, "1.1 lies below [1.2, 1.85]"
+    assert median["score"] == pytest.approx(density(1.1, 1.03, 1.15, 1.28))
+    assert median["naive_score"] == pytest.approx(density(1.1, 1.2, 1.525, 1.85))
+    assert median["gain"] == pytest.approx(density(1.1, 1.03, 1.15, 1.28) - density(1.1, 1.2, 1.525, 1.85))
+    highest = found.loc["ratio_highest"]
+    assert highest["inside"] == 0
+    assert highest["score"] == pytest.approx(density(1.25, 1.38, 1.6, 2.1))
+
+
+def test_a_curve_is_that_of_the_nearest_model_or_of_a_line_through_the_nearest_two(tmp_path: Path) -> None:
+    found = scored(write(tmp_path, "imagenet-a")).set_index("of")["outcome"]
+    # the flat family's first model has RBP_1 = exp(−0.9) = 0.407, as all first ones have; its RBP_5 is exp(−0.4)
+    assert found["RBP₅ at RBP₁ = 0.4"] == pytest.approx(math.exp(-0.4))
+    # nobody is near 0.2 or 0.8: the line through the nearest two, by hand
+    table = pd.DataFrame(rows("imagenet-a")).query("top1 > 0 and top5 < 100")
+    for share in (0.2, 0.8):
+        by_first = table.groupby("top1")["top5"].first() / 100  # what shares its RBP_1 here has the same RBP_5
+        (a, fa), (b, fb) = sorted(by_first.items(), key=lambda each: abs(each[0] / 100 - share))[:2]
+        xa, xb, at = (math.log(-math.log(each)) for each in (a / 100, b / 100, share))
+        za, zb = math.log(-math.log(fa)), math.log(-math.log(fb))
+        expected = math.exp(-math.exp(za + (zb - za) / (xb - xa) * (at - xa)))
+        assert found[f"RBP₅ at RBP₁ = {share:g}"] == pytest.approx(expected)
+
+
+def test_the_command_writes_the_scores_and_says_how_many_hold(tmp_path: Path) -> None:
+    write(tmp_path, "imagenet-r", "imagenet-a")
+    done = here("forecasts", "score", "mine.csv", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    table = pd.read_csv(tmp_path / "runs" / "forecasts.csv")
+    assert len(table) == 20
+    assert f"{table['inside'].sum():.0f} of 20 intervals hold" in done.stdout
+    assert "α₅/α₁, median family" in done.stdout
+
+
+def test_without_families_their_ratios_could_not_be_computed(tmp_path: Path) -> None:
+    path = write(tmp_path, "imagenet-real")
+    table = pd.read_csv(path)
+    table[table["model"].str.startswith("narrow")].to_csv(path, index=False)
+    found = scored(path).set_index("of")
+    ratios = found.loc[["ratio_median", "ratio_lowest", "ratio_highest", "share"]]
+    assert ratios[["outcome", "inside", "score"]].isna().all(axis=None)
+    assert found.drop(ratios.index)["score"].notna().all()
+    done = here("forecasts", "score", "mine.csv", cwd=tmp_path)
+    assert done.stdout.count("could not be computed") == 4
+    assert "of 6 intervals hold" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("top5", "top_5", ["mine.csv", "column top5 is missing"]),
+        ("imagenet-r", "imagenet-s", ["mine.csv, line 2", "must be one of imagenet-real", "Give imagenet-real"]),
+        ("imagenet-r", "imagenet", ["must be one of"]),
+        (",224,", ",224,1", ["top1", "must lie between 0 and 100"]),
+        (",10,224", ",-10,224", ["param_count -10.0 must be above 0"]),
+        ("one_b20.made,20", "one_b10.made,20", ["the row repeats line 2"]),
+        ("one_b20.made,20,224", "one_b20.made,much,224", ["param_count is no number: 'much'"]),
+    ],
+)
+def test_a_bad_file_is_refused_and_nothing_is_written(tmp_path: Path, old: str, new: str, words: list[str]) -> None:
+    path = write(tmp_path, "imagenet-r")
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    refused(here("forecasts", "score", "mine.csv", cwd=tmp_path), *words)
+    assert [each.name for each in tmp_path.iterdir()] == ["mine.csv"]
+
+
+def test_what_is_no_file_or_has_too_few_models_is_refused(tmp_path: Path) -> None:
+    refused(here("forecasts", "score", "none.csv", cwd=tmp_path), "none.csv")
+    (tmp_path / "mine.csv").write_text("")
+    refused(here("forecasts", "score", "mine.csv", cwd=tmp_path), "the file is empty")
+    path = write(tmp_path, "imagenet-r")
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:3]))
+    refused(here("forecasts", "score", "mine.csv", cwd=tmp_path), "imagenet-r has fewer than three models")
+    known = here("forecasts", "score", str(DATA / "outside" / "image_models.csv"), cwd=tmp_path)
+    refused(known, "must be one of imagenet-real")
+    assert not (tmp_path / "runs").exists()

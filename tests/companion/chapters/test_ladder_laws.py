@@ -1,0 +1,103 @@
+"""The chapter's study of a family, from rank stores to its laws, and the record of its training."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from rank_stores import write_store
+
+from companion.chapters.appendix.ladder import ladder_laws
+from companion.chapters.families import reruns
+from ladder import shipping
+from rbp.errors import DataError, FitError, ParameterError
+from rbp.laws.power import fit_power_law
+from rbp.measurements import open_source
+
+SIZES = {"a": 1000, "b": 4000, "c": 16000, "d": 64000}
+
+
+@pytest.fixture
+def ranks(tmp_path):
+    """A folder with the ranks of four sizes on two texts, the smallest size with two seeds."""
+    rng = np.random.default_rng(1)
+    for dataset in ("wikipedia", "humaneval"):
+        ease = np.repeat(rng.normal(0, 0.3, 4), 200)
+        for model, size in {**SIZES, "a-seed1": 1000}.items():
+            drawn = np.exp(ease + rng.normal(1.8 - 0.3 * np.log(size / 1000) / np.log(4), 1.5, 800))
+            write_store(tmp_path, model, size, np.minimum(drawn, 48).astype(int), dataset=dataset)
+    return tmp_path
+
+
+def test_a_folder_of_stores_is_studied(ranks):
+    found = ladder_laws(open_source(ranks), [], [1, 5], [0.5])
+    assert [one.dataset for one in found.texts] == ["wikipedia", "humaneval"]
+    assert found.shown == {1: "1", 5: "5", 25: "0.5 V"}
+    assert set(found.points.model) == set(SIZES)  # the other seed is no point of the law
+    at_5 = found.at(found.laws).query("threshold == '5' and dataset == 'humaneval'").iloc[0]
+    own = found.points.query("k == 5 and dataset == 'humaneval'")
+    by_hand = fit_power_law(own["size"], own["value"])
+    assert (at_5.alpha, at_5.alpha_low, at_5.n) == pytest.approx((by_hand.alpha, by_hand.alpha_low, 4))
+    assert (found.splits.seed_df == 1).all()
+    again = ladder_laws(open_source(ranks), [], [1, 5], [0.5])
+    pd.testing.assert_frame_equal(again.laws, found.laws)
+    only = ladder_laws(open_source(ranks), ["humaneval"], [1], [])
+    assert [one.dataset for one in only.texts] == ["humaneval"]
+
+
+def test_what_was_trained_again_stands_beside_its_first_training(ranks):
+    source = open_source(ranks)
+    table = reruns(source.counts([1, 5]), 5).set_index("dataset")
+    assert set(table.model) == {"a-seed1"}
+    assert set(table["first"]) == {"a"}
+    for dataset in ("wikipedia", "humaneval"):
+        heights = {
+            store.model: np.log(-np.log((store.ranks()["greater"] < 5).mean()))
+            for store in source.stores
+            if store.dataset == dataset
+        }
+        row = table.loc[dataset]
+        assert row.difference == pytest.approx(100 * (heights["a-seed1"] - heights["a"]))
+        assert row.low < row.difference < row.high
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"datasets": ["c4"]}, "no ranks on c4"),
+        ({"shares": [1.5]}, "1.5 is no share of the vocabulary"),
+        ({"ks": [0]}, "k = 0 is not among the ranks"),
+    ],
+)
+def test_values_that_make_no_sense_are_refused(ranks, changed, message):
+    with pytest.raises(ParameterError, match=message):
+        ladder_laws(open_source(ranks), **{"datasets": [], "ks": [1], "shares": [], **changed})
+
+
+def test_two_sizes_make_no_law(tmp_path):
+    for model, size in (("a", 1000), ("b", 4000)):
+        write_store(tmp_path, model, size, np.arange(40))
+    with pytest.raises(FitError, match=r"2 sizes are too few for a law \(Ladder on wikipedia\)"):
+        ladder_laws(open_source(tmp_path), [], [1], [])
+
+
+@pytest.fixture
+def kept(tmp_path):
+    part = {"name": "novels", "origin": "a", "licence": "b", "documents": 2, "characters": 9, "tokens": 4}
+    text = {"training": [{**part, "left_out": ["x", "y"], "held_out": 3}], "evaluation": [part]}
+    (tmp_path / "text.json").write_text(json.dumps(text))
+    return tmp_path
+
+
+def test_what_is_known_of_the_text_is_read(kept):
+    text = shipping.shipped_text(kept)
+    assert text[["use", "left_out", "held_out"]].to_numpy().tolist() == [["training", 2, 3], ["evaluation", 0, 0]]
+
+
+def test_a_broken_description_is_named(kept):
+    (kept / "text.json").write_text('{"training": []}')
+    with pytest.raises(DataError, match=r"does not describe the ladder's text \(.*text.json\)"):
+        shipping.shipped_text(kept)
+    (kept / "text.json").unlink()
+    with pytest.raises(DataError, match="git checkout"):
+        shipping.shipped_text(kept)

@@ -1,0 +1,127 @@
+"""The analysis of a family on its rank stores: intervals by documents, and the split of the scatter."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from draws import loop_and_slow, may_be
+from simulated import counts
+
+from companion.chapters.appendix.ladder import laws_by_document, points_by_document, scatter_parts, split_scatter
+from companion.chapters.families import exponents
+from rbp.laws.resampling import neg_log_rbp_document_interval, variance, without_each
+
+SIZES = np.array([10_000, 30_000, 100_000, 300_000, 1_000_000])
+
+
+def family_of(rng, documents=40, spread=0.3, sizes=SIZES, own=0.0):
+    """Hits of models of −ln RBP₁ = 8 S^(−0.1) on documents that are easier or harder for all, or for one (`own`)."""
+    level = np.log(8) - 0.1 * np.log(sizes)
+    effect = rng.normal(0, spread, documents)[:, None] + rng.normal(0, own, (documents, len(sizes)))
+    share = np.exp(-np.exp(level + effect))
+    tokens = rng.integers(2000, 4000, documents)
+    hits = rng.binomial(tokens[:, None], share)[:, :, None]
+    return counts([f"m{i}" for i in range(len(sizes))], sizes, [1], tokens, hits, hits[..., 0] * 1.0)
+
+
+def test_one_models_interval_is_that_of_its_own_hits():
+    """Those of each document, as `rbp ranks summary` takes them from the ranks."""
+    one = family_of(np.random.default_rng(2), documents=12)
+    row = points_by_document(one.left_out(), level=0.9).iloc[2]
+    hits, document = one.hits[:, 2, 0], np.repeat(np.arange(12), one.tokens)
+    ranks = np.concatenate([np.where(np.arange(t) < h, 1, 2) for h, t in zip(hits, one.tokens, strict=True)])
+    assert (row.low, row.high) == pytest.approx(neg_log_rbp_document_interval(ranks, document, 1, 0.9), rel=1e-9)
+    assert row.value == pytest.approx(-np.log(hits.sum() / one.tokens.sum()), rel=1e-12)
+
+
+def test_exponents_are_those_of_a_line():
+    y = np.random.default_rng(4).normal(size=(6, 5))
+    by_hand = [-np.polyfit(np.log(SIZES), row, 1)[0] for row in y]
+    assert exponents(SIZES, y) == pytest.approx(by_hand)
+    y[2, 1] = -np.inf
+    assert np.isnan(exponents(SIZES, y)).tolist() == [False, False, True, False, False, False]
+
+
+def test_the_text_interval_of_alpha_covers_what_other_texts_give():
+    """The documents of one corpus tell the spread of α over independent corpora."""
+    rng = np.random.default_rng(6)
+    others = [family_of(rng, own=0.1) for _ in range(300)]
+    alphas = np.array([exponents(SIZES, one.log_neg_log_rbp[None, :, 0])[0] for one in others])
+    found = np.sqrt(np.mean([variance(exponents(SIZES, one.left_out().at(1))) for one in others[:20]]))
+    assert found == pytest.approx(alphas.std(ddof=1), rel=0.15)
+    row = laws_by_document(others[0].left_out()).iloc[0]
+    assert row.text_low < row.alpha < row.text_high
+    assert row.misses == (others[0].tokens.sum() - others[0].hits.sum(axis=0)).min()
+
+
+@pytest.mark.parametrize("draws", loop_and_slow(60, 800))
+def test_the_text_interval_of_few_documents_covers(draws):
+    """24 documents, as the smallest text has, which tilt the line."""
+    rng = np.random.default_rng(12)
+    true = np.mean([exponents(SIZES, family_of(rng, 20_000, own=0.3).log_neg_log_rbp[None, :, 0])[0] for _ in range(4)])
+    covered = 0
+    for _ in range(draws):
+        one = family_of(rng, 24, own=0.3)
+        row = laws_by_document(one.left_out()).iloc[0]
+        covered += row.text_low <= true <= row.text_high
+    assert may_be(covered, draws, 0.92, 0.97)
+
+
+def test_a_text_without_misses_gives_no_law():
+    hits = family_of(np.random.default_rng(7), documents=5)
+    hits.hits[:, -1] = hits.tokens[:, None]
+    left = hits.left_out()
+    row = laws_by_document(left).iloc[0]
+    assert "no logarithm" in row.note
+    assert np.isnan(row.alpha)
+    assert scatter_parts(left).empty
+    assert points_by_document(left).iloc[-1][["low", "high"]].isna().all()
+
+
+SEEDED = np.repeat(SIZES, [3, 3, 3, 1, 1])
+SHARED = np.random.default_rng(8).normal(size=(len(SEEDED), len(SEEDED)))
+DOCUMENT = 1e-4 * (0.5 * np.eye(len(SEEDED)) + SHARED @ SHARED.T / 30 + 1)  # the covariance of the document noise
+SEED = 2e-4
+LACK = np.array([0.02, -0.03, 0.0, 0.01, 0.01])
+
+
+def simulated(rng, lack, repeats=400, documents=60):
+    """Splits of ln(−ln RBP_k) with known components, and means of documents that have this covariance."""
+    root = np.linalg.cholesky(DOCUMENT)
+    rung = np.searchsorted(SIZES, SEEDED)
+    found = []
+    for _ in range(repeats):
+        line = 1 - 0.1 * np.log(SEEDED) + lack[rung]
+        y = line + rng.normal(0, SEED**0.5, len(SEEDED)) + root @ rng.normal(size=len(SEEDED))
+        corpus = root @ rng.normal(size=(len(SEEDED), documents)) * documents**0.5  # a column a document
+        means = without_each(corpus.T) / np.append(documents, np.full(documents, documents - 1))[:, None]
+        found.append(split_scatter(SEEDED, y + means - means[0]))
+    return pd.DataFrame(found)
+
+
+def test_the_split_finds_known_components():
+    """On average over simulated families, each part is the one that was put in."""
+    found = simulated(np.random.default_rng(9), LACK)
+    x = np.column_stack([np.ones(5), np.log(SIZES)])
+    residual = np.eye(5) - x @ np.linalg.solve(x.T @ x, x.T)
+    first = [0, 3, 6, 9, 10]
+    error = found.std() / np.sqrt(len(found))
+    expected = {
+        "document": np.trace(residual @ DOCUMENT[np.ix_(first, first)]) / 3,
+        "seed": SEED,
+        "lack": LACK @ residual @ LACK / 3,
+    }
+    for part, value in expected.items():
+        assert found[part].mean() == pytest.approx(value, abs=3.5 * error[part]), part
+    assert found.total.to_numpy() == pytest.approx((found.document + found.seed + found.lack).to_numpy())
+    covered = ((found.seed_low <= SEED) & (found.seed_high >= SEED)).mean()
+    assert 0.91 <= covered <= 0.99
+    assert (found.seed_df == 6).all()
+
+
+def test_without_other_seeds_the_rest_holds_the_seeds_part():
+    rng = np.random.default_rng(11)
+    y = 1 - 0.1 * np.log(SIZES) + rng.normal(0, 0.05, 5)
+    found = split_scatter(SIZES, np.vstack([y, y + rng.normal(0, 0.01, (40, 5))]))
+    assert np.isnan(found.seed)
+    assert found.seed_df == 0
+    assert found.lack == pytest.approx(found.total - found.document)

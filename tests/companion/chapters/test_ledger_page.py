@@ -1,0 +1,219 @@
+"""The claims ledger in a browser, from a file: it judges as Python does, wherever the bars are."""
+
+import itertools
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+from tabs import BY_MOUSE_AND_TOUCH, write_page
+from test_claims import ENTRIES, RESTING, RULES, _numbers
+
+from companion.ledger import claims as ledger
+from companion.ledger.page import render
+from companion.ledger.rules import FAILS, HOLDS, PART, Bar
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> str:
+    body = render(ledger.judge_all(_numbers()), {})
+    return write_page(tmp_path_factory.mktemp("ledger"), body, "ledger.js")
+
+
+def verdicts(tab: Page) -> dict[int, str]:
+    """The verdicts that the page shows, by claim."""
+    read = (
+        "[...document.querySelectorAll('tr[id^=claim-]')]"
+        ".map(r => [r.dataset.number, r.querySelector('.rbp-verdict').innerText])"
+    )
+    return {int(number): text.partition(" ")[2] for number, text in tab.evaluate(read)}
+
+
+def judged(**moved: float) -> dict[int, str]:
+    """Python's verdicts with some bars moved, by "CLAIM.BAR"."""
+    found = {entry.claim.number: entry.verdict for entry in ENTRIES}
+    for number, rule in RULES.items():
+        own = {key.partition(".")[2]: at for key, at in moved.items() if key.startswith(f"{number}.")}
+        found[number] = rule.verdict(own)
+    return found | {number: rule.verdict(moved) for number, rule in RESTING.items()}
+
+
+def places(bar: Bar, rule: Any) -> list[float]:
+    """Where a bar might be: its ends, as set, a fifth about that, and upon some of the numbers in the rule."""
+    found = {float(each) for each in re.findall(r"(?<![\w.])\d+\.\d+", str((rule.holds, rule.part)))}
+    upon = sorted(each for each in found if bar.low <= each <= bar.high)
+    return sorted({bar.low, bar.high, bar.at, bar.moved(0.2), bar.moved(-0.2), *upon[:: max(1, len(upon) // 5)]})
+
+
+def test_it_judges_as_python_does_on_a_grid_of_bars(tab: Page) -> None:
+    right: list[list[str]] = []
+    cases: list[Any] = []
+    for rule in RULES.values():
+        grid = itertools.product(*(places(bar, rule) for bar in rule.bars.values()))
+        moved = [dict(zip(rule.bars, at, strict=True)) for at in grid]
+        cases.append([rule.as_data(), moved])
+        right.append([rule.verdict(at) for at in moved])
+    found = tab.evaluate("cases => cases.map(([rule, grid]) => grid.map(at => ledger.judge(rule, at)))", cases)
+    assert found == right
+    assert sum(map(len, right)) > 1000
+    assert {HOLDS, PART, FAILS} == set(itertools.chain(*right))
+
+
+@pytest.mark.parametrize("where", ["easy", "at", "hard"])
+def test_all_bars_at_once(tab: Page, where: str) -> None:
+    names = {"easy": "All bars a fifth easier", "at": "As set", "hard": "All bars a fifth harder"}
+    tab.locator("[data-all=hard]").click()  # so that "As set" has something to do
+    tab.get_by_role("button", name=names[where]).first.click()
+    harder = {"easy": -0.2, "at": 0.0, "hard": 0.2}[where]
+    entries = ledger.stressed(ENTRIES, harder)
+    assert verdicts(tab) == {entry.claim.number: entry.verdict for entry in entries}
+    counts = ledger.counts(entries)
+    for group in ("paper", "earlier", "others", "own"):
+        shown = tab.locator(f"#claims-{group} .rbp-counts li").all_inner_texts()
+        told = {verdict: counts[f"{group}.{key}"] for verdict, (key, _) in ledger.VERDICTS.items()}
+        assert {text[2:].rpartition(" ")[0]: int(text.rpartition(" ")[2]) for text in shown} == {
+            verdict: count for verdict, count in told.items() if count
+        }
+
+
+@pytest.mark.parametrize("tab", **BY_MOUSE_AND_TOUCH)
+def test_a_bar_is_moved_by_hand_and_the_count_follows(tab: Page, browser: Browser) -> None:
+    before = verdicts(tab)
+    assert before == judged()
+    tab.locator('[data-number="7"] summary').click()
+    slider = tab.locator('[data-number="7"]').get_by_label("orders of magnitude, to hold")
+    expect(tab.locator('[data-number="7"] .rbp-bars b').first).to_have_text(re.compile(r"^5, found: 4\.0\d+$"))
+    if tab.evaluate("navigator.maxTouchPoints"):
+        slider.tap(position={"x": 4, "y": 12})
+    else:
+        slider.focus()
+        for _ in range(10):
+            tab.keyboard.press("ArrowLeft")
+    expect(tab.locator('[data-number="7"] .rbp-verdict')).to_contain_text("holds")
+    assert verdicts(tab) == before | {7: HOLDS}
+    expect(tab.get_by_role("status")).to_contain_text("1 of all verdicts is not as set")
+    expect(tab.locator("#claims-paper .rbp-counts b").first).to_have_text("6")
+    tab.wait_for_function("location.hash.includes('7.holds=')")
+    again = browser.new_page()
+    again.goto(tab.url)
+    assert verdicts(again) == before | {7: HOLDS}
+    again.close()
+    tab.locator('[data-number="7"]').get_by_role("button", name="As set").click()
+    assert verdicts(tab) == before
+    tab.wait_for_function("!location.hash.includes('7.holds=')")
+    assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def shown(tab: Page) -> set[int]:
+    read = "[...document.querySelectorAll('tr[id^=claim-]')].filter(r => r.offsetParent).map(r => r.dataset.number)"
+    return {int(number) for number in tab.evaluate(read)}
+
+
+def test_filters_and_their_address(tab: Page, browser: Browser) -> None:
+    every = {entry.claim.number for entry in ENTRIES}
+    assert shown(tab) == every
+    tab.get_by_label("Whose").select_option("paper")
+    tab.get_by_label("Weight").select_option("core")
+    tab.get_by_label("Verdict", exact=True).select_option(FAILS)
+    paper = {
+        entry.claim.number
+        for entry in ENTRIES
+        if entry.claim.group.key == "paper" and entry.claim.core and entry.verdict == FAILS
+    }
+    assert shown(tab) == paper
+    assert 1 < len(paper) < 9
+    tab.get_by_label("With the words").fill("cross-entropy lognormal")
+    assert shown(tab) < paper
+    tab.wait_for_function("location.hash.includes('text=cross-entropy')")
+    again = browser.new_page()
+    again.goto(tab.url)
+    assert shown(again) == shown(tab)
+    again.goto(tab.url.partition("#")[0] + "#ledger?group=nobody&7.holds=x&7.orders=1&99.z=3")
+    again.reload()
+    assert shown(again) == every, "what is no choice is none"
+    assert verdicts(again) == judged()
+    again.close()
+
+
+@pytest.mark.parametrize("name", ["noise_at_large_k", "12"])
+def test_a_claims_address_shows_its_row_whatever_is_hidden(tab: Page, address: str, name: str) -> None:
+    """Its name is its address; one by its number, as the book had them, leads on."""
+    tab.goto(f"{address}#ledger?group=own")
+    tab.reload()
+    assert 12 not in shown(tab)
+    row = tab.locator("tr#claim-noise_at_large_k")
+    plain = row.evaluate("row => getComputedStyle(row).backgroundColor")
+    tab.evaluate("name => { location.hash = `claim-${name}`; }", name)
+    expect(row.locator("details")).to_have_attribute("open", "")
+    expect(row).to_be_in_viewport()
+    assert row.evaluate("row => getComputedStyle(row).backgroundColor") != plain
+
+
+def test_a_row_shows_the_link_to_its_address(tab: Page) -> None:
+    row = tab.locator("tr#claim-noise_at_large_k")
+    link, seen = row.locator(".no a"), "link => getComputedStyle(link, '::after').visibility"
+    assert link.get_attribute("href") == "#claim-noise_at_large_k"
+    assert link.evaluate(seen) == "hidden"
+    row.hover()
+    assert link.evaluate(seen) == "visible"
+    tab.mouse.move(0, 0)
+    link.focus()
+    tab.keyboard.press("Shift+Tab")
+    tab.keyboard.press("Tab")
+    assert link.evaluate(seen) == "visible"
+    link.press("Enter")
+    assert tab.evaluate("location.hash") == "#claim-noise_at_large_k"
+
+
+def test_claims_without_a_bar_say_so(tab: Page) -> None:
+    read = """() => [...document.querySelectorAll('tr[id^=claim-]')].map(row => [row.dataset.number,
+      row.querySelectorAll('input[type=range]').length, row.textContent.includes('no bar to move')])"""
+    for number, sliders, none in [(int(row[0]), *row[1:]) for row in tab.evaluate(read)]:
+        rule = RULES.get(number)
+        assert sliders == (len(rule.bars) if rule else 0)
+        assert none == (not rule and number not in RESTING)
+
+
+def test_a_sentence_follows_the_bars_of_the_claims_on_which_it_rests(tab: Page) -> None:
+    assert [verdicts(tab)[number] for number in RESTING] == 5 * [HOLDS]
+    tab.locator('[data-number="81"] summary').click()
+    tab.locator('[data-number="81"]').get_by_role("link", name="1", exact=True).click()
+    slider = tab.locator('[data-number="1"]').get_by_label("fits that are good, to hold")
+    slider.focus()
+    tab.keyboard.press("End")
+    at = float(slider.input_value())
+    assert verdicts(tab) == judged(**{"1.fits": at})
+    assert verdicts(tab)[81] == PART
+    tab.get_by_label("Verdict", exact=True).select_option(PART)
+    assert {1, 81} <= shown(tab)
+
+
+def test_every_slider_takes_the_places_that_python_gives(tab: Page) -> None:
+    """A slider rounds to its steps: where a bar is set, and a fifth about it, must be steps."""
+    wanted = [
+        [f"rbp-bar-{number}-{name}", at]
+        for number, rule in RULES.items()
+        for name, bar in rule.bars.items()
+        for at in (bar.at, bar.moved(0.2), bar.moved(-0.2))
+    ]
+    put = """all => all.map(([id, at]) => {
+      const slider = document.getElementById(id);
+      slider.value = at;
+      return [id, Number(slider.value)];
+    })"""
+    assert tab.evaluate(put, wanted) == wanted
+
+
+def test_every_control_has_a_label(tab: Page) -> None:
+    controls = "document.querySelectorAll('.rbp-ledger :is(input, select, button)')"
+    assert tab.evaluate(f"{controls}.length") > 80
+    assert tab.evaluate(f"[...{controls}].filter(e => !e.labels?.length && !e.textContent.trim()).length") == 0
+
+
+def test_without_its_script_all_is_there(browser: Browser, address: str) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    tab = context.new_page()
+    tab.goto(address)
+    assert tab.locator("tr[id^=claim-]").count() == len(ENTRIES)
+    expect(tab.locator(".rbp-ledger-tools")).to_be_hidden()
+    context.close()

@@ -1,0 +1,217 @@
+"""Fits of measured ranks, the predicted curves against those published, the premise, and exponents on lines."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from simulated import drawn, in_bins
+
+from companion.chapters import lognormal
+from companion.evidence import published
+from companion.stats.rank_families import FAMILIES, family
+from companion.stats.rank_fits import RankDistribution
+from rbp.measurements import open_source
+from rbp.measurements.histograms import MeasuredRanks
+from rbp.measurements.rank_counts import RankCounts
+
+V = 300
+
+
+def made_up(size: int, name: str = "lognormal", values: tuple[float, ...] = (1.0, 1.3)) -> MeasuredRanks:
+    """Shares of one distribution in place of draws."""
+    it = RankDistribution(family(name), values, V)
+    ranks = np.arange(1, V + 1)
+    counts = RankCounts(ranks, ranks, it.masses * 1e6, V)
+    return MeasuredRanks("wikipedia", f"m{size}", "F", size, counts, 2.0)
+
+
+@pytest.fixture(scope="module")
+def pythia() -> list[MeasuredRanks]:
+    return lognormal.main_group(open_source("published").histograms)
+
+
+@pytest.fixture(scope="module")
+def fits(pythia: list[MeasuredRanks]) -> pd.DataFrame:
+    return lognormal.fits(pythia)
+
+
+@pytest.fixture(scope="module")
+def curves() -> pd.DataFrame:
+    return lognormal.predicted()
+
+
+# Fits
+
+
+def test_the_family_of_the_largest_model_stands_for_all() -> None:
+    counts = made_up(1).counts
+    cells = [("c4", "A", 1), ("c4", "A", 9), ("c4", "A", 4), ("c4", "B", 2), ("x", "A", 8)]
+    measured = [MeasuredRanks(dataset, f"{f}{size}", f, size, counts, None) for dataset, f, size in cells]
+    assert [own.model for own in lognormal.main_group(measured)] == ["A1", "A4", "A9"]
+
+
+def test_families_within_the_margin_are_level(fits: pd.DataFrame) -> None:
+    table = fits[(fits["first"] == 1) & fits["model"].str.endswith("12b")]
+    assert set(lognormal.better(table, "lognormal")) == {"zipf_mandelbrot", "lognormal_rounded"}
+    assert lognormal.place(table, "zipf_mandelbrot") == "the best of 5"
+    assert lognormal.place(table, "power_law") == "third of 5 (level with the lognormal and power law with cut-off)"
+    of_power_law = table.distribution == "power_law"
+    near = table.assign(per_token=table.per_token + np.where(of_power_law, 1e-12, 0.0))
+    assert "power_law" not in lognormal.better(near, "lognormal")
+    apart = table.assign(per_token=table.per_token + np.where(of_power_law, 1e-6, 0.0))
+    assert "power_law" in lognormal.better(apart, "lognormal")
+
+
+def test_likelihoods_are_those_of_the_fitted_masses(fits: pd.DataFrame, pythia: list[MeasuredRanks]) -> None:
+    for own in pythia[::3]:
+        for name in FAMILIES:
+            row = lognormal.row_of(fits, own, name, 2)
+            counts, it = own.counts.since(2), lognormal.distribution_of(row)
+            by_hand = counts.count @ np.log(np.maximum(counts.sums(it.masses, 2), 1e-300)) / counts.total
+            assert row["per_token"] == pytest.approx(by_hand, rel=1e-12)
+            assert np.isnan(row["p1"])
+
+
+def test_the_authors_parameters_come_out_of_their_histogram(fits: pd.DataFrame, pythia: list[MeasuredRanks]) -> None:
+    found = lognormal.rank_1(pythia, fits)
+    np.testing.assert_allclose(found["mu"], found["mu_published"], atol=0.0314)
+    np.testing.assert_allclose(found["sigma"], found["sigma_published"], atol=0.0048)
+    assert found["at_limit"].all()
+    ranks = np.arange(1, 50_689)
+    weight = stats.lognorm.pdf(ranks, found["sigma"].iloc[-1], scale=np.exp(found["mu"].iloc[-1]))
+    assert found["density_p1"].iloc[-1] == pytest.approx(weight[0] / weight.sum(), rel=1e-9)
+
+
+def test_the_lognormal_comes_close_as_drawn_and_a_power_law_is_told_apart(pythia: list[MeasuredRanks]) -> None:
+    true = RankDistribution(family("lognormal_rounded"), (1.5, 2.5), 50_000, 2)
+    single = RankCounts(np.arange(1, 50_001), np.arange(1, 50_001), np.append(1e8, true.masses * 1e8), 50_000)
+    binned = in_bins(single, np.append(1, np.unique(np.round(np.geomspace(2, 50_001, 30)))))
+    own = replace(pythia[0], counts=binned)
+    (found,) = lognormal.rank_1([own], lognormal.fits([own])).to_dict("records")
+    assert found["r_squared"] == pytest.approx(1, abs=1e-6)
+    assert found["r_squared_power_law"] < 0.99
+    assert (found["mu"], found["sigma"]) == pytest.approx((1.5, 2.5), rel=1e-4)
+
+
+def test_a_ratio_straight_in_log_size_is_found_to_be() -> None:
+    group = [made_up(size, values=((1 - 0.2 * np.log(size)) * 1.3, 1.3)) for size in (2, 20, 200)]
+    found = lognormal.falls_of_ratio(group, lognormal.fits(group))
+    assert found["ratio_falls.lognormal"] == pytest.approx(0.2, rel=1e-6)
+    assert not lognormal.falls_of_ratio(group[:2], lognormal.fits(group[:2]))
+
+
+def test_a_limit_has_no_mu_and_no_sigma() -> None:
+    ranks = np.arange(1, V + 1)
+    upwards = RankDistribution(family("power_law_rounded"), (1.7,), V).masses * np.exp(0.01 * np.log(ranks) ** 2)
+    own = replace(made_up(7), counts=RankCounts(ranks, ranks, upwards * 1e5, V))
+    table = lognormal.fits([own])
+    (found,) = lognormal.rank_1([own], table).to_dict("records")
+    assert found["at_limit"]
+    assert np.isnan([found["mu"], found["sigma"], found["density_p1"]]).all()
+    assert table.query("distribution == 'lognormal' and first == 2").at_limit.tolist() == [True]
+
+
+# Predicted curves
+
+
+def test_the_formula_gives_the_published_predictions(curves: pd.DataFrame) -> None:
+    assert lognormal.reproduced_to(curves) < 1e-5
+    wide = curves.pivot_table(index=["model", "metric"], columns="kind", values="value")
+    # exact sums are something else: a formula that just copied would not be told apart
+    both = wide.dropna()
+    assert len(both) == 20
+    assert (np.abs(both[lognormal.EXACT] / both[lognormal.PUBLISHED] - 1) > 1e-3).all()
+
+
+def test_exact_predictions_are_sums_of_the_density(curves: pd.DataFrame) -> None:
+    given = published.lognormal_parameters().set_index("model").loc["EleutherAI/pythia-160m"]
+    weight = stats.lognorm.pdf(np.arange(1, 50_305), given["sigma"], scale=np.exp(given["mu"]))
+    p = weight / weight.sum()
+    own = curves[(curves.model == "EleutherAI/pythia-160m") & (curves.kind == lognormal.EXACT)]
+    found = own.set_index("metric")["value"]
+    assert found["cross_entropy"] == pytest.approx(-(p * np.log(p)).sum(), rel=1e-9)
+    for k in lognormal.KS:
+        assert found[f"neg_log_rbp{k}"] == pytest.approx(-np.log(p[:k].sum()), rel=1e-9)
+
+
+def test_measured_exponents_are_the_printed_ones(curves: pd.DataFrame) -> None:
+    found = lognormal.exponents(curves).set_index("key").loc["measured"]
+    printed = published.table1().query("dataset == 'wikipedia' and family == 'Pythia'")
+    assert found["alpha_ce"] == pytest.approx(-printed[printed.metric == "cross_entropy"].slope.iloc[0], abs=6e-4)
+    for k in lognormal.KS:
+        own = printed[printed.k == k]
+        if len(own):
+            assert found[f"alpha_p{k}"] == pytest.approx(-own.slope.iloc[0], abs=6e-4)
+
+
+def test_levels_are_ratios_to_what_was_measured(curves: pd.DataFrame) -> None:
+    table = curves.assign(value=np.where(curves.kind == lognormal.MEASURED, 2.0, 3.0))
+    assert (lognormal.levels(table)[["least", "largest"]] == 1.5).all(axis=None)
+
+
+# The premise
+
+
+def test_the_published_entropies_are_what_the_chapter_says(fits: pd.DataFrame, pythia: list[MeasuredRanks]) -> None:
+    table = lognormal.entropies(pythia, fits).set_index("model")
+    assert (table["gap"] > 0).all()
+    assert table["at_limit"].all()
+    np.testing.assert_allclose(table["cross_entropy"] + table["gap"], table["rank_entropy"], rtol=1e-12)
+    # the closest fit of an exponential family has more entropy than the data, by its divergence
+    assert (table["lognormal"] > table["rank_entropy"]).all()
+    assert table.loc["EleutherAI/pythia-12b", "formula"] == pytest.approx(3.16255, abs=1e-4)
+
+
+def test_one_profile_and_calibration_make_the_premise_true() -> None:
+    rng = np.random.default_rng(2)
+    q = np.sort(rng.dirichlet(np.full(40, 0.3)))[::-1]  # the sorted probabilities, the same in every context
+    rank = rng.choice(40, 50_000, p=q) + 1
+    own = MeasuredRanks("x", "m", "F", 1, RankCounts.of_ranks(rank, 40), float(-np.log(q[rank - 1]).mean()))
+    (found,) = lognormal.entropies([own], lognormal.fits([own])).to_dict("records")
+    assert found["gap"] == pytest.approx(0, abs=0.01)
+
+
+# Exponents on lines
+
+
+def test_lines_of_parameters_give_back_their_own_exponents() -> None:
+    exponents = {int(size): 1.2 + 0.05 * np.log(size / 1e6) for size in (1e6, 1e7, 1e8, 1e9)}
+    group = [made_up(size, "power_law", (s,)) for size, s in exponents.items()]
+    lines = lognormal.exponents_on_lines(group, lognormal.fits(group)).set_index("distribution")
+    p1 = [1 / (np.arange(1.0, V + 1) ** -s).sum() for s in exponents.values()]
+    slope = np.polyfit(np.log(list(exponents)), np.log(-np.log(p1)), 1)[0]
+    found = lines.loc["power_law"]
+    assert found.line_alpha_p1 == pytest.approx(-slope, rel=1e-9)
+    assert found.line_alpha_p1 == pytest.approx(found.alpha_p1, rel=1e-9)
+    assert found.both
+
+
+def test_no_line_goes_through_a_limit_and_both_means_both(fits: pd.DataFrame, pythia: list[MeasuredRanks]) -> None:
+    lines = lognormal.exponents_on_lines(pythia, fits).set_index("distribution")
+    assert set(lines.index[lines.at_limit > 0]) == {"lognormal", "lognormal_rounded", "power_law_cutoff"}
+    assert lines.loc["lognormal", "at_limit"] == 4
+    there = ["line_alpha_p1", "line_alpha_entropy"]
+    assert (lines[there].isna().all(axis=1) == (lines.at_limit > 0)).all()
+    within = [
+        all(row[f"alpha_{m}_low"] <= row[f"line_alpha_{m}"] <= row[f"alpha_{m}_high"] for m in ("p1", "entropy"))
+        for _, row in lines.iterrows()
+    ]
+    assert list(lines["both"]) == within
+    assert set(lines.index[lines.both]) == {"power_law", "zipf_mandelbrot"}
+    assert lognormal.exponents_on_lines(pythia[:2], fits).empty
+
+
+@pytest.mark.parametrize("models", [1, 2])
+def test_few_models_of_ones_own_leave_out_what_they_cannot_tell(models: int) -> None:
+    true = RankDistribution(family("lognormal"), (1.0, 1.3), V)
+    own = [replace(made_up(s), counts=RankCounts.of_ranks(drawn(true, 4000, s), V)) for s in range(1, models + 1)]
+    group, table = lognormal.main_group(own), lognormal.fits(own)
+    entropies, lines = lognormal.entropies(own, table), lognormal.exponents_on_lines(own, table)
+    assert lognormal.of_lines(group, lines) == {}
+    assert np.isnan(lognormal.of_fits(group, table)["mu_off"])
+    assert set(lognormal.of_premise(group, entropies)) == {"gap_share.first", "gap_share.last"}
+    curves = lognormal.predicted()
+    claims = lognormal.claims(group, table, curves, lognormal.exponents(curves), entropies)
+    assert claims["lognormal_ranks"]["models"] == models

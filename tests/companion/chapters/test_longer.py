@@ -1,0 +1,220 @@
+"""What laws foretell of longer training: laws that made a grid, errors counted by hand."""
+
+import tomllib
+
+import numpy as np
+import pandas as pd
+import pytest
+from made_grid import make
+
+from companion.chapters.training import later, longer
+from ladder.making import LONGER
+from rbp.errors import DataError
+from rbp.laws.surface import KAPLAN, PRODUCT
+
+GRID = pd.DataFrame(
+    [(size, tokens) for size in np.geomspace(1e4, 2e6, 6) for tokens in (5e5, 1e6, 2e6, 4e6, 8e6)],
+    columns=["size", "training_tokens"],
+)
+AHEAD = pd.DataFrame(
+    [(s, t) for s in GRID["size"].unique()[[0, 3]] for t in longer.ASKED], columns=["size", "training_tokens"]
+)
+
+
+def _in_lines(s, d):
+    z = np.log(d / 2e6)
+    return 0.9 - 0.1 * z + np.exp(1 - 0.2 * z - (0.3 + 0.02 * z) * np.log(s / 1e5))
+
+
+TRUE = {
+    "power": lambda s, d: s**-0.1 * d ** (-0.02 * np.log(s)),
+    "offset_in_tokens": lambda s, d: s**-0.1 + s**-0.05 * 900 * d**-0.5,
+    "offset_in_size": _in_lines,
+    "product": lambda s, d: 9 * s**-0.1 * d**-0.15,
+    "bare_sum": lambda s, d: 4 * s**-0.2 + 300 * d**-0.4,
+    "sum": lambda s, d: 0.7 + 4 * s**-0.3 + 900 * d**-0.5,
+    "kaplan": lambda s, d: (8 * s**-0.4 + 4e4 / d) ** 0.4,
+    "quadratic": lambda s, d: np.exp(1 - 0.1 * np.log(s) + 0.004 * np.log(s) * np.log(d) - 0.005 * np.log(d) ** 2),
+    "box_cox": lambda s, d: (3 * s**-0.25 + 1e3 * d**-0.5 + 0.1) ** 0.5,
+}
+
+
+@pytest.mark.parametrize("law", longer.LAWS)
+def test_each_law_foretells_what_it_has_made(law: str) -> None:
+    known = GRID.assign(value=TRUE[law](GRID["size"], GRID["training_tokens"]))
+    told = np.exp(longer.LAWS[law](known, AHEAD))
+    tolerance = 2e-3 if law in ("offset_in_size", "box_cox") else 1e-6  # whose search ends where it gains no more
+    np.testing.assert_allclose(told, TRUE[law](AHEAD["size"], AHEAD["training_tokens"]), rtol=tolerance)
+
+
+@pytest.mark.parametrize("made", ["product", "bare_sum", "sum", "kaplan"])
+def test_the_free_family_holds_the_others(made: str) -> None:
+    known = GRID.assign(value=TRUE[made](GRID["size"], GRID["training_tokens"]))
+    told = np.exp(longer.LAWS["box_cox"](known, AHEAD))
+    np.testing.assert_allclose(told, TRUE[made](AHEAD["size"], AHEAD["training_tokens"]), rtol=5e-3)
+
+
+def errors(values, datasets, rungs, cuts) -> pd.DataFrame:
+    return pd.DataFrame({"error": values, "dataset": datasets, "rung": rungs, "known": cuts})
+
+
+def test_errors_that_are_alike_are_worth_one() -> None:
+    texts, rungs = np.repeat(list("abcd"), 6), np.tile(list("uvwxyz"), 4)
+    assert longer.degrees(errors(np.full(24, 0.3), texts, rungs, 1)) == pytest.approx(1)
+    by_size = np.tile([1.0, -1, 1, -1, 1, -1], 4)  # the same on every text: pairs of one size have a correlation of 1
+    # others: of 5 sizes 2 agree and 3 do not, so −0.2, taken as 0
+    assert longer.degrees(errors(by_size, texts, rungs, 1)) == pytest.approx(24**2 / (24 * 4))
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], 24)
+    assert 12 < longer.degrees(errors(signs, texts, rungs, 1)) <= 24
+
+
+def test_a_law_is_asked_for_what_is_beyond_each_cut_and_its_spread_is_the_mean_square(monkeypatch) -> None:
+    monkeypatch.setattr(longer, "LAWS", {"sum": longer.LAWS["sum"], "product": longer.LAWS["product"]})
+    table = longer.cells(make(families=("neox", "lstm"), texts={"wikipedia": 3, "auslegal": 3}, spread=0.0))
+    assert set(table["training_tokens"]) == {500_000, 1_000_000, 2_000_000, 4_000_000, 8_000_000}
+    found = longer.backtest(table)
+    assert {*zip(found["known"], found["factor"], strict=True)} == {(2_000_000, 2), (2_000_000, 4), (4_000_000, 2)}
+    assert "2.7m" not in set(found["rung"])
+    mean = found.groupby("law")["error"].agg(lambda own: np.sqrt(np.mean(own**2)))
+    assert mean["sum"] < 1e-3 < 0.01 < mean["product"]
+    seeds = pd.Series(0.002, pd.MultiIndex.from_product([["neox", "lstm"], [0, 1, 10, 100]]))
+    wide = longer.spreads(found, seeds)
+    assert wide["neox", 1, "sum", 2].sigma == 0.002  # no less than seeds
+    own = found[(found["family"] == "neox") & (found["k"] == 1) & (found["law"] == "product") & (found["factor"] == 4)]
+    assert wide["neox", 1, "product", 4].sigma == pytest.approx(np.sqrt(np.mean(own["error"] ** 2)))
+    told = longer.foretold(table, wide)
+    assert len(told) == (6 + 2) * 2 * 2 * 4 * 2
+    one = told[(told["law"] == "sum") & (told["k"] == 10) & (told["rung"] == "59k")]
+    wanted = (0.4 + 6.0 * 59_240**-0.3 + 900.0 * one["training_tokens"] ** -0.6) / 10**0.4
+    np.testing.assert_allclose(one["middle"], wanted, rtol=2e-3)
+    np.testing.assert_allclose(np.log(one["high"] / one["middle"]), np.log(one["middle"] / one["low"]))
+
+
+def test_the_scatter_of_seeds_is_pooled_over_cells() -> None:
+    rows = [
+        ("neox", text, 1, "10k", 8_000_000, y) for text, ys in {"a": (1, 1.1), "b": (2, 2, 2.3)}.items() for y in ys
+    ]
+    table = pd.DataFrame(rows, columns=["family", "dataset", "k", "rung", "training_tokens", "value"])
+    wanted = np.sqrt((np.var(np.log([1, 1.1]), ddof=1) + 2 * np.var(np.log([2, 2, 2.3]), ddof=1)) / 3)
+    assert longer.seeds_scatter(table)["neox", 1] == pytest.approx(wanted)
+
+
+def test_scores_are_those_counted_by_hand(tmp_path) -> None:
+    said = later.read()
+    assert {*said["law"]} == {*longer.LAWS}
+    assert len(said) == 256 * 9
+    (text,) = make(families=("neox",), texts={"wikipedia": 4}, spread=0.0)
+    text.models["budget"] = text.models["budget"].replace({8_000_000: 16_000_000})
+    text.models["family"] = "neox-trials"
+    table = later.scored(said, later.came([text]))
+    assert {*table["rung"]} == {"10k", "22k", "59k", "150k", "390k", "1m"}
+    assert set(table["training_tokens"]) == {16_000_000}
+    assert len(table) == 6 * 4 * 9
+    own = text.keep(text.models["budget"] == 16_000_000)
+    for row in table[table["k"] == 10].itertuples():
+        (value,) = own.neg_log_rbp[own.models["rung"] == row.rung, 1]
+        assert row.value == pytest.approx(value)
+        assert row.inside == (row.low <= value <= row.high)
+        assert row.error == pytest.approx(np.log(row.middle / value))
+    sums = later.by_law(table, ["k"])
+    some = table[(table["k"] == 10) & (table["law"] == "kaplan")]
+    (found,) = sums[(sums["k"] == 10) & (sums["law"] == "kaplan")].itertuples()
+    assert (found.n, found.inside) == (6, some["inside"].mean())
+    assert found.error == pytest.approx(100 * np.expm1(np.sqrt(np.mean(some["error"] ** 2))))
+    shown = later.laws_shown(table, table.query("k == 0"))["table"].set_index("law")
+    assert shown["that of CE, %"].tolist() == shown["by 16 M too, %"].tolist()
+    every = table[table["law"] == "kaplan"]["error"]
+    assert shown.loc[later.SHORT["kaplan"], "error, %"] == pytest.approx(100 * np.expm1(np.sqrt(np.mean(every**2))))
+    told = later.longer_told(said, table, pd.DataFrame())
+    assert (told["longer.asked"], told["longer.models"], told["longer.laws"]) == (16, 6, 9)
+    assert told["longer.kaplan.inside"] == pytest.approx(100 * table[table["law"] == "kaplan"]["inside"].mean())
+    assert found.mean == pytest.approx(100 * np.expm1(some["error"].mean()))
+    cell = later.said_shown(said)["table"].loc[5, "1m, 32 M"]
+    asked = "law == 'sum' and dataset == 'wikipedia' and k == 1 and rung == '1m' and training_tokens == 32_000_000"
+    (row,) = said.query(asked).itertuples()
+    assert cell == f"{row.middle:.2f} [{row.low:.2f}, {row.high:.2f}]"
+    (tmp_path / "no.toml").write_text("target = 3\n")
+    with pytest.raises(DataError, match="no predictions"):
+        later.read(tmp_path / "no.toml")
+
+
+def test_parameters_have_the_intervals_of_a_profile_and_of_sizes_left_out() -> None:
+    grid = GRID.assign(family="neox", dataset="wikipedia", k=1)
+    noise = np.random.default_rng(2).normal(size=len(grid))
+    grid["value"] = TRUE["product"](grid["size"], grid["training_tokens"]) * np.exp(0.01 * noise)
+    other = grid.assign(k=0, value=grid["value"] * 1.5)
+    found = later._parameters(pd.concat([grid, other, grid.assign(k=10), grid.assign(family="lstm")]))
+    assert found.groupby("k").size().to_dict() == {0: 9, 1: 9}  # 2, 2, 3 and 2 parameters of the four laws
+    own = found.set_index(["k", "form", "name"])
+    a = own.loc[(1, PRODUCT, "alpha")]
+    assert a["value"] == pytest.approx(0.1, abs=0.01)
+    assert a["low"] < a["value"] < a["high"]
+    # slopes of ln y without each size, by hand; Student's t of five degrees of freedom
+    x, z, y = (np.log(grid[name].to_numpy(float)) for name in ("size", "training_tokens", "value"))
+    design = np.column_stack([np.ones_like(x), -x, -z])
+    slopes = [
+        np.linalg.lstsq(design[keep], y[keep], rcond=None)[0][1]
+        for keep in (grid["size"].to_numpy() != size for size in grid["size"].unique())
+    ]
+    half = 2.5706 * np.sqrt(5 * np.var(slopes))
+    assert (a["out_low"], a["out_high"]) == pytest.approx((a["value"] - half, a["value"] + half), rel=1e-4)
+    ends = ["low", "high", "out_low", "out_high"]  # what is measured in another unit has the same exponents
+    b, scaled = (own.loc[(k, PRODUCT, "beta"), ends] for k in (1, 0))
+    assert scaled.tolist() == pytest.approx(b.tolist(), rel=1e-6)
+
+
+def test_what_is_said_of_parameters_is_counted_by_hand() -> None:
+    names = ["dataset", "k", "form", "name", "value", "low", "high", "out_low", "out_high"]
+    rows = [
+        ("wikipedia", 1, PRODUCT, "alpha", 0.1, 0.0, 0.2, 0.05, 0.15),
+        ("wikipedia", 1, KAPLAN, "alpha", 0.3, 0.2, 0.4, 0.16, 0.44),
+        ("hotpotqa", 1, PRODUCT, "alpha", 0.5, 0.4, 0.6, 0.2, 0.8),
+        ("hotpotqa", 1, KAPLAN, "alpha", 0.3, 0.2, 0.4, 0.0, 0.6),
+    ]
+    told = later.parameters_told(pd.DataFrame(rows, columns=names))
+    assert told.pop("parameters.ratio") == pytest.approx((1.4 + 3.0) / 2)
+    expected = {"count": 4, "wider": 3, "product": 0.1, "kaplan": 0.3, "apart": 1, "measures": 2}
+    assert told == {f"parameters.{name}": value for name, value in expected.items()}
+
+
+def test_a_law_is_best_where_its_squares_are_smaller_at_every_size() -> None:
+    rows = [("neox", rung, law, e) for rung in "abc" for law, e in (("sum", 0.01), ("kaplan", 0.1), ("power", 0.011))]
+    table = pd.DataFrame(rows, columns=["family", "rung", "law", "error"])
+    table.loc[(table["law"] == "power") & (table["rung"] == "a"), "error"] = 0.001
+    found = later.best(table).set_index("than")
+    assert set(found["law"]) == {"power"}
+    squares = {"sum": 0.01**2, "power": (0.001**2 + 2 * 0.011**2) / 3}
+    assert found["difference"]["sum"] == pytest.approx(squares["power"] - squares["sum"])
+    assert found["high"]["kaplan"] < 0 < found["high"]["sum"]
+
+
+def test_a_law_is_said_to_win_where_every_other_misses_more_beyond_chance() -> None:
+    said = later.read()
+    rows = said.assign(error=np.where(said["law"] == "sum", 0.01, 0.1), inside=said["law"] == "sum")
+    found = later.decides(said, rows)
+    assert (found["law"], found["inside"], found["beaten"], found["others"]) == (later.SHORT["sum"], 100, 8, 8)
+    assert (found["error"], found["power_error"]) == pytest.approx((100 * np.expm1(0.01), 100 * np.expm1(0.1)))
+    rows.loc[(rows["law"] == "kaplan") & (rows["rung"] != "10k"), "error"] = 0.009  # wins at some sizes
+    assert later.decides(said, rows)["beaten"] == 7
+
+
+def test_a_grid_that_is_a_sum_is_no_product_and_is_judged_where_all_its_rungs_are_trained() -> None:
+    known = longer.cells(make(families=("neox",), texts={"wikipedia": 4, "auslegal": 4}, spread=0.0))
+    seeds = known[(known["training_tokens"] == longer.KNOWN) & (known["rung"] == "10k")]
+    known = pd.concat([known, *(seeds.assign(seed=n, value=seeds["value"] * (1 + n / 1000)) for n in (1, 2))])
+    runs = pd.concat([known[known["training_tokens"] == longer.KNOWN].assign(training_tokens=d) for d in longer.ASKED])
+    runs = runs[(runs["seed"] == 0) & runs["rung"].isin(["10k", "22k", "59k"])]
+    scale = runs["k"].replace(0, 1) ** 0.4 / np.where(runs["k"] == 0, 2, 1)  # the cross-entropy is 2y + 1
+    runs["value"] += 900.0 * (runs["training_tokens"] ** -0.6 - longer.KNOWN**-0.6) / scale
+    again = later.refitted(known, runs).query("law == 'sum'")
+    assert (len(again), set(again["training_tokens"])) == (2 * 4 * 3, {32_000_000})
+    assert again["error"].abs().max() < 1e-3
+    found = later.parted(known, runs).set_index("of")
+    assert found["rungs"].tolist() == [3, 3]  # the six are not all there
+    assert found["rejected"].to_dict() == {"sum": 0, "product": 8}
+    assert found["inside"].to_dict() == {"sum": False, "product": False}  # 15 and 16 of 16 were foretold
+    assert later.parted(known, runs[runs["rung"] != "22k"]).empty
+
+
+def test_the_file_says_what_its_laws_are() -> None:
+    assert tomllib.loads(LONGER.read_text())["laws"] == longer.SAID

@@ -1,0 +1,281 @@
+"""What counting makes of fits at large k, on made counts and ranks; figures show the rows they are given."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from toy_stores import make_store
+
+from companion.chapters import noise
+from companion.chapters.noise import (
+    BEYOND,
+    ENOUGH,
+    OPEN,
+    aligned,
+    by_training_count,
+    clustering_table,
+    design_effects_at,
+    one_cell,
+    pieces,
+    rises,
+    scatter_judged,
+    threshold_for,
+    tokens_for,
+)
+from companion.stats.clustering import cluster_sums, log_design_effect
+from rbp.errors import DataError, FitError, ParameterError
+
+SIZES = np.geomspace(1e6, 1e9, 6)
+
+
+def table(value_of, k=(1, 10)):
+    rows = [("wikipedia", "Toy", each, int(size), value_of(size, each)) for each in k for size in SIZES]
+    return pd.DataFrame(rows, columns=["dataset", "family", "k", "size", "value"])
+
+
+def tokens(count, basis="counted"):
+    return pd.DataFrame({"dataset": ["wikipedia"], "family": ["Toy"], "tokens": [count], "basis": [basis]})
+
+
+def effects(dataset="wikipedia", low=0.5, effect=1.0, high=2.0, what="scatter", rate=0.02):
+    """A `clustering_table` with one design effect."""
+    row = {"dataset": dataset, "what": what, "rate": rate, "effect": effect}
+    return pd.DataFrame([row | {"effect_low": low, "effect_high": high}])
+
+
+NONE = effects().iloc[:0]
+
+
+def judged(points, count, clustered=NONE, **options):
+    return scatter_judged(points, tokens(count), clustered, **{"resamples": 300} | options)
+
+
+def wobbling(by=1.2):
+    points = table(lambda size, k: 0.02 * (size / 1e6) ** -0.2, k=(1,))
+    return points.assign(value=points["value"] * np.where(np.arange(6) % 2, by, 1 / by))
+
+
+def test_scatter_beyond_noise_is_seen_whatever_its_slope():
+    for slope in (-0.2, 0.0, 0.2):
+        points = wobbling().assign(value=lambda t, slope=slope: t["value"] * (t["size"] / 1e6) ** (slope + 0.2))
+        row = judged(points, 1_000_000).iloc[0]
+        assert (row["verdict"], row["mostly"]) == (BEYOND, False)
+        assert row["extra_low"] < 0.2 < row["extra_high"]
+    assert judged(wobbling(), 1_000)["verdict"].tolist() == [OPEN]  # not rejected is not enough
+
+
+def test_noise_is_enough_only_where_the_interval_says_so():
+    sizes = np.geomspace(1e6, 1e9, 60)
+    rng = np.random.default_rng(0)
+    misses = rng.binomial(50_000, -np.expm1(-0.02 * (sizes / 1e6) ** -0.2))
+    points = pd.DataFrame({"dataset": "wikipedia", "family": "Toy", "k": 1, "size": sizes})
+    points["value"] = -np.log1p(-misses / 50_000)
+    assert judged(points, 50_000)["verdict"].tolist() == [ENOUGH]
+    assert judged(points[::12], 50_000)["verdict"].tolist() == [OPEN]
+
+
+def test_a_verdict_holds_for_every_design_effect_of_the_interval():
+    points = wobbling(1.05)
+    alone = judged(points, 150_000).iloc[0]
+    assert alone["verdict"] == BEYOND
+    wide = judged(points, 150_000, effects(high=30.0)).iloc[0]
+    assert (wide["verdict"], wide["p"], wide["effect_high"]) == (OPEN, alone["p"], 30.0)
+    assert judged(points, 150_000, effects(high=1.1)).iloc[0]["verdict"] == BEYOND
+    least = judged(points, 20_000, effects(low=0.05)).iloc[0]
+    assert (judged(points, 20_000).iloc[0]["mostly"], least["mostly"]) == (True, False)
+
+
+def test_fits_of_a_range_are_corrected_together():
+    points = pd.concat([wobbling(1.02).assign(k=k) for k in (1, 10, 10_000)])
+    found = judged(points, 150_000).set_index("k")
+    assert found["range"].tolist() == ["small", "small", "large"]
+    p = found["p"].iloc[0]
+    assert found["p_holm"].tolist() == pytest.approx([2 * p, 2 * p, p])
+
+
+def test_the_effect_is_the_datasets_own_at_the_nearest_rate_or_the_widest_of_all():
+    both = pd.concat([effects(), effects(rate=0.5, effect=7.0), effects("humaneval", 0.1, 3.0, 9.0)])
+    assert design_effects_at(both, "wikipedia", 0.03) == (1.0, 0.5, 2.0)
+    assert design_effects_at(both, "wikipedia", 0.3) == (7.0, 0.5, 2.0)
+    assert design_effects_at(both, "other", 0.03) == (2.0, 0.1, 9.0)
+    assert np.isnan(design_effects_at(both, "wikipedia", 0.03, "difference")).all()
+
+
+def test_what_cannot_be_tested_is_left_out():
+    points = table(lambda size, k: 1e-5 * (size / 1e6) ** -0.2 if k == 10 else 0.01, k=(1, 10))
+    assert judged(points, 10_000)["k"].tolist() == [1]
+    with pytest.raises(FitError, match="three models"):
+        judged(points[points["k"] == 10], 10_000)
+    with pytest.raises(DataError, match="how many tokens"):
+        scatter_judged(points, tokens(10_000, "at most"), NONE)
+
+
+def test_only_rising_misses_are_tested():
+    points = table(lambda size, k: 0.01 * (size / 1e6) ** (0.1 if k == 10 else -0.1))
+    found = rises(points, tokens(100_000), NONE)
+    assert found["k"].tolist() == [10]
+    row = found.iloc[0]
+    assert row["misses_smallest"] == round(100_000 * -np.expm1(-0.01))
+    assert row["trend_z"] > 1.96
+    assert row["trend_needed"] == pytest.approx((row["trend_z"] / 1.959964) ** 2, rel=1e-6)
+    assert row["beyond"]
+    for high, beyond in ((row["trend_needed"] * 1.01, False), (row["trend_needed"] * 0.99, True)):
+        found = rises(points, tokens(100_000), effects(high=high, what="difference"))
+        assert found["beyond"].tolist() == [beyond]
+
+
+def test_so_many_tokens_leave_just_the_error_that_was_wanted():
+    points = table(lambda size, k: (size / 1e6) ** -0.1 / k)
+    known = float("nan")
+    for effect in (1.0, 4.0):
+        needed = tokens_for(points, [0.01, 0.05], [effect], known).set_index(["k", "half_width"])["tokens"]
+        used = needed[1, 0.05]
+        left = tokens_for(points[points["k"] == 1], [0.05], [1.0], used)["by_counting"].iloc[0]
+        assert left * np.sqrt(effect) == pytest.approx(0.05)
+        assert needed[1, 0.01] == pytest.approx(25 * used)
+    assert tokens_for(points, [0.01], [1.0], known)["by_counting"].isna().all()
+    with pytest.raises(FitError, match="four sizes"):
+        tokens_for(points[points["size"] < 1e7], [0.01], [1.0], known)
+    four = points[points["size"].isin(sorted(points["size"].unique())[:4])]
+    assert set(tokens_for(four, [0.01], [1.0], known)["models"]) == {4}
+
+
+def test_one_cell_is_the_one_with_the_most_points_unless_one_is_named():
+    points = pd.DataFrame({"dataset": ["c4", "c4", "wikipedia"], "family": ["A", "A", "B"], "k": [1, 2, 1]})
+    assert one_cell(points)["k"].tolist() == [1, 2]
+    assert one_cell(points, "B")["dataset"].tolist() == ["wikipedia"]
+    with pytest.raises(ParameterError, match="no values of B on c4"):
+        one_cell(points, "B", "c4")
+
+
+LENGTHS = [60] * 30
+
+
+def two(tmp_path, first, second):
+    make = {"vocabulary": 100}
+    return [
+        make_store(tmp_path / "a", first, LENGTHS, model="toy/a", size=1000, **make),
+        make_store(tmp_path / "b", second, LENGTHS, model="toy/b", size=2000, **make),
+    ]
+
+
+@pytest.fixture
+def stores(tmp_path):
+    rng = np.random.default_rng(3)
+    first = rng.integers(0, 100, 1800)
+    second = np.where(rng.random(1800) < 0.5, first, rng.integers(0, 100, 1800))
+    return two(tmp_path, first, second)
+
+
+def test_effects_are_means_over_models_and_pairs(stores):
+    found = clustering_table(stores, [0.1]).set_index("what")
+    assert found.index.tolist() == ["misses", "difference"]
+    places, ranks = aligned(stores)
+    missed = ranks > found["k"].iloc[0]
+    assert missed.mean() <= 0.1
+    assert (ranks > found["k"].iloc[0] - 1).mean() > 0.1
+    assert set(found["documents"]) == {30}
+
+    def design_effect(values):
+        return float(np.exp(log_design_effect(cluster_sums(values, places["document"]).sum(axis=0))))
+
+    one, other = map(design_effect, missed.T)
+    assert found.loc["misses", "effect"] == pytest.approx(np.sqrt(one * other))
+    apart = design_effect(missed[:, 1].astype(float) - missed[:, 0])
+    assert found.loc["difference", "effect"] == pytest.approx(apart)
+    assert found["effect"].between(found["effect_low"], found["effect_high"]).all()
+
+
+def test_three_models_have_scatter_about_a_line(tmp_path):
+    rng = np.random.default_rng(5)
+    made = [
+        make_store(tmp_path / f"{i}", rng.integers(0, 100, 1800), LENGTHS, model=f"toy/{i}", size=10**i, vocabulary=100)
+        for i in (3, 4, 5)
+    ]
+    row = clustering_table(made, [0.1]).iloc[-1]
+    assert row["what"] == "scatter"
+    assert row["effect_low"] < 1 < row["effect_high"]  # independent tokens, independent models
+
+
+def test_a_document_that_one_model_misses_shows_in_the_effect(tmp_path):
+    first = np.zeros(1800, dtype=int)
+    first[::17] = 50
+    second = first.copy()
+    second[600:660] = 90
+    found = clustering_table(two(tmp_path, first, second), [0.04]).set_index("what")
+    assert found.loc["difference", "effect"] > 20
+
+
+def test_pieces_do_not_cross_documents():
+    places = pd.DataFrame({"document": [0, 0, 0, 1, 1], "position": [1, 2, 3, 1, 2]})
+    assert pieces(places, 2).tolist() == [0, 1, 1, 2, 3]
+
+
+def test_classes_of_training_counts_hold_every_token_once(stores):
+    counts = np.arange(100) * 37
+    found = by_training_count(stores, counts, [0.1], (0, 1, 100, 1000))
+    first = found[found["model"] == "toy/a"]
+    assert first["tokens"].sum() == 1800
+    assert first["share_of_misses"].sum() == pytest.approx(1)
+    places, ranks = aligned(stores)
+    chosen = (counts[places["token"]] >= 100) & (counts[places["token"]] < 1000)
+    row = first[first["low"] == 100].iloc[0]
+    assert row["tokens"] == chosen.sum()
+    assert row["misses"] == (ranks[chosen, 0] > row["k"]).sum()
+
+
+def test_the_threshold_leaves_the_rate_above_it():
+    assert threshold_for(np.arange(1, 1001), 0.1) == 900
+    assert threshold_for([1, 1, 1], 0.5) == 1
+
+
+def test_models_must_have_ranked_the_same(tmp_path):
+    a = make_store(tmp_path / "a", [0, 1, 2, 3], [4], model="toy/a")
+    b = make_store(tmp_path / "b", [0, 1, 2, 3], [2, 2], model="toy/b")
+    with pytest.raises(DataError, match="did not rank the same tokens"):
+        aligned([a, b])
+
+
+def test_rare_tokens_are_summed_over_their_classes(stores):
+    table = by_training_count(stores, np.arange(100) * 2, [0.1])
+    told = noise.rare_told(table)
+    places, ranks = aligned(stores)
+    count, missed = places["token"].to_numpy() * 2, ranks > table["k"].iloc[0]
+    assert told["rare_tokens"] == pytest.approx(100 * (count < 100).mean())
+    assert told["rare_misses"] == pytest.approx(100 * (count[missed[:, 1]] < 100).mean())
+    rarest = missed[count < 10].sum(axis=0)
+    assert (told["rarest_rises"], told["texts"]) == (int(rarest[1] > rarest[0]), 1)
+
+
+def two_fits() -> pd.DataFrame:
+    rows = [(1, 0.02, 0.3, 0.1, 0.6, BEYOND), (10, 0.05, 0.0, 0.0, 0.2, OPEN)]
+    table = pd.DataFrame(rows, columns=["k", "counting", "extra", "extra_low", "extra_high", "verdict"])
+    table = table.assign(
+        dataset="wikipedia", family="Toy", effect=1.2, effect_low=0.25, effect_high=4.0, n=4, misses=9.0
+    )
+    return table.assign(p=0.1, p_holm=0.2)
+
+
+def test_a_fit_beyond_noise_is_filled() -> None:
+    fits = two_fits().assign(range="small")
+    panels = noise.scatter_figure(fits, level=0.95)["figure"]
+    assert list(panels.keys) == ["Toy on Wikipedia"]
+    both = pd.concat([fits, fits.assign(family="Large", range="large")])
+    assert list(noise.scatter_figure(both, level=0.95)["figure"].keys) == ["Large on Wikipedia"]
+    (ax,) = panels.single("Toy on Wikipedia").axes
+    dots = [line for line in ax.get_lines() if line.get_markersize() == 6 and line.get_marker() not in ("", "None")]
+    assert [line.get_ydata().tolist() for line in dots] == [[30.0], [0.5]]  # none: at the bottom
+    assert [line.get_markerfacecolor() == "white" for line in dots] == [False, True]
+    bars = [line.get_ydata() for line in ax.get_lines() if line.get_linewidth() == 5]
+    assert bars[0] == pytest.approx([1.0, 4.0])  # per cent of counting, by the roots of the effects
+    assert noise.scatter_table(two_fits())["table"].loc[0, "beyond it, %"] == "30.0 [10.0, 60.0]"
+
+
+def test_the_calculator_leaves_out_what_no_tokens_can_buy() -> None:
+    table = pd.DataFrame({"k": 1, "half_width": [0.001, 0.01, 0.1], "effect": 1.0, "tokens": [np.inf, 5000.0, 50.0]})
+    both = pd.concat([table, table.assign(k=10), table.assign(effect=3.0)])
+    panels = noise.tokens_figure(two_fits(), both, used=300.0, level=0.95)["figure"]
+    assert list(panels.keys) == ["design effect 1", "design effect 3"]
+    (ax,) = panels.single("design effect 1").axes
+    lines = [list(line.get_xdata()) for line in ax.get_lines() if line.get_linestyle() == "-"]
+    assert [x for x in lines if x] == [[0.01, 0.1]] * 2
+    assert [300.0, 300.0] in [list(line.get_ydata()) for line in ax.get_lines()]

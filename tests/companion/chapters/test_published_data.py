@@ -1,0 +1,87 @@
+"""The chapter on the authors' numbers: what it counts, sets beside the paper, checks and draws."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from companion.chapters.appendix import data
+from companion.chapters.see import figure_1_shown
+from companion.evidence import published
+from companion.evidence.tokens import tokens_behind
+from rbp.errors import DataError
+from rbp.measurements import open_source, select
+
+
+def test_counting_knows_a_point_to_one_over_the_root_of_its_misses() -> None:
+    size = np.array([10**6, 10**7, 10**8, 10**9])
+    rows = {"dataset": "new", "family": "Pythia", "model": "m", "size": size, "metric": "neg_log_rbp", "k": 1}
+    own = pd.DataFrame(rows | {"value": 2 * size**-0.5, "tokens": pd.NA})
+    tokens = pd.DataFrame({"dataset": ["new"], "family": ["Pythia"], "tokens": [10**9], "basis": ["counted"]})
+    known = data.with_counting_error(data.published_points(own), tokens)
+    few = known[known["value"] < 0.001]
+    assert few["relative_se"].to_numpy() == pytest.approx(few["misses"].to_numpy() ** -0.5, rel=1e-3)
+    with pytest.raises(DataError, match="no number of tokens"):
+        data.with_counting_error(own, tokens[:0])
+    with pytest.raises(DataError, match="none of their families"):
+        data.published_points(own.assign(family="Other"))
+
+
+def test_the_setup_beside_the_paper() -> None:
+    points = select(open_source("published").table, metric="neg_log_rbp")
+    recovered = tokens_behind(points[points["dataset"] == "wikipedia"])
+    table = data.setup_shown(points, points.drop_duplicates("model"), recovered)["table"].set_index("what")
+    assert table.loc["models", "ours"] == "24"
+    assert table.loc["vocabulary, OPT", ["printed", "ours"]].tolist() == ["50,272", "50,272"]
+    assert table.loc["vocabulary, Pythia", "ours"] == "50,304 or 50,432 or 50,688"
+
+
+def test_every_check_passes_but_the_coarse_points_of_figure_6():
+    table = data.checks().set_index("check")
+    assert table.loc["table_1", "compared"] == 96
+    assert table.loc["exact_counts", "compared"] == 12
+    failed = table["compared"] - table["agree"]
+    # k = 10 000 is read from figure 7's linear axis
+    assert failed[failed > 0].to_dict() == {"figure_6": 2}
+    assert table.loc["figure_6", "worst"] < 5e-5
+
+
+def test_a_wrong_number_fails_a_check(tmp_path):
+    for file in published.FOLDER.glob("*.csv"):
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    rbp = pd.read_csv(tmp_path / "rbp.csv")
+    rbp.loc[(rbp["source"] == "figure 5").idxmax(), "neg_log_rbp"] *= 1.3
+    rbp.to_csv(tmp_path / "rbp.csv", index=False)
+    table = data.checks(tmp_path).set_index("check")
+    assert table.loc["figure_5", "agree"] < table.loc["figure_5", "compared"]
+    rbp.loc[(rbp["source"] == "figure 3").idxmax(), "neg_log_rbp"] *= 1.01
+    rbp.to_csv(tmp_path / "rbp.csv", index=False)
+    assert data.checks(tmp_path).set_index("check").loc["table_1", "agree"] < 96
+
+
+def texts(figure):
+    return [text.get_text() for ax in figure.axes for text in ax.texts]
+
+
+def test_coverage_counts_models_and_knows_how_many_there_could_be():
+    counted = data.coverage(open_source("published").table)
+    own = counted.query("dataset == 'wikipedia' and family == 'Pythia'")
+    assert own[own["k"] == 1][["models", "of"]].to_numpy().tolist() == [[10, 10]]
+    assert own[own["k"].isna()]["models"].tolist() == [10]
+    assert own[own["k"] == 2][["models", "of"]].to_numpy().tolist() == [[4, 10]]
+    assert counted.query("dataset == 'humaneval' and family == 'Pythia' and k == 20000").empty
+    grid = data.coverage_panels(counted).single("humaneval")
+    assert sorted(set(texts(grid))) == ["10", "4", "5"]
+
+
+def test_columns_of_the_grid_are_in_the_order_of_k():
+    counted = data.coverage(open_source("published").table)
+    ax = data.coverage_panels(counted).single("wikipedia").axes[0]
+    labels = [label.get_text() for label in ax.get_xticklabels()]
+    assert labels[-1] == "CE"
+    assert [int(label) for label in labels[:-1]] == sorted(set(open_source("published").table["k"].dropna()))
+
+
+def test_the_truth_carries_its_rank():
+    figure = figure_1_shown()["figure"]
+    assert "0.28  truth, rank 3" in texts(figure.single("Outranked"))
+    assert "0.28  truth, rank 1" in texts(figure.single("First"))

@@ -1,0 +1,212 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from companion.chapters.appendix import ranking
+from companion.chapters.near_ties import NearTies
+from companion.project import LADDER
+from ladder.shipping import RESOLUTION
+from rbp import provenance
+from rbp.errors import DataError, ParameterError
+from rbp.extract.extraction import Settings
+from rbp.extract.models import find_model, load_model, load_tokenizer
+from rbp.extract.protocol import protocol
+from rbp.extract.store import open_store
+from rbp.laws.power import fit_power_law
+from rbp.measurements.counts import store_table
+from rbp.measurements.ranked import Ranked, every_k, with_intervals
+from rbp.metric import rbp
+from rbp.report.display import coloured_text
+
+TEXTS = ["The rank of a token is −ln of nothing: α ≤ β, “quoted”.\n\nIt counts.", "def rank(scores): return 1\n"]
+CPU = Settings(device="cpu", backend="reference")
+
+
+MODEL = "data/ladder/families/neox/neox-10k-at-8m"
+TOKENS, ROWS = 4096, 4224  # of the tokenizer, and of the output layer once it is padded
+WINDOWS = protocol("windows", length=64)
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory):
+    """A corpus of two short texts."""
+    path = tmp_path_factory.mktemp("texts") / "two.jsonl"
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def padded(tmp_path_factory):
+    """The ladder's smallest model with rows beyond its tokens, as Pythia's have."""
+    folder = tmp_path_factory.mktemp("padded")
+    files = find_model(ranking.project_path(MODEL))
+    model = load_model(files, "float32", torch.device("cpu")).model
+    torch.manual_seed(0)
+    model.resize_token_embeddings(ROWS)
+    model.save_pretrained(folder)
+    load_tokenizer(files).save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory, padded, two):
+    return ranking.rank_variants(padded, two, WINDOWS, CPU, tmp_path_factory.mktemp("ranks"))
+
+
+@pytest.fixture(scope="module")
+def logits(study):
+    """Of each ranked token, from the model itself: [T, V], and the truths [T]."""
+    language = load_model(find_model(study.model), "float32", torch.device("cpu"))
+    rows, truths = [], []
+    for text in TEXTS:
+        ids = torch.tensor(study.tokenizer(text)["input_ids"])
+        with torch.no_grad():
+            rows.append(language.model(input_ids=ids[None]).logits[0, :-1])
+        truths.append(ids[1:])
+    return torch.cat(rows), torch.cat(truths)
+
+
+def test_the_ratio_of_widths_is_that_of_the_table(study):
+    k = 10  # with hits and misses in every document
+    ranked = Ranked(study.stores["all"])
+    row = with_intervals(store_table(ranked, [k]), ranked, 0.9).iloc[0]
+    wide = [np.exp(-row[f"{kind}low"]) - np.exp(-row[f"{kind}high"]) for kind in ("document_", "")]
+    found = ranking.width_ratio(ranked.ranks, study.tokens.document, k, 0.9)
+    assert found > 0
+    assert found == pytest.approx(wide[0] / wide[1])
+
+
+def test_an_exponent_moves_no_more_than_its_hits_allow():
+    sizes, hits, near = np.array([1e4, 1e5, 1e6]), np.array([200, 300, 420]), np.array([3, 0, 2])
+    table = pd.DataFrame({"size": sizes, "hits": hits, "tokens": 1000, "k": pd.array([1, 1, 1], dtype="Int64")})
+    table["model"] = list("abc")
+
+    def alpha(moved):
+        return fit_power_law(sizes, -np.log((hits + moved) / 1000)).alpha
+
+    straddling = {
+        model: NearTies(
+            np.zeros(9), np.tile([0, 1], (9, 1)) * (np.arange(9)[:, None] < count), np.ones((9, 2), dtype=int)
+        )
+        for model, count in zip("abc", near, strict=True)
+    }
+    for ties in straddling.values():
+        ties.at_least[:, 1] += ties.greater[:, 1]
+    within = ranking.exponent_within(table, straddling, "paper")
+    moves = [abs(alpha(near * signs) - alpha(0)) for signs in np.stack(np.meshgrid(*[[-1, 0, 1]] * 3)).reshape(3, -1).T]
+    assert 0 < max(moves) <= within * (1 + 1e-9)  # the two are reckoned in two ways
+    assert within < 1.2 * max(moves)
+
+
+def test_ranks_and_cross_entropy_are_those_of_the_models_own_logits(study, logits):
+    scores, truth = logits
+    order = (-scores).argsort(dim=1)
+    own = (order == truth[:, None]).int().argmax(1).numpy() + 1
+    ranks = Ranked(study.stores["all"]).ranks
+    assert (ranks == own).mean() > 0.99, "but for ties and last bits"
+    entropy = torch.nn.functional.cross_entropy(scores, truth).item()
+    table = study.padding("paper").set_index("logits")
+    assert table.cross_entropy["all"] == pytest.approx(entropy, rel=1e-5)
+    assert table["rows"].to_dict() == {"all": ROWS, "tokenizer": TOKENS}
+    without = torch.nn.functional.cross_entropy(scores[:, :TOKENS], truth).item()
+    assert table.cross_entropy["tokenizer"] == pytest.approx(without, rel=1e-5)
+    curve = every_k(Ranked(study.stores["all"]))
+    assert curve.rbp.tolist() == pytest.approx([rbp(own, k) for k in curve.k], abs=0.02)
+
+
+def test_ties_among_rounded_logits_are_those_of_the_models_own(study, logits):
+    scores, truth = logits
+    rounded = scores.bfloat16()
+    mine = rounded.gather(1, truth[:, None])
+    equal, greater = (rounded == mine).sum(1), (rounded > mine).sum(1)
+    row = study.ties().set_index("logits").loc["bfloat16"]
+    assert row.tied == pytest.approx((equal > 1).float().mean().item(), abs=0.03)
+    assert row.strict == pytest.approx((greater == 0).float().mean().item(), abs=0.03)
+    assert row.paper <= row.expected <= row.strict
+    assert row.tied > study.ties().tied[0]
+
+
+def test_pieces_make_up_the_text_and_join_parts_of_characters(study):
+    pieces = study.pieces(0, 1000, "paper")
+    assert TEXTS[0].endswith("".join(pieces.text))
+    assert len("".join(pieces.text)) >= len(TEXTS[0]) - 4, "only the first token is not ranked"
+    assert "�" not in "".join(pieces.text)
+    assert pieces["rank"].max() == study.tokens[study.tokens.document == 0].eval("greater + equal").max()
+    with pytest.raises(ParameterError, match="document 7 has no ranked tokens"):
+        study.pieces(7, 10, "paper")
+
+
+def test_too_little_text_is_said(tmp_path):
+    path = tmp_path / "one.jsonl"
+    path.write_text('{"text": "漢字"}\n')
+    with pytest.raises(DataError, match=r"0 of \d+ tokens have rank 1"):
+        ranking.rank_variants(MODEL, str(path), WINDOWS, CPU, tmp_path / "out")
+
+
+def test_what_is_read_of_the_projects_data_is_noted(two, tmp_path):
+    with provenance.recording() as read:
+        ranking.rank_variants(MODEL, two, WINDOWS, CPU, tmp_path)
+    model = Path(MODEL).resolve()
+    assert {model / "config.json", model / "model.safetensors"} <= read.files
+    assert not any(path.name == "two.jsonl" for path in read.files)
+
+
+def test_what_a_run_makes_itself_is_no_source(tmp_path):
+    with provenance.recording() as read:
+        provenance.note_own(tmp_path / "own")
+        provenance.note(tmp_path / "own" / "part", tmp_path / "other")
+    assert read.files == {(tmp_path / "other").resolve()}
+
+
+def test_a_family_gives_a_table_and_a_law(tmp_path):
+    sizes = np.array([1e3, 1e4, 1e5])
+    table = pd.DataFrame(
+        {
+            "model": [f"m{i}" for i in range(3)] * 2,
+            "size": np.tile(sizes, 2).astype(int),
+            "k": pd.array([1] * 3 + [None] * 3, dtype="Int64"),
+            "value": np.concatenate([3 * sizes**-0.25, 5 * sizes**-0.125 * [1.01, 0.98, 1.01]]),
+        }
+    )
+    shown = ranking.family_shown(table, k=[1])["table"]
+    assert shown["model"].tolist() == ["m0", "m1", "m2", "exponent α"]
+    assert "0.250 [0.250, 0.250]" in shown.iloc[-1].tolist()
+    few = ranking.family_shown(table[table["size"] < 5e4], k=[1])["table"]
+    assert few["model"].tolist() == ["m0", "m1"]
+
+
+def test_every_model_below_a_folder_is_ranked_and_held_against_what_is_shipped(tmp_path):
+    one = protocol("windows", length=256, documents=3)
+    folder = ranking.rank_family("data/ladder/families/neox", "ladder/humaneval", one, CPU, tmp_path / "mine")
+    stores = [open_store(path) for path in folder.iterdir()]
+    assert len(stores) == len(list((LADDER / "families" / "neox").iterdir()))
+    beside = ranking.beside_shipped(stores)
+    assert set(beside["model"]) == {path.name for path in (LADDER / "families" / "neox").iterdir()}
+    near = ranking.family_near("data/ladder/families/neox", "ladder/humaneval", one, CPU)
+    # windows of 256 tokens with 128 before each, as shipped: nothing differs but by rounding
+    assert beside["changed"].sum() <= sum(ties.changing() for ties in near.values()) < 0.02 * beside["tokens"].sum()
+    assert beside["nll"].max() <= 1e-4 + 0.51 / RESOLUTION
+    with pytest.raises(DataError, match="no models below"):
+        ranking.rank_family(str(tmp_path), "ladder/humaneval", one, CPU, tmp_path / "none")
+
+
+def test_a_path_of_the_project_is_found_from_anywhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = ranking.project_path(MODEL)
+    assert (tmp_path / found / "config.json").is_file()
+    assert ranking.project_path("owner/model") == "owner/model"
+    with pytest.raises(DataError, match="no such file"):
+        ranking.rank_variants(MODEL, "no.txt", WINDOWS, CPU, tmp_path)
+
+
+def test_a_coloured_text_shows_every_token_with_its_rank(study):
+    pieces = study.pieces(0, 1000, "paper").assign(text=lambda t: t.text.replace("counts", "<b>&"))
+    shown = coloured_text(pieces)
+    assert shown.count("display:block") == len(pieces)
+    assert "<b>" not in shown
+    assert "↵" in shown
+    assert "<br>" in shown

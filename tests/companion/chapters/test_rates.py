@@ -1,0 +1,110 @@
+"""What hangs on rates and seeds, by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from companion.chapters.training import rates
+from rbp.measurements.counts import Counts
+
+SIZES = pd.Series({"s": 1_000, "m": 10_000, "l": 1_000_000})
+
+
+def row(rung: str, loss: float, rate: float | None = None, seed: int = 0, budget: int = 2_000_000, **other) -> dict:
+    name = f"neox-{rung}-at-{budget / 1e6:g}m" + (f"-rate{rate}" if rate else "") + (f"-seed{seed}" if seed else "")
+    about = {"model": name, "family": "neox", "rung": rung, "seed": seed, "budget": budget, "rate": rate or 0.01}
+    return about | {"batch": 8, "distinct": np.nan, "loss": loss} | other
+
+
+def table() -> pd.DataFrame:
+    grid, best = {"s": 5.0, "m": 4.5, "l": 4.2}, {"s": 5.0, "m": 4.5, "l": 4.0}
+    rows = [row(rung, grid[rung]) for rung in grid]
+    rows += [row(rung, best[rung] + (rung != "l") * 0.1, 0.02) for rung in grid]
+    rows += [row(rung, best[rung] + 0.3, 0.005) for rung in grid]
+    rows += [row("s", 5.01, seed=1), row("l", 1.0, family="lstm")]
+    rows += [row("s", 1.0, batch=4, model="b"), row("m", 1.0, distinct=7, model="d")]
+    return pd.DataFrame([*rows, row("s", 4.7, budget=8_000_000), row("s", 4.8, 0.02, budget=8_000_000)])
+
+
+def test_the_exponents_and_their_bend_are_those_by_hand() -> None:
+    found = rates.hangs(table(), SIZES).set_index("what")
+    assert found.index.tolist() == ["s to m", "m to l", "bend at m"]
+    assert set(found["budget"]) == {2_000_000}
+    first, grid, best = np.log(5 / 4.5) / np.log(10), np.log(4.5 / 4.2) / np.log(100), np.log(4.5 / 4) / np.log(100)
+    np.testing.assert_allclose(found["grid"], [first, grid, first - grid])
+    np.testing.assert_allclose(found["best"], [first, best, first - best])
+    chance = np.std(np.log([5, 5.01]), ddof=1)
+    assert found["seeds"]["s to m"] == pytest.approx(chance * np.sqrt(2) / np.log(10))
+    ends = 1 / np.log(10), 1 / np.log(10) + 1 / np.log(100), 1 / np.log(100)
+    assert found["seeds"]["bend at m"] == pytest.approx(chance * np.linalg.norm(ends))
+    assert found["sure"].tolist() == [False, True, True]
+    told = rates.hangs_told(found)
+    assert (told["rates.rows"], told["rates.sure"]) == (3, 2)
+    assert told["rates.moved"] == pytest.approx(best - grid)
+
+
+def test_updates_and_repeated_text_stand_beside_the_grid_s_own_run() -> None:
+    found = rates.updates(table().assign(loss=lambda rows: rows["loss"] + rows["batch"].eq(4) * 4.1)).set_index("rung")
+    assert found.index.tolist() == ["m", "s"]  # the LSTM has no grid here
+    assert found["updates"].to_dict() == {"m": 2_000_000 // 2048, "s": 2_000_000 // 1024}
+    assert found["difference"].to_dict() == pytest.approx({"m": 1.0 - 4.5, "s": 5.1 - 5.0})
+    chance = np.std(np.log([5, 5.01]), ddof=1)
+    assert found["seeds"]["s"] == pytest.approx(chance * np.hypot(5.0, 5.1))
+    once = row("m", 5.5, model="neox-m-at-7e-06m")  # the 7 tokens that "d" reads again and again, read once
+    told = rates.updates_told(found.reset_index(), pd.DataFrame([once]))
+    assert told["updates.again"] == pytest.approx(100 * (5.5 - 1.0) / (5.5 - 4.5))
+    shown = rates.updates_shown(found.reset_index())["table"]
+    assert shown["size"].tolist() == ["m", "s"]
+    assert shown["what was read"].tolist() == [
+        "the first 7e-06 M, again and again",
+        "each token once, batches of 4 rows",
+    ]
+
+
+def test_the_trials_that_are_there_are_shown() -> None:
+    trials = rates.trials()
+    there = {"10k": 9_872, "22k": 21_720, "59k": 59_240, "150k": 150_080, "390k": 393_640, "1m": 1_022_952}
+    found = rates.hangs(trials, pd.Series(there | {"2.7m": 2_674_576}))
+    assert {"22k to 150k"} <= set(found["what"])
+    assert (found["seeds"] > 0).all()
+    assert len(rates.hangs_shown(found)["table"]) == len(found)
+
+
+def test_what_trials_do_to_ranks_is_counted_by_hand() -> None:
+    def counts(dataset: str, models: list[tuple], hits: list[int], nll: list[float]) -> Counts:
+        about = pd.DataFrame(models, columns=["model", "family", "rung", "seed", "size", "budget"])
+        found = np.array(hits).reshape(1, len(models), 1)
+        return Counts(dataset, about, 4096, (1,), np.array([1000]), found, np.array([nll]))
+
+    grid = [("neox-s-at-2m", "neox", "s", 0, 10, 2_000_000), ("neox-m-at-2m", "neox", "m", 0, 20, 2_000_000)]
+    half, again = (
+        ("neox-s-at-2m-rate0.005", "of", "s", 0, 10, 2_000_000),
+        ("neox-s-at-2m-seed1", "of", "s", 1, 10, 2_000_000),
+    )
+    of_grid = [counts("a", grid, [300, 400], [5000.0, 4000.0]), counts("b", grid, [200, 250], [6000.0, 5000.0])]
+    of_runs = [
+        counts("a", [half, again], [320, 310], [4900.0, 5100.0]),
+        counts("b", [half, again], [190, 205], [6060.0, 5900.0]),
+    ]
+    trials = pd.DataFrame([row("s", 5.0), row("s", 4.9, 0.005), row("s", 5.1, seed=1)])
+    found = rates.in_ranks(of_grid, of_runs, trials)
+    assert found["what"].tolist() == ["0.5 × the rate"] * 2
+    one = found[found["k"] == 1].iloc[0]
+    y = {hits: 100 * np.log(-np.log(hits / 1000)) for hits in (300, 200, 320, 190, 310, 205)}
+    away = y[320] - y[300], y[190] - y[200]
+    assert (one["difference"], one["least"], one["most"]) == pytest.approx((np.mean(away), away[0], away[1]))
+    seeds = (y[310] + y[205]) / 2 - (y[300] + y[200]) / 2
+    assert one["seeds"] == pytest.approx(abs(seeds))  # a difference of two that are drawn alike
+    loss = found[found["k"].isna()].iloc[0]
+    assert loss["difference"] == pytest.approx(50 * (np.log(4900 / 5000) + np.log(6060 / 6000)))
+    points = pd.DataFrame([("a", 1, 5, 2_000_000, 2.0), ("a", 1, 10, 2_000_000, 1.5)])
+    points.columns = ["dataset", "k", "size", "training_tokens", "value"]
+    twice = found.assign(what="2 × the rate", difference=50.0)  # a trial of another rate is not told of
+    told = rates.in_ranks_told(pd.concat([found, twice]), points, 1)
+    sure = int(abs(one["difference"]) > 2 * one["seeds"])
+    by_grid = np.log(2.0 / 1.5) / np.log(2)
+    by_trial = by_grid - one["difference"] / 100 / np.log(2)
+    expected = {"rows": 2, "sure": sure + 1, "k": 1, "falls": -one["difference"], "seeds": one["seeds"]}
+    expected |= {"step.grid": by_grid, "step.half": by_trial}
+    assert told == pytest.approx({f"trials.{name}": value for name, value in expected.items()})
+    assert rates.in_ranks_shown(found)["table"]["what is otherwise"].tolist() == ["0.5 × the rate"]

@@ -1,0 +1,90 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import softmax
+
+from companion.chapters import see
+from rbp import metric
+from rbp.errors import ParameterError
+
+SHARES = st.lists(st.floats(0.011, 0.99), min_size=1, max_size=8)
+
+
+@given(SHARES)
+def test_one_probability_allows_many_ranks(p):
+    even, crowded = see.even(p, 100), see.crowded(p, 100)
+    first = np.zeros(len(p), dtype=int)
+    for distribution in (even, crowded):
+        np.testing.assert_allclose(distribution.sum(axis=1), 1)
+        np.testing.assert_array_equal(distribution[:, 0], p)
+        assert (distribution >= 0).all()
+    best = metric.rank(*metric.greater_equal(even, first))
+    worst = metric.rank(*metric.greater_equal(crowded, first))
+    assert (best == 1).all()
+    for rank, share in zip(worst, p, strict=True):
+        # no rank can exceed 1/p; above a half the truth is first whatever the others do
+        assert rank == (math.floor(1 / share) if share < 0.5 else 1) or math.isclose(1 / share, round(1 / share))
+
+
+def test_simulated_truths_follow_the_softmax():
+    scores, truth = see.simulated_scores(1, 4000, 30)
+    own = softmax(scores, axis=1)
+    np.testing.assert_allclose(see.p_truth(scores, truth), own[np.arange(4000), truth])
+    warm = softmax(scores / 2, axis=1)[np.arange(4000), truth]
+    np.testing.assert_allclose(see.p_truth(scores, truth, 2.0), warm)
+    drawn = np.bincount(truth, minlength=30)
+    variance = (own * (1 - own)).sum(axis=0)
+    assert (((drawn - own.sum(axis=0)) ** 2 / variance).sum()) < 60  # chi-square of 30: beyond 60 once in 1000
+
+
+def test_significands():
+    assert see.round_significand([1.0, 257.0, 3.3, -0.1], 8).tolist() == [1.0, 256.0, 3.296875, -0.10009765625]
+    values = np.random.default_rng(0).normal(size=1000) * 100
+    np.testing.assert_array_equal(see.round_significand(values, 24), values.astype(np.float32).astype(float))
+    np.testing.assert_array_equal(see.round_significand(values, 11), values.astype(np.float16).astype(float))
+    assert see.round_significand(0.0, 3) == 0
+
+
+@given(st.integers(0, 6), st.integers(1, 6), st.integers(1, 12))
+def test_membership_is_the_mean_over_shuffles(greater, equal, k):
+    places = greater + 1 + np.arange(equal)  # where a shuffle may put the truth
+    assert see.membership([greater], [equal], k) == pytest.approx((places <= k).mean())
+
+
+def test_the_papers_examples_are_distributions_with_its_ranks():
+    for ps in see.FIGURE_1.values():
+        assert math.isclose(sum(ps), 1)
+    assert [see.ranks_of(ps, 0, "paper") for ps in see.FIGURE_1.values()] == [3, 1]
+    bars = see.figure_1_shown()["data"]
+    assert bars[bars["truth"]].to_numpy().tolist() == [
+        ["Outranked", "Canberra", 0.28, True],
+        ["First", "Canberra", 0.28, True],
+    ]
+
+
+def test_coarser_scores_part_the_rules_and_fine_ones_do_not():
+    scores, truth = see.simulated_scores(1, 500, 50)
+    fine, coarse = (
+        see.rbp_by_rule(*metric.greater_equal(see.round_significand(scores, bits), truth), 3) for bits in (53, 4)
+    )
+    assert len(set(fine.values())) == 1
+    assert coarse["paper"] < coarse["list"] < coarse["strict"]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: see.even([1.0], 5),
+        lambda: see.even([0.5], 1),
+        lambda: see.crowded([0.1], 9),
+        lambda: see.simulated_scores(0, 0, 5),
+        lambda: see.p_truth(np.zeros((1, 2)), np.array([0]), 0.0),
+        lambda: see.round_significand(1.0, 0),
+    ],
+)
+def test_impossible_parameters(call):
+    with pytest.raises(ParameterError):
+        call()

@@ -1,0 +1,257 @@
+"""Size and training, on made-up grids whose law is known, and on others' measurements, asked in more than one way."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from made_grid import BUDGETS, KS, SIZES, additive, make
+from toy_stores import make_store
+
+from companion.chapters.families import points as points_of
+from companion.chapters.training import grid, others
+from companion.chapters.training.others import LIST, TRIES
+from rbp.errors import DataError, FitError, ParameterError
+from rbp.laws.power import fit_power_law
+from rbp.laws.surface import ADDITIVE, FORMS, KAPLAN, OFFSET, POWER, PRODUCT, SUM
+from rbp.measurements.counts import Counts
+
+
+def product(size, tokens, k=1):
+    return 40 * size**-0.05 * tokens**-0.15 / k**0.4
+
+
+@pytest.fixture(scope="module")
+def texts():
+    return make(families=("neox",), spread=0.0)
+
+
+def cells(points: pd.DataFrame, dataset: str = "wikipedia", k: int = 1) -> pd.DataFrame:
+    return points[(points.dataset == dataset) & (points.k == k)]
+
+
+def with_seeds(text: Counts, noise: float) -> Counts:
+    """A text's models with chance of their own, and the three smallest of the largest budget once more."""
+    rng = np.random.default_rng(0)
+    last = np.flatnonzero(text.models.budget == BUDGETS[-1])[:3]
+    found = text.keep([*range(len(text.models)), *last])
+    found.models["seed"] = [0] * len(text.models) + [1] * 3
+    y = -np.log(found.hits / found.tokens[:, None, None])
+    found.nll[:] *= np.exp(rng.normal(0, noise, len(found.models)))
+    found.hits[:] = np.round(found.tokens[:, None, None] * np.exp(-y * np.exp(rng.normal(0, noise, y.shape[1:]))))
+    return found
+
+
+@pytest.mark.parametrize(("law", "right", "wrong"), [(additive, "sum", "product"), (product, "product", "sum")])
+def test_the_shape_that_made_a_grid_passes_and_the_other_does_not(law, right, wrong) -> None:
+    (text,) = make(law, families=("neox",), texts={"wikipedia": 3}, spread=0.0, tokens=40_000_000, ks=[1])
+    table = grid.separability([with_seeds(text, 0.001)], [1], ["neox", "lstm"])  # there is no LSTM
+    row = table.dropna(subset="k").iloc[0]
+    assert row[f"p_{right}"] > 0.05
+    assert row[f"p_{wrong}"] < 0.001
+    assert row.low <= (1 if right == "sum" else 0) <= row.high
+    assert (row.df_num, row.df_den) == (6 * 4, 3)
+    told = grid.separability_told(table.dropna(subset="k"))
+    assert (told[f"{right}.rejected"], told[f"{wrong}.rejected"]) == (0, 1)
+    assert len(grid.separability_shown(table, level=0.95)["table"]) == len(table)
+    with pytest.raises(DataError, match="no family has a grid"):
+        grid.separability([text], [1], ["neox"])
+
+
+def test_the_law_that_made_the_grid_foretells_what_was_hidden(texts) -> None:
+    for law, form in ((additive, ADDITIVE), (product, PRODUCT)):
+        points = cells(points_of(make(law, families=("neox",), texts={"wikipedia": 3}, spread=0.0), [1]))
+        table = grid.rivals(points)
+        worst = table.groupby("form").error.max()
+        assert worst[form] < 0.2, "at every cut of sizes, of budgets and of both"
+        assert worst[OFFSET] < 0.2, "a line of either law is a power above an E"
+        assert worst[PRODUCT if form == ADDITIVE else SUM] > 1
+        assert set(table[(table.hidden_sizes > 0) & (table.hidden_budgets > 0)].form).isdisjoint({POWER, OFFSET})
+        assert len(table.drop_duplicates(["hidden_sizes", "hidden_budgets"])) == 5 * 3
+
+
+def test_a_law_of_one_variable_is_fitted_to_each_line_by_itself(texts) -> None:
+    points = cells(points_of(texts, [1]))
+    table = grid.rivals(points).set_index(["form", "hidden_sizes", "hidden_budgets"]).error
+    away = []
+    for _, own in points.groupby("training_tokens"):
+        own = own.sort_values("size")
+        law = fit_power_law(own["size"][:-2], own.value[:-2])
+        away += [*np.log(law.predict(own["size"][-2:]).value.to_numpy() / own.value[-2:])]
+    assert table[POWER, 2, 0] == pytest.approx(100 * np.expm1(np.sqrt(np.mean(np.square(away)))))
+
+
+def test_seeds_of_trials_count_at_their_size_and_budget() -> None:
+    (text,) = make(families=("neox",), texts={"wikipedia": 4}, spread=0.0)
+    known, first = with_seeds(text, 0.001), text.keep([0])
+    hits = np.round(first.hits * 1.2).astype(np.int64)  # far away
+    trial = replace(first, models=first.models.assign(family="neox-trials", seed=1), hits=hits)
+    before, after = (grid.separability([known], [1], ["neox"], each) for each in ((), [trial]))
+    assert (after.df_den == before.df_den + 1).all()
+    assert after[after.k == 1].p_product.item() > before[before.k == 1].p_product.item()
+    longer = replace(trial, models=trial.models.assign(seed=0))  # no other seed: a longer run, or another rate
+    pd.testing.assert_frame_equal(grid.separability([known], [1], ["neox"], [longer]), before)
+
+
+def test_cuts_count_the_best_form_of_each_cell() -> None:
+    rows = [("wikipedia", k, form, 1, 0, error) for k, errors in {1: (1, 2, 3), 10: (5, 4, 9)}.items()
+            for form, error in zip((POWER, ADDITIVE, PRODUCT), errors, strict=True)]  # fmt: skip
+    names = ["dataset", "k", "form", "hidden_sizes", "hidden_budgets", "error"]
+    table = grid.at_cuts(pd.DataFrame(rows, columns=names)).set_index("form")
+    assert table.error.to_dict() == {POWER: 3, PRODUCT: 6, ADDITIVE: 3}
+    assert table.least.to_dict() == {POWER: 1, PRODUCT: 0, ADDITIVE: 1}
+    assert set(table.hidden) == {"an unseen size"}
+
+
+def test_bends_are_found_at_each_budget() -> None:
+    def bent(size, tokens, k=1):
+        sign = 1 if tokens > 1e6 else -1
+        return 8 * size**-0.1 * np.exp(sign * 0.004 * (np.log(size) - 12) ** 2) / k**0.4
+
+    points = points_of(make(bent, families=("neox",), spread=0.0), KS).dropna(subset="k")
+    table = grid.bends(points)
+    assert table.coefficient.abs().to_numpy() == pytest.approx(0.004, abs=1e-4)
+    counted = grid.bends_by_tokens(table).set_index("training_tokens")
+    assert counted.surely_down.to_list() == [12, 12, 0, 0, 0]
+    assert counted.surely_up.to_list() == [0, 0, 12, 12, 12]
+    assert grid.grid_told(points, table)["down.first"] == 12
+
+
+def test_exponents_at_a_budget_are_those_of_the_law(texts) -> None:
+    found = grid.by_budget(grid.lines(texts, [1]))
+    sizes = np.array(list(SIZES.values()))
+    for budget in BUDGETS:
+        by_hand = -np.polyfit(np.log(sizes), np.log(additive(sizes, budget)), 1)[0]
+        own = found[(found.training_tokens == budget) & (found.k == 1)]
+        assert own.alpha.to_numpy() == pytest.approx(by_hand, abs=1e-4)
+    last = found[(found.training_tokens == BUDGETS[-1]) & (found.k == 1)]
+    assert (last.difference > 0.02).all()  # what tokens leave, size cannot take away
+    assert (last.difference_high - last.difference_low < 1e-4).all()  # documents that are alike tell no difference
+
+
+def test_along_constant_tokens_per_parameter_both_terms_fall(texts) -> None:
+    lines = grid.lines(texts, [1])
+    direct = grid.along_ratio(lines, 20)
+    sizes = np.array([s for s in SIZES.values() if 0.5e6 <= 20 * s <= 8e6])
+    by_hand = -np.polyfit(np.log(sizes), np.log(additive(sizes, 20 * sizes)), 1)[0]
+    assert cells(direct).alpha.item() == pytest.approx(by_hand, rel=0.05)  # linear between budgets
+    assert direct.sizes.unique() == [len(sizes)]
+    with pytest.raises(ParameterError, match="0 sizes"):
+        grid.along_ratio(grid.lines(texts, [1]), 1e6)
+    told = grid.exponents_told(grid.by_budget(lines), direct, 1)
+    assert told["alpha.along"] > told["alpha.last"] > told["alpha.first"]
+
+
+def test_sizes_that_a_budget_lacks_are_left_out_of_all(texts) -> None:
+    some = [text.keep((text.sizes < 5e5) | (text.models["budget"] == BUDGETS[-1])) for text in texts]
+    assert set(grid.by_budget(grid.lines(some, [1])).n) == {5}
+    with pytest.raises(FitError, match="2 sizes are at every budget"):
+        grid.lines([text.keep(text.sizes < 5e4) for text in some], [1])
+
+
+def test_figures_have_a_panel_for_each_text(texts) -> None:
+    points = points_of(texts, KS)
+    lines = grid.lines(texts, [1])
+    shown = [grid.surface_shown(points, 10)]
+    shown.append(grid.exponents_shown(grid.by_budget(lines), grid.along_ratio(lines, 20), 20, level=0.9))
+    for one in shown:
+        assert set(one["figure"].keys) == {text.dataset for text in texts}
+        assert all(one["figure"].single(key).axes for key in one["figure"].keys)
+    cuts = grid.at_cuts(grid.rivals(cells(points)))
+    assert len(grid.cuts_shown(cuts)["table"]) == len(cuts)
+
+
+# ── Others' measurements
+
+
+@pytest.fixture(scope="module")
+def snapshots() -> pd.DataFrame:
+    return others.snapshots()
+
+
+def test_snapshots_are_whole_numbers_of_words_and_pythias_tokens(snapshots: pd.DataFrame) -> None:
+    words = snapshots["accuracy"] * others.ITEMS
+    assert words.to_numpy() == pytest.approx(words.round().to_numpy(), abs=1e-6)
+    assert snapshots["training_tokens"].max() == 299_892_736_000  # the 300 B of the paper's Pythia
+    assert snapshots.groupby("family")["model"].nunique().to_dict() == {"Pythia": 7, "Pythia deduped": 8}
+
+
+def test_a_snapshot_without_a_success_has_no_exponent(snapshots: pd.DataFrame) -> None:
+    fits = others.by_snapshot(snapshots)
+    assert fits["step"].min() == 512  # where one of the deduplicated models knows two words, and the others none
+    own = snapshots[snapshots["family"] == "Pythia"]
+    least_squares = fit_power_law(*(own.loc[own["step"] == 143000, name] for name in ("size", "accuracy")))
+    assert fits.loc[fits["family"] == "Pythia", "step"].min() == 1000
+    assert least_squares.alpha < 0 < fits["alpha"].iloc[-1]
+
+
+def test_a_change_compares_each_model_with_itself() -> None:
+    size = np.geomspace(1e7, 1e10, 6)
+    own = np.exp(np.random.default_rng(0).normal(0, 0.3, 6))  # what each model keeps
+    y = {100: own * (size / 1e8) ** -0.1, 900: own * 0.5 * (size / 1e8) ** -0.25}
+    rows = [pd.DataFrame({"size": size, "step": step, "accuracy": np.exp(-each)}) for step, each in y.items()]
+    table = pd.concat(rows, ignore_index=True)
+    grown = others.change(table, 100, 900)
+    assert (grown.alpha, grown.alpha_low, grown.alpha_high) == pytest.approx((0.15, 0.15, 0.15), abs=1e-9)
+    with pytest.raises(ParameterError, match="step 500"):
+        others.change(table, 100, 500)
+
+
+def test_a_referees_numbers_are_met(snapshots: pd.DataFrame) -> None:
+    """What others computed from the same files: a product's R², Kaplan's form, and the two largest Pythias."""
+    llama = others.runs()
+    table = others.left_out({"xLSTM, Llama": (llama, "sweep", others.MEASURES, None)}).set_index(["measure", "form"])
+    assert table.fitted["rank", PRODUCT] == pytest.approx(100 * (1 - 0.853), abs=0.05)
+    missed = {form: [table.missed[measure, form] for measure in others.MEASURES] for form in (ADDITIVE, KAPLAN)}
+    assert missed[ADDITIVE] == pytest.approx([6.60, 7.09], abs=0.005)
+    assert missed[KAPLAN] == pytest.approx([5.25, 5.19], abs=0.005)
+    assert (table.at_d < table.at_ratio).all()
+    apart = pd.DataFrame({"k": [1, None], "p_sum": [0.2, 0.01], "p_product": [0.01, 0.02]})
+    decides = others.sum_decides(table.reset_index(), apart, level=0.95)
+    assert (decides["closest"], decides["rejected"], decides["loss_rejected"]) == (0, 1, 1)
+    assert decides["product_rejected"] == 2
+    largest = others.largest_foretold(snapshots[snapshots.family == "Pythia"], 3000, 143000)
+    told = {form: own.sort_values("size").told.to_list()[::-1] for form, own in largest.groupby("form")}
+    assert told[OFFSET] == pytest.approx([0.956, 0.913], abs=6e-4)
+    assert told[ADDITIVE] == pytest.approx([0.949, 0.918], abs=6e-4)
+    assert told[PRODUCT] == pytest.approx([0.862, 0.867], abs=6e-4)
+    assert told[POWER] == pytest.approx([0.747, 0.776], abs=6e-4)
+    assert set(told) == set(FORMS)
+    with pytest.raises(ParameterError, match="no runs of 'GPT'"):
+        others.runs("GPT")
+
+
+def test_the_figure_has_the_laws_and_all_families(snapshots: pd.DataFrame) -> None:
+    fits = others.by_snapshot(snapshots)
+    shown = others.training_shown(snapshots, fits, "Pythia deduped", [3000, 7, 143000], level=0.95)  # no step 7
+    left, right = (shown["figure"].single(key).axes[0] for key in shown["figure"].keys)
+    assert len(left.lines) == 2 * 2
+    assert {text.get_text() for text in left.texts} == {"3,000", "143,000"}
+    assert "Pythia" in {text.get_text() for text in right.get_legend().get_texts()}
+
+
+def test_tries_are_draws_from_the_prediction(tmp_path) -> None:
+    """Two tokens of probability ½ and ⅒, drawn k times each."""
+    nll = -np.log(np.array([0.5, 0.1] * 20))
+    greater = np.array([0, 4] * 20)
+    store = make_store(tmp_path / "store", greater, [20, 20], nll=nll)
+    found = others.lists_and_tries([store], [1, 3, 7]).set_index(["way", "k"])["value"]
+    for k in (1, 3, 7):
+        drawn = 1 - (0.5**k + 0.9**k) / 2
+        assert found[TRIES, k] == pytest.approx(-np.log(drawn), rel=1e-6)  # the store keeps single precision
+        assert np.exp(-found[LIST, k]) == pytest.approx((1 + (k >= 5)) / 2)
+    sure = make_store(tmp_path / "sure", greater * 0, [20, 20], nll=0.0)
+    assert (others.lists_and_tries([sure], [1, 5])["value"] == 0).all()
+    with pytest.raises(DataError, match="exceeds the vocabulary"):
+        others.lists_and_tries([store], [1000])
+
+
+def test_a_change_in_k_is_that_of_the_exponents() -> None:
+    sizes, alphas = np.geomspace(1e6, 1e9, 5), {(LIST, 1): 0.1, (LIST, 9): 0.3, (TRIES, 1): 0.1, (TRIES, 9): 0.05}
+    rows = [(way, "news", "Toy", f"m{s}", s, k, s**-alpha) for (way, k), alpha in alphas.items() for s in sizes]
+    points = pd.DataFrame(rows, columns=["way", "dataset", "family", "model", "size", "k", "value"])
+    table = others.changes_in_k(pd.concat([points, points[points.k == 9].assign(k=5)]), [5, 9])
+    assert table[table.k == 9].set_index("way").change.to_dict() == pytest.approx({LIST: 0.2, TRIES: -0.05})
+    told = others.tries_told(table)
+    assert (told["higher"], told["lower"], told["rise"], told["texts"]) == (1, 1, 0, 1)
+    assert len(others.tries_shown(table, level=0.95)["table"]) == 4

@@ -1,0 +1,49 @@
+"""The words of the main chapters: few, with few numbers, and each chapter says what would change its mind."""
+
+import json
+import re
+
+import pytest
+
+from companion import results
+from companion.project import ROOT, Project
+from companion.prose import ANSWER, VALUE, chapter_numbers, fill_in
+
+WRITTEN = [name for name, number in chapter_numbers(Project()).items() if number.isdigit() and name != "ledger"]
+MOST_WORDS, MOST_NUMBERS = 1000, 10
+ACCEPTED = results.read_book(Project().expected)
+
+
+def prose(chapter: str) -> str:
+    cells = json.loads((ROOT / "notebooks" / f"{chapter}.ipynb").read_text(encoding="utf-8"))["cells"]
+    return "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+
+
+def words(text: str) -> int:
+    """Words as a reader counts them: no formulas on lines of their own, no code, no marks of the notation."""
+    text = re.sub(r"\$\$.*?\$\$|`[^`]*`|<[^>]*>", " ", text, flags=re.DOTALL)
+    return sum(bool(re.search(r"\w", word)) for word in text.split())
+
+
+def test_the_main_chapters_are_ten() -> None:
+    assert len(WRITTEN) == 10
+
+
+@pytest.mark.parametrize("chapter", WRITTEN)
+def test_a_chapter_can_be_read_to_its_end(chapter: str) -> None:
+    text = prose(chapter)
+    assert words(fill_in(text, chapter, ACCEPTED)) <= MOST_WORDS
+    own = [place for place in VALUE.finditer(text) if place["format"] != "words" and ":of " not in place[0]]
+    measured = [
+        place[0] for place in own if not isinstance(ACCEPTED[place["chapter"] or chapter][place["key"]].value, str)
+    ]
+    assert len(measured) <= MOST_NUMBERS, measured
+    assert text.count("What would change our mind") == 1
+
+
+@pytest.mark.parametrize("chapter", WRITTEN)
+def test_an_answer_is_three_statements(chapter: str) -> None:
+    answer = prose(chapter).partition(f"## {ANSWER}\n")[2].partition("\n## ")[0]
+    paragraphs = [each for each in answer.strip().split("\n\n") if each]
+    assert len(paragraphs) == 3
+    assert all(each.startswith("**") for each in paragraphs), "each begins with what it says"

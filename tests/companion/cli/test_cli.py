@@ -1,0 +1,265 @@
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from commands import here, rbp, refused
+from mini import write_book, write_chapter
+
+from companion.project import ROOT, Project
+from companion.results import Recorded
+from companion.results import write_book as write_results
+from rbp.measurements import open_source, select
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    project = Project(tmp_path_factory.mktemp("cli"))
+    write_book(project)
+    write_chapter(project, "04_fails", "1 / 0", parameters="mode: Literal['a', 'b'] = 'a'  # which", imports=True)
+    write_chapter(
+        project,
+        "05_needs",
+        "from rbp.errors import DataError\nraise DataError('no cross-entropy', 'x.csv', 'Add it.')",
+    )
+    return project
+
+
+def test_help_names_the_commands_and_imports_nothing_heavy() -> None:
+    done = rbp("--help")
+    assert done.returncode == 0
+    for command in ("chapters", "run", "fit", "book", "serve", "verify"):
+        assert f"  {command} " in done.stdout
+    assert "_chapter" not in done.stdout
+    heavy = {"numpy", "pandas", "matplotlib", "torch", "transformers", "statsmodels", "sympy", "papermill"}
+    code = f"import sys; import rbp.cli; print(*(set(sys.modules) & {heavy!r}))"
+    imported = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert imported.stdout.split() == []
+
+
+def test_the_command_opens_the_ladder_s_texts_and_models() -> None:
+    code = """
+import rbp.cli
+from rbp.registry import entries
+from rbp.extract.corpora import open_corpus
+
+print(len(open_corpus("ladder/humaneval").documents), *entries("architectures"))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["164", "rbp_lstm"]
+
+
+def test_chapters_are_listed(project: Project) -> None:
+    text = here("chapters", root=project.root).stdout
+    assert "01_a  Chapter 01_a\n    k = 1  (int)  a number\n" in text
+    assert 'mode = "a"  (str: a|b)  which' in text
+    listing = json.loads(here("chapters", "--json", root=project.root).stdout)
+    assert listing[0] == {
+        "name": "01_a",
+        "title": "Chapter 01_a",
+        "parameters": [{"name": "k", "type": "int", "default": 1, "help": "a number", "choices": None, "bounds": {}}],
+    }
+
+
+@pytest.mark.builds
+def test_a_run_gives_a_folder_named_by_its_parameters(project: Project, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "a.csv").write_text("of the caller's folder\n")
+    done = rbp("run", "01_a", "-p", "k=7", cwd=tmp_path, root=project.root)
+    assert done.returncode == 0, done.stderr
+    page = Path(done.stdout.strip())
+    assert page.parent.parent == project.runs
+    assert sorted(path.name for path in page.parent.iterdir()) == ["01_a", "01_a.html", "01_a.ipynb", "results.json"]
+    assert json.loads((page.parent / "results.json").read_text())["values"]["value"]["value"] == 7 + 23
+    assert [path.name for path in project.runs.iterdir()] == [page.parent.name]
+
+
+FIT = ["fit", "--measurements", "published", "--dataset", "wikipedia"]
+PYTHIA = [*FIT, "--family", "Pythia"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "01_aa"], ['"01_aa"', 'Did you mean "01_a"?', "04_fails"]),
+        (["run", "1", "-p", "K=3"], ['no parameter "K"', 'Did you mean "k"?']),
+        (["run", "1", "-p", "k=__import__('os')"], ["no int", "parameter k"]),
+        (["run", "04_fails", "-p", "mode=c"], ["'c' is not a choice", "a, b"]),
+        (["run", "1", "-p", "k"], ["name=value"]),
+        (["run"], ["Missing argument"]),
+        (["fly"], ["No such command"]),
+        (["run", "05_needs", "--out", "new"], ["no cross-entropy (x.csv)", "Add it."]),
+        (["run", "1", "--out", f"{__file__}/new"], ["test_cli.py", "Check the path"]),
+        (["verify"], ["there are no results here", "rbp book"]),
+        (["serve"], ["not built yet"]),
+        (["serve", "--port", "99999"], ["--port"]),
+        (PYTHIA, ["--k"]),
+        ([*PYTHIA, "--metric", "cross_entropy", "--weights"], ["counting noise is that of RBP_k", "--weights"]),
+        ([*PYTHIA, "--k", "1", "--weights", "--offset"], ["without weights", "Leave one of them out"]),
+        (
+            [*PYTHIA, "--k", "1", "--without", "pythia-14"],
+            ["no model pythia-14", '"EleutherAI/pythia-14m"?'],
+        ),
+        ([*PYTHIA, "--k", "1", "--at", "-5"], ["size -5", "Give sizes as positive numbers"]),
+        ([*PYTHIA, "--k", "1", "--at", "big"], ["--at"]),
+        (
+            [*FIT, "--family", "Qwen2.5", "--k", "1", "--weights"],
+            ["nobody knows how many tokens", "Fit without"],
+        ),
+    ],
+)
+def test_mistakes_are_answered_and_leave_nothing(
+    project: Project, tmp_path: Path, arguments: list[str], words: list[str]
+) -> None:
+    refused(here(*arguments, cwd=tmp_path, root=project.root), *words)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failing_cell_exits_1_and_keeps_the_partial_notebook(project: Project, tmp_path: Path) -> None:
+    refused(
+        rbp("run", "04_fails", "--out", "new", cwd=tmp_path, root=project.root), "cell 4", "ZeroDivisionError", code=1
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["new.failed.ipynb"]
+
+
+def alive(word: str) -> list[str]:
+    """The command lines of running processes that hold ``word``."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            found.append(file.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+    return [line for line in found if word in line]
+
+
+@pytest.mark.builds
+@pytest.mark.parametrize(
+    ("sent", "code", "interrupts"),  # a job in a shell's background is started with SIGINT ignored
+    [
+        (signal.SIGINT, 130, signal.SIG_DFL),
+        pytest.param(signal.SIGTERM, 143, signal.SIG_DFL, marks=pytest.mark.slow),
+        pytest.param(signal.SIGTERM, 143, signal.SIG_IGN, marks=pytest.mark.slow),
+    ],
+)
+@pytest.mark.parametrize("arguments", [["run", "01_a", "--out", "runs/out"], ["book"]])
+def test_an_interrupted_command_leaves_nothing(
+    tmp_path: Path, arguments: list[str], sent: signal.Signals, code: int, interrupts: signal.Handlers
+) -> None:
+    project = Project(tmp_path / "p")
+    started = tmp_path / "started"
+    write_chapter(project, "01_a", f"import pathlib, time\npathlib.Path({str(started)!r}).touch()\ntime.sleep(60)")
+    project.book.mkdir()
+    for name in ("_config.yml", "CITATION.cff"):
+        (project.root / name).touch()
+    command = [sys.executable, "-m", "rbp.cli", "--root", str(project.root), *arguments]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    running = subprocess.Popen(
+        command,
+        cwd=project.root,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, interrupts),
+    )
+    for _ in range(600):
+        if started.exists():
+            break
+        time.sleep(0.05)
+    assert alive(str(project.root)) or not Path("/proc").exists()
+    running.send_signal(sent)
+    _, said = running.communicate(timeout=30)
+    assert running.returncode == code
+    assert "Traceback" not in said
+    folder = project.chapters if arguments == ["book"] else project.runs
+    assert [path for path in folder.rglob("*") if path.is_file()] == []
+    assert alive(str(project.root)) == []
+
+
+def test_verify_and_accept(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    write_results(project.results, {"01": {"alpha": Recorded(1.0), "seconds": Recorded(5.0, "s", None)}})
+    refused(here("verify", root=tmp_path), "there are no results here", "--accept")
+    assert here("verify", "--accept", root=tmp_path).returncode == 0
+    done = here("verify", root=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "2 values of 1 chapters agree with the accepted ones.\n")
+    write_results(
+        project.results, {"01": {"alpha": Recorded(1.1), "beta": Recorded(1), "seconds": Recorded(9.0, "s", None)}}
+    )
+    done = here("verify", root=tmp_path)
+    assert done.returncode == 1
+    assert [line.split()[:3] for line in done.stdout.splitlines()] == [
+        ["moved", "01", "alpha:"],
+        ["new", "01", "beta:"],
+    ]
+    write_chapter(project, "one")
+    refused(here("verify", root=tmp_path), "the build is not of this tree", "one is not built", "rbp book")
+
+
+def test_fit_prints_the_slope_of_table_1(tmp_path: Path) -> None:
+    done = rbp(*PYTHIA, "--k", "1", "--json", cwd=tmp_path)
+    fitted = json.loads(done.stdout)
+    assert (fitted["n"], fitted["df"], fitted["scale"], fitted["forecast"]) == (10, 8, None, None)
+    assert fitted["alpha_low"] < fitted["alpha"] < fitted["alpha_high"]
+    table = (ROOT / "data" / "published" / "table1.csv").read_text().splitlines()
+    assert f"wikipedia,neg_log_rbp,1,Pythia,{fitted['r_squared']:.3f},{-fitted['alpha']:.3f}" in table
+    refused(here(*PYTHIA, "--k", "4", cwd=tmp_path), "4")
+
+
+def fitted_as(*arguments: str) -> dict:
+    done = here(*arguments, "--json")
+    assert done.returncode == 0, done
+    return json.loads(done.stdout)
+
+
+def test_fit_weights_leaves_out_and_forecasts() -> None:
+    options = ["--k", "10", "--weights", "--without", "EleutherAI/pythia-14m", "--without", "EleutherAI/pythia-70m"]
+    found = fitted_as(*PYTHIA, *options, "--at", "1e12", "--level", "0.9")
+    points = select(open_source("published").table, dataset="wikipedia", family="Pythia", k=10)
+    points = points[~points["model"].isin(["EleutherAI/pythia-14m", "EleutherAI/pythia-70m"])]
+    x, y = np.log(points["size"].to_numpy()), np.log(points["value"].to_numpy())
+    tokens = 317_684  # of which the misses are binomial: sd of ln(−ln p)
+    noise = np.sqrt(np.expm1(points["value"].to_numpy()) / tokens) / points["value"].to_numpy()
+    slope, level = np.polyfit(x, y, 1, w=1 / noise)
+    assert found["n"] == 8
+    assert found["alpha"] == pytest.approx(-slope, rel=1e-9)
+    assert found["forecast"]["value"] == pytest.approx(np.exp(level + slope * np.log(1e12)), rel=1e-9)
+    assert found["scale"] == pytest.approx(np.sum(((y - level - slope * x) / noise) ** 2) / 6, rel=1e-6)
+    assert found["forecast"]["low"] < found["forecast"]["mean_low"] < found["forecast"]["value"]
+    words = here(*PYTHIA, *options, "--at", "1e12", "--level", "0.9").stdout
+    for number in (
+        "8 models",
+        f"{found['scale']:.3g} times",
+        "At S = 1e+12",
+        f"{found['forecast']['high']:.4g}",
+        "90%",
+    ):
+        assert number in words
+
+
+def test_fit_finds_an_offset_and_says_where_an_interval_has_no_end() -> None:
+    found = fitted_as(*PYTHIA, "--k", "10", "--offset", "--at", "1e30")
+    assert found["distinguishable"] is False
+    assert found["forecast"]["value"] == pytest.approx(found["offset"], rel=1e-2)
+    assert "An offset cannot be told from 0" in here(*PYTHIA, "--k", "10", "--offset").stdout
+    few = fitted_as(*FIT[:-1], "auslegal", "--family", "GPT-2", "--k", "20000", "--offset")
+    assert few["alpha_low"] is None
+    assert few["alpha_high"] is None
+    assert few["weak"] is True
+
+
+def test_the_families_that_there_are(tmp_path: Path) -> None:
+    out = ("--out", str(tmp_path))
+    for command, there in (("train", "lstm."), ("rank", "lstm, ngrams."), ("ship", "lstm, ngrams.")):
+        for name in ("nosuch", "ablation"):
+            done = here("ladder", command, "--family", name, *out)
+            refused(done, f"'{name}'", f"is: neox, {there}")
+    refused(here("ladder", "rank", *out), "none of these models is trained", "rbp ladder train --family neox")
+    refused(here("ladder", "ship", *out), "no model of neox is ranked", "rbp ladder rank --family neox")
+    refused(here("ladder", "train", "--family", "ngrams"), "not trained", "rbp ladder rank --family ngrams")
+    refused(here("ladder", "rank", "--family", "neox,ngrams", "--out", str(tmp_path)), "--family ngrams")

@@ -1,0 +1,195 @@
+import math
+import shutil
+
+import pandas as pd
+import pytest
+import torch
+from test_published import READERS as PUBLISHED
+from transformers import AutoModelForCausalLM, GPT2Config, GPTJConfig, GPTNeoConfig, GPTNeoXConfig, OPTConfig
+
+from companion.evidence import outside, published
+from companion.project import Project
+from rbp import provenance
+from rbp.errors import DataError, ParameterError
+from rbp.extract.models import non_embedding_params
+from rbp.measurements import open_source, select
+
+READERS = {
+    "xlstm_runs.csv": (outside.xlstm_runs, 429),
+    "lambada.csv": (outside.lambada, 685),
+    "openlm.csv": (outside.openlm, 104),
+    "image_models.csv": (outside.image_models, 4668),
+    "pythia_math_tries.csv": (outside.problem_tries, 9097),
+    "detector_documents.csv": (outside.detector_documents, 13_000),
+    "gltr_gpt2_tokens.csv": (outside.gltr_tokens, 2136),
+}
+
+
+def test_every_file_of_the_folders_has_a_reader():
+    for module, readers in ((outside, READERS), (published, PUBLISHED)):
+        assert {path.name for path in module.FOLDER.glob("*.csv")} == set(readers)
+
+
+@pytest.mark.parametrize("name", [*READERS, *PUBLISHED])
+def test_reads_all_rows_and_notes_the_file(name):
+    reader, rows = (READERS | PUBLISHED)[name]
+    with provenance.recording() as read:
+        assert len(reader()) == rows
+    beside = {"data/published/models.csv"} if name in PUBLISHED else set()
+    own = f"data/{'published' if name in PUBLISHED else 'outside'}/{name}"
+    assert {own} <= set(map(Project().label, read.files)) <= {own} | beside
+
+
+def test_the_diverged_runs_are_those_that_the_readme_names():
+    runs = outside.xlstm_runs()
+    assert set(runs.loc[runs["diverged"], "run"]) == {"oantrap7", "3xm54vu7", "8sfzhgv2"}
+
+
+def test_sizes_leave_both_embeddings_out():
+    # A Llama block of width d has 4d² in attention, and 3 products of d with the inner width, a multiple of 64.
+    runs = outside.xlstm_runs().query("architecture == 'Llama'")
+    norms = (2 * runs["layers"] + 1) * runs["width"]
+    inner = ((runs["size"] - norms) / runs["layers"] - 4 * runs["width"] ** 2) / (3 * runs["width"])
+    assert (inner.round() % 64 == 0).all()
+    assert (inner - inner.round()).abs().max() < 1e-9
+
+
+def test_sizes_of_readers_are_those_of_their_architectures():
+    shapes = {
+        "gpt2-xl": GPT2Config(n_embd=1600, n_layer=48, n_head=25),
+        "opt-2.7b": OPTConfig(hidden_size=2560, num_hidden_layers=32, ffn_dim=10240, num_attention_heads=32),
+        "gpt-neo-2.7B": GPTNeoConfig(
+            hidden_size=2560, num_layers=32, num_heads=20, attention_types=[[["global", "local"], 16]]
+        ),
+        "gpt-j-6B": GPTJConfig(),
+        "gpt-neox-20b": GPTNeoXConfig(),
+    }
+    with torch.device("meta"):
+        sizes = {name: non_embedding_params(AutoModelForCausalLM.from_config(shape)) for name, shape in shapes.items()}
+    assert {name: size for name, (_, size) in outside.READERS.items()} == sizes
+
+
+def test_the_door_gives_both_metrics_of_each_run():
+    table = open_source("outside").table
+    run = table.query("model == 'r8uk96gf'").set_index("metric")["value"]
+    assert run["neg_log_rbp"] == pytest.approx(-math.log(0.3793020259277952))
+    assert run["cross_entropy"] == pytest.approx(3.3882310479235365)
+    assert len(table) == 2 * (429 - 3)
+    assert set(table["k"].dropna()) == {1}
+
+
+@pytest.mark.parametrize(
+    ("column", "change", "says"),
+    [
+        ("steps", lambda value: int(value) + 1, "training_tokens is not steps × batch × context"),
+        ("accuracy", lambda value: float(value) + 1, "must lie between 0 and 1"),
+        ("accuracy", lambda value: -float(value), "must lie between 0 and 1"),
+        ("loss", lambda value: 0, "must be above 0"),
+        ("layers", lambda value: 0, "must be at least 1"),
+    ],
+)
+def test_a_line_that_cannot_be_is_named(tmp_path, column, change, says):
+    folder = shutil.copytree(outside.FOLDER, tmp_path / "outside")
+    lines = [line.split(",") for line in (folder / "xlstm_runs.csv").read_text().splitlines()]
+    at = lines[0].index(column)
+    lines[4][at] = str(change(lines[4][at]))
+    (folder / "xlstm_runs.csv").write_text("\n".join(map(",".join, lines)) + "\n")
+    with pytest.raises(DataError, match=says) as caught:
+        outside.xlstm_runs(folder)
+    assert "line 5" in caught.value.where
+    assert "git checkout -- data/outside" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("model", "family"),
+    [
+        ("convnext_tiny.fb_in1k", "convnext.fb_in1k@224"),
+        ("convnextv2_huge.fcmae_ft_in1k", "convnextv2.fcmae_ft_in1k@224"),
+        ("resnet101d.ra2_in1k", "resnet.ra2_in1k@224"),
+        ("vit_base_patch16_224.augreg_in1k", "vit_patch16.augreg_in1k@224"),
+        ("xcit_small_12_p8_224.fb_in1k", "xcit_p8.fb_in1k@224"),
+        ("caformer_b36.sail_in1k_384", "caformer.sail_in1k_384@224"),
+        ("deit3_large_patch16_224.fb_in1k", "deit3_patch16.fb_in1k@224"),
+        ("swin_tiny_patch4_window7_224.ms_in1k", "swin_patch4_window7.ms_in1k@224"),
+    ],
+)
+def test_a_family_of_images_is_told_by_names(model, family):
+    assert outside.image_family(model, 224) == family
+
+
+def test_shares_of_images_are_rounded_counts_of_pictures():
+    table, raw = open_source("images").table, outside.image_models()
+    assert len(table) == 2 * 3 * 1556
+    one = table.query("model == 'eva02_large_patch14_448.mim_in22k_ft_in22k_in1k@448' and dataset == 'imagenet'")
+    assert one.set_index("k").hits.to_dict() == {1: 44978, 5: 49507}  # 89.956 and 99.014 per cent of 50 000
+    assert set(one["size"]) == {305_080_000}
+    for name, pictures in outside.PICTURES.items():
+        shares = raw.loc[raw.dataset == name, "top1"]
+        away = (shares - 100 * (shares * pictures / 100).round() / pictures).abs()
+        assert away.max() < 0.0006  # printed with three digits
+
+
+def test_a_chance_in_k_tries_is_that_of_drawing_without_putting_back():
+    n, c = pd.Series([10, 10, 4, 128]), pd.Series([3, 0, 4, 1])
+    by_hand = [1 - math.comb(7, 4) / math.comb(10, 4), 0.0, 1.0, 4 / 128]
+    assert outside.pass_at(4, n, c) == pytest.approx(by_hand)
+    assert math.isnan(outside.pass_at(11, n, c)[0])  # ten samples do not tell
+
+
+def test_tries_are_no_ranks():
+    table = open_source("tries").table
+    assert set(table.metric) == {"neg_log_pass"}
+    assert table.k.max() <= outside.problem_tries().samples.min()
+    assert not table.model.str.contains("14m@300B|70m@300B|12b@2M").any()  # solved nothing; tried at nine problems
+    raw = outside.problem_tries().query("model == 'pythia-1b' and training_tokens == '300B'")
+    mean = (raw.correct / raw.samples).sum() / 128
+    own = table.query("model == 'EleutherAI/pythia-1b@300B' and k == 1")
+    assert own.value.item() == pytest.approx(-math.log(mean))
+    with pytest.raises(ParameterError, match="no measurement with metric neg_log_rbp"):
+        select(table, metric="neg_log_rbp")
+    with pytest.raises(DataError, match="this source has no rank stores"):
+        _ = open_source("tries").stores
+
+
+def test_means_of_documents_are_of_people_and_of_each_model():
+    table, raw = open_source("detectors").table, outside.detector_documents()
+    assert set(table.metric) == {"cross_entropy", "mean_log_rank", "entropy"}
+    assert table.k.isna().all()
+    for text, author in (("squad", "human"), ("squad by gpt-j-6B", "model")):
+        own = raw[(raw.dataset == "squad") & (raw.model == "gpt-j-6B") & (raw.written_by == author)]
+        found = table[(table.dataset == text) & (table.model == "gpt-j-6B")].set_index("metric").value
+        assert found["mean_log_rank"] == pytest.approx(own.mean_log_rank.mean())
+    # of shapes 48·1600, 32·2560, 28·4096 and 44·6144: GPT-2's and OPT's are in the published table
+    assert outside.READERS["gpt-neox-20b"][1] == pytest.approx(12 * 44 * 6144**2, rel=1e-3)
+    known = open_source("published").table.set_index("model")["size"]
+    assert known["openai-community/gpt2-xl"].iloc[0] == outside.READERS["gpt2-xl"][1]
+
+
+def test_ranks_of_gltr_are_greater_plus_one():
+    own = open_source("gltr").table.query("dataset == 'gltr: NYTimes'")
+    assert own.query("k == 1").hits.item() == 171
+    raw = outside.gltr_tokens().query("text == 'NYTimes'")
+    assert (raw.greater == 0).sum() == 171
+    mean = own.query("metric == 'mean_log_rank'").value.item()
+    assert mean == pytest.approx(sum(math.log(g + 1) for g in raw.greater) / len(raw))
+
+
+@pytest.mark.parametrize(
+    ("name", "reader", "column", "value", "says"),
+    [
+        ("image_models.csv", outside.image_models, "top1", "101", "must lie between 0 and 100"),
+        ("image_models.csv", outside.image_models, "top5", "0.1", "top1 is above top5"),
+        ("image_models.csv", outside.image_models, "dataset", "imagenet-x", "must be one of imagenet,"),
+        ("pythia_math_tries.csv", outside.problem_tries, "correct", "99999999", "more were right than were tried"),
+        ("detector_documents.csv", outside.detector_documents, "written_by", "cat", "must be one of human, model"),
+        ("detector_documents.csv", outside.detector_documents, "mean_rank", "1", "above the log of mean_rank"),
+        ("gltr_gpt2_tokens.csv", outside.gltr_tokens, "greater", "-1", "must not be negative"),
+    ],
+)
+def test_a_line_of_ranks_that_cannot_be_is_named(tmp_path, name, reader, column, value, says):
+    lines = [line.split(",") for line in (outside.FOLDER / name).read_text().splitlines()[:20]]
+    lines[4][lines[0].index(column)] = value
+    (tmp_path / name).write_text("\n".join(map(",".join, lines)) + "\n")
+    with pytest.raises(DataError, match=says) as caught:
+        reader(tmp_path)
+    assert "line 5" in caught.value.where

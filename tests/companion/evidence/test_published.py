@@ -1,0 +1,187 @@
+import math
+import shutil
+
+import pytest
+
+from companion.evidence import published
+from rbp.errors import DataError
+
+READERS = {
+    "models.csv": (published.models, 24),
+    "training.csv": (published.training, 3),
+    "rbp.csv": (published.rbp, 946),
+    "table1.csv": (published.table1, 168),
+    "fit_by_k.csv": (published.fit_by_k, 88),
+    "sequence_success.csv": (published.sequence_success, 720),
+    "cross_entropy_vs_rbp1.csv": (published.cross_entropy_vs_rbp1, 40),
+    "rank_frequency.csv": (published.rank_frequency, 167),
+    "lognormal_parameters.csv": (published.lognormal_parameters, 10),
+    "gpt2_window_counts.csv": (published.gpt2_window_counts, 100),
+    "gpt2_cross_entropy.csv": (published.gpt2_cross_entropy, 4),
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return shutil.copytree(published.FOLDER, tmp_path / "published")
+
+
+@pytest.fixture
+def edit(folder):
+    """Replace one line of a file of the copied folder (1 is the header); None leaves the line out."""
+
+    def change(name, line, text):
+        path = folder / name
+        lines = path.read_text(encoding="utf-8").splitlines()
+        lines[line - 1 : line] = [] if text is None else text.split("\n")
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    return change
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_missing_empty_and_headless_files(name, folder):
+    reader, _ = READERS[name]
+    path = folder / name
+    text = path.read_text(encoding="utf-8")
+    path.unlink()
+    with pytest.raises(DataError, match=rf"No such file.*{name}.*\n.*git checkout"):
+        reader(folder)
+    path.write_bytes(b"")
+    with pytest.raises(DataError, match=rf"empty.*{name}"):
+        reader(folder)
+    path.write_text(text.splitlines()[0] + "\n", encoding="utf-8")
+    with pytest.raises(DataError, match="no rows"):
+        reader(folder)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_missing_or_unknown_column_is_named(name, folder, edit):
+    header = (folder / name).read_text(encoding="utf-8").splitlines()[0]
+    last = header.split(",")[-1]
+    edit(name, 1, header + "x")
+    with pytest.raises(DataError, match=rf"column {last} is missing.*{name}"):
+        READERS[name][0](folder)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_repeated_row_names_both_lines(name, folder, edit):
+    row = (folder / name).read_text(encoding="utf-8").splitlines()[2]
+    edit(name, 4, row)
+    with pytest.raises(DataError, match=rf"repeats line 3.*{name}, line 4"):
+        READERS[name][0](folder)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in READERS if name not in ("table1.csv", "fit_by_k.csv", "training.csv")]
+)
+def test_nan_and_text_in_place_of_a_number(name, folder, edit):
+    cells = (folder / name).read_text(encoding="utf-8").splitlines()[4].split(",")
+    place = -2 if name == "rbp.csv" else -1
+    for wrong, words in [
+        ("NaN", "is NaN"),
+        ("", "is empty"),
+        ("many", "is no number"),
+        ("inf", "is infinite"),
+    ]:
+        cells[place] = wrong
+        edit(name, 5, ",".join(cells))
+        with pytest.raises(DataError, match=rf"{words}.*{name}, line 5"):
+            READERS[name][0](folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "text", "words"),
+    [
+        ("rbp.csv", 2, "auslegal,openai-community/gpt2,1,-0.4,figure 3", "neg_log_rbp -0.4 must be above 0"),
+        ("rbp.csv", 2, "auslegal,openai-community/gpt2,0,0.4,figure 3", "k 0 must be at least 1"),
+        ("training.csv", 2, "OPT,0,the corpus,yes,a paper", "tokens 0 must be at least 1"),
+        ("training.csv", 2, "OPT,9,the corpus,perhaps,a paper", "perhaps must be one of yes, not known"),
+        ("rbp.csv", 2, "auslegal,openai-community/gpt2,1.5,0.4,figure 3", "k is no whole number"),
+        ("rbp.csv", 2, "auslegal,openai-community/gpt2,1,0.4,figure 12", "source figure 12 must be one of"),
+        ("rbp.csv", 2, "auslegol,openai-community/gpt2,1,0.4,figure 3", "dataset auslegol must be one of"),
+        ("rbp.csv", 2, "auslegal,gpt2,1,0.4,figure 3", "unknown model 'gpt2'"),
+        ("rbp.csv", 2, "auslegal,openai-community/gpt2,1,0,4,figure 3", "6 cells where the header has 5"),
+        ("rbp.csv", 2, 'auslegal,"openai-community/gpt2,1,0.4,figure 3', "not CSV"),
+        ("table1.csv", 2, "auslegal,cross_entropy,1,GPT-2,0.961,-0.071", "k belongs to neg_log_rbp"),
+        ("table1.csv", 2, "auslegal,cross_entropy,,GPT-2,1.961,-0.071", "r_squared 1.961 must lie between"),
+        ("table1.csv", 2, "auslegal,cross_entropy,,GPT-3,0.961,-0.071", "family GPT-3 must be one of"),
+        ("sequence_success.csv", 2, "wikipedia,EleutherAI/pythia-14m,1,1,1.2", "p_success 1.2 must lie"),
+        (
+            "gpt2_window_counts.csv",
+            2,
+            "wikipedia,openai-community/gpt2,1,1,9,8",
+            "more successes than windows",
+        ),
+        (
+            "models.csv",
+            2,
+            "openai-community/gpt2,GPT-2,gpt2,124439808,39383808,85056001,50257",
+            "do not add up",
+        ),
+        ("rank_frequency.csv", 2, "wikipedia,EleutherAI/pythia-14m,1.5,0.1", "must be at least 2"),
+    ],
+)
+def test_impossible_rows(folder, edit, name, line, text, words):
+    edit(name, line, text)
+    with pytest.raises(DataError, match=rf"{words}[^\n]*{name}, line {line}") as caught:
+        READERS[name][0](folder)
+    assert str(caught.value).count("\n") == 1
+
+
+def test_lines_are_counted_as_an_editor_counts_them(folder, edit):
+    edit("rbp.csv", 2, "\n\nauslegal,openai-community/gpt2,1,x,figure 3")  # after two blank lines
+    with pytest.raises(DataError, match=r"rbp\.csv, line 4"):
+        published.rbp(folder)
+
+
+def test_other_encodings_are_an_error_but_a_byte_order_mark_is_not(folder):
+    path = folder / "models.csv"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text, encoding="utf-8-sig")
+    assert len(published.models(folder)) == 24
+    path.write_text(text.replace("GPT-2,gpt2-large", "GPT–2,gpt2-large"), encoding="cp1252")
+    with pytest.raises(DataError, match=r"not UTF-8.*models\.csv, line 4"):
+        published.models(folder)
+    path.write_text(text, encoding="utf-16-le")
+    with pytest.raises(DataError, match="zero bytes"):
+        published.models(folder)
+    path.write_text(text.replace(",", "|"), encoding="utf-8")
+    with pytest.raises(DataError, match="column model is missing"):
+        published.models(folder)
+
+
+def test_the_last_failure_does_not_hide_how_many_there_are(folder, edit):
+    edit("rbp.csv", 3, "auslegal,openai-community/gpt2,2,-1,figure 9")
+    edit("rbp.csv", 5, "auslegal,openai-community/gpt2,5,-1,figure 9")
+    with pytest.raises(DataError, match=r"and 1 more rows are wrong.*line 3"):
+        published.rbp(folder)
+
+
+def test_contents_are_those_the_readme_tells_of():
+    table = published.rbp()
+    # four models of each family, four datasets, k = 1, 10, 50, 100: the values that stand in two figures
+    four = table[table["source"] == "figure 9"]["model"].unique()
+    twice = table[table["model"].isin(four) & table["k"].isin([1, 10, 50, 100])]
+    assert len(twice) == 256
+    assert (published.sequence_success()["p_success"] == 0).sum() == 73
+    assert published.fit_by_k().groupby("dataset")["slope"].count().eq(20).all()
+    models = published.models().set_index("model")
+    assert models.loc["EleutherAI/pythia-14m", "non_embedding_params"] == 1_189_888
+    gpt2 = published.gpt2_cross_entropy()
+    # Jensen: the mean of −ln p is at least −ln of the mean of p
+    assert all(gpt2["cross_entropy"] >= [-math.log(p) for p in gpt2["mean_p_truth"]])
+
+
+def test_how_far_a_reading_may_be_off():
+    table = published.all_readings(None)
+    for source, off in (
+        ("figure 9", lambda y: 8e-6 * y),  # a logarithmic axis
+        ("figure 5", lambda y: 8e-6 * y + 5e-7 * math.exp(y)),  # and the share is rounded to six decimals
+        ("figure 7", lambda y: 1e-6 / math.exp(-y)),  # a linear axis of shares
+        ("figure 8a", lambda y: 8e-6 * y),
+        ("repository", lambda y: 1e-15 * y),
+    ):
+        own = table[table["source"] == source]
+        assert len(own)
+        assert own["error"].tolist() == pytest.approx([off(y) for y in own["value"]], rel=1e-9)

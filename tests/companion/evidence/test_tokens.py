@@ -1,0 +1,140 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from companion.evidence import published, tokens
+from companion.stats import recovery
+from rbp.measurements import open_source
+
+
+@pytest.fixture(scope="module")
+def found():
+    return tokens.recovered_tokens().set_index(["dataset", "family"])
+
+
+def test_exact_counts_are_recovered_without_being_used(found):
+    exact = found.dropna(subset="exact")
+    assert exact["tokens"].tolist() == exact["exact"].tolist() == [317_414]
+    assert exact["basis"].tolist() == ["counted"]
+
+
+def test_tokens_of_the_small_datasets_are_sure(found):
+    # OPT took over the tokenizer of GPT-2, and no HotpotQA pair is cut at 512 tokens
+    known = {"hotpotqa": [24_141, 24_141, 24_782, 24_468], "humaneval": [42_400, 42_391, 33_233, 30_655]}
+    for dataset, tokens_ in known.items():
+        own = found.loc[dataset].loc[["GPT-2", "OPT", "Pythia", "Qwen2.5"]]
+        assert own["tokens"].tolist() == tokens_
+        assert (own["margin"] > 90).all()
+    assert (found.loc["humaneval", "bound"] == 83_804).all()
+
+
+def test_figure_5_sharpens_what_the_other_figures_say(found):
+    table = published.rbp()
+    families = published.models().set_index("model")["family"]
+    others = table[(table["dataset"] == "wikipedia") & (table["model"].map(families) == "OPT")]
+    others = others[others["source"] != "figure 5"]
+    value = others["neg_log_rbp"].to_numpy()
+    error = value * np.exp(-value) * recovery.READING_ERROR
+    without = recovery.recover_total(np.exp(-value), error, np.arange(200_000, 511_001))
+    row = found.loc[("wikipedia", "OPT")]
+    assert row["tokens"] == without.tokens
+    assert row["margin"] > without.margin + 5
+
+
+def test_only_figure_5_is_rounded(found):
+    table = published.rbp()
+    families = published.models().set_index("model")["family"]
+    value = table.loc[(table["dataset"] == "humaneval") & (table["model"].map(families) == "OPT"), "neg_log_rbp"]
+    share = np.exp(-value.to_numpy())
+    exact = recovery.recover_total(share, value.to_numpy() * share * recovery.READING_ERROR, np.arange(1000, 83_805))
+    assert found.loc[("humaneval", "OPT"), "log_likelihood"] == pytest.approx(exact.log_likelihood, rel=1e-9)
+
+
+def test_what_is_not_identified_says_so(found):
+    assert (found["basis"] == "likely").sum() == 5
+    assert (found.loc["auslegal", "basis"] == "likely").all()
+    assert (found["tokens"] <= found["bound"]).all()
+    assert found.loc["humaneval", "gap"].isna().all()  # the protocol excludes half a million there
+    assert (found["gap"].dropna() > 0).all()
+
+
+def test_the_largest_number_that_the_protocol_allows_can_be_found(found, monkeypatch):
+    cell = ("hotpotqa", "Qwen2.5")
+    known = found.loc[cell, "tokens"]
+    monkeypatch.setattr(recovery, "protocol_bound", lambda dataset: known)
+    assert tokens.recovered_tokens([cell])["tokens"].tolist() == [known]
+
+
+def test_the_histogram_gives_the_same_number(found):
+    bins = tokens.tokens_of_bins()
+    assert bins["identified"].all()
+    assert ((found.loc[("wikipedia", "Pythia"), "tokens"] - bins["tokens"]).between(-0.5, 5)).all()
+
+
+def test_a_table_s_own_tokens_come_first(found):
+    points = pd.DataFrame(
+        {
+            "dataset": ["wikipedia", "wikipedia", "mine", "hotpotqa", "humaneval", "humaneval"],
+            "family": ["Pythia", "OPT", "Mine", "OPT", "Mine", "Mine"],
+            "tokens": pd.array([1000, pd.NA, pd.NA, pd.NA, 10, 20], dtype="Int64"),
+            "source": ["mine.csv", "figure 3", "mine.csv", "mine.csv", "mine.csv", "mine.csv"],
+        }
+    )
+    expected = [("wikipedia", "OPT", 317_040, "recovered"), ("wikipedia", "Pythia", 1000, "counted")]
+    for recovered in (found.reset_index(), None):
+        behind = tokens.tokens_behind(points, recovered)
+        assert list(behind.itertuples(index=False, name=None)) == expected
+    assert tokens.tokens_behind(points[points["dataset"] == "mine"]).empty
+
+
+def test_an_unsure_number_is_a_bound_or_likely(found):
+    points = pd.DataFrame({"dataset": ["auslegal"], "family": "OPT", "tokens": pd.NA, "source": "figure 4"})
+    recovered = found.reset_index()
+    assert tokens.tokens_behind(points, recovered).iloc[0].tolist()[2:] == [511_000, "at most"]
+    assert tokens.tokens_behind(points, recovered, likely=True).iloc[0].tolist()[2:] == [499_464, "likely"]
+
+
+def test_the_tokens_of_a_row_are_stated_or_found_or_unknown():
+    table = open_source("published").table.query("k == 1 and dataset in ['wikipedia', 'auslegal']")
+    mine = table.query("family == 'Pythia'").assign(model=lambda t: "my-" + t["model"], source=None)
+    counted = mine.assign(model=lambda t: "counted-" + t["model"], tokens=7)
+    known = tokens.known_tokens(pd.concat([table, mine, counted], ignore_index=True))
+    n = len(table)
+    by_cell = known[:n].groupby([table["dataset"].to_numpy(), table["family"].to_numpy()]).first()
+    assert by_cell["wikipedia"].dropna().to_dict() == {"GPT-2": 317_414, "OPT": 317_040, "Pythia": 317_684}
+    assert known[:n][(table["dataset"] == "auslegal").to_numpy()].isna().all()
+    assert known[n : n + len(mine)].isna().all()
+    assert (known[n + len(mine) :] == 7).all()
+
+
+@pytest.fixture(scope="module")
+def counts():
+    return tokens.published_windows()
+
+
+def test_every_published_share_is_a_whole_number_of_windows(counts):
+    pythia = counts[counts["basis"] == "recovered"]
+    assert len(pythia) == 720
+    totals = pythia.groupby("n")["windows"].unique()
+    assert all(len(each) == 1 for each in totals)
+    # Every document is longer than ten tokens, so each length takes one window a document: what is no part of the
+    # recovery, which treats each length on its own.
+    assert [totals[1][0] - totals[n][0] for n in (2, 5, 10)] == [1000, 4000, 9000]
+    read = published.sequence_success().sort_values(["model", "k", "n"])["p_success"].to_numpy()
+    ours = pythia.sort_values(["model", "k", "n"])["p"].to_numpy()
+    assert ours == pytest.approx(read, abs=1.2e-6)
+
+
+def test_single_tokens_are_those_of_the_other_figures(counts, found):
+    single = counts.query("family == 'Pythia' and n == 1")["windows"]
+    assert set(single) == {found.loc[("wikipedia", "Pythia"), "tokens"]}
+
+
+def test_gpt2_counts_are_as_published(counts):
+    row = counts.query("model == 'openai-community/gpt2' and k == 1 and n == 100").iloc[0]
+    assert (row["successes"], row["windows"], row["basis"]) == (16, 224617, "counted")
+
+
+def test_successes_never_rise_with_the_length(counts):
+    change = counts.sort_values("n").groupby(["model", "k"])["successes"].diff().dropna()
+    assert (change <= 0).all()

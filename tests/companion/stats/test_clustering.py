@@ -1,0 +1,126 @@
+"""Design effects: against simulated texts, brute force, and statistics of known error."""
+
+import numpy as np
+import pytest
+from draws import loop_and_slow
+
+from companion.stats.clustering import cluster_sums, log_design_effect, log_scatter_effect, scatter_sums
+from companion.stats.overdispersion import fit_counts
+from rbp.errors import DataError
+
+
+def documents(rng, count, length, spread):
+    """Misses of documents whose rates vary: (values, documents)."""
+    rate = np.clip(0.3 + spread * rng.standard_normal(count), 0.01, 0.99)
+    values = rng.random((count, length)) < rate[:, None]
+    return values.ravel().astype(float), np.repeat(np.arange(count), length)
+
+
+def design_effect(values, documents):
+    return float(np.exp(log_design_effect(cluster_sums(values, documents).sum(axis=0))))
+
+
+def test_independent_tokens_have_none():
+    values, document = documents(np.random.default_rng(0), 3000, 20, 0.0)
+    assert design_effect(values, document) == pytest.approx(1, abs=0.1)
+
+
+def test_it_is_what_resampling_documents_gives():
+    rng = np.random.default_rng(1)
+    values, document = documents(rng, 400, 50, 0.15)
+    sums = values.reshape(400, 50).sum(axis=1)
+    means = sums[rng.integers(0, 400, (4000, 400))].sum(axis=1) / values.size
+    single = values.var() / values.size
+    assert design_effect(values, document) == pytest.approx(means.var() / single, rel=0.08)
+
+
+def test_of_two_documents_by_hand():
+    """Their sums lie 1 from the mean: variance of the sum 2·(1 + 1)/(2 − 1) = 4, of 4 independent tokens 4·¼ = 1."""
+    assert design_effect([1, 1, 0, 0], [0, 0, 1, 1]) == pytest.approx(4)
+
+
+def test_whole_documents_that_miss_have_the_length_as_effect():
+    values, document = np.repeat(np.random.default_rng(2).random(500) < 0.1, 30), np.repeat(np.arange(500), 30)
+    assert design_effect(values, document) == pytest.approx(30, rel=0.01)
+
+
+def test_each_value_needs_its_document():
+    with pytest.raises(DataError, match="each value needs its document"):
+        design_effect([1.0, 0.0, 1.0], [3, 4])
+
+
+def test_clusters_inside_documents_are_what_is_drawn():
+    """Pieces that miss all or nothing have their length as effect, in however few documents they lie."""
+    values, piece = np.repeat(np.random.default_rng(2).random(500) < 0.1, 30), np.repeat(np.arange(500), 30)
+    sums = cluster_sums(values, piece, piece // 50)
+    assert len(sums) == 10
+    assert np.exp(log_design_effect(sums.sum(axis=0))) == pytest.approx(design_effect(values, piece), rel=1e-12)
+    assert sums.sum(axis=0)[:4].tolist() == [500, values.sum(), values.sum(), 15_000]
+
+
+SIZES = np.array([1e6, 1e7, 1e8, 1e9])
+
+
+def family(rng, count=200, length=100):
+    """Misses of four models: documents hard for all or for one, and half of all misses shared."""
+    p = -np.expm1(-0.05 * (SIZES / 1e8) ** -0.1)
+    hard = rng.gamma(4, 0.25, count)[:, None] * rng.gamma(6, 1 / 6, (count, 4))
+    same, own = rng.random((count, length, 1)), rng.random((count, length, 4))
+    draw = np.where(rng.random((count, length, 1)) < 0.5, same, own)
+    return (draw < (hard * p)[:, None, :]).reshape(-1, 4), np.repeat(np.arange(count), length)
+
+
+@pytest.mark.parametrize("draws", loop_and_slow(150, 3000))
+def test_the_scatters_effect_is_how_much_larger_the_deviance_is(draws):
+    """Rao and Scott's mean effect, from the tokens of one text, against the deviances of many texts."""
+    rng = np.random.default_rng(0)
+    deviances, effects = [], []
+    for _ in range(draws):
+        missed, document = family(rng)
+        deviances.append(fit_counts(SIZES, missed.sum(axis=0), len(missed))[1] / 2)
+        effects.append(np.exp(log_scatter_effect(SIZES)(scatter_sums(missed, document, document).sum(axis=0))))
+    error = np.std(deviances) / np.sqrt(draws)
+    assert np.mean(deviances) == pytest.approx(np.mean(effects), abs=3.5 * error)
+    assert np.mean(effects) > 1.5
+
+
+def test_sums_of_two_models_by_hand():
+    """A document of a piece of two tokens, missed 2 and 1 times, and one of a single token, missed by the second."""
+    (sums,) = scatter_sums([[1, 1], [1, 0], [0, 1]], [0, 0, 1], [7, 7, 7])
+    assert sums.tolist() == [2, 3, 5, *(2, 2), *(2 * 2, 2 + 1), *(4, 2, 2, 1 + 1)]
+
+
+def test_the_scatters_effect_by_its_definition():
+    """tr(P·V)/(m − 2), cluster by cluster, the derivative of ln(−ln(1 − p)) by differences."""
+    rng, size = np.random.default_rng(3), np.array([1.0, 3.0, 7.0, 40.0])
+    miss, cluster = rng.random((60, 4)) < [0.7, 0.5, 0.2, 0.1], np.repeat(np.arange(12), 5)
+    p, step = miss.mean(axis=0), 1e-6
+    parts = [miss[cluster == c].sum(axis=0) - 5 * p for c in range(12)]
+    covariance = sum(np.outer(part, part) for part in parts) * 12 / 11 / 60**2
+    slope = (np.log(-np.log1p(-p - step)) - np.log(-np.log1p(-p + step))) / (2 * step)
+    weight = np.diag(60 / (p * (1 - p) * slope**2))
+    design = np.column_stack([np.ones(4), np.log(size)])
+    rest = weight - weight @ design @ np.linalg.inv(design.T @ weight @ design) @ design.T @ weight
+    effect = np.trace(rest @ (covariance * np.outer(slope, slope))) / 2
+    found = log_scatter_effect(size)(scatter_sums(miss, cluster, cluster).sum(axis=0))
+    assert np.exp(found) == pytest.approx(effect, rel=1e-6)
+
+
+def test_models_that_miss_the_same_tokens_have_no_scatter_of_their_own():
+    rng = np.random.default_rng(1)
+    missed, document = rng.random((20_000, 4)) < 0.05, np.repeat(np.arange(200), 100)
+    effect = log_scatter_effect(SIZES)
+    assert np.exp(effect(scatter_sums(missed, document, document).sum(axis=0))) == pytest.approx(1, abs=0.25)
+    same = np.repeat(missed[:, :1], 4, axis=1)
+    same[:3, 1] ^= True  # else the logarithm of nothing
+    assert np.exp(effect(scatter_sums(same, document, document).sum(axis=0))) < 0.02
+
+
+def test_clusters_that_stand_together_are_summed_as_scattered_ones():
+    rng = np.random.default_rng(8)
+    documents, values = np.repeat([7, 3, 9, 4], [5, 1, 30, 12]), rng.normal(size=48)
+    scattered = np.concatenate([[0, 5, 6, 36], rng.permutation(np.setdiff1d(np.arange(48), [0, 5, 6, 36]))])
+    clusters = np.arange(48) // 2
+    clusters[5:7] = [90, 91]  # none reaches into another document
+    together = cluster_sums(values, clusters, documents)
+    assert cluster_sums(values[scattered], clusters[scattered], documents[scattered]) == pytest.approx(together)

@@ -1,0 +1,168 @@
+import math
+
+import numpy as np
+import pytest
+from draws import loop_and_slow, may_be
+from scipy.optimize import brentq
+from scipy.stats import kstest, linregress
+from scipy.stats import t as t_distribution
+
+from companion.stats.compare import aicc, delta_aicc, equivalence, paired_exponents
+from rbp.errors import FitError, ParameterError
+from rbp.laws.offset import fit_offset
+from rbp.laws.power import fit_power_law
+
+SIZES = np.geomspace(1e6, 1e10, 10)
+
+
+def test_aicc_by_hand_and_where_it_is_none() -> None:
+    assert aicc(2.0, 10, 3) == pytest.approx(10 * math.log(0.2) + 6 + 24 / 6, rel=1e-12)
+    assert aicc(2.0, 5, 3) is None
+    assert aicc(2.0, 6, 4) is not None
+    assert aicc(2.0, 6, 5) is None
+    assert math.isfinite(aicc(0.0, 10, 3) or math.nan)
+
+
+def told(value: np.ndarray) -> float | None:
+    sizes = SIZES[: len(value)]
+    return delta_aicc(fit_power_law(sizes, value), fit_offset(sizes, value))
+
+
+def test_the_criterion_counts_three_parameters_of_a_line_and_four_of_an_offset() -> None:
+    value = (0.3 + 40 * SIZES**-0.25) * np.exp(0.01 * np.random.default_rng(1).normal(size=10))
+    (rss,) = np.polyfit(np.log(SIZES), np.log(value), 1, full=True)[1]
+    line = 10 * np.log(rss / 10) + 6 + 24 / 6
+    offset = 10 * np.log(fit_offset(SIZES, value).rss / 10) + 8 + 40 / 5
+    assert told(value) == pytest.approx(offset - line, rel=1e-9)
+
+
+def test_the_criterion_finds_the_law_that_made_the_points() -> None:
+    rng = np.random.default_rng(1)
+    noise = np.exp(0.01 * rng.normal(size=10))
+    bent, straight = told((0.3 + 40 * SIZES**-0.25) * noise), told(40 * SIZES**-0.25 * noise)
+    assert bent is not None
+    assert bent < -10
+    assert straight is not None
+    assert straight > -2
+    perfect = told(40 * SIZES**-0.25)
+    assert perfect is not None
+    assert perfect > 0  # rounding must not buy a parameter
+
+
+def test_the_criterion_does_not_pretend_with_few_points() -> None:
+    assert told(np.array([3, 2, 1.5, 1.4, 1.3])) is None
+
+
+def test_paired_exponents_are_the_line_of_the_log_ratio() -> None:
+    rng = np.random.default_rng(5)
+    first, second = (4 * SIZES**-a * np.exp(0.02 * rng.normal(size=10)) for a in (0.09, 0.08))
+    got = paired_exponents(SIZES, first, second)
+    line = linregress(np.log(SIZES), np.log(first / second))
+    assert got.difference == pytest.approx(-line.slope, rel=1e-10)
+    assert got.difference == pytest.approx(got.alpha_first - got.alpha_second, abs=1e-12)
+    assert (got.p, got.df) == (pytest.approx(line.pvalue, rel=1e-8), 8)
+    assert got.t == pytest.approx(-line.slope / line.stderr, rel=1e-9)
+    assert got.low < got.difference < got.high
+
+
+@pytest.mark.parametrize("draws", loop_and_slow(50, 500))
+def test_what_both_metrics_share_at_a_model_cancels(draws: int) -> None:
+    rng, p, wide = np.random.default_rng(6), [], []
+    for _ in range(draws):
+        shared = np.exp(0.2 * rng.normal(size=10))
+        first, second = (a * SIZES**-0.1 * shared * np.exp(0.01 * rng.normal(size=10)) for a in (4, 2))
+        got = paired_exponents(SIZES, first, second)
+        p.append(got.p)
+        wide.append(got.high - got.low)
+    assert kstest(p, "uniform").pvalue > 0.01
+    alone = fit_power_law(SIZES, first)
+    assert np.mean(wide) < 0.2 * (alone.alpha_high - alone.alpha_low)
+
+
+def test_paired_exponents_errors() -> None:
+    with pytest.raises(FitError, match="second 0"):
+        paired_exponents(SIZES[:3], [3, 2, 1], [1, 0, 2])
+    with pytest.raises(FitError, match="2 values"):
+        paired_exponents(SIZES[:3], [3, 2, 1], [1, 2])
+    with pytest.raises(FitError, match="do not vary"):
+        paired_exponents(SIZES[:3], [3, 2, 1], [6, 4, 2])
+
+
+def pair(rng: np.random.Generator, ratio: float, sd: float = 0.01) -> tuple[np.ndarray, np.ndarray]:
+    first, second = (
+        a * SIZES**-alpha * np.exp(sd * rng.normal(size=10)) for a, alpha in ((4, 0.08 * ratio), (2, 0.08))
+    )
+    shared = np.exp(0.05 * rng.normal(size=10))
+    return first * shared, second * shared
+
+
+def test_the_interval_of_a_ratio_of_exponents_is_where_t_tests_reject() -> None:
+    """Fieller's bounds, found by root finding: the slope of ln first − ρ ln second is t standard errors from 0."""
+    first, second = pair(np.random.default_rng(9), 1.05)
+    got = equivalence(SIZES, first, second, level=0.975)
+    t = t_distribution.ppf(0.975, 8)
+
+    def excess(rho: float) -> float:
+        line = linregress(np.log(SIZES), np.log(first) - rho * np.log(second))
+        return abs(line.slope) / line.stderr - t
+
+    middle = 1 + got.relative
+    assert middle == pytest.approx(
+        linregress(np.log(SIZES), np.log(first)).slope / linregress(np.log(SIZES), np.log(second)).slope
+    )
+    assert got.low == pytest.approx(brentq(excess, middle - 1, middle) - 1, abs=1e-9)
+    assert got.high == pytest.approx(brentq(excess, middle, middle + 1) - 1, abs=1e-9)
+    assert got.df == pytest.approx(8)
+
+
+@pytest.mark.parametrize("draws", loop_and_slow(100, 2000))
+def test_what_lies_at_the_margin_passes_for_equivalent_as_often_as_the_level_says(draws: int) -> None:
+    rng = np.random.default_rng(10)
+    at = [equivalence(SIZES, *pair(rng, 1.1)) for _ in range(draws)]
+    assert may_be(sum(one.within for one in at), draws, 0.05)
+    assert may_be(sum(one.outside for one in at), draws, 0.05)
+    near, below = (equivalence(SIZES, *pair(rng, ratio)) for ratio in (1.02, 0.8))
+    assert (near.within, near.outside) == (True, False)
+    assert (below.within, below.outside) == (False, True)
+    wide = equivalence(SIZES, *pair(rng, 1.0, sd=0.1))
+    assert not wide.within
+    assert not wide.outside
+
+
+def test_what_all_models_share_widens_the_interval() -> None:
+    first, second = pair(np.random.default_rng(11), 1.0)
+    alone = equivalence(SIZES, first, second)
+    nothing = equivalence(SIZES, first, second, text=(np.zeros((2, 2)), 23))
+    assert (nothing.low, nothing.high, nothing.df) == pytest.approx((alone.low, alone.high, 8))
+    alike = equivalence(SIZES, first, second, text=(np.full((2, 2), 1e-4), 23))  # moves both alike: the ratio, little
+    assert alike.high - alike.low == pytest.approx(alone.high - alone.low, rel=0.05)
+    apart = equivalence(SIZES, first, second, text=(1e-4 * np.eye(2), 23))
+    assert apart.high - apart.low > 3 * (alone.high - alone.low)
+    assert apart.df == pytest.approx(23, rel=0.05)
+
+
+@pytest.mark.parametrize("draws", loop_and_slow(100, 2000))
+def test_the_margin_keeps_its_level_where_documents_move_both_exponents(draws: int) -> None:
+    """24 documents tilt all models alike, which their scatter does not show; the covariance is estimated from them."""
+    rng, root = np.random.default_rng(14), 0.004 * np.array([[1, 0], [0.5, 0.9]])
+    passed = {"with text": 0, "without": 0}
+    for _ in range(draws):
+        documents = root @ rng.normal(size=(2, 24)) * 24**0.5
+        tilt = documents.mean(axis=1)
+        first, second = (one * SIZES**-e for one, e in zip(pair(rng, 1.1), tilt, strict=True))
+        text = np.cov(documents) / 24, 23
+        passed["with text"] += equivalence(SIZES, first, second, text=text).within
+        passed["without"] += equivalence(SIZES, first, second).within
+    assert may_be(passed["with text"], draws, 0.03, 0.07)
+    assert may_be(passed["without"], draws, 0.15, 0.6)
+
+
+def test_no_bound_where_the_second_exponent_may_be_zero() -> None:
+    first, second = pair(np.random.default_rng(12), 1.0)
+    flat = equivalence(SIZES, first, second * SIZES**0.08 * np.exp(np.random.default_rng(13).normal(size=10)))
+    assert math.isnan(flat.low)
+    assert math.isnan(flat.high)
+    assert not flat.within
+    assert not flat.outside
+    with pytest.raises(ParameterError, match="two tests cannot err"):
+        equivalence(SIZES, first, second, level=0.5)

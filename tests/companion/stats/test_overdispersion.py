@@ -1,0 +1,101 @@
+"""Scatter beyond counting: against statsmodels, a closed form, and counts with and without scatter of their own."""
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from draws import loop_and_slow, may_be
+from scipy.stats import chi2
+
+from companion.stats.overdispersion import fit_counts, scatter_about_law
+from rbp.errors import DataError, FitError
+
+SIZES = np.geomspace(1e6, 1e10, 8)
+TOKENS = 50_000
+
+
+def counts(rng, extra=0.0, level=0.02, sizes=SIZES, tokens=TOKENS):
+    value = level * (sizes / 1e8) ** -0.15 * np.exp(rng.normal(0, extra, sizes.size) if extra else 0)
+    return rng.binomial(tokens, -np.expm1(-value))
+
+
+def test_the_fit_is_the_generalized_linear_model():
+    rng = np.random.default_rng(0)
+    for misses in (counts(rng), counts(rng, 0.3), np.array([3, 0, 1, 2, 0, 0, 1, 0])):
+        both = np.column_stack([misses, TOKENS - misses])
+        link = sm.families.Binomial(sm.families.links.CLogLog())
+        model = sm.GLM(both, sm.add_constant(np.log(SIZES)), family=link).fit(tol=1e-13, maxiter=200)
+        line, deviance = fit_counts(SIZES, misses, TOKENS)
+        assert deviance == pytest.approx(model.deviance, abs=1e-7)
+        assert -np.expm1(-np.exp(line)) == pytest.approx(model.fittedvalues, rel=1e-6)
+
+
+def test_many_sets_are_fitted_as_each_alone():
+    rng = np.random.default_rng(1)
+    sets = np.array([counts(rng, 0.1) for _ in range(5)])
+    assert fit_counts(SIZES, sets, TOKENS)[1] == pytest.approx([float(fit_counts(SIZES, s, TOKENS)[1]) for s in sets])
+
+
+@pytest.mark.parametrize("draws", loop_and_slow(100, 2000))
+@pytest.mark.parametrize("level", [0.02, 0.0002])  # a thousand misses, and ten
+def test_counting_alone_is_rejected_once_in_twenty(level, draws):
+    rng, found = np.random.default_rng(2), []
+    while len(found) < draws:
+        misses = counts(rng, level=level)
+        if misses.all():
+            found.append(scatter_about_law(SIZES, misses, TOKENS, resamples=400)[0].p < 0.05)
+    assert may_be(sum(found), draws, 0.04, 0.06)
+
+
+@pytest.mark.parametrize("draws", loop_and_slow(100, 2000))
+@pytest.mark.parametrize("extra", [0.0, 0.05, 0.3])
+def test_the_interval_covers_the_scatter_that_was_put_in(extra, draws):
+    """Where none was, the interval's lower end is 0 in all but one half of what it may miss."""
+    rng, covered = np.random.default_rng(3), 0
+    for _ in range(draws):
+        (found,) = scatter_about_law(SIZES, counts(rng, extra), TOKENS, resamples=1)
+        covered += found.extra_low <= extra <= found.extra_high
+    assert may_be(covered, draws, 0.93, 0.985 if extra == 0 else 0.97)
+
+
+def test_with_one_error_for_all_it_is_the_chi_square_interval():
+    """Many tokens: counting vanishes, and the interval is that of a standard deviation."""
+    rng = np.random.default_rng(4)
+    y = np.log(0.02) - 0.15 * np.log(SIZES / 1e8) + rng.normal(0, 0.1, 8)
+    tokens = 1e15
+    (found,) = scatter_about_law(SIZES, np.rint(-np.expm1(-np.exp(y)) * tokens), tokens, resamples=1)
+    squares = ((y - np.polyval(np.polyfit(np.log(SIZES), y, 1), np.log(SIZES))) ** 2).sum()
+    ends = np.sqrt(squares / chi2.ppf([0.975, 0.025], 6))
+    assert (found.extra_low, found.extra_high) == pytest.approx(tuple(ends), rel=1e-5)
+    assert found.extra == pytest.approx(np.sqrt(squares / 6), rel=1e-5)
+    assert found.df == 6
+    assert not found.enough
+
+
+def test_a_design_effect_makes_noise_of_scatter():
+    misses = counts(np.random.default_rng(6), 0.08)
+    one, four, many = scatter_about_law(SIZES, misses, TOKENS, design_effects=(1.0, 4.0, 1000.0), resamples=500)
+    assert one.p <= four.p <= many.p == 1
+    assert one.extra >= four.extra >= many.extra == 0
+    assert four.counting == pytest.approx(2 * one.counting)
+    assert many.enough
+    assert not one.enough
+
+
+def test_few_models_cannot_be_shown_to_be_noise():
+    """Counts that lie on their line: p is 1, and the scatter may still be far above counting."""
+    exact = np.rint(TOKENS * -np.expm1(-0.02 * (SIZES[::2] / 1e8) ** -0.15))
+    (found,) = scatter_about_law(SIZES[::2], exact, TOKENS, resamples=200)
+    assert found.p > 0.9
+    assert found.extra == found.extra_high == 0  # less than counting itself makes: underdispersed
+    apart = exact + np.array([1, -1, -1, 1]) * np.sqrt(exact)
+    (found,) = scatter_about_law(SIZES[::2], apart, TOKENS, resamples=200)
+    assert found.p > 0.05
+    assert found.extra_high > 2 * found.counting
+    assert not found.enough
+
+
+def test_what_cannot_be_asked():
+    with pytest.raises(FitError, match="three sizes"):
+        scatter_about_law(SIZES[:2], [3, 4], 100)
+    with pytest.raises(DataError, match="miss some tokens"):
+        scatter_about_law(SIZES[:3], [3, 0, 4], 100)

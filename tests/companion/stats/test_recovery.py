@@ -1,0 +1,72 @@
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from companion.stats import recovery
+from companion.stats.recovery import Recovery
+from rbp.errors import DataError, ParameterError
+
+
+def recover_tokens(neg_log_rbp: npt.ArrayLike, *, relative_error: float, candidates: npt.ArrayLike) -> Recovery:
+    """N behind several −ln RBP_k, each read to a relative standard deviation."""
+    value = np.asarray(neg_log_rbp)
+    return recovery.recover_total(np.exp(-value), value * np.exp(-value) * relative_error, candidates)
+
+
+@pytest.mark.parametrize("tokens", [24_001, 30_000])
+def test_simulated_counts_are_found(tokens):
+    rng = np.random.default_rng(tokens)
+    found = 0
+    for _ in range(20):
+        value = -np.log(rng.binomial(tokens, rng.uniform(0.3, 0.97, 40)) / tokens)
+        value *= 1 + rng.normal(0, 2e-6, value.size)
+        result = recover_tokens(value, relative_error=2e-6, candidates=np.arange(10_000, 100_000))
+        found += result.tokens == tokens and result.identified
+    assert found == 20
+
+
+def test_arbitrary_numbers_are_not_identified():
+    rng = np.random.default_rng(0)
+    candidates = np.arange(10_000, 30_000)
+    best = []
+    for _ in range(100):
+        found = recover_tokens(rng.uniform(0.02, 1.2, 40), relative_error=2e-6, candidates=candidates)
+        assert not found.identified
+        best.append(found.log_likelihood)
+    # Markov's bound behind the rule: the best likelihood exceeds candidates/q in a share q of the draws at most
+    for q in (0.5, 0.2):
+        assert np.mean(np.array(best) > np.log(candidates.size / q)) <= q
+
+
+def test_the_likelihood_averages_one_over_the_circle():
+    # what Markov's inequality needs: against evenly spread distances no candidate gains in the mean
+    position = np.linspace(-0.5, 0.5, 200_001)[:-1]
+    for sd in (0.01, 0.1, 0.1999, 0.2, 0.4, 3.0):
+        density = recovery._wrapped_normal(position, np.full(position.size, sd))
+        assert density.mean() == pytest.approx(1, abs=0.013)
+        assert density.min() >= 0
+        images = sum(np.exp(-0.5 * ((position + turn) / sd) ** 2) for turn in range(-20, 21))
+        np.testing.assert_allclose(density, images / (sd * np.sqrt(2 * np.pi)), atol=0.09)
+
+
+def test_multiples_and_divisors():
+    value = -np.log(np.array([7001, 8003, 9001, 5003, 4001, 9973, 2003, 6007]) / 10_007)
+    both = recover_tokens(value, relative_error=1e-6, candidates=[10_007, 20_014, 15_000, 12_345])
+    assert both.tokens == 10_007
+    assert both.runner_up in (15_000, 12_345)
+    assert 0 < 1 - both.posterior < 0.01  # what is left is that of 2N: a factor of two for each reading
+    assert both.posterior == pytest.approx(1 / (1 + 2.0**-8), rel=1e-2)
+
+
+def test_impossible_inputs():
+    good = {"relative_error": 1e-6, "candidates": [10, 11]}
+    for value in ([], [np.nan], [-0.1]):
+        with pytest.raises(DataError):
+            recover_tokens(value, **good)
+    for change in ({"relative_error": 0}, {"candidates": [10]}, {"candidates": [0, 1]}, {"candidates": [1.5, 2]}):
+        with pytest.raises(ParameterError):
+            recover_tokens([0.5], **(good | change))
+    with pytest.raises(DataError):
+        recovery.recover_total([1.5], 1e-6, [10, 11])
+    with pytest.raises(ParameterError, match="humaneval"):
+        recovery.protocol_bound("c4")

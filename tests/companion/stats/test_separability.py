@@ -1,0 +1,91 @@
+"""Do two factors act apart: exact where they do, p uniform under the truth, and the power found that made the table."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from draws import loop_and_slow, may_be
+from scipy.stats import kstest
+from statsmodels.formula.api import ols
+from statsmodels.stats.anova import anova_lm
+
+from companion.stats.separability import interaction, power_interval
+from rbp.errors import FitError
+
+ROWS, COLUMNS, AGAIN = 7, 5, 3  # a grid, and of three of its cells two more values each
+
+
+def made(
+    rng: np.random.Generator, inverse=lambda sums: sums, noise: float = 0.01
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """A table whose transform is u(row) + v(column) and noise; three cells are repeated twice."""
+    u, v = 1 + np.sort(rng.uniform(size=ROWS))[::-1], np.sort(rng.uniform(size=COLUMNS))[::-1]
+    sums = u[:, None] + v
+    grid = sums + rng.normal(0, noise, sums.shape)
+    again = [np.append(grid[i, -1], sums[i, -1] + rng.normal(0, noise, AGAIN - 1)) for i in range(3)]
+    return inverse(grid), [inverse(each) for each in again]
+
+
+def test_the_interaction_is_that_of_an_analysis_of_variance() -> None:
+    grid, again = made(np.random.default_rng(0), np.exp)
+    for power, y in ((1.0, grid), (0.0, np.log(grid))):
+        row, column = np.indices(y.shape)
+        long = pd.DataFrame({"row": row.ravel(), "column": column.ravel(), "y": y.ravel()})
+        residual = anova_lm(ols("y ~ C(row) + C(column)", long).fit()).loc["Residual"]
+        logs = again if power else [np.log(each) for each in again]
+        within = np.mean([each.var(ddof=1) for each in logs])
+        found = interaction(grid, again, power)
+        assert (found.df_num, found.df_den) == (residual["df"], 3 * (AGAIN - 1))
+        assert found.f == pytest.approx(residual["mean_sq"] / within, rel=1e-8)
+
+
+@pytest.mark.parametrize(("power", "inverse"), [(1.0, lambda s: s), (0.0, np.exp), (-1.0, lambda s: 1 / (5 - s))])
+def test_p_is_uniform_where_the_factors_act_apart(power: float, inverse) -> None:
+    rng = np.random.default_rng(1)
+    # a sum of values has noise of one size on the scale on which it is a sum
+    p = [interaction(*made(rng, inverse), power).p for _ in range(200)]
+    assert kstest(p, "uniform").pvalue > 0.01
+    wrong = [interaction(*made(rng, inverse), power + 1.5).p for _ in range(60)]
+    assert np.mean(np.array(wrong) < 0.05) > 0.9
+
+
+@pytest.mark.parametrize("draws", loop_and_slow(25, 600))
+def test_the_interval_holds_the_power_that_made_the_table(draws: int) -> None:
+    held = 0
+    for seed in range(draws):
+        found = power_interval(*made(np.random.default_rng(seed), lambda s: s**2))  # y^½ is the sum
+        held += found.low <= 0.5 <= found.high
+    assert may_be(held, draws, 0.95, 0.95)
+
+
+def test_what_rows_and_columns_share_drops_out_and_units_change_nothing() -> None:
+    grid, again = made(np.random.default_rng(3))
+    first = interaction(grid, again)
+    assert interaction(grid + np.arange(ROWS)[:, None], again).f == pytest.approx(first.f)
+    rescaled = power_interval(1000 * grid, [1000 * each for each in again])
+    assert [*vars(rescaled).values()] == pytest.approx([*vars(power_interval(grid, again)).values()], rel=1e-4)
+
+
+def test_no_power_and_every_power() -> None:
+    rng = np.random.default_rng(4)
+    mixed, again = made(rng)
+    mixed[0, 0] *= 3  # one cell by itself: no power of y takes it away
+    none = power_interval(mixed, again)
+    assert np.isnan([none.low, none.high]).all()
+    assert none.p < 0.05
+    noisy = power_interval(*made(rng, noise=0.2), level=0.999)
+    assert noisy.low == -np.inf
+    assert noisy.p > 0.001
+    every = power_interval(*made(rng, noise=2.0, inverse=lambda sums: 100 + sums))
+    assert (every.low, every.high) == (-np.inf, np.inf)
+
+
+def test_what_cannot_be_tested_says_why() -> None:
+    grid, again = made(np.random.default_rng(5))
+    with pytest.raises(FitError, match="no interaction"):
+        interaction(grid[:1], again)
+    with pytest.raises(FitError, match="no cell is repeated"):
+        interaction(grid, [each[:1] for each in again])
+    with pytest.raises(FitError, match="and differs"):
+        interaction(grid, [np.full(3, 0.7)])
+    with pytest.raises(FitError, match="no logarithm"):
+        interaction(grid - 9, again)

@@ -1,0 +1,89 @@
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import betaln, logit
+from simulated import chain
+
+from companion.stats import hit_models
+from companion.stats.hit_models import LAWS, beta_binomial, fit_distance, markov
+from rbp.errors import DataError, ParameterError
+from rbp.measurements.windows import window_counts
+
+
+def test_the_chain_is_what_simulated_windows_show():
+    text = chain(np.random.default_rng(1), 400, 1000, 0.6, 0.8)
+    found = window_counts(*text, [1, 2, 5, 10])
+    shares = (found["successes"] / found["windows"]).to_numpy()
+    assert -np.log(shares) == pytest.approx(markov(found["n"], 0.6, 0.8), rel=0.03)
+
+
+def test_the_beta_binomial_is_a_ratio_of_beta_functions():
+    n, a, b = np.array([1, 2, 10, 300]), 0.7, 3.0
+    expected = betaln(a, b) - betaln(a + n, b)
+    assert beta_binomial(n, a / (a + b), 1 / (a + b + 1)) == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_ends_of_its_parameters_are_the_simpler_laws():
+    n = np.array([1, 2, 7, 50])
+    assert beta_binomial(n, 0.3, 0.0) == pytest.approx(-n * np.log(0.3))
+    assert beta_binomial(n, 0.3, 1.0) == pytest.approx(np.full(4, -np.log(0.3)))
+
+
+MADE = [
+    ("independence", {"hit": 0.4}),
+    ("independence", {"hit": 0.9999}),
+    ("markov", {"hit": 0.4, "stay": 0.7}),
+    ("markov", {"hit": 0.995, "stay": 0.999}),
+    ("beta-binomial", {"hit": 0.37, "correlation": 0.34}),
+    ("beta-binomial", {"hit": 0.993, "correlation": 0.03}),
+]
+
+
+@pytest.mark.parametrize(("law", "parameters"), MADE)
+def test_a_fit_finds_the_law_that_made_the_values(law, parameters):
+    n = [1, 2, 5, 10]
+    fit = fit_distance(n, LAWS[law](n, **parameters), law)
+    assert fit.distance < 1e-14
+    assert fit.parameters == pytest.approx(parameters, rel=1e-9)
+    assert fit.neg_log([100])[0] == pytest.approx(LAWS[law]([100], **parameters)[0], rel=1e-9)
+    assert fit.edge == ""
+
+
+def test_a_law_that_needs_no_more_than_a_simpler_one_is_that_one():
+    n = [1, 2, 5, 10]
+    fit = fit_distance(n, LAWS["independence"](n, hit=0.4), "beta-binomial")
+    assert fit.edge == "independence"
+    assert fit.neg_log([100])[0] == pytest.approx(LAWS["independence"]([100], hit=0.4)[0], rel=1e-9)
+
+
+@pytest.mark.parametrize("law", ["markov", "beta-binomial"])
+def test_noisy_values_give_the_same_fit_from_anywhere(law, monkeypatch):
+    n = np.array([1, 2, 5, 10])
+    noise = np.exp(0.02 * np.random.default_rng(6).normal(size=4))
+    y = beta_binomial(n, 0.8, 0.4) * noise
+    fit = fit_distance(n, y, law)
+    starts = hit_models._starts
+    free = [np.log(-np.log(v)) if law == "markov" else logit(v) for v in fit.parameters.values()]
+    for seed in range(3):
+        start = np.array(free) + 0.3 * np.random.default_rng(seed).normal(size=len(free))
+        only = partial(lambda start, name, *of: [start] if name == law else starts(name, *of), start)
+        monkeypatch.setattr(hit_models, "_starts", only)
+        assert fit_distance(n, y, law).parameters == pytest.approx(fit.parameters, rel=1e-9)
+    direct = minimize(
+        lambda x: np.sum(np.log(LAWS[law](n, *hit_models._bound(law, x)) / y) ** 2),
+        free,
+        method="Nelder-Mead",
+        options={"xatol": 1e-10, "fatol": 1e-16},
+    )
+    assert fit.distance == pytest.approx(np.sqrt(direct.fun / 4), rel=1e-6)
+
+
+def test_what_cannot_be_fitted_is_said():
+    with pytest.raises(ParameterError, match="no law 'chain'"):
+        fit_distance([1, 2], [1.0, 2.0], "chain")
+    with pytest.raises(DataError, match="needs 2 lengths"):
+        fit_distance([1], [1.0], "markov")
+    with pytest.raises(DataError, match="0 < p < 1"):
+        fit_distance([1, 2], [1.0, np.inf], "markov")

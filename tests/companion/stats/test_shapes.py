@@ -1,0 +1,158 @@
+"""Shapes that are not power laws, and the straightness of a line, against independent computations."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from draws import loop_and_slow, may_be
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from statsmodels.stats.multitest import multipletests
+
+from companion.stats import cells
+from companion.stats.cells import holm
+from companion.stats.shapes import fit_shape, simulated_r_squared
+from rbp.errors import FitError, ParameterError
+from rbp.laws.offset import fit_offset
+from rbp.laws.power import curvature, fit_power_law
+
+SIZES = np.geomspace(1e6, 1e10, 8)
+X = np.log(SIZES)
+WIGGLE = np.exp(0.02 * np.array([1, -1, 0.5, -0.5, -1, 1, 0.3, -0.3]))
+CURVES = {
+    "power law": 5 * SIZES**-0.1,
+    "logarithm": 3 - 0.1 * X,
+    "logistic": np.log1p(np.exp(2 - 0.2 * X)),
+}
+
+
+@pytest.mark.parametrize("shape", CURVES)
+def test_a_shape_recovers_its_own_curve_and_goes_on_along_it(shape: str) -> None:
+    fit = fit_shape(shape, SIZES, CURVES[shape])
+    assert fit.rss < 1e-18
+    further = fit_shape(shape, SIZES[:-2], CURVES[shape][:-2]).predict(SIZES[-2:])
+    assert further == pytest.approx(CURVES[shape][-2:], rel=1e-6)
+
+
+def test_a_logarithm_is_found_where_the_first_line_falls_below_zero() -> None:
+    """Steep values: the straight line through them, from which the search would set out, is no curve."""
+    value = np.geomspace(3, 1e-3, 8)
+    slope, level = np.polyfit(X, value, 1)
+    assert (level + slope * X).min() < 0
+    direct = minimize(
+        lambda p: np.sum((np.log(np.maximum(p[0] - np.exp(p[1]) * (X - X.mean()), 1e-300)) - np.log(value)) ** 2),
+        [0.5, -5],
+        method="Nelder-Mead",
+        options={"xatol": 1e-12, "fatol": 1e-14, "maxiter": 10_000},
+    )
+    assert fit_shape("logarithm", SIZES, value).rss == pytest.approx(direct.fun, rel=1e-8)
+
+
+def test_an_unknown_shape_is_named() -> None:
+    with pytest.raises(ParameterError, match="zigzag"):
+        fit_shape("zigzag", SIZES, CURVES["logarithm"])
+
+
+def test_simulated_r_squared_is_the_fit_of_each_draw() -> None:
+    value = CURVES["logarithm"]
+    drawn = simulated_r_squared(SIZES, value, scatter=0.05, draws=3, seed=4)
+    noise = np.random.default_rng(4).normal(0, 0.05, (3, 8))
+    expected = [fit_power_law(SIZES, value * np.exp(row)).r_squared for row in noise]
+    assert drawn == pytest.approx(expected)
+    assert simulated_r_squared(SIZES, value, scatter=0, draws=1, seed=0)[0] == pytest.approx(
+        fit_power_law(SIZES, value).r_squared
+    )
+    with pytest.raises(ParameterError):
+        simulated_r_squared(SIZES, value, scatter=-1, draws=1, seed=0)
+    with pytest.raises(ParameterError, match="draws at least 1"):
+        simulated_r_squared(SIZES, value, scatter=0, draws=0, seed=0)
+
+
+def test_curvature_is_the_parabola_of_polyfit() -> None:
+    value = np.exp(1 - 0.1 * X + 0.004 * (X - X.mean()) ** 2) * WIGGLE
+    found = curvature(SIZES, value)
+    coefficients, covariance = np.polyfit(X - X.mean(), np.log(value), 2, cov=True)
+    assert found.coefficient == pytest.approx(coefficients[0])
+    assert found.t == pytest.approx(coefficients[0] / covariance[0, 0] ** 0.5)
+    assert (found.n, found.df) == (8, 5)
+    assert found.low < found.coefficient < found.high
+    nearly = np.exp(1 - 0.1 * X) * WIGGLE**1e-6  # a scatter far below any reading's, and yet no perfect parabola
+    assert curvature(SIZES, nearly).df == 5
+    # the units of S do not matter
+    assert curvature(SIZES / 1e6, value).coefficient == pytest.approx(found.coefficient)
+
+
+@pytest.mark.parametrize("draws", loop_and_slow(150, 1500))
+def test_curvature_raises_false_alarms_at_its_level(draws: int) -> None:
+    rng = np.random.default_rng(0)
+    alarms = sum(curvature(SIZES, np.exp(-0.1 * X + rng.normal(0, 0.02, 8))).p < 0.05 for _ in range(draws))
+    assert may_be(alarms, draws, 0.05)
+
+
+def test_curvature_needs_four_points_and_some_scatter() -> None:
+    with pytest.raises(FitError, match="at least 4"):
+        curvature(SIZES[:3], CURVES["logarithm"][:3])
+    with pytest.raises(FitError, match="no scatter"):
+        curvature(SIZES, CURVES["power law"])
+
+
+def table(**families: np.ndarray) -> pd.DataFrame:
+    rows = [
+        {"dataset": "d", "k": 1, "family": family, "model": f"{family}-{i}", "size": int(s), "value": v}
+        for family, values in families.items()
+        for i, (s, v) in enumerate(zip(SIZES, values, strict=False))
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_forecasts_hold_out_fewer_models_of_small_families() -> None:
+    points = table(a=CURVES["logarithm"] * WIGGLE, b=CURVES["logarithm"][:4] * WIGGLE[:4], c=CURVES["logarithm"][:3])
+    told = cells.forecasts(points, holdout=6, holdout_few=2)
+    assert told.groupby("family").size().to_dict() == {"a": 5, "b": 1}  # at least three sizes remain; c has no more
+    assert set(told["n"]) == {3}
+    last = told[told["family"] == "b"].iloc[0]
+    law = np.polyfit(X[:3], np.log(CURVES["logarithm"][:3] * WIGGLE[:3]), 1)
+    assert last["predicted"] == pytest.approx(np.exp(np.polyval(law, X[3])))
+    assert last["model"] == "b-3"
+    assert last["ahead"] == pytest.approx(SIZES[3] / SIZES[2], rel=1e-5)
+
+
+def test_holms_correction_is_by_the_number_of_cells() -> None:
+    bent = np.exp(-0.1 * X + 0.01 * (X - X.mean()) ** 2) * WIGGLE
+    tests = cells.curvatures(table(a=bent, b=CURVES["power law"] * WIGGLE))
+    p = tests.set_index("family")["p"]
+    assert tests.set_index("family")["p_holm"].to_dict() == pytest.approx({"a": 2 * p["a"], "b": p["b"]})
+    assert tests.set_index("family")["alarm_holm"].to_dict() == {"a": True, "b": False}
+
+
+def test_a_family_of_too_few_sizes_hides_none_after_it() -> None:
+    tests = cells.curvatures(table(a=CURVES["logarithm"][:3], b=CURVES["logarithm"] * WIGGLE))
+    assert tests["family"].tolist() == ["b"]
+
+
+def test_every_question_has_one_answer_a_cell() -> None:
+    points = table(a=CURVES["logarithm"] * WIGGLE, b=2 * CURVES["logarithm"] * WIGGLE[::-1])
+    floors = cells.offsets(points).set_index("family")
+    assert len(floors) == 2
+    own = points[points["family"] == "a"]
+    fit = fit_offset(own["size"], own["value"])
+    left = np.log(own["value"].to_numpy() / fit.predict(own["size"])["value"].to_numpy())
+    assert floors.r_squared["a"] == pytest.approx(1 - left @ left / len(left) / np.log(own["value"]).var(ddof=0))
+    gone = cells.residuals(points).groupby("family")["residual"].agg(lambda r: np.log1p(r).sum())
+    assert gone.to_list() == pytest.approx([0, 0], abs=1e-9)
+    with pytest.raises(FitError, match="no family"):
+        cells.forecasts(table(a=CURVES["logarithm"][:3]), holdout=1, holdout_few=1)
+
+
+def test_imitations_at_no_scatter_are_the_shapes_themselves() -> None:
+    sizes = {"four": SIZES[2:6], "all": SIZES}
+    found = cells.imitations(table(a=CURVES["power law"]), sizes, threshold=0.98, draws=50, seed=1)
+    own = found[found["shape"] == "power law"]
+    assert own["smooth"].to_list() == pytest.approx([1, 1])
+    assert own["share"].to_list() == [1, 1]
+    assert found.groupby("sampled")["n"].first().to_dict() == {"all": 8, "four": 4}
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
+def test_holms_correction_is_that_of_statsmodels(p: list[float]) -> None:
+    assert holm(p) == pytest.approx(multipletests(p, method="holm")[1], abs=1e-15)

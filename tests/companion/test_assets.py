@@ -1,0 +1,67 @@
+"""What pages load: formulas without a script, icons without a font, and no file that no page names."""
+
+import re
+from pathlib import Path
+from urllib.parse import unquote
+from xml.etree import ElementTree
+
+import pytest
+from math_core import LatexError
+
+from companion.assets import icons, lighten
+from companion.formulas import mathml
+
+MATH = "{http://www.w3.org/1998/Math/MathML}"
+
+
+def test_a_formula_is_markup_that_a_browser_sets() -> None:
+    root = ElementTree.fromstring(mathml(r"-\ln p = \frac{C}{S^\alpha}", displayed=True).replace("&ApplyFunction;", ""))  # noqa: S314
+    assert (root.tag, root.get("display")) == ("math", "block")
+    top, bottom = root.find(".//mfrac")
+    assert (top.text, [part.text for part in bottom], bottom.tag) == ("C", ["S", "α"], "msup")
+    with pytest.raises(LatexError):
+        mathml(r"\nosuchcommand{x}")
+
+
+def test_icons_are_drawings_of_the_themes_script() -> None:
+    style = icons({"bars", "magnifying-glass", "github", "lg", "nosuchicon"})
+    drawn = dict(re.findall(r"\.fa-([\w-]+)\{--icon:url\('data:image/svg\+xml,([^']+)'\)\}", style))
+    assert set(drawn) == {"bars", "magnifying-glass", "github"}
+    for drawing in drawn.values():
+        (path,) = ElementTree.fromstring(unquote(drawing))  # noqa: S314
+        assert re.fullmatch(r"M[\d.,\s a-zA-Z-]+", path.get("d"))
+    assert "CC BY 4.0" in style
+
+
+THEME = """a{color:red}.fa-bars:before{content:"\\f0c9"}.fa-bars,.fa-file:before{width:1em}.fa-bars,b{top:0}
+@font-face{font-family:Font Awesome\\ 6 Free;src:url(../vendor/icons.woff2)}
+@font-face{font-family:Own;src:url(own.woff2)}
+/*# sourceMappingURL=theme.css.map */"""
+PAGE = """<link href="../_static/styles/pydata-sphinx-theme.css?v=1"><script src="../_static/used.js"></script>
+<i class="fa-solid fa-bars"></i>"""
+
+
+def test_what_no_page_loads_is_taken_away(tmp_path: Path) -> None:
+    files = {
+        "book/a.html": PAGE,
+        "_static/styles/pydata-sphinx-theme.css": THEME,
+        "_static/styles/theme.css.map": "{}",
+        "_static/styles/theme.css": "whose name ends another's",
+        "_static/styles/own.woff2": "",
+        "_static/vendor/icons.woff2": "",
+        "_static/used.js": "load('by-name.js'); // unused.json",
+        "_static/by-name.js": "",
+        "_static/unused.js": "load('deep.js')",
+        "_static/deep.js": "",
+        "_static/locales/de/words.mo": "",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    lighten(tmp_path)
+    left = {path.relative_to(tmp_path / "_static").as_posix() for path in (tmp_path / "_static").rglob("*")}
+    assert left == {"styles", "styles/pydata-sphinx-theme.css", "styles/own.woff2", "used.js", "by-name.js"}
+    style = (tmp_path / "_static" / "styles" / "pydata-sphinx-theme.css").read_text()
+    assert style.startswith("a{color:red}.fa-bars,b{top:0}")
+    assert "Font Awesome\\" not in style
+    assert ".fa-bars{--icon:" in style

@@ -1,0 +1,215 @@
+import json
+import os
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+from jupyter_client.connect import LocalPortCache
+from mini import outputs, write_chapter
+
+from companion.parameters import Parameter
+from companion.project import Project
+from companion.prose import BookValues, chapter_numbers, page_of
+from companion.run import Chapter, all_chapters, execute, find
+from rbp.errors import ChapterError, ChapterFailed, DataError, ParameterError
+
+PARAMETERS = """
+    name: str = "a"  # a word
+    k: int = 3  # a threshold
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path)
+
+
+def left(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+
+
+def listed(project: Project, *names: str, appendices: tuple[str, ...] = ()) -> None:
+    """Chapters of these names, in the order of the contents, and after them one that these do not list."""
+    for name in (*names, *appendices, "a_draft"):
+        write_chapter(project, name)
+    project.book.mkdir(exist_ok=True)
+    parts = [("The law", names), ("Appendices", appendices)]
+    (project.book / "_toc.yml").write_text(
+        "format: jb-book\nroot: book/welcome\nparts:\n"
+        + "".join(
+            f"- caption: {caption}\n  chapters:\n" + "".join(f"  - file: notebooks/{name}\n" for name in own)
+            for caption, own in parts
+            if own
+        )
+    )
+
+
+def test_the_contents_order_and_number_the_chapters(project: Project) -> None:
+    listed(project, "metric", "k1", appendices=("data", "cost"))
+    assert [chapter.name for chapter in all_chapters(project)] == ["metric", "k1", "data", "cost", "a_draft"]
+    assert chapter_numbers(project) == {"metric": "1", "k1": "2", "data": "A", "cost": "B"}
+    for name in ("k1", "k1.ipynb", "2"):
+        assert find(project, name).name == "k1"
+    (project.notebooks / "k1.ipynb").unlink()
+    with pytest.raises(ChapterError, match="the contents list k1, and there is no such notebook"):
+        all_chapters(project)
+
+
+@pytest.mark.parametrize("name", ["metrics", "metric", "METRC"])
+def test_an_unknown_chapter_gets_the_nearest_name(project: Project, name: str) -> None:
+    for each in ("01_metric", "03_k1"):
+        write_chapter(project, each)
+    with pytest.raises(ParameterError, match=r'there is no chapter.*\nDid you mean "01_metric"\? There are: '):
+        find(project, name)
+
+
+def test_no_chapters_and_no_notebook(project: Project) -> None:
+    with pytest.raises(ChapterError, match="there are no chapters"):
+        all_chapters(project)
+    project.notebooks.mkdir()
+    (project.notebooks / "a.ipynb").write_text("{}")
+    with pytest.raises(ChapterError, match="no notebook"):
+        _ = find(project, "a").parameters
+
+
+def test_a_parameter_that_no_cell_reads_is_an_error(project: Project) -> None:
+    def parameters(*cells: str) -> list[Parameter]:
+        return Chapter(write_chapter(project, "01_a", *cells, parameters="k: int = 1  # a", close=False)).parameters
+
+    for cells in ((), ("k = 3",), ("k = 3", "other.k"), ("%%md k",), ("def f(k=1): pass",)):
+        with pytest.raises(ChapterError, match=r"no cell reads the parameter k: .*\(01_a\)\nUse it"):
+            parameters(*cells)
+    for cell in ("print(k)", "f'{k:.2f}'", "lambda: {k}", "%time f(k)"):
+        assert [each.name for each in parameters("value = 1", cell)] == ["k"]
+
+
+def test_the_hash_names_the_chapter_and_all_effective_parameters(project: Project) -> None:
+    one = Chapter(write_chapter(project, "01_a", parameters=PARAMETERS))
+    two = Chapter(write_chapter(project, "02_a", parameters=PARAMETERS))
+    assert one.short_hash({}) == one.short_hash({"k": 3}) != one.short_hash({"k": 4})
+    assert one.short_hash({}) != two.short_hash({})
+    assert len(one.short_hash({})) == 8
+
+
+@pytest.mark.builds
+def test_execution_is_whole_reproducible_and_leaves_the_caller_alone(project: Project) -> None:
+    cell = """
+        import os, sys
+        value = k
+        print(name, os.getcwd(), os.environ["OMP_NUM_THREADS"], hash("a"), sep="|")
+    """
+    chapter = Chapter(write_chapter(project, "01_a", cell, parameters=PARAMETERS))
+    work = project.root / "some {where}"
+    work.mkdir()
+    before, folder = dict(os.environ), Path.cwd()
+    # Values are data: none of these may end the string, run, or be expanded.
+    name = "\"; import os; os._exit(1)  # '\\ {k} $HOME `id`\nñ"
+    out = project.runs / "out"
+    seconds = execute(chapter, {"name": name, "k": 7}, out, work)
+    assert 0 < seconds < 60
+    assert (dict(os.environ), Path.cwd()) == (before, folder)
+    assert left(project.runs) == ["out"]
+    assert left(out) == ["01_a", "01_a.ipynb", "results.json"]
+    assert outputs(out / "01_a.ipynb").startswith(f"{name}|{work}|1|")
+    assert json.loads((out / "results.json").read_text())["values"]["value"]["value"] == 7
+
+    notebook = json.loads((out / "01_a.ipynb").read_text())
+    assert notebook["metadata"]["rbp"]["changed"] == {"name": name, "k": 7}
+    title = page_of(out / "01_a.ipynb", BookValues.read(project))["cells"][0]["source"]
+    assert title.startswith('# Chapter 01_a\n\n> **This page was run with `k = 7`, `name = "; import os; ')
+    assert "'id' ñ`.**" in title
+
+    first = (out / "01_a.ipynb").read_bytes()
+    (out / "01_a" / "old.csv").write_text("of an earlier execution")
+    execute(chapter, {"name": name, "k": 7}, out, work)
+    assert (out / "01_a.ipynb").read_bytes() == first
+    assert left(out / "01_a") == ["data.csv"], "the old folder is replaced whole"
+
+
+@pytest.mark.builds
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere kernels listen on TCP ports")
+def test_a_port_that_somebody_takes_before_the_kernel_stops_no_chapter(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_chapter(project, "01_a", "value = 1")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        monkeypatch.setattr(LocalPortCache, "find_available_port", lambda self, ip: taken.getsockname()[1])
+        execute(find(project, "01_a"), {}, project.chapters / "01_a", project.root)
+
+
+def test_a_folder_with_other_things_is_never_replaced(project: Project) -> None:
+    chapter = Chapter(write_chapter(project, "01_a", "value = 1"))
+    precious = project.root / "precious"
+    precious.mkdir()
+    (precious / "thesis.tex").write_text("years")
+    with pytest.raises(ParameterError, match=r"other things: thesis\.tex"):
+        execute(chapter, {}, precious, project.root)
+    with pytest.raises(ParameterError, match="this is a file"):
+        execute(chapter, {}, precious / "thesis.tex", project.root)
+    assert left(precious) == ["thesis.tex"]
+
+
+@pytest.mark.builds
+@pytest.mark.parametrize(
+    ("cell", "error"),
+    [("value = 1\n1 / 0", "ZeroDivisionError: division by zero"), ("import os; os._exit(3)", "Kernel died")],
+)
+def test_a_failing_cell_and_a_dead_kernel_are_named(project: Project, cell: str, error: str) -> None:
+    chapter = Chapter(write_chapter(project, "01_a", "print('so far')", cell, "3", parameters=PARAMETERS))
+    out = project.runs / "out"
+    with pytest.raises(ChapterFailed, match=rf"01_a failed at cell 4: {error}") as caught:
+        execute(chapter, {"k": 4}, out, project.root)
+    assert left(project.runs) == ["out.failed.ipynb"]
+    assert caught.value.kept == out.with_name("out.failed.ipynb")
+    assert outputs(caught.value.kept).startswith("so far")
+
+    write_chapter(project, "01_a", "value = 1")
+    execute(Chapter(chapter.path), {}, out, project.root)
+    assert left(project.runs) == ["out"], "a success takes the old failure away"
+    assert "was run with" not in (out / "01_a.ipynb").read_text()
+
+
+@pytest.mark.builds
+def test_an_error_that_the_user_can_mend_comes_out_of_the_kernel_as_it_was_raised(project: Project) -> None:
+    cell = """
+        from rbp.errors import DataError
+        raise DataError("no cross-entropy here", "my.csv", "Add it.")
+    """
+    chapter = Chapter(write_chapter(project, "01_a", cell))
+    with pytest.raises(DataError) as caught:
+        execute(chapter, {}, project.runs / "out", project.root)
+    assert (caught.value.what, caught.value.where, caught.value.remedy) == (
+        "no cross-entropy here",
+        "my.csv",
+        "Add it.",
+    )
+    assert left(project.runs) == []
+
+
+@pytest.mark.builds
+def test_another_packages_error_of_the_same_name_is_a_failure(project: Project) -> None:
+    chapter = Chapter(write_chapter(project, "01_a", "class DataError(Exception): pass\nraise DataError('x')"))
+    with pytest.raises(ChapterFailed, match=r"cell 2: DataError: x"):
+        execute(chapter, {}, project.runs / "out", project.root)
+
+
+@pytest.mark.builds
+def test_a_chapter_must_close_its_page_and_declare_what_it_reads(project: Project) -> None:
+    parameters = 'measurements: str = "published"  # source'
+    out = project.runs / "out"
+    with pytest.raises(ChapterError, match=r"page.close\(\)"):
+        execute(Chapter(write_chapter(project, "01_a", close=False)), {}, out, project.root)
+    path = write_chapter(
+        project,
+        "01_a",
+        "value = 1",
+        parameters=parameters,
+        reads=("data/a.csv", "data/b.csv"),
+        declared=("data/a.csv",),
+    )
+    with pytest.raises(ChapterError, match=r"undeclared files: data/b.csv"):
+        execute(Chapter(path), {}, out, project.root)
+    assert left(project.runs) == []
+    execute(Chapter(path), {"measurements": "my.csv"}, out, project.root)
+    assert left(out) == ["01_a", "01_a.ipynb", "results.json"]

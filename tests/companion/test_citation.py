@@ -1,0 +1,82 @@
+"""CITATION.cff: a valid file, the BibTeX that pages show of it, and what is wrong with it by name."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pybtex.database import parse_string
+
+from companion.citation import bibtex_box, read_citation
+from companion.project import ROOT, Project
+from rbp.errors import DataError
+
+ADA = {"given-names": "Ada", "family-names": "Lovelace", "orcid": "https://orcid.org/0000-0002-1825-0097"}
+
+
+def project(folder: Path, **changes: Any) -> Project:
+    """A folder with the real file, but for these entries; None leaves one out."""
+    entries = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    entries |= {name.replace("_", "-"): value for name, value in changes.items()}
+    text = yaml.safe_dump({name: value for name, value in entries.items() if value is not None})
+    (folder / "CITATION.cff").write_text(text)
+    return Project(folder)
+
+
+def test_the_box_is_bibtex_of_the_book_and_the_paper(tmp_path: Path) -> None:
+    authors = [ADA, {"family-names": "Noether"}, {"name": "The Bourbaki group"}]
+    box = bibtex_box(project(tmp_path, authors=authors, url="https://somebody.example/"))
+    text = box.split("```")[1]
+    entries = parse_string(text.removeprefix("bibtex"), "bibtex").entries
+    book, paper = entries["doesrankscale"], entries["yue2025"]
+    assert [str(each) for each in book.persons["author"]] == ["Lovelace, Ada", "Noether", "{The Bourbaki group}"]
+    assert book.fields["url"] == "https://somebody.example/"
+    assert book.fields["title"] == "Does rank scale? A reproducible companion to the Relative-Based Scaling Law"
+    assert paper.fields["eprint"] == "2510.20387"
+    assert [str(each) for each in paper.persons["author"]][0::5] == ["Yue, Baoqing", "Liu, Yiqun"]
+    assert max(map(len, text.split("\n"))) <= 45, "a phone shows whole lines"
+
+
+def test_without_an_address_the_box_has_none(tmp_path: Path) -> None:
+    text = bibtex_box(project(tmp_path)).split("```")[1]
+    book = parse_string(text.removeprefix("bibtex"), "bibtex").entries["doesrankscale"]
+    assert "url" not in book.fields
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"repository_code": "github.com/a/b"}, "repository-code"),
+        ({"repository_code": "https://codeberg.org/a/b"}, "repository-code"),
+        ({"url": "https://a.example"}, "url"),
+        ({"title": None}, "title"),
+        ({"authors": []}, "authors"),
+        ({"date_released": "soon"}, "date-released"),
+    ],
+)
+def test_an_entry_that_cannot_be_is_named(tmp_path: Path, changes: dict[str, Any], named: str) -> None:
+    with pytest.raises(DataError, match=named):
+        read_citation(project(tmp_path, **changes))
+
+
+@pytest.mark.parametrize("text", ["a: [", "[]", "", "\0"])
+def test_a_file_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "CITATION.cff").write_text(text)
+    with pytest.raises(DataError, match=r"CITATION\.cff"):
+        read_citation(Project(tmp_path))
+
+
+def test_a_missing_file_is_named_with_the_remedy(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"no CITATION.cff.*\n.*git checkout -- CITATION.cff"):
+        read_citation(Project(tmp_path))
+
+
+@pytest.mark.slow
+def test_the_file_is_valid_by_the_formats_validator() -> None:
+    command = [sys.executable, "-m", "uv", "tool", "run", "--quiet", "--from", "cffconvert==2.0.0", "cffconvert"]
+    ran = subprocess.run([*command, "--validate"], cwd=ROOT, capture_output=True, text=True)
+    if "error sending request" in ran.stderr:
+        pytest.skip("the package index cannot be reached")
+    assert ran.returncode == 0, ran.stderr

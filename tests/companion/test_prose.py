@@ -1,0 +1,53 @@
+"""Values in prose: digits, and counts and shares in words."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from companion.prose import NO_VALUE, VALUE, fill_in, in_words
+from companion.results import Recorded
+from rbp.names import share_words
+
+
+def test_values_are_written_out_as_plain_text() -> None:
+    values = {
+        "k1": {"alpha.x": Recorded(-0.07931), "who": Recorded("a*b_c"), "n": Recorded(5305), "p": Recorded(3.1e-11)}
+    }
+    text = "{value}`alpha.x:.3f` {value}`k1::who` {value}`n:,` {value}`p:.0e`"
+    assert fill_in(text, "k1", values) == "−0.079 a\\*b\\_c 5,305 3·10⁻¹¹"
+    assert fill_in("{value}`n:,`", "04_k2", values) == NO_VALUE
+
+
+def test_counts_and_shares_are_written_in_words() -> None:
+    values = {"k1": {key: Recorded(n) for key, n in {"few": 3, "all": 12, "many": 1300, "share": 0.31}.items()}}
+    text = "{value}`few:words` {value}`few:of all` {value}`k1::all:of all` {value}`many:words` {value}`share:words`"
+    assert fill_in(text, "k1", values) == "three one in four all 1,300 three in ten"
+    assert fill_in("{value}`few:of gone`, {value}`gone:of few`", "k1", values) == f"{NO_VALUE}, {NO_VALUE}"
+    for wrong in ("{value}`all:of few`", "{value}`share:of all`", "{value}`few:of share`"):
+        with pytest.raises(ValueError, match=wrong[8:13]):
+            fill_in(wrong, "k1", values)
+    none = {"k1": {"none": Recorded(0), "open": Recorded(float("nan"))}}  # as a rerun may find
+    assert fill_in("{value}`none:of none`, {value}`open:words`", "k1", none) == "none, –"
+    found = VALUE.fullmatch("{value}`few:of all`")
+    assert found
+    assert in_words(values["k1"], found, digits=True) == "3 of 12"
+
+
+@given(st.integers(1, 2000), st.data())
+def test_a_share_in_words_is_true(of: int, data: st.DataObject) -> None:
+    """Words that say all, none or a number of cases are exact, and a fraction is off by less than 0.06."""
+    part = data.draw(st.integers(0, of))
+    said = share_words(part, of)
+    assert (said == "none") == (part == 0)
+    assert (said in ("all", "both")) == (part == of)
+    if said == "all but one":
+        assert of - part == 1
+    elif said in ("hardly any", "nearly all"):
+        assert min(part, of - part) / of < 1 / 15
+    elif " in " in said:
+        words = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+        n, d = (words.index(word) + 1 for word in said.split(" in "))
+        assert abs(n / d - part / of) < 0.06
+    else:
+        assert said in ("none", "all", "both") or (said == "half" and abs(part / of - 1 / 2) < 0.06)
+    assert said != "both" or of == 2

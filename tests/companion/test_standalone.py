@@ -1,0 +1,149 @@
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+from mini import FIGURE, write_book, write_chapter
+from playwright.sync_api import Browser
+from tabs import watched
+
+from companion import site, standalone
+from companion.project import ROOT, Project
+from companion.results import Recorded
+from companion.results import write_book as write_results
+from companion.run import execute, find
+from companion.standalone import render_chapter
+
+pytestmark = pytest.mark.builds  # a chapter
+
+BOOK = "https://somebody.example/companion/"
+LINKS = """
+from IPython.display import HTML
+HTML('<a href="01_a/data.csv">data</a> <a href="../elsewhere.html">elsewhere</a>')
+"""
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A chapter with mathematics, a citation and ties to other pages, moved away from its project."""
+    project = Project(tmp_path_factory.mktemp("project"))
+    write_book(project)
+    with (project.root / "CITATION.cff").open("a") as citation:
+        citation.write(f"url: {BOOK}\n")
+    prose = """%%md
+With $x^2$: {value}`v:.2f`, of another {value}`02_b::w:.1f`, [more](../book/more.md),
+[gone](gone.md), {ref}`nowhere <nowhere>`, {value}`absent:.3f`, {cite}`yue2025relative`, <https://example.org/>,
+{numref}`one`, {numref}`02_b::other`.
+"""
+    write_chapter(
+        project, "01_a", prose, "value = k\nalso = {'v': float(k)}", LINKS, FIGURE, parameters="k: int = 1  # a number"
+    )
+    write_results(project.expected, {"02_b": {"w": Recorded(2.25)}, "01_a": {"v": Recorded(1.0)}})
+    chapter = find(project, "01_a")
+    execute(
+        chapter, {"k": 3}, project.runs / "out", project.root, finish=lambda new: render_chapter(project, chapter, new)
+    )
+    away = tmp_path_factory.mktemp("away") / "out"
+    shutil.move(project.runs / "out", away)
+    shutil.rmtree(project.root)
+    return away / "01_a.html"
+
+
+def test_a_number_that_is_not_accepted_is_a_dash(page: Path) -> None:
+    soup = BeautifulSoup(page.read_text(), "html.parser")
+    (dash,) = soup.select("span[title*='no such value']")
+    assert dash.get_text() == "–"
+
+
+def test_a_page_of_ones_own_does_not_say_that_it_is_the_books(page: Path) -> None:
+    assert BOOK not in page.read_text()
+    assert not (page.parent / "sitemap.xml").exists()
+
+
+def test_the_page_says_first_with_which_parameters_it_was_run(page: Path) -> None:
+    first = BeautifulSoup(page.read_text(), "html.parser").select_one("article h1 + *")
+    assert first is not None
+    assert first.name == "blockquote"
+    assert "run with k = 3" in first.get_text()
+
+
+def test_the_page_holds_everything_and_leads_nowhere_else(page: Path) -> None:
+    assert sorted(path.name for path in page.parent.iterdir()) == ["01_a", "01_a.html", "01_a.ipynb", "results.json"]
+    soup = BeautifulSoup(page.read_text(), "html.parser")
+    assert soup.select("script[src], link[href], img:not([src^=data])") == []
+    links = {a["href"] for a in soup.select("a[href]") if not a["href"].startswith("#")}
+    assert links <= {"01_a/data.csv", "https://example.org/", "https://doi.org/10.48550/arXiv.2510.20387"} | {
+        link for link in links if "arxiv" in link.lower()
+    }
+    assert "01_a/data.csv" in links
+    text = soup.select_one("article").get_text()
+    for words in ("1.00", "of another 2.2", "more", "gone", "nowhere", "elsewhere", "2025", "Figure 1.1", "chapter 2"):
+        assert words in text
+    assert "{value}`" not in text
+
+
+def test_the_page_works_without_a_network(page: Path, browser: Browser) -> None:
+    phone = {"color_scheme": "dark", "viewport": {"width": 390, "height": 844}}
+    with watched(browser, page.as_uri(), page.as_uri(), **phone) as tab:
+        for fold in tab.query_selector_all("details.rbp-told summary"):
+            fold.click()
+        assert tab.locator(".math math msup").bounding_box()["height"] > 10
+        assert tab.evaluate("document.documentElement.dataset.theme") == "dark"
+        assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_only_links_that_lead_somewhere_are_kept(tmp_path: Path) -> None:
+    html = '<a href="#gone">0</a><a href="#a" id="a">1</a><a href="../x.html">2</a>'
+    html += '<a download href="n/f.csv">3</a><a href="n/no.csv">4</a>'
+    (tmp_path / "page" / "n").mkdir(parents=True)
+    for name in ("x.html", "page/n/f.csv"):
+        (tmp_path / name).touch()
+    kept = []
+    for places in ((tmp_path / "page",), (tmp_path / "page", tmp_path)):
+        soup = BeautifulSoup(html, "html.parser")
+        standalone.keep_links(soup, *places)
+        kept.append(str(soup))
+    assert kept == [
+        '<a>0</a><a href="#a" id="a">1</a><a>2</a><a download="" href="n/f.csv">3</a><a>4</a>',
+        '<a>0</a><a href="#a" id="a">1</a><a href="../x.html">2</a><a download="" href="n/f.csv">3</a><a>4</a>',
+    ]
+
+
+def test_addresses_become_data(tmp_path: Path) -> None:
+    (tmp_path / "t.css").write_text("b { color: red }")
+    (tmp_path / "s.css").write_text("@import\"t.css?v=2\";a { src: url(f.woff2?v=1) url('#x') url(https://x.org/y) }")
+    (tmp_path / "f.woff2").write_bytes(b"font")
+    (tmp_path / "p.png").write_bytes(b"picture")
+    (tmp_path / "doctools.js").write_text("'</script>'")
+    (tmp_path / "searchtools.js").write_text("search()")
+    html = '<head><link rel="stylesheet" href="s.css?digest=1"><link rel="next" href="x.html"></head><body>'
+    html += '<script defer src="doctools.js"></script><script src="searchtools.js"></script><img src="p.png"></body>'
+    soup = BeautifulSoup(html, "html.parser")
+    standalone.inline(soup, tmp_path)
+    text = str(soup)
+    assert "<style>b { color: red }a { src: url(data:font/woff2;base64,Zm9udA==) url('#x') url(https://x.org/y)" in text
+    assert 'src="data:image/png;base64,cGljdHVyZQ=="' in text
+    assert text.index("<img") < text.index(r"'<\/script>'"), "deferred scripts come last"
+    assert "search()" not in text
+    assert "link" not in text
+
+
+@pytest.mark.parametrize("own", [("fits.js", "charts.js", "explorer.js"), ("neox.js", "charts.js", "sentence.js")])
+def test_a_page_takes_its_scripts_along(tmp_path: Path, own: tuple[str, ...]) -> None:
+    for name in (*own, "theme.js"):
+        (tmp_path / "_static").mkdir(exist_ok=True)
+        (tmp_path / "_static" / name).write_text(f"// {name}")
+    scripts = "".join(f'<script src="_static/{name}"></script>' for name in (*own, "theme.js"))
+    soup = BeautifulSoup(f"<html><head>{scripts}</head><body></body></html>", "html.parser")
+    standalone.inline(soup, tmp_path)
+    texts = [script.string for script in soup.select("script")]
+    assert texts[1:] == [f"// {name}" for name in own]
+
+
+def test_the_builder_has_imported_what_pages_need_before_it_is_told_which() -> None:
+    """A chapter runs meanwhile: what is imported later, its reader waits for."""
+    command = [sys.executable, "-c", f"{site._START}\nprint(*sys.modules)", str(ROOT / "_config.yml")]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+    assert {"sphinx_design", "sqlalchemy", "companion.sphinx_ext", "pydata_sphinx_theme"} <= set(done.stdout.split())

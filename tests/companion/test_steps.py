@@ -1,0 +1,264 @@
+"""Steps of small projects: `src/heavy/tables.py` makes the tables, and notes in `made.txt` each time that it does."""
+
+import importlib
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from mini import write_chapter
+
+from companion import steps as steps_module
+from companion.build import build, run_step, step_urgency
+from companion.inputs import imported_files, named_modules
+from companion.project import ROOT, Project
+from companion.run import Chapter, execute, find, times
+from companion.site import made_page
+from companion.steps import table
+from rbp import provenance
+from rbp.errors import ChapterError, DataError, ParameterError
+
+HEAVY = """
+import time
+from pathlib import Path
+
+import pandas as pd
+
+from companion.steps import step
+
+ROOT = Path(__file__).parents[2]
+
+
+@step("double", reads=["data/a.csv"])
+def double():
+    from heavy.numbers import TWO
+
+    with (ROOT / "made.txt").open("a") as made:
+        made.write("x")
+    if (ROOT / "slowly").exists():
+        time.sleep(0.3)
+    values = pd.read_csv(ROOT / "data" / "a.csv")["x"]
+    return pd.DataFrame({"x": values * TWO, "word": "ñ"})
+
+
+@step("careless", reads=["data/b"])
+def careless():
+    from rbp import paths, provenance
+
+    provenance.note(paths.DATA / "b" / "part.csv", paths.DATA / "c.csv")
+    return pd.DataFrame()
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A project with a step "double"."""
+    package = tmp_path / "src" / "heavy"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "tables.py").write_text(HEAVY)
+    (package / "numbers.py").write_text("from .digits import TWO\n")
+    (package / "digits.py").write_text("TWO = 2\n")
+    (package / "unrelated.py").write_text("THREE = 3\n")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "a.csv").write_text("x\n1\n5\n")
+    (tmp_path / "requirements.lock").write_text("one==1\n")
+    monkeypatch.syspath_prepend(package.parent)
+    monkeypatch.setenv("PYTHONPATH", str(package.parent), prepend=os.pathsep)
+    (tmp_path / "book").mkdir()
+    for name in ("heavy", "heavy.tables", "heavy.numbers", "heavy.digits"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    importlib.invalidate_caches()
+    return Project(tmp_path)
+
+
+def made(project: Project) -> int:
+    path = project.root / "made.txt"
+    return len(path.read_text()) if path.exists() else 0
+
+
+def test_a_table_is_computed_outside_the_build_and_read_inside(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = pd.DataFrame({"x": [2, 10], "word": ["ñ", "ñ"]})
+    with provenance.recording() as read:
+        pd.testing.assert_frame_equal(table("double", project), expected, check_dtype=False)
+    assert (read.files, read.steps) == (set(), {"double"})
+    assert not project.steps.exists()
+    assert run_step(project, "double")
+    pd.testing.assert_frame_equal(pd.read_parquet(project.steps / "double.parquet"), expected, check_dtype=False)
+    before = made(project)
+    monkeypatch.setenv(steps_module.TABLES, str(project.steps))
+    pd.testing.assert_frame_equal(table("double", project), expected, check_dtype=False)
+    assert made(project) == before
+
+
+def test_an_unknown_step_gets_the_nearest_name(project: Project) -> None:
+    with pytest.raises(ParameterError, match=r'no step "duoble".*\nDid you mean "double"\?'):
+        table("duoble", project)
+    assert not project.steps.exists()
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("@step(", r"this is no Python.*\(heavy\.more\)"),
+        ("@step()\ndef f(): ...", r"declares no step.*\(heavy\.more, line 1\)"),
+        (
+            "READS = []\n@step('a', reads=READS)\ndef f(): ...",
+            r"declares no step: no plain values \(heavy\.more, line 2\)",
+        ),
+        ("@step('a', reads='data')\ndef f(): ...", "declares no step: reads Input should be a valid list"),
+        ("@step('a', read=[])\ndef f(): ...", "declares no step: reads Field required"),
+        ("@step('a', reads=[], seconds='9')\ndef f(): ...", "declares no step: seconds Input should be"),
+        ("@step('double', reads=[])\ndef f(): ...", r'two steps are called "double" \(heavy\.more, heavy\.tables\)'),
+    ],
+)
+def test_steps_that_are_declared_wrongly(project: Project, code: str, words: str) -> None:
+    (project.root / "src" / "heavy" / "more.py").write_text(code)
+    with pytest.raises(ParameterError, match=words):
+        table("double", project)
+
+
+def test_the_book_s_steps_are_there() -> None:
+    names = {step for path in (ROOT / "notebooks").glob("*.ipynb") for step in Chapter(path).steps}
+    assert len(names) > 5
+    for name in names:
+        found = steps_module.find_step(Project(), name)
+        assert isinstance(getattr(importlib.import_module(found.module), found.function), steps_module.MadeOnce)
+
+
+class Source:
+    """A source by the names that come with a project."""
+
+    def __init__(self, *shipped: str) -> None:
+        self.shipped = frozenset(shipped)
+
+    def is_exactly(self, *shipped: str) -> bool:
+        return self.shipped == set(shipped)
+
+
+def test_a_step_of_a_source_is_read_for_that_source_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps_module, "table", lambda name: f"the table {name}")
+    count = steps_module.step("counts", reads=[], of=lambda: Source("b", "a"))(lambda source: len(source.shipped))
+    assert count(Source("a", "b")) == "the table counts"
+    assert [count(Source("a")), count(Source("a", "b", "c")), count.make()] == [1, 3, 2]
+    assert steps_module.step("one", reads=[])(lambda: 1)() == "the table one"
+
+
+def test_a_step_needs_its_files(project: Project) -> None:
+    (project.root / "data" / "a.csv").unlink()
+    with pytest.raises(DataError, match=r"reads a file that is not there \(double: .*a\.csv"):
+        table("double", project)
+
+
+def test_a_step_declares_what_it_reads(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    (project.root / "data" / "b").mkdir()
+    with provenance.recording() as read:
+        provenance.note(ROOT / "data" / "of-the-chapter.csv")
+        with pytest.raises(ChapterError, match=r"what it does not declare: data/c\.csv \(careless"):
+            table("careless", project)
+    assert read.files == {ROOT / "data" / "of-the-chapter.csv"}, "what a step reads is not noted as the chapter's"
+    assert read.steps == {"careless"}
+    assert not (project.steps / "careless.parquet").exists()
+
+
+def test_the_code_of_a_step_is_all_that_it_imports(project: Project) -> None:
+    names = {path.name for path in steps_module.code(project, "double")}
+    assert names == {"__init__.py", "tables.py", "numbers.py", "digits.py"}
+
+
+def test_what_a_module_imports_is_among_its_files() -> None:
+    """What the static graph finds holds all that Python loads of the project for the same import."""
+    module = "rbp.measurements.sources"
+    code = f"import sys, {module}; print(*[m.__file__ for n, m in sys.modules.items() if n.split('.')[0] == 'rbp'])"
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    files = set(imported_files(Project(), [module]))
+    assert {Path(path) for path in done.stdout.split()} <= files
+    assert not {path for path in files if path.is_relative_to(ROOT / "src" / "rbp" / "live")}
+
+
+def test_imports_of_a_cell_are_found_wherever_they_stand() -> None:
+    code = "import a.b\ndef f():\n    from c import d as e\nif x:\n    import g\n"
+    assert named_modules(code) == {"a.b", "c", "c.d", "g"}
+    assert named_modules("%matplotlib inline") == set()
+
+
+def read_in(project: Project) -> str:
+    return f"""
+        from pathlib import Path
+        from companion import steps
+        from rbp import provenance
+        from companion.project import Project
+        value = int(steps.table("double", Project(Path({str(project.root)!r})))["x"].sum())
+    """
+
+
+def declare_read(path: Path) -> None:
+    """Let the chapter's last cell say, as `page.close()` does, which steps were read."""
+    said = r"\"reads\": [], \"steps\": sorted(provenance.noted().steps)}"
+    path.write_text(path.read_text().replace(r"\"reads\": []}", said))
+
+
+def test_a_chapter_declares_the_steps_that_it_reads(project: Project) -> None:
+    declare_read(write_chapter(project, "01_a", read_in(project)))
+    with pytest.raises(ChapterError, match=r"it reads undeclared steps: double.*\nAdd them to rbp\.steps"):
+        execute(find(project, "01_a"), {}, project.runs / "a", project.root)
+    declare_read(write_chapter(project, "01_a", read_in(project), steps=("double",)))
+    execute(find(project, "01_a"), {}, project.runs / "a", project.root)
+    results = json.loads((project.runs / "a" / "results.json").read_text())
+    assert (results["values"]["value"]["value"], results["steps"]) == (12, ["double"])
+
+
+def test_a_step_is_as_urgent_as_what_waits_for_it_is_long(project: Project) -> None:
+    steps = "@step('slow', reads=[], seconds=5)\ndef a(): ...\n@step('quick', reads=[])\ndef b(): ...\n"
+    (project.root / "src" / "heavy" / "more.py").write_text(steps)
+    for name, long in (("01_a", 7), ("02_b", 4)):
+        path = write_chapter(project, name, "value = 1", steps=("slow",))
+        path.write_text(path.read_text().replace('"rbp": {', f'"rbp": {{"seconds": {long}, '))
+    assert (step_urgency(project, "slow"), step_urgency(project, "quick")) == (5 + 7, 0)
+    path.write_text(path.read_text().replace('"seconds": 4', '"seconds": "long"'))
+    with pytest.raises(ChapterError, match="seconds is no whole number"):
+        step_urgency(project, "slow")
+
+
+@pytest.mark.builds
+def test_the_book_makes_what_is_stale_and_executes_the_chapters_after_it(
+    project: Project, capfd: pytest.CaptureFixture[str]
+) -> None:
+    declare_read(write_chapter(project, "01_a", read_in(project), steps=("double",)))
+    write_chapter(project, "02_b", "value = 2")
+
+    def executed() -> list[str]:
+        assert build(project, 2, ["_build/results.json"]), capfd.readouterr()
+        return re.findall(r"^(?:\[\d/\d\]|step) (\w+) … [\d.]+ s", capfd.readouterr().out, re.MULTILINE)
+
+    assert sorted(executed()) == ["01_a", "02_b", "double"]
+    assert list(times(project)) == ["double", "01_a", "02_b"]
+    assert re.search(r"\| double \| \d+\.\d \|", made_page(project))
+    (project.root / "data" / "a.csv").write_text("x\n1\n6\n")
+    assert executed() == ["double", "01_a"]
+    assert json.loads(project.results.read_text())["01_a"]["value"]["value"] == 14
+
+    write_chapter(project, "01_a", steps=("duoble",))
+    with pytest.raises(ParameterError, match='Did you mean "double"'):
+        build(project)
+
+
+def test_a_step_whose_data_change_while_it_runs_fails(
+    project: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def save_meanwhile(project: Project, name: str) -> None:
+        (project.root / "data" / "a.csv").write_text("x\n1\n8\n")
+
+    monkeypatch.setattr(steps_module, "make_table", save_meanwhile)
+    assert not run_step(project, "double")
+    assert "an input was changed while it was in use (data/a.csv)" in capsys.readouterr().out
+    (project.root / "data" / "a.csv").unlink()
+    assert not run_step(project, "double")
+    assert "step double failed: the step reads a file that is not there" in capsys.readouterr().out

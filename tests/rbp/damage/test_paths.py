@@ -1,0 +1,302 @@
+"""A model made worse: against token-by-token passes by hand, and what must be so at the ends of every path."""
+
+import hashlib
+import json
+import shutil
+from contextlib import suppress
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from tiny import texts
+from transformers import AutoModelForCausalLM
+
+from rbp.damage import run as paths
+from rbp.damage import worse
+from rbp.damage.run import WHOLE_STEP as WHOLE
+from rbp.damage.run import measured, run, scored_rows
+from rbp.damage.sums import CELL, TEMPERATURES, THRESHOLDS, read_paths
+from rbp.damage.worse import CONTEXTS, Step, made_worse, matrices, readings, rounded, steps
+from rbp.errors import DataError, ParameterError
+from rbp.extract.corpora import Corpus
+from rbp.extract.models import find_model, load_model, load_tokenizer
+from rbp.extract.protocol import Row
+
+CORPUS = Corpus("c", texts(12, seed=3, longest=400), {"made": "up"})
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def make(saved):
+    """make(kind): a ranker with that model, and rows of whole documents."""
+
+    def make(kind):
+        files = find_model(str(saved(kind)))
+        rows = scored_rows(CORPUS, load_tokenizer(files), 128, 300)
+        return paths._ranker(load_model(files, "float32", CPU), rows), rows
+
+    return make
+
+
+def by_hand(logits, documents, targets):
+    """The columns of `measured` that do not need temperatures, from logits in double precision."""
+    rows = []
+    for z, document, target in zip(logits, documents, targets, strict=True):
+        p = np.exp(z - z.max())
+        p /= p.sum()
+        rank = (z >= z[target]).sum()
+        entropy = -(p[p > 0] * np.log(p[p > 0])).sum()
+        rows.append([document, 1, entropy, *(rank <= k for k in THRESHOLDS), -np.log(p[target])])
+    columns = ["document", "tokens", "entropy", *(f"hits_{k}" for k in THRESHOLDS), "nll_1.0"]
+    return pd.DataFrame(rows, columns=columns).astype(float).groupby("document").sum()
+
+
+def agree(found, expected):
+    own = found.set_index("document")
+    pd.testing.assert_frame_equal(
+        own[expected.columns].astype(float), expected, rtol=2e-5, check_names=False, check_index_type=False
+    )
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "neox", "gemma2", "cohere"])
+@pytest.mark.parametrize("context", [1, 5, 64])
+def test_exactly_so_many_tokens_stand_before_every_scored_one(kind, context, make, saved):
+    """Each token after the document's own tokens before it, not the rows'."""
+    ranker, rows = make(kind)
+    got = measured(ranker, readings(rows, Step("context", context)))
+    model = AutoModelForCausalLM.from_pretrained(saved(kind), dtype=torch.float32).eval()
+    tokenizer = load_tokenizer(find_model(str(saved(kind))))
+    logits, documents, targets = [], [], []
+    for document in sorted({row.document for row in rows}):
+        ids = tokenizer(CORPUS.documents[document])["input_ids"]
+        before = torch.tensor([ids[t - context : t] for t in range(64, len(ids))])
+        with torch.inference_mode():
+            logits.extend(model(before).logits[:, -1].double().numpy())
+        documents += [document] * len(before)
+        targets += ids[64:]
+    agree(got, by_hand(logits, documents, targets))
+
+
+def test_documents_are_whole_and_the_shortest_first(make):
+    _, rows = make("gpt2")
+    lengths = {}
+    for row in rows:
+        lengths[row.document] = max(lengths.get(row.document, 0), row.start + len(row.ids))
+    places = sorted((row.document, row.start + int(s)) for row in rows for s in row.scored)
+    assert places == [(d, t) for d in sorted(lengths) for t in range(CONTEXTS[-1], lengths[d])]
+    assert min(lengths.values()) >= 128
+    assert list(lengths.values()) == sorted(lengths.values())
+    assert len(places) >= 300 > len(places) - (max(lengths.values()) - 64)
+
+
+def whole(ranker, rows):
+    return measured(ranker, readings(rows, WHOLE))
+
+
+@pytest.mark.parametrize("kind", ["llama", "gpt2", "gemma2"])
+def test_leaving_at_a_layer_is_the_final_norm_of_what_it_gives(kind, make):
+    ranker, rows = make(kind)
+    before = whole(ranker, rows)
+    model = ranker.language.model
+    assert [step.step for step in steps("depth", ranker.language)] == [1, 0]
+    with made_worse(ranker.language, Step("depth", 1)):
+        got = measured(ranker, readings(rows, Step("depth", 1)))
+    norm = {"llama": "norm", "gpt2": "ln_f", "gemma2": "norm"}[kind]
+    logits, documents, targets = [], [], []
+    for row in rows:
+        seen = []
+        layers = model.base_model.h if kind == "gpt2" else model.base_model.layers
+        hook = layers[0].register_forward_hook(lambda _, __, out, seen=seen: seen.append(out))
+        with torch.inference_mode():
+            model(torch.from_numpy(row.ids)[None])
+            hook.remove()
+            out = seen[0][0] if isinstance(seen[0], tuple) else seen[0]
+            z = model.lm_head(getattr(model.base_model, norm)(out))[0]
+            cap = getattr(model.config, "final_logit_softcapping", None)
+            z = z if cap is None else cap * torch.tanh(z / cap)
+        logits += [each.double().numpy() for each in z[row.scored - 1]]
+        documents += [row.document] * len(row.scored)
+        targets += row.ids[row.scored].tolist()
+    agree(got, by_hand(logits, documents, targets))
+    pd.testing.assert_frame_equal(whole(ranker, rows), before)  # it has all its layers again
+
+
+def test_a_model_without_a_norm_at_its_end_cannot_be_left_early(make):
+    ranker, _ = make("opt")  # whose states are brought to another width after the norm
+    with pytest.raises(ParameterError, match="opt has no final norm"):
+        steps("depth", ranker.language)
+
+
+def test_rounding_by_hand():
+    weights = torch.tensor([[0.9, -0.2, 0.31, 0.0], [0.0, 0.0, 0.0, 0.0]])
+    # 2 bits: −0.9, 0, 0.9; 3 bits: multiples of 0.3
+    assert torch.allclose(rounded(weights, 2), torch.tensor([[0.9, 0, 0, 0], [0, 0, 0, 0]]))
+    assert torch.allclose(rounded(weights, 3), torch.tensor([[0.9, -0.3, 0.3, 0], [0, 0, 0, 0]]))
+    wide = torch.cat([weights[:1].repeat(1, 16), 10 * weights[:1]], 1)  # a second group has its own largest
+    assert torch.allclose(rounded(wide, 3)[:, -4:], torch.tensor([[9.0, -3.0, 3.0, 0.0]]))
+    many = torch.randn(7, 100)
+    error = (rounded(many, 8) - many).abs()
+    assert error.max() <= many.abs().max() / 127 / 2 * 1.001
+    assert error.max() > 0
+
+
+@pytest.mark.parametrize("path", ["weights", "logits", "replaced"])
+def test_no_noise_is_the_whole_model_and_some_is_not(path, make):
+    ranker, rows = make("neox")
+    before = whole(ranker, rows)
+    found = {}
+    for size in (0.0, 0.4):
+        step = Step(path, size)
+        with made_worse(ranker.language, step):
+            found[size] = measured(ranker, readings(rows, step), step)
+    pd.testing.assert_frame_equal(found[0.0], before)
+    assert (found[0.4]["nll_1.0"] != before["nll_1.0"]).all()
+
+
+def test_weights_come_back_bit_for_bit_also_after_an_error(make):
+    ranker, _ = make("neox")
+    model = ranker.language.model
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    changed = {id(matrix) for matrix in matrices(model)}
+    for step in (Step("weights", 0.5), Step("bits", 3), Step("depth", 0)):
+        with suppress(KeyError), made_worse(ranker.language, step):
+            same = {name: torch.equal(own, before[name]) for name, own in model.named_parameters()}
+            raise KeyError
+        if step.path != "depth":
+            assert same == {name: id(own) not in changed for name, own in model.named_parameters()}
+    assert model.state_dict().keys() == before.keys()
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    assert not changed & {id(model.get_input_embeddings().weight), id(model.get_output_embeddings().weight)}
+
+
+def test_noise_has_the_size_it_says_and_draws_differ():
+    row = Row(0, 0, np.arange(400), np.arange(64, 400))
+    (read,) = readings([row], Step("replaced", 0.3))
+    assert 0.2 < (read.ids != row.ids[:-1]).mean() < 0.4
+    assert {*read.ids.tolist()} <= {*row.ids.tolist()}
+    assert np.array_equal(read.targets, row.ids[64:])  # what is asked for is the text's own
+    model = torch.nn.Linear(300, 200)
+    noisy = [
+        worse._noisy(model.weight, 0.5, torch.Generator().manual_seed(Step("weights", 0.5, d).seed)) for d in (0, 1)
+    ]
+    away = [(each - model.weight).detach() for each in noisy]
+    size = float(model.weight.detach().square().mean().sqrt())
+    assert float(away[0].std()) == pytest.approx(0.5 * size, rel=0.02)
+    assert abs(np.corrcoef(away[0].flatten(), away[1].flatten())[0, 1]) < 0.02
+
+
+def test_sums_at_temperatures_are_those_of_the_divided_logits(make):
+    ranker, rows = make("gemma2")
+    got = whole(ranker, rows)
+    logits = torch.cat(
+        [
+            ranker.language.model(torch.from_numpy(row.ids)[None]).logits[0, row.scored - 1].double().detach()
+            for row in rows
+        ]
+    )
+    targets = torch.from_numpy(np.concatenate([row.ids[row.scored] for row in rows]))
+    for temperature in TEMPERATURES:
+        beta = torch.tensor(1 / temperature, dtype=torch.float64, requires_grad=True)
+        total = torch.nn.functional.cross_entropy(logits * beta, targets, reduction="sum")
+        (slope,) = torch.autograd.grad(total, beta)
+        assert got[f"nll_{temperature}"].sum() == pytest.approx(float(total.detach()), rel=1e-5)
+        assert got[f"slope_{temperature}"].sum() == pytest.approx(float(slope), rel=1e-4, abs=0.05)
+
+
+@pytest.fixture
+def measure(saved, tmp_path):
+    def measure(kind="gpt2", chosen=("bits",), **options):
+        files = find_model(str(saved(kind)))
+        settings = {"tokens": 200, "length": 128, "device": CPU, "smaller": [find_model(str(saved("neox")))]}
+        return run(files, CORPUS, chosen, tmp_path, **settings | options)
+
+    return measure
+
+
+def test_a_run_goes_on_where_it_was_stopped(measure, monkeypatch):
+    done = []
+
+    def stops(ranker, read, step=WHOLE):
+        if len(done) == 3:
+            raise KeyboardInterrupt
+        done.append(step)
+        return measured(ranker, read, step)
+
+    monkeypatch.setattr(paths, "measured", stops)
+    with pytest.raises(KeyboardInterrupt):
+        measure()
+    done.append(None)
+    folder = measure()
+    assert [step and step.step for step in done] == [0, 8, 6, None, 4, 3, 2, pytest.approx(done[-1].step)]
+    assert done[-1].path == "parameters"
+    kept = (folder / "sums.parquet").read_bytes()
+    measure()
+    assert (folder / "sums.parquet").read_bytes() == kept
+    assert len(done) == 8
+    sums = read_paths(folder).sums
+    assert not sums.duplicated([*CELL, "document"]).any()
+    assert json.loads((folder / "manifest.json").read_text())["about"]["dataset"] == "c"
+
+
+def test_a_smaller_model_that_was_trained_on_is_measured_anew(measure, saved, tmp_path):
+    """It has its old name, and other weights."""
+    place = shutil.copytree(saved("neox"), tmp_path / "smaller")
+    sums = []
+    for _ in range(2):
+        found = read_paths(measure(smaller=[find_model(str(place))])).sums
+        sums.append(found[found["path"] == "parameters"])
+        model = AutoModelForCausalLM.from_pretrained(place)
+        with torch.no_grad():
+            model.get_output_embeddings().weight.mul_(1.5)
+        model.save_pretrained(place)
+    assert len(sums[0]) == len(sums[1])
+    assert (sums[0]["nll_1.0"] != sums[1]["nll_1.0"]).all()
+
+
+def test_what_was_foretold_is_kept_by_its_checksum(measure, tmp_path):
+    file = tmp_path / "foretold.toml"
+    file.write_text("level = 0.8\n")
+    manifest = json.loads((measure(predictions=file) / "manifest.json").read_text())
+    assert manifest["predictions"] == hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def test_bad_input_is_refused_before_anything_is_written(measure, tmp_path, saved):
+    for options, words in (
+        ({"chosen": ("bits", "luck")}, "there is no path 'luck'"),
+        ({"kind": "opt", "chosen": ("depth",), "smaller": []}, "no final norm"),
+        ({"length": 100}, "windows of 100 tokens"),
+        ({"length": 500}, "windows of 500 tokens"),
+        ({"smaller": [find_model(str(saved("llama")))]}, "another tokenizer"),
+    ):
+        with pytest.raises((ParameterError, DataError), match=words):
+            measure(**options)
+    with pytest.raises(DataError, match="no document has a window"):
+        measure(documents=1, length=256)
+    assert not any(path.is_dir() for path in tmp_path.iterdir())
+    with pytest.raises(DataError, match="holds no paths"):
+        read_paths(tmp_path)
+
+
+def test_a_smaller_model_that_was_trained_on_is_measured_again(saved, tmp_path):
+    """Under the same name and of the same size; and not where it is as it was."""
+    smaller = tmp_path / "smaller"
+    shutil.copytree(saved("neox"), smaller)
+    files = find_model(str(saved("gpt2")))
+
+    def measure():
+        options = {"tokens": 200, "length": 128, "device": CPU}
+        folder = run(files, CORPUS, [], tmp_path / "out", smaller=[find_model(str(smaller))], **options)
+        sums = read_paths(folder).sums
+        return sums[sums["path"] == "parameters"]
+
+    first = measure()
+    assert measure().equals(first)
+    model = AutoModelForCausalLM.from_pretrained(smaller)
+    with torch.no_grad():
+        model.get_output_embeddings().weight.mul_(0.5)
+    model.save_pretrained(smaller)
+    again = measure()
+    assert len(again) == len(first)  # the old numbers are gone
+    assert (again["nll_1.0"].sort_values().to_numpy() != first["nll_1.0"].sort_values().to_numpy()).all()
+    assert measure().equals(again)

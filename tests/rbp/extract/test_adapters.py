@@ -1,0 +1,47 @@
+"""Adapters run beside the weights of their model: nothing is merged, but S counts as if it were."""
+
+import pytest
+import torch
+from adapters import adapter, kinds, survey_adapter
+
+from rbp.errors import DataError
+from rbp.extract.models import find_model, load_model, non_embedding_params
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:peft")
+CPU = torch.device("cpu")
+
+
+@pytest.mark.parametrize("kind", ["LORA", "IA3", "LOHA", "OFT", "layer_replication", "whole head", "on the embedding"])
+def test_an_adapter_gives_the_bits_that_peft_gives(kind, tmp_path):
+    """A merge rounds, and where layers share their weights it adds each one's change to all."""
+    found = survey_adapter(kind, tmp_path)
+    assert found.outcome == "exact", found.reason
+
+
+@pytest.mark.slow
+def test_every_kind_of_adapter_is_exact_or_refused(tmp_path):
+    found = [survey_adapter(kind, tmp_path / kind) for kind in kinds()]
+    assert not [each for each in found if each.outcome == "wrong"]
+    assert sum(each.outcome == "exact" for each in found) >= 33
+
+
+def test_an_adapter_of_tokens_before_the_text_is_refused_by_name(tmp_path):
+    adapter("PROMPT_TUNING", tmp_path)
+    with pytest.raises(DataError, match=r"adds tokens before the text \(prompt tuning\)"):
+        load_model(find_model(str(tmp_path / "adapter")), "float32", CPU)
+
+
+@pytest.mark.parametrize("kind", ["LORA", "DoRA", "whole head", "on the head", "on the embedding", "some tokens"])
+def test_the_size_is_that_of_the_merged_model(kind, tmp_path):
+    own = adapter(kind, tmp_path)
+    size = non_embedding_params(own)
+    assert size == non_embedding_params(own.merge_and_unload())
+    assert size == load_model(find_model(str(tmp_path / "base")), "float32", CPU).size
+
+
+def test_the_size_of_replicas_that_an_adapter_sets_apart(tmp_path):
+    """Merged, the replica of a layer would have matrices of its own where the adapter changes them."""
+    base = adapter("layer_replication", tmp_path).get_base_model().model.layers[0].self_attn
+    more = base.q_proj.base_layer.weight.numel() + base.v_proj.base_layer.weight.numel()
+    whole, found = (load_model(find_model(str(tmp_path / name)), "float32", CPU) for name in ("base", "adapter"))
+    assert found.size == whole.size + more

@@ -1,0 +1,272 @@
+"""Models in GGUF files, which these tests write as llama.cpp's converter would."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import gguf
+import numpy as np
+import pytest
+import torch
+from draws import rest_slow
+from ggufs import CASES, HEADS, VOCAB, save_case, write_bare, write_case
+from safetensors.torch import load_file
+from tiny import make_tokenizer, texts, write_texts
+from transformers import AutoModelForCausalLM, LlamaConfig
+
+from rbp.errors import DataError
+from rbp.extract.extraction import Settings, extract, planned
+from rbp.extract.models import find_model, load_model, load_tokenizer
+from rbp.extract.protocol import protocol
+from rbp.extract.store import open_store
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def whole(tmp_path) -> Path:
+    return save_case("llama", tmp_path / "whole")
+
+
+def logits(model: Path) -> torch.Tensor:
+    torch.manual_seed(0)
+    with torch.inference_mode():
+        return load_model(find_model(str(model)), "float32", CPU).model(torch.randint(0, VOCAB, (2, 40))).logits
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_file_gives_the_logits_of_the_folder(name, tmp_path):
+    """Each architecture, with values of its fields that are none's default."""
+    folder = save_case(name, tmp_path / "whole")
+    found, expected = logits(write_case(name, folder, tmp_path / "a.gguf")), logits(folder)
+    # of Mamba the file has exp(A), and of some norms 1 + w
+    assert (found - expected).abs().max() <= (5e-5 if name == "mamba" else 1e-5) * expected.abs().max()
+
+
+QUANTIZATIONS = ("BF16", "F16", "Q4_0", "Q4_1", "Q8_0", "Q4_K", "Q6_K", "IQ4_XS")
+OTHERS = ("Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q5_K", "TQ1_0", "TQ2_0", "MXFP4", "NVFP4", "IQ2_XXS", "IQ2_XS", "IQ2_S")
+OTHERS += ("IQ3_XXS", "IQ3_S", "IQ1_S", "IQ1_M", "IQ4_NL")
+
+
+@pytest.mark.parametrize("kind", rest_slow(QUANTIZATIONS, OTHERS))
+def test_every_quantization_gives_its_dequantized_weights(kind, tmp_path):
+    folder = save_case("llama, 256", tmp_path / "whole")
+    file = write_case("llama, 256", folder, tmp_path / "a.gguf", kind)
+    assert torch.equal(logits(file), logits(folder))
+    assert find_model(str(file)).quantization == kind
+
+
+def test_a_quantization_that_gguf_does_not_read(whole, tmp_path):
+    file = write_case("llama", whole, tmp_path / "a.gguf", extra={"blk.0.odd.weight": np.ones((4, 4), np.int16)})
+    with pytest.raises(DataError, match=r"does not dequantize blk\.0\.odd\.weight \(I16\)"):
+        find_model(str(file))
+
+
+@pytest.mark.parametrize("kind", ["F32", "Q4_1"])
+def test_ranks_are_those_of_the_dequantized_model(kind, tmp_path):
+    whole = save_case("llama", tmp_path / "whole")
+    before = load_file(whole / "model.safetensors")
+    file = write_case("llama", whole, tmp_path / "model.gguf", kind)
+    changed = any(
+        not torch.equal(values, before[name]) for name, values in load_file(whole / "model.safetensors").items()
+    )
+    assert changed == (kind != "F32")
+    corpus = str(write_texts(tmp_path / "text.jsonl", texts(6, seed=3)))
+    plan = protocol("windows", length=48, context=16)
+    ours, theirs = (open_store(extract([str(model)], [corpus], plan, tmp_path / "out")[0]) for model in (file, whole))
+    one, other = ours.ranks(), theirs.ranks()
+    assert len(one) > 300
+    for column in ("document", "position", "token", "greater", "equal"):
+        np.testing.assert_array_equal(one[column], other[column])
+    np.testing.assert_allclose(one["nll"], other["nll"], rtol=1e-5, atol=1e-6)
+    about = ours.manifest["about"]
+    assert (about["file"], about["quantization"], about["family"]) == ("model.gguf", kind, "llama")
+    assert about["size"] == theirs.manifest["about"]["size"]
+    assert ours.manifest["key"]["dtype"] == "float32"
+    assert extract([str(file)], [corpus], plan, tmp_path / "out") == [ours.folder]  # measured already
+
+
+def test_what_a_file_would_cost(whole, tmp_path):
+    """Its folder has no config.json."""
+    file = write_case("llama", whole, tmp_path / "a.gguf")
+    corpus = [str(write_texts(tmp_path / "text.jsonl", texts(3)))]
+    costs = planned([str(file), str(whole)], corpus, protocol("windows", length=48), Settings(device="cpu"))
+    assert len({(each.size.non_embedding, each.size.total, each.flops) for each in costs}) == 1
+
+
+def test_positions_scaled_as_llama_3_scales_them(tmp_path):
+    """Of such a model the file has a table of what frequencies are divided by, and no field."""
+    whole = save_case("llama", tmp_path / "whole")
+    rope = {"rope_type": "llama3", "rope_theta": 700.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+            "original_max_position_embeddings": 32}  # fmt: skip
+    model = AutoModelForCausalLM.from_pretrained(whole)
+    scaled = LlamaConfig(**{**model.config.to_dict(), "rope_parameters": rope})
+    scaled.save_pretrained(whole)
+    plain, other = (type(model)(config).model.rotary_emb.inv_freq for config in (model.config, scaled))
+    table = {"rope_freqs.weight": (plain / other).numpy()}
+    file = write_case("llama", whole, tmp_path / "a.gguf", extra=table)
+    unscaled = write_case("llama", whole, tmp_path / "b.gguf")
+    expected = logits(whole)
+    assert (logits(file) - expected).abs().max() < 1e-4 < 1e-2 < (logits(unscaled) - expected).abs().max()
+
+
+@pytest.mark.parametrize(
+    ("name", "layers", "heads", "scalar"),
+    [("gemma2", 26, 8, 256), ("gemma2", 46, 32, 144), ("gemma3", 34, 8, 256), ("gemma3", 62, 32, 168)],
+)
+def test_an_attention_scale_that_no_field_says(name, layers, heads, scalar, whole, tmp_path):
+    """llama.cpp scales attention of the 27B models, told by their layers, in another way."""
+    width = {"gemma2": 4608, "gemma3": 5376}[name]
+    fields = {"block_count": layers, "embedding_length": width, "attention.head_count": heads}
+    file = write_bare(name, whole, tmp_path / "a.gguf", fields | {"attention.scale": 0.0625})
+    assert find_model(str(file)).config["query_pre_attn_scalar"] == 256
+    without = CASES[name].fields.pop("attention.scale")
+    try:
+        file = write_bare(name, whole, tmp_path / "b.gguf", fields)
+        assert find_model(str(file)).config["query_pre_attn_scalar"] == scalar
+        with pytest.raises(DataError, match=r"how attention is scaled .*no published model has 3 layers"):
+            find_model(str(write_bare(name, whole, tmp_path / "c.gguf", {})))
+    finally:
+        CASES[name].fields["attention.scale"] = without
+
+
+REFUSED = [
+    ("llama", {"expert_count": 4}, r"llama\.expert_count"),
+    ("llama", {"attention.sliding_window": 8}, r"llama\.attention\.sliding_window"),
+    ("llama", {"logit_scale": 0.5}, r"llama\.logit_scale"),
+    ("llama", {"attn_logit_softcapping": 5.0}, r"llama\.attn_logit_softcapping"),
+    ("llama", {"attention.temperature_scale": 0.1}, r"llama\.attention\.temperature_scale"),
+    ("llama", {"attention.scale": 0.1}, r"llama\.attention\.scale"),
+    ("llama", {"rope.scaling.type": "yarn", "rope.scaling.factor": 4.0}, r"llama\.rope\.scaling\.factor and 1 more"),
+    ("llama", {"rope.dimension_count": 8}, r"rope\.dimension_count is 8, and heads are 16 wide"),
+    ("llama", {"attention.value_length": 8}, r"attention\.value_length is 8"),
+    ("llama", {"attention.head_count_kv": [2, 4, 2]}, r"head_count_kv differs by layer"),
+    ("llama", {"attention.causal": False}, r"attention\.causal is False"),
+    ("llama", {"general.type": "adapter"}, r"not a whole model"),
+    ("llama", {"split.count": 2}, r"not a whole model"),
+    ("qwen2", {"attention.key_length": 24, "attention.value_length": 24}, r"key_length is 24, .*cannot set"),
+    ("qwen2", {"expert_count": 4}, r"qwen2\.expert_count"),
+    ("starcoder2", {"attention.sliding_window": 8}, r"starcoder2\.attention\.sliding_window"),
+    ("nemotron", {"attention.layer_norm_rms_epsilon": 0.1}, r"nemotron\.attention\.layer_norm_rms_epsilon"),
+    ("qwen3moe", {"expert_weights_scale": 2.0}, r"qwen3moe\.expert_weights_scale"),
+    ("bloom", {"feed_forward_length": 100}, r"bloom\.feed_forward_length is 100"),
+    ("mamba", {"ssm.dt_b_c_rms": True}, r"mamba\.ssm\.dt_b_c_rms is True"),
+    ("gemma2", {"attention.scale": 0.3}, r"attention\.scale is no root"),
+]
+
+
+@pytest.mark.parametrize(("name", "fields", "message"), REFUSED)
+def test_a_field_that_would_not_reach_the_model(name, fields, message, tmp_path):
+    whole = save_case(name, tmp_path / "whole")
+    with pytest.raises(DataError, match=message) as refused:
+        find_model(str(write_case(name, whole, tmp_path / "a.gguf", more=fields)))
+    assert "config.json" not in str(refused.value)
+
+
+@pytest.mark.parametrize("field", ["attention.head_count", "attention.layer_norm_rms_epsilon", "block_count"])
+def test_a_field_that_is_needed(field, whole, tmp_path):
+    with pytest.raises(DataError, match=rf"lacks the field llama\.{field}"):
+        find_model(str(write_case("llama", whole, tmp_path / "a.gguf", without=(field,))))
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        ("rope_factors_long.weight", r"positions are scaled by rope_factors_long\.weight"),
+        ("blk.0.attn_q_norm.weight", r"takes \S+ of the \S+ numbers"),
+    ],
+)
+def test_a_tensor_that_would_not_reach_the_model(extra, message, whole, tmp_path):
+    file = write_case("llama", whole, tmp_path / "a.gguf", extra={extra: np.ones(4, dtype=np.float32)})
+    with pytest.raises(DataError, match=message):
+        load_model(find_model(str(file)), "float32", CPU)
+
+
+def test_a_misfit_blames_the_file(whole, tmp_path):
+    file = write_case("llama", whole, tmp_path / "a.gguf", more={"feed_forward_length": 80})
+    with pytest.raises(DataError, match=r"by the fields of the GGUF file") as refused:
+        load_model(find_model(str(file)), "float32", CPU)
+    assert "config.json" not in str(refused.value)
+
+
+def test_fields_that_say_nothing_of_the_model(whole, tmp_path):
+    fields = {"rope.scaling.type": "none", "attention.head_count": HEADS, "general.name": "mistral"}
+    tokens = {"add_space_prefix": False, "eot_token_id": 0, "add_sep_token": False}
+    file = write_case("llama", whole, tmp_path / "a.gguf", more=fields, tokens=tokens)
+    assert torch.equal(logits(file), logits(whole))
+    load_tokenizer(find_model(str(file)))
+
+
+def test_only_the_file_is_read(whole, tmp_path, monkeypatch):
+    text = texts(1)[0] + "\n\t 1 + 1 = 2, <|end|> naïve 東京"
+    expected = make_tokenizer()(text)["input_ids"]
+    file = write_case("llama", whole, tmp_path / "folder.gguf", "Q8_0")
+    weight = load_file(whole / "model.safetensors")["lm_head.weight"]
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    shutil.copy(file, folder / "a.gguf")
+    for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
+        (folder / name).write_text("{ no JSON")
+    (tmp_path / "a.gguf").write_bytes(b"another")
+    monkeypatch.chdir(tmp_path)
+    files = find_model(str(folder))
+    assert files.fingerprint() == find_model("folder.gguf").fingerprint()
+    assert files.tokenizer_fingerprint() == find_model("folder.gguf").tokenizer_fingerprint()
+    assert load_tokenizer(files)(text)["input_ids"] == expected
+    assert torch.equal(load_model(files, "float32", CPU).model.lm_head.weight, weight)
+
+
+def test_no_such_file_and_no_revision(whole, tmp_path):
+    with pytest.raises(DataError, match="no such model folder or file"):
+        find_model("none.gguf")
+    with pytest.raises(DataError, match="no revisions"):
+        find_model(str(write_case("llama", whole, tmp_path / "a.gguf")), "main")
+
+
+def test_a_folder_with_two_files(whole, tmp_path):
+    for name in ("a.gguf", "b.gguf"):
+        write_case("llama", whole, tmp_path / name)
+    with pytest.raises(DataError, match="2 GGUF files") as refused:
+        find_model(str(tmp_path))
+    assert str(tmp_path / "a.gguf") in (refused.value.remedy or "")
+
+
+def test_without_the_library(whole, tmp_path, monkeypatch):
+    file = write_case("llama", whole, tmp_path / "a.gguf")
+    monkeypatch.setitem(sys.modules, "gguf", None)
+    with pytest.raises(DataError, match="gguf is not installed") as refused:
+        find_model(str(file))
+    assert "pip install 'rbp[gguf]'" in (refused.value.remedy or "")
+
+
+@pytest.mark.parametrize("keep", [0, 4, 100, 0.5, -5000])
+def test_a_file_that_is_cut_short(whole, tmp_path, keep):
+    file = write_case("llama", whole, tmp_path / "a.gguf")
+    data = file.read_bytes()
+    file.write_bytes(data[: int(keep * len(data)) if isinstance(keep, float) else keep])
+    with pytest.raises(DataError, match="cannot read the GGUF file") as refused:
+        find_model(str(file))
+    assert "\n" not in refused.value.what
+
+
+def dequantized(kind: gguf.GGMLQuantizationType) -> bool:
+    try:
+        gguf.dequantize(np.zeros((1, gguf.GGML_QUANT_SIZES[kind][1]), np.uint8), kind)
+    except NotImplementedError:
+        return False
+    return True
+
+
+def test_these_are_all_quantizations_that_gguf_reads():
+    assert {kind.name for kind in gguf.GGMLQuantizationType if dequantized(kind)} == {"F32", *QUANTIZATIONS, *OTHERS}
+
+
+def test_an_architecture_that_is_not_read(tmp_path):
+    writer = gguf.GGUFWriter(tmp_path / "a.gguf", "rwkv7")
+    writer.add_tensor("token_embd.weight", np.ones((4, 4), dtype=np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    with pytest.raises(DataError, match=r"architecture rwkv7 are not read"):
+        find_model(str(tmp_path / "a.gguf"))

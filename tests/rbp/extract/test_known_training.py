@@ -1,0 +1,146 @@
+"""What is known of a model's training: who says it, and that they agree."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from commands import here, refused
+from tiny import texts
+
+from companion.project import LADDER
+from rbp.errors import DataError, ParameterError
+from rbp.extract.extraction import Settings, extract
+from rbp.extract.models import ModelFiles, find_model
+from rbp.extract.protocol import protocol
+from rbp.extract.store import Store, open_store, sealed
+from rbp.extract.training import PYTHIA_STEP, Training, training_of
+
+WINDOWS = protocol("windows", length=64, context=32)
+
+
+def files(folder, checkpoint=None, name=None, commit=None):
+    return ModelFiles(name or str(folder), folder, commit, (), None, checkpoint)
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A run's folder with a checkpoint as transformers' Trainer leaves it; write(state, table) says more."""
+
+    def write(state=None, table=None):
+        folder = tmp_path / "run" / "checkpoint-500"
+        folder.mkdir(parents=True, exist_ok=True)
+        if state is not None:
+            (folder / "trainer_state.json").write_text(json.dumps(state))
+        if table is not None:
+            (folder.parent / "checkpoints.csv").write_text(table)
+        return files(folder, "checkpoint-500")
+
+    return write
+
+
+def test_every_source_is_heard(run):
+    assert training_of(run()) == Training("checkpoint-500", None, 500)
+    assert training_of(run({"global_step": 500, "num_input_tokens_seen": 0})).training_tokens is None
+    table = "model,seed,compute\ncheckpoint-500,3,1e12\nother,4,\n"
+    found = training_of(run({"global_step": 500, "num_input_tokens_seen": 64_000}, table), Training(step=500))
+    assert found == Training("checkpoint-500", 64_000, 500, 3, 1e12)
+    assert training_of(files(Path("/none"), None)) == Training()
+
+
+@pytest.mark.parametrize(
+    ("name", "revision", "step"),
+    [("EleutherAI/pythia-70m", None, 143_000), ("EleutherAI/pythia-1.4b-deduped", "step1000", 1000)],
+)
+def test_pythias_recipe_is_known(name, revision, step):
+    found = training_of(files(Path("/none"), revision, name, "0" * 40))
+    assert (found.step, found.training_tokens, found.revision) == (step, step * PYTHIA_STEP, revision)
+    assert training_of(files(Path("/none"), revision, "EleutherAI/pythia-70m-v0", "0" * 40)).training_tokens is None
+
+
+def test_pythias_last_step_has_read_what_its_paper_says():
+    from companion.evidence.published import training
+
+    assert training().set_index("family").loc["Pythia", "tokens"] == 143_000 * PYTHIA_STEP
+
+
+def test_the_ladders_models_know_theirs():
+    found = training_of(find_model(str(LADDER / "families" / "neox" / "neox-10k-at-8m")))
+    assert found == Training(None, 8_000_000, 3906, 0)
+
+
+@pytest.mark.parametrize(
+    ("state", "table", "said", "words"),
+    [
+        ({"global_step": 400}, None, None, ["step is 500 by the revision's name, and 400 by trainer_state.json"]),
+        (None, "model,step\ncheckpoint-500,7\n", None, ["step is 500", "7 by checkpoints.csv"]),
+        (None, None, Training(step=7), ["step is 7 by what was asked for, and 500"]),
+        (None, None, Training(training_tokens=499), ["499 training tokens do not fit 500 steps"]),
+        (None, "model,training_tokens\ncheckpoint-500,-1\n", None, ["must not be negative"]),
+        (None, "model,tokens\ncheckpoint-500,1\n", None, ["unknown column 'tokens'"]),
+        ({"step": 3}, None, None, ["no state of a Trainer"]),
+    ],
+)
+def test_what_contradicts_itself_is_refused(run, state, table, said, words):
+    with pytest.raises(DataError) as error:
+        training_of(run(state, table), said)
+    for word in words:
+        assert word in error.value.what
+
+
+@pytest.mark.parametrize("wrong", [{"step": -1}, {"training_tokens": -5}, {"training_tokens": 3, "step": 4}])
+def test_a_training_that_cannot_be(wrong):
+    with pytest.raises(ParameterError):
+        Training(**wrong)
+
+
+def test_a_store_keeps_it_and_takes_it_later(saved, write_corpus, tmp_path):
+    model, corpus = str(saved("gpt2")), str(write_corpus(texts(4)))
+    out = tmp_path / "out"
+    (folder,) = extract([model], [corpus], WINDOWS, out, Settings(backend="reference"))
+    assert open_store(folder).training == Training()
+    before = {path.name: path.read_bytes() for path in (folder / "parts").iterdir()}
+    known = Training(training_tokens=9000, step=30)
+    (again,) = extract([model], [corpus], WINDOWS, out, Settings(backend="reference", training=known))
+    assert again == folder
+    assert open_store(folder).training == known
+    assert {path.name: path.read_bytes() for path in (folder / "parts").iterdir()} == before
+    with pytest.raises(ParameterError, match="for 2 models"):
+        extract([model, model], [corpus], WINDOWS, out, Settings(training=known))
+
+
+def test_a_manifest_with_impossible_numbers_is_refused(saved, write_corpus, tmp_path):
+    (folder,) = extract([str(saved("gpt2"))], [str(write_corpus(texts(4)))], WINDOWS, tmp_path / "out")
+    manifest = Store(folder).manifest
+    for wrong in ({"step": -1}, {"step": "7"}, {"seed": 1.5}, {"step": 9, "training_tokens": 3}):
+        new = sealed({**manifest, "about": {**manifest["about"], **wrong}})
+        (folder / "manifest.json").write_text(json.dumps(new))
+        with pytest.raises(DataError, match="altered"):
+            open_store(folder)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--step", "-1"], ["step cannot be -1"]),
+        (["--step", "9", "--training-tokens", "3"], ["do not fit 9 steps"]),
+        (["--revision", "step9"], ["no checkpoint step9"]),
+    ],
+)
+def test_bad_input_writes_nothing(saved, write_corpus, tmp_path, options, words):
+    asked = ("extract", "--model", str(saved("gpt2")), "--corpus", str(write_corpus(texts(4))), *options)
+    refused(here(*asked, root=tmp_path), *words)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_checkpoint_is_named_in_its_store(saved, write_corpus, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(saved("gpt2"), run / "checkpoint-500")
+    asked = ("extract", "--model", str(run), "--revision", "checkpoint-500", "--training-tokens", "64000")
+    done = here(*asked, "--corpus", str(write_corpus(texts(4))), "--length", "64", root=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = open_store(done.stdout.strip())
+    assert found.training == Training("checkpoint-500", 64_000, 500)
+    assert found.folder.name == f"run-checkpoint-500-mine-{found.text}-{found.manifest['digest']}"
+    listed = here("ranks", "list", root=tmp_path).stdout
+    assert "revision checkpoint-500, training tokens 64000, step 500" in listed

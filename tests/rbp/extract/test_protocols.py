@@ -1,0 +1,268 @@
+import itertools
+
+import datasets
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tiny import SPECIAL, make_tokenizer, texts
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import ByT5Tokenizer, PreTrainedTokenizer, PreTrainedTokenizerFast
+
+from rbp.errors import DataError, ParameterError
+from rbp.extract.corpora import Corpus
+from rbp.extract.protocol import added_tokens, document_order, opening, plan_rows, protocol
+
+
+class Characters:
+    """A tokenizer by hand: a letter is a token, % is special, ^ begins every text where asked for."""
+
+    all_special_ids = (ord("%"), ord("^"))
+
+    def __init__(self, begin=False):
+        self.begin = begin
+
+    def decode(self, ids, skip_special_tokens):
+        return "".join(chr(i) for i in ids if not (skip_special_tokens and i in self.all_special_ids))
+
+    def __call__(self, documents, truncation=False, max_length=None, verbose=True, return_special_tokens_mask=True):
+        encoded = [[ord(c) for c in ("^" if self.begin else "") + text] for text in documents]
+        masks = [[int(self.begin and i == 0) for i in range(len(ids))] for ids in encoded]
+        cut = max_length if truncation else None
+        return {"input_ids": [i[:cut] for i in encoded], "special_tokens_mask": [m[:cut] for m in masks]}
+
+
+def scored(rows):
+    """(document, position) of every scored token, in the order of the rows."""
+    return [(row.document, row.start + int(p)) for row in rows for p in row.scored]
+
+
+def test_authors_order_is_that_of_datasets():
+    split = datasets.Dataset.from_dict({"i": list(range(5000))}).shuffle(seed=42)
+    assert document_order(5000, protocol("authors")).tolist() == split["i"][:1000]
+
+
+def test_authors_cut_and_leave_out_special_tokens():
+    corpus = Corpus("c", ["abcdef", "ab%cd", "", "x", "%%%"])
+    rows = plan_rows(corpus, Characters(begin=True), protocol("authors", length=5)).rows
+    # ^abcd: b, c, d; ^ab%c: b (neither %, nor c after it); nothing of the others
+    assert sorted(scored(rows)) == [(0, 2), (0, 3), (0, 4), (1, 2)]
+    first = next(row for row in rows if row.document == 0)
+    assert "".join(map(chr, first.ids)) == "^abcd"
+
+
+def test_the_first_token_is_never_scored():
+    rows = plan_rows(Corpus("c", ["abc"]), Characters(), protocol("authors")).rows
+    assert scored(rows) == [(0, 1), (0, 2)]
+
+
+class Bytes(ByT5Tokenizer):
+    """A tokenizer in Python, which puts around a text what it is told to."""
+
+    build_inputs_with_special_tokens = PreTrainedTokenizer.build_inputs_with_special_tokens
+    get_special_tokens_mask = PreTrainedTokenizer.get_special_tokens_mask
+
+    def __init__(self, before, after):
+        super().__init__(special_tokens_pattern="prefix_suffix", **SPECIAL)
+        self.prefix_tokens, self.suffix_tokens = map(self.convert_tokens_to_ids, (before, after))
+
+
+@pytest.mark.parametrize("before", ["", "a", "b a", "<|end|>"])
+@pytest.mark.parametrize("after", ["", "a", "b <|end|>"])
+@pytest.mark.parametrize("name", ["authors", "windows"])
+@pytest.mark.parametrize("fast", [True, False])
+def test_what_a_tokenizer_adds_by_itself_is_not_scored(fast, name, before, after):
+    """Against its tokens without what it adds; texts begin and end with the same ones. One token is declared."""
+    tokenizer = make_tokenizer(f"{before} $A {after}".strip()) if fast else Bytes(before.split(), after.split())
+    before, after = (tokenizer.convert_tokens_to_ids(words.split()) for words in (before, after))
+    documents = [*texts(3, longest=9), "a", "aba", ""]
+    rows = plan_rows(Corpus("c", documents), tokenizer, protocol(name, length=12)).rows
+    wanted = []
+    for document, text in enumerate(documents):
+        ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+        if name == "authors":
+            ids = ids[: max(0, 12 - len(before) - len(after))]
+        wanted += [(document, len(before) + i, ids[i]) for i in range(1, len(ids))]
+    found = [(row.document, row.start + int(p), int(row.ids[p])) for row in rows for p in row.scored]
+    assert sorted(found) == wanted
+    assert added_tokens(tokenizer) == sorted({*before, *after} - {*tokenizer.all_special_ids})
+
+
+@given(
+    st.lists(st.text("ab%", max_size=40), min_size=1, max_size=6).filter(lambda d: any("aa" in t for t in d)),
+    st.integers(2, 12),
+    st.data(),
+)
+def test_windows_score_every_token_once_with_enough_context(documents, length, data):
+    context = data.draw(st.integers(1, length - 1))
+    rows = plan_rows(Corpus("c", documents), Characters(), protocol("windows", length=length, context=context)).rows
+    wanted = [(d, p) for d, t in enumerate(documents) for p in range(1, len(t)) if t[p] != "%" and t[p - 1] != "%"]
+    assert scored(rows) == wanted
+    for row in rows:
+        text = documents[row.document]
+        assert "".join(map(chr, row.ids)) == text[row.start : row.start + len(row.ids)]  # of one document alone
+        assert len(row.ids) <= length
+        assert all(p >= min(context, row.start + p) for p in row.scored)
+
+
+@pytest.mark.parametrize("name", ["authors", "windows"])
+@pytest.mark.parametrize("budget", [1, 7, 20, 10**6])
+def test_a_budget_takes_the_first_tokens(name, budget, tokenizer):
+    corpus = Corpus("c", texts(8))
+    every = scored(plan_rows(corpus, tokenizer, protocol(name, length=16)).rows)
+    some = plan_rows(corpus, tokenizer, protocol(name, length=16, tokens=budget))
+    assert scored(some.rows) == every[:budget]
+    assert some.tokens == min(budget, len(every))
+
+
+def test_packs_are_consecutive_rows():
+    some = plan_rows(Corpus("c", ["abc"] * 10), Characters(), protocol("windows", pack=4))
+    assert some.packs == 3
+    assert [row for pack in range(3) for row in some.rows_of(pack)] == list(some.rows)
+
+
+def test_first_documents():
+    rows = plan_rows(Corpus("c", ["abc", "abd", "abe"]), Characters(), protocol("windows", documents=2)).rows
+    assert [row.document for row in rows] == [0, 1]
+    assert (
+        document_order(10, protocol("authors", documents=3)).tolist()
+        == np.random.default_rng(42).permutation(10)[:3].tolist()
+    )
+
+
+@pytest.mark.parametrize(
+    "given_",
+    [
+        {"tokens": -5},
+        {"tokens": 0},
+        {"documents": 0},
+        {"length": 1},
+        {"length": 0},
+        {"pack": 0},
+        {"name": "window"},
+        {"context": 3},
+        {"name": "windows", "length": 8, "context": 8},
+        {"name": "windows", "context": 0},
+    ],
+)
+def test_values_without_sense(given_):
+    with pytest.raises(ParameterError):
+        protocol(**given_)
+
+
+def test_nothing_to_score():
+    with pytest.raises(DataError, match="no token can be scored"):
+        plan_rows(Corpus("c", ["a", "", "%%"]), Characters(), protocol())
+
+
+@pytest.mark.parametrize("template", [None, "<|end|> $A", "<|end|> $A <|end|>", "t a $A ."])
+@pytest.mark.parametrize("bos", ["auto", "always", "never"])
+@pytest.mark.parametrize("name", ["authors", "windows"])
+def test_every_window_begins_alike(template, bos, name):
+    """All tokens of a text are read in a document's order, each once, whatever is put before its windows."""
+    tokenizer = make_tokenizer(template)
+    own = tokenizer.convert_tokens_to_ids((template or "$A").split("$A")[0].split())
+    front = {"auto": own, "always": own or [0], "never": []}[bos]
+    assert opening(tokenizer, bos) == front
+    documents = [*texts(2, longest=90), "a", ""]
+    plan = plan_rows(Corpus("c", documents), tokenizer, protocol(name, length=12, bos=bos))
+    places = {}
+    for row in plan.rows:
+        assert row.ids[: len(front)].tolist() == front
+        assert min(row.scored) > len(front)  # never scored, nor what comes right after
+        assert len(row.ids) <= 12
+        for i in range(len(front), len(row.ids)):
+            place = row.document, row.start + i
+            assert places.setdefault(place, row.ids[i]) == row.ids[i]
+    for document in (0, 1):
+        ids = tokenizer(documents[document])["input_ids"]
+        mine = [place for at, place in sorted(places) if at == document]
+        assert mine == [*range(len(own), len(own) + len(mine))]  # positions are those of the tokenizer's own output
+        assert [int(places[document, place]) for place in mine] == ids[len(own) : len(own) + len(mine)]
+    if name == "windows":
+        usual = plan_rows(Corpus("c", documents), tokenizer, protocol(name, length=12)).rows
+        assert scored(plan.rows) == scored(usual)
+
+
+def test_an_opening_needs_a_token_and_room():
+    with pytest.raises(ParameterError, match="neither a BOS nor an EOS"):
+        plan_rows(Corpus("c", ["abc"]), Characters(), protocol(bos="always"))
+    with pytest.raises(ParameterError, match="no room"):
+        plan_rows(Corpus("c", ["abc"]), Characters(begin=True), protocol("windows", length=4, context=3))
+    for wrong in ({"bos": "sometimes"}, {"special": "both"}):
+        with pytest.raises(ParameterError):
+            protocol(**wrong)
+
+
+def test_as_a_dictionary_the_usual_way_is_not_named():
+    """So the digests of stores that were made before there was another way stay."""
+    assert not {"bos", "special"} & protocol("windows").as_dict().keys()
+    assert protocol("windows", bos="never", special="text").as_dict()["bos"] == "never"
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_tokens_that_are_not_scored_are_counted_with_the_reason(declared, caplog):
+    raw = Tokenizer(models.Unigram([("<unk>", 0.0), ("a", -1.0), ("b", -1.5), ("▁", -2.0)], unk_id=0))
+    raw.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=raw, **({"unk_token": "<unk>"} if declared else {}))
+    plan = plan_rows(Corpus("c", ["ab é ab", "éab"]), tokenizer, protocol("windows"))
+    # ▁ a b ▁ ? ▁ a b, then ▁ ? a b
+    assert plan.not_scored == {"first": 2, "unknown": 2, "after_unknown": 2}
+    assert plan.tokens == 12 - 6
+    assert "2 unknown to the tokenizer, 2 after unknown ones" in caplog.text
+
+
+@pytest.mark.parametrize("name", ["authors", "windows"])
+def test_special_tokens_in_a_text_are_tokens_or_text(name, caplog):
+    tokenizer = make_tokenizer("<|end|> $A")
+    corpus = Corpus("c", ["the rank<|end|> of<|end|>", "a token"])
+    as_token = plan_rows(corpus, tokenizer, protocol(name))
+    assert as_token.not_scored == {"first": 2, "special": 2, "after_special": 1}
+    assert "--special text" in caplog.text
+    caplog.clear()
+    as_text = plan_rows(corpus, tokenizer, protocol(name, special="text"))
+    assert as_text.not_scored == {"first": 2}
+    assert not caplog.text
+    first = next(row for row in as_text.rows if row.document == 0)
+    assert tokenizer.decode(first.ids) == "<|end|>the rank<|end|> of<|end|>"
+    assert len(first.scored) == len(first.ids) - 2
+    assert first.ids.tolist().count(0) == 1
+
+
+class Counting:
+    """A tokenizer that notes how many characters it is given."""
+
+    def __init__(self, tokenizer):
+        self.tokenizer, self.characters = tokenizer, 0
+
+    def __getattr__(self, name):
+        return getattr(self.tokenizer, name)
+
+    def __call__(self, texts, **options):
+        self.characters += sum(map(len, texts))
+        return self.tokenizer(texts, **options)
+
+
+@pytest.mark.parametrize("template", [None, "<|end|> $A <|end|>"])
+@pytest.mark.parametrize("name", ["authors", "windows"])
+def test_a_budget_reads_no_more_of_a_long_line_than_it_needs(name, template):
+    """The rows are those of the whole text, cut by hand."""
+    words = itertools.cycle(texts(50, seed=8))
+    long = "".join(itertools.islice(words, 1500))
+    plain, counting = make_tokenizer(template), Counting(make_tokenizer(template))
+    chosen = protocol(name, length=64, tokens=500)
+    some = plan_rows(Corpus("c", [long, long[::-1]]), counting, chosen)
+    every = plan_rows(Corpus("c", [long, long[::-1]]), plain, protocol(name, length=64))
+    assert scored(some.rows) == scored(every.rows)[:500]
+    for one, other in zip(some.rows, every.rows, strict=False):
+        assert one.ids.tolist() == other.ids[: len(one.ids)].tolist()
+    assert counting.characters < len(long) / 3
+
+
+def test_a_budget_is_kept_where_a_long_line_has_few_tokens_to_score():
+    """Nine in ten are special: more of the text is read, until there is enough."""
+    text = "%" * 9 + "ab" * 2
+    long = text * 10_000
+    some = plan_rows(Corpus("c", [long]), Characters(), protocol("windows", tokens=3000))
+    every = plan_rows(Corpus("c", [long]), Characters(), protocol("windows"))
+    assert scored(some.rows) == scored(every.rows)[:3000]

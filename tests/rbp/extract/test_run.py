@@ -1,0 +1,240 @@
+"""Whole measurements: what a store holds, resumes, shards, kills, and what goes wrong."""
+
+import errno
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as arrow
+import pyarrow.parquet as parquet
+import pytest
+from commands import here
+from draws import loop_and_slow
+from tiny import texts
+
+from rbp import kernel
+from rbp.errors import DataError, ParameterError
+from rbp.extract import extraction, store
+from rbp.extract.extraction import Settings, extract, extract_on_gpus
+from rbp.extract.forward import Ranker
+from rbp.extract.protocol import protocol
+from rbp.extract.store import SCHEMA, Store, open_store
+from rbp.kernel import blocked
+from rbp.kernel.reduction import plainly
+
+WINDOWS = protocol("windows", length=64, context=32, pack=4)
+QUICK = Settings(backend="reference")
+
+
+@pytest.fixture
+def corpus(write_corpus):
+    return str(write_corpus(texts(12)))
+
+
+def parts(folder):
+    return {path.name: path.read_bytes() for path in (Path(folder) / "parts").iterdir()}
+
+
+def test_what_a_store_holds(saved, corpus, tmp_path):
+    (folder,) = extract([str(saved("gpt2"))], [corpus], WINDOWS, tmp_path / "out", QUICK)
+    found = open_store(folder)
+    tokens = found.ranks()
+    assert list(tokens) == ["document", "position", "token", "greater", "equal", "nll"]
+    assert len(tokens) == found.tokens
+    assert (tokens["position"] >= 1).all()
+    assert not tokens.duplicated(["document", "position"]).any()
+    assert (tokens["equal"] >= 1).all()
+    assert (tokens["greater"] + tokens["equal"]).max() <= found.vocabulary
+    assert (found.dataset, found.family, found.model) == ("mine", "gpt2", str(saved("gpt2")))
+    key = found.manifest["key"]
+    assert {"weights", "revision", "tokenizer", "corpus", "protocol", "dtype", "vocabulary"} < key.keys()
+    assert {"round_logits", "backend", "device", "precision"} < key.keys()
+    assert {"versions", "begun", "finished", "tokens_per_second", "share_of_product"} < found.manifest["about"].keys()
+
+
+def test_a_part_is_as_arrow_writes_it_without_pandas(tmp_path):
+    columns = {name: np.arange(9) * 300 for name in SCHEMA.names} | {"nll": np.linspace(0, 1, 9, dtype=np.float32)}
+    np.savez(tmp_path / "columns.npz", **columns)
+    script = (
+        "import sys, numpy; from pathlib import Path; from rbp.extract.store import Store; given = Path(sys.argv[1])\n"
+        "Store(given).write(0, dict(numpy.load(given / 'columns.npz'))); print('pandas' in sys.modules)"
+    )
+    (tmp_path / "parts").mkdir()
+    done = subprocess.run([sys.executable, "-c", script, tmp_path], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"  # half a second, before the first rank is on disk
+    (part,) = (tmp_path / "parts").iterdir()
+    found = parquet.read_table(part)
+    assert found.schema.equals(SCHEMA)
+    assert found.to_pydict() == {name: column.tolist() for name, column in columns.items()}
+    with pytest.raises(arrow.ArrowInvalid, match="not in range"):
+        Store(tmp_path).write(1, columns | {"token": np.array([2**31] * 9)})
+
+
+def test_models_times_corpora(saved, corpus, write_corpus, tmp_path):
+    other = str(write_corpus(texts(3, seed=5), "other.jsonl"))
+    models = [str(saved("gpt2")), str(saved("opt"))]
+    folders = extract(models, [corpus, other], WINDOWS, tmp_path / "out", QUICK)
+    found = [open_store(folder) for folder in folders]
+    assert [(f.model, f.dataset) for f in found] == [(m, d) for m in models for d in ("mine", "other")]
+
+
+def test_a_rerun_does_nothing(saved, corpus, tmp_path, monkeypatch):
+    arguments = ([str(saved("gpt2"))], [corpus], WINDOWS, tmp_path / "out", QUICK)
+    (folder,) = extract(*arguments)
+    manifest = (folder / "manifest.json").read_bytes()
+    monkeypatch.setattr(extraction, "load_model", None)  # not even the model is loaded
+    assert extract(*arguments) == [folder]
+    assert (folder / "manifest.json").read_bytes() == manifest
+    extract(*arguments[:4], Settings(backend="reference", family="mine"))  # a label is no reason to measure again
+    assert open_store(folder).family == "mine"
+
+
+def test_resumed_and_sharded_stores_are_the_same(saved, corpus, tmp_path, caplog):
+    model = str(saved("neox"))
+    (whole,) = extract([model], [corpus], WINDOWS, tmp_path / "whole", QUICK)
+    for i in (3, 1, 2):
+        settings = Settings(backend="reference", batch=i)
+        (sharded,) = extract([model], [corpus], WINDOWS, tmp_path / "sharded", settings, (i, 3))
+    assert parts(sharded) == parts(whole)
+    assert open_store(sharded).ranks().equals(open_store(whole).ranks())
+
+    names = sorted(parts(whole))
+    (sharded / "parts" / names[0]).unlink()
+    (sharded / "parts" / names[1]).write_bytes(b"PAR1")
+    altered = bytearray((sharded / "parts" / names[2]).read_bytes())
+    altered[40] ^= 1
+    (sharded / "parts" / names[2]).write_bytes(altered)
+    (sharded / "parts" / ".00001.tmp").write_bytes(b"half")
+    caplog.set_level("INFO")
+    extract([model], [corpus], WINDOWS, tmp_path / "sharded", QUICK)
+    assert parts(sharded) == parts(whole)
+    assert caplog.text.count("damaged or left over") == 2
+    assert open_store(sharded).problems() == []
+
+
+def test_another_version(saved, corpus, tmp_path):
+    (folder,) = extract([str(saved("gpt2"))], [corpus], WINDOWS, tmp_path / "out", QUICK)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps({**manifest, "format": 99}))
+    with pytest.raises(DataError, match="another version"):
+        open_store(folder)
+
+
+@pytest.mark.builds
+@pytest.mark.parametrize("apart", loop_and_slow(False, True))
+def test_shards_in_processes(saved, corpus, tmp_path, monkeypatch, request, apart):
+    if not apart:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # which each shard sets
+        monkeypatch.setattr(extraction, "say_on_stderr", lambda: None)
+        request.getfixturevalue("in_this_process")
+    out = tmp_path / "out"
+    model, chosen = [str(saved("gpt2"))], protocol("windows", length=64, pack=4)
+    extract_on_gpus(model, [corpus], chosen, out, QUICK, ["", ""])
+    (folder,) = out.iterdir()
+    (whole,) = extract(model, [corpus], chosen, tmp_path / "whole", QUICK)
+    assert parts(folder) == parts(whole)
+    assert open_store(folder).manifest["complete"]
+    with pytest.raises(DataError, match=r"shard 1 of 1 failed: unknown backend"):
+        extract_on_gpus(model, [corpus], chosen, out, replace(QUICK, backend="none"), [""])
+
+
+@pytest.mark.parametrize("apart", loop_and_slow(False, True))
+def test_processes_of_a_launcher_take_their_shares(saved, corpus, tmp_path, monkeypatch, apart):
+    """torchrun's two processes make one store between them, of the same bytes as one process; so do srun's."""
+    extract = ["extract", "--model", str(saved("neox")), "--corpus", corpus, "--protocol", "windows"]
+    extract += ["--length", "64", "--pack", "4", "--out"]
+    alone, launched, tasks = (str(tmp_path / name) for name in ("alone", "launched", "tasks"))
+    assert here(*extract, alone).returncode == 0
+    for shard in ("2/2", "1/2"):  # as a task of srun is told
+        assert here(*extract, tasks, "--shard", shard).returncode == 0
+    if apart:
+        launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--no-python"]
+        command = [sys.executable, *launcher, sys.executable, "-m", "rbp.cli", *extract, launched]
+        subprocess.run(command, check=True, capture_output=True)
+    else:
+        monkeypatch.setenv("WORLD_SIZE", "2")
+        for rank in ("1", "0"):
+            monkeypatch.setenv("RANK", rank)
+            assert here(*extract, launched).returncode == 0
+    (whole,), *others = (list(Path(out).iterdir()) for out in (alone, launched, tasks))
+    for (shared,) in others:
+        assert parts(shared) == parts(whole)
+        assert open_store(shared).manifest["complete"]
+
+
+def test_a_shard_whose_process_fails_is_named(saved, corpus, tmp_path, monkeypatch):
+    ended = "its process was ended by signal 9"
+    monkeypatch.setattr(extraction, "run_tasks", lambda todo, *_: {todo[1].name: ended})
+    with pytest.raises(DataError, match=f"shard 2 of 2 failed: {ended}"):
+        extract_on_gpus([str(saved("gpt2"))], [corpus], WINDOWS, tmp_path / "out", QUICK, ["0", "1"])
+
+
+def test_nothing_half_written_where_nothing_was_ranked(saved, corpus, tmp_path, monkeypatch):
+    def full(path, content):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(store, "write_file", full)
+    with pytest.raises(DataError, match="no space left"):
+        extract([str(saved("gpt2"))], [corpus], WINDOWS, tmp_path / "out", QUICK)
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_inputs_that_do_not_fit(saved, corpus, tmp_path):
+    model, out = str(saved("gpt2")), tmp_path / "out"
+    for chosen, settings, message in (
+        (protocol("authors"), QUICK, "reads 256 tokens at most"),
+        (WINDOWS, Settings(device="cuda:7"), "no device"),
+        (WINDOWS, Settings(device="gpu"), "no device"),
+        (WINDOWS, Settings(device="meta"), "no device"),
+        (WINDOWS, Settings(backend="none"), "backend"),
+        (WINDOWS, Settings(dtype="float3"), "dtype"),
+        (WINDOWS, Settings(vocabulary=10**6), "vocabulary"),
+        (WINDOWS, Settings(batch=-1), "batch"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            extract([model], [corpus], chosen, out, settings)
+    with pytest.raises(ParameterError, match="no shard 3 of 2"):
+        extract([model], [corpus], WINDOWS, out, QUICK, (3, 2))
+    with pytest.raises(DataError, match="no such"):
+        extract([model, "/none"], [corpus], WINDOWS, out, QUICK)  # before the first model is measured
+    assert not out.exists() or list(out.iterdir()) == []
+
+
+def test_another_models_tokenizer(saved, corpus, tmp_path):
+    folder = Path(shutil.copytree(saved("gpt2"), tmp_path / "model"))
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    tokenizer["model"]["vocab"] = {word: i + 200 if i else 0 for word, i in tokenizer["model"]["vocab"].items()}
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    with pytest.raises(DataError, match="another model's"):
+        extract([str(folder)], [corpus], WINDOWS, tmp_path / "out", QUICK)
+
+
+def test_nan_leaves_no_store(saved, corpus, tmp_path, monkeypatch):
+    each, calls = Ranker._hidden, []
+
+    def broken(self, some):
+        calls.append(some)
+        return each(self, some) * (np.nan if len(calls) > 1 else 1)  # the first is the look at the model
+
+    monkeypatch.setattr(Ranker, "_hidden", broken)
+    with pytest.raises(DataError, match="NaN"):
+        extract([str(saved("gpt2"))], [corpus], WINDOWS, tmp_path / "out", QUICK)
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_small_measurement_is_not_worth_a_compiler(saved, corpus, tmp_path, monkeypatch):
+    taken = []
+    monkeypatch.setattr(blocked, "reduction", lambda *_: taken.append(1) or plainly)
+    tiles = Settings(backend="blocked")
+    (plain,) = extract([str(saved("gpt2"))], [corpus], WINDOWS, tmp_path / "plain", tiles)
+    assert not taken
+    monkeypatch.setattr(kernel, "PAYS", 1)
+    (compiled,) = extract([str(saved("gpt2"))], [corpus], WINDOWS, tmp_path / "compiled", tiles)
+    assert taken
+    assert compiled.name == plain.name  # one measurement, by either way
+    assert parts(compiled) == parts(plain)

@@ -1,0 +1,282 @@
+"""Identity of models in memory, and that nothing that is done with one changes it."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from by_hand import assert_ranked
+from peft import LoraConfig, PrefixTuningConfig, PromptTuningConfig, get_peft_model
+from tiny import make_tokenizer, random_model, texts
+from transformers import RwkvConfig, RwkvForCausalLM
+
+import rbp
+from rbp.errors import DataError
+from rbp.extract.models import Loaded, non_embedding_params
+from rbp.extract.state import Guard, fresh, state_of, untouched
+from rbp.trainer import RankCallback
+
+TEXTS, TOKENIZER = texts(4, seed=3, longest=60), make_tokenizer()
+
+
+def digest(model):
+    return Loaded("a model", model, TOKENIZER).fingerprint()
+
+
+def lora(**options):
+    return get_peft_model(
+        random_model("llama"), LoraConfig(r=2, **{"target_modules": ["q_proj"], "init_lora_weights": False, **options})
+    )
+
+
+def rwkv():
+    """Of more layers than are rescaled together, as transformers does in place when it first reads in eval mode."""
+    torch.manual_seed(0)
+    config = RwkvConfig(
+        vocab_size=320,
+        hidden_size=32,
+        num_hidden_layers=5,
+        attention_hidden_size=32,
+        rescale_every=2,
+        context_length=256,
+    )
+    return RwkvForCausalLM(config).eval()
+
+
+def held(model):
+    """A copy of all that is a model's."""
+    tensors = {n: t.detach().clone() for n, t in (*model.named_parameters(), *model.named_buffers())}
+    return tensors, copy.deepcopy(model.config.to_dict()), [each.training for each in model.modules()]
+
+
+def assert_as_before(model, before):
+    tensors, config, modes = held(model)
+    assert all(torch.equal(tensors[name], values) for name, values in before[0].items())
+    assert (config, modes) == before[1:]
+
+
+def ranked(model, **options):
+    return rbp.rank(model, TEXTS, tokenizer=TOKENIZER, length=64, **options)
+
+
+def assert_by_hand(result, logits_of):
+    """Each rank against the logits [n, V] that are given for the tokens of its document."""
+    for document, own in result.to_pandas().groupby("document"):
+        ids = TOKENIZER(TEXTS[document])["input_ids"]
+        logits = logits_of(torch.tensor(ids)[None])
+        for place, target, greater, equal, nll in own[["position", "token", "greater", "equal", "nll"]].itertuples(
+            index=False
+        ):
+            assert_ranked(logits[place - 1].double().numpy(), target, greater, equal, nll)
+
+
+def test_a_digest_is_of_contents_alone():
+    model = random_model("gpt2")
+    assert digest(model) == digest(copy.deepcopy(model)) == digest(random_model("gpt2"))
+    model.train()
+    model.config._name_or_path = "elsewhere"
+    assert digest(model) == digest(random_model("gpt2"))
+    assert digest(model) != digest(random_model("llama"))
+
+
+def test_an_adapter_that_is_on_off_or_another_has_another_digest():
+    model = lora()
+    model.add_adapter("other", LoraConfig(r=2, target_modules=["q_proj"], init_lora_weights=False))
+    model.set_adapter("default")
+    found = [digest(model)]
+    with model.disable_adapter():
+        found.append(digest(model))
+    model.set_adapter("other")
+    found.append(digest(model))
+    assert len({*found}) == 3
+    model.set_adapter("default")
+    assert digest(model) == found[0]
+
+
+def scaled_by(factor):
+    return lambda _, __, out: out * factor
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda model: model.lm_head.register_forward_hook(scaled_by(0.9)),
+        lambda model: model.lm_head.register_forward_hook(scaled_by(0.95)),  # the same code, of another factor
+        lambda model: model.model.layers[0].register_forward_pre_hook(lambda *_: None),
+        lambda model: model.model.rotary_emb.inv_freq.mul_(1.01),
+        lambda model: setattr(model.model.layers[1].self_attn, "scaling", 0.3),
+        lambda model: setattr(model.config, "rms_norm_eps", 0.1),
+        lambda model: setattr(model.model.layers[0].mlp, "act_fn", torch.nn.ReLU()),
+        lambda model: model.model.norm.weight.data.mul_(1.01),
+    ],
+)
+def test_whatever_determines_logits_determines_the_digest(change):
+    model, seen = random_model("llama"), set()
+    for _ in range(2):
+        seen.add(digest(model))
+        change(model)
+    assert len(seen) == 2
+    one, other = (random_model("llama") for _ in range(2))
+    one.lm_head.register_forward_hook(scaled_by(0.9))
+    other.lm_head.register_forward_hook(scaled_by(0.95))
+    assert digest(one) != digest(other)
+
+
+def test_results_of_one_model_with_and_without_an_adapter_are_two_stores(tmp_path):
+    model = lora()
+    places = [ranked(model).save(tmp_path)]
+    with model.disable_adapter():
+        places.append(ranked(model).save(tmp_path))
+    assert places[0] != places[1]
+
+
+def test_what_changed_is_named():
+    model = random_model("gpt2")
+    before = state_of(model)
+    assert state_of(model).changed_since(before) == []
+    model.transformer.h[1].attn.longest = 7
+    with torch.no_grad():
+        model.transformer.ln_f.bias.add_(1)
+    assert state_of(model).changed_since(before) == ["transformer.h.1.attn.longest", "transformer.ln_f.bias"]
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_a_model_that_scales_its_own_weights_is_ranked_right_and_stays_as_it_is(training):
+    """Each time: what it does to its weights at the first call made all ranks of the second wrong."""
+    model = rwkv().train(training)
+    before = held(model)
+    for _ in range(2):
+        found = ranked(model)
+        assert_as_before(model, before)
+        with torch.inference_mode():
+            assert_by_hand(found, lambda ids: copy.deepcopy(model).eval()(ids, use_cache=False).logits[0])
+
+
+def test_such_a_model_can_be_looked_at_while_it_is_trained():
+    model = rwkv().train()
+    before = held(model)
+    callback = RankCallback(TEXTS, ks=[1, 10], tokenizer=TOKENIZER, length=64)
+    callback._loaded = Loaded("in training", model, TOKENIZER)  # as `on_train_begin` has it
+    from rbp.extract.protocol import plan_rows, protocol
+
+    callback._plan = plan_rows(callback.texts, TOKENIZER, protocol("windows", length=64))
+    found = [callback._measured() for _ in range(2)]
+    assert_as_before(model, before)
+    assert found[0] == found[1]
+    assert found[0]["cross_entropy"] == pytest.approx(ranked(model).cross_entropy, abs=1e-6)
+
+
+def test_whatever_a_forward_pass_does_is_undone():
+    """A replaced one, which holds the model itself: its copies run that."""
+    model = random_model("llama")
+    own = model.forward
+
+    def forward(*given, **named):
+        with torch.no_grad():
+            model.model.norm.weight.mul_(2)
+            model.model.rotary_emb.inv_freq.add_(1)
+        model.calls, model.config.rms_norm_eps = 1, 0.5
+        model.model.layers[0].mlp.act_fn = torch.nn.ReLU()
+        return own(*given, **named)
+
+    model.forward = forward
+    before, names = held(model), {*vars(model)}
+    for _ in range(2):
+        try:
+            ranked(model)
+        except DataError:
+            continue
+        finally:
+            assert_as_before(model, before)
+            assert {*vars(model)} == names
+            assert not isinstance(model.model.layers[0].mlp.act_fn, torch.nn.ReLU)
+
+
+def test_copies_share_weights_and_nothing_else():
+    model = random_model("llama").train()
+    twin = fresh(model)
+    assert all(a is b for a, b in zip(model.parameters(), twin.parameters(), strict=True))
+    assert not twin.training
+    assert model.training
+    assert twin.config is not model.config
+    apart = fresh(model, ["model.norm.weight"])
+    assert apart.model.norm.weight is not model.model.norm.weight
+    assert apart.lm_head.weight is model.lm_head.weight
+    model.held = (lambda: None, __import__("threading").Lock())
+    with pytest.raises(DataError, match="cannot be copied"):
+        fresh(model)
+
+
+def test_writes_are_undone_in_place_and_named():
+    model = random_model("gpt2")
+    before, guard = held(model), Guard(model)
+
+    def fails():
+        model.transformer.wte.weight[3:5].fill_(7)
+        torch._foreach_add_([model.transformer.ln_f.weight], 1)
+        torch.add(torch.ones(32), 1, out=model.transformer.ln_f.bias)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError), torch.no_grad(), untouched(model), guard.watch():
+        fails()
+    assert_as_before(model, before)
+    assert guard.written == {"transformer.wte.weight", "transformer.ln_f.weight", "transformer.ln_f.bias"}
+
+
+@pytest.mark.parametrize("kind", ["prompt", "prefix"])
+def test_virtual_tokens_before_a_text_are_not_scored(kind):
+    """Prompt tuning gives logits for them too: these shifted all others by as many places."""
+    config = {"prompt": PromptTuningConfig, "prefix": PrefixTuningConfig}[kind]
+    model = get_peft_model(random_model("llama"), config(task_type="CAUSAL_LM", num_virtual_tokens=4))
+    found = ranked(model)
+    with torch.inference_mode():
+        assert_by_hand(found, lambda ids: model.eval()(input_ids=ids, use_cache=False).logits[0, -ids.shape[1] :])
+
+
+def test_logits_of_another_length_are_refused():
+    model = random_model("llama")
+
+    def longer(_, __, out):
+        out.logits = torch.nn.functional.pad(out.logits, (0, 0, 3, 0))
+        return out
+
+    model.register_forward_hook(longer)
+    with pytest.raises(DataError, match=r"logits for \d+ places where it reads \d+ tokens"):
+        ranked(model)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"target_modules": ["q_proj", "embed_tokens", "lm_head"]}, {"modules_to_save": ["lm_head"]}]
+)
+def test_the_size_of_an_adapted_model_is_as_merged(options):
+    plain, model = random_model("llama"), lora(**options)
+    assert non_embedding_params(model) == non_embedding_params(plain)
+    assert ranked(model).store.size == non_embedding_params(plain)
+
+
+def test_a_rank_has_one_meaning_in_bfloat16():
+    """In float32, by the product, for an adapter too; where logits are the model's own, the store says their dtype."""
+    model = lora().to(torch.bfloat16)
+    found = ranked(model)
+    assert found.store.logits == "float32"
+    hidden = []
+    model.get_output_embeddings().register_forward_pre_hook(lambda _, given: hidden.append(given[0][0]))
+    with torch.inference_mode():
+
+        def product(ids):
+            model.eval()(input_ids=ids, use_cache=False)
+            return hidden.pop().float() @ model.get_output_embeddings().weight.float().T
+
+        assert_by_hand(found, product)
+    other = random_model("llama").to(torch.bfloat16)
+    other.lm_head.register_forward_hook(scaled_by(0.95))
+    assert ranked(other).store.logits == "bfloat16"
+
+
+def test_laws_refuse_to_mix_them(tmp_path):
+    models = [random_model("llama").to(torch.bfloat16) for _ in range(2)]
+    models[1].lm_head.register_forward_hook(scaled_by(0.95))
+    results = [ranked(model, name=f"m{i}", family="F") for i, model in enumerate(models)]
+    with pytest.raises(DataError, match="their ranks do not compare"):
+        rbp.law(results)
+    assert np.isfinite(results[0].cross_entropy)

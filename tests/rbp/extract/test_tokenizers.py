@@ -1,0 +1,281 @@
+"""Tokenizers as their files have them: `tokenizer.json`, and the names of pre-tokenizers in GGUF files.
+
+Each pre-tokenizer is held to the one in the `tokenizer.json` of a model that brought the name, of other parts than
+those of the table. The tokens are merged across all cuts, so that a cut in another place gives other tokens.
+"""
+
+import json
+import logging
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import torch
+from ggufs import save_case, write_bare, write_case
+from tiny import SPECIAL, make_tokenizer, save_model, texts, write_texts
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import PreTrainedTokenizerFast
+from typer.testing import CliRunner
+
+import rbp
+from rbp.cli.app import app
+from rbp.errors import DataError
+from rbp.extract.extraction import extract
+from rbp.extract.models import find_model, load_model, load_tokenizer
+from rbp.extract.protocol import protocol
+from rbp.extract.store import open_store
+
+TEXTS = [
+    "It's 12 o'clock, I'LL pay 1234567 or 98.6% by 2031-04-05 (or so)!",
+    "def f(x):\n    return x**2  # we've HelloWorld camelCase\r\n\r\n\t\tpass\n\n",
+    "naïve café, Straße № 5, x² ½ ٣٤٥ Ⅷ; “quotes” — …",
+    "東京は2020年、夏季五輪。 中文，标点！ 한국어 텍스트",
+    "Привет, мир 42! Ελληνικά Ω ქართული नमस्ते दुनिया",
+    "a  b   c\n \n  d \t e  ",
+    "$x+y=z$ <a href='#'>tag</a> `code` ~tilde~ ^caret^ |pipe| \\n",
+    "👍🏽 emoji 👩‍👩‍👧 zwj\u200dx\u00a0nbsp",
+    "He said:'Tis'M 'LL'd don't DON'T 1st 22nd 333rd 4444th",
+    "user@example.com/path?q=1&r=2 ...!!! --- ___",
+]
+
+
+def train(vocabulary: int = 700, cut=None) -> Tokenizer:
+    """A byte-level tokenizer whose merges cross all cuts, unless some are given."""
+    raw = Tokenizer(models.BPE())
+    raw.pre_tokenizer = cut or pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    raw.decoder = decoders.ByteLevel()
+    raw.train_from_iterator(
+        TEXTS * 3,
+        trainers.BpeTrainer(
+            vocab_size=vocabulary,
+            special_tokens=["<|end|>"],
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+            show_progress=False,
+        ),
+    )
+    return raw
+
+
+def split(pattern: str) -> pre_tokenizers.PreTokenizer:
+    return pre_tokenizers.Split(Regex(pattern), "isolated")
+
+
+BYTES = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+GPT2 = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+DIGITS = pre_tokenizers.Digits(individual_digits=True)
+CJK = "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"
+LLAMA3 = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|"
+    r"\s+(?!\S)|\s+"
+)
+TEKKEN = (
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|"
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|"
+    r"\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+GPT4O = (
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|"
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|"
+    r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+V3 = (
+    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+|"
+    " ?[\\p{P}\\p{S}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+)
+WORDS = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+PUBLISHED = {
+    "gpt-2": [GPT2],
+    "mpt": [GPT2],
+    "olmo": [GPT2],
+    "phi-2": [GPT2],
+    "smollm": [DIGITS, GPT2],
+    "starcoder": [DIGITS, GPT2],
+    "refact": [DIGITS, GPT2],
+    "command-r": [DIGITS, GPT2],
+    "llama-bpe": [split(LLAMA3), BYTES],
+    "dbrx": [split(LLAMA3), BYTES],
+    "qwen2": [split(LLAMA3.replace("{1,3}", "")), BYTES],
+    "tekken": [split(TEKKEN), BYTES],
+    "gpt-4o": [split(GPT4O), BYTES],
+    # as llama.cpp has them; Falcon's own file also cuts digits from the space before, and it has no token of both
+    "falcon": [split(r"[\p{P}$+<=>^~|`]+"), split(WORDS), split("[0-9]{3}"), BYTES],
+    "default": [split(r"[\p{P}$+<=>^~|]+"), split(WORDS), split(r"\p{N}+"), split("[0-9]{3}"), BYTES],
+    "deepseek-coder": [split("[\r\n]"), split(r"\s?\p{L}+"), split(r"\s?\p{P}+"), split(CJK), DIGITS, BYTES],
+    "deepseek-v3": [split(r"\p{N}{1,3}"), split("[一-龥\u3040-ゟ゠-ヿ]+"), split(V3), BYTES],
+    "deepseek-llm": [
+        split("[\r\n]"),
+        split(r"\s?[\p{Lu}\p{Ll}\p{Lt}]+"),  # as far as these texts go
+        split("\\s?[!-/:-~！-／：-～‘-‟\u3000-。]+"),
+        split(r"\s+$"),
+        split(CJK),
+        split(r"\p{N}+"),
+        BYTES,
+    ],
+}
+WHOLE_WORDS = ("llama-bpe", "tekken")
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory) -> tuple[Tokenizer, Path]:
+    raw, folder = train(), tmp_path_factory.mktemp("trained")
+    raw.save(str(folder / "tokenizer.json"))
+    return raw, folder
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_a_pre_tokenizer_of_a_gguf_file_is_the_published_one(name, trained, tmp_path):
+    raw, folder = trained
+    file = write_bare("llama", folder, tmp_path / "a.gguf", {}, {"pre": name, "add_bos_token": False})
+    expected = Tokenizer.from_str(raw.to_str())
+    expected.pre_tokenizer = pre_tokenizers.Sequence(PUBLISHED[name])
+    expected.model.ignore_merges = name in WHOLE_WORDS
+    found = load_tokenizer(find_model(str(file)))
+    for text in TEXTS:
+        assert found(text)["input_ids"] == expected.encode(text).ids, text
+    assert raw.encode(TEXTS[0]).ids != expected.encode(TEXTS[0]).ids  # the cuts matter
+
+
+def test_whole_words_are_not_merged_from_parts(trained, tmp_path):
+    """Llama 3 has words that its merges do not reach."""
+    raw, _ = trained
+    content = json.loads(raw.to_str())
+    content["model"]["vocab"]["Ġunreached"] = len(content["model"]["vocab"])
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content))
+    for name, whole in (("llama-bpe", True), ("tekken", True), ("qwen2", False)):
+        tokens = {"pre": name, "add_bos_token": False}
+        file = write_bare("llama", tmp_path, tmp_path / f"{name}.gguf", {}, tokens)
+        assert (len(load_tokenizer(find_model(str(file)))(" unreached")["input_ids"]) == 1) == whole
+
+
+@pytest.mark.parametrize(
+    ("tokens", "message"),
+    [
+        ({"pre": "sorcery"}, r"cuts text into words \(sorcery\)"),
+        ({"pre": None}, r"cuts text into words \(None\)"),
+        ({"model": "bert"}, r"cannot read the tokenizer: .*'bert'"),
+        ({"add_sep_token": True}, r"passes over tokenizer\.ggml\.add_sep_token"),
+        ({"remove_extra_whitespaces": True}, r"passes over tokenizer\.ggml\.remove_extra_whitespaces"),
+        ({"normalizer.lowercase": True}, r"passes over tokenizer\.ggml\.normalizer\.lowercase"),
+    ],
+)
+def test_a_tokenizer_that_is_not_read_as_it_is_meant(tokens, message, trained, tmp_path):
+    file = write_bare("llama", trained[1], tmp_path / "a.gguf", {}, tokens)
+    with pytest.raises(DataError, match=message):
+        load_tokenizer(find_model(str(file)))
+
+
+def by_scores(text: str, scores: dict[str, float]) -> list[str]:
+    """SentencePiece's BPE: of all neighbours that make a token, those that make the best one are joined, again."""
+    parts = ["▁", *text.replace(" ", "▁")]
+    while pairs := [(scores[a + b], -i) for i, (a, b) in enumerate(pairwise(parts)) if a + b in scores]:
+        at = -max(pairs)[1]
+        parts[at : at + 2] = [parts[at] + parts[at + 1]]
+    return parts
+
+
+@pytest.mark.parametrize("prefix", [None, True, False])
+def test_a_sentencepiece_tokenizer(prefix, trained, tmp_path):
+    words = ["the", "rank", "of", "ran", "he", "th", "an", "▁t", "▁the", "▁r", "▁rank", "▁o", "▁of", "k▁"]
+    letters = sorted({*"".join(words), "▁", *"abcdefghijklmnopqrstuvwxyz"})
+    pieces = ["<unk>", "<s>", "</s>", *letters, *words]
+    scores = [0.0, 0.0, 0.0, *(-1000.0 - i for i in range(len(letters))), *(float(-i) for i in range(len(words)))]
+    types = [2, 3, 3] + [1] * (len(pieces) - 3)
+    tokens = {
+        "model": "llama",
+        "pre": "default",
+        "tokens": pieces,
+        "scores": scores,
+        "token_type": types,
+        "merges": None,
+    }
+    tokens |= {"bos_token_id": 1, "eos_token_id": 2, "unknown_token_id": 0, "add_bos_token": False}
+    tokens |= {} if prefix is None else {"add_space_prefix": prefix}
+    files = find_model(str(write_bare("llama", trained[1], tmp_path / "a.gguf", {}, tokens)))
+    if prefix is False:
+        with pytest.raises(DataError, match=r"passes over tokenizer\.ggml\.add_space_prefix"):
+            load_tokenizer(files)
+        return
+    tokenizer, table = load_tokenizer(files), dict(zip(pieces, scores, strict=True))
+    for text in ("the rank of the rank", "then frank", "rank  of a thing"):
+        assert tokenizer.convert_ids_to_tokens(tokenizer(text)["input_ids"]) == by_scores(text, table)
+
+
+@pytest.mark.parametrize(("stated", "starts"), [(None, True), (True, True), (False, False)])
+def test_a_start_token_where_llama_cpp_puts_one(stated, starts, trained, tmp_path):
+    """Files of Llama 3 do not say that texts begin with one."""
+    tokens = {"pre": "llama-bpe"} | ({} if stated is None else {"add_bos_token": stated})
+    files = find_model(str(write_bare("llama", trained[1], tmp_path / "a.gguf", {}, tokens)))
+    assert (load_tokenizer(files)("a word")["input_ids"][0] == 0) == starts
+
+
+def other_cut(folder: Path, kind: str) -> Path:
+    """A folder of a model type whose class brings its own pre-tokenizer, with a tokenizer that cuts otherwise."""
+    raw = train(cut=pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), GPT2]), vocabulary=300)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=raw, **SPECIAL)
+    save_model(folder, "qwen2" if kind == "qwen2" else "llama", tokenizer)
+    path = folder / "tokenizer_config.json"
+    config = json.loads(path.read_text())
+    if kind != "qwen2":
+        config["tokenizer_class"] = kind
+    path.write_text(json.dumps(config))
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["qwen2", "Qwen2Tokenizer", "GPT2Tokenizer", "GemmaTokenizer", "LlamaTokenizer"])
+def test_the_file_is_followed_not_the_class(kind, tmp_path, caplog):
+    folder = other_cut(tmp_path / "model", kind)
+    expected = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    with caplog.at_level(logging.WARNING, "rbp"):
+        found = load_tokenizer(find_model(str(folder)))
+    for text in TEXTS:
+        assert found(text, add_special_tokens=False)["input_ids"] == expected.encode(text, add_special_tokens=False).ids
+    if kind == "qwen2":
+        assert "tokenizer.json is followed" in caplog.text
+
+
+def test_a_folder_is_ranked_as_the_model_in_memory(tmp_path):
+    folder = other_cut(tmp_path / "model", "qwen2")
+    model = load_model(find_model(str(folder)), "float32", torch.device("cpu")).model
+    tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"), **SPECIAL)
+    one = rbp.rank(str(folder), texts=TEXTS, length=64).to_pandas()
+    other = rbp.rank(model, TEXTS, tokenizer=tokenizer, length=64).to_pandas()
+    assert one["token"].tolist() == other["token"].tolist()
+    assert one["rank"].tolist() == other["rank"].tolist()
+
+
+def test_nothing_is_said_of_a_tokenizer_that_is_its_file(tmp_path, caplog):
+    folder = save_model(tmp_path / "model", "gpt2")
+    with caplog.at_level(logging.WARNING, "rbp"):
+        load_tokenizer(find_model(str(folder)))
+    assert not caplog.text
+
+
+def test_a_tokenizer_by_hand(tmp_path):
+    whole = save_case("llama", tmp_path / "whole")
+    file = write_case("llama", whole, tmp_path / "a.gguf", tokens={"pre": "sorcery"})
+    make_tokenizer("<|end|> $A").save_pretrained(tmp_path / "given")
+    given, plan = str(tmp_path / "given"), protocol("windows", length=48)
+    with pytest.raises(DataError, match="sorcery") as refused:
+        load_tokenizer(find_model(str(file)))
+    assert "--tokenizer" in (refused.value.remedy or "")
+    corpus = [str(write_texts(tmp_path / "text.jsonl", texts(4)))]
+    found = [find_model(str(model), tokenizer=given) for model in (file, whole)]
+    one, other = (open_store(path).ranks() for path in extract(found, corpus, plan, tmp_path / "out"))
+    assert one["greater"].tolist() == other["greater"].tolist()
+    assert found[1].tokenizer_fingerprint() != find_model(str(whole)).tokenizer_fingerprint()
+    with pytest.raises(DataError, match="holds no tokenizer"):
+        find_model(str(file), tokenizer=str(tmp_path))
+
+
+def test_a_tokenizer_by_hand_on_the_command_line(tmp_path):
+    whole = save_case("llama", tmp_path / "whole")
+    file = write_case("llama", whole, tmp_path / "a.gguf", tokens={"pre": "sorcery"})
+    corpus = write_texts(tmp_path / "text.jsonl", texts(2))
+    arguments = ["extract", "--model", file, "--corpus", corpus, "--length", 48, "--out", tmp_path / "out"]
+    refused, ranked = (
+        CliRunner().invoke(app, [str(each) for each in [*arguments, *more]]) for more in ([], ["--tokenizer", whole])
+    )
+    assert refused.exit_code != 0
+    assert "sorcery" in str(refused.exception)
+    assert ranked.exit_code == 0, ranked.output
+    assert len(open_store(Path(ranked.stdout.splitlines()[-1])).ranks()) > 20

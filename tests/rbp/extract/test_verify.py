@@ -1,0 +1,436 @@
+"""A sample of every store is verified: what is chosen, what is compared, what is caught, and what is kept of it."""
+
+import json
+import re
+import shutil
+import time
+
+import numpy as np
+import pytest
+import torch
+from commands import here
+from draws import loop_and_slow, rest_slow
+from hypothesis import given
+from hypothesis import strategies as st
+from survey import FACTORS, save_tiny, tiny_config
+from tiny import save_model, texts
+
+from rbp.errors import DataError
+from rbp.extract import extraction, forward, probe, store, verify
+from rbp.extract.extraction import Settings, ask_again, extract
+from rbp.extract.forward import Ranker
+from rbp.extract.models import find_model, load_model
+from rbp.extract.protocol import Row, protocol
+from rbp.extract.reader import Reader
+from rbp.extract.store import Asked, Store, open_store, read_part
+from rbp.extract.verify import Stored, choose_sample, plain_logits, verify_sample
+
+CPU = torch.device("cpu")
+WINDOWS = protocol("windows", length=64, context=32, pack=4)
+QUICK = Settings(backend="reference")
+
+
+def row(document, length, scored=None):
+    ids = np.random.default_rng(document).integers(3, 300, length)
+    return Row(document, 0, ids, np.arange(1, length) if scored is None else scored)
+
+
+@given(st.lists(st.integers(2, 500), min_size=1, max_size=300), st.sampled_from(["a", "b"]), st.floats(0.01, 1))
+def test_what_is_chosen(lengths, seed, share):
+    rows = [row(i, n, np.arange(1, n)) for i, n in enumerate(lengths)]
+    found = choose_sample(rows, seed, share)
+    assert found == sorted(set(found)) == choose_sample(rows, seed, share)
+    assert len(found) >= min(2, len(rows))
+    assert sum(lengths[i] - 1 for i in found) >= share * sum(n - 1 for n in lengths) * (1 - 1e-12)
+    assert {min(lengths), max(lengths)} <= {lengths[i] for i in found}
+
+
+def test_rows_of_all_lengths_are_chosen_and_each_in_some_sample():
+    rows = [row(i, n) for i, n in enumerate([5] * 40 + [50] * 40 + [200] * 40)]
+    samples = [choose_sample(rows, str(seed), least=8) for seed in range(200)]
+    for found in samples:
+        counts = [sum(low <= i < low + 40 for i in found) for low in (0, 40, 80)]
+        assert min(counts) >= 2
+    assert set().union(*samples) == set(range(120))
+
+
+def test_two_of_sixteen_windows_and_little_of_a_million_rows():
+    windows = [row(i, 512) for i in range(16)]
+    assert {len(choose_sample(windows, str(seed))) for seed in range(20)} == {2}
+    assert set().union(*(choose_sample(windows, str(seed)) for seed in range(200))) == set(range(16))
+    ids = np.arange(40)
+    many = [Row(i, 0, ids[: 2 + i % 30], ids[1 : 2 + i % 30]) for i in range(10**6)]
+    before = time.process_time()
+    found = choose_sample(many, "a")
+    assert time.process_time() - before < 10  # it took 19 s when each count was tried
+    tokens = sum(len(many[i].scored) for i in found) / sum(len(each.scored) for each in many)
+    assert 0.02 <= tokens < 0.03
+
+
+@pytest.fixture
+def language(saved):
+    return load_model(find_model(str(saved("gpt2"))), "float32", CPU)
+
+
+def verified(ranker, rows, ranks, **options):
+    """What `verify_sample` finds in all rows."""
+    return list(verify_sample(plain_logits(ranker, apart=False), rows, ranks, **options))
+
+
+def stored(rows, ranks, **change):
+    """Ranks of rows as a store has them, one of them changed."""
+    columns = {
+        "document": np.concatenate([np.full(len(r.scored), r.document) for r in rows]),
+        "position": np.concatenate([r.start + r.scored for r in rows]),
+        "token": np.concatenate([r.ids[r.scored] for r in rows]),
+        "greater": ranks.greater.copy(),
+        "equal": ranks.equal.copy(),
+        "nll": ranks.nll.copy(),
+    }
+    for name, (at, value) in change.items():
+        columns[name][at] += value
+    mixed = np.random.default_rng(0).permutation(len(ranks.nll))  # a store need not be in the order of rows
+    return Stored({name: column[mixed] for name, column in columns.items()}, "here")
+
+
+@pytest.mark.parametrize("values", [2**27, 5000])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_every_change_of_a_rank_is_found(saved, monkeypatch, values, dtype):
+    """As a whole, and in blocks of 15 positions where no more logits fit."""
+    monkeypatch.setattr(verify, "VALUES", values)
+    language = load_model(find_model(str(saved("llama"))), dtype, CPU)
+    rows = [row(i, n) for i, n in enumerate((2, 40, 90))]
+    ranker = Ranker(language, "reference", 1)
+    ranks = ranker.rank(rows)
+    answers = verified(ranker, rows, stored(rows, ranks))
+    assert [one.rows for one, _ in answers] == [1, 1, 1]
+    assert [one.tokens for one, _ in answers] == [1, 39, 89]
+    assert not any(wrong for _, wrong in answers)
+    if dtype == "bfloat16":  # whose own logits are rounded: many ranks differ by that
+        assert sum(one.differ for one, _ in answers) > 10
+        assert max(one.largest for one, _ in answers) > 0
+        return
+    assert sum((one for one, _ in answers), Asked()).differ == 0
+    for name, change in {"greater": 3, "equal": 1, "nll": 0.01}.items():
+        for at in (0, 1, 70, 128):
+            changed = stored(rows, ranks, **{name: (at, change)})
+            found = [wrong for _, some in verified(ranker, rows, changed) for wrong in some]
+            assert len(found) == 1, (name, at)
+            assert (
+                int(found[0].row.ids[found[0].row.scored[found[0].index]])
+                == np.concatenate([r.ids[1:] for r in rows])[at]
+            )
+    quiet = verified(ranker, rows, stored(rows, ranks, nll=(70, 0.01)), cross_entropies=False)
+    assert not any(wrong for _, wrong in quiet)
+
+
+@pytest.mark.parametrize(("apart", "wrong"), [(1e-6, False), (0.1, True)])
+def test_a_leap_that_rounding_makes_is_no_wrong_rank(saved, apart, wrong):
+    """A model that takes one of two ways by the sign of a number, as one that chooses experts."""
+    rows, way = [row(0, 60)], torch.linspace(-1, 1, 32)
+    files = find_model(str(saved("gpt2")))
+
+    def chooses(border):
+        def leaps(_, __, out):
+            out.last_hidden_state = out[0] * torch.where((out[0] @ way)[..., None] > border, 1.0, -1.0)
+            return out
+
+        language = load_model(files, "float32", CPU)
+        language.model.transformer.register_forward_hook(leaps)
+        return Ranker(language, "reference", 1)
+
+    with torch.inference_mode():
+        hidden = load_model(files, "float32", CPU).model.transformer(torch.from_numpy(rows[0].ids)[None])[0]
+        border = float((hidden @ way)[0, 30])
+    one, other = chooses(border + 1e-7 * abs(border)), chooses(border - apart * abs(border))
+    ranks = other.rank(rows)
+    assert (ranks.greater != one.rank(rows).greater).any()
+    (answer,) = verified(one, rows, stored(rows, ranks))
+    assert bool(answer[1]) is wrong
+
+
+def test_limits_and_rounding_are_those_of_the_store(language):
+    rows = [row(i, 60) for i in range(3)]
+    for options in ({"vocabulary": 300}, {"rounding": "bfloat16"}):
+        ranker = Ranker(language, "reference", 1, **options)
+        ranks = ranker.rank(rows)
+        assert not any(wrong for _, wrong in verified(ranker, rows, stored(rows, ranks)))
+    plain = Ranker(language, "reference", 1)
+    assert any(wrong for _, wrong in verified(plain, rows, stored(rows, ranks)))  # of other logits
+
+
+def test_other_tokens_are_no_ranks(language):
+    rows = [row(i, 60) for i in range(3)]
+    ranker = Ranker(language, "reference", 1)
+    ranks = ranker.rank(rows)
+    for name in ("token", "position"):
+        with pytest.raises(DataError, match=r"is another token, or none .here"):
+            verified(ranker, rows, stored(rows, ranks, **{name: (100, 1)}))
+
+
+def bend(_, __, out, length):
+    """The hidden states, in a way that depends on a length."""
+    out.last_hidden_state = out[0] * torch.linspace(1, 1.5, 32) ** (length / 20)
+    return out
+
+
+def sees_the_length(model):
+    model.transformer.register_forward_hook(lambda module, given, out: bend(module, given, out, out[0].shape[1]))
+
+
+def remembers(model):
+    """The length of what it reads lies in a buffer, and is looked at again a little later: as a slow rotation would."""
+    model.transformer.register_buffer("length", torch.zeros(()))
+
+    def notes(module, first, named):
+        module.length.fill_((first[0] if first else named["input_ids"]).shape[1])
+        time.sleep(0.003)
+
+    model.transformer.register_forward_pre_hook(notes, with_kwargs=True)
+    model.transformer.register_forward_hook(lambda module, given, out: bend(module, given, out, module.length))
+
+
+def loading(change):
+    def load(files, dtype, device):
+        language = load_model(files, dtype, device)
+        change(language.model)
+        return language
+
+    return load
+
+
+def swapped(rank):
+    def ranks(self, rows):
+        found = rank(self, rows)
+        first, second = (np.arange(len(found.nll)) for _ in range(2))
+        a, b = len(rows[0].scored), len(rows[1].scored)
+        order = np.concatenate([first[a : a + b], first[:a], second[a + b :]])
+        return forward.Ranks(*(column[order] for column in found))
+
+    return ranks
+
+
+def off_by_one(linear_rank):
+    """A kernel that counts one too many where it has more rows than the checks of the beginning give it."""
+
+    def ranks(hidden, *given, **options):
+        found = linear_rank(hidden, *given, **options)
+        if len(hidden) > 64:
+            found.greater[7] += 1 if found.greater[7] < 250 else -1
+        return found
+
+    return ranks
+
+
+BREAKS = {
+    "kernel": lambda patch: patch.setattr(forward, "linear_rank", off_by_one(forward.linear_rank)),
+    "packing": lambda patch: patch.setattr(Ranker, "rank", swapped(Ranker.rank)),
+    "buffer": lambda patch: (
+        patch.setattr(extraction, "load_model", loading(remembers)),
+        patch.setattr(probe, "_steadied", lambda language, *_: Reader(language, steady=True)),
+    ),
+    "padding": lambda patch: (
+        patch.setattr(extraction, "load_model", loading(sees_the_length)),
+        patch.setattr(Ranker, "_width", lambda self, row: -(-len(row.ids) // 64) * 64),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BREAKS)
+def test_what_breaks_is_caught(what, saved, write_corpus, tmp_path, monkeypatch):
+    """Each in one place of an otherwise sound extraction, of seven rows: all are verified."""
+    monkeypatch.setattr(choose_sample, "__defaults__", (1.0, 2))
+    corpus = str(write_corpus([texts(1, seed, 100)[0] for seed in range(7)]))
+    how = protocol("windows", length=200)
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        with monkeypatch.context() as patch:
+            BREAKS[what](patch)
+            with pytest.raises(DataError, match=r"tokens that were asked again have other ranks") as caught:
+                extract([str(saved("gpt2"))], [corpus], how, tmp_path / "out", QUICK)
+        said = str(caught.value)
+        assert re.search(r"document \d, position \d+, token \d+: rank \d+ .* and alone \d+", said)
+        assert "OMP_NUM_THREADS=1" in said
+        (folder,) = (tmp_path / "out").iterdir()
+        with pytest.raises(DataError, match="not finished"):
+            open_store(folder)
+        if what == "buffer":  # and where its memory is noticed, it is ranked right
+            monkeypatch.setattr(extraction, "load_model", loading(remembers))
+        shutil.rmtree(folder)
+        (again,) = extract([str(saved("gpt2"))], [corpus], how, tmp_path / "out", QUICK)
+        assert open_store(again).asked.tokens == open_store(again).tokens
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("runs", loop_and_slow(1, 20))
+@pytest.mark.parametrize("threads", rest_slow([4], [2, 8]))
+def test_long_and_short_rows_side_by_side(runs, threads, tmp_path):
+    """A model that turns its positions by the length of what it reads, as Phi-3's long ones do."""
+    rope = {"rope_parameters": {"rope_type": "longrope", "rope_theta": 1e4, **FACTORS}}
+    save_tiny(tiny_config("phi3", max_position_embeddings=256, **rope), tmp_path)
+    language = load_model(find_model(str(tmp_path)), "float32", CPU)
+    rows = [row(i, n) for i, n in enumerate(np.random.default_rng(3).integers(14, 221, 60))]
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        alone = [Ranker(language, "reference", 1).rank([each]) for each in rows]
+        torch.set_num_threads(threads)
+        for _ in range(runs):
+            ranker = Ranker(language, "reference", 2 * threads)
+            ranker.check(rows)
+            assert not ranker.probe.steady
+            for column, wanted in zip(ranker.rank(rows), zip(*alone, strict=True), strict=True):
+                assert column.tobytes() == np.concatenate(wanted).tobytes()
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_models_that_keep_nothing_are_not_copied(language, monkeypatch):
+    rows = [row(i, n) for i, n in enumerate((20, 64, 90))]
+    ranker = Ranker(language, "reference", 2)
+    ranker.check(rows)
+    assert ranker.probe.steady
+    ranker.rank(rows)
+    monkeypatch.setattr(Reader, "twin", lambda self: pytest.fail("a second copy"))
+    ranker.rank(rows)
+
+
+def test_shards_verify_rows_of_their_own_and_the_sum_is_kept(saved, write_corpus, tmp_path):
+    model, corpus = str(saved("neox")), str(write_corpus(texts(80)))
+    shards = []
+    for i in (2, 1, 3):
+        (folder,) = extract([model], [corpus], WINDOWS, tmp_path / "out", QUICK, (i, 3))
+        found = json.loads((folder / "checks" / f"{i}-of-3.json").read_text())
+        mine = [
+            name for name in sorted(path.name for path in (folder / "parts").iterdir()) if int(name[:5]) % 3 == i - 1
+        ]
+        assert sorted(found) == mine
+        shards.append(sum((Asked(**each) for each in found.values()), Asked()))
+        assert shards[-1].rows >= 2
+        assert Store(folder).manifest["complete"] is (i == 3)
+    asked = open_store(folder).asked
+    assert asked == sum(shards, Asked())
+    assert asked.tokens >= 0.02 * open_store(folder).tokens
+
+
+def test_a_run_that_ended_before_it_verified_does_so_when_it_goes_on(saved, write_corpus, tmp_path, monkeypatch):
+    given = [str(saved("gpt2"))], [str(write_corpus(texts(20)))], WINDOWS, tmp_path / "out", QUICK
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "note", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            extract(*given)
+    (folder,) = (tmp_path / "out").iterdir()
+    assert not Store(folder).manifest["complete"]
+    assert Store(folder).checked() is None
+    parts = sorted(path.name for path in (folder / "parts").iterdir())
+    extract(*given)
+    first = open_store(folder).asked
+    assert first.rows >= 2
+    assert sorted(path.name for path in (folder / "parts").iterdir()) == parts  # nothing was ranked a second time
+
+    (folder / "checks" / "all.json").write_text('{"half')  # what cannot be read was not asked
+    manifest = Store(folder).manifest
+    Store(folder).begin(manifest["key"], manifest["about"], manifest["packs"], manifest["tokens"])
+    extract(*given)
+    assert open_store(folder).asked == first
+
+
+def test_what_was_found_of_other_parts_stays(saved, write_corpus, tmp_path):
+    given = [str(saved("gpt2"))], [str(write_corpus(texts(20)))], WINDOWS, tmp_path / "out", QUICK
+    (folder,) = extract(*given)
+    first, found = open_store(folder).asked, Store(folder).noted()
+    for part in (0, 3):  # each damaged, and so made again, to the same bytes
+        path = Store(folder).parts()[0][part]
+        path.write_bytes(b"PAR1")
+        (folder / "checks" / "all.json").write_text(
+            json.dumps({name: one.as_dict() for name, one in found.items() if name != path.name})
+        )
+        extract(*given)
+        assert open_store(folder).problems() == []
+        assert set(Store(folder).noted()) == set(found)
+        assert open_store(folder).asked.tokens >= first.tokens - found[path.name].tokens
+
+
+def test_a_part_that_was_made_anew_is_verified_again(saved, write_corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr(choose_sample, "__defaults__", (1.0, 2))
+    given = [str(saved("gpt2"))], [str(write_corpus(texts(20)))], WINDOWS, tmp_path / "out", QUICK
+    (folder,) = extract(*given)
+    kept = Store(folder)
+    path = kept.parts()[0][1]
+    columns = {name: column.copy() for name, column in read_part(path).items()}
+    columns["greater"][3] += 5
+    path.unlink()
+    kept.write(1, columns)
+    kept.finish({})  # with all checksums right
+    assert open_store(folder).asked is None
+    manifest = kept.manifest
+    kept.begin(manifest["key"], manifest["about"], manifest["packs"], manifest["tokens"])
+    with pytest.raises(DataError, match=r"1 of .* other ranks"):
+        extract(*given)
+
+
+def test_what_a_manifest_says_of_it_is_looked_at(saved, write_corpus, tmp_path):
+    (folder,) = extract([str(saved("gpt2"))], [str(write_corpus(texts(5)))], WINDOWS, tmp_path / "out", QUICK)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    for change in ({"tokens": "all"}, {"rows": 1.5}, {"more": 1}):
+        altered = {**manifest, "about": {**manifest["about"], "check": {**manifest["about"]["check"], **change}}}
+        (folder / "manifest.json").write_text(json.dumps(store.sealed(altered)))
+        with pytest.raises(DataError, match="altered, or is damaged"):
+            open_store(folder)
+
+
+@pytest.mark.parametrize("documents", loop_and_slow(20, 1700))
+def test_one_rank_among_many(saved, tmp_path, write_corpus, documents):
+    """Of 100 000 in the slow set: it is found if its row is drawn, and the probability that it is not is said."""
+    model, corpus = str(saved("gpt2")), write_corpus(texts(documents))
+    (folder,) = extract([model], [str(corpus)], WINDOWS, tmp_path / "out", Settings())
+    tokens = open_store(folder).tokens
+    done = here("ranks", "check", str(folder), "--model", model, "--corpus", str(corpus))
+    assert done.returncode == 0
+    said = done.stdout + done.stderr
+    asked = int(re.search(r"checked: ([\d,]+) of", said)[1].replace(",", ""))
+    assert f"probability {1 - asked / tokens:.3f}" in said
+
+    kept, found = Store(folder), {}
+    for part, path in kept.parts()[0].items():  # one rank in each part in turn, until one lies in a row that is drawn
+        columns = {name: column.copy() for name, column in read_part(path).items()}
+        columns["greater"][len(columns["greater"]) // 2] += 2
+        path.unlink()
+        kept.write(part, columns)
+        kept.finish({})
+        try:
+            ask_again(open_store(folder), model, [str(corpus)], share=0.4)
+            found["missed"] = True
+        except DataError as error:
+            found["caught"] = str(error)
+        columns["greater"][len(columns["greater"]) // 2] -= 2
+        kept.parts()[0][part].unlink()
+        kept.write(part, columns)
+        kept.finish({})
+        if len(found) == 2:
+            break
+    assert re.search(r"error|1 of [\d,]+ tokens that were asked again", found["caught"])
+    assert found["missed"]
+
+
+def test_stores_are_verified_by_their_own_model_and_text(saved, tmp_path, write_corpus):
+    model, corpus = str(saved("gpt2")), str(write_corpus(texts(9)))
+    (folder,) = extract([model], [corpus], WINDOWS, tmp_path / "out", QUICK)
+    other, text = str(save_model(tmp_path / "other", "neox")), str(write_corpus(texts(9, seed=1), "other.jsonl"))
+    check = ("ranks", "check", str(folder))
+    for options, said in (
+        (["--model", other, "--corpus", corpus], "has other weights than"),
+        (["--model", model, "--corpus", text], "other is not the text that was ranked"),
+        (["--model", model], "unknown corpus 'mine'"),
+        (["--corpus", corpus], "without a model asks nothing"),
+        (["--model", model, "--corpus", corpus, "--share", "0"], "a share of 0.0"),
+        (["--model", model, "--corpus", corpus, "--share", "nan"], "a share of nan"),
+    ):
+        done = here(*check, *options)
+        assert (done.returncode, said in done.stderr) == (2, True), done
+    assert here(*check, "--model", model, "--corpus", corpus, "--share", "1").returncode == 0
+    asked = open_store(folder)
+    said = here("ranks", "summary", str(folder), "--k", "1").stderr
+    assert f"checked: {asked.asked.tokens:,} of {asked.tokens:,} tokens, none differs" in said

@@ -1,0 +1,65 @@
+"""A figure within a page looks as Matplotlib drew it, in fewer bytes."""
+
+import io
+import re
+from contextlib import closing
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from PIL import Image
+from playwright.sync_api import Browser
+
+from rbp.figures import svg
+from rbp.figures.style import log_axis, neg_log_rbp_label, single_panel
+
+
+@pytest.fixture(scope="module")
+def figure() -> Figure:
+    """Points, lines that leave the panel, scattered markers of several colours, formulas, and a legend."""
+    rng = np.random.default_rng(3)
+
+    def draw(ax: Axes) -> None:
+        x = np.geomspace(1e6, 1e9, 300)
+        ax.plot(x, 3 / np.log(x), "o", ms=4, label="points")
+        ax.plot(x, np.sin(np.log(x)), label=r"$\alpha_{10}$")
+        ax.scatter(x[::9], rng.normal(size=34), c=rng.uniform(size=34), s=30, alpha=0.5)
+        ax.set(ylim=(-0.8, 0.8), ylabel=neg_log_rbp_label(10), title="a < b & c", xlabel="S")
+        log_axis(ax, "x")
+        ax.legend()
+
+    return single_panel(draw)
+
+
+def _seen(browser: Browser, drawing: str) -> np.ndarray:
+    """What a reader sees of it: shades of grey by pixel."""
+    style = (
+        "* { margin: 0; color: #202124; --rbp-grid: #d9dbde } svg { width: 795px !important; height: auto !important }"
+    )
+    body = f"<!doctype html><style>{style}</style>{drawing}"
+    with closing(browser.new_page(viewport={"width": 800, "height": 470})) as tab:
+        tab.set_content(body)
+        return np.asarray(Image.open(io.BytesIO(tab.screenshot())).convert("L"), dtype=float)
+
+
+def test_it_looks_the_same(browser: Browser, figure: Figure) -> None:
+    whole = svg.drawn(figure)
+    before, after = (_seen(browser, each) for each in (whole[whole.index("<svg") :], svg.inline(whole, "A", "f-")))
+    assert before.std() > 10, "something is drawn"
+    assert np.abs(before - after).mean() < 0.6
+    assert (np.abs(before - after) > 100).mean() < 1e-3
+
+
+def test_it_is_small_text_is_text_and_its_names_are_its_own(figure: Figure) -> None:
+    whole = svg.drawn(figure)
+    one, other = (svg.inline(whole, 'alt "text"', prefix) for prefix in ("f-0-", "f-1-"))
+    assert len(one) < 0.5 * len(whole)
+    assert ">a &lt; b &amp; c</text>" in one
+    assert 'aria-label="alt &quot;text&quot;"' in one
+    assert "#202124" not in one
+    names, others = (set(re.findall(r'\bid="([^"]+)"', each)) for each in (one, other))
+    assert names
+    assert not names & others
+    assert set(re.findall(r'(?:href="#|url\(#)([^")]+)', one)) == names
+    assert "<style" not in one

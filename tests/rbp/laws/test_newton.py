@@ -1,0 +1,86 @@
+"""Minima to rounding, against closed forms and Rosenbrock's valley."""
+
+import numpy as np
+import pytest
+
+from rbp.errors import FitError
+from rbp.laws.newton import least_squares, minimum
+
+
+def valley(x):
+    a, b = x
+    value = (1 - a) ** 2 + 100 * (b - a * a) ** 2
+    gradient = np.array([-2 * (1 - a) - 400 * a * (b - a * a), 200 * (b - a * a)])
+    return value, gradient, np.array([[2 - 400 * (b - 3 * a * a), -400 * a], [-400 * a, 200.0]])
+
+
+@pytest.mark.parametrize("start", [(-1.2, 1.0), (3.0, 3.0), (0.0, -5.0), (1.0, 1.0)])
+def test_a_bent_valley_from_anywhere(start):
+    assert minimum(valley, np.array(start)) == pytest.approx([1, 1], rel=1e-14)
+
+
+def test_a_large_constant_does_not_hide_the_minimum():
+    """Values that all agree to rounding: a search that compares them would stop 1e-4 away."""
+
+    def shifted(x):
+        value, gradient, hessian = valley(x)
+        return 1e9 + value, gradient, hessian
+
+    assert minimum(shifted, np.array([1.01, 1.0])) == pytest.approx([1, 1], rel=1e-14)
+
+
+def test_a_rate_by_likelihood_is_the_share():
+    hits, misses = 3, 10**6
+
+    def loss(x):
+        rate = 1 / (1 + np.exp(-x[0]))
+        value = -hits * np.log(rate) - misses * np.log1p(-rate)
+        total = hits + misses
+        return value, np.array([total * rate - hits]), np.array([[total * rate * (1 - rate)]])
+
+    (found,) = minimum(loss, np.zeros(1))
+    assert found == pytest.approx(np.log(hits / misses), rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: (np.exp(-x[0]), -np.exp(-x), np.diag(np.exp(-x))),  # falls for ever
+        lambda x: (-float(x @ x), -2 * x, -2 * np.eye(1)),
+        lambda x: (float(np.abs(x).sum()), np.sign(x), np.zeros((1, 1))),  # has a corner
+    ],
+)
+def test_where_there_is_no_minimum_none_is_given(function):
+    with pytest.raises(FitError, match="did not converge"):
+        minimum(function, np.array([0.5]))
+
+
+def test_least_squares_of_a_curve_with_noise():
+    x = np.linspace(0, 3, 20)
+    y = 2 * np.exp(-1.3 * x) + 0.01 * np.random.default_rng(0).normal(size=20)
+
+    def away(p):
+        return p[0] * np.exp(-p[1] * x) - y
+
+    found = [least_squares(away, np.array(start)) for start in ((1.0, 1.0), (5.0, 0.1), (2.0, 1.3))]
+    assert found[0] == pytest.approx(found[1], rel=1e-13)
+    assert found[0] == pytest.approx(found[2], rel=1e-13)
+    slopes = np.column_stack([np.exp(-found[0][1] * x), -found[0][0] * x * np.exp(-found[0][1] * x)])
+    assert slopes.T @ away(found[0]) == pytest.approx([0, 0], abs=1e-14)
+
+
+def test_what_the_points_do_not_determine_is_no_fit():
+    with pytest.raises(FitError):
+        least_squares(lambda p: p[0] + p[1] - np.array([1.0, 2.0]), np.zeros(2))
+
+
+def test_a_start_at_the_minimum_stays_there_though_its_value_is_rounding():
+    x = np.linspace(1, 2, 7)
+    y = 0.3 - 0.7 * x
+
+    def loss(point):
+        design = np.column_stack([np.ones_like(x), x])
+        away = design @ point - y
+        return float(away @ away) / 2, design.T @ away, design.T @ design
+
+    np.testing.assert_allclose(minimum(loss, np.array([0.3, -0.7])), [0.3, -0.7], rtol=1e-14)

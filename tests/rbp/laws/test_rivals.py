@@ -1,0 +1,95 @@
+"""Laws in S and D side by side: what made the values wins, and what the design cannot tell apart is said."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rbp.errors import DataError, FitError
+from rbp.laws.rivals import SHARE, foretold, percent, side_by_side
+from rbp.laws.surface import ADDITIVE, OFFSET, POWER, PRODUCT, SUM
+
+SIZES, TOKENS = (1e4, 3e4, 1e5, 3e5, 1e6, 3e6), (1e6, 2e6, 4e6, 8e6, 16e6)
+
+
+def grid(law, noise=0.002, sizes=SIZES, tokens=TOKENS, seed=3):
+    rng = np.random.default_rng(seed)
+    rows = [(f"{size:g}", size, D, law(size, D)) for size in sizes for D in tokens]
+    table = pd.DataFrame(rows, columns=["run", "size", "training_tokens", "value"])
+    return table.assign(value=table["value"] * np.exp(rng.normal(0, noise, len(table))))
+
+
+def a_product(size, tokens):
+    return 90 * size**-0.15 * tokens**-0.2
+
+
+def a_sum(size, tokens):
+    return 40 * size**-0.5 + 300 * tokens**-0.4
+
+
+def errors(found, hidden):
+    return found.errors[found.errors["hidden"] == hidden].set_index("form")
+
+
+@pytest.mark.parametrize(("law", "right", "wrong"), [(a_product, PRODUCT, SUM), (a_sum, SUM, PRODUCT)])
+def test_the_form_that_made_the_values_foretells_them(law, right, wrong):
+    found = side_by_side(grid(law))
+    for hidden in ("size", "budget", "both"):
+        own = errors(found, hidden)
+        assert own.loc[right, "tied"]
+        assert own.loc[right, "error"] < 1
+    assert not all(errors(found, hidden).loc[wrong, "tied"] for hidden in ("size", "budget", "both"))
+    assert found.runs == len(SIZES)
+    assert found.hidden == (len(SIZES) // SHARE, len(TOKENS) // SHARE)
+
+
+def test_a_law_of_one_variable_is_an_offset_for_each_of_the_other():
+    """Per budget an offset and no more: S's law above an E of each D is exact where sizes are hidden."""
+    table = grid(a_sum, noise=0)
+    of_sizes, of_budgets = foretold(table, 2, 0), foretold(table, 0, 1)
+    assert percent(of_sizes[OFFSET]) < 1e-6
+    assert percent(of_budgets[OFFSET]) < 1e-6
+    assert percent(of_sizes[POWER]) > 1
+    assert not {OFFSET, POWER} & foretold(table, 1, 1).keys()
+    assert len(of_sizes[POWER]) == 2 * len(TOKENS)
+
+
+def test_the_exponents_have_intervals_by_runs():
+    laws = side_by_side(grid(a_product)).laws.set_index("form")
+    row = laws.loc[PRODUCT]
+    assert (row["alpha"], row["beta"]) == pytest.approx((0.15, 0.2), abs=0.001)
+    # the jackknife by hand
+    table, logs = grid(a_product), []
+    for out in [None, *table["run"].unique()]:
+        own = table[table["run"] != out]
+        x = np.column_stack([np.ones(len(own)), -np.log(own["size"]), -np.log(own["training_tokens"])])
+        logs.append(np.linalg.lstsq(x, np.log(own["value"]), rcond=None)[0][1])
+    n = len(logs) - 1
+    error = np.sqrt((n - 1) / n * np.sum((np.array(logs[1:]) - np.mean(logs[1:])) ** 2))
+    assert row["alpha"] == pytest.approx(logs[0], abs=1e-8)
+    assert (row["alpha_high"] - row["alpha"]) / error == pytest.approx(2.5706, abs=1e-3)  # t of 5 degrees of freedom
+
+
+def test_what_the_design_cannot_tell_apart_is_said():
+    together = grid(a_product, tokens=(20.0,))
+    together["training_tokens"] *= together["size"]
+    with pytest.raises(FitError, match=r"grow together \(correlation 1.000\).*one number of training tokens"):
+        side_by_side(together)
+    near = pd.concat([together, together.assign(training_tokens=together["training_tokens"] * 1.5)])
+    assert any("grow together" in said for said in side_by_side(near).design)
+    assert any("floor" in said for said in side_by_side(grid(a_product)).design)
+    floored = side_by_side(grid(lambda s, d: 1 + a_sum(s, d), noise=0.0005))
+    assert not any("floor" in said for said in floored.design)
+    assert floored.laws.set_index("form").loc[ADDITIVE, "offset"] == pytest.approx(1, abs=0.1)
+
+
+def test_where_nothing_is_left_to_hide():
+    with pytest.raises(FitError, match="leave none to hide") as refused:
+        side_by_side(grid(a_product, sizes=SIZES[:3], tokens=TOKENS[:3]))
+    assert refused.value.remedy == "Give 4 sizes, or 4 checkpoints of each."
+    with pytest.raises(FitError, match="no law in S and D"):
+        side_by_side(grid(a_product, sizes=SIZES[:1]))
+    with pytest.raises(DataError, match="above 0"):
+        side_by_side(grid(a_product).assign(training_tokens=0))
+    few = side_by_side(grid(a_product, sizes=SIZES[:3]))
+    assert set(few.errors["hidden"]) == {"budget"}
+    assert few.errors["tied"].all()  # without one of three sizes there is no law, so nothing is sure

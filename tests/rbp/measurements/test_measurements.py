@@ -1,0 +1,323 @@
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from companion.evidence import published
+from companion.evidence.tokens import tokens_behind
+from rbp.errors import DataError, ParameterError
+from rbp.measurements import COLUMNS, KEYS, open_source, select
+
+OWN = pd.DataFrame(
+    {
+        "dataset": "mine",
+        "model": ["a", "b", "a", "b"],
+        "family": "letters",
+        "size": [10, 20, 10, 20],
+        "metric": ["neg_log_rbp", "neg_log_rbp", "cross_entropy", "cross_entropy"],
+        "k": pd.array([1, 1, None, None], dtype="Int64"),
+        "value": [0.5, 0.4, 2.0, 1.8],
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def all_published():
+    return open_source("published")
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(table, name="own.csv"):
+        path = tmp_path / name
+        table.to_parquet(path) if name.endswith("parquet") else table.to_csv(path, index=False)
+        return path
+
+    return write
+
+
+def test_published_table(all_published):
+    table = all_published.table
+    assert tuple(table.columns) == COLUMNS
+    assert table.dtypes.astype(str).to_dict() == {
+        "dataset": "str",
+        "model": "str",
+        "family": "str",
+        "size": "int64",
+        "metric": "str",
+        "k": "Int64",
+        "value": "float64",
+        "tokens": "Int64",
+        "hits": "Int64",
+        "source": "str",
+        "revision": "str",
+        "training_tokens": "Int64",
+        "step": "Int64",
+        "seed": "Int64",
+        "compute": "float64",
+    }
+    assert not table.duplicated(list(KEYS)).any()
+    # 946 points of rbp.csv; k = 1000 and 10 000 of GPT-2; k = 5, 500, 2500, 10 000 of Pythia, where k = 5 of
+    # four models stands in figure 9 already; cross-entropy of 10 Pythia and 4 GPT-2 models
+    assert len(table) == 946 + 2 * 4 + (4 * 10 - 4) + 14
+
+
+def test_exact_counts_come_first(all_published):
+    row = select(all_published.table, dataset="wikipedia", family="GPT-2", k=1).iloc[0]
+    assert (row["tokens"], row["hits"]) == (317414, 132065)
+    assert row["value"] == -np.log(132065 / 317414)
+    figure = published.rbp().query("dataset == 'wikipedia' and model == 'openai-community/gpt2' and k == 1")
+    assert row["value"] == pytest.approx(figure["neg_log_rbp"].item(), abs=2e-6)
+    assert row["value"] != figure["neg_log_rbp"].item()
+
+
+@pytest.mark.parametrize(
+    ("family", "added"),
+    # all four models of GPT-2 are in figure 9; of the other families four of several
+    [("Pythia", {5, 500, 2500, 10_000}), ("GPT-2", {2, 3, 5, 7, 18, 30, 78, 1000, 10_000}), ("OPT", set())],
+)
+def test_added_thresholds_on_wikipedia(all_published, family, added):
+    rows = select(all_published.table, dataset="wikipedia", family=family, metric="neg_log_rbp")
+    complete = {k for k, count in rows["k"].value_counts().items() if count == rows["model"].nunique()}
+    assert complete == {1, 10, 50, 100, 20_000, 30_000} | added
+
+
+def test_windows_and_histograms(all_published):
+    windows = all_published.windows.set_index(["model", "k", "n"])
+    assert len(windows) == 820
+    exact = windows.loc[("openai-community/gpt2", 1, 5)]
+    assert (exact["successes"], exact["windows"], exact["p"]) == (7404, 313414, 7404 / 313414)
+    assert (exact["family"], exact["basis"]) == ("GPT-2", "counted")
+    assert windows.loc[("EleutherAI/pythia-14m", 1, 1), "p"] == pytest.approx(0.332869, abs=1e-6)
+    for own in all_published.histograms:
+        assert own.counts.low[0] == own.counts.high[0] == 1
+        assert (own.counts.low[1:] == own.counts.high[:-1] + 1).all()
+
+
+def test_bin_edges_are_a_truncated_logarithmic_grid():
+    # independent of the chain of centres: one grid of 43 or 44 points from 2 to the largest rank gives every edge
+    for _, bins in published.rank_bins().groupby("model"):
+        edges = [*bins["low"], bins["high"].iloc[-1] + 1]
+        grids = [np.geomspace(2, edges[-1] + off, points) for points in (43, 44) for off in (-1, 0)]
+        found = [np.unique([*grid[:-1].astype(int), edges[-1]]).tolist() for grid in grids]
+        assert edges in found
+
+
+def test_agreement():
+    pairs = published.agreement()
+    assert len(pairs) == 66
+    assert pairs["ok"].all()
+    counts = pairs[pairs["first"] == "repository"]
+    # "the same −log RBP_k as the figures to 1e-6"
+    assert len(counts) == 12
+    assert counts["difference"].abs().max() < 1.2e-6
+
+
+@pytest.mark.parametrize("name", ["rbp.csv", "sequence_success.csv", "gpt2_window_counts.csv"])
+def test_disagreement_between_published_files_is_an_error(tmp_path, monkeypatch, name):
+    folder = shutil.copytree(published.FOLDER, tmp_path / "published")
+    monkeypatch.setattr(published, "FOLDER", folder)
+    old, new = {
+        "rbp.csv": ("wikipedia,EleutherAI/pythia-14m,1,1.100006", "wikipedia,EleutherAI/pythia-14m,1,1.100106"),
+        "sequence_success.csv": ("pythia-14m,1,1,0.332869", "pythia-14m,1,1,0.332889"),
+        "gpt2_window_counts.csv": ("gpt2,1,1,132065", "gpt2,1,1,132075"),
+    }[name]
+    text = (folder / name).read_text(encoding="utf-8")
+    assert old in text
+    (folder / name).write_text(text.replace(old, new), encoding="utf-8")
+    assert (~published.agreement(folder)["ok"]).any()
+    with pytest.raises(DataError, match=r"disagree on −ln RBP_1 of .* on wikipedia"):
+        _ = open_source("published").table
+
+
+def test_a_folder_without_rank_stores_is_no_source(tmp_path):
+    with pytest.raises(DataError, match="no rank store is in it"):
+        open_source(tmp_path)
+
+
+def test_broken_bins_are_an_error(tmp_path, monkeypatch):
+    folder = shutil.copytree(published.FOLDER, tmp_path / "published")
+    monkeypatch.setattr(published, "FOLDER", folder)
+    path = folder / "rank_frequency.csv"
+    path.write_text(path.read_text(encoding="utf-8").replace("14m,7.000017", "14m,7.2"), encoding="utf-8")
+    with pytest.raises(DataError, match=r"bins do not follow.*line 6"):
+        _ = open_source("published").histograms
+
+
+@pytest.mark.parametrize("name", ["own.csv", "own.parquet"])
+def test_own_file(write, name):
+    shuffled = OWN.iloc[[3, 0, 2, 1]].astype({"k": "float64"})  # as pandas writes whole numbers with gaps
+    own = open_source(write(shuffled, name))
+    for lacking in ("stores", "windows", "histograms"):
+        with pytest.raises(DataError, match=rf"this source has no .*{name}\)\nGive rank stores, as"):
+            getattr(own, lacking)
+    pd.testing.assert_frame_equal(own.table[list(OWN.columns)], OWN, check_dtype=False)
+    assert own.table["source"].eq(name).all()
+    assert own.table["tokens"].isna().all()
+    assert str(own.table["k"].dtype) == "Int64"
+
+
+def test_a_ladder_s_counts_are_those_of_its_stores_with_other_seeds():
+    for source, seeds in (("ladder", True), ("ladder:ngrams", False)):
+        ladder = open_source(source)
+        (text,) = (one for one in ladder.counts([1, 10]) if one.dataset == "humaneval")
+        for k, hits in zip((1, 10), text.hits.sum(axis=0).T, strict=True):
+            counted = dict(zip(text.names, hits.tolist(), strict=True))
+            stored = select(ladder.table, dataset="humaneval", k=k).set_index("model")["hits"].to_dict()
+            assert stored.items() <= counted.items()
+            assert any("seed" in name for name in counted.keys() - stored.keys()) == seeds
+
+
+def test_joined_sources_are_told_apart(write):
+    own = write(OWN)
+    both = open_source(["published", own])
+    assert [part.name for part in both.parts] == ["published", str(own)]
+    assert [part.is_exactly("published") for part in both.parts] == [True, False]
+
+
+def test_counts_of_an_own_file(write):
+    counted = OWN.iloc[:2].assign(tokens=1000, hits=[600, 700])
+    exact = counted.assign(value=-np.log(counted["hits"] / 1000))
+    assert open_source(write(exact)).table["hits"].tolist() == [600, 700]
+    assert open_source(write(exact.round({"value": 6}))).table["hits"].tolist() == [600, 700]
+    with pytest.raises(DataError, match=r"value is not −ln\(hits/tokens\).*line 2"):
+        _ = open_source(write(counted)).table
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "value", "words"),
+    [
+        (1, "value", None, "value is empty"),
+        (1, "value", -0.1, "value -0.1 must not be negative"),
+        (1, "size", 0, "size 0 must be at least 1"),
+        (1, "size", 2.5, "size is no whole number"),
+        (1, "metric", "accuracy", "metric accuracy must be one of neg_log_rbp, cross_entropy"),
+        (1, "k", None, "neg_log_rbp needs a threshold k"),
+        (2, "k", 1, "the others have none"),
+        (1, "model", None, "model is empty"),
+        (1, "hits", 5, "hits needs tokens"),
+        (3, "size", 30, "b is given as letters of size 20 and as letters of size 30"),
+        (3, "family", "greek", "b is given as letters of size 20 and as greek of size 20"),
+    ],
+)
+@pytest.mark.parametrize("name", ["own.csv", "own.parquet"])
+def test_impossible_rows_of_an_own_file(write, name, row, column, value, words):
+    table = OWN.copy().assign(hits=None)
+    values = table[column].astype(object).where(table[column].notna(), None).tolist()
+    values[row] = value
+    table[column] = pd.Series(values, dtype="float64" if column in ("size", "k", "hits", "value") else object)
+    place = f"line {row + 2}" if name.endswith("csv") else f"row {row + 1}"
+    with pytest.raises(DataError, match=rf"{words}.*{name}, {place}"):
+        _ = open_source(write(table, name)).table
+
+
+def test_more_hits_than_tokens(write):
+    with pytest.raises(DataError, match="more hits than tokens"):
+        _ = open_source(write(OWN.iloc[:2].assign(tokens=10, hits=11))).table
+
+
+def test_repeated_and_misnamed(write):
+    with pytest.raises(DataError, match=r"repeats line 2.*line 6"):
+        _ = open_source(write(pd.concat([OWN, OWN.iloc[:1]]))).table
+    with pytest.raises(DataError, match=r"repeats row 3.*row 5"):  # no k: still the same measurement
+        _ = open_source(write(pd.concat([OWN, OWN.iloc[2:3]]), "own.parquet")).table
+    misnamed = OWN.assign(valeu=OWN["value"]).drop(columns="value")
+    with pytest.raises(DataError, match="column value is missing"):
+        _ = open_source(write(misnamed)).table
+    with pytest.raises(DataError, match="column family is missing"):
+        _ = open_source(write(OWN.drop(columns="family"))).table
+
+
+def test_unreadable_files(tmp_path):
+    for name in ("none.csv", "none.parquet"):
+        with pytest.raises(DataError, match=name):
+            _ = open_source(tmp_path / name).table
+    broken = tmp_path / "broken.parquet"
+    for content in (b"", b"PAR1 and then nothing", b"\x80\x04\x95pickle"):
+        broken.write_bytes(content)
+        with pytest.raises(DataError, match=r"as Parquet.*broken\.parquet"):
+            _ = open_source(broken).table
+    for name in ("publishd", tmp_path / "table.xlsx", "table.pkl"):
+        with pytest.raises(ParameterError, match="unknown source"):
+            open_source(name)
+    for nothing in ([], "", "published,"):
+        with pytest.raises(ParameterError):
+            open_source(nothing)
+
+
+def test_several_sources(write, all_published):
+    path = write(OWN)
+    for source in (["published", path], f"published, {path}"):
+        both = open_source(source)
+        assert len(both.table) == len(all_published.table) + 4
+        assert both.shipped == {"published"}
+        assert not both.is_exactly("published")
+        assert both.name == f"published, {path}"
+    other = write(OWN.iloc[:1], "other.csv")
+    with pytest.raises(DataError, match=r"−ln RBP_1 of a on mine is in two sources.*own\.csv and .*other\.csv"):
+        _ = open_source([path, other]).table
+    larger = write(OWN.iloc[:1].assign(dataset="else", size=11), "larger.csv")
+    with pytest.raises(DataError, match=r"a is given as letters of size 10 and as letters of size 11"):
+        _ = open_source([path, larger]).table
+
+
+def test_a_path_with_a_comma(write):
+    assert len(open_source(str(write(OWN, "a,b.csv"))).table) == 4
+
+
+def test_a_list_that_is_too_long_for_a_name(write, monkeypatch):
+    files = [write(OWN.replace({"model": {"a": f"a{i}", "b": f"b{i}"}}), f"{'x' * 100}{i}.csv") for i in range(3)]
+    monkeypatch.chdir(files[0].parent)
+    assert len(open_source(",".join(file.name for file in files)).table) == 12
+
+
+def test_select(all_published):
+    rows = select(all_published.table, dataset="hotpotqa", family="OPT", metric="neg_log_rbp", k=10)
+    assert rows["size"].is_monotonic_increasing
+    assert len(rows) == 5
+    with pytest.raises(ParameterError, match=r'family Pithia.*\nDid you mean "Pythia"\? There are: GPT-2, OPT, P'):
+        select(all_published.table, family="Pithia")
+    with pytest.raises(ParameterError, match=r"k 4 \(k\)\n.*There are: 1, 2, 3, 5"):
+        select(all_published.table, k=4)
+    at_500 = select(all_published.table, k=500)
+    with pytest.raises(ParameterError, match=r"dataset humaneval.*\nThere are: wikipedia\."):
+        select(at_500, dataset="humaneval")
+
+
+def test_a_file_named_like_a_source_of_the_authors_is_not_theirs(write):
+    own = OWN.iloc[:2].assign(dataset="wikipedia", family="Pythia")
+    assert tokens_behind(open_source(write(own, "figure 3.csv")).table).empty
+    behind = tokens_behind(open_source("published").table)
+    assert behind.query("dataset == 'wikipedia' and family == 'Pythia'")["tokens"].item() == 317_684
+
+
+def test_the_model_of_unknown_tokens_is_named(tmp_path):
+    known = {"dataset": "t", "family": "F", "size": 1, "metric": "neg_log_rbp", "k": 1, "value": 1.0}
+    points = pd.DataFrame([known | {"model": "a", "tokens": 100}, known | {"model": "b", "tokens": None}])
+    points.to_csv(tmp_path / "own.csv", index=False)
+    source = open_source(tmp_path / "own.csv")
+    assert source.counting_variance(source.table.head(1)) == pytest.approx([(np.e - 1) / 100])
+    with pytest.raises(DataError, match="how many tokens b was measured on"):
+        source.counting_variance(source.table)
+
+
+@pytest.mark.parametrize(("separator", "name"), [(";", "semicolons"), ("\t", "tabs")])
+def test_separators_and_capitals_are_guessed_and_said(tmp_path, caplog, separator, name):
+    rows = ["dataset,Model,FAMILY,size,metric,k,value", "news,m1,A,1000,neg_log_rbp,1,0.5"]
+    plain, other = tmp_path / "plain.csv", tmp_path / "other.csv"
+    plain.write_text("\n".join(rows).lower().replace(",a,", ",A,"))
+    other.write_text("\n".join(rows).replace(",", separator))
+    columns = ["dataset", "model", "family", "size", "metric", "k", "value"]
+    expected = open_source(plain).table[columns]
+    assert not caplog.messages
+    pd.testing.assert_frame_equal(open_source(other).table[columns], expected)
+    assert f"separated by {name}" in caplog.messages[0]
+    assert "Model for model, FAMILY for family" in caplog.messages[1]
+
+
+def test_a_decimal_comma_is_named(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("dataset;model;family;size;metric;k;value\nnews;m1;A;1000;neg_log_rbp;1;0,5")
+    with pytest.raises(DataError, match=r"'0,5' \(write a point for the decimal comma\)"):
+        _ = open_source(path).table

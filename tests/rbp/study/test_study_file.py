@@ -1,0 +1,132 @@
+"""A study's file: what it may hold, and the message for what it may not."""
+
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from commands import here, refused
+from hypothesis import given
+from hypothesis import strategies as st
+from tiny import random_model, texts, write_texts
+
+from companion.project import LADDER, ROOT
+from rbp.errors import ParameterError, RbpError
+from rbp.extract.training import Training
+from rbp.registry import known_models
+from rbp.study.config import Study, read_study
+
+LEAST = 'models = ["a/b"]\ncorpora = ["c4"]\n'
+MODEL = LADDER / "families" / "neox" / "neox-10k-at-8m"
+
+
+def read(folder: Path, text: str) -> Study:
+    path = folder / "s.toml"
+    path.write_text(text)
+    return read_study(path, folder / "runs")
+
+
+def test_the_papers_study_is_all_models_on_all_datasets(tmp_path):
+    paper = read_study(ROOT / "studies" / "paper.toml", tmp_path)
+    assert [model.name for model in paper.models] == list(known_models())
+    assert len(paper.cells) == 24 * 6
+    assert (paper.protocol.name, paper.protocol.documents, paper.protocol.seed) == ("authors", 1000, 42)
+    assert paper.out == tmp_path / "studies" / "paper"
+
+
+@pytest.mark.parametrize("name", ["ladder", "small"])
+def test_every_study_of_the_checkout_can_be_read(name, tmp_path):
+    assert read_study(ROOT / "studies" / f"{name}.toml", tmp_path).cells
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('families = ["Pythia"]\ncorpora = ["wikpedia"]', 'Did you mean "wikipedia"?'),
+        ('families = ["pythia"]\ncorpora = ["c4"]', 'Did you mean "Pythia"?'),
+        ('models = ["pythia-70m"]\ncorpora = ["c4"]', 'Did you mean "EleutherAI/pythia-70m"?'),
+        ('modles = ["a/b"]\ncorpora = ["c4"]', 'no key "modles"'),
+        ('models = ["a/b"]\ncorpus = ["c4"]', 'Did you mean "corpora"?'),  # before the key that is missing for it
+        ('models = [{ name = "a/b", revison = "x" }]\ncorpora = ["c4"]', 'Did you mean "revision"?'),
+        ('models = ["a/b"]', 'the key "corpora" is missing'),
+        ('corpora = ["c4"]', "the study has no model"),
+        ('models = ["./nothing"]\ncorpora = ["c4"]', "there is no model in ./nothing"),
+        ('models = ["a/b", "c/b"]\ncorpora = ["c4"]', "b-c4 is there twice"),
+        ('models = ["a/b"]\ncorpora = ["mine.jsonl"]', "there is no file mine.jsonl"),
+        ('models = ["a/b"]\ncorpora = [{ name = "c4", fields = ["text"] }]', "has its own fields"),
+        ('models = ["a\\u0000b"]\ncorpora = ["c4"]', "is no path"),
+        ("models = " + "[" * 5000, "this is not TOML"),
+        (LEAST + "tokens = " + "9" * 5000, "this is not TOML"),
+        (LEAST + 'shards = "8"', "shards cannot be '8'"),
+        (LEAST + "shards = 0", "greater than or equal to 1"),
+        (LEAST + 'dtype = "bf16"', "'bfloat16'"),
+        (LEAST + 'vocabulary = "some"', "'tokenizer'"),
+        (LEAST + "[protocol]\nlength = 1", "protocol.length"),
+        (LEAST + "[protocol]\ncontext = 8", "protocol.context"),
+        (LEAST + '[protocol]\nname = "author"', "'authors'"),
+        ('models = [{ name = "a/b", revision = "x", every = 2 }]\ncorpora = ["c4"]', "three ways to say one thing"),
+        ('models = [{ name = "a/b", every = 2 }]\ncorpora = ["c4"]', "not known here"),
+        ('models = [{ name = "a/b", step = 9, training_tokens = 3 }]\ncorpora = ["c4"]', "do not fit 9 steps"),
+        ('models = [{ name = "a/b", tokens_per_step = 9 }]\ncorpora = ["c4"]', "tokens_per_step needs a step"),
+        ('models = [{ name = "EleutherAI/pythia-14m", every = 9, step = 4 }]\ncorpora = ["c4"]', "for 18 checkpoints"),
+    ],
+)
+def test_a_mistake_is_named_with_its_remedy(tmp_path, text, message):
+    with pytest.raises(ParameterError) as error:
+        read(tmp_path, text)
+    assert message in str(error.value)
+    assert "s.toml" in str(error.value)
+    assert str(error.value).count("\n") == 1
+
+
+def test_the_command_ends_with_two_lines_and_exit_2(tmp_path):
+    (tmp_path / "s.toml").write_text('models = ["a/b"]\ncorpora = ["wikpedia"]')
+    refused(here("study", "plan", str(tmp_path / "s.toml")), 'Did you mean "wikipedia"?')
+
+
+def test_paths_are_relative_to_the_file(tmp_path):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text('{"max_position_embeddings": 64}')
+    (tmp_path / "text.jsonl").write_text('{"text": "a"}\n')
+    study = read(tmp_path, 'models = ["model"]\ncorpora = ["./text.jsonl"]\noutput = "here"')
+    assert (study.models[0].name, study.out) == (str(tmp_path / "model"), tmp_path / "here")
+    (cell,) = study.cells.values()
+    assert cell.name == "model-text.jsonl"
+    assert cell.inputs == [tmp_path / "model" / "config.json", tmp_path / "text.jsonl"]
+    assert study.protocol.length == 64  # own texts in windows that the model can read
+
+
+def test_own_texts_are_read_whole_and_the_papers_as_the_authors_do(tmp_path):
+    own = write_texts(tmp_path / "own.jsonl", texts(3))
+    assert read(tmp_path, f'models = ["{MODEL}"]\ncorpora = ["humaneval"]').protocol.name == "authors"
+    whole = read(tmp_path, f'models = ["{MODEL}"]\ncorpora = ["{own}"]').protocol
+    assert (whole.name, whole.length, whole.context) == ("windows", 256, 128)
+    with pytest.raises(ParameterError, match="cut as the authors cut them"):
+        read(tmp_path, f'models = ["{MODEL}"]\ncorpora = ["{own}", "humaneval"]')
+
+
+def test_the_checkpoints_of_a_run(tmp_path):
+    for step in (500, 1000, 1500):
+        random_model("gpt2").save_pretrained(tmp_path / "run" / f"checkpoint-{step}")
+    entry = '{ name = "run", every = 2, tokens_per_step = 64, seed = 3 }'
+    models = read(tmp_path, f'corpora = ["c4"]\nmodels = [{entry}]').models
+    assert [model.revision for model in models] == ["checkpoint-500", "checkpoint-1500"]
+    assert models[0].training == Training(None, 32_000, 500, 3)
+    assert models[1].folder == tmp_path / "run" / "checkpoint-1500"
+
+
+def test_all_of_pythia_is_one_line(tmp_path):
+    line = 'corpora = ["c4"]\nmodels = [{{ name = "EleutherAI/pythia-70m", every = {} }}]'
+    every = [model.revision for model in read(tmp_path, line.format(1)).models]
+    some = [model.revision for model in read(tmp_path, line.format(8)).models]
+    assert (len(every), len(some), some[-1]) == (154, 20, "step143000")
+    assert set(some) < set(every)
+
+
+@given(st.text(max_size=200))
+def test_no_text_ends_in_a_traceback(text):
+    class Given(type(Path())):
+        def read_text(self, *_: object, **__: object) -> str:
+            return text
+
+    with suppress(RbpError):
+        read_study(Given("nothing.toml"), Path())

@@ -1,0 +1,143 @@
+"""A study on this machine: killed, repeated and damaged, it gives the bytes of a run in one go."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from commands import here, refused
+from test_study_file import MODEL, read
+
+from rbp.errors import DataError, ParameterError
+from rbp.extract.extraction import Settings, extract
+from rbp.extract.protocol import protocol
+from rbp.extract.store import Store
+from rbp.measurements import open_source
+from rbp.study.jobs import merge_shards
+from rbp.study.run import find_profile, forget_damaged
+
+FILE = f"""
+models = [{{ name = "{MODEL}", family = "neox" }}]
+corpora = ["ladder/humaneval"]
+tokens = 1500
+shards = 2
+output = "out"
+[protocol]
+name = "authors"
+length = 64
+pack = 2
+"""
+
+
+def parts(ranks: Path) -> dict[str, bytes]:
+    """Every file of ranks below a folder of stores, by its name."""
+    return {path.name: path.read_bytes() for path in ranks.glob("*/parts/*")}
+
+
+def unsharded(folder: Path) -> Store:
+    """The store of the same measurement, made in one go without a study."""
+    chosen, settings = protocol("authors", length=64, tokens=1500, pack=2), Settings(device="cpu", family="neox")
+    return Store(extract([str(MODEL)], ["ladder/humaneval"], chosen, folder, settings)[0])
+
+
+def kill_first_shard(ranks: Path, driver: "subprocess.Popen[bytes]") -> None:
+    """Kill with SIGKILL the process of a shard once a part is written."""
+    while not list(ranks.glob("*/parts/[0-9]*")):
+        assert driver.poll() is None
+        time.sleep(0.02)
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        words = path.read_bytes().split(b"\0") if path.exists() else []
+        if b"_job" in words and b"shard" in words and str(ranks.parent.parent).encode() in b" ".join(words):
+            os.kill(int(path.parent.name), signal.SIGKILL)
+            return
+    raise AssertionError("no shard is running")
+
+
+@pytest.mark.builds
+def test_a_killed_shard_is_repeated_and_the_store_is_the_same(tmp_path):
+    study, whole = read(tmp_path, FILE), unsharded(tmp_path / "whole")
+    command = [sys.executable, "-m", "rbp.cli", "study", "run", str(study.path), "--profile", "local"]
+    with (tmp_path / "log").open("wb") as log:
+        driver = subprocess.Popen(command, stdout=log, stderr=log)
+    kill_first_shard(study.out / "ranks", driver)
+    assert driver.wait(600) == 0, (tmp_path / "log").read_text()
+    assert "Killed" in (tmp_path / "log").read_text()
+    assert parts(study.out / "ranks") == parts(tmp_path / "whole")
+    (merged,) = [Store(folder) for folder in (study.out / "ranks").iterdir()]
+    same = ("key", "digest", "packs", "tokens", "complete", "parts")
+    assert [merged.manifest[name] for name in same] == [whole.manifest[name] for name in same]
+    table = pd.read_csv(study.out / "measurements.csv")
+    assert set(table["model"]) == {"neox-10k-at-8m"}
+    direct = open_source(whole.folder).table
+    assert table["value"].tolist() == pytest.approx(direct["value"].tolist())
+
+    # a damaged part is ranked again, and nothing else
+    before = {path: path.stat().st_mtime_ns for path in merged.folder.glob("parts/*")}
+    (damaged := next(iter(before))).write_bytes(b"")
+    again = here(*command[3:])
+    assert again.returncode == 0, again.stderr
+    assert parts(study.out / "ranks") == parts(tmp_path / "whole")
+    assert {path for path in before if path.stat().st_mtime_ns != before[path]} == {damaged}
+
+
+def test_a_merge_needs_every_pack_and_one_store(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    store = unsharded(Path("ranks"))
+    assert merge_shards({store.folder}) == store.folder
+    with pytest.raises(DataError, match="measured different things"):
+        merge_shards({store.folder, Path("ranks/other")})
+    next(store.folder.glob("parts/*")).unlink()
+    with pytest.raises(DataError, match="a pack is missing"):
+        merge_shards({store.folder})
+
+
+def test_records_of_a_store_that_is_not_whole_are_removed(tmp_path):
+    study = read(tmp_path, FILE)
+    (cell,) = study.cells.values()
+    records = study.out / "shards" / cell.name
+    records.mkdir(parents=True)
+    store = unsharded(study.out / "ranks")
+    (records / "1-of-2").write_text("ranks/x\n")
+    forget_damaged(study, cell)  # the other shard is still to come
+    assert records.exists()
+    (records / "all").write_text(f"ranks/{store.folder.name}\n")
+    forget_damaged(study, cell)
+    assert records.exists()
+    next(store.folder.glob("parts/*")).write_bytes(b"")
+    forget_damaged(study, cell)
+    assert not records.exists()
+
+
+def test_the_profile_is_what_the_machine_has(monkeypatch, tmp_path):
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    assert find_profile(None).name == "local"
+    with pytest.raises(ParameterError, match="no sbatch"):
+        find_profile("slurm")
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+    assert (find_profile(None).name, find_profile("local").name) == ("slurm", "local")
+    (tmp_path / "config.yaml").touch()
+    assert find_profile(str(tmp_path)) == tmp_path
+    with pytest.raises(ParameterError, match="no profile cloud"):
+        find_profile("cloud")
+    monkeypatch.setattr("rbp.study.run.find_spec", lambda name: None if "slurm" in name else name)
+    with pytest.raises(DataError, match="snakemake_executor_plugin_slurm is not installed"):
+        find_profile(None)
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ('{ name = "RUN", revision = "step1" }', ["no checkpoint step1"]),
+        ('{ name = "RUN", step = 4 }', ["step"]),
+        ('"empty"', ["no model: no config.json"]),
+    ],
+)
+def test_a_mistake_shows_before_any_work(tmp_path, entry, words):
+    (tmp_path / "empty").mkdir()
+    read(tmp_path, f'models = [{entry.replace("RUN", str(MODEL))}]\ncorpora = ["ladder/humaneval"]\noutput = "out"')
+    refused(here("study", "run", str(tmp_path / "s.toml"), "--profile", "local"), *words)
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,113 @@
+"""The recipe “Your checkpoints”, as it stands on its page: a rung trained, measured by one file, and its laws."""
+
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from commands import here
+from draws import loop_and_slow
+
+from companion.project import LADDER, ROOT, Project
+from ladder.making import Making
+from ladder.recipe import read_ladders
+from ladder.workspace import Workspace
+from rbp.extract.store import open_store
+from rbp.laws.power import fit_power_law
+from rbp.measurements import open_source
+
+PAGE = (ROOT / "book" / "recipes.md").read_text(encoding="utf-8").split("## Your checkpoints")[1].split("\n## ")[0]
+STEP = 8 * 256  # tokens that a step of the ladder's reads
+
+
+def sources(tokens: int) -> list[str]:
+    """Texts to train on: programs of this package, and, for many tokens, of pandas."""
+    import pandas
+
+    folders = [ROOT / "src", *([Path(pandas.__file__).parent] if tokens > 100_000 else [])]
+    files = [file for folder in folders for file in sorted(folder.rglob("*.py"))]
+    return [text for file in files if len(text := file.read_text(encoding="utf-8")) > 2000]
+
+
+@pytest.fixture(scope="module", params=loop_and_slow(("10k", 16, 3), ("59k", 30, 5)))
+def run(request, tmp_path_factory):
+    """A folder with `my-run`, some checkpoints of a rung, each of twice the steps of the one before, and a text."""
+    rung, first, count = request.param
+    home = tmp_path_factory.mktemp("checkpoints")
+    budgets = [first * 2**i * STEP for i in range(count)]
+    recipe = (LADDER / "ladders.toml").read_text(encoding="utf-8")
+    recipe = re.sub(r"budgets = \[.*?\]", f"budgets = {budgets}", recipe, count=1)
+    recipe = re.sub(r"warmup = [\d_]+", f"warmup = {STEP}", recipe)[: recipe.index("# Trials,")]
+    (home / "ladders.toml").write_text(recipe)
+    shutil.copy(LADDER / "ladder.toml", home)
+    texts = sources(budgets[-1])
+    (home / "texts").mkdir()
+    for number, text in enumerate(texts):
+        (home / "texts" / f"{number}.txt").write_text(text)
+    trained = here(
+        *("ladder", "train", "--config", str(home / "ladders.toml"), "--texts", str(home / "texts")),
+        *("--tokens", str(budgets[-1]), "--rungs", rung, "--seeds", "0", "--out", str(home / "ladder")),
+        root=home,
+    )
+    assert trained.returncode == 0, trained.stderr
+    for folder, tokens in zip(trained.stdout.split(), budgets, strict=True):
+        shutil.copytree(folder, home / "my-run" / f"step{tokens // STEP}")
+    (home / "held-out.txt").write_text((ROOT / "README.md").read_text(encoding="utf-8")[:3000])
+    return home, budgets
+
+
+@pytest.mark.builds
+def test_the_recipe_runs_as_it_stands(run, monkeypatch):
+    home, budgets = run
+    monkeypatch.chdir(home)
+    (toml,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    (home / "checkpoints.toml").write_text(f'output = "runs/studies/checkpoints"\n{toml}')
+    study, law = (line.split()[1:] for line in re.findall(r"```bash\n(.*?)```", PAGE, re.DOTALL)[0].strip().split("\n"))
+    done = here(*study, "--profile", "local")
+    assert done.returncode == 0, done.stderr
+    told = here(*law, root=home)
+    assert told.returncode == 0, told.stderr
+    lines = told.stdout.splitlines()
+    # by hand, from the ranks
+    stores = [open_store(path) for path in sorted((home / "runs/studies/checkpoints/ranks").iterdir())]
+    assert sorted(store.training.training_tokens for store in stores) == budgets
+    assert len({store.manifest["key"]["weights"] for store in stores}) == len(budgets)
+    for k in (1, 10):
+        rows = [(s.training.training_tokens, ((s.ranks()["greater"] + s.ranks()["equal"]) <= k).mean()) for s in stores]
+        tokens, share = np.array(sorted(row for row in rows if row[1])).T  # without a hit there is no point
+        fit = fit_power_law(tokens, -np.log(share))
+        (line,) = [line for line in lines if line.startswith(f"−ln RBP_{k} ")]
+        assert f"D^(−{fit.alpha:.4f})" in line.replace("D^(0", "D^(−-0")
+        assert f"α {fit.alpha_low:.4f} to {fit.alpha_high:.4f}" in line
+        assert f"{len(tokens)} checkpoints" in line
+    entropy = [line for line in lines if line.startswith("cross-entropy")]
+    assert "D^(−" in entropy[0], "it learns"
+    # a row of the table and a name for each checkpoint
+    out, steps = home / "runs/studies/checkpoints", [tokens // STEP for tokens in budgets]
+    table = pd.read_csv(out / "measurements.csv")
+    rows = zip(table["model"], table["revision"], table["step"], table["training_tokens"], strict=True)
+    assert set(rows) == {("my-run", f"step{step}", step, STEP * step) for step in steps}
+    sources = [open_source(out / name) for name in ("measurements.parquet", "ranks")]
+    for source in sources:
+        assert set(source.table["model"]) == {f"my-run@step{step}" for step in steps}
+    pd.testing.assert_frame_equal(*(source.checkpoints.drop(columns="source") for source in sources))
+    own = table[table["metric"] == "cross_entropy"]
+    assert own["compute"].tolist() == pytest.approx((6 * own["size"] * own["training_tokens"]).tolist())
+    # the file says more now: nothing is ranked again
+    before = {path: path.stat().st_mtime_ns for path in out.glob("ranks/*/parts/*")}
+    file = home / "checkpoints.toml"
+    file.write_text(file.read_text().replace(f"tokens_per_step = {STEP}", "tokens_per_step = 64"))
+    assert here(*study, "--profile", "local").returncode == 0
+    assert {path: path.stat().st_mtime_ns for path in out.glob("ranks/*/parts/*")} == before
+    assert set(pd.read_csv(out / "measurements.csv")["training_tokens"]) == {64 * step for step in steps}
+
+
+def test_the_pages_other_commands_are_those_of_the_tests():
+    """`ladder:all` by size, tokens and compute is tested in tests/rbp/cli/test_law.py; here, that the page agrees."""
+    commands = re.findall(r"```bash\n(.*?)```", PAGE, re.DOTALL)[1].strip().split("\n")
+    assert all(command.startswith("rbp law ladder:all --family neox --dataset wikipedia -k 1") for command in commands)
+    assert (LADDER / "families-sums" / "neox").is_dir()
+    assert read_ladders()[0].training.batch * read_ladders()[1].text.context == STEP
+    assert Making(*read_ladders(), Workspace(Project().runs)).ladders.training.budgets[0] == 500_000

@@ -1,0 +1,235 @@
+"""The five names of `import rbp`: their examples, models and texts in memory, and what they refuse."""
+
+import copy
+import doctest
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from datasets import Dataset
+from pandas import DataFrame
+from tiny import WORDS, make_tokenizer, random_model, save_model, texts, write_texts
+from typer.testing import CliRunner
+
+import rbp
+from companion.project import ROOT
+from rbp.cli.app import app
+from rbp.errors import RbpError
+from rbp.extract.extraction import Settings, extract
+from rbp.extract.protocol import protocol
+from rbp.extract.store import open_store
+from rbp.measurements.ranked import Ranked
+
+TEXTS = texts(5)
+GPT2 = f"""
+import datasets, transformers, rbp
+model = transformers.GPT2LMHeadModel(transformers.GPT2Config(n_positions=256))
+tokenizer = transformers.AutoTokenizer.from_pretrained("tokenizer")
+texts = datasets.Dataset.from_dict({{"text": {[" ".join(WORDS)] * 2}}})
+print(rbp.rank(model, texts, tokenizer=tokenizer).rbp(1))
+"""
+
+
+def ranked_twice():
+    return rbp.rank(random_model("gpt2"), TEXTS[:1], tokenizer=make_tokenizer())
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return make_tokenizer()
+
+
+@pytest.fixture
+def model():
+    return random_model("gpt2")
+
+
+def fresh(code, cwd):
+    """What a program prints, by a new interpreter, of which nothing is said on the way."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=cwd, env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_five_names_and_nothing_heavy_is_imported(tmp_path):
+    code = (
+        "import sys, rbp; print(*dir(rbp)); print({'torch', 'pandas', 'transformers', 'matplotlib'} & {*sys.modules})"
+    )
+    assert fresh(code, tmp_path) == "law linear_rank open_source plot rank\nset()\n"
+    with pytest.raises(AttributeError, match="has no attribute 'ranking'"):
+        rbp.ranking  # noqa: B018
+
+
+@pytest.mark.parametrize("name", rbp.__all__)
+def test_the_example_of_each_name(name, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    (example,) = doctest.DocTestFinder(recurse=False).find(getattr(rbp, name), name, module=False, globs={})
+    assert len(example.examples) >= 2
+    assert doctest.DocTestRunner().run(example).failed == 0
+
+
+@pytest.mark.builds
+def test_five_lines_rank_a_data_set_by_a_model_of_the_shape_of_gpt_2(tmp_path, tokenizer):
+    tokenizer.save_pretrained(tmp_path / "tokenizer")
+    assert len(GPT2.strip().splitlines()) == 5
+    assert 0 <= float(fresh(GPT2, tmp_path)) < 0.2  # random weights, 50 257 tokens
+
+
+def test_ranks_are_those_of_the_logits_whatever_holds_the_texts(model, tokenizer):
+    ranked = rbp.rank(model, TEXTS, tokenizer=tokenizer)
+    greater, equal, nll = [], [], []
+    for text in TEXTS:
+        ids = torch.tensor(tokenizer(text)["input_ids"])
+        with torch.no_grad():
+            scores = model(ids[None]).logits[0, :-1]
+        own = scores.gather(1, ids[1:, None])
+        greater += (scores > own).sum(1).tolist()
+        equal += (scores == own).sum(1).tolist()
+        nll += (scores.logsumexp(1) - own[:, 0]).tolist()
+    table = ranked.to_pandas()
+    assert table["greater"].tolist() == greater
+    assert table["rank"].tolist() == np.add(greater, equal).tolist()
+    assert ranked.rbp([1, 20]).tolist() == [(table["rank"] <= k).mean() for k in (1, 20)]
+    assert ranked.cross_entropy == pytest.approx(np.mean(nll), rel=1e-5)
+    for given in (Dataset.from_dict({"text": TEXTS}), (text for text in TEXTS), [{"text": text} for text in TEXTS]):
+        again = rbp.rank(model, given, tokenizer=tokenizer)
+        assert again.store.manifest["digest"] == ranked.store.manifest["digest"]
+        assert again.to_pandas().equals(table)
+    body = Dataset.from_dict({"body": TEXTS})
+    assert rbp.rank(model, body, tokenizer=tokenizer, field="body").to_pandas().equals(table)
+
+
+def test_a_model_in_memory_is_ranked_as_the_one_saved_of_it(tmp_path, model, tokenizer):
+    saved = save_model(tmp_path / "m")
+    corpus = write_texts(tmp_path / "mine.jsonl", TEXTS)
+    (folder,) = extract([str(saved)], [str(corpus)], protocol("windows", length=64), tmp_path / "ranks", Settings())
+    by_name, in_memory = (
+        rbp.rank(given, TEXTS, tokenizer=own, length=64, name="m")
+        for given, own in ((str(saved), None), (model, tokenizer))
+    )
+    for ranked in (by_name, in_memory):
+        assert ranked.to_pandas().drop(columns="rank").equals(open_store(folder).ranks())
+        assert (ranked.store.model, ranked.store.size, ranked.store.family) == ("m", open_store(folder).size, "gpt2")
+    assert by_name.store.manifest["key"]["tokenizer"] == in_memory.store.manifest["key"]["tokenizer"]
+
+
+def test_other_weights_tokenizers_and_texts_are_other_measurements(model, tokenizer):
+    other = copy.deepcopy(model)
+    with torch.no_grad():
+        other.transformer.h[0].mlp.c_fc.bias[0] += 1e-3
+    given = [(model, TEXTS, tokenizer), (other, TEXTS, tokenizer), (model, TEXTS[:4], tokenizer)]
+    given.append((model, TEXTS, make_tokenizer("$A <|end|>")))
+    found = [rbp.rank(one, some, tokenizer=own).store.manifest["digest"] for one, some, own in given]
+    assert len(set(found)) == 4
+
+
+def test_model_and_tokenizer_stay_as_they_were(model, tokenizer):
+    model.train()
+    model.transformer.h[1].eval()  # as where a part is frozen
+    own = copy.deepcopy(tokenizer)
+    own.truncation_side = "left"
+    own(TEXTS, truncation=True, max_length=4)
+    before = own.backend_tokenizer.to_str()
+    ranked = rbp.rank(model, TEXTS, tokenizer=own)
+    assert ranked.store.tokens == sum(len(tokenizer(text)["input_ids"]) - 1 for text in TEXTS)
+    assert (own.truncation_side, own.backend_tokenizer.to_str()) == ("left", before)
+    assert [module.training for module in (model, model.transformer.h[0], model.transformer.h[1])] == [
+        True,
+        True,
+        False,
+    ]
+    ids = torch.tensor([tokenizer(TEXTS[0])["input_ids"]])
+    model(ids, labels=ids).loss.backward()  # what it keeps is no tensor of inference
+    assert model.lm_head.weight.grad is not None
+
+
+def test_what_is_saved_is_a_rank_store_and_a_result_needs_no_place(tmp_path, model, tokenizer):
+    ranked = rbp.rank(model, TEXTS, tokenizer=tokenizer, name="mine/one", dataset="words", family="Mine")
+    folder = ranked.save(tmp_path / "ranks")
+    assert ranked.save(str(tmp_path / "ranks")) == folder
+    assert [path.name for path in (tmp_path / "ranks").iterdir()] == [folder.name]
+    store = open_store(folder)
+    assert (store.model, store.dataset, store.family) == ("mine/one", "words", "Mine")
+    assert "mine/one" in repr(ranked)
+    kept = ranked.store.folder
+    assert kept.is_dir()
+    del ranked
+    assert not kept.exists()
+    assert Ranked(store).ranks.size == store.tokens
+    said = CliRunner().invoke(app, ["ranks", "check", str(folder)])
+    assert (said.exit_code, "whole" in said.stdout) == (0, True)
+
+
+def test_a_law_and_figures_of_results(tmp_path, tokenizer):
+    found = []
+    for i, kind in enumerate(("gpt2", "neox", "llama")):
+        found.append(rbp.rank(random_model(kind), TEXTS, tokenizer=tokenizer, name=f"m{i}", family="Mine"))
+    fit = rbp.law(found, k=20)
+    sizes, values = [one.store.size for one in found], [-np.log(one.rbp(20)) for one in found]
+    assert fit.alpha == pytest.approx(-np.polyfit(np.log(sizes), np.log(values), 1)[0], rel=1e-9)
+    entropies = np.log([one.cross_entropy for one in found])
+    assert rbp.law(found, k=None).alpha == pytest.approx(-np.polyfit(np.log(sizes), entropies, 1)[0], rel=1e-6)
+    assert rbp.law([one.save(tmp_path) for one in found], k=20).alpha == fit.alpha
+    assert rbp.law(rbp.open_source(tmp_path), k=20).alpha == fit.alpha
+    curves = rbp.plot(found).axes[0]
+    assert curves.get_xscale() == "log"
+    assert len(curves.get_lines()) == 3
+    assert rbp.plot(found[0]).axes
+    assert rbp.plot(found, k=20).axes[0].get_yscale() == "log"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"tokenizer": None}, "comes without its tokenizer"),
+        ({"tokenizer": make_tokenizer().backend_tokenizer}, "PreTrainedTokenizerFast"),
+        ({"tokenizer": "gpt2"}, "str is no tokenizer"),
+        ({"model": torch.nn.Linear(2, 2)}, "Linear is no language model"),
+        ({"model": 5}, "int is no language model"),
+        ({"model": "nowhere/at/all", "tokenizer": None}, "no such model folder"),
+        ({"model": "some/model"}, "has its own tokenizer"),
+        ({"texts": []}, "there is no text"),
+        ({"texts": iter(())}, "there is no text"),
+        ({"texts": ["", " "]}, "there is no text"),
+        ({"texts": "a text by itself"}, "unknown corpus 'a text by itself' .texts.\nA text itself goes into a list"),
+        ({"texts": "a text by itself " * 99}, "unknown corpus '.{78}' .texts"),
+        ({"texts": DataFrame({"text": TEXTS})}, "DataFrame holds no texts"),
+        ({"texts": Path("nowhere.txt")}, "no such file"),
+        ({"texts": b"bytes"}, "bytes holds no texts"),
+        ({"texts": {"train": Dataset.from_dict({"text": TEXTS})}}, "one split"),
+        ({"texts": 5}, "int holds no texts"),
+        ({"texts": ["one", 2]}, "text 2 is no string: int"),
+        ({"texts": Dataset.from_dict({"body": TEXTS})}, "Give field=; there is: body"),
+        ({"texts": ["x"]}, "no token can be scored"),
+        ({"dtype": "float64"}, "ranked as it is"),
+        ({"model": str(ROOT / "data/ladder/families/neox/neox-10k-at-8m"), "tokenizer": None, "dtype": "int8"}, "int8"),
+        ({"length": 1}, "length must be at least 2"),
+        ({"length": 1000}, "reads 256 tokens at most"),
+        ({"tokens": 0}, "tokens must be at least 1"),
+    ],
+)
+def test_bad_input_is_named(model, tokenizer, change, words):
+    given = {"model": model, "texts": TEXTS, "tokenizer": tokenizer} | change
+    with pytest.raises(RbpError, match=words):
+        rbp.rank(given.pop("model"), given.pop("texts"), **given)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: rbp.law("published", family="Pythia"), "several datasets"),
+        (lambda: rbp.law("published", dataset="wikipedia"), "several families"),
+        (lambda: rbp.law("published", dataset="wikipedia", family="Pythia", k=11), "k 11"),
+        (lambda: rbp.plot("published", dataset="wikipedia"), "takes rank stores"),
+        (lambda: rbp.plot("publshed"), "unknown source"),
+        (lambda: rbp.law([ranked_twice(), ranked_twice()]), "two results are called gpt2 on texts"),
+    ],
+)
+def test_what_is_not_there_or_not_clear_is_named(call, words):
+    with pytest.raises(RbpError, match=words):
+        call()

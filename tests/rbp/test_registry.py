@@ -1,0 +1,62 @@
+"""What other packages add by entry points is found, and the library works without."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from rbp import registry
+from rbp.errors import ParameterError
+from rbp.extract.corpora import open_corpus
+from rbp.measurements import open_source, sources
+
+MODULE = """
+from pathlib import Path
+from rbp.measurements.parts import File
+from rbp.measurements.sources import Named
+from rbp.extract.corpora import Corpus
+
+SOURCES = {"mine": Named("what a test measured", lambda word, rule: File(word, (Path(__file__).parent / "mine.csv",)))}
+
+def open_text(name):
+    return Corpus(name, [f"the text {name}"])
+"""
+ENTRIES = "[rbp.sources]\nbrought = brought:SOURCES\n[rbp.corpora]\nbrought = brought:open_text\n"
+ROW = {"dataset": "t", "model": "m", "family": "F", "size": 1000, "metric": "neg_log_rbp", "k": 1, "value": 0.5}
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> Iterator[None]:
+    for again in (True, False):
+        registry.entries.cache_clear()
+        sources.named_sources.cache_clear()
+        if again:
+            yield
+
+
+def test_what_an_installed_package_brings_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "brought.py").write_text(MODULE)
+    about = tmp_path / "brought-1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: brought\nVersion: 1\n")
+    (about / "entry_points.txt").write_text(ENTRIES)
+    pd.DataFrame([ROW]).to_csv(tmp_path / "mine.csv", index=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    source = open_source("mine")
+    assert source.table["value"].tolist() == [0.5]
+    assert source.is_exactly("mine")
+    assert sources.at_hand().keys() > {"published", "ladder"}, "those of this checkout are there too"
+    assert list(open_corpus("brought/one").documents) == ["the text one"]
+
+
+def test_without_other_packages_files_are_read_and_words_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "entry_points", lambda group: ())
+    pd.DataFrame([ROW]).to_csv(tmp_path / "mine.csv", index=False)
+    assert open_source(tmp_path / "mine.csv").table["value"].tolist() == [0.5]
+    with pytest.raises(ParameterError, match=r"unknown source of measurements 'published'.*\n.*no installed package"):
+        open_source("published")
+    with pytest.raises(ParameterError, match="unknown corpus 'ladder/humaneval'"):
+        open_corpus("ladder/humaneval")

@@ -1,0 +1,162 @@
+"""Ranks while a model is trained, beside those of the logits and of `rbp extract`."""
+
+import doctest
+
+import numpy as np
+import pytest
+import tiny
+import torch
+from datasets import Dataset
+from torch.nn.functional import cross_entropy
+from transformers import Trainer, TrainerCallback, TrainingArguments
+
+from rbp import trainer as integration
+from rbp.errors import DataError, ParameterError
+from rbp.extract import probe
+from rbp.extract.extraction import extract
+from rbp.extract.protocol import protocol
+from rbp.extract.store import open_store
+from rbp.trainer import RankCallback, rank_metrics
+
+
+class Copies(TrainerCallback):
+    """Saves the model at each step, and keeps what is logged, as a reporter does."""
+
+    def __init__(self, folder, tokenizer):
+        self.folder, self.tokenizer, self.logs = folder, tokenizer, {}
+
+    def on_train_begin(self, args, state, control, model=None, **given):
+        self.frozen = model.base_model.layers[0]
+
+    def on_optimizer_step(self, args, state, control, **given):
+        self.frozen.eval()
+
+    def on_step_end(self, args, state, control, model=None, **given):
+        model.save_pretrained(self.folder / str(state.global_step))
+        self.tokenizer.save_pretrained(self.folder / str(state.global_step))
+
+    def on_log(self, args, state, control, logs=None, **given):
+        self.logs.setdefault(state.global_step, {}).update(logs)
+
+
+def trained(tmp_path, callbacks, steps=5, **options):
+    model, tokenizer = tiny.random_model("neox"), tiny.make_tokenizer(pad_token="<|end|>")  # noqa: S106
+    ids = [tokenizer(text)["input_ids"][:32] for text in tiny.texts(40 + 4 * steps, seed=3) if len(text) > 200]
+    data = Dataset.from_dict({"input_ids": ids, "labels": ids})
+    options = {"max_steps": steps, "logging_steps": 1000, "report_to": "none", **options}
+    arguments = TrainingArguments(
+        str(tmp_path / "out"),
+        per_device_train_batch_size=1,
+        save_strategy="no",
+        use_cpu=True,
+        disable_tqdm=True,
+        learning_rate=0.01,
+        **options,
+    )
+    made = [make(tokenizer) for make in callbacks]
+    trainer = Trainer(model, arguments, train_dataset=data, processing_class=tokenizer, callbacks=made)
+    trainer.train()
+    return trainer
+
+
+def test_a_batch_against_its_logits():
+    torch.manual_seed(0)
+    hidden, weight = torch.randn(3, 7, 16), torch.randn(50, 16)
+    labels = torch.randint(50, (3, 7))
+    labels[0, :4] = -100
+    found = rank_metrics(hidden, weight, labels, ks=[1, 5, 50])
+    logits, scored = hidden @ weight.T, labels != -100
+    truth = logits.gather(2, labels.clamp(min=0)[..., None])
+    ranks = (logits >= truth).sum(2)[scored]
+    assert found == pytest.approx(
+        {
+            **{f"rbp_{k}": float((ranks <= k).float().mean()) for k in (1, 5, 50)},
+            "cross_entropy": float(cross_entropy(logits.flatten(0, 1), labels.flatten())),
+        },
+        abs=1e-5,
+    )
+
+
+def test_the_example_runs():
+    found = doctest.testmod(integration)
+    assert (found.failed, found.attempted) == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("labels", "ks", "error"),
+    [([1], [1], ParameterError), ([1, 1], [9], ParameterError), ([-100, -100], [1], DataError)],
+)
+def test_what_does_not_fit(labels, ks, error):
+    with pytest.raises(error):
+        rank_metrics(torch.ones(2, 3), torch.ones(4, 3), torch.tensor(labels), ks=ks)
+
+
+@pytest.mark.builds
+def test_a_trainer_logs_what_extraction_finds(tmp_path):
+    """At steps 2, 4 and the last; what reporters get is what the checkpoints' own stores say."""
+    texts = tiny.texts(6, seed=1)
+    copies = []
+    trainer = trained(
+        tmp_path,
+        [
+            lambda tokenizer: copies.append(Copies(tmp_path / "saved", tokenizer)) or copies[0],
+            lambda _: RankCallback(texts, ks=[1, 10], every=2),
+        ],
+        activation_checkpointing=True,
+        bf16=True,  # which the Trainer puts around the model's forward pass, and not around its layers
+    )
+    logs = copies[0].logs
+    assert [step for step, found in logs.items() if "eval_rbp_1" in found] == [2, 4, 5]
+    assert trainer.model.training
+    assert not trainer.model.base_model.layers[0].training  # which was frozen before
+    corpus = tiny.write_texts(tmp_path / "held.jsonl", texts)
+    for step in (2, 5):
+        asked = protocol("windows", length=256)
+        (store,) = extract([str(tmp_path / "saved" / str(step))], [str(corpus)], asked, tmp_path / "ranks")
+        ranks = open_store(store).ranks()
+        for k in (1, 10):
+            share = float((ranks.greater + ranks.equal <= k).mean())
+            assert logs[step][f"eval_rbp_{k}"] == pytest.approx(share, abs=1e-9)
+        assert logs[step]["eval_cross_entropy"] == pytest.approx(float(ranks.nll.astype(np.float64).mean()), abs=1e-6)
+    kept = [entry for entry in trainer.state.log_history if "eval_rbp_1" in entry]
+    assert [entry["step"] for entry in kept] == [2, 4, 5]
+
+
+@pytest.mark.builds
+def test_what_weights_do_not_change_is_asked_once(tmp_path, monkeypatch):
+    """Of three evaluations, whether the model sees later tokens once; the output layer is looked at each time."""
+    seen = []
+    for name in ("_check_causal", "_judged"):
+        own = getattr(probe, name)
+        monkeypatch.setattr(probe, name, lambda *given, own=own, name=name: seen.append(name) or own(*given))
+    trained(tmp_path, [lambda _: RankCallback(tiny.texts(1, seed=1), ks=[1], every=1)], steps=3)
+    assert seen == ["_judged", "_check_causal", "_judged", "_judged"]
+
+
+@pytest.mark.parametrize(
+    "steps", [pytest.param(4, marks=pytest.mark.builds), pytest.param(600, marks=pytest.mark.slow)]
+)
+def test_tensorboard_has_it(tmp_path, steps):
+    """In the run's one event file, beside the loss, read by TensorBoard itself; the model learns."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    texts = tiny.texts(6, seed=1)
+    every, monitored = steps // 2, {"report_to": "tensorboard", "logging_steps": 1}
+    trained(tmp_path, [lambda _: RankCallback(texts, ks=[1, 10], every=every)], steps=steps, **monitored)
+    (events,) = tmp_path.glob("out/**/events.*")
+    read = EventAccumulator(str(events)).Reload()
+    assert {"train/loss", "eval/rbp_1", "eval/rbp_10", "eval/cross_entropy"} <= {*read.Tags()["scalars"]}
+    assert [each.step for each in read.Scalars("eval/rbp_10")] == [every, steps]
+    losses = [each.value for each in read.Scalars("eval/cross_entropy")]
+    assert losses[1] < losses[0]
+
+
+def test_a_callback_needs_a_tokenizer_and_text(tmp_path):
+    with pytest.raises(DataError, match="text"):
+        RankCallback(Dataset.from_dict({"lines": ["a"]}))
+    with pytest.raises(ParameterError, match="str holds no texts"):
+        RankCallback("a text that is no list of texts")
+    with pytest.raises(ParameterError, match="every 0 steps"):
+        RankCallback(["a text"], every=0)
+    with pytest.raises(ParameterError, match="k = 100000 is not"):
+        trained(tmp_path, [lambda _: RankCallback(["the rank of a token"], ks=[100_000])])
