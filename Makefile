@@ -74,7 +74,7 @@ clean:                           ## remove what was built; the environment stays
 
 # Everything by hash, with uv, but torch: pip chooses its build for this machine, with what that needs of CUDA.
 PIP = $(BIN)/python -m pip --quiet --disable-pip-version-check
-.venv/installed: requirements.lock requirements-torch.lock pyproject.toml
+.venv/installed: requirements.lock requirements-torch.lock pyproject.toml src/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
 	@echo "Installing the pinned environment into .venv (about 3 GB, once) …"
 	@$(PYTHON) -m venv .venv
@@ -82,6 +82,6 @@ PIP = $(BIN)/python -m pip --quiet --disable-pip-version-check
 	@$(PIP) install --require-hashes --no-deps --requirement .venv/uv.lock
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --no-deps --requirement requirements.lock
 	@$(PIP) install --constraint requirements-torch.lock torch
-	@$(PIP) install --no-build-isolation --no-deps --editable .
+	@$(PIP) install --no-build-isolation --no-deps --editable . --editable src
 	@$(PIP) check
 	@touch $@

@@ -15,7 +15,8 @@ from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).parents[1]
 LOCK, TORCH, CONDA = (ROOT / name for name in ("requirements.lock", "requirements-torch.lock", "environment.yml"))
-EXTRAS = "book", "study", "live", "dev"
+PROJECTS = "pyproject.toml", "src/pyproject.toml"
+EXTRAS = "adapters", "devices", "gguf", "study", "dev"
 ENTRY = re.compile(r"^((\S+)==\S+.*?)((?: \\\n    --hash=\S+)+)\n    # via .*\n", re.MULTILINE)
 
 
@@ -24,7 +25,7 @@ def main() -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "all"
         path.write_text(LOCK.read_text() + TORCH.read_text())  # uv prefers what stands in its output
-        command = [sys.executable, "-m", "uv", "pip", "compile", "pyproject.toml", "--python-version", "3.11"]
+        command = [sys.executable, "-m", "uv", "pip", "compile", *PROJECTS, "--python-version", "3.11"]
         command += [word for extra in EXTRAS for word in ("--extra", extra)]
         command += ["--universal", "--generate-hashes", "--no-header", "--annotation-style", "line", "--quiet"]
         command += ["--output-file", str(path), *sys.argv[1:]]

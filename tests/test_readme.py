@@ -30,6 +30,9 @@ EXTRAS = "IPython papermill snakemake jupyter_book myst_nb nbformat math_core bs
 ONE_AFTER_THE_OTHER = f"""
 import json, sys
 sys.modules.update(dict.fromkeys({EXTRAS.split()}))
+import importlib.metadata
+real = importlib.metadata.entry_points  # less those of the companion, which is installed where tests run
+importlib.metadata.entry_points = lambda **of: () if of.get("group", "").startswith("rbp.") else real(**of)
 import rbp
 from rbp.cli import main
 print(rbp.__file__)
@@ -113,17 +116,18 @@ def wheel(tmp_path_factory):
 
 
 def test_a_wheel_works_in_an_empty_folder_without_the_extras(tmp_path, wheel):
-    """Unpacked, without what a base installation does not bring, and without other packages' entry points."""
+    """Unpacked: rbp alone, and its one command, without what a base installation does not bring."""
     away, here = tmp_path / "away", tmp_path / "here"
     here.mkdir()
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(away)
+    assert {path.name for path in away.iterdir() if not path.name.endswith(".dist-info")} == {"rbp"}
     (entries,) = away.glob("*.dist-info/entry_points.txt")
-    entries.unlink()
+    assert entries.read_text().split() == ["[console_scripts]", "rbp", "=", "rbp.cli:main"]
     for kind in ("gpt2", "neox", "llama"):
         save_model(here / kind, kind)
     write_texts(here / "mine.jsonl", texts(4))
-    (here / "mine.toml").write_text('families = ["Pythia"]\nmodels = ["gpt2"]\ncorpora = ["mine.jsonl"]\n')
+    (here / "mine.toml").write_text('models = ["gpt2"]\ncorpora = ["mine.jsonl"]\n')
     for name in ("Snakefile", "profiles/local/config.yaml", "profiles/slurm/config.yaml"):
         assert (away / "rbp" / "study" / name).is_file()
     three = ["gpt2", "neox", "llama"]

@@ -21,7 +21,7 @@ def chapters(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the chapters and their parameters."""
-    project = Project.of(context.obj).whole("book")
+    project = Project.of(context.obj)
     from companion.run import all_chapters
 
     found = all_chapters(project)
@@ -46,7 +46,7 @@ def run(
     out: Annotated[Path | None, typer.Option(help="The folder to write; it appears whole or not at all.")] = None,
 ) -> None:
     """Execute one chapter with other parameters, into a folder with a page that opens offline."""
-    project = Project.of(context.obj).whole("book")
+    project = Project.of(context.obj)
     from companion.run import execute, find
     from companion.site import start_early
     from companion.standalone import render_chapter
@@ -83,7 +83,7 @@ def book(
     cores: Annotated[int | None, typer.Option(min=1, help="Chapters at a time; one for each core.")] = None,
 ) -> None:
     """Execute what is stale, build the book. What follows -- goes to Snakemake (-- --executor slurm)."""
-    project = Project.of(context.obj).whole("book")
+    project = Project.of(context.obj)
     from companion.build import build
 
     if not build(project, cores, context.args):
@@ -93,7 +93,7 @@ def book(
 @commands.command()
 def report(context: typer.Context) -> None:
     """Set the report for referees, a PDF, from what the built book recorded."""
-    project = Project.of(context.obj).whole("book")
+    project = Project.of(context.obj)
     from companion.report import make
 
     typer.echo(f"The report: {make(project)}\nThe next `rbp book` puts it among the pages.")
@@ -110,7 +110,7 @@ def serve(
     minutes: Annotated[float, typer.Option(min=0.1, help="How long a chapter may run.")] = 15.0,
 ) -> None:
     """Serve the live book, whose chapters run again with other values, until Ctrl-C."""
-    project = Project(Project.of(context.obj).root).whole("live")  # whose runs lie in it, wherever one stands
+    project = Project(Project.of(context.obj).root)  # whose runs lie in it, wherever one stands
     from companion.live.server import serve as serve_book
 
     serve_book(project, host, port, i_know=i_know, minutes=minutes)
@@ -122,7 +122,7 @@ def verify(
     accept: Annotated[bool, typer.Option("--accept", help="Take the built values as the accepted ones.")] = False,
 ) -> None:
     """Compare the recorded values with the accepted ones, and the report's: exit 1 if any moved, is new or missing."""
-    project = Project.of(context.obj).whole("book")
+    project = Project.of(context.obj)
     from companion import build, report, results
 
     built = results.read_book(project.results)

@@ -1,18 +1,12 @@
 """A book's checkout: where its folders are."""
 
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 from ladder.paths import DATA as DATA
 from ladder.paths import LADDER as LADDER
 from ladder.paths import ROOT as ROOT
-from rbp.errors import DataError
 from rbp.place import Place
-
-#: what the extras of pyproject.toml bring, by which they are known
-EXTRAS: dict[str, tuple[str, ...]] = {"book": ("papermill", "snakemake", "jupyter_book", "typst")}
-EXTRAS["live"] = ("starlette", "uvicorn", *EXTRAS["book"])
 
 
 @dataclass(frozen=True)
@@ -29,15 +23,6 @@ class Project:
     def of(cls, place: Place) -> "Project":
         """The checkout that a command works in."""
         return cls(place.root or ROOT, place.home or (None if place.root else Path.cwd()))
-
-    def whole(self, extra: str) -> "Project":
-        """Itself, for a command that needs an extra of the package. Raises DataError without it."""
-        if lacks := next((name for name in EXTRAS[extra] if find_spec(name) is None), None):
-            what = f"this command works in a checkout of the project, with the extra {extra}"
-            raise DataError(
-                what, f"{lacks} is not installed", f"In a clone of the project: pip install -e '.[{extra}]'"
-            )
-        return self
 
     def label(self, path: Path) -> str:
         """The name of a file in records: relative to the root where it lies inside it, else its whole path."""

@@ -3,6 +3,6 @@
 from pathlib import Path
 
 _ABOVE = Path(__file__).resolve().parents
-ROOT = next((folder for folder in _ABOVE if (folder / "pyproject.toml").is_file()), Path.cwd())
+ROOT = next((folder for folder in _ABOVE if (folder / "_config.yml").is_file()), Path.cwd())
 DATA = ROOT / "data"
 LADDER = DATA / "ladder"
