@@ -11,6 +11,7 @@ from rbp.measurements.rank_counts import RankCounts
 MEMBERS = {
     "lognormal": {"mu": 0.7, "sigma": 1.6},
     "lognormal_rounded": {"mu": 0.7, "sigma": 1.6},
+    "lognormal_ceiling": {"mu": 0.7, "sigma": 1.6},
     "power_law": {"s": 1.7},
     "power_law_cutoff": {"s": 1.1, "scale": 60.0},
     "zipf_mandelbrot": {"s": 2.0, "shift": 1.5},

@@ -2,7 +2,7 @@
 "use strict";
 
 const ledger = (() => {
-  const HOLDS = "holds", PART = "holds in part", FAILS = "does not hold";
+  const HOLDS = "holds", PART = "holds in part", FAILS = "does not hold", UNDECIDED = "not decided";
   const COMPARE = { ">=": (a, b) => a >= b, ">": (a, b) => a > b, "<=": (a, b) => a <= b, "<": (a, b) => a < b };
 
   // `at` holds the bars by their names.
@@ -19,7 +19,7 @@ const ledger = (() => {
     if (sign === "met") return parts.slice(1).filter((each) => met(each, at)).length >= parts[0];
     return COMPARE[sign](value(parts[0], at), value(parts[1], at));
   }
-  const judge = (rule, at) => (met(rule.holds, at) ? HOLDS : met(rule.part, at) ? PART : FAILS);
+  const judge = (rule, at) => (met(rule.undecided, at) ? UNDECIDED : met(rule.holds, at) ? HOLDS : met(rule.part, at) ? PART : FAILS);
 
   // What was measured, wherever a rule compares it with this bar.
   function measured(node, name, at) {

@@ -45,7 +45,7 @@ def test_each_group_counts_the_recorded_verdicts_and_the_papers_stand_on_the_wel
         counts = ledger.select(f"#claims-{group.key} .rbp-counts li b")
         assert [int(each.get_text()) for each in counts] == found
         assert len(ledger.select(f"#claims-{group.key} tr[id^=claim-]")) == sum(found)
-    paper = [values[f"count.paper.{key}"] for key in ("holds", "part", "fails")]
+    paper = [values[f"count.paper.{key}"] for key in ("holds", "part", "fails", "undecided")]
     assert sum(paper) == values["count.paper.judged"]
     welcome = BeautifulSoup((book / "book" / "welcome.html").read_text(encoding="utf-8"), "html.parser").get_text()
     told = "{} hold, {} hold in part and {} do not".format(*paper)

@@ -189,14 +189,15 @@ def transitions(counts: pd.DataFrame) -> pd.DataFrame:
     """What each curve of success against size shows of a sigmoid: a row for each family, k and N.
 
     Columns CELL, n; visible (it runs from below 0.1 to above 0.9); turns (it passes 1/e, where a curve of the law is
-    steepest in ln S); steps (to the next larger model), and rises (how many of them raise p).
+    steepest in ln S); steps (to the next larger model, unless neither has a success), and rises (how many raise p).
     """
     rows = []
     for key, own in counts.groupby([*CELL, "n"]):
         own = own.sort_values("size")
         p = (own["successes"].astype(float) / own["windows"]).to_numpy()
         low, high = p.min(), p.max()
-        rows.append((*key, low < 0.1 and high > 0.9, low < np.exp(-1) < high, len(p) - 1, int((np.diff(p) > 0).sum())))
+        steps = int(((p[1:] > 0) | (p[:-1] > 0)).sum())
+        rows.append((*key, low < 0.1 and high > 0.9, low < np.exp(-1) < high, steps, int((np.diff(p) > 0).sum())))
     return pd.DataFrame(rows, columns=[*CELL, "n", "visible", "turns", "steps", "rises"])
 
 
@@ -402,6 +403,7 @@ def summary(
             "steps": int(curve["steps"].sum()),
             "rises": int(curve["rises"].sum()),
             "gain": long["log10_gain"].mean(),
+            "passages": alive["runs"].mean(),
             "worst": worst.get("beta-binomial", np.nan),
         },
     }

@@ -125,7 +125,7 @@ def longer_shown(snapshots: pd.DataFrame) -> dict[str, Any]:
         ends = {}
         for law, strength in zip(drawn.to_dict("records"), (0.35, 0.6, 1), strict=True):
             at = table[table["step"] == law["step"]]
-            line = law["typical"] * (sizes / np.exp(np.log(at["size"]).mean())) ** -law["alpha"]
+            line = law["prefactor"] * sizes ** -law["alpha"]
             ax.plot(sizes, line, color=colour, lw=1.8, alpha=strength)
             ax.plot(at["size"], at["value"], marker, color=colour, ms=6, mew=0, alpha=strength)
             ends[f"α = {law['alpha']:.2f}"] = (sizes[-1], line[-1], INK)

@@ -41,7 +41,8 @@ def fits(measured: Iterable[MeasuredRanks]) -> pd.DataFrame:
 
     Columns dataset, model, family, size, vocabulary, first, distribution, count (how many parameters it has), found
     (the distribution that was found: its limit where at_limit), parameters (of that, as JSON), per_token
-    (log-likelihood), at_limit, p1 and entropy (missing unless first is 1).
+    (log-likelihood), excess (nats per token above what the bins' own shares would have), deviance (2·tokens·excess), df
+    (bins with a token less one and the parameters), at_limit, p1 and entropy (missing unless first is 1).
     """
     return pd.DataFrame([_row(own, name, first) for own in measured for first in (1, 2) for name in FAMILIES])
 
@@ -49,6 +50,9 @@ def fits(measured: Iterable[MeasuredRanks]) -> pd.DataFrame:
 def _row(own: MeasuredRanks, name: str, first: int) -> dict[str, object]:
     found = fit(family(name), own.counts, first=first)
     it, whole = found.distribution, first == 1
+    seen = own.counts.since(first).count
+    share = seen[seen > 0] / found.total
+    excess = float(share @ np.log(share)) - found.per_token
     return _names(own) | {
         "vocabulary": own.counts.vocabulary,
         "first": first,
@@ -57,6 +61,9 @@ def _row(own: MeasuredRanks, name: str, first: int) -> dict[str, object]:
         "found": it.family.name,
         "parameters": json.dumps(it.parameters),
         "per_token": found.per_token,
+        "excess": excess,
+        "deviance": 2 * found.total * excess,
+        "df": len(share) - 1 - len(found.family.parameters),
         "at_limit": found.at_limit,
         "p1": float(it.pmf(1)) if whole else np.nan,
         "entropy": it.entropy if whole else np.nan,
@@ -117,7 +124,7 @@ def place(table: pd.DataFrame, name: str) -> str:
     """Where a family stands by its likelihood: "third of 5 (level with the power law)", within `MARGIN`."""
     mean = _means(table)
     level = [FAMILIES[other].label for other in mean.index if other != name and abs(mean[other] - mean[name]) <= MARGIN]
-    order = ("the best", "second", "third", "fourth", "fifth")[len(better(table, name))]
+    order = ("the best", "second", "third", "fourth", "fifth", "sixth")[len(better(table, name))]
     return f"{order} of {len(mean)}" + (f" (level with the {' and '.join(level)})" if level else "")
 
 
@@ -353,11 +360,11 @@ def of_lines(group: Sequence[MeasuredRanks], lines: pd.DataFrame) -> dict[str, A
         return {}
     here = lines[(lines["family"] == group[0].family) & (lines["dataset"] == group[0].dataset) & lines["both"]]
     return {
-        "both_names": listed((FAMILIES[name].label for name in here["distribution"]), joint=" and "),
+        "both_names": listed((FAMILIES[name].label for name in here["distribution"]), joint="; "),
         "groups": int(lines.groupby(CELL).ngroups),
     } | {
         f"both_in.{name}": int(lines["both"][lines["distribution"] == name].sum())
-        for name in ("lognormal", "power_law")
+        for name in ("lognormal", "lognormal_ceiling", "power_law")
     }
 
 
@@ -369,7 +376,7 @@ def reproduced_to(table: pd.DataFrame) -> float:
 
 def of_premise(group: Sequence[MeasuredRanks], found: pd.DataFrame) -> dict[str, Any]:
     """By what share the entropy of ranks exceeds cross-entropy, at the `main_group`'s ends (`entropies`)."""
-    own = _of_models(group, found)
+    own = of_models(group, found)
     return {"gap_share.first": own["gap_share"].iloc[0], "gap_share.last": own["gap_share"].iloc[-1]}
 
 
@@ -406,11 +413,12 @@ def claims(
             for end in ("ce", "p1")
         },
         "ratio_in_size": {name.partition(".")[2]: fall for name, fall in falls_of_ratio(group, table).items()},
-        "appendix_equations": {"share": _of_models(group, found)["gap_share"].iloc[-1]},
+        "appendix_equations": {"share": of_models(group, found)["gap_share"].iloc[-1]},
     }
 
 
-def _of_models(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> pd.DataFrame:
+def of_models(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> pd.DataFrame:
+    """Select the rows of a group of models on one dataset, by size."""
     own = table[(table["family"] == group[0].family) & (table["dataset"] == group[0].dataset)]
     return own.sort_values("size")
 
@@ -533,7 +541,7 @@ def entropy_panels(table: pd.DataFrame, group: Sequence[MeasuredRanks]) -> dict[
     cells = in_cells(table)
     cells = cells.assign(other=cells["family"] != group[0].family).sort_values("other", kind="stable")
     names = {column: name for column, (name, _) in looks.items()}
-    limits = int(_of_models(group, table)["at_limit"].sum())
+    limits = int(of_models(group, table)["at_limit"].sum())
     return {
         "figure": curves(
             melted(cells, names, "size", by=["cell"]), "size", "value", labels=(LABELS["size"], "nats"), panel="cell",

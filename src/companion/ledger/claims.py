@@ -11,7 +11,19 @@ from typing import Any
 import pandas as pd
 
 from companion import results
-from companion.ledger.rules import FAILS, HOLDS, PART, Bar, Rule, met, read_bar, read_condition
+from companion.ledger.rules import (
+    FAILS,
+    HOLDS,
+    PART,
+    UNDECIDED,
+    Bar,
+    Condition,
+    Rule,
+    every,
+    met,
+    read_bar,
+    read_condition,
+)
 from rbp.errors import ChapterError
 
 #: no evidence at hand can decide it; a chapter that will decide it has not recorded its number yet
@@ -24,6 +36,7 @@ VERDICTS = {
     HOLDS: ("holds", "✓"),
     PART: ("part", "◐"),
     FAILS: ("fails", "✗"),
+    UNDECIDED: ("undecided", "≈"),
     UNCHECKED: ("unchecked", "?"),
     OPEN: ("open", "○"),
     ALGEBRA: ("algebra", "∴"),
@@ -142,7 +155,7 @@ def read_claims(path: Path = FILE) -> list[Claim]:
     """The claims of a file, a table each, by the name under which chapters record what decides it (`Page.claim`).
 
     number, group (a key of GROUPS), part, where, says, rule (in words), evidence, core: as of a `Claim`. holds,
-    in_part: the rule (`rules.read_condition`); bars: by name (`rules.read_bar`). verdict: UNCHECKED where nothing
+    in_part, undecided: the rule (`rules.read_condition`); bars: by name (`rules.read_bar`). verdict: UNCHECKED where nothing
     decides; algebra: what follows without a measurement. rests_on: claims whose rules and values a rule may use, and a
     finding as "{law[high]}". finding: a sentence or two with the recorded values, "{high} of {fits}"; finding_open:
     where none are recorded yet, if a later chapter may do so.
@@ -181,17 +194,23 @@ def _judge_of(name: str, tables: Mapping[str, Any]) -> Judge:
             if not isinstance(decided, Rule):
                 return decided, f"It rests on claim {tables[other]['number']}, which no rule decides yet."
             rule = decided.of_claim(tables[other]["number"])
-            values[other] = numbers.of_claim(other) | {"holds": rule.holds, "in_part": met(1, rule.holds, rule.part)}
+            decides: Condition = ("not", rule.undecided)
+            values[other] = numbers.of_claim(other) | {
+                "holds": every(decides, rule.holds),
+                "in_part": every(decides, met(1, rule.holds, rule.part)),
+                "undecided": rule.undecided,
+            }
             bars |= rule.bars
         try:
             finding = re.sub(r"(?<![\w.])-(?=\d)", "−", table["finding"].format(**values))
             if "verdict" in table:
                 return table["verdict"], finding
-            holds, part = (read_condition(table.get(key, "0 > 1"), values, bars) for key in ("holds", "in_part"))
+            conditions = ("holds", "in_part", "undecided")
+            holds, part, undecided = (read_condition(table.get(key, "0 > 1"), values, bars) for key in conditions)
         except (KeyError, ValueError, TypeError) as error:
             what = f"claim {table['number']} cannot be judged by what is recorded under claim.{name}: {error}"
             raise ChapterError(what, f"claims ledger, {table['evidence']}", "Execute the chapter again.") from None
-        rule = Rule(holds, part, bars)
+        rule = Rule(holds, part, bars, undecided)
         return ALGEBRA if table.get("algebra") and rule.verdict() == HOLDS else rule, finding
 
     return judge
@@ -213,12 +232,12 @@ def of_group(entries: list[Entry], group: Group) -> list[Entry]:
 
 
 def counts(entries: list[Entry]) -> dict[str, int]:
-    """How many claims of each group have each verdict, by "group.verdict"; `judged` are those decided either way."""
+    """How many claims of each group have each verdict, by "group.verdict"; `judged` are those that a rule was applied to."""
     result: dict[str, int] = {}
     for group in GROUPS:
         found = Counter(VERDICTS[entry.verdict][0] for entry in of_group(entries, group))
         own = {key: found[key] for key, _ in VERDICTS.values()}
-        own |= {"judged": own["holds"] + own["part"] + own["fails"], "all": found.total()}
+        own |= {"judged": own["holds"] + own["part"] + own["fails"] + own["undecided"], "all": found.total()}
         result |= {f"{group.key}.{key}": count for key, count in own.items()}
     return result
 

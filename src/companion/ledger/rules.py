@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-HOLDS, PART, FAILS = "holds", "holds in part", "does not hold"
+HOLDS, PART, FAILS, UNDECIDED = "holds", "holds in part", "does not hold", "not decided"
 
 Condition = bool | tuple[Any, ...]
 Value = float | str | tuple[Any, ...]
@@ -121,15 +121,21 @@ def _renamed(node: Condition | Value, names: Mapping[str, str]) -> Any:
 
 @dataclass(frozen=True)
 class Rule:
-    """When a claim holds, and when in part; it does not else. What has no bars cannot be moved."""
+    """When a claim holds, and when in part; it does not else. What has no bars cannot be moved.
+
+    undecided: when the evidence decides neither way; then the other conditions do not count.
+    """
 
     holds: Condition
     part: Condition = False
     bars: Mapping[str, Bar] = field(default_factory=dict)
+    undecided: Condition = False
 
     def verdict(self, moved: Mapping[str, float] | None = None) -> str:
         """The verdict, with some bars elsewhere, by their names."""
         at = {name: bar.at for name, bar in self.bars.items()} | dict(moved or {})
+        if _met(self.undecided, at):
+            return UNDECIDED
         return HOLDS if _met(self.holds, at) else PART if _met(self.part, at) else FAILS
 
     def stressed(self, harder: float) -> str:
@@ -140,13 +146,15 @@ class Rule:
         """The same within another claim's rule: its bars say whose they are, "7.holds"."""
         names = {name: name if "." in name else f"{number}.{name}" for name in self.bars}
         bars = {names[name]: bar for name, bar in self.bars.items()}
-        return Rule(_renamed(self.holds, names), _renamed(self.part, names), bars)
+        holds, part, undecided = (_renamed(each, names) for each in (self.holds, self.part, self.undecided))
+        return Rule(holds, part, bars, undecided)
 
     def as_data(self) -> dict[str, Any]:
         """The rule for the page, as what JSON can write."""
         return {
             "holds": self.holds,
             "part": self.part,
+            "undecided": self.undecided,
             "bars": {
                 name: asdict(bar) | {"easy": bar.moved(-0.2), "hard": bar.moved(0.2)} for name, bar in self.bars.items()
             },
@@ -182,7 +190,7 @@ def read_condition(text: str, values: Mapping[str, Any], bars: Mapping[str, Bar]
     """A condition in words of a rule, such as "median(r) >= typical and share(r >= good) >= fits".
 
     Names are those of `values` (numbers, words, True or False, or lists of numbers) and of `bars`; `law.high` is a
-    value of another claim, `law.holds` and `law.in_part` its own rule. There are comparisons, and, or, not, + - * /,
+    value of another claim, `law.holds`, `law.in_part` and `law.undecided` its own rule. There are comparisons, and, or, not, + - * /,
     share(list >= x), median, least, most, count and total. Raises ValueError for anything else, and for a name that is
     not there. A comparison with no bar in it is decided here.
     """
@@ -203,7 +211,7 @@ class _Reader:
             case ast.UnaryOp(op=ast.Not(), operand=inner):
                 inside = self.condition(inner)
                 return not inside if isinstance(inside, bool) else ("not", inside)
-            case ast.Attribute(attr="holds" | "in_part"):
+            case ast.Attribute(attr="holds" | "in_part" | "undecided"):
                 return self.value(node)  # type: ignore[no-any-return]
             case ast.Compare(left=left, ops=[first, *others], comparators=[right, *more]) if others:
                 rest = ast.Compare(left=right, ops=others, comparators=more)

@@ -14,7 +14,7 @@ import numpy as np
 
 from rbp.arrays import Integers, Reals
 from rbp.errors import ParameterError
-from rbp.measurements.rank_counts import Points, by_rank, log_sums, rounded, single
+from rbp.measurements.rank_counts import Points, by_rank, ceiling, log_sums, rounded, single
 
 Slopes = tuple[Reals, Reals | None]
 Convert = Callable[[Reals, int], Reals]
@@ -32,7 +32,8 @@ class Family:
     natural(values, first), named(natural, first): between the parameters and the natural ones, shape (p,).
     weight(points, natural): ln of the mass up to a constant, shape (n,); slopes: its derivatives, shapes (p, n) and (p,
     p, n), the second None where it is linear. origin: natural parameters to begin a fit with; limit: what the family is
-    where its last natural parameter is 0. points(starts, V): where the weight of bins is evaluated.
+    where its last natural parameter is 0, for ranks from `limit_since` on. points(starts, V): where the weight of
+    bins is evaluated.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Family:
     named: Convert = _same
     points: Callable[[Integers, int], Points] = single
     limit: "Family | None" = None
+    limit_since: int = 1
 
     @property
     def positive(self) -> tuple[int, ...]:
@@ -123,6 +125,9 @@ POWER_LAW = Family("power_law", "power law", ("s",), origin=(1.0,), **_linear(la
 _ROUNDED_POWER_LAW = replace(
     POWER_LAW, name="power_law_rounded", label="power law, rounded", origin=(2.0,), points=rounded
 )
+_CEILING_POWER_LAW = replace(
+    _ROUNDED_POWER_LAW, name="power_law_ceiling", label="power law, rounded up", points=ceiling
+)
 _GEOMETRIC = Family(
     "geometric", "geometric", ("rate",), origin=(0.0,), **_linear(lambda points: [points.first - points.at])
 )
@@ -144,6 +149,15 @@ _ALL = (
         label="lognormal, rounded",
         points=rounded,
         limit=_ROUNDED_POWER_LAW,
+    ),
+    # RBP_k = Φ((ln k − μ)/σ), from rank 1; a power of x has no mass to norm it below 1, so the limit needs rank 2
+    replace(
+        LOGNORMAL,
+        name="lognormal_ceiling",
+        label="lognormal, rounded up",
+        points=ceiling,
+        limit=_CEILING_POWER_LAW,
+        limit_since=2,
     ),
     POWER_LAW,
     Family(

@@ -199,7 +199,7 @@ def _maximum(family: Family, counts: RankCounts, first: int) -> tuple[Likelihood
         what = f"{family.name} needs tokens in at least {needed} ranks or bins"
         raise FitError(what, "fit", "Take more tokens, or finer bins.")
     likelihood, begin = Likelihood(family, counts, first), np.array(family.origin)
-    if family.limit:
+    if family.limit and first >= family.limit_since:
         limit, natural = _maximum(family.limit, counts, first)
         there = np.append(natural, 0.0)
         at = likelihood(there)

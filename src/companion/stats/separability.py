@@ -80,6 +80,12 @@ def power_interval(grid: npt.ArrayLike, repeats: Sequence[npt.ArrayLike], *, lev
     return Power(estimate, float(low), float(high), least.p)
 
 
+def left_of_two(values: Reals) -> Reals:
+    """What the best sum of a row's and a column's effect leaves of a two-way table, shape (rows, columns)."""
+    left: Reals = values - values.mean(axis=0) - values.mean(axis=1, keepdims=True) + values.mean()
+    return left
+
+
 def _checked(grid: npt.ArrayLike, repeats: Sequence[npt.ArrayLike]) -> tuple[Reals, list[Reals]]:
     table = np.asarray(grid, dtype=np.float64)
     if table.ndim != 2 or min(table.shape) < 2:
@@ -94,7 +100,7 @@ def _checked(grid: npt.ArrayLike, repeats: Sequence[npt.ArrayLike]) -> tuple[Rea
 
 def _test(values: Reals, repeats: list[Reals], power: float) -> Apart:
     y = boxcox(values, power)
-    left = y - y.mean(axis=0) - y.mean(axis=1, keepdims=True) + y.mean()
+    left = left_of_two(y)
     df_num = (y.shape[0] - 1) * (y.shape[1] - 1)
     again = [boxcox(each, power) for each in repeats]
     df_den = sum(len(each) - 1 for each in again)

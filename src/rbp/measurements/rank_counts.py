@@ -81,13 +81,27 @@ def single(starts: Integers, vocabulary: int) -> Points:
 
 def rounded(starts: Integers, vocabulary: int) -> Points:
     """Rank k has the interval from k − ½ to k + ½; the last has no end, so that what lies beyond V counts as V."""
+    return _to_the_end(starts, vocabulary, 0.5)
+
+
+def ceiling(starts: Integers, vocabulary: int) -> Points:
+    """Rank k has the interval from k − 1 to k, rank 1 all below 1, and the last no end: R = ⌈X⌉, nothing cut off."""
+    return _to_the_end(starts, vocabulary, 1.0)
+
+
+def _to_the_end(starts: Integers, vocabulary: int, below: float) -> Points:
+    """Bins that begin `below` their first rank; those that begin at 0 have all from there, and the last has no end."""
     inner = np.append(starts, vocabulary) if starts[-1] < vocabulary else starts
-    y, measure, nodes = _between(np.log(inner - 0.5))
+    edges = inner - below
+    y, measure, nodes = _between(np.log(np.maximum(edges, below)))  # from 0 to 1: by the half-line
     beyond, tail = _half_line()
+    y, measure = np.append(y, np.log(edges[-1]) + beyond), np.append(measure, tail)
     nodes = np.append(nodes, len(tail))
     if len(inner) > len(starts):  # the last bin has both the ranks below V and the tail
         nodes = np.append(nodes[:-2], nodes[-2:].sum())
-    y, measure = np.append(y, np.log(vocabulary - 0.5) + beyond), np.append(measure, tail)
+    if edges[0] == 0:
+        y, measure = np.append(-beyond[::-1], y), np.append(tail[::-1], measure)
+        nodes = np.append(nodes[0] + len(tail), nodes[1:])
     return _of(int(starts[0]), y, measure, nodes)
 
 
@@ -106,7 +120,9 @@ def log_sums(weight: Reals, begin: Integers | Sequence[int]) -> Reals:
 
 def _of(first: int, y: Reals, measure: Reals, nodes: Integers) -> Points:
     begin = np.cumsum(nodes) - nodes
-    return Points(first, np.exp(y), y, np.log(measure) + y, begin)  # dx = x dy
+    with np.errstate(divide="ignore"):  # an interval without width has no mass
+        log_measure = np.log(measure) + y  # dx = x dy
+    return Points(first, np.exp(y), y, log_measure, begin)
 
 
 def _between(edges: Reals) -> tuple[Reals, Reals, Integers]:

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 from simulated import drawn, in_bins
 
-from companion.chapters import lognormal
+from companion.chapters import lognormal, rounding
 from companion.evidence import published
 from companion.stats.rank_families import FAMILIES, family
 from companion.stats.rank_fits import RankDistribution
@@ -54,9 +54,9 @@ def test_the_family_of_the_largest_model_stands_for_all() -> None:
 
 def test_families_within_the_margin_are_level(fits: pd.DataFrame) -> None:
     table = fits[(fits["first"] == 1) & fits["model"].str.endswith("12b")]
-    assert set(lognormal.better(table, "lognormal")) == {"zipf_mandelbrot", "lognormal_rounded"}
-    assert lognormal.place(table, "zipf_mandelbrot") == "the best of 5"
-    assert lognormal.place(table, "power_law") == "third of 5 (level with the lognormal and power law with cut-off)"
+    assert set(lognormal.better(table, "lognormal")) == {"zipf_mandelbrot", "lognormal_rounded", "lognormal_ceiling"}
+    assert lognormal.place(table, "zipf_mandelbrot") == "the best of 6"
+    assert lognormal.place(table, "power_law") == "fourth of 6 (level with the lognormal and power law with cut-off)"
     of_power_law = table.distribution == "power_law"
     near = table.assign(per_token=table.per_token + np.where(of_power_law, 1e-12, 0.0))
     assert "power_law" not in lognormal.better(near, "lognormal")
@@ -93,6 +93,26 @@ def test_the_lognormal_comes_close_as_drawn_and_a_power_law_is_told_apart(pythia
     assert found["r_squared"] == pytest.approx(1, abs=1e-6)
     assert found["r_squared_power_law"] < 0.99
     assert (found["mu"], found["sigma"]) == pytest.approx((1.5, 2.5), rel=1e-4)
+
+
+def test_the_rounding_decides_whether_there_is_a_best_lognormal(
+    fits: pd.DataFrame, pythia: list[MeasuredRanks]
+) -> None:
+    found = rounding.of_roundings(pythia, fits)
+    limits = [found[f"limits.{name}"] for name in rounding.ROUNDINGS]
+    assert limits == [4, 3, 0]
+    assert found["passed"] == 0
+    up = rounding.roundings(pythia, fits).query("rounding == 'lognormal_ceiling' and first == 1")
+    for own, row in zip(pythia, up.itertuples(), strict=True):
+        counts = own.counts
+        cdf = stats.norm.cdf((np.log(np.append(1e-300, counts.high)) - row.mu) / row.sigma)
+        cdf[-1] = 1.0 if counts.high[-1] == counts.vocabulary else cdf[-1]
+        low = stats.norm.cdf((np.log(np.maximum(counts.low - 1, 1e-300)) - row.mu) / row.sigma)
+        share = counts.count / counts.total
+        by_hand = float(share @ (np.log(share) - np.log(cdf[1:] - low)))
+        assert row.excess == pytest.approx(by_hand, rel=1e-6)
+        assert row.deviance == pytest.approx(2 * counts.total * by_hand, rel=1e-6)
+    assert found["sigma_off.lognormal_rounded"] < 0.005 < found["sigma_off.lognormal_ceiling"]
 
 
 def test_a_ratio_straight_in_log_size_is_found_to_be() -> None:
@@ -199,7 +219,7 @@ def test_no_line_goes_through_a_limit_and_both_means_both(fits: pd.DataFrame, py
         for _, row in lines.iterrows()
     ]
     assert list(lines["both"]) == within
-    assert set(lines.index[lines.both]) == {"power_law", "zipf_mandelbrot"}
+    assert set(lines.index[lines.both]) == {"power_law", "zipf_mandelbrot", "lognormal_ceiling"}
     assert lognormal.exponents_on_lines(pythia[:2], fits).empty
 
 

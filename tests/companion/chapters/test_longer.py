@@ -190,7 +190,7 @@ def test_a_law_is_best_where_its_squares_are_smaller_at_every_size() -> None:
 
 def test_a_law_is_said_to_win_where_every_other_misses_more_beyond_chance() -> None:
     said = later.read()
-    rows = said.assign(error=np.where(said["law"] == "sum", 0.01, 0.1), inside=said["law"] == "sum")
+    rows = said.assign(error=np.where(said["law"] == "sum", 0.01, 0.1), inside=said["law"] == "sum", size=10_000)
     found = later.decides(said, rows)
     assert (found["law"], found["inside"], found["beaten"], found["others"]) == (later.SHORT["sum"], 100, 8, 8)
     assert (found["error"], found["power_error"]) == pytest.approx((100 * np.expm1(0.01), 100 * np.expm1(0.1)))

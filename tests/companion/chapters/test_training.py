@@ -178,11 +178,26 @@ def test_snapshots_are_whole_numbers_of_words_and_pythias_tokens(snapshots: pd.D
 
 def test_a_snapshot_without_a_success_has_no_exponent(snapshots: pd.DataFrame) -> None:
     fits = others.by_snapshot(snapshots)
-    assert fits["step"].min() == 512  # where one of the deduplicated models knows two words, and the others none
     own = snapshots[snapshots["family"] == "Pythia"]
-    least_squares = fit_power_law(*(own.loc[own["step"] == 143000, name] for name in ("size", "accuracy")))
     assert fits.loc[fits["family"] == "Pythia", "step"].min() == 1000
-    assert least_squares.alpha < 0 < fits["alpha"].iloc[-1]
+    log_size, log_y = (np.log(values) for values in (own["size"], -np.log(own["accuracy"])))
+    last = own["step"] == 143000
+    slope = np.polyfit(log_size[last], log_y[last], 1)[0]
+    assert fits.loc[fits["family"] == "Pythia", "alpha"].iloc[-1] == pytest.approx(-slope, rel=1e-9)
+
+
+def test_a_change_of_the_exponent_is_the_difference_of_the_exponents(snapshots: pd.DataFrame) -> None:
+    own = snapshots[snapshots["family"] == "Pythia"]
+    moves = others.changes(own, [3000, 33000], 143000).set_index(["models", "step"])
+    alpha = others.by_snapshot(own).set_index("step")["alpha"]
+    assert moves.change["all", 3000] == pytest.approx(alpha[143000] - alpha[3000], abs=1e-12)
+    late = moves.loc[("above 10⁸", 33000)]
+    assert (late.change, late.low, late.high) == pytest.approx((0.024, -0.031, 0.080), abs=6e-4)  # a referee's
+    assert moves.r_squared["all", 3000] == pytest.approx(0.79, abs=5e-3)
+    assert moves.low["above 10⁹", 3000] > 0 > moves.alpha["above 10⁹", 3000]
+    told = others.training_told(others.by_snapshot(own), own, moves.reset_index(), 143000)
+    assert (told["step.early"], told["step.between"]) == (3000, 33000)
+    assert told["large.change_low"] < 0 < told["large.change_high"]
 
 
 def test_a_change_compares_each_model_with_itself() -> None:
@@ -207,9 +222,12 @@ def test_a_referees_numbers_are_met(snapshots: pd.DataFrame) -> None:
     assert missed[KAPLAN] == pytest.approx([5.25, 5.19], abs=0.005)
     assert (table.at_d < table.at_ratio).all()
     apart = pd.DataFrame({"k": [1, None], "p_sum": [0.2, 0.01], "p_product": [0.01, 0.02]})
+    apart = apart.assign(off_sum=1.0, off_product=2.0)
     decides = others.sum_decides(table.reset_index(), apart, level=0.95)
     assert (decides["closest"], decides["rejected"], decides["loss_rejected"]) == (0, 1, 1)
     assert decides["product_rejected"] == 2
+    for measure in others.MEASURES:  # four sweeps do not tell the two forms apart
+        assert decides[f"{measure}_ratio_low"] < 1 < decides[f"{measure}_ratio_high"]
     largest = others.largest_foretold(snapshots[snapshots.family == "Pythia"], 3000, 143000)
     told = {form: own.sort_values("size").told.to_list()[::-1] for form, own in largest.groupby("form")}
     assert told[OFFSET] == pytest.approx([0.956, 0.913], abs=6e-4)

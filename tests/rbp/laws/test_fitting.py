@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import minimize
+from scipy.stats import norm
 from simulated import MEMBERS, drawn, in_bins
 
 from companion.stats.rank_families import FAMILIES, family
@@ -16,7 +18,7 @@ from rbp.measurements import open_source
 from rbp.measurements.rank_counts import RankCounts
 
 V = 400
-LIMITS = ["geometric", "power_law_rounded"]
+LIMITS = ["geometric", "power_law_rounded", "power_law_ceiling"]
 
 
 def member(name: str, vocabulary: int = V) -> RankDistribution:
@@ -57,6 +59,16 @@ def _rounded(k: int, v: int, s: mp.mpf, tau: mp.mpf) -> mp.mpf:
     return above(k - half) - (above(k + half) if k < v else 0)
 
 
+def _ceiling(k: int, v: int, s: mp.mpf, tau: mp.mpf) -> mp.mpf:
+    mu, sigma = (1 - s) / tau, 1 / mp.sqrt(tau)
+    above = lambda x: mp.ncdf((mu - mp.log(x)) / sigma) if x else mp.mpf(1)  # noqa: E731
+    return above(k - 1) - (above(k) if k < v else 0)
+
+
+def _ceiling_power(k: int, v: int, s: mp.mpf) -> mp.mpf:
+    return mp.power(k - 1, 1 - s) - (mp.power(k, 1 - s) if k < v else 0)
+
+
 def _rounded_power(k: int, v: int, s: mp.mpf) -> mp.mpf:
     half = mp.mpf(1) / 2
     return mp.power(k - half, 1 - s) - (mp.power(k + half, 1 - s) if k < v else 0)
@@ -65,11 +77,13 @@ def _rounded_power(k: int, v: int, s: mp.mpf) -> mp.mpf:
 MASS: dict[str, Callable[..., mp.mpf]] = {
     "lognormal": lambda k, v, first, s, tau: _quadratic(k, s, tau),
     "lognormal_rounded": lambda k, v, first, s, tau: _rounded(k, v, s, tau),
+    "lognormal_ceiling": lambda k, v, first, s, tau: _ceiling(k, v, s, tau),
     "power_law": lambda k, v, first, s: mp.power(k, -s),
     "power_law_cutoff": lambda k, v, first, s, rate: mp.power(k, -s) * mp.exp(-rate * k),
     "zipf_mandelbrot": lambda k, v, first, rate, eta: mp.power(1 + eta * (k - first), -rate / eta),
     "geometric": lambda k, v, first, rate: mp.exp(-rate * k),
     "power_law_rounded": lambda k, v, first, s: _rounded_power(k, v, s),
+    "power_law_ceiling": lambda k, v, first, s: _ceiling_power(k, v, s),
 }
 
 
@@ -110,11 +124,13 @@ PLACES = {
 NATURAL = {
     "lognormal": ("s", "tau"),
     "lognormal_rounded": ("s", "tau"),
+    "lognormal_ceiling": ("s", "tau"),
     "power_law": ("s",),
     "power_law_cutoff": ("s", "rate"),
     "zipf_mandelbrot": ("rate", "eta"),
     "geometric": ("rate",),
     "power_law_rounded": ("s",),
+    "power_law_ceiling": ("s",),
 }
 
 
@@ -126,12 +142,15 @@ def test_every_family_has_a_definition_here() -> None:
 @pytest.mark.parametrize("binned", [False, True])
 @given(data=st.data())
 def test_gradient_and_hessian_are_mpmaths(name: str, binned: bool, data: st.DataObject) -> None:
-    v, first = 9, data.draw(st.sampled_from([1, 2]))
+    # a power of x cannot be normed from 0 on
+    v, first = 9, data.draw(st.sampled_from([2] if name == "power_law_ceiling" else [1, 2]))
     natural = np.array([data.draw(PLACES[each]) for each in NATURAL[name]])
-    if name == "power_law_rounded":
+    if name in ("power_law_rounded", "power_law_ceiling"):
         natural += 2  # its tail has no mass but for s > 1
     if name == "lognormal_rounded":
         natural[0] += 1  # where the mass is among the ranks, not beyond them
+    if name == "lognormal_ceiling":
+        natural[0] = 1 + (natural[0] - 1) * natural[1]  # |μ| at most 2: where some mass is above rank 1
     ranks = np.arange(first, v + 1)
     count = np.array(data.draw(st.lists(st.integers(1, 50), min_size=len(ranks), max_size=len(ranks))), dtype=float)
     counts = RankCounts(ranks, ranks, count, v)
@@ -219,6 +238,27 @@ def test_at_the_edge_the_fit_is_the_limit_and_just_inside_it_is_not(name: str) -
         assert found.log_likelihood == pytest.approx(at_limit.log_likelihood, rel=1e-14)
         if tilt == 0:
             np.testing.assert_allclose(found.distribution.values, true.values, rtol=1e-10)
+
+
+def test_rounded_up_the_largest_model_has_a_lognormal_with_rank_1(largest: RankCounts) -> None:
+    found = fit(family("lognormal_ceiling"), largest)
+    mu, sigma = found.distribution.values
+    assert not found.at_limit
+    at = np.array([1, 10, 1000])
+    np.testing.assert_allclose(found.distribution.cdf(at), norm.cdf((np.log(at) - mu) / sigma), rtol=1e-9)
+
+    def loss(free: np.ndarray) -> float:
+        ends = [
+            norm.cdf((np.log(edge) - free[0]) / np.exp(free[1]))
+            for edge in (largest.high, np.maximum(largest.low - 1, 1e-300))
+        ]
+        ends[0][largest.high == largest.vocabulary] = 1
+        return -float(largest.count @ np.log(ends[0] - ends[1])) / largest.total
+
+    best = minimize(loss, [0.0, 1.0], method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-15})
+    assert found.per_token == pytest.approx(-best.fun, abs=1e-9)
+    assert (mu, np.log(sigma)) == pytest.approx(tuple(best.x), abs=1e-4)
+    assert fit(family("lognormal"), largest).at_limit  # the density at whole ranks has none
 
 
 def test_what_has_no_maximum_is_named() -> None:

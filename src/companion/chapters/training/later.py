@@ -101,8 +101,8 @@ def came(texts: Sequence[Counts]) -> pd.DataFrame:
 
 
 def scored(said: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
-    """`read` with what the longer runs came to (`measured`): value, inside, and error, ln(middle/value)."""
-    found = said.merge(runs[[*KEY, "value"]], on=KEY)
+    """`read` with what the longer runs came to (`measured`): size, value, inside, and error, ln(middle/value)."""
+    found = said.merge(runs[[*KEY, "size", "value"]], on=KEY)
     inside = (found["low"] <= found["value"]) & (found["value"] <= found["high"])
     return found.assign(inside=inside, error=np.log(found["middle"] / found["value"]))
 
@@ -253,6 +253,7 @@ def longer_told(said: pd.DataFrame, table: pd.DataFrame, grids: pd.DataFrame) ->
         "models": len(table[models].drop_duplicates()),
     }
     found |= {"texts": said["dataset"].nunique(), "laws": said["law"].nunique()}
+    found["largest"] = int(table["size"].max())
     row: Any
     for row in by_law(table).itertuples():
         found |= {f"{row.law}.inside": 100 * row.inside, f"{row.law}.error": row.error}
@@ -267,7 +268,7 @@ def decides(said: pd.DataFrame, table: pd.DataFrame) -> dict[str, Any]:
     """What claim 86 rests on, of `read` and `scored`: the law of least error, and how many others it surely beats."""
     told, other = longer_told(said, table, pd.DataFrame()), best(table)
     law = str(other["law"].iloc[0])
-    found = {name: told[f"longer.{name}"] for name in ("asked", "models")}
+    found = {name: told[f"longer.{name}"] for name in ("asked", "models", "largest")}
     errors = {f"{name}_error": told[f"longer.{name}.error"] for name in ("power", "product", "sum", "kaplan")}
     return found | errors | {
         "law": SHORT[law],
@@ -306,10 +307,9 @@ def longer_shown(
 
     known, came: `cells` and `scored`.
     """
-    sizes = known.drop_duplicates("rung").set_index("rung")["size"]
     rows, ahead = (
         table[(table["family"] == TRANSFORMER) & (table["dataset"] == dataset) & (table["k"] == k)]
-        for table in (known[known["seed"] == 0], came.assign(size=came["rung"].map(sizes)))
+        for table in (known[known["seed"] == 0], came)
     )
     parts, lines = [], []
     for law in laws:
@@ -352,6 +352,7 @@ def laws_shown(table: pd.DataFrame, again: pd.DataFrame) -> dict[str, Any]:
     caption = (
         "<b>What was foretold of longer training, and what came.</b> Laws, fitted up to 8 million tokens: how many of "
         "their intervals of 80% hold, how far they are off in the mean (below 0: too hopeful), and their error (root "
-        "mean square). By 16 M too: the error at 32 million, fitted after 16 had come, so not foretold."
+        "mean square). By 16 M too: the error at 32 million, fitted after 16 had come, so not foretold. No model above "
+        f"{int(table['size'].max()):,} parameters was trained so long."
     )
     return shown(rows.reset_index(drop=True), columns, caption=caption, data=table)

@@ -11,14 +11,15 @@ from matplotlib.axes import Axes
 
 from companion.chapters.training.grid import KEYS
 from companion.evidence import outside, published
-from rbp.errors import DataError, FitError, ParameterError
+from rbp.errors import DataError, ParameterError
 from rbp.extract.store import RankStore
 from rbp.extract.training import PYTHIA_STEP
 from rbp.figures.curves import ramp
 from rbp.figures.style import INK, LABELS, Panels, label_line_ends, log_axis
 from rbp.laws.power import PowerLawFit, fit_power_law
+from rbp.laws.resampling import student
 from rbp.laws.rivals import OF_BOTH, told
-from rbp.laws.surface import ADDITIVE, FORMS, KAPLAN, PRODUCT, explained_elsewhere, fit_shares, fit_surface
+from rbp.laws.surface import ADDITIVE, FORMS, KAPLAN, PRODUCT, fit_surface, missed_elsewhere
 from rbp.metric import TieRule, rank
 from rbp.report.display import Columns, shown
 
@@ -47,21 +48,23 @@ def snapshots() -> pd.DataFrame:
 
 
 def by_snapshot(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
-    """The exponent in S of −ln accuracy at each step: `fit_shares`, with all models and `without` the smallest.
+    """The exponent in S of −ln accuracy at each step: `fit_power_law`, with all models and `without` the smallest.
 
-    Columns family, step, training_tokens, the fields of `ShareLaw`, without. Steps at which no model has a success are
-    left out.
+    Columns family, step, training_tokens, alpha, alpha_low, alpha_high, prefactor, r_squared, n, without. Steps at
+    which a model has no success are left out: its −ln accuracy is infinite.
     """
     rows = []
     for (family, step), own in table.groupby(["family", "step"]):
-        try:
-            law = fit_shares(own["size"], own["accuracy"], ITEMS, level=level)
-        except FitError:
+        if own["accuracy"].min() == 0 or own["size"].nunique() < 4:
             continue
+        own = own.assign(value=-np.log(own["accuracy"].to_numpy(float)))
+        law = fit_power_law(own["size"], own["value"], level=level)
         larger = own[own["size"] > own["size"].min()]
-        without = fit_shares(larger["size"], larger["accuracy"], ITEMS, level=level).alpha
         row = {"family": family, "step": step, "training_tokens": own["training_tokens"].iloc[0]}
-        rows.append(row | vars(law) | {"without": without})
+        row |= {
+            name: getattr(law, name) for name in ("alpha", "alpha_low", "alpha_high", "prefactor", "r_squared", "n")
+        }
+        rows.append(row | {"without": fit_power_law(larger["size"], larger["value"]).alpha})
     return pd.DataFrame(rows)
 
 
@@ -78,6 +81,48 @@ def change(table: pd.DataFrame, early: int, late: int, *, level: float = 0.95) -
         there = ", ".join(map(str, wide.columns))
         raise ParameterError(f"not all models have a success at step {missing[0]}", "step", f"They have at: {there}.")
     return fit_power_law(wide.index.to_numpy(float), wide[late] / wide[early], level=level)
+
+
+ABOVE = {"all": 0.0, "above 10⁸": 1e8, "above 10⁹": 1e9}
+"""Groups of models by the least number of parameters."""
+
+
+def changes(table: pd.DataFrame, steps: Sequence[int], late: int, *, level: float = 0.95) -> pd.DataFrame:
+    """`change` from each of `steps` to `late`, for all models of a family and for its large ones (ABOVE).
+
+    Columns models (the group), n, step, alpha, alpha_low, alpha_high, r_squared (of the group's law at that step),
+    change, low, high. Groups of fewer than three models are left out.
+    """
+    rows = []
+    for group, least in ABOVE.items():
+        own = table[table["size"] > least]
+        if own["size"].nunique() < 3:
+            continue
+        for step in steps:
+            grown = change(own, step, late, level=level)
+            there = own[own["step"] == step]
+            law = fit_power_law(there["size"], -np.log(there["accuracy"].to_numpy(float)), level=level)
+            row = {"models": group, "n": law.n, "step": step}
+            row |= {name: getattr(law, name) for name in ("alpha", "alpha_low", "alpha_high", "r_squared")}
+            rows.append(row | {"change": grown.alpha, "low": grown.alpha_low, "high": grown.alpha_high})
+    return pd.DataFrame(rows)
+
+
+def changes_shown(table: pd.DataFrame, late: int, *, level: float) -> dict[str, Any]:
+    """The rows of `changes`, for `Page.table`."""
+    columns: Columns = {
+        "models": "models",
+        "n": "n",
+        "step": ("from step", "{:,}"),
+        ("alpha", "alpha_low", "alpha_high"): ("α there", "{:.3f} [{:.3f}, {:.3f}]"),
+        "r_squared": ("R² there", "{:.2f}"),
+        ("change", "low", "high"): (f"change of α to step {late:,}", "{:.3f} [{:.3f}, {:.3f}]"),
+    }
+    caption = (
+        f"<b>The exponent changes most early in training.</b> All models, and those above 10⁸ and 10⁹ parameters, with "
+        f"{level:.0%} intervals over models. Each model is compared with itself."
+    )
+    return shown(table, columns, caption=caption)
 
 
 def runs(architecture: str = "Llama") -> pd.DataFrame:
@@ -101,9 +146,9 @@ def openlm() -> pd.DataFrame:
 def left_out(tables: Mapping[str, tuple[pd.DataFrame, str, Sequence[str], int | None]]) -> pd.DataFrame:
     """Every form of S and D on each of `tables`: name → (table, unit, measures, trials).
 
-    Columns name, measure, unit, form, n, units; missed: of the deviance of units left out in turn, per cent (see
-    `explained_elsewhere`); fitted: of the rows fitted, per cent; and two local exponents in S of y at the geometric
-    means of S and D: at_d, at fixed D, and at_ratio, along constant tokens per parameter.
+    Columns name, measure, unit, form, n, units; missed: of the deviance of units left out in turn, per cent, in all and
+    by_unit (see `missed_elsewhere`); fitted: of the rows fitted, per cent; and two local exponents in S of y at the
+    geometric means of S and D: at_d, at fixed D, and at_ratio, along constant tokens per parameter.
     """
     rows = []
     for name, (table, unit, measures, trials) in tables.items():
@@ -114,7 +159,8 @@ def left_out(tables: Mapping[str, tuple[pd.DataFrame, str, Sequence[str], int | 
                 law = fit_surface(own, form, trials=trials)
                 row = {"name": name, "measure": measure, "unit": unit, "form": form, "n": law.n}
                 row |= {"units": own[unit].nunique(), "fitted": 100 * (1 - law.explained)}
-                row |= {"missed": 100 * (1 - explained_elsewhere(own, unit, form, trials=trials))}
+                missed = 100 * missed_elsewhere(own, unit, form, trials=trials)
+                row |= {"missed": missed.sum(), "by_unit": tuple(missed)}
                 rows.append(row | {"at_d": law.exponent(*at).item(), "at_ratio": law.exponent(*at, 1.0).item()})
     return pd.DataFrame(rows)
 
@@ -165,7 +211,14 @@ def sum_decides(table: pd.DataFrame, apart: pd.DataFrame, *, level: float) -> di
         missed = table[table["measure"] == measure].set_index("form")["missed"]
         found |= {f"{measure}_{KEYS[form]}": missed[form] for form in (ADDITIVE, PRODUCT, KAPLAN)}
         found["closest"] += int(missed[ADDITIVE] == missed.min())
+        by_unit = table[table["measure"] == measure].set_index("form")["by_unit"]
+        # sweeps are the units: ln of the sum's error over Kaplan's in each, and its mean
+        ratio = np.log(np.array(by_unit[ADDITIVE]) / np.array(by_unit[KAPLAN])) / 2
+        ends = student(ratio.mean(), ratio.var(ddof=1) / len(ratio), len(ratio) - 1, level=level)
+        names = (f"{measure}_ratio", f"{measure}_ratio_low", f"{measure}_ratio_high")
+        found |= dict(zip(names, map(float, np.exp(ends)), strict=True)) | {"sweeps": len(ratio)}
     rejected, losses = apart["p_sum"] < 1 - level, apart["k"].isna()
+    found |= {f"{name}_off": apart[f"off_{name}"].median() for name in ("sum", "product")}
     found |= {"grids": len(apart), "rejected": int(rejected.sum())}
     found["product_rejected"] = int((apart["p_product"] < 1 - level).sum())
     return found | {"loss_grids": int(losses.sum()), "loss_rejected": int(rejected[losses].sum())}
@@ -187,35 +240,49 @@ def left_out_shown(table: pd.DataFrame) -> dict[str, Any]:
         "<b>Others’ runs.</b> Missed: the share of the deviance, of the rows fitted and of units (whole sweeps, or all "
         "runs of a size) left out in turn. Exponents: at the geometric means of S and D."
     )
-    return shown(table.assign(measure=table["measure"].map(SUBJECTS)), columns, caption=caption)
+    rows = table.drop(columns="by_unit").assign(measure=table["measure"].map(SUBJECTS))
+    return shown(rows, columns, caption=caption)
 
 
 _LAWS, _OVER = "the lines", "their exponents"
 SERIES = (("#2A7FC0", "o"), ("#D55E00", "s"))
 
 
-def training_told(
-    fits: pd.DataFrame, own: pd.DataFrame, steps: Sequence[int], grown: PowerLawFit, large: PowerLawFit
-) -> dict[str, Any]:
-    """What the page says of one family: its `by_snapshot`, its snapshots, the `change` of all models and of large ones.
+def training_told(fits: pd.DataFrame, own: pd.DataFrame, moves: pd.DataFrame, late: int) -> dict[str, Any]:
+    """What the page says of one family: its `by_snapshot`, its snapshots, and its `changes` up to step `late`.
 
-    steps: the first, the one between (from which the large models are compared), and the last.
+    Of the steps in `moves` the first is called early, the last between, and the one after the first earlier.
     """
-    early, between, late = steps
+    steps = sorted(int(step) for step in moves["step"].unique())
+    named = {"early": steps[0], "earlier": steps[min(1, len(steps) - 1)], "between": steps[-1]}
     at, peak = fits.set_index("step"), own.loc[own.groupby("model")["accuracy"].idxmax()].sort_values("size").iloc[0]
-    found = {"step.early": early, "step.between": between, "step.late": late, "smallest": peak["model"]}
-    for name, step in (("early", early), ("late", late)):
-        found |= {f"alpha.{name}": at["alpha"][step], f"without.{name}": at["without"][step]}
-    for name, law in (("change", grown), ("large.change", large)):
-        found |= {name: law.alpha, f"{name}_low": law.alpha_low, f"{name}_high": law.alpha_high}
+    found: dict[str, Any] = {f"step.{name}": step for name, step in named.items()}
+    found |= {"step.late": late, "smallest": peak["model"]}
+    for name, at_step in (("early", named["early"]), ("late", late)):
+        found |= {f"{column}.{name}": at[column][at_step] for column in ("alpha", "without", "r_squared")}
+    rows = {(row["models"], row["step"]): row for row in moves.to_dict("records")}
+    whole, large, largest = ABOVE
+    for name, group, step in (("", whole, "early"), ("large.earlier.", large, "earlier"), ("large.", large, "between")):
+        if row := rows.get((group, named[step])):
+            found |= {
+                f"{name}change": row["change"],
+                f"{name}change_low": row["low"],
+                f"{name}change_high": row["high"],
+            }
+            found[f"{name}r_squared"] = row["r_squared"]
+    if row := rows.get((largest, named["early"])):
+        found |= {f"largest.{name}": row[name] for name in ("alpha", "alpha_low", "alpha_high")}
     return found
 
 
 def training_decides(told: Mapping[str, Any], table: pd.DataFrame) -> dict[str, Any]:
     """What decides whether the exponent stays as training goes on: of `training_told` and `left_out`."""
-    names = ("step.early", "step.late", "alpha.early", "alpha.late", "change_low", "change_high")
+    ends = ("change", "change_low", "change_high")
+    names = ["step.early", "step.earlier", "step.between", "step.late", "alpha.early", "alpha.late", "r_squared.early"]
+    names += [f"{group}{end}" for group in ("", "large.", "large.earlier.") for end in ends]
     rank = table[table["measure"] == "rank"].set_index("form").loc[KAPLAN]
-    return {name.replace(".", "_"): told[name] for name in names} | {"at_d": rank["at_d"], "at_ratio": rank["at_ratio"]}
+    decided = {name.replace(".", "_"): told.get(name, np.nan) for name in names}
+    return decided | {"at_d": rank["at_d"], "at_ratio": rank["at_ratio"]}
 
 
 def training_shown(
@@ -235,9 +302,8 @@ def training_shown(
         for step, colour in colours.items():
             points = own[own["step"] == step].sort_values("size")
             size = points["size"].to_numpy(float)
-            middle = np.exp(np.log(size).mean())
             fit = laws.loc[step]
-            law = fit["typical"] * (size / middle) ** -fit["alpha"]
+            law = fit["prefactor"] * size ** -fit["alpha"]
             ax.plot(size, law, color=colour, lw=1.3)
             ax.plot(size, -np.log(points["accuracy"].to_numpy(float)), "o", color=colour, ms=4.5, mew=0)
             ends[f"{step:,}"] = (float(size[-1]), float(law[-1]), colour)
