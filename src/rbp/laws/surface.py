@@ -13,9 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.special import stdtrit
 
-from rbp.arrays import Reals, as_positive, check_level
+from rbp.arrays import Reals, as_positive
 from rbp.errors import DataError, FitError, ParameterError
 from rbp.laws.misfit import (
     ADDITIVE,
@@ -46,12 +45,10 @@ __all__ = [
     "PRODUCT",
     "STEEPEST",
     "SUM",
-    "ShareLaw",
     "Surface",
     "deviance",
-    "explained_elsewhere",
-    "fit_shares",
     "fit_surface",
+    "missed_elsewhere",
     "profile",
 ]
 
@@ -175,57 +172,18 @@ def deviance(surface: Surface, table: pd.DataFrame, *, trials: int | None = None
     return 2 * (loss(np.log(surface.predict(table["size"], table["training_tokens"])))[0] - least)
 
 
-@dataclass(frozen=True)
-class ShareLaw:
-    """−ln of a share as a power law of S: `alpha` with its Student interval of n − 2 degrees of freedom.
+def missed_elsewhere(table: pd.DataFrame, unit: str, form: str, *, trials: int | None = None) -> pd.Series:
+    """How much a form misses of units that it was not fitted to: each left out in turn, and forecast.
 
-    `typical` is −ln p at the geometric mean of the sizes. `dispersion` is Pearson's χ² over the degrees of freedom; the
-    interval is that of counting times its root (or counting's own, where it is below 1).
+    The deviance of each unit, by its name, as a share of that of the constant that is best for all. They sum to above 1
+    where the constant would have done better.
     """
-
-    typical: float
-    alpha: float
-    alpha_low: float
-    alpha_high: float
-    alpha_se: float
-    dispersion: float
-    n: int
-
-
-def fit_shares(size: npt.ArrayLike, share: npt.ArrayLike, trials: int, *, level: float = 0.95) -> ShareLaw:
-    """Fit −ln p = A·S^(−α) to shares of `trials` by binomial likelihood, shares of 0 included; shapes (n,), n ≥ 3.
-
-    The models are the units: their scatter about the law is in `dispersion`, and so in the interval. Raises FitError
-    for fewer than three sizes, or shares that are all 0 or all 1.
-    """
-    check_level(level)
-    sizes = as_positive(size, "size")
-    if np.unique(sizes).size < 3:
-        raise FitError("a law needs three sizes at least", "size", "Give more models.")
-    misfit = Misfit(POWER, sizes, np.ones_like(sizes), share, trials=trials)
-    point = misfit.fit().point
-    log_y = misfit.log_values(point)
-    fitted, slopes = np.exp(log_y), np.exp(log_y)[:, None] * misfit.design[0]
-    df = len(sizes) - 2
-    dispersion = _dispersion(fitted, share, trials) / df
-    # Fisher's information: a binomial share has the weight n·p/(1 − p) in y = −ln p
-    information = (slopes * (trials / np.expm1(fitted))[:, None]).T @ slopes
-    error = float(np.sqrt(max(dispersion, 1.0) * np.linalg.inv(information)[1, 1]))
-    half = float(stdtrit(df, (1 + level) / 2)) * error
-    alpha = float(point[1])
-    return ShareLaw(float(np.exp(point[0])), alpha, alpha - half, alpha + half, error, dispersion, len(sizes))
-
-
-def explained_elsewhere(table: pd.DataFrame, unit: str, form: str, *, trials: int | None = None) -> float:
-    """How much of the deviance a form explains of units that it was not fitted to: each left out in turn, and foretold.
-
-    1 − Σ deviance/deviance of the constant that is best for all; below 0 where the constant would have done better.
-    """
-    missed = 0.0
+    whole = likelihood(table["value"], trials)[3]
+    missed = {}
     for one in pd.unique(table[unit]):
         out = table[unit] == one
-        missed += deviance(fit_surface(table[~out], form, trials=trials), table[out], trials=trials)
-    return 1 - missed / likelihood(table["value"], trials)[3]
+        missed[one] = deviance(fit_surface(table[~out], form, trials=trials), table[out], trials=trials) / whole
+    return pd.Series(missed)
 
 
 def _dispersion(fitted: Reals, value: npt.ArrayLike, trials: int | None) -> float:
