@@ -25,6 +25,7 @@ def score(
 ) -> None:
     """Score the registered forecasts of models of images (data/predictions/images.toml) by their measurements."""
     project = Project.of(context.find_root().obj)
+    from companion.chapters.appendix.fair import fair_statistics
     from companion.chapters.elsewhere.scores import scored
     from companion.chapters.elsewhere.theory import OF
     from rbp.io import write_file
@@ -43,6 +44,11 @@ def score(
     typer.echo(f"{held:.0f} of {len(tested)} intervals hold, and {naive:.0f} of the naive guesses’.")
     better, gain = (tested["gain"] > 0).sum(), tested["gain"].median()
     typer.echo(f"By log score {better} beat the naive guess; the median gain is {gain:+.2f} nats.")
+    fair = fair_statistics(tested)
+    typer.echo(
+        f"Of a fair naive guess, Student’s t on the three sets that were known, {fair['fair_inside']} hold; "
+        f"{fair['fair_better']} of {fair['fair']} beat it, by {fair['fair_gain_median']:+.2f} nats at the median."
+    )
     typer.echo(str(target))
 
 

@@ -100,6 +100,10 @@ def measurements(folder: Path | None = None) -> pd.DataFrame:
 
 #: test sets, and how many pictures each has: the counts of which all shares there are rounded values
 PICTURES = {"imagenet": 50_000, "imagenetv2-matched-frequency": 10_000, "sketch": 50_889}
+#: as PICTURES, of the sets that data/predictions/images.toml forecast before anybody here had looked at them
+BLIND_PICTURES = {"imagenet-real": 46_837, "imagenet-r": 30_000, "imagenet-a": 7_500}
+#: LeViT's five models come twice, the second time with this name: the same weights, so they count once
+_TWIN_NAME = "levit_conv_"
 TOP = (1, 5)
 #: words of an architecture's name that say how large a model is
 _SIZE_WORD = re.compile(
@@ -127,6 +131,11 @@ def image_models(folder: Path | None = None) -> pd.DataFrame:
     return read_image_models((folder or FOLDER) / "image_models.csv", PICTURES, _REMEDY)
 
 
+def blind_image_models(folder: Path | None = None) -> pd.DataFrame:
+    """`read_image_models` of BLIND_PICTURES: the same models on the three test sets that were forecast."""
+    return read_image_models((folder or FOLDER) / "image_models_blind.csv", BLIND_PICTURES, _REMEDY)
+
+
 def read_image_models(path: Path, datasets: Iterable[str], remedy: str) -> pd.DataFrame:
     """A file of models of images.
 
@@ -144,16 +153,17 @@ def read_image_models(path: Path, datasets: Iterable[str], remedy: str) -> pd.Da
 
 
 def images(folder: Path | None = None) -> pd.DataFrame:
-    """`image_models` as rows of the measurement table: −ln RBP_1 and −ln RBP_5, with how many pictures were hit.
+    """All image models as rows of the measurement table: −ln RBP_1 and −ln RBP_5, with how many pictures were hit.
 
-    A model at another resolution is another one, model@pixels. The size is all parameters: there are no embeddings of
-    tokens.
+    A model at another resolution is another one, model@pixels; one that is listed under two names is there once. The
+    size is all parameters: there are no embeddings of tokens.
     """
-    models = image_models(folder)
+    models = pd.concat([image_models(folder), blind_image_models(folder)])
+    models = models[~models["model"].str.startswith(_TWIN_NAME)]
     named = models.assign(
         model=models["model"] + "@" + models["img_size"].astype(str),
         size=(models["param_count"] * 1e6).round().astype("int64"),
-        tokens=models["dataset"].map(PICTURES),
+        tokens=models["dataset"].map(PICTURES | BLIND_PICTURES),
         metric="neg_log_rbp",
         source="pytorch-image-models",
     )

@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 from commands import here, refused
 from scipy.stats import linregress
+from scipy.stats import t as student
 
-from companion.chapters.elsewhere.scores import scored
+from companion.chapters.elsewhere.scores import by_rule, score_statistics, scored
 from companion.project import DATA
 
 SIZES = (10, 20, 40, 80)  # millions
@@ -139,3 +140,58 @@ def test_what_is_no_file_or_has_too_few_models_is_refused(tmp_path: Path) -> Non
     known = here("forecasts", "score", str(DATA / "outside" / "image_models.csv"), cwd=tmp_path)
     refused(known, "must be one of imagenet-real")
     assert not (tmp_path / "runs").exists()
+
+
+def test_the_registered_forecasts_have_the_score_that_plain_code_gives_them() -> None:
+    """Coverage and log scores again, from the file's numbers and with formulas of their own."""
+    table = scored()
+    assert len(table) == 30
+    inside = [low <= came <= high for low, came, high in table[["low", "outcome", "high"]].to_numpy()]
+    assert table["inside"].tolist() == inside
+    gains = [
+        density(row.outcome, row.low, row.middle, row.high)
+        - density(row.outcome, row.naive_low, (row.naive_low + row.naive_high) / 2, row.naive_high)
+        for row in table.itertuples()
+    ]
+    assert table["gain"].to_numpy() == pytest.approx(gains)
+    values = score_statistics(table, by_rule())
+    assert (values["inside"], values["naive_inside"], values["better"]) == (sum(inside), 8, sum(g > 0 for g in gains))
+
+
+def test_the_fair_guess_is_students_t_on_the_three_known_sets() -> None:
+    table = scored().set_index(["dataset", "of"])
+    known = pd.read_csv(DATA / "outside" / "image_models.csv").query("top1 > 0 and top5 < 100")
+    slopes = []
+    for _, own in known.groupby("dataset"):
+        x, z = (np.log(-np.log(own[name] / 100)) for name in ("top1", "top5"))
+        slopes.append(linregress(x, z).slope)
+    scale = np.std(slopes, ddof=1) * math.sqrt(4 / 3)
+    for name in ("imagenet-real", "imagenet-r", "imagenet-a"):
+        row = table.loc[name, "slope"]
+        assert (row["fair_low"], row["fair_high"]) == pytest.approx(student.interval(0.8, 2, np.mean(slopes), scale))
+        assert row["fair_score"] == pytest.approx(student.logpdf(row["outcome"], 2, np.mean(slopes), scale))
+
+
+def test_other_rules_for_a_near_model_are_those_by_hand() -> None:
+    rules = by_rule().set_index(["dataset", "of"])
+    own = pd.read_csv(DATA / "outside" / "image_models_blind.csv").query("dataset == 'imagenet-a'")
+    near = own[(own["top1"] - 40).abs() <= 1]
+    row = rules.loc["imagenet-a", "RBP₅ at RBP₁ = 0.4"]
+    assert row["median"] == pytest.approx(near["top5"].median() / 100, abs=1e-4)  # of z, and of the share
+    nearest = own.loc[(own["top1"] - 40).abs().idxmin()]
+    assert row["one"] == row["nearest"] == pytest.approx(nearest["top5"] / 100)
+    assert not row["nearest_inside"]
+    assert row["median_inside"]
+    far = rules.loc["imagenet-real", "RBP₅ at RBP₁ = 0.4"]
+    assert far["away"] == pytest.approx(0.07087)
+    assert far["nearest"] == far["line"] != far["one"]
+
+
+def test_of_two_models_that_are_equally_near_the_lower_counts() -> None:
+    own = pd.read_csv(DATA / "outside" / "image_models_blind.csv").query("dataset == 'imagenet-a'")
+    two = own[own["top1"].isin([19.987, 20.013])].set_index("top1")["top5"] / 100
+    assert len(two) == 2
+    row = scored().set_index(["dataset", "of"]).loc["imagenet-a", "RBP₅ at RBP₁ = 0.2"]
+    assert row["outcome"] == pytest.approx(two[19.987])
+    assert not row["low"] <= two[19.987] <= row["high"]
+    assert row["low"] <= two[20.013] <= row["high"]

@@ -121,7 +121,14 @@ def test_scores_are_those_counted_by_hand(tmp_path) -> None:
     (found,) = sums[(sums["k"] == 10) & (sums["law"] == "kaplan")].itertuples()
     assert (found.n, found.inside) == (6, some["inside"].mean())
     assert found.error == pytest.approx(100 * np.expm1(np.sqrt(np.mean(some["error"] ** 2))))
-    shown = later.laws_shown(table, table.query("k == 0"))["table"].set_index("law")
+    naive = table.query("law == 'kaplan'")  # anything with its columns
+    shown = later.laws_shown(table, table.query("k == 0"), naive)["table"].set_index("law")
+    last = shown.iloc[-1]
+    assert last.name.startswith("fair naive guess")
+    assert last[["intervals that hold", "mean, %", "error, %", "that of CE, %"]].tolist() == pytest.approx(
+        shown.loc[later.SHORT["kaplan"], ["intervals that hold", "mean, %", "error, %", "that of CE, %"]].tolist()
+    )
+    shown = shown.iloc[:-1]
     assert shown["that of CE, %"].tolist() == shown["by 16 M too, %"].tolist()
     every = table[table["law"] == "kaplan"]["error"]
     assert shown.loc[later.SHORT["kaplan"], "error, %"] == pytest.approx(100 * np.expm1(np.sqrt(np.mean(every**2))))
@@ -136,6 +143,26 @@ def test_scores_are_those_counted_by_hand(tmp_path) -> None:
     (tmp_path / "no.toml").write_text("target = 3\n")
     with pytest.raises(DataError, match="no predictions"):
         later.read(tmp_path / "no.toml")
+
+
+def test_a_fair_guess_goes_on_as_the_last_doublings_went() -> None:
+    """By hand: steps of −0.3, −0.1 and −0.2 in ln y; t of 2 degrees of freedom."""
+    logs, budgets = np.array([1.0, 0.7, 0.6, 0.4]), [10**6 * 2**i for i in range(4)]
+    about = {"family": "neox", "dataset": "d", "k": 1, "rung": "10k", "seed": 0}
+    known = pd.DataFrame(
+        [about | {"training_tokens": d, "value": np.exp(y)} for d, y in zip(budgets, logs, strict=True)]
+    )
+    runs = known.tail(1).assign(value=np.exp(0.1))
+    runs = pd.concat([runs.assign(training_tokens=tokens) for tokens in longer.ASKED])
+    found = later.fair_guess(known, runs).set_index("training_tokens")
+    t = 1.8856180831641267  # the 0.9 quantile: √(32)/3
+    for ahead, tokens in ((1, 16_000_000), (2, 32_000_000)):
+        middle, half = 0.4 - 0.2 * ahead, t * 0.1 * np.sqrt(ahead + ahead**2 / 3)
+        row = found.loc[tokens]
+        assert np.log([row["low"], row["middle"], row["high"]]) == pytest.approx([middle - half, middle, middle + half])
+        assert row["inside"] == (abs(0.1 - middle) <= half)
+    assert later.fair_statistics(found)["longer.fair.inside"] == 100 * found["inside"].mean()
+    assert later.fair_guess(known.tail(2), runs).empty
 
 
 def test_parameters_have_the_intervals_of_a_profile_and_of_sizes_left_out() -> None:

@@ -464,7 +464,7 @@ def score_figure(tested: pd.DataFrame, kinds: Mapping[str, str], level: float) -
 
 
 def predictions_shown(table: pd.DataFrame, names: "pd.Series[str]") -> dict[str, Any]:
-    """The tested predictions with their outcomes (`scored`); names: `described`."""
+    """The tested predictions with their outcomes (`scored`, `with_fair_guess`); names: `described`."""
     rows = table.assign(name=names.reindex(table.index), held=table["inside"].map({1.0: "yes", 0.0: "no"}))
     rows["said"] = rows["probability"].where(rows["middle"].isna(), rows["middle"])
     columns: Columns = {
@@ -474,10 +474,13 @@ def predictions_shown(table: pd.DataFrame, names: "pd.Series[str]") -> dict[str,
         "outcome": ("came", "{:.3g}"),
         "held": "held",
         "gain": ("log score less the naive guess’s", "{:+.2f}"),
+        ("fair_low", "fair_high"): ("fair naive guess, 80%", "[{:.3g}, {:.3g}]"),
+        "fair_gain": ("less that one’s", "{:+.2f}"),
     }
     caption = (
-        "<b>Every prediction that could be tested.</b> Of events a probability was said; 1 came if it happened. The "
-        "last column is in nats; above 0 the prediction beat the naive guess."
+        "<b>Every prediction that could be tested.</b> Of events a probability was said; 1 came if it happened. Log "
+        "scores are in nats; above 0 the prediction beat the guess. Fair: Student’s t on what was known, where that is "
+        "two numbers or more."
     )
     return shown(rows, columns, caption=caption, data=table)
 

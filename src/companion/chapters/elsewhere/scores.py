@@ -1,81 +1,223 @@
 """The forecasts of three more test sets of images (data/predictions/images.toml), scored by measurements."""
 
 import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from companion.chapters.appendix import predictions
+from companion.chapters.appendix.fair import COLUMNS as FAIR
+from companion.chapters.appendix.fair import fair_statistics, with_fair_guess
 from companion.chapters.elsewhere.ratios import IMAGES, image_families, of_models
-from companion.chapters.elsewhere.theory import AT, FORECASTS, read_forecasts
+from companion.chapters.elsewhere.theory import AT, FORECASTS, OF, read_forecasts
 from companion.evidence import outside
 from rbp.arrays import Reals
 from rbp.errors import DataError
 from rbp.io import label
+from rbp.report.display import Columns, shown
 
 NEAR = 0.01
-"""How near a model's RBP_1 must be for its RBP_5 to be what came; the file itself leaves that open."""
+"""How near a model's RBP_1 must be for its RBP_5 to be the outcome: the registered file leaves that open."""
 
+BLIND = outside.FOLDER / "image_models_blind.csv"
 COLUMNS = ["dataset", "of", "middle", "low", "high", "naive_low", "naive_high", "outcome", "inside", "naive_inside"]
-COLUMNS += ["score", "naive_score", "gain"]
+COLUMNS += ["score", "naive_score", "gain", *FAIR]
 
 
-def scored(path: Path) -> pd.DataFrame:
-    """The forecasts of the test sets that a file has, with what came and how well it was foretold: COLUMNS.
+def scored(path: Path = BLIND) -> pd.DataFrame:
+    """Score the forecasts of the test sets that a file has: COLUMNS.
 
     path: a CSV file with the columns of data/outside/image_models.csv. An outcome is missing where it could not be
     computed, for want of families. score, naive_score: log scores in nats (`predictions.scored`); gain: their
-    difference. Raises DataError for a file that is not so, and for another test set or one with too few models.
+    difference; fair_*: Student's t on the three sets that were known (`with_fair_guess`). Raises DataError for a file
+    that is not so, and for another test set or one with too few models.
     """
     said, level = read_forecasts(), float(tomllib.loads(FORECASTS.read_text(encoding="utf-8"))["level"])
-    sets = said["dataset"].unique()
-    models = outside.read_image_models(
-        path, sets, f"Give {', '.join(sets)}, as data/outside/image_models.csv has others."
-    )
-    came = {dataset: _came(own, path) for dataset, own in models.groupby("dataset")}
-    table = said[said["dataset"].isin(came)].reset_index(drop=True)
-    outcomes = [_outcome(came[str(row.dataset)], str(row.of)) for row in table.itertuples()]
+    sets = _read(path)
+    known = [_TestSet(own) for _, own in outside.image_models().groupby("dataset")]
+    table = said[said["dataset"].isin(sets)].reset_index(drop=True)
+    outcomes = [sets[str(row.dataset)].outcome(str(row.of)) for row in table.itertuples()]
     whole = table.assign(outcome=outcomes, kind="", probability=np.nan, naive=np.nan)
-    found = predictions.scored(whole, level)
-    return whole.join(found[["inside", "naive_inside", "score", "naive_score", "gain"]])[COLUMNS]
+    scores = predictions.scored(whole, level)
+    whole = whole.join(scores[["inside", "naive_inside", "score", "naive_score", "gain"]])
+    samples = {of: [each.outcome(of) for each in known] for of in whole["of"].unique()}
+    return with_fair_guess(whole, [samples[of] for of in whole["of"]], level)[COLUMNS]
 
 
-def _came(models: pd.DataFrame, path: Path) -> tuple[Reals, Reals, Reals]:
-    """Of one test set: ln(−ln RBP_1) and ln(−ln RBP_5) of its models, and α_5/α_1 of its families."""
-    own = models[(models["top1"] > 0) & (models["top5"] < 100)]
-    if own["top1"].nunique() < 3:
-        what = f"{own['dataset'].iloc[0] if len(own) else models['dataset'].iloc[0]} has fewer than three models"
-        raise DataError(f"{what} with RBP_1 above 0 and RBP_5 below 1", label(path), "Give more, or leave it out.")
-    value = {k: -np.log(own[f"top{k}"] / 100) for k in outside.TOP}
-    about = own.assign(size=own["param_count"] * 1e6, model=own["model"] + "@" + own["img_size"].astype(str))
-    points = pd.concat([about.assign(k=k, value=value[k]) for k in outside.TOP])
-    ratios = of_models(image_families(points), [5], source=IMAGES)
-    x, z = (np.log(value[k].to_numpy(np.float64)) for k in outside.TOP)
-    return x, z, ratios["ratio"].to_numpy(np.float64) if len(ratios) else np.empty(0)
+def by_rule(path: Path = BLIND) -> pd.DataFrame:
+    """Compute what the twelve forecasts of curves would have come to by other rules for a model that is near.
+
+    Columns dataset, of, low, high; away (how far the nearest model's RBP_1 is); for each of RULES the outcome, and
+    NAME_inside: whether the interval holds it.
+    """
+    said, sets = read_forecasts(), _read(path)
+    table = said[said["of"].str.startswith(AT) & said["dataset"].isin(sets)].reset_index(drop=True)
+    rows = []
+    row: Any
+    for row in table.itertuples():
+        share, own = float(str(row.of).removeprefix(AT)), sets[str(row.dataset)]
+        values = {name: rule(own, share) for name, rule in RULES.items()}
+        inside = {f"{name}_inside": row.low <= value <= row.high for name, value in values.items()}
+        rows.append({"away": own.away(share)} | values | inside)
+    return table[["dataset", "of", "low", "high"]].join(pd.DataFrame(rows))
 
 
-def _outcome(came: tuple[Reals, Reals, Reals], of: str) -> float:
-    """What a forecast is of, as the file says how it is computed; NaN where there is no family."""
-    x, z, ratios = came
-    if of.startswith(AT):
-        return _on_the_curve(x, z, float(of.removeprefix(AT)))
-    if of == "slope":
-        return float(np.polyfit(x, z, 1)[0])
-    if of == "r_squared":
-        return float(np.corrcoef(x, z)[0, 1] ** 2)
-    if not ratios.size:
-        return float("nan")
-    if of == "share":
-        return float(np.mean(ratios > 1))
-    return float(np.quantile(ratios, {"ratio_lowest": 0, "ratio_median": 0.5, "ratio_highest": 1}[of]))
+def _read(path: Path) -> "dict[str, _TestSet]":
+    """The test sets of a file. Raises DataError for one with too few models."""
+    names = read_forecasts()["dataset"].unique()
+    remedy = f"Give {', '.join(names)}, as data/outside/image_models.csv has others."
+    sets = {str(name): _TestSet(own) for name, own in outside.read_image_models(path, names, remedy).groupby("dataset")}
+    for name, each in sets.items():
+        if each.models["top1"].nunique() < 3:
+            what = f"{name} has fewer than three models with RBP_1 above 0 and RBP_5 below 1"
+            raise DataError(what, label(path), "Give more, or leave it out.")
+    return sets
 
 
-def _on_the_curve(x: Reals, z: Reals, share: float) -> float:
-    """RBP_5 at an RBP_1: of the nearest model, or on the line through the nearest two where none is NEAR."""
-    own = pd.Series(z).groupby(np.exp(-np.exp(x))).mean()  # models of one RBP_1 count as one
-    nearest = own.iloc[np.argsort(np.abs(own.index - share), kind="stable")[:2]]
-    at = float(nearest.iloc[0])
-    if abs(nearest.index[0] - share) > NEAR:
-        at = float(np.polyval(np.polyfit(np.log(-np.log(nearest.index)), nearest, 1), np.log(-np.log(share))))
-    return float(np.exp(-np.exp(at)))
+@dataclass(frozen=True)
+class _TestSet:
+    """What models make of one test set; read: the rows of `outside.read_image_models`."""
+
+    read: pd.DataFrame
+
+    @cached_property
+    def models(self) -> pd.DataFrame:
+        """The models that count, with x = ln(−ln RBP_1) and z = ln(−ln RBP_5)."""
+        own = self.read[(self.read["top1"] > 0) & (self.read["top5"] < 100)]
+        x, z = (np.log(-np.log(own[f"top{k}"] / 100)) for k in outside.TOP)
+        return own.assign(x=x, z=z)
+
+    @cached_property
+    def ratios(self) -> Reals:
+        """α_5/α_1 of its families, shape (families,)."""
+        own = self.models
+        about = own.assign(size=own["param_count"] * 1e6, model=own["model"] + "@" + own["img_size"].astype(str))
+        points = pd.concat([about.assign(k=k, value=-np.log(own[f"top{k}"] / 100)) for k in outside.TOP])
+        rows = of_models(image_families(points), [5], source=IMAGES)
+        return rows["ratio"].to_numpy(np.float64) if len(rows) else np.empty(0)
+
+    def outcome(self, of: str) -> float:
+        """What a forecast is of, as the file says how it is computed; NaN where there is no family."""
+        if of.startswith(AT):
+            return _nearest(self, float(of.removeprefix(AT)))
+        if of == "slope":
+            return float(np.polyfit(self.models["x"], self.models["z"], 1)[0])
+        if of == "r_squared":
+            return float(np.corrcoef(self.models["x"], self.models["z"])[0, 1] ** 2)
+        if not self.ratios.size:
+            return float("nan")
+        if of == "share":
+            return float(np.mean(self.ratios > 1))
+        return float(np.quantile(self.ratios, {"ratio_lowest": 0, "ratio_median": 0.5, "ratio_highest": 1}[of]))
+
+    def nearest(self, share: float) -> "pd.Series[float]":
+        """z of the two models nearest to an RBP_1, by RBP_1: models of one RBP_1 count as one, of two that are equally
+        near the lower comes first.
+        """
+        own = self.models.groupby("top1")["z"].mean()
+        away = np.round(np.abs(own.index / 100 - share), 9)  # printed with three digits: ties are exact
+        return own.iloc[np.argsort(away, kind="stable")[:2]]
+
+    def away(self, share: float) -> float:
+        """How far the nearest model's RBP_1 is."""
+        return float(abs(self.nearest(share).index[0] / 100 - share))
+
+
+def _one(own: _TestSet, share: float) -> float:
+    return _share(own.nearest(share).iloc[0])
+
+
+def _line(own: _TestSet, share: float) -> float:
+    two = own.nearest(share)
+    return _share(np.polyval(np.polyfit(np.log(-np.log(two.index / 100)), two, 1), np.log(-np.log(share))))
+
+
+def _nearest(own: _TestSet, share: float) -> float:
+    return _one(own, share) if own.away(share) <= NEAR else _line(own, share)
+
+
+def _median(own: _TestSet, share: float) -> float:
+    near = own.models[(own.models["top1"] / 100 - share).abs() <= NEAR]
+    return _share(near["z"].median()) if len(near) else _line(own, share)
+
+
+def _share(z: Any) -> float:
+    return float(np.exp(-np.exp(z)))
+
+
+#: RBP_5 at an RBP_1, by the rule of the score (first: the nearest model, or where none is NEAR the line through the
+#: nearest two), and by others
+RULES: dict[str, Callable[[_TestSet, float], float]] = {
+    "nearest": _nearest,
+    "one": _one,
+    "line": _line,
+    "median": _median,
+}
+
+
+# ── What the pages show
+
+
+def score_statistics(table: pd.DataFrame, rules: pd.DataFrame) -> dict[str, Any]:
+    """Summarise `scored` and `by_rule`: intervals that hold (and by test set), guesses that are beaten, median gains.
+
+    by_rule.NAME: how many of all intervals hold if curves are scored by another of RULES. forecast.*: what was
+    forecast. table, rules: of all three test sets.
+    """
+    own = table.dropna(subset="outcome")
+    values: dict[str, Any] = {"intervals": len(own), "better": int((own["gain"] > 0).sum())}
+    values |= {name: int(own[name].sum()) for name in ("inside", "naive_inside")}
+    values |= {"gain_median": own["gain"].median()} | fair_statistics(own)
+    values |= {f"inside.{name}": int(each.sum()) for name, each in own.groupby("dataset")["inside"]}
+    others = int(own.loc[~own["of"].str.startswith(AT), "inside"].sum())
+    values |= {f"by_rule.{name}": others + int(rules[f"{name}_inside"].sum()) for name in ("one", "line", "median")}
+    values["forecast.ratio_median.imagenet-r"] = own.set_index(["dataset", "of"])["middle"][
+        "imagenet-r", "ratio_median"
+    ]
+    return values
+
+
+def scores_table(table: pd.DataFrame) -> dict[str, Any]:
+    """Show each forecast of images with its outcome and both naive guesses (`scored`), for `Page.table`."""
+    rows = table.assign(of=table["of"].replace(OF), held=table["inside"].map({1.0: "yes", 0.0: "no"}))
+    columns: Columns = {
+        "dataset": "Test set",
+        "of": "of",
+        "middle": ("forecast", "{:.3g}"),
+        ("low", "high"): ("80%", "{:.3g} – {:.3g}"),
+        "outcome": ("outcome", "{:.3g}"),
+        "held": "held",
+        ("naive_low", "naive_high"): ("naive, 80%", "{:.3g} – {:.3g}"),
+        "gain": ("gain over naive", "{:+.2f}"),
+        ("fair_low", "fair_high"): ("fair naive, 80%", "{:.3g} – {:.3g}"),
+        "fair_gain": ("gain over fair naive", "{:+.2f}"),
+    }
+    caption = (
+        "<b>Thirty forecasts of models of images, scored.</b> Naive: the range of the three known sets. Fair naive: "
+        "Student’s t on them. Gains: log score less the guess’s, in nats."
+    )
+    return shown(rows, columns, caption=caption, data=table, ranked=True)
+
+
+def rules_table(table: pd.DataFrame) -> dict[str, Any]:
+    """Show what other rules make of the forecasts of curves (`by_rule`), for `Page.table`."""
+    columns: Columns = {
+        "dataset": "Test set",
+        "of": "of",
+        ("low", "high"): ("80%", "{:.3g} – {:.3g}"),
+        "away": ("nearest model’s RBP₁ is off by", "{:.4f}"),
+        "nearest": ("as scored", "{:.3f}"),
+        "one": ("nearest model", "{:.3f}"),
+        "line": ("line through two", "{:.3f}"),
+        "median": (f"median within {NEAR:g}", "{:.4f}"),
+    }
+    caption = (
+        f"<b>What other rules would have made of the curves.</b> As scored: the nearest model, or the line through two "
+        f"where none is within {NEAR:g}. The registered file does not say how near is near."
+    )
+    return shown(table, columns, caption=caption, ranked=True)

@@ -1,4 +1,4 @@
-"""One theory of k, held out, and the forecasts that nobody has scored yet."""
+"""Two theories of k, held out, and the registered forecasts of images."""
 
 import tomllib
 from itertools import combinations
@@ -13,7 +13,7 @@ from companion.project import DATA
 from companion.stats.difficulty import CURVES, NAIVE, THEORIES, CurveFit, fit_curve
 from rbp import provenance
 from rbp.errors import DataError
-from rbp.figures.curves import K_SHADES, curves
+from rbp.figures.curves import curves, ramp
 from rbp.figures.style import INK, Style, rbp_label
 from rbp.figures.wording import dataset_label
 from rbp.io import label, sha256
@@ -123,7 +123,8 @@ def worth(points: pd.DataFrame, k: int = 5) -> "pd.Series[float]":
 
 def told(scores: pd.DataFrame, images: pd.DataFrame, text: pd.DataFrame) -> dict[str, float]:
     """What the page says of `scored`, and of −ln RBP_1 and −ln RBP_5 of images and of published text."""
-    values = {"worth.text": worth(text).median(), "worth.imagenet": worth(images).loc[["imagenet"]].median()}
+    of_sets = worth(images).groupby("dataset").median()
+    values = {"worth.text": worth(text).median()} | {f"worth.{name}": each for name, each in of_sets.items()}
     kinds = {
         ("the ladder", told): told.replace(" ", "_") for told in ("other texts", "larger models", "published models")
     }
@@ -151,9 +152,11 @@ def one_curve_shown(images: pd.DataFrame, text: pd.DataFrame, fits: dict[str, Cu
     rows += [{"line": "Text", "one": one, "five": five, "models": 1} for one, five in shares]
     drawn, share = pd.DataFrame(rows), np.linspace(0.05, 0.92, 60)
     paths = [pd.DataFrame({"line": name, "one": share, "five": fits[name].more_guesses(share, 5)}) for name in THEORIES]
+    of_sets = worth(images).groupby("dataset").median()
+    worths = ", ".join(f"{kappa:.2f} on {dataset_label(str(name))}" for name, kappa in of_sets.items())
     names = [name for name in dict.fromkeys(drawn["line"]) if name != "Text"]
-    styles = {name: Style(colour, "o", "") for name, colour in zip(names, K_SHADES, strict=False)}
-    styles |= {"Text": Style("#8A7A00", "v", "", hollow=True)}
+    styles = {name: Style(colour, "o", "") for name, colour in zip(names, ramp(len(names)), strict=True)}
+    styles |= {"Text": Style("#708090", "v", "", hollow=True)}
     styles |= {"tries": Style(INK, "", "-"), "normal": Style(INK, "", ":")}
     return {
         "figure": curves(
@@ -161,8 +164,10 @@ def one_curve_shown(images: pd.DataFrame, text: pd.DataFrame, fits: dict[str, Cu
             size=(4.6, 3.9),
         ),
         "caption": "<b>The first five guesses beside the first.</b> Circles: models of images, medians of bins. "
-        "Triangles: models of text. Lines: both theories, fitted to text alone.",
-        "alt": "RBP at 5 against RBP at 1: three sets of images and text lie along one bent curve, that of the tries",
+        "Triangles: models of text. Lines: both theories, fitted to text alone. "
+        f"Five guesses are worth so many tries, at the median: {worths}.",
+        "alt": "RBP at 5 against RBP at 1: text and four sets of images lie along the curve of the tries, ImageNet-A "
+        "above it and ImageNet-R below",
         "data": drawn,
     }  # fmt: skip
 
@@ -179,7 +184,7 @@ def scored_shown(table: pd.DataFrame) -> dict[str, Any]:
     return shown(table, columns, caption=caption, ranked=True)
 
 
-# ── What is open
+# ── What was forecast
 FORECASTS = DATA / "predictions" / "images.toml"
 _REMEDY = "Restore it: git checkout -- data/predictions."
 AT = "RBP₅ at RBP₁ = "
@@ -194,8 +199,9 @@ OF = {
 
 
 def read_forecasts(path: Path = FORECASTS) -> pd.DataFrame:
-    """The forecasts of three more test sets of images, which nobody here has looked at: dataset, of, middle, low, high,
-    naive_low, naive_high, reason; of a curve, of is "RBP₅ at RBP₁ = …".
+    """Read the forecasts of three test sets of images, registered before anybody here had looked at them.
+
+    Columns dataset, of, middle, low, high, naive_low, naive_high, reason; of a curve, of is "RBP₅ at RBP₁ = …".
 
     Raises DataError for a malformed file, and for one that is not the one whose checksum was written down.
     """
@@ -217,20 +223,3 @@ def read_forecasts(path: Path = FORECASTS) -> pd.DataFrame:
         raise DataError("the forecasts are not those that were registered", label(path), _REMEDY)
     provenance.note(path)
     return pd.DataFrame(rows)
-
-
-def forecasts_shown(table: pd.DataFrame) -> dict[str, Any]:
-    """The open forecasts (`read_forecasts`)."""
-    rows = table.assign(of=table["of"].replace(OF))
-    columns: Columns = {
-        "dataset": "Test set",
-        "of": "of",
-        "middle": ("middle", "{:.3g}"),
-        ("low", "high"): ("80%", "{:.3g} – {:.3g}"),
-        ("naive_low", "naive_high"): ("naive, 80%", "{:.3g} – {:.3g}"),
-    }
-    caption = (
-        "<b>Open forecasts,</b> written before anybody here looked at these test sets of the same models, after a "
-        "first fit of the other three. <code>rbp forecasts score</code> scores them, once somebody has measurements."
-    )
-    return shown(rows, columns, caption=caption, data=table, ranked=True)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import t as student
 
 from companion.chapters.families import TRANSFORMER, measure_label
 from companion.chapters.training.longer import (
@@ -105,6 +106,32 @@ def scored(said: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     found = said.merge(runs[[*KEY, "size", "value"]], on=KEY)
     inside = (found["low"] <= found["value"]) & (found["value"] <= found["high"])
     return found.assign(inside=inside, error=np.log(found["middle"] / found["value"]))
+
+
+def fair_guess(known: pd.DataFrame, runs: pd.DataFrame, *, level: float = 0.8) -> pd.DataFrame:
+    """Forecast the longer runs by Student's t on each model's last doublings of D, as a naive guess beside the laws.
+
+    ln y goes on by the mean of the n known steps in ln y, with their scatter s: m doublings ahead the scale is
+    s·√(m + m²/n). known, runs: `cells` and `measured`. Columns KEY, low, middle, high, value, inside, error (`scored`).
+    """
+    rows = []
+    for key, own in known[known["seed"] == 0].groupby([*CELL, "rung"]):
+        own = own.sort_values("training_tokens")
+        steps = np.diff(np.log(own["value"].to_numpy(np.float64)))
+        if len(steps) < 2:
+            continue
+        for tokens in ASKED:
+            ahead = np.log2(tokens / own["training_tokens"].iloc[-1])
+            middle = np.log(own["value"].iloc[-1]) + ahead * steps.mean()
+            scale = steps.std(ddof=1) * np.sqrt(ahead + ahead**2 / len(steps))
+            low, high = student.interval(level, len(steps) - 1, middle, scale)
+            rows.append((*key, tokens, *np.exp([low, middle, high])))
+    return scored(pd.DataFrame(rows, columns=[*KEY, "low", "middle", "high"]), runs)
+
+
+def fair_statistics(guess: pd.DataFrame) -> dict[str, float]:
+    """Summarise `fair_guess` in per cent: how many intervals hold, and the error (root mean square)."""
+    return {"longer.fair.inside": 100 * guess["inside"].mean(), "longer.fair.error": percent(guess["error"])}
 
 
 def parted(known: pd.DataFrame, runs: pd.DataFrame, path: Path = LONGER) -> pd.DataFrame:
@@ -336,11 +363,17 @@ def longer_shown(
     }
 
 
-def laws_shown(table: pd.DataFrame, again: pd.DataFrame) -> dict[str, Any]:
-    """`by_law` of `scored`, and the errors of the cross-entropy alone and of `refitted`, for `Page.table`."""
+def laws_shown(table: pd.DataFrame, again: pd.DataFrame, fair: pd.DataFrame) -> dict[str, Any]:
+    """`by_law` of `scored`, and the errors of the cross-entropy alone and of `refitted`, for `Page.table`.
+
+    fair: `fair_guess`, the last row.
+    """
     rows = by_law(table).set_index("law", drop=False).assign(law=lambda whole: whole["law"].map(SHORT))
     rows["again"] = again.groupby("law")["error"].agg(percent)
     rows["loss"] = table[table["k"] == 0].groupby("law")["error"].agg(percent)
+    guess = {"law": "fair naive guess: Student’s t on the last doublings", "inside": fair["inside"].mean()}
+    guess |= {"mean": 100 * np.expm1(fair["error"].mean()), "error": percent(fair["error"])}
+    rows.loc["fair"] = pd.Series(guess | {"loss": percent(fair.loc[fair["k"] == 0, "error"])})
     columns: dict[Any, Any] = {
         "law": "law",
         "inside": ("intervals that hold", "{:.0%}"),
@@ -353,6 +386,6 @@ def laws_shown(table: pd.DataFrame, again: pd.DataFrame) -> dict[str, Any]:
         "<b>What was foretold of longer training, and what came.</b> Laws, fitted up to 8 million tokens: how many of "
         "their intervals of 80% hold, how far they are off in the mean (below 0: too hopeful), and their error (root "
         "mean square). By 16 M too: the error at 32 million, fitted after 16 had come, so not foretold. No model above "
-        f"{int(table['size'].max()):,} parameters was trained so long."
+        f"{int(table['size'].max()):,} parameters was trained so long. Last: ln y goes on as it went from 0.5 to 8 million."
     )
     return shown(rows.reset_index(drop=True), columns, caption=caption, data=table)

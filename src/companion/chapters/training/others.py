@@ -29,22 +29,45 @@ from rbp.report.display import Columns, shown
 ITEMS = 5153
 """The passages of LAMBADA, all answered by every model: each accuracy here is a whole number over it."""
 MEASURES = ("rank", "loss")
+TWIN = ("Pythia deduped", "pythia-2.8b")
+"""The family and the model that are left out: almost the same run as Pythia's own 2.8b (`gaps_to_deduplicated`)."""
 SUBJECTS = {"rank": "−ln RBP₁", "loss": "loss", "lambada": "−ln accuracy (LAMBADA)"}
 
 
 def snapshots() -> pd.DataFrame:
     """Pythia's accuracy on LAMBADA without examples, at each step that was kept, of models trained in its own
-    precision.
+    precision. TWIN is left out.
 
     Columns family ("Pythia", "Pythia deduped"), model, size, step, training_tokens, accuracy, by these.
     """
     table = outside.lambada()
     own = table[table["family"].isin(["Pythia", "Pythia deduped"]) & (table["shots"] == 0)]
+    own = own[(own["family"] != TWIN[0]) | (own["model"] != TWIN[1])]
     size = own["model"].map(published.models().set_index("name")["non_embedding_params"])
     own = own.assign(size=size.astype("int64"), step=own["step"].astype("int64"))
     own["training_tokens"] = own["step"] * PYTHIA_STEP
     columns = ["family", "model", "size", "step", "training_tokens", "accuracy"]
     return own[columns].sort_values(["family", "step", "size"], ignore_index=True)
+
+
+def gaps_to_deduplicated() -> "pd.Series[float]":
+    """Compute how far apart Pythia and its deduplicated twin of each size are on LAMBADA, in per cent.
+
+    The median over the snapshots from step 1,000 on (before it, a size has the same first weights in both) of the
+    difference in ln perplexity, without examples. Index: model.
+    """
+    table = outside.lambada()
+    table = table[(table["shots"] == 0) & (table["step"] >= 1000)]
+    wide = table.pivot_table(index=["model", "step"], columns="family", values="perplexity")
+    gaps: pd.Series[float] = 100 * (np.log(wide["Pythia"]) - np.log(wide["Pythia deduped"])).abs().dropna()
+    return gaps.groupby("model").median()
+
+
+def twins_statistics() -> dict[str, float]:
+    """Summarise `gaps_to_deduplicated`: that of TWIN's size, and the least and the largest of the other sizes."""
+    gaps = gaps_to_deduplicated()
+    others = gaps.drop(TWIN[1])
+    return {"twins.gap": gaps[TWIN[1]], "twins.least": others.min(), "twins.most": others.max()}
 
 
 def by_snapshot(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
@@ -286,11 +309,18 @@ def training_decides(told: Mapping[str, Any], table: pd.DataFrame) -> dict[str, 
 
 
 def training_shown(
-    snapshots: pd.DataFrame, fits: pd.DataFrame, family: str, steps: Sequence[int], *, level: float
+    snapshots: pd.DataFrame,
+    fits: pd.DataFrame,
+    family: str,
+    steps: Sequence[int],
+    twins: Mapping[str, float],
+    *,
+    level: float,
 ) -> dict[str, Any]:
     """What `Page.figure` takes for a family over its training: points and laws at some steps, exponents at all.
 
-    snapshots: `snapshots`; fits: `by_snapshot`, whose other families are in the right panel too.
+    snapshots: `snapshots`; fits: `by_snapshot`, whose other families are in the right panel too; twins:
+    `twins_statistics`.
     """
     own = snapshots[(snapshots["family"] == family) & (snapshots["accuracy"] > 0)]
     laws = fits[fits["family"] == family].set_index("step")
@@ -337,7 +367,10 @@ def training_shown(
     return {
         "figure": Panels(list(draw), lambda ax, key: draw[key](ax), size=(4.6, 4.0)),
         "caption": "<b>One family over its training.</b> Left: −ln accuracy against size, at some steps. Right: the "
-        f"exponent at each step, with {level:.0%} intervals over models; dotted: without the smallest.",
+        f"exponent at each step, with {level:.0%} intervals over models; dotted: without the smallest. The "
+        "deduplicated 2.8b is left out: it is almost the same run as Pythia’s own. Their perplexities differ by "
+        f"{twins['twins.gap']:.1f}% at the median, those of other sizes by {twins['twins.least']:.1f}% to "
+        f"{twins['twins.most']:.0f}%.",
         "alt": "Left, lines of −ln accuracy against size that get steeper with training; right, the rising exponent",
         "data": fits,
     }
