@@ -135,7 +135,7 @@ def _ahead(ax: Axes, ahead: pd.DataFrame) -> None:
     ax.set_xticks(range(len(metrics)), metrics)
     ax.set_xlim(-0.5, len(metrics) - 0.5)
     low, high = ahead["error"].min(), ahead["error"].max()
-    ax.set_ylim(low - 0.12 * (high - low), high + 0.2 * (high - low))
+    ax.set_ylim(low - 0.12 * (high - low), high + 0.32 * (high - low))
     ax.grid(axis="x", visible=False)
     hopeful, count = int((ahead["error"] < 0).sum()), len(ahead)
     cut = " or ".join(map(str, sorted(ahead["hidden"].unique())))
@@ -144,7 +144,7 @@ def _ahead(ax: Axes, ahead: pd.DataFrame) -> None:
     ax.set_title(
         f"{FAILS} Largest {cut} hidden: too hopeful" if 2 * hopeful > count else f"{NEARLY} Largest {cut} hidden"
     )
-    ax.legend(loc="upper right", ncols=len(families), columnspacing=0.9, handletextpad=0.2)
+    ax.legend(loc="upper right", ncols=2, columnspacing=0.9, handletextpad=0.2)
 
 
 def _entropy(ax: Axes, pairs: pd.DataFrame, curves: pd.DataFrame) -> None:

@@ -12,6 +12,7 @@ from scipy.stats import t as student
 from companion.page import data_within
 from companion.stats import cells as questions
 from companion.stats.shapes import SHAPES, fit_shape
+from rbp.arrays import Reals
 from rbp.errors import FitError
 from rbp.figures.curves import LINES, SIGNED, off_the_line
 from rbp.figures.style import FAINT, INK, LABELS, Panels, family_style, log_axis, neg_log_rbp_label, single_panel
@@ -29,7 +30,7 @@ def summary(told: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     forecast too low), and in per cent: error_signed (the median of the relative error), error_median, error_largest (of
     its size), width_median (of the interval, relative to the forecast). Of the law with a fitted floor (`cuts`),
     where there is one: floored, floor_optimistic (how many forecasts, and too low), floor_median, and floor_zero (how
-    many lines have a floor of 0).
+    many lines have a floor of 0). score: the mean of `interval_scores`, where `every_cut` has it.
     """
     rows = told.assign(
         n=told["n"].astype(str),
@@ -50,6 +51,7 @@ def summary(told: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
         error_median=("error", "median"),
         error_largest=("error", "max"),
         width_median=("width", "median"),
+        score=("score", "mean"),
         floored=("floor_error", "count"),
         floor_optimistic=("floor_optimistic", "sum"),
         floor_median=("floor_error", "median"),
@@ -73,11 +75,24 @@ def forecasts_shown(told: pd.DataFrame, by: Sequence[str], caption: str) -> dict
             "error_signed": ("median error (%)", "{:+.1f}"),
             "error_median": ("median size of it (%)", "{:.1f}"),
             "width_median": ("median width (%)", "{:.1f}"),
+            "score": ("mean interval score (%)", "{:.0f}"),
             "floor_median": ("size of it with a floor (%)", "{:.1f}"),
         },
         caption=caption,
         data=told,
     )
+
+
+def interval_scores(value: Reals, low: Reals, high: Reals, level: float) -> Reals:
+    """Score intervals of confidence `level` by what came: the less, the better; in per cent of the value.
+
+    Of the logarithms, the width plus 2/(1 − level) times what the value lies outside by (Gneiting and Raftery, 2007,
+    equation 43). A wide interval scores badly although it covers. An exact interval of normal errors whose median size
+    is 5 per cent scores 35 on average, at 95 per cent.
+    """
+    outside = np.maximum(np.log(low / value), 0) + np.maximum(np.log(value / high), 0)
+    scores: Reals = 100 * (np.log(high / low) + 2 / (1 - level) * outside)
+    return scores
 
 
 def control(table: pd.DataFrame, told: pd.DataFrame, *, holdout: int, holdout_few: int, level: float) -> pd.DataFrame:
@@ -121,8 +136,8 @@ def cuts(points: pd.DataFrame, *, level: float) -> pd.DataFrame:
 def every_cut(points: pd.DataFrame, *, level: float) -> pd.DataFrame:
     """`cuts` of each cell of four sizes or more, whatever the number of hidden models: no cut is chosen.
 
-    Columns CELL, those of `cuts`, n (as seen), error (predicted/value − 1), floor_error, covered. Raises FitError where
-    no cell has four sizes.
+    Columns CELL, those of `cuts`, n (as seen), error (predicted/value − 1), floor_error, covered, score
+    (`interval_scores`). Raises FitError where no cell has four sizes.
     """
     cells = []
     for key, own in points.groupby(questions.CELL):
@@ -134,7 +149,9 @@ def every_cut(points: pd.DataFrame, *, level: float) -> pd.DataFrame:
     told = pd.concat(cells, ignore_index=True)
     covered = told["value"].between(told["low"], told["high"])
     errors = {"error": told["predicted"] / told["value"] - 1, "floor_error": told["floored"] / told["value"] - 1}
-    return told.assign(n=told["seen"], **errors, covered=covered)
+    value, low, high = (told[name].to_numpy(np.float64) for name in ("value", "low", "high"))
+    scores = interval_scores(value, low, high, level)
+    return told.assign(n=told["seen"], **errors, covered=covered, score=scores)
 
 
 def same_side(residuals: pd.DataFrame) -> tuple[int, int]:
@@ -203,12 +220,17 @@ def control_told(beside: pd.DataFrame) -> dict[str, Any]:
     }
 
 
+#: the mean interval score of a good cut: see `interval_scores`
+SCORE = 35
+
+
 def accuracy(every: pd.DataFrame, beside: pd.DataFrame, family: str) -> dict[str, Any]:
-    """What decides the ledger's claim that the law is accurate: shares and errors at every cut of every family."""
+    """What decides the ledger's claim that the law is accurate: scores and errors at every cut of every family."""
     outcomes = summary(every, ["family", "hidden"])
     covered, told = outcomes["covered"] / outcomes["count"], cuts_told(every, family) | control_told(beside)
-    found = {"covered": list(covered), "errors": list(outcomes["error_median"]), "cuts": len(outcomes)}
+    found = {"scores": list(outcomes["score"]), "errors": list(outcomes["error_median"]), "cuts": len(outcomes)}
     found |= {"good": int((covered >= 0.9).sum()), "small": int((outcomes["error_median"] <= 5).sum())}
+    found |= {"sharp": int((outcomes["score"] <= SCORE).sum()), "widest": outcomes["width_median"].max()}
     keys = {"two": f"{family}.h2", "six": f"{family}.h6"}
     found |= {name: f"{told.get(f'cut.optimistic.{k}')} of {told.get(f'cut.count.{k}')}" for name, k in keys.items()}
     found |= {"one_hopeful": told["cuts.one.optimistic"], "one": told["cuts.one.count"]}

@@ -64,7 +64,8 @@ OWN = Group("own", "Our own tests", "We test")
 PREDICTIONS = Group(
     "predictions", "Our predictions", "We predicted"
 )  # written down before what they foretell was measured
-GROUPS = (ARGUMENT, PAPER, EARLIER, OTHERS, OWN, PREDICTIONS)
+FOOTNOTE = Group("footnote", "Footnote: sizes and vocabularies, which the headline does not count", "The paper says")
+GROUPS = (ARGUMENT, PAPER, EARLIER, OTHERS, OWN, PREDICTIONS, FOOTNOTE)
 
 
 class Numbers:

@@ -34,9 +34,9 @@ LADDERS = {
     "lstm": ("#6F6FCF", "P"),
     "ngrams": ("#708090", "*"),
 }
-LADDERS |= {  # by the names that pages give them
-    name: LADDERS[family] for family, name in {"neox": "Transformer", "lstm": "LSTM", "ngrams": "n-grams"}.items()
-}
+#: the names that pages give them: whose they are, and how small
+OURS = {"neox": "Our Transformer (10k–2.7M)", "lstm": "Our LSTM (10k–1M)", "ngrams": "Our n-grams"}
+LADDERS |= {name: LADDERS[family] for family, name in OURS.items()}
 #: of others' training runs
 OUTSIDE = {"Llama": ("#C0504D", "<"), "mLSTM": ("#00889A", ">")}
 #: of families that no figure of the book has beside all of these

@@ -5,6 +5,8 @@ from typing import Any
 
 import pandas as pd
 
+from rbp.figures.style import OURS
+
 DATASETS = {
     "wikipedia": "Wikipedia",
     "humaneval": "HumanEval",
@@ -25,7 +27,7 @@ DATASETS = {
     "writing": "WritingPrompts",
 }
 
-FAMILIES = {"neox": "Transformer", "lstm": "LSTM", "ngrams": "n-grams", "mamba2": "Mamba-2", "ablation": "other heads"}
+FAMILIES = OURS | {"v1": "Our first Transformer (10k–2.7M)", "ablation": "Ours with other heads (59k, 150k)"}
 """The ladder's families by the names that readers know them by."""
 
 

@@ -20,7 +20,7 @@ EXPECTED = results.read_book(Project().expected)
 ACCEPTED = {key: str(each.value) for key, each in EXPECTED["ledger"].items() if key.startswith("verdict.")}
 CLAIMS = sorted(ledger.read_claims(), key=lambda claim: claim.number)
 CLAIMED = [*predictions.CLAIMS, "predicted_paths"]  # decided by intervals of predictions
-UNDECIDABLE = {30, 35, 57}  # whatever the chapters record
+UNDECIDABLE = {30, 35, 53, 55, 57, 71}  # whatever the chapters record
 
 
 def recorded(chapter: str, claim: str, **values: object) -> dict[str, object]:
@@ -72,6 +72,9 @@ def test_every_claim_can_be_judged_and_its_number_is_its_own() -> None:
         assert counts[f"{group.key}.all"] == sum(counts[f"{group.key}.{key}"] for key, _ in ledger.VERDICTS.values())
 
 
+APART = {"runs": 3, "runs_apart": 3, "texts": 3, "texts_apart": 3}
+"""Pairs of architectures and of texts enough to count, all apart."""
+
 #: claim, numbers on another side of one of its rule's bars, and the verdict there
 CASES: list[tuple[int, dict[str, object], str]] = [
     (1, holds("law", r=[*7 * [0.96], 0.99]), PART),
@@ -82,7 +85,9 @@ CASES: list[tuple[int, dict[str, object], str]] = [
     (3, holds("moderate_k", r=[0.97]), HOLDS),
     (3, holds("moderate_k", r=[*4 * [0.96], 0.97]), PART),
     (3, holds("moderate_k", r=[*5 * [0.96], 0.97]), FAILS),
+    (4, holds("above_09", printed_low=0), HOLDS),
     (4, holds("above_09", low=6), PART),
+    (4, holds("above_09", printed_low=10), FAILS),
     (4, holds("above_09", low=7), FAILS),
     (5, decided("fits_alike", comparable=21), PART),
     (5, decided("fits_alike", comparable=11), FAILS),
@@ -99,10 +104,11 @@ CASES: list[tuple[int, dict[str, object], str]] = [
     (11, holds("large_k", lower=4), FAILS),
     (11, holds("large_k", negative=3), FAILS),
     (11, holds("large_k", r=[0.5], gpt2=6, negative=6), HOLDS),
-    (12, recorded("noise", "noise_at_large_k", enough=13, surely=0), HOLDS),
-    (12, recorded("noise", "noise_at_large_k", enough=12, surely=0), PART),
-    (12, recorded("noise", "noise_at_large_k", enough=13, mostly=7), PART),
-    (12, recorded("noise", "noise_at_large_k", mostly=6), FAILS),
+    (12, recorded("noise", "noise_at_large_k", enough=13, surely=0, open=1), HOLDS),
+    (12, recorded("noise", "noise_at_large_k", enough=12, surely=0, open=2), PART),
+    (12, recorded("noise", "noise_at_large_k", enough=13, mostly=7, open=7), PART),
+    (12, recorded("noise", "noise_at_large_k", mostly=6, open=7), FAILS),
+    (12, recorded("noise", "noise_at_large_k", enough=14, open=8), UNDECIDED),
     (13, recorded("data", "vocabularies", agree=3), HOLDS),
     (13, recorded("data", "vocabularies", agree=0), FAILS),
     (14, recorded("emergence", "power_of_rbp", follows="no"), FAILS),
@@ -115,7 +121,8 @@ CASES: list[tuple[int, dict[str, object], str]] = [
     (17, recorded("emergence", "emergence_predictable", rises=300), FAILS),
     (18, decided("exponents_alike", relative=[15.0, 15.0, 9.0]), HOLDS),
     (18, decided("exponents_alike", relative=[9.0], outside=1), PART),
-    (18, decided("exponents_alike", relative=[*13 * [21.0], 9.0]), FAILS),
+    (18, decided("exponents_alike", relative=[*11 * [11.0], 9.0]), PART),
+    (18, decided("exponents_alike", relative=[*12 * [11.0], 9.0]), FAILS),
     (19, recorded("see", "independent", crowded=1.0), FAILS),
     (20, recorded("lognormal", "lognormal_ranks", limits=0), PART),
     (20, recorded("lognormal", "lognormal_ranks", limits=0, limits_lognormal_rounded=0), HOLDS),
@@ -147,20 +154,20 @@ CASES: list[tuple[int, dict[str, object], str]] = [
     (81, holds("law", beats=0.85), PART),
     (81, decided("fits_alike", comparable=11), FAILS),
     (82, recorded("training", "sum_of_both", product_rejected=16), PART),
-    (82, recorded("forecasts", "accurate", covered=[1.0]), PART),
+    (82, recorded("forecasts", "accurate", scores=[30.0]), PART),
     (
         82,
-        recorded("forecasts", "accurate", covered=[1.0]) | recorded("training", "same_exponent", change_low=-1),
+        recorded("forecasts", "accurate", scores=[30.0]) | recorded("training", "same_exponent", change_low=-1),
         FAILS,
     ),
-    (83, decided("one_model", apart=1), PART),
+    (83, decided("one_model", apart_seeds=13), HOLDS),
     (83, decided("not_deduced", closer=5), FAILS),
     (84, recorded("lognormal", "lognormal_ranks", limits=0, limits_lognormal_rounded=0), PART),
     (84, recorded("emergence", "tokens_independent", inside=[0.95] * 5), FAILS),
-    (85, decided("one_model", apart=1), PART),
+    (85, decided("one_model", apart_seeds=13), HOLDS),
     (85, decided("not_deduced", closer=5), FAILS),
-    (31, recorded("forecasts", "accurate", covered=[0.5, 0.95]), HOLDS),
-    (31, recorded("forecasts", "accurate", covered=[0.5, 0.5, 0.95]), PART),
+    (31, recorded("forecasts", "accurate", scores=[36.0, 35.0]), HOLDS),
+    (31, recorded("forecasts", "accurate", scores=[36.0, 36.0, 35.0]), PART),
     (31, recorded("forecasts", "accurate", errors=[*6 * [5.1], 1.0]), FAILS),
     (56, recorded("training", "sum_of_both", closest=2, rejected=3), UNDECIDED),
     (56, recorded("training", "sum_of_both", loss_ratio_low=1.01), FAILS),
@@ -171,15 +178,14 @@ CASES: list[tuple[int, dict[str, object], str]] = [
     (58, recorded("training", "same_exponent", large_earlier_change_low=-0.01), PART),
     (70, recorded("training", "fitted_floor", told=5), HOLDS),
     (70, recorded("training", "fitted_floor", told=3), PART),
-    (70, recorded("training", "fitted_floor", told=2), FAILS),
-    (71, recorded("training", "power_above_floor", size_share=0.6, tokens_share=0.6), HOLDS),
-    (71, recorded("training", "power_above_floor", size_share=0.6, tokens_share=0.5), PART),
-    (71, recorded("training", "power_above_floor", size_share=0.5, tokens_share=0.5), FAILS),
+    (70, recorded("training", "fitted_floor", told=2), UNDECIDED),
+    (70, recorded("training", "fitted_floor", told=2, inside=4), FAILS),
     (32, holds("table_1", rounded=100, agree=50), FAILS),
-    (33, decided("not_deduced", closer=0), HOLDS),
-    (33, decided("not_deduced", closer=0, seeds_p=0.06), PART),
-    (33, decided("not_deduced", seeds_p=0.05, runs_apart=0, texts_apart=0), PART),
-    (33, decided("not_deduced", seeds_p=0.06, runs_apart=0, texts_apart=0), FAILS),
+    (33, decided("not_deduced", closer=0, **APART), HOLDS),
+    (33, decided("not_deduced", closer=0), PART),
+    (33, decided("not_deduced", closer=0, seeds_p=0.06, **APART), PART),
+    (33, decided("not_deduced", seeds_p=0.06), UNDECIDED),
+    (33, decided("not_deduced", seeds_p=0.06, runs=3, texts=3, runs_apart=0, texts_apart=0), FAILS),
     (34, holds("greedy", rises=60), PART),
     (34, holds("greedy", rises=30), FAILS),
     (36, recorded("data", "covers_vocabulary", entries=0.95), HOLDS),
@@ -192,29 +198,26 @@ CASES: list[tuple[int, dict[str, object], str]] = [
     (39, holds("small_k_only", large_good=36, small_good=64), FAILS),
     (40, holds("easy_to_optimize", gain_points=15), HOLDS),
     (40, holds("easy_to_optimize", gain_factor=14), FAILS),
-    (41, decided("greedy_and_lists", closer=0), HOLDS),
-    (41, decided("greedy_and_lists", closer=0, texts_apart=1), PART),
-    (41, decided("greedy_and_lists", runs_apart=0, texts_apart=1, seeds_p=0.06), FAILS),
+    (41, decided("greedy_and_lists", closer=0, seeds_p=0.05, **APART), HOLDS),
+    (41, decided("greedy_and_lists", seeds_p=0.05), PART),
+    (41, decided("greedy_and_lists", runs=3, texts=2, runs_apart=0), FAILS),
     (42, recorded("emergence", "tokens_independent", inside=[0.95] * 5), HOLDS),
     (42, recorded("emergence", "tokens_independent", inside=[0.95, 0.95, 0.6, 0.95, 0.95]), PART),
-    (46, decided("equal_entropy", seeds_p=0.06), PART),
-    (46, decided("equal_entropy", seeds_p=0.06, runs_apart=0, texts_apart=0), HOLDS),
+    (46, decided("equal_entropy", seeds_p=0.06), UNDECIDED),
+    (46, decided("equal_entropy", runs=3, runs_apart=0), PART),
+    (46, decided("equal_entropy", seeds_p=0.06, runs=3, texts=3, runs_apart=0, texts_apart=0), HOLDS),
     (47, decided("tightest", at_1=1), PART),
     (47, decided("tightest", at_1=2), HOLDS),
     (48, decided("rank_forecasts", nearer=3), PART),
     (48, decided("rank_forecasts", nearer=4), HOLDS),
-    (67, decided("one_model", apart=2, paths=20), HOLDS),
-    (67, decided("one_model", apart=10, paths=20), PART),
-    (67, decided("one_model", apart=11, paths=20), FAILS),
+    (67, decided("one_model", apart_seeds=2, paths=20), HOLDS),
+    (67, decided("one_model", apart_seeds=10, paths=20), PART),
+    (67, decided("one_model", apart_seeds=11, paths=20), FAILS),
     (68, decided("one_threshold", apart=2, paths=20), HOLDS),
     (68, decided("one_threshold", apart=10, paths=20), PART),
     (68, decided("one_threshold", apart=11, paths=20), FAILS),
-    (53, recorded("sister", "error_entropy", entropy_high=4), PART),
-    (53, recorded("sister", "error_entropy", entropy_high=4, entropy_closer=4), HOLDS),
     (54, recorded("sister", "others_still", alignment_still=3), PART),
     (54, recorded("sister", "others_still", alignment_still=3, confidence_still=3), FAILS),
-    (55, recorded("sister", "error_entropy_share", share_falls=4), PART),
-    (55, recorded("sister", "error_entropy_share", share_falls=4, share_inside=4), HOLDS),
     *(
         (number, _predicted(inside, name), verdict)
         for number, name in zip((59, 60, 61, 62, 63, 65, 66, 69), CLAIMED, strict=True)
@@ -242,6 +245,7 @@ def test_a_rule_says_when_a_claim_holds_and_when_in_part(claim: Claim) -> None:
     seen = cases | {ACCEPTED[f"verdict.{claim.number:02d}"]}
     assert HOLDS not in seen or "holds if" in claim.rule.lower()
     assert PART not in seen or "in part" in claim.rule
+    assert UNDECIDED not in seen or "not decided" in claim.rule
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: str(claim.number))
@@ -330,13 +334,17 @@ RESTING = {entry.claim.number: entry.rule for entry in ENTRIES if entry.rule and
 
 def test_the_five_sentences_follow_the_claims_on_which_they_rest() -> None:
     verdicts = {entry.claim.number: entry.verdict for entry in ENTRIES}
-    assert [verdicts[number] for number in sorted(RESTING)] == 5 * [HOLDS]
+    assert [verdicts[number] for number in sorted(RESTING)] == [HOLDS, HOLDS, PART, HOLDS, PART]
     moved = {
         81: [({"1.fits": 0.96}, PART), ({"1.median": 0.9999}, FAILS), ({"5.holds": 1.0}, HOLDS)],
-        82: [({"31.in_nine": 0.5}, PART)],
-        83: [({"67.few": 0.5}, PART), ({"67.few": 0.4}, HOLDS), ({"46.apart": 1.0}, PART)],
+        82: [({"31.in_nine": 0.1}, PART)],
+        83: [({"67.half": 0.4}, HOLDS), ({"67.half": 0.4, "46.apart": 1.0, "46.pairs": 1}, PART)],
         84: [({"42.half": 0.01}, PART), ({"42.nearly_all": 0.01, "42.half": 0.01}, FAILS)],
-        85: [({"31.in_nine": 0.5}, PART), ({"39.large": 0.1}, PART), ({"48.part": 0.1, "48.holds": 0.1}, PART)],
+        85: [
+            ({"67.half": 0.4}, HOLDS),
+            ({"67.half": 0.4, "31.in_nine": 0.1}, PART),
+            ({"67.half": 0.4, "39.large": 0.1}, PART),
+        ],
     }
     for number, cases in moved.items():
         for bars, verdict in cases:
@@ -348,14 +356,15 @@ def test_a_bar_moves_its_verdict_one_way(number: int) -> None:
     order = [HOLDS, PART, FAILS, UNDECIDED]
     for name, bar in RULES[number].bars.items():
         grid = [bar.low + i * (bar.high - bar.low) / 40 for i in range(41)][:: bar.harder]
-        verdicts = [order.index(RULES[number].verdict({name: at})) for at in grid]
+        decided = (RULES[number].verdict({name: at}) for at in grid)
+        verdicts = [order.index(verdict) for verdict in decided if verdict != UNDECIDED]
         assert verdicts == sorted(verdicts), (name, verdicts)
 
 
 def test_every_bar_can_change_some_verdict_by_the_numbers_of_some_run() -> None:
     """A bar that no numbers reach would be a slider for nothing: each is compared with something in its rule."""
     for number, rule in RULES.items():
-        text = str((rule.holds, rule.part))
+        text = str((rule.holds, rule.part, rule.undecided))
         assert all(f"'{name}'" in text for name in rule.bars), number
         said = [bar.says for bar in rule.bars.values()]
         assert len(set(said)) == len(said), number

@@ -337,6 +337,19 @@ def test_trainings_that_differ_by_documents_alone_are_seldom_apart(draws: int) -
     assert both.trainings(several(0, own=0.05)).documents.item() < 1
 
 
+def test_trainings_are_tested_again_without_each_text_and_without_the_smallest_models() -> None:
+    texts = several(2, own=0.03)
+    found = both.trainings_without(texts).set_index("without")
+    names = [text.counts.dataset for text in texts]
+    assert sorted(found.index) == sorted(["", both.SMALLEST, *names])
+    for name in names:
+        (alone,) = both.trainings([text for text in texts if text.counts.dataset != name]).moved
+        assert found.moved[name] == alone
+    sizes = texts[0].counts.sizes
+    assert found.models[both.SMALLEST] == (sizes > sizes.min()).sum() - len(set(sizes[sizes > sizes.min()]))
+    assert len(both.trainings_without(texts[:1])) <= 2  # no other text is left
+
+
 def test_a_shift_of_all_texts_is_told_from_those_of_each() -> None:
     alike, each = (
         both.trainings(several(3, documents=400, **how)).iloc[0] for how in ({"common": 0.04}, {"own": 0.04})
@@ -375,14 +388,17 @@ def test_what_decides_the_claims_counts_a_model_and_a_pair_once() -> None:
     pairs = [("f", "a", "b", 1, True, 3.0), ("f", "a", "c", 1, False, -0.5), ("f", "a", "b", 10, True, 4.0)]
     texts = pd.DataFrame(pairs, columns=["family", "first", "second", "k", "apart", "offset"])
     again = pd.DataFrame({"k": [1, 10, 50], "p": [0.001, 0.04, 0.9], "moved": [1.0, 2.0, 3.0], "common": [0.5, 0, 0]})
-    again = again.assign(models=6, texts=4, documents=0.3, share=0.5)
+    again = again.assign(models=6, texts=4, documents=0.3, share=0.5, without="")
+    less = again.assign(without=both.SMALLEST, moved=0.7), again.assign(without="law", moved=0.6, p=[0.002, 0.03, 0.9])
+    again = pd.concat([again, *less])
     across, by_size = both.sweeps(runs_of(0.0)), both.size_at_equal_entropy(runs_of(0.0))
     found = both.claims(texts, again, across, both.equal_told(texts, again, across, by_size))
     kinds = ("runs", "runs_apart", "texts", "texts_apart", "seeds_p")
-    assert [found["not_deduced"][key] for key in kinds] == [1, 1, 2, 1, 0.001]
+    assert [found["not_deduced"][key] for key in kinds] == [1, 1, 2, 1, 0.002]
     assert [found["greedy_and_lists"][key] for key in kinds] == [1, 1, 2, 1, 0.04]  # at the k of the texts: 1 and 10
-    kept = ("seeds_models", "seeds_moved", "texts_offset")
-    assert [found["equal_entropy"][key] for key in kept] == [6, 1.0, 3.0]
+    kept = ("seeds_models", "seeds_moved", "seeds_moved_without_small", "seeds_moved_without_text", "texts_offset")
+    assert [found["equal_entropy"][key] for key in kept] == [6, 1.0, 0.7, 0.6, 3.0]
+    assert found["not_deduced"]["seeds_odd_text"] == "law"
 
 
 def test_a_hidden_model_counts_once_on_several_texts() -> None:

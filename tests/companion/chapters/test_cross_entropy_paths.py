@@ -42,6 +42,25 @@ def test_paths_that_rank_alike_have_no_offset_and_tilted_ones_cross(folder):
     assert (spread["paths"] == 4).all()
 
 
+def test_a_path_is_tested_by_documents_and_by_another_training(folder):
+    """Without a training's noise the test is the interval's; with far more noise than effect nothing differs."""
+    (cell,) = study.cells(str(folder))
+    intervals = study.at_equal([cell]).set_index(["path", "k"])
+    sharp = study.path_tests([cell], 0.0, 1).set_index("path")
+    assert set(sharp.index) == {"bits", "weights", "replaced"}
+    for path, row in sharp.iterrows():
+        assert bool(row.p < 0.05) == intervals.loc[(path, 1), "apart"]
+        assert row.p == pytest.approx(row.p_training)
+        assert 100 * np.expm1(row.offset) == pytest.approx(intervals.loc[(path, 1), "offset"])
+    ordered = sharp.sort_values("p_training")
+    steps = np.maximum.accumulate(ordered.p_training.to_numpy() * [3, 2, 1])  # Holm by hand
+    assert ordered.p_holm.to_numpy() == pytest.approx(np.minimum(steps, 1))
+    blunt = study.path_tests([cell], 5.0, 6)
+    assert (blunt.p_training > 0.9).all()
+    said = study.path_tests_told(sharp.reset_index(), level=0.95)
+    assert said == {"paths": 3, "apart": 2, "apart_seeds": 2, "apart_holm": 2, "apart_input": 1}
+
+
 def test_after_the_best_temperature_levels_and_steps_move_together(folder):
     """The parabola is the same for all: its minimum takes one per cent off every cross-entropy, and changes nothing."""
     (cell,) = study.cells(str(folder))

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
 
 from companion.chapters import forecasts
 from companion.stats import cells
@@ -19,7 +20,9 @@ def points() -> pd.DataFrame:
 
 def test_a_summary_counts_and_takes_medians() -> None:
     rows = [("A", 3, -0.1, True), ("A", 4, 0.3, False), ("A", 4, -0.2, True), ("B", 8, 0.1, True)]
-    told = pd.DataFrame(rows, columns=["family", "n", "error", "covered"]).assign(low=0.9, high=1.1, predicted=2.0)
+    told = pd.DataFrame(rows, columns=["family", "n", "error", "covered"]).assign(
+        low=0.9, high=1.1, predicted=2.0, score=7.0
+    )
     told = told.assign(dataset="d", k=1, floor=[np.nan, 0.0, 0.0, 0.5], floor_error=[np.nan, 0.2, -0.1, -0.4])
     table = forecasts.summary(told, ["family"]).set_index("family")
     assert table.loc["A", ["n", "count", "covered", "optimistic"]].tolist() == ["3 or 4", 3, 2, 2]
@@ -29,6 +32,21 @@ def test_a_summary_counts_and_takes_medians() -> None:
     floors = ["floored", "floor_optimistic", "floor_zero"]
     assert table[floors].to_numpy().tolist() == [[2, 1, 1], [1, 1, 0]]  # two forecasts of one line have one floor
     assert table["floor_median"].tolist() == pytest.approx([15, 40])
+
+
+def test_an_exact_interval_scores_what_the_ledger_takes_for_good_and_a_wider_or_narrower_one_more() -> None:
+    """By quadrature over normal errors of the logarithm whose median size is 5 per cent."""
+    deviation, nodes = 0.05 / norm.ppf(0.75), np.linspace(-8, 8, 4001)
+    value = np.exp(deviation * nodes)
+    weight = norm.pdf(nodes) / norm.pdf(nodes).sum()
+
+    def mean_score(width: float) -> float:
+        half = width * deviation * norm.ppf(0.975)
+        ends = (np.full(len(nodes), np.exp(sign * half)) for sign in (-1, 1))
+        return float(weight @ forecasts.interval_scores(value, *ends, 0.95))
+
+    assert mean_score(1) == pytest.approx(forecasts.SCORE, abs=0.5)
+    assert min(mean_score(0.6), mean_score(1.6)) > mean_score(1) + 2
 
 
 def test_every_cut_of_every_family_is_forecast_from_the_smaller_models(points: pd.DataFrame) -> None:

@@ -4,6 +4,7 @@ from math import exp, fsum, log
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from draws import loop_and_slow, may_be
 from hypothesis import given
@@ -15,6 +16,7 @@ from companion.chapters.appendix import sister
 from companion.chapters.appendix.sister import QUANTITIES, TERMS, WEIGHTS, Terms
 from rbp.errors import DataError, FitError
 from rbp.measurements import open_source
+from rbp.measurements.counts import Counts
 from rbp.measurements.rank_counts import RankCounts
 
 ERRORS = st.integers(1, 300).flatmap(lambda n: arrays(np.int64, n, elements=st.integers(0, 40)))
@@ -231,3 +233,15 @@ def test_what_a_source_lacks_is_said(tmp_path: Path) -> None:
 def test_bad_tokens_are_refused(errors: list[float], nll: list[float], what: str) -> None:
     with pytest.raises(DataError, match=what):
         sister.terms(np.array(errors), np.array(nll))
+
+
+def test_the_tail_of_failures_is_that_of_a_power_law() -> None:
+    """P(e ≥ n) = n^(1 − β) exactly: 1 − RBP_n of two documents, each with a million tokens."""
+    beta, tokens = 2.4, 1_000_000
+    missed = np.round(tokens * np.array([10.0, 100.0]) ** (1 - beta))
+    hits = np.tile((tokens - missed).astype(np.int64), (2, 1, 1))
+    models = pd.DataFrame({"model": ["m"], "family": "f", "size": 10, "budget": 1, "seed": 0})
+    one = Counts("text", models, 1000, (10, 100), np.array([tokens, tokens]), hits, np.full((2, 1), 3.0 * tokens))
+    (row,) = sister.tail_exponents([one], 10, 100).to_dict("records")
+    assert row["exponent"] == pytest.approx(beta, abs=1e-4)
+    assert row["low"] == pytest.approx(row["high"])  # documents that are alike

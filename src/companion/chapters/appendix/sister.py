@@ -28,8 +28,10 @@ from rbp.extract.store import RankStore
 from rbp.figures.curves import curves, in_cells, melted
 from rbp.figures.style import INK, LABELS, Panels
 from rbp.figures.wording import dataset_order
+from rbp.laws.resampling import interval
 from rbp.laws.table import fit_table
 from rbp.measurements import Source
+from rbp.measurements.counts import Counts
 from rbp.measurements.histograms import MeasuredRanks, entropy
 from rbp.measurements.rank_counts import RankCounts
 from rbp.measurements.ranked import Ranked
@@ -155,6 +157,29 @@ def _log_sum(logs: Reals) -> float:
     """ln Σ exp(logs)."""
     top = logs.max()
     return float(top + np.log(np.exp(logs - top).sum()))
+
+
+# ── How many failures
+
+
+def tail_exponents(texts: Sequence[Counts], low: int, high: int, *, level: float = 0.95) -> pd.DataFrame:
+    """Estimate the tail exponent of the number of failures before success, e = rank − 1, as Survival Game counts them.
+
+    If the density falls as e^(−β), P(e ≥ n) falls as n^(1 − β): so β = 1 + ln(P(e ≥ low)/P(e ≥ high))/ln(high/low), and
+    P(e ≥ n) = 1 − RBP_n. The mean is finite for β > 2, the variance for β > 3 (arXiv:2502.18858), were the tail
+    endless; a vocabulary ends it.
+
+    One row a model, the first of its size: dataset, model, size, exponent, and its interval low, high (documents).
+    """
+    rows = []
+    for text in texts:
+        one = text.keep(text.firsts)
+        left = one.left_out()
+        missed = [np.log(-np.expm1(-np.exp(left.at(k)))) for k in (low, high)]
+        found = interval(1 + (missed[0] - missed[1]) / np.log(high / low), level=level)
+        about = {"dataset": one.dataset, "model": one.names, "size": one.sizes}
+        rows.append(pd.DataFrame(about | {"exponent": found.estimate, "low": found.low, "high": found.high}))
+    return pd.concat(rows, ignore_index=True)
 
 
 # ── Of a source

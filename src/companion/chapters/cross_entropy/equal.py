@@ -24,6 +24,7 @@ from rbp.measurements.counts import LeftOut
 from rbp.report.display import INTERVAL_1, Columns, shown
 
 SWEEP = ["context", "batch"]
+SMALLEST = "smallest models"
 
 
 def matched(
@@ -130,6 +131,18 @@ def trainings(texts: Sequence[LeftOut]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["family", "k", "models", "texts", "moved", "common", "documents", "share", "p"])
 
 
+def trainings_without(texts: Sequence[LeftOut]) -> pd.DataFrame:
+    """`trainings` of all, without each text in turn, and without the smallest models, by the column `without`.
+
+    A dataset's name, SMALLEST, or "" for all: one odd text, or models of a few thousand parameters, may make the whole.
+    """
+    some = {"": list(texts), SMALLEST: [one.keep(one.counts.sizes > one.counts.sizes.min()) for one in texts]}
+    for name in sorted({one.counts.dataset for one in texts}):
+        some[name] = [one for one in texts if one.counts.dataset != name]
+    found = [trainings(own).assign(without=name) for name, own in some.items() if own or not name]
+    return pd.concat([found[0], *(each for each in found[1:] if len(each))], ignore_index=True)
+
+
 def _spread(sizes: "pd.Series[int]", left: Sequence[Reals]) -> dict[str, Any]:
     """What `trainings` says of one k; left: of each text, and of it without each document, shape (1 + D, models)."""
     member = pd.get_dummies(sizes).to_numpy(float)
@@ -202,16 +215,24 @@ def _by_architecture(runs: pd.DataFrame) -> list[str]:
 def equal_told(texts: pd.DataFrame, again: pd.DataFrame, across: pd.DataFrame, by_size: pd.DataFrame) -> dict[str, Any]:
     """What the page says of models at equal cross-entropy.
 
-    texts, again, across, by_size: of `at_equal_entropy`, `trainings`, `sweeps` and `size_at_equal_entropy`.
+    texts, again, across, by_size: of `at_equal_entropy`, `trainings_without`, `sweeps` and `size_at_equal_entropy`.
     """
+    first_again = again[again["k"] == 1]
     same = across["architecture_first"] == across["architecture_second"]
     told = {"runs.offset": _alike(across)["offset"].max(), "runs.yardstick": across.loc[same, "offset"].abs().max()}
     told |= {"runs.size.low": by_size["per_tenfold"].min(), "runs.size.high": by_size["per_tenfold"].max()}
     first = texts[texts["k"] == 1]
     told |= {"compared.k1": len(first), "apart.k1": int(first["apart"].sum())}
     told |= {"offset_max.texts.k1": first["offset"].abs().max()}
-    for row in again[again["k"] == 1].to_dict("records"):  # one: of the family that is read
+    for row in first_again[first_again["without"] == ""].to_dict("records"):  # one: of the family that is read
         told |= {f"seeds.{name}": row[name] for name in ("models", "moved", "common", "documents")}
+    small = first_again["without"] == SMALLEST
+    if small.any():
+        told["seeds.moved.small"] = first_again.loc[small, "moved"].iloc[0]
+    one_less = first_again[~small & (first_again["without"] != "")]
+    if len(one_less):
+        odd = one_less.sort_values("moved").iloc[0]
+        told |= {"seeds.moved.text": odd["moved"], "seeds.odd_text": dataset_label(odd["without"])}
     return told
 
 
@@ -226,6 +247,7 @@ def claims(
     """What decides the ledger's claims on models at equal cross-entropy, by the claims' names; told: of `equal_told`.
 
     A model counts once, on however many texts and at however many k it is seen; a pair is apart if it is at every k.
+    The p of trainings is the largest, whatever `trainings_without` leaves out.
     """
     alike = _alike(across)
 
@@ -236,8 +258,11 @@ def claims(
         return found | {"seeds_p": again.loc[again["k"].isin(ks), "p"].max()}
 
     moved = {f"seeds_{name}": told.get(f"seeds.{name}", np.nan) for name in ("moved", "common", "models")}
+    less = {f"seeds_moved_without_{name}": told.get(f"seeds.moved.{name}", np.nan) for name in ("small", "text")}
+    less |= {"seeds_odd_text": told.get("seeds.odd_text", "one text")}
+    moved |= less
     return {
-        "not_deduced": at([1]) | {"seeds_moved": moved["seeds_moved"]},
+        "not_deduced": at([1]) | {"seeds_moved": moved["seeds_moved"]} | less,
         "greedy_and_lists": at(texts["k"].unique().tolist()),
         "equal_entropy": at([1]) | moved | {"texts_offset": told["offset_max.texts.k1"]},
     }

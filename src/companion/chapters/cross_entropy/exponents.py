@@ -149,7 +149,8 @@ def tests_told(tests: pd.DataFrame) -> dict[str, Any]:
     verdicts = tested["verdict"].value_counts()
     told: dict[str, Any] = {"widest": cell_label(widest)}
     told |= {f"{end}.widest": widest[end] for end in ("relative", "relative_low", "relative_high")}
-    return told | {"tested": len(tested)} | {name: int(verdicts.get(name, 0)) for name in ("near", "outside")}
+    told |= {"tested": len(tested)} | {name: int(verdicts.get(name, 0)) for name in ("near", "outside")}
+    return told | {"undecided": int(verdicts.get("not decided", 0))}
 
 
 def printed_told(printed: pd.DataFrame) -> dict[str, Any]:

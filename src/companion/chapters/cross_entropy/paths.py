@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import t as student_t
+from statsmodels.stats.multitest import multipletests
 
 from companion.project import DATA, LADDER
 from ladder.shipped import counted, models
@@ -26,6 +28,7 @@ from rbp.figures.curves import curves
 from rbp.figures.style import Style
 from rbp.figures.wording import cell_label, dataset_label, dataset_order, family_label
 from rbp.io import home_expanded
+from rbp.laws.resampling import variance
 from rbp.report.display import INTERVAL_1, shown
 
 PREDICTIONS = DATA / "predictions" / "paths.toml"
@@ -193,9 +196,51 @@ def all_steps(found: Sequence[Cell]) -> pd.DataFrame:
     return whole[[*CELL, *whole.columns.drop(CELL)]]
 
 
+#: the paths that damage what a model reads, not the model
+INPUT = ("context", "replaced")
+
+
+def path_tests(found: Sequence[Cell], moved: float, models: int, k: int = 1) -> pd.DataFrame:
+    """Test whether −ln RBP_k differs from that of fewer parameters at equal cross-entropy, path by path.
+
+    The smaller model is one training of many: moved, what training a model again does to ln(−ln RBP_k) (standard
+    deviation, by so many models; 0 where none was trained again). A model that was trained less is none made worse, and
+    is left out.
+
+    Columns CELL, path, offset (of the logarithm), p (documents alone), p_training (and the training; Satterthwaite's
+    degrees of freedom), p_holm (of that, after Holm's correction).
+    """
+    rows = []
+    for cell in found:
+        at = cell.worse.thresholds.index(k)
+        for path, draws in cell.equal.items():
+            own = draws.mean(axis=0)[:, at]
+            if path in (SMALLER, EARLIER) or not np.isfinite(own).all():
+                continue
+            squared, df = float(variance(own)), len(own) - 2
+            whole = squared + moved**2
+            both = whole**2 / (squared**2 / df + moved**4 / models)
+            p, p_training = (2 * student_t.sf(abs(own[0]) / np.sqrt(v), d) for v, d in ((squared, df), (whole, both)))
+            rows.append((cell.family, cell.worse.dataset, path, own[0], p, p_training))
+    table = pd.DataFrame(rows, columns=[*CELL, "path", "offset", "p", "p_training"])
+    return table.assign(p_holm=multipletests(table["p_training"], method="holm")[1])
+
+
+def path_tests_told(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """Count the paths that differ by `path_tests`.
+
+    apart: by documents alone; apart_seeds: with the training; apart_holm: after Holm's correction; apart_input: how
+    many of these damage the input.
+    """
+    kept = table[table["p_holm"] < 1 - level]
+    counts = {"paths": len(table), "apart": int((table["p"] < 1 - level).sum())}
+    counts |= {"apart_seeds": int((table["p_training"] < 1 - level).sum()), "apart_holm": len(kept)}
+    return counts | {"apart_input": int(kept["path"].isin(INPUT).sum())}
+
+
 def told(equal: pd.DataFrame, spread_at: pd.DataFrame) -> dict[str, Any]:
-    """What the page's sentences name."""
-    others = equal[(equal["path"] != SMALLER) & equal["k"].isin([1, 1000])].dropna(subset="offset")
+    """What the page's sentences name. Less training is left out: such a model was not made worse."""
+    others = equal[~equal["path"].isin([SMALLER, EARLIER]) & equal["k"].isin([1, 1000])].dropna(subset="offset")
     found: dict[str, Any] = {}
     for k, own in others.groupby("k"):
         found |= {f"paths.{k}.lowest": own["offset"].min(), f"paths.{k}.highest": own["offset"].max()}
@@ -204,12 +249,11 @@ def told(equal: pd.DataFrame, spread_at: pd.DataFrame) -> dict[str, Any]:
     return found | {"paths.least.lowest": int(least.min()), "paths.least.highest": int(least.max())}
 
 
-def claims(equal: pd.DataFrame, spread_at: pd.DataFrame) -> dict[str, dict[str, Any]]:
-    """What decides the ledger's claims on one model made worse, by the claims' names."""
-    others = equal[equal["path"] != SMALLER]
+def claims(equal: pd.DataFrame, spread_at: pd.DataFrame, counts: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """What decides the ledger's claims on one model made worse, by the claims' names; counts: of `path_tests_told`."""
+    others = equal[~equal["path"].isin([SMALLER, EARLIER])]
     first = others[others["k"] == 1]
     best = others.merge(spread_at.loc[spread_at["is_least"], [*CELL, "k"]], on=[*CELL, "k"])
-    counts = {"paths": len(first), "apart": int(first["apart"].sum())}
     ends = {"lowest": first["offset"].min(), "highest": first["offset"].max()}
     least = spread_at[spread_at["is_least"]]
     some = {"paths": len(best), "apart": int(best["apart"].sum())}

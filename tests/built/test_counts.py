@@ -1,0 +1,88 @@
+"""The counts in each summary are those of the table below it: recomputed here from the CSV that the page offers."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from companion import results
+from companion.project import Project
+
+Tables = Callable[[str], pd.DataFrame]
+
+
+def _forecasts(table: Tables) -> dict[str, object]:
+    every = table("every-cut")
+    too_low = every["predicted"] < every["value"]
+    inside = every["value"].between(every["low"], every["high"])
+    cuts = every.assign(inside=inside, off=(every["predicted"] / every["value"] - 1).abs())
+    cuts = cuts.groupby(["family", "hidden"]).agg(
+        inside=("inside", "mean"), off=("off", "median"), score=("score", "mean")
+    )
+    counts = {"cuts.all.count": len(every), "cuts.all.optimistic": int(too_low.sum())}
+    for hidden in (2, 6):
+        own = (every["family"] == "Pythia") & (every["hidden"] == hidden)
+        counts |= {f"cut.optimistic.Pythia.h{hidden}": int((own & too_low).sum())}
+        counts |= {f"cut.count.Pythia.h{hidden}": int(own.sum())}
+    counts |= {"claim.accurate.good": int((cuts["inside"] >= 0.9).sum()), "claim.accurate.cuts": len(cuts)}
+    counts |= {"claim.accurate.small": int((cuts["off"] <= 0.05).sum())}
+    bent = table("bent")
+    counts |= {"bent.cells": len(bent), "bent.alarms_holm": int((bent["p_holm"] < 0.05).sum())}
+    return counts | {"claim.accurate.sharp": int((cuts["score"] <= 35).sum())}
+
+
+def _cross_entropy(table: Tables) -> dict[str, object]:
+    tests = table("near-tests").dropna(subset="difference")
+    low, high = tests["relative_low"], tests["relative_high"]
+    near, outside = (low >= -10) & (high <= 10), (low > 10) | (high < -10)
+    counts: dict[str, object] = {"tested": len(tests), "near": int(near.sum()), "outside": int(outside.sum())}
+    counts |= {"undecided": int((~near & ~outside).sum())}
+    cells = table("printed-cells").query("k == 1")
+    away = (cells["alpha_ce"] / cells["alpha_rbp"] - 1).abs()
+    counts |= {"printed_cells": len(cells), "printed_within_tenth": int((away <= 0.1 + 1e-9).sum())}
+    paths = table("path-tests")
+    holm = paths[paths["p_holm"] < 0.05]
+    counts |= {f"claim.one_model.{name}": int((paths[p] < 0.05).sum()) for name, p in TESTS.items()}
+    counts |= {"claim.one_model.paths": len(paths)}
+    counts |= {"claim.one_model.apart_input": int(holm["path"].isin(["replaced", "context"]).sum())}
+    every = table("paths").query("k == 1 and path not in ('parameters', 'training')").dropna(subset="offset")
+    counts |= {"paths.1.compared": len(every), "paths.1.apart": int(((every["low"] > 0) | (every["high"] < 0)).sum())}
+    pairs = table("equal").query("k == 1")
+    beyond = [(pairs[a] > 0) | (pairs[b] < 0) for a, b in (("low", "high"), ("text_low", "text_high"))]
+    return counts | {"compared.k1": len(pairs), "apart.k1": int((beyond[0] & beyond[1]).sum())}
+
+
+TESTS = {"apart": "p", "apart_seeds": "p_training", "apart_holm": "p_holm"}
+
+
+def _training(table: Tables) -> dict[str, object]:
+    tries = table("tries")
+    change = {(way, k): own for (way, k), own in tries.groupby(["way", "k"])}
+    ways = sorted(tries["way"].unique(), key=lambda way: "tries" in way)
+    middle, last = sorted(tries["k"].unique())
+    lists, attempts = ways
+    return {
+        "claim.pass_at_k.texts": len(change[attempts, last]),
+        "claim.pass_at_k.rise": int((change[attempts, middle]["change"] > 0).sum()),
+        "claim.pass_at_k.lower": int((change[attempts, last]["change"] < 0).sum()),
+        "claim.pass_at_k.surely_lower": int((change[attempts, last]["high"] < 0).sum()),
+        "claim.pass_at_k.higher": int((change[lists, last]["change"] > 0).sum()),
+    }
+
+
+def _sister(table: Tables) -> dict[str, object]:
+    tails = table("tails")
+    below = tails[tails["high"] < 2].groupby("from").size()
+    return {f"tail.{start}.below": int(below[start]) for start in (10, 100)}
+
+
+RECOUNTED = {"forecasts": _forecasts, "cross_entropy": _cross_entropy, "training": _training, "sister": _sister}
+
+
+@pytest.mark.parametrize("chapter", RECOUNTED)
+def test_the_counts_of_a_summary_are_those_of_its_table(book: Path, chapter: str) -> None:
+    folder = Project().chapters / chapter
+    recorded = results.merge([folder / "results.json"])[chapter]
+    counts = RECOUNTED[chapter](lambda name: pd.read_csv(folder / chapter / f"{name}.csv"))
+    assert {key: recorded[key].value for key in counts} == counts
