@@ -123,7 +123,7 @@ def test_a_wheel_works_in_an_empty_folder_without_the_extras(tmp_path, wheel):
     for kind in ("gpt2", "neox", "llama"):
         save_model(here / kind, kind)
     write_texts(here / "mine.jsonl", texts(4))
-    (here / "mine.toml").write_text('families = ["Pythia"]\nmodels = ["gpt2"]\ncorpora = ["mine.jsonl"]\n')
+    (here / "mine.toml").write_text('models = ["gpt2"]\ncorpora = ["mine.jsonl"]\n')
     for name in ("Snakefile", "profiles/local/config.yaml", "profiles/slurm/config.yaml"):
         assert (away / "rbp" / "study" / name).is_file()
     three = ["gpt2", "neox", "llama"]
