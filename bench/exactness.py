@@ -12,7 +12,7 @@ from bench.kernels import Variant
 from bench.ranking import Shape
 from rbp.kernel import Backend, linear_rank
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "ranks" / "kernel"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "rbp" / "kernel"))
 
 from ranking_cases import Case, gaussian
 

@@ -47,15 +47,16 @@ def test_the_lock_is_pins_with_hashes_and_nothing_else() -> None:
 
 
 def test_what_is_installed_is_compared_with_its_hash() -> None:
-    """By what `make` would run: all at once, and what these need is not looked for."""
+    """By what `make` would run: uv, then with it all at once, and what these need is not looked for."""
     said = subprocess.run(
         ["make", "--dry-run", "--always-make", ".venv/installed"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout
     installs = [line for line in said.splitlines() if "pip" in line and " install " in line]
-    assert ["requirements.lock" in line for line in installs] == [True, False, False]
-    assert "--require-hashes --no-deps" in installs[0]
-    assert installs[1].endswith("install --constraint requirements-torch.lock torch")
-    assert "--no-deps" in installs[2]
+    uv, pinned, torch, project = installs
+    assert uv.endswith("--require-hashes --no-deps --requirement .venv/uv.lock")
+    assert pinned.endswith("--require-hashes --no-deps --requirement requirements.lock")
+    assert torch.endswith("install --constraint requirements-torch.lock torch")
+    assert project.endswith("--no-deps --editable .")
 
 
 def test_environment_yml_has_the_same_pins() -> None:

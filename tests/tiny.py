@@ -6,6 +6,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"  # before anything of Hugging Face is importe
 
 import json
 import random
+from copy import deepcopy
 from pathlib import Path
 
 import torch
@@ -77,7 +78,7 @@ def make_tokenizer(template=None, **options):
 
 def random_model(kind):
     torch.manual_seed(1)
-    model = AutoModelForCausalLM.from_config(CONFIGS[kind]).eval()
+    model = AutoModelForCausalLM.from_config(deepcopy(CONFIGS[kind])).eval()
     with torch.no_grad():  # as initialized, the logits would be near 0 and near one another
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.2)

@@ -118,15 +118,19 @@ def _declared(call: ast.Call, module: str, function: str) -> Step:
 def table(name: str, project: Project | None = None) -> "pd.DataFrame":
     """Return the step's table: in the book's build the one that its job has made, elsewhere computed.
 
-    Raises ParameterError for an unknown name, DataError where a file that the step reads is missing, ChapterError
-    where it reads what it does not declare.
+    Raises ParameterError for an unknown name, DataError where the table or a file that the step reads is missing or
+    damaged, ChapterError where it reads what it does not declare.
     """
     import pandas as pd
 
     project = project or Project()
     provenance.note_step(name)
     if folder := os.environ.get(TABLES):
-        return pd.read_parquet(Path(folder) / f"{name}.parquet")
+        path = Path(folder) / f"{name}.parquet"
+        try:
+            return pd.read_parquet(path)
+        except (OSError, ValueError):  # pyarrow's errors are of these kinds
+            raise DataError("the step's table cannot be read", str(path), "Remove it, and build the book.") from None
     return pd.read_parquet(io.BytesIO(_content(project, name)))
 
 

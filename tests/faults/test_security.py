@@ -20,7 +20,7 @@ from made_ladder import write_ladder
 from toy_stores import make_store
 
 from companion import results, steps
-from companion.project import ROOT, Project
+from companion.project import ROOT
 from ladder.making import Making
 from ladder.recipe import read_ladders
 from ladder.training import Run
@@ -122,7 +122,7 @@ def test_a_pickle_as_a_tokenizer_s_file(copy, bomb, canary, name, alone):
     assert not canary.exists()
 
 
-def test_pickles_in_the_place_of_what_was_kept(copy, bomb, canary, tmp_path):
+def test_pickles_in_the_place_of_what_was_kept(copy, bomb, canary, tmp_path, monkeypatch):
     """A part of a store, a table of a step, a training's state and rows, merged results: all caches of ours."""
     corpus = str(tiny.write_texts(tmp_path / "corpus.jsonl", tiny.texts(3)))
     given = (
@@ -143,11 +143,10 @@ def test_pickles_in_the_place_of_what_was_kept(copy, bomb, canary, tmp_path):
     with pytest.raises(DataError, match="cannot be read"):
         open_store(folder)
 
-    project = Project(tmp_path / "project")
-    project.steps.mkdir(parents=True)
-    for ending in ("parquet", "json"):
-        (project.steps / f"premise.{ending}").write_bytes(bomb)
-    assert not steps._is_fresh(*steps._files(project, "premise"), {})
+    monkeypatch.setenv(steps.TABLES, str(tmp_path))
+    (tmp_path / "premise.parquet").write_bytes(bomb)
+    with pytest.raises(DataError, match="cannot be read"):
+        steps.table("premise")
     (tmp_path / "results.json").write_bytes(bomb)
     with pytest.raises(DataError):
         results.read_book(tmp_path / "results.json")

@@ -38,7 +38,7 @@ KINDS = {
     },
 }
 DEFAULT = ("avx2", "old")
-TESTS = ("ranks", "stats", "evidence", "ladder", "paper")
+TESTS = ("rbp", "ladder", "companion")
 
 
 def copy_tree(to: Path) -> None:

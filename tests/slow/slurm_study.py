@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS), str(TESTS / "study")]
+sys.path[:0] = [str(TESTS), str(TESTS / "rbp" / "study")]
 
 from test_study_file import read  # noqa: E402
 from test_study_run import FILE, kill_first_shard, parts, unsharded  # noqa: E402

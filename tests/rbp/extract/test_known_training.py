@@ -77,7 +77,6 @@ def test_the_ladders_models_know_theirs():
         (None, None, Training(step=7), ["step is 7 by what was asked for, and 500"]),
         (None, None, Training(training_tokens=499), ["499 training tokens do not fit 500 steps"]),
         (None, "model,training_tokens\ncheckpoint-500,-1\n", None, ["must not be negative"]),
-        (None, "model,tokens\ncheckpoint-500,1\n", None, ["unknown column 'tokens'"]),
         ({"step": 3}, None, None, ["no state of a Trainer"]),
     ],
 )
@@ -86,6 +85,11 @@ def test_what_contradicts_itself_is_refused(run, state, table, said, words):
         training_of(run(state, table), said)
     for word in words:
         assert word in error.value.what
+
+
+def test_other_columns_of_its_table_are_ignored_with_a_note(run, caplog):
+    assert training_of(run(None, "model,tokens\ncheckpoint-500,1\n")).training_tokens is None
+    assert "columns are ignored: tokens" in caplog.text
 
 
 @pytest.mark.parametrize("wrong", [{"step": -1}, {"training_tokens": -5}, {"training_tokens": 3, "step": 4}])

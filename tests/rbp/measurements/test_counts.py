@@ -2,7 +2,6 @@
 
 import io
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,14 +10,12 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rank_stores import write_store
 
 from ladder import shipped
 from rbp.errors import DataError, ParameterError
 from rbp.measurements.counts import Counts, count_hits, from_table, of_stores, store_table, to_table
 from rbp.measurements.ranked import Ranked
-
-sys.path.append(str(Path(__file__).parents[1] / "paper"))
-from rank_stores import write_store
 
 VOCABULARY = 10
 #: by model: of each token its document, how many score higher, how many the same (itself included), and −ln p
