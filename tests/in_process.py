@@ -17,7 +17,14 @@ from papermill.parameterize import parameterize_notebook
 from companion.run import Chapter
 
 
-def run(chapter: Chapter, parameters: Mapping[str, Any], output: Path, cwd: Path, tell: object) -> None:
+def run(
+    chapter: Chapter,
+    parameters: Mapping[str, Any],
+    output: Path,
+    cwd: Path,
+    tell: object,
+    environment: Mapping[str, str],
+) -> None:
     """What `companion.run` does with papermill and a kernel; an exception of a cell comes out as it is.
 
     tell: is not called.
@@ -25,7 +32,7 @@ def run(chapter: Chapter, parameters: Mapping[str, Any], output: Path, cwd: Path
     notebook = parameterize_notebook(load_notebook_node(str(chapter.path)), dict(parameters))
     ipython = InteractiveShell.instance(user_module=ModuleType("chapter"))
     ipython.reset()
-    with chdir(cwd), mock.patch.dict(os.environ, RBP_OUT=str(output.parent)):
+    with chdir(cwd), mock.patch.dict(os.environ, {**environment, "RBP_OUT": str(output.parent)}):
         for cell in notebook.cells:
             if cell.cell_type == "code":
                 with capture_output() as captured:
