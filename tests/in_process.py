@@ -1,7 +1,7 @@
 """Chapters executed in this process: for tests of what a chapter shows, to which the kernel it runs in is nothing."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import chdir
 from pathlib import Path
 from types import ModuleType
@@ -22,8 +22,8 @@ def run(
     parameters: Mapping[str, Any],
     output: Path,
     cwd: Path,
-    tell: Callable[[int, int], object] | None,
-    more: Mapping[str, str],
+    tell: object,
+    environment: Mapping[str, str],
 ) -> None:
     """What `companion.run` does with papermill and a kernel; an exception of a cell comes out as it is.
 
@@ -32,7 +32,7 @@ def run(
     notebook = parameterize_notebook(load_notebook_node(str(chapter.path)), dict(parameters))
     ipython = InteractiveShell.instance(user_module=ModuleType("chapter"))
     ipython.reset()
-    with chdir(cwd), mock.patch.dict(os.environ, RBP_OUT=str(output.parent), **more):
+    with chdir(cwd), mock.patch.dict(os.environ, {**environment, "RBP_OUT": str(output.parent)}):
         for cell in notebook.cells:
             if cell.cell_type == "code":
                 with capture_output() as captured:

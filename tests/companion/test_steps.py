@@ -47,9 +47,10 @@ def double():
 
 @step("careless", reads=["data/b"])
 def careless():
-    from rbp import paths, provenance
+    from companion.project import DATA
+    from rbp import provenance
 
-    provenance.note(paths.DATA / "b" / "part.csv", paths.DATA / "c.csv")
+    provenance.note(DATA / "b" / "part.csv", DATA / "c.csv")
     return pd.DataFrame()
 """
 
@@ -180,7 +181,7 @@ def test_what_a_module_imports_is_among_its_files() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     files = set(imported_files(Project(), [module]))
     assert {Path(path) for path in done.stdout.split()} <= files
-    assert not {path for path in files if path.is_relative_to(ROOT / "src" / "rbp" / "live")}
+    assert not {path for path in files if path.is_relative_to(ROOT / "src" / "companion" / "live")}
 
 
 def test_imports_of_a_cell_are_found_wherever_they_stand() -> None:

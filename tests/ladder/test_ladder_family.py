@@ -64,7 +64,7 @@ def family(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> F
     if request.param == "shipped":
         return Family(LADDER, read_recipe(), "humaneval", 12)
     made: Family = request.getfixturevalue("made")
-    monkeypatch.setattr("rbp.extract.models.LADDER", made.folder)  # whose models have its tokenizer
+    monkeypatch.setattr("ladder.registered.LADDER", made.folder)  # whose models have its tokenizer
     return made
 
 

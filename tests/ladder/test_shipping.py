@@ -149,7 +149,7 @@ def test_what_is_not_ranked_is_left_out_and_said(workshop, tmp_path: Path) -> No
 
 def test_each_family_has_a_door(workshop, tmp_path: Path, monkeypatch) -> None:
     _, folder = workshop
-    monkeypatch.setattr(sources, "LADDER", folder)
+    monkeypatch.setattr(shipped, "LADDER", folder)
     ladders = [word for word in sources.at_hand() if word.startswith("ladder")]
     assert ladders == ["ladder", "ladder:ngrams", "ladder:all"]
     last = {f"neox-{rung}-{LAST}" for rung in ("narrow", "wide")}

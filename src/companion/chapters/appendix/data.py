@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -387,20 +386,20 @@ Row = tuple[str, str, int, int, float, str]
 COLUMNS = ["check", "what", "compared", "agree", "worst", "unit"]
 
 
-def checks(folder: Path | None = None) -> pd.DataFrame:
+def checks() -> pd.DataFrame:
     """Every check of the published files: one row each.
 
     Columns: check (a short key), what (a phrase), compared and agree (how many numbers), worst (the largest
     difference, in `unit`).
     """
-    ranks = open_source(folder or "published").table.query("metric == 'neg_log_rbp'")
-    rows = [*_overlaps(folder), *_fits(ranks, folder), *_shares(ranks, folder)]
+    ranks = open_source("published").table.query("metric == 'neg_log_rbp'")
+    rows = [*_overlaps(), *_fits(ranks), *_shares(ranks)]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def _overlaps(folder: Path | None) -> Iterator[Row]:
+def _overlaps() -> Iterator[Row]:
     """Readings of one quantity in two places; the GPT-2 counts are exact, so they have a row of their own."""
-    pairs = published.agreement(folder)
+    pairs = published.agreement()
     pairs["relative"] = pairs["difference"].abs() / pairs["first_value"]
     counted = pairs["first"] == "repository"
     for key, what, own in (
@@ -410,7 +409,7 @@ def _overlaps(folder: Path | None) -> Iterator[Row]:
         yield key, what, len(own), int(own["ok"].sum()), float(own["relative"].max()), "relative"
 
 
-def _fits(ranks: pd.DataFrame, folder: Path | None) -> Iterator[Row]:
+def _fits(ranks: pd.DataFrame) -> Iterator[Row]:
     """Fits of the points against Table 1, and against the curves of figure 6."""
     fits = fit_table(ranks[ranks["k"].isin([1, 10, 100])], ["dataset", "metric", "k", "family"])
     printed = beside_printed(fits).dropna(subset="printed_slope")
@@ -419,16 +418,16 @@ def _fits(ranks: pd.DataFrame, folder: Path | None) -> Iterator[Row]:
     yield "table_1", "R² and slopes of Table 1 for k = 1, 10, 100", agree.size, int(agree.sum()), off, "absolute"
 
     by = ["dataset", "family", "k"]
-    curve = published.fit_by_k(folder).merge(fit_table(ranks, by), on=by, suffixes=("_drawn", ""))
+    curve = published.fit_by_k().merge(fit_table(ranks, by), on=by, suffixes=("_drawn", ""))
     curve = curve[curve["n"] == curve["n"].max()]  # at the other thresholds only four models were published
     off = pd.concat([curve["r_squared"] - curve["r_squared_drawn"], curve["alpha"] + curve["slope"]]).dropna().abs()
     what = "R² and slopes of figure 6, at the k for which all Pythias are published"
     yield "figure_6", what, off.size, int((off <= 2e-6).sum()), float(off.max()), "absolute"
 
 
-def _shares(ranks: pd.DataFrame, folder: Path | None) -> Iterator[Row]:
+def _shares(ranks: pd.DataFrame) -> Iterator[Row]:
     """What shares must obey: the histogram sums to one, RBP_k rises with k, figure 5 was rounded."""
-    mass = published.rank_bins(folder).groupby("model")["mass"].sum()
+    mass = published.rank_bins().groupby("model")["mass"].sum()
     off = (mass - 1).abs()
     what = "bin masses of figure 8c sum to 1 over ranks 2 and up"
     yield "bins", what, off.size, int((off <= 1e-5).sum()), float(off.max()), "absolute"
@@ -438,7 +437,7 @@ def _shares(ranks: pd.DataFrame, folder: Path | None) -> Iterator[Row]:
     what = "−ln RBP_k never rises from one k to the next"
     yield "monotone", what, step.size, int((step <= 0).sum()), rise, "absolute"
 
-    figure_5 = published.rbp(folder).query("source == 'figure 5'")
+    figure_5 = published.rbp().query("source == 'figure 5'")
     scaled = np.exp(-figure_5["neg_log_rbp"]) * 1e6
     off = (scaled - scaled.round()).abs()
     close = int((off <= 0.05).sum())
