@@ -5,17 +5,31 @@ import gc
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from rbp import registry
 from rbp.cli import fit, law, paths, ranks, study
 from rbp.errors import ChapterFailed, RbpError
 from rbp.io import refusal, write_remedy
+from rbp.names import nearest
 from rbp.place import Place
 
+
+class _Commands(TyperGroup):
+    """The commands of `rbp`, by which a wrong name is corrected without naming those that are internal."""
+
+    def resolve_command(self, context: Any, words: list[str]) -> Any:
+        if self.get_command(context, words[0]) is None and not words[0].startswith("-"):
+            shown = [name for name, command in self.commands.items() if not command.hidden]
+            context.fail(f"No such command {words[0]!r}. {nearest(words[0], shown)}")
+        return super().resolve_command(context, words)
+
+
 app = typer.Typer(
+    cls=_Commands,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,

@@ -11,14 +11,15 @@ import numpy.typing as npt
 import pandas as pd
 import torch
 
-from rbp.damage.sums import EARLIER, SMALLER, TEMPERATURES, THRESHOLDS, WHOLE, Growing
-from rbp.damage.worse import CONTEXTS, Reading, Step, made_worse, readings, steps
+from rbp.damage.sums import CONTEXTS, EARLIER, SMALLER, TEMPERATURES, THRESHOLDS, WHOLE, Growing
+from rbp.damage.worse import Reading, Step, made_worse, readings, steps
 from rbp.errors import DataError, ParameterError
 from rbp.extract.corpora import Corpus
+from rbp.extract.dtypes import Dtype
 from rbp.extract.extraction import circumstances, quiet
 from rbp.extract.forward import Ranker
 from rbp.extract.head import wide
-from rbp.extract.models import Dtype, ModelFiles, load_model, load_tokenizer
+from rbp.extract.models import ModelFiles, load_model, load_tokenizer
 from rbp.extract.protocol import Protocol, Row, longest_input, opening_entry, plan_rows, window_length
 from rbp.extract.store import find_place
 from rbp.kernel.problem import ieee
