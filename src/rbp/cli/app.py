@@ -2,6 +2,7 @@
 
 import atexit
 import gc
+import io
 import signal
 import sys
 from pathlib import Path
@@ -60,6 +61,9 @@ def main() -> None:
     """Run `rbp`: what a user can mend is a message and exit 2, a failed chapter exit 1, Ctrl-C exit 130."""
     # A job that is told to stop cleans up as after Ctrl-C: no half-written folder stays.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    for stream in (sys.stdout, sys.stderr):  # a character that a terminal's encoding lacks is spelled out
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     # What is imported stays, two thirds of a million objects with a model's class: looking through it for garbage
     # takes a seventh of a start, and a second in the end.
     gc.set_threshold(1_000_000)

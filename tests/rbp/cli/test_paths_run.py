@@ -2,7 +2,7 @@
 
 import pandas as pd
 import pytest
-from test_cli import here, refused
+from commands import here, refused
 from tiny import make_tokenizer, save_model, texts, write_texts
 
 
