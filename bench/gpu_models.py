@@ -16,8 +16,9 @@ import torch
 
 from bench.common import Question, in_turn, spread
 from bench.ranking import plain
+from rbp.extract.dtypes import Dtype
 from rbp.extract.forward import Ranker
-from rbp.extract.models import Dtype, LanguageModel, non_embedding_params
+from rbp.extract.models import LanguageModel, non_embedding_params
 from rbp.extract.protocol import Row
 
 LENGTH = 512  # tokens of a row: the authors' protocol

@@ -53,11 +53,12 @@ def run(
 
     found = find(project, chapter)
     values = found.parse(parameter or [])
-    given = str(values.get("measurements", ""))
-    if any(Path(name).is_dir() for name in split_names(given)):
+    if given := str(values.get("measurements", "")):
         from rbp.measurements import open_source
 
-        _ = open_source(given).ranked.stores  # says which way of reading a text is taken, before a kernel starts
+        source = open_source(given)  # a wrong name fails before a kernel starts
+        if any(Path(name).is_dir() for name in split_names(given)):
+            _ = source.ranked.stores  # says which way of reading a text is taken
     folder = out or project.runs / f"{found.name}-{found.short_hash(values)}"
     start_early(project.root / "_config.yml")  # the page's builder imports while the chapter runs
     typer.echo(f"{found.name} …", err=True)

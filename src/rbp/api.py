@@ -12,6 +12,7 @@ from rbp.io import temporary_folder
 
 if TYPE_CHECKING:
     import pandas as pd
+    import torch
     from matplotlib.figure import Figure
 
     from rbp.laws.power import PowerLawFit
@@ -33,8 +34,8 @@ def rank(
     name: str | None = None,
     dataset: str = "texts",
     family: str | None = None,
-    dtype: str | None = None,
-    device: str | None = None,
+    dtype: "str | torch.dtype | None" = None,
+    device: "str | torch.device | None" = None,
 ) -> "Ranked":
     """Rank every token of texts by a model, exactly, and check a sample of the ranks the plain way.
 
@@ -46,7 +47,8 @@ def rank(
         True
 
     model: of transformers, in memory, with its `tokenizer`; or a hub id or a folder, which have their own. One in
-    memory is ranked as it is, in its dtype on its device; others in `dtype` (float32) on `device` (auto). In a short
+    memory is ranked as it is, in its dtype on its device; others in `dtype` (float32) on `device` (auto), both by name
+    or as PyTorch has them. In a short
     dtype the output layer's sums are of float32, and not rounded as the model's own logits are. texts: strings; rows
     with their text in `field`, such as a `datasets.Dataset`; or a corpus or a file, as `rbp extract` takes it.
 
@@ -59,6 +61,7 @@ def rank(
     that cannot be ranked.
     """
     from rbp.extract.corpora import given_corpus, open_corpus
+    from rbp.extract.dtypes import known_dtype
     from rbp.extract.extraction import Settings, extract
     from rbp.extract.models import Loaded, ModelFiles, find_model
     from rbp.extract.protocol import protocol, window_length
@@ -86,7 +89,7 @@ def rank(
     else:
         corpus = given_corpus(texts, dataset, field)
     windows = protocol("windows", length=window_length([found.config]) if length is None else length, tokens=tokens)
-    settings = Settings(dtype=dtype or "float32", device=device or "auto", family=family)  # type: ignore[arg-type]
+    settings = Settings(dtype=known_dtype(dtype or "float32"), device=str(device or "auto"), family=family)
     with ExitStack() as stack:
         folder = stack.enter_context(temporary_folder("rbp-ranks"))
         (store,) = extract([found], [corpus], windows, folder, settings)

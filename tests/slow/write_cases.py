@@ -22,7 +22,6 @@ from companion import run as chapters
 from companion.project import Project
 from companion.run import Chapter, execute
 from rbp.errors import DataError
-from rbp.extract import extraction
 from rbp.extract import models as models_module
 from rbp.extract.extraction import Settings, extract
 from rbp.extract.models import find_model, load_model, load_tokenizer
@@ -69,7 +68,6 @@ def a_store(models: Path, documents: int = 6, begun: int | None = None) -> Case:
 
     def act(folder: Path) -> None:
         models_module.load_tokenizer, models_module.load_model = lambda files: tokenizer, lambda *which: language
-        extraction.yardstick = lambda *of: 1.0
         windows = protocol("windows", length=32, context=16, pack=2)
         extract([files], [str(folder / "corpus.jsonl")], windows, folder / "out", Settings(backend="reference"))
 

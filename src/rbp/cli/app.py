@@ -2,20 +2,35 @@
 
 import atexit
 import gc
+import io
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from rbp import registry
 from rbp.cli import fit, law, paths, ranks, study
 from rbp.errors import ChapterFailed, RbpError
 from rbp.io import refusal, write_remedy
+from rbp.names import nearest
 from rbp.place import Place
 
+
+class _Commands(TyperGroup):
+    """The commands of `rbp`, by which a wrong name is corrected without naming those that are internal."""
+
+    def resolve_command(self, context: Any, words: list[str]) -> Any:
+        if self.get_command(context, words[0]) is None and not words[0].startswith("-"):
+            shown = [name for name, command in self.commands.items() if not command.hidden]
+            context.fail(f"No such command {words[0]!r}. {nearest(words[0], shown)}")
+        return super().resolve_command(context, words)
+
+
 app = typer.Typer(
+    cls=_Commands,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -46,6 +61,9 @@ def main() -> None:
     """Run `rbp`: what a user can mend is a message and exit 2, a failed chapter exit 1, Ctrl-C exit 130."""
     # A job that is told to stop cleans up as after Ctrl-C: no half-written folder stays.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    for stream in (sys.stdout, sys.stderr):  # a character that a terminal's encoding lacks is spelled out
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     # What is imported stays, two thirds of a million objects with a model's class: looking through it for garbage
     # takes a seventh of a start, and a second in the end.
     gc.set_threshold(1_000_000)

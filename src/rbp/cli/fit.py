@@ -63,10 +63,11 @@ def fit(
     from rbp.laws.offset import fit_offset
     from rbp.laws.power import fit_power_law
     from rbp.measurements import open_source, select
-    from rbp.measurements.checkpoints import AXES
+    from rbp.measurements.checkpoints import AXES, check_axis
     from rbp.measurements.table import warn_of_no_hits
     from rbp.names import nearest
 
+    check_axis(against)
     source = open_source(measurements)
     if metric == "neg_log_rbp" and k is not None:
         source = source.at([k])

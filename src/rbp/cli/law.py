@@ -39,8 +39,12 @@ def law(
 ) -> None:
     """Rank models on a text, fit the law at each k, and write it on one page that opens offline."""
     from rbp.arrays import check_level
+    from rbp.extract.dtypes import known_dtype
+    from rbp.measurements.checkpoints import check_axis
 
+    kind = known_dtype(dtype)
     check_level(level)
+    check_axis(against)
     ks = sorted(set(split_numbers(k, "thresholds", "-k")))
     place: Place = context.obj
     given = [each for each in models if _is_measured(each)]
@@ -62,7 +66,7 @@ def law(
         from rbp.extract.protocol import window_length
 
         say_on_stderr()
-        settings = Settings(dtype=dtype, device=device, family=family)  # type: ignore[arg-type]  # checked there
+        settings = Settings(dtype=kind, device=device, family=family)
         found = [find_model(each) for each in to_rank]
         windows = make_protocol(
             "windows",

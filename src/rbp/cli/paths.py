@@ -44,9 +44,14 @@ def run(
     Beside the sums by document, writes steps.csv (cross-entropy, entropy, best temperature and −ln RBP_k of every step)
     and, where smaller models are given, equal.csv: −ln RBP_k of each path at the cross-entropy of each of these.
     """
-    names = split_names(ways)
+    from rbp.damage.sums import STEPS
+    from rbp.extract.dtypes import known_dtype
+
+    kind, names = known_dtype(dtype), split_names(ways)
     if not names or len({*names}) < len(names):
         raise ParameterError(f"{ways!r} names no paths, or one twice", "--paths", "Give some of them, with commas.")
+    if strange := [name for name in names if name not in STEPS]:
+        raise ParameterError(f"there is no path {strange[0]!r}", "--paths", f"There is: {', '.join(STEPS)}.")
     if predictions is not None and not predictions.is_file():
         raise ParameterError("there is no such file", f"{predictions}, --predictions", "Check the path.")
 
@@ -70,7 +75,7 @@ def run(
         tokens=tokens,
         documents=documents,
         length=length,
-        dtype=dtype,  # type: ignore[arg-type]  # checked where it is used
+        dtype=kind,
         device=find_device(device),
         predictions=predictions,
     )

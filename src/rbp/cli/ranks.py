@@ -94,10 +94,12 @@ def extract(
     plan: Annotated[bool, typer.Option("--plan", help=PLAN)] = False,
 ) -> None:
     """Rank every token of corpora by models: a rank store each. What is measured already is left alone."""
+    from rbp.extract.dtypes import known_dtype
     from rbp.extract.protocol import own_protocol, window_length
     from rbp.extract.protocol import protocol as make_protocol
     from rbp.extract.training import Training
 
+    kind = known_dtype(dtype)
     name = protocol or own_protocol(corpus)
     options = {
         "context": before,
@@ -137,10 +139,10 @@ def extract(
         most = window_length([each.config for each in found])
         chosen = make_protocol(name, length=most, **options)  # type: ignore[arg-type]
     settings = Settings(
-        dtype=dtype,  # type: ignore[arg-type]  # checked where it is used, as is the backend
+        dtype=kind,
         device=device,
         devices=devices,  # type: ignore[arg-type]
-        backend=backend,  # type: ignore[arg-type]
+        backend=backend,  # type: ignore[arg-type]  # checked where it is used
         batch=batch,
         vocabulary=limit,  # type: ignore[arg-type]
         round_logits=round_logits,  # type: ignore[arg-type]

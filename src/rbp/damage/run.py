@@ -11,14 +11,15 @@ import numpy.typing as npt
 import pandas as pd
 import torch
 
-from rbp.damage.sums import EARLIER, SMALLER, TEMPERATURES, THRESHOLDS, WHOLE, Growing
-from rbp.damage.worse import CONTEXTS, Reading, Step, made_worse, readings, steps
+from rbp.damage.sums import CONTEXTS, EARLIER, SMALLER, TEMPERATURES, THRESHOLDS, WHOLE, Growing
+from rbp.damage.worse import Reading, Step, made_worse, readings, steps
 from rbp.errors import DataError, ParameterError
 from rbp.extract.corpora import Corpus
+from rbp.extract.dtypes import Dtype
 from rbp.extract.extraction import circumstances, quiet
 from rbp.extract.forward import Ranker
 from rbp.extract.head import wide
-from rbp.extract.models import Dtype, ModelFiles, load_model, load_tokenizer
+from rbp.extract.models import ModelFiles, load_model, load_tokenizer
 from rbp.extract.protocol import Protocol, Row, longest_input, opening_entry, plan_rows, window_length
 from rbp.extract.store import find_place
 from rbp.kernel.problem import ieee
@@ -27,7 +28,9 @@ log = logging.getLogger(__name__)
 
 WHOLE_STEP = Step(WHOLE, 0)
 _READ = 2**13  # tokens that the model reads at once
-_LOGITS = {"cpu": 2**21, "cuda": 2**27}  # entries of the logits that are looked at together
+_LOGITS = {"cpu": 2**21, "cuda": 2**27}  # entries of the logits that noise is drawn for together
+# on a CPU a product of few rows waits for the output layer's weights, and columns that leave its cache for memory
+_BLOCKS, _PARTS = {"cpu": 8, "cuda": 1}, {"cpu": 8, "cuda": 1}
 
 
 def run(
@@ -159,14 +162,18 @@ def _of_logits(
     """The documents of some tokens, and of each the columns that `measured` adds up."""
     device = ranker.language.device
     draw = torch.Generator(device).manual_seed(step.seed)
-    at_once = max(1, _LOGITS[device.type] // ranker.language.vocabulary)
+    block = max(1, _LOGITS[device.type] // ranker.language.vocabulary)
+    part, at_once = max(1, block // _PARTS[device.type]), block * _BLOCKS[device.type]
     for outputs, targets, documents in _outputs(ranker, read):
         for first in range(0, len(outputs), at_once):
             some = slice(first, first + at_once)
             logits = _logits(ranker, outputs[some])
             if step.path == "logits":
-                logits = logits + step.step * torch.randn(logits.shape, generator=draw, device=device)
-            yield documents[some], _columns(logits, torch.from_numpy(targets[some]).to(device))
+                for rows in torch.split(logits, block):
+                    rows += step.step * torch.randn(rows.shape, generator=draw, device=device)
+            truth = torch.from_numpy(targets[some]).to(device)
+            pairs = zip(torch.split(logits, part), torch.split(truth, part), strict=True)
+            yield documents[some], np.concatenate([_columns(*pair) for pair in pairs])
 
 
 def _columns(logits: torch.Tensor, target: torch.Tensor) -> npt.NDArray[np.float64]:
@@ -178,11 +185,17 @@ def _columns(logits: torch.Tensor, target: torch.Tensor) -> npt.NDArray[np.float
         raise DataError("a logit is NaN or infinite", None, "Check the weights and the model's dtype.")
     lower, truth = logits.sub_(highest).clamp_(min=-1e30), (truth - highest)[:, 0].double()  # −∞ · 0 is no number
     columns = [torch.ones_like(truth), torch.zeros_like(truth), *((rank <= k).double() for k in THRESHOLDS)]
-    weights = torch.empty_like(lower)
-    for temperature in TEMPERATURES:
+    weights, product = torch.empty_like(lower), torch.empty_like(lower)
+    sums: dict[float, tuple[torch.Tensor, torch.Tensor]] = {}
+    for temperature in (each for each in TEMPERATURES if 2 * each not in TEMPERATURES):
         torch.div(lower, temperature, out=weights).exp_()
-        total = weights.sum(1).double()
-        mean = torch.linalg.vecdot(weights, lower).double() / total
+        while temperature in TEMPERATURES:  # exponentials take longest: at half the temperature they are squares
+            mean = torch.mul(weights, lower, out=product).sum(1)
+            sums[temperature] = weights.sum(1).double(), mean.double()
+            weights.square_()
+            temperature /= 2
+    for temperature in TEMPERATURES:
+        total, mean = sums[temperature][0], sums[temperature][1] / sums[temperature][0]
         columns += [total.log() - truth / temperature, mean - truth]
         if temperature == 1:
             columns[1] = total.log() - mean
@@ -193,7 +206,8 @@ def _logits(ranker: Ranker, outputs: torch.Tensor) -> torch.Tensor:
     head = ranker.head
     if head is None:
         return wide(outputs)
-    logits = wide(torch.nn.functional.linear(outputs, head.weight, head.bias)) * head.scale
+    logits = wide(torch.nn.functional.linear(outputs, head.weight, head.bias))
+    logits = logits if head.scale == 1 else logits.mul_(head.scale)
     return logits if head.softcap is None else head.softcap * torch.tanh(logits / head.softcap)
 
 

@@ -23,7 +23,16 @@ log = logging.getLogger(__name__)
 THRESHOLDS = (1, 2, 3, 5, 7, 10, 14, 20, 30, 50, 70, 100, 140, 200, 300, 500, 700, 1000)
 #: from 0.5 to 4: with the slope at each, a cubic between neighbours is right to 1e-4 nats a token
 TEMPERATURES = (0.5, 0.7071, 1.0, 1.4142, 2.0, 2.8284, 4.0)
-WHOLE, SMALLER, EARLIER = "whole", "parameters", "training"  # paths beside those of `rbp.damage.worse`
+CONTEXTS = (1, 2, 4, 8, 16, 32, 64)  # the quick ones first
+STEPS: dict[str, tuple[float, ...]] = {
+    "context": CONTEXTS,
+    "depth": (),  # the model's own
+    "bits": (8, 6, 4, 3, 2),
+    "replaced": (0.02, 0.05, 0.1, 0.2, 0.4),
+    "weights": (0.35, 0.6, 0.9, 1.3),
+    "logits": (0.5, 0.8, 1.2, 2.0),
+}
+WHOLE, SMALLER, EARLIER = "whole", "parameters", "training"  # paths beside those of STEPS
 SUMS, MANIFEST = "sums.parquet", "manifest.json"
 CELL = ["path", "step", "draw", "model"]
 

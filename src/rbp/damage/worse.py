@@ -22,19 +22,11 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from rbp.damage.sums import STEPS
 from rbp.errors import ParameterError
 from rbp.extract.models import LanguageModel
 from rbp.extract.protocol import Row
 
-CONTEXTS = (1, 2, 4, 8, 16, 32, 64)  # the quick ones first
-STEPS: dict[str, tuple[float, ...]] = {
-    "context": CONTEXTS,
-    "depth": (),  # the model's own
-    "bits": (8, 6, 4, 3, 2),
-    "replaced": (0.02, 0.05, 0.1, 0.2, 0.4),
-    "weights": (0.35, 0.6, 0.9, 1.3),
-    "logits": (0.5, 0.8, 1.2, 2.0),
-}
 DRAWS = 3  # of noise on weights and on logits
 GROUP = 64  # weights next to one another in a row that are rounded by the largest among them
 

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from rbp import registry
 from rbp.errors import DataError, first_line
+from rbp.extract.dtypes import BYTES, Dtype
 from rbp.io import parse_json, write_file
 
 if TYPE_CHECKING:  # a plan of published models needs none of them, and they are slow to import
     import torch
-
-    from rbp.extract.models import Dtype
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,6 @@ def size_of(config: Any, source: str, where: str) -> Size:
         raise DataError(f"cannot build the model: {first_line(error)}", where, _KNOWN) from None
 
 
-BYTES: "dict[Dtype, int]" = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
 ROWS = 32  # at a time on a GPU, the default of `rbp extract`
 CONTEXT = 1e9  # bytes that CUDA and PyTorch take for themselves: assumed
 PROCESS = 1.2e9  # bytes of Python, PyTorch and transformers in a job: about twice what they take
@@ -179,9 +177,14 @@ class Rate:
     def __str__(self) -> str:
         on = self.processor + (f", threads: {self.threads}" if self.threads else "")
         return (
-            f"{self.product / 1e9:,.0f} GFLOP/s of a matrix product, {self.ranking / 1e9:,.0f} where its entries are "
+            f"{_giga(self.product)} GFLOP/s of a matrix product, {_giga(self.ranking)} where its entries are "
             f"ranked (width {self.shape[1]}, {self.dtype}, {on}, {self.measured})"
         )
+
+
+def _giga(rate: float) -> str:
+    """A rate in 10⁹ a second, in two digits at least."""
+    return f"{rate / 1e9:.2g}" if rate < 1e10 else f"{rate / 1e9:,.0f}"
 
 
 def rates_file() -> Path:

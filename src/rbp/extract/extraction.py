@@ -6,11 +6,11 @@ import platform
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cache, cached_property, partial
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -23,7 +23,6 @@ from rbp import __version__, registry
 from rbp.errors import DataError, ParameterError
 from rbp.extract.corpora import STDIN, Corpus, open_corpus
 from rbp.extract.cost import (
-    BYTES,
     ROWS,
     Cost,
     config_size,
@@ -31,19 +30,17 @@ from rbp.extract.cost import (
     gpu_memory,
     measured_rate,
     operations,
-    product_rate,
     ranking_seconds,
     size_of,
 )
 from rbp.extract.devices import find_device, limits, must_be_installed
+from rbp.extract.dtypes import BYTES, Dtype, known_dtype
 from rbp.extract.forward import Ranker
 from rbp.extract.models import (
-    Dtype,
     LanguageModel,
     Loaded,
     ModelFiles,
     find_model,
-    known_dtype,
     load_model,
     load_tokenizer,
     looks_at_length,
@@ -121,13 +118,11 @@ def quiet() -> Iterator[None]:
 class Progress:
     """How far a run is.
 
-    tokens: to be ranked in all; done: by an earlier run; flops: the floating-point operations that one token takes at
-    least (2 for each parameter and each entry of the output layer); rate: gives what the machine's matrix product does
-    in a second, which is measured when it is first asked for.
+    tokens: to be ranked in all; done: by an earlier run.
     """
 
-    def __init__(self, tokens: int, done: int, flops: float, rate: Callable[[], float]):
-        self.tokens, self.flops, self.rate = tokens, flops, rate
+    def __init__(self, tokens: int, done: int) -> None:
+        self.tokens = tokens
         self.before = self.done = done
         self.start = time.monotonic()
 
@@ -136,25 +131,10 @@ class Progress:
         """Of this run."""
         return (self.done - self.before) / max(time.monotonic() - self.start, 1e-9)
 
-    @property
-    def share_of_product(self) -> float:
-        """The operations that are needed at least, a second, as a share of the matrix product's rate."""
-        return self.tokens_per_second * self.flops / self.rate()
-
     def __str__(self) -> str:
-        speed, share = self.tokens_per_second, self.share_of_product
+        speed = self.tokens_per_second
         minutes, seconds = divmod((self.tokens - self.done) / max(speed, 1e-9), 60)
-        return (
-            f"{self.done:,} of {self.tokens:,} tokens  {speed:,.0f} tokens/s  {share:.0%} of the matrix product's rate"
-            f"  {minutes:.0f} min {seconds:.0f} s left"
-        )
-
-
-@cache
-def yardstick(device: torch.device, dtype: torch.dtype) -> float:
-    """Floating-point operations a second of a square matrix product, measured once, in some ms."""
-    n = 512 if device.type == "cpu" else 8192
-    return product_rate(device, dtype, n, n, n)
+        return f"{self.done:,} of {self.tokens:,} tokens  {speed:,.0f} tokens/s  {minutes:.0f} min {seconds:.0f} s left"
 
 
 Vocabulary = int | Literal["all", "tokenizer"]
@@ -415,9 +395,7 @@ def _fill(
     before = sum(scored[pack] for pack in mine if pack in whole)
     if before and missing:
         log.info("%s: %d of %d packs are there: going on", label, len(mine) - len(missing), len(mine))
-    product = partial(yardstick, model.device, getattr(torch, model.settings.dtype))
-    flops = 2 * (model.language.size + ranker.outputs)
-    progress = Progress(sum(scored.values()), before, flops, product)
+    progress = Progress(sum(scored.values()), before)
     with board() if log.isEnabledFor(logging.INFO) else nullcontext() as show:  # a program that calls us may be quiet
         for pack in missing:
             some = rows.rows_of(pack)
@@ -434,11 +412,7 @@ def _fill(
             progress.done += len(greater)
             if show:
                 show(label, str(progress))
-    done = {
-        "tokens_per_second": round(progress.tokens_per_second),
-        "share_of_product": round(progress.share_of_product, 3),
-        "halvings": ranker.halvings,
-    }
+    done = {"tokens_per_second": round(progress.tokens_per_second), "halvings": ranker.halvings}
     whole, noted = store.parts()[0], store.noted()
     unasked = [pack for pack in mine if whole[pack].name not in noted]
     if unasked:

@@ -92,12 +92,6 @@ class Ranker:
         self.reader: Reader = probe.reader(self.language)
 
     @property
-    def outputs(self) -> int:
-        """The entries of the output layer that count: V · d."""
-        width = int(self.language.model.config.get_text_config().hidden_size)
-        return (self.vocabulary or self.language.vocabulary) * width
-
-    @property
     def rounding_of_logits(self) -> str:
         """The dtype that the logits which are compared are rounded to."""
         if self.rounding is not None:

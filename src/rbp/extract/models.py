@@ -13,7 +13,7 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal, get_args
+from typing import Any
 
 import torch
 from torch import nn
@@ -21,6 +21,7 @@ from torch import nn
 from rbp import registry
 from rbp.errors import DataError, ParameterError, first_line
 from rbp.extract import adapters, devices, gguf, tokenizers
+from rbp.extract.dtypes import Dtype, known_dtype
 from rbp.extract.gguf import Contents
 from rbp.extract.state import fresh, state_of
 from rbp.extract.training import ADAPTER, checkpoints
@@ -46,8 +47,6 @@ def non_embedding_params(model: nn.Module) -> int:
 
 
 log = logging.getLogger(__name__)
-
-Dtype = Literal["float32", "bfloat16", "float16", "float64"]
 
 _INDEX, _SINGLE = "model.safetensors.index.json", "model.safetensors"
 _ADAPTER_WEIGHTS = "adapter_model.safetensors"
@@ -169,6 +168,7 @@ class Loaded:
         if not (isinstance(self.model, nn.Module) and all(hasattr(self.model, name) for name in wanted)):
             what = f"{type(self.model).__name__} is no language model of transformers"
             raise ParameterError(what, "model", "Give such a model, or a name: a hub id or a folder.")
+        _must_be_rankable(self.model)
         if self.tokenizer is None:
             what = "a model in memory comes without its tokenizer"
             raise ParameterError(what, "tokenizer", "Give it: tokenizer=AutoTokenizer.from_pretrained(…).")
@@ -190,7 +190,7 @@ class Loaded:
     @property
     def dtype(self) -> Dtype:
         """Of its weights. Raises ParameterError for one that is not ranked in."""
-        return known_dtype(str(self.model.dtype).removeprefix("torch."))
+        return known_dtype(self.model.dtype)
 
     def fingerprint(self) -> str:
         """A digest of all that determines its logits: of its contents, not of where they came from."""
@@ -199,6 +199,20 @@ class Loaded:
     def tokenizer_fingerprint(self) -> str:
         """A digest of the tokenizer's files, as they would be saved."""
         return _saved_digest(self.tokenizer)
+
+
+def _must_be_rankable(model: Any) -> None:
+    """Raise ParameterError for a model in memory that has no weights to read, or other weights than numbers."""
+    kind, layer = type(model).__name__, model.get_output_embeddings()
+    if getattr(model.config, "is_encoder_decoder", False):
+        what, remedy = f"{kind} reads by an encoder, and ranks no token of a text by those before it", "Give a causal"
+        raise ParameterError(what, "model", f"{remedy} language model, such as a ForCausalLM class of transformers.")
+    if any(tensor.is_meta for tensor in model.parameters()) and not devices.places(model):
+        remedy = "Load it by from_pretrained, or give the name of its folder."
+        raise ParameterError(f"{kind} lies on the meta device: it has no weights", "model", remedy)
+    if layer is not None and not isinstance(getattr(layer, "weight", None), torch.Tensor | None):
+        what = f"the weights of {kind} are packed in whole numbers, as by quantize_dynamic"
+        raise ParameterError(what, "model", "Give the model before it was quantized.")
 
 
 def find_model(name: str, revision: str | None = None, tokenizer: str | None = None) -> ModelFiles:
@@ -354,13 +368,6 @@ def _language(name: str, model: Any, dtype: Dtype, device: torch.device) -> Lang
     if head is not None and getattr(head, "weight", None) is not None:
         vocabulary = head.weight.shape[0]
     return LanguageModel(name, model, non_embedding_params(model), vocabulary, dtype, device, devices.places(model))
-
-
-def known_dtype(dtype: str) -> Dtype:
-    """A dtype by its name. Raises ParameterError for another."""
-    if dtype not in get_args(Dtype):
-        raise ParameterError(f"unknown dtype {dtype!r}", "--dtype", f"There is: {', '.join(get_args(Dtype))}.")
-    return dtype  # type: ignore[return-value]
 
 
 def looks_at_length(config: dict[str, Any]) -> bool:

@@ -27,6 +27,12 @@ AXES = {
 }
 
 
+def check_axis(axis: str) -> None:
+    """Raise ParameterError for an axis that is not in AXES."""
+    if axis not in AXES:
+        raise ParameterError(f"there is no law against {axis!r}", "--against", f"There is: {', '.join(AXES)}.")
+
+
 def against(table: pd.DataFrame, axis: str) -> pd.DataFrame:
     """The rows of `Source.checkpoints` for a law against something else than size: that stands in `size`.
 
@@ -35,8 +41,7 @@ def against(table: pd.DataFrame, axis: str) -> pd.DataFrame:
     place on a logarithmic axis, and is left out. Raises ParameterError for an axis that is not in AXES, or where its
     column is missing for a model.
     """
-    if axis not in AXES:
-        raise ParameterError(f"there is no law against {axis!r}", "--against", f"There is: {', '.join(AXES)}.")
+    check_axis(axis)
     column = AXES[axis][0]
     if table[column].isna().any():
         needed = "training_tokens" if axis == "compute" else column

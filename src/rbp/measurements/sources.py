@@ -279,6 +279,8 @@ def _part(one: str | Path, rule: TieRule) -> Part:
             return Ranks(name, (path,), rule)
         raise DataError("the folder holds no measurements: no rank store is in it", name, _remedy())
     if path.suffix.lower() in (".csv", ".parquet"):
+        if not exists(path):
+            raise DataError("there is no such file of measurements", name, "Check the path.")
         return File(name, (path,))
     raise ParameterError(f"unknown source of measurements {name!r}", "measurements", _remedy())
 

@@ -8,6 +8,7 @@ where known; source; and, where known, how the model was trained: revision, trai
 """
 
 import logging
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -120,12 +121,21 @@ def select(
         there = sorted(table[column].dropna().unique())
         for name in names:
             if name not in there:
+                if column == "dataset":
+                    check_dataset(str(name), there)
                 raise ParameterError(
                     f"no measurement with {column} {name}", column, nearest(str(name), map(str, there))
                 )
         if names:
             table = table[table[column].isin(names).fillna(False)]
     return table.sort_values(["size", "model", "dataset", "metric", "k"], ignore_index=True)
+
+
+def check_dataset(name: str, there: Sequence[str], where: str = "dataset") -> None:
+    """Raise ParameterError if several texts have a name, by which `one_each` adds a code to it: it lists them."""
+    texts = [each for each in there if re.fullmatch(re.escape(name) + "-[0-9a-f]{6}", each)]
+    if name not in there and texts:
+        raise ParameterError(f"there are {len(texts)} texts called {name}", where, f"Give one: {', '.join(texts)}.")
 
 
 def warn_of_no_hits(table: pd.DataFrame, ks: Iterable[int]) -> None:

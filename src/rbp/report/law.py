@@ -21,6 +21,7 @@ from rbp.measurements import Source
 from rbp.measurements.checkpoints import AXES, against, apart
 from rbp.measurements.counts import store_table
 from rbp.measurements.ranked import Ranked, every_k, pieces_of, with_intervals
+from rbp.measurements.table import check_dataset
 from rbp.report.display import coloured_text, fits_shown, shown
 from rbp.report.leaf import Leaf
 
@@ -46,6 +47,7 @@ def chosen(
         what = f"there are several datasets: {', '.join(there)}"
         raise ParameterError(what, "--dataset", "Give one of them.")
     dataset = dataset or there[0]
+    check_dataset(dataset, there, "--dataset")
     if dataset not in there:
         raise ParameterError(f"there is no dataset {dataset!r}", "--dataset", f"There is: {', '.join(there)}.")
     own = table[table["dataset"] == dataset]

@@ -16,8 +16,8 @@ from rbp.damage import run as paths
 from rbp.damage import worse
 from rbp.damage.run import WHOLE_STEP as WHOLE
 from rbp.damage.run import measured, run, scored_rows
-from rbp.damage.sums import CELL, TEMPERATURES, THRESHOLDS, read_paths
-from rbp.damage.worse import CONTEXTS, Step, made_worse, matrices, readings, rounded, steps
+from rbp.damage.sums import CELL, CONTEXTS, TEMPERATURES, THRESHOLDS, read_paths
+from rbp.damage.worse import Step, made_worse, matrices, readings, rounded, steps
 from rbp.errors import DataError, ParameterError
 from rbp.extract.corpora import Corpus
 from rbp.extract.models import find_model, load_model, load_tokenizer

@@ -54,7 +54,7 @@ def test_what_a_store_holds(saved, corpus, tmp_path):
     key = found.manifest["key"]
     assert {"weights", "revision", "tokenizer", "corpus", "protocol", "dtype", "vocabulary"} < key.keys()
     assert {"round_logits", "backend", "device", "precision"} < key.keys()
-    assert {"versions", "begun", "finished", "tokens_per_second", "share_of_product"} < found.manifest["about"].keys()
+    assert {"versions", "begun", "finished", "tokens_per_second"} < found.manifest["about"].keys()
 
 
 def test_a_part_is_as_arrow_writes_it_without_pandas(tmp_path):
