@@ -223,8 +223,8 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """As on a machine that has BARE and what they need, and nothing else: the modules that cannot be imported."""
     pytest.importorskip("triton")
     needed = _needed()
-    there = packages_distributions().items()
-    blocked = {module for module, names in there if not set(map(_canonical, names)) & needed} - {"rbp", "bench"}
+    there, ours = packages_distributions().items(), {"rbp", "ladder", "companion", "bench"}
+    blocked = {module for module, names in there if not set(map(_canonical, names)) & needed} - ours
     (tmp_path / "sitecustomize.py").write_text(BLOCK.format(blocked=sorted(blocked)))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(ROOT / "src")]))
     return blocked
