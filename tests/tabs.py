@@ -39,4 +39,4 @@ def watched(browser: Browser, address: str, *inside: str, **options: Any) -> Ite
         tab.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
         tab.goto(address)
         yield tab
-    assert wrong == []
+    assert not wrong, wrong

@@ -179,6 +179,7 @@ def test_a_sentence_follows_the_bars_of_the_claims_on_which_it_rests(tab: Page) 
     tab.locator('[data-number="81"] summary').click()
     tab.locator('[data-number="81"]').get_by_role("link", name="1", exact=True).click()
     slider = tab.locator('[data-number="1"]').get_by_label("fits that are good, to hold")
+    expect(slider).to_be_visible()  # the page opens the claim of its address: a hidden slider takes no focus
     slider.focus()
     tab.keyboard.press("End")
     at = float(slider.input_value())

@@ -14,7 +14,7 @@ import torch
 from draws import loop_and_slow
 from playwright.sync_api import Browser, Page, expect
 from safetensors.numpy import load_file
-from tabs import PHONE, STATIC, watched, write_page
+from tabs import PHONE, STATIC, STYLE, watched, write_page
 from tokenizers import Tokenizer
 
 from companion.chapters import see
@@ -266,7 +266,8 @@ def asked() -> list[str]:
 def tab(request: pytest.FixtureRequest, browser: Browser, folder: Path, asked: list[str]) -> Iterator[Page]:
     """The page; what fails in it, or leaves it, fails the test."""
     address, options = (folder / "page.html").as_uri(), request.param | {"offline": True}
-    with watched(browser, "about:blank", folder.as_uri(), STATIC.as_uri(), "about:", **options) as tab:
+    inside = (folder.as_uri(), STATIC.as_uri(), STYLE.as_uri(), "about:")
+    with watched(browser, "about:blank", *inside, **options) as tab:
         tab.context.set_default_timeout(PATIENCE)
         tab.on("request", lambda each: asked.append(Path(each.url).stem) if "/weights/" in each.url else None)
         tab.goto(address)
