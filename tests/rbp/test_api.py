@@ -5,6 +5,7 @@ import doctest
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import torch
 from datasets import Dataset
 from pandas import DataFrame
 from tiny import WORDS, make_tokenizer, random_model, save_model, texts, write_texts
+from transformers import T5Config, T5ForConditionalGeneration
 from typer.testing import CliRunner
 
 import rbp
@@ -233,3 +235,35 @@ def test_bad_input_is_named(model, tokenizer, change, words):
 def test_what_is_not_there_or_not_clear_is_named(call, words):
     with pytest.raises(RbpError, match=words):
         call()
+
+
+def test_a_dtype_and_a_device_of_torch(tmp_path, tokenizer):
+    folder = save_model(tmp_path / "model", "llama", tokenizer)
+    names = rbp.rank(str(folder or tmp_path / "model"), texts(2), dtype="bfloat16", device="cpu")
+    objects = rbp.rank(str(folder or tmp_path / "model"), texts(2), dtype=torch.bfloat16, device=torch.device("cpu"))
+    assert objects.to_pandas().equals(names.to_pandas())
+
+
+def _t5():
+    return T5ForConditionalGeneration(T5Config(vocab_size=320, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2))
+
+
+def _on_meta():
+    with torch.device("meta"):
+        return random_model("llama")
+
+
+def _packed():
+    model = random_model("llama")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.qint8)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [(_t5, "reads by an encoder"), (_on_meta, "it has no weights"), (_packed, "packed in whole numbers")],
+)
+def test_models_whose_weights_cannot_be_ranked_by(make, words, tokenizer):
+    with pytest.raises(RbpError, match=words):
+        rbp.rank(make(), texts(2), tokenizer=tokenizer)

@@ -66,6 +66,7 @@ _RC: dict[Any, Any] = {
     "text.color": INK,
     "axes.edgecolor": INK,
     "axes.labelcolor": INK,
+    "text.parse_math": False,  # a model's name may hold dollar signs
     "xtick.color": INK,
     "ytick.color": INK,
     "grid.color": FAINT,

@@ -94,6 +94,7 @@ PYTHIA = [*FIT, "--family", "Pythia"]
         (["run", "1", "-p", "k"], ["name=value"]),
         (["run"], ["Missing argument"]),
         (["fly"], ["No such command"]),
+        (["chapterz"], ["No such command", 'Did you mean "chapters"? There are: extract']),
         (["run", "05_needs", "--out", "new"], ["no cross-entropy (x.csv)", "Add it."]),
         (["run", "1", "--out", f"{__file__}/new"], ["test_cli.py", "Check the path"]),
         (["verify"], ["there are no results here", "rbp book"]),

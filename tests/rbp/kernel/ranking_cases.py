@@ -1,11 +1,19 @@
 """Problems whose logits are known exactly, and what their ranks must be by sorting."""
 
+import os
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
+
+
+def has_compiler() -> bool:
+    """Whether torch could compile for the CPU here; where it cannot, ranks are counted plainly."""
+    return shutil.which(os.environ.get("CXX", "g++")) is not None
+
 
 DTYPES = [torch.float32, torch.bfloat16, torch.float16]
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from draws import loop_and_slow
+from ranking_cases import has_compiler
 
 from bench.kernels import MODES, SHARED, Variant, registers
 from companion.project import ROOT
@@ -58,6 +59,7 @@ def test_it_compiles_fits_and_spills_no_registers(cases) -> None:
 
 
 @pytest.mark.builds
+@pytest.mark.skipif(not has_compiler(), reason="no C++ compiler: nothing is compiled for the CPU")
 def test_what_other_processes_compiled_is_not_compiled_again(tmp_path: Path) -> None:
     (tmp_path / "again.py").write_text(AGAIN)
     own = os.environ | {"TRITON_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT)}

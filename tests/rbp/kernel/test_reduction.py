@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from ranking_cases import gaussian
+from ranking_cases import gaussian, has_compiler
 from torch._dynamo.utils import counters
 
 from rbp import kernel
@@ -18,6 +18,7 @@ from rbp.kernel.reduction import PACK, Reduce, Reduced, _compiled, agrees, plain
 
 CPU = torch.device("cpu")
 SHAPES = [(blocked.ROWS, blocked.TILE)]
+compiles = pytest.mark.skipif(not has_compiler(), reason="no C++ compiler: counted plainly")
 
 POISON = """
 import sys
@@ -47,6 +48,7 @@ def run(script: str, *arguments: str, **environment: str) -> subprocess.Complete
     return subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=True)
 
 
+@compiles
 @pytest.mark.slow
 @pytest.mark.skipif(
     not torch.cpu.get_capabilities().get("avx512_f"), reason="two widths of vector need a processor with AVX-512"
@@ -60,6 +62,7 @@ def test_code_of_another_processor_in_the_cache_is_found_out_and_compiled_again(
         assert done.stderr.count("is discarded and compiled again") == foreign, done.stderr
 
 
+@compiles
 def test_compiled_code_lies_in_the_users_cache_by_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(reduction_module, "_known", {})
@@ -90,6 +93,7 @@ WRONG = {
 }
 
 
+@compiles
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_the_check_tells_right_from_wrong(wrong: Reduce, dtype: torch.dtype) -> None:
@@ -99,6 +103,7 @@ def test_the_check_tells_right_from_wrong(wrong: Reduce, dtype: torch.dtype) -> 
     assert not agrees(wrong, shape, dtype, CPU)
 
 
+@compiles
 def test_it_is_compiled_once_for_all_that_follows() -> None:
     reduce = reduction(torch.float32, CPU, SHAPES)
     before = counters["stats"]["unique_graphs"]
@@ -111,6 +116,7 @@ def test_it_is_compiled_once_for_all_that_follows() -> None:
     assert counters["stats"]["unique_graphs"] == before
 
 
+@compiles
 def test_sums_are_as_near_on_a_processor_without_vectors() -> None:
     with torch._inductor.config.patch({"cpp.simdlen": 1}):
         reduce = _compiled(torch.float32, CPU, SHAPES[0])
