@@ -120,7 +120,9 @@ def serve(
 @commands.command()
 def verify(
     context: typer.Context,
-    accept: Annotated[bool, typer.Option("--accept", help="Take the built values as the accepted ones.")] = False,
+    accept: Annotated[
+        bool, typer.Option("--accept", help="Accept the built values; those that agree stay as they are.")
+    ] = False,
 ) -> None:
     """Compare the recorded values with the accepted ones, and the report's: exit 1 if any moved, is new or missing."""
     project = Project.of(context.obj)
@@ -131,7 +133,8 @@ def verify(
         raise RbpError("the build is not of this tree", "\n".join(stale), "Run `rbp book`, and verify again.")
     count = sum(map(len, built.values()))
     if accept:
-        results.write_book(project.expected, built)
+        before = results.read_book(project.expected) if project.expected.exists() else {}
+        results.write_book(project.expected, results.accepted(built, before))
         typer.echo(f"{count} values of {len(built)} chapters are accepted.")
         return
     differences = [str(each) for each in results.compare(built, results.read_book(project.expected))]

@@ -195,3 +195,12 @@ def compare(
             elif not _same(e, b) or (e.unit, e.tolerance) != (b.unit, b.tolerance):
                 differences.append(Difference(chapter, key, "moved", e, b))
     return differences
+
+
+def accepted(built: Results, expected: Results) -> Results:
+    """Return the built results, with the accepted value wherever the two agree: last digits do not move in the file."""
+    moved = {(each.chapter, each.key) for each in compare(built, expected)}
+    return {
+        chapter: {key: each if (chapter, key) in moved else expected[chapter][key] for key, each in values.items()}
+        for chapter, values in built.items()
+    }

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from rbp.errors import DataError, RbpError
 from rbp.extract.corpora import CORPORA, open_corpus
-from rbp.extract.cost import BYTES, PROCESS, Size, config_size, cpu_memory, gpu_memory, operations
+from rbp.extract.cost import PROCESS, Size, config_size, cpu_memory, gpu_memory, operations
+from rbp.extract.dtypes import BYTES
 from rbp.extract.protocol import Protocol, plan_rows
 from rbp.registry import known_models
 from rbp.study.config import Cell, ModelEntry, Study
