@@ -51,12 +51,13 @@ test-slow: .venv/installed       ## what that leaves out: all draws, a second bu
 test-processors: .venv/installed ## build, verify and test the numbers as on other processors
 	@$(BIN)/python tests/slow/processors.py
 
-lint: .venv/installed            ## ruff, strict mypy, the import rule, and notebooks without outputs
+lint: .venv/installed            ## ruff, strict mypy, the import rule, notebooks without outputs, and the limits of sizes
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/nbstripout --verify --keep-id notebooks/*.ipynb
+	@$(BIN)/python .ci/sizes.py
 
 bench: .venv/installed           ## time ranks, extraction and a short run, each against a reference in the same run
 	@$(BIN)/python -m bench.ranking

@@ -1,4 +1,4 @@
-"""The README's commands and programs, in its order, and what it says of a wheel."""
+"""The commands and programs of the README and the guide, in their order, and what they say of a wheel."""
 
 import json
 import os
@@ -20,7 +20,8 @@ from companion.project import ROOT
 from rbp.cli.app import app
 from rbp.measurements import open_source, select
 
-README = (ROOT / "README.md").read_text().replace("\\\n", "")  # a command over two lines is one
+PAGES = (ROOT / "README.md").read_text() + (ROOT / "docs" / "guide.md").read_text()
+README = PAGES.replace("\\\n", "")  # a command over two lines is one
 BLOCKS = re.findall(r"^```(bash|python)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 HOURS = re.compile("#.*hours, and a network")  # a block that begins so is left out
 AWAY = re.compile("#.*(where there is a network|built book)")  # and so is a line
@@ -95,8 +96,8 @@ def test_the_commands_one_after_the_other_in_one_folder(tmp_path):
 def test_its_program_runs(tmp_path, monkeypatch, capsys):
     folder_of_the_readme(tmp_path)
     monkeypatch.chdir(tmp_path)
-    (program,) = (text for kind, text in BLOCKS if kind == "python")
-    exec(compile(program, "README.md", "exec"), {})  # noqa: S102  # our own
+    for program in (text for kind, text in BLOCKS if kind == "python"):
+        exec(compile(program, "README.md", "exec"), {})  # noqa: S102  # our own
     assert "0.079414" in capsys.readouterr().out
     assert (tmp_path / "runs" / "law.png").is_file()
 

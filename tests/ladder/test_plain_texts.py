@@ -89,7 +89,7 @@ def test_the_readme_s_commands_train_rank_and_fit_a_folder_of_text(tmp_path: Pat
     often = [1 / (i + 1) for i in range(len(words))]
     texts = {f"{'' if i % 3 else 'more/'}{i}.txt": " ".join(rng.choices(words, often, k=2500)) for i in range(45)}
     books = write_texts(tmp_path / "books", texts | {"notes.md": "no text of the ladder", "blank.txt": " \n"})
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    readme = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
     (block,) = (block for block in re.findall(r"```bash\n(.*?)```", readme, re.DOTALL) if "--texts" in block)
     lines = [line.split("#")[0].split() for line in block.splitlines()]
     for program, *arguments in lines:
