@@ -2,7 +2,7 @@
 
     python .ci/mutants.py --seed 47 [--number 600] [--at COMMIT] [--folder _build/mutants]
 
-How to read what it writes, and which survivors are known: `tests/README.md`. Needs `pip install 'rbp[mutants]'`.
+How to read what it writes, and which survivors are known: `tests/README.md`. Needs `pip install -e 'src[mutants]'`.
 
 The changes are cosmic-ray's, made in a worktree of the commit. Its own runner starts pytest for each; here a process
 forks that has imported the libraries, and nothing of ours. Only tests that reach the changed place run, the quickest
