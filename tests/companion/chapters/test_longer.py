@@ -148,7 +148,7 @@ def test_scores_are_those_counted_by_hand(tmp_path) -> None:
 def test_a_fair_guess_goes_on_as_the_last_doublings_went() -> None:
     """By hand: steps of −0.3, −0.1 and −0.2 in ln y; t of 2 degrees of freedom."""
     logs, budgets = np.array([1.0, 0.7, 0.6, 0.4]), [10**6 * 2**i for i in range(4)]
-    about = {"family": "neox", "dataset": "d", "k": 1, "rung": "10k", "seed": 0}
+    about = {"family": "neox", "dataset": "d", "k": 1, "rung": "10k", "size": 10_000, "seed": 0}
     known = pd.DataFrame(
         [about | {"training_tokens": d, "value": np.exp(y)} for d, y in zip(budgets, logs, strict=True)]
     )
