@@ -176,7 +176,8 @@ class _Model:
     @cached_property
     def language(self) -> LanguageModel:
         why = "the default, as the authors' program" if self.settings.dtype == "float32" else "as asked for"
-        own = self.files.config.get("dtype") or self.files.config.get("torch_dtype") or "unknown"
+        dtype = self.files.config.get("dtype") or self.files.config.get("torch_dtype") or "unknown"
+        own = getattr(self.files, "quantization", None) or dtype
         log.info("%s: %s on %s (%s; saved as %s)", self.files.name, self.settings.dtype, self.device, why, own)
         if self.settings.devices is None or isinstance(self.files, Loaded):
             return load_model(self.files, self.settings.dtype, self.device)
