@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from companion.results import (
     ChapterResults,
     Recorded,
+    accepted,
     compare,
     merge,
     read_book,
@@ -144,3 +145,14 @@ def test_canonical_json_is_one_for_equal_values() -> None:
     assert canonical_json({"b": 1, "a": "é"}) == canonical_json({"a": "é", "b": 1}) == '{"a": "é", "b": 1}'
     with pytest.raises(ValueError, match="JSON compliant"):
         canonical_json(float("nan"))
+
+
+def test_what_agrees_is_accepted_as_it_was() -> None:
+    """Last digits within the tolerance stay; what moved, is new or gone follows the build."""
+    before = {"a": {"same": Recorded(1.0), "moved": Recorded(1.0), "gone": Recorded(3)}}
+    built = {"a": {"same": Recorded(1.0 + 1e-12), "moved": Recorded(1.1), "new": Recorded(2)}, "b": {"x": Recorded(5)}}
+    assert accepted(built, before) == {
+        "a": {"same": Recorded(1.0), "moved": Recorded(1.1), "new": Recorded(2)},
+        "b": {"x": Recorded(5)},
+    }
+    assert accepted(built, {}) == built
