@@ -25,6 +25,8 @@ from rbp.measurements.counts import THRESHOLDS, Counts, from_table, to_table
 from rbp.measurements.ranked import SHARES, large
 
 TRANSFORMER, LSTM, NGRAMS = "neox", "lstm", "ngrams"
+OURS = "our small models (10k–2.7M)"
+"""What the ladder's models are called in tables, legends and captions."""
 
 
 def measure_label(k: int | None) -> str:

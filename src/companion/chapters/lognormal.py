@@ -551,6 +551,6 @@ def entropy_panels(table: pd.DataFrame, group: Sequence[MeasuredRanks]) -> dict[
         "fitted. The lognormal fitted to all ranks is at its limit, a power law, for "
         f"{share_words(limits, len(group))} of the models of {cell_label(group[0])}.",
         "alt": "For Pythia, cross-entropy falls below the entropy of ranks, and the lognormal’s entropies lie above "
-        "both; on the ladder they lie close together",
+        "both; for our small models they lie close together",
         "data": table,
     }  # fmt: skip

@@ -505,7 +505,7 @@ def rises_table(rising: pd.DataFrame, *, level: float) -> dict[str, Any]:
         "ends_z": ("z at least", "{:.1f}"),
         "ends_needed": ("effect needed", "{:.1f}"),
         "trend_needed": ("trend: effect needed", "{:.1f}"),
-        "effect": ("effect on the ladder", "{:.1f}"),
+        "effect": ("effect in our small models", "{:.1f}"),
         "effect_high": ("at most (95%)", "{:.1f}"),
     }
     caption = (

@@ -309,7 +309,7 @@ def scatter_shown(along_k: pd.DataFrame) -> dict[str, Any]:
         "figure": scatter_panels(along_k),
         "caption": "<b>How closely −ln RBPₖ follows cross-entropy, and size, at each k:</b> the scatter about "
         "parabolas in logarithms, and what documents explain of that about cross-entropy.",
-        "alt": "For Pythia the scatter about cross-entropy is far below that about size; on the ladder’s texts they "
+        "alt": "For Pythia the scatter about cross-entropy is far below that about size; for our small models they "
         "are alike, and rise with k as what documents explain does",
         "data": along_k,
     }

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from companion.chapters.families import exponents
+from companion.chapters.families import OURS, exponents
 from companion.project import DATA
 from companion.stats.difficulty import CURVES, NAIVE, THEORIES, CurveFit, fit_curve
 from rbp import provenance
@@ -52,12 +52,12 @@ def held_out(ladder: pd.DataFrame, lstm: pd.DataFrame, published: pd.DataFrame) 
             "larger models": ladder[there & ~small],
             "other texts": ladder[~there & small],
             "other texts, larger models": ladder[~there & ~small],
-            "LSTMs": lstm,
+            "our LSTMs": lstm,
             "published models": published,
         }
-        parts += _foretold("the ladder", number, told)
+        parts += _foretold(OURS, number, told)
     few = published["size"] <= SMALL_PUBLISHED
-    told = {"fitted on": published[few], "larger models": published[~few], "the ladder": ladder}
+    told = {"fitted on": published[few], "larger models": published[~few], OURS: ladder}
     return pd.concat(parts + _foretold("published models", -1, told), ignore_index=True)
 
 
@@ -84,9 +84,9 @@ def scored(points: pd.DataFrame) -> pd.DataFrame:
     for (fitted, told), own in points.groupby(["fitted", "told"], sort=False):
         errors = {name: _rms(np.log(own[name] / own["value"])) for name in CURVES}
         rows.append({"fitted": fitted, "told": told, "points": len(own)} | errors)
-    for fitted, words in (("the ladder", "other texts"), ("published models", "all sizes")):
+    for fitted, words in ((OURS, "other texts"), ("published models", "all sizes")):
         own = points[points["fitted"] == fitted]
-        kinds = own["told"].str.startswith(words) if fitted == "the ladder" else own["told"] != "the ladder"
+        kinds = own["told"].str.startswith(words) if fitted == OURS else own["told"] != OURS
         away = pd.concat([_ratios_apart(one) for _, one in own[kinds].groupby(["fit", "dataset", "family"])])
         errors = {name: _rms(away[name]) for name in CURVES}
         rows.append({"fitted": fitted, "told": f"α₁₀/α₁, α₁₀₀/α₁: {words}", "points": len(away)} | errors)
@@ -125,9 +125,7 @@ def told(scores: pd.DataFrame, images: pd.DataFrame, text: pd.DataFrame) -> dict
     """What the page says of `scored`, and of −ln RBP_1 and −ln RBP_5 of images and of published text."""
     of_sets = worth(images).groupby("dataset").median()
     values = {"worth.text": worth(text).median()} | {f"worth.{name}": each for name, each in of_sets.items()}
-    kinds = {
-        ("the ladder", told): told.replace(" ", "_") for told in ("other texts", "larger models", "published models")
-    }
+    kinds = {(OURS, told): told.replace(" ", "_") for told in ("other texts", "larger models", "published models")}
     kinds[("published models", "larger models")] = "published"
     for row in scores.to_dict("records"):
         if (key := kinds.get((row["fitted"], row["told"]))) is not None:

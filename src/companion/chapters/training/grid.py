@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy.stats import f as f_distribution
 
-from companion.chapters.families import TRANSFORMER, exponents, measure_label, of_measure
+from companion.chapters.families import OURS, TRANSFORMER, exponents, measure_label, of_measure
 from companion.stats.cells import with_holm
 from companion.stats.separability import interaction, left_of_two, power_interval
 from ladder.shipped import TRIALS
@@ -122,7 +122,7 @@ def separability_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
     caption = (
         "<b>Sum, product, or any power of y.</b> y<sup>λ</sup> = u(S) + v(D): λ = 1 is a sum, λ → 0 a product. "
         "A dash: every λ is rejected. Misses: root mean square over the grid. Last column: for a sum to pass. "
-        "All are our small models (10k–2.7M)."
+        f"All are {OURS}."
     )
     return shown(rows, columns, caption=caption, data=table)
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from companion.chapters.families import OURS
 from companion.chapters.training.grid import KEYS
 from companion.evidence import outside, published
 from rbp.errors import DataError, ParameterError
@@ -442,5 +443,5 @@ def tries_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
         "change": ("exponent less that at k = 1", "{:+.3f}"),
         ("low", "high"): (f"{level:.0%} interval", "[{:+.3f}, {:+.3f}]"),
     }
-    caption = "<b>The exponent in S with k,</b> of lists of k guesses (RBPₖ) and of k tries (pass@k), on the ladder."
+    caption = f"<b>The exponent in S with k,</b> of lists of k guesses (RBPₖ) and of k tries (pass@k), in {OURS}."
     return shown(table, columns, caption=caption)
