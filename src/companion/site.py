@@ -186,9 +186,11 @@ def _absent(contents: Path, pages: Path) -> list[str]:
 
 def build_html(project: Project) -> None:
     """Stage the book and build its HTML into ``_build/html``, which is replaced whole. Raises RbpError."""
+    config = configured(project)
+    start_early(config)  # Sphinx imports its extensions meanwhile
     stage(project)
     with folder_beside(project.html) as aside:
-        pages = jupyter_book(project.build / "source", configured(project), aside)
+        pages = jupyter_book(project.build / "source", config, aside)
         toc = yaml.safe_load((project.book / "_toc.yml").read_text(encoding="utf-8"))
         first = f"{toc['root']}.html"
         write_file(pages / "index.html", INDEX.format(page=first))
