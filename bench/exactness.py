@@ -10,7 +10,8 @@ import torch
 from bench import common
 from bench.kernels import Variant
 from bench.ranking import Shape
-from rbp.kernel import Backend, linear_rank
+from rbp.choices import Backend
+from rbp.kernel import linear_rank
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "rbp" / "kernel"))
 

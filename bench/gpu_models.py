@@ -16,7 +16,7 @@ import torch
 
 from bench.common import Question, in_turn, spread
 from bench.ranking import plain
-from rbp.extract.dtypes import Dtype
+from rbp.choices import Dtype
 from rbp.extract.forward import Ranker
 from rbp.extract.models import LanguageModel, non_embedding_params
 from rbp.extract.protocol import Row

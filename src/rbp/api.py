@@ -60,8 +60,8 @@ def rank(
     commands read. Raises ParameterError for what is no model, tokenizer or text, and DataError for a text or a model
     that cannot be ranked.
     """
+    from rbp.choices import known_dtype
     from rbp.extract.corpora import given_corpus, open_corpus
-    from rbp.extract.dtypes import known_dtype
     from rbp.extract.extraction import Settings, extract
     from rbp.extract.models import Loaded, ModelFiles, find_model
     from rbp.extract.protocol import protocol, window_length

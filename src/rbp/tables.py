@@ -64,12 +64,12 @@ def read_csv(path: Path) -> pd.DataFrame:
         raise DataError("the file is not CSV: it holds zero bytes", label(path), "Export it again as CSV.")
     separator = _separator(text)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
-    rows: dict[int, list[str]] = {}
-    begin = 1
+    lines, rows, begin = list[int](), list[list[str]](), 1
     try:
         for row in reader:
             if row:  # a blank line holds no row
-                rows[begin] = [cell.strip() for cell in row]
+                lines.append(begin)
+                rows.append(row)
             begin = reader.line_num + 1
     except csv.Error as error:
         where = f"{label(path)}, line {begin}"
@@ -79,18 +79,17 @@ def read_csv(path: Path) -> pd.DataFrame:
     provenance.note(path)
     if separator != ",":
         log.warning("%s: the cells are taken to be separated by %s.", label(path), _SEPARATORS[separator])
-    header_line = next(iter(rows))
-    header = rows.pop(header_line)
+    header = [cell.strip() for cell in rows[0]]
     if len(set(header)) < len(header):
-        raise DataError("a column name stands twice", f"{label(path)}, line {header_line}", "Rename one.")
-    for line, row in rows.items():
+        raise DataError("a column name stands twice", f"{label(path)}, line {lines[0]}", "Rename one.")
+    for line, row in zip(lines, rows, strict=True):
         if len(row) != len(header):
             what = f"{len(row)} cells where the header has {len(header)}"
-            raise DataError(
-                what, f"{label(path)}, line {line}", f"Separate the cells with single {_SEPARATORS[separator]}."
-            )
-    cells = [[cell or None for cell in row] for row in rows.values()]
-    return pd.DataFrame(cells, pd.Index(list(rows), name="line"), header, dtype=object)
+            remedy = f"Separate the cells with single {_SEPARATORS[separator]}."
+            raise DataError(what, f"{label(path)}, line {line}", remedy)
+    columns = zip(*rows[1:], strict=True) if rows[1:] else [()] * len(header)
+    cells = {name: [cell.strip() or None for cell in own] for name, own in zip(header, columns, strict=True)}
+    return pd.DataFrame(cells, pd.Index(lines[1:], name="line"), dtype=object)
 
 
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}

@@ -79,7 +79,8 @@ def test_a_batch_against_its_logits():
 
 def test_the_example_runs():
     found = doctest.testmod(integration)
-    assert (found.failed, found.attempted) == (0, 2)
+    assert found.failed == 0
+    assert found.attempted >= 2  # from Python 3.13 on, those that are skipped count too
 
 
 @pytest.mark.parametrize(

@@ -71,13 +71,13 @@ def fit(
     source = open_source(measurements)
     if metric == "neg_log_rbp" and k is not None:
         source = source.at([k])
+    every = source.table if against == "size" and not surface else source.checkpoints
     if against == "size" and not surface:
-        table = select(source.table, dataset=dataset, family=family, metric=metric, k=k)
+        table = select(every, dataset=dataset, family=family, metric=metric, k=k)
     else:
-        whole = select(source.checkpoints, dataset=dataset, metric=metric, k=k)
+        whole = select(every, dataset=dataset, metric=metric, k=k)
         table = select(whole, family=family) if surface else _of_line(whole, family, against)
     if k is not None:
-        every = source.checkpoints
         warn_of_no_hits(every[(every["dataset"] == dataset) & (every["family"] == family)], [k])
     out = without or []
     if strange := [model for model in out if model not in set(table["model"])]:

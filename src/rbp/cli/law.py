@@ -38,11 +38,13 @@ def law(
     plan: Annotated[bool, typer.Option("--plan", help=PLAN)] = False,
 ) -> None:
     """Rank models on a text, fit the law at each k, and write it on one page that opens offline."""
+    from rbp.choices import known_device, known_dtype
+
+    kind, device = known_dtype(dtype), known_device(device)
+
     from rbp.arrays import check_level
-    from rbp.extract.dtypes import known_dtype
     from rbp.measurements.checkpoints import check_axis
 
-    kind = known_dtype(dtype)
     check_level(level)
     check_axis(against)
     ks = sorted(set(split_numbers(k, "thresholds", "-k")))

@@ -44,10 +44,12 @@ def run(
     Beside the sums by document, writes steps.csv (cross-entropy, entropy, best temperature and −ln RBP_k of every step)
     and, where smaller models are given, equal.csv: −ln RBP_k of each path at the cross-entropy of each of these.
     """
-    from rbp.damage.sums import STEPS
-    from rbp.extract.dtypes import known_dtype
+    from rbp.choices import known_device, known_dtype
 
-    kind, names = known_dtype(dtype), split_names(ways)
+    kind, device, names = known_dtype(dtype), known_device(device), split_names(ways)
+
+    from rbp.damage.sums import STEPS
+
     if not names or len({*names}) < len(names):
         raise ParameterError(f"{ways!r} names no paths, or one twice", "--paths", "Give some of them, with commas.")
     if strange := [name for name in names if name not in STEPS]:

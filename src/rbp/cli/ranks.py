@@ -94,12 +94,12 @@ def extract(
     plan: Annotated[bool, typer.Option("--plan", help=PLAN)] = False,
 ) -> None:
     """Rank every token of corpora by models: a rank store each. What is measured already is left alone."""
-    from rbp.extract.dtypes import known_dtype
+    from rbp.choices import known_backend, known_device, known_dtype
     from rbp.extract.protocol import own_protocol, window_length
     from rbp.extract.protocol import protocol as make_protocol
     from rbp.extract.training import Training
 
-    kind = known_dtype(dtype)
+    kind, device, way = known_dtype(dtype), known_device(device), known_backend(backend)
     name = protocol or own_protocol(corpus)
     options = {
         "context": before,
@@ -142,7 +142,7 @@ def extract(
         dtype=kind,
         device=device,
         devices=devices,  # type: ignore[arg-type]
-        backend=backend,  # type: ignore[arg-type]  # checked where it is used
+        backend=way,
         batch=batch,
         vocabulary=limit,  # type: ignore[arg-type]
         round_logits=round_logits,  # type: ignore[arg-type]

@@ -11,11 +11,11 @@ import numpy.typing as npt
 import pandas as pd
 import torch
 
+from rbp.choices import Dtype
 from rbp.damage.sums import CONTEXTS, EARLIER, SMALLER, TEMPERATURES, THRESHOLDS, WHOLE, Growing
 from rbp.damage.worse import Reading, Step, made_worse, readings, steps
 from rbp.errors import DataError, ParameterError
 from rbp.extract.corpora import Corpus
-from rbp.extract.dtypes import Dtype
 from rbp.extract.extraction import circumstances, quiet
 from rbp.extract.forward import Ranker
 from rbp.extract.head import wide

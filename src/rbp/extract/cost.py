@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rbp import registry
+from rbp.choices import BYTES, Dtype
 from rbp.errors import DataError, first_line
-from rbp.extract.dtypes import BYTES, Dtype
 from rbp.io import parse_json, write_file
 
 if TYPE_CHECKING:  # a plan of published models needs none of them, and they are slow to import

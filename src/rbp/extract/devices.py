@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from rbp.choices import known_device
 from rbp.errors import DataError, ParameterError
 
 Limits = dict[int | str, int]
@@ -29,14 +30,10 @@ def find_device(name: str) -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        device = torch.device(name)
-        torch.empty(1, device=device)
-        usable = device.type in ("cpu", "cuda")
+        torch.empty(1, device=known_device(name))
     except (RuntimeError, AssertionError):  # the latter from a PyTorch without CUDA
-        usable = False
-    if not usable:
-        raise ParameterError(f"there is no device {name!r}", "--device", "Take --device cpu.")
-    return device
+        raise ParameterError(f"there is no device {name!r}", "--device", "Take --device cpu.") from None
+    return torch.device(name)
 
 
 def limits(reserved: int) -> Limits:

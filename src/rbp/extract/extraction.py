@@ -13,13 +13,14 @@ from datetime import UTC, datetime
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from transformers.utils import logging as theirs
 
 from rbp import __version__, registry
+from rbp.choices import BYTES, Backend, Dtype, known_backend, known_dtype
 from rbp.errors import DataError, ParameterError
 from rbp.extract.corpora import STDIN, Corpus, open_corpus
 from rbp.extract.cost import (
@@ -34,7 +35,6 @@ from rbp.extract.cost import (
     size_of,
 )
 from rbp.extract.devices import find_device, limits, must_be_installed
-from rbp.extract.dtypes import BYTES, Dtype, known_dtype
 from rbp.extract.forward import Ranker
 from rbp.extract.models import (
     LanguageModel,
@@ -50,7 +50,7 @@ from rbp.extract.state import untouched
 from rbp.extract.store import Asked, RankStore, Store, find_place, measurement_digest, read_part
 from rbp.extract.training import TABLE, Training, training_of
 from rbp.extract.verify import SHARE, Stored, Wrong, choose_sample, plain_logits, verdict, verify_sample
-from rbp.kernel import Backend, backend_for, compiling_pays
+from rbp.kernel import backend_for, compiling_pays
 from rbp.kernel.problem import Rounding, ieee
 from rbp.names import split_names
 from rbp.processes import Task, Tell, board, run_tasks
@@ -237,10 +237,6 @@ def planned(
     Raises what `extract` raises for what can be seen by then.
     """
     device, found, texts = _looked_at(models, corpora, settings)
-    if settings.backend not in ("auto", *get_args(Backend)):
-        raise ParameterError(
-            f"unknown backend {settings.backend!r}", "backend", f"There is: {', '.join(get_args(Backend))}."
-        )
     dtype, costs = known_dtype(settings.dtype), []
     for files in found:
         if isinstance(files, Loaded):
@@ -280,6 +276,7 @@ def _looked_at(
     if settings.devices is not None:
         must_be_installed()
     device = find_device(settings.device)
+    known_backend(settings.backend)
     found = [find_model(model, settings.revision) if isinstance(model, str) else model for model in models]
     if settings.training is not None and len(found) > 1:
         what = f"one step, or number of training tokens, for {len(found)} models"

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from rbp.choices import Backend
 from rbp.errors import DataError, ParameterError, RankError
 from rbp.extract.head import Head, find_head, head_logits, wide
 from rbp.extract.models import LanguageModel, looks_at_length
@@ -19,7 +20,7 @@ from rbp.extract.probe import Probe, probe_model
 from rbp.extract.protocol import Row, longest_input
 from rbp.extract.reader import Reader, out_of_memory
 from rbp.extract.state import fresh
-from rbp.kernel import Backend, linear_rank
+from rbp.kernel import linear_rank
 from rbp.kernel.problem import Rounding, TokenRanks
 from rbp.names import and_more
 

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -234,9 +235,16 @@ ARCHITECTURES = {
 
 @contextmanager
 def alone(file: Path) -> Iterator[dict[str, Any]]:
-    """Arguments by which transformers reads the file and nothing that lies beside it."""
-    with TemporaryDirectory() as empty:
-        yield {"pretrained_model_name_or_path": empty, "gguf_file": str(file.absolute())}
+    """Arguments by which transformers reads the file and nothing that lies beside it, without a progress bar."""
+    from transformers import modeling_gguf_pytorch_utils as reading  # late: slow to import
+
+    bar = reading.tqdm
+    reading.tqdm = partial(bar, disable=True)  # no setting of transformers reaches it
+    try:
+        with TemporaryDirectory() as empty:
+            yield {"pretrained_model_name_or_path": empty, "gguf_file": str(file.absolute())}
+    finally:
+        reading.tqdm = bar
 
 
 def read(file: Path, name: str) -> Contents:

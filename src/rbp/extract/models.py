@@ -19,9 +19,9 @@ import torch
 from torch import nn
 
 from rbp import registry
+from rbp.choices import Dtype, known_dtype
 from rbp.errors import DataError, ParameterError, first_line
 from rbp.extract import adapters, devices, gguf, tokenizers
-from rbp.extract.dtypes import Dtype, known_dtype
 from rbp.extract.gguf import Contents
 from rbp.extract.state import fresh, state_of
 from rbp.extract.training import ADAPTER, checkpoints

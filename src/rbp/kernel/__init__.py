@@ -13,17 +13,15 @@ import logging
 from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
-from typing import Literal, get_args
 
 import torch
 
+from rbp.choices import Backend, known_backend
 from rbp.errors import ParameterError
 from rbp.kernel import blocked, reference
 from rbp.kernel.names import forget, names_of
 from rbp.kernel.problem import Problem, Rounding, Tally, TokenRanks, concluded, ieee, judged, problem
 from rbp.kernel.reduction import PAYS, plainly
-
-Backend = Literal["auto", "reference", "blocked", "triton"]
 
 CAPABILITY = (8, 0)  # of a GPU that runs the kernel
 
@@ -72,9 +70,7 @@ def linear_rank(
     through `.data` escapes torch: rows that it makes unequal are noticed, rows that it makes equal are not.
     """
     given = problem(hidden, weight, target, bias, scale, softcap, vocab, round_logits)
-    chosen = backend_for(given.hidden.device, given.dtype) if backend == "auto" else backend
-    if chosen not in get_args(Backend):
-        raise ParameterError(f"unknown backend {backend!r}", "backend", f"There is: {', '.join(get_args(Backend))}.")
+    chosen = backend_for(given.hidden.device, given.dtype) if backend == "auto" else known_backend(backend)
     with torch.inference_mode(False), torch.no_grad(), ieee(given.hidden.device):
         tally = _tally(given, chosen, compiled)
         verdict = judged(given, tally)

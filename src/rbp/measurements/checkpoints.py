@@ -1,7 +1,7 @@
 """Checkpoints of one model, and stores of one text: what tells them apart, and which of several are meant."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -259,7 +259,10 @@ def apart(table: pd.DataFrame) -> pd.DataFrame:
     at step 1000". Where nothing but revisions tells times apart, none is the last: "neox at early". And a model of
     several checkpoints has a name for each: "pythia-70m@step1000".
     """
-    known = table.reindex(columns=["family", "size", "model", *CHECKPOINT])
+    columns = ["family", "size", "model", *CHECKPOINT]
+    rows = table.reindex(columns=columns)
+    known = rows.drop_duplicates()  # a checkpoint has many rows, one of each threshold
+    place = rows.groupby(columns, dropna=False, sort=False).ngroup()  # in `known`: both count as they first appear
     tokens, step = (known[name].astype("Float64") for name in ("training_tokens", "step"))
     at = tokens.fillna(step)
     undated = known["revision"].where(at.isna())
@@ -274,9 +277,9 @@ def apart(table: pd.DataFrame) -> pd.DataFrame:
     ]
     families = known["family"].where(~moved, known["family"] + " at " + pd.Series(times, known.index))
     one = known[["model", *CHECKPOINT]].drop_duplicates().groupby("model")["model"].size().eq(1)
-    rows = known[["model", *CHECKPOINT]].itertuples(index=False, name=None)
-    models = [row[0] if one[row[0]] else f"{row[0]}@{_called(*row[1:])}" for row in rows]
-    return table.assign(family=families, model=models)
+    each = known[["model", *CHECKPOINT]].itertuples(index=False, name=None)
+    models = pd.Series([row[0] if one[row[0]] else f"{row[0]}@{_called(*row[1:])}" for row in each], dtype="str")
+    return table.assign(family=families.array.take(place), model=models.array.take(place))
 
 
 def names_in_time(table: pd.DataFrame, family: str) -> set[str]:
@@ -304,30 +307,29 @@ def amount(tokens: float) -> str:
     return f"{tokens / size:.4g} {unit}"
 
 
-def must_agree(table: pd.DataFrame, where: Sequence[str]) -> None:
+def must_agree(table: pd.DataFrame, where: Callable[[int], str]) -> None:
     """Raise DataError if what is said of a model or its checkpoints contradicts itself, or is missing for some of them.
 
-    where: the place of each row.
+    where: gives the place of a row, which are counted from 0.
     """
-    kinds = table[["model", "family", "size"]].assign(where=list(where)).drop_duplicates(["model", "family", "size"])
+    kinds = table[["model", "family", "size"]].reset_index(drop=True).drop_duplicates()
     for model, own in kinds[kinds.duplicated("model", keep=False)].groupby("model", sort=False):
         said = own["family"] + " of size " + own["size"].astype("str")
         remedy = "A model has one size and one family; rbp ranks rename STORE --family NAME gives a store another."
-        raise DataError(f"{model} is given as {' and as '.join(said)}", "; ".join(own["where"]), remedy)
-    known = table.reindex(columns=["model", *CHECKPOINT])
-    known = known.assign(where=list(where)).drop_duplicates(["model", *CHECKPOINT])
+        raise DataError(f"{model} is given as {' and as '.join(said)}", "; ".join(map(where, own.index)), remedy)
+    known = table.reindex(columns=["model", *CHECKPOINT]).reset_index(drop=True).drop_duplicates()
     for model, own in known[known.duplicated("model", keep=False)].groupby("model", sort=False):
         for name in CHECKPOINT:
             if own[name].isna().any() and own[name].notna().any():
-                places = (own.loc[own[name].isna() == missing, "where"].iloc[0] for missing in (False, True))
+                places = (where(own.index[own[name].isna() == missing][0]) for missing in (False, True))
                 what = f"{name} of {model} is known of one checkpoint, and missing for another"
                 raise DataError(what, "; ".join(places), "Give it for all of them, or for none.")
         for _, run in own.groupby("seed", dropna=False):
             for one, other in (("revision", "step"), ("revision", "training_tokens"), ("step", "training_tokens")):
-                _must_rise(str(model), run.dropna(subset=[one, other]).sort_values([one, other]), one, other)
+                _must_rise(str(model), run.dropna(subset=[one, other]).sort_values([one, other]), one, other, where)
 
 
-def _must_rise(model: str, run: pd.DataFrame, one: str, other: str) -> None:
+def _must_rise(model: str, run: pd.DataFrame, one: str, other: str, where: Callable[[int], str]) -> None:
     """Raise DataError if the same `one` has several of the `other`, or a later step has not read more."""
     before = run[[one, other]].shift()
     same = run[one].eq(before[one]).fillna(False)
@@ -339,4 +341,4 @@ def _must_rise(model: str, run: pd.DataFrame, one: str, other: str) -> None:
         pair = run.iloc[[place - 1, place]]
         said = " and ".join(f"{row[other]} at {one} {row[one]}" for row in pair.to_dict("records"))
         remedy = "A checkpoint has one of each, and a later one has read more: correct one."
-        raise DataError(f"{model} has {other} {said}", "; ".join(pair["where"]), remedy)
+        raise DataError(f"{model} has {other} {said}", "; ".join(map(where, pair.index)), remedy)

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
+from rbp.choices import Dtype
 from rbp.errors import DataError, ParameterError
-from rbp.extract.dtypes import Dtype
 from rbp.extract.store import SCHEMA, Store, find_place, is_store
 from rbp.io import home_expanded, label, parse_json, sha256
 

@@ -102,12 +102,16 @@ class Source:
 
         Checkpoints stand apart, each time in training a family of its own (`apart`): a law in S is of one.
         """
-        return self._joined([part.apart(part.table()) for part in self._parts])
+        return self._joined([part.apart(own) for part, own in zip(self._parts, self._tables, strict=True)])
 
     @cached_property
     def checkpoints(self) -> pd.DataFrame:
         """The same with the checkpoints of a model under its one name, and those of a family under its own."""
-        return self._joined([part.table() for part in self._parts])
+        return self._joined(self._tables)
+
+    @cached_property
+    def _tables(self) -> list[pd.DataFrame]:
+        return [part.table() for part in self._parts]
 
     def _joined(self, parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
         table = pd.concat(parts, ignore_index=True)
@@ -128,7 +132,7 @@ class Source:
                     what = f"{measured} of {model} on {dataset} is in two sources"
                     raise DataError(what, f"{there} and {name}", _TWICE)
             seen[key].append((at, checkpoint, name))
-        must_agree(table, origin)
+        must_agree(table, origin.__getitem__)
         return sort_table(table)
 
     @cached_property

@@ -83,8 +83,7 @@ def read_table(path: Path) -> pd.DataFrame:
     keys = [*KEYS, *(name for name in CHECKPOINT if name in raw)]
     table = checked(raw, _SCHEMA, path, keys=keys, remedy="Correct the file.")
     table["source"] = table["source"].fillna(path.name)
-    where = f"{label(path)}, {raw.index.name}"
-    must_agree(table, [f"{where} {row}" for row in table.index])
+    must_agree(table, lambda row: f"{label(path)}, {raw.index.name} {table.index[row]}")
     return table
 
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from rbp.choices import BYTES
 from rbp.errors import DataError, RbpError
 from rbp.extract.corpora import CORPORA, open_corpus
 from rbp.extract.cost import PROCESS, Size, config_size, cpu_memory, gpu_memory, operations
-from rbp.extract.dtypes import BYTES
 from rbp.extract.protocol import Protocol, plan_rows
 from rbp.registry import known_models
 from rbp.study.config import Cell, ModelEntry, Study

@@ -38,8 +38,11 @@ def table(tmp_path: Path) -> Path:
     ("arguments", "words"),
     [
         (["extract", *RANK, "--dtype", "float8"], "unknown dtype 'float8'"),
+        (["extract", *RANK, "--backend", "tiles"], "unknown backend 'tiles'"),
+        (["extract", *RANK, "--device", "tpu"], "there is no device 'tpu'"),
         (["law", "none", "--corpus", "none.txt", "--against", "sizes"], "no law against 'sizes'"),
         (["law", "none", "--corpus", "none.txt", "--dtype", "float8"], "unknown dtype 'float8'"),
+        (["law", "none", "--corpus", "none.txt", "--device", "tpu"], "there is no device 'tpu'"),
         (["paths", "run", *RANK, "--paths", "dept"], "no path 'dept'"),
     ],
 )

@@ -15,7 +15,7 @@ from tiny import make_tokenizer, texts, write_texts
 from transformers import AutoModelForCausalLM, LlamaConfig
 
 from rbp.errors import DataError
-from rbp.extract.extraction import Settings, extract, planned
+from rbp.extract.extraction import Settings, extract, planned, quiet
 from rbp.extract.models import find_model, load_model, load_tokenizer
 from rbp.extract.protocol import protocol
 from rbp.extract.store import open_store
@@ -54,6 +54,14 @@ def test_every_quantization_gives_its_dequantized_weights(kind, tmp_path):
     file = write_case("llama, 256", folder, tmp_path / "a.gguf", kind)
     assert torch.equal(logits(file), logits(folder))
     assert find_model(str(file)).quantization == kind
+
+
+def test_reading_shows_no_progress_bar(whole, tmp_path, capfd):
+    file = write_case("llama", whole, tmp_path / "a.gguf")
+    capfd.readouterr()
+    with quiet():
+        load_model(find_model(str(file)), "float32", CPU)
+    assert capfd.readouterr().err == ""
 
 
 def test_a_quantization_that_gguf_does_not_read(whole, tmp_path):

@@ -1,0 +1,33 @@
+"""Dtypes, backends and devices, by name: known before PyTorch is imported, which takes seconds."""
+
+import re
+from typing import Literal, get_args
+
+from rbp.errors import ParameterError
+
+Dtype = Literal["float32", "bfloat16", "float16", "float64"]
+Backend = Literal["auto", "reference", "blocked", "triton"]
+
+BYTES: dict[Dtype, int] = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
+
+
+def known_dtype(dtype: object) -> Dtype:
+    """Return the name of a dtype, given by name or as one of PyTorch. Raises ParameterError for any other."""
+    name = str(dtype).removeprefix("torch.")
+    if name not in get_args(Dtype):
+        raise ParameterError(f"unknown dtype {name!r}", "--dtype", f"There is: {', '.join(get_args(Dtype))}.")
+    return name  # type: ignore[return-value]
+
+
+def known_backend(name: str) -> Backend:
+    """Return the name of a backend. Raises ParameterError for any other."""
+    if name not in get_args(Backend):
+        raise ParameterError(f"unknown backend {name!r}", "backend", f"There is: {', '.join(get_args(Backend))}.")
+    return name  # type: ignore[return-value]
+
+
+def known_device(name: str) -> str:
+    """Return the name of a device that there might be. Raises ParameterError for any other."""
+    if not re.fullmatch(r"auto|(cpu|cuda)(:\d+)?", name):
+        raise ParameterError(f"there is no device {name!r}", "--device", "Give auto, cpu, cuda, or cuda:1 and so on.")
+    return name
