@@ -455,13 +455,18 @@ def _again(
 
 
 def ask_again(
-    store: RankStore, model: str, corpora: Sequence[str] = (), share: float = SHARE, seed: str | None = None
+    store: RankStore,
+    model: str,
+    corpora: Sequence[str] = (),
+    share: float = SHARE,
+    seed: str | None = None,
+    tokenizer: str | None = None,
 ) -> tuple[Asked, int]:
     """Rank a sample of a finished store's rows again, by its own model: what was found, of how many rows.
 
     corpora: among which its text is; none: it goes by the name of its data set. share: of the tokens, at least; seed:
-    of the draw, the store's digest if None. Raises DataError if a rank is not that of the model's own logits, and for
-    a model or corpora that are not the store's.
+    of the draw, the store's digest if None; tokenizer: as for `find_model`. Raises DataError if a rank is not that of
+    the model's own logits, and for a model or corpora that are not the store's.
     """
     key, where = store.manifest["key"], str(store.folder)
     if "weights" not in key:
@@ -471,7 +476,7 @@ def ask_again(
     device = find_device(settings.device)
     with quiet(), ieee(device):
         at = key["revision"] or store.training.revision
-        found = _Model(find_model(model, at), settings, device)
+        found = _Model(find_model(model, at, tokenizer), settings, device)
         if found.fingerprints["weights"] != key["weights"]:  # of the tokenizer, its tokens are compared
             what = f"{model} has other weights than the store was made of"
             raise DataError(what, where, f"Give the same model: the store says {store.model}.")

@@ -1,16 +1,16 @@
 """Checkpoints of one model, and stores of one text: what tells them apart, and which of several are meant."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from rbp.errors import DataError, ParameterError
 from rbp.extract.store import RankStore
+from rbp.extract.training import Training
 from rbp.names import nearest
 
 log = logging.getLogger(__name__)
@@ -104,7 +104,8 @@ def one_each(stores: Sequence[RankStore], protocol: str | None = None, length: i
     _must_rank_alike(chosen)
     _must_begin_alike(chosen)
     _warn_of_readings(chosen)
-    return without_copies(chosen)
+    stays = independent(list(map(_claim, chosen)))
+    return [store for store, own in zip(chosen, stays, strict=True) if own]
 
 
 def _must_begin_alike(stores: Sequence[RankStore]) -> None:
@@ -120,42 +121,106 @@ def _must_begin_alike(stores: Sequence[RankStore]) -> None:
             raise DataError(what, places, "Rank all with one --bos: auto, always or never.")
 
 
-def without_copies(stores: Sequence[RankStore]) -> list[RankStore]:
-    """The stores without copies: those of one text that have the same weights, or were imported from the same file.
+class Claim(NamedTuple):
+    """What a store, or rows of a table, say that they are, and what nothing else would have in common with them.
+
+    identity: a digest of weights, or what was measured; None where nothing is known. place: where it is, for errors.
+    """
+
+    dataset: str
+    identity: Hashable
+    model: str
+    family: str
+    size: int
+    training: Training
+    place: str
+
+    @property
+    def name(self) -> str:
+        """Of the model, and of which checkpoint."""
+        known = self.training
+        at = _called(known.revision, known.training_tokens, known.step, known.seed) if known.known else ""
+        return f"{self.model}@{at}" if at else self.model
+
+    @property
+    def run(self) -> tuple[str, int, int | None]:
+        """The training that it is of."""
+        return self.family, self.size, self.training.seed
+
+    def contradicts(self, other: "Claim", *, seeds: bool = True) -> bool:
+        """Whether the two cannot be of one model, whatever it is called."""
+        names = ("training_tokens", "step", *(["seed"] if seeds else []))
+        known = [(getattr(self.training, name), getattr(other.training, name)) for name in names]
+        return self.size != other.size or any(None not in pair and pair[0] != pair[1] for pair in known)
+
+
+def independent(claims: Sequence[Claim]) -> list[bool]:
+    """Which of some claims stay: those on one dataset with one identity are copies of one another.
 
     Of copies that are told apart by their names alone, the first stays. Where they claim to be of several sizes, steps,
-    numbers of training tokens or seeds, at most one can be right, and none stays; a seed that begins with the weights
-    of another one is no independent run, and goes as a whole. A warning names them.
+    numbers of training tokens or seeds, at most one can be right, and none stays; a seed that begins as another one is
+    no independent run, and goes as a whole. A warning names them. Raises DataError where nothing stays.
     """
-    groups: dict[tuple[str, str], list[RankStore]] = {}
-    for store in stores:
-        key = store.manifest["key"]
-        if identity := key.get("weights") or key.get("imported"):
-            groups.setdefault((store.dataset, f"{identity} {key.get('tokenizer')}"), []).append(store)
-    left_out: set[Path] = set()
-    for (dataset, _), copies in groups.items():
-        if len(copies) == 1:
+    groups: dict[tuple[str, Hashable], list[int]] = {}
+    for i, claim in enumerate(claims):
+        if claim.identity is not None:
+            groups.setdefault((claim.dataset, claim.identity), []).append(i)
+    left_out: set[int] = set()
+    for places in groups.values():
+        if len(places) == 1:
             continue
-        first, names = copies[0], [_name(store) for store in copies]
-        seeds = {store.training.seed for store in copies if store.training.seed is not None}
-        if len(seeds) > 1 and not any(_contradict(first, store, seeds=False) for store in copies):
-            runs = {(store.family, store.size, store.training.seed) for store in copies[1:]}
-            runs -= {(first.family, first.size, first.training.seed)}
-            left_out |= {one.folder for one in stores if (one.family, one.size, one.training.seed) in runs}
-            what = "begin with the same weights, so they are no independent runs: the first seed stays"
-        elif any(_contradict(first, store) for store in copies):
-            left_out |= {store.folder for store in copies}
+        copies = [claims[i] for i in places]
+        first, seeds = copies[0], {claim.training.seed for claim in copies} - {None}
+        if len(seeds) > 1 and not any(first.contradicts(claim, seeds=False) for claim in copies):
+            runs = {claim.run for claim in copies} - {first.run}
+            left_out |= {i for i, claim in enumerate(claims) if claim.run in runs}
+            what = "begin alike, so they are no independent runs: the first seed stays"
+        elif any(first.contradicts(claim) for claim in copies):
+            left_out |= {*places}
             what = "are copies of one another, and cannot all be what they are called: left out"
         else:
-            left_out |= {store.folder for store in copies[1:]}
+            left_out |= {*places[1:]}
             what = "are copies of one another: the first stays"
-        log.warning("on %s, %s %s", dataset, ", ".join(dict.fromkeys(names)), what)
-    chosen = [store for store in stores if store.folder not in left_out]
-    if stores and not chosen:
-        what = "all of the stores are copies of one another, and cannot all be what they are called"
-        remedy = "Take the wrong ones away: rbp ranks rm STORE."
-        raise DataError(what, "; ".join(str(store.folder) for store in stores), remedy)
-    return chosen
+        log.warning("on %s, %s %s", first.dataset, ", ".join(dict.fromkeys(claim.name for claim in copies)), what)
+    if claims and len(left_out) == len(claims):
+        what = "all that is measured are copies of one another, and cannot all be what they are called"
+        places = "; ".join(dict.fromkeys(claim.place for claim in claims))
+        raise DataError(what, places, "Take the wrong ones away: a store by rbp ranks rm STORE.")
+    return [i not in left_out for i in range(len(claims))]
+
+
+def _claim(store: RankStore) -> Claim:
+    """Of a store: the model by its weights, or the file that its ranks were imported from."""
+    key = store.manifest["key"]
+    identity = (of, key.get("tokenizer")) if (of := key.get("weights") or key.get("imported")) else None
+    return Claim(store.dataset, identity, store.model, store.family, store.size, store.training, str(store.folder))
+
+
+# how many digits of a value say something, at most: shares of problems solved say little, as these are few
+_DIGITS = {"neg_log_rbp": 3, "cross_entropy": 12, "mean_log_rank": 12, "entropy": 12}
+_BY_CHANCE = 8  # so many may be equal without a reason
+
+
+def without_copied_rows(table: pd.DataFrame, where: str) -> pd.DataFrame:
+    """A measurement table without what `independent` leaves out of it. where: its place, for errors.
+
+    Rows of a model on a dataset are copies of another's if all values are the same, in more digits than by chance.
+    """
+    names = ["dataset", "model", *CHECKPOINT]
+    rows = table.reindex(columns=list(dict.fromkeys([*table.columns, *names])))
+    groups = [own for _, own in rows.groupby(names, dropna=False, sort=False)]
+    claims = []
+    for own in groups:
+        one = own.iloc[0]
+        values = frozenset(own[["metric", "k", "value"]].fillna(0).itertuples(index=False, name=None))
+        digits = sum(
+            min(len(f"{value:.12g}".replace(".", "").strip("0")), _DIGITS.get(name, 0)) for name, _, value in values
+        )
+        known = Training(**{name: None if pd.isna(one[name]) else one[name] for name in CHECKPOINT})
+        about = one["model"], one["family"], int(one["size"]), known, f"{one['model']} in {where}"
+        claims.append(Claim(one["dataset"], values if digits > _BY_CHANCE else None, *about))
+    pairs = zip(groups, independent(claims), strict=True)
+    return table.drop(index=[place for own, stays in pairs if not stays for place in own.index])
 
 
 def _must_rank_alike(stores: Sequence[RankStore]) -> None:
@@ -171,19 +236,6 @@ def _must_rank_alike(stores: Sequence[RankStore]) -> None:
             what += f"and {each[False].model} was not: their ranks do not compare"
             remedy = "Rank all in float32 (--dtype float32), or all with --round-logits bfloat16."
             raise DataError(what, f"{each[True].folder}; {each[False].folder}", remedy)
-
-
-def _name(store: RankStore) -> str:
-    known = store.training
-    at = _called(known.revision, known.training_tokens, known.step, known.seed) if known.known else ""
-    return f"{store.model}@{at}" if at else store.model
-
-
-def _contradict(one: RankStore, other: RankStore, *, seeds: bool = True) -> bool:
-    """Whether two stores claim to be of different models, beside their names."""
-    names = ("training_tokens", "step", *(["seed"] if seeds else []))
-    known = [(getattr(one.training, name), getattr(other.training, name)) for name in names]
-    return one.size != other.size or any(None not in pair and pair[0] != pair[1] for pair in known)
 
 
 def _warn_of_readings(stores: Sequence[RankStore]) -> None:
