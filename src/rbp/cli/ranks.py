@@ -285,13 +285,12 @@ def check(
         return
 
     from rbp.extract.extraction import ask_again
-    from rbp.extract.verify import missed
 
     for store in _stores(context, paths):
         asked, rows = ask_again(store, model, corpus or (), share, seed, tokenizer)
         typer.echo(
             f"{store.folder}  {_checked(asked, store.tokens)} ({asked.rows:,} of {rows:,} rows); one wrong token "
-            f"would have been missed with probability {missed(asked.tokens, store.tokens):.3f}"
+            f"would have been missed with probability {1 - asked.tokens / store.tokens:.3f}"
         )
 
 
