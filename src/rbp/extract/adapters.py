@@ -63,11 +63,10 @@ def adapt(model: nn.Module, folder: Path, given: dict[str, list[int]], name: str
     try:
         with warnings.catch_warnings(action="ignore"):  # of what is checked here, and of ties, which are cut
             config = PeftConfig.from_pretrained(str(folder))
-            known = {*config.to_dict(), "peft_version", "auto_mapping"}
-            if other := [
-                key for key, value in parse_json((folder / ADAPTER).read_bytes()).items() if value and key not in known
-            ]:
-                what = f"the installed peft does not know {and_more(sorted(other))} of {ADAPTER}"
+            stated = parse_json((folder / ADAPTER).read_bytes())
+            unknown = stated.keys() - config.to_dict().keys() - {"peft_version", "auto_mapping"}
+            if other := sorted(key for key in unknown if stated[key]):
+                what = f"the installed peft does not know {and_more(other)} of {ADAPTER}"
                 raise DataError(what, name, "Install the version of peft that wrote it, or a later one.")
             if config.is_prompt_learning:
                 kind = str(getattr(config.peft_type, "value", config.peft_type)).lower().replace("_", " ")

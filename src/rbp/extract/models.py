@@ -353,11 +353,9 @@ def load_model(
         raise DataError(f"{what}: {first_line(error)}", files.name, remedy) from None
     model, report = loaded
     _fits(report, shapes, files)
-    if not files.gguf and (left := passed_over(files.config, model.config)):
-        what = (
-            "%s: config.json has %s, which transformers' %s does not use: if it is more than a note, the model is not"
-        )
-        log.warning(f"{what} what its author ran", files.name, ", ".join(left), type(model).__name__)
+    if not files.gguf and (left := ", ".join(passed_over(files.config, model.config))):
+        what = "%s: transformers' %s does not use what config.json says by %s: ranks are of the model without it"
+        log.warning(what, files.name, type(model).__name__, left)
     if files.gguf:
         gguf.finish(model, files.contents, files.gguf, files.name)
     if most is None:

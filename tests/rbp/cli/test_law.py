@@ -17,8 +17,9 @@ from companion.chapters import families
 from companion.project import LADDER, ROOT, Project
 from ladder.shipped import counted
 from rbp.extract.store import open_store, store_folders
+from rbp.laws.misfit import ADDITIVE
 from rbp.laws.power import fit_power_law
-from rbp.laws.surface import ADDITIVE, fit_surface
+from rbp.laws.surface import fit_surface
 from rbp.measurements import checkpoints, open_source
 from rbp.measurements.ranked import Ranked
 from rbp.report import law as law_report
