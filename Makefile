@@ -42,10 +42,10 @@ check: lint                      ## lint, types, and the tests that build and tr
 test: .venv/installed            ## the tests of the loop, those of the built book in a headless browser included
 	@$(TESTS)
 
-test-slow: .venv/installed       ## what that leaves out: all draws, a second build, kills, fuzzing, architectures, Slurm; keeps figures
+test-slow: .venv/installed       ## what that leaves out: all draws, a second build, kills, fuzzing, models of all kinds, Slurm; keeps figures
 	@$(TESTS) -m "slow or hypothesis" --hypothesis-profile full
 	@$(BIN)/python tests/slow/run.py
-	@$(BIN)/python tests/slow/architectures.py
+	@$(BIN)/python tests/slow/models.py
 	@$(BIN)/python tests/slow/slurm_study.py
 
 test-processors: .venv/installed ## build, verify and test the numbers as on other processors

@@ -52,7 +52,10 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 
 class Found(NamedTuple):
-    """What became of an adapter: "exact", "wrong", "refused" or "not built"; and why, where it is not exact."""
+    """What became of an adapter, a GGUF file or a tokenizer.
+
+    outcome: "exact", "wrong", "refused" or "not built"; reason: of one that is not exact.
+    """
 
     kind: str
     outcome: str

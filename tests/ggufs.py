@@ -9,8 +9,13 @@ import gguf
 import numpy as np
 import torch
 import transformers
+from adapters import Found
 from safetensors.torch import load_file, save_file
 from tiny import make_tokenizer
+
+from rbp.errors import RbpError
+from rbp.extract.extraction import quiet
+from rbp.extract.models import find_model, load_model
 
 WIDTH, HEADS, GROUPS, LAYERS, INNER, VOCAB = 64, 4, 2, 3, 96, 320
 
@@ -233,6 +238,29 @@ def write_case(
     save_file({key: torch.from_numpy(values.copy()) for key, values in state.items()}, folder / "model.safetensors",
               {"format": "pt"})  # fmt: skip
     return file
+
+
+def survey_file(name: str, folder: Path) -> Found:
+    """What the file of a case gives: the logits of the folder that it was made from."""
+    whole = save_case(name, folder / "whole")
+    with quiet():
+        try:
+            found = own_logits(write_case(name, whole, folder / "a.gguf"))
+        except RbpError as error:
+            return Found(name, "refused", error.what[:120])
+        expected = own_logits(whole)
+    away = float((found - expected).abs().max() / expected.abs().max())
+    # of Mamba the file has exp(A), and of some norms 1 + w
+    return Found(name, "exact") if away <= (5e-5 if name == "mamba" else 1e-5) else Found(name, "wrong", f"{away:.2g}")
+
+
+def own_logits(model: Path) -> torch.Tensor:
+    """The logits of drawn tokens, as the model is loaded."""
+    torch.manual_seed(0)
+    with torch.inference_mode():
+        loaded = load_model(find_model(str(model)), "float32", torch.device("cpu"))
+        found: torch.Tensor = loaded.model(torch.randint(0, VOCAB, (2, 40))).logits
+    return found
 
 
 def packed(weight: np.ndarray, kind: gguf.GGMLQuantizationType) -> np.ndarray:

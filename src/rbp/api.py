@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import torch
     from matplotlib.figure import Figure
 
+    from rbp.extract.protocol import Bos, Special
     from rbp.laws.power import PowerLawFit
     from rbp.measurements import Source
     from rbp.measurements.ranked import Ranked
@@ -36,6 +37,8 @@ def rank(
     family: str | None = None,
     dtype: "str | torch.dtype | None" = None,
     device: "str | torch.device | None" = None,
+    bos: "Bos" = "auto",
+    special: "Special" = "token",
 ) -> "Ranked":
     """Rank every token of texts by a model, exactly, and check a sample of the ranks the plain way.
 
@@ -53,7 +56,9 @@ def rank(
     with their text in `field`, such as a `datasets.Dataset`; or a corpus or a file, as `rbp extract` takes it.
 
     Texts are read whole, in windows of `length` tokens (default: what the model reads, up to 1024), in which each token
-    has at least half a window before it, or all that there is; up to `tokens` in all. name, family: what the model and
+    has at least half a window before it, or all that there is; up to `tokens` in all. bos: which tokens are put before
+    every window (auto: the tokenizer's; always; never); special: whether special tokens that are written out in a text
+    are read as such, and not scored, or as text. name, family: what the model and
     its family are called (default: the model's own name and type); dataset: what texts that have no name are called.
 
     The result knows `rbp(k)`, `cross_entropy` and `to_pandas()`; `save(folder)` keeps it as a rank store, which all
@@ -88,7 +93,8 @@ def rank(
             raise ParameterError(error.what, "texts", f"A text itself goes into a list. {error.remedy}") from None
     else:
         corpus = given_corpus(texts, dataset, field)
-    windows = protocol("windows", length=window_length([found.config]) if length is None else length, tokens=tokens)
+    most = window_length([found.config]) if length is None else length
+    windows = protocol("windows", length=most, tokens=tokens, bos=bos, special=special)
     settings = Settings(dtype=known_dtype(dtype or "float32"), device=str(device or "auto"), family=family)
     with ExitStack() as stack:
         folder = stack.enter_context(temporary_folder("rbp-ranks"))

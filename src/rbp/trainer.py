@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from rbp.extract.extraction import quiet
 from rbp.extract.forward import Ranker
 from rbp.extract.models import Loaded, load_model
 from rbp.extract.probe import Probe
-from rbp.extract.protocol import RowPlan, plan_rows, protocol, window_length
+from rbp.extract.protocol import Bos, RowPlan, Special, plan_rows, protocol, window_length
 from rbp.extract.state import untouched
 from rbp.kernel import backend_for, compiling_pays, linear_rank
 from rbp.kernel.names import forget
@@ -60,7 +61,7 @@ class RankCallback(TrainerCallback):
     The names are eval_rbp_1 … and eval_cross_entropy (nats). eval_texts: strings, or a `datasets.Dataset` with a column
     text. ks: thresholds. every: so many steps, and after the last one. tokenizer: the Trainer's `processing_class` if
     None. length: tokens that the model reads at once (None: 1 024, or fewer where it can read no more); each token is
-    scored once, with half of that before it.
+    scored once, with half of that before it. bos, special: as for `rbp.rank`.
 
     The ranks are those of `rbp extract`, of the weights as they are: in float32 where training computes in mixed
     precision. An evaluation took 0.46 of the time of `Trainer.evaluate` on the same texts, on two cores. Raises
@@ -79,11 +80,15 @@ class RankCallback(TrainerCallback):
         *,
         tokenizer: Any = None,
         length: int | None = None,
+        bos: Bos = "auto",
+        special: Special = "token",
     ) -> None:
         if every < 1:
             raise ParameterError(f"every {every} steps", "every", "Give at least 1.")
         self.texts = given_corpus(eval_texts, "eval_texts")
         self.ks, self.every, self.tokenizer, self.length = tuple(ks), every, tokenizer, length
+        self._windows = partial(protocol, "windows", bos=bos, special=special)
+        self._windows()  # which refuses what it does not know
         self._plan: RowPlan | None = None
         self._probe: Probe | None = None
         self._found: dict[str, float] = {}
@@ -104,7 +109,7 @@ class RankCallback(TrainerCallback):
         self._probe = None
         self._loaded = Loaded("the model in training", model, self.tokenizer or given.get("processing_class"))
         length = self.length or window_length([self._loaded.config])
-        self._plan = plan_rows(self.texts, self._loaded.tokenizer, protocol("windows", length=length))
+        self._plan = plan_rows(self.texts, self._loaded.tokenizer, self._windows(length=length))
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **given: Any) -> None:
         """Rank, where it is time to, and ask for a log."""

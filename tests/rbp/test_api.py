@@ -120,6 +120,23 @@ def test_a_model_in_memory_is_ranked_as_the_one_saved_of_it(tmp_path, model, tok
     assert by_name.store.manifest["key"]["tokenizer"] == in_memory.store.manifest["key"]["tokenizer"]
 
 
+def test_openings_and_special_tokens_are_those_of_extraction(tmp_path, model, tokenizer):
+    saved, some = save_model(tmp_path / "m"), ["the cat <|end|> the dog and the cat", *TEXTS]
+    corpus = write_texts(tmp_path / "mine.jsonl", some)
+    seen = []
+    for bos, special in (("always", "text"), ("never", "token")):
+        how = protocol("windows", length=16, bos=bos, special=special)
+        (folder,) = extract([str(saved)], [str(corpus)], how, tmp_path / "ranks", Settings())
+        ranked = rbp.rank(model, some, tokenizer=tokenizer, length=16, bos=bos, special=special)
+        assert ranked.to_pandas().drop(columns="rank").equals(open_store(folder).ranks())
+        about, key = open_store(folder).manifest["about"], open_store(folder).manifest["key"]
+        mine = ranked.store.manifest
+        assert (mine["about"]["not_scored"], mine["key"].get("bos")) == (about["not_scored"], key.get("bos"))
+        assert mine["key"]["protocol"] == key["protocol"]
+        seen.append(mine["digest"])
+    assert len({*seen, rbp.rank(model, some, tokenizer=tokenizer, length=16).store.manifest["digest"]}) == 3
+
+
 def test_other_weights_tokenizers_and_texts_are_other_measurements(model, tokenizer):
     other = copy.deepcopy(model)
     with torch.no_grad():

@@ -101,7 +101,7 @@ def test_a_trainer_logs_what_extraction_finds(tmp_path):
         tmp_path,
         [
             lambda tokenizer: copies.append(Copies(tmp_path / "saved", tokenizer)) or copies[0],
-            lambda _: RankCallback(texts, ks=[1, 10], every=2),
+            lambda _: RankCallback(texts, ks=[1, 10], every=2, bos="always"),
         ],
         activation_checkpointing=True,
         bf16=True,  # which the Trainer puts around the model's forward pass, and not around its layers
@@ -112,7 +112,7 @@ def test_a_trainer_logs_what_extraction_finds(tmp_path):
     assert not trainer.model.base_model.layers[0].training  # which was frozen before
     corpus = tiny.write_texts(tmp_path / "held.jsonl", texts)
     for step in (2, 5):
-        asked = protocol("windows", length=256)
+        asked = protocol("windows", length=256, bos="always")
         (store,) = extract([str(tmp_path / "saved" / str(step))], [str(corpus)], asked, tmp_path / "ranks")
         ranks = open_store(store).ranks()
         for k in (1, 10):

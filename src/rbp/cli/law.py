@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rbp.cli.ranks import PLAN
+from rbp.cli.ranks import BOS, PLAN, SPECIAL
 from rbp.errors import ParameterError
 from rbp.names import split_numbers
 from rbp.place import Place
@@ -32,6 +32,8 @@ def law(
     against: Annotated[str, typer.Option(help="The laws' axis: size, tokens, compute or step.")] = "size",
     surface: Annotated[bool, typer.Option("--surface", help=SURFACE)] = False,
     level: Annotated[float, typer.Option(help="The confidence level of intervals.")] = 0.95,
+    bos: Annotated[str, typer.Option(help=BOS)] = "auto",
+    special: Annotated[str, typer.Option(help=SPECIAL)] = "token",
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, …")] = "auto",
     dtype: Annotated[str, typer.Option(help="Of weights and hidden states.")] = "float32",
     out: Annotated[Path | None, typer.Option(help="The page to write.", show_default="runs/law.html")] = None,
@@ -74,6 +76,8 @@ def law(
             "windows",
             length=window_length([files.config for files in found]) if length is None else length,
             tokens=tokens,
+            bos=bos,  # type: ignore[arg-type]  # checked where it is used
+            special=special,  # type: ignore[arg-type]
         )
         if plan:
             from rbp.extract.cost import plan_lines

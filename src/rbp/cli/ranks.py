@@ -30,11 +30,11 @@ _CORPUS = (
 )
 _PROTOCOL = "authors: 1000 shuffled documents cut to 512 tokens. windows: whole documents, every token once."
 _DEFAULT = "authors for the paper's six, windows for other texts"
-_BOS = (
+BOS = (
     "What is put before every window, and never scored. auto: what the tokenizer puts before a text; always: if that "
     "is nothing, its BOS token, or else its EOS token; never: nothing."
 )
-_SPECIAL = "Special tokens written out in the text: read as the token, and not scored, or as plain text."
+SPECIAL = "Special tokens written out in the text: read as the token, and not scored, or as plain text."
 _DTYPE = (
     "Of weights and hidden states: float32, bfloat16, float16, or float64 where the model computes in it. Ranks are "
     "exact for the logits of these hidden states, summed and compared in float32 (float64)."
@@ -73,8 +73,8 @@ def extract(
     documents: Annotated[int | None, typer.Option(help="Take the first so many documents.")] = None,
     length: Annotated[int | None, typer.Option(help="Tokens that the model reads at once.")] = None,
     before: Annotated[int | None, typer.Option("--context", help="windows: tokens before each, at least.")] = None,
-    bos: Annotated[str, typer.Option(help=_BOS)] = "auto",
-    special: Annotated[str, typer.Option(help=_SPECIAL)] = "token",
+    bos: Annotated[str, typer.Option(help=BOS)] = "auto",
+    special: Annotated[str, typer.Option(help=SPECIAL)] = "token",
     dtype: Annotated[str, typer.Option(help=_DTYPE)] = "float32",
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, …")] = "auto",
     devices: Annotated[str | None, typer.Option(help=_DEVICES)] = None,
@@ -257,6 +257,7 @@ def check(
     corpus: Annotated[list[str] | None, typer.Option(help="With --model: the text; default: the data set's.")] = None,
     share: Annotated[float, typer.Option(help="With --model: of the tokens, at least.")] = 0.02,
     seed: Annotated[str | None, typer.Option(help="With --model: another sample than the store's own.")] = None,
+    tokenizer: Annotated[str | None, typer.Option(metavar="FOLDER", help=f"With --model: {_TOKENIZER}")] = None,
 ) -> None:
     """Verify the checksums of every part: exit 2 if one is missing, truncated or altered.
 
@@ -267,8 +268,8 @@ def check(
 
     if not 0 < share <= 1:
         raise ParameterError(f"a share of {share}", "--share", "Give more than 0, and at most 1.")
-    if model is None and (corpus or seed is not None):
-        raise ParameterError("a text or a seed without a model asks nothing", "--model", "Give the model too.")
+    if model is None and (corpus or seed is not None or tokenizer is not None):
+        raise ParameterError("a text, seed or tokenizer without a model asks nothing", "--model", "Give the model too.")
 
     wrong = []
     for folder in store_folders(_paths(context, paths)):
@@ -284,13 +285,12 @@ def check(
         return
 
     from rbp.extract.extraction import ask_again
-    from rbp.extract.verify import missed
 
     for store in _stores(context, paths):
-        asked, rows = ask_again(store, model, corpus or (), share, seed)
+        asked, rows = ask_again(store, model, corpus or (), share, seed, tokenizer)
         typer.echo(
             f"{store.folder}  {_checked(asked, store.tokens)} ({asked.rows:,} of {rows:,} rows); one wrong token "
-            f"would have been missed with probability {missed(asked.tokens, store.tokens):.3f}"
+            f"would have been missed with probability {1 - asked.tokens / store.tokens:.3f}"
         )
 
 

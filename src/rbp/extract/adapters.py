@@ -14,6 +14,7 @@ from torch import nn
 
 from rbp.errors import DataError, first_line
 from rbp.extract.training import ADAPTER
+from rbp.io import parse_json
 from rbp.names import and_more
 
 
@@ -62,6 +63,11 @@ def adapt(model: nn.Module, folder: Path, given: dict[str, list[int]], name: str
     try:
         with warnings.catch_warnings(action="ignore"):  # of what is checked here, and of ties, which are cut
             config = PeftConfig.from_pretrained(str(folder))
+            stated = parse_json((folder / ADAPTER).read_bytes())
+            unknown = stated.keys() - config.to_dict().keys() - {"peft_version", "auto_mapping"}
+            if other := sorted(key for key in unknown if stated[key]):
+                what = f"the installed peft does not know {and_more(other)} of {ADAPTER}"
+                raise DataError(what, name, "Install the version of peft that wrote it, or a later one.")
             if config.is_prompt_learning:
                 kind = str(getattr(config.peft_type, "value", config.peft_type)).lower().replace("_", " ")
                 what = f"the adapter adds tokens before the text ({kind}), not to the model's layers"

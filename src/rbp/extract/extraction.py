@@ -90,15 +90,14 @@ def _must_go_on_alike(store: Store, logits: str) -> None:
     """
     try:
         about = store.manifest["about"]
-        before, rounding = about["versions"], about["logits"]
-    except (DataError, KeyError):
+    except DataError:  # it begins
         return
-    if rounding != logits:
+    if (rounding := about["logits"]) != logits:
         what = f"the store was begun with ranks of {rounding} logits, and would go on with ranks of {logits} ones"
         raise DataError(what, str(store.folder), "Remove it, and extract anew.")
     for name in ("torch", "transformers"):
-        if before.get(name) != version(name):
-            log.warning("begun with %s %s, going on with %s: last bits may differ", name, before[name], version(name))
+        if (before := about["versions"][name]) != version(name):
+            log.warning("begun with %s %s, going on with %s: last bits may differ", name, before, version(name))
 
 
 @contextmanager
@@ -113,28 +112,6 @@ def quiet() -> Iterator[None]:
     finally:
         theirs.set_verbosity(level)
         theirs.enable_progress_bar()  # type: ignore[no-untyped-call]
-
-
-class Progress:
-    """How far a run is.
-
-    tokens: to be ranked in all; done: by an earlier run.
-    """
-
-    def __init__(self, tokens: int, done: int) -> None:
-        self.tokens = tokens
-        self.before = self.done = done
-        self.start = time.monotonic()
-
-    @property
-    def tokens_per_second(self) -> float:
-        """Of this run."""
-        return (self.done - self.before) / max(time.monotonic() - self.start, 1e-9)
-
-    def __str__(self) -> str:
-        speed = self.tokens_per_second
-        minutes, seconds = divmod((self.tokens - self.done) / max(speed, 1e-9), 60)
-        return f"{self.done:,} of {self.tokens:,} tokens  {speed:,.0f} tokens/s  {minutes:.0f} min {seconds:.0f} s left"
 
 
 Vocabulary = int | Literal["all", "tokenizer"]
@@ -393,7 +370,8 @@ def _fill(
     before = sum(scored[pack] for pack in mine if pack in whole)
     if before and missing:
         log.info("%s: %d of %d packs are there: going on", label, len(mine) - len(missing), len(mine))
-    progress = Progress(sum(scored.values()), before)
+    tokens, done, start = sum(scored.values()), before, time.monotonic()
+    speed = 0.0
     with board() if log.isEnabledFor(logging.INFO) else nullcontext() as show:  # a program that calls us may be quiet
         for pack in missing:
             some = rows.rows_of(pack)
@@ -407,10 +385,13 @@ def _fill(
                 "nll": nll,
             }
             store.write(pack, columns)
-            progress.done += len(greater)
+            done += len(greater)
+            speed = (done - before) / max(time.monotonic() - start, 1e-9)
             if show:
-                show(label, str(progress))
-    done = {"tokens_per_second": round(progress.tokens_per_second), "halvings": ranker.halvings}
+                minutes, seconds = divmod((tokens - done) / speed, 60)
+                left = f"{minutes:.0f} min {seconds:.0f} s left"
+                show(label, f"{done:,} of {tokens:,} tokens  {speed:,.0f} tokens/s  {left}")
+    how: dict[str, Any] = {"tokens_per_second": round(speed), "halvings": ranker.halvings}
     whole, noted = store.parts()[0], store.noted()
     unasked = [pack for pack in mine if whole[pack].name not in noted]
     if unasked:
@@ -418,9 +399,9 @@ def _fill(
         earlier = {name: noted[name] for pack in mine if (name := whole[pack].name) in noted}  # which stays
         found = earlier | _verified(store, ranker, rows, unasked)
         store.note("all" if shard is None else f"{shard[0]}-of-{shard[1]}", found)
-        done["check_seconds"] = round(time.monotonic() - start, 3)
+        how["check_seconds"] = round(time.monotonic() - start, 3)
     if store.checked() is not None:
-        store.finish({"finished": datetime.now(UTC).isoformat(timespec="seconds"), **done})
+        store.finish({"finished": datetime.now(UTC).isoformat(timespec="seconds"), **how})
 
 
 def _verified(store: Store, ranker: Ranker, rows: RowPlan, packs: Sequence[int]) -> dict[str, Asked]:
@@ -452,13 +433,18 @@ def _again(
 
 
 def ask_again(
-    store: RankStore, model: str, corpora: Sequence[str] = (), share: float = SHARE, seed: str | None = None
+    store: RankStore,
+    model: str,
+    corpora: Sequence[str] = (),
+    share: float = SHARE,
+    seed: str | None = None,
+    tokenizer: str | None = None,
 ) -> tuple[Asked, int]:
     """Rank a sample of a finished store's rows again, by its own model: what was found, of how many rows.
 
     corpora: among which its text is; none: it goes by the name of its data set. share: of the tokens, at least; seed:
-    of the draw, the store's digest if None. Raises DataError if a rank is not that of the model's own logits, and for
-    a model or corpora that are not the store's.
+    of the draw, the store's digest if None; tokenizer: as for `find_model`. Raises DataError if a rank is not that of
+    the model's own logits, and for a model or corpora that are not the store's.
     """
     key, where = store.manifest["key"], str(store.folder)
     if "weights" not in key:
@@ -468,7 +454,7 @@ def ask_again(
     device = find_device(settings.device)
     with quiet(), ieee(device):
         at = key["revision"] or store.training.revision
-        found = _Model(find_model(model, at), settings, device)
+        found = _Model(find_model(model, at, tokenizer), settings, device)
         if found.fingerprints["weights"] != key["weights"]:  # of the tokenizer, its tokens are compared
             what = f"{model} has other weights than the store was made of"
             raise DataError(what, where, f"Give the same model: the store says {store.model}.")

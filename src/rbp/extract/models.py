@@ -353,6 +353,9 @@ def load_model(
         raise DataError(f"{what}: {first_line(error)}", files.name, remedy) from None
     model, report = loaded
     _fits(report, shapes, files)
+    if not files.gguf and (left := ", ".join(passed_over(files.config, model.config))):
+        what = "%s: transformers' %s does not use what config.json says by %s: ranks are of the model without it"
+        log.warning(what, files.name, type(model).__name__, left)
     if files.gguf:
         gguf.finish(model, files.contents, files.gguf, files.name)
     if most is None:
@@ -360,6 +363,33 @@ def load_model(
     weakref.finalize(model, aside.cleanup)
     devices.hold_head(model.eval(), device)
     return _language(files.name, model, dtype, device)
+
+
+# fields of config.json that change no logit of a model that reads: of training, generation, and older programs
+_NOTES = re.compile(
+    r"_.*|.*dropout.*|.*pdrop.*|architectures|.*dtype|n_ctx|prefix|rope_(theta|scaling)|summary_.*|task_specific_params|"
+    r"tokenizer_class|quantization_config|pruned_heads|transformers.*|.*gradient_checkpointing.*|initializer.*|"
+    r"output_.*|use_return_dict|is_llama_config|use_cache|pretraining_tp|rotary_(pct|emb_base)|seq_length|.*_fusion|"
+    r"offset_alibi|skip_bias_add.*|attention_softmax_in_fp32"  # the last ones of BLOOM
+)
+
+
+def passed_over(raw: dict[str, Any], config: Any) -> list[str]:
+    """The fields of a configuration file that its class does not have: what says nothing, and notes, are none."""
+    from transformers import GenerationConfig, PreTrainedConfig
+    from transformers.modeling_rope_utils import RopeParameters
+
+    default = type(config)().to_dict()
+    known = {*default, *config.attribute_map, *GenerationConfig().to_dict()}
+    left = [name for name, value in raw.items() if value and name not in known and not _NOTES.fullmatch(name)]
+    for name, value in raw.items():
+        if isinstance(inner := getattr(config, name, None), PreTrainedConfig) and isinstance(value, dict):
+            left += [f"{name}.{each}" for each in passed_over(value, inner)]
+    rope = raw.get("rope_parameters") or raw.get("rope_scaling") or {}
+    each = [rope, *(value for value in rope.values() if isinstance(value, dict))]
+    names = {name for one in each for name, value in one.items() if value and not isinstance(value, dict)}
+    names -= {*RopeParameters.__annotations__, *(default.get("rope_parameters") or {}), "type", "mrope_interleaved"}
+    return sorted(left + [f"rope_parameters.{name}" for name in names])
 
 
 def _language(name: str, model: Any, dtype: Dtype, device: torch.device) -> LanguageModel:

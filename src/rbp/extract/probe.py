@@ -6,14 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from rbp.errors import DataError, ParameterError
 from rbp.extract.head import Head, head_logits, tolerance, wide
 from rbp.extract.models import LanguageModel
 from rbp.extract.protocol import Row
 from rbp.extract.reader import Reader, stopping
-from rbp.extract.state import state_of
+from rbp.extract.state import Operations, state_of
 from rbp.names import and_more
 
 log = logging.getLogger(__name__)
@@ -177,21 +176,11 @@ def _padding_is_unseen(reader: Reader, head: Head | None, rows: Sequence[Row], w
     return True
 
 
-class _Narrow(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Notes whether an operation gives float32."""
-
-    seen = False
-
-    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = function(*args, **(kwargs or {}))
-        self.seen |= isinstance(result, torch.Tensor) and result.dtype == torch.float32
-        return result
-
-
 def _check_double(reader: Reader, ids: torch.Tensor) -> None:
     """Raise ParameterError if a model in float64 computes part of its logits of `ids` [1, n] in float32."""
-    with _Narrow() as narrow:  # type: ignore[no-untyped-call]
+    dtypes = set[Any]()
+    with Operations(after=lambda result: dtypes.add(getattr(result, "dtype", None))):
         reader.logits(ids)
-    if narrow.seen:
+    if torch.float32 in dtypes:
         what = f"{reader.language.model.config.model_type} computes parts in float32 whatever the dtype of its weights"
         raise ParameterError(what, "--dtype", "Take float32: float64 would promise what it does not give.")

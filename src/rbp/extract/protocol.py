@@ -336,8 +336,9 @@ def _encoded(
 ) -> list[tuple[Tokens, Added]]:
     """The tokens of each text, at most so many, and which of them the tokenizer added."""
     options: dict[str, Any] = {} if most is None else {"truncation": True, "max_length": most}
-    if chosen.special == "text":
-        options["split_special_tokens"] = True
+    as_text = chosen.special == "text"
+    if getattr(tokenizer, "split_special_tokens", False) != as_text:  # its own setting is no part of a store's key
+        options["split_special_tokens"] = as_text
     encoded = tokenizer(list(texts), verbose=False, return_special_tokens_mask=True, **options)
     both = zip(encoded["input_ids"], encoded["special_tokens_mask"], strict=True)
     # tokenizers in Python that find their last token in the text already give a mask for another one

@@ -76,12 +76,18 @@ def state_of(model: nn.Module) -> State:
         configs = {name: id(value) for name, value in noted.items() if hasattr(value, "to_diff_dict")}
         noted = {name: value for name, value in noted.items() if configs.get(name) not in known}
         known |= {*configs.values()}
-        noted |= dict(module.named_buffers(recurse=False)) | {"class": type(module)}
+        noted |= dict(module.named_buffers(recurse=False)) | {"class": [type(module), _instead(type(module))]}
         for name, value in noted.items():
             found = sha256()
             _describe(value, found.update, {})
             entries[f"{place}.{name}"] = found.hexdigest()
     return State(weights, entries)
+
+
+def _instead(kind: type[nn.Module]) -> Any:
+    """The forward pass that another package has put in the place of a class's own, as those of faster kernels do."""
+    owner = next(each for each in kind.__mro__ if "forward" in vars(each))
+    return None if kind.forward.__module__ == owner.__module__ else kind.forward
 
 
 def _version(weight: torch.Tensor) -> int | str:
@@ -135,7 +141,7 @@ def _parts(value: Any) -> Iterable[Any]:
             ours = str(value.__module__).partition(".")[0] not in _LIBRARIES
             return [*parts, value.__code__, around.globals] if ours else parts
     if hasattr(value, "to_diff_dict"):  # a configuration
-        found = value.to_dict()
+        found = {**value.to_dict(), "attention": getattr(value, "_attn_implementation", None)}
         return [[name, found[name]] for name in sorted(found) if not name.startswith(("_name", "transformers_"))]
     if hasattr(value, "tobytes"):  # an array
         return (value.tobytes(),)
@@ -180,7 +186,7 @@ class Guard:
     def watch(self) -> Iterator[None]:
         """While the model runs in this thread."""
         try:
-            with _Writes(self._keep):
+            with Operations(before=self._keep):
                 yield
         finally:
             with torch.inference_mode():
@@ -188,21 +194,24 @@ class Guard:
                     values.copy_(before)
             self._before = {}
 
-    def _keep(self, target: Any) -> None:
-        for each in target if isinstance(target, list | tuple) else [target]:
-            known = self._known.get(each.untyped_storage().data_ptr()) if isinstance(each, torch.Tensor) else None
-            if known is not None and known[0] not in self._before:
-                name, values = known
-                self.written.add(name)
-                self._before[name] = values, values.clone()
+    def _keep(self, function: Any, args: Any, kwargs: Any) -> None:
+        """Keep what an operation is about to write to."""
+        for i, argument in enumerate(function._schema.arguments if function._schema.is_mutable else ()):
+            target = (args[i] if i < len(args) else kwargs.get(argument.name)) if argument.is_write else None
+            for each in target if isinstance(target, list | tuple) else [target]:
+                known = self._known.get(each.untyped_storage().data_ptr()) if isinstance(each, torch.Tensor) else None
+                if known is not None and known[0] not in self._before:
+                    name, values = known
+                    self.written.add(name)
+                    self._before[name] = values, values.clone()
 
 
-class _Writes(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Tells of each tensor that an operation is about to write to."""
+class Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Tells of each operation on tensors in this thread: before it (function, args, kwargs), and what it gave."""
 
-    def __init__(self, tell: Callable[[Any], None]) -> None:
+    def __init__(self, before: Callable[..., Any] = lambda *_: None, after: Callable[[Any], Any] = id) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._tell = tell
+        self._before, self._after = before, after
 
     @classmethod
     def ignore_compile_internals(cls) -> bool:
@@ -210,12 +219,10 @@ class _Writes(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return True
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        if function._schema.is_mutable:
-            for i, argument in enumerate(function._schema.arguments):
-                if argument.is_write:
-                    self._tell(args[i] if i < len(args) else kwargs.get(argument.name))
-        return function(*args, **kwargs)
+        self._before(function, args, kwargs or {})
+        result = function(*args, **(kwargs or {}))
+        self._after(result)
+        return result
 
 
 @contextmanager

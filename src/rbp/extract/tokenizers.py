@@ -128,6 +128,9 @@ def verify_tokens(tokenizer: Any, file: Path | None, name: str) -> Any:
         raise DataError(f"cannot read the tokenizer: {first_line(error)}", name, "Save it again.") from None
     other = _other_parts(getattr(tokenizer, "backend_tokenizer", None), raw)
     if not other:
+        words = {each.content for each in tokenizer.added_tokens_decoder.values() if not each.special}
+        if more := sorted(words - {each.content for each in raw.get_added_tokens_decoder().values()}):
+            log.warning("%s: texts are also cut at words that %s lacks: %s", name, file.name, and_more(more))
         return tokenizer
     kind = type(tokenizer).__name__
     log.warning("%s: %s is followed; transformers' %s has another %s", name, file.name, kind, and_more(other))

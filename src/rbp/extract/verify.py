@@ -227,8 +227,3 @@ def verdict(wrong: Sequence[Wrong], asked: Asked, folder: str) -> DataError:
         "--backend reference, OMP_NUM_THREADS=1 and --device cpu, and tell us."
     )
     return DataError(what, folder, remedy)
-
-
-def missed(asked: int, tokens: int) -> float:
-    """With which probability one wrong token among `tokens` is not among those that were asked again."""
-    return 1 - asked / tokens

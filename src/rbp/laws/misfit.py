@@ -362,8 +362,6 @@ class Misfit:
         free = [place for place, name in enumerate(self.names) if name not in held]
 
         def filled(part: Reals) -> Reals:
-            if len(free) == len(point):
-                return part
             whole = point.copy()
             whole[free] = part
             return whole
@@ -373,7 +371,7 @@ class Misfit:
             if inside and whole[-1] <= 0:
                 raise _BelowError
             value, gradient, hessian = self(whole)
-            return (value, gradient, hessian) if whole is part else (value, gradient[free], hessian[free][:, free])
+            return value, gradient[free], hessian[np.ix_(free, free)]
 
         far = [place for place in self.exponents if place in free]
         try:

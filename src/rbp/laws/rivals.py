@@ -14,8 +14,9 @@ import pandas as pd
 
 from rbp.arrays import Reals
 from rbp.errors import DataError, FitError
+from rbp.laws.misfit import ADDITIVE, FORMS, OFFSET, POWER
 from rbp.laws.resampling import interval
-from rbp.laws.surface import ADDITIVE, FORMS, OFFSET, POWER, Surface, fit_surface
+from rbp.laws.surface import Surface, fit_surface
 
 OF_BOTH = tuple(form for form in FORMS if form not in (POWER, OFFSET))
 LEFT = 3  # sizes, and numbers of tokens, that are never hidden

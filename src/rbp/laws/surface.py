@@ -16,41 +16,7 @@ import pandas as pd
 
 from rbp.arrays import Reals, as_positive
 from rbp.errors import DataError, FitError, ParameterError
-from rbp.laws.misfit import (
-    ADDITIVE,
-    COLUMNS,
-    FORMS,
-    FORMULAS,
-    KAPLAN,
-    NAMES,
-    OFFSET,
-    POWER,
-    PRODUCT,
-    STEEPEST,
-    SUM,
-    Bottom,
-    Misfit,
-    likelihood,
-)
-
-__all__ = [
-    "ADDITIVE",
-    "COLUMNS",
-    "FORMS",
-    "FORMULAS",
-    "KAPLAN",
-    "NAMES",
-    "OFFSET",
-    "POWER",
-    "PRODUCT",
-    "STEEPEST",
-    "SUM",
-    "Surface",
-    "deviance",
-    "fit_surface",
-    "missed_elsewhere",
-    "profile",
-]
+from rbp.laws.misfit import ADDITIVE, COLUMNS, FORMS, KAPLAN, NAMES, OFFSET, POWER, PRODUCT, Bottom, Misfit, likelihood
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,20 @@
 """Checkpoints of one model, and stores of one text: what tells them apart, and which of several are meant."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
 
 from rbp.errors import DataError, ParameterError
 from rbp.extract.store import RankStore
+from rbp.extract.training import Training
 from rbp.names import nearest
 
 log = logging.getLogger(__name__)
+Each = TypeVar("Each")
 
 CHECKPOINT = ("revision", "training_tokens", "step", "seed")  # what tells checkpoints of one model apart
 
@@ -90,111 +91,144 @@ def one_each(stores: Sequence[RankStore], protocol: str | None = None, length: i
         words = " of length ".join(map(str, wanted.values()))
         there = "; ".join(sorted({_way(store) for store in stores}))
         raise DataError(f"there are no ranks by {words}", str(stores[0].folder.parent), f"There is: {there}.")
-    texts: dict[str, list[str | None]] = {}
-    for store in asked:
-        if store.text not in texts.setdefault(store.dataset, []):
-            texts[store.dataset].append(store.text)
     found: dict[str, RankStore] = {}
-    for dataset, codes in texts.items():
-        for code in codes:
-            own = [store for store in asked if (store.dataset, store.text) == (dataset, code)]
-            name = f"{dataset}-{code}" if len(codes) > 1 and code else dataset
+    for same in _grouped(asked, lambda store: store.dataset):
+        texts = _grouped(same, lambda store: store.text)
+        for own in texts:
+            name = f"{own[0].dataset}-{own[0].text}" if len(texts) > 1 and own[0].text else own[0].dataset
             found |= {str(store.folder): replace(store, dataset=name) for store in _by_one_way(own)}
     chosen = [found[str(store.folder)] for store in asked if str(store.folder) in found]
-    _must_rank_alike(chosen)
-    _must_begin_alike(chosen)
-    _warn_of_readings(chosen)
-    return without_copies(chosen)
+    _must_compare(chosen)
+    stays = independent(list(map(_claim, chosen)))
+    return [store for store, own in zip(chosen, stays, strict=True) if own]
 
 
-def _must_begin_alike(stores: Sequence[RankStore]) -> None:
-    """Raise DataError where models of a family read a text with BOS before every window, and others without."""
-    kinds: dict[tuple[str, str], dict[tuple[str, ...], RankStore]] = {}
-    for store in stores:
-        kinds.setdefault((store.dataset, store.family), {})[tuple(store.manifest["key"].get("bos", ()))] = store
-    for (dataset, family), ways in kinds.items():
-        if len(ways) > 1:
-            said = (f"{store.model} with {' '.join(front) or 'nothing'}" for front, store in ways.items())
-            what = f"of {family}, models read {dataset} with different tokens before every window: {', '.join(said)}"
-            places = "; ".join(str(store.folder) for store in ways.values())
-            raise DataError(what, places, "Rank all with one --bos: auto, always or never.")
+class Claim(NamedTuple):
+    """What a store, or rows of a table, say that they are, and what nothing else would have in common with them.
+
+    identity: a digest of weights, or what was measured; None where nothing is known. place: where it is, for errors.
+    """
+
+    dataset: str
+    identity: Hashable
+    model: str
+    family: str
+    size: int
+    training: Training
+    place: str
+
+    @property
+    def name(self) -> str:
+        """Of the model, and of which checkpoint."""
+        known = self.training
+        at = _called(known.revision, known.training_tokens, known.step, known.seed) if known.known else ""
+        return f"{self.model}@{at}" if at else self.model
+
+    def contradicts(self, other: "Claim", *, seeds: bool = True) -> bool:
+        """Whether the two cannot be of one model, whatever it is called."""
+        names = ("training_tokens", "step", *(["seed"] if seeds else []))
+        known = [(getattr(self.training, name), getattr(other.training, name)) for name in names]
+        return self.size != other.size or any(None not in pair and pair[0] != pair[1] for pair in known)
 
 
-def without_copies(stores: Sequence[RankStore]) -> list[RankStore]:
-    """The stores without copies: those of one text that have the same weights, or were imported from the same file.
+def independent(claims: Sequence[Claim]) -> list[bool]:
+    """Which of some claims stay: those on one dataset with one identity are copies of one another.
 
     Of copies that are told apart by their names alone, the first stays. Where they claim to be of several sizes, steps,
-    numbers of training tokens or seeds, at most one can be right, and none stays; a seed that begins with the weights
-    of another one is no independent run, and goes as a whole. A warning names them.
+    numbers of training tokens or seeds, at most one can be right, and none stays; a seed that begins as another one is
+    no independent run, and goes as a whole. A warning names them. Raises DataError where nothing stays.
     """
-    groups: dict[tuple[str, str], list[RankStore]] = {}
-    for store in stores:
-        key = store.manifest["key"]
-        if identity := key.get("weights") or key.get("imported"):
-            groups.setdefault((store.dataset, f"{identity} {key.get('tokenizer')}"), []).append(store)
-    left_out: set[Path] = set()
-    for (dataset, _), copies in groups.items():
-        if len(copies) == 1:
+    known = [i for i, claim in enumerate(claims) if claim.identity is not None]
+    left_out: set[int] = set()
+    for places in _grouped(known, lambda i: (claims[i].dataset, claims[i].identity)):
+        if len(places) == 1:
             continue
-        first, names = copies[0], [_name(store) for store in copies]
-        seeds = {store.training.seed for store in copies if store.training.seed is not None}
-        if len(seeds) > 1 and not any(_contradict(first, store, seeds=False) for store in copies):
-            runs = {(store.family, store.size, store.training.seed) for store in copies[1:]}
-            runs -= {(first.family, first.size, first.training.seed)}
-            left_out |= {one.folder for one in stores if (one.family, one.size, one.training.seed) in runs}
-            what = "begin with the same weights, so they are no independent runs: the first seed stays"
-        elif any(_contradict(first, store) for store in copies):
-            left_out |= {store.folder for store in copies}
+        copies = [claims[i] for i in places]
+        first, seeds = copies[0], {claim.training.seed for claim in copies} - {None}
+        if len(seeds) > 1 and not any(first.contradicts(claim, seeds=False) for claim in copies):
+            runs = [(claim.family, claim.size, claim.training.seed) for claim in claims]
+            left_out |= {i for i, run in enumerate(runs) if run != runs[places[0]] and run in {runs[j] for j in places}}
+            what = "begin alike, so they are no independent runs: the first seed stays"
+        elif any(first.contradicts(claim) for claim in copies):
+            left_out |= {*places}
             what = "are copies of one another, and cannot all be what they are called: left out"
         else:
-            left_out |= {store.folder for store in copies[1:]}
+            left_out |= {*places[1:]}
             what = "are copies of one another: the first stays"
-        log.warning("on %s, %s %s", dataset, ", ".join(dict.fromkeys(names)), what)
-    chosen = [store for store in stores if store.folder not in left_out]
-    if stores and not chosen:
-        what = "all of the stores are copies of one another, and cannot all be what they are called"
-        remedy = "Take the wrong ones away: rbp ranks rm STORE."
-        raise DataError(what, "; ".join(str(store.folder) for store in stores), remedy)
-    return chosen
+        log.warning("on %s, %s %s", first.dataset, ", ".join(dict.fromkeys(claim.name for claim in copies)), what)
+    if claims and len(left_out) == len(claims):
+        what = "all that is measured are copies of one another, and cannot all be what they are called"
+        places = "; ".join(dict.fromkeys(claim.place for claim in claims))
+        raise DataError(what, places, "Take the wrong ones away: a store by rbp ranks rm STORE.")
+    return [i not in left_out for i in range(len(claims))]
 
 
-def _must_rank_alike(stores: Sequence[RankStore]) -> None:
-    """Raise DataError where ranks of rounded logits, of which many are equal, stand beside ranks of others."""
-    kinds: dict[tuple[str, str], dict[bool, RankStore]] = {}
-    for store in stores:
-        if store.logits is not None:
-            rounded = store.logits not in ("float32", "float64")
-            kinds.setdefault((store.dataset, store.family), {})[rounded] = store
-    for (dataset, family), each in kinds.items():
-        if len(each) > 1:
-            what = f"of {family} on {dataset}, {each[True].model} was ranked by logits rounded to {each[True].logits}, "
-            what += f"and {each[False].model} was not: their ranks do not compare"
+def _grouped(each: Sequence[Each], key: Callable[[Each], Hashable]) -> list[list[Each]]:
+    """Those of one key together, in the order of the first of each."""
+    groups: dict[Hashable, list[Each]] = {}
+    for one in each:
+        groups.setdefault(key(one), []).append(one)
+    return list(groups.values())
+
+
+def _claim(store: RankStore) -> Claim:
+    """Of a store: the model by its weights, or the file that its ranks were imported from."""
+    key = store.manifest["key"]
+    identity = (of, key.get("tokenizer")) if (of := key.get("weights") or key.get("imported")) else None
+    return Claim(store.dataset, identity, store.model, store.family, store.size, store.training, str(store.folder))
+
+
+# how many digits of a value say something, at most: shares say little, those of few problems nothing
+_DIGITS, _BY_CHANCE = {"neg_log_rbp": 3, "neg_log_pass": 0}, 8
+
+
+def without_copied_rows(table: pd.DataFrame, where: str) -> pd.DataFrame:
+    """A measurement table without what `independent` leaves out of it. where: its place, for errors.
+
+    Rows of a model on a dataset are copies of another's if all values are the same, in more digits than by chance.
+    """
+    names = ["dataset", "model", *CHECKPOINT]
+    rows = table.reindex(columns=list(dict.fromkeys([*table.columns, *names])))
+    groups = [own for _, own in rows.groupby(names, dropna=False, sort=False)]
+    claims = []
+    for own in groups:
+        one = own.iloc[0]
+        values = frozenset(own[["metric", "k", "value"]].fillna(0).itertuples(index=False, name=None))
+        digits = sum(
+            min(len(f"{value:.12g}".replace(".", "").strip("0")), _DIGITS.get(name, 12)) for name, _, value in values
+        )
+        known = Training(**{name: None if pd.isna(one[name]) else one[name] for name in CHECKPOINT})
+        about = one["model"], one["family"], int(one["size"]), known, f"{one['model']} in {where}"
+        claims.append(Claim(one["dataset"], values if digits > _BY_CHANCE else None, *about))
+    pairs = zip(groups, independent(claims), strict=True)
+    return table.drop(index=[place for own, stays in pairs if not stays for place in own.index])
+
+
+def _must_compare(stores: Sequence[RankStore]) -> None:
+    """Raise DataError where the models of a family did not rank a text alike, by their logits or what was before it.
+
+    A warning says where they did not read the same of it.
+    """
+    for own in _grouped(stores, lambda store: (store.dataset, store.family)):
+        family, dataset = own[0].family, own[0].dataset
+        # of rounded logits many are equal
+        rounded = {store.logits not in ("float32", "float64"): store for store in own if store.logits is not None}
+        if len(rounded) > 1:
+            what = f"of {family} on {dataset}, {rounded[True].model} was ranked by logits rounded to "
+            what += f"{rounded[True].logits}, and {rounded[False].model} was not: their ranks do not compare"
             remedy = "Rank all in float32 (--dtype float32), or all with --round-logits bfloat16."
-            raise DataError(what, f"{each[True].folder}; {each[False].folder}", remedy)
-
-
-def _name(store: RankStore) -> str:
-    known = store.training
-    at = _called(known.revision, known.training_tokens, known.step, known.seed) if known.known else ""
-    return f"{store.model}@{at}" if at else store.model
-
-
-def _contradict(one: RankStore, other: RankStore, *, seeds: bool = True) -> bool:
-    """Whether two stores claim to be of different models, beside their names."""
-    names = ("training_tokens", "step", *(["seed"] if seeds else []))
-    known = [(getattr(one.training, name), getattr(other.training, name)) for name in names]
-    return one.size != other.size or any(None not in pair and pair[0] != pair[1] for pair in known)
-
-
-def _warn_of_readings(stores: Sequence[RankStore]) -> None:
-    """Say so where the models of a family did not read a text alike: their ranks do not compare."""
-    readings: dict[tuple[str, str], dict[str, list[str]]] = {}
-    for store in stores:
-        how = f"{_reading(store)}, {store.tokens:,} tokens ranked"
-        readings.setdefault((store.dataset, store.family), {}).setdefault(how, []).append(store.model)
-    for (dataset, family), ways in readings.items():
-        if len(ways) > 1:
-            listed = "; ".join(f"{way} ({', '.join(dict.fromkeys(models))})" for way, models in ways.items())
+            raise DataError(what, f"{rounded[True].folder}; {rounded[False].folder}", remedy)
+        fronts = {tuple(store.manifest["key"].get("bos", ())): store for store in own}
+        if len(fronts) > 1:
+            said = (f"{store.model} with {' '.join(front) or 'nothing'}" for front, store in fronts.items())
+            what = f"of {family}, models read {dataset} with different tokens before every window: {', '.join(said)}"
+            places = "; ".join(str(store.folder) for store in fronts.values())
+            raise DataError(what, places, "Rank all with one --bos: auto, always or never.")
+        readings: dict[str, list[str]] = {}
+        for store in own:
+            readings.setdefault(f"{_reading(store)}, {store.tokens:,} tokens ranked", []).append(store.model)
+        if len(readings) > 1:
+            listed = "; ".join(f"{way} ({', '.join(dict.fromkeys(models))})" for way, models in readings.items())
             remedy = "their ranks compare if all have one --length, --protocol and tokenizer"
             log.warning("the models of %s did not read %s alike: %s: %s", family, dataset, listed, remedy)
 
@@ -204,16 +238,12 @@ def _by_one_way(stores: Sequence[RankStore]) -> Sequence[RankStore]:
 
     Of ways that differ in how much was to be read alone, it is the one that ranked most.
     """
-    models: dict[str, list[RankStore]] = {}
-    for store in stores:
-        models.setdefault(store.model, []).append(store)
-    pairs = ((other, one) for own in models.values() for i, one in enumerate(own) for other in own[:i])
+    models = _grouped(stores, lambda store: store.model)
+    pairs = ((other, one) for own in models for i, one in enumerate(own) for other in own[:i])
     twice = [pair for pair in pairs if _same(*pair)]
     if not twice:
         return stores
-    ways: dict[str, list[RankStore]] = {}
-    for store in stores:
-        ways.setdefault(_way(store), []).append(store)
+    ways = {_way(own[0]): own for own in _grouped(stores, _way)}
     whole = [way for way, own in ways.items() if all(any(_same(store, one) for one in own) for store in stores)]
     alike = [pair for pair in twice if _way(pair[0]) == _way(pair[1])]
     most = max(whole, key=lambda way: sum(store.tokens for store in ways[way]), default="")

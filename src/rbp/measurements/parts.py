@@ -13,7 +13,7 @@ from rbp.errors import DataError
 from rbp.extract.entropies import Entropies, has_entropies
 from rbp.extract.store import MANIFEST, RankStore, open_store, store_folders
 from rbp.io import canonical_json
-from rbp.measurements.checkpoints import CHECKPOINT, apart, one_each
+from rbp.measurements.checkpoints import CHECKPOINT, apart, one_each, without_copied_rows
 from rbp.measurements.counts import Counts, of_stores, store_table
 from rbp.measurements.histograms import MeasuredRanks, of_store
 from rbp.measurements.ranked import Ranked, usual
@@ -70,8 +70,12 @@ class File(Part):
     """A CSV or Parquet file of the measurement table."""
 
     def table(self) -> pd.DataFrame:
-        """What the file holds."""
-        return read_table(self.folders[0])
+        """What the file holds, but for copies."""
+        return self._read
+
+    @cached_property
+    def _read(self) -> pd.DataFrame:
+        return without_copied_rows(read_table(self.folders[0]), self.name)
 
 
 @dataclass(frozen=True)

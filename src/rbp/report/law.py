@@ -13,9 +13,9 @@ from rbp.errors import DataError, FitError, ParameterError
 from rbp.figures.curves import curves, scaling_panels
 from rbp.figures.style import FAMILIES, LABELS, SPARE, Panels, label_line_ends, neg_log_rbp_label
 from rbp.figures.wording import model_label
+from rbp.laws.misfit import ADDITIVE, FORMULAS
 from rbp.laws.power import direction, formula
 from rbp.laws.rivals import Rivals, side_by_side
-from rbp.laws.surface import ADDITIVE, FORMULAS
 from rbp.laws.table import fit_table
 from rbp.measurements import Source
 from rbp.measurements.checkpoints import AXES, against, apart

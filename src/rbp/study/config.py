@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from rbp.errors import ParameterError
 from rbp.extract.corpora import CORPORA, is_named, split_suffix
-from rbp.extract.protocol import Name, Protocol, own_protocol, window_length
+from rbp.extract.protocol import Bos, Name, Protocol, Special, own_protocol, window_length
 from rbp.extract.protocol import protocol as make_protocol
 from rbp.extract.training import TABLE, Training, checkpoints, step_of
 from rbp.io import canonical_json, home_expanded, parse_json
@@ -93,6 +93,8 @@ class ProtocolTable(_Table):
     context: int | None = Count
     documents: int | None = Count
     pack: int = Field(default=64, ge=1)
+    bos: Bos = "auto"
+    special: Special = "token"
 
 
 class StudyFile(_Table):
@@ -184,7 +186,7 @@ def read_study(path: Path, runs: Path) -> Study:
     if name == "windows" and length is None:
         configs = [at / "config.json" for model in models if (at := model.folder)]
         length = window_length([parse_json(config.read_bytes()) for config in configs if config.is_file()])
-    rest = given.model_dump(include={"context", "documents", "pack"})
+    rest = given.model_dump(include={"context", "documents", "pack", "bos", "special"})
     try:
         protocol = make_protocol(name, length=length, tokens=content.tokens, **rest)
     except ParameterError as error:

@@ -10,7 +10,7 @@ from made_grid import make
 from companion.chapters.training import later, longer
 from ladder.making import LONGER
 from rbp.errors import DataError
-from rbp.laws.surface import KAPLAN, PRODUCT
+from rbp.laws.misfit import KAPLAN, PRODUCT
 
 GRID = pd.DataFrame(
     [(size, tokens) for size in np.geomspace(1e4, 2e6, 6) for tokens in (5e5, 1e6, 2e6, 4e6, 8e6)],

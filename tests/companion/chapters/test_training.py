@@ -12,8 +12,8 @@ from companion.chapters.families import points as points_of
 from companion.chapters.training import grid, others
 from companion.chapters.training.others import LIST, TRIES
 from rbp.errors import DataError, FitError, ParameterError
+from rbp.laws.misfit import ADDITIVE, FORMS, KAPLAN, OFFSET, POWER, PRODUCT, SUM
 from rbp.laws.power import fit_power_law
-from rbp.laws.surface import ADDITIVE, FORMS, KAPLAN, OFFSET, POWER, PRODUCT, SUM
 from rbp.measurements.counts import Counts
 
 

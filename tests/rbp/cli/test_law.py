@@ -17,8 +17,9 @@ from companion.chapters import families
 from companion.project import LADDER, ROOT, Project
 from ladder.shipped import counted
 from rbp.extract.store import open_store, store_folders
+from rbp.laws.misfit import ADDITIVE
 from rbp.laws.power import fit_power_law
-from rbp.laws.surface import ADDITIVE, fit_surface
+from rbp.laws.surface import fit_surface
 from rbp.measurements import checkpoints, open_source
 from rbp.measurements.ranked import Ranked
 from rbp.report import law as law_report
@@ -115,6 +116,18 @@ def test_one_model_gets_its_curve_and_is_told_what_a_law_needs(project, text):
     assert 256 in {store.manifest["key"]["protocol"]["length"] for store in stores}  # what the model reads
     assert "a line needs 3 sizes of one family" in done.stdout
     assert len(BeautifulSoup(out.read_text(), "html.parser").select("figure svg")) == 1
+
+
+def test_models_are_ranked_with_the_opening_and_special_tokens_that_are_given(text, tmp_path):
+    own = Project(tmp_path)
+    asked = ("--corpus", str(text), "--length", "64", "--tokens", "60", "-k", "1")
+    done = here("law", MODELS[0], *asked, "--bos", "always", "--special", "text", root=own.root)
+    (store,) = own.runs.glob("ranks/*")
+    assert open_store(store).protocol["bos"] == "always", done.stderr
+    assert open_store(store).protocol["special"] == "text"
+    assert open_store(store).manifest["key"]["bos"]
+    done = here("law", MODELS[0], *asked, "--bos", "often", root=own.root)
+    assert (done.returncode, "bos cannot be 'often'" in done.stderr) == (2, True)
 
 
 def test_what_is_measured_is_taken_as_it_is(project):

@@ -1,5 +1,7 @@
 """Adapters run beside the weights of their model: nothing is merged, but S counts as if it were."""
 
+import json
+
 import pytest
 import torch
 from adapters import adapter, kinds, survey_adapter
@@ -23,6 +25,15 @@ def test_every_kind_of_adapter_is_exact_or_refused(tmp_path):
     found = [survey_adapter(kind, tmp_path / kind) for kind in kinds()]
     assert not [each for each in found if each.outcome == "wrong"]
     assert sum(each.outcome == "exact" for each in found) >= 33
+
+
+def test_a_field_that_peft_does_not_know_is_named(tmp_path):
+    """peft passes over it: an adapter of a later version may mean something by it."""
+    adapter("LORA", tmp_path)
+    path = tmp_path / "adapter" / "adapter_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "turned": True, "untold": None}))
+    with pytest.raises(DataError, match=r"peft does not know turned of adapter_config\.json"):
+        load_model(find_model(str(tmp_path / "adapter")), "float32", CPU)
 
 
 def test_an_adapter_of_tokens_before_the_text_is_refused_by_name(tmp_path):

@@ -6,10 +6,10 @@ import pytest
 import torch
 from safetensors.torch import save_file
 from tiny import CONFIGS
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, Gemma3Config, LlamaConfig
 
 from rbp.errors import DataError, ParameterError
-from rbp.extract.models import find_model, load_model, load_tokenizer
+from rbp.extract.models import find_model, load_model, load_tokenizer, passed_over
 from rbp.extract.protocol import longest_input
 
 CPU = torch.device("cpu")
@@ -114,6 +114,28 @@ def test_the_files_that_are_read_are_fingerprinted(copy):
     assert torch.equal(weights_of(copy), shards + 1 + 1)
     assert not torch.equal(weights_of(copy), whole)
     assert named.fingerprint() != found.fingerprint()
+
+
+def test_fields_that_the_class_does_not_have_are_named(copy, caplog):
+    """What is meant by them does not reach the model, whose ranks are then another one's."""
+    path = copy / "config.json"
+    config = json.loads(path.read_text())
+    load_model(find_model(str(copy)), "float32", CPU)
+    path.write_text(json.dumps({**config, "n_ctx": 64, "task_specific_params": {"a": 1}, "unset": None, "off": False}))
+    load_model(find_model(str(copy)), "float32", CPU)
+    assert "does not use" not in caplog.text
+    path.write_text(json.dumps({**config, "alibi": True, "auto_map": {"AutoModelForCausalLM": "mine.Mine"}}))
+    load_model(find_model(str(copy)), "float32", CPU)
+    assert "GPT2LMHeadModel does not use what config.json says by alibi, auto_map: ranks are of" in caplog.text
+
+
+def test_fields_inside_of_fields_are_named_too():
+    rope = {"rope_type": "linear", "factor": 2.0, "turn": 3.0}
+    layers = {"full_attention": rope, "sliding_attention": {"rope_type": "default", "rope_theta": 1e4, "twist": 1}}
+    assert passed_over({"rope_scaling": {"type": "linear", "factor": 2.0}}, LlamaConfig()) == []
+    assert passed_over({"rope_parameters": rope}, LlamaConfig()) == ["rope_parameters.turn"]
+    found = passed_over({"text_config": {"rope_parameters": layers, "sharpen": 2}}, Gemma3Config())
+    assert found == [f"text_config.{name}" for name in ("rope_parameters.turn", "rope_parameters.twist", "sharpen")]
 
 
 def test_files_that_transformers_would_read_instead(copy):

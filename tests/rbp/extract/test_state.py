@@ -9,6 +9,7 @@ from by_hand import assert_ranked
 from peft import LoraConfig, PrefixTuningConfig, PromptTuningConfig, get_peft_model
 from tiny import make_tokenizer, random_model, texts
 from transformers import RwkvConfig, RwkvForCausalLM
+from transformers.models.llama.modeling_llama import LlamaMLP
 
 import rbp
 from rbp.errors import DataError
@@ -120,6 +121,20 @@ def test_whatever_determines_logits_determines_the_digest(change):
     one.lm_head.register_forward_hook(scaled_by(0.9))
     other.lm_head.register_forward_hook(scaled_by(0.95))
     assert digest(one) != digest(other)
+
+
+def test_a_forward_pass_that_a_package_replaces_is_noted(monkeypatch):
+    """Of the class, so that no module of the model says anything of it."""
+    model, own = random_model("llama"), LlamaMLP.forward
+    seen = {digest(model)}
+    for factor in (0.5, 0.6):
+        monkeypatch.setattr(LlamaMLP, "forward", lambda self, x, factor=factor: own(self, x) * factor)
+        seen.add(digest(model))
+    monkeypatch.setattr(LlamaMLP, "forward", own)
+    assert len(seen) == 3
+    assert digest(model) in seen
+    model.set_attn_implementation("eager")
+    assert digest(model) not in seen
 
 
 def test_results_of_one_model_with_and_without_an_adapter_are_two_stores(tmp_path):

@@ -1,6 +1,6 @@
 """A sample of the survey of architectures: every rank against the model's own logits.
 
-All of them take minutes: tests/slow/architectures.py.
+All of them take minutes: tests/slow/models.py.
 """
 
 import re

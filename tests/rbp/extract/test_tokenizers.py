@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from cuts import KINDS, TEXTS, other_cut, survey_tokenizer, train
+from draws import rest_slow
 from ggufs import save_case, write_bare, write_case
 from tiny import SPECIAL, make_tokenizer, save_model, texts, write_texts
-from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import Regex, Tokenizer, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 from typer.testing import CliRunner
 
@@ -24,36 +26,6 @@ from rbp.extract.extraction import extract
 from rbp.extract.models import find_model, load_model, load_tokenizer
 from rbp.extract.protocol import protocol
 from rbp.extract.store import open_store
-
-TEXTS = [
-    "It's 12 o'clock, I'LL pay 1234567 or 98.6% by 2031-04-05 (or so)!",
-    "def f(x):\n    return x**2  # we've HelloWorld camelCase\r\n\r\n\t\tpass\n\n",
-    "naïve café, Straße № 5, x² ½ ٣٤٥ Ⅷ; “quotes” — …",
-    "東京は2020年、夏季五輪。 中文，标点！ 한국어 텍스트",
-    "Привет, мир 42! Ελληνικά Ω ქართული नमस्ते दुनिया",
-    "a  b   c\n \n  d \t e  ",
-    "$x+y=z$ <a href='#'>tag</a> `code` ~tilde~ ^caret^ |pipe| \\n",
-    "👍🏽 emoji 👩‍👩‍👧 zwj\u200dx\u00a0nbsp",
-    "He said:'Tis'M 'LL'd don't DON'T 1st 22nd 333rd 4444th",
-    "user@example.com/path?q=1&r=2 ...!!! --- ___",
-]
-
-
-def train(vocabulary: int = 700, cut=None) -> Tokenizer:
-    """A byte-level tokenizer whose merges cross all cuts, unless some are given."""
-    raw = Tokenizer(models.BPE())
-    raw.pre_tokenizer = cut or pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    raw.decoder = decoders.ByteLevel()
-    raw.train_from_iterator(
-        TEXTS * 3,
-        trainers.BpeTrainer(
-            vocab_size=vocabulary,
-            special_tokens=["<|end|>"],
-            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-            show_progress=False,
-        ),
-    )
-    return raw
 
 
 def split(pattern: str) -> pre_tokenizers.PreTokenizer:
@@ -208,39 +180,44 @@ def test_a_start_token_where_llama_cpp_puts_one(stated, starts, trained, tmp_pat
     assert (load_tokenizer(files)("a word")["input_ids"][0] == 0) == starts
 
 
-def other_cut(folder: Path, kind: str) -> Path:
-    """A folder of a model type whose class brings its own pre-tokenizer, with a tokenizer that cuts otherwise."""
-    raw = train(cut=pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), GPT2]), vocabulary=300)
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=raw, **SPECIAL)
-    save_model(folder, "qwen2" if kind == "qwen2" else "llama", tokenizer)
-    path = folder / "tokenizer_config.json"
-    config = json.loads(path.read_text())
-    if kind != "qwen2":
-        config["tokenizer_class"] = kind
-    path.write_text(json.dumps(config))
-    return folder
-
-
-@pytest.mark.parametrize("kind", ["qwen2", "Qwen2Tokenizer", "GPT2Tokenizer", "GemmaTokenizer", "LlamaTokenizer"])
+@pytest.mark.parametrize(
+    "kind", rest_slow(["qwen2", "unigram", "characters"], [kind for kind in KINDS if kind.endswith("Tokenizer")])
+)
 def test_the_file_is_followed_not_the_class(kind, tmp_path, caplog):
-    folder = other_cut(tmp_path / "model", kind)
-    expected = Tokenizer.from_file(str(folder / "tokenizer.json"))
     with caplog.at_level(logging.WARNING, "rbp"):
-        found = load_tokenizer(find_model(str(folder)))
-    for text in TEXTS:
-        assert found(text, add_special_tokens=False)["input_ids"] == expected.encode(text, add_special_tokens=False).ids
+        found = survey_tokenizer(kind, tmp_path / "model")
+    assert found.outcome == "exact", found
     if kind == "qwen2":
         assert "tokenizer.json is followed" in caplog.text
 
 
 def test_a_folder_is_ranked_as_the_model_in_memory(tmp_path):
-    folder = other_cut(tmp_path / "model", "qwen2")
+    file = other_cut(tmp_path / "cut", "qwen2") / "tokenizer.json"
+    tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(file), **SPECIAL)
+    folder = save_model(tmp_path / "model", "qwen2", tokenizer)
     model = load_model(find_model(str(folder)), "float32", torch.device("cpu")).model
-    tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"), **SPECIAL)
     one = rbp.rank(str(folder), texts=TEXTS, length=64).to_pandas()
     other = rbp.rank(model, TEXTS, tokenizer=tokenizer, length=64).to_pandas()
     assert one["token"].tolist() == other["token"].tolist()
     assert one["rank"].tolist() == other["rank"].tolist()
+
+
+def test_words_that_the_file_lacks_are_said(tmp_path, caplog):
+    folder = save_model(tmp_path / "model", "llama")
+    (folder / "added_tokens.json").write_text(json.dumps({"rank": 300}))
+    with caplog.at_level(logging.WARNING, "rbp"):
+        assert load_tokenizer(find_model(str(folder))).tokenize("a rank")[-1] == "rank"
+    assert "texts are also cut at words that tokenizer.json lacks: rank" in caplog.text
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_special_tokens_are_read_as_asked_whatever_the_tokenizer_says(own, tmp_path):
+    """Its setting is no part of a store's key."""
+    tokenizer = make_tokenizer()
+    tokenizer.split_special_tokens = own
+    model, some = load_model(find_model(str(save_model(tmp_path / "m"))), "float32", torch.device("cpu")).model, TEXTS
+    ranked = rbp.rank(model, ["a <|end|> rank of a token", *some], tokenizer=tokenizer, length=64)
+    assert ranked.store.manifest["about"]["not_scored"]["special"] == 1
 
 
 def test_nothing_is_said_of_a_tokenizer_that_is_its_file(tmp_path, caplog):

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -425,12 +426,20 @@ def test_stores_are_verified_by_their_own_model_and_text(saved, tmp_path, write_
         (["--model", model, "--corpus", text], "other is not the text that was ranked"),
         (["--model", model], "unknown corpus 'mine'"),
         (["--corpus", corpus], "without a model asks nothing"),
+        (["--tokenizer", model], "without a model asks nothing"),
         (["--model", model, "--corpus", corpus, "--share", "0"], "a share of 0.0"),
         (["--model", model, "--corpus", corpus, "--share", "nan"], "a share of nan"),
     ):
         done = here(*check, *options)
         assert (done.returncode, said in done.stderr) == (2, True), done
     assert here(*check, "--model", model, "--corpus", corpus, "--share", "1").returncode == 0
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    for name in ("config.json", "model.safetensors"):
+        (bare / name).write_bytes((Path(model) / name).read_bytes())
+    done = here(*check, "--model", str(bare), "--corpus", corpus)
+    assert (done.returncode, "the model has no tokenizer" in done.stderr) == (2, True)
+    assert here(*check, "--model", str(bare), "--corpus", corpus, "--tokenizer", model).returncode == 0
     asked = open_store(folder)
     said = here("ranks", "summary", str(folder), "--k", "1").stderr
     assert f"checked: {asked.asked.tokens:,} of {asked.tokens:,} tokens, none differs" in said

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from rbp.errors import DataError, FitError
+from rbp.laws.misfit import ADDITIVE, OFFSET, POWER, PRODUCT, SUM
 from rbp.laws.rivals import SHARE, foretold, percent, side_by_side
-from rbp.laws.surface import ADDITIVE, OFFSET, POWER, PRODUCT, SUM
 
 SIZES, TOKENS = (1e4, 3e4, 1e5, 3e5, 1e6, 3e6), (1e6, 2e6, 4e6, 8e6, 16e6)
 

@@ -8,21 +8,8 @@ from scipy.optimize import differential_evolution, least_squares
 from scipy.stats import f as f_distribution
 
 from rbp.errors import DataError, FitError, ParameterError
-from rbp.laws.surface import (
-    ADDITIVE,
-    COLUMNS,
-    FORMS,
-    KAPLAN,
-    NAMES,
-    OFFSET,
-    POWER,
-    PRODUCT,
-    STEEPEST,
-    SUM,
-    fit_surface,
-    missed_elsewhere,
-    profile,
-)
+from rbp.laws.misfit import ADDITIVE, COLUMNS, FORMS, KAPLAN, NAMES, OFFSET, POWER, PRODUCT, STEEPEST, SUM
+from rbp.laws.surface import fit_surface, missed_elsewhere, profile
 
 SIZES = np.geomspace(5e6, 7e9, 8)
 RATIOS = 20 * 2.0 ** np.arange(-2, 6)

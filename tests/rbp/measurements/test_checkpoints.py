@@ -288,7 +288,7 @@ def test_copies_of_a_checkpoint_are_no_checkpoints(weighed, tmp_path, caplog):
 def test_all_copies_is_refused(weighed, tmp_path):
     for step in (100, 200):
         weighed("run", "b", step=step)
-    with pytest.raises(DataError, match="all of the stores are copies"):
+    with pytest.raises(DataError, match="all that is measured are copies"):
         _ = ranks(tmp_path).table
 
 
@@ -317,6 +317,33 @@ def test_seeds_that_begin_with_the_same_weights_are_one_run(weighed, tmp_path, c
         weighed("run", f"last of {seed}", seed=seed, step=100)
     assert {*ranks(tmp_path).checkpoints["seed"]} == {0, 2}
     assert "they are no independent runs" in caplog.text
+
+
+def test_copies_among_rows_are_no_models(tmp_path, caplog):
+    """As copies among stores: by all values of a model on a dataset, in more digits than chance repeats."""
+
+    def rows(model, size, values, more=""):
+        ks = ("neg_log_rbp,1", "neg_log_rbp,10", "neg_log_rbp,100", "cross_entropy,")
+        pairs = zip(ks, values, strict=False)
+        return [f"{text},{model},F,{size},{k},{value}{more}" for text in ("t", "u") for k, value in pairs]
+
+    some, other = (1.234, 0.512, 0.243, 3.5), (1.234, 0.512, 0.244, 3.5)
+    path = tmp_path / "some.csv"
+    path.write_text("\n".join([HEAD, *rows("a", 10, some), *rows("b", 20, some), *rows("c", 30, other)]))
+    assert {*open_source(path).table["model"]} == {"c"}
+    assert "on t, a, b are copies of one another, and cannot all be what they are called: left out" in caplog.text
+    path.write_text("\n".join([HEAD, *rows("a", 10, some), *rows("a-again", 10, some), *rows("c", 30, other)]))
+    assert {*open_source(path).table["model"]} == {"a", "c"}
+    path.write_text("\n".join([HEAD, *rows("a", 10, (1.2, 0.5)), *rows("b", 20, (1.2, 0.5))]))
+    assert {*open_source(path).table["model"]} == {"a", "b"}  # two short numbers may be equal
+    steps = [(100, 3.1234567891), (200, 3.1234567891), (300, 3.0234567891)]
+    lines = [f"t,run,F,10,cross_entropy,,{value},{step}" for step, value in steps]
+    path.write_text("\n".join([f"{HEAD},step", *lines]))
+    assert open_source(path).checkpoints["step"].tolist() == [300]
+    path.write_text("\n".join([f"{HEAD},step", *lines[:2]]))
+    with pytest.raises(DataError, match="all that is measured are copies") as error:
+        _ = open_source(path).table
+    assert "some.csv" in str(error.value)
 
 
 def test_windows_that_begin_otherwise_are_not_mixed(weighed, tmp_path):

@@ -11,6 +11,7 @@ from tiny import random_model, texts, write_texts
 
 from companion.project import LADDER, ROOT
 from rbp.errors import ParameterError, RbpError
+from rbp.extract.protocol import protocol
 from rbp.extract.training import Training
 from rbp.registry import known_models
 from rbp.study.config import Study, read_study
@@ -31,6 +32,16 @@ def test_the_papers_study_is_all_models_on_all_datasets(tmp_path):
     assert len(paper.cells) == 24 * 6
     assert (paper.protocol.name, paper.protocol.documents, paper.protocol.seed) == ("authors", 1000, 42)
     assert paper.out == tmp_path / "studies" / "paper"
+
+
+def test_a_protocol_has_the_options_of_extraction(tmp_path):
+    usual, other = (
+        read(tmp_path, f"{LEAST}[protocol]\nname = 'windows'\n{more}")
+        for more in ("", "bos = 'always'\nspecial = 'text'\n")
+    )
+    assert other.protocol == protocol("windows", bos="always", special="text")
+    (cell,) = other.cells.values()
+    assert other.settings(cell) != usual.settings(cell)  # so that its jobs run again
 
 
 @pytest.mark.parametrize("name", ["ladder", "small"])
@@ -62,6 +73,7 @@ def test_every_study_of_the_checkout_can_be_read(name, tmp_path):
         (LEAST + 'vocabulary = "some"', "'tokenizer'"),
         (LEAST + "[protocol]\nlength = 1", "protocol.length"),
         (LEAST + "[protocol]\ncontext = 8", "protocol.context"),
+        (LEAST + "[protocol]\nbos = 'sometimes'", "'always'"),
         (LEAST + '[protocol]\nname = "author"', "'authors'"),
         ('models = [{ name = "a/b", revision = "x", every = 2 }]\ncorpora = ["c4"]', "three ways to say one thing"),
         ('models = [{ name = "a/b", every = 2 }]\ncorpora = ["c4"]', "not known here"),

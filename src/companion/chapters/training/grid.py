@@ -19,10 +19,11 @@ from rbp.errors import DataError, FitError, ParameterError
 from rbp.figures.curves import K_SHADES, MARKERS, curves, ramp
 from rbp.figures.style import INK, LABELS, Panels, legend_below, neg_log_rbp_label
 from rbp.figures.wording import dataset_label, dataset_order
+from rbp.laws.misfit import ADDITIVE, FORMS, PRODUCT
 from rbp.laws.power import curvature
 from rbp.laws.resampling import interval
 from rbp.laws.rivals import foretold, percent
-from rbp.laws.surface import ADDITIVE, FORMS, PRODUCT, fit_surface
+from rbp.laws.surface import fit_surface
 from rbp.measurements.counts import Counts, LeftOut
 from rbp.report.display import Columns, shown
 

@@ -23,9 +23,10 @@ from rbp.errors import DataError, FitError
 from rbp.figures.curves import ramp
 from rbp.figures.style import INK, Panels, label_line_ends, legend_below, log_axis
 from rbp.io import label
+from rbp.laws.misfit import ADDITIVE, KAPLAN, OFFSET, POWER, PRODUCT, SUM
 from rbp.laws.resampling import interval, log_neg_log_share, without_each
 from rbp.laws.rivals import percent
-from rbp.laws.surface import ADDITIVE, KAPLAN, OFFSET, POWER, PRODUCT, SUM, fit_surface, profile
+from rbp.laws.surface import fit_surface, profile
 from rbp.report.display import Columns, shown
 
 KS: tuple[int | None, ...] = (None, 1, 10, 100, 1000)  # the cross-entropy first

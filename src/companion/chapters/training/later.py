@@ -37,10 +37,11 @@ from rbp.figures.curves import curves
 from rbp.figures.style import neg_log_rbp_label
 from rbp.figures.wording import dataset_label
 from rbp.io import label
+from rbp.laws.misfit import ADDITIVE, KAPLAN, PRODUCT
 from rbp.laws.resampling import interval, without_each
 from rbp.laws.rivals import OF_BOTH, percent
 from rbp.laws.rivals import parameters as left_out
-from rbp.laws.surface import ADDITIVE, KAPLAN, PRODUCT, profile
+from rbp.laws.surface import profile
 from rbp.measurements.counts import Counts
 from rbp.report.display import INTERVAL, Columns, shown
 

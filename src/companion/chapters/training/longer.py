@@ -28,7 +28,8 @@ from ladder.shipped import counted
 from rbp.arrays import Reals
 from rbp.errors import FitError
 from rbp.io import write_file
-from rbp.laws.surface import ADDITIVE, KAPLAN, OFFSET, PRODUCT, SUM, fit_surface
+from rbp.laws.misfit import ADDITIVE, KAPLAN, OFFSET, PRODUCT, SUM
+from rbp.laws.surface import fit_surface
 from rbp.measurements.counts import Counts
 
 KNOWN = 8_000_000  # the laws are fitted to budgets up to it

@@ -17,10 +17,11 @@ from rbp.extract.store import RankStore
 from rbp.extract.training import PYTHIA_STEP
 from rbp.figures.curves import ramp
 from rbp.figures.style import INK, LABELS, Panels, label_line_ends, log_axis
+from rbp.laws.misfit import ADDITIVE, FORMS, KAPLAN, PRODUCT
 from rbp.laws.power import PowerLawFit, fit_power_law
 from rbp.laws.resampling import student
 from rbp.laws.rivals import OF_BOTH, told
-from rbp.laws.surface import ADDITIVE, FORMS, KAPLAN, PRODUCT, fit_surface, missed_elsewhere
+from rbp.laws.surface import fit_surface, missed_elsewhere
 from rbp.metric import TieRule, rank
 from rbp.report.display import Columns, shown
 
