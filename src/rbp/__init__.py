@@ -1,24 +1,24 @@
 """Token ranks of causal language models, their scaling with size, and the book that reruns the evidence.
 
-For programs there are five names: `rank`, `law`, `plot`, `open_source` and `linear_rank`.
+For programs there are six names: `rank`, `compare`, `law`, `plot`, `open_source` and `linear_rank`.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rbp.api import law, plot, rank
+    from rbp.api import compare, law, plot, rank
     from rbp.kernel import linear_rank
     from rbp.measurements import open_source
 
 __version__ = "0.1.0"
-__all__ = ["law", "linear_rank", "open_source", "plot", "rank"]
+__all__ = ["compare", "law", "linear_rank", "open_source", "plot", "rank"]
 
 _ELSEWHERE = {"linear_rank": "rbp.kernel", "open_source": "rbp.measurements"}
 
 
 def __getattr__(name: str) -> Any:
-    """One of the five, imported when it is first asked for: torch takes seconds."""
+    """One of the six, imported when it is first asked for: torch takes seconds."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_ELSEWHERE.get(name, "rbp.api")), name)

@@ -1,4 +1,7 @@
-"""What programs call: `rank` texts by a model, fit a `law`, `plot` either. What is heavy is imported when called."""
+"""What programs call: `rank` texts by a model, `compare` two models, fit a `law`, `plot` it.
+
+What is heavy is imported when it is called.
+"""
 
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rbp.errors import ParameterError
-from rbp.io import temporary_folder
+from rbp.io import home_expanded, temporary_folder
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,9 +19,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from rbp.extract.protocol import Bos, Special
+    from rbp.extract.store import RankStore
+    from rbp.laws.comparison import Comparison
     from rbp.laws.power import PowerLawFit
     from rbp.measurements import Source
     from rbp.measurements.ranked import Ranked
+    from rbp.metric import TieRule
 
     #: what `rank` gives, several of them, or what `open_source` takes or gives
     Measurements: TypeAlias = Source | Ranked | str | Path | Sequence[Ranked | str | Path]
@@ -104,6 +110,46 @@ def rank(
     return ranked
 
 
+def compare(
+    a: "Ranked | str | Path",
+    b: "Ranked | str | Path",
+    *,
+    k: Sequence[int] | None = None,
+    tie_rule: "TieRule | None" = None,
+    level: float = 0.95,
+    tokenizer: Any = None,
+) -> "Comparison":
+    """Compare two models token by token: what one that was quantized, pruned or tuned (b) lost against another (a).
+
+        >>> import rbp
+        >>> ladder = rbp.open_source("ladder").ranked.stores  # by size
+        >>> stores = [store.folder for store in ladder if store.dataset == "humaneval"]
+        >>> found = rbp.compare(stores[-1], stores[0], k=[1, 10])
+        >>> print(found.table[["metric", "k", "difference"]].round(2).to_string(index=False))
+               metric    k  difference
+        cross_entropy <NA>        1.00
+          neg_log_rbp    1        0.56
+          neg_log_rbp   10        0.31
+
+    a, b: results of `rank`, or the folders of rank stores, of the same tokens of one text, read and counted alike. k:
+    thresholds (1, 10, 100 and 1000); tie_rule: how equal scores count (as they were counted by another program, or as
+    in the paper); level: the confidence of intervals, of differences within documents; tokenizer: shows tokens as
+    text, a tokenizer or its folder (default: the models' own, where it still is where it was).
+
+    The result prints itself; its tables are `table`, `quantiles`, `tokens` and `passages`. Raises DataError for stores
+    that cannot be compared, and says why.
+    """
+    from rbp.extract.known_tokenizer import find_tokenizer
+    from rbp.laws.comparison import KS
+    from rbp.laws.comparison import compare as compare_stores
+
+    stores = [_store(each) for each in (a, b)]
+    found = compare_stores(*stores, ks=KS if k is None else k, rule=tie_rule, level=level)
+    if tokenizer is None or isinstance(tokenizer, str | Path):
+        tokenizer = find_tokenizer(stores, None if tokenizer is None else str(tokenizer))
+    return replace(found, tokenizer=tokenizer)
+
+
 def law(
     measurements: "Measurements",
     *,
@@ -159,6 +205,19 @@ def plot(
     else:
         raise ParameterError("a curve against k takes rank stores", source.name, "Give k, or results of rank.")
     return panels.single(panels.keys[0])
+
+
+def _store(given: "Ranked | str | Path") -> "RankStore":
+    """The one rank store that is meant. Raises ParameterError where there are several."""
+    from rbp.extract.store import open_store, store_folders
+    from rbp.measurements.ranked import Ranked
+
+    if isinstance(given, Ranked):
+        return given.store
+    folders = store_folders([home_expanded(str(given))])
+    if len(folders) > 1:
+        raise ParameterError(f"there are {len(folders)} rank stores", str(given), f"Give one: {folders[0]}.")
+    return open_store(folders[0])
 
 
 def _source(measurements: "Measurements") -> "Source":

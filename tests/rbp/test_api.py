@@ -1,4 +1,4 @@
-"""The five names of `import rbp`: their examples, models and texts in memory, and what they refuse."""
+"""The six names of `import rbp`: their examples, models and texts in memory, and what they refuse."""
 
 import copy
 import doctest
@@ -58,11 +58,11 @@ def fresh(code, cwd):
     return done.stdout
 
 
-def test_five_names_and_nothing_heavy_is_imported(tmp_path):
+def test_six_names_and_nothing_heavy_is_imported(tmp_path):
     code = (
         "import sys, rbp; print(*dir(rbp)); print({'torch', 'pandas', 'transformers', 'matplotlib'} & {*sys.modules})"
     )
-    assert fresh(code, tmp_path) == "law linear_rank open_source plot rank\nset()\n"
+    assert fresh(code, tmp_path) == "compare law linear_rank open_source plot rank\nset()\n"
     with pytest.raises(AttributeError, match="has no attribute 'ranking'"):
         rbp.ranking  # noqa: B018
 

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from rbp import registry
-from rbp.cli import fit, law, paths, ranks, study
+from rbp.cli import compare, fit, law, paths, ranks, study
 from rbp.errors import ChapterFailed, RbpError
 from rbp.io import refusal, write_remedy
 from rbp.names import nearest
@@ -39,6 +39,7 @@ app = typer.Typer(
 )
 
 app.command()(ranks.extract)
+app.command()(compare.compare)
 app.command()(law.law)
 app.command()(fit.fit)
 app.add_typer(ranks.ranks, name="ranks")

@@ -303,12 +303,15 @@ def summary(
     intervals: Annotated[bool, typer.Option("--intervals", help=_INTERVALS)] = False,
     out: Out = None,
 ) -> None:
-    """The measurement table of rank stores: −ln RBP_k and the cross-entropy."""
+    """The measurement table of rank stores: −ln RBP_k and the cross-entropy.
+
+    macro_rbp is the mean over documents of each one's RBP_k; bits_per_byte compares models of several tokenizers.
+    """
     import pandas as pd
 
     from rbp.measurements import COLUMNS
     from rbp.measurements.counts import store_table
-    from rbp.measurements.ranked import Ranked, with_intervals
+    from rbp.measurements.ranked import Ranked, with_intervals, with_other_units
     from rbp.metric import rank
 
     rank([0], [1], tie_rule)  # type: ignore[arg-type]  # raises for an unknown rule
@@ -317,7 +320,8 @@ def summary(
         ranked = Ranked(store, tie_rule)  # type: ignore[arg-type]
         chosen = list(range(1, store.vocabulary + 1)) if k == "all" else split_numbers(k, "thresholds", "--k")
         table = store_table(ranked, chosen or None).reindex(columns=list(COLUMNS))
-        tables.append(with_intervals(table, ranked) if intervals else table)
+        table = with_intervals(table, ranked) if intervals else table
+        tables.append(with_other_units(table, ranked))
         said = "not checked" if store.asked is None else _checked(store.asked, store.tokens)
         typer.echo("  ".join([str(store.folder), *filter(None, [_read(store)]), said]), err=True)
     _put(pd.concat(tables, ignore_index=True), out)

@@ -361,6 +361,8 @@ def _fill(
     about["not_scored"] = rows.not_scored
     if rows.read is not None:
         about["characters"] = {"read": rows.read[0], "of": rows.read[1]}
+    if rows.bytes is not None:
+        about["bytes"] = rows.bytes
     if isinstance(model.files, ModelFiles) and model.files.gguf:
         about |= {"file": model.files.gguf.name, "quantization": model.files.quantization}
     store.begin(key, about, rows.packs, rows.tokens)

@@ -224,7 +224,7 @@ def find_model(name: str, revision: str | None = None, tokenizer: str | None = N
     or revision, for a part that is missing (configuration, tokenizer, weights in safetensors), weights beside an
     adapter, and a GGUF file that cannot be read.
     """
-    by_hand = None if tokenizer is None else _given_tokenizer(tokenizer)
+    by_hand = None if tokenizer is None else given_tokenizer(tokenizer)
     path = home_expanded(name)
     if exists(path) and path.is_dir():
         if revision is not None and revision not in (checkpoints(name, path) or []):
@@ -497,7 +497,8 @@ def _in_one_file(
     return files
 
 
-def _given_tokenizer(name: str) -> Path:
+def given_tokenizer(name: str) -> Path:
+    """The folder of a tokenizer that is given by hand. Raises DataError if it holds none."""
     folder = home_expanded(name)
     if not (exists(folder) and _has_tokenizer(folder)):
         raise DataError("the folder holds no tokenizer", f"{name}, --tokenizer", "Give one that save_pretrained wrote.")

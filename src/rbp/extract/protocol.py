@@ -9,7 +9,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -148,13 +148,15 @@ class RowPlan:
 
     read: of texts that are at hand as a whole, how many of their characters are read, of how many. not_scored: how many
     of the tokens that are read are not scored, by the reason: first (of a document), unknown (to the tokenizer),
-    special (written out in the text), after_unknown, after_special.
+    special (written out in the text), after_unknown, after_special. bytes: how many bytes of the text, in UTF-8, the
+    scored tokens stand for; None where the tokenizer does not say which characters are a token's.
     """
 
     rows: Sequence[Row]
     pack: int
     read: tuple[int, int] | None = None
     not_scored: dict[str, int] = field(default_factory=dict)
+    bytes: int | None = None
 
     @property
     def tokens(self) -> int:
@@ -176,9 +178,17 @@ class RowPlan:
         return self.rows[pack * self.pack : (pack + 1) * self.pack]
 
 
+class Encoded(NamedTuple):
+    """The tokens of a text, which of them the tokenizer added, and at which character each ends, where it says so."""
+
+    ids: Tokens
+    added: Added
+    ends: Tokens | None
+
+
 def added_tokens(tokenizer: Any) -> list[int]:
     """The tokens that a tokenizer puts around every text without declaring them as special, in ascending order."""
-    ((ids, added),) = _encoded(tokenizer, [""], Protocol("windows"))
+    ((ids, added, _),) = _encoded(tokenizer, [""], Protocol("windows"))
     return sorted({*ids[added].tolist()} - {*tokenizer.all_special_ids})
 
 
@@ -188,7 +198,7 @@ def opening(tokenizer: Any, bos: Bos) -> list[int]:
     auto: those that the tokenizer puts before every text, if any; always: where it puts none, its BOS token, or else
     its EOS token, with which GPT-2 and others begin; never: none. Raises ParameterError where it has neither token.
     """
-    ((ids, added),) = _encoded(tokenizer, ["a"], Protocol("windows"))
+    ((ids, added, _),) = _encoded(tokenizer, ["a"], Protocol("windows"))
     own: list[int] = ids[: _leading(added)].tolist()
     if bos == "never":
         return []
@@ -221,9 +231,10 @@ def plan_rows(corpus: Corpus, tokenizer: Any, chosen: Protocol) -> RowPlan:
         raise ParameterError(what, "--length", f"Give more than {len(front) + (chosen.context or 0)}.")
     rows: list[Row] = []
     left, read = chosen.tokens, 0
+    size: int | None = 0
     not_scored: Counter[str] = Counter()
     own = isinstance(corpus.documents, list)
-    for document, ids, added in _tokenized(corpus, tokenizer, chosen, front, apart):
+    for document, (ids, added, ends) in _tokenized(corpus, tokenizer, chosen, front, apart):
         odd = ~added & np.isin(ids, apart)
         if chosen.special == "text" and (odd & (ids != unknown)).any():
             what = "the tokenizer reads special tokens in a text as such, whatever it is asked for"
@@ -235,6 +246,7 @@ def plan_rows(corpus: Corpus, tokenizer: Any, chosen: Protocol) -> RowPlan:
         rows += _windows(document, ids, scorable, chosen, front, _leading(added))
         end = scorable[-1] + 1 if left == 0 and len(scorable) else len(ids)
         not_scored.update(_reasons(ids[:end], odd[:end], added[:end], unknown))
+        size = None if size is None or ends is None else size + _bytes(corpus.documents[document], ends, scorable)
         if own:
             read += _characters(corpus.documents[document], ids, scorable, tokenizer, chosen)
         if left == 0:
@@ -242,7 +254,8 @@ def plan_rows(corpus: Corpus, tokenizer: Any, chosen: Protocol) -> RowPlan:
     if not rows:
         what = "no token can be scored: no document has two plain tokens"
         raise DataError(what, corpus.name, "Give a corpus with more text.")
-    plan = RowPlan(rows, chosen.pack, (read, sum(map(len, corpus.documents))) if own else None, dict(not_scored))
+    characters = (read, sum(map(len, corpus.documents))) if own else None
+    plan = RowPlan(rows, chosen.pack, characters, dict(not_scored), size)
     if words := left_out(plan.not_scored):
         log.warning("%s: not scored, beside %s tokens that are: %s", corpus.name, f"{plan.tokens:,}", words)
     return plan
@@ -302,6 +315,17 @@ def _characters(text: str, ids: Tokens, scorable: Tokens, tokenizer: Any, chosen
     return min(len(text), len(tokenizer.decode(last, skip_special_tokens=True)))
 
 
+def _bytes(text: str, ends: Tokens, scorable: Tokens) -> int:
+    """How many bytes of a document its scored tokens stand for: each for all from the end of the token before it.
+
+    A character in several tokens counts for the first of them, and what no token holds (a space that some tokenizers
+    leave out) for the next.
+    """
+    points = np.frombuffer(text[: max(ends, default=0)].encode("utf-32-le"), np.uint32)
+    sizes = np.concatenate([[0], np.cumsum(1 + (points >= 0x80) + (points >= 0x800) + (points >= 0x10000))])
+    return int((sizes[ends[scorable]] - sizes[ends[scorable - 1]]).sum())
+
+
 def document_order(documents: int, chosen: Protocol) -> npt.NDArray[np.int64]:
     """The indices of the documents that the protocol takes, in its order.
 
@@ -314,38 +338,43 @@ def document_order(documents: int, chosen: Protocol) -> npt.NDArray[np.int64]:
 
 def _tokenized(
     corpus: Corpus, tokenizer: Any, chosen: Protocol, front: Sequence[int], apart: Tokens
-) -> Iterator[tuple[int, Tokens, Added]]:
-    """The documents: index, tokens, and which of these the tokenizer added, by what it says itself."""
+) -> Iterator[tuple[int, Encoded]]:
+    """The documents, each with its index."""
     most = None
     if chosen.name == "authors":  # as many tokens of the text as there is room for beside the opening
         most = chosen.length - len(front) + len(opening(tokenizer, "auto"))
     indices = document_order(len(corpus.documents), chosen)
     if chosen.tokens is not None:
         for i in indices:
-            yield int(i), *_enough(corpus.documents[int(i)], tokenizer, chosen, most, apart)
+            yield int(i), _enough(corpus.documents[int(i)], tokenizer, chosen, most, apart)
         return
     for first in range(0, len(indices), 64):
         some = indices[first : first + 64]
         texts = [corpus.documents[int(i)] for i in some]
-        for i, (ids, added) in zip(some, _encoded(tokenizer, texts, chosen, most), strict=True):
-            yield int(i), ids, added
+        yield from zip(map(int, some), _encoded(tokenizer, texts, chosen, most), strict=True)
 
 
-def _encoded(
-    tokenizer: Any, texts: Sequence[str], chosen: Protocol, most: int | None = None
-) -> list[tuple[Tokens, Added]]:
-    """The tokens of each text, at most so many, and which of them the tokenizer added."""
+def _encoded(tokenizer: Any, texts: Sequence[str], chosen: Protocol, most: int | None = None) -> list[Encoded]:
+    """The tokens of each text, at most so many."""
     options: dict[str, Any] = {} if most is None else {"truncation": True, "max_length": most}
     as_text = chosen.special == "text"
     if getattr(tokenizer, "split_special_tokens", False) != as_text:  # its own setting is no part of a store's key
         options["split_special_tokens"] = as_text
     encoded = tokenizer(list(texts), verbose=False, return_special_tokens_mask=True, **options)
-    both = zip(encoded["input_ids"], encoded["special_tokens_mask"], strict=True)
+    every = getattr(encoded, "encodings", None) or [None] * len(texts)  # which tokenizers in Python do not have
+    parts = zip(encoded["input_ids"], encoded["special_tokens_mask"], every, strict=True)
     # tokenizers in Python that find their last token in the text already give a mask for another one
-    return [(np.asarray(ids, dtype=np.int64), np.asarray(added, dtype=bool)[: len(ids)]) for ids, added in both]
+    return [
+        Encoded(
+            np.asarray(ids, dtype=np.int64),
+            np.asarray(added, dtype=bool)[: len(ids)],
+            None if each is None else np.asarray([end for _, end in each.offsets], dtype=np.int64),
+        )
+        for ids, added, each in parts
+    ]
 
 
-def _enough(text: str, tokenizer: Any, chosen: Protocol, most: int | None, apart: Tokens) -> tuple[Tokens, Added]:
+def _enough(text: str, tokenizer: Any, chosen: Protocol, most: int | None, apart: Tokens) -> Encoded:
     """The tokens of a text; of one that is far longer than the budget, those of enough of its beginning.
 
     It is enough where a beginning twice as long begins with the same tokens. apart: tokens that are not scored.
@@ -353,14 +382,14 @@ def _enough(text: str, tokenizer: Any, chosen: Protocol, most: int | None, apart
     budget = chosen.tokens or 0
     size = 16 * min(budget, most or budget) + 2**14
     while 2 * size < len(text):
-        (ids, added), (longer, _) = _encoded(tokenizer, [text[:size], text[: 2 * size]], chosen, most)
+        (ids, added, ends), (longer, _, _) = _encoded(tokenizer, [text[:size], text[: 2 * size]], chosen, most)
         if most is not None and len(ids) == most and np.array_equal(ids, longer):
-            return ids, added
+            return Encoded(ids, added, ends)
         common = min(len(ids), len(longer))
         differ = np.flatnonzero(ids[:common] != longer[:common])
         sure = max(0, (int(differ[0]) if len(differ) else common) - _MARGIN)
         if len(_scorable(added[:sure] | np.isin(ids[:sure], apart))) >= budget:
-            return ids[:sure], added[:sure]
+            return Encoded(ids[:sure], added[:sure], None if ends is None else ends[:sure])
         size *= 2
     return _encoded(tokenizer, [text], chosen, most)[0]
 

@@ -426,6 +426,12 @@ class RankStore:
         return (found["read"], found["of"]) if _typed(found, {"read": int, "of": int}) else None
 
     @property
+    def bytes(self) -> int | None:
+        """How many bytes of the text the ranked tokens stand for; None where that is not known."""
+        found = self.manifest["about"].get("bytes")
+        return found if type(found) is int and found > 0 else None
+
+    @property
     def asked(self) -> Asked | None:
         """What was found when a sample was asked again; None for a store that was made without."""
         found = self.manifest["about"].get("check")

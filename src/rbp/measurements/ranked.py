@@ -136,6 +136,22 @@ def with_intervals(table: pd.DataFrame, ranked: Ranked, level: float = 0.95) -> 
     return table.join(pd.DataFrame(rows, columns=["low", "high", "document_low", "document_high"], dtype="float64"))
 
 
+def with_other_units(table: pd.DataFrame, ranked: Ranked) -> pd.DataFrame:
+    """`table` of `ranked` with its −ln RBP_k and cross-entropy of other units than tokens: documents, and bytes.
+
+    macro_rbp: the mean over documents of each one's RBP_k; bits_per_byte: all −ln p over the bytes of the text that the
+    ranked tokens stand for, in bits, missing where the store does not know these (`RankStore.bytes`).
+    """
+    _, place, tokens = np.unique(ranked.tokens["document"], return_inverse=True, return_counts=True)
+    order = np.argsort(ranked.ranks)
+    reached = np.concatenate([[0], np.cumsum(1 / tokens[place[order]])]) / len(tokens)
+    has_k = table["k"].notna().to_numpy()
+    ks = table["k"].to_numpy(np.float64, na_value=1)
+    macro = reached[np.searchsorted(ranked.ranks[order], ks, side="right")]
+    per_byte = ranked.cross_entropy * ranked.store.tokens / np.log(2) / (ranked.store.bytes or np.nan)
+    return table.assign(macro_rbp=np.where(has_k, macro, np.nan), bits_per_byte=np.where(has_k, np.nan, per_byte))
+
+
 def every_k(ranked: Ranked) -> pd.DataFrame:
     """RBP_k for every k that is some token's rank: columns k, rbp."""
     counts = pd.Series(ranked.ranks).value_counts().sort_index()

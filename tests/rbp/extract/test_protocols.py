@@ -266,3 +266,19 @@ def test_a_budget_is_kept_where_a_long_line_has_few_tokens_to_score():
     some = plan_rows(Corpus("c", [long]), Characters(), protocol("windows", tokens=3000))
     every = plan_rows(Corpus("c", [long]), Characters(), protocol("windows"))
     assert scored(some.rows) == scored(every.rows)[:3000]
+
+
+def test_bytes_are_those_of_the_scored_tokens():
+    """By hand: letters, accents and a character of four bytes, cut by a byte-level tokenizer into parts of them."""
+    documents = ["the räñk 😀 of", "x😀😀", "a", "<|end|>the law"]
+    tokenizer = make_tokenizer()
+    for text, kept in (("whole", {}), ("a budget", {"tokens": 5})):
+        plan = plan_rows(Corpus("c", documents), tokenizer, protocol("windows", length=12, **kept))
+        raw = [tokenizer.backend_tokenizer.id_to_token(i) for row in plan.rows for i in row.ids[row.scored]]
+        assert plan.bytes == sum(map(len, raw)), text  # in a byte-level vocabulary a token has a letter for each byte
+    within = plan_rows(Corpus("c", ["😀😀"]), tokenizer, protocol("windows"))
+    assert (within.tokens, within.bytes) == (7, 4)  # a character counts for the first of its tokens
+
+
+def test_a_tokenizer_that_says_no_places_has_no_bytes():
+    assert plan_rows(Corpus("c", ["abc"]), Characters(), protocol("windows")).bytes is None

@@ -1,6 +1,7 @@
 """From stores with known ranks to tables, and the commands."""
 
 import json
+import math
 import subprocess
 import sys
 
@@ -13,7 +14,7 @@ from typer.testing import CliRunner
 from rbp import metric
 from rbp.cli.app import app
 from rbp.errors import DataError, ParameterError
-from rbp.extract.store import find_place, open_store, sealed
+from rbp.extract.store import Store, find_place, open_store, sealed
 from rbp.measurements import COLUMNS, open_source, select
 from rbp.measurements.counts import store_table
 from rbp.measurements.query import query
@@ -240,6 +241,25 @@ def test_intervals_hold_the_value(make):
     value = float(row["value"])
     assert float(row["low"]) < value < float(row["high"])
     assert float(row["document_low"]) < value < float(row["document_high"])
+
+
+def test_rbp_per_document_and_bits_per_byte(make, tmp_path):
+    """By hand, of the tokens; a store that was made without bytes has none, and what is written can be loaded."""
+    folder, tokens = make()
+    summary = tmp_path / "summary.csv"
+    invoke("ranks", "summary", folder, "--k", "5", "--out", summary)
+    rows = pd.read_csv(summary).set_index("metric")
+    shares = [float(np.mean(own["greater"] + own["equal"] <= 5)) for _, own in tokens.groupby("document")]
+    assert rows["macro_rbp"]["neg_log_rbp"] == pytest.approx(sum(shares) / len(shares), rel=1e-12)
+    assert rows["bits_per_byte"].isna().all()
+    with_bytes = Store(folder)
+    with_bytes.relabel({**with_bytes.manifest["about"], "bytes": 777})
+    invoke("ranks", "summary", folder, "--k", "5", "--out", summary)
+    rows = pd.read_csv(summary).set_index("metric")
+    bits = math.fsum(tokens["nll"].astype(float)) / math.log(2) / 777
+    assert rows["bits_per_byte"]["cross_entropy"] == pytest.approx(bits, rel=1e-6)
+    assert rows["macro_rbp"].isna()["cross_entropy"]
+    assert len(open_source(summary).table) == 2
 
 
 @pytest.mark.parametrize(

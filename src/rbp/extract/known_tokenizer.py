@@ -1,0 +1,46 @@
+"""The tokenizer of a rank store, which keeps the numbers of tokens and no text."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rbp.errors import RbpError
+from rbp.extract.store import RankStore
+from rbp.io import exists, home_expanded
+
+
+def find_tokenizer(stores: Sequence[RankStore], by_hand: str | None = None) -> Any:
+    """The tokenizer with which one of the stores was made, if its model is where it was; None if none is.
+
+    Its files must be those that were read then. Nothing is downloaded: of a hub model, the cache is looked at. by_hand:
+    the folder of the tokenizer, which is taken as it is. Raises DataError where that holds none.
+    """
+    if by_hand is not None:
+        from rbp.extract.models import ModelFiles, given_tokenizer, load_tokenizer
+
+        folder = given_tokenizer(by_hand)
+        return load_tokenizer(ModelFiles(by_hand, folder, None, (), by_hand=folder))
+    for store in stores:
+        try:
+            if (found := _recorded(store)) is not None:
+                return found
+        except (RbpError, OSError):  # it was moved, or is no longer in the cache
+            continue
+    return None
+
+
+def _recorded(store: RankStore) -> Any:
+    """The tokenizer that a store says it was made with; None where it is another by now, or was never said."""
+    key, commit = store.manifest["key"], store.manifest["key"].get("revision")
+    if "tokenizer" not in key or not (commit or exists(home_expanded(store.model))):
+        return None
+    from rbp.extract.models import ModelFiles, find_model, load_tokenizer
+
+    if commit is None:
+        files = find_model(store.model, store.training.revision)
+    else:
+        from huggingface_hub import snapshot_download
+
+        folder = Path(snapshot_download(store.model, revision=commit, local_files_only=True))
+        files = ModelFiles(store.model, folder, commit, ())
+    return load_tokenizer(files) if files.tokenizer_fingerprint() == key["tokenizer"] else None

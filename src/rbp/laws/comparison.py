@@ -1,0 +1,310 @@
+"""Two rank stores of one text compared, token by token: did quantizing, pruning or tuning hurt?
+
+B is compared with A: differences are B − A, and above 0 B is worse. Both have ranked the same tokens, so that what is
+hard in the text is hard for both, and intervals are of differences within documents (`rbp.laws.resampling`).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rbp.arrays import Integers, Reals, check_level
+from rbp.errors import DataError, ParameterError
+from rbp.extract.store import RankStore
+from rbp.laws.resampling import document_sums, interval, without_each
+from rbp.metric import TieRule, rank
+
+KS = (1, 10, 100, 1000)
+QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
+PASSAGE = 32  # tokens of a document, counted from its beginning
+TOKENS, PASSAGES = 10, 5  # that are shown
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """What B made of the tokens that A ranked too, of `compare`; it prints itself.
+
+    a, b: the stores; rule: how equal scores count; ks: the thresholds; level: the confidence of intervals; before,
+    after: a row per token under A and under B, as `RankStore.ranks`; tokenizer: what turns tokens into text, or None.
+    """
+
+    a: RankStore
+    b: RankStore
+    rule: TieRule
+    ks: tuple[int, ...]
+    level: float
+    before: pd.DataFrame
+    after: pd.DataFrame
+    tokenizer: Any = None
+
+    @cached_property
+    def ranks(self) -> tuple[Integers | Reals, Integers | Reals]:
+        """The rank of each token under A and under B."""
+        one, other = (rank(each["greater"], each["equal"], self.rule) for each in (self.before, self.after))
+        return one, other
+
+    @cached_property
+    def rise(self) -> Reals:
+        """How far −ln p of each token rose, in nats; 0 where both are infinite."""
+        one, other = (each["nll"].to_numpy(np.float64) for each in (self.before, self.after))
+        return np.subtract(other, one, out=np.zeros(len(one)), where=one != other)
+
+    @property
+    def documents(self) -> int:
+        """How many documents the tokens are of."""
+        return int(self.before["document"].nunique())
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """A row for the cross-entropy, and one for −ln RBP_k at each k.
+
+        Columns metric, k, a, b (the values), difference, low, high (of the difference, documents being the units; NaN
+        of a single document), lost (tokens of rank ≤ k under A alone) and gained (under B alone).
+        """
+        one, other = self.ranks
+        hits = [(one <= k, other <= k) for k in self.ks]
+        nll = [each["nll"].to_numpy(np.float64) for each in (self.before, self.after)]
+        columns = [np.ones(len(self.rise)), *nll, self.rise, *(each for pair in hits for each in pair)]
+        sums = without_each(document_sums(np.column_stack(columns), self.before["document"]))
+        tokens, shares = sums[:, 0], sums[:, 4:].reshape(len(sums), len(self.ks), 2)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = -np.log(shares / tokens[:, None, None]) + 0.0
+            differences = np.column_stack([sums[:, 3] / tokens, logs[..., 1] - logs[..., 0]])
+            found = interval(differences, level=self.level)
+        values = np.vstack([sums[0, 1:3] / tokens[0], logs[0]])
+        lost, gained = ([int((x & ~y).sum()) for x, y in pairs] for pairs in (hits, [each[::-1] for each in hits]))
+        return pd.DataFrame(
+            {
+                "metric": ["cross_entropy", *["neg_log_rbp"] * len(self.ks)],
+                "k": pd.array([None, *self.ks], dtype="Int64"),
+                "a": values[:, 0],
+                "b": values[:, 1],
+                "difference": found.estimate,
+                "low": found.low,
+                "high": found.high,
+                "lost": pd.array([None, *lost], dtype="Int64"),
+                "gained": pd.array([None, *gained], dtype="Int64"),
+            }
+        )
+
+    @cached_property
+    def log_rank_change(self) -> Reals:
+        """ln of each token's rank under B less that under A."""
+        one, other = self.ranks
+        return np.log(other) - np.log(one)
+
+    @property
+    def quantiles(self) -> pd.DataFrame:
+        """Quantiles of `log_rank_change`: columns share (of the tokens, at or below) and change."""
+        return pd.DataFrame({"share": QUANTILES, "change": np.quantile(self.log_rank_change, QUANTILES)})
+
+    @cached_property
+    def tokens(self) -> pd.DataFrame:
+        """The tokens of the vocabulary that lost most over all places where they stand, the worst first.
+
+        Columns token, times, rise (the sum of its `rise`, nats) and each (the mean).
+        """
+        rows = pd.DataFrame({"token": self.before["token"], "rise": self.rise}).groupby("token")["rise"]
+        table = rows.agg(times="count", rise="sum", each="mean").reset_index()
+        return table.sort_values("rise", ascending=False, kind="stable", ignore_index=True)
+
+    @cached_property
+    def passages(self) -> pd.DataFrame:
+        """Every `PASSAGE` tokens of each document, those that lost most first.
+
+        Columns document, first, last (positions of tokens), tokens (that were ranked), rise (the sum of theirs, nats),
+        and start, stop: the rows of `before` and `after`.
+        """
+        place = self.before[["document", "position"]].assign(rise=self.rise, row=np.arange(len(self.rise)))
+        rows = place.groupby(["document", place["position"] // PASSAGE])
+        table = rows.agg(
+            first=("position", "min"),
+            last=("position", "max"),
+            tokens=("rise", "count"),
+            rise=("rise", "sum"),
+            start=("row", "min"),
+            stop=("row", "max"),
+        )
+        table = table.droplevel(1).reset_index().assign(stop=table["stop"].to_numpy() + 1)
+        return table.sort_values("rise", ascending=False, kind="stable", ignore_index=True)
+
+    def text(self, tokens: Sequence[int]) -> str:
+        """Tokens as text, as Python writes it; without a tokenizer, their numbers."""
+        numbers = list(tokens)
+        return " ".join(map(str, numbers)) if self.tokenizer is None else repr(self.tokenizer.decode(numbers))
+
+    @property
+    def title(self) -> str:
+        """What is compared with what, on what."""
+        alike = _dtype(self.a) == _dtype(self.b)
+        names = [_name(store) + ("" if alike else f" in {_dtype(store)}") for store in (self.b, self.a)]
+        return f"{names[0]} (B) against {names[1]} (A) on {self.a.dataset}"
+
+    @property
+    def verdict(self) -> list[str]:
+        """What the differences say, a sentence for each."""
+        return [_sentence(row, self.level) for row in self.table.itertuples()]
+
+    def __str__(self) -> str:
+        change, lines = self.log_rank_change, [self.title]
+        lines.append(
+            f"{len(change):,} tokens, {self.documents:,} documents; tie rule {self.rule}. "
+            f"Above 0, B is worse. {self.level:.0%} intervals by document."
+        )
+        lines += ["", f"{'':14}{'A':>10}{'B':>10}{'B − A':>10}{'interval':>22}{'lost':>8}{'gained':>8}"]
+        for row in self.table.itertuples():
+            ends = f"{row.low:+.4f} to {row.high:+.4f}" if np.isfinite(row.low) else "–"
+            counts = "" if pd.isna(row.k) else f"{row.lost:8,}{row.gained:8,}"
+            lines.append(
+                f"{label(row.k):14}{row.a:10.4f}{row.b:10.4f}{row.difference:+10.4f}{ends:>22}{counts}".rstrip()
+            )
+        lines += ["", "change in ln rank, " + self.moved]
+        lines.append("  share of tokens " + "".join(f"{share:>8.0%}" for share in QUANTILES))
+        lines.append("  at or below     " + "".join(f"{each:>+8.2f}" for each in self.quantiles["change"]))
+        lines += ["", f"{'tokens that lost most':24}{'times':>8}{'nats in all':>13}{'nats each':>11}"]
+        for row in worst(self.tokens, TOKENS).itertuples():
+            lines.append(f"  {self.text([row.token]):22}{row.times:8,}{row.rise:+13.2f}{row.each:+11.3f}")
+        lines += ["", "passages that lost most, in nats"]
+        for row in worst(self.passages, PASSAGES).itertuples():
+            words = self.text(self.before["token"].iloc[row.start : row.stop])
+            lines.append(f"  {row.rise:+8.2f}  document {row.document}, tokens {row.first} to {row.last}: {words}")
+        return "\n".join(lines)
+
+    @property
+    def moved(self) -> str:
+        """How many ranks are the same, worse and better, in words."""
+        change = self.log_rank_change
+        return f"{np.mean(change == 0):.1%} the same, {np.mean(change > 0):.1%} worse, {np.mean(change < 0):.1%} better"
+
+    __repr__ = __str__
+
+
+def compare(
+    a: RankStore,
+    b: RankStore,
+    *,
+    ks: Sequence[int] = KS,
+    rule: TieRule | None = None,
+    level: float = 0.95,
+) -> Comparison:
+    """Compare what two models made of one text: rank stores of the same tokens.
+
+    ks: thresholds, as far as the vocabulary reaches; rule: how equal scores count (None: as they were counted by
+    another program, or the paper's). Raises DataError for stores that cannot be compared (`must_compare`), or that are
+    damaged; ParameterError for a threshold that is no rank.
+    """
+    check_level(level)
+    must_compare(a, b)
+    if wrong := [k for k in ks if k < 1 or (k > a.vocabulary and tuple(ks) != KS)]:
+        what = f"k = {wrong[0]} is not among the ranks 1 to {a.vocabulary}"
+        raise ParameterError(what, "k", f"Give k from 1 to {a.vocabulary}.")
+    counted = next((each for each in (_tie_rule(a), _tie_rule(b)) if each), None)
+    if rule and counted and rule != counted:
+        what = f"ranks were counted under the tie rule {counted}, and are asked for under {rule}"
+        raise ParameterError(what, "tie_rule", f"Give {counted}.")
+    before, after = a.ranks(), b.ranks()
+    _must_score_alike(a, b, before, after)
+    chosen = tuple(sorted({k for k in ks if k <= a.vocabulary}))
+    found = Comparison(a, b, rule or counted or "paper", chosen, level, before, after)
+    found.ranks  # noqa: B018  # raises for an unknown rule
+    return found
+
+
+def must_compare(a: RankStore, b: RankStore) -> None:
+    """Raise DataError unless two stores say that they hold ranks of one text, read and counted alike."""
+    for noun, value, remedy in _ALIKE:
+        one, other = value(a), value(b)
+        if one != other and None not in (one, other):
+            raise DataError(f"they cannot be compared: {noun}, {one} and {other}", f"{a.folder}; {b.folder}", remedy)
+
+
+def _must_score_alike(a: RankStore, b: RankStore, before: pd.DataFrame, after: pd.DataFrame) -> None:
+    """Raise DataError unless the tokens that were ranked are the same, one for one."""
+    columns = ["document", "position", "token"]
+    if before[columns].equals(after[columns]):
+        return
+    common = min(len(before), len(after))
+    differ = (before[columns][:common].to_numpy() != after[columns][:common].to_numpy()).any(axis=1)
+    at = before.iloc[int(differ.argmax())] if differ.any() else None
+    if len({store.manifest["key"].get("tokenizer") for store in (a, b)}) > 1 and at is not None:
+        what = "their tokenizers cut the text into other tokens"
+        remedy = "Ranks compare among models of one tokenizer. Bits per byte compare others: rbp ranks summary."
+    else:
+        what = f"other tokens of the text were ranked, {len(before):,} and {len(after):,}"
+        remedy = "Extract both with the same --tokens, --documents and --special."
+    place = "" if at is None else f", first in document {at['document']:.0f} at position {at['position']:.0f}"
+    raise DataError(f"they cannot be compared: {what}{place}", f"{a.folder}; {b.folder}", remedy)
+
+
+def _tie_rule(store: RankStore) -> Any:
+    """Under which rule another program counted; None where equal scores are kept apart."""
+    return store.manifest["key"].get("tie_rule")
+
+
+def _name(store: RankStore) -> str:
+    at = f"@{store.training.revision}" if store.training.revision else ""
+    return store.model.rsplit("/", 1)[-1] + at
+
+
+def _dtype(store: RankStore) -> Any:
+    return store.manifest["key"].get("dtype")
+
+
+def _rounding(store: RankStore) -> str | None:
+    """What the ranked logits are rounded to; None where that is not known."""
+    dtype = store.logits or _dtype(store)
+    return "none" if dtype in ("float32", "float64") else dtype
+
+
+def _reading(store: RankStore) -> str | None:
+    found = store.protocol
+    context = f" with {found['context']} before each" if found.get("context") else ""
+    return f"{found['name']} of {found.get('length')}{context}" if "name" in found else None
+
+
+_ALIKE: tuple[tuple[str, Callable[[RankStore], Any], str], ...] = (
+    ("their texts differ", lambda s: s.text and f"{s.dataset}-{s.text}", "Rank both models on the same file."),
+    ("they were read in other windows", _reading, "Extract both with the same --protocol, --length and --context."),
+    (
+        "another start token stands before their windows",
+        lambda s: " ".join(s.manifest["key"].get("bos", ["none"])),
+        "Extract both with the same --bos.",
+    ),
+    (
+        "special tokens in the text were read differently",
+        lambda s: s.protocol.get("special", "token"),
+        "Extract both with the same --special.",
+    ),
+    ("they count other logits", lambda s: f"{s.vocabulary:,}", "Extract both with the same --vocab N."),
+    (
+        "their logits are rounded differently, so that more of one's are equal",
+        _rounding,
+        "Rank both in float32 (--dtype float32), or both with --round-logits bfloat16.",
+    ),
+    ("equal scores were counted under two tie rules", _tie_rule, "Import both with the same --tie-rule."),
+)
+
+
+def label(k: Any) -> str:
+    """What a row of `Comparison.table` is of."""
+    return "cross-entropy" if pd.isna(k) else f"−ln RBP_{k}"
+
+
+def worst(table: pd.DataFrame, most: int) -> pd.DataFrame:
+    """The first rows of `Comparison.tokens` or `passages`, as far as they lost."""
+    return table[table["rise"] > 0].head(most)
+
+
+def _sentence(row: Any, level: float) -> str:
+    """A row of `Comparison.table` in words."""
+    what = label(row.k)
+    if not np.isfinite(row.low):
+        return f"{what}: {row.difference:+.4f}; there are too few documents for an interval."
+    ends = f"{row.difference:+.4f} ({row.low:+.4f} to {row.high:+.4f}, {level:.0%})"
+    if row.low <= 0 <= row.high:
+        return f"{what}: {ends}; that it changed is not certain."
+    return f"{what}: {ends}; B is {'worse' if row.low > 0 else 'better'}."

@@ -1,0 +1,211 @@
+"""Two rank stores compared: by brute force, token by token; what is refused; the command and its page."""
+
+import json
+import math
+import re
+
+import numpy as np
+import pytest
+from bs4 import BeautifulSoup
+from commands import here, refused
+from scipy import stats
+from tiny import make_tokenizer
+from toy_stores import make_store
+
+import rbp
+from rbp.errors import DataError, ParameterError
+from rbp.extract.store import Store, open_store
+from rbp.measurements.ranked import Ranked
+
+LENGTHS = (40, 7, 90, 63)
+TOKENS = sum(LENGTHS)
+KEY = {
+    "corpus": {"sha256": "a"},
+    "tokenizer": "t",
+    "dtype": "float32",
+    "protocol": {"name": "windows", "length": 64, "context": 32},
+}
+
+
+def toy(folder, seed, *, lengths=LENGTHS, vocabulary=100, about=None, **key):
+    """A store of ranks drawn at random, those of seed 1 higher than those of seed 0."""
+    rng = np.random.default_rng(seed)
+    greater = np.minimum((rng.geometric(0.25, sum(lengths)) - 1) * (1 + seed), 99)
+    nll = rng.exponential(2 + seed, sum(lengths))
+    own = {name: value for name, value in {**KEY, **key}.items() if value is not None}
+    named = {"model": f"toy/{seed}", "vocabulary": vocabulary, "nll": nll, "key": own}
+    return make_store(folder, greater, lengths, **named, **(about or {}))
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("compare")
+    return [toy(folder / str(seed), seed) for seed in (0, 1)]
+
+
+@pytest.fixture(scope="module")
+def found(stores):
+    return rbp.compare(*map(Ranked, stores), k=[1, 5, 20], level=0.9)
+
+
+@pytest.fixture(scope="module")
+def tokens(stores):
+    """What both stores hold, as lists of rows: document, position, token, rank, nll."""
+    return [
+        [(r.document, r.position, r.token, r.greater + r.equal, r.nll) for r in store.ranks().itertuples()]
+        for store in stores
+    ]
+
+
+def left_out(statistic, a, b):
+    """A statistic of the tokens, and Student's interval of the jackknife over documents, by loops."""
+    documents = sorted({row[0] for row in a})
+    pick = lambda rows, name: [row for row in rows if row[0] != name]  # noqa: E731
+    without = np.array([statistic(pick(a, name), pick(b, name)) for name in documents])
+    error = math.sqrt((len(documents) - 1) * np.mean((without - without.mean()) ** 2))
+    half = error * stats.t.ppf(0.95, len(documents) - 1)
+    whole = statistic(a, b)
+    return whole, whole - half, whole + half
+
+
+def entropy_difference(a, b):
+    return sum(y[4] - x[4] for x, y in zip(a, b, strict=True)) / len(a)
+
+
+def rank_difference(k):
+    return lambda a, b: math.log(sum(x[3] <= k for x in a) / sum(y[3] <= k for y in b))
+
+
+def test_differences_and_intervals_are_those_of_brute_force(found, tokens):
+    for row, statistic in zip(
+        found.table.itertuples(), [entropy_difference, *map(rank_difference, (1, 5, 20))], strict=True
+    ):
+        assert (row.difference, row.low, row.high) == pytest.approx(left_out(statistic, *tokens), rel=1e-9)
+        assert row.b - row.a == pytest.approx(row.difference, rel=1e-9)
+    for k, row in zip((1, 5, 20), found.table.iloc[1:].itertuples(), strict=True):
+        pairs = [(x[3] <= k, y[3] <= k) for x, y in zip(*tokens, strict=True)]
+        assert (row.lost, row.gained) == (pairs.count((True, False)), pairs.count((False, True)))
+        assert row.a == pytest.approx(-math.log(sum(x for x, _ in pairs) / TOKENS), rel=1e-12)
+
+
+def test_changes_of_ranks_are_those_of_each_token(found, tokens):
+    change = sorted(math.log(y[3] / x[3]) for x, y in zip(*tokens, strict=True))
+    for share, value in found.quantiles.itertuples(index=False):  # linear between neighbours, as by hand
+        place = share * (TOKENS - 1)
+        low, part = int(place), place - int(place)
+        high = min(low + 1, TOKENS - 1)
+        assert value == pytest.approx(change[low] * (1 - part) + change[high] * part, abs=1e-12)
+    assert f"{np.mean(np.array(change) == 0):.1%} the same" in str(found)
+
+
+def test_tokens_and_passages_that_lost_most(found, tokens):
+    by_token, by_passage = {}, {}
+    for x, y in zip(*tokens, strict=True):
+        by_token.setdefault(x[2], []).append(y[4] - x[4])
+        by_passage.setdefault((x[0], x[1] // 32), []).append((x[1], y[4] - x[4]))
+    assert found.tokens["rise"].tolist() == pytest.approx(sorted((sum(v) for v in by_token.values()), reverse=True))
+    for row in found.tokens.itertuples():
+        assert (row.times, row.each) == (len(by_token[row.token]), pytest.approx(np.mean(by_token[row.token])))
+    assert len(found.passages) == len(by_passage)
+    assert found.passages["rise"].is_monotonic_decreasing
+    for row in found.passages.itertuples():
+        own = by_passage[row.document, row.first // 32]
+        assert (row.first, row.last, row.tokens) == (own[0][0], own[-1][0], len(own))
+        assert row.rise == pytest.approx(sum(rise for _, rise in own))
+        assert found.before["position"].iloc[row.start : row.stop].tolist() == [position for position, _ in own]
+
+
+def test_a_model_against_itself_has_lost_nothing(stores):
+    same = rbp.compare(stores[0].folder, stores[0].folder)
+    assert (same.table[["difference", "low", "high"]].to_numpy() == 0).all()
+    assert (same.table[["lost", "gained"]].dropna() == 0).all(axis=None)
+    assert "100.0% the same" in str(same)
+
+
+def test_infinite_losses_and_a_single_document_are_no_error(tmp_path):
+    for name, nll in (("a", 1.0), ("b", math.inf)):
+        make_store(tmp_path / name, [0, 1, 2], [3], nll=[nll, math.inf, 1], key=KEY)
+    one = rbp.compare(tmp_path / "a", tmp_path / "b", k=[1])
+    assert one.rise.tolist() == [math.inf, 0, 0]
+    assert one.table["low"].isna().all()
+    assert "too few documents" in one.verdict[1]
+
+
+OTHERS = {
+    "another text": ({"corpus": {"sha256": "b"}}, "their texts differ", "the same file"),
+    "other windows": ({"protocol": {**KEY["protocol"], "length": 128}}, "other windows", "--length"),
+    "less context": ({"protocol": {**KEY["protocol"], "context": 16}}, "other windows", "--context"),
+    "a start token": ({"bos": ["<s>"]}, "another start token", "--bos"),
+    "special as text": ({"protocol": {**KEY["protocol"], "special": "text"}}, "special tokens", "--special"),
+    "more logits": ({"vocabulary": 128}, "other logits, 100 and 128", "--vocab"),
+    "rounded": ({"about": {"logits": "bfloat16"}}, "rounded differently", "--round-logits"),
+    "another tokenizer": ({"lengths": (40, 7, 91, 62), "tokenizer": "u"}, "tokenizers cut", "Bits per byte"),
+    "fewer tokens": ({"lengths": LENGTHS[:3]}, "other tokens of the text were ranked, 200 and 137", "--tokens"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_stores_that_do_not_compare_are_refused(stores, tmp_path, name):
+    other, words, remedy = OTHERS[name]
+    toy(tmp_path / "other", 1, **other)
+    refused(here("compare", str(stores[0].folder), str(tmp_path / "other")), words, remedy, str(tmp_path / "other"))
+
+
+def test_two_tie_rules_are_refused_and_one_is_kept(tmp_path):
+    for name, rule in (("p", "paper"), ("s", "strict"), ("t", "strict")):
+        toy(tmp_path / name, 1, tie_rule=rule)
+    with pytest.raises(DataError, match="two tie rules"):
+        rbp.compare(tmp_path / "p", tmp_path / "s")
+    assert rbp.compare(tmp_path / "s", tmp_path / "t").rule == "strict"
+    with pytest.raises(ParameterError, match="under paper"):
+        rbp.compare(tmp_path / "s", tmp_path / "t", tie_rule="paper")
+
+
+def test_what_is_harmless_is_compared(stores, tmp_path):
+    """The same tokens by a tokenizer that was saved again; ranks in another dtype of weights, which is said."""
+    other = toy(tmp_path / "other", 1, tokenizer="u", dtype="bfloat16", about={"logits": "float32"})
+    same = rbp.compare(stores[0].folder, other.folder)
+    assert "1 in bfloat16 (B) against 0 in float32 (A)" in str(same)
+
+
+def test_unfinished_and_damaged_stores_and_impossible_thresholds_are_refused(stores, tmp_path):
+    folder = stores[0].folder
+    Store(tmp_path / "begun").begin({"model": "m"}, {}, 1, 5)
+    refused(here("compare", str(folder), str(tmp_path / "begun")), "not finished", "goes on where it stopped")
+    refused(here("compare", str(folder), str(folder.parent)), "there are 2 rank stores", "Give one")
+    refused(here("compare", str(folder), str(tmp_path / "none")), "there is no rank store")
+    refused(here("compare", *[str(folder)] * 2, "-k", "101"), "k = 101 is not among the ranks 1 to 100")
+    refused(here("compare", *[str(folder)] * 2, "--tie-rule", "loose"), "unknown tie rule")
+    toy(tmp_path / "damaged", 1)
+    next((tmp_path / "damaged" / "parts").iterdir()).write_bytes(b"")
+    refused(here("compare", str(folder), str(tmp_path / "damaged")), "damaged")
+
+
+def test_the_command_and_its_page_say_the_same(stores, tmp_path):
+    make_tokenizer().save_pretrained(tmp_path / "tokenizer")
+    page, folders = tmp_path / "page.html", [str(store.folder) for store in stores]
+    done = here("compare", *folders, "-k", "1,5", "--tokenizer", str(tmp_path / "tokenizer"), "--page", str(page))
+    assert done.returncode == 0, done.stderr
+    soup = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser")
+    assert not soup.find_all(["script", "link", "img", "iframe"])
+    assert "http" not in re.sub(r'xmlns[:\w]*="[^"]+"', "", str(soup.find_all("svg")))
+    cells = [cell.get_text() for cell in soup.find("table").select("td")]
+    for number in re.findall(r"RBP_5 +(\S+) +(\S+) +(\S+) +(\S+) to (\S+) +(\d+) +(\d+)", done.stdout)[0]:
+        assert any(number.replace("-", "−") in cell.replace("-", "−") for cell in cells)
+    assert len(soup.select("figure svg")) == 1
+    assert len(soup.select(".rbp-ranked")) == 2 * 5
+    assert soup.find_all("pre")[-1].get_text().startswith(f"rbp compare {folders[0]} ")
+    bare = here("compare", *folders, "--page", str(page))
+    assert "--tokenizer FOLDER" in bare.stderr
+    assert not BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser").select(".rbp-ranked")
+
+
+def test_the_tokenizer_is_that_of_the_model_where_it_still_lies(saved, tmp_path):
+    (tmp_path / "text.txt").write_text("the rank of a token falls as models grow. " * 9)
+    model = saved("gpt2")
+    done = here("extract", "--model", str(model), "--corpus", str(tmp_path / "text.txt"), "--out", str(tmp_path))
+    store = open_store(done.stdout.strip())
+    assert rbp.compare(store.folder, store.folder).text(store.ranks()["token"][:2].tolist())[0] in "'\""
+    manifest = json.loads((store.folder / "manifest.json").read_text())
+    Store(store.folder).relabel({**manifest["about"], "model": str(tmp_path / "moved")})
+    assert rbp.compare(store.folder, store.folder).tokenizer is None
