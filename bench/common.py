@@ -92,23 +92,6 @@ def circumstances(device: str) -> Results:
     }
 
 
-# Of NVIDIA's data sheets: operations a second (10¹²) in float32 without tensor cores, and in bfloat16 and float16 with
-# them, dense. The first name that is in the card's.
-PEAKS = {
-    "H100 PCIe": (51.2, 756.0),
-    "H100 NVL": (60.0, 835.0),
-    "H100": (66.9, 989.4),
-    "H200": (66.9, 989.4),
-    "A100": (19.5, 312.0),
-}
-
-
-def peak_of(device: str, dtype: str) -> float | None:
-    """Operations a second that a card's data sheet promises in a dtype; None for a card that is not known here."""
-    known = next((peaks for name, peaks in PEAKS.items() if name in device), None)
-    return None if known is None else known[dtype != "float32"] * 1e12
-
-
 def machine(tiny: bool) -> Results:
     """The circumstances, and of a GPU its driver, memory (GB) and capability; tiny: the CPU stands in for it."""
     if tiny:

@@ -1,22 +1,15 @@
-"""`python -m bench.kernels`: the kernel compiled for GPUs that need not be here, and what it takes of their registers.
+"""The kernel compiled for a GPU that need not be here: Triton brings the compiler.
 
-Triton brings the compiler. What it compiles lies in its cache, where a program that runs the kernel finds it: so
-`bench.gpu` compiles on all cores what it is about to time. The exit code is 1 where a thread does not have registers
-enough, and spills what they do not hold to memory.
+What it compiles lies in its cache, where a program that runs the kernel finds it: so `bench.gpu` compiles on all cores
+what it is about to time.
 """
 
-import argparse
 import os
-import re
-import subprocess
-import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from multiprocessing import get_context
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import torch
@@ -26,7 +19,7 @@ from rbp.kernel.names import Names
 from rbp.kernel.problem import Problem
 
 MODES = "truth", "count", "peak"
-SHARED = {80: 166_912, 86: 101_376, 89: 101_376, 90: 232_448}  # bytes of shared memory for a block, by capability
+SHARED = {80: 166_912, 89: 101_376, 90: 232_448}  # bytes of shared memory for a block, by capability
 
 
 class Variant(NamedTuple):
@@ -45,17 +38,6 @@ class Compiled(NamedTuple):
 
     code: str
     shared: int
-
-
-class Registers(NamedTuple):
-    """What a thread takes, and the bytes that it spills."""
-
-    taken: int
-    spilled: int
-
-    def suffice(self, mode: str) -> bool:
-        """Whether they are enough, all but; the launch for the peak is rare, and may spill."""
-        return self.spilled <= 16 or mode == "peak"
 
 
 def compiled(capability: int, shared: int, variant: Variant, mode: str) -> Compiled:
@@ -83,15 +65,14 @@ def compiled(capability: int, shared: int, variant: Variant, mode: str) -> Compi
     return Compiled(done.asm["ptx"], done.metadata.shared)
 
 
-def on_all_cores(
-    work: Callable[[int, int, Variant, str], Any], capability: int, shared: int, variants: Iterable[Variant]
-) -> dict[tuple[Variant, str], Any]:
-    """What `work`, such as `compiled`, gives for each variant and mode."""
+def compile_on_all_cores(capability: int, shared: int, variants: Iterable[Variant]) -> int:
+    """Compile each variant in each mode; gives how many that are."""
     plain = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     asked = [(variant, mode) for variant in variants for mode in MODES]
     with ProcessPoolExecutor(min(cores(), len(asked)), get_context("spawn"), _as_environment, (plain,)) as pool:
-        jobs = [pool.submit(work, capability, shared, *each) for each in asked]
-        return {each: job.result() for each, job in zip(asked, jobs, strict=True)}
+        for job in [pool.submit(compiled, capability, shared, *each) for each in asked]:
+            job.result()
+    return len(asked)
 
 
 def cores() -> int:
@@ -114,8 +95,7 @@ def _kernels(tiny: bool) -> dict[str, Any]:
         capability, shared = 10 * card.major + card.minor, shared_memory(torch.device("cuda", 0))
         asked = [*exactness.variants(), *ranking.variants()]
     different = {(*each._replace(d=0), shape_for(getattr(torch, each.dtype), each.d, shared)): each for each in asked}
-    done = on_all_cores(compiled, capability, shared, different.values())
-    return {"kernels": len(done), "processes": min(cores(), len(done))}
+    return {"kernels": compile_on_all_cores(capability, shared, different.values()), "processes": cores()}
 
 
 def _as_environment(environment: dict[str, str]) -> None:
@@ -151,45 +131,3 @@ def elsewhere(capability: int) -> Iterator[None]:
         yield
     finally:
         driver._active = before
-
-
-def registers(capability: int, shared: int, variant: Variant, mode: str) -> tuple[Compiled, Registers]:
-    """What `compiled` gives, and the registers that a thread takes, as the assembler says."""
-    import triton
-
-    found = compiled(capability, shared, variant, mode)
-
-    assembler = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "ptxas"
-    architecture = f"sm_{capability}" + ("a" if capability >= 90 else "")
-    with TemporaryDirectory() as folder:
-        (Path(folder) / "kernel.ptx").write_text(found.code)
-        command = [str(assembler), "-v", f"--gpu-name={architecture}", "kernel.ptx", "-o", "kernel"]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)  # noqa: S603
-    said = [re.search(words, done.stderr) for words in (r"Used (\d+) registers", r"(\d+) bytes spill stores")]
-    return found, Registers(*(int(each[1]) for each in said if each))
-
-
-def main() -> int:
-    """Compile for some GPUs, and print what it takes."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("capability", nargs="*", type=int, default=[80, 89, 90], help="such as 90; default: 80 89 90")
-    given = parser.parse_args()
-    tiles = ("float32", 768), ("bfloat16", 768), ("bfloat16", 4096)  # float16's are bfloat16's
-    variants = [Variant(*tile, *[options] * 4) for tile in tiles for options in (False, True)]
-    print(f"{'GPU':6}{'dtype':10}{'d':>6} {'options':8}{'launch':8}{'registers':>10}{'spilled':>9}{'shared':>9}")
-    bad = 0
-    for capability in given.capability:
-        for (variant, mode), found in on_all_cores(registers, capability, SHARED[capability], variants).items():
-            code, own = found
-            options = "all" if variant.bias else "none"
-            print(
-                f"sm_{capability} {variant.dtype:10}{variant.d:6} {options:8}{mode:8}"
-                f"{own.taken:10}{own.spilled:9}{code.shared:9}"
-            )
-            bad += not own.suffice(mode)
-    print(f"{bad} of them have too few registers")
-    return int(bad > 0)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.nn.functional import cross_entropy
 
-from bench.common import AIMS, Question, Results, circumstances, in_turn, peak_of, report, spread
+from bench.common import AIMS, Question, Results, circumstances, in_turn, report, spread
 from bench.kernels import Variant
 from rbp.kernel import blocked, linear_rank
 
@@ -147,21 +147,18 @@ LEAST, MOST = 0.02, 2.0  # seconds of a way in a round on a GPU, and for which r
 
 
 def measured(device: str, shape: Shape, dtype: str, ways: Mapping[str, Way], rounds: int) -> Results:
-    """Every way at one shape, in one dtype, as rows.
-
-    extra_memory_mb: beyond the inputs; share_of_peak: of what a GPU's data sheet promises in the dtype, or None.
-    """
+    """Time every way at one shape, in one dtype; extra_memory_mb: beyond the inputs."""
     given, gpu, about = tensors(shape, device, dtype), device == "cuda", shape._asdict() | {"dtype": dtype}
     able = {name: partial(way, *given) for name, way in ways.items()}
     seconds = in_turn(able, rounds, device, LEAST if gpu else 0.0, MOST if gpu else inf)
     bare = min((own for name, own in seconds.items() if name.startswith(BARE)), key=median)
-    peak, rows = peak_of(torch.cuda.get_device_name(), dtype) if gpu else None, []
+    rows = []
     for name, own in seconds.items():
         alone = device == "cpu" and ways is WAYS[device]
         memory = in_a_process(name, shape) if alone else extra_memory(ways[name], given)
         rate = 2 * shape.rows * shape.d * shape.vocabulary / median(own)
-        share = {"operations_per_second": rate, "share_of_peak": rate / peak if peak else None}
-        rows.append(about | {"way": name} | spread(own, bare) | share | {"extra_memory_mb": memory})
+        rest = {"operations_per_second": rate, "extra_memory_mb": memory}
+        rows.append(about | {"way": name} | spread(own, bare) | rest)
     if gpu:
         torch.cuda.empty_cache()
     return {"rows": rows}
