@@ -76,7 +76,7 @@ class Comparison:
             differences = np.column_stack([sums[:, 3] / tokens, logs[..., 1] - logs[..., 0]])
             found = interval(differences, level=self.level)
         values = np.vstack([sums[0, 1:3] / tokens[0], logs[0]])
-        lost, gained = ([int((x & ~y).sum()) for x, y in pairs] for pairs in (hits, [each[::-1] for each in hits]))
+        lost, gained = [int((x & ~y).sum()) for x, y in hits], [int((y & ~x).sum()) for x, y in hits]
         return pd.DataFrame(
             {
                 "metric": ["cross_entropy", *["neg_log_rbp"] * len(self.ks)],
