@@ -124,19 +124,25 @@ def _driver() -> str | None:
     return next((word for word in words if word[0].isdigit() and "." in word), "of an unknown version")
 
 
-def report(measured: Callable[[int], Results], about: str) -> None:
-    """Measure in as many rounds as the command line says, and print the rows; with --json, write all of it too."""
+def report(measured: Callable[..., Results], about: str, *named: str) -> None:
+    """Measure in as many rounds as the command line says, and print the rows; with --json, write all of it too.
+
+    named: what else `measured` takes, before the rounds, from the command line.
+    """
     parser = argparse.ArgumentParser(description=about.split("\n\n")[0])
+    for name in named:
+        parser.add_argument(name)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--json", type=Path, help="write the results there, such as bench/results/start-cpu.json")
     given = parser.parse_args()
-    found = measured(given.rounds)
+    found = measured(*(getattr(given, name) for name in named), given.rounds)
     print(f"{found['device']}, {found['dtype']}, {found['threads']} threads, {found['date']}")
     print(f"{'way':56}{'seconds':>10}{'ratio':>8}  smallest to largest")
     for row in found["rows"]:
         size = f"{row['rows']} × {row['d']} × {row['vocabulary']}, " if "vocabulary" in row else ""
         figures = f"{row['seconds']:10.4f}{row['ratio']:8.2f}  {row['ratio_low']:.2f} to {row['ratio_high']:.2f}"
-        print(f"{size + row['way']:56}{figures}")
+        more = [f"{name} {row[name]:.4g}" for name in ("ranking", "share", "rbp_1", "moved") if name in row]
+        print("  ".join([f"{size + row['way']:56}{figures}", *more]))
     if given.json:
         write_json(given.json, found)
 

@@ -1,6 +1,6 @@
-"""`python -m bench.plain MODEL TEXTS`: the plain way to rank one page, which `bench.start` compares ours with.
+"""`python -m bench.plain MODEL TEXTS TOKENS`: the plain way to rank, which `bench.start` and `bench.peers` time.
 
-Prints RBP_1 and RBP_10 of the first document: one forward pass, all logits, one comparison.
+Prints RBP_1 and RBP_10 of so many tokens, in windows of 512 of each document: all logits, one comparison.
 """
 
 import json
@@ -12,10 +12,14 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 model = AutoModelForCausalLM.from_pretrained(sys.argv[1], dtype=torch.float32)
 tokenizer = AutoTokenizer.from_pretrained(sys.argv[1])
-with Path(sys.argv[2]).open(encoding="utf-8") as lines:
-    text = json.loads(next(lines))["text"]
-ids = tokenizer(text, return_tensors="pt", truncation=True, max_length=512)["input_ids"]
-with torch.inference_mode():
-    logits = model(ids).logits[0, :-1]
-    ranks = (logits > logits.gather(1, ids[0, 1:, None])).sum(1) + 1
-print((ranks <= 1).float().mean().item(), (ranks <= 10).float().mean().item())
+left, ranks = int(sys.argv[3]), []
+with Path(sys.argv[2]).open(encoding="utf-8") as lines, torch.inference_mode():
+    for line in lines:
+        ids = tokenizer(json.loads(line)["text"], return_tensors="pt")["input_ids"][0]
+        for start in range(0, min(len(ids) - 1, left), 511):
+            window = ids[start : start + 512][: left + 1]
+            logits = model(window[None]).logits[0, :-1]
+            ranks.append((logits > logits.gather(1, window[1:, None])).sum(1) + 1)
+            left -= len(window) - 1
+every = torch.cat(ranks)
+print((every <= 1).float().mean().item(), (every <= 10).float().mean().item())

@@ -2,10 +2,16 @@
 
 import math
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import load_file
+from tiny import make_tokenizer
+from transformers import LlamaConfig, LlamaForCausalLM
 
+import rbp
 from companion.project import LADDER, ROOT
 from rbp.extract.store import open_store, store_folders
 from rbp.laws.power import fit_power_law
@@ -55,3 +61,24 @@ def test_the_rank_surprisal_ratio_is_that_of_its_definition(stores):
             if len(some) >= 50
         }
         assert dict(zip(mine["document"], mine["rank_surprisal_ratio"], strict=True)) == pytest.approx(ratios, rel=1e-6)
+
+
+def test_the_rounded_variants_of_a_model_are_written_and_compared(tmp_path, monkeypatch):
+    """The program of the recipe, on a tiny model of four layers in the place of the real one."""
+    (program,) = re.findall(r"^## Is my 4-bit.*?```python\n(.*?)```", PAGE, re.MULTILINE | re.DOTALL)
+    shipped = tmp_path / "shipped"
+    torch.manual_seed(0)
+    shape = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 5, "num_attention_heads": 4}
+    LlamaForCausalLM(LlamaConfig(vocab_size=320, **shape)).save_pretrained(shipped)
+    make_tokenizer().save_pretrained(shipped)
+    monkeypatch.chdir(tmp_path)
+    exec(program.replace("runs/models/SmolLM2-135M-Instruct.Q4_1.gguf", str(shipped)), {})  # noqa: S102  # our own
+    weights = {name: load_file(Path("runs/models") / name / "model.safetensors") for name in ("8-bit", "3-bit-quarter")}
+    whole = load_file(shipped / "model.safetensors")
+    changed = {name: {key for key in whole if not torch.equal(own[key], whole[key])} for name, own in weights.items()}
+    assert {int(key.split(".")[2]) for key in changed["3-bit-quarter"]} == {0, 4}
+    assert {int(key.split(".")[2]) for key in changed["8-bit"]} == set(range(5))
+    assert all("proj" in key for names in changed.values() for key in names)
+    text = " ".join(["the rank of a token among all scores falls as models grow"] * 9)
+    ranked = [rbp.rank(str(folder), [text]) for folder in (shipped, "runs/models/8-bit")]
+    assert abs(rbp.compare(*ranked, k=[1]).table["difference"][0]) < 0.05

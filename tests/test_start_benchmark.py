@@ -13,6 +13,7 @@ from bench.extraction import Shape, make
 QUESTIONS = {
     "rbp ranks summary": ["ranks", "summary", "{store}", "--k", "1,10"],
     "rbp ranks query": ["ranks", "query", "SELECT count(*) FROM ranks", "--stores", "{store}"],
+    "rbp compare": ["compare", "{store}/1000", "{store}/1000"],
     "rbp fit": ["fit", "--measurements", "published", "--dataset", "wikipedia", "--family", "Pythia", "--k", "1"],
     "rbp law": ["law", "{store}", "-k", "10", "--out", "{folder}/law.html"],
 }
@@ -21,7 +22,7 @@ QUESTIONS = {
 @pytest.mark.slow
 def test_both_ways_are_processes(tmp_path):
     model, corpus = make(tmp_path, Shape("tiny", 1, 16, 2, 32, 1000, 1), "cpu")
-    assert start.process([*start.PLAINLY, str(model), str(corpus)], start.BENCH.parent)[0] > 0
+    assert start.process([*start.PLAINLY, str(model), str(corpus), "31"], start.BENCH.parent)[0] > 0
     seconds, used = start.process(start.extraction(tmp_path, model, corpus), tmp_path)
     assert used > 0
     assert seconds > 0.1

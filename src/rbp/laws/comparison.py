@@ -4,7 +4,7 @@ B is compared with A: differences are B − A, and above 0 B is worse. Both have
 hard in the text is hard for both, and intervals are of differences within documents (`rbp.laws.resampling`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -51,7 +51,8 @@ class Comparison:
     def rise(self) -> Reals:
         """How far −ln p of each token rose, in nats; 0 where both are infinite."""
         one, other = (each["nll"].to_numpy(np.float64) for each in (self.before, self.after))
-        return np.subtract(other, one, out=np.zeros(len(one)), where=one != other)
+        found: Reals = np.subtract(other, one, out=np.zeros(len(one)), where=one != other)
+        return found
 
     @property
     def documents(self) -> int:
@@ -76,7 +77,7 @@ class Comparison:
             differences = np.column_stack([sums[:, 3] / tokens, logs[..., 1] - logs[..., 0]])
             found = interval(differences, level=self.level)
         values = np.vstack([sums[0, 1:3] / tokens[0], logs[0]])
-        lost, gained = ([int((x & ~y).sum()) for x, y in pairs] for pairs in (hits, [each[::-1] for each in hits]))
+        lost, gained = [int((x & ~y).sum()) for x, y in hits], [int((y & ~x).sum()) for x, y in hits]
         return pd.DataFrame(
             {
                 "metric": ["cross_entropy", *["neg_log_rbp"] * len(self.ks)],
@@ -132,7 +133,7 @@ class Comparison:
         table = table.droplevel(1).reset_index().assign(stop=table["stop"].to_numpy() + 1)
         return table.sort_values("rise", ascending=False, kind="stable", ignore_index=True)
 
-    def text(self, tokens: Sequence[int]) -> str:
+    def text(self, tokens: Iterable[Any]) -> str:
         """Tokens as text, as Python writes it; without a tokenizer, their numbers."""
         numbers = list(tokens)
         return " ".join(map(str, numbers)) if self.tokenizer is None else repr(self.tokenizer.decode(numbers))
@@ -151,6 +152,7 @@ class Comparison:
 
     def __str__(self) -> str:
         change, lines = self.log_rank_change, [self.title]
+        row: Any
         lines.append(
             f"{len(change):,} tokens, {self.documents:,} documents; tie rule {self.rule}. "
             f"Above 0, B is worse. {self.level:.0%} intervals by document."

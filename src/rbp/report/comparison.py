@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from rbp.figures.curves import curves
 from rbp.laws.comparison import PASSAGES, TOKENS, Comparison, label, worst
 from rbp.measurements.ranked import pieces_of, usual
-from rbp.report.display import coloured_text, shown
+from rbp.report.display import Columns, coloured_text, shown
 from rbp.report.leaf import Leaf
 
 
@@ -19,7 +20,7 @@ def write_page(found: Comparison, path: Path, command: str) -> None:
     leaf.text(*found.verdict)
     interval = f"{found.level:.0%} interval"
     rows = found.table.assign(what=[label(k) for k in found.table["k"]])
-    columns = {
+    columns: dict[Any, Any] = {
         "what": "",
         "a": ("A", "{:.4f}"),
         "b": ("B", "{:.4f}"),
@@ -76,5 +77,5 @@ def write_page(found: Comparison, path: Path, command: str) -> None:
     leaf.write(path)
 
 
-def _table(leaf: Leaf, rows: pd.DataFrame, columns: dict, caption: str) -> None:
+def _table(leaf: Leaf, rows: pd.DataFrame, columns: Columns, caption: str) -> None:
     leaf.table(**{name: each for name, each in shown(rows, columns, caption=caption).items() if name != "data"})
