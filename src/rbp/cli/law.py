@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -83,7 +84,8 @@ def law(
             from rbp.extract.cost import plan_lines
             from rbp.extract.extraction import planned
 
-            typer.echo("\n".join(plan_lines(planned(found, [corpus], windows, settings))))
+            costs = planned(found, [corpus], windows, settings)
+            typer.echo("\n".join(plan_lines(costs, time.process_time())))
             return
         sources += extract(found, [corpus], windows, place.runs / "ranks", settings)
 

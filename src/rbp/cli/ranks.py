@@ -3,6 +3,7 @@
 import atexit
 import gc
 import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -155,7 +156,8 @@ def extract(
         from rbp.extract.cost import plan_lines
         from rbp.extract.extraction import planned
 
-        typer.echo("\n".join(plan_lines(planned(found, corpus, chosen, settings))))
+        costs = planned(found, corpus, chosen, settings)
+        typer.echo("\n".join(plan_lines(costs, time.process_time())))
         return
     place: Place = context.obj
     folder = out or place.runs / "ranks"

@@ -1,13 +1,10 @@
 """What a measurement would cost: tokens by tokenizing, operations, memory, and time by rates measured here."""
 
-import json
-import os
-import platform
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
-from datetime import UTC, date, datetime
+from copy import deepcopy
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 from rbp import registry
 from rbp.choices import BYTES, Dtype
 from rbp.errors import DataError, first_line
-from rbp.io import parse_json, write_file
+from rbp.io import parse_json
 
 if TYPE_CHECKING:  # a plan of published models needs none of them, and they are slow to import
     import torch
+
+    from rbp.extract.protocol import Row
 
 
 @dataclass(frozen=True)
@@ -49,6 +48,11 @@ def config_size(folder: Path) -> Size:
 
     Raises DataError for one that transformers cannot build.
     """
+    return size_of(read_config(folder), "config.json", str(folder / "config.json"))
+
+
+def read_config(folder: Path) -> Any:
+    """The configuration in a folder. Raises DataError for one that transformers does not know."""
     from transformers import AutoConfig
 
     where = str(folder / "config.json")
@@ -56,10 +60,9 @@ def config_size(folder: Path) -> Size:
         kind = parse_json((folder / "config.json").read_text(encoding="utf-8")).get("model_type")
         if entry := registry.entries("architectures").get(str(kind)):
             entry.load()()
-        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        return AutoConfig.from_pretrained(folder, trust_remote_code=False)
     except Exception as error:  # transformers raises many kinds
         raise DataError(f"cannot build the model: {first_line(error)}", where, _KNOWN) from None
-    return size_of(config, "config.json", where)
 
 
 _KNOWN = "It must be a causal language model that transformers itself knows."
@@ -117,144 +120,122 @@ def operations(size: Size, read: float, ranked: int, outputs: int | None = None)
     return 2.0 * (read * size.non_embedding + ranked * head)
 
 
-def product_rate(device: "torch.device", dtype: "torch.dtype", rows: int, inner: int, columns: int) -> float:
-    """Floating-point operations a second of a matrix product, [rows, inner] by [inner, columns]: the best of a few."""
-    import torch
-
-    a = torch.ones(rows, inner, device=device, dtype=dtype)
-    b = torch.ones(inner, columns, device=device, dtype=dtype)
-    return 2 * rows * inner * columns / _best(lambda: (a @ b)[0, 0].item())  # which waits for the device
-
-
-def ranking_rate(device: "torch.device", dtype: "torch.dtype", rows: int, inner: int, columns: int) -> float:
-    """The same operations a second where the products are an output layer's logits, and ranked."""
-    import torch
-
-    from rbp.kernel import linear_rank
-
-    drawn = torch.Generator().manual_seed(0)
-    hidden = torch.randn(rows, inner, generator=drawn).to(device, dtype)
-    weight = torch.randn(columns, inner, generator=drawn).to(device, dtype)
-    target = torch.zeros(rows, dtype=torch.int64, device=device)
-    return (
-        2
-        * rows
-        * inner
-        * columns
-        / _best(lambda: linear_rank(hidden, weight, target, compiled=False).greater[0].item())
-    )
-
-
-def _best(run: Callable[[], Any]) -> float:
-    """The shortest of some runs, in seconds: of three at least, and of as many as a fifth of a second holds."""
-    times, end = list[float](), time.perf_counter() + 0.2
-    while len(times) < 3 or time.perf_counter() < end:
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return min(times)
-
-
-DAYS = 7  # for which a rate is taken from what was kept
+# measured on SmolLM2, Llama and GPT-NeoX of 1 to 134 million parameters and a CPU with AVX-512
+LOADED = 7e-8  # seconds for each number that a GGUF file's quantization has to be undone of
+PROBED = 12  # how often the check before the work reads a short row
+COMPILED, COMPILING = 0.3, 3.3  # what compiling leaves of the time of counting; and takes, where the code is kept
 
 
 @dataclass(frozen=True)
 class Rate:
-    """What this machine does with matrices of about a model's shape, and on what that was measured.
+    """What one thread of this machine, or its GPU, takes for a model, in seconds.
 
-    shape: rows, width and columns; threads: of the CPU; product: operations a second of a matrix product; ranking: the
-    same where each of the logits is compared and summed too.
+    read: a token, through all layers; product, ranked: a token's logits, and these compared and summed; again: a
+    token's logits as the check forms and counts them. threads: how many work side by side.
     """
 
-    processor: str
-    threads: int
-    dtype: str
-    shape: tuple[int, int, int]
+    read: float
     product: float
-    ranking: float
-    measured: str
-
-    def __str__(self) -> str:
-        on = self.processor + (f", threads: {self.threads}" if self.threads else "")
-        return (
-            f"{_giga(self.product)} GFLOP/s of a matrix product, {_giga(self.ranking)} where its entries are "
-            f"ranked (width {self.shape[1]}, {self.dtype}, {on}, {self.measured})"
-        )
+    ranked: float
+    again: float
+    threads: int
 
 
-def _giga(rate: float) -> str:
-    """A rate in 10⁹ a second, in two digits at least."""
-    return f"{rate / 1e9:.2g}" if rate < 1e10 else f"{rate / 1e9:,.0f}"
+def measured_rate(
+    config: Any, size: Size, dtype: "Dtype", device: "torch.device", rows: int, length: int, threads: int
+) -> Rate:
+    """The rate of this machine, measured now: in processor time on a CPU, so that other programs do not matter.
+
+    rows, length: how many rows of which length are read at once.
+    """
+    import torch
+
+    from rbp.extract.forward import PLACES, rank_logits
+    from rbp.kernel import linear_rank
+
+    kind, before, columns = getattr(torch, dtype), torch.get_num_threads(), min(8192, size.vocabulary)
+    drawn, count = torch.Generator().manual_seed(0), 8192 if device.type == "cuda" else 512
+    hidden = torch.randn(count, size.width, generator=drawn).to(device, kind)
+    weight = torch.randn(columns, size.width, generator=drawn).to(device, kind)
+    target = torch.zeros(count, dtype=torch.int64, device=device)
+    logits = hidden[:PLACES] @ weight.T
+    ways: list[tuple[int, Callable[[], Any]]] = [
+        (count, lambda: hidden @ weight.T),
+        (count, lambda: linear_rank(hidden, weight, target, compiled=False)),
+        (PLACES, lambda: rank_logits(logits, target[:PLACES])),
+    ]
+    torch.set_num_threads(1)  # a row is read by one
+    try:
+        product, ranked, counted = (_best(run, device) * size.vocabulary / columns / n for n, run in ways)
+        read = _reading_seconds(config, kind, device, rows, length)
+    finally:
+        torch.set_num_threads(before)
+    return Rate(read or 2 * size.non_embedding * product / size.head / 2, product, ranked, product + counted, threads)
 
 
-def rates_file() -> Path:
-    """Where measured rates are kept."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rbp" / "rates.json"
+def _reading_seconds(config: Any, kind: "torch.dtype", device: "torch.device", rows: int, length: int) -> float | None:
+    """Seconds for a token: by models of one and of two of the layers, without weights; None where it has no such."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    ids, times = torch.zeros(rows, length, dtype=torch.int64, device=device), list[float]()
+    with suppress(Exception):  # of a configuration that is not cut so, of many kinds
+        for layers in (1, 2):
+            small = deepcopy(config)
+            text = small.get_text_config()
+            text.num_hidden_layers, text.vocab_size, text.pad_token_id = layers, 8, None
+            if kinds := getattr(text, "layer_types", None):
+                text.layer_types = kinds[:layers]
+            with torch.device("meta"):
+                model = AutoModelForCausalLM.from_config(small, dtype=kind, trust_remote_code=False)  # type: ignore[no-untyped-call]
+            model = model.to_empty(device=device).eval()
+            with torch.inference_mode():
+                for tensor in (*model.parameters(), *model.buffers()):
+                    tensor.zero_()
+                times.append(_best(lambda model=model: model(input_ids=ids, use_cache=False), device))
+        one, two = times
+        return (one + (config.get_text_config().num_hidden_layers - 1) * max(0.0, two - one)) / (rows * length)
+    return None
 
 
-def measured_rate(size: Size, dtype: "Dtype", device: "torch.device", threads: int | None = None) -> Rate:
-    """The rate of this machine for models of about such a width: of the last days, or measured now and kept."""
+def _best(run: Callable[[], Any], device: "torch.device") -> float:
+    """The shortest of as many runs as a fifth of a second holds, in seconds: of this thread's work on a CPU."""
     import torch
 
     cuda = device.type == "cuda"
-    threads = 0 if cuda else threads or torch.get_num_threads()
-    shape = (8192 if cuda else 256, size.width, min(8192, size.vocabulary))
-    on = torch.cuda.get_device_name(device) if cuda else _processor()
-    today = datetime.now(UTC).date()
-    kept = [rate for rate in _kept() if 0 <= (today - date.fromisoformat(rate.measured)).days < DAYS]
-    for rate in kept:
-        if (rate.processor, rate.threads, rate.dtype, rate.shape) == (on, threads, dtype, shape):
-            return rate
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads or before)
-    try:
-        kind = getattr(torch, dtype)
-        rates = product_rate(device, kind, *shape), ranking_rate(device, kind, *shape)
-    finally:
-        torch.set_num_threads(before)
-    found = Rate(on, threads, dtype, shape, *rates, today.isoformat())
-    with suppress(OSError):  # then it is measured again the next time
-        write_file(rates_file(), json.dumps([asdict(rate) for rate in [*kept, found]], indent=1))
-    return found
+    clock, times, end = (time.perf_counter if cuda else time.thread_time), list[float](), time.perf_counter() + 0.2
+    while not times or time.perf_counter() < end:
+        start = clock()
+        run()
+        if cuda:
+            torch.cuda.synchronize(device)
+        times.append(clock() - start)
+    return min(times)
 
 
-def _kept() -> list[Rate]:
-    """The rates that were kept; none from a file that is missing or malformed."""
-    try:
-        rates = [Rate(**{**row, "shape": tuple(row["shape"])}) for row in parse_json(rates_file().read_text())]
-        return [rate for rate in rates if min(rate.product, rate.ranking) > 0 and date.fromisoformat(rate.measured)]
-    except (OSError, ValueError, TypeError, KeyError):
-        return []
+def ranking_seconds(rows: "Sequence[Row]", size: Size, rate: Rate, outputs: int) -> float:
+    """How long ranking takes: reading, the output layer, the check before the work and that of a sample after it."""
+    from rbp.extract.probe import SHORT
+    from rbp.extract.verify import ROWS as LEAST
+    from rbp.extract.verify import SHARE
+    from rbp.kernel import compiling_pays
 
-
-def _processor() -> str:
-    """What the processor is called, where the system says it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.processor() or platform.machine())
-
-
-# measured on Pythia-14M and a CPU (bench/results/extraction-cpu.json): the body, a row at a time, at 43,149 tokens/s of
-# 2·S against the bare product's 19,463 of 2·V·d; and the sample that is ranked again, as a share of the whole
-BODY = 0.41
-CHECK = 0.127
-
-
-def ranking_seconds(size: Size, read: float, ranked: int, rate: Rate, outputs: int | None = None) -> float:
-    """How long ranking takes: the body by the product's rate, the output layer by that of ranking, and the check."""
-    body = operations(size, read, 0) / (BODY * rate.product)
-    return (body + operations(size, 0, ranked, outputs) / rate.ranking) / (1 - CHECK)
+    read, ranked = sum(len(row.ids) for row in rows), sum(len(row.scored) for row in rows)
+    compiled = compiling_pays(ranked * outputs)
+    each = rate.product + (rate.ranked - rate.product) * (COMPILED if compiled else 1)
+    share = min(1.0, max(SHARE, LEAST / len(rows)))
+    probed = max(len(row.ids) for row in rows) + PROBED * SHORT
+    seconds = (read * (1 + share) + probed) * rate.read
+    seconds += ranked * (each * outputs / size.vocabulary + share * rate.again) + 2 * SHORT * rate.again
+    return seconds / min(rate.threads, len(rows)) + COMPILING * compiled
 
 
 @dataclass(frozen=True)
 class Cost:
     """What one model on one corpus costs.
 
-    read, ranked: tokens, exactly; flops: operations at least; memory: bytes; seconds: for ranking, by
-    `ranking_seconds`; tokenizing: seconds that counting took, which the measurement spends again.
+    read, ranked: tokens, exactly; flops: operations at least; memory: bytes; seconds: of loading and ranking, by
+    `ranking_seconds`; measuring: what it took of processor time to know them, which ranking does not take.
     """
 
     model: str
@@ -265,32 +246,33 @@ class Cost:
     flops: float
     memory: float
     seconds: float
-    tokenizing: float
-    rate: Rate
+    measuring: float
 
 
-def plan_lines(costs: Sequence[Cost]) -> list[str]:
-    """A table as people read it, with the totals and what the times are reckoned with."""
+def plan_lines(costs: Sequence[Cost], spent: float) -> list[str]:
+    """A table as people read it, with the totals.
+
+    spent: processor time of the program until here, which ranking takes too, but for what measuring took.
+    """
+    start = spent - sum(cost.measuring for cost in costs)
     wide = max(len(f"{cost.model} on {cost.corpus}") for cost in costs)
     lines = [f"{'':{wide}} {'S':>14} {'read':>12} {'ranked':>12} {'operations':>11} {'memory':>9} {'time':>10}"]
     for cost in costs:
         lines.append(
             f"{f'{cost.model} on {cost.corpus}':{wide}} {cost.size.non_embedding:>14,} {cost.read:>12,} "
-            f"{cost.ranked:>12,} {cost.flops:>11.2e} {cost.memory / 1e9:>6.1f} GB {_clock(_seconds(cost)):>10}"
+            f"{cost.ranked:>12,} {cost.flops:>11.2e} {cost.memory / 1e9:>6.1f} GB {_clock(cost.seconds):>10}"
         )
     ranked, flops = sum(cost.ranked for cost in costs), sum(cost.flops for cost in costs)
-    lines.append(f"in all: {ranked:,} tokens ranked, {flops:.2e} operations, {_clock(sum(map(_seconds, costs)))}")
-    lines += [f"Measured here: {rate}." for rate in dict.fromkeys(str(cost.rate) for cost in costs)]
-    lines += [
-        f"Time: the body at {BODY:.0%} of the product, the output layer as ranked, {CHECK:.0%} for the check; without "
-        "the program's start.",
-        "The smallest models take longer: not the operations cost time there, but starting each of them.",
+    seconds = start + sum(cost.seconds for cost in costs)
+    lines.append(f"in all: {ranked:,} tokens ranked, {flops:.2e} operations, {_clock(seconds)}")
+    return [
+        *lines,
+        f"Time: by layers and products that ran here just now, without other programs; {_clock(start)} to start.",
+        f"Expect from {1 / OFF:.0%} to {OFF:.0%} of it.",
     ]
-    return lines
 
 
-def _seconds(cost: Cost) -> float:
-    return cost.seconds + cost.tokenizing
+OFF = 1.5  # how far such times were off, at most, where they were compared
 
 
 def _clock(seconds: float) -> str:

@@ -24,6 +24,7 @@ from rbp.choices import BYTES, Backend, Dtype, known_backend, known_dtype
 from rbp.errors import DataError, ParameterError
 from rbp.extract.corpora import STDIN, Corpus, open_corpus
 from rbp.extract.cost import (
+    LOADED,
     ROWS,
     Cost,
     config_size,
@@ -32,6 +33,7 @@ from rbp.extract.cost import (
     measured_rate,
     operations,
     ranking_seconds,
+    read_config,
     size_of,
 )
 from rbp.extract.devices import find_device, limits, must_be_installed
@@ -220,26 +222,29 @@ def planned(
             raise ParameterError("a model in memory has no plan", files.name, "Give its folder.")
         with quiet():
             tokenizer = load_tokenizer(files)
-            if files.gguf:
-                size = size_of(files.contents.config, files.gguf.name, files.name)
-            else:
-                size = config_size(files.base.folder if files.base else files.folder)
+            folder = files.base.folder if files.base else files.folder
+            config = files.contents.config if files.gguf else read_config(folder)
+            size = size_of(config, files.gguf.name if files.gguf else "config.json", files.name)
+            cpu, threads = device.type == "cpu", torch.get_num_threads()
+            loading = LOADED * size.total if files.gguf else 0.0
             for corpus in texts:
-                start = time.monotonic()
                 rows = _rows(files, tokenizer, corpus, protocol)
                 _must_know(rows, files.name, size.vocabulary)
-                tokenizing = time.monotonic() - start
                 outputs = _limit(settings, tokenizer) or size.vocabulary
                 flops = operations(size, rows.tokens_read, rows.tokens, outputs)
-                threads, rate = torch.get_num_threads(), measured_rate(size, dtype, device)
-                if device.type == "cpu":
+                batch = settings.batch or ROWS
+                if cpu:
                     memory = cpu_memory(size, dtype, protocol.length, threads)
                 else:
-                    memory = gpu_memory(size, dtype, protocol.length, settings.batch or ROWS)
-                seconds = ranking_seconds(size, rows.tokens_read, rows.tokens, rate, outputs)
+                    memory = gpu_memory(size, dtype, protocol.length, batch)
+                length = max(1, rows.tokens_read // len(rows.rows))
+                start = time.process_time()
+                rate = measured_rate(config, size, dtype, device, 1 if cpu else batch, length, threads if cpu else 1)
+                measuring = time.process_time() - start
+                seconds = loading + ranking_seconds(rows.rows, size, rate, outputs)
                 names = Path(files.name).name, corpus.name
                 counts = rows.tokens_read, rows.tokens
-                costs.append(Cost(*names, size, *counts, flops, memory, seconds, tokenizing, rate))
+                costs.append(Cost(*names, size, *counts, flops, memory, seconds, measuring))
     return costs
 
 

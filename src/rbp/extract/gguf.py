@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -236,8 +237,7 @@ ARCHITECTURES = {
 @contextmanager
 def alone(file: Path) -> Iterator[dict[str, Any]]:
     """Arguments by which transformers reads the file and nothing that lies beside it, without a progress bar."""
-    from transformers import modeling_gguf_pytorch_utils as reading  # late: slow to import
-
+    reading: Any = import_module("transformers.modeling_gguf_pytorch_utils")  # late: slow to import
     bar = reading.tqdm
     reading.tqdm = partial(bar, disable=True)  # no setting of transformers reaches it
     try:

@@ -18,6 +18,7 @@ from rbp.names import and_more
 log = logging.getLogger(__name__)
 
 SHORT = 65  # tokens of a short row
+_CAUSAL = "Take a causal model, not a masked one, nor one that sorts all tokens into buckets, as Reformer does."
 
 
 class Probe(NamedTuple):
@@ -135,7 +136,7 @@ def _check_causal(reader: Reader, head: Head | None, ids: torch.Tensor) -> None:
     # the other tokens are as many: positions may be encoded by how many there are
     if any(differs(cut) for cut in sorted({1, length // 2, length - 1} - {0})):
         what = "the model sees the tokens that it is asked to predict"
-        raise DataError(what, kind, "Take a causal model, not a masked one.")
+        raise DataError(what, kind, _CAUSAL)
 
 
 def _made_of(reader: Reader, head: Head | None, ids: torch.Tensor) -> list[torch.Tensor]:

@@ -1,24 +1,15 @@
 """What a measurement would cost: its tokens are those that are ranked, its operations are counted by hand."""
 
-import json
-from datetime import UTC, datetime, timedelta
-
 import pytest
 import torch
 from commands import here, refused
-from tiny import VOCAB, texts, write_texts
+from tiny import VOCAB, make_tokenizer, texts, write_texts
 
 from rbp.extract import cost
+from rbp.extract.corpora import open_corpus
 from rbp.extract.extraction import Settings, planned
-from rbp.extract.protocol import protocol
+from rbp.extract.protocol import plan_rows, protocol
 from rbp.extract.store import open_store
-
-
-@pytest.fixture(autouse=True)
-def kept(tmp_path, monkeypatch):
-    """Where rates are kept: not in the user's own folder."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "rbp" / "rates.json"
 
 
 @pytest.fixture
@@ -84,16 +75,20 @@ def test_a_law_of_what_is_measured_has_no_plan():
     refused(here("law", "ladder", "--plan"), "nothing to plan", "--plan")
 
 
-def test_a_rate_is_kept_for_some_days(kept, monkeypatch):
-    size, cpu = cost.Size(1000, 2000, 64 * 16, 64, "test"), torch.device("cpu")
-    first = cost.measured_rate(size, "float32", cpu)
-    assert first.measured == datetime.now(UTC).date().isoformat()
-    monkeypatch.setattr(cost, "product_rate", lambda *of: 1.0)
-    assert cost.measured_rate(size, "float32", cpu) == first
-    assert cost.measured_rate(size, "float32", cpu, first.threads + 1).product == 1
-    rows = json.loads(kept.read_text())
-    rows[0]["measured"] = (datetime.now(UTC).date() - timedelta(days=cost.DAYS)).isoformat()
-    kept.write_text(json.dumps(rows))
-    assert cost.measured_rate(size, "float32", cpu).product == 1
-    kept.write_text("[{}]")
-    assert cost.measured_rate(size, "float32", cpu).product == 1
+def test_a_longer_text_takes_as_much_longer(saved, tmp_path):
+    """Twice the rows are read, ranked and checked in twice the time, but for the look at the model before."""
+    one, two = (write_texts(tmp_path / f"{n}.jsonl", ["the rank of a token"] * n) for n in (400, 800))
+    settings, how = Settings(device="cpu"), protocol("windows", length=64)
+    short, long = planned([str(saved("gpt2"))], [str(one), str(two)], how, settings)
+    rate = cost.Rate(read=1e-3, product=1e-3, ranked=3e-3, again=5e-3, threads=2)
+    rows = [plan_rows(open_corpus(str(each)), make_tokenizer(), how).rows for each in (one, two)]
+    before, after = (cost.ranking_seconds(each, short.size, rate, VOCAB) for each in rows)
+    share = 0.02 * (short.read * 1e-3 + short.ranked * 5e-3)
+    assert after - before == pytest.approx((short.read * 1e-3 + short.ranked * 3e-3 + share) / 2)
+    assert long.read == 2 * short.read
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "neox", "qwen2", "gemma2", "mixtral"])
+def test_layers_are_timed_of_each_architecture(saved, kind):
+    config = cost.read_config(saved(kind))
+    assert cost._reading_seconds(config, torch.float32, torch.device("cpu"), 1, 16) > 0
