@@ -23,7 +23,7 @@ from rbp.errors import DataError, ParameterError, first_line
 from rbp.extract import adapters, devices, gguf, tokenizers
 from rbp.extract.dtypes import Dtype, known_dtype
 from rbp.extract.gguf import Contents
-from rbp.extract.state import fresh, state_of
+from rbp.extract.state import digest_of, fresh, state_of
 from rbp.extract.training import ADAPTER, checkpoints
 from rbp.io import exists, home_expanded, parse_json
 from rbp.io import sha256 as checksum
@@ -380,7 +380,7 @@ def passed_over(raw: dict[str, Any], config: Any) -> list[str]:
     from transformers.modeling_rope_utils import RopeParameters
 
     default = type(config)().to_dict()
-    known = {*default, *config.attribute_map, *GenerationConfig().to_dict()}
+    known = {*default, *config.attribute_map, *GenerationConfig().to_dict()}  # type: ignore[no-untyped-call]
     left = [name for name, value in raw.items() if value and name not in known and not _NOTES.fullmatch(name)]
     for name, value in raw.items():
         if isinstance(inner := getattr(config, name, None), PreTrainedConfig) and isinstance(value, dict):
@@ -577,9 +577,12 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def _saved_digest(tokenizer: Any) -> str:
+    """Of the files of a tokenizer, and of the code of a class that is the caller's own."""
     with TemporaryDirectory() as folder:
         tokenizer.save_pretrained(folder)
-        return _digest(tokenizers.files_of(Path(folder)))
+        found, kind = _digest(tokenizers.files_of(Path(folder))), type(tokenizer)
+    code = [each.__code__ for each in vars(kind).values() if hasattr(each, "__code__")]
+    return found if kind.__module__.startswith("transformers.") else f"{found} {digest_of(code)}"
 
 
 def _digest(files: list[Path]) -> str:
