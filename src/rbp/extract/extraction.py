@@ -377,8 +377,7 @@ def _fill(
     before = sum(scored[pack] for pack in mine if pack in whole)
     if before and missing:
         log.info("%s: %d of %d packs are there: going on", label, len(mine) - len(missing), len(mine))
-    tokens, done, start = sum(scored.values()), before, time.monotonic()
-    speed = 0.0
+    tokens, done, start, speed = sum(scored.values()), before, time.monotonic(), 0.0
     with board() if log.isEnabledFor(logging.INFO) else nullcontext() as show:  # a program that calls us may be quiet
         for pack in missing:
             some = rows.rows_of(pack)

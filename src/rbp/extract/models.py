@@ -4,6 +4,7 @@ A checkpoint saved by pickle can run any code when it is read, so such files are
 """
 
 import copy
+import inspect
 import logging
 import re
 import weakref
@@ -23,7 +24,7 @@ from rbp.choices import Dtype, known_dtype
 from rbp.errors import DataError, ParameterError, first_line
 from rbp.extract import adapters, devices, gguf, tokenizers
 from rbp.extract.gguf import Contents
-from rbp.extract.state import fresh, state_of
+from rbp.extract.state import digest_of, fresh, state_of
 from rbp.extract.training import ADAPTER, checkpoints
 from rbp.io import exists, home_expanded, parse_json
 from rbp.io import sha256 as checksum
@@ -353,7 +354,8 @@ def load_model(
         raise DataError(f"{what}: {first_line(error)}", files.name, remedy) from None
     model, report = loaded
     _fits(report, shapes, files)
-    if not files.gguf and (left := ", ".join(passed_over(files.config, model.config))):
+    code = inspect.getsource(inspect.getmodule(type(model)) or type(model))
+    if not files.gguf and (left := ", ".join(passed_over(files.config, model.config, code))):
         what = "%s: transformers' %s does not use what config.json says by %s: ranks are of the model without it"
         log.warning(what, files.name, type(model).__name__, left)
     if files.gguf:
@@ -368,23 +370,24 @@ def load_model(
 # fields of config.json that change no logit of a model that reads: of training, generation, and older programs
 _NOTES = re.compile(
     r"_.*|.*dropout.*|.*pdrop.*|architectures|.*dtype|n_ctx|prefix|rope_(theta|scaling)|summary_.*|task_specific_params|"
-    r"tokenizer_class|quantization_config|pruned_heads|transformers.*|.*gradient_checkpointing.*|initializer.*|"
-    r"output_.*|use_return_dict|is_llama_config|use_cache|pretraining_tp|rotary_(pct|emb_base)|seq_length|.*_fusion|"
-    r"offset_alibi|skip_bias_add.*|attention_softmax_in_fp32"  # the last ones of BLOOM
+    r"tokenizer_class|quantization_config|pruned_heads|transformers.*|.*gradient_checkpointing.*|initializer.*|output_.*|"
+    r"pretraining_tp|use_return_dict|is_llama_config|rotary_(pct|emb_base)|seq_length|"
+    r".*_(fusion|in_fp32)|skip_bias_add.*|offset_alibi"
 )
 
 
-def passed_over(raw: dict[str, Any], config: Any) -> list[str]:
-    """The fields of a configuration file that its class does not have: what says nothing, and notes, are none."""
+def passed_over(raw: dict[str, Any], config: Any, code: str = "") -> list[str]:
+    """The fields of a configuration file that neither its class nor its model's code has, but for notes."""
     from transformers import GenerationConfig, PreTrainedConfig
     from transformers.modeling_rope_utils import RopeParameters
 
     default = type(config)().to_dict()
-    known = {*default, *config.attribute_map, *GenerationConfig().to_dict()}
+    known = {*default, *config.attribute_map, *GenerationConfig().to_dict()}  # type: ignore[no-untyped-call]
+    known |= {*re.findall(r"\w+", code)}
     left = [name for name, value in raw.items() if value and name not in known and not _NOTES.fullmatch(name)]
     for name, value in raw.items():
         if isinstance(inner := getattr(config, name, None), PreTrainedConfig) and isinstance(value, dict):
-            left += [f"{name}.{each}" for each in passed_over(value, inner)]
+            left += [f"{name}.{each}" for each in passed_over(value, inner, code)]
     rope = raw.get("rope_parameters") or raw.get("rope_scaling") or {}
     each = [rope, *(value for value in rope.values() if isinstance(value, dict))]
     names = {name for one in each for name, value in one.items() if value and not isinstance(value, dict)}
@@ -578,9 +581,12 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def _saved_digest(tokenizer: Any) -> str:
+    """Of the files of a tokenizer, and of the code of a class that is the caller's own."""
     with TemporaryDirectory() as folder:
         tokenizer.save_pretrained(folder)
-        return _digest(tokenizers.files_of(Path(folder)))
+        found, kind = _digest(tokenizers.files_of(Path(folder))), type(tokenizer)
+    code = [each.__code__ for each in vars(kind).values() if hasattr(each, "__code__")]
+    return found if kind.__module__.startswith("transformers.") else f"{found} {digest_of(code)}"
 
 
 def _digest(files: list[Path]) -> str:

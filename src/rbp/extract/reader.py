@@ -1,6 +1,5 @@
 """What a model gives for rows of tokens: what its output layer reads, or its logits, by copies of it."""
 
-import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from threading import Lock
@@ -65,19 +64,14 @@ class Reader:
         """The names of weights that were written to, and are as before."""
         return sorted(self.guard.written) if self.guard else []
 
-    @property
-    def keeps_some(self) -> bool:
-        """Whether the model can give the logits of some places alone."""
-        return "logits_to_keep" in inspect.signature(self.language.model.forward).parameters
-
     def logits(
         self, ids: torch.Tensor, keep: torch.Tensor | None = None, shake: int | None = None
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """The model's own logits of rows [B, n], [B, n, V], and what its output layer read, where that is known.
 
-        keep: the places to give, where not all (`keeps_some`). shake: a seed; all that the model reads is then moved by
-        about as much as rounding: where that makes a leap of its logits, as where experts are chosen and two are as
-        good as each other, they have no value.
+        keep: the places to give, where not all, of a model that can do so. shake: a seed; all that the model reads is
+        then moved by about as much as rounding: where that makes a leap of its logits, as where experts are chosen and
+        two are as good as each other, they have no value.
         """
         twin, seen = self.twin(), list[torch.Tensor]()
         layer = output_layer(twin)

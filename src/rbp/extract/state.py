@@ -77,11 +77,15 @@ def state_of(model: nn.Module) -> State:
         noted = {name: value for name, value in noted.items() if configs.get(name) not in known}
         known |= {*configs.values()}
         noted |= dict(module.named_buffers(recurse=False)) | {"class": [type(module), _instead(type(module))]}
-        for name, value in noted.items():
-            found = sha256()
-            _describe(value, found.update, {})
-            entries[f"{place}.{name}"] = found.hexdigest()
+        entries |= {f"{place}.{name}": digest_of(value) for name, value in noted.items()}
     return State(weights, entries)
+
+
+def digest_of(value: Any) -> str:
+    """A digest of what a value contains, by which places in memory and names of files make no difference."""
+    found = sha256()
+    _describe(value, found.update, {})
+    return found.hexdigest()
 
 
 def _instead(kind: type[nn.Module]) -> Any:

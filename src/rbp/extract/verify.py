@@ -6,6 +6,7 @@ ignored, or a model that is wrong in itself: both ways read the same tokens by t
 tokens are accounted for is a question for `rbp.extract.tokenizers`.
 """
 
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -117,10 +118,11 @@ def plain_logits(ranker: Ranker, *, apart: bool) -> Forward:
     reader, language, head = ranker.probe.reader(ranker.language), ranker.language, ranker.head
     dtype = getattr(torch, language.dtype)
     rounding = None if ranker.rounding is None else getattr(torch, ranker.rounding)
+    keeps_some = "logits_to_keep" in inspect.signature(language.model.forward).parameters
 
     def forward(row: Row, shake: int | None) -> Iterator[Logits]:
         ids, places = torch.from_numpy(row.ids)[None].to(language.device), torch.from_numpy(row.scored - 1)
-        whole = len(row.ids) * language.vocabulary <= VALUES or not reader.keeps_some
+        whole = len(row.ids) * language.vocabulary <= VALUES or not keeps_some
         step = len(places) if whole else max(1, VALUES // language.vocabulary)
         for start in range(0, len(places), step):
             wanted = places[start : start + step].to(language.device)

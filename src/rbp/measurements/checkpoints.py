@@ -158,8 +158,8 @@ def independent(claims: Sequence[Claim]) -> list[bool]:
         log.warning("on %s, %s %s", first.dataset, ", ".join(dict.fromkeys(claim.name for claim in copies)), what)
     if claims and len(left_out) == len(claims):
         what = "all that is measured are copies of one another, and cannot all be what they are called"
-        places = "; ".join(dict.fromkeys(claim.place for claim in claims))
-        raise DataError(what, places, "Take the wrong ones away: a store by rbp ranks rm STORE.")
+        where = "; ".join(dict.fromkeys(claim.place for claim in claims))
+        raise DataError(what, where, "Take the wrong ones away: a store by rbp ranks rm STORE.")
     return [i not in left_out for i in range(len(claims))]
 
 

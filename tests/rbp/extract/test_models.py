@@ -6,7 +6,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 from tiny import CONFIGS
-from transformers import AutoModelForCausalLM, Gemma3Config, LlamaConfig
+from transformers import AutoModelForCausalLM, Gemma3Config, LlamaConfig, Qwen3MoeConfig
 
 from rbp.errors import DataError, ParameterError
 from rbp.extract.models import find_model, load_model, load_tokenizer, passed_over
@@ -135,6 +135,9 @@ def test_fields_inside_of_fields_are_named_too():
     assert passed_over({"rope_scaling": {"type": "linear", "factor": 2.0}}, LlamaConfig()) == []
     assert passed_over({"rope_parameters": rope}, LlamaConfig()) == ["rope_parameters.turn"]
     found = passed_over({"text_config": {"rope_parameters": layers, "sharpen": 2}}, Gemma3Config())
+    # as Qwen 3's mixtures read head_dim, which their class does not have
+    assert passed_over({"head_dim": 24}, Qwen3MoeConfig(), 'getattr(config, "head_dim", None)') == []
+    assert passed_over({"head_dim": 24}, Qwen3MoeConfig()) == ["head_dim"]
     assert found == [f"text_config.{name}" for name in ("rope_parameters.turn", "rope_parameters.twist", "sharpen")]
 
 

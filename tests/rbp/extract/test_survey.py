@@ -8,17 +8,12 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from draws import rest_slow
 from hypothesis import Phase, given, note, settings
 from hypothesis import strategies as st
 from survey import HEADS, VARIANTS, survey
 
-EXACT = rest_slow(
-    ["gpt2", "opt", "gemma2", "roberta", "mixtral"], ["gpt_neox", "llama", "bloom", "mamba", "deepseek_v3", "codegen"]
-)
 
-
-@pytest.mark.parametrize("family", EXACT)
+@pytest.mark.parametrize("family", ["gpt2", "opt", "gemma2", "roberta", "mixtral"])
 def test_every_rank_is_that_of_the_logits(family, tmp_path):
     found = survey(family, tmp_path)
     assert found.outcome == "exact", found
