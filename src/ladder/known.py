@@ -100,10 +100,8 @@ class Drawing:
 
     def is_done(self, line: Line, tokens: int) -> bool:
         """Say whether a finished model is measured, with these weights and on this text."""
-        record, about = (
-            read_record(self.making.place / "known" / line.at(tokens) / RECORD),
-            self.making.about(line, tokens),
-        )
+        record = read_record(self.making.place / "known" / line.at(tokens) / RECORD)
+        about = self.making.about(line, tokens)
         return bool(about) and record == {**about, "evaluation": _checksum(self.evaluation())}
 
 

@@ -98,7 +98,7 @@ def job_memory(study: Study, cell: Cell) -> int:
 
 
 def plan_lines(study: Study, costs: pd.DataFrame, rate: float | None = None) -> list[str]:
-    """Print a plan: a row for each model, and the totals.
+    """Format a plan: a row for each model, and the totals.
 
     rate: floating-point operations a second that the device reaches, which adds hours.
     """
@@ -111,16 +111,15 @@ def plan_lines(study: Study, costs: pd.DataFrame, rate: float | None = None) -> 
     formats = {"S": ",.0f", "tokens": ",.0f", "operations": ".2e", "memory": ".1f"}
     if rate:
         table["hours"], formats["hours"] = table["operations"] / rate / 3600, ".2f"
-    text = {
-        name: table[name].map(lambda x, how=how: "?" if x != x else format(x, how)) for name, how in formats.items()
-    }
-    text["memory"].loc["in all"] = text["S"].loc["in all"] = ""
+    text = pd.DataFrame({name: table[name].map(f"{{:{how}}}".format) for name, how in formats.items()})
+    text = text.mask(table.isna(), "?")
+    text.loc["in all", ["S", "memory"]] = ""
     titles = {"memory": "GPU memory, GB" if content.device == "cuda" else "memory, GB", "hours": "device hours"}
     return [
         f"{len(study.models)} models × {len(corpora)} corpora ({', '.join(corpora)}), {content.shards} shards of each",
         f"protocol {protocol.name}, {protocol.length} tokens at once, {content.dtype} on {content.device}",
         "",
-        *pd.DataFrame(text).rename_axis(None).rename(columns=titles).to_string().splitlines(),
+        *text.rename_axis(None).rename(columns=titles).to_string().splitlines(),
         "",
         "Tokens: at most. Operations: 2·S for each token read, 2·V·d for each ranked. ?: not known here.",
     ]
