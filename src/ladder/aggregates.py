@@ -12,7 +12,6 @@ store's folder the entropies and temperatures of `rbp.extract.entropies`.
 """
 
 import io
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,20 +25,19 @@ from ladder.measuring import Measured, measure
 from ladder.ranking import read_corpus, store_of, windows
 from ladder.recipe import Change
 from ladder.shipped import TABLES
+from ladder.workspace import read_record
 from rbp.extract.entropies import TEMPERATURES, has_entropies, write_entropies
 from rbp.extract.protocol import plan_rows
 from rbp.io import folder_beside, swap_in, write_file, write_json
 from rbp.processes import DONE, Task, Tell
 
-_SMALL: dict[str, Any] = {"compression": "zstd", "compression_level": 19, "use_dictionary": ["dataset", "equal"]}
 
-
-def aggregate(found: dict[str, Measured]) -> dict[str, pd.DataFrame]:
-    """The tables of what was measured on each dataset, by name: see the module."""
+def aggregate(measured: dict[str, Measured]) -> dict[str, pd.DataFrame]:
+    """Return the tables of what was measured on each dataset, by name: see the module."""
     columns = [column for column in Measured._fields if column != "tempered"]
     parts = [
-        pd.DataFrame({"dataset": name, **{column: getattr(measured, column) for column in columns}})
-        for name, measured in found.items()
+        pd.DataFrame({"dataset": name, **{column: getattr(each, column) for column in columns}})
+        for name, each in measured.items()
     ]
     whole = pd.concat(parts, ignore_index=True).assign(tokens=1)
 
@@ -53,7 +51,7 @@ def aggregate(found: dict[str, Measured]) -> dict[str, pd.DataFrame]:
 
 
 def jobs(making: Making, lines: Sequence[Line]) -> list[Task]:
-    """Those finished models of the lines that are not ranked yet."""
+    """Return those finished models of the lines that are not ranked yet."""
     return [
         Task(line.at(tokens), rank, (making, line, tokens))
         for line, tokens, about in making.finished(lines)
@@ -61,47 +59,42 @@ def jobs(making: Making, lines: Sequence[Line]) -> list[Task]:
     ]
 
 
-def rank(told: Tell, making: Making, line: Line, tokens: int) -> None:
+def rank(tell: Tell, making: Making, line: Line, tokens: int) -> None:
     """Rank all documents by one finished model, on one thread. A job."""
-    weights, keep = making.about(line, tokens)["checksum"], keeps_ranks(making, line, tokens)
-    rank_by(told, making, making.model(line, tokens), line.at(tokens), line.family.name, weights, ranks=keep)
-
-
-def rank_by(told: Tell, making: Making, folder: Path, name: str, family: str, weights: str, *, ranks: bool) -> None:
-    """Rank all documents by the model in a folder, whose weights have this checksum; ranks: keep each token's too."""
     import torch
 
     from rbp.extract.extraction import Settings, quiet
     from rbp.extract.models import find_model, load_model, load_tokenizer
 
     torch.set_num_threads(1)
-    files = replace(find_model(str(folder)), name=name)
-    settings = Settings(device="cpu", family=family)
+    name, weights = line.at(tokens), making.about(line, tokens)["checksum"]
+    files = replace(find_model(str(making.model(line, tokens))), name=name)
+    settings = Settings(device="cpu", family=line.family.name)
     with quiet():
         model = load_model(files, "float32", torch.device("cpu")).model
         tokenizer = load_tokenizer(files)
-    found = {}
+    measured = {}
     for domain in making.base.domains:
-        told(domain.name)
+        tell(domain.name)
         corpus = read_corpus(making.place, domain.name)
         rows = plan_rows(corpus, tokenizer, windows(making.base)).rows
-        if ranks:
+        if keeps_ranks(making, line, tokens):
             store = store_of(files, corpus, windows(making.base), making.place / "ranks", settings)
-            one = found[domain.name] = measure(model, rows, TEMPERATURES)
+            one = measured[domain.name] = measure(model, rows, TEMPERATURES)
             write_entropies(store, one.entropy, one.document, one.tempered)
         else:
-            found[domain.name] = measure(model, rows)
-    write(making.place / "aggregates" / name, aggregate(found), key(making, weights))
-    told(DONE)
+            measured[domain.name] = measure(model, rows)
+    write(making.place / "aggregates" / name, aggregate(measured), key(making, weights))
+    tell(DONE)
 
 
 def keeps_ranks(making: Making, line: Line, tokens: int) -> bool:
-    """Whether each token's rank is kept: of seed 0 at the largest budget, but for trials."""
+    """Say whether each token's rank is kept: of seed 0 at the largest budget, but for trials."""
     return line.seed == 0 and line.change == Change() and tokens == making.ladders.training.budgets[-1]
 
 
 def read(folder: Path) -> dict[str, pd.DataFrame]:
-    """The tables of a model; numbers as int64 and float64."""
+    """Read the tables of a model; numbers as int64 and float64."""
     tables = {name: pd.read_parquet(folder / f"{name}.parquet") for name in TABLES}
     wide = {np.dtype(np.int32): np.int64, np.dtype(np.float32): np.float64}
     return {
@@ -111,33 +104,37 @@ def read(folder: Path) -> dict[str, pd.DataFrame]:
 
 
 def key(making: Making, weights: str) -> dict[str, Any]:
-    """All that determines the tables of a model. weights: their checksum."""
-    about = json.loads((making.place / "text.json").read_bytes())
+    """Return all that determines the tables of a model. weights: their checksum."""
+    about = read_record(making.place / "text.json")
     texts = {part["name"]: part["fingerprint"] for part in about["evaluation"]}
     return {"weights": weights, "texts": texts, "windows": windows(making.base).as_dict()}
 
 
 def is_done(making: Making, name: str, weights: str, *, ranks: bool) -> bool:
-    """Whether the tables of a model are there, made with these weights; ranks: and its rank stores are whole."""
-    try:
-        about = json.loads((making.place / "aggregates" / name / "about.json").read_bytes())
-    except (OSError, ValueError):
-        return False
-    if about != key(making, weights):
+    """Say whether the tables of a model are there, made with these weights; ranks: and its rank stores are whole."""
+    if read_record(making.place / "aggregates" / name / "about.json") != key(making, weights):
         return False
     own = (making.place / "ranks").glob(f"{name}-*/manifest.json") if ranks else ()
     return all(has_entropies(path.parent) for path in own)
 
 
 def write(folder: Path, tables: dict[str, pd.DataFrame], about: dict[str, Any]) -> None:
-    """Write a model's folder: its tables, and `key`."""
+    """Write a model's folder, with its tables and `key`."""
     with folder_beside(folder) as new:
         for name, table in tables.items():
-            # sums to seven digits; split into bytes, most of which are alike, a table is a third smaller
-            numbers = {c: np.int32 if table[c].dtype == np.int64 else np.float32 for c in table if c != "dataset"}
-            encoding = {c: "BYTE_STREAM_SPLIT" for c in numbers if c != "equal"}
-            data = io.BytesIO()
-            table.astype(numbers).to_parquet(data, index=False, column_encoding=encoding, **_SMALL)
-            write_file(new / f"{name}.parquet", data.getvalue())
+            write_table(new / f"{name}.parquet", table)
         write_json(new / "about.json", about)
         swap_in(new, folder)
+
+
+def write_table(path: Path, table: pd.DataFrame) -> None:
+    """Write counts and sums in 32 bits: sums have seven digits, and bytes, most of which are alike, lie together."""
+    codes = [column for column in ("model", "dataset", "equal") if column in table]  # of few different values
+    numbers = {
+        c: np.int32 if table[c].dtype.kind == "i" else np.float32 for c in table if c not in ("model", "dataset")
+    }
+    split = {column: "BYTE_STREAM_SPLIT" for column in numbers if column not in codes}
+    small: dict[str, Any] = {"compression": "zstd", "compression_level": 19, "use_dictionary": codes}
+    data = io.BytesIO()
+    table.astype(numbers).to_parquet(data, index=False, column_encoding=split, **small)
+    write_file(path, data.getvalue())

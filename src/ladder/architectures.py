@@ -32,7 +32,7 @@ def make_model(
     seed: int,
     rotary: float,
 ) -> Any:
-    """A causal language model of transformers' kind with random weights, which follow from the seed.
+    """Return a causal language model of transformers' kind with random weights, which follow from the seed.
 
     heads: of attention; an LSTM has none. rotary: the share of a head's dimensions that GPT-NeoX turns by position.
     Input and output embeddings are apart.
@@ -107,11 +107,11 @@ class LSTMModel(LSTMPreTrainedModel):
         self.post_init()  # type: ignore[no-untyped-call]
 
     def get_input_embeddings(self) -> nn.Module:
-        """The input embedding."""
+        """Return the input embedding."""
         return self.embeddings
 
     def forward(self, input_ids: torch.Tensor, **options: Any) -> BaseModelOutput:
-        """Hidden states [batch, tokens, width] of tokens [batch, tokens]; the memory is empty before the first."""
+        """Return hidden states [batch, tokens, width] of tokens [batch, tokens]; the memory begins empty."""
         states = self.embeddings(input_ids)
         for layer in self.layers:
             states = layer(states)
@@ -128,11 +128,11 @@ class LSTMForCausalLM(LSTMPreTrainedModel):
         self.post_init()  # type: ignore[no-untyped-call]
 
     def get_output_embeddings(self) -> nn.Module:
-        """The output matrix."""
+        """Return the output matrix."""
         return self.lm_head
 
     def forward(self, input_ids: torch.Tensor, **options: Any) -> CausalLMOutput:
-        """Logits [batch, tokens, vocabulary] of tokens [batch, tokens]."""
+        """Return logits [batch, tokens, vocabulary] of tokens [batch, tokens]."""
         return CausalLMOutput(logits=self.lm_head(self.model(input_ids).last_hidden_state))
 
 

@@ -1,5 +1,6 @@
 """The commands `rbp ladder`: train a family of small models from nothing, and rank with it."""
 
+import itertools
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -43,30 +44,7 @@ Rungs = Annotated[str | None, typer.Option(help="Some rungs, with commas; defaul
 Seeds = Annotated[str | None, typer.Option(help="Some seeds, with commas; default: all of each rung.")]
 Jobs = Annotated[int | None, typer.Option(min=1, help="How many at a time; default: one for each core.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda. On a GPU the rungs go one after the other.")]
-Every = Annotated[float, typer.Option(min=0, help="Save so often, in seconds.")]
 TRANSFORMERS = "neox"
-
-
-@ladder.command()
-def tokenizer(context: typer.Context, texts: Texts = None, config: Config = None, out: Out = None) -> None:
-    """Train the tokenizer on the training text."""
-    making, texts = _open(context, config, out, texts)
-    from ladder.text import find_texts, write_tokenizer
-
-    write_tokenizer(making.place, making.base, find_texts(making.base, texts))
-    typer.echo(str(making.place / "tokenizer"))
-
-
-@ladder.command()
-def data(
-    context: typer.Context, texts: Texts = None, tokens: Tokens = None, config: Config = None, out: Out = None
-) -> None:
-    """Gather the text, cut it into the rows that every rung reads, and say what it is."""
-    making, texts = _open(context, config, out, texts, tokens)
-    from ladder.text import find_texts, summary_lines, write_all
-
-    for line in summary_lines(write_all(making.place, making.base, find_texts(making.base, texts))):
-        typer.echo(line)
 
 
 @ladder.command()
@@ -76,7 +54,6 @@ def train(
     seeds: Seeds = None,
     jobs: Jobs = None,
     device: Device = "auto",
-    every: Every = 20.0,
     family: Families = TRANSFORMERS,
     texts: Texts = None,
     tokens: Tokens = None,
@@ -84,14 +61,11 @@ def train(
     out: Out = None,
 ) -> None:
     """Train what is not trained yet. A run that was stopped goes on where it was, to the same weights."""
-    if "ngrams" in (families := split_names(family)):
-        remedy = "Count them: rbp ladder rank --family ngrams."
-        raise ParameterError("n-grams are not trained, they are counted", "--family", remedy)
     making, texts = _open(context, config, out, texts, tokens)
-    lines = making.choose(families, split_names(rungs), _seeds(seeds))
+    lines = making.choose(split_names(family), split_names(rungs), _seeds(seeds))
     device = _device(device)
     making.prepare(texts)
-    _end(_work(making.jobs(lines, device, every), jobs, device))
+    _end(_work(making.jobs(lines, device), jobs, device))
     for line in lines:
         for budget in line.budgets:
             typer.echo(str(making.model(line, budget)))
@@ -105,7 +79,6 @@ def sweep(
     rungs: Rungs = None,
     jobs: Jobs = None,
     device: Device = "auto",
-    every: Every = 20.0,
     texts: Texts = None,
     config: Config = None,
     out: Out = None,
@@ -124,7 +97,7 @@ def sweep(
     if not any(chosen):
         raise ParameterError("no trial has such a run", "--trials, --family, --rungs", "Leave one out.")
     making.prepare(texts, max(line.change.more or 0 for lines in chosen for line in lines))
-    todo = [tried.jobs(making, lines, device, every) for lines in chosen]
+    todo = [tried.jobs(making, lines, device) for lines in chosen]
     for lines, left in zip(chosen, todo, strict=True):
         try:
             _end(_work(left, jobs, device))
@@ -139,7 +112,6 @@ def known(
     rungs: Rungs = None,
     jobs: Jobs = None,
     device: Device = "auto",
-    every: Every = 20.0,
     texts: Texts = None,
     config: Annotated[Path | None, typer.Option(help="The recipe.", show_default="data/ladder/known.toml")] = None,
     out: Annotated[Path | None, typer.Option(help="The working folder.", show_default="runs/known")] = None,
@@ -158,7 +130,7 @@ def known(
     device = _device(device)
     drawing.prepare(texts)
     try:
-        _end(_work(drawing.jobs(lines, device, every), jobs, device))
+        _end(_work(drawing.jobs(lines, device), jobs, device))
     finally:
         ship(drawing, to := to or drawing.making.place / "shipped")
     typer.echo(str(to))
@@ -179,32 +151,23 @@ def rank(
     """Rank every token of the evaluation text by every model that is trained.
 
     Each token's rank is kept for seed 0 at the largest budget, of the other models sums. --family ngrams counts n-grams
-    of 1 to 5 tokens (its --rungs) in the text of the largest budget, and ranks by them.
+    of 1 to 5 tokens in the text of the largest budget, and ranks by them.
     """
     from ladder import aggregates, floor
 
     making, texts = _open(context, config, out, texts)
-    families = split_names(family)
-    if floor.FAMILY in families and len(families) > 1:
-        what = f"{floor.FAMILY} cannot stand beside other families: its rungs are its own"
-        raise ParameterError(what, "--family", f"Give it by itself: --family {floor.FAMILY}.")
-    if families == [floor.FAMILY]:
-        for option, given, what in (("--seeds", seeds, "seeds"), ("--trials", trials, "trials")):
-            if given is not None:
-                raise ParameterError(f"n-grams are counted, and have no {what}", option, "Leave it out.")
-        orders = floor.choose(split_names(rungs))
-        making.prepare(texts)
-        todo = floor.jobs(making, orders)
-    else:
-        wanted = families, split_names(rungs), _seeds(seeds)
-        lines = making.choose(*wanted, also=floor.FAMILY) if trials is None else _tried(making, trials, *wanted)
+    names = split_names(family)
+    wanted = [name for name in names if name != floor.FAMILY], split_names(rungs), _seeds(seeds)
+    lines = []
+    if wanted[0]:
+        lines = making.choose(*wanted) if trials is None else _trial_lines(making, trials, *wanted)
         if not any(making.finished(lines)):
-            other = f"train --family {family}" if trials is None else f"sweep --trials {trials}"
-            train = f"Train first: rbp ladder {other}."
-            raise ParameterError("none of these models is trained", str(making.place.folder), train)
-        making.prepare(texts)
-        todo = aggregates.jobs(making, lines)
-    _end(_work(todo, jobs))
+            command = f"train --family {family}" if trials is None else f"sweep --trials {trials}"
+            remedy = f"Train first: rbp ladder {command}."
+            raise ParameterError("none of these models is trained", str(making.place.folder), remedy)
+    making.prepare(texts)
+    counted = floor.jobs(making) if floor.FAMILY in names else []
+    _end(_work([*aggregates.jobs(making, lines), *counted], jobs))
     typer.echo(str(making.place / "ranks"))
 
 
@@ -226,20 +189,18 @@ def ship(
 
     making, _ = _open(context, config, out, None)
     if trials is None:
-        found = shipping.ship(making, split_names(family), to or LADDER)
+        left_out = shipping.ship(making, split_names(family), to or LADDER)
     else:
-        found = shipping.ship_trials(making, _tried(making, trials, split_names(family)), to or LADDER)
-    for name, shipped in found.items():
-        for model in shipped.left_out:
-            typer.echo(f"{model}: not ranked, so left out", err=True)
-        typer.echo(f"{name}: {shipped.bytes / 1e6:.1f} MB", err=True)
+        left_out = shipping.ship_trials(making, _trial_lines(making, trials, split_names(family)), to or LADDER)
+    for model in itertools.chain.from_iterable(left_out.values()):
+        typer.echo(f"{model}: not ranked, so left out", err=True)
     typer.echo(str(to or LADDER))
 
 
 def _open(
     context: typer.Context, config: Path | None, out: Path | None, texts: Path | None, tokens: int | None = None
 ) -> "tuple[Making, Path | None]":
-    """The families in their working folder, and the folder of their corpora, None for the public homes.
+    """Return the families in their working folder, and the folder of their corpora, None for the public homes.
 
     Plain text is made corpora in the working folder, which has its text from then on.
     """
@@ -263,10 +224,10 @@ def _open(
     return Making(ladders.up_to(base.text.tokens), base, place), texts
 
 
-def _tried(
+def _trial_lines(
     making: "Making", trials: str, families: "Sequence[str]", rungs: "Sequence[str]" = (), seeds: "Sequence[int]" = ()
 ) -> "list[Line]":
-    """What some trials train beside the grid."""
+    """Return what some trials train beside the grid."""
     from ladder import trials as tried
 
     chosen = tried.choose(making, split_names(trials))
@@ -274,11 +235,7 @@ def _tried(
 
 
 def _device(name: str) -> str:
-    """The kind of device. Raises ParameterError for another name, and where there is none."""
-    if name not in ("auto", "cpu", "cuda"):
-        raise ParameterError(f"there is no device {name!r}", "--device", "Give auto, cpu or cuda.")
-    if name == "cpu":
-        return name
+    """Return the kind of device. Raises ParameterError where there is none of this name."""
     from rbp.extract.devices import find_device
 
     return find_device(name).type

@@ -31,7 +31,7 @@ Row: TypeAlias = dict[str, str]
 
 
 def _case(path: PurePosixPath, data: bytes) -> Iterator[Row]:
-    """A judgment: its name, then its sentences; the files are no well-formed XML."""
+    """Parse a judgment: its name, then its sentences; the files are no well-formed XML."""
     text = data.decode("utf-8", "replace")
     name = re.search(r"<name>(.*?)</name>", text, re.DOTALL)
     sentences = " ".join(re.findall(r"<sentence\b[^>]*>(.*?)</sentence>", text, re.DOTALL))
@@ -40,7 +40,7 @@ def _case(path: PurePosixPath, data: bytes) -> Iterator[Row]:
 
 
 def _novel(path: PurePosixPath, data: bytes) -> Iterator[Row]:
-    """A novel in TEI: headings, paragraphs and lines of verse, without notes."""
+    """Parse a novel in TEI: headings, paragraphs and lines of verse, without notes."""
     text = re.sub(r"<note\b.*?</note>", "", data.decode().partition("<text")[2], flags=re.DOTALL)
     blocks = re.findall(r"<(head|p|l)\b[^>/]*>(.*?)</\1>", text, re.DOTALL)
     plain = (" ".join(html.unescape(re.sub(r"<[^>]*>", "", block)).split()) for _, block in blocks)
@@ -48,7 +48,7 @@ def _novel(path: PurePosixPath, data: bytes) -> Iterator[Row]:
 
 
 def _proposal(path: PurePosixPath, data: bytes) -> Iterator[Row]:
-    """A proposal: the title of its header, if it has one, and what follows the header."""
+    """Parse a proposal: the title of its header, if it has one, and what follows the header."""
     text = data.decode().replace("\r\n", "\n")
     if path.suffix == ".rst":
         header, _, body = text.partition("\n\n")
@@ -62,7 +62,7 @@ def _proposal(path: PurePosixPath, data: bytes) -> Iterator[Row]:
 
 
 def _articles(path: PurePosixPath, data: bytes) -> Iterator[Row]:
-    """The articles of WikiText-2: each begins with its title; the tokens are put together again by rule."""
+    """Parse the articles of WikiText-2: each begins with its title; the tokens are put together again by rule."""
     parts = re.split(r"(?m)^ (?== [^=\n]+ = $)", data.decode())[1:]
     for number, part in enumerate(parts):
         text = "\n".join(filter(None, (line.strip() for line in part.splitlines())))
@@ -119,12 +119,12 @@ HOMES = {
 
 
 def cache() -> Path:
-    """Where downloaded corpora are kept."""
+    """Return where downloaded corpora are kept."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rbp" / "corpora"
 
 
 def fetch(recipe: Recipe) -> Path:
-    """A folder with the corpus files that the recipe names, downloaded where they are missing.
+    """Download the corpus files that the recipe names, where they are missing; gives their folder.
 
     Raises DataError for a file that has no public home, and where the network or the repository is out of reach.
     """
@@ -144,19 +144,15 @@ def fetch(recipe: Recipe) -> Path:
 
 
 def _rows(home: Home) -> list[Row]:
-    """The documents of a repository, in the order of its files' names. Nothing is unpacked to the disk."""
-    url, found = f"{SERVER}/{home.repository}/tar.gz/{home.commit}", {}
+    """Return the documents of a repository, in the order of its files' names. Nothing is unpacked to the disk."""
+    url, rows = f"{SERVER}/{home.repository}/tar.gz/{home.commit}", {}
     try:
         with urlopen(url, timeout=60) as stream, tarfile.open(fileobj=stream, mode="r|gz") as archive:  # noqa: S310
             for member in archive:
                 path = PurePosixPath(*PurePosixPath(member.name).parts[1:])  # below repository-commit/
                 file = archive.extractfile(member) if member.isfile() else None
                 if file is not None and any(fnmatchcase(str(path), pattern) for pattern in home.files):
-                    found[path] = list(home.parse(path, file.read()))
+                    rows[path] = list(home.parse(path, file.read()))
     except (URLError, OSError, EOFError, tarfile.TarError, zlib.error) as error:
         raise DataError(f"the corpus cannot be downloaded: {error}", url, _REMEDY) from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise DataError(f"the corpus is not as expected: {error!r}", url, _REMEDY) from None
-    if not found:
-        raise DataError("the repository holds no such files", f"{url}, {home.files[0]}", _REMEDY)
-    return [row for path in sorted(found) for row in found[path]]
+    return [row for path in sorted(rows) for row in rows[path]]

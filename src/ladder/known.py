@@ -15,28 +15,27 @@ has no noise of the token drawn.
 """
 
 import hashlib
-import io
-import json
 import shutil
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from ladder import floor, ngrams
+from ladder.aggregates import write_table
 from ladder.making import Line, Making, train
 from ladder.ngrams import NGrams
 from ladder.paths import DATA, LADDER
 from ladder.recipe import KNOWN, Known, read_known, read_ladders
-from ladder.workspace import Workspace
+from ladder.workspace import Rows, Workspace, read_record, read_rows, write_rows
 from rbp import provenance
 from rbp.arrays import Integers
 from rbp.errors import DataError
-from rbp.io import folder_beside, label, parse_json, swap_in, write_file, write_json
+from rbp.io import folder_beside, label, parse_json, swap_in, write_json
 from rbp.measurements.counts import THRESHOLDS
 from rbp.processes import DONE, Task, Tell
 
@@ -63,7 +62,7 @@ class Drawing:
     natural: Making
 
     def source(self) -> NGrams:
-        """The n-grams that the text is drawn from: counted in what the ladders read at their largest budget."""
+        """Return the n-grams that the text is drawn from: counted in what the ladders read at their largest budget."""
         return ngrams.count(floor.rows_read(self.natural), self.known.order, self.natural.base.text.vocabulary)
 
     def prepare(self, texts: Path | None) -> None:
@@ -72,69 +71,53 @@ class Drawing:
         self.natural.prepare(texts)
         counted = _checksum(floor.rows_read(self.natural))
         wanted = {"order": self.known.order, "seed": self.known.seed, "counted": counted}
-        try:
-            there = json.loads((place / TEXT).read_bytes())
-            if wanted.items() <= there.items() and there["checksums"] == self._checksums():
+        drawn = read_record(place / TEXT)
+        with suppress(DataError):  # where rows are not there
+            if wanted.items() <= drawn.items() and drawn["checksums"] == self._checksums():
                 return
-        except (OSError, ValueError, KeyError, DataError):
-            pass
         model, random = self.source(), np.random.default_rng(self.known.seed)
         text = self.making.base.text
         for name, count in (("rows.npy", text.tokens // text.context), (EVALUATION, self.known.documents)):
-            data = io.BytesIO()
-            np.save(data, model.sample(count, text.context + 1, random), allow_pickle=False)
-            write_file(place / name, data.getvalue())
+            write_rows(place / name, model.sample(count, text.context + 1, random))
         with folder_beside(place / "tokenizer") as new:
             shutil.copytree(self.natural.place / "tokenizer", new, dirs_exist_ok=True)
             swap_in(new, place / "tokenizer")
         write_json(place / TEXT, {**wanted, "size": model.size, "checksums": self._checksums()})
 
-    def evaluation(self) -> npt.NDArray[np.uint16]:
-        """The rows for evaluation. Raises DataError if they are not there, or not as many as the recipe asks for."""
-        path = self.making.place / EVALUATION
-        try:
-            rows: npt.NDArray[np.uint16] = np.load(path, allow_pickle=False)
-        except (OSError, ValueError):
-            raise DataError("the evaluation text cannot be read", str(path), _REMEDY) from None
-        if rows.shape != (self.known.documents, self.making.base.text.context + 1):
-            raise DataError(
-                f"the evaluation text is {rows.shape}, which the recipe does not ask for", str(path), _REMEDY
-            )
-        return rows
+    def evaluation(self) -> Rows:
+        """Read the rows for evaluation. Raises DataError if they are not there, or not as many as the recipe wants."""
+        return read_rows(self.making.place / EVALUATION, self.known.documents, self.making.base)
 
     def _checksums(self) -> list[str]:
         return [_checksum(self.making.place.rows(self.making.base)), _checksum(self.evaluation())]
 
-    def jobs(self, lines: Sequence[Line], device: str, every: float) -> list[Task]:
-        """What is left to be trained or measured of some lines, and of the source."""
+    def jobs(self, lines: Sequence[Line], device: str) -> list[Task]:
+        """Return what is left to be trained or measured of some lines, and of the source."""
         folder = self.making.place / "known"
         todo = [] if (folder / SOURCE / RECORD).is_file() else [Task(SOURCE, measure_source, (self,))]
         left = [line for line in lines if not all(self.is_done(line, tokens) for tokens in line.budgets)]
-        return todo + [Task(line.name, run, (self, line, device, every)) for line in left]
+        return todo + [Task(line.name, run, (self, line, device)) for line in left]
 
     def is_done(self, line: Line, tokens: int) -> bool:
-        """Whether a finished model is measured, with these weights and on this text."""
-        try:
-            record = json.loads((self.making.place / "known" / line.at(tokens) / RECORD).read_bytes())
-        except (OSError, ValueError):
-            return False
+        """Say whether a finished model is measured, with these weights and on this text."""
+        record = read_record(self.making.place / "known" / line.at(tokens) / RECORD)
         about = self.making.about(line, tokens)
         return bool(about) and record == {**about, "evaluation": _checksum(self.evaluation())}
 
 
 def open_drawing(out: Path, config: Path = KNOWN) -> Drawing:
-    """The recipe of drawn text, in a working folder. Raises what `read_known` does."""
+    """Return the recipe of drawn text, in a working folder. Raises what `read_known` does."""
     known, ladders, base = read_known(config)
     natural = Making(*read_ladders(config.parent / known.ladders), Workspace(out / "drawn-from"))
     drawn = replace(base, text=replace(base.text, tokens=ladders.training.budgets[-1]))
     return Drawing(known, Making(ladders, drawn, Workspace(out), PREDICTIONS), natural)
 
 
-def _checksum(rows: npt.NDArray[np.uint16]) -> str:
+def _checksum(rows: Rows) -> str:
     return hashlib.sha256(rows.tobytes()).hexdigest()
 
 
-def run(told: Tell, drawing: Drawing, line: Line, device: str = "cpu", every: float = 20.0) -> None:
+def run(tell: Tell, drawing: Drawing, line: Line, device: str = "cpu") -> None:
     """Train a line, and measure each of its models as soon as it is finished. A job."""
     import torch
 
@@ -142,10 +125,10 @@ def run(told: Tell, drawing: Drawing, line: Line, device: str = "cpu", every: fl
     from rbp.extract.models import find_model, load_model
 
     for tokens in line.budgets:
-        train(told, drawing.making, line._replace(budgets=(tokens,)), device, every)
+        train(tell, drawing.making, line._replace(budgets=(tokens,)), device)
         if drawing.is_done(line, tokens):
             continue
-        told("measuring")
+        tell("measuring")
         with quiet():
             model = load_model(
                 find_model(str(drawing.making.model(line, tokens))), "float32", torch.device("cpu")
@@ -156,10 +139,10 @@ def run(told: Tell, drawing: Drawing, line: Line, device: str = "cpu", every: fl
                 return model(input_ids=torch.from_numpy(ids[None, :-1]), use_cache=False).logits[0]
 
         _write(drawing, drawing.making.about(line, tokens), measure(drawing.source(), drawing.evaluation(), logits))
-    told(DONE)
+    tell(DONE)
 
 
-def measure_source(told: Tell, drawing: Drawing) -> None:
+def measure_source(tell: Tell, drawing: Drawing) -> None:
     """Measure the source itself: the floor. A job."""
     import torch
 
@@ -170,11 +153,11 @@ def measure_source(told: Tell, drawing: Drawing) -> None:
 
     record = {"name": SOURCE, "family": "ngrams", "rung": str(source.order), "size": source.size, "seed": 0}
     _write(drawing, record, measure(source, drawing.evaluation(), logits))
-    told(DONE)
+    tell(DONE)
 
 
-def measure(source: NGrams, rows: npt.NDArray[np.uint16], logits: Callable[[Integers], Any]) -> pd.DataFrame:
-    """What a model makes of rows drawn from a source, by document, as sums over the tokens after its first.
+def measure(source: NGrams, rows: Rows, logits: Callable[[Integers], Any]) -> pd.DataFrame:
+    """Measure what a model makes of rows drawn from a source, by document, as sums over the tokens after its first.
 
     logits: of a row's tokens but its first, given the row; [tokens, V]. Columns document, tokens, nll (−ln q of the
     token drawn), cross_entropy (−Σ p ln q), and for each of THRESHOLDS mass_k (Σ p of the k tokens of largest logits).
@@ -182,31 +165,23 @@ def measure(source: NGrams, rows: npt.NDArray[np.uint16], logits: Callable[[Inte
     import torch
 
     ks = [k for k in THRESHOLDS if k <= len(source.first)]
-    found = []
+    sums = []
     for ids in rows.astype(np.int64):
         p = torch.from_numpy(source.distributions(ids, np.arange(1, len(ids))))
         log = torch.log_softmax(logits(ids).double(), 1)
         mass = p.gather(1, log.topk(ks[-1], 1).indices).cumsum(1).sum(0)
         nll = -log.gather(1, torch.from_numpy(ids[1:, None])).sum()
-        found.append([len(p), float(nll), -float((p * log).sum()), *mass[torch.tensor(ks) - 1].tolist()])
+        sums.append([len(p), float(nll), -float((p * log).sum()), *mass[torch.tensor(ks) - 1].tolist()])
     columns = ["tokens", "nll", "cross_entropy", *(f"mass_{k}" for k in ks)]
-    return pd.DataFrame(found, columns=columns).astype({"tokens": np.int64}).rename_axis("document").reset_index()
+    return pd.DataFrame(sums, columns=columns).astype({"tokens": np.int64}).rename_axis("document").reset_index()
 
 
 def _write(drawing: Drawing, about: dict[str, Any], table: pd.DataFrame) -> None:
     folder = drawing.making.place / "known" / about["name"]
     with folder_beside(folder) as new:
-        write_file(new / TABLE, _small(table))
+        write_table(new / TABLE, table)
         write_json(new / RECORD, {**about, "evaluation": _checksum(drawing.evaluation())})
         swap_in(new, folder)
-
-
-def _small(table: pd.DataFrame) -> bytes:
-    """A table as bytes: numbers in 32 bits, sums to seven digits."""
-    numbers = {c: np.int32 if table[c].dtype.kind == "i" else np.float32 for c in table if c != "model"}
-    data = io.BytesIO()
-    table.astype(numbers).to_parquet(data, index=False, compression="zstd", compression_level=19)
-    return data.getvalue()
 
 
 def ship(drawing: Drawing, to: Path) -> list[str]:
@@ -225,13 +200,13 @@ def ship(drawing: Drawing, to: Path) -> list[str]:
         except OSError:
             raise DataError(f"{name} is not measured", str(place), _REMEDY) from None
     whole = pd.concat(tables, ignore_index=True)
-    write_file(to / TABLE, _small(whole[["model", *whole.columns.drop("model")]]))
+    write_table(to / TABLE, whole[["model", *whole.columns.drop("model")]])
     write_json(to / RECORDS, {"text": parse_json((drawing.making.place / TEXT).read_bytes()), "models": records})
     return names
 
 
 def shipped(folder: Path = SHIPPED) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """What `ship` wrote: the models (name, family, rung, budget, size, a row each; the source first), and the table.
+    """Read what `ship` wrote: the models (name, family, rung, budget, size, a row each; source first), and the table.
 
     Raises DataError where a file is missing or is something else.
     """

@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ladder import text
 from ladder.paths import DATA, LADDER
 from ladder.recipe import Change, Course, Family, Ladders, Recipe
-from ladder.workspace import ABOUT, Workspace, locked
+from ladder.workspace import ABOUT, Rows, Workspace, locked, read_record
 from rbp.errors import ParameterError
 from rbp.extract.store import full_disk
 from rbp.io import folder_beside, swap_in, write_json
@@ -31,7 +30,6 @@ from rbp.processes import DONE, Task, Tell
 PREDICTIONS = DATA / "predictions" / "ladders.toml"
 LONGER = DATA / "predictions" / "tokens.toml"  # of runs beyond the grid's largest budget
 BEGUN = "begun.json"  # in the folder of a run, or of a line's trunk
-Rows = npt.NDArray[np.uint16]
 
 
 class Line(NamedTuple):
@@ -69,15 +67,12 @@ class Making:
     place: Workspace
     predictions: Path = PREDICTIONS
 
-    def choose(
-        self, families: Sequence[str], rungs: Sequence[str] = (), seeds: Sequence[int] = (), *, also: str = ""
-    ) -> list[Line]:
-        """The lines of some families, or those of some rungs and seeds of them, in the order of the recipe.
+    def choose(self, families: Sequence[str], rungs: Sequence[str] = (), seeds: Sequence[int] = ()) -> list[Line]:
+        """List the lines of some families, or those of some rungs and seeds of them, in the order of the recipe.
 
-        Seed 0 comes first. also: a family without lines that could be asked for as well. Raises ParameterError for a
-        family, a rung or a seed that is not there.
+        Seed 0 comes first. Raises ParameterError for a family, a rung or a seed that is not there.
         """
-        chosen = [self.ladders.family(name, also) for name in dict.fromkeys(families)]
+        chosen = [self.ladders.family(name) for name in dict.fromkeys(families)]
         for name in rungs:
             if not any(name in family.rungs for family in chosen):
                 there = ", ".join(dict.fromkeys(rung for family in chosen for rung in family.rungs))
@@ -101,7 +96,11 @@ class Making:
         texts: the folder of the corpora, or None for their public homes; more: tokens that follow those of the text.
         """
         shipped, own = LADDER / "tokenizer", self.place / "tokenizer"
-        if not own.is_dir() and shipped.is_dir() and _digest_of_text(LADDER) == self.base.text_digest():
+        if (
+            not own.is_dir()
+            and shipped.is_dir()
+            and read_record(LADDER / "text.json").get("recipe") == self.base.text_digest()
+        ):
             with folder_beside(own) as new:
                 shutil.copytree(shipped, new, dirs_exist_ok=True)
                 swap_in(new, own)
@@ -110,7 +109,7 @@ class Making:
             text.prepare_more(self.place, self.base, texts, more)
 
     def rows(self, line: Line) -> Rows:
-        """The training tokens in the order in which a line reads them: another order is one of what all read.
+        """Read the training tokens in the order in which a line reads them: another order is one of what all read.
 
         Where few of them are distinct, the first of that order, over and over. A longer run reads the rows that trials
         are judged by too: it comes after the others.
@@ -123,34 +122,31 @@ class Making:
             return rows
         context = rows.shape[1] - 1
         read = self.ladders.training.budgets[-1] // context
-        drawn = np.random.default_rng(order).permutation(read) if order else np.arange(read)
+        order_read = np.random.default_rng(order).permutation(read) if order else np.arange(read)
         if line.change.distinct is not None:
-            drawn = np.resize(drawn[: line.change.distinct // context], read)
-        return np.concatenate([rows[:read][drawn], rows[read:]])
+            order_read = np.resize(order_read[: line.change.distinct // context], read)
+        return np.concatenate([rows[:read][order_read], rows[read:]])
 
     def schedule(self, line: Line) -> Ladders:
-        """The recipe with the batch of a line, and with its budgets, if it is longer than the grid's."""
-        own = self.ladders.with_batch(line.change.batch)
-        return own.with_budgets(line.budgets) if line.change.more else own
+        """Give the recipe with the batch of a line, and with its budgets, if it is longer than the grid's."""
+        batch = line.change.batch or self.ladders.training.batch
+        budgets = line.budgets if line.change.more else self.ladders.training.budgets
+        return self.ladders.with_training(batch=batch, budgets=budgets)
 
     def course(self, line: Line, tokens: int | None) -> Course:
         """See `Ladders.course`."""
         return self.schedule(line).course(self.base, line.family, line.rung, line.seed, tokens, line.change.rate)
 
     def about(self, line: Line, tokens: int) -> dict[str, Any]:
-        """What the run.json of a finished model says; {} if there is none."""
-        try:
-            about = json.loads((self.place / "training" / line.at(tokens) / ABOUT).read_bytes())
-        except (OSError, ValueError):
-            return {}
-        return about if isinstance(about, dict) else {}
+        """Return what the run.json of a finished model says; {} if there is none."""
+        return read_record(self.place / "training" / line.at(tokens) / ABOUT)
 
     def model(self, line: Line, tokens: int) -> Path:
-        """The folder of a finished model."""
+        """Return the folder of a finished model."""
         return self.place / "models" / line.at(tokens)
 
     def is_done(self, line: Line, tokens: int, rows: Rows) -> bool:
-        """Whether the model of a budget is finished, on whatever device, and is there and whole; rows: the line's."""
+        """Say whether the model of a budget is finished, on whatever device, and whole; rows: the line's."""
         about = self.about(line, tokens)
         try:
             weights = checksum(self.model(line, tokens) / "model.safetensors")
@@ -160,24 +156,24 @@ class Making:
         return about.get("digest") in there and about.get("checksum") == weights
 
     def finished(self, lines: Sequence[Line]) -> Iterator[tuple[Line, int, dict[str, Any]]]:
-        """The models of some lines that are there: their lines, budgets, and what run.json says."""
+        """Return the models of some lines that are there: their lines, budgets, and what run.json says."""
         for line in lines:
             for tokens in line.budgets:
                 about = self.about(line, tokens)
                 if about and self.model(line, tokens).is_dir():
                     yield line, tokens, about
 
-    def jobs(self, lines: Sequence[Line], device: str, every: float) -> list[Task]:
-        """What is left to be trained of the lines. Raises DataError if the training tokens are not there."""
+    def jobs(self, lines: Sequence[Line], device: str) -> list[Task]:
+        """Return what is left to be trained of the lines. Raises DataError if the training tokens are not there."""
         left = []
         for line in lines:
             rows = self.rows(line)
             if not all(self.is_done(line, tokens, rows) for tokens in line.budgets):
-                left.append(Task(line.name, train, (self, line, device, every)))
+                left.append(Task(line.name, train, (self, line, device)))
         return left
 
 
-def train(told: Tell, making: Making, line: Line, device: str = "cpu", every: float = 20.0) -> None:
+def train(tell: Tell, making: Making, line: Line, device: str = "cpu") -> None:
     """Train all budgets of a line, from where it stands: a stretch of the trunk, the cool-down at its end, … A job."""
     import torch
 
@@ -195,19 +191,19 @@ def train(told: Tell, making: Making, line: Line, device: str = "cpu", every: fl
             branch = making.schedule(line).branch(making.base, tokens)
             left = f"at-{branch}.safetensors"
             if trunk.done <= branch:
-                trunk.train(every, training.progress(trunk, told), branch)
+                trunk.train(training.progress(trunk, tell), branch)
                 trunk.save(left)
             course = making.course(line, tokens)
             own = making.place / "training" / line.at(tokens)
             run = training.Run(course, rows, own, device, (folder / left, trunk.digest()))
             training.take_up(run)
-            run.train(every, training.progress(run, told))
+            run.train(training.progress(run, tell))
             about = {"family": line.family.name, "rung": line.rung, "seed": line.seed, "budget": tokens}
             about |= {name: course.model[name] for name in ("architecture", "layers", "width", "heads")}
             about |= {name: value for name, value in line.change._asdict().items() if value is not None}
             about |= {"name": line.at(tokens), "rate": course.about["rate"], **begun}
             training.finish(run, about, making.model(line, tokens), making.place)
-    told(DONE)
+    tell(DONE)
 
 
 def begin(folder: Path, predictions: Path) -> dict[str, str]:
@@ -218,12 +214,3 @@ def begin(folder: Path, predictions: Path) -> dict[str, str]:
         write_json(path, {"begun": datetime.now(UTC).isoformat(timespec="seconds"), "predictions": digest})
     begun: dict[str, str] = json.loads(path.read_bytes())
     return begun
-
-
-def _digest_of_text(folder: Path) -> str | None:
-    """The digest of the recipe that the text in a ladder's folder was made by; None if it does not say."""
-    try:
-        found: str = json.loads((folder / "text.json").read_bytes())["recipe"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return found

@@ -35,7 +35,7 @@ def measure(model: Any, rows: Sequence[Row], temperatures: Sequence[float] = ())
     """
     import torch
 
-    head, found = model.get_output_embeddings(), dict[int, tuple[npt.NDArray[Any], ...]]()
+    head, columns = model.get_output_embeddings(), dict[int, tuple[npt.NDArray[Any], ...]]()
     widths = [-(-len(row.ids) // STEP) * STEP for row in rows]
     order = sorted(range(len(rows)), key=lambda i: widths[i])
     while order:
@@ -66,6 +66,6 @@ def measure(model: Any, rows: Sequence[Row], temperatures: Sequence[float] = ())
                 if not entropy.isfinite().all():
                     what = "a logit is NaN or infinite"
                     raise DataError(what, f"document {rows[i].document}", "Check the weights.")
-                found[i] = tuple(each.numpy() for each in (greater, equal, nll, entropy, tempered))
+                columns[i] = tuple(each.numpy() for each in (greater, equal, nll, entropy, tempered))
     document = np.concatenate([np.full(len(row.scored), row.document) for row in rows])
-    return Measured(document, *(np.concatenate([found[i][n] for i in range(len(rows))]) for n in range(5)))
+    return Measured(document, *(np.concatenate([columns[i][n] for i in range(len(rows))]) for n in range(5)))

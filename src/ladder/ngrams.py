@@ -9,8 +9,7 @@ different tokens stand after h. D_m = n₁ / (n₁ + 2 n₂), from how many m-gr
 an h that was never seen, a lower order decides. Tokens that no context tells apart get exactly equal probabilities.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,7 +108,7 @@ class NGrams:
 
 
 def count(rows: npt.NDArray[np.uint16], order: int, vocabulary: int) -> NGrams:
-    """The model of `order` of the training rows [rows, context + 1], whose first tokens are predicted by none.
+    """Return the model of `order` of the training rows [rows, context + 1], whose first tokens are predicted by none.
 
     Raises ParameterError for an order below 1, and for one whose n-grams do not fit into 63 bits.
     """
@@ -130,7 +129,7 @@ def count(rows: npt.NDArray[np.uint16], order: int, vocabulary: int) -> NGrams:
 
 
 def _grams(rows: npt.NDArray[np.uint16], order: int, bits: int) -> Integers:
-    """The `order` successive tokens that end at each predicted token, as one number."""
+    """Return the `order` successive tokens that end at each predicted token, as one number."""
     wide = rows.astype(np.int64)
     last = wide.shape[1]
     begin = max(order - 1, 1)
@@ -151,53 +150,6 @@ def _level(grams: Integers, counts: Integers, bits: int) -> _Level:
 def _discount(counts: Integers) -> float:
     once, twice = int((counts == 1).sum()), int((counts == 2).sum())
     return once / (once + 2 * twice) if once and twice else 0.5
-
-
-class ByDictionary:
-    """The same model as the formula reads, an n-gram at a time: what a sample of its ranks is asked again by.
-
-    rows, order, vocabulary: as `count`; contexts: after which distributions will be asked for, `order` − 1 tokens at
-    most, the last one last. Of all n-grams, what stands after these alone is kept.
-    """
-
-    def __init__(
-        self, rows: npt.NDArray[np.uint16], order: int, vocabulary: int, contexts: Iterable[Sequence[int]]
-    ) -> None:
-        bits = max(1, int(vocabulary - 1).bit_length())
-        self.vocabulary, self.bits = vocabulary, bits
-        wanted = {self._number(each[len(each) - length :]) for each in contexts for length in range(len(each) + 1)}
-        counts = Counter(_grams(rows, order, bits).tolist())
-        self.levels: dict[int, tuple[float, dict[int, dict[int, int]]]] = {}
-        for length in range(order, 0, -1):
-            times = Counter(counts.values())
-            discount = times[1] / (times[1] + 2 * times[2]) if times[1] and times[2] else 0.5
-            after: dict[int, dict[int, int]] = defaultdict(dict)
-            for gram, found in counts.items():
-                if (1 << bits * (length - 1) | gram >> bits) in wanted:
-                    after[gram >> bits][gram & ((1 << bits) - 1)] = found
-            self.levels[length] = discount, after
-            counts = Counter(gram & ((1 << bits * (length - 1)) - 1) for gram in counts)
-
-    def _number(self, context: Sequence[int]) -> int:
-        """A context as one number, a 1 before its tokens."""
-        number = 1
-        for token in context:
-            number = number << self.bits | int(token)
-        return number
-
-    def distribution(self, context: Sequence[int]) -> Reals:
-        """p(· | context), [V]. The context must be one of those given."""
-        p = np.full(self.vocabulary, 1 / self.vocabulary)
-        for length in range(1, len(context) + 2):
-            discount, after = self.levels[length]
-            last = context[len(context) - length + 1 :]
-            if not (seen := after.get(self._number(last) - (1 << self.bits * len(last)))):
-                break
-            total = sum(seen.values())
-            p *= discount * len(seen) / total
-            for token, found in seen.items():
-                p[token] += (found - discount) / total
-        return p
 
 
 def measure(model: NGrams, rows: Sequence[Row], temperatures: Sequence[float] = ()) -> Measured:

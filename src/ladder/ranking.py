@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def evaluation_documents(domain: str, folder: Path = LADDER) -> list[Document]:
-    """The documents of a domain, in the order of the stores.
+    """Read the documents of a domain, in the order of the stores.
 
     folder: where families are shipped. Raises ParameterError for a domain that has no store, DataError if a file is
     missing.
@@ -46,28 +46,23 @@ def evaluation_documents(domain: str, folder: Path = LADDER) -> list[Document]:
     provenance.note(path, folder / "tokenizer" / "tokenizer.json", *store.parts)
     ranks = store.ranks()
     others = {document: tokens.tolist() for document, tokens in ranks.groupby("document")["token"]}
-    found = []
+    documents = []
     for row in firsts:
         tokens = [int(row["first"]), *others.get(int(row["document"]), [])]
-        found.append(Document(row["name"], tokenizer.decode(tokens, skip_special_tokens=False)))
-    return found
+        documents.append(Document(row["name"], tokenizer.decode(tokens, skip_special_tokens=False)))
+    return documents
 
 
 def evaluation_corpus(domain: str, documents: Sequence[Document]) -> Corpus:
-    """The documents of a domain as `rbp.extract.extraction.extract` takes them; named by their texts."""
+    """Return the documents of a domain as `rbp.extract.extraction.extract` takes them; named by their texts."""
     return Corpus(domain, [document.text for document in documents], {"texts": texts_fingerprint(documents)})
-
-
-def open_domain(domain: str) -> Corpus:
-    """The corpus "ladder/DOMAIN". Raises what `evaluation_documents` raises."""
-    return evaluation_corpus(domain, evaluation_documents(domain))
 
 
 _REMEDY = "Restore it: git checkout -- data/ladder; or make it: rbp ladder train, rbp ladder rank, rbp ladder ship."
 
 
 def _store(domain: str, folder: Path) -> RankStore:
-    """One store of the domain: all hold the same tokens."""
+    """Return one store of the domain: all hold the same tokens."""
     families = sorted((folder / RANKS).glob("*/"))
     if not families:
         raise DataError("the ladder has no ranks", str(folder), _REMEDY)
@@ -82,22 +77,20 @@ def _store(domain: str, folder: Path) -> RankStore:
 PACK = 8192  # rows in a part of a store: few files, as a model is quick
 
 
-def windows(recipe: Recipe, tokens: int | None = None) -> Protocol:
-    """Whole documents, in windows as long as the models read; at least half of one is before each token.
-
-    (Or all that there is.) tokens: stop after so many.
-    """
-    return Protocol("windows", recipe.text.context, recipe.text.context // 2, tokens=tokens, pack=PACK)
+def windows(recipe: Recipe) -> Protocol:
+    """Read whole documents in windows as long as the models read, with half a window (or all there is) as context."""
+    return Protocol("windows", recipe.text.context, recipe.text.context // 2, pack=PACK)
 
 
 def read_corpus(place: Workspace, domain: str) -> Corpus:
-    """The documents of a domain that are ranked. Raises DataError if they are missing."""
+    """Read the documents of a domain that are ranked. Raises DataError if they are missing."""
     path = place / "evaluation" / f"{domain}.jsonl.gz"
     try:
         with gzip.open(path, "rt", encoding="utf-8") as lines:
             rows = [json.loads(line) for line in lines]
     except (OSError, EOFError, ValueError, zlib.error):
-        raise DataError("the documents cannot be read", str(path), "Make them: rbp ladder data.") from None
+        remedy = f"Remove {place / 'text.json'}, and give the same command again."
+        raise DataError("the documents cannot be read", str(path), remedy) from None
     return evaluation_corpus(domain, [Document(row["id"], row["text"]) for row in rows])
 
 

@@ -3,20 +3,20 @@
 Together they give a `Course` for each run, which is all that training needs to know.
 """
 
-import tomllib
 from collections.abc import Callable
 from dataclasses import asdict, field, replace
 from hashlib import sha256
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Self, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import ConfigDict, Field, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 
 from ladder.paths import LADDER
+from rbp.configuration import first_fault, read_configuration
 from rbp.errors import DataError, ParameterError
-from rbp.io import canonical_json, parse_json
+from rbp.io import canonical_json
 
 CONFIGURATION = LADDER / "ladder.toml"
 LADDERS = LADDER / "ladders.toml"
@@ -103,11 +103,11 @@ class Course(NamedTuple):
     about: dict[str, Any]
 
     def digest(self, device: str, rows: bytes) -> str:
-        """All that determines the weights; rows: the SHA-256 of the training tokens."""
+        """Return all that determines the weights; rows: the SHA-256 of the training tokens."""
         return sha256(canonical_json({**self.about, "device": device}).encode() + rows).hexdigest()
 
     def digests(self, rows: bytes) -> set[str]:
-        """Those on each kind of device."""
+        """Return the digests on each kind of device."""
         return {self.digest(device, rows) for device in ("cpu", "cuda")}
 
 
@@ -131,7 +131,7 @@ class Recipe:
         return self
 
     def text_digest(self) -> str:
-        """A SHA-256 of all that determines the tokenizer, the training tokens and what is ranked, but the texts."""
+        """Return a SHA-256 of all that determines tokenizer, training tokens and what is ranked, but the texts."""
         about = {name: asdict(self)[name] for name in ("text", "sources", "domains")}
         return sha256(canonical_json(about).encode()).hexdigest()
 
@@ -278,29 +278,30 @@ class Ladders:
         if list(trial.budgets) != sorted(set(trial.budgets)):
             raise ValueError(f"trial {trial.name}: the budgets must grow")
 
-    def family(self, name: str, also: str = "") -> Family:
-        """The family `name`. Raises ParameterError, with all names and `also`, if there is none."""
+    def family(self, name: str) -> Family:
+        """Find the family `name`. Raises ParameterError, with all names, if there is none."""
         for family in self.families:
             if family.name == name:
                 return family
-        there = ", ".join(filter(None, [*(family.name for family in self.families), also]))
+        there = ", ".join(family.name for family in self.families)
         raise ParameterError(f"there is no family {name!r}", "--family", f"There is: {there}.")
 
     def seeds(self, family: Family, rung: str) -> list[int]:
-        """The seeds of a rung: 0, and those of the repeats for the smallest rungs."""
+        """Return the seeds of a rung: 0, and those of the repeats for the smallest rungs."""
         smallest = sorted(family.rungs, key=lambda name: self.widths[name])[: self.repeated]
         return [0, *(sorted(self.repeats) if rung in smallest else [])]
 
     def budgets(self, seed: int) -> tuple[int, ...]:
-        """The budgets of a seed: all of them for seed 0, else the largest."""
+        """Return the budgets of a seed: all of them for seed 0, else the largest."""
         return self.training.budgets if seed == 0 else self.training.budgets[-1:]
 
     def up_to(self, tokens: int) -> "Ladders":
-        """The same with the budgets that so much text allows; with all of it, where it is less than any budget."""
-        return self.with_budgets(tuple(budget for budget in self.training.budgets if budget <= tokens) or (tokens,))
+        """Return the same with the budgets that so much text allows; with all of it, if that is less than any."""
+        fitting = tuple(budget for budget in self.training.budgets if budget <= tokens)
+        return self.with_training(budgets=fitting or (tokens,))
 
     def changes(self, trial: Trial, family: Family, rung: str) -> list[Change]:
-        """What a trial changes of a rung, in turn; what is the grid's own is no change."""
+        """Return what a trial changes of a rung, in turn; what is the grid's own is no change."""
         own = self.highest(family, rung)
         rates = trial.rates.get(rung) or [factor * own for factor in trial.factors]
         return [
@@ -313,30 +314,26 @@ class Ladders:
             for rate, batch in product(rates, trial.batches or [self.training.batch])
         ]
 
-    def with_batch(self, rows: int | None) -> "Ladders":
-        """The same with so many rows in a step; None: as it is."""
-        return self if rows is None else replace(self, training=replace(self.training, batch=rows))
-
-    def with_budgets(self, budgets: tuple[int, ...]) -> "Ladders":
-        """The same with other budgets."""
-        return replace(self, training=replace(self.training, budgets=budgets))
+    def with_training(self, **changes: Any) -> "Ladders":
+        """Give the same with some fields of `training` changed."""
+        return replace(self, training=replace(self.training, **changes))
 
     def highest(self, family: Family, rung: str) -> float:
-        """The highest learning rate of a rung."""
+        """Return the highest learning rate of a rung."""
         rate: float = family.rate * (self.training.width / self.widths[rung]) ** self.training.fall
         return rate
 
     def steps(self, base: Recipe, tokens: int) -> int:
-        """Steps that read so many tokens, or just fewer."""
+        """Count the steps that read so many tokens, or just fewer."""
         return tokens // (self.training.batch * base.text.context)
 
     def branch(self, base: Recipe, tokens: int) -> int:
-        """The step at which the cool-down to a budget leaves the trunk: all before is the same for every budget."""
+        """Return the step at which the cool-down to a budget leaves the trunk, which all budgets share."""
         steps = self.steps(base, tokens)
         return steps - max(1, round(self.training.cooldown * steps))
 
     def rate(self, base: Recipe, highest: float, step: int, tokens: int | None) -> float:
-        """The learning rate of a step on the way to a budget; on the trunk (None) it does not fall."""
+        """Return the learning rate of a step on the way to a budget; on the trunk (None) it does not fall."""
         risen = min(1.0, (step + 1) / max(1, self.steps(base, self.training.warmup)))
         if tokens is None or step < (first := self.branch(base, tokens)):
             return highest * risen
@@ -346,7 +343,7 @@ class Ladders:
     def course(
         self, base: Recipe, family: Family, rung: str, seed: int, tokens: int | None, rate: float | None = None
     ) -> Course:
-        """The course of a finished model of a budget, or of the trunk (None) that all budgets branch off.
+        """Return the course of a finished model of a budget, or of the trunk (None) that all budgets branch off.
 
         rate: the highest, instead of the family's.
         """
@@ -395,56 +392,30 @@ class Known:
 
 
 def read_known(path: Path = KNOWN) -> tuple[Known, Ladders, Recipe]:
-    """The drawn text of a TOML file, the ladders that are trained on it, and the recipe of the text it is drawn from.
+    """Read the drawn text of a TOML file, the ladders trained on it, and the recipe of the text it is drawn from.
 
     Raises what `read_ladders` does; ParameterError for a family that is not there.
     """
-    known = _read(path, Known)
+    known = read_configuration(path, Known)
     ladders, base = read_ladders(path.parent / known.ladders)
     family = replace(ladders.family(known.family), rungs=known.rungs)
     training = replace(ladders.training, budgets=known.budgets)
     try:
         return known, replace(ladders, training=training, families=(family,), repeated=0, trials=()), base
     except ValidationError as error:
-        what = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
-        raise DataError(what, str(path), "Correct it.") from None
+        raise first_fault(error, path) from None
 
 
 def read_recipe(path: Path = CONFIGURATION) -> Recipe:
-    """The recipe in a TOML or JSON file. Raises DataError if it is malformed, lacks an entry or has one too many."""
-    return _read(path, Recipe)
+    """Read the recipe in a TOML or JSON file. Raises DataError if it is malformed."""
+    return read_configuration(path, Recipe)
 
 
 def read_ladders(path: Path = LADDERS) -> tuple[Ladders, Recipe]:
-    """The families in a TOML file, and the recipe beside it that has their text. Raises what `read_recipe` does."""
-    ladders = _read(path, Ladders)
+    """Read the families in a TOML file, and the recipe of their text beside it. Raises what `read_recipe` does."""
+    ladders = read_configuration(path, Ladders)
     base = read_recipe(path.parent / ladders.text)
     if ladders.training.budgets[-1] > base.text.tokens:
         what = f"the largest budget is more than the {base.text.tokens:,} tokens of {ladders.text}"
         raise DataError(what, str(path), "Correct it.")
     return ladders, base
-
-
-Kind = TypeVar("Kind", Recipe, Ladders, Known)
-
-
-#: of a recipe, or a working folder, of the ladder that was there before the families
-_FIRST = f"Sizes and training are those of families now ({LADDERS.name}): leave them out here, or take a new folder."
-
-
-def _read(path: Path, kind: type[Kind]) -> Kind:
-    try:
-        parse = parse_json if path.suffix == ".json" else tomllib.loads
-        return TypeAdapter(kind).validate_python(parse(path.read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        raise DataError("there is no such file", str(path), "Give the path of a ladder's configuration.") from None
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        what = first["msg"].removeprefix("Value error, ")
-        remedy = _FIRST if kind is Recipe and place in ("training", "rungs") else "Correct it."
-        raise DataError(what, f"{path}, {place}" if place else str(path), remedy) from None
-    except OSError as error:
-        raise DataError(f"cannot read the file: {error.strerror}", str(path), "Check the path.") from None
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"the file is no {path.suffix[1:].upper()}: {error}", str(path), "Correct it.") from None

@@ -9,10 +9,10 @@ from rbp.io import parse_json
 
 
 def open_domain(domain: str) -> Corpus:
-    """The corpus on which the shipped models were ranked, of a domain such as "humaneval"."""
-    from ladder import ranking
+    """Open the corpus on which the shipped models were ranked, of a domain such as "humaneval"."""
+    from ladder.ranking import evaluation_corpus, evaluation_documents
 
-    return ranking.open_domain(domain)
+    return evaluation_corpus(domain, evaluation_documents(domain))
 
 
 def know_lstm() -> None:
@@ -21,7 +21,7 @@ def know_lstm() -> None:
 
 
 def training_of(folder: Path) -> dict[str, Any]:
-    """What the records say of one of the shipped models, or of one trained in a ladder's folder; {} of others."""
+    """Return what the records say of a shipped model, or of one trained in a ladder's folder; {} of others."""
     folder = folder.resolve()
     above = folder.parent.parent
     own = above / "training" / folder.name / "run.json"
@@ -39,5 +39,5 @@ def training_of(folder: Path) -> dict[str, Any]:
 
 
 def tokenizer_of(folder: Path) -> Path | None:
-    """The one tokenizer of the shipped models; None for others."""
+    """Return the one tokenizer of the shipped models; None for others."""
     return LADDER / "tokenizer" if folder.resolve().is_relative_to((LADDER / "families").resolve()) else None

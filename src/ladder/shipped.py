@@ -43,35 +43,29 @@ TABLES = {
 
 #: what is known of a model, in this order, wherever models are rows
 MODEL = ["model", "family", "rung", "seed", "size", "budget", "trained"]
-_COST = ["parameters", "seconds", "cpu_seconds", "tokens_per_second", "processors", "vocabulary"]
-_SHAPE = ["layers", "width", "heads"]
+_COLUMNS = [*MODEL, "cpu_seconds", "vocabulary"]
 _NAMES = {"model": "name", "trained": "tokens"}  # in the records
 _REMEDY = "Restore it: git checkout -- data/ladder; or make it: rbp ladder ship --family."
 
 
 def models(families: Collection[str] = (), *, folder: Path = LADDER) -> pd.DataFrame:
-    """The models whose ranks are shipped, a row each, by family (in the recipe's order), budget, S and seed.
+    """Read the models whose ranks are shipped, a row each, by family (in the recipe's order), budget, S and seed.
 
     Columns MODEL: model (its name), family, rung ("10k"; of n-grams their length), seed (0 has all budgets, others the
     largest), size (S; of n-grams how many are counted), budget (D, as planned), trained (as read, whole batches). Then
-    parameters (all), seconds, cpu_seconds, tokens_per_second (of training), processors (a list), vocabulary, layers,
-    width, heads. families: some of them; none named: all but APART and trials. Raises ParameterError for a family that
-    is not shipped, DataError for a missing or malformed file.
+    cpu_seconds (of training), vocabulary. families: some of them; none named: all but APART and trials. Raises
+    ParameterError for a family that is not shipped, DataError for a missing or malformed file.
     """
     path = folder / RECORDS
     try:
         entries = [entry for entry in parse_json(path.read_bytes()) if entry.get("ranked")]
-        rows = [
-            [*(entry[_NAMES.get(column, column)] for column in MODEL + _COST), *map(entry.get, _SHAPE)]
-            for entry in entries
-        ]
+        rows = [[entry[_NAMES.get(column, column)] for column in _COLUMNS] for entry in entries]
     except OSError as error:
         raise DataError(f"cannot read the file: {error.strerror}", label(path), _REMEDY) from None
     except (ValueError, KeyError, TypeError, AttributeError):
         raise DataError("this is no list of the families' models", label(path), _REMEDY) from None
     provenance.note(path)
-    columns = MODEL + _COST + _SHAPE
-    table = pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(_SHAPE, "Int64"))
+    table = pd.DataFrame(rows, columns=_COLUMNS)
     shipped = [name for name in table["family"].unique() if (folder / SUMS / name).is_dir()]
     for name in families:
         if name not in shipped:
@@ -79,16 +73,16 @@ def models(families: Collection[str] = (), *, folder: Path = LADDER) -> pd.DataF
             raise ParameterError(f"family {name} is not shipped", "family", f"{there} {how_to_make(name)}")
     chosen = table[table["family"].isin(families or [name for name in shipped if not is_apart(name)])]
     place = chosen["family"].map({name: i for i, name in enumerate(shipped)})
-    return chosen.assign(place=place).sort_values(["place", "budget", "size", "seed"], ignore_index=True)[columns]
+    return chosen.assign(place=place).sort_values(["place", "budget", "size", "seed"], ignore_index=True)[_COLUMNS]
 
 
 def is_apart(family: str) -> bool:
-    """Whether what has this name is no family, and is there only where it is named."""
+    """Say whether what has this name is no family, and is there only where it is named."""
     return family in APART or family.endswith(TRIALS)
 
 
 def how_to_make(family: str) -> str:
-    """The commands that make a family and ship it."""
+    """Return the commands that make a family and ship it."""
     make = "" if family == "ngrams" else f"rbp ladder train --family {family}, "
     return f"Make it: {make}rbp ladder rank --family {family}, rbp ladder ship --family {family}."
 
@@ -101,7 +95,7 @@ def counted(
     rule: TieRule = "paper",
     folder: Path = LADDER,
 ) -> list[Counts]:
-    """What the models of some families (none named: all that are shipped) make of each text.
+    """Return what the models of some families (none named: all that are shipped) make of each text.
 
     thresholds: k at which hits are counted; rule: how equal scores count. Raises ParameterError for a family, a dataset
     or a k that is not there, DataError for a missing or damaged file, and where models ranked other tokens.
@@ -116,19 +110,19 @@ def counted(
     there = sorted(parts[0])
     if unknown := [name for name in datasets if name not in there]:
         raise ParameterError(f"no ranks on {unknown[0]}", "datasets", f"There is: {', '.join(there)}.")
-    found = []
+    counts = []
     for name in datasets or there:
         tokens = parts[0][name]["tokens"][:, :1]
         arrays = [part.get(name, {"tokens": np.zeros((0, 1))}) for part in parts]
         if not all(np.array_equal(one["tokens"], np.tile(tokens, one["tokens"].shape[1])) for one in arrays):
             raise DataError(f"the models did not rank the same tokens of {name}", label(folder / SUMS), _REMEDY)
         whole = {key: np.concatenate([one[key] for one in arrays], axis=1) for key in ("hits", "nll", "entropy")}
-        found.append(Counts(name, about[MODEL], vocabulary, tuple(ks), tokens[:, 0].astype(np.int64), **whole))
-    return found
+        counts.append(Counts(name, about[MODEL], vocabulary, tuple(ks), tokens[:, 0].astype(np.int64), **whole))
+    return counts
 
 
 def measurements(rule: TieRule = "paper", also: Sequence[int] = (), *, folder: Path = LADDER) -> pd.DataFrame:
-    """All models of seed 0 as rows of the measurement table (`rbp.measurements.table`), with their training.
+    """Return all models of seed 0 as rows of the measurement table (`rbp.measurements.table`), with their training.
 
     also: thresholds beside the usual ones.
     """
@@ -139,7 +133,7 @@ def measurements(rule: TieRule = "paper", also: Sequence[int] = (), *, folder: P
 
 
 def trained(names: "pd.Series[str]", *, folder: Path = LADDER) -> dict[str, Any]:
-    """The columns training_tokens (as planned), step and seed of models by their names; missing where none was trained.
+    """Return training_tokens (as planned), step and seed of models by their names; missing where none was trained.
 
     Raises DataError for a missing or malformed file.
     """
@@ -157,10 +151,10 @@ _Arrays = dict[str, npt.NDArray[Any]]
 
 
 def _of_family(about: pd.DataFrame, ks: list[int], rule: TieRule, folder: Path) -> dict[str, _Arrays]:
-    """The arrays of `Counts` of a family's models, by dataset; tokens with a column for each model as well."""
+    """Return the arrays of `Counts` of a family's models, by dataset; tokens with a column for each model as well."""
     counts, sums = (_table(about, name, folder) for name in ("counts", "by_document"))
     ranks = np.asarray(rank(counts["greater"], counts["equal"], rule))
-    found: dict[str, _Arrays] = {}
+    by_dataset: dict[str, _Arrays] = {}
     vocabulary, models = int(about["vocabulary"].iloc[0]), len(about)
     model = counts["model"].cat.codes.to_numpy(np.int64)
     for code, name in enumerate(sums["dataset"].cat.categories):
@@ -178,12 +172,12 @@ def _of_family(about: pd.DataFrame, ks: list[int], rule: TieRule, folder: Path) 
         arrays["hits"] = hits[:, :, :-1]
         if not np.array_equal(hits[:, :, -1], arrays["tokens"]):
             raise DataError(f"the tables do not fit together on {name}", label(folder / SUMS), _REMEDY)
-        found[str(name)] = arrays
-    return found
+        by_dataset[str(name)] = arrays
+    return by_dataset
 
 
 def _table(about: pd.DataFrame, name: str, folder: Path) -> pd.DataFrame:
-    """A table of one family; models in the order of `about` and datasets, sorted, as categories."""
+    """Return a table of one family; models in the order of `about` and datasets, sorted, as categories."""
     path, codes = folder / SUMS / str(about["family"].iloc[0]) / f"{name}.parquet", ["model", "dataset"]
     try:
         table: pd.DataFrame = parquet.read_table(
@@ -204,7 +198,7 @@ class _Stores(Ranks):
     """Rank stores of the ladder."""
 
     def missing(self, folder: Path) -> DataError:
-        """How they are restored, or made."""
+        """Return how they are restored, or made."""
         return DataError(f"the family {folder.name} is not shipped", label(folder), how_to_make(folder.name))
 
 
@@ -221,7 +215,7 @@ class _Families(_Stores):
     """All models of the families: the folders are those of their rank stores, which the largest budgets have."""
 
     def opened(self) -> list[RankStore]:
-        """All stores. Raises DataError where there are none."""
+        """Open all stores. Raises DataError where there are none."""
         if not self.folders:
             remedy = "Restore it: git checkout -- data/ladder; or make your own: rbp ladder train, rbp ladder rank."
             raise DataError("the ladder has no ranks", label(LADDER / RANKS), remedy)

@@ -1,11 +1,9 @@
 """Put families into the project, for `ladder.shipped`, with their text; and read what is known of that."""
 
-import io
-import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,30 +15,22 @@ from ladder.making import Line, Making
 from ladder.measuring import Measured
 from ladder.ngrams import ORDERS
 from ladder.paths import LADDER
-from ladder.shipped import APART, RANKS, RECORDS, SUMS, TABLES, TRIALS
+from ladder.shipped import APART, RANKS, RECORDS, SUMS, TABLES, TRIALS, how_to_make
+from ladder.workspace import read_record
 from rbp import provenance
 from rbp.arrays import Integers
 from rbp.errors import DataError
 from rbp.extract.entropies import BY_TEMPERATURE, ENTROPY, Entropies
 from rbp.extract.store import RankStore, Store, open_store
-from rbp.io import bytes_below, folder_beside, label, parse_json, swap_in, write_file, write_json
+from rbp.io import folder_beside, label, parse_json, swap_in, write_file, write_json
 from rbp.tables import COUNT_FROM_0, checked, read_csv
 
 MODELS, TEXT, COUNTS = "families", "text.json", "token_counts.csv"
 RESOLUTION = 4096  # −ln p in shipped stores is rounded to 1/RESOLUTION nat, which makes them a fifth smaller
-_CODES = {"dataset", "model", "equal"}  # columns of few different values
-_SMALL: dict[str, Any] = {"compression": "zstd", "compression_level": 19, "use_dictionary": sorted(_CODES)}
 
 
-class Shipped(NamedTuple):
-    """What was shipped of a family: the bytes of its weights, ranks and sums, and its models that are not ranked."""
-
-    bytes: int
-    left_out: list[str]
-
-
-def ship(making: Making, families: Sequence[str], to: Path) -> dict[str, Shipped]:
-    """Copy what is ranked of some families into a ladder's folder.
+def ship(making: Making, families: Sequence[str], to: Path) -> dict[str, list[str]]:
+    """Copy what is ranked of some families into a ladder's folder; gives their models that are left out, not ranked.
 
     Of a model that is not ranked the record is kept, where it is known, with "ranked": false. So is the record that is
     there of the same weights, trained before. Other families stay as they are, and so does every file that would not
@@ -48,41 +38,37 @@ def ship(making: Making, families: Sequence[str], to: Path) -> dict[str, Shipped
     ranked, for ranks that are damaged, and where the families that are there are of another text.
     """
     there = _there(making, to)
-    known, entries, shipped = {entry["name"]: entry for entry in there}, [], {}
+    known, entries, left_out = {entry["name"]: entry for entry in there}, [], {}
     for family in families:
-        records, left_out = [], []
+        records, left_out[family] = [], []
         for name, about in _models(making, family):
             before = known.get(name, {})
             if not _is_ranked(making, name, about):
-                left_out.append(name)
+                left_out[family].append(name)
                 entries += [{**entry, "ranked": False} for entry in (about or before,) if entry]
                 continue
             same = before.get("checksum") == about["checksum"]
             records.append({**(before if same else about), "ranked": True, "vocabulary": making.base.text.vocabulary})
         if not records:
-            make = "" if family == floor.FAMILY else f"rbp ladder train --family {family}, "
-            remedy = f"Make them: {make}rbp ladder rank --family {family}."
-            raise DataError(f"no model of {family} is ranked", str(making.place.folder), remedy)
+            raise DataError(f"no model of {family} is ranked", str(making.place.folder), how_to_make(family))
         entries += records
-        kept = [record["name"] for record in records if _keeps_ranks(making, record)]
+        kept = [record["name"] for record in records if _stores(making, record["name"])]
         for name in kept if family != floor.FAMILY else ():
             _copy_model(making.place / "models" / name, to / MODELS / family / name)
         if kept:
-            _copy_ranks(making.place / "ranks", kept, to / RANKS / family)
+            _copy_ranks([path for name in kept for path in _stores(making, name)], to / RANKS / family)
         _write_sums(making.place / "aggregates", records, to / RANKS / family, to / SUMS / family)
-        folders = [to / MODELS / family, to / RANKS / family, to / SUMS / family]
-        shipped[family] = Shipped(sum(map(bytes_below, folders)), left_out)
     _ship_text(making, to)
     _write_records(making, to, [*entries, *(entry for entry in there if entry["family"] not in families)])
-    return shipped
+    return left_out
 
 
-def ship_trials(making: Making, lines: Sequence[Line], to: Path) -> dict[str, Shipped]:
+def ship_trials(making: Making, lines: Sequence[Line], to: Path) -> dict[str, list[str]]:
     """Put the sums of what is ranked of trials into a ladder's folder, apart from their families: see TRIALS.
 
     What is there of other trials stays. Raises DataError where nothing of a family is ranked, and as `ship`.
     """
-    there, shipped = _there(making, to), {}
+    there, left_out = _there(making, to), dict[str, list[str]]()
     for family in dict.fromkeys(line.family.name for line in lines):
         name = family + TRIALS
         own = [line for line in lines if line.family.name == family]
@@ -100,21 +86,21 @@ def ship_trials(making: Making, lines: Sequence[Line], to: Path) -> dict[str, Sh
         folder = to / SUMS / name
         _write_sums(making.place / "aggregates", records, to / RANKS / name, folder, [entry["name"] for entry in kept])
         there = [*(entry for entry in there if entry["family"] != name), *kept, *records]
-        shipped[name] = Shipped(bytes_below(folder), [model for model, _ in abouts if model not in new])
+        left_out[name] = [model for model, _ in abouts if model not in new]
     if (making.place / text.MORE).is_file():
         _put(to / text.MORE, (making.place / text.MORE).read_bytes())
     _write_records(making, to, there)
-    return shipped
+    return left_out
 
 
 def _there(making: Making, to: Path) -> list[dict[str, Any]]:
-    """The records in a ladder's folder. Raises DataError where they are of another text."""
+    """Read the records in a ladder's folder. Raises DataError where they are of another text."""
     new, old, path = making.place / TEXT, to / TEXT, to / RECORDS
     if new.is_file() and old.is_file() and new.read_bytes() != old.read_bytes():
         what = "the families that are there are of another text, or of another tokenizer"
         raise DataError(what, str(old), "Give another folder: --to.")
-    found: list[dict[str, Any]] = parse_json(path.read_bytes()) if path.is_file() else []
-    return found
+    records: list[dict[str, Any]] = parse_json(path.read_bytes()) if path.is_file() else []
+    return records
 
 
 def _write_records(making: Making, to: Path, entries: Sequence[dict[str, Any]]) -> None:
@@ -124,7 +110,7 @@ def _write_records(making: Making, to: Path, entries: Sequence[dict[str, Any]]) 
 
 
 def _ship_text(making: Making, to: Path) -> None:
-    """The tokenizer, the descriptions of the text, and how often each token is read at the largest budget."""
+    """Copy the tokenizer and descriptions of the text, and count how often each token is read at the largest budget."""
     seen = count_tokens(floor.rows_read(making), making.base.text.vocabulary).to_csv(index=False).encode()
     _put(to / COUNTS, seen)
     for path in (making.place / TEXT, making.place / "documents.csv", *(making.place / "tokenizer").iterdir()):
@@ -132,29 +118,22 @@ def _ship_text(making: Making, to: Path) -> None:
 
 
 def _models(making: Making, family: str) -> list[tuple[str, dict[str, Any]]]:
-    """The models of a family in the order of the recipe, each with its record, {} if it is not trained."""
+    """Return the models of a family in the order of the recipe, each with its record, {} if it is not trained."""
     if family == floor.FAMILY:
         return [(floor.name(making, order), floor.about(making, order)) for order in ORDERS]
     return [
-        (line.at(tokens), making.about(line, tokens))
-        for line in making.choose([family], also=floor.FAMILY)
-        for tokens in line.budgets
+        (line.at(tokens), making.about(line, tokens)) for line in making.choose([family]) for tokens in line.budgets
     ]
 
 
 def _is_ranked(making: Making, name: str, about: dict[str, Any]) -> bool:
-    """Whether the sums of a model are there, and of these weights."""
-    try:
-        ranked = json.loads((making.place / "aggregates" / name / "about.json").read_bytes())
-    except (OSError, ValueError):
-        return False
-    return bool(about) and bool(ranked == aggregates.key(making, about["checksum"]))
+    """Say whether the sums of a model are there, and of these weights."""
+    ranked = read_record(making.place / "aggregates" / name / "about.json")
+    return bool(about) and ranked == aggregates.key(making, about["checksum"])
 
 
-def _keeps_ranks(making: Making, record: dict[str, Any]) -> bool:
-    if record["family"] == floor.FAMILY:
-        return bool(record["rung"] == str(ORDERS[-1]))
-    return bool(record["seed"] == 0 and record["budget"] == making.ladders.training.budgets[-1])
+def _stores(making: Making, name: str) -> list[Path]:
+    return [path.parent for path in sorted((making.place / "ranks").glob(f"{name}-*/manifest.json"))]
 
 
 def _copy_model(folder: Path, to: Path) -> None:
@@ -167,11 +146,10 @@ def _put(path: Path, data: bytes) -> None:
         write_file(path, data)
 
 
-def _copy_ranks(folder: Path, models: Sequence[str], to: Path) -> None:
-    """Copy the stores of some models, −ln p rounded, with what lies beside them."""
-    found = [path.parent for name in models for path in sorted(folder.glob(f"{name}-*/manifest.json"))]
+def _copy_ranks(stores: Sequence[Path], to: Path) -> None:
+    """Copy some stores, −ln p rounded, with what lies beside them."""
     with folder_beside(to) as new:
-        for path in found:
+        for path in stores:
             store = open_store(path)
             ranks = store.ranks()
             nll = np.round(ranks["nll"].astype(np.float64) * RESOLUTION) / RESOLUTION
@@ -214,11 +192,7 @@ def _write_sums(
     with folder_beside(to) as new:
         for name, parts in tables.items():
             whole = pd.concat(parts, ignore_index=True)[["model", "dataset", *TABLES[name]]]
-            numbers = {c: np.int32 if whole[c].dtype.kind == "i" else np.float32 for c in TABLES[name]}
-            encoding = {column: "BYTE_STREAM_SPLIT" for column in numbers if column not in _CODES}
-            data = io.BytesIO()
-            whole.astype(numbers).to_parquet(data, index=False, column_encoding=encoding, **_SMALL)
-            write_file(new / f"{name}.parquet", data.getvalue())
+            aggregates.write_table(new / f"{name}.parquet", whole)
         swap_in(new, to)
 
 
@@ -233,7 +207,7 @@ _REMEDY = "Restore the file: git checkout -- data/ladder; or make it: rbp ladder
 
 
 def shipped_text(folder: Path = LADDER) -> pd.DataFrame:
-    """The text by part: use ("training" or "evaluation"), name, origin, licence, documents, characters, tokens.
+    """Read the text by part: use ("training" or "evaluation"), name, origin, licence, documents, characters, tokens.
 
     Also left_out, documents of a training source that share a long passage with an evaluation text, and held_out,
     those kept for evaluation. Raises DataError for a malformed file.
@@ -269,7 +243,7 @@ def count_tokens(rows: npt.NDArray[np.uint16], vocabulary: int) -> pd.DataFrame:
 
 
 def read_token_counts(folder: Path = LADDER) -> Integers:
-    """How often the families read each token at their largest budget, shape (vocabulary,).
+    """Return how often the families read each token at their largest budget, shape (vocabulary,).
 
     Raises DataError if the file is missing or not such a table.
     """

@@ -2,7 +2,6 @@
 
 import gzip
 import hashlib
-import io
 import json
 import os
 import re
@@ -20,7 +19,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from ladder.recipe import Domain, Recipe, TextSource, read_recipe
-from ladder.workspace import Workspace
+from ladder.workspace import Workspace, read_record, write_rows
 from rbp.errors import DataError, ParameterError
 from rbp.io import canonical_json, files_below, folder_beside, sha256, swap_in, write_file, write_json
 
@@ -45,45 +44,36 @@ class Texts:
 
 
 def gather_texts(recipe: Recipe, folder: Path) -> Texts:
-    """All text of the ladder from the corpus files in `folder` and the packages installed here.
+    """Gather all text of the ladder from the corpus files in `folder` and the packages installed here.
 
     Raises DataError if a file or a package is missing or holds no document, and if none of a source may be trained on.
     """
     sources = {source.name: _documents(source, folder) for source in recipe.sources}
-    evaluation = {}
-    for domain in recipe.domains:
-        if domain.file is not None:
-            evaluation[domain.name] = _corpus(folder / domain.file, domain.fields)
+    files = {domain.name: (domain.file, domain.fields) for domain in recipe.domains if domain.file is not None}
+    evaluation = {name: _corpus(folder / file, fields) for name, (file, fields) in files.items()}
     for domain in recipe.domains:
         if domain.source is not None:
-            held_out = next(source.held_out for source in recipe.sources if source.name == domain.source)
-            evaluation[domain.name], sources[domain.source] = hold_out(
-                sources[domain.source], held_out, recipe.text.seed
-            )
-    passages = Passages(
-        (document.text for documents in evaluation.values() for document in documents), recipe.text.passage
-    )
-    shares = {name: [passages.shared(document.text) for document in documents] for name, documents in sources.items()}
-    training = {
-        name: [document for document, shared in zip(documents, shares[name], strict=True) if not shared]
-        for name, documents in sources.items()
-    }
-    left_out = {
-        name: [document.name for document, shared in zip(documents, shares[name], strict=True) if shared]
-        for name, documents in sources.items()
-    }
-    for name, documents in left_out.items():
-        if documents and not training[name]:
-            what = f"all {len(documents)} documents share {recipe.text.passage} words in a row with an evaluation text"
+            count = next(source.held_out for source in recipe.sources if source.name == domain.source)
+            held, others = hold_out(sources[domain.source], count, recipe.text.seed)
+            evaluation[domain.name], sources[domain.source] = held, others
+    length = recipe.text.passage
+    passages = Passages((document.text for documents in evaluation.values() for document in documents), length)
+    texts = Texts({}, evaluation, {})
+    for name, documents in sources.items():
+        shared = [passages.shared(document.text) for document in documents]
+        texts.training[name] = [each for each, quotes in zip(documents, shared, strict=True) if not quotes]
+        texts.left_out[name] = [each.name for each, quotes in zip(documents, shared, strict=True) if quotes]
+        if documents and all(shared):
+            what = f"all {len(documents)} documents share {length} words in a row with an evaluation text"
             raise DataError(what, name, "Remove what they have in common, such as a licence at the end of each.")
-    return Texts(training, evaluation, left_out)
+    return texts
 
 
 def hold_out(documents: list[Document], count: int, seed: int) -> tuple[list[Document], list[Document]]:
-    """`count` documents drawn at random, and the others, both in their order."""
-    drawn = set(np.random.default_rng(seed).permutation(len(documents))[:count].tolist())
-    held = [document for i, document in enumerate(documents) if i in drawn]
-    return held, [document for i, document in enumerate(documents) if i not in drawn]
+    """`count` documents chosen at random, and the others, both in their order."""
+    chosen = set(np.random.default_rng(seed).permutation(len(documents))[:count].tolist())
+    held = [document for i, document in enumerate(documents) if i in chosen]
+    return held, [document for i, document in enumerate(documents) if i not in chosen]
 
 
 class Passages:
@@ -95,7 +85,7 @@ class Passages:
         self.known = np.unique(np.concatenate([np.zeros(0, np.uint64), *(self._hashes(text) for text in texts)]))
 
     def _hashes(self, text: str) -> npt.NDArray[np.uint64]:
-        """One hash for each stretch of words: polynomial, modulo 2⁶⁴; words in lower case, all else left out."""
+        """Return one hash for each stretch of words: polynomial, modulo 2⁶⁴; words in lower case, all else left out."""
         codes = self.codes
         words = np.array([codes.setdefault(word, len(codes) + 1) for word in WORD.findall(text.lower())], np.uint64)
         found = np.zeros(max(0, len(words) - self.length + 1), np.uint64)
@@ -104,7 +94,7 @@ class Passages:
         return found
 
     def shared(self, text: str) -> bool:
-        """Whether `text` shares a stretch with the texts."""
+        """Say whether `text` shares a stretch with the texts."""
         hashes = self._hashes(text)
         if not len(self.known) or not len(hashes):
             return False
@@ -116,7 +106,7 @@ HELD_OUT = 0.05  # the share of plain texts that is kept for evaluation
 
 
 def is_plain(recipe: Recipe, folder: Path) -> bool:
-    """Whether a folder of text is one of plain text: it holds none of the recipe's corpora."""
+    """Say whether a folder of text is one of plain text: it holds none of the recipe's corpora."""
     files = [source.file for source in recipe.sources] + [domain.file for domain in recipe.domains]
     return not any((folder / file).is_file() for file in files if file is not None)
 
@@ -128,7 +118,7 @@ def import_plain(place: Workspace, recipe: Recipe, folder: Path, tokens: int | N
     ParameterError if they are fewer; DataError for a folder without two different texts, for a file that is not
     UTF-8, and if the working folder holds rows of other text, or of another number of tokens.
     """
-    about = _about(place)
+    about = read_record(place / "text.json")
     if tokens is None and about:
         tokens = on_own_text(place, recipe).text.tokens
     if tokens is not None and tokens < least:
@@ -157,7 +147,7 @@ OWN, MORE = "texts/recipe.json", "more.json"
 
 
 def on_own_text(place: Workspace, recipe: Recipe) -> Recipe:
-    """The recipe on the text in texts/, where there is one. Raises DataError if its recipe is malformed."""
+    """Return the recipe on the text in texts/, where there is one. Raises DataError if its recipe is malformed."""
     if not (place / OWN).is_file():
         return recipe
     own = read_recipe(place / OWN)
@@ -165,7 +155,7 @@ def on_own_text(place: Workspace, recipe: Recipe) -> Recipe:
 
 
 def split_by_hash(documents: list[Document]) -> tuple[list[Document], list[Document]]:
-    """A share HELD_OUT of the documents, and the others, both in their order: a text's SHA-256 says where it goes.
+    """Split off a share HELD_OUT of the documents, both parts in their order: a text's SHA-256 says where it goes.
 
     So other texts move none, and equal ones stay together. At least one text is in each part, where there are two;
     only such a one may move.
@@ -179,10 +169,10 @@ def split_by_hash(documents: list[Document]) -> tuple[list[Document], list[Docum
 
 
 def _plain_documents(folder: Path) -> list[Document]:
-    """The .txt files below a folder that hold text, by their names. Raises DataError if there is none."""
+    """Read the .txt files below a folder that hold text, by their names. Raises DataError if there is none."""
     if not folder.is_dir():
         raise DataError("there is no such folder", str(folder), "Check the path.")
-    root, found = folder.resolve(), []
+    root, documents = folder.resolve(), []
     for path in files_below(root):
         if path.suffix.lower() == ".txt":
             try:
@@ -193,20 +183,20 @@ def _plain_documents(folder: Path) -> list[Document]:
                 raise DataError(f"cannot read the file: {error.strerror}", str(path), "Check the file.") from None
             if text.strip():
                 name = os.fsencode(path.relative_to(root).as_posix()).decode(errors="replace")
-                found.append(Document(name, text))
-    if not found:
+                documents.append(Document(name, text))
+    if not documents:
         what = "there is no .txt file with text in it, nor a corpus of the recipe"
         raise DataError(what, str(folder), "Give a folder of plain text.")
-    return found
+    return documents
 
 
 def texts_fingerprint(documents: Iterable[Document]) -> str:
-    """SHA-256 of all texts in order, each with its length before it."""
-    found = hashlib.sha256()
+    """Return the SHA-256 of all texts in order, each with its length before it."""
+    digest = hashlib.sha256()
     for document in documents:
         data = document.text.encode()
-        found.update(len(data).to_bytes(8, "little") + data)
-    return found.hexdigest()
+        digest.update(len(data).to_bytes(8, "little") + data)
+    return digest.hexdigest()
 
 
 def _documents(source: TextSource, folder: Path) -> list[Document]:
@@ -216,13 +206,13 @@ def _documents(source: TextSource, folder: Path) -> list[Document]:
 
 
 def _corpus(path: Path, fields: tuple[str, ...] = ("text",)) -> list[Document]:
-    """The documents of a .jsonl.gz file. Raises DataError if it is missing, malformed or empty."""
-    found: list[Document] = []
+    """Read the documents of a .jsonl.gz file. Raises DataError if it is missing, malformed or empty."""
+    documents: list[Document] = []
     try:
         with gzip.open(path) as lines:
             for line in lines:
                 row = json.loads(line)
-                found.append(Document(row["id"], "\n".join(row[field] for field in fields)))
+                documents.append(Document(row["id"], "\n".join(row[field] for field in fields)))
     except FileNotFoundError:
         raise DataError("the corpus is missing", str(path), "Say where the corpora are: --texts FOLDER.") from None
     except (OSError, EOFError, zlib.error) as error:
@@ -230,14 +220,14 @@ def _corpus(path: Path, fields: tuple[str, ...] = ("text",)) -> list[Document]:
         raise DataError(what, str(path), "Fetch it again.") from None
     except (ValueError, KeyError, TypeError):
         what = f"the line is no JSON object with the texts {', '.join(('id', *fields))}"
-        raise DataError(what, f"{path}, line {len(found) + 1}", "Fetch it again.") from None
-    if not found:
+        raise DataError(what, f"{path}, line {len(documents) + 1}", "Fetch it again.") from None
+    if not documents:
         raise DataError("the corpus holds no document", str(path), "Fetch it again.")
-    return found
+    return documents
 
 
 def _sources(package: str) -> Iterator[Document]:
-    """The Python files of an installed package without its tests, in the order of their names."""
+    """Return the Python files of an installed package without its tests, in the order of their names."""
     try:
         files = sorted(metadata.files(package) or [], key=str)
     except metadata.PackageNotFoundError:
@@ -253,7 +243,7 @@ END = "<|endoftext|>"
 
 
 def make_tokenizer(texts: Texts, recipe: Recipe) -> Any:
-    """The ladder's tokenizer: of the same number of characters of each source, whole documents at random.
+    """Train the ladder's tokenizer on the same number of characters of each source, whole documents at random.
 
     Raises DataError if the text gives fewer tokens than the recipe asks for.
     """
@@ -265,7 +255,7 @@ def make_tokenizer(texts: Texts, recipe: Recipe) -> Any:
 
 
 def byte_level_bpe(texts: Iterable[str], vocabulary: int) -> Any:
-    """A byte-level BPE tokenizer of at most `vocabulary` tokens: it writes any text; the end of a text is token 0."""
+    """Train a byte-level BPE tokenizer of at most `vocabulary` tokens: it writes any text; token 0 ends a text."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -294,7 +284,7 @@ def _sample(texts: Texts, recipe: Recipe) -> Iterator[str]:
 
 
 def streams(texts: Texts, tokenizer: Any) -> dict[str, npt.NDArray[np.uint16]]:
-    """The tokens of each source: its documents in order, the end of a text before each; uint16."""
+    """Return the tokens of each source: its documents in order, the end of a text before each; uint16."""
     return {name: _stream(documents, tokenizer) for name, documents in texts.training.items()}
 
 
@@ -304,7 +294,7 @@ def make_rows(
     left_out: dict[str, list[str]] | None = None,
     more: int = 0,
 ) -> npt.NDArray[np.uint16]:
-    """The training tokens [rows, context + 1], in the order in which they are read; uint16.
+    """Cut the training tokens [rows, context + 1], in the order in which they are read; uint16.
 
     The stream of a source is cut into rows of context + 1 tokens that overlap by one, so that every token is predicted
     once. An equal number of rows of each source is drawn, and all are shuffled. more: so many tokens follow, of other
@@ -344,7 +334,7 @@ def _stream(documents: list[Document], tokenizer: Any) -> npt.NDArray[np.uint16]
 
 
 def find_texts(recipe: Recipe, folder: Path | None) -> Texts:
-    """The text from the corpora in `folder`, or from their public homes (see `homes`)."""
+    """Return the text from the corpora in `folder`, or from their public homes (see `homes`)."""
     if folder is None:
         from ladder.homes import fetch
 
@@ -361,14 +351,14 @@ def write_tokenizer(place: Workspace, recipe: Recipe, texts: Texts) -> None:
 
 
 def read_tokenizer(place: Workspace) -> Any:
-    """The tokenizer in tokenizer/. Raises DataError if it is not there."""
+    """Read the tokenizer in tokenizer/. Raises DataError if it is not there."""
     from transformers import AutoTokenizer
 
     try:
         return AutoTokenizer.from_pretrained(place / "tokenizer", trust_remote_code=False)
     except (OSError, ValueError):
         where = str(place / "tokenizer")
-        raise DataError("the tokenizer cannot be read", where, "Make it: rbp ladder tokenizer.") from None
+        raise DataError("the tokenizer cannot be read", where, "Make it: rbp ladder train.") from None
 
 
 def write_data(place: Workspace, recipe: Recipe, texts: Texts) -> dict[str, Any]:
@@ -379,11 +369,10 @@ def write_data(place: Workspace, recipe: Recipe, texts: Texts) -> dict[str, Any]
     tokenizer = read_tokenizer(place)
     sources = streams(texts, tokenizer)
     rows = make_rows(sources, recipe, texts.left_out)
-    data = io.BytesIO()
-    np.save(data, rows, allow_pickle=False)
+    evaluation = {domain.name: texts.evaluation[domain.name][: domain.documents] for domain in recipe.domains}
     documents, counts = [], {}
     for domain in recipe.domains:
-        ranked = texts.evaluation[domain.name][: domain.documents]
+        ranked = evaluation[domain.name]
         ids = tokenizer([document.text for document in ranked], verbose=False)["input_ids"]
         for document, tokens in zip(ranked, ids, strict=True):
             if not tokens or tokenizer.eos_token_id in tokens:
@@ -398,7 +387,7 @@ def write_data(place: Workspace, recipe: Recipe, texts: Texts) -> dict[str, Any]
         "recipe": recipe.text_digest(),
         "passage": recipe.text.passage,
         "tokenizer": {"vocabulary": len(tokenizer), "sha256": sha256(place / "tokenizer" / "tokenizer.json")},
-        "rows": {"rows": len(rows), "tokens": rows[:, 1:].size, "sha256": hashlib.sha256(rows.tobytes()).hexdigest()},
+        "rows": _describe_rows(rows),
         "training": [
             {
                 **_counts(source, texts.training[source.name], len(sources[source.name])),
@@ -410,51 +399,42 @@ def write_data(place: Workspace, recipe: Recipe, texts: Texts) -> dict[str, Any]
         ],
         "evaluation": [
             {
-                **_counts(domain, texts.evaluation[domain.name][: domain.documents], counts[domain.name]),
+                **_counts(domain, evaluation[domain.name], counts[domain.name]),
                 "kept_from_training": len(texts.evaluation[domain.name]),
             }
             for domain in recipe.domains
         ],
     }
-    for domain in recipe.domains:
-        _write_corpus(
-            place / "evaluation" / f"{domain.name}.jsonl.gz", texts.evaluation[domain.name][: domain.documents]
-        )
+    for name, ranked in evaluation.items():
+        _write_corpus(place / "evaluation" / f"{name}.jsonl.gz", ranked)
     table = pd.DataFrame(documents, columns=["domain", "document", "name", "first"])
     write_file(place / "documents.csv", table.to_csv(index=False))
-    write_file(place / "rows.npy", data.getvalue())
+    write_rows(place / "rows.npy", rows)
     write_json(place / "text.json", about)
     return about
 
 
-def write_all(place: Workspace, recipe: Recipe, texts: Texts) -> dict[str, Any]:
-    """`write_data`, with a new tokenizer where there is none.
+def prepare(place: Workspace, recipe: Recipe, folder: Path | None) -> None:
+    """Make what is missing of all that training and ranking read, or was made by another recipe or tokenizer.
 
     If the text will not do, a new tokenizer does not stay: better text would be cut by one made of the worse.
     """
-    new = not (place / "tokenizer" / "tokenizer.json").is_file()
+    about = read_record(place / "text.json")
+    same = about.get("recipe") == recipe.text_digest()
+    tokenizer = place / "tokenizer" / "tokenizer.json"
+    made = tokenizer.is_file() and (place / "rows.npy").is_file()
+    if made and same and about["tokenizer"]["sha256"] == sha256(tokenizer):
+        return
+    texts = find_texts(recipe, folder)
+    new = not tokenizer.is_file() or (about and not same)
     if new:
         write_tokenizer(place, recipe, texts)
     try:
-        return write_data(place, recipe, texts)
+        write_data(place, recipe, texts)
     except DataError:
         if new:
             shutil.rmtree(place / "tokenizer")
         raise
-
-
-def prepare(place: Workspace, recipe: Recipe, folder: Path | None) -> None:
-    """Make what is missing of all that training and ranking read, or was made by another recipe or tokenizer."""
-    about = _about(place)
-    same = about.get("recipe") == recipe.text_digest()
-    tokenizer = place / "tokenizer" / "tokenizer.json"
-    made = tokenizer.is_file() and (place / "rows.npy").is_file()
-    if made and same and about.get("tokenizer", {}).get("sha256") == sha256(tokenizer):
-        return
-    texts = find_texts(recipe, folder)
-    if about and not same:
-        write_tokenizer(place, recipe, texts)
-    write_all(place, recipe, texts)
 
 
 def prepare_more(place: Workspace, recipe: Recipe, folder: Path | None, more: int) -> None:
@@ -462,11 +442,8 @@ def prepare_more(place: Workspace, recipe: Recipe, folder: Path | None, more: in
 
     The text must be (`prepare`). Raises DataError if the corpora are not those that it was made of.
     """
-    first = _about(place)["rows"]["sha256"]
-    try:
-        about = json.loads((place / MORE).read_bytes())
-    except (OSError, ValueError):
-        about = {}
+    first = read_record(place / "text.json")["rows"]["sha256"]
+    about = read_record(place / MORE)
     if about.get("follows") == first and about.get("asked") == more and (place / "more.npy").is_file():
         return
     texts = find_texts(recipe, folder)
@@ -475,39 +452,12 @@ def prepare_more(place: Workspace, recipe: Recipe, folder: Path | None, more: in
     if hashlib.sha256(rows[:there].tobytes()).hexdigest() != first:
         what = "the corpora are not those that the training text was made of"
         raise DataError(what, str(place.folder), "Give the same (--texts), or another working folder (--out).")
-    rows = rows[there:]
-    data = io.BytesIO()
-    np.save(data, rows, allow_pickle=False)
-    write_file(place / "more.npy", data.getvalue())
-    found = {"rows": len(rows), "tokens": rows[:, 1:].size, "sha256": hashlib.sha256(rows.tobytes()).hexdigest()}
-    write_json(place / MORE, {"asked": more, "follows": first, **found})
+    write_rows(place / "more.npy", rows[there:])
+    write_json(place / MORE, {"asked": more, "follows": first, **_describe_rows(rows[there:])})
 
 
-def _about(place: Workspace) -> dict[str, Any]:
-    """What text.json says; {} if it is not there, or damaged."""
-    try:
-        about = json.loads((place / "text.json").read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return about if isinstance(about, dict) else {}
-
-
-def summary_lines(about: dict[str, Any]) -> list[str]:
-    """What text.json says, for a reader."""
-    found = []
-    for kind, what in (("training", "trained on"), ("evaluation", "ranked")):
-        for part in about[kind]:
-            counts = f"{part['documents']:,} documents, {part['characters']:,} characters, {part['tokens']:,} tokens"
-            found += [f"{what}: {part['name']}: {counts}", f"    {part['origin']} ({part['licence']})"]
-            found.append(f"    fingerprint {part['fingerprint']}")
-            if kind == "training" and part["held_out"]:
-                found.append(f"    {part['held_out']} documents are held out for evaluation")
-            if kind == "training" and part["left_out"]:
-                why = f"they share {about['passage']} words in a row with a text kept for evaluation"
-                found.append(f"    {len(part['left_out'])} documents are left out: {why}")
-    rows = about["rows"]
-    found.append(f"every rung reads {rows['tokens']:,} tokens in {rows['rows']:,} rows, the same share of each source")
-    return found
+def _describe_rows(rows: npt.NDArray[np.uint16]) -> dict[str, Any]:
+    return {"rows": len(rows), "tokens": rows[:, 1:].size, "sha256": hashlib.sha256(rows.tobytes()).hexdigest()}
 
 
 def _counts(part: TextSource | Domain, documents: list[Document], tokens: int) -> dict[str, Any]:

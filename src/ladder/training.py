@@ -22,6 +22,7 @@ from rbp.io import folder_beside, swap_in, write_file, write_json
 from rbp.io import sha256 as checksum
 from rbp.processes import Tell
 
+EVERY = 20.0  # seconds after which a run saves where it stands
 CHUNK = 64  # tokens whose logits are in memory at once: 1 MB at a vocabulary of 4096, which stays in the cache
 
 
@@ -34,7 +35,7 @@ class HeadLoss(torch.autograd.Function):
 
     @staticmethod
     def forward(context: Any, hidden: torch.Tensor, head: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """The loss; both gradients are made on the way."""
+        """Return the loss; both gradients are made on the way."""
         count = len(targets)
         d_hidden, d_head = torch.empty_like(hidden), torch.zeros_like(head)
         loss = hidden.new_zeros((), dtype=torch.float64)
@@ -54,13 +55,13 @@ class HeadLoss(torch.autograd.Function):
 
     @staticmethod
     def backward(context: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, None]:
-        """The gradients, times that of the loss."""
+        """Return the gradients, times that of the loss."""
         d_hidden, d_head = context.saved_tensors
         return gradients[0] * d_hidden, gradients[0] * d_head, None
 
 
 def loss_of(model: Any, rows: torch.Tensor) -> torch.Tensor:
-    """The mean cross-entropy of rows [batch, context + 1], in nats: each token but the first is predicted."""
+    """Return the mean cross-entropy of rows [batch, context + 1], in nats: each token but the first is predicted."""
     hidden = model.get_decoder()(input_ids=rows[:, :-1].contiguous()).last_hidden_state
     head = model.get_output_embeddings().weight
     loss: torch.Tensor = HeadLoss.apply(hidden.reshape(-1, hidden.shape[-1]), head, rows[:, 1:].reshape(-1))  # type: ignore[no-untyped-call]
@@ -68,7 +69,7 @@ def loss_of(model: Any, rows: torch.Tensor) -> torch.Tensor:
 
 
 def processor(device: torch.device) -> str:
-    """What computes, by its name and the instructions that PyTorch takes: another one may change last bits."""
+    """Return what computes, by its name and the instructions that PyTorch takes: another one may change last bits."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     return f"{_cpu_name()}, {torch.backends.cpu.get_cpu_capability()}"
@@ -124,11 +125,11 @@ class Run:
         return len(self.losses)
 
     def digest(self) -> str:
-        """All that determines the weights: a state of another run is not gone on with."""
+        """Return all that determines the weights: a state of another run is not gone on with."""
         return self.course.digest(self.device.type, sha256(self.rows.tobytes()).digest())
 
     def step(self) -> float:
-        """One step of AdamW on the next batch; gives its loss, in nats, before the step."""
+        """Take one step of AdamW on the next batch; gives its loss, in nats, before the step."""
         size = self.course.batch
         rows = torch.from_numpy(self.rows[self.done * size : (self.done + 1) * size].astype(np.int64)).to(self.device)
         for group in self.optimizer.param_groups:
@@ -141,12 +142,10 @@ class Run:
         self.losses.append(loss.item())
         return self.losses[-1]
 
-    def train(
-        self, every: float = 20.0, told: Callable[["Run"], None] = lambda run: None, until: int | None = None
-    ) -> None:
-        """Take all steps that are left (or those until a step), saving every so many seconds and at the end.
+    def train(self, report: Callable[["Run"], None] = lambda run: None, until: int | None = None) -> None:
+        """Take all steps that are left (or those until a step), saving every so often and at the end.
 
-        When it saves changes no weight: it is what is lost by a kill. `told` is called at each step.
+        When it saves changes no weight: it is what is lost by a kill. `report` is called at each step.
         """
         last = self.steps if until is None else until
         if (here := processor(self.device)) not in self.processors:
@@ -158,8 +157,8 @@ class Run:
             now = time.perf_counter()
             self.seconds += now - began
             self.cpu_seconds += time.process_time() - used
-            told(self)
-            if now - saved >= every or self.done == last:
+            report(self)
+            if now - saved >= EVERY or self.done == last:
                 self.save()
                 saved = time.perf_counter()
 
@@ -212,15 +211,6 @@ class Run:
 LAST = 64  # steps whose mean loss is given as the final one
 
 
-def losses(folder: Path) -> list[float]:
-    """The loss of every step of the run in `folder`, in nats."""
-    from safetensors import safe_open
-
-    with safe_open(folder / STATE, "np") as file:
-        found: list[float] = file.get_tensor("losses").tolist()
-    return found
-
-
 def take_up(run: "Run") -> None:
     """Go on where the run's folder stands. Raises DataError if what it holds is another run's."""
     if not run.resume() and (run.folder / STATE).exists():
@@ -228,20 +218,20 @@ def take_up(run: "Run") -> None:
         raise DataError(what, str(run.folder / STATE), "Give another folder (--out), or remove it.")
 
 
-def progress(run: "Run", told: Tell) -> "Callable[[Run], None]":
+def progress(run: "Run", tell: Tell) -> "Callable[[Run], None]":
     """Tells after each step how far the run is, how fast, and what is left."""
     before, began = run.done, run.seconds
     tokens = run.course.batch * (run.rows.shape[1] - 1)
 
-    def tell(run: "Run") -> None:
+    def report(run: "Run") -> None:
         speed = (run.done - before) / max(run.seconds - began, 1e-9)
         left = (run.steps - run.done) / speed
-        told(
+        tell(
             f"{run.done:,} of {run.steps:,} steps  loss {np.mean(run.losses[-LAST:]):.3f}  "
             f"{speed * tokens:,.0f} tokens/s  {left // 60:.0f} min {left % 60:.0f} s left"
         )
 
-    return tell
+    return report
 
 
 def finish(run: "Run", about: dict[str, Any], folder: Path, place: Workspace) -> None:

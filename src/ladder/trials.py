@@ -5,8 +5,8 @@ run. training/NAME/unseen.json holds what a finished model came to. Runs over mo
 too, so they have no such loss: what they are worth is what they make of the evaluation texts.
 """
 
-import json
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import pandas as pd
 
 from ladder.making import Line, Making, train
 from ladder.recipe import Trial
+from ladder.workspace import read_record
 from rbp.errors import DataError, ParameterError
 from rbp.io import sha256 as checksum
 from rbp.io import write_file, write_json
@@ -26,7 +27,7 @@ COLUMNS = ["model", "family", "rung", "seed", "budget", "rate", "batch", "distin
 
 
 def choose(making: Making, names: Sequence[str]) -> list[Trial]:
-    """The trials of these names, or all, in the order of the recipe. Raises ParameterError for an unknown name."""
+    """Return the trials of these names, or all, in the recipe's order. Raises ParameterError for an unknown name."""
     there = [trial.name for trial in making.ladders.trials]
     if unknown := [name for name in names if name not in there]:
         raise ParameterError(
@@ -38,8 +39,8 @@ def choose(making: Making, names: Sequence[str]) -> list[Trial]:
 def lines(
     making: Making, trial: Trial, families: Sequence[str] = (), rungs: Sequence[str] = (), seeds: Sequence[int] = ()
 ) -> list[Line]:
-    """What a trial trains, or some families, rungs and seeds of it: narrow ones first."""
-    found = [
+    """Return what a trial trains, or some families, rungs and seeds of it: narrow ones first."""
+    lines_of_trial = [
         Line(family, rung, seed, trial.budgets, change)
         for family in map(making.ladders.family, trial.families)
         if not families or family.name in families
@@ -49,11 +50,11 @@ def lines(
         for seed in trial.seeds
         if not seeds or seed in seeds
     ]
-    return sorted(found, key=lambda line: making.ladders.widths[line.rung])
+    return sorted(lines_of_trial, key=lambda line: making.ladders.widths[line.rung])
 
 
 def apart(making: Making, chosen: Sequence[Line]) -> list[Line]:
-    """The same without the models that are the grid's own, and without repeats."""
+    """Return the same without the models that are the grid's own, and without repeats."""
     own = {
         line.at(tokens) for line in making.choose([f.name for f in making.ladders.families]) for tokens in line.budgets
     }
@@ -64,8 +65,8 @@ def apart(making: Making, chosen: Sequence[Line]) -> list[Line]:
     return [line._replace(budgets=tuple(sorted(left))) for line, left in budgets.items() if left]
 
 
-def jobs(making: Making, chosen: Sequence[Line], device: str, every: float) -> list[Task]:
-    """What is left of some lines. Raises DataError if the text is too short for them."""
+def jobs(making: Making, chosen: Sequence[Line], device: str) -> list[Task]:
+    """Return what is left of some lines. Raises DataError if the text is too short for them."""
     for line in chosen:
         unseen = 0 if line.change.more else making.ladders.unseen * making.base.text.context
         if line.budgets[-1] + unseen > (there := making.base.text.tokens + (line.change.more or 0)):
@@ -74,7 +75,7 @@ def jobs(making: Making, chosen: Sequence[Line], device: str, every: float) -> l
             )
             raise DataError(what, "tokens", "Give more text.")
     return [
-        Task(line.name, run, (making, line, device, every))
+        Task(line.name, run, (making, line, device))
         for line in chosen
         if not all(_is_done(making, line, tokens) for tokens in line.budgets)
     ]
@@ -84,28 +85,28 @@ def _is_done(making: Making, line: Line, tokens: int) -> bool:
     return making.is_done(line, tokens, making.rows(line)) if line.change.more else bool(loss(making, line, tokens))
 
 
-def run(told: Tell, making: Making, line: Line, device: str = "cpu", every: float = 20.0) -> None:
+def run(tell: Tell, making: Making, line: Line, device: str = "cpu") -> None:
     """Train a line, and write the mean loss of each of its models on the unseen rows, in nats. A job."""
     for tokens in line.budgets:  # so that a shorter run is judged before the longer one begins
-        train(told, making, line._replace(budgets=(tokens,)), device, every)
+        train(tell, making, line._replace(budgets=(tokens,)), device)
         if not line.change.more and not loss(making, line, tokens):
             path = making.place / "training" / line.at(tokens) / LOSS
             write_json(path, {**_key(making, line, tokens), "loss": _measure(making, making.model(line, tokens))})
-    told(DONE)
+    tell(DONE)
 
 
 def loss(making: Making, line: Line, tokens: int) -> float | None:
-    """The loss of a finished model on the unseen rows, in nats; None if there is none of these weights and rows."""
-    try:
-        found = json.loads((making.place / "training" / line.at(tokens) / LOSS).read_bytes())
-        value: float = found.pop("loss")
-        return value if found == _key(making, line, tokens) else None
-    except (OSError, ValueError, KeyError, AttributeError):
-        return None
+    """Return a finished model's loss on the unseen rows, in nats; None if there is none of these weights and rows."""
+    record = read_record(making.place / "training" / line.at(tokens) / LOSS)
+    value: float | None = record.pop("loss", None)
+    with suppress(OSError):  # where the weights are gone
+        if record == _key(making, line, tokens):
+            return value
+    return None
 
 
 def _key(making: Making, line: Line, tokens: int) -> dict[str, str]:
-    """The weights as they are kept, and the rows that they are judged by."""
+    """Return the weights as they are kept, and the rows that they are judged by."""
     rows = making.place.rows(making.base)[-making.ladders.unseen :]
     weights = checksum(making.model(line, tokens) / "model.safetensors")
     return {"weights": weights, "rows": sha256(rows.tobytes()).hexdigest()}
@@ -126,7 +127,7 @@ def _measure(making: Making, model: Path) -> float:
 
 
 def table(making: Making, chosen: Iterable[Line]) -> pd.DataFrame:
-    """The models of some lines that are finished and judged: `COLUMNS`, loss in nats; distinct: tokens, else empty."""
+    """Return the models of some lines that are finished and judged, with `COLUMNS`; loss in nats."""
     rows: list[dict[str, Any]] = []
     for line in chosen:
         for tokens in line.budgets:
@@ -138,9 +139,9 @@ def table(making: Making, chosen: Iterable[Line]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=COLUMNS).astype({"distinct": "Int64"})
 
 
-def put(found: pd.DataFrame, path: Path) -> None:
+def put(losses: pd.DataFrame, path: Path) -> None:
     """Write a table of losses, by name; rows that are there of other models stay."""
     if path.is_file():
         there = pd.read_csv(path, dtype={"distinct": "Int64"})
-        found = pd.concat([there, found]).drop_duplicates("model", keep="last")
-    write_file(path, found.sort_values("model").to_csv(index=False, lineterminator="\n").encode())
+        losses = pd.concat([there, losses]).drop_duplicates("model", keep="last")
+    write_file(path, losses.sort_values("model").to_csv(index=False, lineterminator="\n").encode())

@@ -1,17 +1,21 @@
 """Where the files of a ladder that is being made are: its working folder (runs/ladders)."""
 
+import io
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ladder.recipe import Recipe
 from rbp.errors import DataError
-from rbp.io import lock
+from rbp.io import lock, write_file
 
+Rows = npt.NDArray[np.uint16]  # [rows, context + 1]
 STATE, ABOUT = "state.safetensors", "run.json"  # in a run's folder: where it stands, and what it came to
 
 
@@ -22,31 +26,45 @@ class Workspace:
     folder: Path
 
     def __truediv__(self, name: str) -> Path:
-        """A file or folder in it."""
+        """Return a file or folder in it."""
         return self.folder / name
 
-    def rows(self, recipe: Recipe) -> npt.NDArray[np.uint16]:
-        """The training tokens. Raises DataError if they are missing, or made by another recipe."""
-        return self._read(recipe, "rows.npy", recipe.text.tokens, "Make the rows again: rbp ladder data.")
+    def rows(self, recipe: Recipe) -> Rows:
+        """Read the training tokens. Raises DataError if they are missing, or made by another recipe."""
+        return read_rows(self / "rows.npy", recipe.text.tokens // recipe.text.context, recipe)
 
-    def more(self, recipe: Recipe, tokens: int) -> npt.NDArray[np.uint16]:
-        """The training tokens that follow these. Raises as `rows`."""
-        return self._read(recipe, "more.npy", tokens, "Remove it, and make it again: rbp ladder sweep.")
+    def more(self, recipe: Recipe, tokens: int) -> Rows:
+        """Read the training tokens that follow these. Raises as `rows`."""
+        return read_rows(self / "more.npy", tokens // recipe.text.context, recipe)
 
-    def _read(self, recipe: Recipe, name: str, tokens: int, remedy: str) -> npt.NDArray[np.uint16]:
-        path = self.folder / name
-        try:
-            rows: npt.NDArray[np.uint16] = np.load(path, allow_pickle=False)
-        except (OSError, ValueError):
-            raise DataError("the training tokens cannot be read", str(path), remedy) from None
-        wanted = tokens // recipe.text.context, recipe.text.context + 1
-        if rows.shape != wanted or rows.dtype != np.uint16:
-            what = f"the training tokens are {rows.shape} of {rows.dtype}, and the recipe wants {wanted} of uint16"
-            raise DataError(what, str(path), remedy)
-        if rows.max() >= recipe.text.vocabulary:
-            what = f"the training tokens go up to {rows.max()}, and the recipe has {recipe.text.vocabulary} tokens"
-            raise DataError(what, str(path), remedy)
-        return rows
+
+def read_rows(path: Path, count: int, recipe: Recipe) -> Rows:
+    """Read `count` rows of a recipe's tokens. Raises DataError if they are missing, or made by another recipe."""
+    remedy = "Remove the file, and give the same command again."
+    try:
+        rows: Rows = np.load(path, allow_pickle=False)
+    except (OSError, ValueError):
+        raise DataError("the tokens cannot be read", str(path), remedy) from None
+    if rows.shape != (count, recipe.text.context + 1):
+        what = f"the tokens are {rows.shape}, and the recipe wants {(count, recipe.text.context + 1)}"
+        raise DataError(what, str(path), remedy)
+    return rows
+
+
+def write_rows(path: Path, rows: Rows) -> None:
+    """Write rows of tokens as `read_rows` reads them, whole or not at all."""
+    data = io.BytesIO()
+    np.save(data, rows, allow_pickle=False)
+    write_file(path, data.getvalue())
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """Read a JSON object; {} if it is not there, or damaged."""
+    try:
+        record = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return record if isinstance(record, dict) else {}
 
 
 @contextmanager

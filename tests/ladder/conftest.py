@@ -9,7 +9,6 @@ from made_ladder import quiet, write_making
 from ladder import aggregates, floor
 from ladder import making as making_module
 from ladder.making import Making
-from ladder.ngrams import ORDERS
 from ladder.shipping import ship
 
 
@@ -21,7 +20,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> tuple[Making, Path]:
     lines = making.choose(["neox"], seeds=[0]) + making.choose(["neox"], seeds=[1])
     for line in lines:
         making_module.train(quiet, making, line)
-    for job in [*aggregates.jobs(making, lines), *floor.jobs(making, ORDERS)]:
+    for job in [*aggregates.jobs(making, lines), *floor.jobs(making)]:
         job.work(quiet, *job.arguments)
     torch.set_num_threads(threads)
     ship(making, ["neox", "ngrams"], folder / "shipped")

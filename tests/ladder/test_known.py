@@ -77,7 +77,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Drawing:
     (folder / "known.toml").write_text(KNOWN)
     drawing = open_drawing(folder / "out", folder / "known.toml")
     drawing.prepare(texts)
-    jobs = drawing.jobs(drawing.making.choose(["neox"]), "cpu", 20.0)
+    jobs = drawing.jobs(drawing.making.choose(["neox"]), "cpu")
     assert [job.name for job in jobs] == ["source", "neox-narrow"]
     for job in jobs:
         job.work(quiet, *job.arguments)
@@ -87,7 +87,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Drawing:
 @pytest.mark.builds
 def test_models_are_trained_on_the_drawn_text_and_measured_by_its_source(made: Drawing, tmp_path: Path) -> None:
     lines = made.making.choose(["neox"])
-    assert made.jobs(lines, "cpu", 20.0) == []
+    assert made.jobs(lines, "cpu") == []
     names = known.ship(made, tmp_path / "to")
     assert names == [SOURCE, "neox-narrow-at-0.00064m", "neox-narrow-at-0.00128m"]
     content = json.loads((tmp_path / "to" / RECORDS).read_bytes())
@@ -138,7 +138,7 @@ def test_the_text_is_drawn_once_and_again_where_it_was_changed(made: Drawing) ->
 @pytest.mark.builds
 def test_what_is_missing_is_said(made: Drawing, tmp_path: Path) -> None:
     empty = open_drawing(tmp_path / "none")
-    with pytest.raises(DataError, match="evaluation text cannot be read"):
+    with pytest.raises(DataError, match="tokens cannot be read"):
         empty.evaluation()
     with pytest.raises(DataError, match="source is not measured"):
         known.ship(empty, tmp_path / "to")

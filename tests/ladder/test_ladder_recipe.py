@@ -37,8 +37,7 @@ def _read(tmp_path: Path, text: str):
         ('file = "sums.jsonl.gz"\n', "", "source sums needs a file, or packages"),
         ('fields = ["question", "answer"]', "fields = []", "at least 1 item"),
         ("vocabulary = 280", "vocabulary = 65537", "less than or equal to 65536"),
-        ("[text]", "[text", "no TOML"),
-        ("[text]", "[training]\nbatch = 4\n[text]", r"(?s)training\).*are those of families now \(ladders\.toml\)"),
+        ("[text]", "[text", "not TOML"),
     ],
 )
 def test_a_wrong_recipe_is_refused_with_its_place(tmp_path: Path, before: str, after: str, said: str) -> None:
@@ -48,7 +47,7 @@ def test_a_wrong_recipe_is_refused_with_its_place(tmp_path: Path, before: str, a
 
 
 def test_there_is_no_such_recipe(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no such file"):
+    with pytest.raises(DataError, match="No such file"):
         read_recipe(tmp_path / "none.toml")
     with pytest.raises(DataError, match=r"cannot read the file: Is a directory"):
         read_recipe(tmp_path)

@@ -70,7 +70,7 @@ def test_each_budget_is_a_whole_run_of_its_own_and_two_runs_give_the_same_bytes(
         assert about["digest"] == alone.digest()
         assert about["processors"]
         assert about["tokens_per_second"] > 0
-    assert made.jobs([line], "cpu", 20.0) == []
+    assert made.jobs([line], "cpu") == []
 
 
 @pytest.mark.slow
@@ -79,7 +79,7 @@ def test_a_kill_and_a_rerun_give_the_same_weights(made: Making, tmp_path: Path) 
     making_module.train(quiet, made, line)
     other = beside(made, tmp_path)
     config = made.place.folder.parent / "ladders.toml"
-    given = ["--config", str(config), "--texts", str(config.parent / "texts"), "--out", str(tmp_path), "--every", "0"]
+    given = ["--config", str(config), "--texts", str(config.parent / "texts"), "--out", str(tmp_path)]
     names = ["--family", "neox", "--rungs", "narrow", "--seeds", "0", "--jobs", "1", "--device", "cpu"]
     command = [sys.executable, "-m", "rbp.cli", "ladder", "train", *names, *given]
     for _ in range(2):
@@ -101,7 +101,7 @@ def test_a_kill_and_a_rerun_give_the_same_weights(made: Making, tmp_path: Path) 
         assert same(tmp_path / state, made.place / state)
         model = Path("models") / name / "model.safetensors"
         assert (tmp_path / model).read_bytes() == (made.place / model).read_bytes()
-    assert other.jobs([line], "cpu", 20.0) == []
+    assert other.jobs([line], "cpu") == []
 
 
 def test_a_line_goes_on_whatever_is_there(made: Making, tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_line_goes_on_whatever_is_there(made: Making, tmp_path: Path) -> None:
         name = Path("models") / line.at(tokens) / "model.safetensors"
         assert (tmp_path / name).read_bytes() == (made.place / name).read_bytes()
     (tmp_path / name).unlink()
-    assert [job.name for job in making.jobs([line], "cpu", 20.0)] == ["lstm-narrow"]
+    assert [job.name for job in making.jobs([line], "cpu")] == ["lstm-narrow"]
     making_module.train(quiet, making, line)
     assert (tmp_path / name).read_bytes() == (made.place / name).read_bytes()
 

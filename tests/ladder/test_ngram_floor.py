@@ -1,5 +1,4 @@
 import json
-from typing import Any
 
 import numpy as np
 import pytest
@@ -7,26 +6,23 @@ from made_ladder import quiet, write_making
 
 from ladder import aggregates, floor, ngrams
 from ladder.making import Making
-from ladder.measuring import Measured
 from ladder.ranking import read_corpus
 from ladder.text import read_tokenizer
-from rbp.errors import DataError, ParameterError
 from rbp.extract.entropies import Entropies
-from rbp.extract.store import Store, open_store, store_folders
+from rbp.extract.store import open_store, store_folders
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory) -> Making:
     """N-grams of orders 2 and 5, counted and ranked."""
     making = write_making(tmp_path_factory.mktemp("floor"))
-    for job in floor.jobs(making, [2, 5]):
-        job.work(quiet, *job.arguments)
+    for order in (2, 5):
+        floor.rank(quiet, making, order)
     return making
 
 
 def test_the_ranks_of_the_longest_n_grams_are_kept_and_of_the_others_sums(made: Making) -> None:
-    assert floor.jobs(made, [2, 5]) == []
-    assert [job.name for job in floor.jobs(made, floor.choose([]))] == [f"ngrams-{n}-at-0.00256m" for n in (1, 3, 4)]
+    assert [job.name for job in floor.jobs(made)] == [f"ngrams-{n}-at-0.00256m" for n in (1, 3, 4)]
     stores = [open_store(path) for path in store_folders([made.place / "ranks"])]
     assert sorted((store.model, store.dataset) for store in stores) == [
         ("ngrams-5-at-0.00256m", "questions"),
@@ -40,24 +36,6 @@ def test_the_ranks_of_the_longest_n_grams_are_kept_and_of_the_others_sums(made: 
         assert Entropies(store).entropy.shape == (len(ranks),)
         assert store.family == "ngrams"
         assert store.vocabulary == 280
-        assert store.asked.rows >= 2
-        assert store.asked.tokens >= 0.02 * store.tokens
-
-
-def test_a_wrong_rank_is_found_by_the_other_reckoning(tmp_path, monkeypatch) -> None:
-    making = write_making(tmp_path / "again")
-    (job,) = floor.jobs(making, [5])
-    measure = ngrams.measure
-
-    def off_by_one(*given: Any) -> Measured:
-        found = measure(*given)
-        return found._replace(greater=found.greater + 1)
-
-    monkeypatch.setattr(ngrams, "measure", off_by_one)
-    with pytest.raises(DataError, match=r"asked again have other ranks"):
-        job.work(quiet, *job.arguments)
-    (folder,) = store_folders([making.place / "ranks"])
-    assert not Store(folder).manifest["complete"]
 
 
 def test_a_token_is_ranked_by_what_was_read_of_the_largest_budget(made: Making) -> None:
@@ -81,8 +59,3 @@ def test_a_token_is_ranked_by_what_was_read_of_the_largest_budget(made: Making) 
         np.testing.assert_array_equal(own["greater"], (p > truth).sum(1))
         np.testing.assert_array_equal(own["equal"], (p == truth).sum(1))
         np.testing.assert_allclose(own["nll"], -np.log(truth[:, 0]), rtol=1e-6)
-
-
-def test_another_order_is_refused() -> None:
-    with pytest.raises(ParameterError, match="no n-grams of order '6'"):
-        floor.choose(["6"])

@@ -57,16 +57,6 @@ def test_probabilities_are_those_of_the_formula(rows, order, ids):
     assert model.size == sum(len(counts) for counts in known.counts.values())
 
 
-@given(texts, st.integers(1, 5), st.lists(tokens, min_size=2, max_size=12))
-def test_what_a_sample_is_asked_by_follows_the_formula_too(rows, order, ids):
-    rows = np.array(rows, np.uint16)
-    contexts = [tuple(ids[max(0, t - order + 1) : t]) for t in range(1, len(ids))]
-    model, known = ngrams.ByDictionary(rows, order, 7, contexts), ByDictionaries(rows.tolist(), order, 7)
-    for context in contexts:
-        wanted = [known.p(w, context) for w in range(7)]
-        np.testing.assert_allclose(model.distribution(context), wanted, rtol=1e-12)
-
-
 @given(texts, st.integers(1, 5))
 def test_tokens_that_were_never_seen_are_equal_and_last(rows, order):
     rows = np.array(rows, np.uint16)

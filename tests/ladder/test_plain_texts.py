@@ -26,6 +26,7 @@ from rbp.extract.store import open_store, store_folders
 from rbp.measurements import open_source
 
 CONTEXT = 32
+TRAIN = ("ladder", "train", "--rungs", "narrow", "--seeds", "0", "--device", "cpu")
 
 
 @pytest.fixture
@@ -141,13 +142,13 @@ def test_plain_text_is_trained_on_and_ranked_however_short_its_documents_are(con
     assert store.ranks()["position"].max() < CONTEXT
 
 
-def test_the_text_of_a_working_folder_is_not_replaced(config: Path, tmp_path: Path) -> None:
+@pytest.mark.builds
+def test_the_text_of_a_working_folder_is_not_replaced(config: Path, tmp_path: Path, in_this_process: None) -> None:
     write_texts(tmp_path / "texts", {f"{i}.txt": tale(i) for i in range(30)})
-    given = ("ladder", "data", "--texts", "texts", "--config", str(config))
-    code, said, _ = rbp(tmp_path, *given, "--tokens", "256")
-    assert code == 0
-    assert "plain text, fingerprint" in said
+    given = (*TRAIN, "--texts", "texts", "--config", str(config))
+    assert rbp(tmp_path, *given, "--tokens", "256")[0] == 0
     out = tmp_path / "runs" / "ladder-texts"
+    assert "plain text, fingerprint" in (out / "text.json").read_text()
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     assert rbp(tmp_path, *given)[0] == 0
     for more in (["--tokens", "512"], []):
@@ -181,7 +182,7 @@ def test_text_that_will_not_do_is_refused(
     if texts is not None:
         (tmp_path / "texts").mkdir()
         write_texts(tmp_path / "texts", texts)
-    code, said, errors = rbp(tmp_path, "ladder", "data", "--texts", "texts", "--config", str(config), *more)
+    code, said, errors = rbp(tmp_path, *TRAIN, "--texts", "texts", "--config", str(config), *more)
     assert (code, said) == (2, ""), errors
     assert errors.startswith("error: ")
     assert all(word in errors for word in words), errors
@@ -190,18 +191,21 @@ def test_text_that_will_not_do_is_refused(
 def test_the_file_and_the_byte_are_named_where_text_is_not_utf_8(config: Path, tmp_path: Path) -> None:
     write_texts(tmp_path / "texts", LONG)
     (tmp_path / "texts" / "b.txt").write_bytes("naïve".encode("latin-1"))
-    code, _, errors = rbp(tmp_path, "ladder", "data", "--texts", "texts", "--config", str(config))
+    code, _, errors = rbp(tmp_path, *TRAIN, "--texts", "texts", "--config", str(config))
     assert code == 2
     assert "the text is not UTF-8" in errors
     assert "texts/b.txt, byte 2)" in errors
 
 
-def test_too_little_text_is_said_with_what_is_there_and_that_much_will_do(config: Path, tmp_path: Path) -> None:
+@pytest.mark.builds
+def test_too_little_text_is_said_with_what_is_there_and_that_much_will_do(
+    config: Path, tmp_path: Path, in_this_process: None
+) -> None:
     write_texts(tmp_path / "texts", LONG)
     documents = [Document(name, text) for name, text in LONG.items()]
     ((held, *_), _) = split_by_hash(documents)
     write_texts(tmp_path / "texts", {"quotes.txt": f"{tale(7)} {held.text}"})
-    command = ("ladder", "data", "--texts", "texts", "--config", str(config))
+    command = (*TRAIN, "--texts", "texts", "--config", str(config))
     code, _, errors = rbp(tmp_path, *command, "--tokens", "1000000")
     assert code == 2
     (there, most) = re.search(
@@ -216,9 +220,7 @@ def test_too_little_text_is_said_with_what_is_there_and_that_much_will_do(config
 def test_tokens_and_budgets_are_of_the_plain_text_alone(config: Path, tmp_path: Path) -> None:
     _, corpora = write_ladder(tmp_path / "made")
     assert not is_plain(read_recipe(config.with_name("small.toml")), corpora)
-    code, _, errors = rbp(
-        tmp_path, "ladder", "data", "--texts", str(corpora), "--config", str(config), "--tokens", "256"
-    )
+    code, _, errors = rbp(tmp_path, *TRAIN, "--texts", str(corpora), "--config", str(config), "--tokens", "256")
     assert (code, "the number of tokens is in the recipe" in errors) == (2, True)
     ladders, base = read_ladders()
     assert ladders.up_to(base.text.tokens) == ladders

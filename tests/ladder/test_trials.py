@@ -11,6 +11,7 @@ import pytest
 import torch
 from commands import here, refused
 from made_ladder import beside, options_of, quiet, write_making
+from safetensors import safe_open
 from transformers import AutoModelForCausalLM
 
 from companion.chapters.families import costs
@@ -18,7 +19,7 @@ from ladder import aggregates, shipped, shipping, text, training, trials
 from ladder import making as making_module
 from ladder.making import Line, Making
 from ladder.recipe import CONFIGURATION, LADDERS
-from ladder.training import Run, loss_of, losses
+from ladder.training import Run, loss_of
 from rbp.errors import DataError, ParameterError
 from rbp.io import sha256
 
@@ -30,6 +31,12 @@ TIMES = {"begun", "seconds", "cpu_seconds", "tokens_per_second"}
 def made(tmp_path_factory: pytest.TempPathFactory) -> Making:
     """A grid whose text is made, and nothing is trained."""
     return write_making(tmp_path_factory.mktemp("trials"))
+
+
+def losses(folder: Path) -> list[float]:
+    """The loss of every step of the run in `folder`, in nats."""
+    with safe_open(folder / "state.safetensors", "np") as file:
+        return file.get_tensor("losses").tolist()
 
 
 def lines(making: Making, name: str) -> list[Line]:
@@ -83,12 +90,12 @@ def test_a_loss_is_that_of_the_kept_weights_on_rows_that_no_run_reads(made: Maki
         logits = model(input_ids=ids[:, :-1]).logits
     wanted = torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
     assert trials.loss(made, line, 640) == pytest.approx(wanted.item(), abs=1e-4)
-    assert trials.jobs(made, [line], "cpu", 20.0) == []
+    assert trials.jobs(made, [line], "cpu") == []
     weights = made.model(line, 640) / "model.safetensors"
     kept = weights.read_bytes()
     weights.write_bytes(kept[:-1] + bytes([kept[-1] ^ 1]))
     assert trials.loss(made, line, 640) is None
-    assert [job.name for job in trials.jobs(made, [line], "cpu", 20.0)] == [line.name]
+    assert [job.name for job in trials.jobs(made, [line], "cpu")] == [line.name]
     weights.write_bytes(kept)
     assert trials.loss(made, line, 640) == pytest.approx(wanted.item(), abs=1e-4)
 
@@ -149,9 +156,10 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_weights(made: Making, tmp_pa
         taken.append(run.done)
         return step(run)
 
+    monkeypatch.setattr(training, "EVERY", 0.0)
     monkeypatch.setattr(Run, "step", stopping)
     with pytest.raises(KeyboardInterrupt):
-        trials.run(quiet, other, line, every=0)
+        trials.run(quiet, other, line)
     assert trials.table(other, [line]).empty
     monkeypatch.setattr(Run, "step", lambda run: taken.append(run.done) or step(run))
     trials.run(quiet, other, line)
@@ -234,7 +242,7 @@ def test_a_longer_run_reads_further_rows_after_all_of_the_text_s(made: Making, t
     own = made.choose(["neox"], ["narrow"], [0])[0]
     making_module.train(quiet, made, own)  # in the same folder, and of the same text: neither stands in the other's way
     np.testing.assert_array_equal(whole.losses[:30], losses(made.place / "training" / own.at(2_560))[:30])
-    assert trials.jobs(made, [line], "cpu", 20.0) == []
+    assert trials.jobs(made, [line], "cpu") == []
     assert trials.table(made, [line]).empty  # the rows that others are judged by are among those that it read
     record = made.about(line, 16_000)
     assert record["predictions"] == sha256(making_module.LONGER) != made.about(own, 2_560)["predictions"]
@@ -256,8 +264,7 @@ def test_sums_of_trials_are_kept_apart_and_beside_those_of_others(workshop, tmp_
             making_module.train(quiet, making, line)
         for job in aggregates.jobs(making, chosen):
             job.work(quiet, *job.arguments)
-        told = shipping.ship_trials(making, chosen, own)["neox-trials"]
-        assert (told.left_out, told.bytes > 0) == ([], True)
+        assert shipping.ship_trials(making, chosen, own) == {"neox-trials": []}
     assert {path: path.read_bytes() for path in before} == before
     assert "neox-trials" not in set(shipped.models(folder=own)["family"])
     assert "neox-trials" not in set(costs_of(own))
@@ -281,7 +288,7 @@ def test_a_text_that_is_too_short_for_a_trial_is_refused(made: Making) -> None:
     (line,) = lines(made, "data")
     there = made.base.text.tokens
     with pytest.raises(DataError, match=f"a trial reads {there:,} tokens and is judged on 256 others"):
-        trials.jobs(made, [line._replace(budgets=(there,))], "cpu", 20.0)
+        trials.jobs(made, [line._replace(budgets=(there,))], "cpu")
 
 
 def test_an_unknown_trial_is_refused_with_what_there_is(made: Making) -> None:

@@ -26,7 +26,7 @@ from companion.parameters import declared, parse
 from companion.project import DATA, Project
 from companion.run import Chapter
 from ladder import recipe
-from rbp.errors import ParameterError
+from rbp.errors import RbpError
 from rbp.extract.corpora import open_corpus
 from rbp.extract.store import Store, open_store, sealed
 from rbp.io import canonical_json
@@ -173,7 +173,7 @@ def a_study(folder: Path, seed: int) -> None:
         path.write_text(f"{key} = {rng.choice(words)}\nmodels = [{words[0]}]\ncorpora = [{', '.join(words)}]\n")
     else:
         write_toml(STUDY, path, seed)
-    with suppress(ParameterError):
+    with suppress(RbpError):
         assert len(read_study(path, folder).cells) > 0
 
 

@@ -110,8 +110,11 @@ def extraction() -> Work:
 
 
 def _train(folder: Path) -> None:
+    from ladder import training
+
+    training.EVERY = 0.02  # in this process
     making = made_ladder.with_one_budget(folder / "ladders.toml", folder / "out", 15_360)
-    making_module.train(made_ladder.quiet, making, making.choose(["neox"], ["narrow"], [1])[0], every=0.02)
+    making_module.train(made_ladder.quiet, making, making.choose(["neox"], ["narrow"], [1])[0])
 
 
 def training() -> Work:

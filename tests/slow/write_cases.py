@@ -203,7 +203,7 @@ def the_pages() -> Case:
 
 def a_trained_model(ladder: Path) -> Case:
     """A training from its start: states, then the model. `ladder`: a prepared ladder, see `kills`."""
-    from ladder import making
+    from ladder import making, training
 
     def opened(folder: Path) -> tuple[making.Making, making.Line]:
         made = made_ladder.with_one_budget(ladder / "ladders.toml", folder / "out", 192)  # three steps
@@ -213,7 +213,8 @@ def a_trained_model(ladder: Path) -> Case:
         shutil.copytree(ladder / "out", folder / "out")
 
     def act(folder: Path) -> None:
-        making.train(made_ladder.quiet, *opened(folder), every=0.0)
+        with patch.object(training, "EVERY", 0.0):
+            making.train(made_ladder.quiet, *opened(folder))
 
     def seen(folder: Path) -> Any:
         made, line = opened(folder)

@@ -1,15 +1,15 @@
 """A study's file, in TOML: models or families, corpora, protocol, budget, shards; read and checked."""
 
 import re
-import tomllib
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from rbp.configuration import read_configuration
 from rbp.errors import ParameterError
 from rbp.extract.corpora import CORPORA, is_named, split_suffix
 from rbp.extract.protocol import Bos, Name, Protocol, Special, own_protocol, window_length
@@ -78,7 +78,7 @@ class CorpusEntry(_Table):
 
 
 def _table(entry: Any) -> Any:
-    """A name alone is short for a table with that name."""
+    """Read a name alone as a table with that name."""
     return {"name": entry} if isinstance(entry, str) else entry
 
 
@@ -160,7 +160,7 @@ class Study:
         return {cell.name: cell for cell in cells}
 
     def settings(self, cell: Cell) -> str:
-        """All that the file says of a cell's ranks and labels, as JSON: a change of it runs the shards again."""
+        """Return all that the file says of a cell's ranks and labels, as JSON: a change of it runs the shards again."""
         content = self.content.model_dump(include={"dtype", "vocabulary", "device"})
         entries = {"model": cell.model.model_dump(), "corpus": cell.corpus.model_dump()}
         return canonical_json({**content, **entries, "protocol": self.protocol.as_dict()})
@@ -169,17 +169,9 @@ class Study:
 def read_study(path: Path, runs: Path) -> Study:
     """Read and check a study's file; its results go into the folder `runs` unless it names another.
 
-    Raises ParameterError for a file, a key, a value or a name that is not right.
+    Raises DataError for a file, a key or a value that is not right, ParameterError for a name.
     """
-    try:
-        content = StudyFile.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError) as error:
-        what = (getattr(error, "strerror", None) or "the text is not UTF-8").lower()
-        raise ParameterError(f"cannot read the study: {what}", str(path), "Check the path.") from None
-    except ValidationError as error:
-        raise _first_error(error, path) from None
-    except (ValueError, RecursionError) as error:  # a number too long, or lists too deep, is no TOML either
-        raise ParameterError(f"this is not TOML: {error}", str(path), "Correct the file.") from None
+    content = read_configuration(path, StudyFile)
     models, corpora = _find_models(content, path), _find_corpora(content, path)
     given = content.protocol
     name, length = given.name or own_protocol([c.name for c in corpora], f"{path}, protocol.name"), given.length
@@ -198,22 +190,6 @@ def read_study(path: Path, runs: Path) -> Study:
         if names.count(name) > 1:
             raise ParameterError(f"{name} is there twice", str(path), "Leave one of them out, or rename a file.")
     return Study(path.resolve(), out, content, models, corpora, protocol)
-
-
-def _first_error(error: ValidationError, path: Path) -> ParameterError:
-    """The first fault that pydantic reports; a misspelt key before the one that is missing for it."""
-    faults = error.errors()
-    first = next((each for each in faults if each["type"] == "extra_forbidden"), faults[0])
-    place = [str(part) for part in first["loc"] if "[" not in str(part)]
-    key = ".".join(place)
-    if first["type"] == "extra_forbidden":
-        tables: dict[str, type[BaseModel]] = {"protocol": ProtocolTable, "models": ModelEntry, "corpora": CorpusEntry}
-        table = tables.get(place[0], StudyFile) if len(place) > 1 else StudyFile
-        return ParameterError(f'there is no key "{key}"', str(path), nearest(place[-1], table.model_fields))
-    if first["type"] == "missing":
-        return ParameterError(f'the key "{key}" is missing', str(path), "Add it.")
-    message = first["msg"].removeprefix("Input ")
-    return ParameterError(f"{key} cannot be {first['input']!r}"[:120], str(path), f"It {message}.")
 
 
 def _find_models(content: StudyFile, path: Path) -> tuple[ModelEntry, ...]:
@@ -242,7 +218,7 @@ def _find_models(content: StudyFile, path: Path) -> tuple[ModelEntry, ...]:
 
 
 def _spread(model: ModelEntry, folder: Path | None, where: str) -> list[ModelEntry]:
-    """An entry for each of a model's requested checkpoints; folder: the run's, None for a model of the hub."""
+    """Return an entry for each of a model's requested checkpoints; folder: the run's, None for a model of the hub."""
     if sum(given is not None for given in (model.revision, model.revisions or None, model.every)) > 1:
         raise ParameterError("revision, revisions and every are three ways to say one thing", where, "Give one.")
     revisions: list[str | None] = [*model.revisions] or [model.revision]
@@ -282,7 +258,7 @@ def _find_corpora(content: StudyFile, path: Path) -> tuple[CorpusEntry, ...]:
 
 
 def _resolved(name: str, path: Path) -> Path:
-    """A path in the study's file `path`: relative to its folder. Raises ParameterError for what can be no path."""
+    """Resolve a path in a study's file, relative to its folder. Raises ParameterError for what can be no path."""
     try:
         return (path.resolve().parent / home_expanded(name)).resolve()
     except (OSError, ValueError) as error:
@@ -290,5 +266,5 @@ def _resolved(name: str, path: Path) -> Path:
 
 
 def short_name(name: str) -> str:
-    """A model's or corpus's name without its owner's or its folder's."""
+    """Return a model's or corpus's name without its owner's or its folder's."""
     return name.rsplit("/", 1)[-1]

@@ -23,7 +23,7 @@ ALWAYS = (
 
 
 def find_profile(name: str | None) -> Path:
-    """The folder of a Snakemake profile: slurm or local, by whether there is `sbatch`, or a folder of the user's.
+    """Find the folder of a Snakemake profile: slurm or local, by whether there is `sbatch`, or a folder of the user's.
 
     Raises ParameterError for a profile that is not there, DataError if a package that it needs is not installed.
     """
@@ -101,5 +101,5 @@ def _fetch(cell: Cell) -> None:
 
 
 def _memory() -> int:
-    """Megabytes of memory that this machine has."""
+    """Return the megabytes of memory that this machine has."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 1_000_000

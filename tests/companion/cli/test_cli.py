@@ -256,11 +256,10 @@ def test_fit_finds_an_offset_and_says_where_an_interval_has_no_end() -> None:
 
 def test_the_families_that_there_are(tmp_path: Path) -> None:
     out = ("--out", str(tmp_path))
-    for command, there in (("train", "lstm."), ("rank", "lstm, ngrams."), ("ship", "lstm, ngrams.")):
+    for command in ("train", "rank", "ship"):
         for name in ("nosuch", "ablation"):
             done = here("ladder", command, "--family", name, *out)
-            refused(done, f"'{name}'", f"is: neox, {there}")
+            refused(done, f"'{name}'", "is: neox, lstm.")
     refused(here("ladder", "rank", *out), "none of these models is trained", "rbp ladder train --family neox")
     refused(here("ladder", "ship", *out), "no model of neox is ranked", "rbp ladder rank --family neox")
-    refused(here("ladder", "train", "--family", "ngrams"), "not trained", "rbp ladder rank --family ngrams")
-    refused(here("ladder", "rank", "--family", "neox,ngrams", "--out", str(tmp_path)), "--family ngrams")
+    refused(here("ladder", "train", "--family", "ngrams"), "no family 'ngrams'", "There is: neox, lstm")
