@@ -24,6 +24,12 @@ where = "figure 3"
 says = "Every family lies on a line."
 rule = "holds if nine in ten fits are good"
 evidence = "holds#figure-3"
+numbers.r = "holds::r.*"
+numbers.low = "holds::low"
+numbers.by = "holds::by"
+numbers.cell = "other::cell"
+numbers.turns = "other::turns"
+numbers.surely = "holds::surely"
 holds = "share(r >= good) >= fits and turns == 'no'"
 in_part = "count(r) - low >= 2 or surely"
 finding = "{low} of {r[0]:.2f}, {by:+.1f}% at least: {cell}."
@@ -36,12 +42,13 @@ fits = {says = "fits that are good", at = 0.9}
 def judged(values: dict[str, Any], tmp_path: Path) -> tuple[str, str, Rule | None]:
     path = tmp_path / "claims.toml"
     path.write_text(TEXT)
-    recorded = {f"claim.line.{key}": results.recorded(key, value) for key, value in values.items()}
-    entry = read_claims(path)[0].judged(Numbers({"holds": recorded, "other": {}}))
+    recorded = {key: results.recorded(key, value) for key, value in values.items()}
+    entry = read_claims(path)[0].judged(Numbers({"holds": recorded, "other": recorded}))
     return entry.verdict, entry.finding, entry.rule
 
 
-LINE = {**{f"r.{i}": 0.98 for i in range(11)}, "r.1": 0.9, "low": 1, "by": -2.0, "cell": "GPT-2", "turns": "no"}
+LINE = {f"r.{i}": 0.98 for i in range(11)} | {"r.1": 0.9, "rest": 0.1}
+LINE |= {"low": 1, "by": -2.0, "cell": "GPT-2", "turns": "no"}
 
 
 def test_a_claim_is_judged_by_what_is_recorded_for_it(tmp_path: Path) -> None:
@@ -54,8 +61,8 @@ def test_a_claim_is_judged_by_what_is_recorded_for_it(tmp_path: Path) -> None:
 
 
 def test_what_is_not_recorded_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ChapterError, match=r"claim 2 cannot be judged by .*claim\.line: 'by'.*\(.*holds#figure-3\)"):
-        judged({key: value for key, value in LINE.items() if key != "by"}, tmp_path)
+    with pytest.raises(ChapterError, match="claim line names a number that no chapter has recorded: holds::by"):
+        judged({key: value for key, value in LINE.items() if key != "by"} | {"surely": False}, tmp_path)
 
 
 @pytest.mark.parametrize(
