@@ -46,8 +46,8 @@ def test_what_prose_names_and_nobody_recorded_is_listed_with_its_place(tmp_path:
     (project.notebooks / "one.ipynb").write_text(json.dumps({"cells": cells}))
     (project.book / "page.md").write_text("{value}`one::n`\n{value}`n`\n")
     found = lacking(project, {"one": {"n": Recorded(1)}, "two": {"m": Recorded(2)}})
-    cell_2, cell_3 = "(notebooks/one.ipynb, cell 2)", "(notebooks/one.ipynb, cell 3)"
-    assert found == [f"one::m {cell_2}", f"two::n {cell_3}", "::n (book/page.md, line 2)"]
+    places = ("notebooks/one.ipynb, cell 2", "notebooks/one.ipynb, cell 3", "book/page.md, line 2")
+    assert found == [f"{key} ({place})" for key, place in zip(("one::m", "two::n", "::n"), places, strict=True)]
 
 
 @given(st.integers(1, 2000), st.data())

@@ -194,7 +194,7 @@ def _judge_of(name: str, tables: Mapping[str, Any]) -> Judge:
             values = numbers.named(keys)
         except KeyError as error:
             what = f"claim {name} names a number that no chapter has recorded: {error.args[0]}"
-            remedy = "Record it in that chapter (page.record) and run it, or name another key in claims.toml."
+            remedy = "Record it there (page.record) and run `rbp book`, or name another key in claims.toml."
             raise ChapterError(what, "claims ledger", remedy) from None
         bars = {key: read_bar(bar) for key, bar in table.get("bars", {}).items()}
         for other, judge_other in rests_on.items():

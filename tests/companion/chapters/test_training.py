@@ -271,6 +271,5 @@ def test_a_change_in_k_is_that_of_the_exponents() -> None:
     table = others.changes_in_k(pd.concat([points, points[points.k == 9].assign(k=5)]), [5, 9])
     assert table[table.k == 9].set_index("way").change.to_dict() == pytest.approx({LIST: 0.2, TRIES: -0.05})
     told = others.tries_told(table)
-    names = ("lists_higher", "lower", "rise", "texts")
-    assert [told[f"tries.{name}"] for name in names] == [1, 1, 0, 1]
+    assert [told[f"tries.{name}"] for name in ("lists_higher", "lower", "rise", "texts")] == [1, 1, 0, 1]
     assert len(others.tries_shown(table, level=0.95)["table"]) == 4

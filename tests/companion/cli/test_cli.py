@@ -233,7 +233,6 @@ def test_verify_and_accept_take_the_name_of_a_chapter(tmp_path: Path) -> None:
     accepted = {"one": {"n": Recorded(1 + 1e-12), "new": Recorded(1)}, "two": {"x": Recorded(2.0)}}
     assert read_book(project.expected) == accepted
     assert here("verify", "one", root=tmp_path).returncode == 0
-    refused(here("verify", "tow", root=tmp_path), 'no chapter "tow"', "one")
 
 
 def test_fit_prints_the_slope_of_table_1(tmp_path: Path) -> None:
