@@ -238,15 +238,16 @@ def lacking(numbers: Numbers) -> list[str]:
 
 def verdicts_of(project: Project, chapter: str, path: Path) -> list[str]:
     """Judge the claims that name values of a chapter by those of a run (`path`): a line each, with what was found."""
-    numbers = Numbers({**Numbers.read(project).recorded, **results.merge([path])})
-    lines = []
-    for claim in read_claims():
-        if any(key.startswith(f"{chapter}::") for key in claim.keys.values()):
-            try:
-                entry = claim.judged(numbers)
-                lines.append(f"claim {claim.name}: {entry.verdict}. {entry.finding}")
-            except ChapterError as error:
-                lines.append(str(error))
+    own = [claim for claim in read_claims() if any(key.startswith(f"{chapter}::") for key in claim.keys.values())]
+    if not own:
+        return []
+    numbers, lines = Numbers({**Numbers.read(project).recorded, **results.merge([path])}), []
+    for claim in own:
+        try:
+            entry = claim.judged(numbers)
+            lines.append(f"claim {claim.name}: {entry.verdict}. {entry.finding}")
+        except ChapterError as error:
+            lines.append(str(error))
     return lines
 
 
