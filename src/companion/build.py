@@ -121,10 +121,10 @@ def sources_of(project: Project, name: str) -> list[Path]:
     return [*chapter_files(project, name), *inputs.code_of_notebook(project, chapter.notebook), *of_steps]
 
 
-def differences_of_tree(project: Project) -> list[str]:
-    """Compare the files with what each chapter was built from: a line for each chapter that differs."""
+def differences_of_tree(project: Project, chapter: str | None = None) -> list[str]:
+    """Compare the files with what each chapter, or this one, was built from: a line for each chapter that differs."""
     lines = []
-    for name in sorted(path.stem for path in project.notebooks.glob("*.ipynb")):
+    for name in [chapter] if chapter else sorted(path.stem for path in project.notebooks.glob("*.ipynb")):
         path = project.inputs / f"{name}.json"
         if not path.exists() or not (project.chapters / name / "results.json").exists():
             lines.append(f"{name} is not built")

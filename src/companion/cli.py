@@ -75,6 +75,11 @@ def run(
 
     seconds = execute(found, values, folder, Path.cwd(), finish=finish, tell=tell)
     typer.echo(f"{found.name} … {seconds:.1f} s", err=True)
+    if not found.changed(values):  # else the numbers are of another question
+        from companion.ledger import claims
+
+        for line in claims.verdicts_of(project, found.name, folder / "results.json"):
+            typer.echo(line, err=True)
     typer.echo(str(folder / f"{found.name}.html"))
 
 
@@ -120,25 +125,35 @@ def serve(
 @commands.command()
 def verify(
     context: typer.Context,
+    chapter: Annotated[str | None, typer.Argument(help="Its name or number; none: the whole book.")] = None,
     accept: Annotated[
         bool, typer.Option("--accept", help="Accept the built values; those that agree stay as they are.")
     ] = False,
 ) -> None:
-    """Compare the recorded values with the accepted ones, and the report's: exit 1 if any moved, is new or missing."""
+    """Compare recorded values with the accepted ones: exit 1 if any moved, is new or missing, or is named in vain."""
     project = Project.of(context.obj)
-    from companion import build, report, results
+    from companion import build, prose, report, results
+    from companion.ledger import claims
+    from companion.run import find
 
-    built = results.read_book(project.results)
-    if stale := build.differences_of_tree(project):
+    name = find(project, chapter).name if chapter else None
+    built = results.merge([project.chapters / name / "results.json"]) if name else results.read_book(project.results)
+    if stale := build.differences_of_tree(project, name):
         raise RbpError("the build is not of this tree", "\n".join(stale), "Run `rbp book`, and verify again.")
     count = sum(map(len, built.values()))
+    before = results.read_book(project.expected) if project.expected.exists() or not accept else {}
+    others = {other: values for other, values in before.items() if name and other != name}
     if accept:
-        before = results.read_book(project.expected) if project.expected.exists() else {}
-        results.write_book(project.expected, results.accepted(built, before))
+        results.write_book(project.expected, others | results.accepted(built, before))
         typer.echo(f"{count} values of {len(built)} chapters are accepted.")
         return
-    differences = [str(each) for each in results.compare(built, results.read_book(project.expected))]
-    faults = report.faults(project, built)
+    recorded = others | built
+    differences = [str(each) for each in results.compare(recorded, before)]
+    faults = [f"not recorded: {each}" for each in prose.lacking(project, recorded)]
+    if "ledger" in recorded:
+        faults += [f"not recorded: {each}" for each in claims.lacking(claims.Numbers(recorded))]
+    if not name:
+        faults += report.faults(project, built)
     for line in differences + faults:
         typer.echo(line)
     if differences:

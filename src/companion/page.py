@@ -68,37 +68,6 @@ class Page:
                 continue
             self.values[key] = results.recorded(key, value, unit, tolerance, within, because)
 
-    def record_table(
-        self, table: pd.DataFrame, key: str, columns: Sequence[str], *, unit: str = "", tolerance: float | None = 1e-9
-    ) -> None:
-        """Record columns of a table, under `COLUMN.KEY`.
-
-        `key` is a format string over all the table's columns, such as "{dataset}.{family}.k{k}". A row that lacks the
-        first of the `columns` is left out.
-        """
-        for row in table.dropna(subset=columns[0]).to_dict("records"):
-            name = key.format_map(row)
-            self.record({f"{column}.{name}": row[column] for column in columns}, unit=unit, tolerance=tolerance)
-
-    def claim(self, name: str, **values: Any) -> None:
-        """Record what decides a claim of the ledger: numbers, words, True or False, lists of numbers, or
-        what was recorded before (`told`).
-
-        They are recorded under ``claim.NAME.KEY``, those of a list under ``claim.NAME.KEY.0`` and so on. The rule that
-        they go into stands in the ledger's file under `name`. Several chapters may decide one claim together.
-        """
-        for key, value in values.items():
-            if isinstance(value, results.Recorded):  # with its tolerance
-                self.values[f"claim.{name}.{key}"] = value
-            elif isinstance(value, str) or not np.iterable(value):
-                self.record({f"claim.{name}.{key}": value})
-            else:
-                self.record({f"claim.{name}.{key}.{i}": each for i, each in enumerate(value)})
-
-    def told(self, *keys: str) -> dict[str, results.Recorded]:
-        """What was recorded under these keys, for `claim`; dots become underscores, and what is missing is left out."""
-        return {key.replace(".", "_"): self.values[key] for key in keys if key in self.values}
-
     def figure(
         self,
         name: str,

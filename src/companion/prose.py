@@ -88,6 +88,25 @@ def fill_in(text: str, chapter: str, values: Results) -> str:
     return VALUE.sub(written, text)
 
 
+def lacking(project: Project, recorded: Results) -> list[str]:
+    """List the values that the prose of chapters and pages names and no chapter has recorded, each with its place."""
+    places = []
+    for path in sorted(project.notebooks.glob("*.ipynb")):
+        cells = json.loads(path.read_bytes())["cells"]
+        texts = [("".join(cell["source"]), i) for i, cell in enumerate(cells, 1) if cell["cell_type"] == "markdown"]
+        places += [(text, path.stem, f"{project.label(path)}, cell {i}") for text, i in texts]
+    for path in sorted(project.book.rglob("*.md")):
+        lines = enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        places += [(line, "", f"{project.label(path)}, line {i}") for i, line in lines]
+    named = [
+        (place["chapter"] or own, key, where)
+        for text, own, where in places
+        for place in VALUE.finditer(text)
+        for key in keys_of(place)
+    ]
+    return [f"{chapter}::{key} ({where})" for chapter, key, where in named if key not in recorded.get(chapter, {})]
+
+
 def keys_of(place: re.Match[str]) -> list[str]:
     """The keys that a place in the prose names: of its value, and in ``{value}`part:of whole` `` of its whole."""
     how = place["format"] or ""

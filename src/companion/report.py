@@ -117,7 +117,7 @@ def faults(project: Project, built: Results) -> list[str]:
     if not (project.book / SOURCE).exists():
         return []
     now = told(project, built)
-    found = [f"missing for the report: {name}" for name in now.lacking]
+    found = [f"not recorded: {name}" for name in now.lacking]
     if _values_file(project).exists():
         before = results.read_book(_values_file(project))
         found += [f"the report was made of another run (rbp report): {each}" for each in _moved(now.values, before)]

@@ -116,7 +116,7 @@ def _check_values(text: str, page: str) -> None:
     before, found, _ = text.partition(prose.NO_VALUE)
     if found:
         what = f"the prose names a value that no chapter records, after “{before.strip()[-40:]}”"
-        raise ChapterError(what, page, "Name a key that page.record or page.record_table records.")
+        raise ChapterError(what, page, "Name a key that page.record records.")
 
 
 _START = """

@@ -40,7 +40,7 @@ def test_each_group_counts_the_recorded_verdicts_and_the_papers_stand_on_the_wel
 ) -> None:
     values = {key: each["value"] for key, each in json.loads(Project().results.read_text())["ledger"].items()}
     for group in GROUPS:
-        verdicts = [values[f"verdict.{claim.number:02d}"] for claim in CLAIMS if claim.group == group]
+        verdicts = [values[f"verdict.{claim.name}"] for claim in CLAIMS if claim.group == group]
         found = [number for verdict in VERDICTS if (number := verdicts.count(verdict))]
         counts = ledger.select(f"#claims-{group.key} .rbp-counts li b")
         assert [int(each.get_text()) for each in counts] == found

@@ -25,11 +25,11 @@ def _forecasts(table: Tables) -> dict[str, object]:
         own = (every["family"] == "Pythia") & (every["hidden"] == hidden)
         counts |= {f"cut.optimistic.Pythia.h{hidden}": int((own & too_low).sum())}
         counts |= {f"cut.count.Pythia.h{hidden}": int(own.sum())}
-    counts |= {"claim.accurate.good": int((cuts["inside"] >= 0.9).sum()), "claim.accurate.cuts": len(cuts)}
-    counts |= {"claim.accurate.small": int((cuts["off"] <= 0.05).sum())}
+    counts |= {"cuts.covering": int((cuts["inside"] >= 0.9).sum()), "cuts.made": len(cuts)}
+    counts |= {"cuts.near": int((cuts["off"] <= 0.05).sum())}
     bent = table("bent")
     counts |= {"bent.cells": len(bent), "bent.alarms_holm": int((bent["p_holm"] < 0.05).sum())}
-    return counts | {"claim.accurate.sharp": int((cuts["score"] <= 35).sum())}
+    return counts | {"cuts.sharp": int((cuts["score"] <= 35).sum())}
 
 
 def _cross_entropy(table: Tables) -> dict[str, object]:
@@ -43,11 +43,9 @@ def _cross_entropy(table: Tables) -> dict[str, object]:
     counts |= {"printed_cells": len(cells), "printed_within_tenth": int((away <= 0.1 + 1e-9).sum())}
     paths = table("path-tests")
     holm = paths[paths["p_holm"] < 0.05]
-    counts |= {f"claim.one_model.{name}": int((paths[p] < 0.05).sum()) for name, p in TESTS.items()}
-    counts |= {"claim.one_model.paths": len(paths)}
-    counts |= {"claim.one_model.apart_input": int(holm["path"].isin(["replaced", "context"]).sum())}
-    every = table("paths").query("k == 1 and path not in ('parameters', 'training')").dropna(subset="offset")
-    counts |= {"paths.1.compared": len(every), "paths.1.apart": int(((every["low"] > 0) | (every["high"] < 0)).sum())}
+    counts |= {f"path_tests.{name}": int((paths[p] < 0.05).sum()) for name, p in TESTS.items()}
+    counts |= {"path_tests": len(paths)}
+    counts |= {"path_tests.apart_input": int(holm["path"].isin(["replaced", "context"]).sum())}
     pairs = table("equal").query("k == 1")
     beyond = [(pairs[a] > 0) | (pairs[b] < 0) for a, b in (("low", "high"), ("text_low", "text_high"))]
     return counts | {"compared.k1": len(pairs), "apart.k1": int((beyond[0] & beyond[1]).sum())}
@@ -63,11 +61,11 @@ def _training(table: Tables) -> dict[str, object]:
     middle, last = sorted(tries["k"].unique())
     lists, attempts = ways
     return {
-        "claim.pass_at_k.texts": len(change[attempts, last]),
-        "claim.pass_at_k.rise": int((change[attempts, middle]["change"] > 0).sum()),
-        "claim.pass_at_k.lower": int((change[attempts, last]["change"] < 0).sum()),
-        "claim.pass_at_k.surely_lower": int((change[attempts, last]["high"] < 0).sum()),
-        "claim.pass_at_k.higher": int((change[lists, last]["change"] > 0).sum()),
+        "tries.texts": len(change[attempts, last]),
+        "tries.rise": int((change[attempts, middle]["change"] > 0).sum()),
+        "tries.lower": int((change[attempts, last]["change"] < 0).sum()),
+        "tries.surely_lower": int((change[attempts, last]["high"] < 0).sum()),
+        "tries.lists_higher": int((change[lists, last]["change"] > 0).sum()),
     }
 
 

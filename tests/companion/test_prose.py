@@ -1,10 +1,14 @@
 """Values in prose: digits, and counts and shares in words."""
 
+import json
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from companion.prose import NO_VALUE, VALUE, fill_in, in_words
+from companion.project import Project
+from companion.prose import NO_VALUE, VALUE, fill_in, in_words, lacking
 from companion.results import Recorded
 from rbp.names import share_words
 
@@ -31,6 +35,19 @@ def test_counts_and_shares_are_written_in_words() -> None:
     found = VALUE.fullmatch("{value}`few:of all`")
     assert found
     assert in_words(values["k1"], found, digits=True) == "3 of 12"
+
+
+def test_what_prose_names_and_nobody_recorded_is_listed_with_its_place(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    for folder in (project.notebooks, project.book):
+        folder.mkdir()
+    texts = [("code", "{value}`gone`"), ("markdown", "{value}`n` of {value}`m`"), ("markdown", "{value}`two::n:of m`")]
+    cells = [{"cell_type": kind, "source": [text]} for kind, text in texts]
+    (project.notebooks / "one.ipynb").write_text(json.dumps({"cells": cells}))
+    (project.book / "page.md").write_text("{value}`one::n`\n{value}`n`\n")
+    found = lacking(project, {"one": {"n": Recorded(1)}, "two": {"m": Recorded(2)}})
+    places = ("notebooks/one.ipynb, cell 2", "notebooks/one.ipynb, cell 3", "book/page.md, line 2")
+    assert found == [f"{key} ({place})" for key, place in zip(("one::m", "two::n", "::n"), places, strict=True)]
 
 
 @given(st.integers(1, 2000), st.data())

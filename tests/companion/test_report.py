@@ -128,7 +128,7 @@ def test_verify_finds_a_report_that_is_of_another_run_or_names_too_much(project:
     assert here("verify", root=root).returncode == 0
     lacking = here("verify", root=written(project, "{value}`laws::beta:.2f`").root)
     assert lacking.returncode == 1
-    assert "missing for the report: laws::beta (book/report.typ, line 2)" in lacking.stdout
+    assert "not recorded: laws::beta (book/report.typ, line 2)" in lacking.stdout
 
 
 def test_verify_finds_a_report_whose_tables_or_figures_show_other_numbers(project: Project) -> None:
@@ -149,7 +149,7 @@ def test_verify_finds_a_report_whose_tables_or_figures_show_other_numbers(projec
     table.unlink()
     lacking = here("verify", root=root)
     assert lacking.returncode == 1
-    assert "missing for the report: laws::fits (book/report.typ, line 3)" in lacking.stdout
+    assert "not recorded: laws::fits (book/report.typ, line 3)" in lacking.stdout
 
 
 def test_the_report_names_whatever_it_reads_as_verify_looks_for_it() -> None:

@@ -349,8 +349,8 @@ def summary(
     power: pd.DataFrame,
     change: pd.DataFrame,
     laws: pd.DataFrame,
-) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """What the prose tells, by key, and what decides the claims, by claim and key. What cannot be told is left out.
+) -> dict[str, Any]:
+    """What the page and the ledger say, by key. What cannot be told is left out.
 
     own: the windows of one family; the others of all: `ratios`, `ratio_by_length`, `powers_of_length`, `by_size`,
     `extrapolations`.
@@ -365,47 +365,32 @@ def summary(
     best, small = closest(far), far[far["k"] <= 100]
     worst = np.exp(small["factor"].map(np.log).abs()).groupby(small["law"]).max()
     below, above = int((ratio["ratio_high"] < 1).sum()), int((ratio["ratio_low"] > 1).sum())
-    values = {
+    return {
+        "algebra.power": follows["equation_6"],
+        "algebra.sigmoid": follows["sigmoid"],
+        "algebra.sharper": follows["sharper"],
+        "ratio.cells": len(ratio),
+        "ratio.below": below,
+        "ratio.above": above,
+        "ratio.inside": len(ratio) - below - above,
+        "ratio.zeros": int((ratio["successes"] == 0).sum()),
+        "ratio.k1.n10": means["ratio"].get((1, 10), np.nan),
+        "effective.k10.n100": means["effective"].get((10, 100), np.nan),
+        "gain.k1.n100": long["log10_gain"].mean(),
         "runs.k1.n100": alive["runs"].mean(),
+        "power.fits": len(lengths),
+        "power.below": int((lengths["length_high"] < 1).sum()),
+        **{f"power.k{k}": lengths.set_index("k")["length"].get(k, np.nan) for k in (1, 10_000)},
+        "curves": len(curve),
+        **{f"curves.{name}": int(curve[name].sum()) for name in ("visible", "turns", "steps", "rises")},
+        "rise.tests": len(change),
+        "rise.sharper": int((change["low"] > 0).sum()),
+        "rise.duller": int((change["high"] < 0).sum()),
         "models": own["model"].nunique(),
         "worst_independent": worst.get("independence", np.nan),
+        "worst_beta_binomial": worst.get("beta-binomial", np.nan),
         "judged": len(best),
         **{f"closest.{law}": int((best == law).sum()) for law in LAWS},
-    }
-    return values, {
-        "power_of_rbp": {"follows": follows["equation_6"]},
-        "tokens_independent": {
-            "cells": len(ratio),
-            "below": below,
-            "above": above,
-            "zeros": int((ratio["successes"] == 0).sum()),
-            "ratio": means["ratio"].get((1, 10), np.nan),
-            "effective": means["effective"].get((10, 100), np.nan),
-        },
-        "linear_in_length": {
-            "fits": len(lengths),
-            "below": int((lengths["length_high"] < 1).sum()),
-            **{f"power_at_{k}": lengths.set_index("k")["length"].get(k, np.nan) for k in (1, 10_000)},
-        },
-        "sigmoid_sharper": {
-            "sigmoid": follows["sigmoid"],
-            "steeper": follows["sharper"],
-            "curves": len(curve),
-            "visible": int(curve["visible"].sum()),
-            "turns": int(curve["turns"].sum()),
-            "tests": len(change),
-            "sharper": int((change["low"] > 0).sum()),
-            "duller": int((change["high"] < 0).sum()),
-        },
-        "emergence_predictable": {
-            "cells": len(ratio),
-            "inside": len(ratio) - below - above,
-            "steps": int(curve["steps"].sum()),
-            "rises": int(curve["rises"].sum()),
-            "gain": long["log10_gain"].mean(),
-            "passages": alive["runs"].mean(),
-            "worst": worst.get("beta-binomial", np.nan),
-        },
     }
 
 

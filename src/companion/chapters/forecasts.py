@@ -189,22 +189,31 @@ def imitations_shown(drawn: pd.DataFrame, family: str, good_fit: float, draws: i
 
 # ── What the page and the ledger say
 
+#: the mean interval score of a good cut: see `interval_scores`
+SCORE = 35
 FLOORED = ("floored", "floor_optimistic", "floor_median", "floor_zero")
 
 
 def cuts_told(every: pd.DataFrame, family: str) -> dict[str, Any]:
-    """What the page says of `every_cut`: of each family with one model hidden, of `family` with two and six."""
+    """What the page and the ledger say of `every_cut`: of each cut, more of `family`, and of all of them."""
     outcomes = summary(every, ["family", "hidden"])
     found: dict[str, Any] = {}
-    hidden, own = outcomes["hidden"], outcomes["family"] == family
-    for row in outcomes[(hidden == 1) | (own & hidden.isin([2, 6]))].to_dict("records"):
-        cut = f"{row['family']}.h{row['hidden']}"
-        found |= {f"cut.count.{cut}": row["count"], f"cut.optimistic.{cut}": row["optimistic"]}
-        if row["family"] == family:
-            found |= {f"cut.{name}.{cut}": row[name] for name in ("error_median", *FLOORED)}
-    one = every[every["hidden"] == 1]
-    found |= {"cuts.one.count": len(one), "cuts.one.optimistic": int((one["error"] < 0).sum())}
-    return found | {"cuts.all.count": len(every), "cuts.all.optimistic": int((every["error"] < 0).sum())}
+    for row in outcomes.to_dict("records"):
+        cut, own = f"{row['family']}.h{row['hidden']}", row["family"] == family
+        found |= {f"cut.score.{cut}": row["score"], f"cut.error_median.{cut}": row["error_median"]}
+        if row["hidden"] == 1 or (own and row["hidden"] in (2, 6)):
+            found |= {f"cut.count.{cut}": row["count"], f"cut.optimistic.{cut}": row["optimistic"]}
+        if own and row["hidden"] == 2:
+            found |= {f"cut.{name}.{cut}": row[name] for name in FLOORED}
+    for name, own in (("one", every[every["hidden"] == 1]), ("all", every)):
+        found |= {f"cuts.{name}.count": len(own), f"cuts.{name}.optimistic": int((own["error"] < 0).sum())}
+    return found | {
+        "cuts.made": len(outcomes),
+        "cuts.covering": int((outcomes["covered"] / outcomes["count"] >= 0.9).sum()),
+        "cuts.near": int((outcomes["error_median"] <= 5).sum()),
+        "cuts.sharp": int((outcomes["score"] <= SCORE).sum()),
+        "cuts.width_max": outcomes["width_median"].max(),
+    }
 
 
 def control_told(beside: pd.DataFrame) -> dict[str, Any]:
@@ -220,23 +229,6 @@ def control_told(beside: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-#: the mean interval score of a good cut: see `interval_scores`
-SCORE = 35
-
-
-def accuracy(every: pd.DataFrame, beside: pd.DataFrame, family: str) -> dict[str, Any]:
-    """What decides the ledger's claim that the law is accurate: scores and errors at every cut of every family."""
-    outcomes = summary(every, ["family", "hidden"])
-    covered, told = outcomes["covered"] / outcomes["count"], cuts_told(every, family) | control_told(beside)
-    found = {"scores": list(outcomes["score"]), "errors": list(outcomes["error_median"]), "cuts": len(outcomes)}
-    found |= {"good": int((covered >= 0.9).sum()), "small": int((outcomes["error_median"] <= 5).sum())}
-    found |= {"sharp": int((outcomes["score"] <= SCORE).sum()), "widest": outcomes["width_median"].max()}
-    keys = {"two": f"{family}.h2", "six": f"{family}.h6"}
-    found |= {name: f"{told.get(f'cut.optimistic.{k}')} of {told.get(f'cut.count.{k}')}" for name, k in keys.items()}
-    found |= {"one_hopeful": told["cuts.one.optimistic"], "one": told["cuts.one.count"]}
-    return found | {key.replace("control.", "control_"): value for key, value in told.items() if "control" in key}
-
-
 def curves_told(
     family: str, floor: pd.DataFrame, bent: pd.DataFrame, drawn: pd.DataFrame, level: float
 ) -> dict[str, Any]:
@@ -244,6 +236,7 @@ def curves_told(
     own = floor[floor["family"] == family]
     strongest = bent.sort_values("p").iloc[0]
     found: dict[str, Any] = {"offset.cells": len(own), "offset.told": int(own["distinguishable"].sum())}
+    found |= {"offset.r_squared_median": floor["r_squared"].median()}
     found |= {
         "bent.cells": len(bent),
         "bent.alarms": int(bent["alarm"].sum()),

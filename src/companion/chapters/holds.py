@@ -49,19 +49,18 @@ def logarithms(points: pd.DataFrame) -> pd.DataFrame:
 
 
 def fits_told(points: pd.DataFrame, fits: pd.DataFrame) -> dict[str, Any]:
-    """What the page says of the fits (`fit_table`): up to k = 100, and beyond."""
+    """What the page and the ledger say of the fits (`fit_table`): up to k = 100, and beyond."""
     fitted = fits.dropna(subset="alpha")
     small, large = fitted[fitted["k"] <= 100], fitted[fitted["k"] > 1000]
     found: dict[str, Any] = {}
     if len(small):
-        first = small[small["k"] == small["k"].min()]
+        least = small[small["k"] == small["k"].min()]
         worst = small.sort_values("r_squared").iloc[0]
         width = 100 * (small["alpha_high"] - small["alpha_low"]) / small["alpha"]
-        below = small[small["r_squared"] < GOOD].sort_values("r_squared")
-        found |= {"fits": len(small), "high": len(small) - len(below), "r_squared_median": small["r_squared"].median()}
-        found |= {"r_squared_min": worst["r_squared"], "r_squared_min_cell": f"{cell_label(worst)}, k = {worst['k']}"}
-        found |= {"alpha_min": first["alpha"].min(), "alpha_max": first["alpha"].max()}
-        cut = 100 * (1 - 10 ** -first["alpha"])  # what ten times the parameters take off −ln RBP_k
+        found |= {"fits": len(small), "high": int((small["r_squared"] >= GOOD).sum())}
+        found |= {"r_squared_median": small["r_squared"].median(), "r_squared_min": worst["r_squared"]}
+        found |= {"alpha_min": least["alpha"].min(), "alpha_max": least["alpha"].max()}
+        cut = 100 * (1 - 10 ** -least["alpha"])  # what ten times the parameters take off −ln RBP_k
         found |= {"cut_min": cut.min(), "cut_max": cut.max()}
         found |= {"width_many": width[small["n"] > 5].median(), "width_few": width[small["n"] <= 5].median()}
         widest = small.sort_values("residual_se").iloc[-1]
@@ -71,10 +70,27 @@ def fits_told(points: pd.DataFrame, fits: pd.DataFrame) -> dict[str, Any]:
         both = small.merge(logs, on=[*CELL, "k"], suffixes=("", "_log"))
         found |= {"logarithm_median": both["r_squared_log"].median()}
         found |= {"beats_logarithm": int((both["r_squared"] > both["r_squared_log"].fillna(-np.inf)).sum())}
+    one, moderate = small[small["k"] == 1], small[small["k"] > 1]
+    for name, own in (("first", one), ("moderate", moderate)):
+        found |= {f"r_squared.{name}.{cell}": r for cell, r in _by_cell(own).items()}
+        found |= {f"{name}.fits": len(own), f"{name}.high": int((own["r_squared"] >= GOOD).sum())}
+    if len(one):
+        lowest = one.sort_values("r_squared").iloc[0]
+        found |= {"first.r_squared_min": lowest["r_squared"], "first.lowest_cell": cell_label(lowest)}
+    below = moderate[moderate["r_squared"] < GOOD].sort_values("r_squared")
+    found |= {"moderate.below": fits_listed(below, r_squared=True)}
     if len(large):
+        found |= {f"large.r_squared.{cell}": r for cell, r in _by_cell(large).items()}
         found |= {"large.fits": len(large), "large.low": int((large["r_squared"] <= KEPT).sum())}
-        found |= {"large.r_squared_max": large["r_squared"].max()}
+        best, gpt_2 = large.sort_values("r_squared").iloc[-1:], large[large["family"] == "GPT-2"]
+        found |= {"large.r_squared_max": best["r_squared"].item(), "large.best_cell": fits_listed(best)}
+        found |= {"large.gpt2": len(gpt_2), "large.gpt2_rising": int((gpt_2["alpha"] < 0).sum())}
         found |= {"large.rising_cells": fits_listed(large[large["alpha_high"] < 0])}
+        first, last = (
+            large[large["k"] == k].set_index(CELL)["r_squared"] for k in (large["k"].min(), large["k"].max())
+        )
+        pairs = pd.concat([first, last], axis=1).dropna()
+        found |= {"large.pairs": len(pairs), "large.lower": int((pairs.iloc[:, 1] < pairs.iloc[:, 0]).sum())}
     moves = points.sort_values("size")
     moves = moves.assign(step=moves.groupby([*CELL, "k"])["value"].diff()).dropna(subset="step")
     for name, own in (("k1", moves[moves["k"] == 1]), ("to_100", moves[moves["k"].between(2, 100)])):
@@ -82,40 +98,9 @@ def fits_told(points: pd.DataFrame, fits: pd.DataFrame) -> dict[str, Any]:
     return found
 
 
-def fits_claims(points: pd.DataFrame, fits: pd.DataFrame) -> dict[str, dict[str, Any]]:
-    """What decides the ledger's claims on these fits, by the claims' names."""
-    fitted, told = fits.dropna(subset="alpha"), fits_told(points, fits)
-    small, large = fitted[fitted["k"] <= 100], fitted[fitted["k"] > 1000]
-    one, moderate = small[small["k"] == 1], small[small["k"] > 1]
-    claims: dict[str, dict[str, Any]] = {}
-    if len(small):
-        r = list(small["r_squared"])
-        claims["law"] = {"r": r, "fits": len(r), "high": told["high"], "middle": float(np.median(r)), "least": min(r)}
-        beaten = told["beats_logarithm"]
-        claims["law"] |= {"beats": beaten / len(r), "rival_as_good": len(r) - beaten}
-    if len(one):
-        worst = one.sort_values("r_squared").iloc[0]
-        claims["first_guess"] = {"r": list(one["r_squared"]), "good_fits": int((one["r_squared"] >= GOOD).sum())}
-        claims["first_guess"] |= {"fits": len(one), "least": worst["r_squared"], "cell": cell_label(worst)}
-        claims["greedy"] = {"rises": told["falls.k1"], "steps": told["steps.k1"]}
-    if len(moderate):
-        below = moderate[moderate["r_squared"] < GOOD].sort_values("r_squared")
-        claims["moderate_k"] = {"r": list(moderate["r_squared"]), "good_fits": len(moderate) - len(below)}
-        claims["moderate_k"] |= {"fits": len(moderate), "below": fits_listed(below, r_squared=True)}
-        claims["top_k"] = {"rises": told["falls.to_100"], "steps": told["steps.to_100"]}
-    if len(large):
-        first, last = (
-            large[large["k"] == k].set_index(CELL)["r_squared"] for k in (large["k"].min(), large["k"].max())
-        )
-        pairs, gpt_2 = pd.concat([first, last], axis=1).dropna(), large[large["family"] == "GPT-2"]
-        best = large.sort_values("r_squared").iloc[-1:]
-        claims["large_k"] = {"r": list(large["r_squared"]), "fits": len(large), "low": told["large.low"]}
-        claims["large_k"] |= {"pairs": len(pairs)}
-        claims["large_k"] |= {"lower": int((pairs.iloc[:, 1] < pairs.iloc[:, 0]).sum())}
-        claims["large_k"] |= {"gpt2": len(gpt_2), "negative": int((gpt_2["alpha"] < 0).sum())}
-        claims["large_k"] |= {"best": best["r_squared"].item(), "best_cell": fits_listed(best)}
-        claims["large_k"] |= {"surely": told["large.rising_cells"]}
-    return claims
+def _by_cell(fits: pd.DataFrame) -> dict[str, float]:
+    """R² of each fit, by the end of its key."""
+    return {f"{fit['dataset']}.{fit['family']}.k{fit['k']}": fit["r_squared"] for _, fit in fits.iterrows()}
 
 
 def law_shown(points: pd.DataFrame, *, level: float = 0.95) -> dict[str, Any]:
@@ -272,50 +257,6 @@ def by_k_told(points: pd.DataFrame, fits: pd.DataFrame, rise: pd.DataFrame, chai
     return found | gains(points, 1, 100)
 
 
-def print_claims(told: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """What the paper itself prints on R² and exponents at every k (figure 6, Table 1), by the ledger's claims."""
-    printed = published.table1().query("metric == 'neg_log_rbp'")
-    figure_6 = published.fit_by_k().sort_values(["dataset", "k"])
-    small, at_1, at_100 = (figure_6[rows] for rows in (figure_6.k < 1000, figure_6.k == 1, figure_6.k == 100))
-    drops = figure_6[(figure_6.k < 20_000) & (figure_6.r_squared < GOOD)].groupby("dataset", as_index=False).first()
-    step = figure_6.dropna(subset="slope").groupby("dataset").slope.diff().dropna()
-    below = printed[(printed.k < 1000) & (printed.r_squared <= KEPT)].sort_values(["dataset", "k"])
-    good, many = printed.r_squared >= GOOD, printed.k > 100
-    keys = ("rise", "rise_cells", "alpha_100_min", "alpha_100_max", "gain_cells", "gain_factor", "gain_points")
-    own = {key: told[key] for key in ("below_1000.low", "below_1000.fits", *keys) if key in told}
-    own = {key.replace("below_1000.", "ours_"): value for key, value in own.items()}
-    return {
-        "above_09": {
-            "points": len(small),
-            "low": int((small.r_squared <= KEPT).sum()),
-            "least": small.r_squared.min(),
-            "printed": int((printed.k < 1000).sum()),
-            "printed_low": len(below),
-            "printed_cells": fits_listed(below, r_squared=True, joint="; "),
-            **{key: own[key] for key in ("ours_low", "ours_fits")},
-        },
-        "exponent_in_k": {
-            "steps": len(step),
-            "falling": int((step >= 0).sum()),
-            "rising": int((step < 0).sum()),
-            "curves": len(at_1),
-            "below_01": int((at_1.slope > -0.1).sum()),
-            "close_02": int(at_100.slope.between(-0.25, -0.15, inclusive="left").sum()),
-            **{key: own[key] for key in keys[:4] if key in own},
-        },
-        "drops_late": {
-            "curves": len(at_1),
-            "kept": len(at_1) - len(drops),
-            "drops": fits_listed(drops, r_squared=True, joint="; "),
-        },
-        "small_k_only": {
-            **{f"{end}_cells": int(own.sum()) for end, own in (("small", ~many), ("large", many))},
-            **{f"{end}_good": int((good & own).sum()) for end, own in (("small", ~many), ("large", many))},
-        },
-        "easy_to_optimize": {key: own[key] for key in keys[4:]},
-    }
-
-
 def against_figure_6(fits: pd.DataFrame) -> dict[str, Any]:
     """How far the fits of all Pythias lie from the numbers behind figure 6."""
     curves = published.fit_by_k().assign(alpha=lambda table: -table.slope)
@@ -324,6 +265,34 @@ def against_figure_6(fits: pd.DataFrame) -> dict[str, Any]:
         return {}
     off = max((shared[name] - shared[f"{name}_published"]).abs().max() for name in ("r_squared", "alpha"))
     return {"figure_6.compared": len(shared), "figure_6.difference": off}
+
+
+def print_told() -> dict[str, Any]:
+    """What the paper itself prints on R² and exponents at every k: figure 6, and Table 1."""
+    printed = published.table1().query("metric == 'neg_log_rbp'")
+    figure_6 = published.fit_by_k().sort_values(["dataset", "k"])
+    below_1000, at_1, at_100 = (figure_6[rows] for rows in (figure_6.k < 1000, figure_6.k == 1, figure_6.k == 100))
+    drops = figure_6[(figure_6.k < 20_000) & (figure_6.r_squared < GOOD)].groupby("dataset", as_index=False).first()
+    step = figure_6.dropna(subset="slope").groupby("dataset").slope.diff().dropna()
+    low = printed[(printed.k < 1000) & (printed.r_squared <= KEPT)].sort_values(["dataset", "k"])
+    found: dict[str, Any] = {
+        "figure_6.points": len(below_1000),
+        "figure_6.low": int((below_1000.r_squared <= KEPT).sum()),
+        "figure_6.r_squared_min": below_1000.r_squared.min(),
+        "figure_6.steps": len(step),
+        "figure_6.rising": int((step < 0).sum()),
+        "figure_6.curves": len(at_1),
+        "figure_6.below_01": int((at_1.slope > -0.1).sum()),
+        "figure_6.close_02": int(at_100.slope.between(-0.25, -0.15, inclusive="left").sum()),
+        "figure_6.kept": len(at_1) - len(drops),
+        "figure_6.drops": fits_listed(drops, r_squared=True, joint="; "),
+        "printed.cells": int((printed.k < 1000).sum()),
+        "printed.low": len(low),
+        "printed.low_cells": fits_listed(low, r_squared=True, joint="; "),
+    }
+    for name, own in (("small", printed[printed.k <= 100]), ("large", printed[printed.k > 100])):
+        found |= {f"printed.{name}.cells": len(own), f"printed.{name}.good": int((own.r_squared >= GOOD).sum())}
+    return found
 
 
 def gains(points: pd.DataFrame, low: int, high: int) -> dict[str, int]:
@@ -436,42 +405,35 @@ def unclear_shown(cells: pd.DataFrame, level: float) -> dict[str, Any]:
     )
 
 
-def table_told(cells: pd.DataFrame, level: float) -> dict[str, Any]:
-    """What the page says of Table 1: `cells` as recomputed, `rounded` with shares rounded first."""
+def table_told(cells: pd.DataFrame, rounded: pd.DataFrame, level: float) -> dict[str, Any]:
+    """What the page and the ledger say of Table 1: `cells` as recomputed, `rounded` with shares rounded first."""
     have, unclear = cells[cells["verdict"] != "no points"], cells[cells["implied_p"] > 1 - level]
     compared, agree = agreement(cells)
     four = cells["dataset"].isin(["wikipedia", "humaneval", "hotpotqa", "auslegal"])
     mid = cells[cells["k"].isin([10, 100]) & four]
-    low = mid[mid["printed_r_squared"] < GOOD]
+    one, other = (
+        rows[(rows["dataset"] == "wikipedia") & (rows["family"] == "GPT-2") & (rows["k"] == 10000)]
+        for rows in (cells, rounded)
+    )
+    below = mid[mid["printed_r_squared"] < GOOD]
+    elsewhere = cells[cells["k"].isin([1, 10, 100]) & cells["dataset"].isin(["c4", "pile-github"])]
+    low = elsewhere[elsewhere["printed_r_squared"] < GOOD]
     found: dict[str, Any] = {
         "cells": len(cells),
         "recomputed": len(have),
         "compared": compared,
         "agree": agree,
+        "agree_rounded": agreement(rounded)[1],
         "differs": named(cells[cells["verdict"] == "differs"]) or "none",
+        "counted": one["r_squared"].item(),
+        "from_rounded": other["r_squared"].item(),
+        "printed": one["printed_r_squared"].item(),
         "unclear": len(unclear),
         "moderate": len(mid),
-        "moderate_low": len(low),
-        "moderate_low_on": listed(map(dataset_label, low["dataset"].unique()), joint=" and "),
+        "moderate_low": len(below),
+        "moderate_low_on": listed(map(dataset_label, below["dataset"].unique()), joint=" and "),
+        "c4_and_github.cells": len(elsewhere),
+        "c4_and_github.good": len(elsewhere) - len(low),
+        "c4_and_github.low_cells": named(low, r_squared=True),
     }
     return {f"table1.{key}": value for key, value in found.items()}
-
-
-def table_claims(cells: pd.DataFrame, rounded: pd.DataFrame) -> dict[str, dict[str, Any]]:
-    """What decides the ledger's claims on Table 1, by the claims' names."""
-    compared, agree = agreement(cells)
-    claims: dict[str, dict[str, Any]] = {
-        "table_1": {"compared": compared, "agree": agree, "rounded": agreement(rounded)[1]}
-    }
-    claims["table_1"]["differs"] = named(cells[cells["verdict"] == "differs"]) or "none"
-    one, other = (
-        rows[(rows["dataset"] == "wikipedia") & (rows["family"] == "GPT-2") & (rows["k"] == 10000)]
-        for rows in (cells, rounded)
-    )
-    claims["table_1"] |= {"counted": one["r_squared"].item(), "from_rounded": other["r_squared"].item()}
-    claims["table_1"] |= {"printed": one["printed_r_squared"].item()}
-    elsewhere = cells[cells["k"].isin([1, 10, 100]) & cells["dataset"].isin(["c4", "pile-github"])]
-    low = elsewhere[elsewhere["printed_r_squared"] < GOOD]
-    claims["c4_and_github"] = {"cells": len(elsewhere), "low": len(low), "good": len(elsewhere) - len(low)}
-    claims["c4_and_github"] |= {"low_cells": named(low, r_squared=True)}
-    return claims

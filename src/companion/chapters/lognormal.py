@@ -327,31 +327,36 @@ def _on_lines(rows: Sequence[pd.Series]) -> tuple[float, float]:
 
 def of_fits(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> dict[str, Any]:
     """What `fits` say of lognormal ranks, of the `main_group` first."""
-    from_1, from_2 = (of_group(table, group, first) for first in (1, 2))
+    from_2 = of_group(table, group, 2)
     firsts = rank_1(group, table)
     share = firsts["density_p1"] / firsts["measured_p1"]
     likelier = better(from_2[from_2["count"] <= 2], "lognormal")
     return {
         "models": len(group),
-        "limits": int(firsts["at_limit"].sum()),
-        "place.1": place(from_1, "lognormal"),
         "place.2": place(from_2, "lognormal"),
         "better_2": listed((FAMILIES[name].label for name in likelier), joint="; "),
+        "r_squared_min": firsts["r_squared"].min(),
+        "r_squared_power_law_max": firsts["r_squared_power_law"].max(),
         "share_1_min": firsts["measured_p1"].min(),
         "share_1_max": firsts["measured_p1"].max(),
         "p1_share_min": share.min(),
         "p1_share_max": share.max(),
         "mu_off": (firsts["mu"] - firsts["mu_published"]).abs().max(),
+        **falls_of_ratio(group, table),
     }
 
 
 def of_curves(table: pd.DataFrame, alphas: pd.DataFrame) -> dict[str, Any]:
     """What `predicted` and its `exponents` say."""
     ours, seen = (alphas[alphas["key"] == key].iloc[0] for key in ("formula", "measured"))
-    first = levels(table).query("kind == @FORMULA and metric == 'neg_log_rbp1'")
-    return {f"difference_relative.{row['key']}": row["difference_relative"] for row in (ours, seen)} | {
-        "level_max.rbp1": first["largest"].item()
-    }
+    ratios = levels(table).query("kind == @FORMULA")
+    first = ratios[ratios["metric"] == "neg_log_rbp1"]
+    found = {"level_min": ratios["least"].min(), "level_max": ratios["largest"].max()}
+    found |= {"level_max.rbp1": first["largest"].item()}
+    for row in (ours, seen):
+        found |= {f"{name}.{row['key']}": row[name] for name in ("difference_relative", "alpha_ce", "alpha_p1")}
+    way = "the other way" if ours["difference"] * seen["difference"] < 0 else "the same way"
+    return found | {"formula.alike": bool(ours["low"] <= 0 <= ours["high"]), "formula.other_way": way}
 
 
 def of_lines(group: Sequence[MeasuredRanks], lines: pd.DataFrame) -> dict[str, Any]:
@@ -378,43 +383,6 @@ def of_premise(group: Sequence[MeasuredRanks], found: pd.DataFrame) -> dict[str,
     """By what share the entropy of ranks exceeds cross-entropy, at the `main_group`'s ends (`entropies`)."""
     own = of_models(group, found)
     return {"gap_share.first": own["gap_share"].iloc[0], "gap_share.last": own["gap_share"].iloc[-1]}
-
-
-def claims(
-    group: Sequence[MeasuredRanks],
-    table: pd.DataFrame,
-    curves: pd.DataFrame,
-    alphas: pd.DataFrame,
-    found: pd.DataFrame,
-) -> dict[str, dict[str, Any]]:
-    """What decides the ledger's claims on lognormal ranks.
-
-    Of the `main_group`, `fits` (table), `predicted` (curves), its `exponents` (alphas), and `entropies` (found).
-    """
-    firsts, ranked = rank_1(group, table), of_fits(group, table)
-    ours, seen = (alphas[alphas["key"] == key].iloc[0] for key in ("formula", "measured"))
-    ratios = levels(curves)[lambda own: own["kind"] == FORMULA]
-    return {
-        "lognormal_ranks": {
-            "worst": firsts["r_squared"].min(),
-            "power_law": firsts["r_squared_power_law"].max(),
-        }
-        | {name: ranked[name] for name in ("limits", "models", "better_2")}
-        | {"with_1": ranked["place.1"], "from_2": ranked["place.2"]},
-        "lognormal_curves": {
-            "alike": bool(ours["low"] <= 0 <= ours["high"]),
-            "other_way": "the other way" if ours["difference"] * seen["difference"] < 0 else "the same way",
-            "least": ratios["least"].min(),
-            "most": ratios["largest"].max(),
-        }
-        | {
-            f"{name}_{end}": row[f"alpha_{end}"]
-            for name, row in (("ours", ours), ("seen", seen))
-            for end in ("ce", "p1")
-        },
-        "ratio_in_size": {name.partition(".")[2]: fall for name, fall in falls_of_ratio(group, table).items()},
-        "appendix_equations": {"share": of_models(group, found)["gap_share"].iloc[-1]},
-    }
 
 
 def of_models(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> pd.DataFrame:

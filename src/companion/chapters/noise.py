@@ -315,36 +315,31 @@ def _by_dataset(source: Source) -> list[list[RankStore]]:
 # ── What is recorded
 
 
-def scatter_told(judged: pd.DataFrame) -> dict[str, Any]:
-    """What the prose says of `scatter_judged`, by key; what cannot be told is left out."""
+def scatter_told(judged: pd.DataFrame, rising: pd.DataFrame, level: float) -> dict[str, Any]:
+    """What the page and the ledger say of `scatter_judged`, at large k above all, and of `rises`."""
     large, small = (judged[judged["range"] == name] for name in ("large", "small"))
-    values: dict[str, Any] = {"small_extra": 100 * small["extra"].median()}
+    values: dict[str, Any] = {
+        "small_extra": 100 * small["extra"].median(),
+        "large.tests": len(large),
+        "large.holm": int((large["p_holm"] < 1 - level).sum()),
+        "large.beyond": int((large["verdict"] == BEYOND).sum()),
+        "large.enough": int((large["verdict"] == ENOUGH).sum()),
+        "large.open": int((large["verdict"] == OPEN).sum()),
+        "large.mostly": int(large["mostly"].sum()),
+        "rises": len(rising),
+        "rises_surely": int(rising["beyond"].sum()),
+    }
     if len(large):
         values |= {"large_cells": fits_listed(large[large["verdict"] == BEYOND], joint="; ")}
     pythia = large[(large["family"] == "Pythia") & (large["dataset"] == "wikipedia") & (large["k"] == 30_000)]
-    return values | {f"pythia_{end}": pythia[end].mean() for end in ("extra_low", "extra_high")}
-
-
-def claims(judged: pd.DataFrame, rising: pd.DataFrame, level: float) -> dict[str, dict[str, Any]]:
-    """What decides the claim on noise: `scatter_judged` at large k, and `rises`."""
-    large = judged[judged["range"] == "large"]
-    values: dict[str, Any] = {
-        "tests": len(large),
-        "holm": int((large["p_holm"] < 1 - level).sum()),
-        "beyond": int((large["verdict"] == BEYOND).sum()),
-        "enough": int((large["verdict"] == ENOUGH).sum()),
-        "open": int((large["verdict"] == OPEN).sum()),
-        "mostly": int(large["mostly"].sum()),
-        "rising": len(rising),
-        "surely": int(rising["beyond"].sum()),
-    }
+    values |= {f"pythia_{end}": pythia[end].mean() for end in ("extra_low", "extra_high")}
     gpt_2 = rising[(rising["family"] == "GPT-2") & (rising["dataset"] == "wikipedia") & (rising["k"] == 10_000)]
     row: Any
     for row in (gpt_2 if len(gpt_2) else rising).head(1).to_dict("records"):
-        values |= {"rise_from": int(row["misses_smallest"]), "rise_to": int(row["misses_largest"])}
-        values |= {"rise_z": row["ends_z"], "needed": min(row["ends_needed"], row["trend_needed"])}
-        values |= {"effect": row["effect"], "effect_high": row["effect_high"]}
-    return {"noise_at_large_k": values}
+        values |= {"rise.from": int(row["misses_smallest"]), "rise.to": int(row["misses_largest"])}
+        values |= {"rise.z": row["ends_z"], "rise.needed": min(row["ends_needed"], row["trend_needed"])}
+        values |= {"rise.effect": row["effect"], "rise.effect_high": row["effect_high"]}
+    return values
 
 
 def rare_told(table: pd.DataFrame) -> dict[str, Any]:

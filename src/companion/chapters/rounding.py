@@ -94,10 +94,3 @@ def roundings_shown(found: pd.DataFrame) -> dict[str, Any]:
         "fit is less likely than the measured shares. A fit passes an exact test if its deviance is about its df.",
         data=found,
     )
-
-
-def decides(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> dict[str, Any]:
-    """Collect what `of_roundings` adds to the claim on lognormal ranks, by key."""
-    kept = ("limits.", "up.sigma", "up.excess", "passed", "tested")
-    found = of_roundings(group, table).items()
-    return {name.replace(".", "_"): value for name, value in found if name.startswith(kept)}

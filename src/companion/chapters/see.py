@@ -177,12 +177,11 @@ def summary(found: Sequence[Read]) -> pd.DataFrame:
 
 
 def recorded(found: Sequence[Read], weights: Mapping[str, int]) -> dict[str, float | int]:
-    """How many models, their vocabulary, S of the smallest and the largest ticked at first, and the MB of weights."""
+    """How many models, S of the smallest and the largest ticked at first, and the MB of weights."""
     chosen = at_first(found)
     first = [weights[each.rung.name] for each in chosen]
     return {
         "models": len(found),
-        "vocabulary": found[0].logits.shape[1],
         **{f"size.{name}": each.size for name, each in (("smaller", chosen[0]), ("larger", chosen[-1]))},
         # to a tenth: versions of zlib may pack a little tighter
         "megabytes.first": round(sum(first) / 1e6, 1),

@@ -79,17 +79,28 @@ def local_powers(windows: pd.DataFrame) -> pd.DataFrame:
     return found.agg(models=("power", "size"), power=("power", "mean")).reset_index().astype({"n_next": "int64"})
 
 
-def summary(table: pd.DataFrame, power: pd.DataFrame, local: pd.DataFrame) -> dict[str, Any]:
-    """Summarize `ratios_by_document`, `emergence.powers_of_length` of the same ranks, and the published windows'
-    `local_powers` at k = 1, by the keys under which they are recorded.
+#: the text and the k of which the page gives the ratio of the largest model
+SHOWN = (("auslegal", 1), ("hotpotqa", 10), ("humaneval", 10), ("wikipedia", 10))
+
+
+def summary(
+    table: pd.DataFrame, power: pd.DataFrame, local: pd.DataFrame, published: pd.DataFrame, curves: pd.DataFrame
+) -> dict[str, Any]:
+    """Summarize what the texts add, by the keys under which it is recorded.
+
+    table: `ratios_by_document`; power: `emergence.powers_of_length` and curves: `emergence.transitions` of the same
+    ranks; local: `local_powers` of the published windows, and published: their `emergence.ratios`.
+
+    inside: the share of cells whose interval holds 1, of the published windows and of each text.
     """
     counted, first = by_text(table), local[local["k"] == 1]
     first = first[first["models"] >= first["models"].max() / 2]  # few models have successes at the longest
     found: dict[str, Any] = {f"texts.{name}": int(counted[name].sum()) for name in ("cells", "below", "above")}
     found["texts"] = counted["dataset"].nunique()
     for row in counted.to_dict("records"):
-        key = f"{row['dataset']}.k{row['k']}"
-        found |= {f"texts.{name}.{key}": row[name] for name in ("ratio", "low", "high")}
+        if (row["dataset"], row["k"]) in SHOWN:
+            key = f"{row['dataset']}.k{row['k']}"
+            found |= {f"texts.{name}.{key}": row[name] for name in ("ratio", "low", "high")}
     found |= {"texts.power.fits": len(power), "texts.power.below": int((power["length_high"] < 1).sum())}
     found["texts.power.above"] = int((power["length_low"] > 1).sum())
     if len(first):
@@ -97,35 +108,12 @@ def summary(table: pd.DataFrame, power: pd.DataFrame, local: pd.DataFrame) -> di
         found |= {f"local.{name}": row["power"] for name, row in ends.items()}
         found |= {"local.last_from": int(ends["last"]["n"]), "local.last_to": int(ends["last"]["n_next"])}
         found["local.last_models"] = int(ends["last"]["models"])
-    return found
-
-
-def decides(
-    recorded: dict[str, Any], table: pd.DataFrame, published: pd.DataFrame, curves: pd.DataFrame
-) -> dict[str, dict[str, Any]]:
-    """Collect what the texts add to the claims, by claim and key.
-
-    recorded, table: `summary` and `ratios_by_document`; published: `emergence.ratios` of the published windows; curves:
-    `emergence.transitions` of the same ranks as the texts.
-
-    inside: the share of cells whose interval holds 1, of the published windows first, then of each text.
-    """
-    marked = table.assign(inside=(table["low"] <= 1) & (table["high"] >= 1))
+    inside = ((table["low"] <= 1) & (table["high"] >= 1)).groupby(table["dataset"])
     outside = (published["ratio_high"] < 1) | (published["ratio_low"] > 1)
-    inside = [float(1 - outside.mean()), *marked.groupby("dataset")["inside"].mean()]
-    counts = {f"texts_{name}": recorded[f"texts.{name}"] for name in ("cells", "below", "above")}
-    power = {f"texts_{name}": recorded[f"texts.power.{name}"] for name in ("fits", "below", "above")}
-    local = {name.replace(".", "_"): value for name, value in recorded.items() if name.startswith("local.")}
-    return {
-        "tokens_independent": counts | {"texts": recorded["texts"], "inside": inside},
-        "linear_in_length": power | local,
-        "emergence_predictable": {
-            "texts_inside": int(marked["inside"].sum()),
-            "texts_cells": len(marked),
-            "texts_steps": int(curves["steps"].sum()),
-            "texts_rises": int(curves["rises"].sum()),
-        },
-    }
+    found |= {"inside.published": float(1 - outside.mean())}
+    found |= {f"inside.{dataset}": share for dataset, share in inside.mean().items()}
+    found |= {"texts.inside": int(inside.sum().sum())}
+    return found | {f"texts.{name}": int(curves[name].sum()) for name in ("steps", "rises")}
 
 
 def texts_figure(table: pd.DataFrame, *, level: float) -> dict[str, Any]:

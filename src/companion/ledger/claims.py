@@ -4,7 +4,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +24,11 @@ from companion.ledger.rules import (
     read_bar,
     read_condition,
 )
+from companion.project import Project
 from rbp.errors import ChapterError
 
-#: no evidence at hand can decide it; a chapter that will decide it has not recorded its number yet
-UNCHECKED, OPEN = "cannot be checked here", "not judged yet"
+#: no evidence at hand can decide it
+UNCHECKED = "cannot be checked here"
 #: true whatever was measured, so that it is not counted as held
 ALGEBRA = "follows by algebra"
 
@@ -38,7 +39,6 @@ VERDICTS = {
     FAILS: ("fails", "✗"),
     UNDECIDED: ("undecided", "≈"),
     UNCHECKED: ("unchecked", "?"),
-    OPEN: ("open", "○"),
     ALGEBRA: ("algebra", "∴"),
 }
 
@@ -69,35 +69,35 @@ GROUPS = (ARGUMENT, PAPER, EARLIER, OTHERS, OWN, PREDICTIONS, FOOTNOTE)
 
 
 class Numbers:
-    """What the chapters have recorded for the claims (`Page.claim`)."""
+    """What the chapters have recorded, by chapter and key (`Page.record`)."""
 
     def __init__(self, recorded: Mapping[str, Mapping[str, results.Recorded]]) -> None:
-        self._values = {
-            key: each.value for own in recorded.values() for key, each in own.items() if key.startswith("claim.")
-        }
+        self.recorded = recorded
 
     @classmethod
-    def read(cls, chapters: Path) -> "Numbers":
-        """Read the `results.json` of every executed chapter below `chapters`, but the ledger's own."""
-        paths = sorted(path for path in chapters.glob("*/results.json") if path.parent.name != "ledger")
-        if not paths:
-            raise ChapterError("no chapter has been executed yet", str(chapters), "Build the book first: make book.")
-        return cls(results.merge(paths))
+    def read(cls, project: Project) -> "Numbers":
+        """Those of every executed chapter, but the ledger's own; of a chapter that is not built, the accepted ones."""
+        accepted = results.read_book(project.expected) if project.expected.exists() else {}
+        paths = [path for path in project.chapters.glob("*/results.json") if path.parent.name != "ledger"]
+        if recorded := accepted | results.merge(sorted(paths)):
+            return cls(recorded)
+        raise ChapterError("no chapter has been executed yet", str(project.chapters), "Build the book: make book.")
 
-    def of_claim(self, name: str) -> dict[str, Any]:
-        """What is known of a claim, by key: values, and lists of values."""
-        found: dict[str, Any] = {}
-        for recorded, value in self._values.items():
-            if recorded.startswith(f"claim.{name}."):
-                key, _, place = recorded.removeprefix(f"claim.{name}.").partition(".")
-                if place:
-                    found.setdefault(key, {})[int(place)] = value
-                else:
-                    found[key] = value
-        return {k: [v[i] for i in sorted(v)] if isinstance(v, dict) else v for k, v in found.items()}
+    def __getitem__(self, name: str) -> Any:
+        """The value of CHAPTER::KEY; of CHAPTER::KEY.* the list of all whose keys begin so. KeyError if none does."""
+        chapter, _, key = name.partition("::")
+        many, own = key.endswith(".*"), self.recorded.get(chapter, {})
+        found = [own[each].value for each in own if each == key or (many and each.startswith(key[:-1]))]
+        if not found:
+            raise KeyError(name)
+        return found if many else found[0]
+
+    def named(self, keys: Mapping[str, str]) -> dict[str, Any]:
+        """The values of some keys, by other names. KeyError, with the key, for one that is not recorded."""
+        return {name: self[key] for name, key in keys.items()}
 
 
-#: a rule with the numbers in it, or what no rule decides, UNCHECKED or OPEN; and a sentence or two of what was found
+#: a rule with the numbers in it, or UNCHECKED, which no rule decides; and a sentence or two of what was found
 Judged = tuple[Rule | str, str]
 Judge = Callable[[Numbers], Judged]
 
@@ -109,7 +109,8 @@ class Claim:
     `name`: of its table in the file, and of its address, ledger.html#claim-NAME. `number` stays: 1 to 30 for those of
     the paper that were listed first, then in the order in which they came. `part`: its subject within the group.
     `evidence`: the chapter to read, or a figure or table in it ("k1#figure-3"). `core`: much of the argument hangs on
-    it. `rests_on`: other claims, whose rules decide it.
+    it. `keys`: of the recorded values that decide it, CHAPTER::KEY, by the rule's names for them. `rests_on`: other
+    claims, whose rules decide it.
     """
 
     name: str
@@ -122,6 +123,7 @@ class Claim:
     evidence: str
     core: bool
     judge: Judge
+    keys: Mapping[str, str] = field(default_factory=dict)
     rests_on: tuple[int, ...] = ()
 
     def judged(self, numbers: Numbers) -> "Entry":
@@ -153,13 +155,13 @@ FILE = Path(__file__).with_name("claims.toml")
 
 
 def read_claims(path: Path = FILE) -> list[Claim]:
-    """The claims of a file, a table each, by the name under which chapters record what decides it (`Page.claim`).
+    """The claims of a file, a table each, by their names.
 
-    number, group (a key of GROUPS), part, where, says, rule (in words), evidence, core: as of a `Claim`. holds,
+    number, group (a key of GROUPS), part, where, says, rule (in words), evidence, core: as of a `Claim`. numbers: the
+    recorded values that decide it, CHAPTER::KEY (`Numbers`), by the names that rule and finding have for them. holds,
     in_part, undecided: the rule (`rules.read_condition`); bars: by name (`rules.read_bar`). verdict: UNCHECKED where nothing
     decides; algebra: what follows without a measurement. rests_on: claims whose rules and values a rule may use, and a
-    finding as "{law[high]}". finding: a sentence or two with the recorded values, "{high} of {fits}"; finding_open:
-    where none are recorded yet, if a later chapter may do so.
+    finding as "{law[high]}". finding: a sentence or two with the recorded values, "{high} of {fits}".
     """
     groups = {group.key: group for group in GROUPS}
     tables = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -175,6 +177,7 @@ def read_claims(path: Path = FILE) -> list[Claim]:
             evidence=table["evidence"],
             core=table.get("core", False),
             judge=_judge_of(name, tables),
+            keys=table.get("numbers", {}),
             rests_on=tuple(tables[other]["number"] for other in table.get("rests_on", ())),
         )
         for name, table in tables.items()
@@ -183,12 +186,16 @@ def read_claims(path: Path = FILE) -> list[Claim]:
 
 def _judge_of(name: str, tables: Mapping[str, Any]) -> Judge:
     table = tables[name]
+    keys: Mapping[str, str] = table.get("numbers", {})
     rests_on = {other: _judge_of(other, tables) for other in table.get("rests_on", ())}
 
     def judge(numbers: Numbers) -> Judged:
-        values = numbers.of_claim(name)
-        if not values and "finding_open" in table:
-            return OPEN, table["finding_open"]
+        try:
+            values = numbers.named(keys)
+        except KeyError as error:
+            what = f"claim {name} names a number that no chapter has recorded: {error.args[0]}"
+            remedy = "Record it there (page.record) and run `rbp book`, or name another key in claims.toml."
+            raise ChapterError(what, "claims ledger", remedy) from None
         bars = {key: read_bar(bar) for key, bar in table.get("bars", {}).items()}
         for other, judge_other in rests_on.items():
             decided, _ = judge_other(numbers)
@@ -196,7 +203,7 @@ def _judge_of(name: str, tables: Mapping[str, Any]) -> Judge:
                 return decided, f"It rests on claim {tables[other]['number']}, which no rule decides yet."
             rule = decided.of_claim(tables[other]["number"])
             decides: Condition = ("not", rule.undecided)
-            values[other] = numbers.of_claim(other) | {
+            values[other] = numbers.named(tables[other].get("numbers", {})) | {
                 "holds": every(decides, rule.holds),
                 "in_part": every(decides, met(1, rule.holds, rule.part)),
                 "undecided": rule.undecided,
@@ -209,12 +216,39 @@ def _judge_of(name: str, tables: Mapping[str, Any]) -> Judge:
             conditions = ("holds", "in_part", "undecided")
             holds, part, undecided = (read_condition(table.get(key, "0 > 1"), values, bars) for key in conditions)
         except (KeyError, ValueError, TypeError) as error:
-            what = f"claim {table['number']} cannot be judged by what is recorded under claim.{name}: {error}"
-            raise ChapterError(what, f"claims ledger, {table['evidence']}", "Execute the chapter again.") from None
+            what = f"claim {name} cannot be judged by its numbers: {error}"
+            raise ChapterError(what, "claims ledger", "Mend its table in claims.toml.") from None
         rule = Rule(holds, part, bars, undecided)
         return ALGEBRA if table.get("algebra") and rule.verdict() == HOLDS else rule, finding
 
     return judge
+
+
+def lacking(numbers: Numbers) -> list[str]:
+    """The keys that claims name and no chapter has recorded, each with its claim."""
+    found = []
+    for claim in read_claims():
+        for key in claim.keys.values():
+            try:
+                numbers[key]
+            except KeyError:
+                found.append(f"{key} (claim {claim.name})")
+    return found
+
+
+def verdicts_of(project: Project, chapter: str, path: Path) -> list[str]:
+    """Judge the claims that name values of a chapter by those of a run (`path`): a line each, with what was found."""
+    own = [claim for claim in read_claims() if any(key.startswith(f"{chapter}::") for key in claim.keys.values())]
+    if not own:
+        return []
+    numbers, lines = Numbers({**Numbers.read(project).recorded, **results.merge([path])}), []
+    for claim in own:
+        try:
+            entry = claim.judged(numbers)
+            lines.append(f"claim {claim.name}: {entry.verdict}. {entry.finding}")
+        except ChapterError as error:
+            lines.append(str(error))
+    return lines
 
 
 def judge_all(numbers: Numbers) -> list[Entry]:

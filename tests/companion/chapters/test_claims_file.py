@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from companion import results
 from companion.ledger.claims import Numbers, read_claims
 from companion.ledger.rules import FAILS, HOLDS, PART, Bar, Rule, read_bar, read_condition
-from rbp.errors import ChapterError
 
 BARS = {
     "good": read_bar({"says": "R² of a good fit", "at": 0.97, "kind": "r_squared"}),
@@ -24,6 +23,7 @@ where = "figure 3"
 says = "Every family lies on a line."
 rule = "holds if nine in ten fits are good"
 evidence = "holds#figure-3"
+numbers = {r = "a::r.*", low = "a::low", by = "a::by", cell = "b::cell", turns = "b::turns", surely = "a::surely"}
 holds = "share(r >= good) >= fits and turns == 'no'"
 in_part = "count(r) - low >= 2 or surely"
 finding = "{low} of {r[0]:.2f}, {by:+.1f}% at least: {cell}."
@@ -36,12 +36,13 @@ fits = {says = "fits that are good", at = 0.9}
 def judged(values: dict[str, Any], tmp_path: Path) -> tuple[str, str, Rule | None]:
     path = tmp_path / "claims.toml"
     path.write_text(TEXT)
-    recorded = {f"claim.line.{key}": results.recorded(key, value) for key, value in values.items()}
-    entry = read_claims(path)[0].judged(Numbers({"holds": recorded, "other": {}}))
+    recorded = {key: results.recorded(key, value) for key, value in values.items()}
+    entry = read_claims(path)[0].judged(Numbers({"a": recorded, "b": recorded}))
     return entry.verdict, entry.finding, entry.rule
 
 
-LINE = {**{f"r.{i}": 0.98 for i in range(11)}, "r.1": 0.9, "low": 1, "by": -2.0, "cell": "GPT-2", "turns": "no"}
+LINE = {f"r.{i}": 0.98 for i in range(11)} | {"r.1": 0.9, "rest": 0.1}
+LINE |= {"low": 1, "by": -2.0, "cell": "GPT-2", "turns": "no"}
 
 
 def test_a_claim_is_judged_by_what_is_recorded_for_it(tmp_path: Path) -> None:
@@ -51,11 +52,6 @@ def test_a_claim_is_judged_by_what_is_recorded_for_it(tmp_path: Path) -> None:
     assert [rule.verdict({"fits": 0.95}), rule.verdict({"good": 0.99})] == [PART, PART]
     assert judged(LINE | {"surely": True, "turns": "yes", "low": 10}, tmp_path)[0] == PART
     assert judged(LINE | {"surely": False, "turns": "yes", "low": 10}, tmp_path)[0] == FAILS
-
-
-def test_what_is_not_recorded_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ChapterError, match=r"claim 2 cannot be judged by .*claim\.line: 'by'.*\(.*holds#figure-3\)"):
-        judged({key: value for key, value in LINE.items() if key != "by"}, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -392,20 +392,21 @@ def test_what_decides_the_claims_counts_a_model_and_a_pair_once() -> None:
     less = again.assign(without=both.SMALLEST, moved=0.7), again.assign(without="law", moved=0.6, p=[0.002, 0.03, 0.9])
     again = pd.concat([again, *less])
     across, by_size = both.sweeps(runs_of(0.0)), both.size_at_equal_entropy(runs_of(0.0))
-    found = both.claims(texts, again, across, both.equal_told(texts, again, across, by_size))
-    kinds = ("runs", "runs_apart", "texts", "texts_apart", "seeds_p")
-    assert [found["not_deduced"][key] for key in kinds] == [1, 1, 2, 1, 0.002]
-    assert [found["greedy_and_lists"][key] for key in kinds] == [1, 1, 2, 1, 0.04]  # at the k of the texts: 1 and 10
-    kept = ("seeds_models", "seeds_moved", "seeds_moved_without_small", "seeds_moved_without_text", "texts_offset")
-    assert [found["equal_entropy"][key] for key in kept] == [6, 1.0, 0.7, 0.6, 3.0]
-    assert found["not_deduced"]["seeds_odd_text"] == "law"
+    found = both.equal_told(texts, again, across, by_size)
+    kinds = ("equal.texts", "equal.texts_apart", "seeds.p")
+    assert [found["equal.runs"], found["equal.runs_apart"]] == [1, 1]
+    assert [found[f"{key}.k1"] for key in kinds] == [2, 1, 0.002]
+    assert [found[f"{key}.every_k"] for key in kinds] == [2, 1, 0.04]  # at the k of the texts: 1 and 10
+    kept = ("seeds.models", "seeds.moved", "seeds.moved.small", "seeds.moved.text", "offset_max.texts.k1")
+    assert [found[key] for key in kept] == [6, 1.0, 0.7, 0.6, 3.0]
+    assert found["seeds.odd_text"] == "law"
 
 
 def test_a_hidden_model_counts_once_on_several_texts() -> None:
     pairs = pd.concat([family(dataset=name, noise=0.01, seed=i) for i, name in enumerate(("news", "law", "poems"))])
-    found = within.claims(within.entropy_curves(pairs), within.forecasts(pairs, holdout=2, holdout_few=1))
-    assert found["rank_forecasts"]["count"] == 2
-    assert found["tightest"]["cells"] == 1
+    assert within.ahead_told(within.forecasts(pairs, holdout=2, holdout_few=1))["forecasts.models"] == 2
+    lines = within.straight_lines(pairs[pairs.k == 1])
+    assert within.family_told(within.entropy_curves(pairs), lines)["tightest.families"] == 1
 
 
 def test_what_pages_show() -> None:

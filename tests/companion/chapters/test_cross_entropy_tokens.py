@@ -142,9 +142,8 @@ def test_of_one_size_and_of_no_ranks_there_is_nothing_to_carry(tmp_path: Path) -
     none = open_source("published").ranked
     assert tokens.explained_by_all(none).empty
     assert tokens.entropies_of(none) == []
-    said = tokens.told(tokens.explained_by_all(one), tokens.transferred(one))
+    said = tokens.told(tokens.explained_by_all(one))
     assert said["explained.first.alone.min"] == said["explained.first.alone.max"] > 0.1
-    assert np.isnan(said["moved.alone.min"])
 
 
 def test_the_figure_tells_the_smallest_from_the_largest(tmp_path: Path) -> None:

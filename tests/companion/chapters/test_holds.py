@@ -74,10 +74,9 @@ def test_what_is_told_of_fits_is_counted_by_hand() -> None:
     assert [told[key] for key in ("fits", "high", "large.fits", "large.low")] == [4, 3, 1, 0]
     assert [told[key] for key in ("steps.k1", "falls.k1", "steps.to_100", "falls.to_100")] == [6, 6, 6, 4]
     assert told["cut_min"] == pytest.approx(100 * (1 - 10**-0.1))
-    claims = holds.fits_claims(own, fits)
-    assert (claims["moderate_k"]["good_fits"], claims["moderate_k"]["fits"], claims["law"]["high"]) == (1, 2, 3)
-    assert "large_k" in claims
-    assert "large_k" not in holds.fits_claims(bent, fit_table(bent))
+    assert [told[key] for key in ("moderate.high", "moderate.fits")] == [1, 2]
+    assert [told[f"r_squared.first.new.{family}.k1"] for family in ("Bent", "Toy")] == pytest.approx([1, 1])
+    assert not any(key.startswith("large.") for key in holds.fits_told(bent, fit_table(bent)))
 
 
 def test_fits_and_lines_are_of_the_thresholds_that_there_are() -> None:

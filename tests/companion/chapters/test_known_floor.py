@@ -83,8 +83,8 @@ def test_a_product_above_the_floor_is_straight_and_a_sum_is_not(tmp_path: Path, 
     assert straight.loc[straight["along"] == TOKENS, "exponent"].to_numpy() == pytest.approx(0.15)
     bent = known_floor.lines(sums)
     assert bent["bend"].min() > 0.005
-    told = known_floor.power_decides(sums, bent)
-    assert (told["size_lines"], told["size_straight"], told["tokens_share"]) == (25, 0, 0.0)
+    told = known_floor.told(sums, bent, known_floor.floors(sums))
+    assert [told[f"known.{name}"] for name in ("size.lines", "size.straight", "tokens.straight")] == [25, 0, 0]
     few = known_floor.lines(sums[sums["training_tokens"] < 4e6])
     assert few.loc[few["along"] == TOKENS, "bend"].isna().all()
 
@@ -92,8 +92,7 @@ def test_a_product_above_the_floor_is_straight_and_a_sum_is_not(tmp_path: Path, 
 def test_the_fitted_floor_of_a_sum_is_the_true_one_and_of_a_product_is_not(tmp_path: Path, noisy: pd.DataFrame) -> None:
     found = known_floor.floors(noisy)
     assert found["ratio"].to_numpy() == pytest.approx(1, abs=0.05)
-    decides = known_floor.floor_decides(noisy, found)
-    assert decides["told"] >= 3
+    assert found["told"].sum() >= 3
     more = np.exp(0.03 * np.random.default_rng(2).normal(size=len(noisy)))
     wide = known_floor.floors(noisy.assign(value=noisy["value"] * more))
     assert (wide["inside"].sum(), wide["told"].sum()) == (5, 0)

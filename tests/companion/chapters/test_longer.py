@@ -134,7 +134,8 @@ def test_scores_are_those_counted_by_hand(tmp_path) -> None:
     assert shown.loc[later.SHORT["kaplan"], "error, %"] == pytest.approx(100 * np.expm1(np.sqrt(np.mean(every**2))))
     told = later.longer_told(said, table, pd.DataFrame())
     assert (told["longer.asked"], told["longer.models"], told["longer.laws"]) == (16, 6, 9)
-    assert told["longer.kaplan.inside"] == pytest.approx(100 * table[table["law"] == "kaplan"]["inside"].mean())
+    own = table[table["law"] == "offset_in_tokens"]
+    assert told["longer.offset_in_tokens.inside"] == pytest.approx(100 * own["inside"].mean())
     assert found.mean == pytest.approx(100 * np.expm1(some["error"].mean()))
     cell = later.said_shown(said)["table"].loc[5, "1m, 32 M"]
     asked = "law == 'sum' and dataset == 'wikipedia' and k == 1 and rung == '1m' and training_tokens == 32_000_000"
@@ -161,7 +162,6 @@ def test_a_fair_guess_goes_on_as_the_last_doublings_went() -> None:
         row = found.loc[tokens]
         assert np.log([row["low"], row["middle"], row["high"]]) == pytest.approx([middle - half, middle, middle + half])
         assert row["inside"] == (abs(0.1 - middle) <= half)
-    assert later.fair_statistics(found)["longer.fair.inside"] == 100 * found["inside"].mean()
     assert later.fair_guess(known.tail(2), runs).empty
 
 
@@ -218,11 +218,12 @@ def test_a_law_is_best_where_its_squares_are_smaller_at_every_size() -> None:
 def test_a_law_is_said_to_win_where_every_other_misses_more_beyond_chance() -> None:
     said = later.read()
     rows = said.assign(error=np.where(said["law"] == "sum", 0.01, 0.1), inside=said["law"] == "sum", size=10_000)
-    found = later.decides(said, rows)
-    assert (found["law"], found["inside"], found["beaten"], found["others"]) == (later.SHORT["sum"], 100, 8, 8)
-    assert (found["error"], found["power_error"]) == pytest.approx((100 * np.expm1(0.01), 100 * np.expm1(0.1)))
+    found = later.longer_told(said, rows, pd.DataFrame())
+    assert [found[f"longer.{name}"] for name in ("best", "beaten", "others")] == [later.SHORT["sum"], 8, 8]
+    errors = [found[f"longer.{law}.error"] for law in ("sum", "power")]
+    assert errors == pytest.approx([100 * np.expm1(0.01), 100 * np.expm1(0.1)])
     rows.loc[(rows["law"] == "kaplan") & (rows["rung"] != "10k"), "error"] = 0.009  # wins at some sizes
-    assert later.decides(said, rows)["beaten"] == 7
+    assert later.longer_told(said, rows, pd.DataFrame())["longer.beaten"] == 7
 
 
 def test_a_grid_that_is_a_sum_is_no_product_and_is_judged_where_all_its_rungs_are_trained() -> None:

@@ -101,10 +101,8 @@ def test_what_trials_do_to_ranks_is_counted_by_hand() -> None:
     points.columns = ["dataset", "k", "size", "training_tokens", "value"]
     twice = found.assign(what="2 × the rate", difference=50.0)  # a trial of another rate is not told of
     told = rates.in_ranks_told(pd.concat([found, twice]), points, 1)
-    sure = int(abs(one["difference"]) > 2 * one["seeds"])
     by_grid = np.log(2.0 / 1.5) / np.log(2)
     by_trial = by_grid - one["difference"] / 100 / np.log(2)
-    expected = {"rows": 2, "sure": sure + 1, "k": 1, "falls": -one["difference"], "seeds": one["seeds"]}
-    expected |= {"step.grid": by_grid, "step.half": by_trial}
+    expected = {"falls": -one["difference"], "seeds": one["seeds"], "step.grid": by_grid, "step.half": by_trial}
     assert told == pytest.approx({f"trials.{name}": value for name, value in expected.items()})
     assert rates.in_ranks_shown(found)["table"]["what is otherwise"].tolist() == ["0.5 × the rate"]

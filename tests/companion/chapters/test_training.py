@@ -53,6 +53,7 @@ def test_the_shape_that_made_a_grid_passes_and_the_other_does_not(law, right, wr
     assert (row.df_num, row.df_den) == (6 * 4, 3)
     told = grid.separability_told(table.dropna(subset="k"))
     assert (told[f"{right}.rejected"], told[f"{wrong}.rejected"]) == (0, 1)
+    assert (told["apart.cells"], told["apart.loss_cells"]) == (1, 0)
     assert len(grid.separability_shown(table, level=0.95)["table"]) == len(table)
     with pytest.raises(DataError, match="no family has a grid"):
         grid.separability([text], [1], ["neox"])
@@ -139,7 +140,7 @@ def test_along_constant_tokens_per_parameter_both_terms_fall(texts) -> None:
     with pytest.raises(ParameterError, match="0 sizes"):
         grid.along_ratio(grid.lines(texts, [1]), 1e6)
     told = grid.exponents_told(grid.by_budget(lines), direct, 1)
-    assert told["alpha.along"] > told["alpha.last"] > told["alpha.first"]
+    assert cells(direct).alpha.item() > told["alpha.last"] > told["alpha.first"]
 
 
 def test_sizes_that_a_budget_lacks_are_left_out_of_all(texts) -> None:
@@ -221,13 +222,10 @@ def test_a_referees_numbers_are_met(snapshots: pd.DataFrame) -> None:
     assert missed[ADDITIVE] == pytest.approx([6.60, 7.09], abs=0.005)
     assert missed[KAPLAN] == pytest.approx([5.25, 5.19], abs=0.005)
     assert (table.at_d < table.at_ratio).all()
-    apart = pd.DataFrame({"k": [1, None], "p_sum": [0.2, 0.01], "p_product": [0.01, 0.02]})
-    apart = apart.assign(off_sum=1.0, off_product=2.0)
-    decides = others.sum_decides(table.reset_index(), apart, level=0.95)
-    assert (decides["closest"], decides["rejected"], decides["loss_rejected"]) == (0, 1, 1)
-    assert decides["product_rejected"] == 2
+    found = others.sum_statistics(table.reset_index(), level=0.95)
+    assert (found["llama.sum_closest"], found["llama.sweeps"]) == (0, 4)
     for measure in others.MEASURES:  # four sweeps do not tell the two forms apart
-        assert decides[f"{measure}_ratio_low"] < 1 < decides[f"{measure}_ratio_high"]
+        assert found[f"llama.{measure}.ratio_low"] < 1 < found[f"llama.{measure}.ratio_high"]
     largest = others.largest_foretold(snapshots[snapshots.family == "Pythia"], 3000, 143000)
     told = {form: own.sort_values("size").told.to_list()[::-1] for form, own in largest.groupby("form")}
     assert told[OFFSET] == pytest.approx([0.956, 0.913], abs=6e-4)
@@ -273,5 +271,5 @@ def test_a_change_in_k_is_that_of_the_exponents() -> None:
     table = others.changes_in_k(pd.concat([points, points[points.k == 9].assign(k=5)]), [5, 9])
     assert table[table.k == 9].set_index("way").change.to_dict() == pytest.approx({LIST: 0.2, TRIES: -0.05})
     told = others.tries_told(table)
-    assert (told["higher"], told["lower"], told["rise"], told["texts"]) == (1, 1, 0, 1)
+    assert [told[f"tries.{name}"] for name in ("lists_higher", "lower", "rise", "texts")] == [1, 1, 0, 1]
     assert len(others.tries_shown(table, level=0.95)["table"]) == 4

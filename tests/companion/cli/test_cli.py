@@ -12,9 +12,13 @@ import pytest
 from commands import here, rbp, refused
 from mini import write_book, write_chapter
 
+from companion.build import sources_of
+from companion.inputs import checksums
 from companion.project import ROOT, Project
-from companion.results import Recorded
+from companion.results import ChapterResults, Recorded, read_book
 from companion.results import write_book as write_results
+from companion.results import write_chapter as write_chapter_results
+from rbp.io import write_json
 from rbp.measurements import open_source, select
 
 
@@ -200,6 +204,35 @@ def test_verify_and_accept(tmp_path: Path) -> None:
     ]
     write_chapter(project, "one")
     refused(here("verify", root=tmp_path), "the build is not of this tree", "one is not built", "rbp book")
+
+
+def test_verify_names_what_nobody_recorded_with_the_claim_or_sentence_that_names_it(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    for path in (project.results, project.expected):
+        write_results(path, {"one": {"n": Recorded(1)}, "ledger": {"claims": Recorded(1)}})
+    project.book.mkdir()
+    (project.book / "page.md").write_text("# Page\n{value}`one::n`\n{value}`one::m:of n`\n")
+    done = here("verify", root=tmp_path)
+    assert (done.returncode, done.stderr) == (1, "")
+    lines = done.stdout.splitlines()
+    assert lines[0] == "not recorded: one::m (book/page.md, line 3)"
+    assert "not recorded: holds::large.gpt2_rising (claim large_k)" in lines[1:]
+    assert all("(claim " in line for line in lines[1:])
+
+
+def test_verify_and_accept_take_the_name_of_a_chapter(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    write_chapter(project, "one")
+    built = ChapterResults("one", {"n": Recorded(1.0), "new": Recorded(1)})
+    write_chapter_results(project.chapters / "one" / "results.json", built)
+    write_json(project.inputs / "one.json", checksums(project, sources_of(project, "one")))
+    write_results(project.expected, {"one": {"n": Recorded(1 + 1e-12)}, "two": {"x": Recorded(2.0)}})
+    done = here("verify", "one", root=tmp_path)  # the other is not built
+    assert (done.returncode, done.stdout) == (1, "new     one new: 1\n")
+    assert here("verify", "one", "--accept", root=tmp_path).returncode == 0
+    accepted = {"one": {"n": Recorded(1 + 1e-12), "new": Recorded(1)}, "two": {"x": Recorded(2.0)}}
+    assert read_book(project.expected) == accepted
+    assert here("verify", "one", root=tmp_path).returncode == 0
 
 
 def test_fit_prints_the_slope_of_table_1(tmp_path: Path) -> None:

@@ -107,30 +107,32 @@ def vocabularies() -> dict[str, list[int]]:
     return {str(name): sorted(set(own)) for name, own in published.models().groupby("family")["vocab_size"]}
 
 
-def setup_claims(points: pd.DataFrame, sizes: pd.DataFrame, recovered: pd.DataFrame) -> dict[str, dict[str, Any]]:
-    """What decides the ledger's claims on models, thresholds, tokens and vocabularies; `sizes` has a row a model."""
+def setup_statistics(points: pd.DataFrame, sizes: pd.DataFrame, recovered: pd.DataFrame) -> dict[str, Any]:
+    """Collect what is said of models, thresholds, tokens and vocabularies; `sizes` has a row a model."""
     known, widths = recovered[recovered["basis"] != "likely"], vocabularies()
-    tokens, fewer = recovered.set_index(["dataset", "family"])["tokens"], int((known["tokens"] < STATED).sum())
+    fewer = int((known["tokens"] < STATED).sum())
     low, high = int(points["k"].min()), int(points["k"].max())
     agree = [family for family in ("Pythia", "OPT", "GPT-2") if tuple(widths[family]) == VOCABULARIES[family]]
     qwen = published.models().query("family == 'Qwen2.5'")
     larger = qwen.loc[qwen["vocab_size"] == qwen["vocab_size"].max(), "name"]
     pythia = [f"{width:,}" for width in widths["Pythia"]]
-    spans = {family: orders(own["size"]) for family, own in sizes.groupby("family")}
+    spans = {name: orders(sizes.loc[sizes["family"] == name, "size"]) for name in ("GPT-2", "OPT", "Qwen2.5")}
     return {
-        "models_and_sizes": {
-            "models": len(sizes),
-            "orders": orders(sizes["size"]),
-            **{str(family).lower().replace("-", "").replace(".", ""): span for family, span in spans.items()},
-        },
-        "orders_of_k": {"orders": orders(points["k"]), "low": low, "high": high}
-        | {"decades": len(str(high)) - len(str(low)) + 1},
-        "half_a_million": {"known": len(known), "reach": len(known) - fewer, "fewer": fewer, "cells": len(recovered)}
-        | {"wikipedia": int(tokens["wikipedia", "GPT-2"]), "least": int(recovered["tokens"].min())},
-        "vocabularies": {"agree": len(agree), "families": " and ".join(agree)}
-        | {"pythia": f"{', '.join(pythia[:-1])} or {pythia[-1]}"},
-        "qwen_vocabularies": {"sizes": widths["Qwen2.5"], "larger": " and ".join(larger)},
-        "covers_vocabulary": {"entries": high / widths["GPT-2"][-1], "covered": least_covered(points, 20_000)},
+        **{f"orders.{family}": span for family, span in spans.items()},
+        "thresholds.orders": orders(points["k"]),
+        "thresholds.low": low,
+        "thresholds.high": high,
+        "thresholds.decades": len(str(high)) - len(str(low)) + 1,
+        "cells_reaching_stated": len(known) - fewer,
+        "cells_below_stated": fewer,
+        "vocabularies.agree": len(agree),
+        "vocabularies.families": " and ".join(agree),
+        "vocabularies.Pythia": f"{', '.join(pythia[:-1])} or {pythia[-1]}",
+        "vocabularies.Qwen2.5.min": widths["Qwen2.5"][0],
+        "vocabularies.Qwen2.5.max": widths["Qwen2.5"][-1],
+        "vocabularies.Qwen2.5.largest_of": " and ".join(larger),
+        "threshold_share_of_vocabulary": high / widths["GPT-2"][-1],
+        "covered_by_20000": least_covered(points, 20_000),
     }
 
 

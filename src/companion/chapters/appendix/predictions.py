@@ -36,15 +36,15 @@ from rbp.measurements.ranked import Ranked
 from rbp.report.display import Columns, shown
 
 EVENT = "event"
-#: the ledger's claims on what was predicted, by the kinds of prediction that decide them
-CLAIMS = {
-    "predicted_exponents": ("exponent", "exponent_difference"),
-    "predicted_straightness": ("zigzag", "curvature"),
-    "predicted_training": ("budgets",),
-    "predicted_at_equal_loss": ("offset", "slope_in_cross_entropy", "cross_entropy", "cross_entropy_difference"),
-    "predicted_error_entropy": ("sister_law",),
-    "predicted_seeds": ("seeds",),
-    "predicted_heads": ("ablation",),
+#: the topics of the ledger's claims on what was predicted, and the kinds of prediction that decide each
+TOPICS = {
+    "exponents": ("exponent", "exponent_difference"),
+    "straightness": ("zigzag", "curvature"),
+    "training": ("budgets",),
+    "at_equal_loss": ("offset", "slope_in_cross_entropy", "cross_entropy", "cross_entropy_difference"),
+    "error_entropy": ("sister_law",),
+    "seeds": ("seeds",),
+    "heads": ("ablation",),
 }
 _REMEDY = "Restore it: git checkout -- data/predictions."
 KINDS = {
@@ -401,10 +401,10 @@ def by_kind(table: pd.DataFrame, tested: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def by_claim(kinds: pd.DataFrame) -> dict[str, dict[str, int]]:
-    """For each of CLAIMS, how many of its intervals hold, could be tested, and beat the naive guess, by `by_kind`."""
+def by_topic(kinds: pd.DataFrame) -> dict[str, int]:
+    """Of each of TOPICS, how many of its intervals hold, could be tested, and beat the naive guess, by `by_kind`."""
     sums = kinds.set_index("key")[["inside", "tested", "better"]].fillna(0).astype(int)
-    return {claim: {str(key): int(n) for key, n in sums.loc[[*own]].sum().items()} for claim, own in CLAIMS.items()}
+    return {f"{topic}.{key}": int(n) for topic, own in TOPICS.items() for key, n in sums.loc[[*own]].sum().items()}
 
 
 def described(table: pd.DataFrame) -> "pd.Series[str]":

@@ -3,7 +3,7 @@
 What they are held against is the line of ln(−ln RBP_k) on ln CE.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
@@ -213,7 +213,7 @@ def _by_architecture(runs: pd.DataFrame) -> list[str]:
 
 
 def equal_told(texts: pd.DataFrame, again: pd.DataFrame, across: pd.DataFrame, by_size: pd.DataFrame) -> dict[str, Any]:
-    """What the page says of models at equal cross-entropy.
+    """What the page and the ledger say of models at equal cross-entropy.
 
     texts, again, across, by_size: of `at_equal_entropy`, `trainings_without`, `sweeps` and `size_at_equal_entropy`.
     """
@@ -225,7 +225,7 @@ def equal_told(texts: pd.DataFrame, again: pd.DataFrame, across: pd.DataFrame, b
     told |= {"compared.k1": len(first), "apart.k1": int(first["apart"].sum())}
     told |= {"offset_max.texts.k1": first["offset"].abs().max()}
     for row in first_again[first_again["without"] == ""].to_dict("records"):  # one: of the family that is read
-        told |= {f"seeds.{name}": row[name] for name in ("models", "moved", "common", "documents")}
+        told |= {f"seeds.{name}": row[name] for name in ("models", "moved", "documents")}
     small = first_again["without"] == SMALLEST
     if small.any():
         told["seeds.moved.small"] = first_again.loc[small, "moved"].iloc[0]
@@ -233,39 +233,19 @@ def equal_told(texts: pd.DataFrame, again: pd.DataFrame, across: pd.DataFrame, b
     if len(one_less):
         odd = one_less.sort_values("moved").iloc[0]
         told |= {"seeds.moved.text": odd["moved"], "seeds.odd_text": dataset_label(odd["without"])}
+    # a model counts once, on however many texts and at however many k; a pair is apart if it is at every k
+    alike = _alike(across)
+    told |= {"equal.runs": len(alike), "equal.runs_apart": int(alike["apart"].sum())}
+    for name, ks in (("k1", [1]), ("every_k", texts["k"].unique().tolist())):
+        pairs = texts[texts["k"].isin(ks)].groupby(["family", "first", "second"])["apart"].all()
+        told |= {f"equal.texts.{name}": len(pairs), f"equal.texts_apart.{name}": int(pairs.sum())}
+        told[f"seeds.p.{name}"] = again.loc[again["k"].isin(ks), "p"].max()  # whatever is left out
     return told
 
 
 def _alike(across: pd.DataFrame) -> pd.DataFrame:
     """The sweeps of two architectures trained alike."""
     return across[across["alike"] & (across["architecture_first"] != across["architecture_second"])]
-
-
-def claims(
-    texts: pd.DataFrame, again: pd.DataFrame, across: pd.DataFrame, told: Mapping[str, Any]
-) -> dict[str, dict[str, Any]]:
-    """What decides the ledger's claims on models at equal cross-entropy, by the claims' names; told: of `equal_told`.
-
-    A model counts once, on however many texts and at however many k it is seen; a pair is apart if it is at every k.
-    The p of trainings is the largest, whatever `trainings_without` leaves out.
-    """
-    alike = _alike(across)
-
-    def at(ks: Sequence[int]) -> dict[str, Any]:
-        pairs = texts[texts["k"].isin(ks)].groupby(["family", "first", "second"])["apart"].all()
-        found = {"runs": len(alike), "runs_apart": int(alike["apart"].sum()), "offset": alike["offset"].max()}
-        found |= {"texts": len(pairs), "texts_apart": int(pairs.sum())}
-        return found | {"seeds_p": again.loc[again["k"].isin(ks), "p"].max()}
-
-    moved = {f"seeds_{name}": told.get(f"seeds.{name}", np.nan) for name in ("moved", "common", "models")}
-    less = {f"seeds_moved_without_{name}": told.get(f"seeds.moved.{name}", np.nan) for name in ("small", "text")}
-    less |= {"seeds_odd_text": told.get("seeds.odd_text", "one text")}
-    moved |= less
-    return {
-        "not_deduced": at([1]) | {"seeds_moved": moved["seeds_moved"]} | less,
-        "greedy_and_lists": at(texts["k"].unique().tolist()),
-        "equal_entropy": at([1]) | moved | {"texts_offset": told["offset_max.texts.k1"]},
-    }
 
 
 # ── What the page shows

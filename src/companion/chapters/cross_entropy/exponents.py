@@ -142,50 +142,43 @@ def printed_differences() -> pd.DataFrame:
 # ── What the page says, and shows
 
 
-def tests_told(tests: pd.DataFrame) -> dict[str, Any]:
-    """What the page says of `paired_table`, in per cent; `widest`: the family whose sizes span most."""
+def tests_told(tests: pd.DataFrame, printed: pd.DataFrame) -> dict[str, Any]:
+    """What the page and the ledger say of `paired_table`, in per cent; `widest`: the family whose sizes span most;
+
+    table1: of the cells that `printed_differences` has at k = 1.
+    """
     tested = tests.dropna(subset="difference")
     widest = tested.iloc[int((tested["size_max"] / tested["size_min"]).argmax())]
     verdicts = tested["verdict"].value_counts()
     told: dict[str, Any] = {"widest": cell_label(widest)}
     told |= {f"{end}.widest": widest[end] for end in ("relative", "relative_low", "relative_high")}
     told |= {"tested": len(tested)} | {name: int(verdicts.get(name, 0)) for name in ("near", "outside")}
+    of_table_1 = tested.merge(printed.loc[printed["k"] == 1, CELL])["verdict"]
+    told |= {"table1.tested": len(of_table_1)}
+    told |= {f"table1.{name}": int((of_table_1 == name).sum()) for name in ("near", "outside")}
     return told | {"undecided": int(verdicts.get("not decided", 0))}
 
 
 def printed_told(printed: pd.DataFrame) -> dict[str, Any]:
-    """What the page says of `printed_differences`, at k = 1."""
+    """What the page and the ledger say of `printed_differences`, at k = 1."""
     at_1 = printed[printed["k"] == 1]
-    differs, away = at_1[~at_1["within"]], at_1["relative"].abs()
+    away = at_1["relative"].abs()
     gap = at_1["r_squared_ce"] - at_1["r_squared_rbp"]
     tenth = 100 * NEAR
     told: dict[str, Any] = {
         "cells": len(at_1),
-        "faster": int((differs["difference"] > 0).sum()),
         "within_tenth": int((away <= tenth).sum()),
         "within_fifth": int((away <= 2 * tenth).sum()),
         "tenth_least": int(((at_1["relative_low"] >= -tenth) & (at_1["relative_high"] <= tenth)).sum()),
         "tenth_most": int(((at_1["relative_low"] <= tenth) & (at_1["relative_high"] >= -tenth)).sum()),
         "r_squared_comparable": int((gap <= 0.01 + 1e-9).sum()),
     }
+    names = at_1["dataset"] + "." + at_1["family"]
+    told |= {f"relative.{name}": each for name, each in zip(names, away, strict=True)}
+    apart = at_1.iloc[int(gap.abs().argmax())]
+    told |= {"r_squared_apart.cell": cell_label(apart)}
+    told |= {f"r_squared_apart.{end}": apart[f"r_squared_{end}"] for end in ("ce", "rbp")}
     return {f"printed_{name}": value for name, value in told.items()}
-
-
-def claims(tests: pd.DataFrame, printed: pd.DataFrame) -> dict[str, dict[str, Any]]:
-    """What decides the ledger's claims on the two exponents and R², by the claims' names."""
-    told = {name.removeprefix("printed_"): value for name, value in printed_told(printed).items()}
-    at_1 = printed[printed["k"] == 1]
-    theirs = tests.dropna(subset="difference").merge(at_1[CELL])
-    pythia = tests[(tests["family"] == "Pythia") & tests["relative"].notna()]
-    nearly = {key: told[key] for key in ("cells", "within_tenth", "within_fifth", "tenth_least", "tenth_most")}
-    nearly |= {"tested": len(theirs), "near": int((theirs["verdict"] == "near").sum())}
-    nearly |= {"outside": int((theirs["verdict"] == "outside").sum()), "relative": list(at_1["relative"].abs())}
-    for end in ("relative", "relative_low", "relative_high"):
-        nearly |= {f"pythia{end.removeprefix('relative')}": each for each in pythia[end][:1]}
-    worst = at_1.iloc[int((at_1["r_squared_ce"] - at_1["r_squared_rbp"]).abs().argmax())]
-    fits = {"cells": told["cells"], "comparable": told["r_squared_comparable"], "worst": cell_label(worst)}
-    fits |= {"worst_ce": worst["r_squared_ce"], "worst_rbp": worst["r_squared_rbp"]}
-    return {"exponents_alike": nearly, "fits_alike": fits}
 
 
 def tests_shown(tests: pd.DataFrame, k: int, level: float) -> dict[str, Any]:

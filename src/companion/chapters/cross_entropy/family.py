@@ -214,7 +214,7 @@ def forecasts(pairs: pd.DataFrame, *, holdout: int, holdout_few: int, level: flo
 
 
 def family_told(curves_in: pd.DataFrame, lines: pd.DataFrame) -> dict[str, Any]:
-    """What the page says of one family on one text: `entropy_curves`, and `straight_lines`."""
+    """What the page and the ledger say of one family on one text: `entropy_curves`, and `straight_lines`."""
     first, told = curves_in[curves_in["k"] == 1], dict[str, Any]()
     for row in first[first["family"] == "Pythia"].to_dict("records"):
         told |= {f"{name}.{row['dataset']}.Pythia.k1": row[name] for name in ("scatter", "scatter_size")}
@@ -224,37 +224,23 @@ def family_told(curves_in: pd.DataFrame, lines: pd.DataFrame) -> dict[str, Any]:
     told |= {"per_nat.min": lines["per_nat"].min(), "per_nat.max": lines["per_nat"].max()}
     moderate = along_k(curves_in[curves_in["k"] <= 100])
     told |= {"smooth.closer": int((moderate["smooth"] < moderate["smooth_size"]).sum()), "smooth.cells": len(moderate)}
+    lists = curves_in[curves_in["k"].isin([1, 10, 100])].dropna(subset="scatter_size")
+    told |= {"told_by_cross_entropy.lists.closer": int((lists["scatter"] < lists["scatter_size"]).sum())}
+    by_text, by_family = tightest(curves_in), tightest(curves_in, ["family"])
+    told |= {"tightest.families": len(by_family), "tightest.at_1": int((by_family["k"] == 1).sum())}
+    told |= {"tightest.k": " and ".join(map(str, by_family["k"]))}
+    told |= {"tightest.k_min": by_text["k"].min(), "tightest.k_max": by_text["k"].max()}
     return told | {"r_squared.min": lines["r_squared"].min()}
 
 
 def ahead_told(told: pd.DataFrame) -> dict[str, Any]:
-    """What the page says of `forecasts`."""
+    """What the page and the ledger say of `forecasts`; a model counts once, on however many texts."""
     found = {"forecasts.all": len(told), "hopeful.all": int((told["direct"] < 0).sum())}
     found |= {"control_hopeful.all": int((told["control"] < 0).sum())}
+    errors = told[told["k"] == 1].set_index("model")[["direct", "control"]].abs().groupby("model").mean()
+    found |= {"forecasts.models": len(errors), "forecasts.nearer": int((errors["direct"] < errors["control"]).sum())}
     pythia = told[(told["k"] == 1) & (told["family"] == "Pythia")]
     return found | {f"{way}.Pythia.k1": pythia[way].abs().median() for way in ("direct", "control")}
-
-
-def claims(curves_in: pd.DataFrame, told: pd.DataFrame) -> dict[str, dict[str, Any]]:
-    """What decides the ledger's claims on one family, by the claims' names; a model counts once, on however many texts.
-
-    curves_in, told: of `entropy_curves` and `forecasts`.
-    """
-    sized = curves_in[curves_in["k"].isin([1, 10, 100])].dropna(subset="scatter_size")
-    closer = sized.assign(closer=sized["scatter"] < sized["scatter_size"])
-    greedy = closer[closer["k"] == 1]
-    by_text, by_family = tightest(curves_in), tightest(curves_in, ["family"])
-    errors = told[told["k"] == 1].set_index("model")[["direct", "control"]].abs().groupby("model").mean()
-    pythia = ahead_told(told)
-    return {
-        "not_deduced": {"closer": int(greedy["closer"].sum()), "cells": len(greedy)},
-        "greedy_and_lists": {"closer": int(closer["closer"].sum()), "cells": len(closer)},
-        "tightest": {"cells": len(by_family), "at_1": int((by_family["k"] == 1).sum())}
-        | {"closest": " and ".join(map(str, by_family["k"]))}
-        | {"lowest": by_text["k"].min(), "highest": by_text["k"].max()},
-        "rank_forecasts": {"count": len(errors), "nearer": int((errors["direct"] < errors["control"]).sum())}
-        | {way: pythia[f"{way}.Pythia.k1"] for way in ("direct", "control")},
-    }
 
 
 # ── What the page shows

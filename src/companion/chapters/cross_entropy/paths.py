@@ -233,32 +233,22 @@ def path_tests_told(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
     many of these damage the input.
     """
     kept = table[table["p_holm"] < 1 - level]
-    counts = {"paths": len(table), "apart": int((table["p"] < 1 - level).sum())}
-    counts |= {"apart_seeds": int((table["p_training"] < 1 - level).sum()), "apart_holm": len(kept)}
-    return counts | {"apart_input": int(kept["path"].isin(INPUT).sum())}
+    counts = {"path_tests": len(table), "path_tests.apart": int((table["p"] < 1 - level).sum())}
+    counts |= {"path_tests.apart_seeds": int((table["p_training"] < 1 - level).sum())}
+    return counts | {"path_tests.apart_holm": len(kept), "path_tests.apart_input": int(kept["path"].isin(INPUT).sum())}
 
 
 def told(equal: pd.DataFrame, spread_at: pd.DataFrame) -> dict[str, Any]:
-    """What the page's sentences name. Less training is left out: such a model was not made worse."""
-    others = equal[~equal["path"].isin([SMALLER, EARLIER]) & equal["k"].isin([1, 1000])].dropna(subset="offset")
-    found: dict[str, Any] = {}
-    for k, own in others.groupby("k"):
-        found |= {f"paths.{k}.lowest": own["offset"].min(), f"paths.{k}.highest": own["offset"].max()}
-        found |= {f"paths.{k}.apart": int(own["apart"].sum()), f"paths.{k}.compared": len(own)}
-    least = spread_at.loc[spread_at["is_least"], "k"]
-    return found | {"paths.least.lowest": int(least.min()), "paths.least.highest": int(least.max())}
-
-
-def claims(equal: pd.DataFrame, spread_at: pd.DataFrame, counts: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """What decides the ledger's claims on one model made worse, by the claims' names; counts: of `path_tests_told`."""
+    """What the page and the ledger say. Less training is left out: such a model was not made worse."""
     others = equal[~equal["path"].isin([SMALLER, EARLIER])]
-    first = others[others["k"] == 1]
-    best = others.merge(spread_at.loc[spread_at["is_least"], [*CELL, "k"]], on=[*CELL, "k"])
-    ends = {"lowest": first["offset"].min(), "highest": first["offset"].max()}
-    least = spread_at[spread_at["is_least"]]
-    some = {"paths": len(best), "apart": int(best["apart"].sum())}
-    span = {"lowest": int(least["k"].min()), "highest": int(least["k"].max()), "widest": best["offset"].abs().max()}
-    return {"one_model": counts | ends, "one_threshold": some | span}
+    found: dict[str, Any] = {}
+    for k, own in others[others["k"].isin([1, 1000])].dropna(subset="offset").groupby("k"):
+        found |= {f"paths.{k}.lowest": own["offset"].min(), f"paths.{k}.highest": own["offset"].max()}
+    least = spread_at.loc[spread_at["is_least"], [*CELL, "k"]]
+    there = others.merge(least, on=[*CELL, "k"])
+    found |= {"paths.least.lowest": int(least["k"].min()), "paths.least.highest": int(least["k"].max())}
+    found |= {"paths.least.compared": len(there), "paths.least.apart": int(there["apart"].sum())}
+    return found | {"paths.least.widest": there["offset"].abs().max()}
 
 
 # ── What was foretold

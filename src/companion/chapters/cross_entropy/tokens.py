@@ -242,20 +242,13 @@ NO_ENTROPIES = (
 )
 
 
-def told(shares: pd.DataFrame, transfer: pd.DataFrame) -> dict[str, Any]:
-    """What the page says: least and most of `explained_by_all`, and of `transferred` (from the smallest, k = 1)."""
+def told(shares: pd.DataFrame) -> dict[str, Any]:
+    """What the page says of `explained_by_all`: least and most."""
     found: dict[str, Any] = {}
-
-    def ends(name: str, values: "pd.Series[float]") -> None:
-        found.update({f"{name}.min": float(values.min()), f"{name}.max": float(values.max())})
-
     for by, label in (("−ln p", "alone"), ("both", "both")):
-        own = shares[shares["by"] == by]
-        ends(f"explained.first.{label}", own.loc[own["outcome"] == "rank ≤ 1", "explained"])
-        up = transfer[(transfer["by"] == by) & (transfer["learnt"] == "smallest") & (transfer["k"] == 1)]
-        ends(f"moved.{label}", up["moved"])
-    by_both = shares.loc[(shares["by"] == "both") & (shares["outcome"] == LN_RANK), "explained"]
-    return found | {"explained.ln_rank.both.min": float(by_both.min())}
+        own = shares.loc[(shares["by"] == by) & (shares["outcome"] == "rank ≤ 1"), "explained"]
+        found |= {f"explained.first.{label}.min": float(own.min()), f"explained.first.{label}.max": float(own.max())}
+    return found
 
 
 def rate_panels(rates: pd.DataFrame) -> Panels:

@@ -164,7 +164,7 @@ RULES: dict[str, Callable[[_TestSet, float], float]] = {
 
 
 def score_statistics(table: pd.DataFrame, rules: pd.DataFrame) -> dict[str, Any]:
-    """Summarise `scored` and `by_rule`: intervals that hold (and by test set), guesses that are beaten, median gains.
+    """Summarise `scored` and `by_rule`: intervals that hold (and by test set), guesses that are beaten.
 
     by_rule.NAME: how many of all intervals hold if curves are scored by another of RULES. forecast.*: what was
     forecast. table, rules: of all three test sets.
@@ -172,7 +172,7 @@ def score_statistics(table: pd.DataFrame, rules: pd.DataFrame) -> dict[str, Any]
     own = table.dropna(subset="outcome")
     values: dict[str, Any] = {"intervals": len(own), "better": int((own["gain"] > 0).sum())}
     values |= {name: int(own[name].sum()) for name in ("inside", "naive_inside")}
-    values |= {"gain_median": own["gain"].median()} | fair_statistics(own)
+    values |= fair_statistics(own)
     values |= {f"inside.{name}": int(each.sum()) for name, each in own.groupby("dataset")["inside"]}
     others = int(own.loc[~own["of"].str.startswith(AT), "inside"].sum())
     values |= {f"by_rule.{name}": others + int(rules[f"{name}_inside"].sum()) for name in ("one", "line", "median")}

@@ -10,7 +10,7 @@ import pandas as pd
 
 from companion.chapters.families import OURS, exponents
 from companion.project import DATA
-from companion.stats.difficulty import CURVES, NAIVE, THEORIES, CurveFit, fit_curve
+from companion.stats.difficulty import CURVES, THEORIES, CurveFit, fit_curve
 from rbp import provenance
 from rbp.errors import DataError
 from rbp.figures.curves import curves, ramp
@@ -124,14 +124,9 @@ def worth(points: pd.DataFrame, k: int = 5) -> "pd.Series[float]":
 def told(scores: pd.DataFrame, images: pd.DataFrame, text: pd.DataFrame) -> dict[str, float]:
     """What the page says of `scored`, and of −ln RBP_1 and −ln RBP_5 of images and of published text."""
     of_sets = worth(images).groupby("dataset").median()
-    values = {"worth.text": worth(text).median()} | {f"worth.{name}": each for name, each in of_sets.items()}
-    kinds = {(OURS, told): told.replace(" ", "_") for told in ("other texts", "larger models", "published models")}
-    kinds[("published models", "larger models")] = "published"
-    for row in scores.to_dict("records"):
-        if (key := kinds.get((row["fitted"], row["told"]))) is not None:
-            values |= {f"told.{key}.{name}": row[name] for name in THEORIES}
-            values[f"told.{key}.naive"] = min(row[name] for name in NAIVE)
-    return values
+    values = {f"worth.{name}": of_sets[name] for name in ("imagenet", "imagenet-a", "imagenet-r") if name in of_sets}
+    published = scores[(scores["fitted"] == OURS) & (scores["told"] == "published models")]
+    return values | {"worth.text": worth(text).median(), "told.published_models.normal": published["normal"].iloc[0]}
 
 
 def one_curve_shown(images: pd.DataFrame, text: pd.DataFrame, fits: dict[str, CurveFit]) -> dict[str, Any]:

@@ -99,6 +99,8 @@ def separability_told(table: pd.DataFrame, *, level: float = 0.95) -> dict[str, 
         found |= {f"{name}.rejected": int((p < alpha).sum()), f"{name}.holm": int(corrected)}
         off = table[f"off_{name}"]
         found |= {f"{name}.off": off.median(), f"{name}.off_min": off.min(), f"{name}.off_max": off.max()}
+    losses = table["k"].isna()
+    found |= {"apart.loss_cells": int(losses.sum()), "sum.loss_rejected": int((table["p_sum"] < alpha)[losses].sum())}
     found["seeds.off"] = table["off_seeds"].median()
     return found | {"power.none": int(table["low"].isna().sum()), "sum.times": table["times_sum"].median()}
 
@@ -243,9 +245,9 @@ def grid_told(points: pd.DataFrame, bent: pd.DataFrame) -> dict[str, Any]:
     """What the page says of the grid and of `bends`."""
     counted, budgets = bends_by_tokens(bent), points["training_tokens"] / 1e6
     first, last = counted.iloc[0], counted.iloc[-1]
-    found = {"models": points["model"].nunique(), "sizes": points["size"].nunique()}
+    found = {"sizes": points["size"].nunique()}
     found |= {"budget.first": budgets.min(), "budget.last": budgets.max(), "down.lines": int(first["lines"])}
-    counts = {"down.first": first["down"], "down.surely": first["surely_down"], "up.surely": last["surely_up"]}
+    counts = {"down.first": first["down"], "up.surely": last["surely_up"]}
     return found | {name: int(value) for name, value in counts.items()}
 
 
@@ -385,10 +387,9 @@ def exponents_told(at_budget: pd.DataFrame, along: pd.DataFrame, k: int) -> dict
     """What the page says of `by_budget` and `along_ratio`: at k on Wikipedia (or the first text), and over all."""
     datasets = list(at_budget["dataset"].unique())
     shown_on = "wikipedia" if "wikipedia" in datasets else datasets[0]
-    one, there = (of_measure(table[table["dataset"] == shown_on], k) for table in (at_budget, along))
+    one = of_measure(at_budget[at_budget["dataset"] == shown_on], k)
     last = at_budget[at_budget["training_tokens"] == at_budget["training_tokens"].max()]
     found = {"alpha.first": one["alpha"].iloc[0], "alpha.last": one["alpha"].iloc[-1]}
-    found |= {"alpha.along": there["alpha"].item(), "along_sizes": int(along["sizes"].min())}
     found |= {"per_parameter": along["per_parameter"].iloc[0], "grow_cells": len(last)}
     return found | {"grows": int((last["difference_low"] > 0).sum())}
 

@@ -324,39 +324,20 @@ _SUMS = {NONE: "sum", FITTED: "sum with a fitted floor", TRUE: "sum above the tr
 
 
 def told(table: pd.DataFrame, bent: pd.DataFrame, found: pd.DataFrame) -> dict[str, Any]:
-    """What the page says of `points`, `lines` and `floors`."""
-    straight = bent.dropna(subset="away")
-    values: dict[str, Any] = _trained(table) | {"tokens": table["training_tokens"].max() / 1e6}
+    """What the page and the ledger say of `points`, `lines` and `floors`."""
+    recipe, _, _ = read_known()
+    straight, ranks = bent.dropna(subset="away"), found.dropna(subset="k")
+    values: dict[str, Any] = {"models": table["model"].nunique(), "cells": len(recipe.rungs) * len(recipe.budgets)}
+    values |= {"tokens": table["training_tokens"].max() / 1e6, "away": straight["away"].median()}
     values |= {"lines": len(straight), "straight": int((straight["away"] <= STRAIGHT).sum())}
-    values |= {"told": int(found["told"].sum()), "measures": len(found)}
+    for along in ALONG:
+        near = straight.loc[straight["along"] == along, "away"] <= STRAIGHT
+        values |= {f"{along}.lines": len(near), f"{along}.straight": int(near.sum())}
+    values |= {"told": int(found["told"].sum()), "inside": int(found["inside"].sum()), "measures": len(found)}
+    values |= {"ratio_min": ranks["ratio"].min(), "ratio_max": ranks["ratio"].max()}
     loss = found[found["k"].isna()].iloc[0]
     values |= {f"loss.{column}": loss[column] for column in ("floor", "fitted", "low", "high")}
-    return {f"known.{name}": value for name, value in values.items()}
-
-
-def _trained(table: pd.DataFrame) -> dict[str, int]:
-    recipe, _, _ = read_known()
-    return {"models": table["model"].nunique(), "cells": len(recipe.rungs) * len(recipe.budgets)}
-
-
-def floor_decides(table: pd.DataFrame, found: pd.DataFrame) -> dict[str, Any]:
-    """What decides whether a fitted floor is the true one: of `points` and `floors`."""
-    one, ranks = found[found["k"].isna()].iloc[0], found.dropna(subset="k")
-    values = {f"{name}_loss": one[name] for name in ("floor", "fitted", "low", "high")}
-    values |= {"ratio_least": ranks["ratio"].min(), "ratio_most": ranks["ratio"].max()} | _trained(table)
-    values |= {"inside": int(found["inside"].sum()), "told": int(found["told"].sum())}
-    return values | {"measures": len(found), "loss": bool(one["told"])}
-
-
-def power_decides(table: pd.DataFrame, bent: pd.DataFrame) -> dict[str, Any]:
-    """What decides whether the excess is a power of size and of tokens: of `points` and `lines`."""
-    rows = bent.dropna(subset="away")
-    values: dict[str, Any] = {"middle": rows["away"].median()} | _trained(table)
-    for along in ALONG:
-        near = rows.loc[rows["along"] == along, "away"] <= STRAIGHT
-        values |= {f"{along}_lines": len(near), f"{along}_straight": int(near.sum())}
-        values |= {f"{along}_share": float(near.mean()) if len(near) else 0.0}
-    return values
+    return {f"known.{name}": value for name, value in values.items()} | {"known.loss.told": bool(loss["told"])}
 
 
 def floor_shown(table: pd.DataFrame, found: pd.DataFrame, laws: pd.DataFrame, *, level: float) -> dict[str, Any]:

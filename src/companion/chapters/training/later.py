@@ -130,11 +130,6 @@ def fair_guess(known: pd.DataFrame, runs: pd.DataFrame, *, level: float = 0.8) -
     return scored(pd.DataFrame(rows, columns=[*KEY, "low", "middle", "high"]), runs)
 
 
-def fair_statistics(guess: pd.DataFrame) -> dict[str, float]:
-    """Summarise `fair_guess` in per cent: how many intervals hold, and the error (root mean square)."""
-    return {"longer.fair.inside": 100 * guess["inside"].mean(), "longer.fair.error": percent(guess["error"])}
-
-
 def parted(known: pd.DataFrame, runs: pd.DataFrame, path: Path = LONGER) -> pd.DataFrame:
     """The [[apart]] of the file with what came: rungs, of, cells, now, low, middle, high, rejected, inside.
 
@@ -272,8 +267,8 @@ def parameters_shown(found: pd.DataFrame, dataset: str = "wikipedia") -> dict[st
 
 
 def longer_told(said: pd.DataFrame, table: pd.DataFrame, grids: pd.DataFrame) -> dict[str, Any]:
-    """What the page says of `read`, `scored` and `parted`: how many models are asked for and trained, each law's score,
-    and in how many grids a sum and a product are rejected, with what was said of it.
+    """What the page and the ledger say of `read`, `scored` and `parted`: how many models are asked for and trained, the
+    errors of laws, which errs least and how many others it surely beats, and in how many grids a sum is rejected.
     """
     models = ["family", "rung", "training_tokens"]
     found: dict[str, Any] = {
@@ -282,29 +277,15 @@ def longer_told(said: pd.DataFrame, table: pd.DataFrame, grids: pd.DataFrame) ->
     }
     found |= {"texts": said["dataset"].nunique(), "laws": said["law"].nunique()}
     found["largest"] = int(table["size"].max())
-    row: Any
-    for row in by_law(table).itertuples():
-        found |= {f"{row.law}.inside": 100 * row.inside, f"{row.law}.error": row.error}
+    scores, other = by_law(table).set_index("law"), best(table)
+    laws = ("power", "product", "sum", "kaplan", "offset_in_tokens")
+    found |= {f"{law}.error": scores["error"][law] for law in laws}
+    found |= {"offset_in_tokens.inside": 100 * scores["inside"]["offset_in_tokens"]}
+    found |= {"best": SHORT[str(other["law"].iloc[0])], "others": len(other), "beaten": int((other["high"] < 0).sum())}
     for row in grids.itertuples():
-        found |= {
-            f"apart.{row.of}{row.rungs}.{name}": getattr(row, name) for name in ("cells", "rejected", "low", "high")
-        }
+        if row.of == "sum":
+            found |= {f"apart.sum{row.rungs}.{name}": getattr(row, name) for name in ("cells", "rejected")}
     return {f"longer.{name}": value for name, value in found.items()}
-
-
-def decides(said: pd.DataFrame, table: pd.DataFrame) -> dict[str, Any]:
-    """What claim 86 rests on, of `read` and `scored`: the law of least error, and how many others it surely beats."""
-    told, other = longer_told(said, table, pd.DataFrame()), best(table)
-    law = str(other["law"].iloc[0])
-    found = {name: told[f"longer.{name}"] for name in ("asked", "models", "largest")}
-    errors = {f"{name}_error": told[f"longer.{name}.error"] for name in ("power", "product", "sum", "kaplan")}
-    return found | errors | {
-        "law": SHORT[law],
-        "error": told[f"longer.{law}.error"],
-        "inside": told[f"longer.{law}.inside"],
-        "beaten": int((other["high"] < 0).sum()),
-        "others": len(other),
-    }  # fmt: skip
 
 
 def said_shown(said: pd.DataFrame, dataset: str = "wikipedia", k: int = 1) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from rbp.extract.store import RankStore
 from rbp.extract.training import PYTHIA_STEP
 from rbp.figures.curves import ramp
 from rbp.figures.style import INK, LABELS, Panels, label_line_ends, log_axis
-from rbp.laws.misfit import ADDITIVE, FORMS, KAPLAN, PRODUCT
+from rbp.laws.misfit import ADDITIVE, FORMS, KAPLAN
 from rbp.laws.power import PowerLawFit, fit_power_law
 from rbp.laws.resampling import student
 from rbp.laws.rivals import OF_BOTH, told
@@ -216,8 +216,8 @@ def largest_foretold(table: pd.DataFrame, early: int, late: int, hidden: int = 2
     return found
 
 
-def others_told(table: pd.DataFrame, foretold: pd.DataFrame) -> dict[str, Any]:
-    """What the page says of `left_out` and `largest_foretold`."""
+def others_told(table: pd.DataFrame, foretold: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """What the page and the ledger say of `left_out` and `largest_foretold`."""
     found: dict[str, Any] = {}
     for row in table.to_dict("records"):
         found[f"missed.{row['name'].split()[-1].lower()}.{row['measure']}.{KEYS[row['form']]}"] = row["missed"]
@@ -226,27 +226,26 @@ def others_told(table: pd.DataFrame, foretold: pd.DataFrame) -> dict[str, Any]:
     for row in foretold[foretold["size"] == foretold["size"].max()].to_dict("records"):
         found[f"told.largest.{KEYS[row['form']]}"] = row["told"]
     llama = table[(table["measure"] == "rank")].set_index("form").loc[KAPLAN]
-    return found | {f"llama.rank.{name}.{KEYS[KAPLAN]}": llama[name] for name in ("at_d", "at_ratio")}
+    found |= {f"llama.rank.{name}.{KEYS[KAPLAN]}": llama[name] for name in ("at_d", "at_ratio")}
+    return found | sum_statistics(table, level=level)
 
 
-def sum_decides(table: pd.DataFrame, apart: pd.DataFrame, *, level: float) -> dict[str, Any]:
-    """What decides whether S and D act as a sum: `left_out` of Llama runs, `grid.separability` of ours."""
-    found: dict[str, Any] = {"closest": 0}
+def sum_statistics(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """Whether S and D act as a sum in `left_out` of the Llama runs: for how many measures it errs least, and by what
+
+    its error is larger than Kaplan's.
+    """
+    found: dict[str, Any] = {"llama.sum_closest": 0}
     for measure in MEASURES:
         missed = table[table["measure"] == measure].set_index("form")["missed"]
-        found |= {f"{measure}_{KEYS[form]}": missed[form] for form in (ADDITIVE, PRODUCT, KAPLAN)}
-        found["closest"] += int(missed[ADDITIVE] == missed.min())
+        found["llama.sum_closest"] += int(missed[ADDITIVE] == missed.min())
         by_unit = table[table["measure"] == measure].set_index("form")["by_unit"]
         # sweeps are the units: ln of the sum's error over Kaplan's in each, and its mean
         ratio = np.log(np.array(by_unit[ADDITIVE]) / np.array(by_unit[KAPLAN])) / 2
         ends = student(ratio.mean(), ratio.var(ddof=1) / len(ratio), len(ratio) - 1, level=level)
-        names = (f"{measure}_ratio", f"{measure}_ratio_low", f"{measure}_ratio_high")
-        found |= dict(zip(names, map(float, np.exp(ends)), strict=True)) | {"sweeps": len(ratio)}
-    rejected, losses = apart["p_sum"] < 1 - level, apart["k"].isna()
-    found |= {f"{name}_off": apart[f"off_{name}"].median() for name in ("sum", "product")}
-    found |= {"grids": len(apart), "rejected": int(rejected.sum())}
-    found["product_rejected"] = int((apart["p_product"] < 1 - level).sum())
-    return found | {"loss_grids": int(losses.sum()), "loss_rejected": int(rejected[losses].sum())}
+        names = (f"llama.{measure}.{name}" for name in ("ratio", "ratio_low", "ratio_high"))
+        found |= dict(zip(names, map(float, np.exp(ends)), strict=True)) | {"llama.sweeps": len(ratio)}
+    return found
 
 
 def left_out_shown(table: pd.DataFrame) -> dict[str, Any]:
@@ -284,7 +283,8 @@ def training_told(fits: pd.DataFrame, own: pd.DataFrame, moves: pd.DataFrame, la
     found: dict[str, Any] = {f"step.{name}": step for name, step in named.items()}
     found |= {"step.late": late, "smallest": peak["model"]}
     for name, at_step in (("early", named["early"]), ("late", late)):
-        found |= {f"{column}.{name}": at[column][at_step] for column in ("alpha", "without", "r_squared")}
+        found |= {f"{column}.{name}": at[column][at_step] for column in ("alpha", "without")}
+    found["r_squared.early"] = at["r_squared"][named["early"]]
     rows = {(row["models"], row["step"]): row for row in moves.to_dict("records")}
     whole, large, largest = ABOVE
     for name, group, step in (("", whole, "early"), ("large.earlier.", large, "earlier"), ("large.", large, "between")):
@@ -294,20 +294,9 @@ def training_told(fits: pd.DataFrame, own: pd.DataFrame, moves: pd.DataFrame, la
                 f"{name}change_low": row["low"],
                 f"{name}change_high": row["high"],
             }
-            found[f"{name}r_squared"] = row["r_squared"]
     if row := rows.get((largest, named["early"])):
         found |= {f"largest.{name}": row[name] for name in ("alpha", "alpha_low", "alpha_high")}
     return found
-
-
-def training_decides(told: Mapping[str, Any], table: pd.DataFrame) -> dict[str, Any]:
-    """What decides whether the exponent stays as training goes on: of `training_told` and `left_out`."""
-    ends = ("change", "change_low", "change_high")
-    names = ["step.early", "step.earlier", "step.between", "step.late", "alpha.early", "alpha.late", "r_squared.early"]
-    names += [f"{group}{end}" for group in ("", "large.", "large.earlier.") for end in ends]
-    rank = table[table["measure"] == "rank"].set_index("form").loc[KAPLAN]
-    decided = {name.replace(".", "_"): told.get(name, np.nan) for name in names}
-    return decided | {"at_d": rank["at_d"], "at_ratio": rank["at_ratio"]}
 
 
 def training_shown(
@@ -430,9 +419,15 @@ def tries_told(table: pd.DataFrame) -> dict[str, Any]:
     of = {way: table[table["way"] == way] for way in (LIST, TRIES)}
     ends = {way: own[own["k"] == last] for way, own in of.items()}
     rise = int((of[TRIES].loc[of[TRIES]["k"] == middle, "change"] > 0).sum())
-    found = {"k_middle": middle, "k_last": last, "texts": len(ends[TRIES]), "rise": rise}
-    found |= {"lower": int((ends[TRIES]["change"] < 0).sum()), "surely_lower": int((ends[TRIES]["high"] < 0).sum())}
-    return found | {"higher": int((ends[LIST]["change"] > 0).sum())}
+    return {
+        "tries.k_middle": middle,
+        "tries.k_last": last,
+        "tries.texts": len(ends[TRIES]),
+        "tries.rise": rise,
+        "tries.lower": int((ends[TRIES]["change"] < 0).sum()),
+        "tries.surely_lower": int((ends[TRIES]["high"] < 0).sum()),
+        "tries.lists_higher": int((ends[LIST]["change"] > 0).sum()),
+    }
 
 
 def tries_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:

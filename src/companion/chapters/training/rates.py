@@ -168,23 +168,19 @@ def hangs_shown(found: pd.DataFrame) -> dict[str, Any]:
 
 
 def in_ranks_told(found: pd.DataFrame, points: pd.DataFrame, k: int = 10) -> dict[str, Any]:
-    """What the page says of `in_ranks`: how many differences of −ln RBP_k there are, and are twice what seeds make.
+    """What the page says of `in_ranks`, of the trial of half the rate at the largest size and budget that has one.
 
-    And of the trial of half the rate, of the largest size and budget that has one, at k: by how much y falls, and the
-    exponent in S from the size before it in the grid (points: `families.points`), by the grid's own run and by it.
+    At k: by how much y falls, and the exponent in S from the size before it in the grid, by the grid's own run and by
+    it. points: `families.points`.
     """
-    own = found.dropna(subset="k")
-    last = own[(own["k"] == k) & (own["what"] == "0.5 × the rate")].iloc[-1]
+    last = found[(found["k"] == k) & (found["what"] == "0.5 × the rate")].iloc[-1]
     there = of_measure(points, k).query("training_tokens == @last.budget")
     logs = np.log(there.pivot_table(index="size", columns="dataset", values="value")).mean(axis=1)
     (small, large), (before, after) = np.log(logs.index[-2:]), logs.iloc[-2:]
     steps = {
         name: (before - after - by / 100) / (large - small) for name, by in (("grid", 0), ("half", last.difference))
     }
-    values = {"rows": len(own), "sure": int((own["difference"].abs() > 2 * own["seeds"]).sum())}
-    values |= {"k": k, "falls": -last.difference, "seeds": last.seeds} | {
-        f"step.{name}": x for name, x in steps.items()
-    }
+    values = {"falls": -last.difference, "seeds": last.seeds, **{f"step.{name}": x for name, x in steps.items()}}
     return {f"trials.{name}": value for name, value in values.items()}
 
 

@@ -148,7 +148,7 @@ def along(path: Path, sizes: npt.ArrayLike) -> pd.DataFrame:
 
 def summary(terms: pd.DataFrame, ways: Sequence[Path], paths: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
     """What is recorded of `equation_terms`, of `ways_on`, and of the tables of `along` by the ways' names."""
-    last, straight, bent = terms.iloc[-1], *(paths[way.name] for way in ways)
+    last, straight = terms.iloc[-1], paths[ways[0].name]
     printed = terms["fraction_share_approx"]
     found = {f"{name}.last": last[name] for name in ("neg_log_p1", "log_c", "log_scale", "square")}
     found |= {f"ratio_r_squared.{x}": terms[x].corr(terms["ratio"]) ** 2 for x in ("size", "log_size")}
@@ -159,6 +159,8 @@ def summary(terms: pd.DataFrame, ways: Sequence[Path], paths: Mapping[str, pd.Da
         "c_over_phi_min": terms["c_over_phi"].min(),
         "fraction_share_min": printed.min(),
         "fraction_share_max": printed.max(),
+        "fraction_share_exact_min": terms["fraction_share"].min(),
+        "fraction_share_exact_max": terms["fraction_share"].max(),
         "square_min": terms["square"].min(),
         "log_c_below_0": int((terms["log_c"] < 0).sum()),
         "log_c_share": -last["log_c"] / (last["log_scale"] + last["square"]),
@@ -166,8 +168,6 @@ def summary(terms: pd.DataFrame, ways: Sequence[Path], paths: Mapping[str, pd.Da
         "path_r_squared.lambda": ways[1].r_squared,
         "path_turns_at.linear": float(straight["size"].to_numpy()[straight["entropy"].to_numpy().argmin()]),
         "path_asymptotic": ways[1].asymptotic,
-        "path_alpha_p1_far.lambda": bent["alpha_p1"].iloc[-1],
-        "path_alpha_ce_far.lambda": bent["alpha_ce"].iloc[-1],
     }
 
 
