@@ -85,7 +85,7 @@ const ledger = (() => {
       }
       const changed = rows.filter((each) => each.verdict !== each.set).length, seen = rows.filter(({ row }) => !row.hidden);
       const parts = Object.keys(verdicts).map((verdict) => [verdict, seen.filter((each) => each.verdict === verdict).length]).filter(([, count]) => count);
-      status.textContent = `Showing ${seen.length} of ${rows.length}${parts.map(([verdict, count], i) => `${i ? "," : ":"} ${count} ${verdict}`).join("")}`
+      status.textContent = `Showing ${seen.length} of ${rows.length}${parts.map(([verdict, count], i) => `${i ? "," : ":"} ${verdict} ${count}`).join("")}`
         + (changed ? `. ${changed} ${changed === 1 ? "verdict" : "verdicts"} changed` : "");
     }
 

@@ -170,7 +170,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     assets.setup(app)
     app.add_html_math_renderer("mathml", (_inline_formula, None), (_displayed_formula, None))
     app.add_post_transform(OneSwitch)
-    app.add_js_file("page.js", priority=900)
+    app.add_js_file("page.js", priority=400)  # before the theme looks for wide tables
     app.add_builder(Builder, override=True)
     app.connect("config-inited", _set_address)
     app.connect("config-inited", _add_style)

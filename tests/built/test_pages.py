@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 from draws import loop_and_slow
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 from playwright.sync_api import TimeoutError as TooLate
 from tabs import watched
 
@@ -214,5 +214,31 @@ def test_the_search_finds_the_law_and_leaves_out_how_the_book_was_made(browser: 
         for word in ("Chinchilla", "Hoffmann", "MRR", "perplexity"):
             assert any("glossary.html" in href for href in found(word)), word
         assert "emergence.html" in found("emergence")[0], "titles first"
-        assert "Show the code" not in tab.locator("#search-results").inner_text()
+        assert "Code and parameters" not in tab.locator("#search-results").inner_text()
         assert found("numpy") == [] or not any("notebooks/" in href for href in found("numpy")), "no code of cells"
+
+
+def test_the_search_of_a_file_shows_sentences_and_chapters_first(browser: Browser, book: Path) -> None:
+    with watched(browser, (book / "search.html").as_uri() + "?q=temperature", "file:", offline=True) as tab:
+        tab.wait_for_selector("#search-results li p.context")
+        expect(tab.locator("#search-results p.search-summary")).not_to_be_empty()
+        results = tab.locator("#search-results li")
+        pages = [each.get_attribute("href") or "" for each in results.locator("a").all()]
+        assert pages[0].startswith("notebooks/see.html")
+        assert any("api.html" in page for page in pages), "the reference has it too"
+        expect(results.first.locator("p.context")).to_contain_text(re.compile("temperature", re.IGNORECASE))
+
+
+def test_code_and_parameters_open_at_the_switch_without_a_script_too(browser: Browser, book: Path) -> None:
+    page = (book / "notebooks" / "holds.html").as_uri()
+    for scripts in (True, False):
+        with watched(browser, page, "file:", viewport=DESKTOP, java_script_enabled=scripts) as tab:
+            code = tab.locator("article .cell_input").first
+            expect(code).to_be_hidden()
+            expect(tab.locator(".rbp-rerun")).to_be_hidden()
+            tab.locator(".rbp-code summary").press("Enter")
+            expect(code).to_be_visible()
+            expect(tab.locator(".rbp-rerun")).to_be_visible()
+            named = tab.locator("button.copybtn").all()
+            assert bool(named) == scripts
+            assert all(each.get_attribute("aria-label") for each in named)
