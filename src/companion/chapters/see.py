@@ -521,7 +521,7 @@ def figure_1_shown() -> dict[str, Any]:
         "figure": Panels(list(FIGURE_1), draw, size=(3.6, 2.7), columns=len(FIGURE_1)),
         "caption": "<b>The same probability, two ranks</b> (figure 1 of the paper, redrawn; the other probabilities "
         "are ours). Both cost −ln 0.28 nats.",
-        "alt": "Bars of five probabilities, twice; the correct token has probability 0.28 in both, first rank 3, then rank 1",
+        "alt": "Bars of five probabilities, twice; the correct token has 0.28 in both, first rank 3, then rank 1",
         "data": tokens,
     }
 
