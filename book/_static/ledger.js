@@ -32,7 +32,7 @@ const ledger = (() => {
     const { rules, verdicts } = JSON.parse(root.querySelector('script[type="application/json"]').textContent);
     const tools = root.querySelector(".rbp-ledger-tools"), status = root.querySelector(".rbp-ledger-count");
     const filters = ["group", "weight", "verdict", "text"].map((name) => [name, tools.querySelector(`#rbp-ledger-${name}`)]);
-    const rows = [...root.querySelectorAll("tr[id^=claim-]")].map((row) => {
+    const rows = [...root.querySelectorAll(".rbp-claim")].map((row) => {
       const { number } = row.dataset;
       return { row, number, rule: rules[number], set: row.dataset.verdict, verdict: row.dataset.verdict, group: row.closest("section").id.replace("claims-", ""),
         text: row.textContent.toLowerCase(), sliders: [...row.querySelectorAll("[data-bar]")] };
@@ -72,7 +72,7 @@ const ledger = (() => {
         each.row.hidden = (chosen.group && chosen.group !== each.group) || (chosen.weight && chosen.weight !== each.row.dataset.weight)
           || (chosen.verdict && chosen.verdict !== each.verdict) || !words.every((word) => each.text.includes(word));
       }
-      for (const part of root.querySelectorAll(".rbp-ledger-part")) part.hidden = !part.querySelector("tr[id^=claim-]:not([hidden])");
+      for (const part of root.querySelectorAll(".rbp-ledger-part")) part.hidden = !part.querySelector(".rbp-claim:not([hidden])");
       for (const section of root.querySelectorAll("section")) {
         section.hidden = !section.querySelector(".rbp-ledger-part:not([hidden])");
         const own = rows.filter(({ row }) => section.contains(row));
@@ -85,8 +85,8 @@ const ledger = (() => {
       }
       const changed = rows.filter((each) => each.verdict !== each.set).length, seen = rows.filter(({ row }) => !row.hidden);
       const parts = Object.keys(verdicts).map((verdict) => [verdict, seen.filter((each) => each.verdict === verdict).length]).filter(([, count]) => count);
-      status.textContent = `${seen.length} of ${rows.length} claims${parts.map(([verdict, count], i) => `${i ? "," : ":"} ${verdict} ${count}`).join("")}. `
-        + (changed ? `${changed} of all verdicts ${changed === 1 ? "is" : "are"} not as set.` : "All verdicts are as set.");
+      status.textContent = `Showing ${seen.length} of ${rows.length}${parts.map(([verdict, count], i) => `${i ? "," : ":"} ${verdict} ${count}`).join("")}`
+        + (changed ? `. ${changed} ${changed === 1 ? "verdict" : "verdicts"} changed` : "");
     }
 
     // ── The state in the address
@@ -100,10 +100,10 @@ const ledger = (() => {
       return `${PREFIX}${parts}`;
     }
     function restore() {
-      const target = document.getElementById(location.hash.slice(1))?.closest("tr[id^=claim-]");
+      const target = document.getElementById(location.hash.slice(1))?.closest(".rbp-claim");
       if (target) {
         if (target.hidden) for (const [, control] of filters) control.value = "";
-        target.querySelector("details").open = true;
+        target.open = true;
       } else if (location.hash.startsWith(PREFIX)) {
         const parts = new URLSearchParams(location.hash.slice(PREFIX.length));
         for (const [name, control] of filters) {

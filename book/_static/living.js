@@ -26,7 +26,7 @@
     const k = chips("hide-k", "Threshold", data.ks.map((each) => [each, `k = ${each}`]), state.k, (each) => { state.k = each; show(); });
     const count = slider("count", { min: 1, step: 1 }, (value) => { state.hidden = value; });
     const note = html("p", { class: "rbp-living-told" });
-    const plainly = (error) => `${Math.abs(error).toFixed(1)} per cent too ${error < 0 ? "hopeful" : "gloomy"}`;
+    const plainly = (error) => `${Math.abs(error).toFixed(1)}% too ${error < 0 ? "optimistic" : "pessimistic"}`;
     const said = (name, value, text) => html("data", { value, "data-name": name }, text);
 
     function show() {
@@ -37,7 +37,7 @@
         const forecast = fit.predict(each.size).value;
         return { ...each, forecast, error: 100 * (forecast / each.value - 1) };
       });
-      const last = missed.at(-1), hopeful = missed.filter(({ error }) => error < 0).length;
+      const last = missed.at(-1), optimistic = missed.filter(({ error }) => error < 0).length;
       count.control.max = most;
       count.control.value = state.hidden;
       count.said.textContent = state.hidden === 1 ? "Hide the largest model" : `Hide the ${state.hidden} largest models`;
@@ -48,10 +48,10 @@
       note.replaceChildren(
         html("span", {}, `${short(last.model)}: forecast ${number(last.forecast, 3)}, measured ${number(last.value, 3)}`),
         html("b", {}, said("error", last.error, plainly(last.error))),
-        html("span", {}, `${hopeful} of ${missed.length} forecasts too hopeful; α = `, said("alpha", fit.alpha, fit.alpha.toFixed(3))));
+        html("span", {}, `${optimistic} of ${missed.length} too optimistic; α = `, said("alpha", fit.alpha, fit.alpha.toFixed(3))));
     }
 
-    chart.title.textContent = "Hide the largest models: the line sees the others alone.";
+    chart.title.textContent = "The line is fitted without the hidden models.";
     root.replaceChildren(chart.figure, note, html("div", { class: "rbp-living-tools" }, family, k, count.label));
     show();
     let width = root.clientWidth;

@@ -1,12 +1,13 @@
 """What the pages need beyond Jupyter Book: numbers, a clean search, scripts where they are used."""
 
 import html
-from typing import Any
+import json
+from pathlib import Path
+from typing import Any, ClassVar
 
 from bs4 import BeautifulSoup
 from docutils import nodes
 from math_core import LatexError
-from myst_nb.sphinx_ import HideCodeCellNode
 from sphinx.application import Sphinx
 from sphinx.builders.html import StandaloneHTMLBuilder
 from sphinx.config import Config
@@ -52,8 +53,8 @@ def _load_scripts(app: Sphinx, pagename: str, templatename: str, context: dict[s
     for mark, scripts in SCRIPTS.items():
         for script in scripts if mark in context.get("body", "") else []:
             app.add_js_file(script)
-    if pagename == "search":
-        app.add_js_file("excerpts.js", priority=900)  # after Sphinx's own
+    for script in (SENTENCES, "excerpts.js") if pagename == "search" else ():
+        app.add_js_file(script, priority=900)  # after Sphinx's own
 
 
 def _list_references(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object) -> None:
@@ -93,27 +94,40 @@ def _displayed_formula(writer: HTML5Translator, node: nodes.math_block) -> None:
 # ── Code
 
 
-class CodeBelow(SphinxPostTransform):
-    """The button that shows a cell's code stands below what the cell shows."""
+SWITCH = '<details class="rbp-code"><summary>Code and parameters</summary></details>'
+"""What shows a page's code; without a script too, since the style asks whether it is open."""
 
-    default_priority = 210  # after myst_nb has folded the code
+
+class OneSwitch(SphinxPostTransform):
+    """One switch below a page's title shows its code and parameters, in place of a button at each cell."""
+
+    default_priority = 198  # before myst_nb folds each cell by itself
     formats = ("html",)
 
     def run(self, **_: Any) -> None:
         """Do so in one page."""
-        for cell in self.document.findall(nodes.container):
-            if cell.get("nb_element") == "cell_code" and len(cell) > 1 and isinstance(cell[0], HideCodeCellNode):
-                cell.append(cell.pop(0))
+        cells = [each for each in self.document.findall(nodes.container) if each.get("nb_element") == "cell_code"]
+        title = self.document.next_node(nodes.title)
+        for cell in cells:
+            if cell.get("hide_mode") == "input":
+                cell["hide_mode"] = ""
+        if cells and title is not None:
+            title.parent.insert(1, nodes.raw("", SWITCH, format="html"))
 
 
 # ── What search reads
 
-#: what holds no sentences; `excerpts.js` leaves the same out of what search shows
-NO_SENTENCES = "script, style, svg, math, .rbp-table, .rbp-downloads, .rbp-rerun, button, select"
+#: what holds no sentences
+NO_SENTENCES = "script, style, svg, math, .rbp-table, .rbp-downloads, .rbp-rerun, .rbp-code, button, select"
 
 
 class Builder(StandaloneHTMLBuilder):
-    """Sphinx's own, but search reads sentences alone: no code of cells, no formulas, no figures' labels, no tables."""
+    """Sphinx's own, but search reads sentences alone: no code of cells, no formulas, no figures' labels, no tables.
+
+    It shows them too, from a file of their own: a page opened from a file can fetch no other.
+    """
+
+    sentences: ClassVar[dict[str, str]] = {}
 
     def index_page(self, pagename: str, doctree: nodes.document, title: str) -> None:
         """Index a page's sentences."""
@@ -124,7 +138,17 @@ class Builder(StandaloneHTMLBuilder):
                 node.parent.remove(node)
         for raw in readable.findall(nodes.raw):
             raw[:] = [nodes.Text(_sentences(raw.astext()))]
+        self.sentences[pagename] = " ".join(readable.astext().split())
         super().index_page(pagename, readable, title)
+
+    def dump_search_index(self) -> None:
+        """Write the index of words, and the sentences."""
+        super().dump_search_index()
+        text = json.dumps(self.sentences, ensure_ascii=False, sort_keys=True)
+        (Path(self.outdir) / "_static" / SENTENCES).write_text(f"var SENTENCES = {text};\n", encoding="utf-8")
+
+
+SENTENCES = "sentences.js"
 
 
 def _sentences(markup: str) -> str:
@@ -145,7 +169,8 @@ def setup(app: Sphinx) -> dict[str, bool]:
     numbered.setup(app)
     assets.setup(app)
     app.add_html_math_renderer("mathml", (_inline_formula, None), (_displayed_formula, None))
-    app.add_post_transform(CodeBelow)
+    app.add_post_transform(OneSwitch)
+    app.add_js_file("page.js", priority=400)  # before the theme looks for wide tables
     app.add_builder(Builder, override=True)
     app.connect("config-inited", _set_address)
     app.connect("config-inited", _add_style)

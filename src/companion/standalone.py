@@ -22,7 +22,7 @@ from rbp.io import canonical_json, temporary_folder, write_file
 # Of the book's scripts, those that a page without navigation can use.
 USEFUL: tuple[str, ...] = ("documentation_options.js", "doctools.js", "clipboard.min.js", "copybutton.js")
 USEFUL += ("copybutton_funcs.js", "design-tabs.js", "_static/fits.js", "_static/charts.js", "_static/explorer.js")
-USEFUL += ("_static/ledger.js", "_static/neox.js", "_static/sentence.js")
+USEFUL += ("_static/ledger.js", "_static/neox.js", "_static/sentence.js", "_static/page.js")
 NAVIGATION = (
     *(".skip-link", ".pst-skip-link", "#pst-skip-link", "#pst-back-to-top", "#pst-scroll-pixel-helper"),
     *(".pst-primary-sidebar-checkbox", ".pst-secondary-sidebar-checkbox", "label.overlay", ".search-button__wrapper"),

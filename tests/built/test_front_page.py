@@ -90,7 +90,7 @@ def test_what_is_hidden_is_forecast(
                     away = np.polyval(line, x[-hidden:]) - y[-hidden:]
                     assert told(chart, "alpha") == pytest.approx(-line[0], rel=AS_PUBLISHED)
                     assert told(chart, "error") == pytest.approx(100 * np.expm1(away[-1]), abs=100 * AS_PUBLISHED)
-                    expect(chart).to_contain_text(f"{(away < 0).sum()} of {hidden} forecasts too hopeful")
+                    expect(chart).to_contain_text(f"{(away < 0).sum()} of {hidden} too optimistic")
                     expect(chart.locator(".rbp-living-miss")).to_have_count(hidden)
                     signs.add(away[-1] < 0)
                     tab.keyboard.press("ArrowRight")
@@ -112,8 +112,7 @@ def test_without_scripts_there_are_pictures(browser: Browser, book: Path, where:
 def test_the_verdict_is_the_ledgers(browser: Browser, book: Path) -> None:
     with closing(browser.new_page()) as tab:
         tab.goto((book / "notebooks" / "ledger.html").as_uri())
-        says = "rows => rows.slice(0, 3).map(row => row.cells[1].firstChild.textContent.trim())"
-        rows = tab.locator("#claims-argument tr[id^=claim-]").evaluate_all(says)
+        rows = tab.locator("#claims-argument .rbp-claim .rbp-says").all_text_contents()[:3]
         tab.goto((book / PAGE).as_uri())
         items = tab.locator("section#the-verdict > ul > li").all_inner_texts()
     assert [" ".join(each.split()) for each in items] == rows

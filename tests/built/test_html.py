@@ -74,12 +74,12 @@ def test_every_icon_is_drawn(book: Path, soups: dict[str, BeautifulSoup]) -> Non
     assert {name for name in names if f".{name}{{--icon:url(" not in style} == set()
 
 
-def test_code_stands_below_what_it_shows(soups: dict[str, BeautifulSoup]) -> None:
-    cells = [cell for soup in soups.values() for cell in soup.select(".cell:has(> details.above-input)")]
-    outputs = [cell for cell in cells if cell.select_one(":scope > .cell_output")]
-    assert len(outputs) > 20
-    for cell in outputs:
-        assert "cell_output" in cell.find_all(True, recursive=False)[0]["class"], cell.get_text()[:200]
+def test_a_page_with_code_has_one_switch_below_its_title(soups: dict[str, BeautifulSoup]) -> None:
+    for page, soup in soups.items():
+        switches = soup.select("article details.rbp-code")
+        assert len(switches) == bool(soup.select(".cell .cell_input")), page
+        assert all(each.find_previous_sibling(True).name == "h1" for each in switches), page
+        assert not soup.select(".cell:not(.tag_hide-cell) > details"), page
 
 
 def test_each_page_has_a_title_and_a_description(soups: dict[str, BeautifulSoup]) -> None:
@@ -125,8 +125,8 @@ MOST_WORDS, MOST_NUMBERS = 200, 18
 """What an answer may hold."""
 
 NO_PROSE = {"pre", "code", "script", "style", "table", "math", "svg", "above-input"}
-NO_PROSE |= {"rbp-rerun", "rbp-downloads", "headerlink"}
-"""Elements and classes that hold no words to read; "above-input" is a folded cell of code, with its button's words."""
+NO_PROSE |= {"rbp-rerun", "rbp-code", "rbp-downloads", "headerlink"}
+"""Elements and classes that hold no words to read; "above-input" is a folded solution, with its button's words."""
 
 NUMBER = re.compile(r"(?<![\w./-])\d+(?:[.,]\d+)*")
 """A number by itself, such as 0.98 and 30,000; not that of a name, such as GPT-2."""

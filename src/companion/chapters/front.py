@@ -13,7 +13,8 @@ from matplotlib.axes import Axes
 
 from companion.chapters.training.others import by_snapshot
 from rbp.arrays import Reals
-from rbp.figures.style import FAMILIES, INK, label_line_ends, log_axis, neg_log_rbp_label, single_panel
+from rbp.figures.curves import shades
+from rbp.figures.style import FAMILIES, label_line_ends, log_axis, neg_log_rbp_label, single_panel
 from rbp.laws.power import PowerLawFit, fit_power_law
 from rbp.measurements import select
 
@@ -69,7 +70,8 @@ def line_shown(table: pd.DataFrame, k: int = 1) -> dict[str, Any]:
 
     return {
         "figure": single_panel(draw, size=(4.6, 3.4)),
-        "caption": f"<b>The paper’s {len(rows)} models on Wikipedia.</b> Each family has a line of its own.",
+        "caption": f"<b>The paper’s {len(rows)} models on Wikipedia.</b> Each family has a line of its own; "
+        f"{FAMILY}’s is drawn.",
         "alt": f"{label} falls with model size, on nearly straight lines, one for each family",
         "data": rows,
     }
@@ -96,8 +98,8 @@ def hide_shown(table: pd.DataFrame, ks: Sequence[int] = (1, 10, 100)) -> dict[st
 
     return {
         "figure": single_panel(draw, size=(4.6, 3.4)),
-        "caption": "<b>What the smaller models promise.</b> The line is fitted to the full marks. Below a hollow mark "
-        "it is too hopeful, above it too gloomy.",
+        "caption": "<b>A forecast of the largest models.</b> The line is fitted to the full marks. Where it passes "
+        "below a hollow mark, the forecast is too optimistic, above it too pessimistic.",
         "alt": f"A line through the smaller models of {FAMILY} passes below its {HIDDEN} largest",
         "data": rows,
         "living": {
@@ -118,26 +120,26 @@ def longer_shown(snapshots: pd.DataFrame) -> dict[str, Any]:
     start = int((laws["alpha"] > 0).to_numpy().argmax())  # before, the models know next to nothing
     drawn = laws.iloc[[start, len(laws) // 3, -1]]
     table = own.assign(value=-np.log(own["accuracy"].astype(float))).merge(laws[["step", "alpha"]], on="step")
-    sizes, label = np.unique(own["size"].to_numpy(float)), "−ln share of words guessed"
+    sizes, label = np.unique(own["size"].to_numpy(float)), "−ln share of last words guessed"
+    colours = shades(drawn["step"])
 
     def draw(ax: Axes) -> None:
-        colour, marker = FAMILIES[FAMILY]
-        ends = {}
-        for law, strength in zip(drawn.to_dict("records"), (0.35, 0.6, 1), strict=True):
-            at = table[table["step"] == law["step"]]
+        marker, ends = FAMILIES[FAMILY][1], {}
+        for law in drawn.to_dict("records"):
+            at, colour = table[table["step"] == law["step"]], colours[law["step"]]
             line = law["prefactor"] * sizes ** -law["alpha"]
-            ax.plot(sizes, line, color=colour, lw=1.8, alpha=strength)
-            ax.plot(at["size"], at["value"], marker, color=colour, ms=6, mew=0, alpha=strength)
-            ends[f"α = {law['alpha']:.2f}"] = (sizes[-1], line[-1], INK)
+            ax.plot(sizes, line, color=colour, lw=1.8)
+            ax.plot(at["size"], at["value"], marker, color=colour, ms=6, mew=0)
+            ends[f"{law['training_tokens'] / 1e9:.0f} B: α = {law['alpha']:.2f}"] = (sizes[-1], line[-1], colour)
         seen = table[table["step"].isin(drawn["step"])]
         _axes(ax, label, _view(sizes, [*seen["value"], *(end for _, end, _ in ends.values())]))
-        ax.set_title("After " + ", ".join(f"{each / 1e9:.0f}" for each in drawn["training_tokens"]) + " billion tokens")
+        ax.set_title(f"{FAMILY}, by billions (B) of tokens")
         label_line_ends(ax, ends)
 
     return {
         "figure": single_panel(draw, size=(4.6, 3.4)),
-        "caption": "<b>The same models, trained longer.</b> Pythia’s guess the last word of passages (LAMBADA): whole "
-        "words, not RBPₖ.",
+        "caption": f"<b>The same models, trained longer.</b> Each line is {FAMILY} after so many tokens of "
+        "training. It guesses the last words of passages (LAMBADA): whole words, so this is not RBPₖ.",
         "alt": "Lines of −ln of the share of words guessed against size: they grow steeper as training goes on",
         "data": table[["training_tokens", "model", "size", "value", "alpha"]].sort_values(["training_tokens", "size"]),
     }

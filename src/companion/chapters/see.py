@@ -216,8 +216,8 @@ def summary_shown(table: pd.DataFrame) -> dict[str, Any]:
     return shown(
         table,
         columns,
-        caption=f"<b>The text at first, by Python.</b> Of its {table.tokens.iloc[0]} ranked tokens: RBPₖ, "
-        "the same at every temperature T, and the mean of −ln p in nats.",
+        caption=f"<b>The opening sentence, ranked in advance.</b> Of its {table.tokens.iloc[0]} ranked tokens: "
+        "RBPₖ, which no temperature T changes, and the mean of −ln p in nats.",
     )
 
 
@@ -477,7 +477,7 @@ def ties_by_hand_shown() -> dict[str, Any]:
     table = pd.DataFrame({"rule": names, "rank": rank, **within}, index=list(names))
     return {
         "table": table.reset_index(drop=True),
-        "caption": "<b>Scores 5, 3, 3, 3, 1; the truth is one of the 3s.</b> Its rank, and its share in RBPₖ.",
+        "caption": "<b>Scores 5, 3, 3, 3, 1; the correct token is one of the 3s.</b> Its rank, and its share in RBPₖ.",
         "formats": {"rank": "{:g}"} | dict.fromkeys(within, "{:.2f}"),
     }
 
@@ -504,7 +504,7 @@ def figure_1_shown() -> dict[str, Any]:
         colours = [TRUTH if truth else OTHER for truth in own["truth"]]
         ax.barh(place, own["probability"], color=colours, height=0.7)
         for y, width, truth in zip(place, own["probability"], own["truth"], strict=True):
-            note = f"{width:.2f}" + (f"  truth, rank {y}" if truth else "")
+            note = f"{width:.2f}" + (f"  correct, rank {y}" if truth else "")
             weight = "bold" if truth else "normal"
             ax.annotate(note, (width, y), (4, 0), textcoords="offset points", va="center", fontweight=weight)
         ax.set_yticks(place, [str(token) for token in own["token"]])
@@ -520,7 +520,7 @@ def figure_1_shown() -> dict[str, Any]:
         "figure": Panels(list(FIGURE_1), draw, size=(3.6, 2.7), columns=len(FIGURE_1)),
         "caption": "<b>The same probability, two ranks</b> (figure 1 of the paper, redrawn; the other probabilities "
         "are ours). Both cost −ln 0.28 nats.",
-        "alt": "Bars of five probabilities, twice; the truth has probability 0.28 in both, first rank 3, then rank 1",
+        "alt": "Bars of five probabilities, twice; the correct token has 0.28 in both, first rank 3, then rank 1",
         "data": tokens,
     }
 
@@ -566,8 +566,8 @@ def same_cross_entropy_shown(table: pd.DataFrame, tokens: int) -> dict[str, Any]
     styles, labels = dict(zip(table["line"].unique(), LINES, strict=False)), ("threshold k", rbp_label())
     return {
         "figure": curves(table, "k", "rbp", labels=labels, panel=None, styles=styles, ends=True, size=(4.6, 3.4)),
-        "caption": f"<b>One cross-entropy, two curves.</b> {tokens} truths, with probabilities drawn evenly between "
-        "0.02 and 0.98: ranked as high as these allow, and as low.",
+        "caption": f"<b>One cross-entropy, two curves.</b> {tokens} correct tokens, with probabilities drawn evenly "
+        "between 0.02 and 0.98, ranked as high and as low as these allow.",
         "alt": "RBP against k: a line at 1 for the even model, a rising line below it for the crowded model",
         "data": table,
     }
@@ -580,7 +580,7 @@ def same_rbp_shown(table: pd.DataFrame) -> dict[str, Any]:
     rows = table.melt(["T", "line"], list(names), "of").replace({"of": names})
     return {
         "figure": curves(rows, "T", "value", labels=labels, panel="of", styles=styles, ends=True, size=(4.6, 3.4)),
-        "caption": "<b>One order, many cross-entropies.</b> A made-up model at several temperatures.",
+        "caption": "<b>One order, many cross-entropies.</b> An invented model at several temperatures.",
         "alt": "Left: RBP is constant in the temperature. Right: cross-entropy has a minimum near temperature 1",
         "data": table,
     }

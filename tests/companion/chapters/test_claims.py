@@ -12,7 +12,7 @@ from companion import results
 from companion.chapters.appendix import predictions
 from companion.ledger import claims as ledger
 from companion.ledger.claims import FAILS, HOLDS, PART, UNCHECKED, UNDECIDED, VERDICTS, Claim
-from companion.ledger.page import _folded, _typeset
+from companion.ledger.page import _typeset
 from companion.ledger.rules import Bar, r_squared, share, within
 from companion.project import ROOT, Project
 from rbp.errors import ChapterError
@@ -371,11 +371,3 @@ def test_every_bar_can_change_some_verdict_by_the_numbers_of_some_run() -> None:
         assert all(f"'{name}'" in text for name in rule.bars), number
         said = [bar.says for bar in rule.bars.values()]
         assert len(set(said)) == len(said), number
-
-
-def test_what_is_folded_is_whole_sentences_and_nothing_is_lost() -> None:
-    assert _folded("One. Two.") == ("One. Two.", "")
-    long = " ".join(["word"] * 22)
-    assert _folded(f"{long}. Then 0.97. μ rises.") == (f"{long}.", "Then 0.97. μ rises.")
-    for entry in ENTRIES:
-        assert " ".join(filter(None, _folded(entry.finding))) == entry.finding

@@ -23,7 +23,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
 def verdicts(tab: Page) -> dict[int, str]:
     """The verdicts that the page shows, by claim."""
     read = (
-        "[...document.querySelectorAll('tr[id^=claim-]')]"
+        "[...document.querySelectorAll('.rbp-claim')]"
         ".map(r => [r.dataset.number, r.querySelector('.rbp-verdict').innerText])"
     )
     return {int(number): text.partition(" ")[2] for number, text in tab.evaluate(read)}
@@ -61,8 +61,8 @@ def test_it_judges_as_python_does_on_a_grid_of_bars(tab: Page) -> None:
 
 @pytest.mark.parametrize("where", ["easy", "at", "hard"])
 def test_all_bars_at_once(tab: Page, where: str) -> None:
-    names = {"easy": "All bars a fifth easier", "at": "As set", "hard": "All bars a fifth harder"}
-    tab.locator("[data-all=hard]").click()  # so that "As set" has something to do
+    names = {"easy": "All bars a fifth easier", "at": "Reset", "hard": "All bars a fifth harder"}
+    tab.locator("[data-all=hard]").click()  # so that "Reset" has something to do
     tab.get_by_role("button", name=names[where]).first.click()
     harder = {"easy": -0.2, "at": 0.0, "hard": 0.2}[where]
     entries = ledger.stressed(ENTRIES, harder)
@@ -91,28 +91,28 @@ def test_a_bar_is_moved_by_hand_and_the_count_follows(tab: Page, browser: Browse
             tab.keyboard.press("ArrowLeft")
     expect(tab.locator('[data-number="7"] .rbp-verdict')).to_contain_text("holds")
     assert verdicts(tab) == before | {7: HOLDS}
-    expect(tab.get_by_role("status")).to_contain_text("1 of all verdicts is not as set")
+    expect(tab.get_by_role("status")).to_contain_text("1 verdict changed")
     expect(tab.locator("#claims-footnote .rbp-counts b").first).to_have_text("1")
     tab.wait_for_function("location.hash.includes('7.holds=')")
     again = browser.new_page()
     again.goto(tab.url)
     assert verdicts(again) == before | {7: HOLDS}
     again.close()
-    tab.locator('[data-number="7"]').get_by_role("button", name="As set").click()
+    tab.locator('[data-number="7"]').get_by_role("button", name="Reset").click()
     assert verdicts(tab) == before
     tab.wait_for_function("!location.hash.includes('7.holds=')")
     assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def shown(tab: Page) -> set[int]:
-    read = "[...document.querySelectorAll('tr[id^=claim-]')].filter(r => r.offsetParent).map(r => r.dataset.number)"
+    read = "[...document.querySelectorAll('.rbp-claim')].filter(r => r.offsetParent).map(r => r.dataset.number)"
     return {int(number) for number in tab.evaluate(read)}
 
 
 def test_filters_and_their_address(tab: Page, browser: Browser) -> None:
     every = {entry.claim.number for entry in ENTRIES}
     assert shown(tab) == every
-    tab.get_by_label("Whose").select_option("paper")
+    tab.get_by_label("Source").select_option("paper")
     tab.get_by_label("Weight").select_option("core")
     tab.get_by_label("Verdict", exact=True).select_option(FAILS)
     paper = {
@@ -122,7 +122,7 @@ def test_filters_and_their_address(tab: Page, browser: Browser) -> None:
     }
     assert shown(tab) == paper
     assert 1 < len(paper) < 9
-    tab.get_by_label("With the words").fill("cross-entropy lognormal")
+    tab.get_by_label("Search").fill("cross-entropy lognormal")
     assert shown(tab) < paper
     tab.wait_for_function("location.hash.includes('text=cross-entropy')")
     again = browser.new_page()
@@ -141,32 +141,32 @@ def test_a_claims_address_shows_its_row_whatever_is_hidden(tab: Page, address: s
     tab.goto(f"{address}#ledger?group=own")
     tab.reload()
     assert 12 not in shown(tab)
-    row = tab.locator("tr#claim-noise_at_large_k")
+    row = tab.locator("#claim-noise_at_large_k")
     plain = row.evaluate("row => getComputedStyle(row).backgroundColor")
     tab.evaluate("name => { location.hash = `claim-${name}`; }", name)
-    expect(row.locator("details")).to_have_attribute("open", "")
+    expect(row).to_have_attribute("open", "")
     expect(row).to_be_in_viewport()
     assert row.evaluate("row => getComputedStyle(row).backgroundColor") != plain
 
 
-def test_a_row_shows_the_link_to_its_address(tab: Page) -> None:
-    row = tab.locator("tr#claim-noise_at_large_k")
-    link, seen = row.locator(".no a"), "link => getComputedStyle(link, '::after').visibility"
-    assert link.get_attribute("href") == "#claim-noise_at_large_k"
-    assert link.evaluate(seen) == "hidden"
-    row.hover()
-    assert link.evaluate(seen) == "visible"
-    tab.mouse.move(0, 0)
-    link.focus()
-    tab.keyboard.press("Shift+Tab")
-    tab.keyboard.press("Tab")
-    assert link.evaluate(seen) == "visible"
-    link.press("Enter")
+def test_a_claim_is_one_line_and_unfolds_by_keyboard(tab: Page) -> None:
+    claim = tab.locator("#claim-noise_at_large_k")
+    heights = "all => all.map(each => each.getBoundingClientRect().height)"
+    assert max(tab.locator(".rbp-claim").evaluate_all(heights)) < 45
+    claim.locator("summary").press("Enter")
+    expect(claim.locator(".rbp-rule").first).to_be_visible()
+    claim.get_by_role("link", name="Link to this claim").press("Enter")
     assert tab.evaluate("location.hash") == "#claim-noise_at_large_k"
 
 
+def test_without_moved_bars_nothing_is_said_of_changes(tab: Page) -> None:
+    expect(tab.get_by_role("status")).to_have_text(
+        re.compile(rf"^Showing {len(ENTRIES)} of {len(ENTRIES)}: holds \d+, .*\d$")
+    )
+
+
 def test_claims_without_a_bar_say_so(tab: Page) -> None:
-    read = """() => [...document.querySelectorAll('tr[id^=claim-]')].map(row => [row.dataset.number,
+    read = """() => [...document.querySelectorAll('.rbp-claim')].map(row => [row.dataset.number,
       row.querySelectorAll('input[type=range]').length, row.textContent.includes('no bar to move')])"""
     for number, sliders, none in [(int(row[0]), *row[1:]) for row in tab.evaluate(read)]:
         rule = RULES.get(number)
@@ -215,6 +215,6 @@ def test_without_its_script_all_is_there(browser: Browser, address: str) -> None
     context = browser.new_context(java_script_enabled=False)
     tab = context.new_page()
     tab.goto(address)
-    assert tab.locator("tr[id^=claim-]").count() == len(ENTRIES)
+    assert tab.locator(".rbp-claim").count() == len(ENTRIES)
     expect(tab.locator(".rbp-ledger-tools")).to_be_hidden()
     context.close()

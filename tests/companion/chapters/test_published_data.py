@@ -84,5 +84,5 @@ def test_columns_of_the_grid_are_in_the_order_of_k():
 
 def test_the_truth_carries_its_rank():
     figure = figure_1_shown()["figure"]
-    assert "0.28  truth, rank 3" in texts(figure.single("Outranked"))
-    assert "0.28  truth, rank 1" in texts(figure.single("First"))
+    assert "0.28  correct, rank 3" in texts(figure.single("Outranked"))
+    assert "0.28  correct, rank 1" in texts(figure.single("First"))
