@@ -32,7 +32,7 @@ from rbp.extract.extraction import circumstances, extract, quiet, say_on_stderr
 from rbp.extract.forward import Ranker
 from rbp.extract.models import ModelFiles, find_model, load_model, load_tokenizer
 from rbp.extract.protocol import Bos, Row, plan_rows, protocol
-from rbp.extract.store import open_store, store_folders
+from rbp.extract.store import open_store, read_manifest
 from rbp.kernel.problem import ieee
 from rbp.measurements.ranked import Ranked
 
@@ -207,9 +207,11 @@ def ship(files: ModelFiles, folder: Path, out: Path) -> None:
     for text in _others(folder):
         np.add.at(counts, tokenizer(text, add_special_tokens=False)["input_ids"], 1)
     for letter, text, count, length, bos in RANKINGS:
-        stores = [read for read in map(open_store, store_folders([out / f"{letter}-{bos}"])) if read.dataset == text]
+        folders = [each.parent for each in sorted((out / f"{letter}-{bos}").glob("*/manifest.json"))]
+        finished = [open_store(each) for each in folders if read_manifest(each)["complete"]]
+        stores = [each for each in finished if each.dataset == text]
         if not stores:
-            log.warning("%s on %s, %s: not there", letter, text, bos)
+            log.warning("%s on %s, %s: not finished", letter, text, bos)
             continue
         ranked = Ranked(stores[0])
         plan = plan_rows(given_corpus(documents[text], text), tokenizer, protocol("authors", length=length,

@@ -90,7 +90,7 @@ class Findings:
     @cached_property
     def slopes(self) -> pd.DataFrame:
         """The slopes of `real.by_position`."""
-        return real.by_position()[1].set_index(["text", "k"])
+        return real.by_position()[1].set_index(["dataset", "k"])
 
     @cached_property
     def spreads(self) -> pd.DataFrame:
@@ -103,10 +103,10 @@ class Findings:
             own = self.misses[self.misses["k"] == row.k]
             if row.text == "mean":
                 return real.mean_removed(own)["removed"]
-            return float(own.set_index("text")[row.kind][row.text])
+            return float(own.set_index("dataset")[row.kind][row.text])
         if row.kind in _WINDOWS:
             own = self.windows[self.windows["kind"] == _WINDOWS[row.kind]]
-            return float(own.set_index(["text", "k"])["ratio"][row.text, row.k])
+            return float(own.set_index(["dataset", "k"])["ratio"][row.text, row.k])
         if row.kind == "slope":
             return float(self.slopes["slope"][row.text, row.k])
         if row.kind == "sigma":
@@ -142,12 +142,12 @@ def _small(found: Findings) -> bool:
 
 
 _EVENTS: dict[str, Callable[[Findings], Any]] = {
-    "rare_refuted": lambda found: found.misses.query("text == 'humaneval' and k == 1000")["p_more"].item() < 0.05,
+    "rare_refuted": lambda found: found.misses.query("dataset == 'humaneval' and k == 1000")["p_more"].item() < 0.05,
     "first_refuted": lambda found: real.mean_removed(found.misses.query("k == 1000"))["p_fewer"] < 0.05,
     "document_rate_refuted": lambda found: _refuted(found, real.DOCUMENTS),
     "stretch_rate_refuted": lambda found: _refuted(found, real.BLOCKS),
     "together_refuted": lambda found: (
-        found.windows.query("kind == @real.NEW and k == 1 and text == 'wikipedia'")["high"].item() >= 1
+        found.windows.query("kind == @real.NEW and k == 1 and dataset == 'wikipedia'")["high"].item() >= 1
     ),
     "sentence_refuted": _small,
     "sentence_stands": lambda found: not _small(found) and (real.pairs(real.worse())["p_holm"] < 0.05).any(),
