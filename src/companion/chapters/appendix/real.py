@@ -1,0 +1,179 @@
+"""What was foretold of the real model (data/predictions/real.toml), and what came."""
+
+import tomllib
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from companion.chapters import lognormal, real
+from companion.project import DATA
+from rbp import provenance
+from rbp.figures.wording import dataset_label
+
+PREDICTIONS = DATA / "predictions" / "real.toml"
+KINDS = {
+    "early": "share of misses in first three tokens",
+    "removed": "misses that a start token removes",
+    "rare": "share of misses that are rare tokens",
+    "ratio": "ratio of windows",
+    "within_documents": "ratio, shuffled within documents",
+    "within_blocks": "ratio, shuffled within 64 tokens",
+    "new": "ratio, of windows without repetition",
+    "spread_models": "spread of damaged models (%)",
+    "spread_all": "spread of all ways (%)",
+    "least_k": "ln of the least k",
+    "sigma": "sigma of the lognormal, rounded up",
+    "excess_ceil": "its excess (nats)",
+    "slope": "slope in the doubling of the position",
+    "event": "event",
+}
+_WINDOWS = {
+    "ratio": real.WHOLE,
+    "within_documents": real.DOCUMENTS,
+    "within_blocks": real.BLOCKS,
+    "new": real.NEW,
+}
+_NOTHING = float("nan")
+
+
+def read_predictions(path: Path = PREDICTIONS) -> tuple[pd.DataFrame, float]:
+    """The predictions in their order, as the appendix's `scored` takes them, and their probability."""
+    content = tomllib.loads(path.read_text(encoding="utf-8"))
+    provenance.note(path)
+    rows = [{"kind": kind, **row} for kind, own in content.items() if isinstance(own, list) for row in own]
+    for row in rows:
+        if row["kind"] != "event":
+            row["naive_low"], row["naive_high"] = row.pop("naive")
+    numbers = ["middle", "low", "high", "naive_low", "naive_high", "probability", "naive"]
+    names = ["kind", "name", "what", "text", "k", "level", *numbers, "reason"]
+    return pd.DataFrame(rows).reindex(columns=names).assign(sure=False), float(content["level"])
+
+
+def described(table: pd.DataFrame) -> "pd.Series[str]":
+    """Each prediction in a few words."""
+
+    def words(row: Any) -> str:
+        if row.kind == "event":
+            return str(row.what)
+        parts = [KINDS[row.kind]]
+        if isinstance(row.text, str):
+            parts.append("mean of texts" if row.text == "mean" else dataset_label(row.text))
+        parts += [f"k = {row.k:.0f}"] if pd.notna(row.k) else []
+        parts += [f"{row.level:+g} nats"] if pd.notna(row.level) else []
+        return ", ".join(parts)
+
+    return pd.Series([words(row) for row in table.itertuples()], table.index, dtype="str")
+
+
+class Findings:
+    """What the real model's rankings say, each table made when it is first asked for."""
+
+    @cached_property
+    def misses(self) -> pd.DataFrame:
+        """`real.miss_table`."""
+        return real.miss_table((1_000, 10_000))
+
+    @cached_property
+    def windows(self) -> pd.DataFrame:
+        """`real.window_ratios` at N = 10."""
+        return real.window_ratios().query("n == 10")
+
+    @cached_property
+    def fits(self) -> pd.DataFrame:
+        """`lognormal.fits` from rank 1."""
+        return lognormal.fits(real.measured()).query("first == 1").set_index(["dataset", "distribution"])
+
+    @cached_property
+    def slopes(self) -> pd.DataFrame:
+        """The slopes of `real.by_position`."""
+        return real.by_position()[1].set_index(["dataset", "k"])
+
+    @cached_property
+    def spreads(self) -> pd.DataFrame:
+        """`real.spread_table`."""
+        return real.spread_table(real.worse())
+
+    def value(self, row: Any) -> float:
+        """What came of a number. Raises LookupError and OSError where its experiment is not there."""
+        if row.kind in ("early", "removed", "rare"):
+            own = self.misses[self.misses["k"] == row.k]
+            if row.text == "mean":
+                return real.mean_removed(own)["removed"]
+            return float(own.set_index("dataset")[row.kind][row.text])
+        if row.kind in _WINDOWS:
+            own = self.windows[self.windows["kind"] == _WINDOWS[row.kind]]
+            return float(own.set_index(["dataset", "k"])["ratio"][row.text, row.k])
+        if row.kind == "slope":
+            return float(self.slopes["slope"][row.text, row.k])
+        if row.kind == "sigma":
+            return lognormal.distribution_of(self.fits.loc[(row.text, "lognormal_ceiling")].rename(None)).parameters[
+                "sigma"
+            ]
+        if row.kind == "excess_ceil":
+            return float(self.fits["excess"][row.text, "lognormal_ceiling"])
+        spreads, of = self.spreads, "models" if row.kind == "spread_models" else "all"
+        own = spreads[(spreads["rise"] == row.level) & (spreads["of"] == of)]
+        if row.kind == "least_k":
+            return float(np.log(own.loc[own["is_least"], "k"].iloc[0]))
+        return float(own.set_index("k")["spread"][row.k])
+
+    def happened(self, name: str) -> bool:
+        """Whether an event came."""
+        return bool(_EVENTS[name](self))
+
+
+def _refuted(found: Findings, kind: str) -> bool:
+    own = found.windows.query("kind == @kind and k == 1")
+    return len(own) == 2 and bool((own["p_explained"] < 0.05).all())
+
+
+def _advice(found: Findings) -> bool:
+    levels = [own for _, own in found.spreads.query("of == 'all'").groupby("rise")]
+    inside = [own["k"].between(5, 30) for own in levels]
+    return all(not own.loc[near, "least"].any() for own, near in zip(levels, inside, strict=True))
+
+
+def _small(found: Findings) -> bool:
+    return bool((found.spreads.query("of == 'models' and k <= 100")["high"] < 1).all())
+
+
+_EVENTS: dict[str, Callable[[Findings], Any]] = {
+    "rare_refuted": lambda found: found.misses.query("dataset == 'humaneval' and k == 1000")["p_more"].item() < 0.05,
+    "first_refuted": lambda found: real.mean_removed(found.misses.query("k == 1000"))["p_fewer"] < 0.05,
+    "document_rate_refuted": lambda found: _refuted(found, real.DOCUMENTS),
+    "stretch_rate_refuted": lambda found: _refuted(found, real.BLOCKS),
+    "together_refuted": lambda found: (
+        found.windows.query("kind == @real.NEW and k == 1 and dataset == 'wikipedia'")["high"].item() >= 1
+    ),
+    "sentence_refuted": _small,
+    "sentence_stands": lambda found: not _small(found) and (real.pairs(real.worse())["p_holm"] < 0.05).any(),
+    "advice_refuted": _advice,
+    "density_runs": lambda found: found.fits.xs("lognormal", level="distribution")["at_limit"].all(),
+    "ceil_finite": lambda found: not found.fits.xs("lognormal_ceiling", level="distribution")["at_limit"].any(),
+    "cutoff_loses": lambda found: (
+        (
+            found.fits.xs("power_law_cutoff", level="distribution")["excess"]
+            > found.fits.xs("zipf_mandelbrot", level="distribution")["excess"]
+        ).sum()
+        >= 3
+    ),
+    "stops": lambda found: (found.slopes.loc["novels", "p"] > 0.05).all(),
+}
+
+
+def outcomes(table: pd.DataFrame, found: Findings | None = None) -> pd.DataFrame:
+    """The predictions with what came (`outcome`; missing where an experiment was not run)."""
+    findings = found or Findings()
+
+    def came(row: Any) -> float:
+        try:
+            return float(findings.happened(row.name_)) if row.kind == "event" else findings.value(row)
+        except (LookupError, OSError, ValueError):
+            return _NOTHING
+
+    rows: Sequence[Any] = list(table.rename(columns={"name": "name_"}).itertuples())
+    return table.assign(outcome=[came(row) for row in rows])

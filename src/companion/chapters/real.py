@@ -1,0 +1,499 @@
+"""A real model, SmolLM2-135M-Instruct: where it misses, whether hits come together, and what else chapters ask of it.
+
+What it was to show was registered before (data/predictions/real.toml, which has the definitions); what came is in
+data/real, as `python -m companion.evidence.real` leaves it.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from functools import cache
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.stats import t as student_t
+
+from companion.project import DATA
+from companion.stats.cells import holm
+from companion.stats.rank_families import FAMILIES
+from rbp import provenance
+from rbp.arrays import Reals
+from rbp.damage.equal_loss import Curve, as_least, spread, spread_interval
+from rbp.damage.paths import open_paths
+from rbp.damage.sums import THRESHOLDS
+from rbp.figures.curves import curves
+from rbp.figures.wording import dataset_label
+from rbp.laws.resampling import document_sums, interval, student, variance, without_each
+from rbp.measurements.histograms import MeasuredRanks
+from rbp.measurements.rank_counts import RankCounts
+from rbp.measurements.windows import runs
+from rbp.report.display import Columns, shown
+
+MODEL, FAMILY, SIZE, VOCABULARY = "SmolLM2-135M-Instruct", "SmolLM2", 106_204_992, 49_152
+RANKS = DATA / "real" / "ranks.parquet"
+TEXTS = ("humaneval", "wikipedia", "hotpotqa", "auslegal")
+EARLY, START = 3, 32  # the last positions of a document's first tokens, and of its beginning
+THIRD, TENTH = 1 / 3, 1 / 10  # of the misses: the registered bars
+LENGTHS = (1, 2, 5, 10, 20, 50)
+SHUFFLES, SEED, BLOCK = 20, 52, 64
+
+
+@cache
+def ranks() -> pd.DataFrame:
+    """Every ranked token: columns experiment, text, bos, document, position, rank, rare, repeated."""
+    provenance.note(RANKS)
+    return pd.read_parquet(RANKS)
+
+
+def tokens_of(experiment: str, text: str, bos: str = "never") -> pd.DataFrame:
+    """The tokens of one ranking, by document and position."""
+    table = ranks()
+    own = (table["experiment"] == experiment) & (table["text"] == text) & (table["bos"] == bos)
+    return table[own].reset_index(drop=True)
+
+
+# ── Where are the misses?
+
+
+def misses(without: pd.DataFrame, start: pd.DataFrame, k: int) -> Reals:
+    """Sums by document of what `shares_of_misses` counts, shape (D, 7): of all tokens but a document's first.
+
+    without, start: the same tokens ranked without a start token, and with one. Columns: tokens; misses at k without it;
+    among these positions up to EARLY, up to START, and rare tokens; misses with it; and of these up to EARLY.
+    """
+    both = without.merge(start, on=["document", "position"], suffixes=("", "_start"), validate="one_to_one")
+    miss, position = both["rank"] > k, both["position"]
+    after = both["rank_start"] > k
+    kinds = (position <= EARLY, (position > EARLY) & (position <= START), both["rare"])
+    columns = [np.ones(len(both)), miss, *(miss & kind for kind in kinds), after, after & kinds[0]]
+    return document_sums(np.column_stack(columns), both["document"])
+
+
+def shares_of_misses(sums: Reals, *, level: float = 0.95) -> dict[str, Any]:
+    """Shares of the misses of `misses`, with intervals by documents.
+
+    tokens, missed; early, beginning, rare, removed, each with _low and _high; log_removed and its error: ln of the
+    misses with a start token over those without; documents.
+    """
+    every = without_each(sums)
+    missed = every[:, 1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        left = np.log(every[:, 5] / missed)
+        shares = {"early": every[:, 2] / missed, "beginning": every[:, 3] / missed, "rare": every[:, 4] / missed}
+    found: dict[str, Any] = {"documents": len(sums), "tokens": int(every[0, 0]), "missed": int(missed[0])}
+    for name, share in shares.items():
+        found |= dict(zip((name, f"{name}_low", f"{name}_high"), interval(share, level=level), strict=True))
+    estimate, low, high = interval(left, level=level)
+    found |= {"removed": -np.expm1(estimate), "removed_low": -np.expm1(high), "removed_high": -np.expm1(low)}
+    return found | {"log_left": estimate, "error": float(np.sqrt(variance(left)))}
+
+
+def miss_table(ks: Sequence[int] = (100, 1_000, 10_000), *, level: float = 0.95) -> pd.DataFrame:
+    """`shares_of_misses` of each text and k, with p_more and p_fewer: that no more than THIRD, no fewer than TENTH go.
+
+    One-sided, by Student's t of the documents, after Holm's correction over the texts of one k.
+    """
+    rows = []
+    for text in TEXTS:
+        pair = [tokens_of("A", text, bos) for bos in ("never", "always")]
+        rows += [{"dataset": text, "k": k} | shares_of_misses(misses(*pair, k), level=level) for k in ks]
+    table, df = pd.DataFrame(rows), pd.DataFrame(rows)["documents"] - 1
+    z = {bar: (table["log_left"] - np.log1p(-bar)) / table["error"] for bar in (THIRD, TENTH)}
+    table["p_more"], table["p_fewer"] = student_t.cdf(z[THIRD], df), student_t.sf(z[TENTH], df)
+    for name in ("p_more", "p_fewer"):
+        table[name] = table.groupby("k")[name].transform(holm)
+    return table
+
+
+def mean_removed(table: pd.DataFrame, *, level: float = 0.95) -> dict[str, float]:
+    """The mean over texts of the share that a start token removes, of `miss_table` at one k.
+
+    removed, removed_low, removed_high; p_fewer: that it is no less than TENTH.
+    """
+    away = (1 - table["removed"]) * table["error"]
+    squared, df = float((away**2).sum() / len(table) ** 2), float(table["documents"].min() - 1)
+    estimate, low, high = student(table["removed"].mean(), squared, df, level=level)
+    fewer = float(student_t.cdf((estimate - TENTH) / np.sqrt(squared), df))
+    return {"removed": estimate, "removed_low": low, "removed_high": high, "p_fewer": fewer}
+
+
+# ── Do hits come together?
+
+
+def log_success(hit: npt.ArrayLike, tokens: pd.DataFrame, among: npt.ArrayLike | None = None) -> Reals:
+    """ln of the share of windows that succeed, by length and without each document: shape (1 + D, len(LENGTHS)).
+
+    hit: of every token; among: only windows all of whose tokens are.
+    """
+    documents, positions = tokens["document"].to_numpy(), tokens["position"].to_numpy()
+    good = np.ones(len(tokens), dtype=bool) if among is None else np.asarray(among, dtype=bool)
+    place = runs(good, documents, positions)
+    reached = runs(np.asarray(hit, dtype=bool) & good, documents, positions)
+    columns = [side >= n for n in LENGTHS for side in (reached, place)]
+    sums = without_each(document_sums(np.column_stack(columns), documents))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.log(sums[:, ::2] / sums[:, 1::2]))
+
+
+def log_ratio(logs: Reals) -> Reals:
+    """ln of ln P_N over N ln P_1, from `log_success`."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.log(logs / (np.array(LENGTHS) * logs[:, :1])))
+
+
+def shuffled(tokens: pd.DataFrame, k: int, block: int | None) -> Reals:
+    """`log_success` of ranks shuffled within documents, or within blocks of so many tokens: the mean over SHUFFLES."""
+    draw, hit = np.random.default_rng(SEED), tokens["rank"].to_numpy() <= k
+    group = tokens["document"].to_numpy(np.int64) << 32
+    if block is not None:
+        group = group + (tokens["position"].to_numpy(np.int64) - 1) // block
+    order = np.argsort(group, kind="stable")  # tokens stand so: the places of each group
+    parts = []
+    for _ in range(SHUFFLES):
+        mixed = np.lexsort((draw.random(len(group)), group))
+        again = np.empty_like(hit)
+        again[order] = hit[mixed]
+        parts.append(log_success(again, tokens))
+    return np.asarray(np.mean(parts, axis=0))
+
+
+WHOLE, DOCUMENTS, BLOCKS, NEW = "as they are", "shuffled within documents", "shuffled within 64 tokens", "new"
+
+
+def window_ratios(
+    texts: Iterable[str] = ("wikipedia", "auslegal"), ks: Sequence[int] = (1, 10, 100), *, level: float = 0.95
+) -> pd.DataFrame:
+    """How far windows are from independent: dataset, k, kind (WHOLE, DOCUMENTS, BLOCKS, NEW), n, ratio, low, high.
+
+    With p_explained of DOCUMENTS and BLOCKS: that shuffling leaves a quarter of ln ratio or more (one-sided, Holm over
+    texts and k, of each kind at each n); a row where there is an interval.
+    """
+    rows = []
+    for text in texts:
+        tokens = tokens_of("B", text)
+        df = tokens["document"].nunique() - 1
+        for k in ks:
+            hit, new = tokens["rank"] <= k, ~tokens["repeated"]
+            kinds = {
+                WHOLE: log_success(hit, tokens),
+                DOCUMENTS: shuffled(tokens, k, None),
+                BLOCKS: shuffled(tokens, k, BLOCK),
+                NEW: log_success(hit, tokens, new),
+            }
+            whole = log_ratio(kinds[WHOLE])
+            for kind, logs in kinds.items():
+                own = log_ratio(logs)
+                ends = np.exp(interval(own, level=level))
+                away = own - whole / 4
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    p = student_t.sf(away[0] / np.sqrt(variance(away)), df)
+                p = p if kind in (DOCUMENTS, BLOCKS) else np.full(len(LENGTHS), np.nan)
+                rows += [(text, k, kind, *each) for each in zip(LENGTHS, *ends, p, strict=True)]
+    table = pd.DataFrame(rows, columns=["dataset", "k", "kind", "n", "ratio", "low", "high", "p_explained"])
+    table = table[(table["n"] > 1) & np.isfinite(table[["low", "high"]]).all(axis=1)].reset_index(drop=True)
+    shuffles = table["p_explained"].notna()
+    table.loc[shuffles, "p_explained"] = table[shuffles].groupby(["kind", "n"])["p_explained"].transform(holm)
+    return table
+
+
+# ── How are ranks distributed?
+
+
+def measured() -> list[MeasuredRanks]:
+    """The ranks of A without a start token, as the chapter on lognormal ranks takes them."""
+    found = []
+    for text in TEXTS:
+        own = tokens_of("A", text)["rank"].to_numpy(np.int64)
+        found.append(MeasuredRanks(text, MODEL, FAMILY, SIZE, RankCounts.of_ranks(own, VOCABULARY), None))
+    return found
+
+
+# ── Does more context help?
+
+BINS = range(5, 11)  # of positions from 2^j to 2^(j+1) − 1
+PLACES = {"novels": "novels", "passages": "auslegal"}
+
+
+def by_position(ks: Sequence[int] = (1, 10, 100), *, level: float = 0.95) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """−ln RBP_k by position, and its slopes.
+
+    First: dataset, k, first (position of the bin), tokens, value, low, high. Second: dataset, k, slope (of
+    ln(−ln RBP_k) for a doubling of the position) and low, high; last, last_low, last_high: the step to the last bin, in
+    ln; p: of that, by Holm over k.
+    """
+    rows, slopes = [], []
+    for name, text in PLACES.items():
+        tokens = tokens_of("E", name)
+        place = np.log2(np.maximum(tokens["position"].to_numpy(), 1)).astype(int)
+        inside = [place == j for j in BINS]
+        for k in ks:
+            hit = tokens["rank"].to_numpy() <= k
+            columns = [side for bin_ in inside for side in (bin_ & hit, bin_)]
+            sums = without_each(document_sums(np.column_stack(columns), tokens["document"]))
+            y = np.log(-np.log(sums[:, ::2] / sums[:, 1::2]))
+            for i, j in enumerate(BINS):
+                ends = np.exp(interval(y[:, i], level=level))
+                rows.append((text, k, 2**j, int(sums[0, 2 * i + 1]), *map(float, ends)))
+            slope = np.polyfit(np.array(BINS, dtype=float), y.T, 1)[0]
+            last = y[:, -1] - y[:, -2]
+            p = 2 * student_t.sf(abs(last[0]) / np.sqrt(variance(last)), len(last) - 2)
+            slopes.append((text, k, *interval(slope, level=level), *interval(last, level=level), p))
+    names = ["slope", "low", "high", "last", "last_low", "last_high", "p"]
+    second = pd.DataFrame(slopes, columns=["dataset", "k", *names])
+    second["p"] = second.groupby("dataset")["p"].transform(holm)
+    return pd.DataFrame(rows, columns=["dataset", "k", "first", "tokens", "value", "low", "high"]), second
+
+
+# ── Are models of one cross-entropy alike in their ranks?
+
+PATHS = DATA / "real" / "paths"
+DAMAGES = ("layers", "branches", "weights", "logits")  # of the model; the other ways are of what it reads
+WAYS = {
+    "layers": "layers to 3 bits",
+    "branches": "weaker branches",
+    "weights": "noise on weights",
+    "logits": "noise on logits",
+    "restart": "less context",
+    "replaced": "context replaced",
+}
+RISES = (0.3, 0.8)  # nats above the whole model's cross-entropy
+PAIRED_AT = (1, 10, 100)
+BEYOND = 0.1  # of the level's rise: how far past its last step a way is followed
+
+
+def worse() -> list[Curve]:
+    """The ways of making the model worse, a curve for each draw, its steps by rising cross-entropy."""
+    found = []
+    for one in open_paths(PATHS).curves:
+        order = np.argsort(one.x[0])
+        names = tuple(one.names[i] for i in order)
+        found.append(Curve(one.path, one.draw, names, one.x[:, order], one.tempered[:, order], one.y[:, order]))
+    return found
+
+
+def at_rise(one: Curve, rise: float) -> Reals | None:
+    """ln(−ln RBP_k) where cross-entropy is `rise` nats above the whole model's: shape (1 + D, thresholds).
+
+    Between two steps; past the last along the last two, by no more than BEYOND of the rise; else None.
+    """
+    level = np.log(np.exp(one.x[:, 0]) + rise)
+    inside = one.at(level)
+    if inside is not None:
+        return inside
+    if np.exp(level[0]) - np.exp(one.x[0, -1]) > BEYOND * rise:
+        return None
+    share = ((level - one.x[:, -2]) / (one.x[:, -1] - one.x[:, -2]))[:, None]
+    return np.asarray(one.y[:, -2] + share * (one.y[:, -1] - one.y[:, -2]))
+
+
+def at_level(ways: Sequence[Curve], rise: float) -> dict[str, Reals]:
+    """Every way that reaches the level in all of its draws: shape (draws, 1 + D, thresholds)."""
+    found: dict[str, Reals] = {}
+    for way in WAYS:
+        draws = [at_rise(one, rise) for one in ways if one.path == way]
+        reached = [each for each in draws if each is not None]
+        if reached and len(reached) == len(draws):
+            found[way] = np.stack(reached)
+    return found
+
+
+def spread_table(found: Sequence[Curve], *, level: float = 0.95) -> pd.DataFrame:
+    """How far ways lie apart at one cross-entropy: rise, of ("models", "all"), k, ways, spread, low, high, corrected.
+
+    Per cent of −ln RBP_k. corrected: without what sampling alone makes, the mean variance of the ways about their mean.
+    least: of all k, the spread is not shown to be larger than at the least; is_least.
+    """
+    parts = []
+    for rise in RISES:
+        reached = at_level(found, rise)
+        for of, ways in (("models", DAMAGES), ("all", tuple(WAYS))):
+            some = {way: own for way, own in reached.items() if way in ways}
+            if len(some) < 2:
+                continue
+            values = spread(some)
+            estimate, low, high = spread_interval(values, level=level)
+            means = np.stack([own.mean(axis=0) for own in some.values()])
+            sampled = np.mean([variance(own) for own in means - means.mean(axis=0)], axis=0)
+            corrected = 100 * np.expm1(np.sqrt(np.clip(values[0] ** 2 - sampled, 0, None)))
+            least, same = as_least(values, level=level)
+            table = pd.DataFrame({"k": THRESHOLDS, "spread": estimate, "low": low, "high": high, "least": same})
+            table = table.assign(corrected=corrected, is_least=np.arange(len(table)) == least)
+            parts.append(table.assign(rise=rise, of=of, ways=len(some)))
+    names = ["rise", "of", "k", "ways", "spread", "low", "high", "corrected", "least", "is_least"]
+    return pd.concat(parts, ignore_index=True)[names] if parts else pd.DataFrame(columns=names)
+
+
+def pairs(found: Sequence[Curve], *, level: float = 0.95) -> pd.DataFrame:
+    """Every pair of damages of the model at one cross-entropy: rise, k, first, second, difference, low, high, p_holm.
+
+    difference: of ln(−ln RBP_k), by documents; Holm over pairs, levels and PAIRED_AT.
+    """
+    rows = []
+    for rise in RISES:
+        means = {way: own.mean(axis=0) for way, own in at_level(found, rise).items() if way in DAMAGES}
+        for first, second in combinations(means, 2):
+            for k in PAIRED_AT:
+                away = (means[second] - means[first])[:, THRESHOLDS.index(k)]
+                p = 2 * student_t.sf(abs(away[0]) / np.sqrt(variance(away)), len(away) - 2)
+                rows.append((rise, k, first, second, *interval(away, level=level), p))
+    table = pd.DataFrame(rows, columns=["rise", "k", "first", "second", "difference", "low", "high", "p"])
+    return table.assign(p_holm=holm(table["p"]) if len(table) else [])
+
+
+# ── What the pages show and say
+
+CAVEAT = "one model, tuned on instructions, of 4-bit weights, trained on web text and code that may include these texts"
+
+
+def misses_told(table: pd.DataFrame) -> dict[str, Any]:
+    """What chapter 8 names of `miss_table`, by key."""
+    found: dict[str, Any] = {}
+    for row in table[table["k"] == 1_000].to_dict("records"):
+        names = ("early", "removed", "removed_low", "removed_high", "rare")
+        found |= {f"real.{name}.{row['dataset']}": 100 * row[name] for name in names}
+        found |= {f"real.{name}.{row['dataset']}": row[name] for name in ("missed", "p_more", "p_fewer")}
+    mean = mean_removed(table[table["k"] == 1_000])
+    found |= {f"real.{name}.mean": 100 * mean[name] for name in ("removed", "removed_low", "removed_high")}
+    return found | {"real.tokens": int(table.loc[table["k"] == 1_000, "tokens"].sum())}
+
+
+def misses_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """`miss_table` as a page shows it."""
+    shares = [f"{name}{end}" for name in ("early", "rare", "removed") for end in ("", "_low", "_high")]
+    columns: Columns = {
+        "dataset": "Text",
+        "k": ("k", "{:,.0f}"),
+        "tokens": ("tokens", "{:,.0f}"),
+        "missed": ("missed", "{:,.0f}"),
+        ("early", "early_low", "early_high"): ("in a document’s first 3, %", "{:.0f} [{:.0f}, {:.0f}]"),
+        ("rare", "rare_low", "rare_high"): ("rare tokens, %", "{:.0f} [{:.0f}, {:.0f}]"),
+        ("removed", "removed_low", "removed_high"): ("gone with a start token, %", "{:.0f} [{:.0f}, {:.0f}]"),
+    }
+    caption = (
+        "<b>Where a real model misses.</b> SmolLM2-135M-Instruct, without a start token; positions count from the "
+        f"second token of a document, {level:.0%} intervals by documents. Rare: at most 10 times in 4.5 million "
+        "characters of other text. A dash: no interval, as one document decides."
+    )
+    return shown(table.assign(**{name: 100 * table[name] for name in shares}), columns, caption=caption, data=table)
+
+
+def windows_told(table: pd.DataFrame, n: int = 10) -> dict[str, Any]:
+    """What chapter 7 names of `window_ratios` at one length, by key."""
+    keys = {WHOLE: "whole", DOCUMENTS: "documents", BLOCKS: "blocks", NEW: "new"}
+    found: dict[str, Any] = {}
+    for row in table[table["n"] == n].to_dict("records"):
+        key = f"{keys[row['kind']]}.{row['dataset']}.k{row['k']}"
+        found |= {f"real.{name}.{key}": row[name] for name in ("ratio", "low", "high")}
+    return found
+
+
+def windows_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """Plot `window_ratios` against N: a panel for each text and k, a line for each kind."""
+    rows = table.assign(cell=[f"{dataset_label(row.dataset)}, k = {row.k}" for row in table.itertuples()])
+    panels = curves(
+        rows, "n", "ratio", labels=("length N of the window (tokens)", "−ln p over its value for independent tokens"),
+        line="kind", panel="cell", at=[1], ylim="shared", size=(4.6, 4.2),
+    )  # fmt: skip
+    return {
+        "figure": panels,
+        "caption": "<b>What of a real model’s dependence survives shuffling.</b> SmolLM2-135M-Instruct, with "
+        f"{level:.0%} intervals by documents. Shuffling keeps the hits of each document, or of each stretch of 64 "
+        "tokens. New: windows in which no token follows four that stood in the document before.",
+        "alt": "Ratios below 1 that rise towards 1 once ranks are shuffled within documents",
+        "data": table,
+    }
+
+
+def paths_told(table: pd.DataFrame, compared: pd.DataFrame) -> dict[str, Any]:
+    """What chapter 5 names of `spread_table` and `pairs`, by key."""
+    found: dict[str, Any] = {"real.pairs": len(compared), "real.pairs_apart": int((compared["p_holm"] < 0.05).sum())}
+    for row in table.to_dict("records"):
+        key = f"{row['of']}.{row['rise']:g}"
+        if row["is_least"]:
+            found[f"real.least.{key}"] = row["k"]
+        if row["k"] in (1, 10, 100, 1000):
+            found |= {f"real.{name}.{key}.k{row['k']}": row[name] for name in ("spread", "low", "high", "corrected")}
+    return found
+
+
+def paths_shown(found: Sequence[Curve], *, level: float) -> dict[str, Any]:
+    """Plot each way against the mean of the damages of the model, over k, at both levels."""
+    rows = []
+    for rise in RISES:
+        means = {way: own.mean(axis=0) for way, own in at_level(found, rise).items()}
+        middle = np.mean([own for way, own in means.items() if way in DAMAGES], axis=0)
+        for way, own in means.items():
+            ends = 100 * np.expm1(np.array(interval(own - middle, level=level)))
+            rows += [(f"CE + {rise} nats", WAYS[way], k, *each) for k, each in zip(THRESHOLDS, ends.T, strict=True)]
+    table = pd.DataFrame(rows, columns=["cell", "line", "k", "offset", "low", "high"])
+    return {
+        "figure": curves(
+            table,
+            "k",
+            "offset",
+            labels=("k", "−ln RBPₖ against the damaged models’ mean (%)"),
+            panel="cell",
+            band=True,
+            at=[0],
+            size=(4.6, 5.0),
+        ),
+        "caption": "<b>A real model made worse in six ways, at one cross-entropy.</b> SmolLM2-135M-Instruct on 40 "
+        "articles; 0 is the mean of the four ways that damage the model. Less context and context replaced damage what "
+        f"it reads. Bands: {level:.0%} by documents.",
+        "alt": "Lines over k that lie near zero for damaged models, and apart for damaged input at large k",
+        "data": table,
+    }
+
+
+def fits_told(table: pd.DataFrame) -> dict[str, Any]:
+    """What chapter 9 names of `lognormal.fits` from rank 1, by key.
+
+    behind: nats a token that the lognormal rounded up is less likely than the likeliest distribution of that text.
+    """
+    up = table[table["distribution"] == "lognormal_ceiling"]
+    best = table.groupby("dataset")["excess"].min()
+    found: dict[str, Any] = {"real.texts": len(up), "real.up": int((~up["at_limit"]).sum())}
+    found["real.density_limits"] = int(table.loc[table["distribution"] == "lognormal", "at_limit"].sum())
+    first = table.loc[table.groupby("dataset")["excess"].idxmin(), "distribution"]
+    found["real.mandelbrot_best"] = int((first == "zipf_mandelbrot").sum())
+    for row in up.to_dict("records"):
+        found |= {f"real.sigma.{row['dataset']}": json.loads(row["parameters"])["sigma"]}
+        found |= {f"real.behind.{row['dataset']}": row["excess"] - best[row["dataset"]]}
+    behind = [found[f"real.behind.{name}"] for name in up["dataset"]]
+    return found | {"real.behind.least": min(behind), "real.behind.most": max(behind)}
+
+
+def fits_shown(table: pd.DataFrame) -> dict[str, Any]:
+    """How far each distribution is behind the likeliest of each text, by `lognormal.fits` from rank 1."""
+    behind = table["excess"] - table.groupby("dataset")["excess"].transform("min")
+    wide = table.assign(behind=behind.mask(table["at_limit"])).pivot_table(
+        index="dataset", columns="distribution", values="behind", dropna=False
+    )
+    columns: Columns = {"dataset": "Text"}
+    columns |= {name: (each.label, "{:.4f}") for name, each in FAMILIES.items()}
+    caption = (
+        "<b>By how much each distribution is behind the likeliest.</b> SmolLM2-135M-Instruct, all ranks; nats a token. "
+        "A dash: no best one."
+    )
+    return shown(wide.reset_index(), columns, caption=caption, data=table)
+
+
+def positions_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """Plot −ln RBP_k against the position in the document."""
+    return {
+        "figure": curves(
+            table,
+            "first",
+            "value",
+            labels=("tokens before (first of each bin)", "−ln RBPₖ"),
+            line="k",
+            log="xy",
+            size=(4.6, 4.0),
+        ),
+        "caption": "<b>More context still helps.</b> SmolLM2-135M-Instruct in passages of 2,048 tokens from random "
+        f"places of 24 novels, and from 24 judgments. Bars: {level:.0%} by documents.",
+        "alt": "Lines that fall with the number of tokens before, the steeper the larger k",
+        "data": table,
+    }

@@ -1,0 +1,262 @@
+"""Rank a real model (SmolLM2-135M-Instruct) on the texts and in the ways that data/predictions/real.toml registers.
+
+    python -m companion.evidence.real rank --texts FOLDER --out FOLDER      rank stores
+    python -m companion.evidence.real worse --texts FOLDER --out FOLDER     of the model made worse, sums by document
+    python -m companion.evidence.real ship --texts FOLDER --out FOLDER      data/real, of what is finished
+
+Every piece is kept when it is finished (a store after every few thousand tokens), so that a run which was stopped goes
+on.
+"""
+
+import argparse
+import gzip
+import json
+import logging
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+
+from companion.project import ROOT
+from rbp.damage import run as measuring
+from rbp.damage.sums import Growing
+from rbp.damage.worse import Reading, Step, made_worse, readings, rounded
+from rbp.extract.corpora import Corpus, given_corpus
+from rbp.extract.extraction import circumstances, extract, quiet, say_on_stderr
+from rbp.extract.forward import Ranker
+from rbp.extract.models import ModelFiles, find_model, load_model, load_tokenizer
+from rbp.extract.protocol import Bos, Row, plan_rows, protocol
+from rbp.extract.store import open_store, read_manifest
+from rbp.kernel.problem import ieee
+from rbp.measurements.ranked import Ranked
+
+log = logging.getLogger(__name__)
+
+MODEL = ROOT / "runs" / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
+PREDICTIONS = ROOT / "data" / "predictions" / "real.toml"
+SHIPPED = ROOT / "data" / "real"
+SEED, PASSAGE = 52, 16_000  # of what is drawn; characters of a passage
+
+#: experiment, text, documents, tokens that a document is cut to, start token; what matters most comes first
+RANKINGS: list[tuple[str, str, int, int, Bos]] = [
+    *(
+        ("A", text, documents, 512, bos)
+        for bos in ("never", "always")
+        for text, documents in (("humaneval", 68), ("wikipedia", 56), ("hotpotqa", 1000), ("auslegal", 60))
+    ),
+    ("B", "auslegal", 100, 1025, "never"),
+    ("B", "wikipedia", 56, 1025, "never"),
+    ("E", "novels", 24, 2048, "never"),
+    ("E", "passages", 24, 2048, "never"),
+]
+#: by way, the steps that enclose a cross-entropy 0.3 and 0.8 nats above the whole model's, by a rehearsal
+WAYS: dict[str, tuple[float, ...]] = {
+    "layers": (0.2333, 0.5, 0.6),
+    "branches": (0.42, 0.23),
+    "weights": (0.085, 0.14),
+    "logits": (1.0, 1.7),
+    "restart": (96, 40),
+    "replaced": (0.04, 0.11),
+}
+ARTICLES, LENGTH, BEFORE, DRAWS = 40, 384, 64, 3
+SAMPLE, RARE, CONTEXT = 1_500_000, 10, 4  # characters of each of three texts; how often a rare token is there; tokens
+
+
+def _rows(folder: Path, name: str) -> list[dict[str, Any]]:
+    with gzip.open(folder / f"{name}.jsonl.gz", "rt", encoding="utf-8") as stream:
+        return [json.loads(line) for line in stream]
+
+
+def _novels(folder: Path, draw: np.random.Generator) -> tuple[list[str], list[str]]:
+    """The novels that passages are taken from, as drawn, and the others."""
+    novels = [row["text"] for row in _rows(folder, "novels_eltec_eng")]
+    chosen = draw.choice(len(novels), 24, replace=False).tolist()
+    return [novels[i] for i in chosen], [text for i, text in enumerate(novels) if i not in chosen]
+
+
+def texts(folder: Path) -> dict[str, list[str]]:
+    """Every text's documents, from the corpus files in `folder`: none of those that were looked at before."""
+    draw = np.random.default_rng(SEED)
+    judgments = [row["text"] for row in _rows(folder, "fca_judgments") if row["id"].startswith("fca/09_")]
+    long = [text for text in judgments if len(text) > 2 * PASSAGE]
+    middles = [
+        _passage(text, int(draw.integers(len(text) // 4, 3 * len(text) // 4 - PASSAGE)))
+        for text in _novels(folder, draw)[0]
+    ]
+    return {
+        "humaneval": [f"{row['prompt']}\n{row['canonical_solution']}" for row in _rows(folder, "humaneval")[96:]],
+        "wikipedia": [row["text"] for row in _rows(folder, "wikitext2_raw_test")[4:]],
+        "hotpotqa": [f"{row['question']}\n{row['answer']}" for row in _rows(folder, "hotpotqa_dev")],
+        "auslegal": judgments,
+        "novels": middles,
+        "passages": [_passage(long[i], len(long[i]) // 3) for i in draw.choice(len(long), 24, replace=False)],
+    }
+
+
+def _others(folder: Path) -> list[str]:
+    """Other text, to count tokens in: judgments of 2006, other novels, proposals; SAMPLE characters of each."""
+    judgments = [row["text"] for row in _rows(folder, "fca_judgments") if row["id"].startswith("fca/06_")]
+    novels = _novels(folder, np.random.default_rng(SEED))[1]
+    proposals = [row["text"] for row in _rows(folder, "tech_proposals")]
+    return ["\n".join(each)[:SAMPLE] for each in (judgments, novels, proposals)]
+
+
+def _passage(text: str, place: int) -> str:
+    start = text.index(" ", place) + 1
+    return text[start : start + PASSAGE]
+
+
+def read_again(rows: Sequence[Row], step: Step) -> list[Reading]:
+    """What the model reads at a step; "restart" begins anew every so many tokens, with the one token before them."""
+    if step.path != "restart":
+        return readings(rows, step)
+    length, found = int(step.step), []
+    for row in rows:
+        for start in range(1, len(row.ids), length):
+            scored = row.scored[(row.scored >= start) & (row.scored < start + length)]
+            if len(scored):
+                ids = row.ids[start - 1 : start + length - 1]
+                found.append(Reading(row.document, ids, scored - start, row.ids[scored]))
+    return found
+
+
+@contextmanager
+def damaged(language: Any, step: Step) -> Iterator[None]:
+    """The model at a step, afterwards as before: `made_worse`, and the two ways that it does not have.
+
+    layers: the matrices of a share of the layers, evenly spread, to 3 bits; branches: what attention and feed-forward
+    parts add to the residual stream, times a factor.
+    """
+    layers = language.model.model.layers
+    change: Callable[[torch.Tensor], torch.Tensor]
+    if step.path == "layers":
+        some = range(round(step.step * len(layers)))
+        chosen = (layers[int((i + 0.5) * len(layers) / len(some))] for i in some)
+        matrices = [matrix for layer in chosen for matrix in layer.parameters() if matrix.ndim > 1]
+        change = lambda weights: rounded(weights, 3)  # noqa: E731
+    elif step.path == "branches":
+        matrices = [part.weight for layer in layers for part in (layer.self_attn.o_proj, layer.mlp.down_proj)]
+        change = lambda weights: weights * step.step  # noqa: E731
+    else:
+        with made_worse(language, step):
+            yield
+        return
+    before = [(matrix, matrix.detach().clone()) for matrix in matrices]
+    try:
+        with torch.no_grad():
+            for matrix, own in before:
+                matrix.copy_(change(own))
+        yield
+    finally:
+        with torch.no_grad():
+            for matrix, own in before:
+                matrix.copy_(own)
+
+
+def steps() -> list[Step]:
+    """The whole model, then all steps, the first draws of all ways before the other draws."""
+    first = [Step(way, step) for way, chosen in WAYS.items() for step in chosen]
+    others = [Step("weights", step, draw) for draw in range(1, DRAWS) for step in WAYS["weights"]]
+    return [measuring.WHOLE_STEP, *first, *others]
+
+
+def make_worse(files: ModelFiles, articles: Corpus, out: Path) -> None:
+    """Measure the steps that are missing, on the articles' tokens that have enough before them."""
+    with quiet(), ieee(torch.device("cpu")):
+        language = load_model(files, "float32", torch.device("cpu"))
+        plan = plan_rows(articles, load_tokenizer(files), protocol("authors", length=LENGTH, documents=ARTICLES))
+        rows = [Row(row.document, row.start, row.ids, row.scored[row.scored >= BEFORE]) for row in plan.rows]
+        ranker = Ranker(language, "reference", 1, compiled=False)
+        ranker.check(rows)
+        kept = Growing(out)
+        key = {"weights": files.fingerprint(), "corpus": articles.fingerprint, "length": LENGTH, "articles": ARTICLES}
+        kept.begin(key, {"model": files.name, "dataset": articles.name, **circumstances(ranker)}, PREDICTIONS)
+        for step in steps():
+            if kept.lacks(*step, files.name):
+                with damaged(language, step):
+                    sums = measuring.measured(ranker, read_again(rows, step), step)
+                kept.add(*step, files.name, sums)
+                log.warning("%s %g, draw %d: %.4f nats", *step, sums["nll_1.0"].sum() / sums["tokens"].sum())
+
+
+def repeated(ids: npt.NDArray[np.int64], length: int = CONTEXT) -> npt.NDArray[np.bool_]:
+    """Of each token, whether the `length` tokens before it occur earlier in the document in this order."""
+    seen: set[bytes] = set()
+    found = np.zeros(len(ids), dtype=bool)
+    for i in range(length, len(ids)):
+        before = ids[i - length : i].tobytes()
+        found[i] = before in seen
+        seen.add(before)
+    return found
+
+
+def ship(files: ModelFiles, folder: Path, out: Path) -> None:
+    """Write the finished rankings as one table to data/real, without the tokens, and copy the sums of worse models.
+
+    A row per ranked token: experiment, text, bos, document, position (in the document, from 0), rank (greater + equal),
+    rare (at most RARE times in other texts), repeated (see `repeated`).
+    """
+    documents, tokenizer, parts = texts(folder), load_tokenizer(files), []
+    counts = np.zeros(files.config["vocab_size"], dtype=np.int64)
+    for text in _others(folder):
+        np.add.at(counts, tokenizer(text, add_special_tokens=False)["input_ids"], 1)
+    for letter, text, count, length, bos in RANKINGS:
+        folders = [each.parent for each in sorted((out / f"{letter}-{bos}").glob("*/manifest.json"))]
+        finished = [open_store(each) for each in folders if read_manifest(each)["complete"]]
+        stores = [each for each in finished if each.dataset == text]
+        if not stores:
+            log.warning("%s on %s, %s: not finished", letter, text, bos)
+            continue
+        ranked = Ranked(stores[0])
+        plan = plan_rows(given_corpus(documents[text], text), tokenizer, protocol("authors", length=length,
+                         documents=count))  # fmt: skip
+        again = {row.document: repeated(row.ids) for row in plan.rows}
+        tokens = ranked.tokens
+        places = zip(tokens["document"].tolist(), tokens["position"].tolist(), strict=True)
+        about: dict[str, Any] = {"experiment": letter, "text": text, "bos": bos}
+        columns: dict[str, Any] = {
+            "document": tokens["document"].astype(np.int16),
+            "position": tokens["position"].astype(np.int16),
+            "rank": np.asarray(ranked.ranks).astype(np.uint16),
+            "rare": counts[tokens["token"]] <= RARE,
+            "repeated": [bool(again[document][position]) for document, position in places],
+        }
+        parts.append(pd.DataFrame(about | columns))
+    SHIPPED.mkdir(exist_ok=True)
+    table = pd.concat(parts, ignore_index=True).astype(dict.fromkeys(("experiment", "text", "bos"), "category"))
+    table.to_parquet(SHIPPED / "ranks.parquet", index=False, compression="zstd", compression_level=19)
+    if (out / "C" / "sums.parquet").exists():
+        (SHIPPED / "paths").mkdir(exist_ok=True)
+        for name in ("manifest.json", "sums.parquet"):
+            shutil.copyfile(out / "C" / name, SHIPPED / "paths" / name)
+
+
+def main() -> None:
+    """Rank what is missing, or ship what there is."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--texts", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("what", choices=["rank", "worse", "ship"])
+    given = parser.parse_args()
+    say_on_stderr()
+    files = find_model(str(MODEL))
+    if given.what == "ship":
+        ship(files, given.texts, given.out)
+        return
+    documents = texts(given.texts)
+    if given.what == "worse":
+        make_worse(files, given_corpus(documents["wikipedia"], "wikipedia"), given.out / "C")
+        return
+    for letter, text, count, length, bos in RANKINGS:
+        chosen = protocol("authors", length=length, documents=count, pack=8, bos=bos)
+        extract([files], [given_corpus(documents[text], text)], chosen, given.out / f"{letter}-{bos}")
+
+
+if __name__ == "__main__":
+    main()
