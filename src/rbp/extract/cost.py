@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -192,9 +192,10 @@ def _reading_seconds(config: Any, kind: "torch.dtype", device: "torch.device", r
             with torch.inference_mode():
                 for tensor in (*model.parameters(), *model.buffers()):
                     tensor.zero_()
-                times.append(_best(lambda model=model: model(input_ids=ids, use_cache=False), device))
+                times.append(_best(partial(model, input_ids=ids, use_cache=False), device))
         one, two = times
-        return (one + (config.get_text_config().num_hidden_layers - 1) * max(0.0, two - one)) / (rows * length)
+        layers = int(config.get_text_config().num_hidden_layers)
+        return (one + (layers - 1) * max(0.0, two - one)) / (rows * length)
     return None
 
 

@@ -292,7 +292,7 @@ def apart(table: pd.DataFrame) -> pd.DataFrame:
     columns = ["family", "size", "model", *CHECKPOINT]
     rows = table.reindex(columns=columns)
     known = rows.drop_duplicates()  # a checkpoint has many rows, one of each threshold
-    place = rows.groupby(columns, dropna=False, sort=False).ngroup()  # in `known`: both count as they first appear
+    place = rows.groupby(columns, dropna=False, sort=False).ngroup().to_numpy()  # in `known`: as they first appear
     tokens, step = (known[name].astype("Float64") for name in ("training_tokens", "step"))
     at = tokens.fillna(step)
     undated = known["revision"].where(at.isna())
