@@ -38,7 +38,8 @@ def ship(making: Making, families: Sequence[str], to: Path) -> dict[str, list[st
     ranked, for ranks that are damaged, and where the families that are there are of another text.
     """
     there = _there(making, to)
-    known, entries, left_out = {entry["name"]: entry for entry in there}, [], {}
+    known, entries = {entry["name"]: entry for entry in there}, []
+    left_out: dict[str, list[str]] = {}
     for family in families:
         records, left_out[family] = [], []
         for name, about in _models(making, family):
@@ -68,7 +69,8 @@ def ship_trials(making: Making, lines: Sequence[Line], to: Path) -> dict[str, li
 
     What is there of other trials stays. Raises DataError where nothing of a family is ranked, and as `ship`.
     """
-    there, left_out = _there(making, to), dict[str, list[str]]()
+    there = _there(making, to)
+    left_out: dict[str, list[str]] = {}
     for family in dict.fromkeys(line.family.name for line in lines):
         name = family + TRIALS
         own = [line for line in lines if line.family.name == family]

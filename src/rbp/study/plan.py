@@ -97,6 +97,11 @@ def job_memory(study: Study, cell: Cell) -> int:
     return math.ceil((size.total * BYTES[content.dtype] + PROCESS if on_gpu else _memory(study, size)) / 1e6)
 
 
+def _total(values: "pd.Series[float]") -> float:
+    """Sum values; missing if one of them is."""
+    return float(values.sum(skipna=False))
+
+
 def plan_lines(study: Study, costs: pd.DataFrame, rate: float | None = None) -> list[str]:
     """Format a plan: a row for each model, and the totals.
 
@@ -104,7 +109,7 @@ def plan_lines(study: Study, costs: pd.DataFrame, rate: float | None = None) -> 
     """
     content, protocol, corpora = study.content, study.protocol, [corpus.name for corpus in study.corpora]
     sums, whole = costs[["tokens", "operations"]].astype(float), costs.groupby("model", sort=False)
-    table = sums.groupby(costs["model"], sort=False).agg(lambda values: values.sum(skipna=False))
+    table = sums.groupby(costs["model"], sort=False).agg(_total)
     table.loc["in all"] = sums.sum(skipna=False)
     table["memory"] = whole["memory"].first().astype(float) / 1e9
     table.insert(0, "S", whole["size"].first().astype(float))
