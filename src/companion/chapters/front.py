@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from companion.chapters.training.others import by_snapshot
 from rbp.arrays import Reals
 from rbp.figures.curves import shades
-from rbp.figures.style import FAMILIES, label_line_ends, log_axis, neg_log_rbp_label, single_panel
+from rbp.figures.style import FAMILIES, INK, label_line_ends, log_axis, neg_log_rbp_label, single_panel
 from rbp.laws.power import PowerLawFit, fit_power_law
 from rbp.measurements import select
 
@@ -130,7 +130,7 @@ def longer_shown(snapshots: pd.DataFrame) -> dict[str, Any]:
             line = law["prefactor"] * sizes ** -law["alpha"]
             ax.plot(sizes, line, color=colour, lw=1.8)
             ax.plot(at["size"], at["value"], marker, color=colour, ms=6, mew=0)
-            ends[f"{law['training_tokens'] / 1e9:.0f} B: α = {law['alpha']:.2f}"] = (sizes[-1], line[-1], colour)
+            ends[f"{law['training_tokens'] / 1e9:.0f} B: α = {law['alpha']:.2f}"] = (sizes[-1], line[-1], INK)
         seen = table[table["step"].isin(drawn["step"])]
         _axes(ax, label, _view(sizes, [*seen["value"], *(end for _, end, _ in ends.values())]))
         ax.set_title(f"{FAMILY}, by billions (B) of tokens")
