@@ -36,6 +36,7 @@ RANKS = DATA / "real" / "ranks.parquet"
 TEXTS = ("humaneval", "wikipedia", "hotpotqa", "auslegal")
 EARLY, START = 3, 32  # the last positions of a document's first tokens, and of its beginning
 THIRD, TENTH = 1 / 3, 1 / 10  # of the misses: the registered bars
+FEW = 20  # misses below which a share is not shown
 LENGTHS = (1, 2, 5, 10, 20, 50)
 SHUFFLES, SEED, BLOCK = 20, 52, 64
 
@@ -58,24 +59,24 @@ def tokens_of(experiment: str, text: str, bos: str = "never") -> pd.DataFrame:
 
 
 def misses(without: pd.DataFrame, start: pd.DataFrame, k: int) -> Reals:
-    """Sums by document of what `shares_of_misses` counts, shape (D, 7): of all tokens but a document's first.
+    """Sums by document of what `shares_of_misses` counts, shape (D, 8): of all tokens but a document's first.
 
     without, start: the same tokens ranked without a start token, and with one. Columns: tokens; misses at k without it;
-    among these positions up to EARLY, up to START, and rare tokens; misses with it; and of these up to EARLY.
+    among these positions up to EARLY, up to START, and rare tokens; misses with it; of these up to EARLY; rare tokens.
     """
     both = without.merge(start, on=["document", "position"], suffixes=("", "_start"), validate="one_to_one")
     miss, position = both["rank"] > k, both["position"]
     after = both["rank_start"] > k
     kinds = (position <= EARLY, (position > EARLY) & (position <= START), both["rare"])
-    columns = [np.ones(len(both)), miss, *(miss & kind for kind in kinds), after, after & kinds[0]]
+    columns = [np.ones(len(both)), miss, *(miss & kind for kind in kinds), after, after & kinds[0], both["rare"]]
     return document_sums(np.column_stack(columns), both["document"])
 
 
 def shares_of_misses(sums: Reals, *, level: float = 0.95) -> dict[str, Any]:
     """Shares of the misses of `misses`, with intervals by documents.
 
-    tokens, missed; early, beginning, rare, removed, each with _low and _high; log_removed and its error: ln of the
-    misses with a start token over those without; documents.
+    tokens, missed; early, beginning, rare, removed, each with _low and _high; rare_tokens: their share of all tokens;
+    log_left and its error: ln of the misses with a start token over those without; documents.
     """
     every = without_each(sums)
     missed = every[:, 1]
@@ -87,6 +88,7 @@ def shares_of_misses(sums: Reals, *, level: float = 0.95) -> dict[str, Any]:
         found |= dict(zip((name, f"{name}_low", f"{name}_high"), interval(share, level=level), strict=True))
     estimate, low, high = interval(left, level=level)
     found |= {"removed": -np.expm1(estimate), "removed_low": -np.expm1(high), "removed_high": -np.expm1(low)}
+    found["rare_tokens"] = every[0, 7] / every[0, 0]
     return found | {"log_left": estimate, "error": float(np.sqrt(variance(left)))}
 
 
@@ -344,24 +346,29 @@ def pairs(found: Sequence[Curve], *, level: float = 0.95) -> pd.DataFrame:
 
 # ── What the pages show and say
 
-CAVEAT = "one model, tuned on instructions, of 4-bit weights, trained on web text and code that may include these texts"
-
 
 def misses_told(table: pd.DataFrame) -> dict[str, Any]:
     """What chapter 8 names of `miss_table`, by key."""
     found: dict[str, Any] = {}
-    for row in table[table["k"] == 1_000].to_dict("records"):
-        names = ("early", "removed", "removed_low", "removed_high", "rare")
+    at = table[table["k"] == 1_000]
+    found["real.texts"] = len(at)
+    found["real.rare_refuted"] = int((at["p_more"] < 0.05).sum())
+    found["real.first_refuted"] = int((at["p_fewer"] < 0.05).sum())
+    for row in at.to_dict("records"):
+        names = ("early", "removed", "removed_low", "removed_high", "rare", "rare_tokens")
         found |= {f"real.{name}.{row['dataset']}": 100 * row[name] for name in names}
         found |= {f"real.{name}.{row['dataset']}": row[name] for name in ("missed", "p_more", "p_fewer")}
-    mean = mean_removed(table[table["k"] == 1_000])
+    others = 100 * at.loc[at["dataset"] != "humaneval", "removed"]
+    found |= {"real.removed.others.least": others.min(), "real.removed.others.most": others.max()}
+    mean = mean_removed(at)
     found |= {f"real.{name}.mean": 100 * mean[name] for name in ("removed", "removed_low", "removed_high")}
-    return found | {"real.tokens": int(table.loc[table["k"] == 1_000, "tokens"].sum())}
+    return found | {"real.tokens": int(at["tokens"].sum())}
 
 
 def misses_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
     """`miss_table` as a page shows it."""
-    shares = [f"{name}{end}" for name in ("early", "rare", "removed") for end in ("", "_low", "_high")]
+    names = [f"{name}{end}" for name in ("early", "rare", "removed") for end in ("", "_low", "_high")]
+    names.append("rare_tokens")
     columns: Columns = {
         "dataset": "Text",
         "k": ("k", "{:,.0f}"),
@@ -369,14 +376,18 @@ def misses_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
         "missed": ("missed", "{:,.0f}"),
         ("early", "early_low", "early_high"): ("in a document’s first 3, %", "{:.0f} [{:.0f}, {:.0f}]"),
         ("rare", "rare_low", "rare_high"): ("rare tokens, %", "{:.0f} [{:.0f}, {:.0f}]"),
+        "rare_tokens": ("of all tokens, %", "{:.0f}"),
         ("removed", "removed_low", "removed_high"): ("gone with a start token, %", "{:.0f} [{:.0f}, {:.0f}]"),
     }
     caption = (
         "<b>Where a real model misses.</b> SmolLM2-135M-Instruct, without a start token; positions count from the "
         f"second token of a document, {level:.0%} intervals by documents. Rare: at most 10 times in 4.5 million "
-        "characters of other text. A dash: no interval, as one document decides."
+        f"characters of other text; of all tokens: how many are. Left out: fewer than {FEW} misses."
     )
-    return shown(table.assign(**{name: 100 * table[name] for name in shares}), columns, caption=caption, data=table)
+    rows = table[table["missed"] >= FEW]
+    return shown(
+        rows.assign(**{name: (100 * rows[name]).round() + 0.0 for name in names}), columns, caption=caption, data=table
+    )
 
 
 def windows_told(table: pd.DataFrame, n: int = 10) -> dict[str, Any]:
