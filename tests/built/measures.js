@@ -16,7 +16,7 @@ const length = () => {
   return {
     height: document.documentElement.scrollHeight, words, figure: Number.isFinite(top) ? Math.round(top) : null,
     scrolled: inner.filter(each => each.checkVisibility() && each.scrollWidth > each.clientWidth + 1).length,
-    wide: Math.max(document.documentElement.scrollWidth, ...[...document.querySelectorAll('article :not(svg *, math *, pre *, .rbp-table *)')].map(each => {
+    wide: Math.max(document.documentElement.scrollWidth, ...[...document.querySelectorAll('article :not(svg *, math *, pre *, .rbp-table *, .rbp-says *)')].map(each => {
       if (each.closest('.rbp-scroll, .pst-scrollable-table-container, div.math') || !each.checkVisibility()) return 0;
       const box = each.getBoundingClientRect();
       return box.width > 1 && !each.closest('.rbp-unseen, legend, input') ? Math.floor(box.right + scrollX) : 0;

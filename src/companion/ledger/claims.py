@@ -49,22 +49,19 @@ WEIGHTS = {True: "core", False: "detail"}
 
 @dataclass(frozen=True)
 class Group:
-    """Whose claims they are: the key under which they are counted, and how the page heads them and their table."""
+    """Whose claims they are: the key under which they are counted, and how the page heads them."""
 
     key: str
     title: str
-    says: str
 
 
-ARGUMENT = Group("argument", "The argument", "We say")  # of the book: each rests on other claims
-PAPER = Group("paper", "The paper's claims", "The paper says")
-EARLIER = Group("earlier", "Its earlier version's claims", "The earlier version says")
-OTHERS = Group("others", "Others' claims", "They say")
-OWN = Group("own", "Our own tests", "We test")
-PREDICTIONS = Group(
-    "predictions", "Our predictions", "We predicted"
-)  # written down before what they foretell was measured
-FOOTNOTE = Group("footnote", "Footnote: sizes and vocabularies, which the headline does not count", "The paper says")
+ARGUMENT = Group("argument", "The argument")  # of the book: each rests on other claims
+PAPER = Group("paper", "The paper's claims")
+EARLIER = Group("earlier", "Its earlier version's claims")
+OTHERS = Group("others", "Others' claims")
+OWN = Group("own", "Our own tests")
+PREDICTIONS = Group("predictions", "Our predictions")  # written down before what they foretell was measured
+FOOTNOTE = Group("footnote", "Footnote: sizes and vocabularies, which the headline does not count")
 GROUPS = (ARGUMENT, PAPER, EARLIER, OTHERS, OWN, PREDICTIONS, FOOTNOTE)
 
 

@@ -107,7 +107,7 @@ def _claim(entry: Entry, titles: Mapping[str, str]) -> str:
         f'<span class="rbp-says">{_typeset(claim.text)}</span>{core}</summary>'
         f'<div class="rbp-finding"><p>{_typeset(entry.finding)}</p>'
         f'<p class="rbp-rule">Rule: {_typeset(claim.rule)}.</p>{moving}'
-        f'<p class="rbp-evidence"><a href="{_target(claim)}">Evidence: {title}</a> · {claim.group.says} so: '
+        f'<p class="rbp-evidence"><a href="{_target(claim)}">Evidence: {title}</a> · Source: '
         f'{html.escape(claim.place)} · <a href="#claim-{claim.name}">Link to this claim</a></p></div></details>'
     )
 
