@@ -367,10 +367,9 @@ def by_outcome(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def outcomes(table: pd.DataFrame) -> dict[str, int]:
-    """What `architectures` found: how many families and models; tokens ranked exactly, and near others; outcomes."""
+    """What `architectures` found: how many families and models; tokens ranked exactly; outcomes."""
     exact, counts = table[table["outcome"] == "exact"], table["outcome"].value_counts()
-    found = {"families": table["model"].nunique(), "models": len(table)}
-    found |= {"tokens": int(exact["tokens"].sum()), "near": int(exact["near"].sum())}
+    found = {"families": table["model"].nunique(), "models": len(table), "tokens": int(exact["tokens"].sum())}
     kinds = ("exact", "wrong", "refused", "not built")
     return found | {kind.replace(" ", "_"): int(counts.get(kind, 0)) for kind in kinds}
 
