@@ -188,8 +188,8 @@ def window_ratios(
             for kind, logs in kinds.items():
                 own = log_ratio(logs)
                 ends = np.exp(interval(own, level=level))
-                away = own - whole / 4
-                with np.errstate(divide="ignore", invalid="ignore"):
+                with np.errstate(divide="ignore", invalid="ignore"):  # no window succeeds
+                    away = own - whole / 4
                     p = student_t.sf(away[0] / np.sqrt(variance(away)), df)
                 p = p if kind in (DOCUMENTS, BLOCKS) else np.full(len(LENGTHS), np.nan)
                 rows += [(text, k, kind, *each) for each in zip(LENGTHS, *ends, p, strict=True)]
@@ -385,16 +385,23 @@ def misses_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
         f"characters of other text; of all tokens: how many are. Left out: fewer than {FEW} misses."
     )
     rows = table[table["missed"] >= FEW]
-    return shown(
-        rows.assign(**{name: (100 * rows[name]).round() + 0.0 for name in names}), columns, caption=caption, data=table
-    )
+    percent = {name: (100 * rows[name]).round() + 0.0 for name in names}  # no negative zeros
+    return shown(rows.assign(**percent), columns, caption=caption, data=table)
 
 
 def windows_told(table: pd.DataFrame, n: int = 10) -> dict[str, Any]:
     """What chapter 7 names of `window_ratios` at one length, by key."""
     keys = {WHOLE: "whole", DOCUMENTS: "documents", BLOCKS: "blocks", NEW: "new"}
     found: dict[str, Any] = {}
-    for row in table[table["n"] == n].to_dict("records"):
+    for text in table["dataset"].unique():
+        own = tokens_of("B", text)
+        found |= {f"real.tokens.{text}": len(own), f"real.documents.{text}": own["document"].nunique()}
+    at = table[table["n"] == n]
+    new, mixed = at[at["kind"] == NEW], at[at["kind"].isin([DOCUMENTS, BLOCKS])]
+    found |= {"real.cells": len(new), "real.new": int((new["high"] >= 1).sum())}
+    gone = mixed[mixed["p_explained"] < 0.05].groupby("kind").size()
+    found |= {f"real.{keys[kind]}_refuted": int(gone.get(kind, 0)) for kind in (DOCUMENTS, BLOCKS)}
+    for row in at.to_dict("records"):
         key = f"{keys[row['kind']]}.{row['dataset']}.k{row['k']}"
         found |= {f"real.{name}.{key}": row[name] for name in ("ratio", "low", "high")}
     return found
@@ -489,6 +496,16 @@ def fits_shown(table: pd.DataFrame) -> dict[str, Any]:
         "A dash: no best one."
     )
     return shown(wide.reset_index(), columns, caption=caption, data=table)
+
+
+def positions_told(slopes: pd.DataFrame) -> dict[str, Any]:
+    """What chapter 4 names of the slopes of `by_position`, by key: per cent for a doubling, and for the last one."""
+    found: dict[str, Any] = {}
+    for row in slopes.to_dict("records"):
+        for name in ("slope", "low", "high", "last", "last_low", "last_high"):
+            found[f"real.{name}.{row['dataset']}.k{row['k']}"] = 100 * np.expm1(row[name])
+        found[f"real.p.{row['dataset']}.k{row['k']}"] = row["p"]
+    return found
 
 
 def positions_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
