@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from commands import here, refused
+from commands import here, rbp, refused
 from test_study_file import MODEL, read
 
 from rbp.errors import DataError, ParameterError
@@ -78,7 +78,7 @@ def test_a_killed_shard_is_repeated_and_the_store_is_the_same(tmp_path):
     # a damaged part is ranked again, and nothing else
     before = {path: path.stat().st_mtime_ns for path in merged.folder.glob("parts/*")}
     (damaged := next(iter(before))).write_bytes(b"")
-    again = here(*command[3:])
+    again = rbp(*command[3:])
     assert again.returncode == 0, again.stderr
     assert parts(study.out / "ranks") == parts(tmp_path / "whole")
     assert {path for path in before if path.stat().st_mtime_ns != before[path]} == {damaged}

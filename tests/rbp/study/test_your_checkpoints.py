@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from commands import here
+from commands import here, rbp
 from draws import loop_and_slow
 
 from companion.project import LADDER, ROOT, Project
@@ -65,7 +65,7 @@ def test_the_recipe_runs_as_it_stands(run, monkeypatch):
     (toml,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     (home / "checkpoints.toml").write_text(f'output = "runs/studies/checkpoints"\n{toml}')
     study, law = (line.split()[1:] for line in re.findall(r"```bash\n(.*?)```", PAGE, re.DOTALL)[0].strip().split("\n"))
-    done = here(*study, "--profile", "local")
+    done = rbp(*study, "--profile", "local")
     assert done.returncode == 0, done.stderr
     told = here(*law, root=home)
     assert told.returncode == 0, told.stderr
@@ -99,7 +99,7 @@ def test_the_recipe_runs_as_it_stands(run, monkeypatch):
     before = {path: path.stat().st_mtime_ns for path in out.glob("ranks/*/parts/*")}
     file = home / "checkpoints.toml"
     file.write_text(file.read_text().replace(f"tokens_per_step = {STEP}", "tokens_per_step = 64"))
-    assert here(*study, "--profile", "local").returncode == 0
+    assert rbp(*study, "--profile", "local").returncode == 0
     assert {path: path.stat().st_mtime_ns for path in out.glob("ranks/*/parts/*")} == before
     assert set(pd.read_csv(out / "measurements.csv")["training_tokens"]) == {64 * step for step in steps}
 
