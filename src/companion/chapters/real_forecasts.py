@@ -1,7 +1,7 @@
 """What was foretold of the real model (data/predictions/real.toml), and what came."""
 
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,6 @@ _WINDOWS = {
     "within_blocks": real.BLOCKS,
     "new": real.NEW,
 }
-_NOTHING = float("nan")
 
 
 def read_predictions(path: Path = PREDICTIONS) -> tuple[pd.DataFrame, float]:
@@ -98,7 +97,7 @@ class Findings:
         return real.spread_table(real.worse())
 
     def value(self, row: Any) -> float:
-        """What came of a number. Raises LookupError and OSError where its experiment is not there."""
+        """What came of a number."""
         if row.kind in ("early", "removed", "rare"):
             own = self.misses[self.misses["k"] == row.k]
             if row.text == "mean":
@@ -120,10 +119,6 @@ class Findings:
         if row.kind == "least_k":
             return float(np.log(own.loc[own["is_least"], "k"].iloc[0]))
         return float(own.set_index("k")["spread"][row.k])
-
-    def happened(self, name: str) -> bool:
-        """Whether an event came."""
-        return bool(_EVENTS[name](self))
 
 
 def _refuted(found: Findings, kind: str) -> bool:
@@ -161,19 +156,13 @@ _EVENTS: dict[str, Callable[[Findings], Any]] = {
         ).sum()
         >= 3
     ),
-    "stops": lambda found: (found.slopes.loc["novels", "p"] > 0.05).all(),
+    "stops": lambda found: (found.slopes["p"].xs("novels") > 0.05).all(),
 }
 
 
-def outcomes(table: pd.DataFrame, found: Findings | None = None) -> pd.DataFrame:
-    """The predictions with what came (`outcome`; missing where an experiment was not run)."""
-    findings = found or Findings()
-
-    def came(row: Any) -> float:
-        try:
-            return float(findings.happened(row.name_)) if row.kind == "event" else findings.value(row)
-        except (LookupError, OSError, ValueError):
-            return _NOTHING
-
-    rows: Sequence[Any] = list(table.rename(columns={"name": "name_"}).itertuples())
-    return table.assign(outcome=[came(row) for row in rows])
+def outcomes(table: pd.DataFrame) -> pd.DataFrame:
+    """The predictions with what came (`outcome`)."""
+    found = Findings()
+    rows: Iterable[Any] = table.rename(columns={"name": "event"}).itertuples()
+    came = [float(_EVENTS[row.event](found)) if row.kind == "event" else found.value(row) for row in rows]
+    return table.assign(outcome=came)
