@@ -99,7 +99,7 @@ SWITCH = '<details class="rbp-code"><summary>Code and parameters</summary></deta
 
 
 class OneSwitch(SphinxPostTransform):
-    """One switch below a page's title shows its code and parameters, in place of a button at each cell."""
+    """One switch, below a page's title and notice, shows code and parameters, in place of a button at each cell."""
 
     default_priority = 198  # before myst_nb folds each cell by itself
     formats = ("html",)
@@ -112,7 +112,8 @@ class OneSwitch(SphinxPostTransform):
             if cell.get("hide_mode") == "input":
                 cell["hide_mode"] = ""
         if cells and title is not None:
-            title.parent.insert(1, nodes.raw("", SWITCH, format="html"))
+            noticed = isinstance(title.next_node(descend=False, siblings=True), nodes.block_quote)  # whose run it is
+            title.parent.insert(1 + noticed, nodes.raw("", SWITCH, format="html"))
 
 
 # ── What search reads

@@ -50,4 +50,4 @@ def test_outcomes_are_counted() -> None:
         }
     )
     counts = {"exact": 3, "wrong": 1, "refused": 0, "not_built": 1}
-    assert ranking.outcomes(table) == {"families": 4, "models": 5, "tokens": 110, "near": 3} | counts
+    assert ranking.outcomes(table) == {"families": 4, "models": 5, "tokens": 110} | counts
