@@ -1,15 +1,13 @@
 """The words around a notebook's cells: what a chapter's prose tells, and how to rerun the page.
 
 Prose tells the book's own run, always. It names a value by its key, ``{value}`alpha_min:.3f` `` (of another chapter:
-``{value}`k1::alpha_min:.3f` ``), and the accepted value is put in when the page is made. In words, a count is
-``{value}`models:words` `` ("four"), a share ``{value}`share:words` `` ("one in three"), and a count out of another
-``{value}`high:of fits` `` ("nearly all"). A page that was run with
-other parameters opens with the book's values beside its own, and has the book's sentences folded.
+``{value}`k1::alpha_min:.3f` ``), and the accepted value is put in when the page is made. A count in words is
+``{value}`models:words` `` ("four"), and a count out of another ``{value}`high:of fits` `` ("29 of 32"). A page that was
+run with other parameters opens with the book's values beside its own, and has the book's sentences folded.
 """
 
 import html
 import json
-import math
 import re
 import shlex
 from collections.abc import Mapping
@@ -22,7 +20,7 @@ from companion import results
 from companion.parameters import Parameter
 from companion.project import Project
 from companion.results import Recorded, Results
-from rbp.names import number_word, share_words, times_power_of_ten
+from rbp.names import number_word, times_power_of_ten
 
 VALUE = re.compile(r"\{value\}`(?:(?P<chapter>\w+)::)?(?P<key>[^`:]+)(?::(?P<format>[^`]*))?`")
 """A value in prose: the other chapter, or None; the key; the format, or None."""
@@ -114,7 +112,7 @@ def keys_of(place: re.Match[str]) -> list[str]:
 
 
 def in_words(own: Mapping[str, Recorded], place: re.Match[str], *, digits: bool = False) -> str:
-    """A chapter's value as its place in the prose shows it, with a true minus sign; as digits, too, if it is in words.
+    """A chapter's value as its place in the prose shows it, with a true minus sign; in digits, if so wanted.
 
     Raises ValueError for a format that does not suit the value.
     """
@@ -125,7 +123,7 @@ def in_words(own: Mapping[str, Recorded], place: re.Match[str], *, digits: bool 
     try:
         if how == "words" or whole:
             text = _said(value, *whole)
-            return text if not digits else f"{value} of {whole[0]}" if whole else f"{value:.3g}"
+            return f"{value:,}" if digits and not whole else text
         text = format(value, how)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{place[0]}: {error}") from None
@@ -134,12 +132,10 @@ def in_words(own: Mapping[str, Recorded], place: re.Match[str], *, digits: bool 
 
 
 def _said(value: results.Value, whole: results.Value | None = None) -> str:
-    """A count, a share (a dash, where it is NaN), or a count out of so many. Raises ValueError for any other value."""
-    if isinstance(value, float) and whole is None:
-        return "–" if math.isnan(value) else share_words(value)
+    """Print a count in words, or out of so many ("29 of 32"). Raises ValueError for any other value."""
     if type(value) is not int or (whole is not None and type(whole) is not int):
-        raise ValueError("words are for counts and shares")
-    return number_word(value) if whole is None else share_words(value, whole)
+        raise ValueError("words are for counts")
+    return number_word(value) if whole is None else f"{value:,} of {whole:,}"
 
 
 @dataclass(frozen=True)

@@ -51,32 +51,8 @@ def times_power_of_ten(mantissa: str, exponent: int) -> str:
 
 
 _WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-_FRACTIONS = {(1, 2): "half"} | {
-    (n, d): f"{_WORDS[n]} in {_WORDS[d]}" for n, d in ((1, 3), (2, 3), (1, 4), (3, 4), (1, 5), (2, 5), (3, 5), (4, 5))
-}
-_FRACTIONS |= {(n, 10): f"{_WORDS[n]} in ten" for n in (1, 3, 7, 9)}
 
 
 def number_word(n: int) -> str:
     """A number in a sentence: "four", and "1,300" beyond twelve."""
     return _WORDS[n] if 0 <= n < len(_WORDS) else f"{n:,}"
-
-
-def share_words(part: float, of: int | None = None) -> str:
-    """How much of a whole: "none", "hardly any", "one in three", "half", "nearly all", "all but one", "both", "all".
-
-    part: a share from 0 to 1; or, with ``of``, a count out of so many. It reads before "of the cases". Between 1/15 and
-    14/15 it is the nearest of the plain fractions; of nothing it is "none". Raises ValueError for what is no part.
-    """
-    if of == part == 0:
-        return "none"
-    share = part if of is None else part / of if of else -1.0
-    if not 0 <= share <= 1:
-        raise ValueError(f"{part} is no part of {1 if of is None else of}")
-    if share in (0, 1):
-        return "none" if share == 0 else "both" if of == 2 else "all"
-    if of is not None and of > 5 and of - part == 1:
-        return "all but one"
-    if share < 1 / 15 or share > 14 / 15:
-        return "hardly any" if share < 1 / 2 else "nearly all"
-    return _FRACTIONS[min(_FRACTIONS, key=lambda each: abs(each[0] / each[1] - share))]

@@ -4,13 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from companion.project import Project
 from companion.prose import NO_VALUE, VALUE, fill_in, in_words, lacking
 from companion.results import Recorded
-from rbp.names import share_words
 
 
 def test_values_are_written_out_as_plain_text() -> None:
@@ -48,23 +45,3 @@ def test_what_prose_names_and_nobody_recorded_is_listed_with_its_place(tmp_path:
     found = lacking(project, {"one": {"n": Recorded(1)}, "two": {"m": Recorded(2)}})
     places = ("notebooks/one.ipynb, cell 2", "notebooks/one.ipynb, cell 3", "book/page.md, line 2")
     assert found == [f"{key} ({place})" for key, place in zip(("one::m", "two::n", "::n"), places, strict=True)]
-
-
-@given(st.integers(1, 2000), st.data())
-def test_a_share_in_words_is_true(of: int, data: st.DataObject) -> None:
-    """Words that say all, none or a number of cases are exact, and a fraction is off by less than 0.06."""
-    part = data.draw(st.integers(0, of))
-    said = share_words(part, of)
-    assert (said == "none") == (part == 0)
-    assert (said in ("all", "both")) == (part == of)
-    if said == "all but one":
-        assert of - part == 1
-    elif said in ("hardly any", "nearly all"):
-        assert min(part, of - part) / of < 1 / 15
-    elif " in " in said:
-        words = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
-        n, d = (words.index(word) + 1 for word in said.split(" in "))
-        assert abs(n / d - part / of) < 0.06
-    else:
-        assert said in ("none", "all", "both") or (said == "half" and abs(part / of - 1 / 2) < 0.06)
-    assert said != "both" or of == 2

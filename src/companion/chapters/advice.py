@@ -38,7 +38,7 @@ def ahead(table: pd.DataFrame) -> pd.DataFrame:
     """The two largest models of each family and text, hidden and forecast by the law in S: RBP_k, and CE beside it.
 
     Columns dataset, family, hidden (how many of the family's models were), model, k (missing for CE), error: forecast
-    over measured, less one, in per cent; below 0, the forecast was too hopeful. Only of models with both metrics, at
+    over measured, less one, in per cent; below 0, the forecast was too optimistic. Only of models with both metrics, at
     SMALL_K.
     """
     pairs = pairs_by_k(table)
@@ -139,10 +139,10 @@ def _ahead(ax: Axes, ahead: pd.DataFrame) -> None:
     ax.grid(axis="x", visible=False)
     hopeful, count = int((ahead["error"] < 0).sum()), len(ahead)
     cut = " or ".join(map(str, sorted(ahead["hidden"].unique())))
-    ax.text(0.02, 0.03, "below 0: too hopeful", transform=ax.transAxes)
+    ax.text(0.02, 0.03, "below 0: too optimistic", transform=ax.transAxes)
     ax.set_ylabel("forecast less measured (%)")
     ax.set_title(
-        f"{FAILS} Largest {cut} hidden: too hopeful" if 2 * hopeful > count else f"{NEARLY} Largest {cut} hidden"
+        f"{FAILS} Largest {cut} hidden: too optimistic" if 2 * hopeful > count else f"{NEARLY} Largest {cut} hidden"
     )
     ax.legend(loc="upper right", ncols=2, columnspacing=0.9, handletextpad=0.2)
 

@@ -71,7 +71,7 @@ def forecasts_shown(told: pd.DataFrame, by: Sequence[str], caption: str) -> dict
             **cells,
             "count": "forecasts",
             "covered": "covered",
-            "optimistic": "too hopeful",
+            "optimistic": "too optimistic",
             "error_signed": ("median error (%)", "{:+.1f}"),
             "error_median": ("median size of it (%)", "{:.1f}"),
             "width_median": ("median width (%)", "{:.1f}"),
@@ -256,7 +256,7 @@ def curves_told(
 def cut_panels(told: pd.DataFrame) -> Panels:
     """The errors of all forecasts by how many of a family's largest models were hidden, families side by side.
 
-    `told`: `forecasts.every_cut`. Below zero a forecast is too hopeful; within a column k grows from left to right.
+    `told`: `forecasts.every_cut`. Below zero a forecast is too optimistic; within a column k grows from left to right.
     """
     rows = told.assign(off=100 * told["error"], floored=100 * told["floor_error"])
     ks = sorted(rows["k"].unique())
@@ -293,7 +293,7 @@ def cut_panels(told: pd.DataFrame) -> Panels:
         ax.set_ylim(-reach, reach)
         ax.yaxis.set_major_formatter(SIGNED)
         ax.grid(visible=False, axis="x")
-        ax.set_xlabel("largest models hidden; forecasts too hopeful")
+        ax.set_xlabel("largest models hidden; forecasts too optimistic")
         ax.set_ylabel("forecast less measured (%)")
 
     return Panels(list(named), draw, size=(4.6, 3.7))
@@ -340,9 +340,9 @@ def cuts_shown(every: pd.DataFrame, level: float) -> dict[str, Any]:
     ks = ", ".join(map(str, sorted(set(every["k"]))))
     return {
         "figure": cut_panels(every),
-        "caption": "<b>All forecasts, at every cut and of every family.</b> Below zero: too hopeful. Within a cut, k "
-        f"grows from left to right ({ks}). Hollow: outside the {level:.0%} interval. Lines: medians; dotted, with a "
-        "fitted floor. Below each cut: how many of its forecasts are too hopeful.",
+        "caption": "<b>All forecasts, at every cut and of every family.</b> Below zero: too optimistic. Within a cut, "
+        f"k grows from left to right ({ks}). Hollow: outside the {level:.0%} interval. Lines: medians; dotted, with a "
+        "fitted floor. Below each cut: how many of its forecasts are too optimistic.",
         "alt": "The errors of forecasts against the number of hidden models, for each family. Pythia's lie below zero "
         "with few models hidden, and above it with six or seven; those of the others lie on both sides",
         "data": every,

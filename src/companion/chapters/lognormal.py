@@ -25,7 +25,6 @@ from rbp.figures.wording import cell_label, dataset_label, listed, model_label
 from rbp.laws.power import fit_power_law
 from rbp.measurements import Source, histograms, open_source, select
 from rbp.measurements.histograms import MeasuredRanks
-from rbp.names import share_words
 from rbp.report.display import shown
 
 CELL = ["family", "dataset"]
@@ -517,7 +516,7 @@ def entropy_panels(table: pd.DataFrame, group: Sequence[MeasuredRanks]) -> dict[
         ),
         "caption": "<b>Cross-entropy and the entropies that might stand for it:</b> those of ranks, as measured and as "
         "fitted. The lognormal fitted to all ranks is at its limit, a power law, for "
-        f"{share_words(limits, len(group))} of the models of {cell_label(group[0])}.",
+        f"{limits} of {len(group)} models of {cell_label(group[0])}.",
         "alt": "For Pythia, cross-entropy falls below the entropy of ranks, and the lognormal’s entropies lie above "
         "both; for our small models they lie close together",
         "data": table,

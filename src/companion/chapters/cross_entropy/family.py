@@ -197,7 +197,7 @@ def forecasts(pairs: pd.DataFrame, *, holdout: int, holdout_few: int, level: flo
     """The largest models hidden, and forecast by the law in S: −ln RBP_k, and the control, CE.
 
     Columns dataset, k, family, model, n (models fitted), ahead (size over the largest fitted), and the relative errors,
-    per cent (below 0: too hopeful): direct (−ln RBP_k), control (CE). Raises FitError as `cells.forecasts`.
+    per cent (below 0: too optimistic): direct (−ln RBP_k), control (CE). Raises FitError as `cells.forecasts`.
     """
     told, control = (
         cells.forecasts(pairs.assign(value=pairs[metric]), holdout=holdout, holdout_few=holdout_few, level=level)
@@ -315,10 +315,10 @@ def forecasts_shown(told: pd.DataFrame) -> dict[str, Any]:
             "count": "forecasts",
             "direct": ("RBP from S (%)", "{:.1f}"),
             "control": ("CE from S (%)", "{:.1f}"),
-            "hopeful": "RBP too hopeful",
-            "control_hopeful": "CE too hopeful",
+            "hopeful": "RBP too optimistic",
+            "control_hopeful": "CE too optimistic",
         },
         caption="<b>The largest models hidden: median size of the relative error</b>, over the k of the tables. Too "
-        "hopeful: lower than was measured. CE is counted once for each k.",
+        "optimistic: lower than was measured. CE is counted once for each k.",
         data=told,
     )

@@ -366,9 +366,9 @@ def laws_shown(table: pd.DataFrame, again: pd.DataFrame, fair: pd.DataFrame) -> 
     }
     caption = (
         "<b>What was foretold of longer training, and what came.</b> Laws, fitted up to 8 million tokens: how many of "
-        "their intervals of 80% hold, how far they are off in the mean (below 0: too hopeful), and their error (root "
-        "mean square). By 16 M too: the error at 32 million, fitted after 16 had come, so not foretold. No model above "
-        f"{int(table['size'].max()):,} parameters was trained so long. Last: ln y goes on as it went from "
+        "their intervals of 80% hold, how far they are off in the mean (below 0: too optimistic), and their error "
+        "(root mean square). By 16 M too: the error at 32 million, fitted after 16 had come, so not foretold. No model "
+        f"above {int(table['size'].max()):,} parameters was trained so long. Last: ln y goes on as it went from "
         "0.5 to 8 million."
     )
     return shown(rows.reset_index(drop=True), columns, caption=caption, data=table)
