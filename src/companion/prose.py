@@ -135,6 +135,8 @@ def _said(value: results.Value, whole: results.Value | None = None) -> str:
     """Print a count in words, or out of so many ("29 of 32"). Raises ValueError for any other value."""
     if type(value) is not int or (whole is not None and type(whole) is not int):
         raise ValueError("words are for counts")
+    if whole is not None and not 0 <= value <= int(whole):
+        raise ValueError(f"{value} is no part of {whole}")
     return number_word(value) if whole is None else f"{value:,} of {whole:,}"
 
 

@@ -19,19 +19,17 @@ def test_values_are_written_out_as_plain_text() -> None:
     assert fill_in("{value}`n:,`", "04_k2", values) == NO_VALUE
 
 
-def test_counts_and_shares_are_written_in_words() -> None:
+def test_counts_are_written_in_words_or_out_of_a_whole() -> None:
     values = {"k1": {key: Recorded(n) for key, n in {"few": 3, "all": 12, "many": 1300, "share": 0.31}.items()}}
-    text = "{value}`few:words` {value}`few:of all` {value}`k1::all:of all` {value}`many:words` {value}`share:words`"
-    assert fill_in(text, "k1", values) == "three one in four all 1,300 three in ten"
+    text = "{value}`few:words` {value}`few:of all` {value}`k1::all:of all` {value}`many:words`"
+    assert fill_in(text, "k1", values) == "three 3 of 12 12 of 12 1,300"
     assert fill_in("{value}`few:of gone`, {value}`gone:of few`", "k1", values) == f"{NO_VALUE}, {NO_VALUE}"
-    for wrong in ("{value}`all:of few`", "{value}`share:of all`", "{value}`few:of share`"):
+    for wrong in ("{value}`all:of few`", "{value}`share:of all`", "{value}`few:of share`", "{value}`share:words`"):
         with pytest.raises(ValueError, match=wrong[8:13]):
             fill_in(wrong, "k1", values)
-    none = {"k1": {"none": Recorded(0), "open": Recorded(float("nan"))}}  # as a rerun may find
-    assert fill_in("{value}`none:of none`, {value}`open:words`", "k1", none) == "none, –"
-    found = VALUE.fullmatch("{value}`few:of all`")
+    found = VALUE.fullmatch("{value}`few:words`")
     assert found
-    assert in_words(values["k1"], found, digits=True) == "3 of 12"
+    assert in_words(values["k1"], found, digits=True) == "3"
 
 
 def test_what_prose_names_and_nobody_recorded_is_listed_with_its_place(tmp_path: Path) -> None:
