@@ -23,7 +23,7 @@ import torch
 from bench.common import Results, circumstances, report, spread
 from bench.start import BENCH, OURS, PLAIN, PLAINLY, RBP, process
 from rbp.extract.corpora import open_corpus
-from rbp.extract.cost import config_size, operations, product_rate
+from rbp.extract.cost import config_size, operations
 from rbp.extract.extraction import quiet
 from rbp.extract.models import find_model, load_model, load_tokenizer
 from rbp.extract.protocol import RowPlan, plan_rows, protocol
@@ -58,7 +58,7 @@ def measured(gguf: str, corpus: str, rounds: int) -> Results:
                 store = open_store(store_folders([folder / "stores"])[0])
                 ranks[name] = store.ranks()["greater"].to_numpy() + 1
                 rates[name].append(store.manifest["about"]["tokens_per_second"])
-                product = product_rate(CPU, getattr(torch, dtype), 256, size.width, 8192)
+                product = product_rate(getattr(torch, dtype), size.width)
                 shares[name].append(rates[name][-1] * needed / product)
             if find_spec("llama_cpp"):
                 ranks[LLAMA], took = by_llama(str(files.gguf), plan)
@@ -73,6 +73,17 @@ def measured(gguf: str, corpus: str, rounds: int) -> Results:
         }
     about = {"name": Path(gguf).name, "tokens": plan.tokens, "rounds": rounds, "load": load}
     return circumstances("cpu") | about | {"rows": rows}
+
+
+def product_rate(dtype: torch.dtype, width: int, rows: int = 256, columns: int = 8192) -> float:
+    """Operations a second of a bare matrix product, the best of nine."""
+    one, other = torch.randn(rows, width, dtype=dtype), torch.randn(width, columns, dtype=dtype)
+    seconds = []
+    for _ in range(9):
+        start = perf_counter()
+        one @ other
+        seconds.append(perf_counter() - start)
+    return 2 * rows * width * columns / min(seconds)
 
 
 def by_llama(gguf: str, plan: RowPlan) -> tuple[Any, float]:
