@@ -12,7 +12,6 @@ import argparse
 import gzip
 import json
 import logging
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,6 +32,7 @@ from rbp.extract.forward import Ranker
 from rbp.extract.models import ModelFiles, find_model, load_model, load_tokenizer
 from rbp.extract.protocol import Bos, Row, plan_rows, protocol
 from rbp.extract.store import open_store, read_manifest
+from rbp.io import parse_json, write_json
 from rbp.kernel.problem import ieee
 from rbp.measurements.ranked import Ranked
 
@@ -233,8 +233,14 @@ def ship(files: ModelFiles, folder: Path, out: Path) -> None:
     table.to_parquet(SHIPPED / "ranks.parquet", index=False, compression="zstd", compression_level=19)
     if (out / "C" / "sums.parquet").exists():
         (SHIPPED / "paths").mkdir(exist_ok=True)
-        for name in ("manifest.json", "sums.parquet"):
-            shutil.copyfile(out / "C" / name, SHIPPED / "paths" / name)
+        sums, manifest = (
+            pd.read_parquet(out / "C" / "sums.parquet"),
+            parse_json((out / "C" / "manifest.json").read_bytes()),
+        )
+        manifest["about"]["model"] = Path(manifest["about"]["model"]).name  # not where it lay
+        sums = sums.assign(model=manifest["about"]["model"])
+        sums.to_parquet(SHIPPED / "paths" / "sums.parquet", index=False, compression="zstd", compression_level=19)
+        write_json(SHIPPED / "paths" / "manifest.json", manifest)
 
 
 def main() -> None:
