@@ -354,7 +354,7 @@ def pairs(found: Sequence[Curve], *, level: float = 0.95) -> pd.DataFrame:
 # ── What the pages show and say
 
 
-def misses_told(table: pd.DataFrame) -> dict[str, Any]:
+def misses_summary(table: pd.DataFrame) -> dict[str, Any]:
     """What chapter 8 names of `miss_table`, by key."""
     found: dict[str, Any] = {}
     at = table[table["k"] == 1_000]
@@ -372,7 +372,7 @@ def misses_told(table: pd.DataFrame) -> dict[str, Any]:
     return found | {"real.tokens": int(at["tokens"].sum())}
 
 
-def misses_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
+def misses_table(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
     """`miss_table` as a page shows it."""
     names = [f"{name}{end}" for name in ("early", "rare", "removed") for end in ("", "_low", "_high")]
     names.append("rare_tokens")
@@ -396,7 +396,7 @@ def misses_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
     return shown(rows.assign(**percent), columns, caption=caption, data=table)
 
 
-def windows_told(table: pd.DataFrame, n: int = 10) -> dict[str, Any]:
+def windows_summary(table: pd.DataFrame, n: int = 10) -> dict[str, Any]:
     """What chapter 7 names of `window_ratios` at one length, by key."""
     keys = {WHOLE: "whole", DOCUMENTS: "documents", BLOCKS: "blocks", NEW: "new"}
     found: dict[str, Any] = {}
@@ -416,7 +416,7 @@ def windows_told(table: pd.DataFrame, n: int = 10) -> dict[str, Any]:
     return found
 
 
-def windows_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
+def windows_figure(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
     """Plot `window_ratios` against N: a panel for each text and k, a line for each kind."""
     rows = table.assign(
         cell=[f"{dataset_label(text)}, k = {k}" for text, k in zip(table["dataset"], table["k"], strict=True)]
@@ -435,7 +435,7 @@ def windows_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
     }
 
 
-def paths_told(table: pd.DataFrame, compared: pd.DataFrame) -> dict[str, Any]:
+def paths_summary(table: pd.DataFrame, compared: pd.DataFrame) -> dict[str, Any]:
     """What chapter 5 names of `spread_table` and `pairs`, by key."""
     found: dict[str, Any] = {"real.pairs": len(compared), "real.pairs_apart": int((compared["p_holm"] < 0.05).sum())}
     for row in table.to_dict("records"):
@@ -447,7 +447,7 @@ def paths_told(table: pd.DataFrame, compared: pd.DataFrame) -> dict[str, Any]:
     return found
 
 
-def paths_shown(found: Sequence[Curve], *, level: float) -> dict[str, Any]:
+def paths_figure(found: Sequence[Curve], *, level: float) -> dict[str, Any]:
     """Plot each way against the mean of the damages of the model, over k, at both levels."""
     rows = []
     for rise in RISES:
@@ -476,7 +476,7 @@ def paths_shown(found: Sequence[Curve], *, level: float) -> dict[str, Any]:
     }
 
 
-def fits_told(table: pd.DataFrame) -> dict[str, Any]:
+def fits_summary(table: pd.DataFrame) -> dict[str, Any]:
     """What chapter 9 names of `lognormal.fits` from rank 1, by key.
 
     behind: nats a token that the lognormal rounded up is less likely than the likeliest distribution of that text.
@@ -494,7 +494,7 @@ def fits_told(table: pd.DataFrame) -> dict[str, Any]:
     return found | {"real.behind.least": min(behind), "real.behind.most": max(behind)}
 
 
-def fits_shown(table: pd.DataFrame) -> dict[str, Any]:
+def fits_table(table: pd.DataFrame) -> dict[str, Any]:
     """How far each distribution is behind the likeliest of each text, by `lognormal.fits` from rank 1."""
     behind = table["excess"] - table.groupby("dataset")["excess"].transform("min")
     wide = table.assign(behind=behind.mask(table["at_limit"])).pivot_table(
@@ -508,7 +508,7 @@ def fits_shown(table: pd.DataFrame) -> dict[str, Any]:
     return shown(wide.reset_index(), columns, caption=caption, data=table)
 
 
-def positions_told(slopes: pd.DataFrame) -> dict[str, Any]:
+def positions_summary(slopes: pd.DataFrame) -> dict[str, Any]:
     """What chapter 4 names of the slopes of `by_position`, by key: per cent for a doubling, and for the last one."""
     found: dict[str, Any] = {}
     for row in slopes.to_dict("records"):
@@ -518,7 +518,7 @@ def positions_told(slopes: pd.DataFrame) -> dict[str, Any]:
     return found
 
 
-def positions_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
+def positions_figure(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
     """Plot −ln RBP_k against the position in the document."""
     return {
         "figure": curves(
