@@ -1,6 +1,5 @@
-"""What was foretold of the real model (data/predictions/real.toml), and what came."""
+"""The forecasts of the real model (data/predictions/real.toml), and the outcomes."""
 
-import tomllib
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from pathlib import Path
@@ -10,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from companion.chapters import lognormal, real
+from companion.chapters.cross_entropy import paths
 from companion.project import DATA
-from rbp import provenance
 from rbp.figures.wording import dataset_label
 
 PREDICTIONS = DATA / "predictions" / "real.toml"
@@ -40,16 +39,8 @@ _WINDOWS = {
 
 
 def read_predictions(path: Path = PREDICTIONS) -> tuple[pd.DataFrame, float]:
-    """The predictions in their order, as the appendix's `scored` takes them, and their probability."""
-    content = tomllib.loads(path.read_text(encoding="utf-8"))
-    provenance.note(path)
-    rows = [{"kind": kind, **row} for kind, own in content.items() if isinstance(own, list) for row in own]
-    for row in rows:
-        if row["kind"] != "event":
-            row["naive_low"], row["naive_high"] = row.pop("naive")
-    numbers = ["middle", "low", "high", "naive_low", "naive_high", "probability", "naive"]
-    names = ["kind", "name", "what", "text", "k", "level", *numbers, "reason"]
-    return pd.DataFrame(rows).reindex(columns=names).assign(sure=False), float(content["level"])
+    """Read the predictions in their order, as the appendix's `scored` takes them, and their probability."""
+    return paths.read_predictions(path, about=("name", "what", "text", "k", "level"))
 
 
 def described(table: pd.DataFrame) -> "pd.Series[str]":

@@ -262,17 +262,22 @@ KINDS = {
 }
 
 
-def read_predictions(path: Path = PREDICTIONS) -> tuple[pd.DataFrame, float]:
-    """The predictions in their order, as the appendix's `scored` takes them, and their probability."""
+def read_predictions(
+    path: Path = PREDICTIONS, about: Sequence[str] = ("what", "path", "k", *CELL)
+) -> tuple[pd.DataFrame, float]:
+    """Read predictions in their order, as the appendix's `scored` takes them, and their probability.
+
+    about: the columns that say what each is of.
+    """
     content = tomllib.loads(path.read_text(encoding="utf-8"))
     provenance.note(path)
     rows = [{"kind": kind, **row} for kind, own in content.items() if isinstance(own, list) for row in own]
     for row in rows:
         if row["kind"] != "event":
             row["naive_low"], row["naive_high"] = row.pop("naive")
-    numbers = ["middle", "low", "high", "naive_low", "naive_high", "probability", "naive", "what", "path", "k", *CELL]
+    numbers = ["middle", "low", "high", "naive_low", "naive_high", "probability", "naive"]
     table = pd.DataFrame(rows)
-    return table.reindex(columns=["kind", *numbers, "reason"]).assign(sure=False), float(content["level"])
+    return table.reindex(columns=["kind", *about, *numbers, "reason"]).assign(sure=False), float(content["level"])
 
 
 def described(table: pd.DataFrame) -> "pd.Series[str]":
