@@ -3,6 +3,7 @@ Laws and OpenLM over S and D; and k tries beside lists of k.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -10,17 +11,16 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from companion.chapters.families import OURS
-from companion.chapters.training.grid import KEYS
 from companion.evidence import outside, published
 from rbp.errors import DataError, ParameterError
 from rbp.extract.store import RankStore
 from rbp.extract.training import PYTHIA_STEP
 from rbp.figures.curves import ramp
 from rbp.figures.style import INK, LABELS, Panels, label_line_ends, log_axis
-from rbp.laws.misfit import ADDITIVE, FORMS, KAPLAN
+from rbp.laws.misfit import ADDITIVE, KAPLAN, PRODUCT
 from rbp.laws.power import PowerLawFit, fit_power_law
 from rbp.laws.resampling import student
-from rbp.laws.rivals import OF_BOTH, told
+from rbp.laws.rivals import OF_BOTH
 from rbp.laws.surface import fit_surface, missed_elsewhere
 from rbp.metric import TieRule, rank
 from rbp.report.display import Columns, shown
@@ -33,7 +33,6 @@ ITEMS = 5153
 MEASURES = ("rank", "loss")
 TWIN = ("Pythia deduped", "pythia-2.8b")
 """The family and the model that are left out: almost the same run as Pythia's own 2.8b (`gaps_to_deduplicated`)."""
-SUBJECTS = {"rank": "−ln RBP₁", "loss": "loss", "lambada": "−ln accuracy (LAMBADA)"}
 
 
 def snapshots() -> pd.DataFrame:
@@ -163,30 +162,22 @@ def runs(architecture: str = "Llama") -> pd.DataFrame:
     return own.assign(rank=-np.log(own["accuracy"]))
 
 
-def openlm() -> pd.DataFrame:
-    """OpenLM's runs with `lambada`, the share of LAMBADA's items that they get right; some get none."""
-    return outside.openlm().rename(columns={"lambada_openai": "lambada"})
+def missed_by_sweep(table: pd.DataFrame) -> pd.DataFrame:
+    """Fit every form in turn without each sweep, and measure what it misses there.
 
-
-def left_out(tables: Mapping[str, tuple[pd.DataFrame, str, Sequence[str], int | None]]) -> pd.DataFrame:
-    """Every form of S and D on each of `tables`: name → (table, unit, measures, trials).
-
-    Columns name, measure, unit, form, n, units; missed: of the deviance of units left out in turn, per cent, in all and
-    by_unit (see `missed_elsewhere`); fitted: of the rows fitted, per cent; and two local exponents in S of y at the
-    geometric means of S and D: at_d, at fixed D, and at_ratio, along constant tokens per parameter.
+    table: `runs`. Columns measure, form, n, missed: per cent of the deviance of the sweeps left out, in all, and
+    by_sweep (see `missed_elsewhere`); and two local exponents in S of y at the geometric means of S and D: at_d, at
+    fixed D, and at_ratio, along constant tokens per parameter.
     """
+    at = (_middle(table["size"]), _middle(table["training_tokens"]))
     rows = []
-    for name, (table, unit, measures, trials) in tables.items():
-        at = (_middle(table["size"]), _middle(table["training_tokens"]))
-        for measure in measures:
-            own = table.assign(value=table[measure])
-            for form in OF_BOTH:
-                law = fit_surface(own, form, trials=trials)
-                row = {"name": name, "measure": measure, "unit": unit, "form": form, "n": law.n}
-                row |= {"units": own[unit].nunique(), "fitted": 100 * (1 - law.explained)}
-                missed = 100 * missed_elsewhere(own, unit, form, trials=trials)
-                row |= {"missed": missed.sum(), "by_unit": tuple(missed)}
-                rows.append(row | {"at_d": law.exponent(*at).item(), "at_ratio": law.exponent(*at, 1.0).item()})
+    for measure, form in product(MEASURES, OF_BOTH):
+        own = table.assign(value=table[measure])
+        law, missed = fit_surface(own, form), 100 * missed_elsewhere(own, "sweep", form)
+        rows.append(
+            {"measure": measure, "form": form, "n": law.n, "missed": missed.sum(), "by_sweep": tuple(missed)}
+            | {"at_d": law.exponent(*at).item(), "at_ratio": law.exponent(*at, 1.0).item()}
+        )
     return pd.DataFrame(rows)
 
 
@@ -194,78 +185,23 @@ def _middle(column: "pd.Series[Any]") -> float:
     return float(np.exp(np.log(column.to_numpy(float)).mean()))
 
 
-def largest_foretold(table: pd.DataFrame, early: int, late: int, hidden: int = 2) -> pd.DataFrame:
-    """What each form says of the largest models' −ln accuracy at step `late`, fitted to the others.
+def sweep_statistics(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """Summarise `missed_by_sweep`: whether the sum misses least, and its error over that of Kaplan's form.
 
-    table: the snapshots of one family. A law of S alone is fitted to step `late`, others to all steps from `early` to
-    it, by least squares of ln y. Columns form, model, size, told (over measured).
+    The interval of this ratio takes sweeps as the units.
     """
-    sizes = np.sort(table["size"].unique())
-    seen = table[(table["accuracy"] > 0) & table["step"].between(early, late)]
-    seen = seen.assign(value=-np.log(seen["accuracy"].to_numpy(float)))
-    known, asked = (
-        seen["size"] <= sizes[-1 - hidden],
-        seen[(seen["size"] > sizes[-1 - hidden]) & (seen["step"] == late)],
-    )
-    parts = []
-    for form in FORMS:
-        own = known if form in OF_BOTH else known & (seen["step"] == late)
-        share = np.exp(told(seen[own], asked, form))
-        parts.append(asked[["model", "size"]].assign(form=form, told=share))
-    found: pd.DataFrame = pd.concat(parts, ignore_index=True)
-    return found
-
-
-def others_told(table: pd.DataFrame, foretold: pd.DataFrame, *, level: float) -> dict[str, Any]:
-    """What the page and the ledger say of `left_out` and `largest_foretold`."""
-    found: dict[str, Any] = {}
-    for row in table.to_dict("records"):
-        found[f"missed.{row['name'].split()[-1].lower()}.{row['measure']}.{KEYS[row['form']]}"] = row["missed"]
-    for name, own in table.groupby("name", sort=False):
-        found[f"{str(name).split()[-1].lower()}.n"] = int(own["n"].iloc[0])
-    for row in foretold[foretold["size"] == foretold["size"].max()].to_dict("records"):
-        found[f"told.largest.{KEYS[row['form']]}"] = row["told"]
-    llama = table[(table["measure"] == "rank")].set_index("form").loc[KAPLAN]
-    found |= {f"llama.rank.{name}.{KEYS[KAPLAN]}": llama[name] for name in ("at_d", "at_ratio")}
-    return found | sum_statistics(table, level=level)
-
-
-def sum_statistics(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
-    """Whether S and D act as a sum in `left_out` of the Llama runs: for how many measures it errs least, and by what
-
-    its error is larger than Kaplan's.
-    """
-    found: dict[str, Any] = {"llama.sum_closest": 0}
+    rows, named = table.set_index(["measure", "form"]), {PRODUCT: "product", ADDITIVE: "sum", KAPLAN: "kaplan"}
+    found: dict[str, Any] = {"llama.n": int(rows["n"].iloc[0]), "llama.sum_closest": 0}
+    found |= {f"missed.llama.loss.{name}": rows["missed"]["loss", form] for form, name in named.items()}
+    found |= {f"llama.rank.{name}.kaplan": rows[name]["rank", KAPLAN] for name in ("at_d", "at_ratio")}
     for measure in MEASURES:
-        missed = table[table["measure"] == measure].set_index("form")["missed"]
+        missed, by_sweep = rows["missed"][measure], rows["by_sweep"][measure]
         found["llama.sum_closest"] += int(missed[ADDITIVE] == missed.min())
-        by_unit = table[table["measure"] == measure].set_index("form")["by_unit"]
-        # sweeps are the units: ln of the sum's error over Kaplan's in each, and its mean
-        ratio = np.log(np.array(by_unit[ADDITIVE]) / np.array(by_unit[KAPLAN])) / 2
+        ratio = np.log(np.array(by_sweep[ADDITIVE]) / np.array(by_sweep[KAPLAN])) / 2
         ends = student(ratio.mean(), ratio.var(ddof=1) / len(ratio), len(ratio) - 1, level=level)
         names = (f"llama.{measure}.{name}" for name in ("ratio", "ratio_low", "ratio_high"))
         found |= dict(zip(names, map(float, np.exp(ends)), strict=True)) | {"llama.sweeps": len(ratio)}
     return found
-
-
-def left_out_shown(table: pd.DataFrame) -> dict[str, Any]:
-    """The rows of `left_out`, for `Page.table`."""
-    columns: Columns = {
-        "name": "runs",
-        "measure": "y",
-        "form": "form",
-        "n": "n",
-        "fitted": ("missed, %", "{:.1f}"),
-        "missed": ("missed where left out, %", "{:.1f}"),
-        "at_d": ("exponent in S, D fixed", "{:.3f}"),
-        "at_ratio": ("along D ∝ S", "{:.3f}"),
-    }
-    caption = (
-        "<b>Others’ runs.</b> Missed: the share of the deviance, of the rows fitted and of units (whole sweeps, or all "
-        "runs of a size) left out in turn. Exponents: at the geometric means of S and D."
-    )
-    rows = table.drop(columns="by_unit").assign(measure=table["measure"].map(SUBJECTS))
-    return shown(rows, columns, caption=caption)
 
 
 _LAWS, _OVER = "the lines", "their exponents"
