@@ -22,7 +22,7 @@ ACCEPTED = {key: str(each.value) for key, each in EXPECTED["ledger"].items() if 
 CLAIMS = sorted(ledger.read_claims(), key=lambda claim: claim.number)
 KEYS = {claim.name: claim.keys for claim in CLAIMS}
 CLAIMED = [f"predicted_{topic}" for topic in (*predictions.TOPICS, "paths")]
-UNDECIDABLE = {"ties", "top_k", "error_entropy", "error_entropy_share", "pass_at_k"}
+UNDECIDABLE = {"ties", "top_k", "error_entropy", "error_entropy_share"}
 """Whatever the chapters record."""
 
 

@@ -6,11 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from made_grid import BUDGETS, KS, SIZES, additive, make
-from toy_stores import make_store
 
 from companion.chapters.families import points as points_of
 from companion.chapters.training import grid, others
-from companion.chapters.training.others import LIST, TRIES
 from rbp.errors import DataError, FitError, ParameterError
 from rbp.laws.misfit import ADDITIVE, KAPLAN
 from rbp.measurements.counts import Counts
@@ -201,30 +199,3 @@ def test_the_figure_has_the_laws_and_all_families(snapshots: pd.DataFrame) -> No
     assert {text.get_text() for text in left.texts} == {"3,000", "143,000"}
     assert "Pythia" in {text.get_text() for text in right.get_legend().get_texts()}
     assert "0.3% at the median, those of other sizes by 2.8% to 18%" in shown["caption"]
-
-
-def test_tries_are_draws_from_the_prediction(tmp_path) -> None:
-    """Two tokens of probability ½ and ⅒, drawn k times each."""
-    nll = -np.log(np.array([0.5, 0.1] * 20))
-    greater = np.array([0, 4] * 20)
-    store = make_store(tmp_path / "store", greater, [20, 20], nll=nll)
-    found = others.lists_and_tries([store], [1, 3, 7]).set_index(["way", "k"])["value"]
-    for k in (1, 3, 7):
-        drawn = 1 - (0.5**k + 0.9**k) / 2
-        assert found[TRIES, k] == pytest.approx(-np.log(drawn), rel=1e-6)  # the store keeps single precision
-        assert np.exp(-found[LIST, k]) == pytest.approx((1 + (k >= 5)) / 2)
-    sure = make_store(tmp_path / "sure", greater * 0, [20, 20], nll=0.0)
-    assert (others.lists_and_tries([sure], [1, 5])["value"] == 0).all()
-    with pytest.raises(DataError, match="exceeds the vocabulary"):
-        others.lists_and_tries([store], [1000])
-
-
-def test_a_change_in_k_is_that_of_the_exponents() -> None:
-    sizes, alphas = np.geomspace(1e6, 1e9, 5), {(LIST, 1): 0.1, (LIST, 9): 0.3, (TRIES, 1): 0.1, (TRIES, 9): 0.05}
-    rows = [(way, "news", "Toy", f"m{s}", s, k, s**-alpha) for (way, k), alpha in alphas.items() for s in sizes]
-    points = pd.DataFrame(rows, columns=["way", "dataset", "family", "model", "size", "k", "value"])
-    table = others.changes_in_k(pd.concat([points, points[points.k == 9].assign(k=5)]), [5, 9])
-    assert table[table.k == 9].set_index("way").change.to_dict() == pytest.approx({LIST: 0.2, TRIES: -0.05})
-    told = others.tries_told(table)
-    assert [told[f"tries.{name}"] for name in ("lists_higher", "lower", "rise", "texts")] == [1, 1, 0, 1]
-    assert len(others.tries_shown(table, level=0.95)["table"]) == 4

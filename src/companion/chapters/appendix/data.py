@@ -136,23 +136,6 @@ def setup_statistics(points: pd.DataFrame, sizes: pd.DataFrame, recovered: pd.Da
     }
 
 
-def training_shown(table: pd.DataFrame) -> dict[str, Any]:
-    """`published.training` as a page shows it."""
-    return shown(
-        table.assign(billions=table["tokens"] / 1e9),
-        {
-            "family": "Family",
-            "billions": ("tokens, in 10⁹", "{:,.0f}"),
-            "counts": "what they count",
-            "fixed": "one D for all sizes",
-            "source": "source",
-        },
-        caption="<b>Training tokens D of the paper’s families,</b> as far as their own sources state them; GPT-2’s "
-        "(Radford et al. 2019) gives 40 GB of text, and no tokens.",
-        data=table,
-    )
-
-
 def setup_shown(points: pd.DataFrame, sizes: pd.DataFrame, recovered: pd.DataFrame) -> dict[str, Any]:
     """What the paper says of its setup beside the published numbers, for `Page.table`; `sizes` has a row a model."""
 

@@ -1,8 +1,8 @@
 """Others' measurements (`companion.evidence.outside`): Pythia's snapshots on LAMBADA, and the runs of xLSTM Scaling
-Laws and OpenLM over S and D; and k tries beside lists of k.
+Laws over S and D.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -10,10 +10,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from companion.chapters.families import OURS
 from companion.evidence import outside, published
-from rbp.errors import DataError, ParameterError
-from rbp.extract.store import RankStore
+from rbp.errors import ParameterError
 from rbp.extract.training import PYTHIA_STEP
 from rbp.figures.curves import ramp
 from rbp.figures.style import INK, LABELS, Panels, label_line_ends, log_axis
@@ -22,7 +20,6 @@ from rbp.laws.power import PowerLawFit, fit_power_law
 from rbp.laws.resampling import student
 from rbp.laws.rivals import OF_BOTH
 from rbp.laws.surface import fit_surface, missed_elsewhere
-from rbp.metric import TieRule, rank
 from rbp.report.display import Columns, shown
 
 # ── Others’ runs: sweeps over S and D, and snapshots of one training
@@ -301,79 +298,3 @@ def training_shown(
         "alt": "Left, lines of −ln accuracy against size that get steeper with training; right, the rising exponent",
         "data": fits,
     }
-
-
-# ── Lists of k, and k tries
-
-
-LIST, TRIES = "list of k", "k tries"
-
-
-def lists_and_tries(stores: Iterable[RankStore], ks: Sequence[int], rule: TieRule = "paper") -> pd.DataFrame:
-    """−ln of the share of tokens hit by a list of k and by k tries, of each store: exact, by the tokens' own
-    probabilities.
-
-    Columns way (LIST, TRIES), dataset, family, model, size, k, value. Raises DataError where a k exceeds a vocabulary.
-    """
-    rows = []
-    for store in stores:
-        if max(ks) > store.vocabulary:
-            what = f"k = {max(ks)} exceeds the vocabulary of {store.vocabulary}"
-            raise DataError(what, str(store.folder), "Give smaller thresholds.")
-        tokens = store.ranks()
-        ranks = rank(tokens["greater"], tokens["equal"], rule)
-        with np.errstate(divide="ignore"):  # a token that is sure to be drawn
-            log_miss = np.log(-np.expm1(-tokens["nll"].to_numpy(np.float64)))
-        about = (store.dataset, store.family, store.model, store.size)
-        for k in ks:
-            hit = {LIST: float((ranks <= k).mean()), TRIES: float(-np.expm1(k * log_miss).mean())}
-            rows += [(way, *about, k, -np.log(share)) for way, share in hit.items()]
-    return pd.DataFrame(rows, columns=["way", "dataset", "family", "model", "size", "k", "value"])
-
-
-def change_in_k(points: pd.DataFrame, k: int, *, level: float = 0.95) -> pd.DataFrame:
-    """By how much the exponent in S at `k` exceeds that at 1: change, low, high, by way, dataset and family.
-
-    points: as of `lists_and_tries`. Each model is compared with itself. Raises FitError for fewer than three sizes.
-    """
-    both = points[points["k"] == 1].merge(points[points["k"] == k], on=["way", "dataset", "family", "model", "size"])
-    rows = []
-    for key, own in both.groupby(["way", "dataset", "family"]):
-        fit = fit_power_law(own["size"], own["value_y"] / own["value_x"], level=level)
-        rows.append((*key, fit.alpha, fit.alpha_low, fit.alpha_high))
-    return pd.DataFrame(rows, columns=["way", "dataset", "family", "change", "low", "high"])
-
-
-def changes_in_k(points: pd.DataFrame, ks: Sequence[int], *, level: float = 0.95) -> pd.DataFrame:
-    """`change_in_k` at several k, a row each, with the column k."""
-    return pd.concat([change_in_k(points, k, level=level).assign(k=k) for k in ks], ignore_index=True)
-
-
-def tries_told(table: pd.DataFrame) -> dict[str, Any]:
-    """What stands beside the claim on pass@k: of `changes_in_k` at two k."""
-    middle, last = sorted(int(k) for k in table["k"].unique())
-    of = {way: table[table["way"] == way] for way in (LIST, TRIES)}
-    ends = {way: own[own["k"] == last] for way, own in of.items()}
-    rise = int((of[TRIES].loc[of[TRIES]["k"] == middle, "change"] > 0).sum())
-    return {
-        "tries.k_middle": middle,
-        "tries.k_last": last,
-        "tries.texts": len(ends[TRIES]),
-        "tries.rise": rise,
-        "tries.lower": int((ends[TRIES]["change"] < 0).sum()),
-        "tries.surely_lower": int((ends[TRIES]["high"] < 0).sum()),
-        "tries.lists_higher": int((ends[LIST]["change"] > 0).sum()),
-    }
-
-
-def tries_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
-    """The rows of `changes_in_k`, for `Page.table`."""
-    columns: Columns = {
-        "way": "of",
-        "dataset": "Text",
-        "k": "k",
-        "change": ("exponent less that at k = 1", "{:+.3f}"),
-        ("low", "high"): (f"{level:.0%} interval", "[{:+.3f}, {:+.3f}]"),
-    }
-    caption = f"<b>The exponent in S with k,</b> of lists of k guesses (RBPₖ) and of k tries (pass@k), in {OURS}."
-    return shown(table, columns, caption=caption)
