@@ -264,13 +264,3 @@ def fitted_lines(points: pd.DataFrame, by: Sequence[str], level: float = 0.95) -
 
 SIGNED = FuncFormatter(lambda value, _: f"{value:+g}".replace("-", "−") if value else "0")
 K_SHADES = ("#56B4E9", "#2A7FC0", "#7A4FBF", "#B8579A")  # one k after the other
-LINES = [Style(*style) for style in zip(K_SHADES, MARKERS, strict=False)]
-
-
-def off_the_line(rows: pd.DataFrame, *, line: str, styles: Mapping[Any, Style]) -> Panels:
-    """How far points lie from their lines (`residual`, a share) against S, by dataset."""
-    rows = rows.assign(residual=100 * rows["residual"])
-    return curves(
-        rows, "size", "residual", labels=(LABELS["size"], "distance from the line (%)"), line=line, styles=styles,
-        at=[0], ylim="shared", size=(4.6, 3.7),
-    )  # fmt: skip
