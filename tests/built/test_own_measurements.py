@@ -30,7 +30,7 @@ def mine(tmp_path_factory: pytest.TempPathFactory) -> str:
         ("holds", {}),
         pytest.param("holds", {"ks": [10, 100]}, marks=pytest.mark.slow),
         ("cross_entropy", {}),
-        pytest.param("forecasts", {"draws": 100}, marks=pytest.mark.slow),
+        pytest.param("forecasts", {}, marks=pytest.mark.slow),
     ],
 )
 def test_a_chapter_shows_what_the_measurements_allow(mine: str, tmp_path: Path, name: str, values: dict) -> None:

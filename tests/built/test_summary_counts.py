@@ -54,28 +54,13 @@ def _cross_entropy(table: Tables) -> dict[str, object]:
 TESTS = {"apart": "p", "apart_seeds": "p_training", "apart_holm": "p_holm"}
 
 
-def _training(table: Tables) -> dict[str, object]:
-    tries = table("tries")
-    change = {(way, k): own for (way, k), own in tries.groupby(["way", "k"])}
-    ways = sorted(tries["way"].unique(), key=lambda way: "tries" in way)
-    middle, last = sorted(tries["k"].unique())
-    lists, attempts = ways
-    return {
-        "tries.texts": len(change[attempts, last]),
-        "tries.rise": int((change[attempts, middle]["change"] > 0).sum()),
-        "tries.lower": int((change[attempts, last]["change"] < 0).sum()),
-        "tries.surely_lower": int((change[attempts, last]["high"] < 0).sum()),
-        "tries.lists_higher": int((change[lists, last]["change"] > 0).sum()),
-    }
-
-
 def _sister(table: Tables) -> dict[str, object]:
     tails = table("tails")
     below = tails[tails["high"] < 2].groupby("from").size()
     return {f"tail.{start}.below": int(below[start]) for start in (10, 100)}
 
 
-RECOUNTED = {"forecasts": _forecasts, "cross_entropy": _cross_entropy, "training": _training, "sister": _sister}
+RECOUNTED = {"forecasts": _forecasts, "cross_entropy": _cross_entropy, "sister": _sister}
 
 
 @pytest.mark.parametrize("chapter", RECOUNTED)

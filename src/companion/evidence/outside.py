@@ -27,17 +27,6 @@ FOLDER = DATA / "outside"
 _REMEDY = "Restore the file: git checkout -- data/outside."
 #: the vocabulary of the xLSTM runs, GPT-NeoX's padded; input and output embeddings are apart
 VOCABULARY = 50_304
-#: losses of OpenLM's runs, by validation text
-OPENLM_LOSSES = (
-    "openlm",
-    "c4",
-    "paloma_c4",
-    "paloma_code",
-    "paloma_refinedweb",
-    "paloma_ptb",
-    "paloma_redpajama",
-    "german_english",
-)
 
 _MAY_LACK = pa.Column("Int64", NOT_NEGATIVE, nullable=True)
 
@@ -70,17 +59,6 @@ def lambada(folder: Path | None = None) -> pd.DataFrame:
     columns = {"family": NAME, "model": NAME, "shots": _MAY_LACK, "step": _MAY_LACK, "task": NAME}
     columns |= {"accuracy": SHARE, "accuracy_se": SHARE, "perplexity": POSITIVE, "file": NAME}
     return _read(folder, "lambada.csv", columns, ["family", "model", "shots", "step", "task"])
-
-
-def openlm(folder: Path | None = None) -> pd.DataFrame:
-    """OpenLM's runs (arXiv:2403.08540): three training sets over sizes and tokens per parameter.
-
-    Columns model, training_set, size (S, without embeddings), parameters, training_tokens, chinchilla_multiplier
-    (tokens per parameter over 20), loss_* (nats per token, by `OPENLM_LOSSES`), lambada_openai (accuracy).
-    """
-    columns = {"model": NAME, "training_set": NAME} | dict.fromkeys(("size", "parameters", "training_tokens"), COUNT)
-    columns |= {"chinchilla_multiplier": POSITIVE} | {f"loss_{text}": POSITIVE for text in OPENLM_LOSSES}
-    return _read(folder, "openlm.csv", columns | {"lambada_openai": SHARE}, ["model"])
 
 
 def measurements(folder: Path | None = None) -> pd.DataFrame:

@@ -59,15 +59,6 @@ def models(folder: Path | None = None) -> pd.DataFrame:
     return _read(folder, "models.csv", columns, ["model"], adds_up)
 
 
-def training(folder: Path | None = None) -> pd.DataFrame:
-    """What each family's own source says of its training tokens D: family, tokens, counts (what they count), fixed
-    (whether all sizes read as many: "yes" or "not known"), source. A family whose source says nothing has no row.
-    """
-    columns = {"family": _FAMILY, "tokens": COUNT, "counts": NAME}
-    columns |= {"fixed": among(("yes", "not known")), "source": NAME}
-    return _read(folder, "training.csv", columns, ["family"])
-
-
 def rbp(folder: Path | None = None) -> pd.DataFrame:
     """−ln RBP_k (figures 3, 4, 5 and the preprint's 9): dataset, model, k, neg_log_rbp, source."""
     columns = {"dataset": _DATASET, "model": NAME, "k": COUNT, "neg_log_rbp": POSITIVE}

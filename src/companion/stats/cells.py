@@ -1,6 +1,6 @@
 """One question asked of every cell of a measurement table: a row an answer."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -10,7 +10,6 @@ import pandas as pd
 
 from companion.stats.compare import delta_aicc
 from companion.stats.forecast import forecast
-from companion.stats.shapes import SHAPES, fit_shape, simulated_r_squared
 from rbp.arrays import Reals
 from rbp.errors import FitError
 from rbp.laws.offset import fit_offset
@@ -108,37 +107,3 @@ def offsets(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
         ]
 
     return _rows(table, CELL, answer).astype({"delta_aicc": "float64"})
-
-
-def residuals(table: pd.DataFrame) -> pd.DataFrame:
-    """The points with ``residual``: how far each lies above the power law of its cell, relative to the law."""
-
-    def answer(points: pd.DataFrame) -> list[Row]:
-        law = fit_power_law(points["size"], points["value"]).predict(points["size"])["value"].to_numpy()
-        return points.assign(residual=points["value"].to_numpy() / law - 1).to_dict("records")
-
-    return _rows(table, CELL, answer)
-
-
-def imitations(
-    reference: pd.DataFrame, sizes: Mapping[str, npt.ArrayLike], *, threshold: float, draws: int, seed: int
-) -> pd.DataFrame:
-    """R² that a power law reaches on curves that are none, at the sizes of models that there are.
-
-    Every one of ``SHAPES`` is fitted to ``reference`` (the points of one family, columns size and value) and sampled
-    at each of ``sizes`` (name → sizes of models), with the scatter of the reference about its own power law. Columns:
-    shape, sampled (a name of ``sizes``), n, ``smooth`` (R² without any scatter), ``low``, ``median``, ``high`` (5%,
-    50% and 95% of R² over the ``draws``) and ``share`` (of the draws with R² ≥ ``threshold``).
-    """
-    scatter = fit_power_law(reference["size"], reference["value"]).residual_se
-    rows = []
-    for shape in SHAPES:
-        curve = fit_shape(shape, reference["size"], reference["value"])
-        for name, at in sizes.items():
-            true = curve.predict(at)
-            drawn = simulated_r_squared(at, true, scatter=scatter, draws=draws, seed=seed)
-            low, median, high = np.quantile(drawn, [0.05, 0.5, 0.95])
-            row = {"shape": shape, "sampled": name, "n": true.size}
-            row |= {"smooth": simulated_r_squared(at, true, scatter=0, draws=1, seed=seed)[0]}
-            rows.append(row | {"low": low, "median": median, "high": high, "share": (drawn >= threshold).mean()})
-    return pd.DataFrame(rows)

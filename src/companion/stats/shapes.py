@@ -1,4 +1,4 @@
-"""Smooth falling curves that are not power laws, and how well a power law seems to fit them all the same.
+"""Smooth falling curves of two parameters that are not power laws.
 
 Every shape has two parameters, as the power law has: y = g(u) with u = a + b ln S. All are fitted by least squares of
 ln y, so that their residual sums of squares can be compared directly.
@@ -93,22 +93,3 @@ def fit_shape(shape: str, size: npt.ArrayLike, value: npt.ArrayLike) -> ShapeFit
     point = minimum(loss, np.array([level, slope]))
     rss = 2 * loss(point)[0]
     return ShapeFit(shape, rss, 1 - rss / float(np.sum((y - y.mean()) ** 2)), sizes.size, link, point, centre)
-
-
-def simulated_r_squared(
-    size: npt.ArrayLike, value: npt.ArrayLike, *, scatter: float, draws: int, seed: int
-) -> npt.NDArray[np.float64]:
-    """R² of the power law (log-log) on points drawn about a curve; shape (draws,).
-
-    ``value`` is the true curve at ``size`` (shape (n,)); each draw adds normal errors of standard deviation
-    ``scatter`` to ln y. Raises ParameterError for a negative scatter or no draws; FitError for impossible points.
-    """
-    if not scatter >= 0 or draws < 1:
-        raise ParameterError("scatter must not be negative, and draws at least 1", "scatter, draws")
-    sizes, values = check_points(size, value)
-    x = np.log(sizes)
-    x -= x.mean()
-    noise = np.random.default_rng(seed).normal(0.0, scatter, (draws, x.size))
-    y = np.log(values) + noise
-    y -= y.mean(axis=1, keepdims=True)
-    return np.asarray((y @ x) ** 2 / (x @ x) / np.sum(y**2, axis=1))

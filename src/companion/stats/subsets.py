@@ -2,14 +2,10 @@
 
 from itertools import pairwise
 
-import numpy as np
 import pandas as pd
-from scipy.optimize import brentq
-from scipy.special import nctdtr
 
 from companion.stats.compare import paired_exponents
-from rbp.arrays import check_level
-from rbp.errors import FitError, ParameterError
+from rbp.errors import FitError
 from rbp.laws.table import fit_table
 
 #: "common" models are those that were measured at every threshold up to here
@@ -39,43 +35,11 @@ def set_points(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def fit_thresholds(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
-    """A power law at each threshold and for each set of models: `fit_table` by models, dataset, family and k.
+    """Fit a power law at each threshold and to each set of models: `fit_table` by models, dataset, family and k.
 
-    `table` is a measurement table of −ln RBP_k. Adds r_squared_low and r_squared_high (`r_squared_interval`).
+    `table` is a measurement table of −ln RBP_k.
     """
-    fits = fit_table(set_points(table), [*CHAIN, "k"], level=level)
-    ends = [
-        r_squared_interval(r_squared, n, level=level) if r_squared < 1 else (np.nan, np.nan)
-        for r_squared, n in zip(fits["r_squared"].tolist(), fits["n"].tolist(), strict=True)
-    ]
-    return fits.assign(r_squared_low=[low for low, _ in ends], r_squared_high=[high for _, high in ends])
-
-
-def r_squared_interval(r_squared: float, n: int, *, level: float = 0.95) -> tuple[float, float]:
-    """The interval of the R² of the population that a line through n points was drawn from, of these same sizes.
-
-    With the sizes held fixed, t = √((n − 2)·R²/(1 − R²)) has a noncentral t distribution of noncentrality δ; the
-    interval holds every δ²/(δ² + n) for which neither tail is below (1 − level)/2. Its lower end is 0 exactly where the
-    interval of α includes 0. Raises ParameterError for R² outside 0 … 1 (1 excluded), n below 3 or a bad level.
-    """
-    check_level(level)
-    if not 0 <= r_squared < 1 or n < 3:
-        raise ParameterError(f"no interval of R² = {r_squared:g} from {n} points", "r_squared")
-    t = float(np.sqrt((n - 2) * r_squared / (1 - r_squared)))
-
-    def share(tail: float) -> float:
-        def excess(delta: float) -> float:
-            return float(nctdtr(n - 2, delta, t)) - tail
-
-        if excess(0.0) <= 0:
-            return 0.0
-        top = 2.0
-        while excess(top) > 0:
-            top *= 2
-        delta = float(brentq(excess, 0.0, top, xtol=1e-13))
-        return delta**2 / (delta**2 + n)
-
-    return share((1 + level) / 2), share((1 - level) / 2)
+    return fit_table(set_points(table), [*CHAIN, "k"], level=level)
 
 
 def steps(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:

@@ -8,6 +8,7 @@ from scipy.stats import norm
 from companion.chapters import forecasts
 from companion.stats import cells
 from rbp.errors import FitError
+from rbp.figures.style import INK
 from rbp.laws.power import fit_power_law
 from rbp.measurements import open_source, select
 
@@ -20,15 +21,15 @@ def points() -> pd.DataFrame:
 
 def test_a_summary_counts_and_takes_medians() -> None:
     rows = [("A", 3, -0.1, True), ("A", 4, 0.3, False), ("A", 4, -0.2, True), ("B", 8, 0.1, True)]
-    told = pd.DataFrame(rows, columns=["family", "n", "error", "covered"]).assign(
+    told = pd.DataFrame(rows, columns=["family", "seen", "error", "covered"]).assign(
         low=0.9, high=1.1, predicted=2.0, score=7.0
     )
     told = told.assign(dataset="d", k=1, floor=[np.nan, 0.0, 0.0, 0.5], floor_error=[np.nan, 0.2, -0.1, -0.4])
-    table = forecasts.summary(told, ["family"]).set_index("family")
-    assert table.loc["A", ["n", "count", "covered", "optimistic"]].tolist() == ["3 or 4", 3, 2, 2]
+    table = forecasts.summarize_cuts(told, ["family"]).set_index("family")
+    assert table.loc["A", ["count", "covered", "optimistic"]].tolist() == [3, 2, 2]
     assert table.loc["A", "error_signed"] == pytest.approx(-10)
-    assert table.loc["A", ["error_median", "error_largest", "width_median"]].tolist() == pytest.approx([20, 30, 10])
-    assert table.loc["B", ["n", "count", "covered", "optimistic"]].tolist() == ["8", 1, 1, 0]
+    assert table.loc["A", ["error_median", "width_median"]].tolist() == pytest.approx([20, 10])
+    assert table.loc["B", ["count", "covered", "optimistic"]].tolist() == [1, 1, 0]
     floors = ["floored", "floor_optimistic", "floor_zero"]
     assert table[floors].to_numpy().tolist() == [[2, 1, 1], [1, 1, 0]]  # two forecasts of one line have one floor
     assert table["floor_median"].tolist() == pytest.approx([15, 40])
@@ -43,14 +44,14 @@ def test_an_exact_interval_scores_what_the_ledger_takes_for_good_and_a_wider_or_
     def mean_score(width: float) -> float:
         half = width * deviation * norm.ppf(0.975)
         ends = (np.full(len(nodes), np.exp(sign * half)) for sign in (-1, 1))
-        return float(weight @ forecasts.interval_scores(value, *ends, 0.95))
+        return float(weight @ forecasts.score_intervals(value, *ends, 0.95))
 
     assert mean_score(1) == pytest.approx(forecasts.SCORE, abs=0.5)
     assert min(mean_score(0.6), mean_score(1.6)) > mean_score(1) + 2
 
 
 def test_every_cut_of_every_family_is_forecast_from_the_smaller_models(points: pd.DataFrame) -> None:
-    told = forecasts.every_cut(points, level=0.9)
+    told = forecasts.forecast_every_cut(points, level=0.9)
     counted = told.groupby(["family", "hidden"]).size().to_dict()
     sizes = {"Pythia": 10, "OPT": 5, "Qwen2.5": 5, "GPT-2": 4}
     assert counted == {(f, hidden): 2 * hidden for f, many in sizes.items() for hidden in range(1, many - 2)}
@@ -62,21 +63,21 @@ def test_every_cut_of_every_family_is_forecast_from_the_smaller_models(points: p
         right = np.exp(at_0 + slope * np.log(large["size"].to_numpy()))
         assert rows.sort_values("size")["error"].to_numpy() == pytest.approx(right / large["value"].to_numpy() - 1)
     straight = points.assign(value=points["size"] ** -0.1)
-    assert forecasts.every_cut(straight, level=0.9)["error"].abs().max() < 1e-9
+    assert forecasts.forecast_every_cut(straight, level=0.9)["error"].abs().max() < 1e-9
     with pytest.raises(FitError, match="points enough"):
-        forecasts.every_cut(points[points["size"] > 5e9], level=0.9)
+        forecasts.forecast_every_cut(points[points["size"] > 5e9], level=0.9)
 
 
 def test_the_figure_shows_every_cut_with_its_count(points: pd.DataFrame) -> None:
-    told = forecasts.every_cut(points, level=0.95)
+    told = forecasts.forecast_every_cut(points, level=0.95)
     figure = forecasts.cut_panels(told)
     assert figure.keys == ["Pythia", "OPT, Qwen2.5, GPT-2"]
-    shown, dots = [], 0
+    shown, medians = [], 0
     for key in figure.keys:
         ax = figure.single(key).axes[0]
         shown += [label.get_text() for label in ax.get_xticklabels()]
-        dots += sum(len(line.get_xdata()) for line in ax.lines if line.get_marker() not in ("None", None, ""))
-    summary = forecasts.summary(told, ["family", "hidden"]).set_index(["family", "hidden"])
+        medians += sum(line.get_color() == INK and len(line.get_xdata()) == 2 for line in ax.lines) - 1  # and the 0
+    summary = forecasts.summarize_cuts(told, ["family", "hidden"]).set_index(["family", "hidden"])
     order = [("Pythia", h) for h in range(1, 8)] + [
         ("OPT", 1),
         ("OPT", 2),
@@ -85,49 +86,45 @@ def test_the_figure_shows_every_cut_with_its_count(points: pd.DataFrame) -> None
         ("GPT-2", 1),
     ]
     assert shown == [f"{h}\n{summary.optimistic[f, h]}/{summary['count'][f, h]}" for f, h in order]
-    assert dots == len(told)
+    assert medians == len(order)
 
 
 def test_a_floor_is_fitted_to_the_models_that_are_seen_alone() -> None:
     size = np.geomspace(1e7, 1e10, 7)
     about = {"dataset": "d", "k": 1, "family": "f", "model": [f"m{i}" for i in range(7)], "size": size}
     level = pd.DataFrame(about | {"value": 0.8 + 2 * (size / 1e7) ** -0.4})
-    told = forecasts.every_cut(level.assign(value=level["value"].where(size < 1e9, 9.0)), level=0.9)
+    told = forecasts.forecast_every_cut(level.assign(value=level["value"].where(size < 1e9, 9.0)), level=0.9)
     seen = told[(told["seen"] == 4) & (told["size"] > 1e9)]  # what lies ahead is no part of the fit
     assert seen["floor"].tolist() == pytest.approx([0.8] * len(seen), rel=1e-4)
     assert (9 * (1 + seen["floor_error"])).tolist() == pytest.approx(level["value"][-len(seen) :].tolist(), rel=1e-4)
     assert told[told["seen"] == 3]["floored"].isna().all()
     straight = level.assign(value=2 * size**-0.1)
-    counted = forecasts.summary(forecasts.every_cut(straight, level=0.9), ["family", "hidden"]).set_index("hidden")
+    counted = forecasts.summarize_cuts(
+        forecasts.forecast_every_cut(straight, level=0.9), ["family", "hidden"]
+    ).set_index("hidden")
     assert counted["floored"].tolist() == [1, 2, 3, 0]
     assert counted.loc[counted["family"] == "f", "floor_median"].max() < 1e-3
     steep = level.assign(value=2 * np.exp(-((np.log(size) - 16) ** 2) / 30))  # bends down: the best floor is 0
-    zero = forecasts.summary(forecasts.every_cut(steep, level=0.9), ["family", "hidden"]).set_index("hidden")
+    zero = forecasts.summarize_cuts(forecasts.forecast_every_cut(steep, level=0.9), ["family", "hidden"]).set_index(
+        "hidden"
+    )
     assert zero["floor_zero"].tolist() == [1, 1, 1, 0]
     assert zero["floor_optimistic"].tolist() == [*zero["optimistic"][:3].tolist(), 0]
 
 
-def test_neighbours_on_the_same_side() -> None:
-    cell = {"dataset": "d", "k": 1}
-    rows = [
-        cell | {"family": f, "size": s, "residual": r}
-        for f, s, r in zip("AAAAB", [4, 3, 2, 1, 1], [1, 1, -1, 1, 1], strict=True)
-    ]
-    assert forecasts.same_side(pd.DataFrame(rows)) == (1, 3)
-
-
-def test_tables_show_a_row_for_each_answer(points: pd.DataFrame) -> None:
-    told = forecasts.every_cut(points, level=0.9)
-    table = forecasts.forecasts_shown(told, ["dataset", "family"], "c")["table"]
-    assert table["forecasts"].sum() == len(told)
-    assert table["Dataset"].tolist() == ["Wikipedia"] * 4 + ["HumanEval"] * 4
+def test_the_table_has_a_row_for_each_cut(points: pd.DataFrame) -> None:
+    every = forecasts.forecast_every_cut(points, level=0.9)
+    table = forecasts.cut_table(every, caption="")["table"].set_index(["family", "hidden"])
+    assert len(table) == 12
+    last = every[(every.family == "Pythia") & (every.hidden == 2)]
+    assert table.loc[("Pythia", 2), "too optimistic"] == f"{(last.error < 0).sum()} of {len(last)}"
 
 
 def test_the_control_forecasts_the_cross_entropy_of_the_same_hidden_models(points: pd.DataFrame) -> None:
     table = open_source("published").table
     how = {"holdout": 2, "holdout_few": 1, "level": 0.9}
     told = cells.forecasts(points, holdout=2, holdout_few=1)
-    beside = forecasts.control(table, told, **how)
+    beside = forecasts.forecast_cross_entropy(table, told, **how)
     assert beside.groupby("family")["model"].nunique().to_dict() == {"GPT-2": 1, "Pythia": 2}
     pythia = select(table, metric="cross_entropy", family="Pythia")
     small = fit_power_law(pythia["size"][:-2], pythia["value"][:-2], level=0.9)
@@ -139,4 +136,4 @@ def test_the_control_forecasts_the_cross_entropy_of_the_same_hidden_models(point
     inside = pythia["value"][-2:].between(by_hand["low"].to_numpy(), by_hand["high"].to_numpy())
     assert own.covered_control.tolist() == inside.tolist()
     assert own.error.tolist() == told[told.model.isin(own.model) & (told.dataset == "wikipedia")].error.tolist()
-    assert forecasts.control(table[table.metric == "neg_log_rbp"], told, **how).empty
+    assert forecasts.forecast_cross_entropy(table[table.metric == "neg_log_rbp"], told, **how).empty

@@ -1,10 +1,10 @@
-"""Does it hold: fits, their rival, exponents by k, and Table 1 recomputed."""
+"""Does it hold: fits, their rival, exponents by k, and the panels against k."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from companion.chapters import against_print, holds
+from companion.chapters import holds
 from companion.stats import subsets
 from rbp.laws.table import fit_table
 from rbp.measurements import open_source, select
@@ -25,10 +25,10 @@ def test_gains_compare_the_ends_of_each_family_at_two_thresholds() -> None:
     rows += [("Toy", 100, 10**7, 5.0), ("Toy", 10, 10**6, 9.0)]  # not at both thresholds
     rows += [("One", k, 10**6, 1.0) for k in (1, 100)]
     table = pd.DataFrame(rows, columns=["family", "k", "size", "value"]).assign(dataset="new")
-    assert holds.gains(table, 1, 100) == {"gain_cells": 1, "gain_factor": 1, "gain_points": 0}
+    assert holds.compare_gains(table, 1, 100) == {"gain_cells": 1, "gain_factor": 1, "gain_points": 0}
     wider = table.assign(value=table["value"].mask((table["k"] == 100) & (table["size"] == 10**6), 3.0))
-    assert holds.gains(wider, 1, 100) == {"gain_cells": 1, "gain_factor": 1, "gain_points": 1}
-    assert holds.gains(table[table["k"] == 1], 1, 100)["gain_cells"] == 0
+    assert holds.compare_gains(wider, 1, 100) == {"gain_cells": 1, "gain_factor": 1, "gain_points": 1}
+    assert holds.compare_gains(table[table["k"] == 1], 1, 100)["gain_cells"] == 0
 
 
 def test_fits_stand_in_rows_and_a_family_without_one_says_why() -> None:
@@ -47,78 +47,53 @@ def test_exponents_rise_from_1_to_100() -> None:
     rise = subsets.steps(own[own["k"].isin([1, 100])])
     chains = subsets.chains(subsets.steps(own))
     fits = subsets.fit_thresholds(own)
-    row = holds.exponents_shown(fits, rise, chains, level=0.95)["table"].iloc[0]
-    assert row[["α, k = 1", "α, k = 100", "rise"]].tolist() == pytest.approx([0.1, 0.2, 0.1])
-    assert row["steps that do not rise"] == "1 of 3"
-    few = holds.exponents_shown(fits[fits["models"] == "common"], rise, chains, level=0.95)["table"]
+    row = holds.exponent_table(fits, rise, chains, level=0.95, caption="")["table"].iloc[0]
+    assert row[["α, k = 1", "α, k = 100", "rise of α"]].tolist() == pytest.approx([0.1, 0.2, 0.1])
+    assert row["steps without a rise"] == "1 of 3"
+    few = holds.exponent_table(fits[fits["models"] == "common"], rise, chains, level=0.95, caption="")["table"]
     assert few["α, k = 1"].isna().all()
 
 
 def test_the_rival_is_a_line_in_the_logarithm_of_size() -> None:
     own = points({1: 0.2})
     line = own.assign(value=3 - 0.1 * np.log(own["size"]))
-    assert holds.logarithms(line)["r_squared"].item() == pytest.approx(1)
-    assert holds.fits_told(line, fit_table(line))["beats_logarithm"] == 0
-    assert holds.fits_told(own, fit_table(own))["beats_logarithm"] == 1
+    assert holds.fit_logarithms(line)["r_squared"].item() == pytest.approx(1)
+    assert holds.fit_summary(line, fit_table(line))["beats_logarithm"] == 0
+    assert holds.fit_summary(own, fit_table(own))["beats_logarithm"] == 1
     steep = own.assign(value=[1, 0.01, 0.001, 0.0001])  # the line falls below 0, where there is no logarithm
-    assert holds.logarithms(steep)["r_squared"].isna().all()
-    assert holds.fits_told(steep, fit_table(steep))["beats_logarithm"] == 1
+    assert holds.fit_logarithms(steep)["r_squared"].isna().all()
+    assert holds.fit_summary(steep, fit_table(steep))["beats_logarithm"] == 1
 
 
-def test_what_is_told_of_fits_is_counted_by_hand() -> None:
+def test_a_summary_of_fits_is_counted_by_hand() -> None:
     bent = points({1: 0.1, 100: 0.2}).assign(family="Bent")
     bent = bent.assign(value=bent["value"] * np.where(bent["k"] == 100, [1, 2, 1, 2, 1, 2, 1, 2], 1))
     own = pd.concat([points({1: 0.1, 100: 0.2, 20_000: -0.1}), bent])
     fits = fit_table(own)
-    told = holds.fits_told(own, fits)
-    assert [told[key] for key in ("fits", "high", "large.fits", "large.low")] == [4, 3, 1, 0]
-    assert [told[key] for key in ("steps.k1", "falls.k1", "steps.to_100", "falls.to_100")] == [6, 6, 6, 4]
-    assert told["cut_min"] == pytest.approx(100 * (1 - 10**-0.1))
-    assert [told[key] for key in ("moderate.high", "moderate.fits")] == [1, 2]
-    assert [told[f"r_squared.first.new.{family}.k1"] for family in ("Bent", "Toy")] == pytest.approx([1, 1])
-    assert not any(key.startswith("large.") for key in holds.fits_told(bent, fit_table(bent)))
+    values = holds.fit_summary(own, fits)
+    assert [values[key] for key in ("fits", "high", "large.fits", "large.low")] == [4, 3, 1, 0]
+    assert [values[key] for key in ("steps.k1", "falls.k1", "steps.to_100", "falls.to_100")] == [6, 6, 6, 4]
+    assert values["cut_min"] == pytest.approx(100 * (1 - 10**-0.1))
+    assert [values[key] for key in ("moderate.high", "moderate.fits")] == [1, 2]
+    assert [values[f"r_squared.first.new.{family}.k1"] for family in ("Bent", "Toy")] == pytest.approx([1, 1])
+    assert not any(key.startswith("large.") for key in holds.fit_summary(bent, fit_table(bent)))
 
 
-def test_fits_and_lines_are_of_the_thresholds_that_there_are() -> None:
+def test_thresholds_are_those_of_the_table() -> None:
     own = points({1: 0.1, 10: 0.1, 100: 0.2, 5000: 0.1})
-    assert holds.thresholds(own, []) == [1, 10, 100]
-    assert holds.thresholds(own, [5000]) == [5000]
-    assert holds.thresholds(points({7: 0.1}), []) == [7]
-    assert holds.drawn([1, 10, 50, 100, 20_000, 30_000]) == [1, 20_000]
-    assert holds.drawn([10, 50]) == [10, 50]
+    assert holds.select_thresholds(own, []) == [1, 10, 100]
+    assert holds.select_thresholds(own, [5000]) == [5000]
+    assert holds.select_thresholds(points({7: 0.1}), []) == [7]
 
 
-@pytest.fixture(scope="module")
-def cells() -> pd.DataFrame:
-    return against_print.recompute(open_source("published").table)
-
-
-def test_every_recomputed_cell_stands_in_the_table(cells: pd.DataFrame) -> None:
-    made = holds.recomputed_shown(cells, 0.95)
-    assert len(made["table"]) == (cells["verdict"] != "no points").sum()
-    assert holds.agreement(cells) == (108, 107)  # one number of 54 cells differs
-
-
-def test_cells_are_named_with_their_r_squared(cells: pd.DataFrame) -> None:
-    differs = cells[cells["verdict"] == "differs"]
-    assert holds.named(differs) == "GPT-2, Wikipedia, k = 10000"
-    assert holds.named(differs, r_squared=True) == "GPT-2, Wikipedia, k = 10000 (0.915)"
-    assert holds.named(cells[:1]) == "GPT-2, Australian legal, cross-entropy"
-    assert holds.named(cells[:0]) == ""  # as where a table of one's own has none that differ
-
-
-def test_sets_of_models_are_never_joined() -> None:
-    """A line of the figure against k holds fits of one set of models, and does not cross a wide gap."""
-    own = select(open_source("published").table, dataset="wikipedia", metric="neg_log_rbp", family="OPT")
-    fits = subsets.fit_thresholds(own)
-    (ax,) = holds.against_k(fits, "alpha").single("wikipedia").axes
-    lines = [line for line in ax.get_lines() if line.get_linestyle() in ("-", ":") and len(line.get_xdata()) > 1]
-    heights = [sorted(line.get_ydata()) for line in lines[:-1]]  # the last is the line at 0
-    groups = {
-        "low": fits[(fits["models"] == "all") & (fits["k"] <= 100)],
-        "high": fits[(fits["models"] == "all") & (fits["k"] > 100)],
-    }
-    assert heights == [sorted(group["alpha"]) for group in groups.values()]
-    (common,) = [line for line in ax.get_lines() if line.get_markerfacecolor() == "none"]
-    assert common.get_linestyle() == "None"
-    assert sorted(common.get_ydata()) == sorted(fits[fits["models"] == "common"]["alpha"])
+def test_a_line_holds_all_models_and_crosses_no_wide_gap() -> None:
+    table = select(open_source("published").table, dataset="wikipedia", metric="neg_log_rbp", family="OPT")
+    fits = subsets.fit_thresholds(table)
+    every = fits[fits["models"] == "all"]
+    panels = holds.threshold_panels(fits)
+    (ax,) = panels.single("alpha").axes
+    heights = [sorted(line.get_ydata()) for line in ax.get_lines()[:-1]]  # the last is the line at 0
+    assert heights == [sorted(every[rows]["alpha"]) for rows in (every["k"] <= 100, every["k"] > 100)]
+    (ax,) = panels.single("r_squared").axes
+    heights = [sorted(line.get_ydata()) for line in ax.get_lines()[:-1]]  # the last is R² = 0.9
+    assert heights[0] == pytest.approx(sorted(1 - every[every["k"] <= 100]["r_squared"]))

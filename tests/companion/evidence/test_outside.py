@@ -17,7 +17,6 @@ from rbp.measurements import open_source, select
 READERS = {
     "xlstm_runs.csv": (outside.xlstm_runs, 429),
     "lambada.csv": (outside.lambada, 685),
-    "openlm.csv": (outside.openlm, 104),
     "image_models.csv": (outside.image_models, 4668),
     "image_models_blind.csv": (outside.blind_image_models, 4668),
     "pythia_math_tries.csv": (outside.problem_tries, 9097),

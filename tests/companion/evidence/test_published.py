@@ -8,7 +8,6 @@ from rbp.errors import DataError
 
 READERS = {
     "models.csv": (published.models, 24),
-    "training.csv": (published.training, 3),
     "rbp.csv": (published.rbp, 946),
     "table1.csv": (published.table1, 168),
     "fit_by_k.csv": (published.fit_by_k, 88),
@@ -72,9 +71,7 @@ def test_a_repeated_row_names_both_lines(name, folder, edit):
         READERS[name][0](folder)
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in READERS if name not in ("table1.csv", "fit_by_k.csv", "training.csv")]
-)
+@pytest.mark.parametrize("name", [name for name in READERS if name not in ("table1.csv", "fit_by_k.csv")])
 def test_nan_and_text_in_place_of_a_number(name, folder, edit):
     cells = (folder / name).read_text(encoding="utf-8").splitlines()[4].split(",")
     place = -2 if name == "rbp.csv" else -1
@@ -95,8 +92,6 @@ def test_nan_and_text_in_place_of_a_number(name, folder, edit):
     [
         ("rbp.csv", 2, "auslegal,openai-community/gpt2,1,-0.4,figure 3", "neg_log_rbp -0.4 must be above 0"),
         ("rbp.csv", 2, "auslegal,openai-community/gpt2,0,0.4,figure 3", "k 0 must be at least 1"),
-        ("training.csv", 2, "OPT,0,the corpus,yes,a paper", "tokens 0 must be at least 1"),
-        ("training.csv", 2, "OPT,9,the corpus,perhaps,a paper", "perhaps must be one of yes, not known"),
         ("rbp.csv", 2, "auslegal,openai-community/gpt2,1.5,0.4,figure 3", "k is no whole number"),
         ("rbp.csv", 2, "auslegal,openai-community/gpt2,1,0.4,figure 12", "source figure 12 must be one of"),
         ("rbp.csv", 2, "auslegol,openai-community/gpt2,1,0.4,figure 3", "dataset auslegol must be one of"),

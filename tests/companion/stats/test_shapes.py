@@ -11,10 +11,10 @@ from statsmodels.stats.multitest import multipletests
 
 from companion.stats import cells
 from companion.stats.cells import holm
-from companion.stats.shapes import fit_shape, simulated_r_squared
+from companion.stats.shapes import fit_shape
 from rbp.errors import FitError, ParameterError
 from rbp.laws.offset import fit_offset
-from rbp.laws.power import curvature, fit_power_law
+from rbp.laws.power import curvature
 
 SIZES = np.geomspace(1e6, 1e10, 8)
 X = np.log(SIZES)
@@ -51,21 +51,6 @@ def test_a_logarithm_is_found_where_the_first_line_falls_below_zero() -> None:
 def test_an_unknown_shape_is_named() -> None:
     with pytest.raises(ParameterError, match="zigzag"):
         fit_shape("zigzag", SIZES, CURVES["logarithm"])
-
-
-def test_simulated_r_squared_is_the_fit_of_each_draw() -> None:
-    value = CURVES["logarithm"]
-    drawn = simulated_r_squared(SIZES, value, scatter=0.05, draws=3, seed=4)
-    noise = np.random.default_rng(4).normal(0, 0.05, (3, 8))
-    expected = [fit_power_law(SIZES, value * np.exp(row)).r_squared for row in noise]
-    assert drawn == pytest.approx(expected)
-    assert simulated_r_squared(SIZES, value, scatter=0, draws=1, seed=0)[0] == pytest.approx(
-        fit_power_law(SIZES, value).r_squared
-    )
-    with pytest.raises(ParameterError):
-        simulated_r_squared(SIZES, value, scatter=-1, draws=1, seed=0)
-    with pytest.raises(ParameterError, match="draws at least 1"):
-        simulated_r_squared(SIZES, value, scatter=0, draws=0, seed=0)
 
 
 def test_curvature_is_the_parabola_of_polyfit() -> None:
@@ -138,19 +123,8 @@ def test_every_question_has_one_answer_a_cell() -> None:
     fit = fit_offset(own["size"], own["value"])
     left = np.log(own["value"].to_numpy() / fit.predict(own["size"])["value"].to_numpy())
     assert floors.r_squared["a"] == pytest.approx(1 - left @ left / len(left) / np.log(own["value"]).var(ddof=0))
-    gone = cells.residuals(points).groupby("family")["residual"].agg(lambda r: np.log1p(r).sum())
-    assert gone.to_list() == pytest.approx([0, 0], abs=1e-9)
     with pytest.raises(FitError, match="no family"):
         cells.forecasts(table(a=CURVES["logarithm"][:3]), holdout=1, holdout_few=1)
-
-
-def test_imitations_at_no_scatter_are_the_shapes_themselves() -> None:
-    sizes = {"four": SIZES[2:6], "all": SIZES}
-    found = cells.imitations(table(a=CURVES["power law"]), sizes, threshold=0.98, draws=50, seed=1)
-    own = found[found["shape"] == "power law"]
-    assert own["smooth"].to_list() == pytest.approx([1, 1])
-    assert own["share"].to_list() == [1, 1]
-    assert found.groupby("sampled")["n"].first().to_dict() == {"all": 8, "four": 4}
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30))

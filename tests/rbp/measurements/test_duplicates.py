@@ -33,7 +33,6 @@ def every_file():
     yield "published", np.log(wide)
     windows = published.sequence_success().query("0 < p_success < 1")
     yield "windows", logit(windows.pivot_table(index="model", columns=["dataset", "k", "n"], values="p_success"))
-    yield "openlm", outside.openlm().set_index("model")[[f"loss_{text}" for text in outside.OPENLM_LOSSES]]
     words = outside.lambada().query("step >= 1000")  # before it, models are still near their first weights
     yield (
         "lambada",

@@ -12,17 +12,18 @@ from matplotlib import ticker
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from scipy.stats import t as t_distribution
 
-from companion.chapters.against_print import beside_printed
 from companion.evidence import published
 from companion.evidence.tokens import STATED, recovered_tokens
 from companion.project import LADDER
 from companion.steps import step
 from rbp import provenance
+from rbp.arrays import check_level
 from rbp.errors import DataError
 from rbp.figures.curves import curves
 from rbp.figures.style import INK, Panels, family_style, legend_below, log_axis, single_panel
-from rbp.figures.wording import dataset_label, dataset_order
+from rbp.figures.wording import dataset_label, dataset_order, listed
 from rbp.laws import counting
 from rbp.laws.table import fit_table
 from rbp.measurements import open_source, select
@@ -87,7 +88,7 @@ def with_counting_error(points: pd.DataFrame, tokens: pd.DataFrame) -> pd.DataFr
 
 
 def checks_shown(checked: pd.DataFrame) -> dict[str, Any]:
-    """The checks of the published files (`against_print.checks`), for `Page.table`."""
+    """The checks of the published files (`checks`), for `Page.table`."""
     return shown(
         checked,
         {
@@ -136,23 +137,6 @@ def setup_statistics(points: pd.DataFrame, sizes: pd.DataFrame, recovered: pd.Da
     }
 
 
-def training_shown(table: pd.DataFrame) -> dict[str, Any]:
-    """`published.training` as a page shows it."""
-    return shown(
-        table.assign(billions=table["tokens"] / 1e9),
-        {
-            "family": "Family",
-            "billions": ("tokens, in 10⁹", "{:,.0f}"),
-            "counts": "what they count",
-            "fixed": "one D for all sizes",
-            "source": "source",
-        },
-        caption="<b>Training tokens D of the paper’s families,</b> as far as their own sources state them; GPT-2’s "
-        "(Radford et al. 2019) gives 40 GB of text, and no tokens.",
-        data=table,
-    )
-
-
 def setup_shown(points: pd.DataFrame, sizes: pd.DataFrame, recovered: pd.DataFrame) -> dict[str, Any]:
     """What the paper says of its setup beside the published numbers, for `Page.table`; `sizes` has a row a model."""
 
@@ -187,6 +171,124 @@ def setup_shown(points: pd.DataFrame, sizes: pd.DataFrame, recovered: pd.DataFra
         "caption": "<b>The paper’s setup beside the published numbers.</b> Orders: of magnitude. Our "
         "vocabularies: how wide the models’ output layers are.",
     }
+
+
+# ── Table 1 of the paper
+
+
+CELL = ["dataset", "metric", "k", "family"]
+COUNTED = ("wikipedia", "neg_log_rbp", 10_000, "GPT-2")  # whose exact counts were published
+GOOD = 0.97  # R² of a good fit (section 4.2)
+
+#: printed to three digits: half a unit of the last one, and the rounding of binary fractions
+HALF_DIGIT = 0.0005 + 1e-9
+
+
+def beside_printed(fits: pd.DataFrame, *, everything: bool = False) -> pd.DataFrame:
+    """Join fits (`fit_table` by dataset, metric, k and family) with the printed cells of Table 1.
+
+    Adds `slope`, `printed_slope`, `printed_r_squared` (NaN where Table 1 has no such cell), and `slope_agrees`,
+    `r_squared_agrees`: whether ours round to the printed digits (missing where either is missing). With
+    `everything`, printed cells without a fit of ours are kept too. Rows are in the datasets' order (`dataset_order`).
+    """
+    printed = published.table1().rename(columns={"slope": "printed_slope", "r_squared": "printed_r_squared"})
+    table = fits.merge(printed, on=CELL, how="outer" if everything else "left")
+    table["slope"] = -table["alpha"]
+    for name in ("slope", "r_squared"):
+        off = (table[name] - table[f"printed_{name}"]).abs()
+        table[f"{name}_agrees"] = (off <= HALF_DIGIT).astype("boolean").mask(off.isna())
+    order = dataset_order(table["dataset"])
+    return table.sort_values(CELL, key=lambda c: c.map(order.index) if c.name == "dataset" else c, ignore_index=True)
+
+
+def recompute(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """All 168 printed cells of Table 1 in its order, each beside our fit of a measurement table where there is one.
+
+    The columns of `beside_printed`, and: `verdict` ("agrees", "differs", "no points"), `models` (how many the family
+    has), and `implied_low`, `implied_high`, `implied_p`: what the printed slope and R² imply with so many models
+    (`implied_by_print`).
+
+    Empty where no cell can be compared.
+    """
+    cells = beside_printed(fit_table(table, CELL, level=level), everything=True).dropna(subset="printed_slope")
+    order = published.table1()[CELL].reset_index(names="place")
+    cells = order.merge(cells, on=CELL, validate="one_to_one").sort_values("place", ignore_index=True)
+    cells = cells.drop(columns="place")
+    both = cells["slope_agrees"] & cells["r_squared_agrees"]
+    cells["verdict"] = both.map({True: "agrees", False: "differs"}).astype(object).where(both.notna(), "no points")
+    if (cells["verdict"] == "no points").all():
+        return cells[:0]
+    cells["models"] = cells["family"].map(published.models()["family"].value_counts())
+    printed = cells[["printed_slope", "printed_r_squared", "models"]].to_numpy(dtype=float)
+    implied = [implied_by_print(slope, r_squared, int(n), level=level) for slope, r_squared, n in printed]
+    cells[["implied_low", "implied_high", "implied_p"]] = implied
+    return cells
+
+
+def implied_by_print(slope: float, r_squared: float, n: int, *, level: float = 0.95) -> tuple[float, float, float]:
+    """The slope's interval and its two-sided p value that a printed slope and R² of n points imply.
+
+    In a straight line through n points, t = slope/se has t² = R²(n − 2)/(1 − R²). The printed digits are rounded, so
+    the interval is rough: where R² is printed 0.995, its width is known to about 5%. NaN where R² is printed as 0 or 1.
+    """
+    check_level(level)
+    if not 0 < r_squared < 1:
+        return np.nan, np.nan, np.nan
+    t = np.sqrt(r_squared * (n - 2) / (1 - r_squared))
+    half = abs(slope) / t * t_distribution.ppf((1 + level) / 2, n - 2)
+    return slope - half, slope + half, float(2 * t_distribution.sf(t, n - 2))
+
+
+def with_rounded_shares(table: pd.DataFrame, decimals: int) -> pd.DataFrame:
+    """The measurement table as it would be had every RBP_k been rounded to `decimals` before its logarithm."""
+    rounded = -np.log(np.round(np.exp(-table["value"]), decimals))
+    return table.assign(value=table["value"].where(table["metric"] == "cross_entropy", rounded))
+
+
+def table_1_statistics(table: pd.DataFrame) -> dict[str, Any]:
+    """Compare Table 1 as printed with our fits of the published points, of exact shares and of rounded ones."""
+    cells, rounded = recompute(table), recompute(with_rounded_shares(table, 6))
+    if cells.empty:
+        return {}
+    counted, from_rounded = (rows.set_index(CELL).loc[COUNTED, "r_squared"] for rows in (cells, rounded))
+    four = cells["dataset"].isin(["wikipedia", "humaneval", "hotpotqa", "auslegal"])
+    moderate = cells[cells["k"].isin([10, 100]) & four]
+    low = moderate[moderate["printed_r_squared"] < GOOD]
+    others = cells[cells["k"].isin([1, 10, 100]) & cells["dataset"].isin(["c4", "pile-github"])]
+    low_others = others[others["printed_r_squared"] < GOOD]
+    compared, agree = count_agreement(cells)
+    values = {
+        "cells": len(cells),
+        "recomputed": int((cells["verdict"] != "no points").sum()),
+        "compared": compared,
+        "agree": agree,
+        "agree_rounded": count_agreement(rounded)[1],
+        "differs": name_cells(cells[cells["verdict"] == "differs"]) or "none",
+        "counted": counted,
+        "from_rounded": from_rounded,
+        "printed": cells.set_index(CELL).loc[COUNTED, "printed_r_squared"],
+        "unclear": int((cells["implied_p"] > 0.05).sum()),
+        "moderate": len(moderate),
+        "moderate_low": len(low),
+        "moderate_low_on": listed(map(dataset_label, low["dataset"].unique()), joint=" and "),
+        "c4_and_github.cells": len(others),
+        "c4_and_github.good": len(others) - len(low_others),
+        "c4_and_github.low_cells": name_cells(low_others, r_squared=True),
+    }
+    return {f"table1.{name}": value for name, value in values.items()}
+
+
+def count_agreement(cells: pd.DataFrame) -> tuple[int, int]:
+    """Count the printed numbers, slopes and R², that are compared, and those that agree to every digit."""
+    agree = cells[["slope_agrees", "r_squared_agrees"]].dropna()
+    return agree.size, int(agree.to_numpy(dtype=bool).sum())
+
+
+def name_cells(cells: pd.DataFrame, *, r_squared: bool = False) -> str:
+    """List cells in one line, each by family, dataset and metric, on request with the printed R²."""
+    metrics = ["cross-entropy" if pd.isna(k) else f"k = {k:,}" for k in cells["k"]]
+    rows = zip(cells["family"], map(dataset_label, cells["dataset"]), metrics, cells["printed_r_squared"], strict=True)
+    return "; ".join(", ".join(names) + (f" ({value:.3f})" if r_squared else "") for *names, value in rows)
 
 
 _COVERAGE = ("text", "documents", "statistic", "level", "kind", "covered", "width", "score")

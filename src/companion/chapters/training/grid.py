@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -19,16 +18,14 @@ from rbp.errors import DataError, FitError, ParameterError
 from rbp.figures.curves import K_SHADES, MARKERS, curves, ramp
 from rbp.figures.style import INK, LABELS, Panels, legend_below, neg_log_rbp_label
 from rbp.figures.wording import dataset_label, dataset_order
-from rbp.laws.misfit import ADDITIVE, FORMS, PRODUCT
+from rbp.laws.misfit import ADDITIVE
 from rbp.laws.power import curvature
 from rbp.laws.resampling import interval
-from rbp.laws.rivals import foretold, percent
 from rbp.laws.surface import fit_surface
 from rbp.measurements.counts import Counts, LeftOut
 from rbp.report.display import Columns, shown
 
 CELL = ["dataset", "k"]
-KEYS = dict(zip(FORMS, ("power", "offset", "product", "bare", "sum", "kaplan"), strict=True))  # in recorded names
 
 
 def _cells(points: pd.DataFrame) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
@@ -128,83 +125,6 @@ def separability_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
         f"All are {OURS}."
     )
     return shown(rows, columns, caption=caption, data=table)
-
-
-# ── Every form on our grid: what it forecasts of sizes and tokens that it has not seen
-
-
-def rivals(points: pd.DataFrame) -> pd.DataFrame:
-    """Each form's forecasts on each text and k, with the largest sizes hidden, the largest budgets, and both.
-
-    points: `families.points`. A law of S alone is fitted at each D by itself (or of D alone at each S); where both are
-    hidden it says nothing. Three sizes and budgets stay at least. Columns dataset, k, form, hidden_sizes,
-    hidden_budgets, error: the root mean square of ln told − ln measured, as per cent; bias: the mean. A form without a
-    fit has no row. Nothing hidden: the errors of the fit itself.
-    """
-    rows = []
-    for cell, own in _cells(points):
-        sizes, budgets = (own[name].nunique() for name in ("size", "training_tokens"))
-        for s, d in product(range(sizes - 2), range(budgets - 2)):
-            for form, away in foretold(own, s, d).items():
-                row = {**cell, "form": form, "hidden_sizes": s, "hidden_budgets": d}
-                row |= {"error": percent(away), "bias": 100 * np.expm1(away.mean())}
-                rows.append(row)
-    return pd.DataFrame(rows).astype({"k": "Int64"})
-
-
-BOTH = "both unseen"
-HIDDEN = {"an unseen size": (True, False), "an unseen budget": (False, True), BOTH: (True, True)}
-
-
-def at_cuts(table: pd.DataFrame) -> pd.DataFrame:
-    """The middle of `rivals` at each cut: hidden (of HIDDEN), cut, form, error (median over texts and k), cells; least:
-    in how many of them the form has the least error.
-    """
-    parts = []
-    for name, (of_sizes, of_budgets) in HIDDEN.items():
-        own = table[(table["hidden_sizes"] > 0).eq(of_sizes) & (table["hidden_budgets"] > 0).eq(of_budgets)]
-        key = ["hidden_sizes", "hidden_budgets"]
-        least = own.groupby([*CELL, *key], dropna=False)["error"].transform("min")
-        own = own.assign(least=own["error"] == least)
-        middle = {"error": ("error", "median"), "cells": ("error", "size"), "least": ("least", "sum")}
-        found = own.groupby([*key, "form"]).agg(**middle)
-        parts.append(found.reset_index().assign(hidden=name))
-    whole = pd.concat(parts, ignore_index=True)
-    return whole.assign(place=whole["form"].map(FORMS.index)).sort_values("place", kind="stable").drop(columns="place")
-
-
-def rivals_told(table: pd.DataFrame) -> dict[str, Any]:
-    """What the page says of `rivals`."""
-    found: dict[str, Any] = {}
-    for name, s, d in (("budget", 0, 1), ("size", 1, 0)):
-        one = table[(table["hidden_sizes"] == s) & (table["hidden_budgets"] == d)]
-        added, multiplied = (one.loc[one["form"] == form, [*CELL, "error"]] for form in (ADDITIVE, PRODUCT))
-        wide = added.merge(multiplied, on=CELL, suffixes=("", "_product"))
-        better = wide["error"] < wide["error_product"]
-        found |= {f"sum_better.{name}": int(better.sum()), f"sum_cells.{name}": len(wide)}
-    best = at_cuts(table).sort_values("error").drop_duplicates(["hidden_sizes", "hidden_budgets"])["form"]
-    found |= {"cuts": len(best)} | {f"cuts.{KEYS[form]}": int((best == form).sum()) for form in FORMS}
-    return found
-
-
-def cuts_shown(table: pd.DataFrame) -> dict[str, Any]:
-    """The rows of `at_cuts`, for `Page.table`."""
-    columns: Columns = {
-        "hidden": "hidden",
-        "hidden_sizes": "sizes",
-        "hidden_budgets": "budgets",
-        "form": "form",
-        "error": ("error, %", "{:.1f}"),
-        "least": "least error in",
-        "cells": "cells",
-    }
-    caption = (
-        "<b>Forecasts at every cut.</b> The median error over texts and measures, and in how many cells a form has the "
-        "least. A power of one variable, alone or above an E, is fitted to each line of the other by itself."
-    )
-    return shown(
-        table.sort_values(["hidden", "hidden_sizes", "hidden_budgets"], kind="stable"), columns, caption=caption
-    )
 
 
 # ── The points, and their bends

@@ -1,28 +1,25 @@
 """Others' measurements (`companion.evidence.outside`): Pythia's snapshots on LAMBADA, and the runs of xLSTM Scaling
-Laws and OpenLM over S and D; and k tries beside lists of k.
+Laws over S and D.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from companion.chapters.families import OURS
-from companion.chapters.training.grid import KEYS
 from companion.evidence import outside, published
-from rbp.errors import DataError, ParameterError
-from rbp.extract.store import RankStore
+from rbp.errors import ParameterError
 from rbp.extract.training import PYTHIA_STEP
 from rbp.figures.curves import ramp
 from rbp.figures.style import INK, LABELS, Panels, label_line_ends, log_axis
-from rbp.laws.misfit import ADDITIVE, FORMS, KAPLAN
+from rbp.laws.misfit import ADDITIVE, KAPLAN, PRODUCT
 from rbp.laws.power import PowerLawFit, fit_power_law
 from rbp.laws.resampling import student
-from rbp.laws.rivals import OF_BOTH, told
+from rbp.laws.rivals import OF_BOTH
 from rbp.laws.surface import fit_surface, missed_elsewhere
-from rbp.metric import TieRule, rank
 from rbp.report.display import Columns, shown
 
 # ── Others’ runs: sweeps over S and D, and snapshots of one training
@@ -33,7 +30,6 @@ ITEMS = 5153
 MEASURES = ("rank", "loss")
 TWIN = ("Pythia deduped", "pythia-2.8b")
 """The family and the model that are left out: almost the same run as Pythia's own 2.8b (`gaps_to_deduplicated`)."""
-SUBJECTS = {"rank": "−ln RBP₁", "loss": "loss", "lambada": "−ln accuracy (LAMBADA)"}
 
 
 def snapshots() -> pd.DataFrame:
@@ -163,30 +159,22 @@ def runs(architecture: str = "Llama") -> pd.DataFrame:
     return own.assign(rank=-np.log(own["accuracy"]))
 
 
-def openlm() -> pd.DataFrame:
-    """OpenLM's runs with `lambada`, the share of LAMBADA's items that they get right; some get none."""
-    return outside.openlm().rename(columns={"lambada_openai": "lambada"})
+def missed_by_sweep(table: pd.DataFrame) -> pd.DataFrame:
+    """Fit every form in turn without each sweep, and measure what it misses there.
 
-
-def left_out(tables: Mapping[str, tuple[pd.DataFrame, str, Sequence[str], int | None]]) -> pd.DataFrame:
-    """Every form of S and D on each of `tables`: name → (table, unit, measures, trials).
-
-    Columns name, measure, unit, form, n, units; missed: of the deviance of units left out in turn, per cent, in all and
-    by_unit (see `missed_elsewhere`); fitted: of the rows fitted, per cent; and two local exponents in S of y at the
-    geometric means of S and D: at_d, at fixed D, and at_ratio, along constant tokens per parameter.
+    table: `runs`. Columns measure, form, n, missed: per cent of the deviance of the sweeps left out, in all, and
+    by_sweep (see `missed_elsewhere`); and two local exponents in S of y at the geometric means of S and D: at_d, at
+    fixed D, and at_ratio, along constant tokens per parameter.
     """
+    at = (_middle(table["size"]), _middle(table["training_tokens"]))
     rows = []
-    for name, (table, unit, measures, trials) in tables.items():
-        at = (_middle(table["size"]), _middle(table["training_tokens"]))
-        for measure in measures:
-            own = table.assign(value=table[measure])
-            for form in OF_BOTH:
-                law = fit_surface(own, form, trials=trials)
-                row = {"name": name, "measure": measure, "unit": unit, "form": form, "n": law.n}
-                row |= {"units": own[unit].nunique(), "fitted": 100 * (1 - law.explained)}
-                missed = 100 * missed_elsewhere(own, unit, form, trials=trials)
-                row |= {"missed": missed.sum(), "by_unit": tuple(missed)}
-                rows.append(row | {"at_d": law.exponent(*at).item(), "at_ratio": law.exponent(*at, 1.0).item()})
+    for measure, form in product(MEASURES, OF_BOTH):
+        own = table.assign(value=table[measure])
+        law, missed = fit_surface(own, form), 100 * missed_elsewhere(own, "sweep", form)
+        rows.append(
+            {"measure": measure, "form": form, "n": law.n, "missed": missed.sum(), "by_sweep": tuple(missed)}
+            | {"at_d": law.exponent(*at).item(), "at_ratio": law.exponent(*at, 1.0).item()}
+        )
     return pd.DataFrame(rows)
 
 
@@ -194,78 +182,23 @@ def _middle(column: "pd.Series[Any]") -> float:
     return float(np.exp(np.log(column.to_numpy(float)).mean()))
 
 
-def largest_foretold(table: pd.DataFrame, early: int, late: int, hidden: int = 2) -> pd.DataFrame:
-    """What each form says of the largest models' −ln accuracy at step `late`, fitted to the others.
+def sweep_statistics(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """Summarise `missed_by_sweep`: whether the sum misses least, and its error over that of Kaplan's form.
 
-    table: the snapshots of one family. A law of S alone is fitted to step `late`, others to all steps from `early` to
-    it, by least squares of ln y. Columns form, model, size, told (over measured).
+    The interval of this ratio takes sweeps as the units.
     """
-    sizes = np.sort(table["size"].unique())
-    seen = table[(table["accuracy"] > 0) & table["step"].between(early, late)]
-    seen = seen.assign(value=-np.log(seen["accuracy"].to_numpy(float)))
-    known, asked = (
-        seen["size"] <= sizes[-1 - hidden],
-        seen[(seen["size"] > sizes[-1 - hidden]) & (seen["step"] == late)],
-    )
-    parts = []
-    for form in FORMS:
-        own = known if form in OF_BOTH else known & (seen["step"] == late)
-        share = np.exp(told(seen[own], asked, form))
-        parts.append(asked[["model", "size"]].assign(form=form, told=share))
-    found: pd.DataFrame = pd.concat(parts, ignore_index=True)
-    return found
-
-
-def others_told(table: pd.DataFrame, foretold: pd.DataFrame, *, level: float) -> dict[str, Any]:
-    """What the page and the ledger say of `left_out` and `largest_foretold`."""
-    found: dict[str, Any] = {}
-    for row in table.to_dict("records"):
-        found[f"missed.{row['name'].split()[-1].lower()}.{row['measure']}.{KEYS[row['form']]}"] = row["missed"]
-    for name, own in table.groupby("name", sort=False):
-        found[f"{str(name).split()[-1].lower()}.n"] = int(own["n"].iloc[0])
-    for row in foretold[foretold["size"] == foretold["size"].max()].to_dict("records"):
-        found[f"told.largest.{KEYS[row['form']]}"] = row["told"]
-    llama = table[(table["measure"] == "rank")].set_index("form").loc[KAPLAN]
-    found |= {f"llama.rank.{name}.{KEYS[KAPLAN]}": llama[name] for name in ("at_d", "at_ratio")}
-    return found | sum_statistics(table, level=level)
-
-
-def sum_statistics(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
-    """Whether S and D act as a sum in `left_out` of the Llama runs: for how many measures it errs least, and by what
-
-    its error is larger than Kaplan's.
-    """
-    found: dict[str, Any] = {"llama.sum_closest": 0}
+    rows, named = table.set_index(["measure", "form"]), {PRODUCT: "product", ADDITIVE: "sum", KAPLAN: "kaplan"}
+    found: dict[str, Any] = {"llama.n": int(rows["n"].iloc[0]), "llama.sum_closest": 0}
+    found |= {f"missed.llama.loss.{name}": rows["missed"]["loss", form] for form, name in named.items()}
+    found |= {f"llama.rank.{name}.kaplan": rows[name]["rank", KAPLAN] for name in ("at_d", "at_ratio")}
     for measure in MEASURES:
-        missed = table[table["measure"] == measure].set_index("form")["missed"]
+        missed, by_sweep = rows["missed"][measure], rows["by_sweep"][measure]
         found["llama.sum_closest"] += int(missed[ADDITIVE] == missed.min())
-        by_unit = table[table["measure"] == measure].set_index("form")["by_unit"]
-        # sweeps are the units: ln of the sum's error over Kaplan's in each, and its mean
-        ratio = np.log(np.array(by_unit[ADDITIVE]) / np.array(by_unit[KAPLAN])) / 2
+        ratio = np.log(np.array(by_sweep[ADDITIVE]) / np.array(by_sweep[KAPLAN])) / 2
         ends = student(ratio.mean(), ratio.var(ddof=1) / len(ratio), len(ratio) - 1, level=level)
         names = (f"llama.{measure}.{name}" for name in ("ratio", "ratio_low", "ratio_high"))
         found |= dict(zip(names, map(float, np.exp(ends)), strict=True)) | {"llama.sweeps": len(ratio)}
     return found
-
-
-def left_out_shown(table: pd.DataFrame) -> dict[str, Any]:
-    """The rows of `left_out`, for `Page.table`."""
-    columns: Columns = {
-        "name": "runs",
-        "measure": "y",
-        "form": "form",
-        "n": "n",
-        "fitted": ("missed, %", "{:.1f}"),
-        "missed": ("missed where left out, %", "{:.1f}"),
-        "at_d": ("exponent in S, D fixed", "{:.3f}"),
-        "at_ratio": ("along D ∝ S", "{:.3f}"),
-    }
-    caption = (
-        "<b>Others’ runs.</b> Missed: the share of the deviance, of the rows fitted and of units (whole sweeps, or all "
-        "runs of a size) left out in turn. Exponents: at the geometric means of S and D."
-    )
-    rows = table.drop(columns="by_unit").assign(measure=table["measure"].map(SUBJECTS))
-    return shown(rows, columns, caption=caption)
 
 
 _LAWS, _OVER = "the lines", "their exponents"
@@ -365,79 +298,3 @@ def training_shown(
         "alt": "Left, lines of −ln accuracy against size that get steeper with training; right, the rising exponent",
         "data": fits,
     }
-
-
-# ── Lists of k, and k tries
-
-
-LIST, TRIES = "list of k", "k tries"
-
-
-def lists_and_tries(stores: Iterable[RankStore], ks: Sequence[int], rule: TieRule = "paper") -> pd.DataFrame:
-    """−ln of the share of tokens hit by a list of k and by k tries, of each store: exact, by the tokens' own
-    probabilities.
-
-    Columns way (LIST, TRIES), dataset, family, model, size, k, value. Raises DataError where a k exceeds a vocabulary.
-    """
-    rows = []
-    for store in stores:
-        if max(ks) > store.vocabulary:
-            what = f"k = {max(ks)} exceeds the vocabulary of {store.vocabulary}"
-            raise DataError(what, str(store.folder), "Give smaller thresholds.")
-        tokens = store.ranks()
-        ranks = rank(tokens["greater"], tokens["equal"], rule)
-        with np.errstate(divide="ignore"):  # a token that is sure to be drawn
-            log_miss = np.log(-np.expm1(-tokens["nll"].to_numpy(np.float64)))
-        about = (store.dataset, store.family, store.model, store.size)
-        for k in ks:
-            hit = {LIST: float((ranks <= k).mean()), TRIES: float(-np.expm1(k * log_miss).mean())}
-            rows += [(way, *about, k, -np.log(share)) for way, share in hit.items()]
-    return pd.DataFrame(rows, columns=["way", "dataset", "family", "model", "size", "k", "value"])
-
-
-def change_in_k(points: pd.DataFrame, k: int, *, level: float = 0.95) -> pd.DataFrame:
-    """By how much the exponent in S at `k` exceeds that at 1: change, low, high, by way, dataset and family.
-
-    points: as of `lists_and_tries`. Each model is compared with itself. Raises FitError for fewer than three sizes.
-    """
-    both = points[points["k"] == 1].merge(points[points["k"] == k], on=["way", "dataset", "family", "model", "size"])
-    rows = []
-    for key, own in both.groupby(["way", "dataset", "family"]):
-        fit = fit_power_law(own["size"], own["value_y"] / own["value_x"], level=level)
-        rows.append((*key, fit.alpha, fit.alpha_low, fit.alpha_high))
-    return pd.DataFrame(rows, columns=["way", "dataset", "family", "change", "low", "high"])
-
-
-def changes_in_k(points: pd.DataFrame, ks: Sequence[int], *, level: float = 0.95) -> pd.DataFrame:
-    """`change_in_k` at several k, a row each, with the column k."""
-    return pd.concat([change_in_k(points, k, level=level).assign(k=k) for k in ks], ignore_index=True)
-
-
-def tries_told(table: pd.DataFrame) -> dict[str, Any]:
-    """What stands beside the claim on pass@k: of `changes_in_k` at two k."""
-    middle, last = sorted(int(k) for k in table["k"].unique())
-    of = {way: table[table["way"] == way] for way in (LIST, TRIES)}
-    ends = {way: own[own["k"] == last] for way, own in of.items()}
-    rise = int((of[TRIES].loc[of[TRIES]["k"] == middle, "change"] > 0).sum())
-    return {
-        "tries.k_middle": middle,
-        "tries.k_last": last,
-        "tries.texts": len(ends[TRIES]),
-        "tries.rise": rise,
-        "tries.lower": int((ends[TRIES]["change"] < 0).sum()),
-        "tries.surely_lower": int((ends[TRIES]["high"] < 0).sum()),
-        "tries.lists_higher": int((ends[LIST]["change"] > 0).sum()),
-    }
-
-
-def tries_shown(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
-    """The rows of `changes_in_k`, for `Page.table`."""
-    columns: Columns = {
-        "way": "of",
-        "dataset": "Text",
-        "k": "k",
-        "change": ("exponent less that at k = 1", "{:+.3f}"),
-        ("low", "high"): (f"{level:.0%} interval", "[{:+.3f}, {:+.3f}]"),
-    }
-    caption = f"<b>The exponent in S with k,</b> of lists of k guesses (RBPₖ) and of k tries (pass@k), in {OURS}."
-    return shown(table, columns, caption=caption)

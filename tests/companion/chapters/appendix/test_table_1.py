@@ -5,7 +5,15 @@ import pandas as pd
 import pytest
 from scipy.stats import linregress
 
-from companion.chapters.against_print import CELL, implied_by_print, recompute, with_rounded_shares
+from companion.chapters.appendix.data import (
+    CELL,
+    count_agreement,
+    implied_by_print,
+    name_cells,
+    recompute,
+    table_1_statistics,
+    with_rounded_shares,
+)
 from companion.project import DATA
 from rbp.measurements import open_source
 
@@ -73,3 +81,14 @@ def test_rounding_leaves_cross_entropy_alone(table: pd.DataFrame) -> None:
     assert coarse[entropy].equals(table[entropy])
     shares = np.exp(-coarse[~entropy]["value"]) * 100
     assert shares.to_numpy() == pytest.approx(np.rint(shares).to_numpy())
+
+
+def test_cells_are_counted_and_named(table: pd.DataFrame, cells: pd.DataFrame) -> None:
+    assert count_agreement(cells) == (108, 107)  # one number of 54 cells differs
+    differs = cells[cells["verdict"] == "differs"]
+    assert name_cells(differs) == "GPT-2, Wikipedia, k = 10,000"
+    assert name_cells(differs, r_squared=True) == "GPT-2, Wikipedia, k = 10,000 (0.915)"
+    assert name_cells(cells[:1]) == "GPT-2, Australian legal, cross-entropy"
+    values = table_1_statistics(table)
+    assert [values[f"table1.{name}"] for name in ("cells", "recomputed", "agree_rounded")] == [168, 54, 108]
+    assert table_1_statistics(table.assign(dataset="mine")) == {}
