@@ -69,13 +69,7 @@ def _training(table: Tables) -> dict[str, object]:
     }
 
 
-def _sister(table: Tables) -> dict[str, object]:
-    tails = table("tails")
-    below = tails[tails["high"] < 2].groupby("from").size()
-    return {f"tail.{start}.below": int(below[start]) for start in (10, 100)}
-
-
-RECOUNTED = {"forecasts": _forecasts, "cross_entropy": _cross_entropy, "training": _training, "sister": _sister}
+RECOUNTED = {"forecasts": _forecasts, "cross_entropy": _cross_entropy, "training": _training}
 
 
 @pytest.mark.parametrize("chapter", RECOUNTED)
