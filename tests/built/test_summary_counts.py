@@ -54,13 +54,7 @@ def _cross_entropy(table: Tables) -> dict[str, object]:
 TESTS = {"apart": "p", "apart_seeds": "p_training", "apart_holm": "p_holm"}
 
 
-def _sister(table: Tables) -> dict[str, object]:
-    tails = table("tails")
-    below = tails[tails["high"] < 2].groupby("from").size()
-    return {f"tail.{start}.below": int(below[start]) for start in (10, 100)}
-
-
-RECOUNTED = {"forecasts": _forecasts, "cross_entropy": _cross_entropy, "sister": _sister}
+RECOUNTED = {"forecasts": _forecasts, "cross_entropy": _cross_entropy}
 
 
 @pytest.mark.parametrize("chapter", RECOUNTED)

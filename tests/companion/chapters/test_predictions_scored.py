@@ -204,3 +204,14 @@ def test_the_shipped_ablations_stand_beside_their_rungs():
         np.testing.assert_array_equal(one.hits[:, ::2], first.hits[:, places])
         np.testing.assert_array_equal(one.nll[:, ::2], first.nll[:, places])
         assert (one.hits[:, 1::2].sum(axis=0) != one.hits[:, ::2].sum(axis=0)).all()
+
+
+def test_the_terms_of_cross_entropy_are_summed_error_by_error():
+    rng = np.random.default_rng(3)
+    errors, nll = rng.integers(0, 6, 50), rng.exponential(3.0, 50)
+    p = {e: np.mean(errors == e) for e in set(errors.tolist())}
+    q = {e: np.exp(-nll[errors == e].mean()) for e in p}
+    c = sum(q.values())
+    terms = [-sum(p[e] * np.log(p[e]) for e in p), sum(p[e] * np.log(p[e] * c / q[e]) for e in p), -np.log(c)]
+    assert study.loss_terms(errors, nll) == pytest.approx(terms)
+    assert study.loss_terms(errors, nll).sum() == pytest.approx(nll.mean())

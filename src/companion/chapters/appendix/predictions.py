@@ -16,14 +16,14 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from scipy.special import logsumexp
 from scipy.stats import binom, norm
 
-from companion.chapters.appendix import sister
 from companion.chapters.families import LSTM, TRANSFORMER, exponents, planned, rung_of
 from ladder.making import PREDICTIONS
 from ladder.shipped import ABLATION
 from rbp import provenance
-from rbp.arrays import Reals
+from rbp.arrays import Integers, Reals
 from rbp.errors import DataError
 from rbp.figures.curves import K_SHADES, SIGNED
 from rbp.figures.style import FAINT, INK, single_panel
@@ -214,12 +214,26 @@ def _slope(row: Any, found: Findings) -> float:
     return float(np.polyfit(found.arrays(row.family, row.dataset, None)[1], y, 1)[0])
 
 
+def loss_terms(errors: Integers, nll: Reals) -> Reals:
+    """Split cross-entropy into error-entropy, self-alignment and confidence, shape (3,), in nats (arXiv:2510.04067).
+
+    errors: rank less 1, shape (T,); nll: −ln p of the correct token. With p_e the share of tokens at error e and
+    −ln Q_e their mean −ln p, the terms are −Σ p_e ln p_e, Σ p_e ln(p_e·ΣQ/Q_e) and −ln ΣQ.
+    """
+    count = np.bincount(errors)
+    seen = count > 0
+    share = count[seen] / len(errors)
+    log_q = -np.bincount(errors, nll)[seen] / count[seen]
+    entropy, confidence = -float(share @ np.log(share)), -float(logsumexp(log_q))
+    return np.array([entropy, nll.mean() - entropy - confidence, confidence])
+
+
 def _sister_law(row: Any, found: Findings) -> float:
     for store in found.stores[row.family].stores:
         if store.dataset == row.dataset and rung_of(store.model, row.family) == row.rung:
             ranked = Ranked(store)
             errors = np.asarray(ranked.ranks, dtype=np.int64) - 1
-            parts = sister.terms(errors, ranked.tokens["nll"].to_numpy(np.float64))
+            parts = loss_terms(errors, ranked.tokens["nll"].to_numpy(np.float64))
             return float(parts[0 if row.what.startswith("error-entropy") else 1] / parts.sum())
     raise KeyError(row.rung)
 
