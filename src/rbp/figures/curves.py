@@ -6,9 +6,8 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.colors import to_hex
+from matplotlib.colors import LinearSegmentedColormap, to_hex
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from rbp.errors import FitError
@@ -27,6 +26,8 @@ from rbp.figures.wording import cell_label, dataset_label, dataset_order, family
 from rbp.laws.power import fit_power_law
 
 RAMP = ("#B8579A", "#8A63C9", "#2A7FC0", "#00909E", "#2E9E5B", "#8A7A00", "#D55E00")  # small to large, all legible
+#: of ordered numbers (k, N, S, D), small to large: no family's colour, and each 3:1 or more on white and in the dark
+SCALE = ("#7748de", "#9e43c7", "#bb42a8", "#d04685", "#db5261", "#dd653c", "#d67b18")
 MARKERS = "osD^vPX*"
 _SYMBOLS = {"n": "N", "size": "S"}
 _BESIDE = 1.03  # lines with intervals stand this factor apart, so that these do not hide each other
@@ -38,10 +39,11 @@ def ramp(count: int) -> list[str]:
 
 
 def shades(values: Iterable[int]) -> dict[int, str]:
-    """A colour for each of an ordered set of numbers, from dark to light, readable on white and on black."""
+    """Choose a colour of SCALE for each of an ordered set of numbers."""
     ordered = sorted(int(value) for value in values)
-    places = np.linspace(0.25, 0.8, max(len(ordered), 2))
-    return {value: to_hex(colormaps["plasma"](place)) for value, place in zip(ordered, places, strict=False)}
+    scale = LinearSegmentedColormap.from_list("ordered", SCALE)
+    places = np.linspace(0, 1, max(len(ordered), 2))
+    return {value: to_hex(scale(place)) for value, place in zip(ordered, places, strict=False)}
 
 
 def numbered(colours: Mapping[int, str], name: str) -> dict[str, Style]:
@@ -196,7 +198,7 @@ def _own(table: pd.DataFrame | None, where: Mapping[str, Any], x: str, y: str) -
 def _points(ax: Axes, own: pd.DataFrame, x: str, y: str, style: Style, *, bars: bool) -> None:
     """A line's points, with their bars."""
     if "low" in own and bars:
-        ax.vlines(own[x], own["low"], own["high"], color=style.colour, lw=1.2, alpha=0.6)
+        ax.vlines(own[x], own["low"], own["high"], color=style.colour, lw=1)
     hollow = own.get("hollow", pd.Series(False, own.index)).to_numpy(bool)
     for some in (False, True):
         if (hollow == some).any():
