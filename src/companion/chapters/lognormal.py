@@ -32,8 +32,8 @@ CELL = ["family", "dataset"]
 # Which family do measured ranks follow?
 
 
-def fits(measured: Iterable[MeasuredRanks]) -> pd.DataFrame:
-    """Every family fitted to every model's ranks, from rank 1 and from rank 2.
+def fits(measured: Iterable[MeasuredRanks], firsts: Sequence[int] = (1, 2)) -> pd.DataFrame:
+    """Fit every family to every model's ranks, from each rank of `firsts` on.
 
     With a free share for rank 1 the likelihood is that from rank 2 and the share's: the fits from 2 are also those of
     mixtures with a point mass at 1.
@@ -43,7 +43,7 @@ def fits(measured: Iterable[MeasuredRanks]) -> pd.DataFrame:
     (log-likelihood), excess (nats per token above what the bins' own shares would have), deviance (2·tokens·excess), df
     (bins with a token less one and the parameters), at_limit, p1 and entropy (missing unless first is 1).
     """
-    return pd.DataFrame([_row(own, name, first) for own in measured for first in (1, 2) for name in FAMILIES])
+    return pd.DataFrame([_row(own, name, first) for own in measured for first in firsts for name in FAMILIES])
 
 
 def _row(own: MeasuredRanks, name: str, first: int) -> dict[str, object]:

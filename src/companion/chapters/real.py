@@ -5,9 +5,9 @@ data/real, as `python -m companion.evidence.real` leaves it.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from scipy.stats import t as student_t
 from companion.project import DATA
 from companion.stats.cells import holm
 from companion.stats.rank_families import FAMILIES
+from companion.steps import step
 from rbp import provenance
 from rbp.arrays import Reals
 from rbp.damage.equal_loss import Curve, as_least, spread, spread_interval
@@ -171,35 +172,50 @@ def shuffled(tokens: pd.DataFrame, k: int, block: int | None) -> Reals:
 WHOLE, DOCUMENTS, BLOCKS, NEW = "as they are", "shuffled within documents", "shuffled within 64 tokens", "new"
 
 
-def window_ratios(
-    texts: Iterable[str] = ("wikipedia", "auslegal"), ks: Sequence[int] = (1, 10, 100), *, level: float = 0.95
-) -> pd.DataFrame:
-    """How far windows are from independent: dataset, k, kind (WHOLE, DOCUMENTS, BLOCKS, NEW), n, ratio, low, high.
+#: of the windows: the texts and thresholds that were registered
+WINDOW_TEXTS, WINDOW_KS = ("wikipedia", "auslegal"), (1, 10, 100)
+
+
+@step("real_windows", reads=["data/real/ranks.parquet"], seconds=6)
+def window_logs() -> pd.DataFrame:
+    """Return `log_success` for each text, k and kind of windows (WHOLE, DOCUMENTS, BLOCKS, NEW).
+
+    Columns dataset, k, kind, and one for each of LENGTHS. Of each cell the first row is of all documents, the others
+    each leave one out.
+    """
+    parts = []
+    for text, k in product(WINDOW_TEXTS, WINDOW_KS):
+        tokens = tokens_of("B", text)
+        hit, new = tokens["rank"].to_numpy() <= k, ~tokens["repeated"].to_numpy()
+        kinds = {
+            WHOLE: log_success(hit, tokens),
+            DOCUMENTS: shuffled(tokens, k, None),
+            BLOCKS: shuffled(tokens, k, BLOCK),
+            NEW: log_success(hit, tokens, new),
+        }
+        for kind, logs in kinds.items():
+            parts.append(pd.DataFrame(logs, columns=list(map(str, LENGTHS))).assign(dataset=text, k=k, kind=kind))
+    return pd.concat(parts, ignore_index=True)
+
+
+def window_ratios(*, level: float = 0.95) -> pd.DataFrame:
+    """Compare windows with independent tokens: dataset, k, kind (WHOLE, DOCUMENTS, BLOCKS, NEW), n, ratio, low, high.
 
     With p_explained of DOCUMENTS and BLOCKS: that shuffling leaves a quarter of ln ratio or more (one-sided, Holm over
     texts and k, of each kind at each n); a row where there is an interval.
     """
-    rows = []
-    for text in texts:
-        tokens = tokens_of("B", text)
-        df = tokens["document"].nunique() - 1
-        for k in ks:
-            hit, new = tokens["rank"].to_numpy() <= k, ~tokens["repeated"].to_numpy()
-            kinds = {
-                WHOLE: log_success(hit, tokens),
-                DOCUMENTS: shuffled(tokens, k, None),
-                BLOCKS: shuffled(tokens, k, BLOCK),
-                NEW: log_success(hit, tokens, new),
-            }
-            whole = log_ratio(kinds[WHOLE])
-            for kind, logs in kinds.items():
-                own = log_ratio(logs)
-                ends = np.exp(interval(own, level=level))
-                with np.errstate(divide="ignore", invalid="ignore"):  # no window succeeds
-                    away = own - whole / 4
-                    p = student_t.sf(away[0] / np.sqrt(variance(away)), df)
-                p = p if kind in (DOCUMENTS, BLOCKS) else np.full(len(LENGTHS), np.nan)
-                rows += [(text, k, kind, *each) for each in zip(LENGTHS, *ends, p, strict=True)]
+    rows: list[tuple[Any, ...]] = []
+    for (text, k), cell in window_logs().groupby(["dataset", "k"], sort=False):
+        logs = {kind: own[list(map(str, LENGTHS))].to_numpy() for kind, own in cell.groupby("kind", sort=False)}
+        whole = log_ratio(logs[WHOLE])
+        for kind, own in logs.items():
+            ratio = log_ratio(own)
+            ends = np.exp(interval(ratio, level=level))
+            with np.errstate(divide="ignore", invalid="ignore"):  # no window succeeds
+                away = ratio - whole / 4
+                p = student_t.sf(away[0] / np.sqrt(variance(away)), len(away) - 2)
+            p = p if kind in (DOCUMENTS, BLOCKS) else np.full(len(LENGTHS), np.nan)
+            rows += [(text, k, kind, *each) for each in zip(LENGTHS, *ends, p, strict=True)]
     table = pd.DataFrame(rows, columns=["dataset", "k", "kind", "n", "ratio", "low", "high", "p_explained"])
     table = table[(table["n"] > 1) & (table["high"] - table["low"]).notna()].reset_index(drop=True)
     shuffles = table["p_explained"].notna()

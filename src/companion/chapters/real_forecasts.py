@@ -11,6 +11,7 @@ import pandas as pd
 from companion.chapters import lognormal, real
 from companion.chapters.cross_entropy import paths
 from companion.project import DATA
+from companion.steps import step
 from rbp.figures.wording import dataset_label
 
 PREDICTIONS = DATA / "predictions" / "real.toml"
@@ -59,6 +60,12 @@ def described(table: pd.DataFrame) -> "pd.Series[str]":
     return pd.Series([words(row) for row in table.itertuples()], table.index, dtype="str")
 
 
+@step("real_fits", reads=["data/real/ranks.parquet"], seconds=6)
+def real_fits() -> pd.DataFrame:
+    """Fit every distribution to the real model's ranks from rank 1 on: `lognormal.fits`."""
+    return lognormal.fits(real.measured(), firsts=(1,))
+
+
 class Findings:
     """What the real model's rankings say, each table made when it is first asked for."""
 
@@ -74,8 +81,8 @@ class Findings:
 
     @cached_property
     def fits(self) -> pd.DataFrame:
-        """`lognormal.fits` from rank 1."""
-        return lognormal.fits(real.measured()).query("first == 1").set_index(["dataset", "distribution"])
+        """`real_fits`."""
+        return real_fits().set_index(["dataset", "distribution"])
 
     @cached_property
     def slopes(self) -> pd.DataFrame:
