@@ -18,19 +18,22 @@ from rbp.report.display import INTERVAL, shown
 GOOD, KEPT = 0.97, 0.9  # R² of a good fit (section 4.2), and of one that the law still describes (4.4)
 KS = (1, 10, 50, 100, 20_000, 30_000)  # the paper's, of figures 3 to 5
 DRAWN = (1, 20_000)
+MANY = 12  # thresholds that each have a figure
 
 # ── One law for each family, dataset and k
 
 
 def thresholds(table: pd.DataFrame, ks: list[int]) -> list[int]:
-    """The thresholds k to fit: `ks`, or if none is named those of KS that the measurement table has, or all it has."""
-    there = table["k"].dropna().unique()
-    return ks or [k for k in KS if k in there] or sorted(there)
+    """The thresholds k to fit: `ks`; if none is named all that the table has, or those of KS where it has MANY more."""
+    available = sorted(table["k"].dropna().unique())
+    return ks or (available if len(available) <= MANY else [k for k in KS if k in available])
 
 
-def drawn(ks: list[int]) -> list[int]:
-    """The thresholds whose lines are drawn: DRAWN, or where those are not asked for the first ones."""
-    return [k for k in DRAWN if k in ks] if len(ks) > 3 else ks
+def thresholds_to_draw(points: pd.DataFrame, ks: list[int]) -> list[int]:
+    """The thresholds k that have a figure: all that are requested or measured; of the authors' numbers DRAWN."""
+    measured = sorted(points["k"].unique())
+    authors = not ks and set(points["source"]) <= set(published.SOURCES)
+    return [k for k in DRAWN if k in measured] if authors else measured
 
 
 def logarithms(points: pd.DataFrame) -> pd.DataFrame:
