@@ -57,8 +57,8 @@ def foretell(
     to: Annotated[Path | None, typer.Option(help="The file.", show_default="data/predictions/tokens.toml")] = None,
 ) -> None:
     """Write what laws fitted to the runs up to 8 million tokens foretell of 16 and 32 million."""
-    from companion.chapters.training import longer
+    from companion.chapters import training_forecasts
     from ladder.making import LONGER
 
-    longer.write(to or LONGER)
+    training_forecasts.write(to or LONGER)
     typer.echo(str(to or LONGER))

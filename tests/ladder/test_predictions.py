@@ -106,7 +106,7 @@ NOT_LOWEST = {("auslegal", 1), ("hotpotqa", 0)}
 
 @pytest.mark.slow
 def test_what_was_foretold_comes_out_again_whatever_was_trained_since(tmp_path: Path) -> None:
-    from companion.chapters.training import longer as study
+    from companion.chapters import training_forecasts as study
 
     study.write(tmp_path / "again.toml")
     again, told = (tomllib.loads(path.read_text()) for path in (tmp_path / "again.toml", LONGER))

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from companion.chapters.training.others import by_snapshot
+from companion.chapters.training import fit_snapshots
 from rbp.arrays import Reals
 from rbp.figures.curves import shades
 from rbp.figures.style import FAMILIES, INK, label_line_ends, log_axis, neg_log_rbp_label, single_panel
@@ -114,9 +114,9 @@ def hide_shown(table: pd.DataFrame, ks: Sequence[int] = (1, 10, 100)) -> dict[st
 
 
 def longer_shown(snapshots: pd.DataFrame) -> dict[str, Any]:
-    """A family's line after more and more tokens of training; snapshots: of `training.others`, whole last words."""
+    """A family's line after more and more tokens of training; snapshots: `read_snapshots` of chapter 4."""
     own = snapshots[snapshots["family"] == FAMILY].sort_values("size")
-    laws = by_snapshot(own)
+    laws = fit_snapshots(own)
     start = int((laws["alpha"] > 0).to_numpy().argmax())  # before, the models know next to nothing
     drawn = laws.iloc[[start, len(laws) // 3, -1]]
     table = own.assign(value=-np.log(own["accuracy"].astype(float))).merge(laws[["step", "alpha"]], on="step")

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from made_grid import BUDGETS, KS, SIZES, additive, make
 
+from companion.chapters import training
 from companion.chapters.families import points as points_of
-from companion.chapters.training import grid, others
 from rbp.errors import DataError, FitError, ParameterError
 from rbp.laws.misfit import ADDITIVE, KAPLAN
 from rbp.measurements.counts import Counts
@@ -42,18 +42,18 @@ def with_seeds(text: Counts, noise: float) -> Counts:
 @pytest.mark.parametrize(("law", "right", "wrong"), [(additive, "sum", "product"), (product, "product", "sum")])
 def test_the_shape_that_made_a_grid_passes_and_the_other_does_not(law, right, wrong) -> None:
     (text,) = make(law, families=("neox",), texts={"wikipedia": 3}, spread=0.0, tokens=40_000_000, ks=[1])
-    table = grid.separability([with_seeds(text, 0.001)], [1], ["neox", "lstm"])  # there is no LSTM
+    table = training.separability_tests([with_seeds(text, 0.001)], [1], ["neox", "lstm"])  # there is no LSTM
     row = table.dropna(subset="k").iloc[0]
     assert row[f"p_{right}"] > 0.05
     assert row[f"p_{wrong}"] < 0.001
     assert row.low <= (1 if right == "sum" else 0) <= row.high
     assert (row.df_num, row.df_den) == (6 * 4, 3)
-    told = grid.separability_told(table.dropna(subset="k"))
+    told = training.separability_statistics(table.dropna(subset="k"))
     assert (told[f"{right}.rejected"], told[f"{wrong}.rejected"]) == (0, 1)
     assert (told["apart.cells"], told["apart.loss_cells"]) == (1, 0)
-    assert len(grid.separability_shown(table, level=0.95)["table"]) == len(table)
+    assert len(training.separability_table(table, level=0.95, caption="")["table"]) == len(table)
     with pytest.raises(DataError, match="no family has a grid"):
-        grid.separability([text], [1], ["neox"])
+        training.separability_tests([text], [1], ["neox"])
 
 
 def test_seeds_of_trials_count_at_their_size_and_budget() -> None:
@@ -61,11 +61,11 @@ def test_seeds_of_trials_count_at_their_size_and_budget() -> None:
     known, first = with_seeds(text, 0.001), text.keep([0])
     hits = np.round(first.hits * 1.2).astype(np.int64)  # far away
     trial = replace(first, models=first.models.assign(family="neox-trials", seed=1), hits=hits)
-    before, after = (grid.separability([known], [1], ["neox"], each) for each in ((), [trial]))
+    before, after = (training.separability_tests([known], [1], ["neox"], each) for each in ((), [trial]))
     assert (after.df_den == before.df_den + 1).all()
     assert after[after.k == 1].p_product.item() > before[before.k == 1].p_product.item()
     longer = replace(trial, models=trial.models.assign(seed=0))  # no other seed: a longer run, or another rate
-    pd.testing.assert_frame_equal(grid.separability([known], [1], ["neox"], [longer]), before)
+    pd.testing.assert_frame_equal(training.separability_tests([known], [1], ["neox"], [longer]), before)
 
 
 def test_bends_are_found_at_each_budget() -> None:
@@ -74,16 +74,16 @@ def test_bends_are_found_at_each_budget() -> None:
         return 8 * size**-0.1 * np.exp(sign * 0.004 * (np.log(size) - 12) ** 2) / k**0.4
 
     points = points_of(make(bent, families=("neox",), spread=0.0), KS).dropna(subset="k")
-    table = grid.bends(points)
+    table = training.fit_bends(points)
     assert table.coefficient.abs().to_numpy() == pytest.approx(0.004, abs=1e-4)
-    counted = grid.bends_by_tokens(table).set_index("training_tokens")
+    counted = training.count_bends(table).set_index("training_tokens")
     assert counted.surely_down.to_list() == [12, 12, 0, 0, 0]
     assert counted.surely_up.to_list() == [0, 0, 12, 12, 12]
-    assert grid.grid_told(points, table)["down.first"] == 12
+    assert training.grid_statistics(points, table)["down.first"] == 12
 
 
 def test_exponents_at_a_budget_are_those_of_the_law(texts) -> None:
-    found = grid.by_budget(grid.lines(texts, [1]))
+    found = training.budget_exponents(training.group_by_budget(texts, [1]))
     sizes = np.array(list(SIZES.values()))
     for budget in BUDGETS:
         by_hand = -np.polyfit(np.log(sizes), np.log(additive(sizes, budget)), 1)[0]
@@ -95,33 +95,33 @@ def test_exponents_at_a_budget_are_those_of_the_law(texts) -> None:
 
 
 def test_along_constant_tokens_per_parameter_both_terms_fall(texts) -> None:
-    lines = grid.lines(texts, [1])
-    direct = grid.along_ratio(lines, 20)
+    lines = training.group_by_budget(texts, [1])
+    direct = training.ratio_exponents(lines, 20)
     sizes = np.array([s for s in SIZES.values() if 0.5e6 <= 20 * s <= 8e6])
     by_hand = -np.polyfit(np.log(sizes), np.log(additive(sizes, 20 * sizes)), 1)[0]
     assert cells(direct).alpha.item() == pytest.approx(by_hand, rel=0.05)  # linear between budgets
     assert direct.sizes.unique() == [len(sizes)]
     with pytest.raises(ParameterError, match="0 sizes"):
-        grid.along_ratio(grid.lines(texts, [1]), 1e6)
-    told = grid.exponents_told(grid.by_budget(lines), direct, 1)
+        training.ratio_exponents(training.group_by_budget(texts, [1]), 1e6)
+    told = training.exponent_statistics(training.budget_exponents(lines), direct, 1)
     assert cells(direct).alpha.item() > told["alpha.last"] > told["alpha.first"]
 
 
 def test_sizes_that_a_budget_lacks_are_left_out_of_all(texts) -> None:
     some = [text.keep((text.sizes < 5e5) | (text.models["budget"] == BUDGETS[-1])) for text in texts]
-    assert set(grid.by_budget(grid.lines(some, [1])).n) == {5}
+    assert set(training.budget_exponents(training.group_by_budget(some, [1])).n) == {5}
     with pytest.raises(FitError, match="2 sizes are at every budget"):
-        grid.lines([text.keep(text.sizes < 5e4) for text in some], [1])
+        training.group_by_budget([text.keep(text.sizes < 5e4) for text in some], [1])
 
 
-def test_figures_have_a_panel_for_each_text(texts) -> None:
-    points = points_of(texts, KS)
-    lines = grid.lines(texts, [1])
-    shown = [grid.surface_shown(points, 10)]
-    shown.append(grid.exponents_shown(grid.by_budget(lines), grid.along_ratio(lines, 20), 20, level=0.9))
-    for one in shown:
-        assert set(one["figure"].keys) == {text.dataset for text in texts}
-        assert all(one["figure"].single(key).axes for key in one["figure"].keys)
+def test_figures_have_a_panel_for_each_dataset(texts) -> None:
+    points, names = points_of(texts, KS), [text.dataset for text in texts]
+    lines = training.group_by_budget(texts, [1])
+    by_budget, along = training.budget_exponents(lines), training.ratio_exponents(lines, 20)
+    surface = training.surface_panels(points, 10, names)
+    for panels in (surface, training.exponent_panels(by_budget, along, 20, names)):
+        assert set(panels.keys) == set(names)
+        assert all(panels.single(key).axes for key in panels.keys)
 
 
 # ── Others' measurements
@@ -129,18 +129,18 @@ def test_figures_have_a_panel_for_each_text(texts) -> None:
 
 @pytest.fixture(scope="module")
 def snapshots() -> pd.DataFrame:
-    return others.snapshots()
+    return training.read_snapshots()
 
 
 def test_snapshots_are_whole_numbers_of_words_and_pythias_tokens(snapshots: pd.DataFrame) -> None:
-    words = snapshots["accuracy"] * others.ITEMS
+    words = snapshots["accuracy"] * training.ITEMS
     assert words.to_numpy() == pytest.approx(words.round().to_numpy(), abs=1e-6)
     assert snapshots["training_tokens"].max() == 299_892_736_000  # the 300 B of the paper's Pythia
     assert snapshots.groupby("family")["model"].nunique().to_dict() == {"Pythia": 7, "Pythia deduped": 7}
 
 
 def test_a_snapshot_without_a_success_has_no_exponent(snapshots: pd.DataFrame) -> None:
-    fits = others.by_snapshot(snapshots)
+    fits = training.fit_snapshots(snapshots)
     own = snapshots[snapshots["family"] == "Pythia"]
     assert fits.loc[fits["family"] == "Pythia", "step"].min() == 1000
     log_size, log_y = (np.log(values) for values in (own["size"], -np.log(own["accuracy"])))
@@ -151,14 +151,14 @@ def test_a_snapshot_without_a_success_has_no_exponent(snapshots: pd.DataFrame) -
 
 def test_a_change_of_the_exponent_is_the_difference_of_the_exponents(snapshots: pd.DataFrame) -> None:
     own = snapshots[snapshots["family"] == "Pythia"]
-    moves = others.changes(own, [3000, 33000], 143000).set_index(["models", "step"])
-    alpha = others.by_snapshot(own).set_index("step")["alpha"]
+    moves = training.exponent_changes(own, [3000, 33000], 143000).set_index(["models", "step"])
+    alpha = training.fit_snapshots(own).set_index("step")["alpha"]
     assert moves.change["all", 3000] == pytest.approx(alpha[143000] - alpha[3000], abs=1e-12)
     late = moves.loc[("above 10⁸", 33000)]
     assert (late.change, late.low, late.high) == pytest.approx((0.024, -0.031, 0.080), abs=6e-4)  # a referee's
     assert moves.r_squared["all", 3000] == pytest.approx(0.79, abs=5e-3)
     assert moves.low["above 10⁹", 3000] > 0 > moves.alpha["above 10⁹", 3000]
-    told = others.training_told(others.by_snapshot(own), own, moves.reset_index(), 143000)
+    told = training.snapshot_statistics(training.fit_snapshots(own), own, moves.reset_index(), 143000)
     assert (told["step.early"], told["step.between"]) == (3000, 33000)
     assert told["large.change_low"] < 0 < told["large.change_high"]
 
@@ -169,33 +169,31 @@ def test_a_change_compares_each_model_with_itself() -> None:
     y = {100: own * (size / 1e8) ** -0.1, 900: own * 0.5 * (size / 1e8) ** -0.25}
     rows = [pd.DataFrame({"size": size, "step": step, "accuracy": np.exp(-each)}) for step, each in y.items()]
     table = pd.concat(rows, ignore_index=True)
-    grown = others.change(table, 100, 900)
+    grown = training.exponent_change(table, 100, 900)
     assert (grown.alpha, grown.alpha_low, grown.alpha_high) == pytest.approx((0.15, 0.15, 0.15), abs=1e-9)
     with pytest.raises(ParameterError, match="step 500"):
-        others.change(table, 100, 500)
+        training.exponent_change(table, 100, 500)
 
 
 def test_a_referees_numbers_are_met() -> None:
     """What others computed from the same file: a product and Kaplan's form."""
-    table = others.missed_by_sweep(others.runs()).set_index(["measure", "form"])
-    missed = {form: [table.missed[measure, form] for measure in others.MEASURES] for form in (ADDITIVE, KAPLAN)}
+    table = training.fit_without_sweeps(training.read_runs()).set_index(["measure", "form"])
+    missed = {form: [table.missed[measure, form] for measure in training.MEASURES] for form in (ADDITIVE, KAPLAN)}
     assert missed[ADDITIVE] == pytest.approx([6.60, 7.09], abs=0.005)
     assert missed[KAPLAN] == pytest.approx([5.25, 5.19], abs=0.005)
     assert (table.at_d < table.at_ratio).all()
-    found = others.sweep_statistics(table.reset_index(), level=0.95)
+    found = training.sweep_statistics(table.reset_index(), level=0.95)
     assert (found["llama.sum_closest"], found["llama.sweeps"]) == (0, 4)
-    for measure in others.MEASURES:  # four sweeps do not tell the two forms apart
+    for measure in training.MEASURES:  # four sweeps do not tell the two forms apart
         assert found[f"llama.{measure}.ratio_low"] < 1 < found[f"llama.{measure}.ratio_high"]
     with pytest.raises(ParameterError, match="no runs of 'GPT'"):
-        others.runs("GPT")
+        training.read_runs("GPT")
 
 
-def test_the_figure_has_the_laws_and_all_families(snapshots: pd.DataFrame) -> None:
-    fits = others.by_snapshot(snapshots)
-    twins = {"twins.gap": 0.33, "twins.least": 2.8, "twins.most": 17.9}
-    shown = others.training_shown(snapshots, fits, "Pythia deduped", [3000, 7, 143000], twins, level=0.95)  # no step 7
-    left, right = (shown["figure"].single(key).axes[0] for key in shown["figure"].keys)
+def test_the_figure_has_the_laws_of_the_chosen_steps(snapshots: pd.DataFrame) -> None:
+    own = snapshots[snapshots["family"] == "Pythia deduped"]
+    panels = training.snapshot_panels(own, training.fit_snapshots(own), [3000, 7, 143000])  # no step 7
+    left, right = (panels.single(key).axes[0] for key in panels.keys)
     assert len(left.lines) == 2 * 2
     assert {text.get_text() for text in left.texts} == {"3,000", "143,000"}
-    assert "Pythia" in {text.get_text() for text in right.get_legend().get_texts()}
-    assert "0.3% at the median, those of other sizes by 2.8% to 18%" in shown["caption"]
+    assert len(right.lines) == 1 + 2 + 1  # all exponents, those of the left, and 0

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from made_grid import make
 
-from companion.chapters.training import later, longer
+from companion.chapters import training_forecasts, training_scores
 from ladder.making import LONGER
 from rbp.errors import DataError
 from rbp.laws.misfit import KAPLAN, PRODUCT
@@ -17,7 +17,8 @@ GRID = pd.DataFrame(
     columns=["size", "training_tokens"],
 )
 AHEAD = pd.DataFrame(
-    [(s, t) for s in GRID["size"].unique()[[0, 3]] for t in longer.ASKED], columns=["size", "training_tokens"]
+    [(s, t) for s in GRID["size"].unique()[[0, 3]] for t in training_forecasts.ASKED],
+    columns=["size", "training_tokens"],
 )
 
 
@@ -39,10 +40,10 @@ TRUE = {
 }
 
 
-@pytest.mark.parametrize("law", longer.LAWS)
+@pytest.mark.parametrize("law", training_forecasts.LAWS)
 def test_each_law_foretells_what_it_has_made(law: str) -> None:
     known = GRID.assign(value=TRUE[law](GRID["size"], GRID["training_tokens"]))
-    told = np.exp(longer.LAWS[law](known, AHEAD))
+    told = np.exp(training_forecasts.LAWS[law](known, AHEAD))
     tolerance = 2e-3 if law in ("offset_in_size", "box_cox") else 1e-6  # whose search ends where it gains no more
     np.testing.assert_allclose(told, TRUE[law](AHEAD["size"], AHEAD["training_tokens"]), rtol=tolerance)
 
@@ -50,7 +51,7 @@ def test_each_law_foretells_what_it_has_made(law: str) -> None:
 @pytest.mark.parametrize("made", ["product", "bare_sum", "sum", "kaplan"])
 def test_the_free_family_holds_the_others(made: str) -> None:
     known = GRID.assign(value=TRUE[made](GRID["size"], GRID["training_tokens"]))
-    told = np.exp(longer.LAWS["box_cox"](known, AHEAD))
+    told = np.exp(training_forecasts.LAWS["box_cox"](known, AHEAD))
     np.testing.assert_allclose(told, TRUE[made](AHEAD["size"], AHEAD["training_tokens"]), rtol=5e-3)
 
 
@@ -60,29 +61,30 @@ def errors(values, datasets, rungs, cuts) -> pd.DataFrame:
 
 def test_errors_that_are_alike_are_worth_one() -> None:
     texts, rungs = np.repeat(list("abcd"), 6), np.tile(list("uvwxyz"), 4)
-    assert longer.degrees(errors(np.full(24, 0.3), texts, rungs, 1)) == pytest.approx(1)
+    assert training_forecasts.degrees(errors(np.full(24, 0.3), texts, rungs, 1)) == pytest.approx(1)
     by_size = np.tile([1.0, -1, 1, -1, 1, -1], 4)  # the same on every text: pairs of one size have a correlation of 1
     # others: of 5 sizes 2 agree and 3 do not, so −0.2, taken as 0
-    assert longer.degrees(errors(by_size, texts, rungs, 1)) == pytest.approx(24**2 / (24 * 4))
+    assert training_forecasts.degrees(errors(by_size, texts, rungs, 1)) == pytest.approx(24**2 / (24 * 4))
     signs = np.random.default_rng(0).choice([-1.0, 1.0], 24)
-    assert 12 < longer.degrees(errors(signs, texts, rungs, 1)) <= 24
+    assert 12 < training_forecasts.degrees(errors(signs, texts, rungs, 1)) <= 24
 
 
 def test_a_law_is_asked_for_what_is_beyond_each_cut_and_its_spread_is_the_mean_square(monkeypatch) -> None:
-    monkeypatch.setattr(longer, "LAWS", {"sum": longer.LAWS["sum"], "product": longer.LAWS["product"]})
-    table = longer.cells(make(families=("neox", "lstm"), texts={"wikipedia": 3, "auslegal": 3}, spread=0.0))
+    laws = {name: training_forecasts.LAWS[name] for name in ("sum", "product")}
+    monkeypatch.setattr(training_forecasts, "LAWS", laws)
+    table = training_forecasts.cells(make(families=("neox", "lstm"), texts={"wikipedia": 3, "auslegal": 3}, spread=0.0))
     assert set(table["training_tokens"]) == {500_000, 1_000_000, 2_000_000, 4_000_000, 8_000_000}
-    found = longer.backtest(table)
+    found = training_forecasts.backtest(table)
     assert {*zip(found["known"], found["factor"], strict=True)} == {(2_000_000, 2), (2_000_000, 4), (4_000_000, 2)}
     assert "2.7m" not in set(found["rung"])
     mean = found.groupby("law")["error"].agg(lambda own: np.sqrt(np.mean(own**2)))
     assert mean["sum"] < 1e-3 < 0.01 < mean["product"]
     seeds = pd.Series(0.002, pd.MultiIndex.from_product([["neox", "lstm"], [0, 1, 10, 100]]))
-    wide = longer.spreads(found, seeds)
+    wide = training_forecasts.spreads(found, seeds)
     assert wide["neox", 1, "sum", 2].sigma == 0.002  # no less than seeds
     own = found[(found["family"] == "neox") & (found["k"] == 1) & (found["law"] == "product") & (found["factor"] == 4)]
     assert wide["neox", 1, "product", 4].sigma == pytest.approx(np.sqrt(np.mean(own["error"] ** 2)))
-    told = longer.foretold(table, wide)
+    told = training_forecasts.foretold(table, wide)
     assert len(told) == (6 + 2) * 2 * 2 * 4 * 2
     one = told[(told["law"] == "sum") & (told["k"] == 10) & (told["rung"] == "59k")]
     wanted = (0.4 + 6.0 * 59_240**-0.3 + 900.0 * one["training_tokens"] ** -0.6) / 10**0.4
@@ -96,17 +98,17 @@ def test_the_scatter_of_seeds_is_pooled_over_cells() -> None:
     ]
     table = pd.DataFrame(rows, columns=["family", "dataset", "k", "rung", "training_tokens", "value"])
     wanted = np.sqrt((np.var(np.log([1, 1.1]), ddof=1) + 2 * np.var(np.log([2, 2, 2.3]), ddof=1)) / 3)
-    assert longer.seeds_scatter(table)["neox", 1] == pytest.approx(wanted)
+    assert training_forecasts.seeds_scatter(table)["neox", 1] == pytest.approx(wanted)
 
 
 def test_scores_are_those_counted_by_hand(tmp_path) -> None:
-    said = later.read()
-    assert {*said["law"]} == {*longer.LAWS}
+    said = training_scores.read_forecasts()
+    assert {*said["law"]} == {*training_forecasts.LAWS}
     assert len(said) == 256 * 9
     (text,) = make(families=("neox",), texts={"wikipedia": 4}, spread=0.0)
     text.models["budget"] = text.models["budget"].replace({8_000_000: 16_000_000})
     text.models["family"] = "neox-trials"
-    table = later.scored(said, later.came([text]))
+    table = training_scores.score(said, training_scores.select_longer_runs([text]))
     assert {*table["rung"]} == {"10k", "22k", "59k", "150k", "390k", "1m"}
     assert set(table["training_tokens"]) == {16_000_000}
     assert len(table) == 6 * 4 * 9
@@ -116,34 +118,27 @@ def test_scores_are_those_counted_by_hand(tmp_path) -> None:
         assert row.value == pytest.approx(value)
         assert row.inside == (row.low <= value <= row.high)
         assert row.error == pytest.approx(np.log(row.middle / value))
-    sums = later.by_law(table, ["k"])
-    some = table[(table["k"] == 10) & (table["law"] == "kaplan")]
-    (found,) = sums[(sums["k"] == 10) & (sums["law"] == "kaplan")].itertuples()
-    assert (found.n, found.inside) == (6, some["inside"].mean())
-    assert found.error == pytest.approx(100 * np.expm1(np.sqrt(np.mean(some["error"] ** 2))))
-    naive = table.query("law == 'kaplan'")  # anything with its columns
-    shown = later.laws_shown(table, table.query("k == 0"), naive)["table"].set_index("law")
-    last = shown.iloc[-1]
-    assert last.name.startswith("fair naive guess")
-    assert last[["intervals that hold", "mean, %", "error, %", "that of CE, %"]].tolist() == pytest.approx(
-        shown.loc[later.SHORT["kaplan"], ["intervals that hold", "mean, %", "error, %", "that of CE, %"]].tolist()
-    )
-    shown = shown.iloc[:-1]
-    assert shown["that of CE, %"].tolist() == shown["by 16 M too, %"].tolist()
-    every = table[table["law"] == "kaplan"]["error"]
-    assert shown.loc[later.SHORT["kaplan"], "error, %"] == pytest.approx(100 * np.expm1(np.sqrt(np.mean(every**2))))
-    told = later.longer_told(said, table, pd.DataFrame())
+    some = table[table["law"] == "kaplan"]
+    row = training_scores.summarize_laws(table).set_index("law").loc["kaplan"]
+    assert (row["n"], row["inside"]) == (6 * 4, some["inside"].mean())
+    assert row["mean"] == pytest.approx(100 * np.expm1(some["error"].mean()))
+    assert row["error"] == pytest.approx(100 * np.expm1(np.sqrt(np.mean(some["error"] ** 2))))
+    panels = training_scores.error_panels(table, some)
+    assert panels.keys == [16_000_000]
+    names = [label.get_text() for label in panels.single(16_000_000).axes[0].get_yticklabels()]
+    assert {*names[:-1]} == {*training_scores.SHORT.values()}
+    assert names[-1] == training_scores.GUESS
+    told = training_scores.score_statistics(said, table, pd.DataFrame())
     assert (told["longer.asked"], told["longer.models"], told["longer.laws"]) == (16, 6, 9)
     own = table[table["law"] == "offset_in_tokens"]
     assert told["longer.offset_in_tokens.inside"] == pytest.approx(100 * own["inside"].mean())
-    assert found.mean == pytest.approx(100 * np.expm1(some["error"].mean()))
-    cell = later.said_shown(said)["table"].loc[5, "1m, 32 M"]
+    cell = training_scores.forecast_table(said)["table"].loc[5, "1m, 32 M"]
     asked = "law == 'sum' and dataset == 'wikipedia' and k == 1 and rung == '1m' and training_tokens == 32_000_000"
     (row,) = said.query(asked).itertuples()
     assert cell == f"{row.middle:.2f} [{row.low:.2f}, {row.high:.2f}]"
     (tmp_path / "no.toml").write_text("target = 3\n")
     with pytest.raises(DataError, match="no predictions"):
-        later.read(tmp_path / "no.toml")
+        training_scores.read_forecasts(tmp_path / "no.toml")
 
 
 def test_a_fair_guess_goes_on_as_the_last_doublings_went() -> None:
@@ -154,15 +149,15 @@ def test_a_fair_guess_goes_on_as_the_last_doublings_went() -> None:
         [about | {"training_tokens": d, "value": np.exp(y)} for d, y in zip(budgets, logs, strict=True)]
     )
     runs = known.tail(1).assign(value=np.exp(0.1))
-    runs = pd.concat([runs.assign(training_tokens=tokens) for tokens in longer.ASKED])
-    found = later.fair_guess(known, runs).set_index("training_tokens")
+    runs = pd.concat([runs.assign(training_tokens=tokens) for tokens in training_forecasts.ASKED])
+    found = training_scores.fair_guess(known, runs).set_index("training_tokens")
     t = 1.8856180831641267  # the 0.9 quantile: √(32)/3
     for ahead, tokens in ((1, 16_000_000), (2, 32_000_000)):
         middle, half = 0.4 - 0.2 * ahead, t * 0.1 * np.sqrt(ahead + ahead**2 / 3)
         row = found.loc[tokens]
         assert np.log([row["low"], row["middle"], row["high"]]) == pytest.approx([middle - half, middle, middle + half])
         assert row["inside"] == (abs(0.1 - middle) <= half)
-    assert later.fair_guess(known.tail(2), runs).empty
+    assert training_scores.fair_guess(known.tail(2), runs).empty
 
 
 def test_parameters_have_the_intervals_of_a_profile_and_of_sizes_left_out() -> None:
@@ -170,7 +165,7 @@ def test_parameters_have_the_intervals_of_a_profile_and_of_sizes_left_out() -> N
     noise = np.random.default_rng(2).normal(size=len(grid))
     grid["value"] = TRUE["product"](grid["size"], grid["training_tokens"]) * np.exp(0.01 * noise)
     other = grid.assign(k=0, value=grid["value"] * 1.5)
-    found = later._parameters(pd.concat([grid, other, grid.assign(k=10), grid.assign(family="lstm")]))
+    found = training_scores._parameters(pd.concat([grid, other, grid.assign(k=10), grid.assign(family="lstm")]))
     assert found.groupby("k").size().to_dict() == {0: 9, 1: 9}  # 2, 2, 3 and 2 parameters of the four laws
     own = found.set_index(["k", "form", "name"])
     a = own.loc[(1, PRODUCT, "alpha")]
@@ -198,7 +193,7 @@ def test_what_is_said_of_parameters_is_counted_by_hand() -> None:
         ("hotpotqa", 1, PRODUCT, "alpha", 0.5, 0.4, 0.6, 0.2, 0.8),
         ("hotpotqa", 1, KAPLAN, "alpha", 0.3, 0.2, 0.4, 0.0, 0.6),
     ]
-    told = later.parameters_told(pd.DataFrame(rows, columns=names))
+    told = training_scores.parameter_statistics(pd.DataFrame(rows, columns=names))
     assert told.pop("parameters.ratio") == pytest.approx((1.4 + 3.0) / 2)
     expected = {"count": 4, "wider": 3, "product": 0.1, "kaplan": 0.3, "apart": 1, "measures": 2}
     assert told == {f"parameters.{name}": value for name, value in expected.items()}
@@ -208,7 +203,7 @@ def test_a_law_is_best_where_its_squares_are_smaller_at_every_size() -> None:
     rows = [("neox", rung, law, e) for rung in "abc" for law, e in (("sum", 0.01), ("kaplan", 0.1), ("power", 0.011))]
     table = pd.DataFrame(rows, columns=["family", "rung", "law", "error"])
     table.loc[(table["law"] == "power") & (table["rung"] == "a"), "error"] = 0.001
-    found = later.best(table).set_index("than")
+    found = training_scores.compare_best_law(table).set_index("than")
     assert set(found["law"]) == {"power"}
     squares = {"sum": 0.01**2, "power": (0.001**2 + 2 * 0.011**2) / 3}
     assert found["difference"]["sum"] == pytest.approx(squares["power"] - squares["sum"])
@@ -216,33 +211,31 @@ def test_a_law_is_best_where_its_squares_are_smaller_at_every_size() -> None:
 
 
 def test_a_law_is_said_to_win_where_every_other_misses_more_beyond_chance() -> None:
-    said = later.read()
+    said = training_scores.read_forecasts()
     rows = said.assign(error=np.where(said["law"] == "sum", 0.01, 0.1), inside=said["law"] == "sum", size=10_000)
-    found = later.longer_told(said, rows, pd.DataFrame())
-    assert [found[f"longer.{name}"] for name in ("best", "beaten", "others")] == [later.SHORT["sum"], 8, 8]
+    found = training_scores.score_statistics(said, rows, pd.DataFrame())
+    assert [found[f"longer.{name}"] for name in ("best", "beaten", "others")] == [training_scores.SHORT["sum"], 8, 8]
     errors = [found[f"longer.{law}.error"] for law in ("sum", "power")]
     assert errors == pytest.approx([100 * np.expm1(0.01), 100 * np.expm1(0.1)])
     rows.loc[(rows["law"] == "kaplan") & (rows["rung"] != "10k"), "error"] = 0.009  # wins at some sizes
-    assert later.longer_told(said, rows, pd.DataFrame())["longer.beaten"] == 7
+    assert training_scores.score_statistics(said, rows, pd.DataFrame())["longer.beaten"] == 7
 
 
 def test_a_grid_that_is_a_sum_is_no_product_and_is_judged_where_all_its_rungs_are_trained() -> None:
-    known = longer.cells(make(families=("neox",), texts={"wikipedia": 4, "auslegal": 4}, spread=0.0))
-    seeds = known[(known["training_tokens"] == longer.KNOWN) & (known["rung"] == "10k")]
+    known = training_forecasts.cells(make(families=("neox",), texts={"wikipedia": 4, "auslegal": 4}, spread=0.0))
+    seeds = known[(known["training_tokens"] == training_forecasts.KNOWN) & (known["rung"] == "10k")]
     known = pd.concat([known, *(seeds.assign(seed=n, value=seeds["value"] * (1 + n / 1000)) for n in (1, 2))])
-    runs = pd.concat([known[known["training_tokens"] == longer.KNOWN].assign(training_tokens=d) for d in longer.ASKED])
+    last = known[known["training_tokens"] == training_forecasts.KNOWN]
+    runs = pd.concat([last.assign(training_tokens=tokens) for tokens in training_forecasts.ASKED])
     runs = runs[(runs["seed"] == 0) & runs["rung"].isin(["10k", "22k", "59k"])]
     scale = runs["k"].replace(0, 1) ** 0.4 / np.where(runs["k"] == 0, 2, 1)  # the cross-entropy is 2y + 1
-    runs["value"] += 900.0 * (runs["training_tokens"] ** -0.6 - longer.KNOWN**-0.6) / scale
-    again = later.refitted(known, runs).query("law == 'sum'")
-    assert (len(again), set(again["training_tokens"])) == (2 * 4 * 3, {32_000_000})
-    assert again["error"].abs().max() < 1e-3
-    found = later.parted(known, runs).set_index("of")
+    runs["value"] += 900.0 * (runs["training_tokens"] ** -0.6 - training_forecasts.KNOWN**-0.6) / scale
+    found = training_scores.count_rejections(known, runs).set_index("of")
     assert found["rungs"].tolist() == [3, 3]  # the six are not all there
     assert found["rejected"].to_dict() == {"sum": 0, "product": 8}
     assert found["inside"].to_dict() == {"sum": False, "product": False}  # 15 and 16 of 16 were foretold
-    assert later.parted(known, runs[runs["rung"] != "22k"]).empty
+    assert training_scores.count_rejections(known, runs[runs["rung"] != "22k"]).empty
 
 
 def test_the_file_says_what_its_laws_are() -> None:
-    assert tomllib.loads(LONGER.read_text())["laws"] == longer.SAID
+    assert tomllib.loads(LONGER.read_text())["laws"] == training_forecasts.SAID

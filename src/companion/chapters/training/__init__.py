@@ -1,1 +1,0 @@
-"""Size and training: does any law of S and D hold, and what becomes of the exponent in S where D moves?"""

@@ -1,0 +1,332 @@
+"""Score what nine laws forecast of runs of 16 and 32 million tokens (data/predictions/tokens.toml).
+
+`companion.chapters.training_forecasts` wrote the file, which has the rule of scoring.
+"""
+
+import tomllib
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from scipy.stats import t as student
+
+from companion.chapters.families import TRANSFORMER, measure_label
+from companion.chapters.training_forecasts import (
+    ASKED,
+    CELL,
+    KNOWN,
+    KS,
+    LAWS,
+    RUNGS,
+    SAID,
+    cells,
+    grids,
+    rejected,
+    table_of,
+)
+from companion.steps import step
+from ladder.making import LONGER
+from ladder.shipped import TRIALS, counted
+from rbp import provenance
+from rbp.errors import DataError
+from rbp.figures.curves import SCALE
+from rbp.figures.style import INK, Panels
+from rbp.figures.wording import dataset_label
+from rbp.io import label
+from rbp.laws.misfit import ADDITIVE, KAPLAN, PRODUCT
+from rbp.laws.resampling import interval, without_each
+from rbp.laws.rivals import OF_BOTH, percent
+from rbp.laws.rivals import parameters as left_out
+from rbp.laws.surface import profile
+from rbp.measurements.counts import Counts
+from rbp.report.display import INTERVAL, Columns, shown
+
+SHORT = {
+    "power": "a power of D for each size",
+    "offset_in_tokens": "a power of D above a floor for each size",
+    "offset_in_size": "a power of S above a floor for each budget",
+    "product": "the product",
+    "bare_sum": "the sum without a floor",
+    "sum": "the sum above a floor",
+    "kaplan": "Kaplan’s bottleneck",
+    "quadratic": "a quadratic in logarithms",
+    "box_cox": "the Box–Cox family",
+}
+
+KEY = [*CELL, "rung", "training_tokens"]
+
+
+def read_forecasts(path: Path = LONGER) -> pd.DataFrame:
+    """Read the file, a row for each model, text, k and law: KEY, law, low, middle, high.
+
+    Raises DataError for a malformed file.
+    """
+    content = _content(path)
+    try:
+        rows = [
+            (*(row[name] for name in CELL), row["rung"], row["tokens"], law, *row[law])
+            for row in content["target"]
+            for law in content["laws"]
+            if law in row
+        ]
+    except (KeyError, TypeError) as error:
+        raise DataError(f"these are no predictions: {error}", label(path), _REMEDY) from None
+    return pd.DataFrame(rows, columns=[*KEY, "law", "low", "middle", "high"])
+
+
+def _content(path: Path) -> dict[str, Any]:
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"these are no predictions: {error}", label(path), _REMEDY) from None
+    provenance.note(path)
+    return content
+
+
+_REMEDY = "Restore it: git checkout -- data/predictions."
+
+
+def measure_longer_runs() -> pd.DataFrame:
+    """Return the longer runs whose sums are shipped, of seed 0: KEY, seed, size, value."""
+    return select_longer_runs(counted(KS, families=[family + TRIALS for family in RUNGS]))
+
+
+def select_longer_runs(texts: Sequence[Counts]) -> pd.DataFrame:
+    """Select the trials beyond KNOWN and of seed 0, under the names of the grid's families: KEY, seed, size, value."""
+    table = table_of(texts)
+    table = table[(table["training_tokens"] > KNOWN) & (table["seed"] == 0)]
+    return table.assign(family=table["family"].str.removesuffix(TRIALS))[[*KEY, "seed", "size", "value"]]
+
+
+def score(forecasts: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
+    """Join forecasts with the longer runs (`measure_longer_runs`): size, value, inside, and error, ln(middle/value)."""
+    table = forecasts.merge(runs[[*KEY, "size", "value"]], on=KEY)
+    inside = (table["low"] <= table["value"]) & (table["value"] <= table["high"])
+    return table.assign(inside=inside, error=np.log(table["middle"] / table["value"]))
+
+
+def fair_guess(known: pd.DataFrame, runs: pd.DataFrame, *, level: float = 0.8) -> pd.DataFrame:
+    """Forecast the longer runs by Student's t on each model's last doublings of D, a naive guess to compare laws with.
+
+    ln y goes on by the mean of the n known steps in ln y, with their scatter s: m doublings ahead the scale is
+    s·√(m + m²/n). known, runs: `cells` and `measure_longer_runs`. Columns KEY, low, middle, high, value, inside, error
+    (`score`).
+    """
+    rows = []
+    for key, line in known[known["seed"] == 0].groupby([*CELL, "rung"]):
+        line = line.sort_values("training_tokens")
+        steps = np.diff(np.log(line["value"].to_numpy(np.float64)))
+        if len(steps) < 2:
+            continue
+        for tokens in ASKED:
+            ahead = np.log2(tokens / line["training_tokens"].iloc[-1])
+            middle = np.log(line["value"].iloc[-1]) + ahead * steps.mean()
+            scale = steps.std(ddof=1) * np.sqrt(ahead + ahead**2 / len(steps))
+            low, high = student.interval(level, len(steps) - 1, middle, scale)
+            rows.append((*key, tokens, *np.exp([low, middle, high])))
+    return score(pd.DataFrame(rows, columns=[*KEY, "low", "middle", "high"]), runs)
+
+
+def count_rejections(known: pd.DataFrame, runs: pd.DataFrame, path: Path = LONGER) -> pd.DataFrame:
+    """Test the grids with the longer runs, and join the [[apart]] of the file: its columns, rejected, inside.
+
+    known, runs: `cells` and `measure_longer_runs`. Rungs that are not all trained are left out.
+    """
+    forecasts, rows = pd.DataFrame(_content(path)["apart"]), []
+    trained = runs[runs["family"] == TRANSFORMER].groupby("rung")["training_tokens"].nunique()
+    row: Any
+    for row in forecasts.itertuples():
+        names = RUNGS[TRANSFORMER][: row.rungs]
+        if all(trained.get(name, 0) == len(ASKED) for name in names):
+            of = ["sum", "product"].index(row.of)
+            tests = [rejected(grid, seeds)[of] for _, grid, seeds in grids(pd.concat([known, runs]), names)]
+            rows.append((row.Index, sum(tests)))
+    table = forecasts.join(pd.DataFrame(rows, columns=["row", "rejected"]).set_index("row"), how="inner")
+    return table.assign(inside=(table["low"] <= table["rejected"]) & (table["rejected"] <= table["high"]))
+
+
+def summarize_laws(table: pd.DataFrame) -> pd.DataFrame:
+    """Summarize `score` for each law: law, n, inside (share), mean and error (root mean square), both in per cent."""
+    rows = table.groupby("law").agg(
+        n=("error", "size"), inside=("inside", "mean"), mean=("error", "mean"), error=("error", percent)
+    )
+    rows["mean"] = 100 * np.expm1(rows["mean"])
+    return rows.loc[[law for law in LAWS if law in rows.index]].reset_index()
+
+
+def compare_best_law(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """Compare the law of least error with each other: law, than, difference of mean squares, low, high.
+
+    Families' sizes are the units that are left out in turn. It forecasts best if every high is below 0.
+    """
+    squares = table.assign(square=table["error"] ** 2, unit=table["family"] + table["rung"])
+    wide = squares.pivot_table(index="unit", columns="law", values="square", aggfunc="sum")
+    count = squares.pivot_table(index="unit", columns="law", values="square", aggfunc="size")
+    means = without_each(wide.to_numpy()) / without_each(count.to_numpy())
+    first = int(means[0].argmin())
+    rows = []
+    for i, law in enumerate(wide.columns):
+        if i != first:
+            ends = interval(means[:, first] - means[:, i], level=level)
+            rows.append((str(wide.columns[first]), str(law), *map(float, ends)))
+    return pd.DataFrame(rows, columns=["law", "than", "difference", "low", "high"])
+
+
+# ── The laws' parameters
+
+NAMES = {"alpha": "a", "beta": "b", "offset": "E"}
+
+
+@step("law_parameters", reads=["data/ladder/families.json", "data/ladder/families-sums"], seconds=20)
+def parameters() -> pd.DataFrame:
+    """Fit the laws of size and tokens to all trained transformers, with intervals of 95% of their parameters.
+
+    Columns dataset, k (0 and 1), form, name, value, low, high (the profile's interval), out_low and out_high (that of
+    whole sizes left out in turn).
+    """
+    known = cells(counted(KS, families=[TRANSFORMER]))
+    return _parameters(pd.concat([known[known["seed"] == 0], measure_longer_runs()]))
+
+
+def _parameters(table: pd.DataFrame) -> pd.DataFrame:
+    rows = []
+    own = table[(table["family"] == TRANSFORMER) & table["k"].isin([0, 1])]
+    for (dataset, k), points in own.groupby(["dataset", "k"]):
+        parts = [points, *(points[points["size"] != size] for size in points["size"].unique())]
+        for form in OF_BOTH:
+            out: Any = left_out(form, parts)
+            for name in NAMES if form == ADDITIVE else [*NAMES][:2]:
+                law, low, high = profile(points, form, name)
+                row = {"dataset": dataset, "k": k, "form": form, "name": name, "value": getattr(law, name)}
+                rows.append(
+                    row | {"low": low, "high": high, "out_low": out[f"{name}_low"], "out_high": out[f"{name}_high"]}
+                )
+    return pd.DataFrame(rows)
+
+
+def parameter_statistics(found: pd.DataFrame) -> dict[str, Any]:
+    """Summarise `parameters`: how many intervals are wider with sizes left out, and by how much at the median.
+
+    And the exponent in S by a product and by Kaplan's form: at k = 1 on Wikipedia, and in how many datasets and
+    measures their intervals with sizes left out do not meet.
+    """
+    ratio = (found["out_high"] - found["out_low"]) / (found["high"] - found["low"])
+    values = {"count": len(ratio), "wider": int((ratio > 1).sum()), "ratio": ratio.median()}
+    product, kaplan = (
+        found[(found["form"] == form) & (found["name"] == "alpha")].set_index(["dataset", "k"])
+        for form in (PRODUCT, KAPLAN)
+    )
+    values |= {"product": product["value"]["wikipedia", 1], "kaplan": kaplan["value"]["wikipedia", 1]}
+    apart = (product["out_high"] < kaplan["out_low"]) | (kaplan["out_high"] < product["out_low"])
+    values |= {"apart": int(apart.sum()), "measures": len(apart)}
+    return {f"parameters.{name}": value for name, value in values.items()}
+
+
+def parameter_table(found: pd.DataFrame, dataset: str = "wikipedia") -> dict[str, Any]:
+    """List `parameters` on one dataset, for `Page.table`."""
+    rows = found[found["dataset"] == dataset]
+    rows = rows.assign(y=rows["k"].map({0: measure_label(None), 1: measure_label(1)}), name=rows["name"].map(NAMES))
+    columns: Columns = {
+        "y": "y",
+        "form": "law",
+        "name": "parameter",
+        "value": ("value", "{:.3f}"),
+        ("low", "high"): ("by its profile", INTERVAL),
+        ("out_low", "out_high"): ("sizes left out", INTERVAL),
+    }
+    caption = (
+        f"<b>The laws’ parameters</b> on {dataset_label(dataset)}, fitted to all transformers that have read up to 32 "
+        "million tokens, with two intervals of 95%. The first takes all errors for independent, the second leaves out "
+        "whole sizes in turn."
+    )
+    return shown(rows, columns, caption=caption, data=found)
+
+
+# ── For the page
+
+
+def score_statistics(forecasts: pd.DataFrame, scores: pd.DataFrame, grids: pd.DataFrame) -> dict[str, Any]:
+    """Summarise `read_forecasts`, `score` and `count_rejections`: the models forecast and trained, the errors of laws.
+
+    And which law errs least, how many others it beats significantly, and in how many grids a sum is rejected.
+    """
+    models = ["family", "rung", "training_tokens"]
+    laws, best = summarize_laws(scores).set_index("law"), compare_best_law(scores)
+    values: dict[str, Any] = {
+        "asked": len(forecasts[models].drop_duplicates()),
+        "models": len(scores[models].drop_duplicates()),
+        "texts": forecasts["dataset"].nunique(),
+        "laws": forecasts["law"].nunique(),
+        "largest": int(scores["size"].max()),
+        "offset_in_tokens.inside": 100 * laws["inside"]["offset_in_tokens"],
+        "best": SHORT[str(best["law"].iloc[0])],
+        "others": len(best),
+        "beaten": int((best["high"] < 0).sum()),
+    }
+    names = ("power", "product", "sum", "kaplan", "offset_in_tokens")
+    values |= {f"{law}.error": laws["error"][law] for law in names}
+    for row in grids.itertuples():
+        if row.of == "sum":
+            values |= {f"apart.sum{row.rungs}.{name}": getattr(row, name) for name in ("cells", "rejected")}
+    return {f"longer.{name}": value for name, value in values.items()}
+
+
+def forecast_table(forecasts: pd.DataFrame, dataset: str = "wikipedia", k: int = 1) -> dict[str, Any]:
+    """List what the laws forecast of the smallest and the largest transformer on a text, for `Page.table`."""
+    cells_of_text = forecasts[
+        (forecasts["family"] == TRANSFORMER) & (forecasts["dataset"] == dataset) & (forecasts["k"] == k)
+    ]
+    rows = pd.DataFrame({"law": SAID}).rename_axis("key")
+    columns: dict[Any, Any] = {"law": "law"}
+    for rung, tokens in product((RUNGS[TRANSFORMER][0], RUNGS[TRANSFORMER][-1]), ASKED):
+        one = cells_of_text[(cells_of_text["rung"] == rung) & (cells_of_text["training_tokens"] == tokens)].set_index(
+            "law"
+        )
+        names = tuple(f"{end}.{rung}.{tokens}" for end in ("middle", "low", "high"))
+        rows = rows.join(one[["middle", "low", "high"]].set_axis(list(names), axis=1))
+        columns[names] = (f"{rung}, {tokens / 1e6:g} M", "{:.2f} [{:.2f}, {:.2f}]")
+    caption = (
+        f"<b>What each law forecast</b> of −ln RBP<sub>{k}</sub> on {dataset_label(dataset)}, of the smallest "
+        "transformer and the largest forecast one, with its interval of 80%."
+    )
+    return shown(rows.reset_index(drop=True), columns, caption=caption, data=forecasts)
+
+
+GUESS = "Student’s t on the last doublings"
+
+
+def error_panels(scores: pd.DataFrame, guess: pd.DataFrame) -> Panels:
+    """Draw each law's absolute errors, a panel for each number of tokens: quantile bars, and the root mean square.
+
+    scores, guess: `score`, and `fair_guess`, the last row. Laws are in the order of their error over all.
+    """
+    rows = pd.concat([scores.assign(law=scores["law"].map(SHORT)), guess.assign(law=GUESS)])
+    rows["away"] = 100 * np.expm1(rows["error"].abs())
+    order = rows[rows["law"] != GUESS].groupby("law")["error"].agg(percent).sort_values().index
+    names = [*order, GUESS]
+    most = rows.groupby(["law", "training_tokens"])["away"].quantile(0.9).max()
+
+    def draw(ax: Axes, tokens: int) -> None:
+        at = rows[rows["training_tokens"] == tokens]
+        for y, law in enumerate(names):
+            law_rows = at[at["law"] == law]
+            quantiles = law_rows["away"].quantile([0.1, 0.25, 0.75, 0.9])
+            colour = _GUESSED if law == GUESS else _LAW
+            ax.hlines(y, quantiles[0.1], quantiles[0.9], color=colour, lw=1.5)
+            ax.hlines(y, quantiles[0.25], quantiles[0.75], color=colour, lw=8)
+            ax.plot(percent(law_rows["error"]), y, "o", color=INK, ms=5, mew=0, zorder=3)
+        ax.set_yticks(range(len(names)), names)
+        ax.set_ylim(len(names) - 0.4, -0.6)
+        ax.set_xlim(0, 1.05 * most)
+        ax.grid(visible=False, axis="y")
+        ax.set_xlabel("absolute error (%)")
+        ax.set_title(f"{tokens / 1e6:g} million tokens")
+
+    return Panels([int(tokens) for tokens in sorted(rows["training_tokens"].unique())], draw, size=(4.6, 3.5))
+
+
+_LAW, _GUESSED = SCALE[2], "#708090"
