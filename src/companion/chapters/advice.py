@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from companion.chapters.cross_entropy.family import forecasts, pairs_by_k
+from companion.chapters.cross_entropy import forecasts, pairs_by_k
 from rbp.figures.style import FAMILIES, INK, LABELS, Panels, family_style, log_axis, rbp_label
 from rbp.figures.wording import family_label
 from rbp.laws.power import fit_power_law
@@ -85,7 +85,7 @@ def argument(
 ) -> Panels:
     """Four panels: −ln RBP_k by size, forecasts of hidden models, RBP_1 by cross-entropy, N tokens in a row.
 
-    pairs and curves: of `exponents.pair_metrics` and `family.straight_lines` of `paper.cross_entropy`. Each panel's
+    pairs and curves: of `pair_metrics` and `straight_lines` of the chapter on cross-entropy. Each panel's
     title has its verdict, which follows from what it draws.
     """
     panels = {

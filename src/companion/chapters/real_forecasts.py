@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from companion.chapters import lognormal, real
-from companion.chapters.cross_entropy import paths
+from companion.chapters import lognormal, paths, real
 from companion.project import DATA
 from companion.steps import step
 from rbp.figures.wording import dataset_label

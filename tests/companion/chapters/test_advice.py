@@ -6,8 +6,7 @@ import pytest
 
 from companion.chapters import advice
 from companion.chapters.advice import argument
-from companion.chapters.cross_entropy.exponents import pair_metrics
-from companion.chapters.cross_entropy.family import straight_lines
+from companion.chapters.cross_entropy import pair_metrics, straight_lines
 from rbp.errors import FitError
 
 SIZES = np.geomspace(1e6, 1e10, 6)

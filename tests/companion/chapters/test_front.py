@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
-from companion.chapters import front, see
-from companion.chapters.cross_entropy import paths
+from companion.chapters import front, paths, see
 from rbp.laws.power import fit_power_law
 from rbp.measurements import open_source
 
@@ -66,7 +65,7 @@ def test_the_curves_of_one_loss_are_of_one_model(there: dict[str, list[str]], ce
         for path in [*own, "parameters"]
         for k in (1, 10)
     ]
-    shown = paths.front_shown(pd.DataFrame(rows), 0.95)
+    shown = paths.front_figure(pd.DataFrame(rows), 0.95)
     assert shown["data"]["dataset"].unique().tolist() == [cell]
     assert shown["data"]["path"].unique().tolist() == lines
     shown["figure"].single("")

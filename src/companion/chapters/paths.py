@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from scipy.stats import t as student_t
 from statsmodels.stats.multitest import multipletests
 
@@ -25,11 +26,10 @@ from rbp.damage.paths import Worse, open_paths
 from rbp.damage.sums import EARLIER, SMALLER
 from rbp.errors import DataError
 from rbp.figures.curves import curves
-from rbp.figures.style import Style
-from rbp.figures.wording import cell_label, dataset_label, dataset_order, family_label
+from rbp.figures.style import INK, Panels, Style, family_style, legend_below, log_axis
+from rbp.figures.wording import dataset_label, dataset_order, family_label
 from rbp.io import home_expanded
 from rbp.laws.resampling import variance
-from rbp.report.display import INTERVAL_1, shown
 
 PREDICTIONS = DATA / "predictions" / "paths.toml"
 SHIPPED = "data/ladder/paths"
@@ -92,14 +92,6 @@ class Cell:
         return float(np.exp(self._reference.x[0, self._reference.names.index(self.rung)]))
 
     @property
-    def slope(self) -> Reals:
-        """How steep ln(−ln RBP_k) is in ln cross-entropy along fewer parameters, about the level: (thresholds,)."""
-        one, i = self._reference, self._reference.names.index(self.rung)
-        ends = [i - 1, min(i + 1, len(one.names) - 1)]
-        rise: Reals = np.diff(one.y[0, ends], axis=0)[0] / np.diff(one.x[0, ends])[0]
-        return rise
-
-    @property
     def _reference(self) -> Curve:
         return next(one for one in self.worse.curves if one.path == SMALLER)
 
@@ -142,56 +134,45 @@ def _by_sums(worse: Worse) -> list[Curve]:
     return found
 
 
-def at_equal(found: Sequence[Cell], *, level: float = 0.95) -> pd.DataFrame:
-    """The offsets of every path: a row for each family, text, path and k.
+def at_equal(cells_: Sequence[Cell], *, level: float = 0.95) -> pd.DataFrame:
+    """Compare every path with fewer parameters: a row for each family, dataset, path and k.
 
     Columns family, dataset, rung, nats, path, k, offset, low, high, draws, apart (`equal_loss.offset_table`; per cent
-    of −ln RBP_k), and tempered, tempered_low, tempered_high: after the best temperature.
+    of −ln RBP_k).
     """
     parts = []
-    for each in found:
-        ks = each.worse.thresholds
-        table = offset_table(each.equal, ks, level=level)
-        after = offset_table(each.tempered, ks, level=level)[["path", "k", "offset", "low", "high"]]
-        after.columns = pd.Index(["path", "k", "tempered", "tempered_low", "tempered_high"])
-        about: dict[str, Any] = {
-            "family": each.family,
-            "dataset": each.worse.dataset,
-            "rung": each.rung,
-            "nats": each.nats,
-        }
-        own = table.merge(after, how="left", on=["path", "k"]).assign(**about)
-        parts.append(own.assign(place=own["path"].map(list(LABELS).index)).sort_values(["place", "k"]))
+    for each in cells_:
+        about = {"family": each.family, "dataset": each.worse.dataset, "rung": each.rung, "nats": each.nats}
+        table = offset_table(each.equal, each.worse.thresholds, level=level).assign(**about)
+        parts.append(table.assign(place=table["path"].map(list(LABELS).index)).sort_values(["place", "k"]))
     whole = pd.concat(parts, ignore_index=True)
-    return whole[[*CELL, "rung", "nats", "path", "k", "offset", "low", "high", "draws", "apart",
-                  "tempered", "tempered_low", "tempered_high"]]  # fmt: skip
+    return whole[[*CELL, "rung", "nats", "path", "k", "offset", "low", "high", "draws", "apart"]]
 
 
-def spreads(found: Sequence[Cell], *, level: float = 0.95) -> pd.DataFrame:
-    """How far the paths lie apart at each k: a row for each family, text and k.
+def spreads(cells_: Sequence[Cell], *, level: float = 0.95) -> pd.DataFrame:
+    """Measure how far the paths lie apart at each k: a row for each family, dataset and k.
 
     Columns family, dataset, k, paths (how many reach the level), spread, low, high (their standard deviation, per cent
-    of −ln RBP_k), tempered (after the best temperature), in_entropy (spread, as per cent of the cross-entropy that
-    would do as much), least (it is not shown to be larger than at the least k), is_least.
+    of −ln RBP_k), tempered (after the best temperature), least (it is not shown to be larger than at the least k),
+    is_least.
     """
     parts = []
-    for each in found:
+    for each in cells_:
         values = each.spread()
         least, same = as_least(values, level=level)
         estimate, low, high = spread_interval(values, level=level)
         table = pd.DataFrame({"k": each.worse.thresholds, "spread": estimate, "low": low, "high": high, "least": same})
         table["tempered"] = 100 * np.expm1(each.spread(tempered=True)[0])
-        table["in_entropy"] = 100 * np.expm1(values[0] / np.abs(each.slope))
         table["is_least"] = np.arange(len(table)) == least
         paths = len([path for path in each.equal if path != EARLIER])
         parts.append(table.assign(family=each.family, dataset=each.worse.dataset, paths=paths))
     whole = pd.concat(parts, ignore_index=True)
-    return whole[[*CELL, "k", "paths", "spread", "low", "high", "tempered", "in_entropy", "least", "is_least"]]
+    return whole[[*CELL, "k", "paths", "spread", "low", "high", "tempered", "least", "is_least"]]
 
 
-def all_steps(found: Sequence[Cell]) -> pd.DataFrame:
-    """Every step of every path (`Worse.steps`), with family and dataset."""
-    parts = [each.worse.steps.assign(family=each.family, dataset=each.worse.dataset) for each in found]
+def all_steps(cells_: Sequence[Cell]) -> pd.DataFrame:
+    """List every step of every path (`Worse.steps`), with family and dataset."""
+    parts = [each.worse.steps.assign(family=each.family, dataset=each.worse.dataset) for each in cells_]
     whole = pd.concat(parts, ignore_index=True)
     return whole[[*CELL, *whole.columns.drop(CELL)]]
 
@@ -226,7 +207,7 @@ def path_tests(found: Sequence[Cell], moved: float, models: int, k: int = 1) -> 
     return table.assign(p_holm=multipletests(table["p_training"], method="holm")[1])
 
 
-def path_tests_told(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
+def path_tests_summary(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
     """Count the paths that differ by `path_tests`.
 
     apart: by documents alone; apart_seeds: with the training; apart_holm: after Holm's correction; apart_input: how
@@ -238,20 +219,20 @@ def path_tests_told(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
     return counts | {"path_tests.apart_holm": len(kept), "path_tests.apart_input": int(kept["path"].isin(INPUT).sum())}
 
 
-def told(equal: pd.DataFrame, spread_at: pd.DataFrame) -> dict[str, Any]:
-    """What the page and the ledger say. Less training is left out: such a model was not made worse."""
+def paths_summary(equal: pd.DataFrame, spread_at: pd.DataFrame) -> dict[str, Any]:
+    """Summarise `at_equal` and `spreads`. Less training is left out: such a model was not made worse."""
     others = equal[~equal["path"].isin([SMALLER, EARLIER])]
-    found: dict[str, Any] = {}
-    for k, own in others[others["k"].isin([1, 1000])].dropna(subset="offset").groupby("k"):
-        found |= {f"paths.{k}.lowest": own["offset"].min(), f"paths.{k}.highest": own["offset"].max()}
+    values: dict[str, Any] = {}
+    for k, rows in others[others["k"].isin([1, 1000])].dropna(subset="offset").groupby("k"):
+        values |= {f"paths.{k}.lowest": rows["offset"].min(), f"paths.{k}.highest": rows["offset"].max()}
     least = spread_at.loc[spread_at["is_least"], [*CELL, "k"]]
-    there = others.merge(least, on=[*CELL, "k"])
-    found |= {"paths.least.lowest": int(least["k"].min()), "paths.least.highest": int(least["k"].max())}
-    found |= {"paths.least.compared": len(there), "paths.least.apart": int(there["apart"].sum())}
-    return found | {"paths.least.widest": there["offset"].abs().max()}
+    at_least = others.merge(least, on=[*CELL, "k"])
+    values |= {"paths.least.lowest": int(least["k"].min()), "paths.least.highest": int(least["k"].max())}
+    values |= {"paths.least.compared": len(at_least), "paths.least.apart": int(at_least["apart"].sum())}
+    return values | {"paths.least.widest": at_least["offset"].abs().max()}
 
 
-# ── What was foretold
+# ── What was forecast
 
 #: the kinds of prediction, as a figure names them
 KINDS = {
@@ -352,36 +333,48 @@ def _event(what: str, found: Sequence[Cell]) -> float:
         return float("nan")
 
 
-# ── What the page shows
+# ── Figures
 
-_VIEW = (-13.0, 26.0)  # per cent: what lies beyond is at k of hundreds, and in the table
-
-
-def _named(table: pd.DataFrame) -> pd.DataFrame:
-    cell = [cell_label(row) for row in table.itertuples()]
-    return table.assign(cell=cell, line=table["path"].map(LABELS)) if "path" in table else table.assign(cell=cell)
+_VIEW = (-13.0, 26.0)  # per cent: what lies beyond is at k of hundreds, and in the CSV
+_GREY = "#8a8d91"
+_SHORT = {"neox": "transformer", "lstm": "LSTM"}
 
 
-def fingerprint_shown(equal: pd.DataFrame, level: float) -> dict[str, Any]:
-    """What `Page.figure` takes for the offsets of all paths over k, a panel for each model and text."""
-    rows = _named(equal.dropna(subset="offset"))
+def fingerprint_figure(equal: pd.DataFrame, level: float) -> dict[str, Any]:
+    """Plot the offsets against k, a panel for each path; the other paths in grey, a line for each model and dataset."""
+    rows = equal[equal["path"] != SMALLER].dropna(subset="offset")
+    name = [
+        f"{_SHORT.get(each.family, family_label(each.family))}, {dataset_label(each.dataset)}"
+        for each in rows[CELL].itertuples()
+    ]
+    rows = rows.assign(line=name)
+    looks = {}
+    for line, own in rows.groupby("line", sort=False):
+        colour, marker = family_style(own["family"].iloc[0], rows["family"].unique().tolist())
+        looks[line] = Style(colour, marker, "-" if own["dataset"].iloc[0] == "wikipedia" else "--", 1.6)
+
+    def draw(ax: Axes, title: str) -> None:
+        for (_, path), own in rows.groupby(["line", "path"]):
+            if LABELS[path] != title:
+                ax.plot(own["k"], own["offset"], color=_GREY, lw=0.5, alpha=0.6)
+        for line, own in rows[rows["path"].map(LABELS) == title].groupby("line", sort=False):
+            ax.fill_between(own["k"], own["low"], own["high"], color=looks[line].colour, alpha=0.17, lw=0)
+            ax.plot(own["k"], own["offset"], ls=looks[line].dash, lw=looks[line].width, **looks[line].marks)
+        ax.axhline(0, color=INK, lw=0.8)
+        ax.set_ylim(*_VIEW)
+        log_axis(ax, "x")
+        ax.set_xlabel("k")
+        ax.set_ylabel("difference (%)")
+        ax.set_title(title)
+        legend_below(ax, looks)
+
+    titles = [label for path, label in LABELS.items() if path in set(rows["path"])]
     return {
-        "figure": curves(
-            rows[rows["path"] != SMALLER],
-            "k",
-            "offset",
-            labels=("k", "−ln RBPₖ against fewer parameters (%)"),
-            panel="cell",
-            styles=STYLES,
-            band=True,
-            at=[0],
-            ylim=_VIEW,
-            size=(4.6, 5.0),
-        ),
-        "caption": "<b>How a model is worse shows in its ranks.</b> One model made worse in several ways, each to the "
-        "cross-entropy of a smaller model: how far its −ln RBPₖ lies above that model’s (0). Bands: "
-        f"{level:.0%} by documents. All panels show the same range; lines leave it at large k.",
-        "alt": "Lines that part from zero at k = 1, cross near k = 10, and part farther at k = 1000",
+        "figure": Panels(titles, draw, size=(3.0, 2.6), columns=3),
+        "caption": "<b>Each way to make a model worse has its own curve.</b> How far −ln RBPₖ lies above that of a "
+        "smaller model (0) at equal CE. Grey: the other ways. Bands: "
+        f"{level:.0%} by documents. Lines leave the range at large k.",
+        "alt": "Lines that differ from zero at k = 1, cross near k = 10, and differ more at k = 1000",
         "data": equal,
     }
 
@@ -390,24 +383,18 @@ FRONT = ("replaced", "context", "depth")
 """The paths that the front page shows, where they are there: those whose curves are the most unlike."""
 
 
-def front_shown(equal: pd.DataFrame, level: float) -> dict[str, Any]:
-    """What `Page.figure` takes for a few paths of one model on one text: judgments if they are there."""
-    found = equal.dropna(subset="offset")
-    cell = found[CELL].iloc[int((found["dataset"] != "auslegal").to_numpy().argmin())]
-    own = _named(found[(found[CELL] == cell).all(axis=1) & (found["path"] != SMALLER)])
-    some = [path for path in FRONT if path in set(own["path"])] or own["path"].unique()[: len(FRONT)].tolist()
-    own = own[own["path"].isin(some)]
+def front_figure(equal: pd.DataFrame, level: float) -> dict[str, Any]:
+    """Plot a few paths of one model on one dataset: judgments, if they are there."""
+    known = equal.dropna(subset="offset")
+    cell = known[CELL].iloc[int((known["dataset"] != "auslegal").to_numpy().argmin())]
+    rows = known[(known[CELL] == cell).all(axis=1) & (known["path"] != SMALLER)]
+    rows = rows.assign(line=rows["path"].map(LABELS))
+    some = [path for path in FRONT if path in set(rows["path"])] or rows["path"].unique()[: len(FRONT)].tolist()
+    rows = rows[rows["path"].isin(some)]
     return {
         "figure": curves(
-            own,
-            "k",
-            "offset",
-            labels=("k", "−ln RBPₖ, difference (%)"),
-            panel=None,
-            styles={LABELS[path]: STYLES[LABELS[path]] for path in some},
-            band=True,
-            at=[0],
-            ylim=_VIEW,
+            rows, "k", "offset", labels=("k", "−ln RBPₖ, difference (%)"), panel=None,
+            styles={LABELS[path]: STYLES[LABELS[path]] for path in some}, band=True, at=[0], ylim=_VIEW,
             size=(4.6, 3.7),
         ),
         "caption": "<b>One cross-entropy, several curves.</b> A small model, made worse until its cross-entropy is "
@@ -415,26 +402,5 @@ def front_shown(equal: pd.DataFrame, level: float) -> dict[str, Any]:
         f"Bands: {level:.0%} intervals.",
         "alt": "Three curves over k: with context replaced the ranks are better at k = 1 and far worse at large k; "
         "with fewer layers it is the other way round",
-        "data": own,
-    }
-
-
-def spreads_shown(spread_at: pd.DataFrame, level: float) -> dict[str, Any]:
-    """`spreads` as a page shows it."""
-    rows = _named(spread_at[spread_at["k"].isin([1, 10, 100, 1000]) | spread_at["is_least"]])
-    return shown(
-        rows.assign(which=rows["is_least"].map({True: "least", False: ""})),
-        {
-            "cell": "model and text",
-            "k": "k",
-            "spread": ("spread (%)", "{:.1f}"),
-            ("low", "high"): (f"{level:.0%} interval", INTERVAL_1),
-            "tempered": ("after the best temperature (%)", "{:.1f}"),
-            "in_entropy": ("in cross-entropy (%)", "{:.2f}"),
-            "which": "of all k",
-        },
-        caption="<b>How far the paths lie apart at each k</b>: the standard deviation of their −ln RBPₖ at one "
-        "cross-entropy. After the best temperature: with scores divided by what lowers cross-entropy most. In "
-        "cross-entropy: the difference of it that would do as much.",
-        data=spread_at,
-    )
+        "data": rows,
+    }  # fmt: skip
