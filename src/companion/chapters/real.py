@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from matplotlib.axes import Axes
 from scipy.stats import t as student_t
 
 from companion.project import DATA
@@ -24,8 +25,9 @@ from rbp.arrays import Reals
 from rbp.damage.equal_loss import Curve, as_least, spread, spread_interval
 from rbp.damage.paths import open_paths
 from rbp.damage.sums import THRESHOLDS
-from rbp.figures.curves import curves
-from rbp.figures.wording import dataset_label
+from rbp.figures.curves import curves, numbered, shades
+from rbp.figures.style import INK, Panels, legend_below
+from rbp.figures.wording import dataset_label, dataset_order
 from rbp.laws.resampling import document_sums, interval, student, variance, without_each
 from rbp.measurements.histograms import MeasuredRanks
 from rbp.measurements.rank_counts import RankCounts
@@ -37,7 +39,6 @@ RANKS = DATA / "real" / "ranks.parquet"
 TEXTS = ("humaneval", "wikipedia", "hotpotqa", "auslegal")
 EARLY, START = 3, 32  # the last positions of a document's first tokens, and of its beginning
 THIRD, TENTH = 1 / 3, 1 / 10  # of the misses: the registered bars
-FEW = 20  # misses below which a share is not shown
 LENGTHS = (1, 2, 5, 10, 20, 50)
 SHUFFLES, SEED, BLOCK = 20, 52, 64
 
@@ -370,83 +371,91 @@ def pairs(found: Sequence[Curve], *, level: float = 0.95) -> pd.DataFrame:
 # ── What the pages show and say
 
 
-def misses_summary(table: pd.DataFrame) -> dict[str, Any]:
-    """What chapter 8 names of `miss_table`, by key."""
-    found: dict[str, Any] = {}
-    at = table[table["k"] == 1_000]
-    found["real.texts"] = len(at)
-    found["real.rare_refuted"] = int((at["p_more"] < 0.05).sum())
-    found["real.first_refuted"] = int((at["p_fewer"] < 0.05).sum())
-    for row in at.to_dict("records"):
-        names = ("early", "removed", "removed_low", "removed_high", "rare", "rare_tokens")
-        found |= {f"real.{name}.{row['dataset']}": 100 * row[name] for name in names}
-        found |= {f"real.{name}.{row['dataset']}": row[name] for name in ("missed", "p_more", "p_fewer")}
-    others = 100 * at.loc[at["dataset"] != "humaneval", "removed"]
-    found |= {"real.removed.others.least": others.min(), "real.removed.others.most": others.max()}
-    mean = mean_removed(at)
-    found |= {f"real.{name}.mean": 100 * mean[name] for name in ("removed", "removed_low", "removed_high")}
-    return found | {"real.tokens": int(at["tokens"].sum())}
+def summarize_misses(table: pd.DataFrame) -> dict[str, Any]:
+    """Collect what chapter 8 says of `miss_table` at k = 1,000, by key: counts and per cent."""
+    at = table[table["k"] == 1_000].set_index("dataset")
+    values = {"real.texts": len(at), "real.tokens": int(at["tokens"].sum())}
+    values |= {"real.rare_refuted": int((at["p_more"] < 0.05).sum())}
+    values |= {"real.first_refuted": int((at["p_fewer"] < 0.05).sum())}
+    percent = 100 * at[["removed", "removed_low", "removed_high", "rare", "rare_tokens"]]
+    others = percent["removed"].drop("humaneval")
+    values |= {"real.removed.others.least": others.min(), "real.removed.others.most": others.max()}
+    values |= {f"real.{name}.humaneval": percent[name]["humaneval"] for name in list(percent)[:3]}
+    return values | {f"real.{name}.wikipedia": percent[name]["wikipedia"] for name in ("rare", "rare_tokens")}
 
 
 def misses_table(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
-    """`miss_table` as a page shows it."""
+    """Show `miss_table` at k = 1,000; the download has every k."""
     names = [f"{name}{end}" for name in ("early", "rare", "removed") for end in ("", "_low", "_high")]
     names.append("rare_tokens")
     columns: Columns = {
         "dataset": "Text",
-        "k": ("k", "{:,.0f}"),
-        "tokens": ("tokens", "{:,.0f}"),
-        "missed": ("missed", "{:,.0f}"),
-        ("early", "early_low", "early_high"): ("in a document’s first 3, %", "{:.0f} [{:.0f}, {:.0f}]"),
-        ("rare", "rare_low", "rare_high"): ("rare tokens, %", "{:.0f} [{:.0f}, {:.0f}]"),
-        "rare_tokens": ("of all tokens, %", "{:.0f}"),
         ("removed", "removed_low", "removed_high"): ("gone with a start token, %", "{:.0f} [{:.0f}, {:.0f}]"),
+        ("early", "early_low", "early_high"): ("among the first 3, %", "{:.0f} [{:.0f}, {:.0f}]"),
+        ("rare", "rare_low", "rare_high"): ("rare, %", "{:.0f} [{:.0f}, {:.0f}]"),
+        "rare_tokens": ("of all tokens, %", "{:.0f}"),
+        "missed": ("missed", "{:,.0f}"),
+        "tokens": ("tokens", "{:,.0f}"),
     }
     caption = (
-        "<b>Where a real model misses.</b> SmolLM2-135M-Instruct, without a start token; positions count from the "
-        f"second token of a document, {level:.0%} intervals by documents. Rare: at most 10 times in 4.5 million "
-        f"characters of other text; of all tokens: how many are. Left out: fewer than {FEW} misses."
+        "<b>Where a real model misses at k = 1,000.</b> SmolLM2-135M-Instruct, without a start token: shares of its "
+        f"misses, with {level:.0%} intervals by documents. Positions count from a document’s second token. "
+        "Rare: at most 10 times in 4.5 million characters of other text; of all tokens: how many are."
     )
-    rows = table[table["missed"] >= FEW]
+    rows = table[table["k"] == 1_000]
     percent = {name: (100 * rows[name]).round() + 0.0 for name in names}  # no negative zeros
     return shown(rows.assign(**percent), columns, caption=caption, data=table)
 
 
-def windows_summary(table: pd.DataFrame, n: int = 10) -> dict[str, Any]:
-    """What chapter 7 names of `window_ratios` at one length, by key."""
-    keys = {WHOLE: "whole", DOCUMENTS: "documents", BLOCKS: "blocks", NEW: "new"}
-    found: dict[str, Any] = {}
+def summarize_windows(table: pd.DataFrame, n: int = 10) -> dict[str, Any]:
+    """Collect what chapter 7 says of `window_ratios` at one length, by key."""
+    values: dict[str, Any] = {}
     for text in table["dataset"].unique():
-        own = tokens_of("B", text)
-        found |= {f"real.tokens.{text}": len(own), f"real.documents.{text}": own["document"].nunique()}
+        tokens = tokens_of("B", text)
+        values |= {f"real.tokens.{text}": len(tokens), f"real.documents.{text}": tokens["document"].nunique()}
     at = table[table["n"] == n]
-    new, mixed = at[at["kind"] == NEW], at[at["kind"].isin([DOCUMENTS, BLOCKS])]
-    found |= {"real.cells": len(new), "real.new": int((new["high"] >= 1).sum())}
-    gone = mixed[mixed["p_explained"] < 0.05].groupby("kind").size()
-    found |= {f"real.{keys[kind]}_refuted": int(gone.get(kind, 0)) for kind in (DOCUMENTS, BLOCKS)}
-    for row in table[(table["kind"] == NEW) & (table["n"] == 20) & (table["k"] == 100)].to_dict("records"):
-        found |= {f"real.{name}.longer.{row['dataset']}": row[name] for name in ("ratio", "low", "high")}
-    for row in at.to_dict("records"):
-        key = f"{keys[row['kind']]}.{row['dataset']}.k{row['k']}"
-        found |= {f"real.{name}.{key}": row[name] for name in ("ratio", "low", "high")}
-    return found
+    new = at[at["kind"] == NEW]
+    values |= {"real.cells": len(new), "real.new": int((new["high"] >= 1).sum())}
+    for kind, name in ((DOCUMENTS, "documents"), (BLOCKS, "blocks")):
+        values[f"real.{name}_refuted"] = int((at.loc[at["kind"] == kind, "p_explained"] < 0.05).sum())
+    longer = table[(table["kind"] == NEW) & (table["n"] == 20) & (table["k"] == 100)]
+    first = at[(at["k"] == 1) & at["kind"].isin([WHOLE, NEW])]
+    for row in [*longer.to_dict("records"), *first.to_dict("records")]:
+        key = f"{'new' if row['kind'] == NEW else 'whole'}.{row['dataset']}.k1"
+        key = f"longer.{row['dataset']}" if row["n"] == 20 else key
+        values |= {f"real.{end}.{key}": row[end] for end in ("ratio", "low", "high")}
+    return values
 
 
-def windows_figure(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
-    """Plot `window_ratios` against N: a panel for each text and k, a line for each kind."""
-    rows = table.assign(
-        cell=[f"{dataset_label(text)}, k = {k}" for text, k in zip(table["dataset"], table["k"], strict=True)]
-    )
-    panels = curves(
-        rows, "n", "ratio", labels=("length N of the window (tokens)", "−ln p over its value for independent tokens"),
-        line="kind", panel="cell", at=[1], ylim="shared", size=(4.6, 4.2),
-    )  # fmt: skip
+def windows_figure(table: pd.DataFrame, *, level: float, n: int = 10) -> dict[str, Any]:
+    """Plot `window_ratios` at one length: a panel for each text, a row for each kind, a colour for each k."""
+    at, kinds = table[table["n"] == n], [WHOLE, BLOCKS, DOCUMENTS, NEW]
+    colours = shades(at["k"].unique())
+    ends = 0.95 * at["low"].min(), 1.05 * at["high"].max()
+
+    def draw(ax: Axes, text: str) -> None:
+        ax.axvline(1, color=INK, lw=0.8, ls=(0, (5, 3)))
+        for place, k in enumerate(colours):
+            rows = at[(at["dataset"] == text) & (at["k"] == k)]
+            y = rows["kind"].map(kinds.index) + 0.24 * (place - (len(colours) - 1) / 2)
+            ax.hlines(y, rows["low"], rows["high"], color=colours[k], lw=1.2)
+            ax.plot(rows["ratio"], y, "o", color=colours[k], ms=5, mew=0)
+        ax.set_yticks(range(len(kinds)), [kind.replace(" within", "\nwithin") for kind in kinds])
+        ax.set_ylim(len(kinds) - 0.4, -0.6)
+        ax.set_xlim(*ends)
+        ax.set_xlabel(f"ratio at N = {n} (1: independent)")
+        ax.set_title(dataset_label(text))
+        ax.grid(False, axis="y")
+        ax.tick_params(axis="y", length=0)
+        legend_below(ax, {name: style._replace(marker="o") for name, style in numbered(colours, "k").items()})
+
     return {
-        "figure": panels,
-        "caption": "<b>What of a real model’s dependence survives shuffling.</b> SmolLM2-135M-Instruct, with "
-        f"{level:.0%} intervals by documents. Shuffling keeps the hits of each document, or of each stretch of 64 "
-        "tokens. New: windows in which no token follows four that stood in the document before.",
-        "alt": "Ratios below 1 that rise towards 1 once ranks are shuffled within documents",
+        "figure": Panels(dataset_order(at["dataset"]), draw, size=(4.6, 3.2)),
+        "caption": f"<b>Without repetition, windows of {n} tokens are like independent tokens.</b> −ln p over its "
+        f"value for independent tokens. SmolLM2-135M-Instruct, {level:.0%} intervals by documents. Shuffling keeps the "
+        "hits of each document, or of each stretch of 64 tokens. New: windows in which no token follows four that "
+        "occurred earlier in the document.",
+        "alt": "Ratios below 1 that rise towards 1 once ranks are shuffled within documents, or where nothing repeats",
         "data": table,
     }
 

@@ -184,9 +184,9 @@ class Panels:
         for panel in panels:
             panel.legends[0].remove()
         names = list(handles)
-        numbers = [name.rpartition("= ")[2] for name in names]  # "k = 1", 5, 10
-        if all(map(str.isdecimal, numbers)):  # one that only a later panel has stands among the others
-            names.sort(key=lambda name: int(name.rpartition("= ")[2]))
+        numbers = {name: name.rpartition("= ")[2].replace(",", "") for name in names}  # "k = 1", 5, 10,000
+        if all(map(str.isdecimal, numbers.values())):  # one that only a later panel has stands among the others
+            names.sort(key=lambda name: int(numbers[name]))
         for name, handle in handles.items():
             handle.set_label(name)
         return panels, _legend([handles[name] for name in names], self.size[0])
@@ -223,8 +223,8 @@ def power_of_ten(value: float, _: int = 0) -> str:
 
 
 def _plain(value: float, place: int) -> str:
-    """A tick's number as one writes it: 0.02 or 500, and 3·10⁻⁵ where zeros would have to be counted."""
-    return f"{value:g}" if 1e-3 <= value < 1e5 else power_of_ten(value)
+    """A tick's number as one writes it: 0.02 or 5,000, and 3·10⁻⁵ where zeros would have to be counted."""
+    return f"{value:,g}" if 1e-3 <= value < 1e5 else power_of_ten(value)
 
 
 def log_axis(ax: Axes, which: str, *, plain: bool = True) -> None:

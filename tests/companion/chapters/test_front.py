@@ -16,7 +16,7 @@ TEXT = "It is <b>so</b>,\nand it is not so."
 
 @pytest.fixture(scope="module")
 def read() -> see.Read:
-    return see.read(TEXT, see.rungs()[:1])[0]
+    return see.read(TEXT, see.find_rungs()[:1])[0]
 
 
 def test_each_token_has_its_rank_and_what_was_expected(read: see.Read) -> None:
