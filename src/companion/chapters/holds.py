@@ -26,7 +26,7 @@ MANY = 12  # thresholds that each have a figure
 def thresholds(table: pd.DataFrame, ks: list[int]) -> list[int]:
     """The thresholds k to fit: `ks`; if none is named all that the table has, or those of KS where it has MANY more."""
     available = sorted(table["k"].dropna().unique())
-    return ks or (available if len(available) <= MANY else [k for k in KS if k in available])
+    return ks or (available if len(available) <= MANY else [k for k in KS if k in available] or available)
 
 
 def thresholds_to_draw(points: pd.DataFrame, ks: list[int]) -> list[int]:
@@ -59,7 +59,7 @@ def fits_told(points: pd.DataFrame, fits: pd.DataFrame) -> dict[str, Any]:
     if len(small):
         least = small[small["k"] == small["k"].min()]
         worst = small.sort_values("r_squared").iloc[0]
-        width = 100 * (small["alpha_high"] - small["alpha_low"]) / small["alpha"]
+        width = 100 * (small["alpha_high"] - small["alpha_low"]) / small["alpha"].abs()
         found |= {"fits": len(small), "high": int((small["r_squared"] >= GOOD).sum())}
         found |= {"r_squared_median": small["r_squared"].median(), "r_squared_min": worst["r_squared"]}
         found |= {"alpha_min": least["alpha"].min(), "alpha_max": least["alpha"].max()}
@@ -178,9 +178,11 @@ def against_k_shown(
 
     families: those of the paper's curves to show; none: all.
     """
-    printed = published.table1().query("metric == 'neg_log_rbp'").assign(alpha=lambda table: -table.slope)
-    curves = published.fit_by_k().assign(alpha=lambda table: -table.slope)
-    curves = curves[curves["family"].isin(families or curves["family"])]
+    printed = curves = fits[:0]
+    if set(fits["dataset"]) & set(published.DATASETS):
+        printed = published.table1().query("metric == 'neg_log_rbp'").assign(alpha=lambda table: -table.slope)
+        curves = published.fit_by_k().assign(alpha=lambda table: -table.slope)
+        curves = curves[curves["family"].isin(families or curves["family"])]
     drawn_there, printed_there = (set(fits["dataset"]) & set(table["dataset"]) for table in (curves, printed))
     theirs = "Crosses: cells of Table 1 without points to refit. " if printed_there else ""
     theirs += "Grey: the paper’s curve for Pythia. " if drawn_there else ""

@@ -80,12 +80,16 @@ def test_what_is_told_of_fits_is_counted_by_hand() -> None:
 
 
 def test_fits_and_lines_are_of_the_thresholds_that_there_are() -> None:
-    own = points({1: 0.1, 10: 0.1, 100: 0.2, 5000: 0.1})
-    assert holds.thresholds(own, []) == [1, 10, 100]
+    own = points({1: 0.1, 10: 0.1, 100: 0.2, 5000: 0.1}).assign(source="mine.csv")
+    assert holds.thresholds(own, []) == [1, 10, 100, 5000]
     assert holds.thresholds(own, [5000]) == [5000]
     assert holds.thresholds(points({7: 0.1}), []) == [7]
-    assert holds.drawn([1, 10, 50, 100, 20_000, 30_000]) == [1, 20_000]
-    assert holds.drawn([10, 50]) == [10, 50]
+    many = points(dict.fromkeys(range(1, 15), 0.1))
+    assert holds.thresholds(many, []) == [1, 10]  # the paper's, of so many
+    assert holds.thresholds_to_draw(own, []) == [1, 10, 100, 5000]
+    paper = points(dict.fromkeys(holds.KS, 0.1)).assign(source="repository")
+    assert holds.thresholds_to_draw(paper, []) == [1, 20_000]
+    assert holds.thresholds_to_draw(paper, [1, 20_000, 30_000, 50, 10, 100]) == list(holds.KS)
 
 
 @pytest.fixture(scope="module")
