@@ -24,7 +24,7 @@ MANY = 12  # thresholds that each have a figure
 def select_thresholds(table: pd.DataFrame, ks: list[int]) -> list[int]:
     """Choose the thresholds k to fit: `ks`; if empty, all of the table, or those of KS where it has over MANY."""
     available = sorted(table["k"].dropna().unique())
-    return ks or (available if len(available) <= MANY else [k for k in KS if k in available])
+    return ks or (available if len(available) <= MANY else [k for k in KS if k in available] or available)
 
 
 def thresholds_to_plot(points: pd.DataFrame, ks: list[int]) -> list[int]:
@@ -68,7 +68,7 @@ def fit_summary(points: pd.DataFrame, fits: pd.DataFrame) -> dict[str, Any]:
 def _small_summary(points: pd.DataFrame, fits: pd.DataFrame) -> dict[str, Any]:
     first = fits[fits["k"] == fits["k"].min()]
     worst, widest = fits.sort_values("r_squared").iloc[0], fits.sort_values("residual_se").iloc[-1]
-    width = 100 * (fits["alpha_high"] - fits["alpha_low"]) / fits["alpha"]
+    width = 100 * (fits["alpha_high"] - fits["alpha_low"]) / fits["alpha"].abs()
     reduction = 100 * (1 - 10 ** -first["alpha"])  # of −ln RBP_k by ten times the parameters
     rival = fits.merge(fit_logarithms(points[points["k"] <= 100]), on=[*CELL, "k"], suffixes=("", "_rival"))
     return {

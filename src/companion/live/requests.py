@@ -24,7 +24,6 @@ from rbp.measurements.sources import at_hand
 from rbp.names import split_names
 from rbp.processes import end_with
 
-SOURCES = ("measurements", "others", "ranks")  # the parameters that name sources
 UPLOAD = 20_000_000  # bytes
 UPLOADS = 50  # that are kept
 ENDINGS = (".csv", ".parquet")
@@ -69,7 +68,7 @@ def form(project: Project, chapter: Chapter) -> list[dict[str, Any]]:
     listed = [{"value": source.name, "label": source.label} for source in sources(project)]
     fields = []
     for parameter in chapter.parameters:
-        field = parameter.as_dict() | {"kind": _kind(parameter), "shown": _shown(parameter.default)}
+        field = parameter.as_dict() | {"kind": parameter.kind, "shown": _shown(parameter.default)}
         if field["kind"] == "source":
             field["choices"] = listed
         elif field["kind"] == "path":
@@ -78,18 +77,6 @@ def form(project: Project, chapter: Chapter) -> list[dict[str, Any]]:
             field["choices"] = [{"value": _shown(choice), "label": _shown(choice)} for choice in parameter.choices]
         fields.append(field)
     return fields
-
-
-def _kind(parameter: Parameter) -> str:
-    if parameter.name in SOURCES and parameter.type == "str":
-        return "source"
-    if parameter.choices is not None and not parameter.type.startswith("list"):
-        return "choice"
-    if parameter.type == "str" and "/" in parameter.default:
-        return "path"
-    if parameter.type == "bool":
-        return "flag"
-    return "number" if parameter.type in ("int", "float") else "text"
 
 
 def _shown(value: object) -> str:
@@ -117,7 +104,7 @@ def read(project: Project, chapter: Chapter, given: Mapping[str, str]) -> dict[s
     listed = {source.name: source.text for source in sources(project)}
     assignments = []
     for name, text in given.items():
-        if name in known and _kind(known[name]) == "source":
+        if name in known and known[name].kind == "source":
             text = ",".join(listed[each] for each in _named(text, listed, f"parameter {name}"))
         assignments.append(f"{name}={text}")
     values = chapter.parse(assignments)
@@ -141,7 +128,7 @@ def _named(text: str, listed: Mapping[str, str], where: str) -> list[str]:
 
 
 def _bound(project: Project, parameter: Parameter, value: Any) -> None:
-    where, kind = f"parameter {parameter.name}", _kind(parameter)
+    where, kind = f"parameter {parameter.name}", parameter.kind
     if kind == "source":
         return
     if kind == "path":
