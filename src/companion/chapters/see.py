@@ -26,7 +26,7 @@ from tokenizers import Tokenizer
 
 from companion.chapters.near_ties import ROUNDING, NearTies, possible_counts
 from companion.page import data_within
-from companion.project import LADDER
+from companion.project import DATA, LADDER
 from rbp import metric, provenance
 from rbp.arrays import Integers, Reals
 from rbp.errors import DataError, ParameterError
@@ -254,12 +254,13 @@ def weights_script(rung: Shipped) -> str:
     return f'sentence.take("{rung.script}",{brought});\n'
 
 
-def write_weights(models: Sequence[Shipped], folder: Path) -> dict[str, int]:
-    """Write the models' scripts into a folder; returns the bytes of each, by the model's name."""
+def write_weights(models: Sequence[Shipped], folder: Path | None) -> dict[str, int]:
+    """Write the models' scripts into a folder, if one is given; return the bytes of each, by the model's name."""
     sizes = {}
     for rung in models:
         content = weights_script(rung).encode()
-        write_file(folder / rung.script, content)
+        if folder:
+            write_file(folder / rung.script, content)
         sizes[rung.name] = len(content)
     return sizes
 
@@ -319,26 +320,30 @@ def sentence(text: str, readings: Sequence[Read], weights: Mapping[str, int], fo
 
 # ── A sentence to look at: no script is needed
 
-CANDIDATES = 5  # are listed of each prediction
+REAL = DATA / "real" / "sentence.json"  # as `python -m companion.evidence.real sentence` leaves it
+FIRST_TOKENS = 3  # of a text, which any model ranks badly: chapter 8
 
 
-def ranked_words(reading: Read) -> str:
-    """Colour a text's tokens by rank, as HTML; the chosen token shows what the model expected there."""
-    language = Tokenizer.from_file(str(tokenizer_file()))
-    texts = [language.decode([token]) for token in reading.ids.tolist()]
-    ranks, nll = reading.ranks()
-    tops = [top for _, _, top in reading.predictions()]
+def real_sentence() -> dict[str, Any]:
+    """Read the sentence that a real model ranked: "size", and of each of "tokens" what `real.rank_sentence` says."""
+    provenance.note(REAL)
+    sentence: dict[str, Any] = parse_json(REAL.read_bytes())
+    return sentence
+
+
+def ranked_words(sentence: Mapping[str, Any]) -> str:
+    """Colour a sentence's tokens by rank, as HTML; the chosen token shows what the model expected there."""
+    first, *tokens = sentence["tokens"]
     pieces = [
-        f'<span class="rbp-piece" title="The first token has no rank.">{_visible(texts[0])}<small>–</small></span>'
+        f'<span class="rbp-piece" title="The first token has no rank.">{_visible(first["text"])}<small>–</small></span>'
     ]
-    for i, (text, rank, cost) in enumerate(zip(texts[1:], ranks, nll, strict=True)):
-        rows = [
-            _candidate(place, language.decode([token]), p, right=token == reading.ids[i + 1])
-            for place, (token, p) in enumerate(tops[i][:CANDIDATES], 1)
-        ]
-        if rank > CANDIDATES:
-            rows.append(_candidate(rank, text, float(np.exp(-cost)), right=True))
-        colour, chosen = shade(rank), " checked" * (i == ranks.index(max(ranks)))
+    opened = max(tokens[FIRST_TOKENS:] or tokens, key=lambda token: token["rank"])
+    for token in tokens:
+        text, rank, expected = token["text"], token["rank"], token["expected"]
+        rows = [_candidate(place, each, p, right=place == rank) for place, (each, p) in enumerate(expected, 1)]
+        if rank > len(expected):
+            rows.append(_candidate(rank, text, float(np.exp(-token["nll"])), right=True))
+        colour, chosen = shade(rank), " checked" * (token is opened)
         begins = " rbp-begins" * text.startswith(" ")
         pieces.append(
             f'<span class="rbp-choice"><label class="rbp-piece{begins}" style="{colour}">'
@@ -349,8 +354,9 @@ def ranked_words(reading: Read) -> str:
     key = " ".join(f'<span style="{shade(highest)}">&nbsp;{name}&nbsp;</span>' for highest, name, _ in CLASSES)
     return (
         '<figure class="rbp-figure" id="words"><fieldset class="rbp-words"><legend>Choose a token</legend>'
-        f"{''.join(pieces)}</fieldset><figcaption><b>Ranked by a model of {reading.size:,} parameters.</b> "
-        f"Small: the rank, {key}. Choose another token to see what the model expected there.</figcaption></figure>"
+        f"{''.join(pieces)}</fieldset><figcaption><b>Ranked by SmolLM2-135M-Instruct</b>, with 4-bit weights. "
+        f"Small: the rank, {key}. Choose another token to see what the model expected there. The first tokens of a text "
+        "rank badly, since little stands before them.</figcaption></figure>"
     )
 
 
