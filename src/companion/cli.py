@@ -219,6 +219,14 @@ def _live(context: typer.Context, limit: float, server: int, folder: Path) -> No
     execute(Project.of(context.obj), limit, server, folder)
 
 
+@commands.command("_compare", hidden=True)
+def _compare(context: typer.Context, page: Path, folders: list[Path]) -> None:
+    """Compare runs of the live book (a process of `rbp serve`)."""
+    from companion.live.runs import compare_runs
+
+    compare_runs(Project.of(context.obj), folders, page)
+
+
 @commands.command("_check", hidden=True)
 def _check(path: Path) -> None:
     """Look into a table that a reader of the live book has uploaded (a process of `rbp serve`)."""

@@ -6,8 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from companion.rerun import fit_laws, text_of
-from companion.run import Chapter
+from companion.rerun import fit_laws
+from companion.run import Chapter, text_of
 from rbp.errors import ParameterError
 from rbp.figures.curves import curves, scaling_panels
 from rbp.io import write_file

@@ -19,7 +19,7 @@ from companion.origins import BOOK, YOURS, Origins
 from companion.parameters import Parameter, parse
 from companion.project import Project
 from companion.results import Recorded, Results, read_book
-from companion.run import Chapter, command, copied_names, file_name, find, with_names
+from companion.run import Chapter, command, copied_names, file_name, find, text_of, with_names
 from rbp import provenance
 from rbp.errors import RbpError
 from rbp.io import sha256
@@ -28,23 +28,6 @@ from rbp.report import law
 from rbp.report.display import html_table
 
 ROWS = 12  # of a table that are seen at once
-
-
-# ── What was given
-
-
-def text_of(parameter: Parameter, value: Any) -> str:
-    """A parameter's value in words: the reader's files by their names alone."""
-    names = {str(path): file_name(path) for path in parameter.readers_own(value)}
-    if names:
-        return ", ".join(names.get(each, each) for each in parameter.sources(value))
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def in_words(chapter: Chapter, changed: Mapping[str, Any]) -> str:
-    """Return the parameters that were changed: "measurements = mine.csv; level = 0.8"."""
-    known = {parameter.name: parameter for parameter in chapter.parameters}
-    return "; ".join(f"{name} = {text_of(known[name], value)}" for name, value in changed.items())
 
 
 # ── Does the law hold?
@@ -159,7 +142,7 @@ class Rerun:
     def opening(self) -> str:
         """What a page says first, as HTML: what was given, whether the law holds, and how parts are marked."""
         whose = "on your data" if self.own else "with other parameters"
-        parts = [f"<p><b>This page was run {whose}:</b> {html.escape(in_words(self.chapter, self.changed))}.</p>"]
+        parts = [f"<p><b>This page was run {whose}:</b> {html.escape(self.chapter.in_words(self.changed))}.</p>"]
         files = [f"{file_name(path)} (SHA-256 {sha256(path)[:12]})" for path in self.own if path.is_file()]
         try:
             laws = fit_laws(self.chapter, self.values)

@@ -123,6 +123,10 @@ class Chapter:
         """Those of the ``values`` that differ from the defaults, in the order of the declaration."""
         return {p.name: values[p.name] for p in self.parameters if p.name in values and values[p.name] != p.default}
 
+    def in_words(self, changed: Mapping[str, Any]) -> str:
+        """The parameters that were changed: "measurements = mine.csv; level = 0.8"."""
+        return "; ".join(f"{p.name} = {text_of(p, changed[p.name])}" for p in self.parameters if p.name in changed)
+
     def readers_own(self, values: Mapping[str, Any]) -> list[Path]:
         """The reader's own files and folders that the ``values`` of parameters name, each once."""
         paths = (path for p in self.parameters if p.name in values for path in p.readers_own(values[p.name]))
@@ -141,6 +145,14 @@ class Chapter:
 def file_name(path: Path) -> str:
     """The name that the reader gave a file: an upload's has a code before it."""
     return UPLOADED.sub("", path.name) if path.parent.name == "uploads" else path.name
+
+
+def text_of(parameter: Parameter, value: Any) -> str:
+    """A parameter's value in words: the reader's files by their names alone."""
+    names = {str(path): file_name(path) for path in parameter.readers_own(value)}
+    if names:
+        return ", ".join(names.get(each, each) for each in parameter.sources(value))
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def copied_names(chapter: Chapter, values: Mapping[str, Any]) -> dict[Path, str]:
