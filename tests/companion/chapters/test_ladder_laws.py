@@ -9,7 +9,7 @@ from made_grid import SIZES as RUNGS
 from made_grid import additive, make
 from rank_stores import write_store
 
-from companion.chapters.appendix.ladder import compare_architectures, ladder_laws
+from companion.chapters.appendix.ladder import compare_architectures, fit_ladder
 from companion.chapters.families import reruns
 from ladder import shipping
 from rbp.errors import DataError, FitError, ParameterError
@@ -32,7 +32,7 @@ def ranks(tmp_path):
 
 
 def test_a_folder_of_stores_is_studied(ranks):
-    found = ladder_laws(open_source(ranks), [], [1, 5], [0.5])
+    found = fit_ladder(open_source(ranks), [], [1, 5], [0.5])
     assert [one.dataset for one in found.texts] == ["wikipedia", "humaneval"]
     assert found.shown == {1: "1", 5: "5", 25: "0.5 V"}
     assert set(found.points.model) == set(SIZES)  # the other seed is no point of the law
@@ -41,9 +41,9 @@ def test_a_folder_of_stores_is_studied(ranks):
     by_hand = fit_power_law(own["size"], own["value"])
     assert (at_5.alpha, at_5.alpha_low, at_5.n) == pytest.approx((by_hand.alpha, by_hand.alpha_low, 4))
     assert (found.splits.seed_df == 1).all()
-    again = ladder_laws(open_source(ranks), [], [1, 5], [0.5])
+    again = fit_ladder(open_source(ranks), [], [1, 5], [0.5])
     pd.testing.assert_frame_equal(again.laws, found.laws)
-    only = ladder_laws(open_source(ranks), ["humaneval"], [1], [])
+    only = fit_ladder(open_source(ranks), ["humaneval"], [1], [])
     assert [one.dataset for one in only.texts] == ["humaneval"]
 
 
@@ -73,14 +73,14 @@ def test_what_was_trained_again_stands_beside_its_first_training(ranks):
 )
 def test_values_that_make_no_sense_are_refused(ranks, changed, message):
     with pytest.raises(ParameterError, match=message):
-        ladder_laws(open_source(ranks), **{"datasets": [], "ks": [1], "shares": [], **changed})
+        fit_ladder(open_source(ranks), **{"datasets": [], "ks": [1], "shares": [], **changed})
 
 
 def test_two_sizes_make_no_law(tmp_path):
     for model, size in (("a", 1000), ("b", 4000)):
         write_store(tmp_path, model, size, np.arange(40))
     with pytest.raises(FitError, match=r"2 sizes are too few for a law \(Ladder on wikipedia\)"):
-        ladder_laws(open_source(tmp_path), [], [1], [])
+        fit_ladder(open_source(tmp_path), [], [1], [])
 
 
 @pytest.fixture

@@ -1,20 +1,23 @@
-"""What the chapter on the ladder asks of a family's rank stores: the law, its intervals, its scatter, and Pythia's."""
+"""A family trained from scratch: its law with two intervals, the parts of its scatter, and trials of its training."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
+from itertools import pairwise
 from math import nan
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pandera.pandas as pa
 from matplotlib.axes import Axes
 from scipy import stats
 
-from companion.chapters.families import TRANSFORMER, counts_at, exponents, measure_label
+from companion.chapters.families import TRANSFORMER, counts_at, exponents, measure_label, of_measure
+from companion.project import LADDER
 from rbp.arrays import Reals, check_level
 from rbp.errors import DataError, FitError, ParameterError
-from rbp.figures.curves import curves, fitted_lines, ramp
+from rbp.figures.curves import curves, fitted_lines, shades
 from rbp.figures.style import INK, LABELS, Panels, legend_below, log_axis, neg_log_rbp_label
 from rbp.figures.wording import dataset_label, dataset_order, family_label
 from rbp.laws.power import fit_power_law
@@ -22,14 +25,15 @@ from rbp.laws.resampling import covariance, interval
 from rbp.measurements import Source
 from rbp.measurements.counts import Counts, LeftOut
 from rbp.measurements.ranked import SHARES
-from rbp.report.display import INTERVAL, INTERVAL_1, Columns, shown
+from rbp.report.display import INTERVAL, Columns, shown
+from rbp.tables import checked, read_csv
 
 
 def points_by_document(left: LeftOut, *, level: float = 0.95) -> pd.DataFrame:
-    """−ln RBP_k of every model at every k, with its interval by documents.
+    """Compute −ln RBP_k of every model at every k, with its interval by documents.
 
     Columns dataset, family, model, size, k, value, low, high (NaN where all misses lie in one document). An interval
-    says what other documents of the kind could have given this very model.
+    covers what other documents of the kind could have given the same model.
     """
     one, rows = left.counts, []
     values = np.exp(np.stack(interval(left.y, level=level), axis=-1))
@@ -40,7 +44,7 @@ def points_by_document(left: LeftOut, *, level: float = 0.95) -> pd.DataFrame:
 
 
 def laws_by_document(left: LeftOut, *, level: float = 0.95) -> pd.DataFrame:
-    """The power law through the rungs at each k, with two intervals of α that answer different questions.
+    """Fit the power law through the rungs at each k, with two intervals of α that answer different questions.
 
     alpha_low, alpha_high: ordinary least squares, from the scatter about the line. It covers what moves single rungs:
     seeds, lack of fit, and noise of documents that rungs do not share. text_low, text_high: by documents, each left
@@ -103,7 +107,7 @@ class ScatterParts:
 def split_scatter(sizes: npt.ArrayLike, values: Reals, *, level: float = 0.95) -> ScatterParts:
     """Split the scatter of ln(−ln RBP_k) about the line through the first model of each of `sizes`.
 
-    Models of one size stand side by side and differ in their seed. values: of the text and of it without each of its D
+    Models of one size are neighbours and differ in their seed. values: of the text and of it without each of its D
     documents, shape (1 + D, models), all finite; at least three different sizes, and two documents.
     """
     y = values[0]
@@ -140,15 +144,15 @@ def split_scatter(sizes: npt.ArrayLike, values: Reals, *, level: float = 0.95) -
 
 
 def scatter_parts(left: LeftOut, *, level: float = 0.95) -> pd.DataFrame:
-    """The `ScatterParts` of a text at every k: dataset, family, k and its fields.
+    """Split the scatter of a text at every k: dataset, family, k and the fields of `ScatterParts`.
 
     A k at which all misses of a model lie in one document has no row.
     """
     one, rows = left.counts, []
     for k in one.thresholds:
         if np.isfinite(left.at(k)).all():
-            found = split_scatter(one.sizes, left.at(k), level=level)
-            rows.append({"dataset": one.dataset, "family": one.families[0], "k": k} | asdict(found))
+            parts = split_scatter(one.sizes, left.at(k), level=level)
+            rows.append({"dataset": one.dataset, "family": one.families[0], "k": k} | asdict(parts))
     return pd.DataFrame(rows, columns=["dataset", "family", "k", *(field.name for field in fields(ScatterParts))])
 
 
@@ -169,11 +173,11 @@ class LadderLaws:
 
     def at(self, table: pd.DataFrame) -> pd.DataFrame:
         """The rows of one of the tables at the thresholds asked for, with the column `threshold`, their names."""
-        own = table[table["k"].isin(list(self.shown))]
-        return own.assign(threshold=own["k"].map(self.shown))
+        rows = table[table["k"].isin(list(self.shown))]
+        return rows.assign(threshold=rows["k"].map(self.shown))
 
 
-def ladder_laws(
+def fit_ladder(
     source: Source,
     datasets: Sequence[str] = (),
     ks: Sequence[int] = (1, 10, 100),
@@ -181,7 +185,7 @@ def ladder_laws(
     *,
     level: float = 0.95,
 ) -> LadderLaws:
-    """Read the rank stores, and fit: the text, and it without each of its documents.
+    """Read rank stores, and fit every text, whole and without each of its documents.
 
     source: rank stores of one family, such as "ladder"; datasets: none named means all; shares: large k, as shares of
     the vocabulary. The ladder's own counts come from `shipped_counts`, as far as it has them.
@@ -193,10 +197,10 @@ def ladder_laws(
     if not [*ks, *shares]:
         raise ParameterError("no threshold is asked for", "ks, shares", "Give some, such as ks=1,10,100.")
     counts, shown = counts_at(source, ks, shares)
-    there = {one.dataset: one for one in counts}
-    if unknown := [name for name in datasets if name not in there]:
-        raise ParameterError(f"no ranks on {unknown[0]}", "datasets", f"There is: {', '.join(there)}.")
-    texts = [there[name] for name in (datasets or dataset_order(there))]
+    available = {one.dataset: one for one in counts}
+    if unknown := [name for name in datasets if name not in available]:
+        raise ParameterError(f"no ranks on {unknown[0]}", "datasets", f"Choose among: {', '.join(available)}.")
+    texts = [available[name] for name in (datasets or dataset_order(available))]
     tables: list[list[pd.DataFrame]] = [[], [], []]
     for one in texts:
         if len(one.firsts) < 3:
@@ -211,47 +215,97 @@ def ladder_laws(
     return LadderLaws(texts, shown, *(pd.concat(parts, ignore_index=True) for parts in tables))
 
 
-# ── Figures
+def ladder_statistics(ladder: LadderLaws) -> dict[str, Any]:
+    """Summarise a family's points and laws at the chosen thresholds."""
+    laws, points = ladder.at(ladder.laws).dropna(subset="alpha"), ladder.at(ladder.points)
+    ordered = points.sort_values("size").groupby(["dataset", "k", "threshold"], as_index=False)["value"]
+    steps = ordered.agg(lambda value: (value.diff().dropna() < 0).all())
+    rising = [f"{dataset_label(row.dataset)}, k = {row.threshold}" for row in steps[~steps["value"]].itertuples()]
+    first = laws[laws["k"] == min(ladder.shown)]
+    width = (first["text_high"] - first["text_low"]) / (first["alpha_high"] - first["alpha_low"])
+    return {
+        "rungs": len(ladder.texts[0].firsts),
+        "vocabulary": ladder.texts[0].vocabulary,
+        "size_min": int(points["size"].min()),
+        "size_max": int(points["size"].max()),
+        "cells": len(steps),
+        "falls": int(steps["value"].sum()),
+        "rising_cells": "; ".join(rising) or "none",
+        "r_squared_median": laws["r_squared"].median(),
+        "width_ratio": width.median(),
+    }
+
+
+def law_panels(points: pd.DataFrame, *, level: float) -> Panels:
+    """Draw −ln RBP_k of a family's rungs against S, by dataset, with the power law of each threshold and its band.
+
+    `points` has dataset, size, k, threshold (its name), value, low, high. Where there is no fit, there is no line.
+    """
+    rows = points[points["value"] > 0].sort_values("k")  # 0 has no logarithm
+    rows = rows.assign(line="k = " + rows["threshold"])
+    names = dict(zip(rows["line"], rows["k"], strict=True))
+    colours = shades(set(names.values()))
+    return curves(
+        rows, "size", "value", labels=(LABELS["size"], neg_log_rbp_label()), log="xy", ends=True, ylim="shared",
+        styles={name: (colours[int(k)], "o") for name, k in names.items()},
+        fitted=fitted_lines(rows, ["dataset", "line"], level), size=(4.6, 3.4),
+    )  # fmt: skip
+
+
+def law_table(laws: pd.DataFrame, *, caption: str, data: pd.DataFrame) -> dict[str, Any]:
+    """List the law of each text and k with both intervals of α, for `Page.table`; data: the laws at all k."""
+    columns: Columns = {
+        "dataset": "dataset",
+        "threshold": "k",
+        "alpha": ("α", "{:.3f}"),
+        ("alpha_low", "alpha_high"): ("from the scatter", INTERVAL),
+        ("text_low", "text_high"): ("from the documents", INTERVAL),
+        "r_squared": ("R²", "{:.4f}"),
+        "scatter": ("scatter, %", "{:.1f}"),
+        "misses": ("fewest misses", "{:,}"),
+    }
+    return shown(laws.assign(scatter=100 * laws["residual_se"]), columns, caption=caption, data=data)
+
 
 PARTS = {
-    "document": ("documents", "#2A7FC0", "o"),
-    "seed": ("seeds", "#D55E00", "s"),
-    "lack": ("lack of fit", "#009E73", "D"),
+    "document": ("documents", "#9457C0", "o"),
+    "seed": ("seeds", "#A0522D", "s"),
+    "lack": ("lack of fit", "#5C8A2E", "D"),
 }
 
 
 def scatter_panels(splits: pd.DataFrame) -> Panels:
-    """The scatter about the line and its parts, by dataset, beside each other for each threshold.
+    """Draw the scatter about the line and its parts, by dataset, side by side for each threshold.
 
     `splits` has dataset, k, threshold, and the variances total, document, seed, seed_low, seed_high, lack of
-    ln(−ln RBP_k). Drawn are square roots in per cent, on a logarithmic axis. Hollow marks at the lower edge: parts
+    ln(−ln RBP_k). Heights are square roots in per cent, on a logarithmic axis. Hollow marks at the lower edge: parts
     whose variance comes out at zero or below.
     """
-    drawn = 100 * np.sqrt(splits[["total", *PARTS]].clip(lower=0))
-    least = float(drawn[drawn > 0].min().min()) / 2
-    most = 2 * float(max(drawn.max().max(), 100 * np.sqrt(splits["seed_high"].max())))
+    heights = 100 * np.sqrt(splits[["total", *PARTS]].clip(lower=0))
+    least = float(heights[heights > 0].min().min()) / 2
+    most = 2 * float(max(heights.max().max(), 100 * np.sqrt(splits["seed_high"].max())))
     thresholds: Sequence[str] = splits.sort_values("k")["threshold"].drop_duplicates().tolist()
 
     def draw(ax: Axes, dataset: str) -> None:
-        own = splits[splits["dataset"] == dataset]
-        place = own["threshold"].map(thresholds.index).to_numpy(float)
-        whole = 100 * np.sqrt(own["total"].to_numpy(float))
+        rows = splits[splits["dataset"] == dataset]
+        place = rows["threshold"].map(thresholds.index).to_numpy(float)
+        whole = 100 * np.sqrt(rows["total"].to_numpy(float))
         ax.hlines(whole, place - 0.42, place + 0.42, color=INK, lw=1.3, label="whole scatter")
         for i, (part, (name, colour, marker)) in enumerate(PARTS.items()):
-            if own[part].isna().all():
+            if rows[part].isna().all():
                 continue
             x = place + 0.25 * (i - 1)
-            height = 100 * np.sqrt(own[part].clip(lower=0).to_numpy(float))
+            height = 100 * np.sqrt(rows[part].clip(lower=0).to_numpy(float))
             seen = height > least
             ax.plot(x[seen], height[seen], marker, color=colour, ms=6, mew=0, label=name)
             if not seen.all():
                 edge = np.full((~seen).sum(), least)
                 ax.plot(x[~seen], edge, marker, color=colour, mfc="none", ms=6, mew=1.3, clip_on=False)
             if part == "seed":
-                ends = 100 * np.sqrt(own[["seed_low", "seed_high"]].to_numpy(float).T)
+                ends = 100 * np.sqrt(rows[["seed_low", "seed_high"]].to_numpy(float).T)
                 ax.vlines(x, np.maximum(ends[0], least), ends[1], color=colour, lw=1.2)
         for border in range(1, len(thresholds)):
-            ax.axvline(border - 0.5, color=INK, lw=0.4, alpha=0.4)
+            ax.axvline(border - 0.5, color=INK, lw=0.8, ls=":")
         ax.set_xticks(range(len(thresholds)), thresholds)
         ax.set_xlim(-0.5, len(thresholds) - 0.5)
         ax.set_yscale("log")
@@ -260,105 +314,171 @@ def scatter_panels(splits: pd.DataFrame) -> Panels:
         ax.tick_params(axis="x", length=0, pad=8)
         ax.grid(visible=False, axis="x")
         ax.set_xlabel("threshold k")
-        ax.set_ylabel(f"per cent of {neg_log_rbp_label()}")
+        ax.set_ylabel(f"% of {neg_log_rbp_label()}")
         ax.set_title(dataset_label(dataset))
         legend_below(ax)
 
-    return Panels(dataset_order(splits["dataset"]), draw, size=(4.6, 4.0))
+    return Panels(dataset_order(splits["dataset"]), draw, size=(4.6, 3.2))
 
 
-# ── What `Page.figure` takes
+# ── Trials of learning rates, seeds, batches and repeated text
+
+TRIALS = LADDER / "trials.csv"
+CONTEXT = 256  # tokens of a row
+_COUNT = pa.Column("int64", pa.Check.ge(0, error="must not be negative"))
+_POSITIVE = pa.Column("float64", pa.Check.gt(0, error="must be positive"))
+_SCHEMA = pa.DataFrameSchema(
+    {
+        **dict.fromkeys(("model", "family", "rung"), pa.Column("str")),
+        **dict.fromkeys(("seed", "budget", "batch"), _COUNT),
+    }
+    | {"rate": _POSITIVE, "distinct": pa.Column("float64", nullable=True), "loss": _POSITIVE}
+)
 
 
-def law_shown(points: pd.DataFrame, *, level: float) -> dict[str, Any]:
-    """−ln RBP_k of a family's rungs against S, by dataset, with the power law of each threshold and its band.
+def read_trials() -> pd.DataFrame:
+    """Read the losses of all trials (data/ladder/README.md). Raises DataError for a missing or malformed file."""
+    return checked(read_csv(TRIALS), _SCHEMA, TRIALS, keys=["model"], remedy="Restore it: git checkout -- data/ladder.")
 
-    `points` has dataset, size, k, threshold (its name), value, low, high. Where there is no fit, there is no line.
+
+def compare_rates(trials: pd.DataFrame, sizes: "pd.Series[int]", family: str = TRANSFORMER) -> pd.DataFrame:
+    """Compare the local exponents of the loss in S by the grid's learning rates and by the best tried.
+
+    trials: `read_trials`; sizes: S by rung. At each budget, of the sizes where the grid's rate and another were tried.
+    A row for each step between neighbouring sizes, and for each bend, by which the exponent falls from one step to the
+    next: budget, what, grid, best, seeds: the standard deviation of such a number between seeds; sure: grid and best
+    differ by more than twice that. The loss is on rows that no run reads.
     """
-    rows = points[points["value"] > 0].sort_values("k")  # 0 has no logarithm
-    rows = rows.assign(line="k = " + rows["threshold"])
-    names = list(dict.fromkeys(rows["line"]))
-    figure = curves(
-        rows, "size", "value", labels=(LABELS["size"], neg_log_rbp_label()), log="xy", ends=True, ylim="shared",
-        styles={name: (colour, "o") for name, colour in zip(names, ramp(len(names)), strict=True)},
-        fitted=fitted_lines(rows, ["dataset", "line"], level), size=(4.6, 4.2),
-    )  # fmt: skip
-    return {
-        "figure": figure,
-        "caption": f"<b>−ln RBPₖ of the rungs.</b> One line for each threshold, with the {level:.0%} confidence band "
-        f"of the line. Bars: the {level:.0%} interval of each rung, by documents. They move together, as a hard "
-        "document is hard for all rungs: points can lie closer to their line than their bars are long. V is the "
-        "vocabulary.",
-        "alt": "Log-log plots of −ln RBP at each threshold against model size with fitted lines, one panel a text",
-        "data": points,
+    runs = _grid_batch(trials, family)
+    scatter, rows = _seed_scatter(runs), []
+    for budget, tried in runs[runs["seed"] == 0].groupby("budget"):
+        rates = tried.groupby("rung")["rate"].nunique()
+        both = set(rates[rates >= 2].index) & set(tried[~tried["changed"]]["rung"])
+        rungs = sorted(both, key=lambda rung: sizes[rung])
+        logs = {"grid": tried[~tried["changed"]].set_index("rung")["log"], "best": tried.groupby("rung")["log"].min()}
+        x = np.log([sizes[rung] for rung in rungs])
+        steps = np.diff(np.eye(len(rungs)), axis=0) / np.diff(x)[:, None] if len(rungs) > 1 else np.zeros((0, 0))
+        weights = np.concatenate([-steps, np.diff(steps, axis=0)]) if len(steps) > 1 else -steps
+        names = [f"{a} to {b}" for a, b in pairwise(rungs)] + [f"bend at {rung}" for rung in rungs[1:-1]]
+        for name, weight in zip(names, weights, strict=True):
+            ends = {kind: float(weight @ values[rungs]) for kind, values in logs.items()}
+            seeds = scatter * float(np.sqrt(weight @ weight))
+            sure = abs(ends["best"] - ends["grid"]) > 2 * seeds
+            rows.append({"budget": budget, "what": name, **ends, "seeds": seeds, "sure": sure})
+    return pd.DataFrame(rows, columns=["budget", "what", "grid", "best", "seeds", "sure"])
+
+
+def _grid_batch(trials: pd.DataFrame, family: str) -> pd.DataFrame:
+    """Select the runs with the grid's batch that read each token once."""
+    runs: pd.DataFrame = trials[(trials["family"] == family) & trials["distinct"].isna()]
+    runs = runs[runs["batch"] == runs["batch"].mode().iloc[0]]
+    return runs.assign(log=np.log(runs["loss"]), changed=runs["model"].str.contains("-rate"))
+
+
+def _seed_scatter(runs: pd.DataFrame) -> float:
+    """Pool the standard deviation of ln loss between seeds over rungs and budgets."""
+    cells = runs[~runs["changed"]].groupby(["rung", "budget"])["log"].agg(["var", "size"]).query("size > 1")
+    return float(np.sqrt((cells["var"] * (cells["size"] - 1)).sum() / (cells["size"] - 1).sum()))
+
+
+def rate_statistics(rates: pd.DataFrame) -> dict[str, Any]:
+    """Summarise `compare_rates`."""
+    moved = (rates["best"] - rates["grid"]).abs()
+    return {"rates.rows": len(rates), "rates.sure": int(rates["sure"].sum()), "rates.moved": moved.max()}
+
+
+def compare_updates(trials: pd.DataFrame, family: str = TRANSFORMER) -> pd.DataFrame:
+    """Compare runs of other batches, or over repeated text, with the grid's of the same size and budget.
+
+    trials: `read_trials`. Columns rung, budget, batch, distinct (tokens; missing: each once), updates, loss, difference
+    from the grid's (nats), seeds: the standard deviation of a difference between seeds.
+    """
+    grid = _grid_batch(trials, family)
+    scatter = _seed_scatter(grid)
+    grid = grid[~grid["changed"] & (grid["seed"] == 0)]
+    runs = trials[(trials["family"] == family) & ~trials["model"].isin(grid["model"])]
+    runs = runs[runs["distinct"].notna() | ~runs["batch"].isin(grid["batch"])]
+    rows = runs.merge(grid[["rung", "budget", "loss"]], on=["rung", "budget"], suffixes=("", "_grid"))
+    rows["updates"] = rows["budget"] // (rows["batch"] * CONTEXT)
+    rows["difference"] = rows["loss"] - rows["loss_grid"]
+    rows["seeds"] = scatter * np.hypot(rows["loss"], rows["loss_grid"])
+    names = ["rung", "budget", "batch", "distinct", "updates", "loss", "difference", "seeds"]
+    return rows.sort_values(["budget", "distinct", "batch"])[names].reset_index(drop=True)
+
+
+def update_statistics(updates: pd.DataFrame, trials: pd.DataFrame) -> dict[str, Any]:
+    """Compute how much of the gain by further text comes by reading the first of it again: per cent, mean over sizes.
+
+    updates, trials: `compare_updates` and `read_trials`.
+    """
+    again = updates.dropna(subset="distinct")
+    losses = trials.drop_duplicates("model").set_index("model")["loss"]
+    first = again.apply(lambda row: losses[f"{TRANSFORMER}-{row.rung}-at-{row.distinct / 1e6:g}m"], axis=1)
+    gained = first - again["loss"]
+    return {"updates.again": 100 * float((gained / (gained + again["difference"])).mean())}
+
+
+def compare_ranks(grid: Sequence[Counts], runs: Sequence[Counts], trials: pd.DataFrame) -> pd.DataFrame:
+    """Compare ranked trials with the grid's runs of the same size and budget, in each measure.
+
+    grid, runs: counts of the family, and of its trials; trials: `read_trials`, for what a trial changes. A row for each
+    trial and measure (k missing: cross-entropy): model, rung, size, budget, what, k, difference (of ln y, its mean over
+    the texts), least, most (over the texts), seeds: the standard deviation of such a mean between seeds, pooled over
+    the cells with several. All four in per cent of y.
+    """
+    rows = pd.concat([one.table() for one in (*grid, *runs)], ignore_index=True)
+    rows = rows.assign(log=100 * np.log(rows["value"]), k=rows["k"].fillna(0).astype(int))
+    rows["what"] = rows["model"].map(_describe_changes(trials)).fillna("")
+    cell = ["rung", "size", "budget", "k"]
+    usual = rows[rows["what"] == ""].pivot_table(index=[*cell, "seed"], columns="dataset", values="log")
+    spread = usual.mean(axis=1).groupby(cell).agg(["var", "count"]).query("count > 1").reset_index()
+    spread["weight"] = spread["count"] - 1
+    sums = spread.assign(sum=spread["var"] * spread["weight"]).groupby("k")[["sum", "weight"]].sum()
+    scatter = np.sqrt(2 * sums["sum"] / sums["weight"])
+    table = []
+    key: Any
+    for key, texts in rows[rows["what"] != ""].groupby(["model", "what", *cell], sort=False):
+        about: dict[str, Any] = dict(zip(["model", "what", *cell], key, strict=True))
+        away = texts.set_index("dataset")["log"] - usual.loc[(*key[2:], 0)]
+        ends = {"difference": away.mean(), "least": away.min(), "most": away.max(), "seeds": scatter[about["k"]]}
+        table.append(about | ends | {"k": about["k"] or None})
+    columns = ["model", "rung", "size", "budget", "what", "k", "difference", "least", "most", "seeds"]
+    found = pd.DataFrame(table, columns=columns).astype({"k": "Int64"})
+    return found.sort_values(["size", "budget", "what"], kind="stable")
+
+
+def _describe_changes(trials: pd.DataFrame) -> "pd.Series[str]":
+    """Describe in words what each trial changes in the grid's recipe, by model; without those that change nothing."""
+    usual = trials.loc[~trials["model"].str.contains("-rate")].groupby(["family", "rung"])["rate"].first()
+    changes: dict[str, str] = {}
+    row: Any
+    for row in trials.itertuples():
+        if pd.notna(row.distinct):
+            changes[row.model] = f"the first {row.distinct / 1e6:g} M, repeated"
+        elif "-batch" in row.model:
+            changes[row.model] = f"batches of {row.batch} rows"
+        elif "-rate" in row.model:
+            rate = usual.get((row.family, row.rung))
+            changes[row.model] = f"a rate of {row.rate:g}" if rate is None else f"{row.rate / rate:.3g} × the rate"
+    return pd.Series(changes, dtype="str")
+
+
+def rank_statistics(ranks: pd.DataFrame, points: pd.DataFrame, k: int = 10) -> dict[str, Any]:
+    """Summarise `compare_ranks` for the trial of half the rate at the largest size and budget that has one.
+
+    At k: by how much y falls, and the exponent in S from the size before it in the grid, by the grid's run and by the
+    trial. points: `families.points`.
+    """
+    last = ranks[(ranks["k"] == k) & (ranks["what"] == "0.5 × the rate")].iloc[-1]
+    grid = of_measure(points, k).query("training_tokens == @last.budget")
+    logs = np.log(grid.pivot_table(index="size", columns="dataset", values="value")).mean(axis=1)
+    (small, large), (before, after) = np.log(logs.index[-2:]), logs.iloc[-2:]
+    steps = {
+        f"step.{name}": (before - after - by / 100) / (large - small)
+        for name, by in (("grid", 0), ("half", last.difference))
     }
-
-
-def scatter_shown(splits: pd.DataFrame) -> dict[str, Any]:
-    """`scatter_panels`."""
-    return {
-        "figure": scatter_panels(splits),
-        "caption": "<b>The scatter about the law and its parts,</b> as standard deviations in per cent of −ln RBPₖ. "
-        "Line: the whole; its square is the sum of the squares of its parts. Hollow, on the lower edge: a part that "
-        "comes out at zero or below. Bars: the interval of the seeds’ part.",
-        "alt": "For each text and threshold a line, the whole scatter, and three marks: documents, seeds, lack of fit",
-        "data": splits,
-    }
-
-
-# ── Tables: what `Page.table` takes
-
-
-def texts_shown(text: pd.DataFrame) -> dict[str, Any]:
-    """The text that was trained and evaluated on (`shipping.shipped_text`)."""
-    use = text["use"].map({"training": "trained on", "evaluation": "evaluated on"})
-    table = text.assign(use=use, name=text["name"].map(dataset_label))
-    caption = (
-        "<b>The text.</b> An equal share of the tokens was drawn from each training source. Evaluation documents were "
-        "ranked whole."
-    )
-    columns: Columns = {
-        "use": "use",
-        "name": "name",
-        "documents": ("documents", "{:,}"),
-        "tokens": ("tokens", "{:,}"),
-        "licence": "licence",
-        "origin": "origin",
-    }
-    return shown(table, columns, caption=caption, data=text)
-
-
-def laws_shown(laws: pd.DataFrame, *, level: float, data: pd.DataFrame) -> dict[str, Any]:
-    """The law of each text and k with both intervals of α; data: the laws at all k, for the CSV."""
-    columns: Columns = {
-        "dataset": "Text",
-        "threshold": "k",
-        "misses": ("missed, fewest", "{:,}"),
-        "alpha": ("α", "{:.3f}"),
-        ("alpha_low", "alpha_high"): ("from the scatter", INTERVAL),
-        ("text_low", "text_high"): ("from the text", INTERVAL),
-        "r_squared": ("R²", "{:.4f}"),
-        "scatter": ("scatter, %", "{:.1f}"),
-    }
-    caption = (
-        f"<b>The fits, with both {level:.0%} intervals of α.</b> Missed, fewest: tokens of rank above k, for the rung "
-        "that misses fewest. Scatter: the standard deviation of the residuals, as a percentage of −ln RBPₖ."
-    )
-    return shown(laws.assign(scatter=100 * laws["residual_se"]), columns, caption=caption, data=data)
-
-
-def reruns_shown(again: pd.DataFrame, *, level: float) -> dict[str, Any]:
-    """How far rungs trained again lie from their first training (`reruns`, with `what` differs)."""
-    columns: Columns = {
-        "dataset": "Text",
-        "size": ("S", "{:,}"),
-        "what": "another",
-        "difference": ("difference, %", "{:+.1f}"),
-        ("low", "high"): (f"{level:.0%} interval", INTERVAL_1),
-    }
-    caption = "<b>Trained again:</b> −ln RBP<sub>k</sub> beside the first training’s; intervals by documents."
-    rows = again.replace({"what": {"weights": "start", "order": "order of the text"}})
-    return shown(rows, columns, caption=caption, data=again)
+    values = {"falls": -last.difference, "seeds": last.seeds} | steps
+    return {f"trials.{name}": value for name, value in values.items()}
 
 
 # ── Other architectures

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from companion.chapters.training import rates
+from companion.chapters.appendix import ladder
 from rbp.measurements.counts import Counts
 
 SIZES = pd.Series({"s": 1_000, "m": 10_000, "l": 1_000_000})
@@ -27,7 +27,7 @@ def table() -> pd.DataFrame:
 
 
 def test_the_exponents_and_their_bend_are_those_by_hand() -> None:
-    found = rates.hangs(table(), SIZES).set_index("what")
+    found = ladder.compare_rates(table(), SIZES).set_index("what")
     assert found.index.tolist() == ["s to m", "m to l", "bend at m"]
     assert set(found["budget"]) == {2_000_000}
     first, grid, best = np.log(5 / 4.5) / np.log(10), np.log(4.5 / 4.2) / np.log(100), np.log(4.5 / 4) / np.log(100)
@@ -38,36 +38,31 @@ def test_the_exponents_and_their_bend_are_those_by_hand() -> None:
     ends = 1 / np.log(10), 1 / np.log(10) + 1 / np.log(100), 1 / np.log(100)
     assert found["seeds"]["bend at m"] == pytest.approx(chance * np.linalg.norm(ends))
     assert found["sure"].tolist() == [False, True, True]
-    told = rates.hangs_told(found)
+    told = ladder.rate_statistics(found)
     assert (told["rates.rows"], told["rates.sure"]) == (3, 2)
     assert told["rates.moved"] == pytest.approx(best - grid)
 
 
 def test_updates_and_repeated_text_stand_beside_the_grid_s_own_run() -> None:
-    found = rates.updates(table().assign(loss=lambda rows: rows["loss"] + rows["batch"].eq(4) * 4.1)).set_index("rung")
+    found = ladder.compare_updates(
+        table().assign(loss=lambda rows: rows["loss"] + rows["batch"].eq(4) * 4.1)
+    ).set_index("rung")
     assert found.index.tolist() == ["m", "s"]  # the LSTM has no grid here
     assert found["updates"].to_dict() == {"m": 2_000_000 // 2048, "s": 2_000_000 // 1024}
     assert found["difference"].to_dict() == pytest.approx({"m": 1.0 - 4.5, "s": 5.1 - 5.0})
     chance = np.std(np.log([5, 5.01]), ddof=1)
     assert found["seeds"]["s"] == pytest.approx(chance * np.hypot(5.0, 5.1))
     once = row("m", 5.5, model="neox-m-at-7e-06m")  # the 7 tokens that "d" reads again and again, read once
-    told = rates.updates_told(found.reset_index(), pd.DataFrame([once]))
+    told = ladder.update_statistics(found.reset_index(), pd.DataFrame([once]))
     assert told["updates.again"] == pytest.approx(100 * (5.5 - 1.0) / (5.5 - 4.5))
-    shown = rates.updates_shown(found.reset_index())["table"]
-    assert shown["size"].tolist() == ["m", "s"]
-    assert shown["what was read"].tolist() == [
-        "the first 7e-06 M, again and again",
-        "each token once, batches of 4 rows",
-    ]
 
 
 def test_the_trials_that_are_there_are_shown() -> None:
-    trials = rates.trials()
+    trials = ladder.read_trials()
     there = {"10k": 9_872, "22k": 21_720, "59k": 59_240, "150k": 150_080, "390k": 393_640, "1m": 1_022_952}
-    found = rates.hangs(trials, pd.Series(there | {"2.7m": 2_674_576}))
+    found = ladder.compare_rates(trials, pd.Series(there | {"2.7m": 2_674_576}))
     assert {"22k to 150k"} <= set(found["what"])
     assert (found["seeds"] > 0).all()
-    assert len(rates.hangs_shown(found)["table"]) == len(found)
 
 
 def test_what_trials_do_to_ranks_is_counted_by_hand() -> None:
@@ -87,7 +82,7 @@ def test_what_trials_do_to_ranks_is_counted_by_hand() -> None:
         counts("b", [half, again], [190, 205], [6060.0, 5900.0]),
     ]
     trials = pd.DataFrame([row("s", 5.0), row("s", 4.9, 0.005), row("s", 5.1, seed=1)])
-    found = rates.in_ranks(of_grid, of_runs, trials)
+    found = ladder.compare_ranks(of_grid, of_runs, trials)
     assert found["what"].tolist() == ["0.5 × the rate"] * 2
     one = found[found["k"] == 1].iloc[0]
     y = {hits: 100 * np.log(-np.log(hits / 1000)) for hits in (300, 200, 320, 190, 310, 205)}
@@ -100,9 +95,8 @@ def test_what_trials_do_to_ranks_is_counted_by_hand() -> None:
     points = pd.DataFrame([("a", 1, 5, 2_000_000, 2.0), ("a", 1, 10, 2_000_000, 1.5)])
     points.columns = ["dataset", "k", "size", "training_tokens", "value"]
     twice = found.assign(what="2 × the rate", difference=50.0)  # a trial of another rate is not told of
-    told = rates.in_ranks_told(pd.concat([found, twice]), points, 1)
+    told = ladder.rank_statistics(pd.concat([found, twice]), points, 1)
     by_grid = np.log(2.0 / 1.5) / np.log(2)
     by_trial = by_grid - one["difference"] / 100 / np.log(2)
     expected = {"falls": -one["difference"], "seeds": one["seeds"], "step.grid": by_grid, "step.half": by_trial}
     assert told == pytest.approx({f"trials.{name}": value for name, value in expected.items()})
-    assert rates.in_ranks_shown(found)["table"]["what is otherwise"].tolist() == ["0.5 × the rate"]
