@@ -559,7 +559,7 @@ def scatter_figure(curves_in: pd.DataFrame, dataset: str = "wikipedia") -> dict[
     """
     rows = in_cells(curves_in[(curves_in["smooth"] < 30) & (curves_in["dataset"] == dataset)])
     names = {"smooth_size": "size S", "smooth": "CE"}
-    styles = {"size S": ("#B0457B", "D", "--"), "CE": ("#2A7FC0", "o", "-")}
+    styles = {"size S": ("#5C8A2E", "D", "--"), "CE": ("#9457C0", "o", "-")}
     rows = melted(rows.sort_values("family", ascending=False, kind="stable"), names, "k", by=["cell"])
     return {
         "figure": curves(

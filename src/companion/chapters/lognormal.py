@@ -1,17 +1,19 @@
 """Are ranks lognormal, and would it explain that cross-entropy and −ln RBP_1 scale alike (5.2, figure 8, appendix C)?
 
-Four questions, in this order: which family measured ranks follow; what the authors' μ and σ predict; whether the
-entropy of ranks, which the appendix computes, is the cross-entropy; and which families give both metrics' exponents.
+Three questions, in this order: which distribution measured ranks follow; what the authors' μ and σ predict; and which
+distributions give both metrics' exponents.
 """
 
 import json
 from collections.abc import Iterable, Sequence
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from scipy.stats import chi2
 
 from companion.chapters.appendix.algebra.numbers import authors_points, equation_terms
 from companion.evidence import published
@@ -19,15 +21,23 @@ from companion.stats.compare import paired_exponents
 from companion.stats.rank_families import FAMILIES, family
 from companion.stats.rank_fits import MARGIN, RankDistribution, fit
 from companion.steps import step
-from rbp.figures.curves import curves, in_cells, melted
-from rbp.figures.style import INK, LABELS, Panels, Style, legend_below, log_axis
-from rbp.figures.wording import cell_label, dataset_label, listed, model_label
+from rbp.figures.curves import curves
+from rbp.figures.style import INK, LABELS, Panels, legend_below, log_axis
+from rbp.figures.wording import dataset_label, listed, model_label
 from rbp.laws.power import fit_power_law
 from rbp.measurements import Source, histograms, open_source, select
 from rbp.measurements.histograms import MeasuredRanks
 from rbp.report.display import shown
 
 CELL = ["family", "dataset"]
+ROUNDINGS = {
+    "lognormal": "density at whole ranks",
+    "lognormal_rounded": "rounded",
+    "lognormal_ceiling": "rounded up",
+}
+"""The three ways to make a whole rank of a lognormal X, by the families' names. Where rank 2 is the first, rounded is
+the authors' histogram; the density at whole ranks, from 1, is equation 10 of the paper.
+"""
 
 # Which family do measured ranks follow?
 
@@ -161,6 +171,24 @@ def _as_drawn(own: MeasuredRanks, fitted: RankDistribution) -> float:
     return 1 - float((off**2).sum() / ((y - y.mean()) ** 2).sum())
 
 
+def roundings(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> pd.DataFrame:
+    """The lognormal by each of ROUNDINGS, with rank 1 and without; by `fits` of a group.
+
+    Columns rounding, model, size, first, at_limit, mu, sigma (missing at the limit), excess, deviance, df, and
+    mu_published, sigma_published.
+    """
+    rows = []
+    for name, first in product(ROUNDINGS, (1, 2)):
+        for own in group:
+            row = row_of(table, own, name, first)
+            values = (np.nan, np.nan) if row["at_limit"] else distribution_of(row).parameters.values()
+            mu, sigma = values
+            about = {"rounding": name, "model": own.model, "size": own.size, "first": first}
+            rows.append(about | {"mu": mu, "sigma": sigma} | dict(row[["at_limit", "excess", "deviance", "df"]]))
+    given = published.lognormal_parameters().query("dataset == @group[0].dataset")[["model", "mu", "sigma"]]
+    return pd.DataFrame(rows).merge(given, on="model", how="left", suffixes=("", "_published"))
+
+
 def falls_of_ratio(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> dict[str, float]:
     """By how much μ/σ falls per unit of ln S, for both versions of the lognormal from rank 2 if none is at its limit.
 
@@ -179,8 +207,7 @@ def falls_of_ratio(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> dict[
 
 KS = (1, 10, 100)
 METRICS = ("cross_entropy", *(f"neg_log_rbp{k}" for k in KS))
-MEASURED, PUBLISHED, FORMULA = "measured", "the authors’ prediction, as published", "the appendix’s formula"
-EXACT = "exact sums over the vocabulary"
+MEASURED, PUBLISHED, FORMULA, EXACT = "measured", "as published", "formula", "exact sums"
 KEYS = {MEASURED: "measured", FORMULA: "formula", EXACT: "exact"}
 """The kinds of curves in a table's order, with the names under which their numbers are recorded."""
 
@@ -233,31 +260,6 @@ def levels(table: pd.DataFrame) -> pd.DataFrame:
     others = table[table["kind"] != MEASURED].join(measured, on=["model", "metric"])
     ratio = (others["value"] / others["measured"]).groupby([others["kind"], others["metric"]])
     return ratio.agg(least="min", largest="max").reset_index()
-
-
-# Is the entropy of ranks the cross-entropy?
-
-
-def entropies(measured: Iterable[MeasuredRanks], table: pd.DataFrame) -> pd.DataFrame:
-    """Cross-entropy beside the entropies that might stand for it, of every model; `table`: their `fits`.
-
-    Columns dataset, model, family, size; cross_entropy: measured; rank_entropy: of the measured ranks; lognormal: of
-    the discrete lognormal fitted to all ranks (at_limit: where it is a power law); formula, exact: by the authors'
-    formula and by exact sums at their μ and σ, where there are any; gap: rank_entropy less cross_entropy; gap_share.
-    """
-    given = equation_terms(authors_points()).set_index("model")[["entropy_approx", "entropy"]]
-    rows = []
-    for own in measured:
-        smooth, *_ = histograms.entropy(own.counts)
-        fitted = row_of(table, own, "lognormal")
-        row = _names(own) | {"cross_entropy": np.nan if own.cross_entropy is None else own.cross_entropy}
-        row |= {"rank_entropy": smooth, "lognormal": fitted["entropy"], "at_limit": bool(fitted["at_limit"])}
-        there = own.model in given.index and own.dataset == "wikipedia"
-        formula, exact = given.loc[own.model] if there else (np.nan, np.nan)
-        rows.append(row | {"formula": formula, "exact": exact})
-    found = pd.DataFrame(rows)
-    gap = found["rank_entropy"] - found["cross_entropy"]
-    return found.assign(gap=gap, gap_share=gap / found["cross_entropy"])
 
 
 # Which families give both metrics their exponents?
@@ -324,7 +326,7 @@ def _on_lines(rows: Sequence[pd.Series]) -> tuple[float, float]:
 # What is recorded
 
 
-def of_fits(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> dict[str, Any]:
+def fits_summary(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> dict[str, Any]:
     """What `fits` say of lognormal ranks, of the `main_group` first."""
     from_2 = of_group(table, group, 2)
     firsts = rank_1(group, table)
@@ -345,7 +347,35 @@ def of_fits(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> dict[str, An
     }
 
 
-def of_curves(table: pd.DataFrame, alphas: pd.DataFrame) -> dict[str, Any]:
+def roundings_summary(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> dict[str, Any]:
+    """What `roundings` say, and how far every distribution of the group's `fits` is from passing a test."""
+    found, table = roundings(group, table), of_models(group, table)
+    whole, tail = found[found["first"] == 1], found[found["first"] == 2]
+    limits = {f"limits.{name}": int(whole.loc[whole["rounding"] == name, "at_limit"].sum()) for name in ROUNDINGS}
+    off = (tail["sigma"] - tail["sigma_published"]).abs().groupby(tail["rounding"]).max()
+    up = whole[whole["rounding"] == "lognormal_ceiling"].sort_values("size")
+    best = table[table["first"] == 1].groupby("distribution")["excess"].mean()
+    return (
+        limits
+        | {
+            "up.sigma.first": up["sigma"].iloc[0],
+            "up.sigma.last": up["sigma"].iloc[-1],
+            "up.excess_max": up["excess"].max(),
+            "up.excess_min": up["excess"].min(),
+            "cutoff.excess_min": table.loc[
+                (table["first"] == 1) & (table["distribution"] == "power_law_cutoff"), "excess"
+            ].min(),
+            "up.better_than": int((best > best["lognormal_ceiling"]).sum()),
+            "distributions": len(best),
+            "passed": int((chi2.sf(table["deviance"], table["df"]) > 0.05).sum()),
+            "tested": len(table),
+            "deviance_least": (table["deviance"] / table["df"]).min(),
+        }
+        | {f"sigma_off.{name}": float(value) for name, value in off.items()}
+    )
+
+
+def curves_summary(table: pd.DataFrame, alphas: pd.DataFrame) -> dict[str, Any]:
     """What `predicted` and its `exponents` say."""
     ours, seen = (alphas[alphas["key"] == key].iloc[0] for key in ("formula", "measured"))
     ratios = levels(table).query("kind == @FORMULA")
@@ -358,7 +388,7 @@ def of_curves(table: pd.DataFrame, alphas: pd.DataFrame) -> dict[str, Any]:
     return found | {"formula.alike": bool(ours["low"] <= 0 <= ours["high"]), "formula.other_way": way}
 
 
-def of_lines(group: Sequence[MeasuredRanks], lines: pd.DataFrame) -> dict[str, Any]:
+def lines_summary(group: Sequence[MeasuredRanks], lines: pd.DataFrame) -> dict[str, Any]:
     """What `exponents_on_lines` say, if there is a family of three models; the `main_group` first."""
     if lines.empty:
         return {}
@@ -378,12 +408,6 @@ def reproduced_to(table: pd.DataFrame) -> float:
     return float((wide[FORMULA] / wide[PUBLISHED] - 1).abs().max())
 
 
-def of_premise(group: Sequence[MeasuredRanks], found: pd.DataFrame) -> dict[str, Any]:
-    """By what share the entropy of ranks exceeds cross-entropy, at the `main_group`'s ends (`entropies`)."""
-    own = of_models(group, found)
-    return {"gap_share.first": own["gap_share"].iloc[0], "gap_share.last": own["gap_share"].iloc[-1]}
-
-
 def of_models(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> pd.DataFrame:
     """Select the rows of a group of models on one dataset, by size."""
     own = table[(table["family"] == group[0].family) & (table["dataset"] == group[0].dataset)]
@@ -393,7 +417,7 @@ def of_models(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> pd.DataFra
 # Tables
 
 
-def rank_1_shown(table: pd.DataFrame) -> dict[str, Any]:
+def rank_1_table(table: pd.DataFrame) -> dict[str, Any]:
     """The table of `rank_1`."""
     names = {"mu": "μ", "sigma": "σ", "measured_p1": "RBP₁ measured", "density_p1": "p₁ by equation 10"}
     names |= {"power_law_p1": "p₁, power law", "r_squared": "R² as drawn"}
@@ -406,32 +430,37 @@ def rank_1_shown(table: pd.DataFrame) -> dict[str, Any]:
     )
 
 
-def lines_shown(lines: pd.DataFrame, group: Sequence[MeasuredRanks], level: float) -> dict[str, Any]:
-    """`exponents_on_lines` of the `main_group`."""
-    own = lines[(lines["family"] == group[0].family) & (lines["dataset"] == group[0].dataset)]
-    words = [
-        "no line" if limits else "yes" if both else "no"
-        for limits, both in zip(own["at_limit"], own["both"], strict=True)
-    ]
-    names = {"line_alpha_p1": "α of −ln p₁", "alpha_p1": "measured"}
-    names |= {"line_alpha_entropy": "α of the entropy", "alpha_entropy": "measured "}
+def roundings_table(found: pd.DataFrame) -> dict[str, Any]:
+    """The rows of `roundings`, for `Page.table`."""
+    rows = found.assign(
+        rounding=found["rounding"].map(ROUNDINGS),
+        ranks=found["first"].map({1: "all", 2: "from 2"}),
+        best=np.where(found["at_limit"], "none", "yes"),
+    )
     return shown(
-        own.assign(words=words),
+        rows,
         {
-            "distribution": ("distribution", lambda name: FAMILIES[name].label),
-            **{column: (heading, "{:.4f}") for column, heading in names.items()},
-            "words": "both within",
+            "rounding": "X made whole",
+            "ranks": "ranks",
+            "model": "model",
+            "best": "best lognormal",
+            "mu": ("μ", "{:.2f}"),
+            "sigma": ("σ", "{:.2f}"),
+            "sigma_published": ("authors’ σ", "{:.2f}"),
+            "excess": ("excess, nats a token", "{:.4f}"),
+            "deviance": ("deviance", "{:,.0f}"),
+            "df": "df",
         },
-        caption=f"<b>Exponents that follow from straight lines in ln S</b>, {cell_label(group[0])}. Last: are both "
-        f"within the {level:.0%} intervals of the measured ones? “No line”: at its limit for some model.",
-        data=lines,
+        caption="<b>Whether a best lognormal exists depends on how X is made a whole rank.</b> Excess: by how much the "
+        "fit is less likely than the measured shares. A fit passes an exact test if its deviance is about its df.",
+        data=found,
     )
 
 
-# Figures: what `page.figure` takes besides a name
+# Figures
 
 
-def survival(table: pd.DataFrame, group: Sequence[MeasuredRanks]) -> dict[str, Any]:
+def survival_figure(table: pd.DataFrame, group: Sequence[MeasuredRanks]) -> dict[str, Any]:
     """P(R > k) against k: measured (at the bins' ends), and fitted; of the `main_group`'s smallest and largest model.
 
     Drawn are the likeliest family from rank 1 and the lognormal from 1 and from 2. Distributions that begin at rank 2
@@ -448,7 +477,7 @@ def survival(table: pd.DataFrame, group: Sequence[MeasuredRanks]) -> dict[str, A
         some = beyond > 0
         grid = np.unique(np.round(np.geomspace(1, counts.vocabulary - 1, 300)))
         for (name, first), colour, dash in zip(
-            looks, ("#2A7FC0", "#D55E00", "#009E73"), ("-", "--", ":"), strict=False
+            looks, ("#9457C0", "#C2447A", "#5C8A2E"), ("-", "--", ":"), strict=False
         ):
             row = row_of(table, own, name, first)
             notes = ["from 2"] if first == 2 else []
@@ -470,7 +499,7 @@ def survival(table: pd.DataFrame, group: Sequence[MeasuredRanks]) -> dict[str, A
         pd.DataFrame({"case": name, "high": own.counts.high, "count": own.counts.count}) for name, own in ends.items()
     ]
     return {
-        "figure": Panels(list(ends), draw, size=(4.6, 4.6)),
+        "figure": Panels(list(ends), draw, size=(4.6, 3.6)),
         "caption": "<b>Measured and fitted ranks:</b> the share of tokens whose rank is above k. Dotted: the lognormal "
         "fitted without rank 1, as the authors do. Zipf–Mandelbrot: a power of the rank plus a constant.",
         "alt": "Survival functions of ranks on logarithmic axes, measured points and fitted lines",
@@ -478,46 +507,19 @@ def survival(table: pd.DataFrame, group: Sequence[MeasuredRanks]) -> dict[str, A
     }
 
 
-def predicted_panels(table: pd.DataFrame) -> dict[str, Any]:
+def predicted_figure(table: pd.DataFrame) -> dict[str, Any]:
     """Measured and predicted curves against S, a panel for each metric: a table of `predicted`."""
     titles = {"cross_entropy": "Cross-entropy"} | {f"neg_log_rbp{k}": f"−ln RBP, k = {k}" for k in KS}
-    looks = {MEASURED: (INK, "o", "-"), FORMULA: ("#2A7FC0", "D", "--"), EXACT: ("#D55E00", "s", ":")}
+    looks = {MEASURED: (INK, "o", "-"), FORMULA: ("#9457C0", "D", "--"), EXACT: ("#5C8A2E", "s", ":")}
     rows = table[table["kind"].isin(looks)].assign(metric=lambda own: pd.Categorical(own["metric"], METRICS))
     rows = rows.sort_values("metric", kind="stable").astype({"metric": str}).replace({"metric": titles})
     return {
         "figure": curves(
             rows, "size", "value", labels=(LABELS["size"], "nats"), panel="metric", line="kind", styles=looks,
-            log="xy", size=(4.6, 4.2),
+            ends=True, log="xy", size=(4.6, 3.2),
         ),
-        "caption": "<b>Measured curves, and those that the authors’ μ and σ predict</b> (figures 8a and 8b of the "
-        "paper, and two more k): all predictions are too high.",
+        "caption": "<b>The curves that the authors’ μ and σ predict are too high.</b> Figures 8a and 8b of the paper, "
+        "and two more k. Formula: equations 16, 20 and 21. Exact sums: over the vocabulary.",
         "alt": "Log-log panels: the predicted curves lie above the measured ones, less so at larger k",
-        "data": table,
-    }  # fmt: skip
-
-
-def entropy_panels(table: pd.DataFrame, group: Sequence[MeasuredRanks]) -> dict[str, Any]:
-    """Cross-entropy and the entropies that might stand for it against S, by dataset and family: of `entropies`."""
-    looks = {
-        "cross_entropy": ("cross-entropy", Style(INK, "", "-", 2.4)),
-        "rank_entropy": ("ranks", Style("#2A7FC0", "", "-", 2.4)),
-        "lognormal": ("lognormal", Style("#009E73", "", "--")),
-        "exact": ("authors’ μ, σ", Style("#D55E00", "", "--")),
-        "formula": ("their formula", Style("#B8579A", "", ":")),
-    }
-    cells = in_cells(table)
-    cells = cells.assign(other=cells["family"] != group[0].family).sort_values("other", kind="stable")
-    names = {column: name for column, (name, _) in looks.items()}
-    limits = int(of_models(group, table)["at_limit"].sum())
-    return {
-        "figure": curves(
-            melted(cells, names, "size", by=["cell"]), "size", "value", labels=(LABELS["size"], "nats"), panel="cell",
-            styles=dict(looks.values()), ends=True, size=(4.6, 3.6),
-        ),
-        "caption": "<b>Cross-entropy and the entropies that might stand for it:</b> those of ranks, as measured and as "
-        "fitted. The lognormal fitted to all ranks is at its limit, a power law, for "
-        f"{limits} of {len(group)} models of {cell_label(group[0])}.",
-        "alt": "For Pythia, cross-entropy falls below the entropy of ranks, and the lognormal’s entropies lie above "
-        "both; for our small models they lie close together",
         "data": table,
     }  # fmt: skip

@@ -34,7 +34,7 @@ from rbp.laws.resampling import variance
 PREDICTIONS = DATA / "predictions" / "paths.toml"
 SHIPPED = "data/ladder/paths"
 CELL = ["family", "dataset"]
-#: what the pages call the paths, and how they draw them; scaling's two are drawn in ink
+#: what the pages call the paths
 LABELS = {
     "context": "less context",
     "depth": "fewer layers",
@@ -44,11 +44,6 @@ LABELS = {
     "logits": "noise on logits",
     EARLIER: "less training",
     SMALLER: "fewer parameters",
-}
-_COLOURS = ("#2A7FC0", "#D55E00", "#8A7A00", "#B8579A", "#009E73", "#6F6FCF", "#708090", "#708090")
-STYLES = {
-    label: Style(colour, marker, width=1.8)
-    for label, colour, marker in zip(LABELS.values(), _COLOURS, "os^DvPX*", strict=True)
 }
 
 
@@ -371,16 +366,16 @@ def fingerprint_figure(equal: pd.DataFrame, level: float) -> dict[str, Any]:
     titles = [label for path, label in LABELS.items() if path in set(rows["path"])]
     return {
         "figure": Panels(titles, draw, size=(3.0, 2.6), columns=3),
-        "caption": "<b>Each way to make a model worse has its own curve.</b> How far −ln RBPₖ lies above that of a "
-        "smaller model (0) at equal CE. Grey: the other ways. Bands: "
+        "caption": "<b>Each way to make a model worse, at equal CE:</b> how far −ln RBPₖ lies above that of a "
+        "smaller model (0). Grey: the other ways. Bands: "
         f"{level:.0%} by documents. Lines leave the range at large k.",
         "alt": "Lines that differ from zero at k = 1, cross near k = 10, and differ more at k = 1000",
         "data": equal,
     }
 
 
-FRONT = ("replaced", "context", "depth")
-"""The paths that the front page shows, where they are there: those whose curves are the most unlike."""
+FRONT = {"replaced": ("#9457C0", "D"), "context": ("#C2447A", "o"), "depth": ("#5C8A2E", "s")}
+"""The paths that the front page shows, where they are there, in colour and marker: their curves are the most unlike."""
 
 
 def front_figure(equal: pd.DataFrame, level: float) -> dict[str, Any]:
@@ -391,11 +386,12 @@ def front_figure(equal: pd.DataFrame, level: float) -> dict[str, Any]:
     rows = rows.assign(line=rows["path"].map(LABELS))
     some = [path for path in FRONT if path in set(rows["path"])] or rows["path"].unique()[: len(FRONT)].tolist()
     rows = rows[rows["path"].isin(some)]
+    looks = zip(some, FRONT.values(), strict=False)
     return {
         "figure": curves(
             rows, "k", "offset", labels=("k", "−ln RBPₖ, difference (%)"), panel=None,
-            styles={LABELS[path]: STYLES[LABELS[path]] for path in some}, band=True, at=[0], ylim=_VIEW,
-            size=(4.6, 3.7),
+            styles={LABELS[path]: FRONT.get(path, spare) for path, spare in looks}, band=True, at=[0], ylim=_VIEW,
+            ends=True, size=(4.6, 3.7),
         ),
         "caption": "<b>One cross-entropy, several curves.</b> A small model, made worse until its cross-entropy is "
         "that of a smaller one (0): above 0 its ranks are the worse ones. Context is what it reads before a guess. "

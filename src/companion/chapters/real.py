@@ -482,10 +482,14 @@ def paths_figure(ways: Sequence[Curve], *, level: float) -> dict[str, Any]:
             ends = 100 * np.expm1(np.array(interval(mean - middle, level=level)))
             rows += [(f"CE + {rise} nats", WAYS[way], k, *each) for k, each in zip(THRESHOLDS, ends.T, strict=True)]
     table = pd.DataFrame(rows, columns=["cell", "line", "k", "offset", "low", "high"])
+    looks = {
+        label: ("#9457C0" if way in DAMAGES else "#5C8A2E", marker)
+        for (way, label), marker in zip(WAYS.items(), "os^DvP", strict=True)
+    }
     return {
         "figure": curves(
-            table, "k", "offset", labels=("k", "difference in −ln RBPₖ (%)"), panel="cell", ends=True, band=True,
-            at=[0], size=(4.6, 3.4),
+            table, "k", "offset", labels=("k", "difference in −ln RBPₖ (%)"), panel="cell", styles=looks, ends=True,
+            band=True, at=[0], size=(4.6, 3.4),
         ),
         "caption": "<b>A real model differs too, most where its input was damaged.</b> SmolLM2-135M-Instruct on 40 "
         "articles, made worse in six ways to one CE. 0 is the mean of the four ways that damage the model. Less "

@@ -220,11 +220,11 @@ def entropy_summary(table: pd.DataFrame) -> dict[str, Any]:
 # Figures
 
 _TERMS = {
-    "square": ("μ²/(2σ²)", Style("#B8579A", "D")),
-    "log_scale": ("ln(√(2π) σ)", Style("#009E73", "^")),
-    "log_c": ("ln c", Style("#2A7FC0", "o")),
+    "square": ("μ²/(2σ²)", Style("#9457C0", "D")),
+    "log_scale": ("ln(√(2π) σ)", Style("#5C8A2E", "^")),
+    "log_c": ("ln c", Style("#C2447A", "o")),
     "neg_log_p1": ("their sum, −ln p₁", Style(INK, "s", "-", 2.4)),
-    "entropy": ("−Σ p ln p", Style("#D55E00", "v")),
+    "entropy": ("−Σ p ln p", Style("#A0522D", "v")),
 }
 
 
@@ -233,7 +233,7 @@ def terms_figure(terms: pd.DataFrame) -> dict[str, Any]:
     names = {column: name for column, (name, _) in _TERMS.items()}
     figure = curves(
         melted(terms, names, "size"), "size", "value", labels=(LABELS["size"], "nats"), panel=None,
-        styles=dict(_TERMS.values()), ends=True, at=[0], size=(7.2, 4.6),
+        styles=dict(_TERMS.values()), ends=True, at=[0], size=(7.2, 3.6),
     )  # fmt: skip
     return {
         "figure": figure,
@@ -247,7 +247,7 @@ def terms_figure(terms: pd.DataFrame) -> dict[str, Any]:
 
 def paths_figure(paths: Mapping[str, pd.DataFrame], points: pd.DataFrame) -> dict[str, Any]:
     """−ln p₁ and the entropy along each path (tables of `along`), with the fitted points."""
-    looks = {"neg_log_p1": ("−ln p₁", Style("#2A7FC0", "o")), "entropy": ("−Σ p ln p", Style("#D55E00", "v"))}
+    looks = {"neg_log_p1": ("−ln p₁", Style("#4E79A7", "o")), "entropy": ("−Σ p ln p", Style("#A0522D", "v"))}
     names = {column: name for column, (name, _) in looks.items()}
     lines = [melted(curve, names, "size").assign(path=name) for name, curve in paths.items()]
     values = pd.concat(lines)["value"]
@@ -255,7 +255,7 @@ def paths_figure(paths: Mapping[str, pd.DataFrame], points: pd.DataFrame) -> dic
         "figure": curves(
             pd.concat([melted(points, names, "size").assign(path=name) for name in paths]), "size", "value",
             labels=(LABELS["size"], "nats"), panel="path", styles=dict(looks.values()), fitted=lines, ends=True,
-            log="xy", ylim=(0.8 * values.min(), 1.2 * values.max()), size=(4.4, 3.5),
+            log="xy", ylim=(0.8 * values.min(), 1.2 * values.max()), size=(4.6, 3.0),
         ),
         "caption": "<b>Two ways on from the ten points.</b> Left: μ and σ go on as straight lines in ln S. Right: λ "
         "and σ do.",
@@ -268,9 +268,9 @@ def entropy_figure(table: pd.DataFrame) -> dict[str, Any]:
     """Cross-entropy and the entropies that might be it against S, of Pythia and of our models on Wikipedia."""
     looks = {
         "cross_entropy": ("cross-entropy", Style(INK, "", "-", 2.4)),
-        "rank_entropy": ("ranks", Style("#2A7FC0", "", "-", 2.4)),
-        "exact": ("authors’ μ, σ", Style("#D55E00", "", "--")),
-        "formula": ("equation 21", Style("#B8579A", "", ":")),
+        "rank_entropy": ("ranks", Style("#9457C0", "", "-", 2.4)),
+        "exact": ("authors’ μ, σ", Style("#C2447A", "", "--")),
+        "formula": ("equation 21", Style("#5C8A2E", "", ":")),
     }
     cells = in_cells(table[table["dataset"] == "wikipedia"]).sort_values("family", ascending=False, kind="stable")
     names = {column: name for column, (name, _) in looks.items()}
