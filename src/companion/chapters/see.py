@@ -167,7 +167,7 @@ def read(text: str, models: Sequence[Shipped]) -> list[Read]:
 
 
 def summarize(readings: Sequence[Read]) -> pd.DataFrame:
-    """Summarize readings in a row each: label, size, tokens, rbp1, rbp10, rbp100, cross-entropy at each of TEMPERATURES."""
+    """Summarize readings, a row each: label, size, tokens, rbp1, rbp10, rbp100, cross-entropy at each temperature."""
     rows = []
     for each in readings:
         ranks = np.asarray(each.ranks()[0])
