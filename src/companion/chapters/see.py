@@ -167,7 +167,7 @@ def read(text: str, models: Sequence[Shipped]) -> list[Read]:
 
 
 def summarize(readings: Sequence[Read]) -> pd.DataFrame:
-    """Summarize readings in a row each: label, size, tokens, rbp1, rbp10, rbp100, cross-entropy at each of TEMPERATURES."""
+    """Summarize readings, a row each: label, size, tokens, rbp1, rbp10, rbp100, cross-entropy at each temperature."""
     rows = []
     for each in readings:
         ranks = np.asarray(each.ranks()[0])
@@ -355,8 +355,8 @@ def ranked_words(sentence: Mapping[str, Any]) -> str:
     return (
         '<figure class="rbp-figure" id="words"><fieldset class="rbp-words"><legend>Choose a token</legend>'
         f"{''.join(pieces)}</fieldset><figcaption><b>Ranked by SmolLM2-135M-Instruct</b>, with 4-bit weights. "
-        f"Small: the rank, {key}. Choose another token to see what the model expected there. The first tokens of a text "
-        "rank badly, since little stands before them.</figcaption></figure>"
+        f"Small: the rank, {key}. Choose another token to see what the model expected there. The first tokens of a "
+        "text rank badly, since little stands before them.</figcaption></figure>"
     )
 
 

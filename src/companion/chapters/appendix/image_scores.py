@@ -72,7 +72,7 @@ def scored(path: Path = BLIND) -> pd.DataFrame:
     """Score the forecasts of the test sets that a file has: COLUMNS.
 
     path: a CSV file with the columns of data/outside/image_models.csv. An outcome is missing where it could not be
-    computed, for want of families. score, naive_score: log scores in nats (`predictions.scored`); gain: their
+    computed, for want of families. score, naive_score: log scores in nats (`predictions.score`); gain: their
     difference; fair_*: Student's t on the three sets that were known (`with_fair_guess`). Raises DataError for a file
     that is not so, and for another test set or one with too few models.
     """
@@ -82,7 +82,7 @@ def scored(path: Path = BLIND) -> pd.DataFrame:
     table = said[said["dataset"].isin(sets)].reset_index(drop=True)
     outcomes = [sets[str(row.dataset)].outcome(str(row.of)) for row in table.itertuples()]
     whole = table.assign(outcome=outcomes, kind="", probability=np.nan, naive=np.nan)
-    scores = predictions.scored(whole, level)
+    scores = predictions.score(whole, level)
     whole = whole.join(scores[["inside", "naive_inside", "score", "naive_score", "gain"]])
     samples = {of: [each.outcome(of) for each in known] for of in whole["of"].unique()}
     return with_fair_guess(whole, [samples[of] for of in whole["of"]], level)[COLUMNS]
