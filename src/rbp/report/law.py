@@ -55,7 +55,7 @@ def chosen(
         what = f"there are several datasets: {', '.join(there)}"
         raise ParameterError(what, "--dataset", "Give one of them.")
     dataset = dataset or there[0]
-    check_dataset(dataset, there, "--dataset")
+    check_dataset(dataset, table, "--dataset")
     if dataset not in there:
         raise ParameterError(f"there is no dataset {dataset!r}", "--dataset", f"There is: {', '.join(there)}.")
     own = table[table["dataset"] == dataset]
@@ -189,6 +189,8 @@ def compared_in_words(found: Mapping[str, Rivals | str], level: float) -> list[s
             ends = [f"a = {_ended(row, 'alpha')}", f"b = {_ended(row, 'beta')}"]
             ends += [f"E = {_ended(row, 'offset')}"] if row.form == ADDITIVE else []
             lines.append(f"  {row.form}, {FORMULAS[str(row.form)]}: {', '.join(ends)}")
+        for form in rivals.errors.loc[~rivals.errors["form"].isin(rivals.laws["form"]), "form"].unique():
+            lines.append(f"  {form}, {FORMULAS[form]}: in S, fitted at each D alone, or in D at each S")
         lines += [f"  {said}" for said in rivals.design]
     return lines
 
