@@ -120,7 +120,7 @@ class Chapter:
         return {parameter.name: parameter.default for parameter in self.parameters} | dict(values)
 
     def changed(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Those of the ``values`` that differ from the defaults or name the reader's own data, in the declared order."""
+        """The values that differ from the defaults, or name the reader's own data, in the declared order."""
         given = [p for p in self.parameters if p.name in values]
         return {p.name: v for p in given if (v := values[p.name]) != p.default or p.readers_own(v)}
 

@@ -114,7 +114,7 @@ def test_runs_are_compared_by_family_dataset_and_k(tmp_path: Path) -> None:
     assert rows["F", "text", "k = 1"][1] == rows["H", "text", "k = 10"][0] == "–"
     assert list(table.columns[3:]) == ["one.csv", "other.csv"]
     page = (tmp_path / "compared.html").read_text()
-    assert "2 of 7 cases of family, dataset and measure have a law in every run" in page
+    assert "2 of 8 cases of family, dataset and measure have a law in every run" in page
     assert pd.read_csv(tmp_path / "compared.csv")["alpha | other.csv"].notna().sum() == 4
 
 
