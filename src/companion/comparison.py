@@ -23,7 +23,8 @@ def labels(chapter: Chapter, runs: Sequence[Mapping[str, Any]]) -> list[str]:
     """A name for each run: its values of the parameters in which the runs differ; numbered where these agree."""
     texts = [{p.name: text_of(p, values[p.name]) for p in chapter.parameters} for values in runs]
     differing = [p.name for p in chapter.parameters if len({each[p.name] for each in texts}) > 1]
-    named = [", ".join(f"{name} = {each[name]}" for name in differing) or "run" for each in texts]
+    alone = len(differing) == 1 and not texts[0][differing[0]].replace(".", "").isdigit()  # a number needs its name
+    named = [", ".join(each[name] if alone else f"{name} = {each[name]}" for name in differing) for each in texts]
     return [f"{name} ({i})" if named.count(name) > 1 else name for i, name in enumerate(named, 1)]
 
 

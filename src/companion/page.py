@@ -73,7 +73,7 @@ class Page:
         """
         data = self.rerun.data() if self.rerun else ""
         for key, value in values.items():
-            if key in self.values:
+            if key in self.values and self.out:  # a cell by itself may be run again
                 raise ChapterError(f"'{key}' is recorded twice", self.name, "Give each recorded value its own key.")
             if isinstance(value, float) and not math.isfinite(value):
                 continue
@@ -173,7 +173,7 @@ class Page:
         return f'<p class="rbp-data">Data: {html.escape(self.rerun.data())}</p>' if self.rerun else ""
 
     def _once(self, name: str) -> None:
-        if name in self._shown:
+        if name in self._shown and self.out:
             raise ChapterError(f"'{name}' is shown twice", self.name, "Give each figure and table a name of its own.")
         self._shown.add(name)
 

@@ -74,8 +74,8 @@ class Parameter:
         """Those of `sources` that are the reader's: files and folders that the project does not bring."""
         from rbp.measurements.sources import named_sources  # late: the command line starts without
 
-        names = self.sources(value) if value != self.default else []
-        return [Path(name) for name in names if self.kind == "path" or name not in named_sources()]
+        known = [self.default] if self.kind == "path" else named_sources()
+        return [Path(name) for name in self.sources(value) if name not in known]
 
 
 def _type(annotation: ast.expr) -> tuple[str, tuple[Any, ...] | None]:

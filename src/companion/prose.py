@@ -148,8 +148,8 @@ def keys_of(place: re.Match[str]) -> list[str]:
     return [place["key"], how.removeprefix("of ")] if how.startswith("of ") else [place["key"]]
 
 
-def in_words(own: Mapping[str, Recorded], place: re.Match[str], *, digits: bool = False) -> str:
-    """A chapter's value as its place in the prose shows it, with a true minus sign; in digits, if so wanted.
+def in_words(own: Mapping[str, Recorded], place: re.Match[str]) -> str:
+    """A chapter's value as its place in the prose shows it, with a true minus sign.
 
     Raises ValueError for a format that does not suit the value.
     """
@@ -159,8 +159,7 @@ def in_words(own: Mapping[str, Recorded], place: re.Match[str], *, digits: bool 
         raise ValueError(f"{place[0]}: a real number needs a format, such as :.3f")
     try:
         if how == "words" or whole:
-            text = _said(value, *whole)
-            return f"{value:,}" if digits and not whole else text
+            return _said(value, *whole)
         text = format(value, how)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{place[0]}: {error}") from None

@@ -64,9 +64,7 @@ def fit_laws(chapter: Chapter, values: Mapping[str, Any]) -> Laws | None:
     rows = pd.concat([ranks[ranks["k"].isin(wanted)], table[table["metric"] == "cross_entropy"]])
     others = {
         "requested, but not measured": sorted({*requested} - {*measured}),
-        f"measured, but not requested (ks={','.join(map(str, measured))} requests all)": sorted(
-            {*measured} - {*wanted}
-        ),
+        "measured, but not requested by the parameter ks": sorted({*measured} - {*wanted}),
     }
     notes = tuple(f"k = {', '.join(map(str, ks))}: {what}." for what, ks in others.items() if ks)
     level = values.get("level", 0.95)
@@ -146,12 +144,16 @@ class Rerun:
         files = [f"{file_name(path)} (SHA-256 {sha256(path)[:12]})" for path in self.own if path.is_file()]
         try:
             laws = fit_laws(self.chapter, self.values)
-            parts.append(answer(laws) if laws else "<p>It fits no measurements of size: all its data are below.</p>")
+            parts.append(
+                answer(laws)
+                if laws
+                else "<p>This chapter takes no table of measurements: the law is not fitted to any.</p>"
+            )
         except RbpError as error:
             parts.append(f"<p>Whether the law holds cannot be said: {html.escape(str(error))}</p>")
         marks = "Each figure and table below says whose data it shows: yours, the book’s, or both."
         read = f"Read: {', '.join(files)}. " if files else ""
-        parts.append(f'<p class="rbp-small">{html.escape(read)}{marks} The book’s own sentences are folded.</p>')
+        parts.append(f'<p class="rbp-small">{html.escape(read)}{marks}</p>')
         return f'<div class="rbp-answer">{"".join(parts)}</div>'
 
     def closing(self, values: Mapping[str, Recorded]) -> str:
@@ -193,19 +195,13 @@ def sentences(chapter: Chapter, accepted: Results, values: Mapping[str, Recorded
             unchanged += 1
             continue
         texts = [prose.in_words_or_dash(values, place) for place in places]
-        lacks = not any(key in values for key in keys)
-        lacking += lacks
-        data = next((values[key].data for key in keys if key in values), "–")
-        rows.append(
-            (prose.plain(sentence, chapter.name, accepted), "not in this run" if lacks else "; ".join(texts), data)
-        )
+        data = [values[key].data for key in keys if key in values][:1]
+        lacking += not data
+        found = "; ".join(texts) if data else "not in this run"
+        rows.append((prose.plain(sentence, chapter.name, accepted), found, *(data or ["–"])))
     count = len(rows) + unchanged
-    text = (
-        f"Of the {count} sentences with numbers of this chapter, {unchanged} apply unchanged: they rest on the book’s "
-    )
-    text += (
-        f"data. {len(rows) - lacking} have other numbers in this run; {lacking} are about what this run does not have."
-    )
+    text = f"Of the {count} sentences with numbers of this chapter, {unchanged} apply unchanged, as they rest on the "
+    text += f"book’s data. {len(rows) - lacking} have other numbers in this run, and this run lacks {lacking}."
     table = pd.DataFrame(rows, columns=["The book’s sentence", "In this run", "Data"])
     return f"<p>{text}</p>" + (html_table(table, {}, 6) if rows else "") if count else ""
 
@@ -220,10 +216,11 @@ def verdicts(chapter: str, accepted: Results, values: Mapping[str, Recorded]) ->
         names = [key.removeprefix(prefix) for key in claim.keys.values() if key.startswith(prefix)]
         keys = {key for name in names for key in {*book, *values} if fnmatchcase(key, name)}
         if not all(_agree(book.get(key), values.get(key)) for key in keys):
-            rows.append((claim.text, claim.judged(claims.Numbers(accepted)).verdict))
+            try:
+                rows.append((claim.text, claim.judged(claims.Numbers(accepted)).verdict))
+            except RbpError:  # its numbers are not accepted yet
+                rows.append((claim.text, "–"))
     table = pd.DataFrame(rows, columns=["Claim", "The book’s verdict"])
-    text = (
-        f"{len(rows)} of the {len(own)} verdicts that rest on this chapter are about numbers that this run replaces or "
-    )
-    text += "lacks: they say nothing of this run."
+    text = f"{len(rows)} of the {len(own)} verdicts that rest on this chapter are about numbers that this run "
+    text += "replaces or lacks. They are about the book’s models, not about this run."
     return f"<p>{text}</p>" + html_table(table, {}, 4) if rows else ""

@@ -120,8 +120,9 @@ class Chapter:
         return {parameter.name: parameter.default for parameter in self.parameters} | dict(values)
 
     def changed(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Those of the ``values`` that differ from the defaults, in the order of the declaration."""
-        return {p.name: values[p.name] for p in self.parameters if p.name in values and values[p.name] != p.default}
+        """The values that differ from the defaults, or name the reader's own data, in the declared order."""
+        given = [p for p in self.parameters if p.name in values]
+        return {p.name: v for p in given if (v := values[p.name]) != p.default or p.readers_own(v)}
 
     def in_words(self, changed: Mapping[str, Any]) -> str:
         """The parameters that were changed: "measurements = mine.csv; level = 0.8"."""

@@ -126,8 +126,7 @@ def verdict_table(fits: pd.DataFrame, *, level: float) -> dict[str, Any]:
         "dataset": "Dataset",
         "what": "Measure",
         "n": "sizes",
-        "alpha": ("α", "{:.3f}"),
-        ("alpha_low", "alpha_high"): (f"{level:.0%} interval", INTERVAL),
+        ("alpha", "alpha_low", "alpha_high"): (f"α and its {level:.0%} interval", f"{{:.3f}} {INTERVAL}"),
         "r_squared": ("R²", "{:.3f}"),
         "verdict": "The law",
     }

@@ -89,6 +89,7 @@
 
   function sourcesOf(field, common) {
     const chosen = field.shown.split(",").map((name) => name.trim());
+    const own = make("div"), shipped = make("details", {}, make("summary", {}, "The book’s data"));
     const list = make("div", { class: "rbp-sources", role: "group", id: common.id });
     const add = ({ value, label }, checked) => {
       const input = make("input", { type: "checkbox", name: field.name, value, checked });
@@ -102,7 +103,7 @@
         remove.setAttribute("aria-label", `delete ${label}`);
         row.append(" ", remove);
       }
-      list.append(row);
+      (value.startsWith("upload-") ? own : shipped).append(row);
       return input;
     };
     field.choices.forEach((choice) => add(choice, chosen.includes(choice.value)));
@@ -121,7 +122,8 @@
         keep();
       }),
     });
-    return make("div", {}, list, make("label", { class: "rbp-upload" }, "A table of your own (CSV, Parquet): ", file));
+    list.append(make("label", { class: "rbp-upload" }, "A table of your own (CSV, Parquet): ", file), own, shipped);
+    return list;
   }
 
   function values(all) {
@@ -242,7 +244,7 @@
       make("td", {}, run.state === "done" ? make("input", {
         type: "checkbox", value: run.id, "aria-label": `compare ${inWords(run)}`, checked: marked.has(run.id),
       }) : ""),
-      make("td", {}, inWords(run)), make("td", {}, run.when), make("td", {}, run.state),
+      make("td", {}, inWords(run), make("br"), make("small", {}, `${run.when}, ${run.state}`)),
       make("td", {}, make("div", { class: "rbp-do" },
         ...(run.state === "done" ? [button("Show", () => show(run.id)), button("Download", () => download(run))] : []),
         ENDED.includes(run.state) ? button("Delete", () => remove(run)) : button("Watch", async () => { watch(run.id); })))));
