@@ -87,7 +87,7 @@
     everybody.addEventListener("click", () => { state.without.clear(); update(); });
 
     root.append(
-      html("div", { class: "rbp-explorer-row" }, labelled("Measure", metric), labelled("k", k), labelled("Data set", dataset), labelled("Level", level)),
+      html("div", { class: "rbp-explorer-row" }, labelled("Measure", metric), labelled("k", k), labelled("Dataset", dataset), labelled("Level", level)),
       html("fieldset", {}, html("legend", {}, "Families"), familyBox),
       chartBox, at.label, hide.label, note, results, falls,
       html("div", { class: "rbp-explorer-command" }, html("p", {}, "The same by ", html("code", {}, "rbp fit"), " ", copy, copied), command),

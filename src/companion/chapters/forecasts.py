@@ -146,7 +146,10 @@ def cut_table(forecasts: pd.DataFrame, *, caption: str) -> dict[str, Any]:
         "floor_median": ("with a floor, %", "{:.1f}"),
         "width_median": ("interval’s width, %", "{:.1f}"),
     }
-    return shown(summarize_cuts(forecasts, ["family", "hidden"]), columns, caption=caption, data=forecasts)
+    rows = summarize_cuts(forecasts, ["family", "hidden"])
+    most = rows.groupby("family")["hidden"].transform("max")  # the family of most cuts first
+    rows = rows.loc[most.sort_values(ascending=False, kind="stable").index]
+    return shown(rows, columns, caption=caption, data=forecasts)
 
 
 _FLOOR = "#8A7A00"  # no family’s colour
@@ -289,7 +292,7 @@ def shape_figure(points: pd.DataFrame, fits: Mapping[str, ShapeFit], *, ylabel: 
         ax.annotate("no model here", (middle, 0.96), xycoords=("data", "axes fraction"), ha="center", va="top")
         label_line_ends(ax, ends)
 
-    return single_panel(draw, size=(7.2, 3.0))
+    return single_panel(draw, size=(4.6, 2.4))
 
 
 # ── The explorer: what moves it is book/_static/explorer.js

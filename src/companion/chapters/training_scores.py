@@ -296,7 +296,18 @@ def forecast_table(forecasts: pd.DataFrame, dataset: str = "wikipedia", k: int =
     return shown(rows.reset_index(drop=True), columns, caption=caption, data=forecasts)
 
 
-GUESS = "Student’s t on the last doublings"
+GUESS = "naive guess"
+_LABELS = {
+    "power": "a power of D, each size",
+    "offset_in_tokens": "D above a floor, each size",
+    "offset_in_size": "S above a floor, each D",
+    "product": "product",
+    "bare_sum": "sum",
+    "sum": "sum above a floor",
+    "kaplan": "bottleneck",
+    "quadratic": "quadratic in logs",
+    "box_cox": "Box–Cox",
+}
 
 
 def error_panels(scores: pd.DataFrame, guess: pd.DataFrame) -> Panels:
@@ -304,7 +315,7 @@ def error_panels(scores: pd.DataFrame, guess: pd.DataFrame) -> Panels:
 
     scores, guess: `score`, and `fair_guess`, the last row. Laws are in the order of their error over all.
     """
-    rows = pd.concat([scores.assign(law=scores["law"].map(SHORT)), guess.assign(law=GUESS)])
+    rows = pd.concat([scores.assign(law=scores["law"].map(_LABELS)), guess.assign(law=GUESS)])
     rows["away"] = 100 * np.expm1(rows["error"].abs())
     order = rows[rows["law"] != GUESS].groupby("law")["error"].agg(percent).sort_values().index
     names = [*order, GUESS]
@@ -324,7 +335,7 @@ def error_panels(scores: pd.DataFrame, guess: pd.DataFrame) -> Panels:
         ax.set_xlim(0, 1.05 * most)
         ax.grid(visible=False, axis="y")
         ax.set_xlabel("absolute error (%)")
-        ax.set_title(f"{tokens / 1e6:g} million tokens")
+        ax.set_title(f"{tokens / 1e6:g} M tokens")
 
     return Panels([int(tokens) for tokens in sorted(rows["training_tokens"].unique())], draw, size=(4.6, 3.5))
 

@@ -66,4 +66,4 @@ def fits_listed(fits: pd.DataFrame, *, r_squared: bool = False, joint: str = ", 
     """The cells of fits in one line: "GPT-2 on HumanEval at k = 100", with R² in brackets if wanted; or "none"."""
     ends = [f" ({each:.3f})" for each in fits["r_squared"]] if r_squared else [""] * len(fits)
     rows = zip(fits.itertuples(), ends, strict=True)
-    return listed((f"{cell_label(row)} at k = {row.k}{end}" for row, end in rows), joint=joint)
+    return listed((f"{cell_label(row)} at k = {row.k:,}{end}" for row, end in rows), joint=joint)

@@ -130,7 +130,7 @@ def test_the_command_that_it_shows_gives_its_numbers(tab: Page, tmp_path: Path, 
 
 
 def test_the_address_holds_what_was_chosen(tab: Page, browser: Browser) -> None:
-    tab.get_by_label("Data set").select_option("humaneval")
+    tab.get_by_label("Dataset").select_option("humaneval")
     tab.get_by_label("k", exact=True).select_option("100")
     tab.get_by_label("Qwen2.5").check()
     tab.get_by_label("Level").select_option("0.9")

@@ -430,7 +430,7 @@ def tokens_figure(behind: pd.DataFrame, stated: int) -> Figure:
         ax.set_xlabel("tokens behind a point")
         legend_below(ax)
 
-    return single_panel(draw, size=(4.6, 3.6))
+    return single_panel(draw, size=(4.6, 2.8))
 
 
 def fraction_panels(share: npt.ArrayLike, totals: Mapping[str, int]) -> Panels:
