@@ -39,7 +39,7 @@ ROUNDING = 0.001  # a difference of two slopes, each printed to three digits, is
 
 
 def pair_metrics(table: pd.DataFrame, k: int = 1) -> pd.DataFrame:
-    """The models of a measurement table for which both cross-entropy and −ln RBP_k are known.
+    """Pair cross-entropy and −ln RBP_k of the models of a measurement table for which both are known.
 
     Columns dataset, family, model, size, cross_entropy, neg_log_rbp. Raises DataError where there is no such model.
     """
@@ -57,7 +57,7 @@ def pair_metrics(table: pd.DataFrame, k: int = 1) -> pd.DataFrame:
 
 
 def pairs_by_k(table: pd.DataFrame) -> pd.DataFrame:
-    """`pair_metrics` at every k of a measurement table, a row for each model and k: its columns, and k.
+    """Pair both metrics (`pair_metrics`) at every k of a measurement table: a row for each model and k.
 
     A k whose models have no cross-entropy is left out, and so is a −ln RBP_k of zero, which has no logarithm. Raises
     DataError where nothing is left.
@@ -79,12 +79,12 @@ def pairs_by_k(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def at_thresholds(pairs: pd.DataFrame, ks: Sequence[int]) -> pd.DataFrame:
-    """The rows of `pairs_by_k` at `ks`, or where it has none of them, at its smallest k."""
+    """Select the rows of `pairs_by_k` at `ks`, or where it has none of them, at its smallest k."""
     return pairs[pairs["k"].isin(ks if pairs["k"].isin(ks).any() else [pairs["k"].min()])]
 
 
 def by_document(source: Source, ks: Sequence[int]) -> list[LeftOut]:
-    """The documents behind those of its sources that have rank stores, a text each; none where none has.
+    """Open the documents behind the rank stores of a source, a text each; none where it has no store.
 
     Models of infinite cross-entropy are left out, and so are texts of one document, and those of fewer than three
     sizes. Raises what `Source.counts` raises.
@@ -101,7 +101,7 @@ def by_document(source: Source, ks: Sequence[int]) -> list[LeftOut]:
 
 
 def entropy_curves(pairs: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
-    """The curve of each dataset, family and k of `pairs_by_k` that has four models of different cross-entropy.
+    """Fit the curves of each dataset, family and k of `pairs_by_k` that has four models of different cross-entropy.
 
     Columns dataset, family, k, n; slope, low, high (of ln(−ln RBP_k) on ln CE); scatter, scatter_size (per cent of
     −ln RBP_k, about the power law in CE, and in S); smooth, smooth_size (the same about parabolas in logarithms: what
@@ -109,8 +109,8 @@ def entropy_curves(pairs: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     FitError where no cell has four models.
     """
     rows = []
-    for (dataset, family, k), own in pairs.groupby(CELL):
-        entropy, rank = own["cross_entropy"], own["neg_log_rbp"]
+    for (dataset, family, k), rows_at_k in pairs.groupby(CELL):
+        entropy, rank = rows_at_k["cross_entropy"], rows_at_k["neg_log_rbp"]
         if entropy.nunique() < 4:
             continue
         try:
@@ -121,8 +121,8 @@ def entropy_curves(pairs: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
         rows.append(
             {"dataset": dataset, "family": family, "k": k, "n": power.n, "slope": power.slope}
             | {"low": -power.alpha_high, "high": -power.alpha_low}
-            | {"scatter": per_cent(power.residual_se), "scatter_size": _scatter(own["size"], rank, 1)}
-            | {"smooth": smooth, "smooth_size": _scatter(own["size"], rank, 2)}
+            | {"scatter": per_cent(power.residual_se), "scatter_size": _scatter(rows_at_k["size"], rank, 1)}
+            | {"smooth": smooth, "smooth_size": _scatter(rows_at_k["size"], rank, 2)}
             | {"in_entropy": per_cent(np.log1p(smooth / 100) / abs(power.slope))}
         )
     if not rows:
@@ -132,7 +132,7 @@ def entropy_curves(pairs: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
 
 
 def tightest(table: pd.DataFrame, by: Sequence[str] = CELL[:2]) -> pd.DataFrame:
-    """The k up to 1000 where −ln RBP_k is most nearly a smooth function of CE, the mean over what `by` leaves out.
+    """Find the k up to 1000 where −ln RBP_k is most nearly a smooth function of CE, the mean over what `by` leaves out.
 
     That is where `in_entropy` of `entropy_curves` is least; one for each dataset and family, or each family, that has
     five models at several k. Columns `by`, k, in_entropy.
@@ -143,7 +143,7 @@ def tightest(table: pd.DataFrame, by: Sequence[str] = CELL[:2]) -> pd.DataFrame:
 
 
 def along_k(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of `entropy_curves` of five models and more, as many as at any k, of families and texts of several k."""
+    """Select the rows of `entropy_curves` of five models and more, as many as at any k, where there are several k."""
     kept = table[(table["n"] > 4) & table["smooth_size"].notna()]
     kept = kept[kept["n"] == kept.groupby(CELL[:2])["n"].transform("max")]
     return kept[kept.groupby(CELL[:2])["k"].transform("size") > 1]
@@ -165,32 +165,32 @@ def per_cent(logarithm: Any) -> float:
 
 
 def straight_lines(pairs: pd.DataFrame) -> pd.DataFrame:
-    """RBP_1 as a straight line in CE, of each family on each text.
+    """Fit RBP_1 as a straight line in CE, for each family on each text.
 
     pairs: of `pair_metrics`. Columns dataset, family, models, per_nat (what a nat of CE costs), at_zero (the line at
     CE = 0), r_squared, by least squares. Families of fewer than three models are left out.
     """
     rows = []
-    for key, own in pairs.groupby(CELL[:2]):
-        c, h = own["cross_entropy"].to_numpy(), np.exp(-own["neg_log_rbp"].to_numpy())
-        if len(own) > 2 and np.ptp(c) > 0:
+    for key, models in pairs.groupby(CELL[:2]):
+        c, h = models["cross_entropy"].to_numpy(), np.exp(-models["neg_log_rbp"].to_numpy())
+        if len(models) > 2 and np.ptp(c) > 0:
             line = stats.linregress(c, h)
-            rows.append((*key, len(own), -line.slope, line.intercept, line.rvalue**2))
+            rows.append((*key, len(models), -line.slope, line.intercept, line.rvalue**2))
     return pd.DataFrame(rows, columns=[*CELL[:2], "models", "per_nat", "at_zero", "r_squared"])
 
 
 def forecasts(pairs: pd.DataFrame, *, holdout: int, holdout_few: int, level: float = 0.95) -> pd.DataFrame:
-    """The largest models hidden, and forecast by the law in S: −ln RBP_k, and the control, CE.
+    """Hide the largest models, and forecast −ln RBP_k and, as a control, CE by the law in S.
 
     Columns dataset, k, family, model, n (models fitted), ahead (size over the largest fitted), and the relative errors,
     per cent (below 0: too optimistic): direct (−ln RBP_k), control (CE). Raises FitError as `cells.forecasts`.
     """
-    told, control = (
+    ranks, control = (
         cells.forecasts(pairs.assign(value=pairs[metric]), holdout=holdout, holdout_few=holdout_few, level=level)
         for metric in ("neg_log_rbp", "cross_entropy")
     )
     keys = ["dataset", "k", "family", "model"]
-    rows = told.merge(control[[*keys, "error"]], on=keys, suffixes=("", "_control"))
+    rows = ranks.merge(control[[*keys, "error"]], on=keys, suffixes=("", "_control"))
     return rows.assign(direct=100 * rows["error"], control=100 * rows["error_control"])[
         [*keys, "n", "ahead", "direct", "control"]
     ]
@@ -200,7 +200,7 @@ def forecasts(pairs: pd.DataFrame, *, holdout: int, holdout_few: int, level: flo
 
 
 def line_of_rungs(left: LeftOut, k: int) -> tuple[Reals, Reals]:
-    """Intercept and slope of the line through the rungs, of ln(−ln RBP_k) on ln CE.
+    """Fit the line through the rungs, of ln(−ln RBP_k) on ln CE: its intercept and slope.
 
     Both have shape (1 + D,): of the text as it is, and of it without each document.
     """
@@ -215,7 +215,7 @@ def line_of_rungs(left: LeftOut, k: int) -> tuple[Reals, Reals]:
 def matched(
     points: pd.DataFrame, within: Sequence[str], between: str, *, order: Sequence[str] = (), level: float = 0.95
 ) -> pd.DataFrame:
-    """−ln RBP_k of two groups of models at equal cross-entropy, wherever their ranges of it meet.
+    """Compare −ln RBP_k of two groups of models at equal cross-entropy, wherever their ranges of it meet.
 
     Groups are the values of `between` among the rows of `points` that agree in `within`. Two get a line each,
     ln(−ln RBP_k) on ln CE, of one scatter (analysis of covariance). `first` comes first in `order`, or has more
@@ -226,12 +226,12 @@ def matched(
     """
     check_level(level)
     rows: list[dict[str, Any]] = []
-    for key, own in points.groupby(list(within)):
-        sizes = own.groupby(between).size()
+    for key, cell_points in points.groupby(list(within)):
+        sizes = cell_points.groupby(between).size()
         groups = sorted(sizes.index[sizes > 2], key=lambda name: (-sizes[name], str(name)))
         groups.sort(key=lambda name: list(order).index(name) if name in order else len(order))
         for first, second in combinations(groups, 2):
-            both = [own[own[between] == name] for name in (first, second)]
+            both = [cell_points[cell_points[between] == name] for name in (first, second)]
             low, high = (max(g["cross_entropy"].min() for g in both), min(g["cross_entropy"].max() for g in both))
             if low < high and (row := _offsets(both[0], both[1], low, high, level)):
                 cell = dict(zip(within, key, strict=True)) | {"first": first, "second": second}
@@ -262,19 +262,21 @@ def at_equal_entropy(pairs: pd.DataFrame, texts: Sequence[LeftOut], *, level: fl
     tokenizers are two units.
 
     Columns family, those of `matched`, and text_low, text_high: the interval of the offset by the documents of both
-    texts, where there are any. There, they are `apart` if that interval leaves out 0 as well.
+    texts, where by_cell are any. There, they are `apart` if that interval leaves out 0 as well.
     """
-    found = matched(pairs, ["family", "k"], "dataset", level=level)
-    there = {(one.counts.families[0], one.counts.dataset): one for one in texts}
+    pairs_of_texts = matched(pairs, ["family", "k"], "dataset", level=level)
+    by_cell = {(one.counts.families[0], one.counts.dataset): one for one in texts}
     ends = []
-    for row in found.to_dict("records"):
-        first, second = (there.get((row["family"], row[which])) for which in ("first", "second"))
+    for row in pairs_of_texts.to_dict("records"):
+        first, second = (by_cell.get((row["family"], row[which])) for which in ("first", "second"))
         if first and second and row["k"] in {*first.counts.thresholds} & {*second.counts.thresholds}:
             ends.append(_text_offset(first, second, row["k"], row["at"], level))
         else:
             ends.append((np.nan, np.nan))
     low, high = np.array(ends).reshape(-1, 2).T
-    return found.assign(text_low=low, text_high=high, apart=found["apart"] & ~((low <= 0) & (high >= 0)))
+    return pairs_of_texts.assign(
+        text_low=low, text_high=high, apart=pairs_of_texts["apart"] & ~((low <= 0) & (high >= 0))
+    )
 
 
 def _text_offset(first: LeftOut, second: LeftOut, k: int, entropy: float, level: float) -> tuple[float, float]:
@@ -283,15 +285,15 @@ def _text_offset(first: LeftOut, second: LeftOut, k: int, entropy: float, level:
     The texts' documents are independent; of the degrees of freedom, those of the text with fewer.
     """
     lines = [line_of_rungs(one, k) for one in (first, second)]
-    there = [at_0 + slope * np.log(entropy) for at_0, slope in lines]
+    values = [at_0 + slope * np.log(entropy) for at_0, slope in lines]
     fewer = min(len(one.counts.tokens) for one in (first, second))
-    by_text = variance(there[0]) + variance(there[1])
-    _, low, high = 100 * np.expm1(student(there[1][0] - there[0][0], by_text, fewer - 1, level=level))
+    by_text = variance(values[0]) + variance(values[1])
+    _, low, high = 100 * np.expm1(student(values[1][0] - values[0][0], by_text, fewer - 1, level=level))
     return float(low), float(high)
 
 
 def trainings(texts: Sequence[LeftOut]) -> pd.DataFrame:
-    """How far training a model again moves −ln RBP_k at equal CE: a mixed model over models and texts.
+    """Measure how far training a model again moves −ln RBP_k at equal CE: a mixed model over models and texts.
 
     Of models that share their size, ln(−ln RBP_k) less the curve's part. A size on a text has a fixed effect; a
     training has two random ones, one on all texts alike and one of each text.
@@ -302,13 +304,13 @@ def trainings(texts: Sequence[LeftOut]) -> pd.DataFrame:
     """
     rows = []
     for family in sorted({one.counts.families[0] for one in texts}):
-        own = [one for one in texts if one.counts.families[0] == family]
-        names = sorted(set.intersection(*({*one.counts.names} for one in own)))
-        sizes = own[0].counts.models.set_index("model")["size"].loc[names]
+        in_family = [one for one in texts if one.counts.families[0] == family]
+        names = sorted(set.intersection(*({*one.counts.names} for one in in_family)))
+        sizes = in_family[0].counts.models.set_index("model")["size"].loc[names]
         again = sizes[sizes.duplicated(keep=False)]
-        for k in sorted(set.intersection(*({*one.counts.thresholds} for one in own))) if len(again) else ():
+        for k in sorted(set.intersection(*({*one.counts.thresholds} for one in in_family))) if len(again) else ():
             left = []
-            for one in own:
+            for one in in_family:
                 at = pd.Index(one.counts.names).get_indexer(again.index)
                 left.append((one.at(k) - line_of_rungs(one, k)[1][:, None] * one.x)[:, at])
             if all(np.isfinite(each).all() for each in left):
@@ -317,15 +319,15 @@ def trainings(texts: Sequence[LeftOut]) -> pd.DataFrame:
 
 
 def trainings_without(texts: Sequence[LeftOut]) -> pd.DataFrame:
-    """`trainings` of all, without each text in turn, and without the smallest models, by the column `without`.
+    """Repeat `trainings` without each text in turn, and without the smallest models, by the column `without`.
 
     A dataset's name, SMALLEST, or "" for all: one odd text, or models of a few thousand parameters, may make the whole.
     """
     some = {"": list(texts), SMALLEST: [one.keep(one.counts.sizes > one.counts.sizes.min()) for one in texts]}
     for name in sorted({one.counts.dataset for one in texts}):
         some[name] = [one for one in texts if one.counts.dataset != name]
-    found = [trainings(own).assign(without=name) for name, own in some.items() if own or not name]
-    return pd.concat([found[0], *(each for each in found[1:] if len(each))], ignore_index=True)
+    tables = [trainings(kept).assign(without=name) for name, kept in some.items() if kept or not name]
+    return pd.concat([tables[0], *(each for each in tables[1:] if len(each))], ignore_index=True)
 
 
 def _spread(sizes: "pd.Series[int]", left: Sequence[Reals]) -> dict[str, Any]:
@@ -361,12 +363,14 @@ def size_at_equal_entropy(runs: pd.DataFrame) -> pd.DataFrame:
     (what ten times the size does, per cent). There is no interval: runs of a sweep are no independent draws.
     """
     rows = []
-    for sweep, own in runs.groupby("sweep"):
-        x, size = np.log(own["loss"].to_numpy()), np.log(own["size"].to_numpy())
+    for sweep, sweep_runs in runs.groupby("sweep"):
+        x, size = np.log(sweep_runs["loss"].to_numpy()), np.log(sweep_runs["size"].to_numpy())
         x = x - x.mean()
-        fit = OLS(np.log(-np.log(own["accuracy"].to_numpy())), np.column_stack([np.ones_like(x), x, x**2, size])).fit()
+        fit = OLS(
+            np.log(-np.log(sweep_runs["accuracy"].to_numpy())), np.column_stack([np.ones_like(x), x, x**2, size])
+        ).fit()
         effect, span = float(fit.params[3]), float(np.exp(np.ptp(size)))
-        about = {"sweep": sweep, "architecture": own["architecture"].iloc[0], "n": len(own), "span": span}
+        about = {"sweep": sweep, "architecture": sweep_runs["architecture"].iloc[0], "n": len(sweep_runs), "span": span}
         rows.append(about | {"effect": effect, "per_tenfold": 100 * (10**effect - 1)})
     return pd.DataFrame(rows)
 
@@ -398,7 +402,7 @@ def _by_architecture(runs: pd.DataFrame) -> list[str]:
 
 
 def printed_differences() -> pd.DataFrame:
-    """Table 1: in each cell and for each k, the printed exponent of cross-entropy minus that of −ln RBP_k.
+    """Compare the exponents of cross-entropy and of −ln RBP_k that Table 1 prints, in each cell and for each k.
 
     Columns dataset, family, k, alpha_ce, alpha_rbp, difference, r_squared_ce, r_squared_rbp, within: whether the
     rounding of the two printed slopes can be all of their difference; relative, relative_low, relative_high: the
@@ -535,7 +539,7 @@ def runs_figure(runs: pd.DataFrame) -> dict[str, Any]:
         ends = {}
         for name, rows in above.groupby("architecture"):
             colour, marker = family_style(str(name), names)
-            ax.plot(rows["loss"], rows["above"], marker, color=colour, ms=4, mew=0, alpha=0.8)
+            ax.plot(rows["loss"], rows["above"], marker, color=colour, ms=4, mew=0)
             last = rows.nlargest(10, "loss")
             ends[str(name)] = (float(last["loss"].max()), float(last["above"].mean()), colour)
         ax.axhline(0, color=INK, lw=0.8)
@@ -560,7 +564,7 @@ def scatter_figure(curves_in: pd.DataFrame, dataset: str = "wikipedia") -> dict[
     rows = in_cells(curves_in[(curves_in["smooth"] < 30) & (curves_in["dataset"] == dataset)])
     names = {"smooth_size": "size S", "smooth": "CE"}
     styles = {"size S": ("#5C8A2E", "D", "--"), "CE": ("#9457C0", "o", "-")}
-    rows = melted(rows.sort_values("family", ascending=False, kind="stable"), names, "k", by=["cell"])
+    rows = melted(rows, names, "k", by=["cell"])
     return {
         "figure": curves(
             rows, "k", "value", labels=("threshold k", "scatter of −ln RBPₖ (%)"), panel="cell", styles=styles,

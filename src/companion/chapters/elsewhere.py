@@ -36,15 +36,15 @@ MODEL = ["dataset", "family", "model"]
 
 
 def ratios_of_models(points: pd.DataFrame, ks: Sequence[int], *, source: str, level: float = 0.95) -> pd.DataFrame:
-    """α_k/α_1 of each family on each dataset, each of its models left out in turn for the interval.
+    """Fit α_k/α_1 of each family on each dataset, each of its models left out in turn for the interval.
 
     points: −ln RBP_k of a measurement table. Columns source, dataset, family, k, n, alpha_1, r_squared (at 1), alpha,
     ratio, low, high. Families of fewer than three sizes, and those whose α_1 is LEAST_ALPHA or less, are left out.
     """
     check_level(level)
     rows = []
-    for (dataset, family), own in points.groupby(["dataset", "family"]):
-        wide = own.pivot_table(index=["size", "model"], columns="k", values="value")
+    for (dataset, family), models in points.groupby(["dataset", "family"]):
+        wide = models.pivot_table(index=["size", "model"], columns="k", values="value")
         for k in ks:
             if not {1, k} <= set(wide):
                 continue
@@ -61,7 +61,7 @@ def ratios_of_models(points: pd.DataFrame, ks: Sequence[int], *, source: str, le
 
 
 def ratios_of_documents(texts: Sequence[Counts], ks: Sequence[int], *, level: float = 0.95) -> pd.DataFrame:
-    """As `ratios_of_models`, of the ladder's transformers and LSTMs: the documents are left out in turn."""
+    """Fit α_k/α_1 of the ladder's transformers and LSTMs, the documents left out in turn (see `ratios_of_models`)."""
     rows = []
     for text in texts:
         for family in (name for name in (TRANSFORMER, LSTM) if name in text.families):
@@ -76,13 +76,13 @@ def ratios_of_documents(texts: Sequence[Counts], ks: Sequence[int], *, level: fl
 
 
 def ratios_of_problems(ks: Sequence[int], *, level: float = 0.95) -> pd.DataFrame:
-    """As `ratios_of_models`, of −ln pass@k of Pythia at SNAPSHOT: the problems are left out in turn."""
+    """Fit α_k/α_1 of −ln pass@k of Pythia at SNAPSHOT, the problems left out in turn (see `ratios_of_models`)."""
     tried = outside.problem_tries().sort_values(["model", "prompt"])
     tried = tried[tried["training_tokens"] == SNAPSHOT]
     about = open_source("tries").table.query("family == @trained", local_dict={"trained": f"Pythia at {SNAPSHOT}"})
     sizes = {model.rpartition("/")[2].partition("@")[0]: size for model, size in about[["model", "size"]].to_numpy()}
-    own = [tried[tried["model"] == name] for name in sizes]
-    passed = np.array([[outside.pass_at(k, one["samples"], one["correct"]) for one in own] for k in (1, *ks)])
+    by_model = [tried[tried["model"] == name] for name in sizes]
+    passed = np.array([[outside.pass_at(k, one["samples"], one["correct"]) for one in by_model] for k in (1, *ks)])
     means = without_each(passed.transpose(2, 0, 1))  # (1 + problems, k, models)
     means /= np.append(passed.shape[2], np.full(passed.shape[2], passed.shape[2] - 1))[:, None, None]
     y = np.log(-np.log(means))
@@ -101,12 +101,12 @@ def _ratio(about: dict[str, Any], alpha: Reals, r_squared: float, level: float) 
     if not alpha[0, 0] > LEAST_ALPHA:
         return []
     ratio, low, high = interval(alpha[:, 1] / alpha[:, 0], level=level)
-    found = {"alpha_1": alpha[0, 0], "r_squared": r_squared, "alpha": alpha[0, 1]}
-    return [about | found | {"ratio": ratio, "low": low, "high": high}]
+    fitted = {"alpha_1": alpha[0, 0], "r_squared": r_squared, "alpha": alpha[0, 1]}
+    return [about | fitted | {"ratio": ratio, "low": low, "high": high}]
 
 
 def image_families(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of families of models of images with at least FEWEST_SIZES sizes over a factor of SPAN."""
+    """Select the families of models of images with at least FEWEST_SIZES sizes over a factor of SPAN."""
     size = table.groupby("family")["size"]
     enough = (size.transform("nunique") >= FEWEST_SIZES) & (size.transform("max") >= SPAN * size.transform("min"))
     return table[enough]
@@ -116,7 +116,7 @@ def image_families(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def worth(points: pd.DataFrame, k: int = 5) -> "pd.Series[float]":
-    """κ(k) of each model on each dataset, ln(1 − RBP_k)/ln(1 − RBP_1): how many independent tries k guesses are.
+    """Compute how many independent tries k guesses are worth, ln(1 − RBP_k)/ln(1 − RBP_1), for each model and dataset.
 
     points: −ln RBP_1 and −ln RBP_k.
     """
@@ -141,17 +141,18 @@ def fits_in_k(points: pd.DataFrame, tokens: pd.DataFrame, *, least: int = 6, lev
     fits = fit_table(enough.assign(size=enough["k"].astype(float)).drop(columns="k"), MODEL, level=level)
     fits = fits.drop(columns="size", errors="ignore").dropna(subset="alpha").merge(sizes, on=MODEL)
     known = tokens[tokens["basis"].isin(["counted", "recovered"])].set_index(["dataset", "family"])["tokens"]
-    tests = pd.Series(np.nan, index=fits.index)
-    for i, row in fits.iterrows():
+    tests = []
+    for row in fits.to_dict("records"):
         curve = enough[(enough["dataset"] == row["dataset"]) & (enough["model"] == row["model"])]
+        tests.append(np.nan)
         if (row["dataset"], row["family"]) in known.index:
             with suppress(FitError):  # two thresholds have one RBP_k
-                tests[i] = sampling_test(curve["k"], curve["value"], known[row["dataset"], row["family"]])[1]
+                tests[-1] = sampling_test(curve["k"], curve["value"], known[row["dataset"], row["family"]])[1]
     return fits[[*MODEL, "size", "alpha", "r_squared"]].assign(p=tests)
 
 
 def sampling_covariance(value: npt.ArrayLike, k: npt.ArrayLike, tokens: int) -> Reals:
-    """Covariance matrix, shape (n, n), of ln(−ln RBP_k) at n thresholds `k`, from `tokens` independent ranks.
+    """Compute the covariance matrix, shape (n, n), of ln(−ln RBP_k) at n thresholds, from `tokens` independent ranks.
 
     RBP_k is an empirical distribution function, so Cov(RBP_j, RBP_k) = RBP_j (1 − RBP_k)/tokens for j ≤ k; the
     rest is the delta method. Neighbouring tokens of a text are not independent: the truth is somewhat larger.
@@ -165,7 +166,7 @@ def sampling_covariance(value: npt.ArrayLike, k: npt.ArrayLike, tokens: int) -> 
 
 
 def sampling_test(k: npt.ArrayLike, value: npt.ArrayLike, tokens: int) -> tuple[float, float]:
-    """χ² (of n − 2 degrees of freedom) and p of a straight line in ln k: a small p says that it leaves more than noise.
+    """Test a straight line in ln k by χ² of n − 2 degrees of freedom: a small p says that it leaves more than noise.
 
     `k` and `value` have shape (n,), n ≥ 3; the line is weighted by what sampling `tokens` tokens allows. Raises
     FitError as `fit_power_law` does, and where two thresholds share one value (nothing ranked between).
@@ -256,31 +257,32 @@ def ratios_figure(ratios: pd.DataFrame, *, level: float) -> dict[str, Any]:
     single family its interval.
     """
     rows = []
-    for (source, dataset, k), own in ratios.groupby(["source", "dataset", "k"], sort=False):
-        low, high = own["ratio"].quantile([0.1, 0.9] if source == IMAGES else [0, 1])
-        if len(own) == 1:
-            low, high = own[["low", "high"]].iloc[0]
-        about = {"source": source, "dataset": dataset, "k": int(k), "ratio": own["ratio"].median()}
-        rows.append(about | {"low": low, "high": high, "families": len(own), "above": int((own["ratio"] > 1).sum())})
+    for (source, dataset, k), group in ratios.groupby(["source", "dataset", "k"], sort=False):
+        low, high = group["ratio"].quantile([0.1, 0.9] if source == IMAGES else [0, 1])
+        if len(group) == 1:
+            low, high = group[["low", "high"]].iloc[0]
+        about = {"source": source, "dataset": dataset, "k": k, "ratio": group["ratio"].median()}
+        rows.append(
+            about | {"low": low, "high": high, "families": len(group), "above": int((group["ratio"] > 1).sum())}
+        )
     table = pd.DataFrame(rows)
-    colours = shades({1, 5, *table["k"]})
+    colours = shades({1, 5, 1000, *table["k"]})
     suffix = {TEXT: "", LADDER: " (ours)", TRIES: " (tries)", IMAGES: ""}
 
     def draw(ax: Axes, panel: str) -> None:
         seen = table[table["source"].isin([IMAGES] if panel == IMAGES else [TEXT, LADDER, TRIES])]
-        labels = []
-        for source, own in seen.groupby("source", sort=False):
-            for dataset in dataset_order(own["dataset"]):
-                line, ks = -len(labels), own[own["dataset"] == dataset].sort_values("k")
+        labels: list[str] = []
+        for source, group in seen.groupby("source", sort=False):
+            for dataset in dataset_order(group["dataset"]):
+                line, ks = -len(labels), group[group["dataset"] == dataset].sort_values("k")
                 labels.append(dataset_label(dataset) + suffix[str(source)])
-                for place, dot in enumerate(ks.itertuples()):
-                    y, colour = line + 0.24 * (place - (len(ks) - 1) / 2), colours[dot.k]
-                    ax.hlines(y, dot.low, dot.high, color=colour, lw=1.6)
-                    ax.plot(dot.ratio, y, "o", color=colour, ms=6, mew=0)
+                for place, dot in enumerate(ks.to_dict("records")):
+                    y, colour = line + 0.24 * (place - (len(ks) - 1) / 2), colours[dot["k"]]
+                    ax.hlines(y, dot["low"], dot["high"], color=colour, lw=1.6)
+                    ax.plot(dot["ratio"], y, "o", color=colour, ms=6, mew=0)
                     if not line:
-                        ax.annotate(f"k = {dot.k}", (dot.ratio, 0.75), color=colour, ha="center", weight="bold")
-                last = ks.iloc[-1]
-                note = f"{last.above} of {last.families}"
+                        ax.annotate(f"k = {dot['k']}", (dot["ratio"], 0.75), color=INK, ha="center", weight="bold")
+                note = f"{ks['above'].iloc[-1]} of {ks['families'].iloc[-1]}"
                 ax.annotate(note, (1.02, line), xycoords=("axes fraction", "data"), va="center", annotation_clip=False)
         ax.axvline(1, color=INK, lw=0.8)
         ax.annotate("grew in", (1.02, 0.75), xycoords=("axes fraction", "data"), annotation_clip=False)
@@ -311,8 +313,8 @@ def five_figure(images: pd.DataFrame, text: pd.DataFrame) -> dict[str, Any]:
     images, text: −ln RBP_1 and −ln RBP_5; models of images are gathered in bins of 0.05.
     """
     rows = []
-    for dataset, own in images.groupby("dataset"):
-        wide = np.exp(-own.pivot_table(index="model", columns="k", values="value").astype("float64"))
+    for dataset, rows_of_set in images.groupby("dataset"):
+        wide = rows_of_set.pivot_table(index="model", columns="k", values="value").map(lambda y: np.exp(-y))
         for _, some in wide.groupby((wide[1] / 0.05).astype(int)):
             rows.append((dataset, some[1].median(), some[5].median(), len(some)))
     both = text.pivot_table(index=["dataset", "model"], columns="k", values="value")[[1, 5]].dropna()
@@ -325,15 +327,16 @@ def five_figure(images: pd.DataFrame, text: pd.DataFrame) -> dict[str, Any]:
     def draw(ax: Axes) -> None:
         share = np.linspace(0.02, 0.95, 60)
         ax.plot(share, 1 - (1 - share) ** kappa, color=INK, lw=0.8)
-        ax.annotate(f"{kappa:.2f} tries", (0.1, 0.23), color=INK)
-        labels = {"imagenet-a": (0.2, 0.62), "imagenet-r": (0.62, 0.66), "text": (0.36, 0.5)}
-        for name, own in table.groupby("dataset"):
+        ax.annotate(f"as {kappa:.2f} tries", (0.16, 0.22), color=INK)
+        labels = {"imagenet-a": (0.03, 0.55), "imagenet-r": (0.63, 0.66), "text": (0.42, 0.46)}
+        for name, rows_of_set in table.groupby("dataset"):
             colour, marker = looks.get(str(name), (INK, "o"))
-            ax.plot(own["one"], own["five"], marker, color=colour, ms=5, mew=0)
+            ax.plot(rows_of_set["one"], rows_of_set["five"], marker, color=colour, ms=5, mew=0)
             if name in labels:
-                words = "text" if name == "text" else dataset_label(str(name))
-                ax.annotate(words, labels[str(name)], color=colour, weight="bold")
-        ax.annotate(", ".join(map(dataset_label, others)), (0.4, 0.9), color=INK, ha="right", weight="bold")
+                words = "models of text" if name == "text" else dataset_label(str(name))
+                ax.plot(*labels[str(name)], marker, color=colour, ms=7, mew=0)
+                ax.annotate(f"  {words}", labels[str(name)], color=INK, weight="bold", va="center")
+        ax.annotate(f"{len(others)} other test sets", (0.48, 0.88), color=INK, ha="right", weight="bold")
         ax.set_xlabel(rbp_label(1))
         ax.set_ylabel(rbp_label(5))
 

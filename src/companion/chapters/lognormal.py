@@ -43,44 +43,44 @@ the authors' histogram; the density at whole ranks, from 1, is equation 10 of th
 
 
 def fits(measured: Iterable[MeasuredRanks], firsts: Sequence[int] = (1, 2)) -> pd.DataFrame:
-    """Fit every family to every model's ranks, from each rank of `firsts` on.
+    """Fit every distribution to every model's ranks, from each rank of `firsts` on.
 
     With a free share for rank 1 the likelihood is that from rank 2 and the share's: the fits from 2 are also those of
     mixtures with a point mass at 1.
 
     Columns dataset, model, family, size, vocabulary, first, distribution, count (how many parameters it has), found
     (the distribution that was found: its limit where at_limit), parameters (of that, as JSON), per_token
-    (log-likelihood), excess (nats per token above what the bins' own shares would have), deviance (2·tokens·excess), df
+    (log-likelihood), excess (nats per token above what the bins' shares would have), deviance (2·tokens·excess), df
     (bins with a token less one and the parameters), at_limit, p1 and entropy (missing unless first is 1).
     """
-    return pd.DataFrame([_row(own, name, first) for own in measured for first in firsts for name in FAMILIES])
+    return pd.DataFrame([_row(ranks, name, first) for ranks in measured for first in firsts for name in FAMILIES])
 
 
-def _row(own: MeasuredRanks, name: str, first: int) -> dict[str, object]:
-    found = fit(family(name), own.counts, first=first)
-    it, whole = found.distribution, first == 1
-    seen = own.counts.since(first).count
-    share = seen[seen > 0] / found.total
-    excess = float(share @ np.log(share)) - found.per_token
-    return _names(own) | {
-        "vocabulary": own.counts.vocabulary,
+def _row(ranks: MeasuredRanks, name: str, first: int) -> dict[str, object]:
+    best = fit(family(name), ranks.counts, first=first)
+    it, whole = best.distribution, first == 1
+    seen = ranks.counts.since(first).count
+    share = seen[seen > 0] / best.total
+    excess = float(share @ np.log(share)) - best.per_token
+    return _names(ranks) | {
+        "vocabulary": ranks.counts.vocabulary,
         "first": first,
         "distribution": name,
-        "count": len(found.family.parameters),
+        "count": len(best.family.parameters),
         "found": it.family.name,
         "parameters": json.dumps(it.parameters),
-        "per_token": found.per_token,
+        "per_token": best.per_token,
         "excess": excess,
-        "deviance": 2 * found.total * excess,
-        "df": len(share) - 1 - len(found.family.parameters),
-        "at_limit": found.at_limit,
+        "deviance": 2 * best.total * excess,
+        "df": len(share) - 1 - len(best.family.parameters),
+        "at_limit": best.at_limit,
         "p1": float(it.pmf(1)) if whole else np.nan,
         "entropy": it.entropy if whole else np.nan,
     }
 
 
-def _names(own: MeasuredRanks) -> dict[str, object]:
-    return {"dataset": own.dataset, "model": own.model, "family": own.family, "size": own.size}
+def _names(ranks: MeasuredRanks) -> dict[str, object]:
+    return {"dataset": ranks.dataset, "model": ranks.model, "family": ranks.family, "size": ranks.size}
 
 
 @step(
@@ -95,21 +95,21 @@ def fits_of(source: Source) -> pd.DataFrame:
 
 
 def distribution_of(row: pd.Series) -> RankDistribution:
-    """The fitted distribution of a row of `fits`."""
+    """Return the fitted distribution of a row of `fits`."""
     parameters = json.loads(row["parameters"])
     return RankDistribution.of(family(row["found"]), parameters, int(row["vocabulary"]), int(row["first"]))
 
 
-def row_of(table: pd.DataFrame, own: MeasuredRanks, distribution: str, first: int = 1) -> pd.Series:
-    """The row of `fits` of one model and one family."""
-    here = (table["dataset"] == own.dataset) & (table["model"] == own.model) & (table["first"] == first)
+def row_of(table: pd.DataFrame, ranks: MeasuredRanks, distribution: str, first: int = 1) -> pd.Series:
+    """Select the row of `fits` of one model and one distribution."""
+    here = (table["dataset"] == ranks.dataset) & (table["model"] == ranks.model) & (table["first"] == first)
     return table[here & (table["distribution"] == distribution)].iloc[0]
 
 
 def main_group(measured: Iterable[MeasuredRanks]) -> list[MeasuredRanks]:
-    """The family of the largest model, on its dataset, by size: it stands for all where one must."""
-    by_size = sorted(measured, key=lambda own: own.size)
-    return [own for own in by_size if (own.family, own.dataset) == (by_size[-1].family, by_size[-1].dataset)]
+    """Select the models of the largest model's family on its dataset, by size."""
+    by_size = sorted(measured, key=lambda ranks: ranks.size)
+    return [ranks for ranks in by_size if (ranks.family, ranks.dataset) == (by_size[-1].family, by_size[-1].dataset)]
 
 
 def of_group(table: pd.DataFrame, group: Sequence[MeasuredRanks], first: int) -> pd.DataFrame:
@@ -146,24 +146,26 @@ def rank_1(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> pd.DataFrame:
     close either comes from rank 2 as figure 8c draws it.
     """
     rows = []
-    for own in group:
-        rounded = row_of(table, own, "lognormal_rounded", 2)
+    for ranks in group:
+        rounded = row_of(table, ranks, "lognormal_rounded", 2)
         mu = sigma = density_p1 = np.nan
         if not rounded["at_limit"]:
             mu, sigma = distribution_of(rounded).parameters.values()
-            density_p1 = float(RankDistribution(family("lognormal"), (mu, sigma), own.counts.vocabulary).pmf(1))
-        row = {"model": own.model, "size": own.size, "measured_p1": float(np.exp(-own.neg_log_rbp1))}
+            density_p1 = float(RankDistribution(family("lognormal"), (mu, sigma), ranks.counts.vocabulary).pmf(1))
+        row = {"model": ranks.model, "size": ranks.size, "measured_p1": float(np.exp(-ranks.neg_log_rbp1))}
         row |= {"mu": mu, "sigma": sigma, "density_p1": density_p1}
-        row |= {"at_limit": bool(row_of(table, own, "lognormal")["at_limit"])}
-        row |= {"power_law_p1": float(row_of(table, own, "power_law")["p1"])}
-        row |= {"r_squared": _as_drawn(own, distribution_of(rounded))}
-        rows.append(row | {"r_squared_power_law": _as_drawn(own, distribution_of(row_of(table, own, "power_law", 2)))})
+        row |= {"at_limit": bool(row_of(table, ranks, "lognormal")["at_limit"])}
+        row |= {"power_law_p1": float(row_of(table, ranks, "power_law")["p1"])}
+        row |= {"r_squared": _as_drawn(ranks, distribution_of(rounded))}
+        rows.append(
+            row | {"r_squared_power_law": _as_drawn(ranks, distribution_of(row_of(table, ranks, "power_law", 2)))}
+        )
     given = published.lognormal_parameters().query("dataset == @group[0].dataset")[["model", "mu", "sigma"]]
     return pd.DataFrame(rows).merge(given, on="model", how="left", suffixes=("", "_published"))
 
 
-def _as_drawn(own: MeasuredRanks, fitted: RankDistribution) -> float:
-    counts = own.counts.since(2)
+def _as_drawn(ranks: MeasuredRanks, fitted: RankDistribution) -> float:
+    counts = ranks.counts.since(2)
     seen = counts.count > 0
     width = (counts.high - counts.low + 1)[seen]
     y = np.log(counts.count[seen] / counts.total / width)
@@ -172,18 +174,18 @@ def _as_drawn(own: MeasuredRanks, fitted: RankDistribution) -> float:
 
 
 def roundings(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> pd.DataFrame:
-    """The lognormal by each of ROUNDINGS, with rank 1 and without; by `fits` of a group.
+    """List the lognormal fitted by each of ROUNDINGS, with rank 1 and without, by `fits` of a group.
 
     Columns rounding, model, size, first, at_limit, mu, sigma (missing at the limit), excess, deviance, df, and
     mu_published, sigma_published.
     """
     rows = []
     for name, first in product(ROUNDINGS, (1, 2)):
-        for own in group:
-            row = row_of(table, own, name, first)
+        for ranks in group:
+            row = row_of(table, ranks, name, first)
             values = (np.nan, np.nan) if row["at_limit"] else distribution_of(row).parameters.values()
             mu, sigma = values
-            about = {"rounding": name, "model": own.model, "size": own.size, "first": first}
+            about = {"rounding": name, "model": ranks.model, "size": ranks.size, "first": first}
             rows.append(about | {"mu": mu, "sigma": sigma} | dict(row[["at_limit", "excess", "deviance", "df"]]))
     given = published.lognormal_parameters().query("dataset == @group[0].dataset")[["model", "mu", "sigma"]]
     return pd.DataFrame(rows).merge(given, on="model", how="left", suffixes=("", "_published"))
@@ -194,13 +196,13 @@ def falls_of_ratio(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> dict[
 
     Keys ratio_falls.lognormal and ratio_falls.lognormal_rounded; none for fewer than three models.
     """
-    found = {}
+    falls = {}
     for name in ("lognormal", "lognormal_rounded"):
-        rows = [row_of(table, own, name, 2) for own in group]
+        rows = [row_of(table, ranks, name, 2) for ranks in group]
         if len(rows) > 2 and not any(row["at_limit"] for row in rows):
             ratio = [mu / sigma for mu, sigma in (distribution_of(row).parameters.values() for row in rows)]
-            found[f"ratio_falls.{name}"] = -float(np.polyfit(np.log([own.size for own in group]), ratio, 1)[0])
-    return found
+            falls[f"ratio_falls.{name}"] = -float(np.polyfit(np.log([ranks.size for ranks in group]), ratio, 1)[0])
+    return falls
 
 
 # What do the authors' μ and σ predict?
@@ -226,8 +228,8 @@ def predicted() -> pd.DataFrame:
     for metric, column in (("cross_entropy", "entropy_approx"), ("neg_log_rbp1", "neg_log_p1_approx")):
         rows.append(points[["model"]].assign(kind=FORMULA, metric=metric, value=points[column]))
     for row in points.to_dict("records"):
-        own = RankDistribution(family("lognormal"), (row["mu"], row["sigma"]), row["vocabulary"])
-        values = [own.entropy, *-np.log(own.cdf(KS))]
+        distribution = RankDistribution(family("lognormal"), (row["mu"], row["sigma"]), row["vocabulary"])
+        values = [distribution.entropy, *-np.log(distribution.cdf(KS))]
         rows.append(pd.DataFrame({"model": row["model"], "kind": EXACT, "metric": METRICS, "value": values}))
     table = pd.concat(rows)[["model", "kind", "metric", "value"]].merge(points[["model", "size"]], on="model")
     return table.sort_values(["metric", "kind", "size"], ignore_index=True)
@@ -276,31 +278,31 @@ def exponents_on_lines(measured: Iterable[MeasuredRanks], table: pd.DataFrame, *
     within the measured interval.
     """
     groups: dict[tuple[str, str], list[MeasuredRanks]] = {}
-    for own in sorted(measured, key=lambda own: own.size):
-        groups.setdefault((own.family, own.dataset), []).append(own)
+    for ranks in sorted(measured, key=lambda ranks: ranks.size):
+        groups.setdefault((ranks.family, ranks.dataset), []).append(ranks)
     rows = []
     for cell, group in groups.items():
         if len(group) < 3:
             continue
-        sizes = [own.size for own in group]
-        y = {"p1": [own.neg_log_rbp1 for own in group]}
-        y["entropy"] = [histograms.entropy(own.counts)[0] for own in group]
+        sizes = [ranks.size for ranks in group]
+        y = {"p1": [ranks.neg_log_rbp1 for ranks in group]}
+        y["entropy"] = [histograms.entropy(ranks.counts)[0] for ranks in group]
         laws = {name: fit_power_law(sizes, values, level=level) for name, values in y.items()}
-        told: dict[str, object] = {}
+        measured_alphas: dict[str, object] = {}
         for name, law in laws.items():
-            told |= {
+            measured_alphas |= {
                 f"alpha_{name}": law.alpha,
                 f"alpha_{name}_low": law.alpha_low,
                 f"alpha_{name}_high": law.alpha_high,
             }
         for distribution in FAMILIES:
-            own_fits = [row_of(table, own, distribution) for own in group]
-            limits = sum(bool(row["at_limit"]) for row in own_fits)
-            alphas = _on_lines(own_fits) if not limits else (np.nan, np.nan)
+            group_fits = [row_of(table, ranks, distribution) for ranks in group]
+            limits = sum(bool(row["at_limit"]) for row in group_fits)
+            alphas = _on_lines(group_fits) if not limits else (np.nan, np.nan)
             both = all(law.alpha_low <= at <= law.alpha_high for at, law in zip(alphas, laws.values(), strict=True))
             row = dict(zip(CELL, cell, strict=True)) | {"distribution": distribution, "at_limit": limits}
             row |= {"line_alpha_p1": alphas[0], "line_alpha_entropy": alphas[1], "both": both}
-            rows.append(row | told)
+            rows.append(row | measured_alphas)
     return pd.DataFrame(rows)
 
 
@@ -312,14 +314,14 @@ def _on_lines(rows: Sequence[pd.Series]) -> tuple[float, float]:
     natural[:, positive] = np.log(natural[:, positive])
     lines = np.column_stack([np.polyval(np.polyfit(x, column, 1), x) for column in natural.T])
     lines[:, positive] = np.exp(lines[:, positive])
-    there = [
+    distributions = [
         RankDistribution(kind, tuple(map(float, kind.named(at, 1))), int(row["vocabulary"]))
         for at, row in zip(lines, rows, strict=True)
     ]
     sizes = np.exp(x)
     return (
-        fit_power_law(sizes, [-float(each.logpmf(1)) for each in there]).alpha,
-        fit_power_law(sizes, [each.entropy for each in there]).alpha,
+        fit_power_law(sizes, [-float(each.logpmf(1)) for each in distributions]).alpha,
+        fit_power_law(sizes, [each.entropy for each in distributions]).alpha,
     )
 
 
@@ -327,7 +329,7 @@ def _on_lines(rows: Sequence[pd.Series]) -> tuple[float, float]:
 
 
 def fits_summary(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> dict[str, Any]:
-    """What `fits` say of lognormal ranks, of the `main_group` first."""
+    """Summarise `fits` of the `main_group`: how close the lognormal comes, and what it makes of rank 1."""
     from_2 = of_group(table, group, 2)
     firsts = rank_1(group, table)
     share = firsts["density_p1"] / firsts["measured_p1"]
@@ -348,9 +350,9 @@ def fits_summary(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> dict[st
 
 
 def roundings_summary(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> dict[str, Any]:
-    """What `roundings` say, and how far every distribution of the group's `fits` is from passing a test."""
-    found, table = roundings(group, table), of_models(group, table)
-    whole, tail = found[found["first"] == 1], found[found["first"] == 2]
+    """Summarise `roundings`, and how far every distribution of the group's `fits` is from passing a test."""
+    rounded, table = roundings(group, table), of_models(group, table)
+    whole, tail = rounded[rounded["first"] == 1], rounded[rounded["first"] == 2]
     limits = {f"limits.{name}": int(whole.loc[whole["rounding"] == name, "at_limit"].sum()) for name in ROUNDINGS}
     off = (tail["sigma"] - tail["sigma_published"]).abs().groupby(tail["rounding"]).max()
     up = whole[whole["rounding"] == "lognormal_ceiling"].sort_values("size")
@@ -376,20 +378,20 @@ def roundings_summary(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> di
 
 
 def curves_summary(table: pd.DataFrame, alphas: pd.DataFrame) -> dict[str, Any]:
-    """What `predicted` and its `exponents` say."""
+    """Summarise `predicted` and its `exponents`."""
     ours, seen = (alphas[alphas["key"] == key].iloc[0] for key in ("formula", "measured"))
     ratios = levels(table).query("kind == @FORMULA")
     first = ratios[ratios["metric"] == "neg_log_rbp1"]
-    found = {"level_min": ratios["least"].min(), "level_max": ratios["largest"].max()}
-    found |= {"level_max.rbp1": first["largest"].item()}
+    values = {"level_min": ratios["least"].min(), "level_max": ratios["largest"].max()}
+    values |= {"level_max.rbp1": first["largest"].item()}
     for row in (ours, seen):
-        found |= {f"{name}.{row['key']}": row[name] for name in ("difference_relative", "alpha_ce", "alpha_p1")}
+        values |= {f"{name}.{row['key']}": row[name] for name in ("difference_relative", "alpha_ce", "alpha_p1")}
     way = "the other way" if ours["difference"] * seen["difference"] < 0 else "the same way"
-    return found | {"formula.alike": bool(ours["low"] <= 0 <= ours["high"]), "formula.other_way": way}
+    return values | {"formula.alike": bool(ours["low"] <= 0 <= ours["high"]), "formula.other_way": way}
 
 
 def lines_summary(group: Sequence[MeasuredRanks], lines: pd.DataFrame) -> dict[str, Any]:
-    """What `exponents_on_lines` say, if there is a family of three models; the `main_group` first."""
+    """Summarise `exponents_on_lines`, if there is a family of three models; names are those of the `main_group`."""
     if lines.empty:
         return {}
     here = lines[(lines["family"] == group[0].family) & (lines["dataset"] == group[0].dataset) & lines["both"]]
@@ -410,32 +412,19 @@ def reproduced_to(table: pd.DataFrame) -> float:
 
 def of_models(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> pd.DataFrame:
     """Select the rows of a group of models on one dataset, by size."""
-    own = table[(table["family"] == group[0].family) & (table["dataset"] == group[0].dataset)]
-    return own.sort_values("size")
+    rows = table[(table["family"] == group[0].family) & (table["dataset"] == group[0].dataset)]
+    return rows.sort_values("size")
 
 
 # Tables
 
 
-def rank_1_table(table: pd.DataFrame) -> dict[str, Any]:
-    """The table of `rank_1`."""
-    names = {"mu": "μ", "sigma": "σ", "measured_p1": "RBP₁ measured", "density_p1": "p₁ by equation 10"}
-    names |= {"power_law_p1": "p₁, power law", "r_squared": "R² as drawn"}
-    return shown(
-        table,
-        {"model": "model", **{column: (heading, "{:.3f}") for column, heading in names.items()}},
-        caption="<b>Fits of the ranks from 2 up, and what they make of rank 1.</b> Power law: what the best lognormal "
-        "of all ranks is at its limit.",
-        data=table,
-    )
-
-
-def roundings_table(found: pd.DataFrame) -> dict[str, Any]:
-    """The rows of `roundings`, for `Page.table`."""
-    rows = found.assign(
-        rounding=found["rounding"].map(ROUNDINGS),
-        ranks=found["first"].map({1: "all", 2: "from 2"}),
-        best=np.where(found["at_limit"], "none", "yes"),
+def roundings_table(rounded: pd.DataFrame) -> dict[str, Any]:
+    """Show `roundings`, for `Page.table`."""
+    rows = rounded.assign(
+        rounding=rounded["rounding"].map(ROUNDINGS),
+        ranks=rounded["first"].map({1: "all", 2: "from 2"}),
+        best=np.where(rounded["at_limit"], "none", "yes"),
     )
     return shown(
         rows,
@@ -453,7 +442,7 @@ def roundings_table(found: pd.DataFrame) -> dict[str, Any]:
         },
         caption="<b>Whether a best lognormal exists depends on how X is made a whole rank.</b> Excess: by how much the "
         "fit is less likely than the measured shares. A fit passes an exact test if its deviance is about its df.",
-        data=found,
+        data=rounded,
     )
 
 
@@ -468,18 +457,18 @@ def survival_figure(table: pd.DataFrame, group: Sequence[MeasuredRanks]) -> dict
     """
     best = str(_means(of_group(table, group, 1)).index[0])
     looks = dict.fromkeys([(best, 1), ("lognormal", 1), ("lognormal", 2)])
-    ends = {f"{model_label(own.model)} on {dataset_label(own.dataset)}": own for own in (group[0], group[-1])}
+    ends = {f"{model_label(ranks.model)} on {dataset_label(ranks.dataset)}": ranks for ranks in (group[0], group[-1])}
 
     def draw(ax: Axes, key: str) -> None:
-        own = ends[key]
-        counts = own.counts
+        ranks = ends[key]
+        counts = ranks.counts
         beyond = 1 - np.cumsum(counts.count) / counts.total
         some = beyond > 0
         grid = np.unique(np.round(np.geomspace(1, counts.vocabulary - 1, 300)))
         for (name, first), colour, dash in zip(
             looks, ("#9457C0", "#C2447A", "#5C8A2E"), ("-", "--", ":"), strict=False
         ):
-            row = row_of(table, own, name, first)
+            row = row_of(table, ranks, name, first)
             notes = ["from 2"] if first == 2 else []
             notes += [f"at its limit: {family(row['found']).label}"] if row["at_limit"] else []
             label = FAMILIES[name].label + (f" ({', '.join(notes)})" if notes else "")
@@ -496,12 +485,13 @@ def survival_figure(table: pd.DataFrame, group: Sequence[MeasuredRanks]) -> dict
         legend_below(ax)
 
     counts = [
-        pd.DataFrame({"case": name, "high": own.counts.high, "count": own.counts.count}) for name, own in ends.items()
+        pd.DataFrame({"case": name, "high": ranks.counts.high, "count": ranks.counts.count})
+        for name, ranks in ends.items()
     ]
     return {
         "figure": Panels(list(ends), draw, size=(4.6, 3.6)),
         "caption": "<b>Measured and fitted ranks:</b> the share of tokens whose rank is above k. Dotted: the lognormal "
-        "fitted without rank 1, as the authors do. Zipf–Mandelbrot: a power of the rank plus a constant.",
+        "fitted without rank 1, as the authors do.",
         "alt": "Survival functions of ranks on logarithmic axes, measured points and fitted lines",
         "data": pd.concat(counts),
     }
@@ -511,7 +501,9 @@ def predicted_figure(table: pd.DataFrame) -> dict[str, Any]:
     """Measured and predicted curves against S, a panel for each metric: a table of `predicted`."""
     titles = {"cross_entropy": "Cross-entropy"} | {f"neg_log_rbp{k}": f"−ln RBP, k = {k}" for k in KS}
     looks = {MEASURED: (INK, "o", "-"), FORMULA: ("#9457C0", "D", "--"), EXACT: ("#5C8A2E", "s", ":")}
-    rows = table[table["kind"].isin(looks)].assign(metric=lambda own: pd.Categorical(own["metric"], METRICS))
+    rows = table[table["kind"].isin(looks)].assign(
+        metric=lambda curves_in: pd.Categorical(curves_in["metric"], METRICS)
+    )
     rows = rows.sort_values("metric", kind="stable").astype({"metric": str}).replace({"metric": titles})
     return {
         "figure": curves(

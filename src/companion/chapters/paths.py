@@ -97,36 +97,36 @@ def cells(name: str = SHIPPED) -> list[Cell]:
     A model without smaller ones is left out, since nothing says where to compare. Raises DataError where none is left.
     """
     folder = LADDER / "paths" if name == SHIPPED else home_expanded(name)
-    found = []
+    cells_ = []
     for each in sorted(folder.glob("*/manifest.json")):
         worse = open_paths(each.parent)
         smaller = worse.smaller()
         if smaller:
             family = worse.model.partition("-")[0] if name == SHIPPED else worse.model
-            found.append(Cell(worse, family, smaller[(len(smaller) - 1) // 2]))
-    if not found:
+            cells_.append(Cell(worse, family, smaller[(len(smaller) - 1) // 2]))
+    if not cells_:
         remedy = "Measure one with smaller models beside it: rbp paths run --smaller …"
         raise DataError("there is no model that was made worse along paths", name, remedy)
-    order = dataset_order(each.worse.dataset for each in found)
-    return sorted(found, key=lambda each: (each.family == "lstm", each.family, order.index(each.worse.dataset)))
+    order = dataset_order(each.worse.dataset for each in cells_)
+    return sorted(cells_, key=lambda each: (each.family == "lstm", each.family, order.index(each.worse.dataset)))
 
 
 def _by_sums(worse: Worse) -> list[Curve]:
     about = models()
-    own = about[about["model"] == worse.model]
-    if own.empty:
+    of_model = about[about["model"] == worse.model]
+    if of_model.empty:
         return []
-    model = own.iloc[0]
+    model = of_model.iloc[0]
     alike = about[(about["family"] == model["family"]) & (about["seed"] == 0)]
     smaller = alike[(alike["budget"] == model["budget"]) & (alike["size"] <= model["size"])].sort_values("size")
     earlier = alike[(alike["size"] == model["size"]) & (alike["budget"] <= model["budget"])].sort_values("budget")
     (counts,) = counted(worse.thresholds, families=[model["family"]], datasets=[worse.dataset])
-    found = []
+    curves_ = []
     for path, rows in ((SMALLER, smaller), (EARLIER, earlier)):
         names = rows["model"].tolist()[::-1]
         some, at = counts.keep([counts.names.index(each) for each in names]), worse.documents
-        found.append(equal_loss.curve(path, 0, names, some.tokens[at], some.hits[at], some.nll[at]))
-    return found
+        curves_.append(equal_loss.curve(path, 0, names, some.tokens[at], some.hits[at], some.nll[at]))
+    return curves_
 
 
 def at_equal(cells_: Sequence[Cell], *, level: float = 0.95) -> pd.DataFrame:
@@ -137,7 +137,8 @@ def at_equal(cells_: Sequence[Cell], *, level: float = 0.95) -> pd.DataFrame:
     """
     parts = []
     for each in cells_:
-        about = {"family": each.family, "dataset": each.worse.dataset, "rung": each.rung, "nats": each.nats}
+        about: dict[str, Any] = {"family": each.family, "dataset": each.worse.dataset}
+        about |= {"rung": each.rung, "nats": each.nats}
         table = offset_table(each.equal, each.worse.thresholds, level=level).assign(**about)
         parts.append(table.assign(place=table["path"].map(list(LABELS).index)).sort_values(["place", "k"]))
     whole = pd.concat(parts, ignore_index=True)
@@ -176,7 +177,7 @@ def all_steps(cells_: Sequence[Cell]) -> pd.DataFrame:
 INPUT = ("context", "replaced")
 
 
-def path_tests(found: Sequence[Cell], moved: float, models: int, k: int = 1) -> pd.DataFrame:
+def path_tests(cells_: Sequence[Cell], moved: float, models: int, k: int = 1) -> pd.DataFrame:
     """Test whether −ln RBP_k differs from that of fewer parameters at equal cross-entropy, path by path.
 
     The smaller model is one training of many: moved, what training a model again does to ln(−ln RBP_k) (standard
@@ -187,17 +188,19 @@ def path_tests(found: Sequence[Cell], moved: float, models: int, k: int = 1) -> 
     degrees of freedom), p_holm (of that, after Holm's correction).
     """
     rows = []
-    for cell in found:
+    for cell in cells_:
         at = cell.worse.thresholds.index(k)
         for path, draws in cell.equal.items():
-            own = draws.mean(axis=0)[:, at]
-            if path in (SMALLER, EARLIER) or not np.isfinite(own).all():
+            offset = draws.mean(axis=0)[:, at]
+            if path in (SMALLER, EARLIER) or not np.isfinite(offset).all():
                 continue
-            squared, df = float(variance(own)), len(own) - 2
+            squared, df = float(variance(offset)), len(offset) - 2
             whole = squared + moved**2
             both = whole**2 / (squared**2 / df + moved**4 / models)
-            p, p_training = (2 * student_t.sf(abs(own[0]) / np.sqrt(v), d) for v, d in ((squared, df), (whole, both)))
-            rows.append((cell.family, cell.worse.dataset, path, own[0], p, p_training))
+            p, p_training = (
+                2 * student_t.sf(abs(offset[0]) / np.sqrt(v), d) for v, d in ((squared, df), (whole, both))
+            )
+            rows.append((cell.family, cell.worse.dataset, path, offset[0], p, p_training))
     table = pd.DataFrame(rows, columns=[*CELL, "path", "offset", "p", "p_training"])
     return table.assign(p_holm=multipletests(table["p_training"], method="holm")[1])
 
@@ -247,7 +250,7 @@ def read_predictions(
     """
     content = tomllib.loads(path.read_text(encoding="utf-8"))
     provenance.note(path)
-    rows = [{"kind": kind, **row} for kind, own in content.items() if isinstance(own, list) for row in own]
+    rows = [{"kind": kind, **row} for kind, entries in content.items() if isinstance(entries, list) for row in entries]
     for row in rows:
         if row["kind"] != "event":
             row["naive_low"], row["naive_high"] = row.pop("naive")
@@ -269,11 +272,11 @@ def described(table: pd.DataFrame) -> "pd.Series[str]":
     return pd.Series([words(row) for row in table.itertuples()], table.index, dtype="str")
 
 
-def outcomes(table: pd.DataFrame, found: Sequence[Cell]) -> pd.DataFrame:
+def outcomes(table: pd.DataFrame, cells_: Sequence[Cell]) -> pd.DataFrame:
     """The predictions with what came (`outcome`; missing where a path did not reach the level)."""
-    by_name = {(each.family, each.worse.dataset): each for each in found}
+    by_name = {(each.family, each.worse.dataset): each for each in cells_}
     values = [
-        _event(str(row.what), found) if row.kind == "event" else _came(row, by_name) for row in table.itertuples()
+        _event(str(row.what), cells_) if row.kind == "event" else _came(row, by_name) for row in table.itertuples()
     ]
     return table.assign(outcome=values)
 
@@ -291,7 +294,7 @@ def _came(row: Any, by_name: dict[tuple[str, str], Cell]) -> float:
     return float(cell.spread(tempered=row.kind == "spread_tempered")[0, at])
 
 
-def _event(what: str, found: Sequence[Cell]) -> float:
+def _event(what: str, cells_: Sequence[Cell]) -> float:
     """Whether it came true in each cell, all of which an event speaks of; missing where one has no such path."""
 
     def ordered(cell: Cell, k: int) -> list[str]:
@@ -323,7 +326,7 @@ def _event(what: str, found: Sequence[Cell]) -> float:
     }
     rule = next(rule for start, rule in rules.items() if what.startswith(start))
     try:
-        return float(all(map(rule, found)))
+        return float(all(map(rule, cells_)))
     except KeyError:
         return float("nan")
 
@@ -331,30 +334,29 @@ def _event(what: str, found: Sequence[Cell]) -> float:
 # ── Figures
 
 _VIEW = (-13.0, 26.0)  # per cent: what lies beyond is at k of hundreds, and in the CSV
-_GREY = "#8a8d91"
+_GREY = "#75787d"
 _SHORT = {"neox": "transformer", "lstm": "LSTM"}
 
 
 def fingerprint_figure(equal: pd.DataFrame, level: float) -> dict[str, Any]:
     """Plot the offsets against k, a panel for each path; the other paths in grey, a line for each model and dataset."""
     rows = equal[equal["path"] != SMALLER].dropna(subset="offset")
-    name = [
-        f"{_SHORT.get(each.family, family_label(each.family))}, {dataset_label(each.dataset)}"
-        for each in rows[CELL].itertuples()
-    ]
-    rows = rows.assign(line=name)
+    shorter = {family: _SHORT.get(family, family_label(family)) for family in rows["family"].unique()}
+    rows = rows.assign(line=rows["family"].map(shorter) + ", " + rows["dataset"].map(dataset_label))
+    rows["title"] = rows["path"].map(LABELS)
     looks = {}
-    for line, own in rows.groupby("line", sort=False):
-        colour, marker = family_style(own["family"].iloc[0], rows["family"].unique().tolist())
-        looks[line] = Style(colour, marker, "-" if own["dataset"].iloc[0] == "wikipedia" else "--", 1.6)
+    for family, dataset, line in rows[[*CELL, "line"]].drop_duplicates().to_numpy():
+        colour, _ = family_style(family, list(shorter))
+        looks[line] = Style(colour, "", "-" if dataset == "wikipedia" else "--", 1.8)
 
     def draw(ax: Axes, title: str) -> None:
-        for (_, path), own in rows.groupby(["line", "path"]):
-            if LABELS[path] != title:
-                ax.plot(own["k"], own["offset"], color=_GREY, lw=0.5, alpha=0.6)
-        for line, own in rows[rows["path"].map(LABELS) == title].groupby("line", sort=False):
-            ax.fill_between(own["k"], own["low"], own["high"], color=looks[line].colour, alpha=0.17, lw=0)
-            ax.plot(own["k"], own["offset"], ls=looks[line].dash, lw=looks[line].width, **looks[line].marks)
+        for (line, other), curve in rows.groupby(["line", "title"], sort=False):
+            if other != title:
+                ax.plot(curve["k"], curve["offset"], color=_GREY, lw=0.4)
+                continue
+            style = looks[line]
+            ax.fill_between(curve["k"], curve["low"], curve["high"], color=style.colour, alpha=0.17, lw=0, zorder=2)
+            ax.plot(curve["k"], curve["offset"], ls=style.dash, lw=style.width, color=style.colour, zorder=3)
         ax.axhline(0, color=INK, lw=0.8)
         ax.set_ylim(*_VIEW)
         log_axis(ax, "x")

@@ -245,8 +245,9 @@ def log_axis(ax: Axes, which: str, *, plain: bool = True) -> None:
 
 
 def label_line_ends(ax: Axes, ends: Mapping[str, tuple[float, float, str]]) -> None:
-    """Write each line's name at its right end, moved apart where two would overlap.
+    """Write each line's name at its right end, after a dash in its colour, moved apart where two would overlap.
 
+    The names are in ink: no colour has enough contrast for text both on white and in the dark.
     `ends` maps a name to (x, y, colour) in data coordinates. Call it when the limits of the axes are final.
     """
     # In axes coordinates a line of text is as tall as its points over the panel's height.
@@ -263,11 +264,13 @@ def label_line_ends(ax: Axes, ends: Mapping[str, tuple[float, float, str]]) -> N
                 placed[i] -= overlap / 2
                 placed[i + 1] += overlap / 2
     for name, y in zip(names, placed, strict=True):
+        dash = Line2D([1.01, 1.045], [y, y], color=ends[name][2], lw=3, transform=ax.transAxes, clip_on=False)
+        ax.add_artist(dash)
         ax.annotate(
             name,
-            xy=(1.02, float(y)),
+            xy=(1.06, float(y)),
             xycoords="axes fraction",
-            color=ends[name][2],
+            color=INK,
             va="center",
             fontweight="bold",
             annotation_clip=False,

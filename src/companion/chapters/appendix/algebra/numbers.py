@@ -272,7 +272,7 @@ def entropy_figure(table: pd.DataFrame) -> dict[str, Any]:
         "exact": ("authors’ μ, σ", Style("#C2447A", "", "--")),
         "formula": ("equation 21", Style("#5C8A2E", "", ":")),
     }
-    cells = in_cells(table[table["dataset"] == "wikipedia"]).sort_values("family", ascending=False, kind="stable")
+    cells = in_cells(table[table["dataset"] == "wikipedia"])
     names = {column: name for column, (name, _) in looks.items()}
     return {
         "figure": curves(
