@@ -469,8 +469,8 @@ def sampling_shown(points: pd.DataFrame) -> dict[str, Any]:
     """What `Page.figure` takes for `sampling_panels`."""
     return {
         "figure": sampling_panels(points),
-        "caption": "<b>Counting errors grow with k.</b> The relative standard error of −ln RBPₖ by counting: the median "
-        "over the models of a family.",
+        "caption": "<b>Counting errors grow with k.</b> The relative standard error of −ln RBPₖ by counting: the "
+        "median over the models of a family.",
         "alt": "Relative error against k, one panel per dataset, one line per family",
         "data": points,
     }
