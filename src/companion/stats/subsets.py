@@ -14,6 +14,7 @@ from rbp.laws.table import fit_table
 
 #: "common" models are those that were measured at every threshold up to here
 UP_TO = 100
+EXACT = 1 - 1e-9  # an R² from which on no interval can be computed: the points lie on their line
 
 CELL = ["dataset", "family"]
 CHAIN = ["models", *CELL]
@@ -45,7 +46,7 @@ def fit_thresholds(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     """
     fits = fit_table(set_points(table), [*CHAIN, "k"], level=level)
     ends = [
-        r_squared_interval(r_squared, n, level=level) if r_squared < 1 else (np.nan, np.nan)
+        r_squared_interval(r_squared, n, level=level) if r_squared < EXACT else (np.nan, np.nan)
         for r_squared, n in zip(fits["r_squared"].tolist(), fits["n"].tolist(), strict=True)
     ]
     return fits.assign(r_squared_low=[low for low, _ in ends], r_squared_high=[high for _, high in ends])
