@@ -26,7 +26,8 @@ class Origins(ast.NodeTransformer):
         self._read = drain()
         others = [each for each in shell.ast_transformers if not isinstance(each, Origins)]  # of an earlier Page
         shell.ast_transformers[:] = [*others, self]
-        shell.user_ns[_HOOK] = self._begin
+        self._namespace = shell.user_ns
+        self._namespace[_HOOK] = self._begin
 
     def current(self) -> frozenset[str]:
         """Return what the statement that runs now depends on."""
@@ -40,7 +41,8 @@ class Origins(ast.NodeTransformer):
 
     def visit_Module(self, node: ast.Module) -> ast.Module:
         """Announce each statement of a cell before it runs."""
-        node.body = self._announced(node.body, ())
+        if _HOOK in self._namespace:  # IPython’s %reset empties it
+            node.body = self._announced(node.body, ())
         return ast.fix_missing_locations(node)
 
     def _announced(self, body: Iterable[ast.stmt], around: tuple[str, ...]) -> list[ast.stmt]:

@@ -6,6 +6,7 @@ each part shows (`companion.rerun`).
 """
 
 import html
+import importlib
 import io
 import json
 import math
@@ -25,7 +26,6 @@ from matplotlib.image import imsave
 from companion import results
 from companion.project import Project
 from companion.prose import rerun_box
-from companion.rerun import Rerun
 from companion.run import find
 from rbp import provenance
 from rbp.errors import ChapterError
@@ -44,7 +44,7 @@ class Page:
     def __init__(self, name: str) -> None:
         self.name = name
         self.out = Path(os.environ["RBP_OUT"]) if "RBP_OUT" in os.environ else None
-        self.rerun = Rerun.found(name, sys._getframe(1).f_globals)
+        self.rerun = _rerun_in(name, sys._getframe(1).f_globals)
         self.values: dict[str, results.Recorded] = {}
         self._shown: set[str] = set()
         if self.rerun:
@@ -190,6 +190,19 @@ class Page:
         downloads = f' <span class="rbp-downloads">Download: {links}</span>' if self.out else ""
         whole = f"{self._data()}{body}<figcaption>{caption}{downloads}</figcaption>"
         self._display(f'<figure class="{kind}" id="{name}">{whole}</figure>')
+
+
+def _rerun_in(name: str, namespace: dict[str, Any]) -> Any:
+    """The `companion.rerun.Rerun` whose notebook has this namespace; None in the book's own run, and elsewhere."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if shell is None or shell.user_global_ns is not namespace:
+        return None
+    chapter = find(Project(), name)
+    values = chapter.values_in(shell.user_ns)
+    if not chapter.changed(values):
+        return None
+    # by name: the book's own chapters are not made from what a rerun says
+    return importlib.import_module("companion.rerun").Rerun(chapter, values, shell)
 
 
 # Each panel is drawn once for the page and for the files.

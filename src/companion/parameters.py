@@ -5,6 +5,7 @@ holds values against the declared types.
 """
 
 import ast
+import importlib
 import io
 import json
 import re
@@ -72,10 +73,12 @@ class Parameter:
 
     def readers_own(self, value: Any) -> list[Path]:
         """Those of `sources` that are the reader's: files and folders that the project does not bring."""
-        from rbp.measurements.sources import named_sources  # late: the command line starts without
-
-        known = [self.default] if self.kind == "path" else named_sources()
-        return [Path(name) for name in self.sources(value) if name not in known]
+        if not (names := self.sources(value)):
+            return []
+        # by name: chapters that read no measurements are not made from the modules that bring them
+        words = importlib.import_module("rbp.measurements.sources").named_sources()
+        known = [self.default] if self.kind == "path" else words
+        return [Path(name) for name in names if name not in known]
 
 
 def _type(annotation: ast.expr) -> tuple[str, tuple[Any, ...] | None]:

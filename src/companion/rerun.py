@@ -5,21 +5,20 @@ The same in `rbp run`, in the live book and in a notebook executed by itself: `c
 
 import html
 import math
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pandas as pd
 
 from companion import prose
 from companion.origins import BOOK, YOURS, Origins
-from companion.parameters import Parameter, parse
+from companion.parameters import Parameter
 from companion.project import Project
 from companion.results import Recorded, Results, read_book
-from companion.run import Chapter, command, copied_names, file_name, find, text_of, with_names
+from companion.run import Chapter, command, copied_names, file_name, text_of, with_names
 from rbp import provenance
 from rbp.errors import RbpError
 from rbp.io import sha256
@@ -92,24 +91,6 @@ class Rerun:
         self._folders = [path.resolve() for path in self.own]
         self.files, self.steps = set[Path](), set[str]()
         self._origins = Origins(shell, {p.name: self._origins_of(p) for p in chapter.parameters}, self._drain)
-
-    @classmethod
-    def found(cls, name: str, namespace: Mapping[str, Any]) -> Self | None:
-        """The rerun in whose notebook this is called; None in the book's own run, and outside a notebook.
-
-        namespace: the notebook's. Texts are read as the declared types, as papermill passes `-p ks 1,10`.
-        """
-        shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-        if shell is None or shell.user_global_ns is not namespace:
-            return None
-        chapter = find(Project(), name)
-        for parameter in chapter.parameters:
-            value = namespace.get(parameter.name)
-            of_list, text = parameter.type.startswith("list"), f"{parameter.name}={value}"
-            if parameter.type != "str" and (isinstance(value, str) or of_list is not isinstance(value, list)):
-                shell.user_ns |= parse([parameter], [text], name)
-        values = {each.name: namespace[each.name] for each in chapter.parameters}
-        return cls(chapter, values, shell) if chapter.changed(values) else None
 
     def _origins_of(self, parameter: Parameter) -> frozenset[str]:
         value = self.values.get(parameter.name, parameter.default)

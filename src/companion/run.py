@@ -124,6 +124,18 @@ class Chapter:
         given = [p for p in self.parameters if p.name in values]
         return {p.name: v for p in given if (v := values[p.name]) != p.default or p.readers_own(v)}
 
+    def values_in(self, namespace: dict[str, Any]) -> dict[str, Any]:
+        """The parameters' values in the namespace of a notebook.
+
+        A text is read by the declared type, and changed there: papermill passes `-p ks 1,10` as one. Raises what
+        `parse` raises.
+        """
+        for parameter in self.parameters:
+            value, of_list = namespace[parameter.name], parameter.type.startswith("list")
+            if parameter.type != "str" and (isinstance(value, str) or of_list is not isinstance(value, list)):
+                namespace |= parse([parameter], [f"{parameter.name}={value}"], self.name)
+        return {parameter.name: namespace[parameter.name] for parameter in self.parameters}
+
     def in_words(self, changed: Mapping[str, Any]) -> str:
         """The parameters that were changed: "measurements = mine.csv; level = 0.8"."""
         return "; ".join(f"{p.name} = {text_of(p, changed[p.name])}" for p in self.parameters if p.name in changed)

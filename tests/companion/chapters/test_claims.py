@@ -291,7 +291,7 @@ def test_a_run_shows_the_verdicts_of_its_chapter(tmp_path: Path) -> None:
     lines = ledger.verdicts_of(Project(), "elsewhere", path)
     names = ["power_in_k", "k_or_size", "exchange", "about_ranking"]
     assert [line.partition(":")[0] for line in lines] == [f"claim {name}" for name in names]
-    assert lines[1].startswith(f"claim k_or_size: {FAILS}. Larger in 191 of 192")
+    assert lines[1].startswith(f"claim k_or_size: {FAILS}. It is larger in 191 of 192")
     results.write_chapter(path, results.ChapterResults("elsewhere", EXPECTED["see"]))
     assert "elsewhere::pairs" in ledger.verdicts_of(Project(), "elsewhere", path)[0]
 
