@@ -114,6 +114,15 @@ def site_code(project: Project) -> str:
     return inputs.digest(project, [path for path in files_below(project.root / "src") if path.suffix == ".py"])
 
 
+def run_code(project: Project, name: str) -> str:
+    """Return a checksum of all that a rerun of a chapter depends on, but for its parameters and the reader's files."""
+    code = [path for path in files_below(project.root / "src") if path.suffix in (".py", ".toml")]
+    texts = [path for path in files_below(project.book) if path.suffix in (".css", ".js")]
+    return inputs.digest(
+        project, [*chapter_files(project, name), *code, *texts, *filter(Path.exists, [project.expected])]
+    )
+
+
 def sources_of(project: Project, name: str) -> list[Path]:
     """List all files of the tree that a chapter's values depend on, those of its steps included."""
     chapter = find(project, name)

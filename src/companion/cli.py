@@ -3,13 +3,16 @@
 import json
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from companion.project import Project
-from rbp.errors import RbpError
+from rbp.errors import ParameterError, RbpError
 from rbp.names import split_names
+
+if TYPE_CHECKING:
+    from companion.run import Chapter
 
 PATIENCE = 5.0  # seconds without a word, before a chapter says which cell it begins
 commands = typer.Typer()
@@ -45,42 +48,69 @@ def run(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The folder to write; it appears whole or not at all.")] = None,
 ) -> None:
-    """Execute one chapter with other parameters, into a folder with a page that opens offline."""
+    """Execute one chapter with other parameters, into a folder with a page that opens offline.
+
+    Several values of a number, -p level=0.8,0.9, make several runs, and a page that compares them.
+    """
     project = Project.of(context.obj)
-    from companion.run import execute, find
-    from companion.site import start_early
-    from companion.standalone import render_chapter
+    from companion.parameters import sweeps
+    from companion.run import find
 
     found = find(project, chapter)
-    values = found.parse(parameter or [])
+    every = sweeps(found.parameters, parameter or [], found.name)
+    if out and len(every) > 1:
+        raise ParameterError("one folder cannot hold several runs", "--out", "Leave it out.")
+    folders = [_run(project, found, values, out) for values in every]
+    if len(every) > 1:
+        from companion.comparison import compare
+
+        page = folders[0].with_name(f"{found.name}-{'-'.join(folder.name[-4:] for folder in folders)}.html")
+        typer.echo(compare(found, every, page).to_string(index=False))
+        typer.echo(str(page))
+
+
+def _run(project: Project, chapter: "Chapter", values: dict[str, Any], out: Path | None) -> Path:
+    """Execute a chapter, or find what the same run has left; prints its page and returns its folder."""
     if given := str(values.get("measurements", "")):
         from rbp.measurements import open_source
 
         source = open_source(given)  # a wrong name fails before a kernel starts
         if any(Path(name).is_dir() for name in split_names(given)):
             _ = source.ranked.stores  # says which way of reading a text is taken
-    folder = out or project.runs / f"{found.name}-{found.short_hash(values)}"
+    from companion.build import run_code
+    from companion.run import execute
+    from companion.site import start_early
+    from companion.standalone import render_chapter
+
+    name = chapter.name
+    folder = out or project.runs / f"{name}-{chapter.short_hash(values, run_code(project, name))}"
+    page = folder / f"{name}.html"
+    if out is None and page.exists():
+        typer.echo(f"{name}: the same run is there", err=True)
+        typer.echo(str(page))
+        return folder
     start_early(project.root / "_config.yml")  # the page's builder imports while the chapter runs
-    typer.echo(f"{found.name} …", err=True)
-    told = time.monotonic()
+    typer.echo(f"{name} …", err=True)
+    last = time.monotonic()
 
     def tell(cell: int, of: int) -> None:
-        nonlocal told
-        if time.monotonic() - told >= PATIENCE:
-            told = time.monotonic()
-            typer.echo(f"{found.name} … cell {cell} of {of}", err=True)
+        nonlocal last
+        if time.monotonic() - last >= PATIENCE:
+            last = time.monotonic()
+            typer.echo(f"{name} … cell {cell} of {of}", err=True)
 
     def finish(new: Path) -> None:
-        render_chapter(project, found, new)
+        render_chapter(project, chapter, new)
 
-    seconds = execute(found, values, folder, Path.cwd(), finish=finish, tell=tell)
-    typer.echo(f"{found.name} … {seconds:.1f} s", err=True)
-    if not found.changed(values):  # else the numbers are of another question
+    seconds = execute(chapter, values, folder, Path.cwd(), finish=finish, tell=tell)
+    typer.echo(f"{name} … {seconds:.1f} s", err=True)
+    if not chapter.changed(values):  # else the numbers are of another question
         from companion.ledger import claims
 
-        for line in claims.verdicts_of(project, found.name, folder / "results.json"):
+        for line in claims.verdicts_of(project, name, folder / "results.json"):
             typer.echo(line, err=True)
-    typer.echo(str(folder / f"{found.name}.html"))
+    typer.echo(str(page))
+    return folder
 
 
 @commands.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": False})
@@ -187,6 +217,14 @@ def _live(context: typer.Context, limit: float, server: int, folder: Path) -> No
     from companion.live.runs import execute
 
     execute(Project.of(context.obj), limit, server, folder)
+
+
+@commands.command("_compare", hidden=True)
+def _compare(context: typer.Context, page: Path, folders: list[Path]) -> None:
+    """Compare runs of the live book (a process of `rbp serve`)."""
+    from companion.live.runs import compare_runs
+
+    compare_runs(Project.of(context.obj), folders, page)
 
 
 @commands.command("_check", hidden=True)

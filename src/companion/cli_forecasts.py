@@ -26,8 +26,7 @@ def score(
     """Score the registered forecasts of models of images (data/predictions/images.toml) by their measurements."""
     project = Project.of(context.find_root().obj)
     from companion.chapters.appendix.fair import fair_statistics
-    from companion.chapters.elsewhere.scores import scored
-    from companion.chapters.elsewhere.theory import OF
+    from companion.chapters.appendix.image_scores import OF, scored
     from rbp.io import write_file
 
     table = scored(file)

@@ -1,4 +1,8 @@
-"""papermill's engine "rbp": a kernel with its own environment and folder; the caller's stay as they are."""
+"""papermill's engine for this book: `rbp run` starts its kernels with it, and plain papermill puts values into prose.
+
+papermill finds it by its entry point, so that ``papermill notebooks/holds.ipynb out.ipynb`` writes a notebook whose
+sentences have their numbers. Notebooks of others are executed as by papermill's own engine.
+"""
 
 import logging
 import secrets
@@ -10,6 +14,8 @@ from typing import Any
 from papermill.clientwrap import PapermillNotebookClient
 from papermill.engines import NBClientEngine, papermill_engines
 from traitlets.config import Config
+
+from companion import prose
 
 KERNEL_ARGUMENTS = [
     # ipykernel 7 warns of plain TCP on 127.0.0.1, and calls the interrupt before a shutdown an error.
@@ -28,14 +34,22 @@ class Engine(NBClientEngine):  # type: ignore[misc]
         nb_man: Any,
         kernel_name: str,
         *,
-        kernel_environment: dict[str, str],
-        kernel_cwd: str,
-        connection_file: str,
+        kernel_environment: dict[str, str] | None = None,
+        kernel_cwd: str = "",
+        connection_file: str = "",
         start_timeout: int = 60,
         tell: Callable[[int, int], object] | None = None,
-        **_: Any,
+        **others: Any,
     ) -> Any:
-        """Execute all cells without a time limit; tells the number of each and of all when it begins."""
+        """Execute all cells without a time limit; tells the number of each and of all when it begins.
+
+        Without an environment, as plain papermill calls it, it does as papermill's own, and puts the values into prose.
+        """
+        if kernel_environment is None:
+            super().execute_managed_notebook(nb_man, kernel_name, start_timeout=start_timeout, **others)
+            if "rbp" in nb_man.nb.metadata:
+                prose.fill_notebook(nb_man.nb.cells)
+            return None
         cells = len(nb_man.nb.cells)
         client = PapermillNotebookClient(
             nb_man,
@@ -67,3 +81,4 @@ def _connection(file: str) -> Config:
 # It warns of annotations that its own inspection cannot read; companion.parameters has read them.
 logging.getLogger("papermill").setLevel(logging.ERROR)
 papermill_engines.register("rbp", Engine)
+papermill_engines.register(None, Engine)  # what papermill takes where no engine is named

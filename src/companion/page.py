@@ -1,7 +1,8 @@
 """What a chapter calls: record a number, show a figure or a table, and close with how to rerun it.
 
-Everything shown is also a file: figures as SVG, PNG and CSV, tables as CSV, numbers in `results.json`. They go into
-the folder that the environment variable RBP_OUT names, else into `runs/interactive/` (a notebook opened by hand).
+Everything shown is also a file in the folder that the environment variable RBP_OUT names: figures as SVG, PNG and CSV,
+tables as CSV, numbers in `results.json`. A notebook that is executed by itself writes no files. A rerun says whose data
+each part shows (`companion.rerun`).
 """
 
 import html
@@ -9,6 +10,7 @@ import io
 import json
 import math
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,8 +23,9 @@ from matplotlib.figure import Figure
 from matplotlib.image import imsave
 
 from companion import results
-from companion.project import ROOT, Project
+from companion.project import Project
 from companion.prose import rerun_box
+from companion.rerun import Rerun
 from companion.run import find
 from rbp import provenance
 from rbp.errors import ChapterError
@@ -40,10 +43,17 @@ class Page:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.out = Path(os.environ.get("RBP_OUT", ROOT / "runs" / "interactive" / name))
-        self.files = self.out / self.name
+        self.out = Path(os.environ["RBP_OUT"]) if "RBP_OUT" in os.environ else None
+        self.rerun = Rerun.found(name, sys._getframe(1).f_globals)
         self.values: dict[str, results.Recorded] = {}
         self._shown: set[str] = set()
+        if self.rerun:
+            self._display(self.rerun.opening())
+
+    @property
+    def files(self) -> Path | None:
+        """The folder of the files that the page links to; None where the notebook runs alone and keeps nothing."""
+        return self.out / self.name if self.out else None
 
     def record(
         self,
@@ -61,12 +71,13 @@ class Page:
         compared between builds. They may move by `within` besides, in their own unit, and `because` says what that
         was counted from (see `results.Recorded`).
         """
+        data = self.rerun.data() if self.rerun else ""
         for key, value in values.items():
-            if key in self.values:
+            if key in self.values and self.out:  # a cell by itself may be run again
                 raise ChapterError(f"'{key}' is recorded twice", self.name, "Give each recorded value its own key.")
             if isinstance(value, float) and not math.isfinite(value):
                 continue
-            self.values[key] = results.recorded(key, value, unit, tolerance, within, because)
+            self.values[key] = results.recorded(key, value, unit, tolerance, within, because, data)
 
     def figure(
         self,
@@ -96,8 +107,10 @@ class Page:
             alts.append(f"Legend: {', '.join(text.get_text() for text in legend.legends[0].get_texts())}")
             prefixes.append(f"{name}-legend-")
             drawn.append(svg.drawn(legend))
-        write_file(self.files / f"{name}.svg", svg.tiled(drawn, panels[0], columns, prefixes, legend=legend))
-        write_file(self.files / f"{name}.png", _png(panels, columns, legend))
+        if self.out:
+            picture = svg.tiled(drawn, panels[0], columns, prefixes, legend=legend)
+            write_file(self.out / self.name / f"{name}.svg", picture)
+            write_file(self.out / self.name / f"{name}.png", _png(panels, columns, legend))
         self._save_csv(name, data)
         body = svg.beside_each_other(drawn, alts, prefixes, columns, legend=bool(legend))
         if living is not None:
@@ -125,42 +138,58 @@ class Page:
 
     def show(self, markup: str) -> None:
         """Show a piece of HTML that a function of the package made."""
-        from IPython.display import HTML, display  # late: not everything that makes tables has it
-
-        display(HTML(markup))
+        self._display(self._data() + markup)
 
     def download(self, name: str, data: pd.DataFrame, title: str) -> None:
-        """Keep a table as CSV and show a link to it: for what the page has shown in another form."""
+        """Keep a table as CSV and show a link to it: for what the page has shown in another form; none of no rows."""
         self._once(name)
         self._save_csv(name, data)
-        self.show(f'<p><a href="{self.name}/{name}.csv" download>{html.escape(title)} (CSV)</a></p>')
+        if self.out and len(data):
+            whose = f", {self.rerun.data()}" if self.rerun else ""
+            self._display(f'<p><a href="{self.name}/{name}.csv" download>{html.escape(title)} (CSV{whose})</a></p>')
 
     def close(self) -> None:
         """Write `results.json` and show how to rerun this chapter: the last line of every notebook."""
         read = provenance.noted()
         project = Project()
-        files = tuple(map(project.label, read.files))
-        found = results.ChapterResults(self.name, self.values, files, tuple(read.steps))
-        results.write_chapter(self.out / "results.json", found)
-        self.show(rerun_box(self.name, find(project, self.name).parameters))
+        rerun = (self.rerun.files, self.rerun.steps) if self.rerun else (set(), set())
+        files = tuple(map(project.label, read.files | rerun[0]))
+        found = results.ChapterResults(self.name, self.values, files, tuple(read.steps | rerun[1]))
+        if self.out:
+            results.write_chapter(self.out / "results.json", found)
+        parameters = find(project, self.name).parameters
+        if self.rerun:
+            self._display(self.rerun.closing(self.values))
+        box = rerun_box(self.name, parameters, self.rerun.command(bool(self.out)) if self.rerun else "")
+        self._display(box, **({} if self.out else {"metadata": {"rbp": found.as_dict()}}))
+
+    def _display(self, markup: str, **about: Any) -> None:
+        from IPython.display import HTML, display  # late: not everything that makes tables has it
+
+        display(HTML(markup), **about)
+
+    def _data(self) -> str:
+        """Whose data this shows, above it; nothing in the book's own run."""
+        return f'<p class="rbp-data">Data: {html.escape(self.rerun.data())}</p>' if self.rerun else ""
 
     def _once(self, name: str) -> None:
-        if name in self._shown:
+        if name in self._shown and self.out:
             raise ChapterError(f"'{name}' is shown twice", self.name, "Give each figure and table a name of its own.")
         self._shown.add(name)
 
     def _save_csv(self, name: str, data: pd.DataFrame) -> None:
-        write_file(self.files / f"{name}.csv", data.to_csv(index=False, lineterminator="\n").encode())
+        if self.out and (len(data) or not self.rerun):
+            content = data.to_csv(index=False, lineterminator="\n").encode()
+            write_file(self.out / self.name / f"{name}.csv", content)
 
     def _show(self, name: str, body: str, caption: str, files: tuple[str, ...], kind: str = "rbp-figure") -> None:
         links = " · ".join(
             f'<a href="{self.name}/{name}.{file}" download>{"data (CSV)" if file == "csv" else file.upper()}</a>'
             for file in files
         )
-        self.show(
-            f'<figure class="{kind}" id="{name}">{body}<figcaption>{caption} '
-            f'<span class="rbp-downloads">Download: {links}</span></figcaption></figure>'
-        )
+        downloads = f' <span class="rbp-downloads">Download: {links}</span>' if self.out else ""
+        whole = f"{self._data()}{body}<figcaption>{caption}{downloads}</figcaption>"
+        self._display(f'<figure class="{kind}" id="{name}">{whole}</figure>')
 
 
 # Each panel is drawn once for the page and for the files.

@@ -11,13 +11,17 @@ import re
 import tokenize
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import product
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, FiniteFloat, TypeAdapter, ValidationError
 
 from rbp.errors import ChapterError, ParameterError
+from rbp.io import exists
 from rbp.names import nearest, split_names
 
+SOURCES = ("measurements", "others", "ranks", "explored")  # the parameters that name sources of measurements
 SCALARS: dict[str, Any] = {"str": str, "int": int, "float": FiniteFloat, "bool": bool}
 # A range stands in the comment, for readers too: papermill's inspection understands no annotation with arguments, and
 # leaves out a line with two equals signs.
@@ -46,6 +50,32 @@ class Parameter:
     def as_dict(self) -> dict[str, Any]:
         """The parameter for JSON and for tables."""
         return asdict(self)
+
+    @property
+    def kind(self) -> str:
+        """What a form shows: source (of measurements), choice, path (of the project), flag, number or text."""
+        if self.name in SOURCES and self.type == "str":
+            return "source"
+        if self.choices is not None and not self.type.startswith("list"):
+            return "choice"
+        if self.type == "str" and "/" in self.default:
+            return "path"
+        if self.type == "bool":
+            return "flag"
+        return "number" if self.type in ("int", "float") else "text"
+
+    def sources(self, value: Any) -> list[str]:
+        """The sources or the path that a value names; none where the parameter names no data."""
+        if self.kind not in ("source", "path") or not value:
+            return []
+        return [value] if self.kind == "path" or exists(value) else split_names(value)
+
+    def readers_own(self, value: Any) -> list[Path]:
+        """Those of `sources` that are the reader's: files and folders that the project does not bring."""
+        from rbp.measurements.sources import named_sources  # late: the command line starts without
+
+        known = [self.default] if self.kind == "path" else named_sources()
+        return [Path(name) for name in self.sources(value) if name not in known]
 
 
 def _type(annotation: ast.expr) -> tuple[str, tuple[Any, ...] | None]:
@@ -217,6 +247,22 @@ def parse(parameters: Sequence[Parameter], assignments: Sequence[str], chapter: 
             raise ParameterError(f'the parameter "{name}" is given twice', chapter)
         values[name] = _parsed(_find(parameters, name, chapter), text)
     return values
+
+
+def sweeps(parameters: Sequence[Parameter], assignments: Sequence[str], chapter: str) -> list[dict[str, Any]]:
+    """The values of every run that ``name=value`` strings describe, each as `parse` reads them.
+
+    A name that is given again makes another run, and so does each further value of a number or choice between commas.
+    """
+    known = {parameter.name: parameter for parameter in parameters}
+    given: dict[str, list[str]] = {}
+    for assignment in assignments:
+        name, _, text = assignment.partition("=")
+        name = name.strip()
+        several = name in known and known[name].kind in ("number", "choice", "flag")
+        apart = [f"{name}={each}" for each in split_names(text)] if several and "," in text else [assignment]
+        given.setdefault(name, []).extend(apart)
+    return [parse(parameters, one, chapter) for one in product(*given.values())]
 
 
 def _find(parameters: Sequence[Parameter], name: str, chapter: str) -> Parameter:

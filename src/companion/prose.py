@@ -2,8 +2,8 @@
 
 Prose tells the book's own run, always. It names a value by its key, ``{value}`alpha_min:.3f` `` (of another chapter:
 ``{value}`k1::alpha_min:.3f` ``), and the accepted value is put in when the page is made. A count in words is
-``{value}`models:words` `` ("four"), and a count out of another ``{value}`high:of fits` `` ("29 of 32"). A page that was
-run with other parameters opens with the book's values beside its own, and has the book's sentences folded.
+``{value}`models:words` `` ("four"), and a count out of another ``{value}`high:of fits` `` ("29 of 32"). In a rerun
+(`companion.rerun`) the run's value follows the book's, and the book's sentences are folded.
 """
 
 import html
@@ -27,8 +27,10 @@ VALUE = re.compile(r"\{value\}`(?:(?P<chapter>\w+)::)?(?P<key>[^`:]+)(?::(?P<for
 
 NO_VALUE = '<span title="no such value is accepted">–</span>'
 HEADING = re.compile(r"^(#+) +(.+)$", re.MULTILINE)
-ANSWER = "The answer"
-"""The heading above the sentences whose values a rerun's page opens with."""
+EXERCISES = re.compile(r"^#+ +Exercises$.*?(?=^#|\Z)", re.MULTILINE | re.DOTALL)
+SENTENCE_END = re.compile(r"(?<=[.?!])(?:\*\*|[”)])*\s+(?=\W{0,3}[A-Z−])|\n\s*\n|^#.*$|^\s*(?:-|\d+\.) ", re.MULTILINE)
+OPENING = 'class="rbp-answer"'
+"""What stands in the first output of a rerun (`companion.rerun`)."""
 
 SOLUTION = {"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
 """What opens a cell that is folded as a whole: the answer to the chapter's exercises."""
@@ -71,19 +73,54 @@ def first_heading(cells: Cells) -> str | None:
     return next((found[2].strip() for found in matches if found), None)
 
 
-def fill_in(text: str, chapter: str, values: Results) -> str:
+def fill_in(text: str, chapter: str, values: Results, rerun: Mapping[str, Recorded] | None = None) -> str:
     """Markdown ``text`` of a chapter (or of a page by hand: "") with its values written out; NO_VALUE where unknown.
 
-    Raises ValueError for a format that does not suit its value, or a real number without one.
+    rerun: the values of a rerun of the chapter, each of which follows where it differs. Raises ValueError for a format
+    that does not suit its value, or a real number without one.
     """
 
     def written(found: re.Match[str]) -> str:
-        own = values.get(found["chapter"] or chapter, {})
-        if not {*keys_of(found)} <= {*own}:
-            return NO_VALUE
-        return re.sub(r"([\\`*_{}\[\]<>$|~])", r"\\\1", in_words(own, found))
+        own, keys = values.get(found["chapter"] or chapter, {}), {*keys_of(found)}
+        text = in_words(own, found) if keys <= {*own} else NO_VALUE
+        if rerun is not None and found["chapter"] in (None, chapter):
+            other = in_words_or_dash(rerun, found)
+            text += "" if other == text else f" (this run: {other})" if keys <= {*rerun} else " (not in this run)"
+        return text if NO_VALUE in text else re.sub(r"([\\`*_{}\[\]<>$|~])", r"\\\1", text)
 
     return VALUE.sub(written, text)
+
+
+def in_words_or_dash(own: Mapping[str, Recorded], place: re.Match[str]) -> str:
+    """A value as `in_words` writes it; a dash where a rerun has none, or one that does not suit its place."""
+    try:
+        return in_words(own, place)
+    except (KeyError, ValueError):
+        return "–"
+
+
+def sentences(cells: Cells) -> list[str]:
+    """The sentences of a notebook that name values, but for exercises."""
+    texts = ("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    found = []
+    for text in texts:
+        places: list[str] = []
+
+        def hidden(place: re.Match[str], places: list[str] = places) -> str:
+            places.append(place[0])
+            return f"\x00{len(places) - 1}\x00"
+
+        for part in SENTENCE_END.split(VALUE.sub(hidden, EXERCISES.sub("", text))):
+            if "\x00" in part:
+                found.append(re.sub(r"\x00(\d+)\x00", lambda number: places[int(number[1])], part))  # noqa: B023
+    return found
+
+
+def plain(sentence: str, chapter: str, values: Results) -> str:
+    """A sentence of a chapter without markup, its values written out."""
+    text = VALUE.sub(lambda place: in_words_or_dash(values.get(place["chapter"] or chapter, {}), place), sentence)
+    text = re.sub(r" ?\(?\{\w+\}`[^`]*`\)?", "", text)  # of figures and references
+    return " ".join(re.sub(r"\[([^]]*)\]\([^)]*\)|[*$`]", r"\1", text).split())
 
 
 def lacking(project: Project, recorded: Results) -> list[str]:
@@ -111,8 +148,8 @@ def keys_of(place: re.Match[str]) -> list[str]:
     return [place["key"], how.removeprefix("of ")] if how.startswith("of ") else [place["key"]]
 
 
-def in_words(own: Mapping[str, Recorded], place: re.Match[str], *, digits: bool = False) -> str:
-    """A chapter's value as its place in the prose shows it, with a true minus sign; in digits, if so wanted.
+def in_words(own: Mapping[str, Recorded], place: re.Match[str]) -> str:
+    """A chapter's value as its place in the prose shows it, with a true minus sign.
 
     Raises ValueError for a format that does not suit the value.
     """
@@ -122,8 +159,7 @@ def in_words(own: Mapping[str, Recorded], place: re.Match[str], *, digits: bool 
         raise ValueError(f"{place[0]}: a real number needs a format, such as :.3f")
     try:
         if how == "words" or whole:
-            text = _said(value, *whole)
-            return f"{value:,}" if digits and not whole else text
+            return _said(value, *whole)
         text = format(value, how)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{place[0]}: {error}") from None
@@ -178,18 +214,39 @@ def page_of(executed: Path, book: BookValues) -> dict[str, Any]:
     changed = notebook["metadata"].get("rbp", {}).get("changed")  # what `chapters.execute` has noted
     cells: Cells = [{**cell, "source": "".join(cell["source"])} for cell in notebook["cells"]]
     if changed:
-        cells = _rerun(cells, _beside(cells, name, own, accepted), changed)
+        cells = _rerun(cells)
     elif book.accepted and (note := _differing(name, own, accepted)):
         cells = _below_title(cells, note)
     values = book.accepted if changed else book.known({name: own})
     for cell in cells:
         if cell["cell_type"] == "markdown":
-            cell["source"] = fill_in(cell["source"], name, values)
+            cell["source"] = fill_in(cell["source"], name, values, own if changed else None)
         if "hide-cell" in cell["metadata"].get("tags", []):
             cell["metadata"] = cell["metadata"] | {"mystnb": SOLUTION}
     if cells and (number := book.numbers.get(name)):
         cells[0]["source"] = re.sub(r"\A# +", f"# {number}. ", cells[0]["source"])
     return {**notebook, "cells": cells}
+
+
+def fill_notebook(cells: Any) -> None:
+    """Put values into the sentences of a notebook that was executed by itself, where it has come to its end.
+
+    Its last output has what it recorded (`companion.page.Page.close`). References to figures become their names.
+    """
+    outputs = [output for cell in cells for output in cell.get("outputs", [])]
+    recorded = [output["metadata"]["rbp"] for output in outputs if "rbp" in output.get("metadata", {})]
+    if not recorded:
+        return
+    found, book = results.chapter_results(recorded[-1], "the executed notebook"), BookValues.read(Project())
+    rerun = found.values if any(OPENING in str(output.get("data", {})) for output in outputs) else None
+    values = book.accepted if rerun else book.known({found.chapter: found.values})
+    for cell in cells:
+        if cell["cell_type"] == "markdown":
+            text = fill_in("".join(cell["source"]), found.chapter, values, rerun)
+            if rerun and cell is cells[0]:
+                title, _, rest = text.partition("\n")
+                text = f"{title}\n\n> **A rerun.** Sentences have the book’s numbers, then this run’s.\n{rest}"
+            cell["source"] = re.sub(r"\{(?:numref|cite)\}`(?:\w+::)?([^`]*)`", r"(\1)", text)
 
 
 def _below_title(cells: Cells, note: str) -> Cells:
@@ -220,57 +277,25 @@ def _differing(name: str, own: Mapping[str, Recorded], accepted: Mapping[str, Re
 # ── A rerun's page
 
 
-def _beside(cells: Cells, name: str, own: Mapping[str, Recorded], accepted: Mapping[str, Recorded]) -> str:
-    """The table of the chapter's key numbers, the book's beside this run's, as HTML; "" if its prose shows none."""
-    text = "\n\n".join(cell["source"] for cell in cells if cell["cell_type"] == "markdown")
-    answer = re.search(rf"^#+ +{ANSWER}.*?\n(.*?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL)
-    places = {place["key"]: place for place in VALUE.finditer(text) if place["chapter"] in (None, name)}
-    if answer and (inside := {p["key"]: p for p in VALUE.finditer(answer[1]) if p["chapter"] in (None, name)}):
-        places = inside
-    rows = ""
-    for key, place in places.items():
-        there = [run[key] for run in (accepted, own) if key in run]
-        kind = "txt" if any(isinstance(each.value, str) for each in there) else "num"
-        unit = next((f" ({each.unit})" for each in there if each.unit), "")
-        # in one line: a blank one would end the HTML
-        texts = [
-            " ".join(in_words(run, place, digits=True).split()) if {*keys_of(place)} <= {*run} else "–"
-            for run in (accepted, own)
-        ]
-        both = "".join(f'<td class="{kind}">{html.escape(text)}</td>' for text in texts)
-        rows += f'<tr><td class="txt">{html.escape(spoken(key) + unit)}</td>{both}</tr>'
-    head = '<th class="txt">Value</th><th class="num">the book</th><th class="num">this run</th>'
-    table = f'<table class="rbp-table rbp-beside"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
-    return f'<div class="rbp-scroll" tabindex="0">{table}</div>' if rows else ""
-
-
-def spoken(key: str) -> str:
-    """The key of a value as a reader sees it: "r_squared_min" is "R² min"."""
-    words = re.sub(r"[._]", " ", key)
-    for plain, sign in (("r squared", "R²"), ("alpha", "α"), ("rbp", "RBP")):
-        words = re.sub(rf"\b{plain}\b", sign, words)
-    return words
-
-
-def _rerun(cells: Cells, table: str, changed: Mapping[str, object]) -> Cells:
-    """A rerun's cells: what was changed, the table, then its figures; the book's sentences are folded."""
-    told: Cells = []
+def _rerun(cells: Cells) -> Cells:
+    """A rerun's cells: its answer below the title, then its figures; the book's sentences are folded, exercises go."""
+    page, rest = [], ""
     for cell in cells:
-        if cell["cell_type"] != "markdown":
-            told.append(cell)
-            continue
-        source = cell["source"]
-        title = re.match(r"# +.+\n?", source) if not told else None
-        parts = [title[0]] if title else []
-        source = source[title.end() :] if title else source
-        # the last heading is of the figures that follow; those before it go with their sentences
-        last = max((found.start() for found in HEADING.finditer(source)), default=len(source))
-        heading, _, rest = source[last:].partition("\n")
-        parts += [_folded(source[:last]), heading, _folded(rest)]
-        told.append({**cell, "source": "\n\n".join(filter(None, parts))})
-    given = ", ".join(f"`{name} = {_in_code(value)}`" for name, value in changed.items())
-    note = f"> **This page was run with {given}.** Figures, tables and captions are of this run."
-    return _below_title(told, f"{note}\n\n{table}\n")
+        if cell["cell_type"] == "markdown":
+            source = EXERCISES.sub("", cell["source"]).strip()
+            if not page and source.startswith("# "):
+                source, _, rest = source.partition("\n")
+            else:
+                # the last heading is of the figures that follow; those before it go with their sentences
+                last = max((found.start() for found in HEADING.finditer(source)), default=len(source))
+                heading, _, below = source[last:].partition("\n")
+                source = "\n\n".join(filter(None, (_folded(source[:last]), heading, _folded(below))))
+            page.append({**cell, "source": source})
+        elif "hide-cell" not in cell["metadata"].get("tags", []):  # a solution
+            page.append(cell)
+    shown = [i for i, cell in enumerate(page) if OPENING in json.dumps(cell.get("outputs", "")).replace('\\"', '"')]
+    page.insert(shown[0] + 1 if shown else 1, _markdown("book", _folded(rest)))
+    return page
 
 
 def _folded(text: str) -> str:
@@ -278,7 +303,7 @@ def _folded(text: str) -> str:
     if not text.strip():
         return ""
     bold = HEADING.sub(r"**\2**", text.strip())
-    return f'<details class="rbp-told"><summary>What the book found</summary>\n\n{bold}\n\n</details>'
+    return f'<details class="rbp-told"><summary>The book’s text</summary>\n\n{bold}\n\n</details>'
 
 
 # ── What a notebook is, and how to rerun it
@@ -326,15 +351,21 @@ def _shown(value: object) -> str:
 ABOUT = ("Parameter", "Type", "Default", "Meaning")
 
 
-def rerun_box(chapter: str, parameters: list[Parameter]) -> str:
-    """The section "Rerun this chapter" as HTML: the exact command, then name, type, default and meaning."""
-    command = html.escape(f".venv/bin/rbp run {chapter} {example(parameters)}".strip())
-    parts = [
-        '<div class="rbp-rerun">',
-        "<p>One command executes this chapter again, with other values of its parameters if you like, "
-        "and writes its figures, their data and a page that opens offline into <code>runs/</code>:</p>",
-        f"<pre>{command}</pre>",
-    ]
+def rerun_box(chapter: str, parameters: list[Parameter], command: str = "") -> str:
+    """The section "Rerun this chapter" as HTML: a command, then name, type, default and meaning of each parameter.
+
+    command: of the rerun that shows it; in the book it is an example.
+    """
+    text = (
+        "This command repeats the run:"
+        if command
+        else (
+            "One command executes this chapter again, with other values of its parameters or on your data, "
+            "and writes its figures, their data and a page that opens offline into <code>runs/</code>:"
+        )
+    )
+    command = html.escape(command or f".venv/bin/rbp run {chapter} {example(parameters)}".strip())
+    parts = ['<div class="rbp-rerun" id="rerun">', f"<p>{text}</p>", f"<pre>{command}</pre>"]
     if parameters:
         head = "".join(f'<th class="txt">{name}</th>' for name in ABOUT)
         rows = "".join(f"<tr>{_row(parameter)}</tr>" for parameter in parameters)

@@ -25,7 +25,7 @@ class Recorded:
 
     ``tolerance`` is relative to the accepted value; None: the value is not compared (a time, say). ``within`` is
     allowed besides, in the value's own unit, and ``because`` says what it was counted from: the tokens that rounding
-    can move across a threshold, say, where a model is run.
+    can move across a threshold, say, where a model is run. ``data``: in a rerun, whose it is.
     """
 
     value: Value
@@ -33,11 +33,13 @@ class Recorded:
     tolerance: float | None = 1e-9
     within: float = 0.0
     because: str = ""
+    data: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields by name, without ``within`` and ``because`` where nothing is allowed besides."""
+        """The fields by name, but for those that say nothing."""
         fields = asdict(self)
-        return fields if self.within else {name: fields[name] for name in ("value", "unit", "tolerance")}
+        named = ["value", "unit", "tolerance", *["within", "because"] * bool(self.within), *["data"] * bool(self.data)]
+        return {name: fields[name] for name in named}
 
 
 Results = dict[str, dict[str, Recorded]]
@@ -51,6 +53,7 @@ def recorded(
     tolerance: float | None = 1e-9,
     within: float = 0.0,
     because: str = "",
+    data: str = "",
 ) -> Recorded:
     """A checked `Recorded`; a NumPy scalar becomes a plain one.
 
@@ -67,7 +70,7 @@ def recorded(
     if not 0 <= within < math.inf or (within > 0 and not because):
         what = f"a value may move by {within}" + ("" if because else ", and nothing says why")
         raise RbpError(what, key, "Give a finite number, not negative, and because.")
-    return Recorded(plain, unit, tolerance, within, because)
+    return Recorded(plain, unit, tolerance, within, because, data)
 
 
 @dataclass(frozen=True)
@@ -79,12 +82,16 @@ class ChapterResults:
     reads: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
 
+    def as_dict(self) -> dict[str, Any]:
+        """The results for JSON. Raises RbpError for a value that cannot be recorded."""
+        values = {key: recorded(key, **asdict(each)).as_dict() for key, each in self.values.items()}
+        read = {"reads": sorted(set(self.reads)), "steps": sorted(set(self.steps))}
+        return {"chapter": self.chapter, "values": values} | read
+
 
 def write_chapter(path: Path, results: ChapterResults) -> None:
     """Write a chapter's ``results.json`` atomically. Raises RbpError for a value that cannot be recorded."""
-    values = {key: recorded(key, **asdict(each)).as_dict() for key, each in results.values.items()}
-    read = {"reads": sorted(set(results.reads)), "steps": sorted(set(results.steps))}
-    write_json(path, {"chapter": results.chapter, "values": values} | read)
+    write_json(path, results.as_dict())
 
 
 def _read_json(path: Path, remedy: str) -> Any:
@@ -96,23 +103,27 @@ def _read_json(path: Path, remedy: str) -> Any:
         raise DataError(f"the results are not JSON: {error}", str(path), remedy) from None
 
 
-def _values(path: Path, values: Any, remedy: str) -> dict[str, Recorded]:
+def _values(where: str, values: Any, remedy: str) -> dict[str, Recorded]:
     try:
         return {key: recorded(key, **fields) for key, fields in values.items()}
     except (AttributeError, TypeError) as error:
-        raise DataError(f"the results have another form: {error}", str(path), remedy) from None
+        raise DataError(f"the results have another form: {error}", where, remedy) from None
 
 
 def read_chapter(path: Path) -> ChapterResults:
     """Read a chapter's ``results.json``. Raises DataError if it is missing or malformed."""
     remedy = "Execute the chapter again: its last cell, page.close(), writes this file."
-    content = _read_json(path, remedy)
+    return chapter_results(_read_json(path, remedy), str(path), remedy)
+
+
+def chapter_results(content: Any, where: str, remedy: str = "Execute the chapter again.") -> ChapterResults:
+    """The results whose `as_dict` this is. Raises DataError for another form, with the place ``where`` it is."""
     try:
         chapter, values = content["chapter"], content["values"]
         reads, steps = tuple(content.get("reads", [])), tuple(content.get("steps", []))
     except (KeyError, TypeError, AttributeError):
-        raise DataError("the results have another form", str(path), remedy) from None
-    return ChapterResults(chapter, _values(path, values, remedy), reads, steps)
+        raise DataError("the results have another form", where, remedy) from None
+    return ChapterResults(chapter, _values(where, values, remedy), reads, steps)
 
 
 def merge(paths: Iterable[Path]) -> Results:
@@ -137,7 +148,7 @@ def read_book(path: Path) -> Results:
     content = _read_json(path, remedy)
     if not isinstance(content, dict):
         raise DataError("the results have another form", str(path), remedy)
-    return {chapter: _values(path, values, remedy) for chapter, values in content.items()}
+    return {chapter: _values(str(path), values, remedy) for chapter, values in content.items()}
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ import importlib
 import json
 import os
 import re
+import shlex
+import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,10 +22,21 @@ from companion.project import Project
 from companion.prose import are_texts, chapter_numbers, first_heading, is_notebook
 from rbp import errors
 from rbp.errors import ChapterError, ChapterFailed, ParameterError, RbpError
-from rbp.io import canonical_json, folder_beside, parse_json, swap_in, temporary_folder, write_file
+from rbp.io import (
+    canonical_json,
+    expanded,
+    folder_beside,
+    parse_json,
+    swap_in,
+    temporary_folder,
+    write_file,
+    write_json,
+)
+from rbp.io import sha256 as checksum
 from rbp.names import nearest
 
 NAME = re.compile(r"[^\W_]\w*")
+UPLOADED = re.compile(r"^[0-9a-f]{8}-")  # before the name of a table in runs/live/uploads
 
 
 @dataclass(frozen=True)
@@ -107,13 +120,64 @@ class Chapter:
         return {parameter.name: parameter.default for parameter in self.parameters} | dict(values)
 
     def changed(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Those of the ``values`` that differ from the defaults, in the order of the declaration."""
-        return {p.name: values[p.name] for p in self.parameters if p.name in values and values[p.name] != p.default}
+        """The values that differ from the defaults, or name the reader's own data, in the declared order."""
+        given = [p for p in self.parameters if p.name in values]
+        return {p.name: v for p in given if (v := values[p.name]) != p.default or p.readers_own(v)}
 
-    def short_hash(self, values: Mapping[str, Any]) -> str:
-        """Eight hexadecimal digits that name the chapter with these effective parameters."""
-        identity = canonical_json({"chapter": self.name, "parameters": self.effective(values)})
+    def in_words(self, changed: Mapping[str, Any]) -> str:
+        """The parameters that were changed: "measurements = mine.csv; level = 0.8"."""
+        return "; ".join(f"{p.name} = {text_of(p, changed[p.name])}" for p in self.parameters if p.name in changed)
+
+    def readers_own(self, values: Mapping[str, Any]) -> list[Path]:
+        """The reader's own files and folders that the ``values`` of parameters name, each once."""
+        paths = (path for p in self.parameters if p.name in values for path in p.readers_own(values[p.name]))
+        return list(dict.fromkeys(paths))
+
+    def short_hash(self, values: Mapping[str, Any], code: str = "") -> str:
+        """Eight hexadecimal digits that name the chapter with these effective parameters.
+
+        And with the content of the reader's own files, and with a checksum of the ``code``.
+        """
+        files = {str(path): checksum(path) for path in expanded(self.readers_own(values)) if path.is_file()}
+        identity = canonical_json([self.name, self.effective(values), files, code])
         return hashlib.sha256(identity.encode()).hexdigest()[:8]
+
+
+def file_name(path: Path) -> str:
+    """The name that the reader gave a file: an upload's has a code before it."""
+    return UPLOADED.sub("", path.name) if path.parent.name == "uploads" else path.name
+
+
+def text_of(parameter: Parameter, value: Any) -> str:
+    """A parameter's value in words: the reader's files by their names alone."""
+    names = {str(path): file_name(path) for path in parameter.readers_own(value)}
+    if names:
+        return ", ".join(names.get(each, each) for each in parameter.sources(value))
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def copied_names(chapter: Chapter, values: Mapping[str, Any]) -> dict[Path, str]:
+    """Where a run's folder has copies of the reader's own files: path -> "inputs/mine.csv"."""
+    names: dict[Path, str] = {}
+    for path in filter(Path.is_file, chapter.readers_own(values)):
+        name = f"inputs/{file_name(path)}"
+        names[path] = f"inputs/{len(names)}-{file_name(path)}" if name in names.values() else name
+    return names
+
+
+def with_names(chapter: Chapter, values: Mapping[str, Any], names: Mapping[Path, str]) -> dict[str, Any]:
+    """The values of parameters, with other names of the reader's own files."""
+    texts = {str(path): name for path, name in names.items()}
+    known = {parameter.name: parameter for parameter in chapter.parameters}
+    sources = {name: known[name].sources(value) for name, value in values.items()}
+    return {n: ",".join(texts.get(each, each) for each in sources[n]) if sources[n] else v for n, v in values.items()}
+
+
+def command(chapter: Chapter, values: Mapping[str, Any]) -> str:
+    """The command that executes a chapter with these values of its parameters."""
+    texts = {name: ",".join(map(str, v)) if isinstance(v, list) else str(v) for name, v in values.items()}
+    given = [part for name, text in texts.items() for part in ("-p", f"{name}={text}")]
+    return shlex.join(["rbp", "run", chapter.name, *given])
 
 
 def all_chapters(project: Project) -> list[Chapter]:
@@ -157,7 +221,7 @@ def find(project: Project, name: str) -> Chapter:
 
 def _foreign(out: Path, chapter: Chapter) -> list[str]:
     """What lies in ``out`` that no execution of the chapter has put there."""
-    own = {chapter.name, f"{chapter.name}.ipynb", f"{chapter.name}.html", "results.json"}
+    own = {chapter.name, f"{chapter.name}.ipynb", f"{chapter.name}.html", "results.json", "inputs", "run.json"}
     return sorted(path.name for path in out.iterdir() if path.name not in own) if out.is_dir() else []
 
 
@@ -188,6 +252,7 @@ def execute(
     start = time.perf_counter()
     with folder_beside(out) as folder:
         partial = folder / chapter.path.name
+        copies = _copy_inputs(chapter, parameters, folder)
         try:
             _run(chapter, parameters, partial, cwd.resolve(), tell, environment or {})
         except ChapterFailed as failure:
@@ -198,6 +263,9 @@ def execute(
                     write_file(failed, partial.read_bytes())
                     failure.kept = failed
             raise
+        for path, copy in copies.items():
+            if checksum(path) != checksum(folder / copy):
+                raise RbpError("the file was changed while it was in use", str(path), "Run the chapter again.")
         normalize(chapter, partial, parameters)
         _check_outputs(chapter, parameters, folder)
         if finish:
@@ -205,6 +273,20 @@ def execute(
         swap_in(folder, out)
     failed.unlink(missing_ok=True)
     return time.perf_counter() - start
+
+
+def _copy_inputs(chapter: Chapter, parameters: Mapping[str, Any], folder: Path) -> dict[Path, str]:
+    """Copy the reader's own files into the folder of a run, with what repeats it (run.json), to be handed on."""
+    if not chapter.changed(parameters):
+        return {}
+    copies = copied_names(chapter, parameters)
+    for path, copy in copies.items():
+        (folder / copy).parent.mkdir(exist_ok=True)
+        shutil.copyfile(path, folder / copy)
+    values = with_names(chapter, chapter.changed(parameters), copies)
+    record = {"chapter": chapter.name, "command": command(chapter, values), "parameters": values}
+    write_json(folder / "run.json", record | {"sha256": {copy: checksum(folder / copy) for copy in copies.values()}})
+    return copies
 
 
 def _carried(marker: Path) -> RbpError:
@@ -281,6 +363,11 @@ def normalize(chapter: Chapter, path: Path, parameters: Mapping[str, Any]) -> No
             cell["metadata"].pop(key, None)
     if changed := chapter.changed(parameters):
         notebook["metadata"].setdefault("rbp", {})["changed"] = changed
+        names = copied_names(chapter, parameters)
+        for cell in notebook["cells"]:
+            if "injected-parameters" in cell["metadata"].get("tags", []):  # so that the notebook finds its copies
+                assigned = with_names(chapter, parameters, names)
+                cell["source"] = "".join(f"{name} = {value!r}\n" for name, value in assigned.items())
     write_file(path, canonical_json(notebook, indent=1) + "\n")
 
 

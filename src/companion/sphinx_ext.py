@@ -97,6 +97,9 @@ def _displayed_formula(writer: HTML5Translator, node: nodes.math_block) -> None:
 SWITCH = '<details class="rbp-code"><summary>Code and parameters</summary></details>'
 """What shows a page's code; without a script too, since the style asks whether it is open."""
 
+START = '<p class="rbp-start"><a href="#rerun">Run with your data</a></p>'
+"""What leads from a chapter's title to how it is run again; in the live book it opens the form."""
+
 
 class OneSwitch(SphinxPostTransform):
     """One switch, below a page's title and notice, shows code and parameters, in place of a button at each cell."""
@@ -113,7 +116,7 @@ class OneSwitch(SphinxPostTransform):
                 cell["hide_mode"] = ""
         if cells and title is not None:
             noticed = isinstance(title.next_node(descend=False, siblings=True), nodes.block_quote)  # whose run it is
-            title.parent.insert(1 + noticed, nodes.raw("", SWITCH, format="html"))
+            title.parent.insert(1 + noticed, nodes.raw("", SWITCH + START, format="html"))
 
 
 # ── What search reads

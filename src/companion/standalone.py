@@ -28,7 +28,7 @@ NAVIGATION = (
     *(".pst-primary-sidebar-checkbox", ".pst-secondary-sidebar-checkbox", "label.overlay", ".search-button__wrapper"),
     *("dialog", "#pst-search-dialog", ".pst-async-banner-revealer", ".bd-header", ".bd-header-article"),
     *(".bd-sidebar-primary", ".bd-sidebar-secondary", ".prev-next-footer", ".bd-footer", ".bd-footer-content"),
-    *("#jb-print-toc", ".sidebar-drawer", "a.headerlink"),
+    *("#jb-print-toc", ".sidebar-drawer", "a.headerlink", ".rbp-start"),
 )
 # The theme's own script, which is left out, would follow the reader's choice of light or dark.
 FOLLOW_THEME = """

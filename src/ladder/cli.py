@@ -107,36 +107,6 @@ def sweep(
 
 
 @ladder.command()
-def known(
-    context: typer.Context,
-    rungs: Rungs = None,
-    jobs: Jobs = None,
-    device: Device = "auto",
-    texts: Texts = None,
-    config: Annotated[Path | None, typer.Option(help="The recipe.", show_default="data/ladder/known.toml")] = None,
-    out: Annotated[Path | None, typer.Option(help="The working folder.", show_default="runs/known")] = None,
-    to: Annotated[Path | None, typer.Option(help="The tables.", show_default="shipped/ in the working folder")] = None,
-) -> None:
-    """Train on a text drawn from n-grams, and measure by the true distribution of every token: the floor is known.
-
-    What was stopped goes on where it was. Who is finished when the command ends is in the tables.
-    """
-    from ladder.known import open_drawing, ship
-    from ladder.recipe import KNOWN
-
-    runs: Path = context.find_root().obj.runs
-    drawing = open_drawing(out or runs / "known", config or KNOWN)
-    lines = drawing.making.choose([drawing.known.family], split_names(rungs))
-    device = _device(device)
-    drawing.prepare(texts)
-    try:
-        _end(_work(drawing.jobs(lines, device), jobs, device))
-    finally:
-        ship(drawing, to := to or drawing.making.place / "shipped")
-    typer.echo(str(to))
-
-
-@ladder.command()
 def rank(
     context: typer.Context,
     rungs: Rungs = None,

@@ -79,33 +79,6 @@ class NGrams:
             whole[rows, tokens] += gains
         return whole
 
-    def sample(self, documents: int, length: int, random: np.random.Generator) -> npt.NDArray[np.uint16]:
-        """Texts of which `distributions` is exactly the truth at every place, [documents, length].
-
-        Each begins with nothing before it, and is drawn token by token, all together: from the order that is asked, a
-        token that was seen after the context by its gain, or what is left from the order below.
-        """
-        ids = np.zeros((documents, length), np.int64)
-        ends = [np.append(0.0, np.cumsum(level.gains)) for level in self.levels]
-        first = np.cumsum(self.first)
-        for at in range(length):
-            left = np.arange(documents)  # those whose token is not drawn yet
-            for order in range(min(at, len(self.levels)), 0, -1):
-                level, end = self.levels[order - 1], ends[order - 1]
-                context = np.zeros(len(left), np.int64)
-                for back in range(order, 0, -1):
-                    context = (context << self.bits) | ids[left, at - back]
-                place = np.minimum(np.searchsorted(level.contexts, context), len(level.contexts) - 1)
-                begin, after = level.starts[place], level.starts[place + 1]
-                drawn = end[begin] + random.random(len(left))
-                seen = (level.contexts[place] == context) & (drawn < end[after])
-                entry = np.searchsorted(end, drawn[seen], side="right") - 1
-                ids[left[seen], at] = level.tokens[np.clip(entry, begin[seen], after[seen] - 1)]
-                left = left[~seen]
-            drawn = random.random(len(left)) * first[-1]
-            ids[left, at] = np.minimum(np.searchsorted(first, drawn, side="right"), len(first) - 1)
-        return ids.astype(np.uint16)
-
 
 def count(rows: npt.NDArray[np.uint16], order: int, vocabulary: int) -> NGrams:
     """Return the model of `order` of the training rows [rows, context + 1], whose first tokens are predicted by none.

@@ -10,17 +10,16 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import ConfigDict, Field, ValidationError, model_validator
+from pydantic import ConfigDict, Field, model_validator
 from pydantic.dataclasses import dataclass
 
 from ladder.paths import LADDER
-from rbp.configuration import first_fault, read_configuration
+from rbp.configuration import read_configuration
 from rbp.errors import DataError, ParameterError
 from rbp.io import canonical_json
 
 CONFIGURATION = LADDER / "ladder.toml"
 LADDERS = LADDER / "ladders.toml"
-KNOWN = LADDER / "known.toml"
 
 STRICT = ConfigDict(extra="forbid")
 Count = Annotated[int, Field(ge=1, strict=True)]
@@ -372,38 +371,6 @@ class Ladders:
             chosen.clip,
             {"model": model, "training": training, "rate": highest, **ending},
         )
-
-
-@dataclass(frozen=True, config=STRICT)
-class Known:
-    """A text drawn from n-grams of the ladders' own, so that nothing about it is unknown, and who is trained on it.
-
-    ladders: the recipe beside this one, of which all is taken that is not said; order: of the n-grams, counted in what
-    its models read at their largest budget; documents: rows that are drawn for evaluation; seed: of all that is drawn.
-    """
-
-    ladders: str
-    family: Name
-    rungs: Annotated[tuple[Name, ...], Field(min_length=1)]
-    budgets: Annotated[tuple[Count, ...], Field(min_length=1)]
-    order: Count
-    documents: Count
-    seed: Seed
-
-
-def read_known(path: Path = KNOWN) -> tuple[Known, Ladders, Recipe]:
-    """Read the drawn text of a TOML file, the ladders trained on it, and the recipe of the text it is drawn from.
-
-    Raises what `read_ladders` does; ParameterError for a family that is not there.
-    """
-    known = read_configuration(path, Known)
-    ladders, base = read_ladders(path.parent / known.ladders)
-    family = replace(ladders.family(known.family), rungs=known.rungs)
-    training = replace(ladders.training, budgets=known.budgets)
-    try:
-        return known, replace(ladders, training=training, families=(family,), repeated=0, trials=()), base
-    except ValidationError as error:
-        raise first_fault(error, path) from None
 
 
 def read_recipe(path: Path = CONFIGURATION) -> Recipe:

@@ -1,4 +1,4 @@
-"""Dtypes, backends and devices, by name: known before PyTorch is imported, which takes seconds."""
+"""Dtypes, backends, devices and shards: checked before PyTorch is imported, which takes seconds."""
 
 import re
 from typing import Literal, get_args
@@ -31,3 +31,10 @@ def known_device(name: str) -> str:
     if not re.fullmatch(r"auto|(cpu|cuda)(:\d+)?", name):
         raise ParameterError(f"there is no device {name!r}", "--device", "Give auto, cpu, cuda, or cuda:1 and so on.")
     return name
+
+
+def check_shard(shard: tuple[int, int]) -> tuple[int, int]:
+    """Return a shard (i, n), which counts from 1. Raises ParameterError where i is not one of n."""
+    if not 1 <= shard[0] <= shard[1]:
+        raise ParameterError(f"there is no shard {shard[0]} of {shard[1]}", "--shard", "Give I/N with 1 ≤ I ≤ N.")
+    return shard

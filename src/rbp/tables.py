@@ -239,35 +239,47 @@ def checked(
     try:
         return schema.validate(raw.assign(**dict.fromkeys(optional)), lazy=True)[list(schema.columns)]
     except pa.errors.SchemaErrors as errors:
-        what, row = _first(errors, raw, keys)
+        (what, row), *others = _faults(errors, raw, keys)
+    rest = [f"{raw.index.name} {row}: {what}" if row is not None else what for what, row in others[:FAULTS]]
+    if len(others) > FAULTS:
+        rest.append(f"and {len(others) - FAULTS} more")
+    remedy = f"Also: {'; '.join(rest)}.\n{remedy}" if rest else remedy
     raise DataError(what, label(path) + (f", {raw.index.name} {row}" if row is not None else ""), remedy)
 
 
+FAULTS = 5  # that are named after the first
 _REPEATED = "the row repeats"
 _STAGES = {"column_in_dataframe": 0, "column_in_schema": 1, "coerce_dtype": 2, _REPEATED: 4}
 
 
-def _first(errors: pa.errors.SchemaErrors, raw: pd.DataFrame, keys: Sequence[str]) -> tuple[str, object]:
-    """What is wrong first, and in which row: columns, then cells that are not of their type, then checks."""
+def _faults(errors: pa.errors.SchemaErrors, raw: pd.DataFrame, keys: Sequence[str]) -> list[tuple[str, object]]:
+    """What is wrong, each with its row: columns, or else cells that are not of their type, or else checks."""
     cases, schema = errors.failure_cases, errors.schema
     stages = cases["check"].str.partition("(")[0].map(_STAGES).fillna(3)  # 3: a check of the schema
-    cases = cases[stages == stages.min()].sort_values(["index", "schema_context"], kind="stable")
-    name, value, row = cases[["column", "failure_case", "index"]].iloc[0]
-    match stages.min():
-        case 0:
-            return f"column {value} is missing: the file has {', '.join(map(str, raw.columns))}", None
-        case 1:
-            return f"unknown column {str(value)!r}. {nearest(str(value), schema.columns)}", None
-        case 2:
-            try:
-                schema.columns[name].dtype.coerce_value(raw.loc[row, name])
-            except ValueError as error:
-                return f"{name} {error}", row
-        case 4:
-            like = errors.data.index.to_series().groupby([errors.data[key] for key in keys], dropna=False)
-            earlier = like.transform("min")[row]
-            return f"{_REPEATED} {raw.index.name} {earlier}: the same {', '.join(keys)}", row
-    others = cases["index"].nunique() - 1
-    more = f", and {others} more rows are wrong" if others > 0 else ""
-    subject = f"{name} {value} " if cases["schema_context"].iloc[0] == "Column" else ""
-    return f"{subject}{cases['check'].iloc[0]}{more}", row
+    stage = stages.min()
+    cases = cases[stages == stage].sort_values(["index", "schema_context"], kind="stable")
+    if stage == 3:  # a check is named once
+        wrong = cases.groupby(["check", "column"], dropna=False)["index"].transform("nunique")
+        cases = cases.assign(wrong=wrong).drop_duplicates(["check", "column"])
+    faults: list[tuple[str, object]] = []
+    for case in cases.to_dict("records"):
+        name, value, row = case["column"], case["failure_case"], case["index"]
+        match stage:
+            case 0:
+                faults.append((f"column {value} is missing: the file has {', '.join(map(str, raw.columns))}", None))
+            case 1:
+                faults.append((f"unknown column {str(value)!r}. {nearest(str(value), schema.columns)}", None))
+            case 2:
+                try:
+                    schema.columns[name].dtype.coerce_value(raw.loc[row, name])
+                except ValueError as error:
+                    faults.append((f"{name} {error}", row))
+            case 4:
+                like = errors.data.index.to_series().groupby([errors.data[key] for key in keys], dropna=False)
+                earlier = like.transform("min")[row]
+                faults.append((f"{_REPEATED} {raw.index.name} {earlier}: the same {', '.join(keys)}", row))
+            case _:
+                more = f", and {case['wrong'] - 1} more rows are wrong" if case["wrong"] > 1 else ""
+                subject = f"{name} {value} " if case["schema_context"] == "Column" else ""
+                faults.append((f"{subject}{case['check']}{more}", row))
+    return list(dict.fromkeys(faults))

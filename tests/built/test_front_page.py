@@ -65,7 +65,7 @@ def test_a_piece_that_is_chosen_shows_what_was_expected(browser: Browser, book: 
             expect(shown).to_have_count(1)
             choose(tab.get_by_role("radio", name="Court rank 1", exact=True), where)
             expect(shown.locator("caption")).to_have_text("“Court” has rank 1")
-            expect(shown.locator(".rbp-sentence-truth")).to_contain_text("Court ◂ came")
+            expect(shown.locator(".rbp-sentence-truth")).to_contain_text("Court ◂ the text")
             tab.keyboard.press("ArrowRight")
             expect(shown.locator("caption")).to_contain_text("“held” has rank")
             assert shown.locator("tr").count() == 6, "the five that were expected, and what came"

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, FrameLocator, Page, expect
 
 from companion.project import Project
 
@@ -22,7 +22,7 @@ LONG = 120_000  # milliseconds that a chapter may take on a busy machine
 def served(book: Path) -> Iterator[str]:
     """The address for the first browser. What the tests run is removed in the end."""
     runs = Project().runs / "live"
-    before = set(runs.glob("*")) | set(runs.glob("uploads/*"))
+    before = set(runs.glob("*")) | set(runs.glob("uploads/*")) | {runs / "visitors.json"}
     command = [sys.executable, "-m", "rbp.cli", "serve", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -48,66 +48,109 @@ def context(browser: Browser, served: str) -> Iterator[BrowserContext]:
     context.close()
 
 
-def opened(context: BrowserContext, served: str) -> Page:
+def opened(context: BrowserContext, served: str, page: str = PAGE) -> Page:
+    """A chapter whose form is open, and empty."""
     tab = context.new_page()
     tab.on("pageerror", lambda error: pytest.fail(str(error)))
-    tab.goto(f"{served.partition('/enter')[0]}/{PAGE}")
-    tab.wait_for_selector(".rbp-form button")
+    tab.goto(f"{served.partition('/enter')[0]}/{page}")
+    tab.wait_for_selector(".rbp-ready")
+    start = tab.locator(".rbp-start a").bounding_box()
+    assert start is not None
+    assert start["y"] < 400  # at the top of the chapter
+    if not tab.locator(".rbp-studio[open]").count():
+        tab.click(".rbp-start a")
     return tab
 
 
-def width_in(tab: Page) -> list[str]:
-    """The row of the run's table that tells how wide intervals are: the book's and this run's."""
-    row = tab.frame_locator(".rbp-shown iframe").locator(".rbp-beside tr", has_text="width few")
-    return row.locator("td.num").all_inner_texts()
+def run(tab: Page) -> FrameLocator:
+    """Run what the form says, and return the page of the run, which opens beside the form."""
+    tab.dblclick("text=Run this chapter")  # a second click starts no second run
+    tab.wait_for_selector(".rbp-shown iframe", timeout=LONG)
+    page = tab.frame_locator(".rbp-shown iframe")
+    page.locator(".rbp-answer").wait_for(timeout=LONG)
+    return page
 
 
 def test_a_level_is_changed_and_the_interval_moves(context: BrowserContext, served: str) -> None:
     tab = opened(context, served)
+    before = tab.locator(".rbp-earlier tbody tr").count()
     tab.fill("[name=level]", "0.8")
+    tab.fill("#rbp-name", "eighty per cent")
+    page = run(tab)
+    expect(page.locator(".rbp-answer")).to_contain_text("This page was run with other parameters: level = 0.8.")
+    row = page.locator(".rbp-still tr", has_text="the 95% interval of α is")
+    book, run_ = (re.findall(r"[\d.]+", cell)[-1] for cell in row.locator("td").all_inner_texts()[:2])
+    assert float(run_) < float(book)
+    expect(row.locator("td").last).to_have_text("the book’s, with level = 0.8")
+    rows = tab.locator(".rbp-earlier tbody tr")
+    expect(rows).to_have_count(before + 1)
+    expect(rows.first).to_contain_text("eighty per cent: level = 0.8")
+    tab.reload()  # what was filled in is kept, and so is the form
+    tab.wait_for_selector(".rbp-studio[open]")
+    assert tab.input_value("[name=level]") == "0.8"
     tab.click("text=Run this chapter")
-    tab.wait_for_selector(".rbp-now progress", timeout=LONG)
-    tab.wait_for_selector(".rbp-shown iframe", timeout=LONG)
-    tab.frame_locator(".rbp-shown iframe").locator(".rbp-beside").wait_for()
-    book, run = width_in(tab)
-    assert float(run) < float(book)
-    assert tab.locator(".rbp-earlier tbody tr").first.inner_text().split("\t")[1] == "level = 0.8"
+    expect(tab.locator(".rbp-said")).to_have_text("The same run is there already.", timeout=LONG)
     with tab.expect_download() as download:
         tab.click(".rbp-earlier >> text=Download")
-    assert download.value.suggested_filename.startswith("holds-")
-    rows = tab.locator(".rbp-earlier tbody tr")
-    before = rows.count()
+    assert download.value.suggested_filename == "eighty-per-cent.zip"
     tab.click(".rbp-earlier >> text=Delete")
-    expect(rows).to_have_count(before - 1)
+    expect(rows).to_have_count(before)
+    tab.get_by_role("button", name="The book’s values").click()
 
 
-def test_a_table_is_uploaded_and_read(context: BrowserContext, served: str, tmp_path: Path) -> None:
-    rows = [f"<b>mine</b>,model {i},Mine,{10**i},neg_log_rbp,1,{2 * 0.8**i:.4f}" for i in range(4, 9)]
-    table = tmp_path / "mine.csv"
-    table.write_text("\n".join(["dataset,model,family,size,metric,k,value", *rows]) + "\n")
+def rising(path: Path, factor: float) -> Path:
+    """A table in which everything gets worse with size, by a factor for each tenfold."""
+    rows = [
+        f"<b>mine</b>,model {i},Mine,{10**i},neg_log_rbp,{k},{0.1 * factor**i:.6f}" for i in range(4, 9) for k in (1, 5)
+    ]
+    path.write_text("\n".join(["dataset,model,family,size,metric,k,value", *rows]) + "\n")
+    return path
+
+
+def test_a_table_is_uploaded_answered_and_compared(context: BrowserContext, served: str, tmp_path: Path) -> None:
     tab = opened(context, served)
-    tab.set_input_files("input[type=file]", table)
-    expect(tab.get_by_label("mine.csv (uploaded)")).to_be_checked(timeout=LONG)
-    expect(tab.get_by_label("the authors' published numbers")).not_to_be_checked()
-    tab.click("text=Run this chapter")
-    tab.wait_for_selector(".rbp-shown iframe", timeout=LONG)
-    page = tab.frame_locator(".rbp-shown iframe")
-    expect(page.locator("body")).to_contain_text("<b>mine</b>")
-    expect(tab.locator(".rbp-earlier")).to_contain_text("measurements = mine.csv")
-    tab.get_by_role("button", name="The book's values").click()
-    expect(tab.get_by_label("mine.csv (uploaded)")).not_to_be_checked()
-    expect(tab.get_by_label("the authors' published numbers")).to_be_checked()
+    tab.set_input_files("input[type=file]", rising(tmp_path / "mine.csv", 1.2))
+    mine = tab.locator(".rbp-sources label", has_text="mine.csv (uploaded")
+    expect(mine.locator("input")).to_be_checked(timeout=LONG)
+    published = tab.locator(".rbp-sources label", has_text="the authors' published numbers").locator("input")
+    expect(published).not_to_be_checked()
+    page = run(tab)
+    expect(page.locator(".rbp-answer")).to_contain_text(
+        "For −ln RBPₖ the law holds in 0 of 2 cases of family, dataset and k. In 2 it fails: larger models are worse."
+    )
+    expect(page.locator(".rbp-answer td", has_text="<b>mine</b>")).to_have_count(2)
+    assert set(page.locator("figure .rbp-data").all_inner_texts()) == {"Data: yours"}
+    assert page.locator("#law-k1, #law-k5").count() == 2
+    other = opened(context, served, "notebooks/forecasts.html")  # one upload for several chapters
+    expect(other.locator(".rbp-sources label", has_text="mine.csv (uploaded").locator("input")).to_be_checked()
+    other.close()
+    tab.set_input_files("input[type=file]", rising(tmp_path / "mine.csv", 1.1))
+    expect(mine).to_have_count(2, timeout=LONG)
+    run(tab)
+    runs = tab.locator(".rbp-earlier tr", has_text="measurements = mine.csv")
+    expect(runs).to_have_count(2, timeout=LONG)
+    for row in runs.all():
+        row.locator("input").check()
+    tab.click("text=Compare those that are ticked")
+    tab.wait_for_selector("iframe[title='Runs compared']", timeout=LONG)
+    expect(page.locator("body")).to_contain_text("2 of 2 cases of family, dataset and measure have a law in every run")
+    tab.get_by_role("button", name="The book’s values").click()
+    expect(published).to_be_checked()
     tab.set_input_files("input[type=file]", {"name": "bad.csv", "mimeType": "text/csv", "buffer": b"a,b\n1,2\n"})
-    expect(tab.locator(".rbp-said")).to_contain_text("bad.csv", timeout=LONG)
+    expect(tab.locator(".rbp-said")).to_contain_text("(bad.csv)", timeout=LONG)
+    tab.locator(".rbp-sources button").first.click()
+    expect(mine).to_have_count(1)
 
 
 def test_a_run_is_cancelled_and_two_tabs_see_the_same(context: BrowserContext, served: str) -> None:
     tab, other = opened(context, served), opened(context, served)
     tab.fill("[name=level]", "0.7")
     tab.click("text=Run this chapter")
-    tab.wait_for_selector(".rbp-now >> text=Cancel")
+    button = tab.wait_for_selector(".rbp-now >> text=Cancel")
     other.reload()
     other.wait_for_selector(".rbp-now >> text=Cancel")
+    tab.wait_for_timeout(1200)
+    assert tab.evaluate("button => button === document.querySelector('.rbp-now button')", button)  # its focus stays
     other.click(".rbp-now >> text=Cancel")
     for each in (tab, other):
         expect(each.locator(".rbp-now")).to_contain_text("cancelled", timeout=LONG)

@@ -24,6 +24,15 @@ def mine(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
+YOURS, BOTH, BOOK = "Data: yours", "Data: yours and the book’s", "Data: the book’s, unchanged"
+DATA = {
+    "holds": {"law-k1": YOURS, "fits": YOURS, "figure-6b": YOURS},
+    "forecasts": {"every-cut": YOURS, "residuals": YOURS},
+    "cross_entropy": {"fingerprint": YOURS, "real-ways": BOOK, "equal": YOURS, "everyone": BOTH, "printed-cells": BOOK},
+}
+"""Whose data figures and tables of a chapter show, by what its notebook reads."""
+
+
 @pytest.mark.parametrize(
     ("name", "values"),
     [
@@ -42,9 +51,12 @@ def test_a_chapter_shows_what_the_measurements_allow(mine: str, tmp_path: Path, 
         given["worse"] = str(tmp_path / "worse")
     execute(chapter, given, out, tmp_path, finish=lambda new: render_chapter(project, chapter, new))
     page = BeautifulSoup((out / f"{chapter.name}.html").read_text(), "html.parser")
-    told = page.select_one("article h1 + blockquote").get_text()
-    assert "run with" in told
-    assert f"measurements = {mine}" in told
+    opening = page.select_one("article .rbp-answer").get_text()
+    assert "This page was run on your data: measurements = mine.csv" in opening
+    assert "For −ln RBPₖ the law holds in " in opening
+    data = {each["id"]: each.select_one(".rbp-data").get_text() for each in page.select("figure.rbp-figure")}
+    assert data.items() >= DATA[name].items()
+    assert (out / "inputs" / "mine.csv").read_bytes() == Path(mine).read_bytes()
     prose = " ".join(part.get_text() for part in page.select("article p"))
     assert "{value" not in prose
     assert page.select(".problematic, .system-message") == []

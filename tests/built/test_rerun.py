@@ -41,3 +41,27 @@ def test_a_chapter_reruns_with_another_level(browser: Browser, book: Path, tmp_p
         assert tab.locator("figure.rbp-figure svg").count() >= 1
         assert "level = 0.8" in tab.locator("main").inner_text()
         assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_papermill_alone_answers_and_writes_one_file(tmp_path: Path) -> None:
+    """A notebook by itself has the run's values in its sentences, and says whose they are."""
+    sizes = (10**6, 10**7, 10**8, 10**9)
+    rows = [f"text,m{s},F,{s},neg_log_rbp,{k},{s**0.05:.6f}" for k in (1, 7) for s in sizes]
+    (tmp_path / "mine.csv").write_text("\n".join(["dataset,model,family,size,metric,k,value", *rows]) + "\n")
+    command = [sys.executable, "-m", "papermill", str(ROOT / "notebooks" / "holds.ipynb"), "out.ipynb"]
+    before = set((ROOT / "runs").rglob("*"))
+    given = ["-p", "measurements", "mine.csv", "-p", "ks", "1,7"]
+    done = subprocess.run([*command, *given], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.csv", "out.ipynb"]
+    assert set((ROOT / "runs").rglob("*")) == before
+    notebook = nbformat.read(tmp_path / "out.ipynb", as_version=4)
+    words = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    assert "{value}" not in words
+    assert "(this run: 2 of 2) come as close to a straight line" in words
+    assert "(not in this run)" in words
+    shown = [out.data["text/html"] for cell in notebook.cells for out in cell.get("outputs", []) if "data" in out]
+    assert "the law holds in 0 of 2 cases of family, dataset and k. In 2 it fails: larger models are worse." in shown[0]
+    figures = [each for each in shown if each.startswith("<figure")]
+    assert len(figures) >= 5
+    assert all('<p class="rbp-data">Data: yours</p>' in each for each in figures)

@@ -33,14 +33,9 @@ def _forecasts(table: Tables) -> dict[str, object]:
 
 
 def _cross_entropy(table: Tables) -> dict[str, object]:
-    tests = table("near-tests").dropna(subset="difference")
-    low, high = tests["relative_low"], tests["relative_high"]
-    near, outside = (low >= -10) & (high <= 10), (low > 10) | (high < -10)
-    counts: dict[str, object] = {"tested": len(tests), "near": int(near.sum()), "outside": int(outside.sum())}
-    counts |= {"undecided": int((~near & ~outside).sum())}
     cells = table("printed-cells").query("k == 1")
     away = (cells["alpha_ce"] / cells["alpha_rbp"] - 1).abs()
-    counts |= {"printed_cells": len(cells), "printed_within_tenth": int((away <= 0.1 + 1e-9).sum())}
+    counts: dict[str, object] = {"printed_cells": len(cells), "printed_within_tenth": int((away <= 0.1 + 1e-9).sum())}
     paths = table("path-tests")
     holm = paths[paths["p_holm"] < 0.05]
     counts |= {f"path_tests.{name}": int((paths[p] < 0.05).sum()) for name, p in TESTS.items()}
@@ -48,19 +43,13 @@ def _cross_entropy(table: Tables) -> dict[str, object]:
     counts |= {"path_tests.apart_input": int(holm["path"].isin(["replaced", "context"]).sum())}
     pairs = table("equal").query("k == 1")
     beyond = [(pairs[a] > 0) | (pairs[b] < 0) for a, b in (("low", "high"), ("text_low", "text_high"))]
-    return counts | {"compared.k1": len(pairs), "apart.k1": int((beyond[0] & beyond[1]).sum())}
+    return counts | {"equal.texts.k1": len(pairs), "equal.texts_apart.k1": int((beyond[0] & beyond[1]).sum())}
 
 
 TESTS = {"apart": "p", "apart_seeds": "p_training", "apart_holm": "p_holm"}
 
 
-def _sister(table: Tables) -> dict[str, object]:
-    tails = table("tails")
-    below = tails[tails["high"] < 2].groupby("from").size()
-    return {f"tail.{start}.below": int(below[start]) for start in (10, 100)}
-
-
-RECOUNTED = {"forecasts": _forecasts, "cross_entropy": _cross_entropy, "sister": _sister}
+RECOUNTED = {"forecasts": _forecasts, "cross_entropy": _cross_entropy}
 
 
 @pytest.mark.parametrize("chapter", RECOUNTED)

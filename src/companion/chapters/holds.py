@@ -15,15 +15,23 @@ from rbp.report.display import INTERVAL, shown
 
 GOOD, LOW = 0.97, 0.9  # R² of a good fit (section 4.2), and the most at which the law has broken down (4.4)
 KS = (1, 10, 50, 100, 20_000, 30_000)  # the paper's, of figures 3 to 5
+MANY = 12  # thresholds that each have a figure
 
 
 # ── One law for each family, dataset and k
 
 
 def select_thresholds(table: pd.DataFrame, ks: list[int]) -> list[int]:
-    """Choose the thresholds k to fit: `ks`; if empty, those of KS that the table has; else all of the table."""
-    available = table["k"].dropna().unique()
-    return ks or [k for k in KS if k in available] or sorted(available)
+    """Choose the thresholds k to fit: `ks`; if empty, all of the table, or those of KS where it has over MANY."""
+    available = sorted(table["k"].dropna().unique())
+    return ks or (available if len(available) <= MANY else [k for k in KS if k in available] or available)
+
+
+def thresholds_to_plot(points: pd.DataFrame, ks: list[int]) -> list[int]:
+    """Choose the thresholds k that have a figure: all requested or measured; of the authors' numbers the smallest."""
+    measured = sorted(points["k"].unique())
+    authors = not ks and set(points["source"]) <= set(published.SOURCES)
+    return measured[:1] if authors else measured
 
 
 def fit_logarithms(points: pd.DataFrame) -> pd.DataFrame:
@@ -60,7 +68,7 @@ def fit_summary(points: pd.DataFrame, fits: pd.DataFrame) -> dict[str, Any]:
 def _small_summary(points: pd.DataFrame, fits: pd.DataFrame) -> dict[str, Any]:
     first = fits[fits["k"] == fits["k"].min()]
     worst, widest = fits.sort_values("r_squared").iloc[0], fits.sort_values("residual_se").iloc[-1]
-    width = 100 * (fits["alpha_high"] - fits["alpha_low"]) / fits["alpha"]
+    width = 100 * (fits["alpha_high"] - fits["alpha_low"]) / fits["alpha"].abs()
     reduction = 100 * (1 - 10 ** -first["alpha"])  # of −ln RBP_k by ten times the parameters
     rival = fits.merge(fit_logarithms(points[points["k"] <= 100]), on=[*CELL, "k"], suffixes=("", "_rival"))
     return {

@@ -1,17 +1,19 @@
 """Are ranks lognormal, and would it explain that cross-entropy and −ln RBP_1 scale alike (5.2, figure 8, appendix C)?
 
-Four questions, in this order: which family measured ranks follow; what the authors' μ and σ predict; whether the
-entropy of ranks, which the appendix computes, is the cross-entropy; and which families give both metrics' exponents.
+Three questions, in this order: which distribution measured ranks follow; what the authors' μ and σ predict; and which
+distributions give both metrics' exponents.
 """
 
 import json
 from collections.abc import Iterable, Sequence
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from scipy.stats import chi2
 
 from companion.chapters.appendix.algebra.numbers import authors_points, equation_terms
 from companion.evidence import published
@@ -19,58 +21,66 @@ from companion.stats.compare import paired_exponents
 from companion.stats.rank_families import FAMILIES, family
 from companion.stats.rank_fits import MARGIN, RankDistribution, fit
 from companion.steps import step
-from rbp.figures.curves import curves, in_cells, melted
-from rbp.figures.style import INK, LABELS, Panels, Style, legend_below, log_axis
-from rbp.figures.wording import cell_label, dataset_label, listed, model_label
+from rbp.figures.curves import curves
+from rbp.figures.style import INK, LABELS, Panels, legend_below, log_axis
+from rbp.figures.wording import dataset_label, listed, model_label
 from rbp.laws.power import fit_power_law
 from rbp.measurements import Source, histograms, open_source, select
 from rbp.measurements.histograms import MeasuredRanks
 from rbp.report.display import shown
 
 CELL = ["family", "dataset"]
+ROUNDINGS = {
+    "lognormal": "density at whole ranks",
+    "lognormal_rounded": "rounded",
+    "lognormal_ceiling": "rounded up",
+}
+"""The three ways to make a whole rank of a lognormal X, by the families' names. Where rank 2 is the first, rounded is
+the authors' histogram; the density at whole ranks, from 1, is equation 10 of the paper.
+"""
 
 # Which family do measured ranks follow?
 
 
-def fits(measured: Iterable[MeasuredRanks]) -> pd.DataFrame:
-    """Every family fitted to every model's ranks, from rank 1 and from rank 2.
+def fits(measured: Iterable[MeasuredRanks], firsts: Sequence[int] = (1, 2)) -> pd.DataFrame:
+    """Fit every distribution to every model's ranks, from each rank of `firsts` on.
 
     With a free share for rank 1 the likelihood is that from rank 2 and the share's: the fits from 2 are also those of
     mixtures with a point mass at 1.
 
     Columns dataset, model, family, size, vocabulary, first, distribution, count (how many parameters it has), found
     (the distribution that was found: its limit where at_limit), parameters (of that, as JSON), per_token
-    (log-likelihood), excess (nats per token above what the bins' own shares would have), deviance (2·tokens·excess), df
+    (log-likelihood), excess (nats per token above what the bins' shares would have), deviance (2·tokens·excess), df
     (bins with a token less one and the parameters), at_limit, p1 and entropy (missing unless first is 1).
     """
-    return pd.DataFrame([_row(own, name, first) for own in measured for first in (1, 2) for name in FAMILIES])
+    return pd.DataFrame([_row(ranks, name, first) for ranks in measured for first in firsts for name in FAMILIES])
 
 
-def _row(own: MeasuredRanks, name: str, first: int) -> dict[str, object]:
-    found = fit(family(name), own.counts, first=first)
-    it, whole = found.distribution, first == 1
-    seen = own.counts.since(first).count
-    share = seen[seen > 0] / found.total
-    excess = float(share @ np.log(share)) - found.per_token
-    return _names(own) | {
-        "vocabulary": own.counts.vocabulary,
+def _row(ranks: MeasuredRanks, name: str, first: int) -> dict[str, object]:
+    best = fit(family(name), ranks.counts, first=first)
+    it, whole = best.distribution, first == 1
+    seen = ranks.counts.since(first).count
+    share = seen[seen > 0] / best.total
+    excess = float(share @ np.log(share)) - best.per_token
+    return _names(ranks) | {
+        "vocabulary": ranks.counts.vocabulary,
         "first": first,
         "distribution": name,
-        "count": len(found.family.parameters),
+        "count": len(best.family.parameters),
         "found": it.family.name,
         "parameters": json.dumps(it.parameters),
-        "per_token": found.per_token,
+        "per_token": best.per_token,
         "excess": excess,
-        "deviance": 2 * found.total * excess,
-        "df": len(share) - 1 - len(found.family.parameters),
-        "at_limit": found.at_limit,
+        "deviance": 2 * best.total * excess,
+        "df": len(share) - 1 - len(best.family.parameters),
+        "at_limit": best.at_limit,
         "p1": float(it.pmf(1)) if whole else np.nan,
         "entropy": it.entropy if whole else np.nan,
     }
 
 
-def _names(own: MeasuredRanks) -> dict[str, object]:
-    return {"dataset": own.dataset, "model": own.model, "family": own.family, "size": own.size}
+def _names(ranks: MeasuredRanks) -> dict[str, object]:
+    return {"dataset": ranks.dataset, "model": ranks.model, "family": ranks.family, "size": ranks.size}
 
 
 @step(
@@ -85,21 +95,21 @@ def fits_of(source: Source) -> pd.DataFrame:
 
 
 def distribution_of(row: pd.Series) -> RankDistribution:
-    """The fitted distribution of a row of `fits`."""
+    """Return the fitted distribution of a row of `fits`."""
     parameters = json.loads(row["parameters"])
     return RankDistribution.of(family(row["found"]), parameters, int(row["vocabulary"]), int(row["first"]))
 
 
-def row_of(table: pd.DataFrame, own: MeasuredRanks, distribution: str, first: int = 1) -> pd.Series:
-    """The row of `fits` of one model and one family."""
-    here = (table["dataset"] == own.dataset) & (table["model"] == own.model) & (table["first"] == first)
+def row_of(table: pd.DataFrame, ranks: MeasuredRanks, distribution: str, first: int = 1) -> pd.Series:
+    """Select the row of `fits` of one model and one distribution."""
+    here = (table["dataset"] == ranks.dataset) & (table["model"] == ranks.model) & (table["first"] == first)
     return table[here & (table["distribution"] == distribution)].iloc[0]
 
 
 def main_group(measured: Iterable[MeasuredRanks]) -> list[MeasuredRanks]:
-    """The family of the largest model, on its dataset, by size: it stands for all where one must."""
-    by_size = sorted(measured, key=lambda own: own.size)
-    return [own for own in by_size if (own.family, own.dataset) == (by_size[-1].family, by_size[-1].dataset)]
+    """Select the models of the largest model's family on its dataset, by size."""
+    by_size = sorted(measured, key=lambda ranks: ranks.size)
+    return [ranks for ranks in by_size if (ranks.family, ranks.dataset) == (by_size[-1].family, by_size[-1].dataset)]
 
 
 def of_group(table: pd.DataFrame, group: Sequence[MeasuredRanks], first: int) -> pd.DataFrame:
@@ -136,24 +146,26 @@ def rank_1(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> pd.DataFrame:
     close either comes from rank 2 as figure 8c draws it.
     """
     rows = []
-    for own in group:
-        rounded = row_of(table, own, "lognormal_rounded", 2)
+    for ranks in group:
+        rounded = row_of(table, ranks, "lognormal_rounded", 2)
         mu = sigma = density_p1 = np.nan
         if not rounded["at_limit"]:
             mu, sigma = distribution_of(rounded).parameters.values()
-            density_p1 = float(RankDistribution(family("lognormal"), (mu, sigma), own.counts.vocabulary).pmf(1))
-        row = {"model": own.model, "size": own.size, "measured_p1": float(np.exp(-own.neg_log_rbp1))}
+            density_p1 = float(RankDistribution(family("lognormal"), (mu, sigma), ranks.counts.vocabulary).pmf(1))
+        row = {"model": ranks.model, "size": ranks.size, "measured_p1": float(np.exp(-ranks.neg_log_rbp1))}
         row |= {"mu": mu, "sigma": sigma, "density_p1": density_p1}
-        row |= {"at_limit": bool(row_of(table, own, "lognormal")["at_limit"])}
-        row |= {"power_law_p1": float(row_of(table, own, "power_law")["p1"])}
-        row |= {"r_squared": _as_drawn(own, distribution_of(rounded))}
-        rows.append(row | {"r_squared_power_law": _as_drawn(own, distribution_of(row_of(table, own, "power_law", 2)))})
+        row |= {"at_limit": bool(row_of(table, ranks, "lognormal")["at_limit"])}
+        row |= {"power_law_p1": float(row_of(table, ranks, "power_law")["p1"])}
+        row |= {"r_squared": _as_drawn(ranks, distribution_of(rounded))}
+        rows.append(
+            row | {"r_squared_power_law": _as_drawn(ranks, distribution_of(row_of(table, ranks, "power_law", 2)))}
+        )
     given = published.lognormal_parameters().query("dataset == @group[0].dataset")[["model", "mu", "sigma"]]
     return pd.DataFrame(rows).merge(given, on="model", how="left", suffixes=("", "_published"))
 
 
-def _as_drawn(own: MeasuredRanks, fitted: RankDistribution) -> float:
-    counts = own.counts.since(2)
+def _as_drawn(ranks: MeasuredRanks, fitted: RankDistribution) -> float:
+    counts = ranks.counts.since(2)
     seen = counts.count > 0
     width = (counts.high - counts.low + 1)[seen]
     y = np.log(counts.count[seen] / counts.total / width)
@@ -161,26 +173,43 @@ def _as_drawn(own: MeasuredRanks, fitted: RankDistribution) -> float:
     return 1 - float((off**2).sum() / ((y - y.mean()) ** 2).sum())
 
 
+def roundings(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> pd.DataFrame:
+    """List the lognormal fitted by each of ROUNDINGS, with rank 1 and without, by `fits` of a group.
+
+    Columns rounding, model, size, first, at_limit, mu, sigma (missing at the limit), excess, deviance, df, and
+    mu_published, sigma_published.
+    """
+    rows = []
+    for name, first in product(ROUNDINGS, (1, 2)):
+        for ranks in group:
+            row = row_of(table, ranks, name, first)
+            values = (np.nan, np.nan) if row["at_limit"] else distribution_of(row).parameters.values()
+            mu, sigma = values
+            about = {"rounding": name, "model": ranks.model, "size": ranks.size, "first": first}
+            rows.append(about | {"mu": mu, "sigma": sigma} | dict(row[["at_limit", "excess", "deviance", "df"]]))
+    given = published.lognormal_parameters().query("dataset == @group[0].dataset")[["model", "mu", "sigma"]]
+    return pd.DataFrame(rows).merge(given, on="model", how="left", suffixes=("", "_published"))
+
+
 def falls_of_ratio(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> dict[str, float]:
     """By how much μ/σ falls per unit of ln S, for both versions of the lognormal from rank 2 if none is at its limit.
 
     Keys ratio_falls.lognormal and ratio_falls.lognormal_rounded; none for fewer than three models.
     """
-    found = {}
+    falls = {}
     for name in ("lognormal", "lognormal_rounded"):
-        rows = [row_of(table, own, name, 2) for own in group]
+        rows = [row_of(table, ranks, name, 2) for ranks in group]
         if len(rows) > 2 and not any(row["at_limit"] for row in rows):
             ratio = [mu / sigma for mu, sigma in (distribution_of(row).parameters.values() for row in rows)]
-            found[f"ratio_falls.{name}"] = -float(np.polyfit(np.log([own.size for own in group]), ratio, 1)[0])
-    return found
+            falls[f"ratio_falls.{name}"] = -float(np.polyfit(np.log([ranks.size for ranks in group]), ratio, 1)[0])
+    return falls
 
 
 # What do the authors' μ and σ predict?
 
 KS = (1, 10, 100)
 METRICS = ("cross_entropy", *(f"neg_log_rbp{k}" for k in KS))
-MEASURED, PUBLISHED, FORMULA = "measured", "the authors’ prediction, as published", "the appendix’s formula"
-EXACT = "exact sums over the vocabulary"
+MEASURED, PUBLISHED, FORMULA, EXACT = "measured", "as published", "formula", "exact sums"
 KEYS = {MEASURED: "measured", FORMULA: "formula", EXACT: "exact"}
 """The kinds of curves in a table's order, with the names under which their numbers are recorded."""
 
@@ -199,8 +228,8 @@ def predicted() -> pd.DataFrame:
     for metric, column in (("cross_entropy", "entropy_approx"), ("neg_log_rbp1", "neg_log_p1_approx")):
         rows.append(points[["model"]].assign(kind=FORMULA, metric=metric, value=points[column]))
     for row in points.to_dict("records"):
-        own = RankDistribution(family("lognormal"), (row["mu"], row["sigma"]), row["vocabulary"])
-        values = [own.entropy, *-np.log(own.cdf(KS))]
+        distribution = RankDistribution(family("lognormal"), (row["mu"], row["sigma"]), row["vocabulary"])
+        values = [distribution.entropy, *-np.log(distribution.cdf(KS))]
         rows.append(pd.DataFrame({"model": row["model"], "kind": EXACT, "metric": METRICS, "value": values}))
     table = pd.concat(rows)[["model", "kind", "metric", "value"]].merge(points[["model", "size"]], on="model")
     return table.sort_values(["metric", "kind", "size"], ignore_index=True)
@@ -235,31 +264,6 @@ def levels(table: pd.DataFrame) -> pd.DataFrame:
     return ratio.agg(least="min", largest="max").reset_index()
 
 
-# Is the entropy of ranks the cross-entropy?
-
-
-def entropies(measured: Iterable[MeasuredRanks], table: pd.DataFrame) -> pd.DataFrame:
-    """Cross-entropy beside the entropies that might stand for it, of every model; `table`: their `fits`.
-
-    Columns dataset, model, family, size; cross_entropy: measured; rank_entropy: of the measured ranks; lognormal: of
-    the discrete lognormal fitted to all ranks (at_limit: where it is a power law); formula, exact: by the authors'
-    formula and by exact sums at their μ and σ, where there are any; gap: rank_entropy less cross_entropy; gap_share.
-    """
-    given = equation_terms(authors_points()).set_index("model")[["entropy_approx", "entropy"]]
-    rows = []
-    for own in measured:
-        smooth, *_ = histograms.entropy(own.counts)
-        fitted = row_of(table, own, "lognormal")
-        row = _names(own) | {"cross_entropy": np.nan if own.cross_entropy is None else own.cross_entropy}
-        row |= {"rank_entropy": smooth, "lognormal": fitted["entropy"], "at_limit": bool(fitted["at_limit"])}
-        there = own.model in given.index and own.dataset == "wikipedia"
-        formula, exact = given.loc[own.model] if there else (np.nan, np.nan)
-        rows.append(row | {"formula": formula, "exact": exact})
-    found = pd.DataFrame(rows)
-    gap = found["rank_entropy"] - found["cross_entropy"]
-    return found.assign(gap=gap, gap_share=gap / found["cross_entropy"])
-
-
 # Which families give both metrics their exponents?
 
 
@@ -274,31 +278,31 @@ def exponents_on_lines(measured: Iterable[MeasuredRanks], table: pd.DataFrame, *
     within the measured interval.
     """
     groups: dict[tuple[str, str], list[MeasuredRanks]] = {}
-    for own in sorted(measured, key=lambda own: own.size):
-        groups.setdefault((own.family, own.dataset), []).append(own)
+    for ranks in sorted(measured, key=lambda ranks: ranks.size):
+        groups.setdefault((ranks.family, ranks.dataset), []).append(ranks)
     rows = []
     for cell, group in groups.items():
         if len(group) < 3:
             continue
-        sizes = [own.size for own in group]
-        y = {"p1": [own.neg_log_rbp1 for own in group]}
-        y["entropy"] = [histograms.entropy(own.counts)[0] for own in group]
+        sizes = [ranks.size for ranks in group]
+        y = {"p1": [ranks.neg_log_rbp1 for ranks in group]}
+        y["entropy"] = [histograms.entropy(ranks.counts)[0] for ranks in group]
         laws = {name: fit_power_law(sizes, values, level=level) for name, values in y.items()}
-        told: dict[str, object] = {}
+        measured_alphas: dict[str, object] = {}
         for name, law in laws.items():
-            told |= {
+            measured_alphas |= {
                 f"alpha_{name}": law.alpha,
                 f"alpha_{name}_low": law.alpha_low,
                 f"alpha_{name}_high": law.alpha_high,
             }
         for distribution in FAMILIES:
-            own_fits = [row_of(table, own, distribution) for own in group]
-            limits = sum(bool(row["at_limit"]) for row in own_fits)
-            alphas = _on_lines(own_fits) if not limits else (np.nan, np.nan)
+            group_fits = [row_of(table, ranks, distribution) for ranks in group]
+            limits = sum(bool(row["at_limit"]) for row in group_fits)
+            alphas = _on_lines(group_fits) if not limits else (np.nan, np.nan)
             both = all(law.alpha_low <= at <= law.alpha_high for at, law in zip(alphas, laws.values(), strict=True))
             row = dict(zip(CELL, cell, strict=True)) | {"distribution": distribution, "at_limit": limits}
             row |= {"line_alpha_p1": alphas[0], "line_alpha_entropy": alphas[1], "both": both}
-            rows.append(row | told)
+            rows.append(row | measured_alphas)
     return pd.DataFrame(rows)
 
 
@@ -310,22 +314,22 @@ def _on_lines(rows: Sequence[pd.Series]) -> tuple[float, float]:
     natural[:, positive] = np.log(natural[:, positive])
     lines = np.column_stack([np.polyval(np.polyfit(x, column, 1), x) for column in natural.T])
     lines[:, positive] = np.exp(lines[:, positive])
-    there = [
+    distributions = [
         RankDistribution(kind, tuple(map(float, kind.named(at, 1))), int(row["vocabulary"]))
         for at, row in zip(lines, rows, strict=True)
     ]
     sizes = np.exp(x)
     return (
-        fit_power_law(sizes, [-float(each.logpmf(1)) for each in there]).alpha,
-        fit_power_law(sizes, [each.entropy for each in there]).alpha,
+        fit_power_law(sizes, [-float(each.logpmf(1)) for each in distributions]).alpha,
+        fit_power_law(sizes, [each.entropy for each in distributions]).alpha,
     )
 
 
 # What is recorded
 
 
-def of_fits(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> dict[str, Any]:
-    """What `fits` say of lognormal ranks, of the `main_group` first."""
+def fits_summary(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> dict[str, Any]:
+    """Summarise `fits` of the `main_group`: how close the lognormal comes, and what it makes of rank 1."""
     from_2 = of_group(table, group, 2)
     firsts = rank_1(group, table)
     share = firsts["density_p1"] / firsts["measured_p1"]
@@ -345,21 +349,49 @@ def of_fits(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> dict[str, An
     }
 
 
-def of_curves(table: pd.DataFrame, alphas: pd.DataFrame) -> dict[str, Any]:
-    """What `predicted` and its `exponents` say."""
+def roundings_summary(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> dict[str, Any]:
+    """Summarise `roundings`, and how far every distribution of the group's `fits` is from passing a test."""
+    rounded, table = roundings(group, table), of_models(group, table)
+    whole, tail = rounded[rounded["first"] == 1], rounded[rounded["first"] == 2]
+    limits = {f"limits.{name}": int(whole.loc[whole["rounding"] == name, "at_limit"].sum()) for name in ROUNDINGS}
+    off = (tail["sigma"] - tail["sigma_published"]).abs().groupby(tail["rounding"]).max()
+    up = whole[whole["rounding"] == "lognormal_ceiling"].sort_values("size")
+    best = table[table["first"] == 1].groupby("distribution")["excess"].mean()
+    return (
+        limits
+        | {
+            "up.sigma.first": up["sigma"].iloc[0],
+            "up.sigma.last": up["sigma"].iloc[-1],
+            "up.excess_max": up["excess"].max(),
+            "up.excess_min": up["excess"].min(),
+            "cutoff.excess_min": table.loc[
+                (table["first"] == 1) & (table["distribution"] == "power_law_cutoff"), "excess"
+            ].min(),
+            "up.better_than": int((best > best["lognormal_ceiling"]).sum()),
+            "distributions": len(best),
+            "passed": int((chi2.sf(table["deviance"], table["df"]) > 0.05).sum()),
+            "tested": len(table),
+            "deviance_least": (table["deviance"] / table["df"]).min(),
+        }
+        | {f"sigma_off.{name}": float(value) for name, value in off.items()}
+    )
+
+
+def curves_summary(table: pd.DataFrame, alphas: pd.DataFrame) -> dict[str, Any]:
+    """Summarise `predicted` and its `exponents`."""
     ours, seen = (alphas[alphas["key"] == key].iloc[0] for key in ("formula", "measured"))
     ratios = levels(table).query("kind == @FORMULA")
     first = ratios[ratios["metric"] == "neg_log_rbp1"]
-    found = {"level_min": ratios["least"].min(), "level_max": ratios["largest"].max()}
-    found |= {"level_max.rbp1": first["largest"].item()}
+    values = {"level_min": ratios["least"].min(), "level_max": ratios["largest"].max()}
+    values |= {"level_max.rbp1": first["largest"].item()}
     for row in (ours, seen):
-        found |= {f"{name}.{row['key']}": row[name] for name in ("difference_relative", "alpha_ce", "alpha_p1")}
+        values |= {f"{name}.{row['key']}": row[name] for name in ("difference_relative", "alpha_ce", "alpha_p1")}
     way = "the other way" if ours["difference"] * seen["difference"] < 0 else "the same way"
-    return found | {"formula.alike": bool(ours["low"] <= 0 <= ours["high"]), "formula.other_way": way}
+    return values | {"formula.alike": bool(ours["low"] <= 0 <= ours["high"]), "formula.other_way": way}
 
 
-def of_lines(group: Sequence[MeasuredRanks], lines: pd.DataFrame) -> dict[str, Any]:
-    """What `exponents_on_lines` say, if there is a family of three models; the `main_group` first."""
+def lines_summary(group: Sequence[MeasuredRanks], lines: pd.DataFrame) -> dict[str, Any]:
+    """Summarise `exponents_on_lines`, if there is a family of three models; names are those of the `main_group`."""
     if lines.empty:
         return {}
     here = lines[(lines["family"] == group[0].family) & (lines["dataset"] == group[0].dataset) & lines["both"]]
@@ -378,60 +410,46 @@ def reproduced_to(table: pd.DataFrame) -> float:
     return float((wide[FORMULA] / wide[PUBLISHED] - 1).abs().max())
 
 
-def of_premise(group: Sequence[MeasuredRanks], found: pd.DataFrame) -> dict[str, Any]:
-    """By what share the entropy of ranks exceeds cross-entropy, at the `main_group`'s ends (`entropies`)."""
-    own = of_models(group, found)
-    return {"gap_share.first": own["gap_share"].iloc[0], "gap_share.last": own["gap_share"].iloc[-1]}
-
-
 def of_models(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> pd.DataFrame:
     """Select the rows of a group of models on one dataset, by size."""
-    own = table[(table["family"] == group[0].family) & (table["dataset"] == group[0].dataset)]
-    return own.sort_values("size")
+    rows = table[(table["family"] == group[0].family) & (table["dataset"] == group[0].dataset)]
+    return rows.sort_values("size")
 
 
 # Tables
 
 
-def rank_1_shown(table: pd.DataFrame) -> dict[str, Any]:
-    """The table of `rank_1`."""
-    names = {"mu": "μ", "sigma": "σ", "measured_p1": "RBP₁ measured", "density_p1": "p₁ by equation 10"}
-    names |= {"power_law_p1": "p₁, power law", "r_squared": "R² as drawn"}
-    return shown(
-        table,
-        {"model": "model", **{column: (heading, "{:.3f}") for column, heading in names.items()}},
-        caption="<b>Fits of the ranks from 2 up, and what they make of rank 1.</b> Power law: what the best lognormal "
-        "of all ranks is at its limit.",
-        data=table,
+def roundings_table(rounded: pd.DataFrame) -> dict[str, Any]:
+    """Show `roundings`, for `Page.table`."""
+    rows = rounded.assign(
+        rounding=rounded["rounding"].map(ROUNDINGS),
+        ranks=rounded["first"].map({1: "all", 2: "from 2"}),
+        best=np.where(rounded["at_limit"], "none", "yes"),
     )
-
-
-def lines_shown(lines: pd.DataFrame, group: Sequence[MeasuredRanks], level: float) -> dict[str, Any]:
-    """`exponents_on_lines` of the `main_group`."""
-    own = lines[(lines["family"] == group[0].family) & (lines["dataset"] == group[0].dataset)]
-    words = [
-        "no line" if limits else "yes" if both else "no"
-        for limits, both in zip(own["at_limit"], own["both"], strict=True)
-    ]
-    names = {"line_alpha_p1": "α of −ln p₁", "alpha_p1": "measured"}
-    names |= {"line_alpha_entropy": "α of the entropy", "alpha_entropy": "measured "}
     return shown(
-        own.assign(words=words),
+        rows,
         {
-            "distribution": ("distribution", lambda name: FAMILIES[name].label),
-            **{column: (heading, "{:.4f}") for column, heading in names.items()},
-            "words": "both within",
+            "rounding": "X made whole",
+            "ranks": "ranks",
+            "model": "model",
+            "best": "best lognormal",
+            "mu": ("μ", "{:.2f}"),
+            "sigma": ("σ", "{:.2f}"),
+            "sigma_published": ("authors’ σ", "{:.2f}"),
+            "excess": ("excess, nats a token", "{:.4f}"),
+            "deviance": ("deviance", "{:,.0f}"),
+            "df": "df",
         },
-        caption=f"<b>Exponents that follow from straight lines in ln S</b>, {cell_label(group[0])}. Last: are both "
-        f"within the {level:.0%} intervals of the measured ones? “No line”: at its limit for some model.",
-        data=lines,
+        caption="<b>Whether a best lognormal exists depends on how X is made a whole rank.</b> Excess: by how much the "
+        "fit is less likely than the measured shares. A fit passes an exact test if its deviance is about its df.",
+        data=rounded,
     )
 
 
-# Figures: what `page.figure` takes besides a name
+# Figures
 
 
-def survival(table: pd.DataFrame, group: Sequence[MeasuredRanks]) -> dict[str, Any]:
+def survival_figure(table: pd.DataFrame, group: Sequence[MeasuredRanks]) -> dict[str, Any]:
     """P(R > k) against k: measured (at the bins' ends), and fitted; of the `main_group`'s smallest and largest model.
 
     Drawn are the likeliest family from rank 1 and the lognormal from 1 and from 2. Distributions that begin at rank 2
@@ -439,18 +457,18 @@ def survival(table: pd.DataFrame, group: Sequence[MeasuredRanks]) -> dict[str, A
     """
     best = str(_means(of_group(table, group, 1)).index[0])
     looks = dict.fromkeys([(best, 1), ("lognormal", 1), ("lognormal", 2)])
-    ends = {f"{model_label(own.model)} on {dataset_label(own.dataset)}": own for own in (group[0], group[-1])}
+    ends = {f"{model_label(ranks.model)} on {dataset_label(ranks.dataset)}": ranks for ranks in (group[0], group[-1])}
 
     def draw(ax: Axes, key: str) -> None:
-        own = ends[key]
-        counts = own.counts
+        ranks = ends[key]
+        counts = ranks.counts
         beyond = 1 - np.cumsum(counts.count) / counts.total
         some = beyond > 0
         grid = np.unique(np.round(np.geomspace(1, counts.vocabulary - 1, 300)))
         for (name, first), colour, dash in zip(
-            looks, ("#2A7FC0", "#D55E00", "#009E73"), ("-", "--", ":"), strict=False
+            looks, ("#9457C0", "#C2447A", "#5C8A2E"), ("-", "--", ":"), strict=False
         ):
-            row = row_of(table, own, name, first)
+            row = row_of(table, ranks, name, first)
             notes = ["from 2"] if first == 2 else []
             notes += [f"at its limit: {family(row['found']).label}"] if row["at_limit"] else []
             label = FAMILIES[name].label + (f" ({', '.join(notes)})" if notes else "")
@@ -467,57 +485,33 @@ def survival(table: pd.DataFrame, group: Sequence[MeasuredRanks]) -> dict[str, A
         legend_below(ax)
 
     counts = [
-        pd.DataFrame({"case": name, "high": own.counts.high, "count": own.counts.count}) for name, own in ends.items()
+        pd.DataFrame({"case": name, "high": ranks.counts.high, "count": ranks.counts.count})
+        for name, ranks in ends.items()
     ]
     return {
-        "figure": Panels(list(ends), draw, size=(4.6, 4.6)),
+        "figure": Panels(list(ends), draw, size=(4.6, 3.6)),
         "caption": "<b>Measured and fitted ranks:</b> the share of tokens whose rank is above k. Dotted: the lognormal "
-        "fitted without rank 1, as the authors do. Zipf–Mandelbrot: a power of the rank plus a constant.",
+        "fitted without rank 1, as the authors do.",
         "alt": "Survival functions of ranks on logarithmic axes, measured points and fitted lines",
         "data": pd.concat(counts),
     }
 
 
-def predicted_panels(table: pd.DataFrame) -> dict[str, Any]:
+def predicted_figure(table: pd.DataFrame) -> dict[str, Any]:
     """Measured and predicted curves against S, a panel for each metric: a table of `predicted`."""
     titles = {"cross_entropy": "Cross-entropy"} | {f"neg_log_rbp{k}": f"−ln RBP, k = {k}" for k in KS}
-    looks = {MEASURED: (INK, "o", "-"), FORMULA: ("#2A7FC0", "D", "--"), EXACT: ("#D55E00", "s", ":")}
-    rows = table[table["kind"].isin(looks)].assign(metric=lambda own: pd.Categorical(own["metric"], METRICS))
+    looks = {MEASURED: (INK, "o", "-"), FORMULA: ("#9457C0", "D", "--"), EXACT: ("#5C8A2E", "s", ":")}
+    rows = table[table["kind"].isin(looks)].assign(
+        metric=lambda curves_in: pd.Categorical(curves_in["metric"], METRICS)
+    )
     rows = rows.sort_values("metric", kind="stable").astype({"metric": str}).replace({"metric": titles})
     return {
         "figure": curves(
             rows, "size", "value", labels=(LABELS["size"], "nats"), panel="metric", line="kind", styles=looks,
-            log="xy", size=(4.6, 4.2),
+            ends=True, log="xy", size=(4.6, 3.2),
         ),
-        "caption": "<b>Measured curves, and those that the authors’ μ and σ predict</b> (figures 8a and 8b of the "
-        "paper, and two more k): all predictions are too high.",
+        "caption": "<b>The curves that the authors’ μ and σ predict are too high.</b> Figures 8a and 8b of the paper, "
+        "and two more k. Formula: equations 16, 20 and 21. Exact sums: over the vocabulary.",
         "alt": "Log-log panels: the predicted curves lie above the measured ones, less so at larger k",
-        "data": table,
-    }  # fmt: skip
-
-
-def entropy_panels(table: pd.DataFrame, group: Sequence[MeasuredRanks]) -> dict[str, Any]:
-    """Cross-entropy and the entropies that might stand for it against S, by dataset and family: of `entropies`."""
-    looks = {
-        "cross_entropy": ("cross-entropy", Style(INK, "", "-", 2.4)),
-        "rank_entropy": ("ranks", Style("#2A7FC0", "", "-", 2.4)),
-        "lognormal": ("lognormal", Style("#009E73", "", "--")),
-        "exact": ("authors’ μ, σ", Style("#D55E00", "", "--")),
-        "formula": ("their formula", Style("#B8579A", "", ":")),
-    }
-    cells = in_cells(table)
-    cells = cells.assign(other=cells["family"] != group[0].family).sort_values("other", kind="stable")
-    names = {column: name for column, (name, _) in looks.items()}
-    limits = int(of_models(group, table)["at_limit"].sum())
-    return {
-        "figure": curves(
-            melted(cells, names, "size", by=["cell"]), "size", "value", labels=(LABELS["size"], "nats"), panel="cell",
-            styles=dict(looks.values()), ends=True, size=(4.6, 3.6),
-        ),
-        "caption": "<b>Cross-entropy and the entropies that might stand for it:</b> those of ranks, as measured and as "
-        "fitted. The lognormal fitted to all ranks is at its limit, a power law, for "
-        f"{limits} of {len(group)} models of {cell_label(group[0])}.",
-        "alt": "For Pythia, cross-entropy falls below the entropy of ranks, and the lognormal’s entropies lie above "
-        "both; for our small models they lie close together",
         "data": table,
     }  # fmt: skip

@@ -8,26 +8,26 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from companion.chapters import lognormal, real
-from companion.chapters.cross_entropy import paths
+from companion.chapters import lognormal, paths, real
 from companion.project import DATA
+from companion.steps import step
 from rbp.figures.wording import dataset_label
 
 PREDICTIONS = DATA / "predictions" / "real.toml"
 KINDS = {
-    "early": "share of misses in first three tokens",
-    "removed": "misses that a start token removes",
-    "rare": "share of misses that are rare tokens",
-    "ratio": "ratio of windows",
-    "within_documents": "ratio, shuffled within documents",
-    "within_blocks": "ratio, shuffled within 64 tokens",
-    "new": "ratio, of windows without repetition",
-    "spread_models": "spread of damaged models (%)",
-    "spread_all": "spread of all ways (%)",
+    "early": "misses: first three tokens",
+    "removed": "misses: gone with a start token",
+    "rare": "misses: rare tokens",
+    "ratio": "windows: ratio",
+    "within_documents": "windows: shuffled within documents",
+    "within_blocks": "windows: shuffled within 64 tokens",
+    "new": "windows: without repetition",
+    "spread_models": "spread of damaged models",
+    "spread_all": "spread of all ways",
     "least_k": "ln of the least k",
     "sigma": "sigma of the lognormal, rounded up",
-    "excess_ceil": "its excess (nats)",
-    "slope": "slope in the doubling of the position",
+    "excess_ceil": "excess of the lognormal, rounded up",
+    "slope": "slope by position",
     "event": "event",
 }
 _WINDOWS = {
@@ -39,12 +39,12 @@ _WINDOWS = {
 
 
 def read_predictions(path: Path = PREDICTIONS) -> tuple[pd.DataFrame, float]:
-    """Read the predictions in their order, as the appendix's `scored` takes them, and their probability."""
+    """Read the predictions in their order, as the appendix's `score` takes them, and their probability."""
     return paths.read_predictions(path, about=("name", "what", "text", "k", "level"))
 
 
-def described(table: pd.DataFrame) -> "pd.Series[str]":
-    """Each prediction in a few words."""
+def describe(table: pd.DataFrame) -> "pd.Series[str]":
+    """Describe each prediction in a few words."""
 
     def words(row: Any) -> str:
         if row.kind == "event":
@@ -59,8 +59,14 @@ def described(table: pd.DataFrame) -> "pd.Series[str]":
     return pd.Series([words(row) for row in table.itertuples()], table.index, dtype="str")
 
 
+@step("real_fits", reads=["data/real/ranks.parquet"], seconds=6)
+def real_fits() -> pd.DataFrame:
+    """Fit every distribution to the real model's ranks from rank 1 on: `lognormal.fits`."""
+    return lognormal.fits(real.measured(), firsts=(1,))
+
+
 class Findings:
-    """What the real model's rankings say, each table made when it is first asked for."""
+    """The results of the real model's rankings, each computed when it is first used."""
 
     @cached_property
     def misses(self) -> pd.DataFrame:
@@ -74,8 +80,8 @@ class Findings:
 
     @cached_property
     def fits(self) -> pd.DataFrame:
-        """`lognormal.fits` from rank 1."""
-        return lognormal.fits(real.measured()).query("first == 1").set_index(["dataset", "distribution"])
+        """`real_fits`."""
+        return real_fits().set_index(["dataset", "distribution"])
 
     @cached_property
     def slopes(self) -> pd.DataFrame:
@@ -88,7 +94,7 @@ class Findings:
         return real.spread_table(real.worse())
 
     def value(self, row: Any) -> float:
-        """What came of a number."""
+        """Look up the outcome of a number."""
         if row.kind in ("early", "removed", "rare"):
             own = self.misses[self.misses["k"] == row.k]
             if row.text == "mean":
@@ -151,9 +157,9 @@ _EVENTS: dict[str, Callable[[Findings], Any]] = {
 }
 
 
-def outcomes(table: pd.DataFrame) -> pd.DataFrame:
-    """The predictions with what came (`outcome`)."""
+def measure_outcomes(table: pd.DataFrame) -> pd.DataFrame:
+    """Add the outcome to each prediction (`outcome`)."""
     found = Findings()
     rows: Iterable[Any] = table.rename(columns={"name": "event"}).itertuples()
-    came = [float(_EVENTS[row.event](found)) if row.kind == "event" else found.value(row) for row in rows]
-    return table.assign(outcome=came)
+    values = [float(_EVENTS[row.event](found)) if row.kind == "event" else found.value(row) for row in rows]
+    return table.assign(outcome=values)

@@ -1,7 +1,7 @@
-"""See a rank: a sentence ranked as it is typed, and made-up models whose ranks and cross-entropies are known.
+"""Chapter "See a rank": a sentence ranked as it is typed, and invented models of known ranks and cross-entropies.
 
 What the page does with the sentence is book/_static/neox.js (tokenizer and model) and sentence.js; the ranks with which
-it opens are computed here, by torch. Nothing of the made-up models is measured: each function takes plain numbers or a
+it opens are computed here, by torch. Nothing of the invented models is measured: each function takes plain numbers or a
 seed, and is deterministic.
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -26,15 +26,14 @@ from tokenizers import Tokenizer
 
 from companion.chapters.near_ties import ROUNDING, NearTies, possible_counts
 from companion.page import data_within
-from companion.project import LADDER
+from companion.project import DATA, LADDER
 from rbp import metric, provenance
 from rbp.arrays import Integers, Reals
 from rbp.errors import DataError, ParameterError
 from rbp.extract.extraction import quiet
 from rbp.extract.forward import rank_logits
 from rbp.extract.models import LanguageModel, ModelFiles, load_model
-from rbp.figures.curves import curves
-from rbp.figures.style import LABELS, Panels, rbp_label
+from rbp.figures.style import LABELS, Panels, log_axis, rbp_label
 from rbp.io import parse_json, write_file
 from rbp.report.display import CLASSES, COLOUR, shade, shown
 
@@ -68,7 +67,7 @@ class Shipped:
 
     @property
     def label(self) -> str:
-        """What the page calls it: "10k"."""
+        """Its name on the page: "10k"."""
         return self.name.split("-")[1]
 
     @property
@@ -82,20 +81,20 @@ class Shipped:
         return f"{self.name}.js"
 
 
-def rungs(ladder: Path = LADDER) -> list[Shipped]:
-    """The GPT-NeoX models that are shipped with their weights, the smallest first. Raises DataError for none."""
-    found = []
+def find_rungs(ladder: Path = LADDER) -> list[Shipped]:
+    """Find the GPT-NeoX models that are shipped with their weights, the smallest first. Raises DataError for none."""
+    models = []
     for path in ladder.glob("families/neox/*/config.json"):
         provenance.note(path, path.with_name("model.safetensors"))
-        found.append(Shipped(path.parent, parse_json(path.read_bytes())))
-    if not found:
+        models.append(Shipped(path.parent, parse_json(path.read_bytes())))
+    if not models:
         remedy = "Restore them: git checkout -- data/ladder."
         raise DataError("the weights of the GPT-NeoX family are missing", str(ladder / "families"), remedy)
-    return sorted(found, key=lambda rung: int(rung.config["hidden_size"]))
+    return sorted(models, key=lambda rung: int(rung.config["hidden_size"]))
 
 
 def tokenizer_file() -> Path:
-    """The tokenizer of all of the ladder's models."""
+    """Return the tokenizer's file, of all of the ladder's models."""
     path = LADDER / "tokenizer" / "tokenizer.json"
     provenance.note(path)
     return path
@@ -115,21 +114,21 @@ class Read:
 
     def ranks(self) -> tuple[list[int], list[float]]:
         """Rank (greater + equal) and −ln p of each token but the first."""
-        found = rank_logits(self.logits[:-1], self.ids[1:])
-        return (found.greater + found.equal).tolist(), found.nll.tolist()
+        counts = rank_logits(self.logits[:-1], self.ids[1:])
+        return (counts.greater + counts.equal).tolist(), counts.nll.tolist()
 
     def near(self) -> NearTies:
         """Which of these ranks rounding can change."""
-        own = self.logits[:-1]
-        bound = ROUNDING * torch.finfo(own.dtype).eps * own.abs().amax(1)
-        return possible_counts(own, self.ids[1:], bound, None)
+        logits = self.logits[:-1]
+        bound = ROUNDING * torch.finfo(logits.dtype).eps * logits.abs().amax(1)
+        return possible_counts(logits, self.ids[1:], bound, None)
 
     def cross_entropy(self, temperature: float) -> float:
         """The mean of −ln p, in nats, of logits divided by the temperature."""
         logits = self.logits[:-1].double() / temperature
         return float(torch.nn.functional.cross_entropy(logits, self.ids[1:]))
 
-    def shown(self) -> list[list[Any]]:
+    def predictions(self) -> list[list[Any]]:
         """For each token but the first, and for what would come next: rank, −ln p, and the top ten with their p."""
         ranks, nll = self.ranks()
         highest, ids = torch.softmax(self.logits.double(), 1).topk(TEN)
@@ -143,32 +142,34 @@ class Read:
 
 @cache
 def load(rung: Shipped) -> LanguageModel:
-    """The model in float32, ready to read. Raises as `load_model`."""
+    """Load the model in float32. Raises as `load_model`."""
     files = ModelFiles(rung.name, rung.folder, None, (rung.folder / "model.safetensors",))
     with quiet():
         return load_model(files, "float32", torch.device("cpu"))
 
 
 def read(text: str, models: Sequence[Shipped]) -> list[Read]:
-    """The text by each model: of its first LONGEST characters as many tokens as a model reads, two at least.
+    """Read the text by each model: of its first LONGEST characters as many tokens as a model reads, two at least.
 
     Raises ParameterError for fewer.
     """
     ids = torch.tensor(Tokenizer.from_file(str(tokenizer_file())).encode(text[:LONGEST]).ids[: models[0].context])
     if len(ids) < 2:
         raise ParameterError("the text has fewer than two tokens", "text", "The first token is not ranked: give more.")
-    found = []
+    readings = []
     for rung in models:
         language = load(rung)
         with torch.inference_mode():
-            found.append(Read(rung, language.size, ids, language.model(input_ids=ids[None], use_cache=False).logits[0]))
-    return found
+            readings.append(
+                Read(rung, language.size, ids, language.model(input_ids=ids[None], use_cache=False).logits[0])
+            )
+    return readings
 
 
-def summary(found: Sequence[Read]) -> pd.DataFrame:
-    """A row for each model: label, size, tokens, rbp1, rbp10, rbp100, and the cross-entropy at each of TEMPERATURES."""
+def summarize(readings: Sequence[Read]) -> pd.DataFrame:
+    """Summarize readings, a row each: label, size, tokens, rbp1, rbp10, rbp100, cross-entropy at each temperature."""
     rows = []
-    for each in found:
+    for each in readings:
         ranks = np.asarray(each.ranks()[0])
         shares = {f"rbp{k}": metric.rbp(ranks, k) for k in (1, 10, 100)}
         costs = {f"cross_entropy.{temperature:g}": each.cross_entropy(temperature) for temperature in TEMPERATURES}
@@ -176,40 +177,41 @@ def summary(found: Sequence[Read]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def recorded(found: Sequence[Read], weights: Mapping[str, int]) -> dict[str, float | int]:
-    """How many models, S of the smallest and the largest ticked at first, and the MB of weights."""
-    chosen = at_first(found)
+def count_models(readings: Sequence[Read], weights: Mapping[str, int]) -> dict[str, float | int]:
+    """Count the models; give S of the smallest and the largest ticked at first, and the MB of weights."""
+    chosen = at_first(readings)
     first = [weights[each.rung.name] for each in chosen]
     return {
-        "models": len(found),
+        "models": len(readings),
         **{f"size.{name}": each.size for name, each in (("smaller", chosen[0]), ("larger", chosen[-1]))},
         # to a tenth: versions of zlib may pack a little tighter
         "megabytes.first": round(sum(first) / 1e6, 1),
     }
 
 
-def at_first(found: Sequence[Read]) -> list[Read]:
-    """The models that a page has ticked at first."""
-    return [each for each in found if each.rung.label in FIRST] or list(found[: len(FIRST)])
+def at_first(readings: Sequence[Read]) -> list[Read]:
+    """Select the models that a page has ticked at first."""
+    return [each for each in readings if each.rung.label in FIRST] or list(readings[: len(FIRST)])
 
 
-def recorded_ranks(found: Sequence[Read]) -> list[tuple[dict[str, float], dict[str, Any]]]:
-    """RBP_1 of the smallest and of the largest model that is ticked at first, and the latter's cross-entropy at T = 1
-    and 2: each with what `Page.record` takes besides.
+def rank_statistics(readings: Sequence[Read]) -> list[tuple[dict[str, float], dict[str, Any]]]:
+    """Compute RBP_1 of the smallest and the largest model ticked at first, and the largest one's cross-entropy.
+
+    At T = 1 and 2; each with what `Page.record` takes besides.
     """
-    told = []
-    for name, read in zip(("smaller", "larger"), (at_first(found)[0], at_first(found)[-1]), strict=True):
+    statistics = []
+    for name, read in zip(("smaller", "larger"), (at_first(readings)[0], at_first(readings)[-1]), strict=True):
         near, ranks = read.near(), np.asarray(read.ranks()[0])
-        told.append(({f"rbp1.{name}": float(metric.rbp(ranks, 1))}, near.share_within(near.across(1, "paper"))))
+        statistics.append(({f"rbp1.{name}": float(metric.rbp(ranks, 1))}, near.share_within(near.across(1, "paper"))))
     moves = near.entropy_within()
     for temperature in (1, 2):
         cost = {f"cross_entropy.larger.t{temperature}": read.cross_entropy(temperature)}
-        told.append((cost, moves | {"within": moves["within"] / temperature, "unit": "nats"}))
-    return told
+        statistics.append((cost, moves | {"within": moves["within"] / temperature, "unit": "nats"}))
+    return statistics
 
 
-def summary_shown(table: pd.DataFrame) -> dict[str, Any]:
-    """The summary as a page shows it."""
+def summary_table(table: pd.DataFrame) -> dict[str, Any]:
+    """Show `summarize` as a table."""
     columns: dict[str | tuple[str, ...], Any] = {"label": "Model", "size": ("S", "{:,}")}
     columns |= {f"rbp{k}": (f"RBP{digits}", "{:.0%}") for k, digits in ((1, "₁"), (10, "₁₀"), (100, "₁₀₀"))}
     columns |= {f"cross_entropy.{each:g}": (f"cross-entropy at T = {each:g}", "{:.3f}") for each in TEMPERATURES}
@@ -225,7 +227,7 @@ def summary_shown(table: pd.DataFrame) -> dict[str, Any]:
 
 
 def weights_script(rung: Shipped) -> str:
-    """A model as a script: its shape, and its float16 weights without loss, for `unpack` of neox.js.
+    """Write a model as a script: its shape, and its float16 weights without loss, for `unpack` of neox.js.
 
     All high bytes come before all low ones: the high ones, sign and exponent, deflate to seven tenths.
     """
@@ -252,18 +254,19 @@ def weights_script(rung: Shipped) -> str:
     return f'sentence.take("{rung.script}",{brought});\n'
 
 
-def write_weights(models: Sequence[Shipped], folder: Path) -> dict[str, int]:
-    """Write the models' scripts into a folder; returns the bytes of each, by the model's name."""
+def write_weights(models: Sequence[Shipped], folder: Path | None) -> dict[str, int]:
+    """Write the models' scripts into a folder, if one is given; return the bytes of each, by the model's name."""
     sizes = {}
     for rung in models:
         content = weights_script(rung).encode()
-        write_file(folder / rung.script, content)
+        if folder:
+            write_file(folder / rung.script, content)
         sizes[rung.name] = len(content)
     return sizes
 
 
 def tokenizer_data() -> dict[str, Any]:
-    """The tokenizer as neox.js takes it. Raises DataError for one that is not byte-level BPE as GPT-2's."""
+    """Pack the tokenizer as neox.js takes it. Raises DataError for one that is not byte-level BPE as GPT-2's."""
     content = parse_json(tokenizer_file().read_bytes())
     model, before = content["model"], content["pre_tokenizer"]
     plain = content["normalizer"] is None and not model["ignore_merges"]
@@ -279,13 +282,13 @@ def tokenizer_data() -> dict[str, Any]:
     }
 
 
-def sentence(text: str, found: Sequence[Read], weights: Mapping[str, int], folder: str) -> str:
-    """The page's part where a text is typed, as HTML: it needs the two scripts, and draws itself in the browser.
+def sentence(text: str, readings: Sequence[Read], weights: Mapping[str, int], folder: str) -> str:
+    """Build the part of the page where a text is typed, as HTML, which two scripts fill in the browser.
 
-    text: what stands there at first; found: it as each model reads it; weights: the bytes of each model's script;
+    text: at first; readings: it as each model reads it; weights: the bytes of each model's script;
     folder: where these lie, relative to the page.
     """
-    chosen = {each.rung.label for each in at_first(found)}
+    chosen = {each.rung.label for each in at_first(readings)}
     models = [
         {
             "name": each.rung.name,
@@ -295,17 +298,17 @@ def sentence(text: str, found: Sequence[Read], weights: Mapping[str, int], folde
             "bytes": weights[each.rung.name],
             "chosen": each.rung.label in chosen,
         }
-        for each in found
+        for each in readings
     ]
-    gained = np.divide(found[0].ranks()[0], found[-1].ranks()[0])  # the token to open with: where size helps most
+    gained = np.divide(readings[0].ranks()[0], readings[-1].ranks()[0])  # the token to open with: where size helps most
     data = {
         "tokenizer": tokenizer_data(),
         "models": models,
         "folder": folder,
         "text": text,
-        "first": {each.rung.name: each.shown() for each in found},
+        "first": {each.rung.name: each.predictions() for each in readings},
         "at": 1 + int(np.argmax(gained)),
-        "limit": found[0].rung.context,
+        "limit": readings[0].rung.context,
         "characters": LONGEST,
         "examples": EXAMPLES,
         "classes": [[None if np.isinf(highest) else highest, name, strength] for highest, name, strength in CLASSES],
@@ -317,26 +320,30 @@ def sentence(text: str, found: Sequence[Read], weights: Mapping[str, int], folde
 
 # ── A sentence to look at: no script is needed
 
-CANDIDATES = 5  # are listed of each prediction
+REAL = DATA / "real" / "sentence.json"  # as `python -m companion.evidence.real sentence` leaves it
+FIRST_TOKENS = 3  # of a text, which any model ranks badly: chapter 8
 
 
-def ranked_words(found: Read) -> str:
-    """A text whose tokens are coloured by rank, as HTML; one that is chosen shows what the model expected there."""
-    language = Tokenizer.from_file(str(tokenizer_file()))
-    texts = [language.decode([token]) for token in found.ids.tolist()]
-    ranks, nll = found.ranks()
-    tops = [top for _, _, top in found.shown()]
+def real_sentence() -> dict[str, Any]:
+    """Read the sentence that a real model ranked: "size", and of each of "tokens" what `real.rank_sentence` says."""
+    provenance.note(REAL)
+    sentence: dict[str, Any] = parse_json(REAL.read_bytes())
+    return sentence
+
+
+def ranked_words(sentence: Mapping[str, Any]) -> str:
+    """Colour a sentence's tokens by rank, as HTML; the chosen token shows what the model expected there."""
+    first, *tokens = sentence["tokens"]
     pieces = [
-        f'<span class="rbp-piece" title="The first token has no rank.">{_visible(texts[0])}<small>–</small></span>'
+        f'<span class="rbp-piece" title="The first token has no rank.">{_visible(first["text"])}<small>–</small></span>'
     ]
-    for i, (text, rank, cost) in enumerate(zip(texts[1:], ranks, nll, strict=True)):
-        rows = [
-            _candidate(place, language.decode([token]), p, right=token == found.ids[i + 1])
-            for place, (token, p) in enumerate(tops[i][:CANDIDATES], 1)
-        ]
-        if rank > CANDIDATES:
-            rows.append(_candidate(rank, text, float(np.exp(-cost)), right=True))
-        colour, chosen = shade(rank), " checked" * (i == ranks.index(max(ranks)))
+    opened = max(tokens[FIRST_TOKENS:] or tokens, key=lambda token: token["rank"])
+    for token in tokens:
+        text, rank, expected = token["text"], token["rank"], token["expected"]
+        rows = [_candidate(place, each, p, right=place == rank) for place, (each, p) in enumerate(expected, 1)]
+        if rank > len(expected):
+            rows.append(_candidate(rank, text, float(np.exp(-token["nll"])), right=True))
+        colour, chosen = shade(rank), " checked" * (token is opened)
         begins = " rbp-begins" * text.startswith(" ")
         pieces.append(
             f'<span class="rbp-choice"><label class="rbp-piece{begins}" style="{colour}">'
@@ -347,8 +354,9 @@ def ranked_words(found: Read) -> str:
     key = " ".join(f'<span style="{shade(highest)}">&nbsp;{name}&nbsp;</span>' for highest, name, _ in CLASSES)
     return (
         '<figure class="rbp-figure" id="words"><fieldset class="rbp-words"><legend>Choose a token</legend>'
-        f"{''.join(pieces)}</fieldset><figcaption><b>Ranked by a model of {found.size:,} parameters.</b> "
-        f"Small: the rank, {key}. Choose another token to see what the model expected there.</figcaption></figure>"
+        f"{''.join(pieces)}</fieldset><figcaption><b>Ranked by SmolLM2-135M-Instruct</b>, with 4-bit weights. "
+        f"Small: the rank, {key}. Choose another token to see what the model expected there. The first tokens of a "
+        "text rank badly, since little stands before them.</figcaption></figure>"
     )
 
 
@@ -358,31 +366,29 @@ def _visible(text: str) -> str:
 
 def _candidate(rank: int, text: str, p: float, *, right: bool) -> str:
     share = f"{p:.0%}" if p >= 0.0995 else f"{p:.1%}" if p >= 0.0005 else "&lt; 0.1%"
-    kind, came = (' class="rbp-sentence-truth"', " ◂ came") if right else ("", "")
+    kind, mark = (' class="rbp-sentence-truth"', " ◂ the text") if right else ("", "")
     return (
-        f'<tr{kind} style="--p:{p:.2%}"><td class="num">{rank:,}</td><td class="txt">{_visible(text)}{came}</td>'
+        f'<tr{kind} style="--p:{p:.2%}"><td class="num">{rank:,}</td><td class="txt">{_visible(text)}{mark}</td>'
         f'<td class="num">{share}</td></tr>'
     )
 
 
-# ── Made-up models
+# ── Invented models
 
 CITIES = ("Canberra", "Sydney", "Melbourne", "Perth", "Hobart")
 FIGURE_1 = {"Outranked": (0.28, 0.33, 0.30, 0.06, 0.03), "First": (0.28, 0.22, 0.20, 0.17, 0.13)}
 """The paper's figure 1, the truth first: its probability and its two ranks are the paper's, all else is ours."""
 #: the truth, and all other tokens
-TRUTH, OTHER = "#D55E00", "#8A97A6"
-#: lines that are no families: one colour and dash each
-LINES = (("#2A7FC0", "o", "-"), ("#D55E00", "o", "--"), ("#009E73", "o", "-."), ("#B8579A", "o", ":"))
+TRUTH, OTHER = "#B3541E", "#6B7C93"
 
 
 def ranks_of(scores: npt.ArrayLike, truth: npt.ArrayLike, rule: metric.TieRule) -> Integers | Reals:
-    """The rank of each truth among its scores: `metric.rank` of `metric.greater_equal`, with their errors."""
+    """Rank each truth among its scores: `metric.rank` of `metric.greater_equal`, with their errors."""
     return metric.rank(*metric.greater_equal(scores, truth), rule)
 
 
 def even(p_truth: npt.ArrayLike, vocabulary: int) -> Reals:
-    """Distributions that give the truth `p_truth` and share the rest evenly among all other tokens.
+    """Build distributions that give the truth `p_truth` and share the rest evenly among all other tokens.
 
     p_truth: shape (M,), each in (0, 1). Returns shape (M, vocabulary); the truth is token 0. The truth comes
     first wherever p_truth exceeds (1 − p_truth)/(vocabulary − 1): the best rank that its probability allows.
@@ -394,7 +400,7 @@ def even(p_truth: npt.ArrayLike, vocabulary: int) -> Reals:
 
 
 def crowded(p_truth: npt.ArrayLike, vocabulary: int) -> Reals:
-    """Distributions that give the truth `p_truth` and put as many rivals as possible above it.
+    """Build distributions that give the truth `p_truth` and put as many rivals as possible above it.
 
     Tokens with at least the truth's probability number at most 1/p_truth, so its rank is ⌊1/p_truth⌋ at worst:
     the rest is shared evenly by ⌊1/p_truth⌋ − 1 rivals, all others get nothing; below one rival, one token takes it
@@ -412,7 +418,7 @@ def crowded(p_truth: npt.ArrayLike, vocabulary: int) -> Reals:
 
 
 def simulated_scores(seed: int, positions: int, vocabulary: int) -> tuple[Reals, npt.NDArray[np.int64]]:
-    """Scores of a made-up model, and truths that its own softmax draws: at temperature 1 its probabilities are right.
+    """Simulate scores of an invented model, and truths from its softmax: at temperature 1 its probabilities are right.
 
     The score of token v is 12 − 1.2·ln v + 2.5·(standard normal), so that low tokens are common words.
     Returns scores (positions, vocabulary) and truths (positions,). Raises ParameterError for no position, or a
@@ -428,19 +434,19 @@ def simulated_scores(seed: int, positions: int, vocabulary: int) -> tuple[Reals,
 
 
 def p_truth(scores: Reals, truth: npt.NDArray[np.int64], temperature: float = 1.0) -> Reals:
-    """The softmax probability of the truth, with scores divided by `temperature`; shape (positions,).
+    """Compute the softmax probability of the truth, with scores divided by `temperature`; shape (positions,).
 
     Raises ParameterError unless the temperature is above 0.
     """
     if not temperature > 0:
         raise ParameterError(f"a temperature must be above 0, not {temperature}", "temperature", "1 changes nothing.")
     scaled = (scores - scores.max(axis=1, keepdims=True)) / temperature
-    own = np.take_along_axis(scaled, truth[:, None], axis=1)[:, 0]
-    return np.asarray(np.exp(own) / np.exp(scaled).sum(axis=1), dtype=np.float64)
+    correct = np.take_along_axis(scaled, truth[:, None], axis=1)[:, 0]
+    return np.asarray(np.exp(correct) / np.exp(scaled).sum(axis=1), dtype=np.float64)
 
 
 def round_significand(values: npt.ArrayLike, bits: int) -> Reals:
-    """Values rounded to the nearest number with a significand of `bits` bits (float32 has 24, bfloat16 8).
+    """Round values to the nearest number with a significand of `bits` bits (float32 has 24, bfloat16 8).
 
     The range of the exponent is not limited. Raises ParameterError unless 1 ≤ bits ≤ 53.
     """
@@ -450,36 +456,10 @@ def round_significand(values: npt.ArrayLike, bits: int) -> Reals:
     return np.asarray(np.ldexp(np.rint(np.ldexp(part, bits)), exponent - bits), dtype=np.float64)
 
 
-def membership(greater: npt.ArrayLike, equal: npt.ArrayLike, k: int) -> float:
-    """The share of truths in a list of the k best, if the list orders equal scores at random (its mean).
-
-    A list of k has k − greater places left for the `equal` tokens that score like the truth, which is one of them.
-    """
-    left = (k - np.asarray(greater)) / np.asarray(equal)
-    return float(np.clip(left, 0, 1).mean())
-
-
-RULES: tuple[metric.TieRule, ...] = ("strict", "expected", "paper")
-
-
-def rbp_by_rule(greater: npt.ArrayLike, equal: npt.ArrayLike, k: int) -> dict[str, float]:
-    """RBP_k by each rule for ties, and by `membership` in a list of k ("list"); counts as of `metric.greater_equal`."""
-    shares = {rule: float(metric.rbp(metric.rank(greater, equal, rule), k)) for rule in RULES}
-    return shares | {"list": membership(greater, equal, k)}
-
-
-def ties_by_hand_shown() -> dict[str, Any]:
-    """The rank of one of three equal scores among five, by each rule, for `Page.table`."""
-    counts = metric.greater_equal([5, 3, 3, 3, 1], 2)
-    names = {rule: rule for rule in ("paper", "strict", "expected")} | {"list": "list, shuffled"}
-    within = {f"k = {k}": rbp_by_rule(*counts, k) for k in (1, 2, 3, 4)}
-    rank = {rule: float(metric.rank(*counts, rule)) for rule in RULES}
-    table = pd.DataFrame({"rule": names, "rank": rank, **within}, index=list(names))
-    return {
-        "table": table.reset_index(drop=True),
-        "caption": "<b>Scores 5, 3, 3, 3, 1; the correct token is one of the 3s.</b> Its rank, and its share in RBPₖ.",
-        "formats": {"rank": "{:g}"} | dict.fromkeys(within, "{:.2f}"),
-    }
+def tie_ranks() -> dict[str, float]:
+    """Rank one of the three equal scores among 5, 3, 3, 3, 1, by each rule for ties."""
+    greater, equal = metric.greater_equal([5, 3, 3, 3, 1], 2)
+    return {rule: float(metric.rank(greater, equal, rule)) for rule in get_args(metric.TieRule)}
 
 
 def _probabilities(p_truth: npt.ArrayLike, vocabulary: int) -> Reals:
@@ -491,25 +471,25 @@ def _probabilities(p_truth: npt.ArrayLike, vocabulary: int) -> Reals:
     return p
 
 
-def figure_1_shown() -> dict[str, Any]:
-    """What `Page.figure` takes for the paper's figure 1, redrawn: bars of probability, the most probable first."""
+def figure_1() -> dict[str, Any]:
+    """Redraw the paper's figure 1: bars of probability, the most probable first."""
     rows = [
         (name, *each, i == 0) for name, ps in FIGURE_1.items() for i, each in enumerate(zip(CITIES, ps, strict=True))
     ]
     tokens = pd.DataFrame(rows, columns=["panel", "token", "probability", "truth"])
 
     def draw(ax: Axes, panel: str) -> None:
-        own = tokens[tokens["panel"] == panel].sort_values("probability", ascending=False, kind="stable")
-        place = np.arange(1, len(own) + 1)
-        colours = [TRUTH if truth else OTHER for truth in own["truth"]]
-        ax.barh(place, own["probability"], color=colours, height=0.7)
-        for y, width, truth in zip(place, own["probability"], own["truth"], strict=True):
+        bars = tokens[tokens["panel"] == panel].sort_values("probability", ascending=False, kind="stable")
+        place = np.arange(1, len(bars) + 1)
+        colours = [TRUTH if truth else OTHER for truth in bars["truth"]]
+        ax.barh(place, bars["probability"], color=colours, height=0.7)
+        for y, width, truth in zip(place, bars["probability"], bars["truth"], strict=True):
             note = f"{width:.2f}" + (f"  correct, rank {y}" if truth else "")
             weight = "bold" if truth else "normal"
             ax.annotate(note, (width, y), (4, 0), textcoords="offset points", va="center", fontweight=weight)
-        ax.set_yticks(place, [str(token) for token in own["token"]])
-        ax.set_ylim(len(own) + 0.6, 0.4)
-        ax.set_xlim(0, tokens["probability"].max() * 1.75)
+        ax.set_yticks(place, [str(token) for token in bars["token"]])
+        ax.set_ylim(len(bars) + 0.6, 0.4)
+        ax.set_xlim(0, tokens["probability"].max() * 2.4)
         ax.grid(False, axis="y")
         ax.set_xlabel("probability")
         ax.set_title(panel)
@@ -526,7 +506,7 @@ def figure_1_shown() -> dict[str, Any]:
 
 
 def equal_cross_entropy(seed: int, vocabulary: int, rule: metric.TieRule) -> dict[str, Any]:
-    """Two models of one cross-entropy, `even` and `crowded`, for probabilities drawn evenly between 0.02 and 0.98.
+    """Build two models of one cross-entropy, `even` and `crowded`, for probabilities sampled evenly from 0.02 to 0.98.
 
     rbp1.even, rbp1.crowded; cross_entropy (nats) and the difference of the two; tokens; curves: line, k, rbp.
     """
@@ -534,53 +514,60 @@ def equal_cross_entropy(seed: int, vocabulary: int, rule: metric.TieRule) -> dic
     built = {"even": even(p, max(vocabulary, 100)), "crowded": crowded(p, max(vocabulary, 100))}
     ranks = {name: ranks_of(each, np.zeros(p.size, dtype=int), rule) for name, each in built.items()}
     first, second = (metric.cross_entropy(each[:, 0]) for each in built.values())
-    rows = [pd.DataFrame({"line": name, "k": some, "rbp": metric.rbp(own, some)}) for name, own in ranks.items()]
-    found = {f"rbp1.{name}": float(metric.rbp(own, 1)) for name, own in ranks.items()}
-    return found | {"cross_entropy": first, "difference": first - second, "tokens": p.size, "curves": pd.concat(rows)}
+    rows = [pd.DataFrame({"line": name, "k": some, "rbp": metric.rbp(rank, some)}) for name, rank in ranks.items()]
+    shares = {f"rbp1.{name}": float(metric.rbp(rank, 1)) for name, rank in ranks.items()}
+    return shares | {"cross_entropy": first, "difference": first - second, "tokens": p.size, "curves": pd.concat(rows)}
 
 
 def by_temperature(
     scores: Reals, truth: npt.NDArray[np.int64], hottest: float, ks: Sequence[int], rule: metric.TieRule
 ) -> dict[str, Any]:
-    """RBP_k and cross-entropy at nine temperatures from 1/hottest to `hottest`.
+    """Compute RBP_k and cross-entropy at nine temperatures from 1/hottest to `hottest`.
 
-    rank_changes: ranks that differ from those at 1; cross_entropy.lowest and .highest (nats); temperature.best,
-    that of the lowest; curves: line, T, rbp, cross_entropy.
+    cross_entropy.lowest (nats); curves: line, T, rbp, cross_entropy.
     """
-    temperatures, own = np.geomspace(1 / hottest, hottest, 9), ranks_of(scores, truth, rule)
+    temperatures = np.geomspace(1 / hottest, hottest, 9)
     entropy = {t: metric.cross_entropy(p_truth(scores, truth, t)) for t in temperatures}
     heated = {t: ranks_of(scores / t, truth, rule) for t in temperatures}
     rows = [(f"k = {k}", t, metric.rbp(r, k), np.nan) for k in dict.fromkeys(ks) for t, r in heated.items()]
     rows += [(" ", t, np.nan, each) for t, each in entropy.items()]
+    table = pd.DataFrame(rows, columns=["line", "T", "rbp", "cross_entropy"])
+    return {"cross_entropy.lowest": min(entropy.values()), "curves": table}
+
+
+def independence_figure(curves_of_k: pd.DataFrame, by_t: pd.DataFrame, tokens: int) -> dict[str, Any]:
+    """Plot RBP_k of two models of one cross-entropy, and the cross-entropy of one ranking at several temperatures.
+
+    curves_of_k: columns line, k, rbp, of so many tokens; by_t: columns T, cross_entropy, line and rbp.
+    """
+    first, second = "One cross-entropy, two RBPₖ", "One RBPₖ, many cross-entropies"
+
+    def draw(ax: Axes, key: str) -> None:
+        if key == first:
+            for (line, points), marker in zip(curves_of_k.groupby("line"), "os", strict=False):
+                ax.plot(points["k"], points["rbp"], marker=marker, color=OTHER, mew=0)
+                last = points.iloc[len(points) // 3]
+                ax.annotate(line, (last["k"], last["rbp"]), (6, -12), textcoords="offset points")
+            ax.set_ylim(top=1.03)
+            ax.set_xlabel("threshold k")
+            ax.set_ylabel(rbp_label())
+        else:
+            entropy = by_t.dropna(subset="cross_entropy")
+            ax.plot(entropy["T"], entropy["cross_entropy"], marker="o", color=OTHER, mew=0)
+            shares = by_t.dropna(subset="rbp").groupby("line", sort=False)["rbp"].first()
+            note = "at every T:\n" + "\n".join(f"RBPₖ = {share:.2f} for {line}" for line, share in shares.items())
+            ax.text(0.5, 0.97, note, transform=ax.transAxes, ha="center", va="top")
+            ax.set_xlabel("temperature T")
+            ax.set_ylabel(LABELS["cross_entropy"])
+        log_axis(ax, "x")
+        ax.set_title(key)
+
     return {
-        "rank_changes": sum(int((each != own).sum()) for each in heated.values()),
-        "cross_entropy.lowest": min(entropy.values()),
-        "cross_entropy.highest": max(entropy.values()),
-        "temperature.best": float(min(entropy, key=lambda t: entropy[t])),
-        "curves": pd.DataFrame(rows, columns=["line", "T", "rbp", "cross_entropy"]),
-    }
-
-
-def same_cross_entropy_shown(table: pd.DataFrame, tokens: int) -> dict[str, Any]:
-    """What `Page.figure` takes for RBP_k of models with one cross-entropy: columns line, k, rbp; of so many tokens."""
-    styles, labels = dict(zip(table["line"].unique(), LINES, strict=False)), ("threshold k", rbp_label())
-    return {
-        "figure": curves(table, "k", "rbp", labels=labels, panel=None, styles=styles, ends=True, size=(4.6, 3.4)),
-        "caption": f"<b>One cross-entropy, two curves.</b> {tokens} correct tokens, with probabilities drawn evenly "
-        "between 0.02 and 0.98, ranked as high and as low as these allow.",
-        "alt": "RBP against k: a line at 1 for the even model, a rising line below it for the crowded model",
-        "data": table,
-    }
-
-
-def same_rbp_shown(table: pd.DataFrame) -> dict[str, Any]:
-    """What `Page.figure` takes for RBP_k and cross-entropy by temperature: columns line, T, rbp, cross_entropy."""
-    styles, labels = dict(zip(table["line"].unique(), LINES, strict=False)), ("temperature T", "")
-    names = {"rbp": rbp_label(), "cross_entropy": LABELS["cross_entropy"]}
-    rows = table.melt(["T", "line"], list(names), "of").replace({"of": names})
-    return {
-        "figure": curves(rows, "T", "value", labels=labels, panel="of", styles=styles, ends=True, size=(4.6, 3.4)),
-        "caption": "<b>One order, many cross-entropies.</b> An invented model at several temperatures.",
-        "alt": "Left: RBP is constant in the temperature. Right: cross-entropy has a minimum near temperature 1",
-        "data": table,
+        "figure": Panels([first, second], draw, size=(4.6, 3.4)),
+        "caption": f"<b>Neither measure determines the other.</b> Left: {tokens:,} correct tokens, with probabilities "
+        "drawn evenly between 0.02 and 0.98, ranked as high and as low as these allow. Right: an invented model at "
+        "several temperatures.",
+        "alt": "Left: RBP against k, at 1 for the even model and rising below it for the crowded model. Right: "
+        "cross-entropy has a minimum near temperature 1, while RBP stays the same",
+        "data": pd.concat([curves_of_k.assign(panel=first), by_t.assign(panel=second)], ignore_index=True),
     }

@@ -3,6 +3,7 @@
     python -m companion.evidence.real rank --texts FOLDER --out FOLDER      rank stores
     python -m companion.evidence.real worse --texts FOLDER --out FOLDER     of the model made worse, sums by document
     python -m companion.evidence.real ship --texts FOLDER --out FOLDER      data/real, of what is finished
+    python -m companion.evidence.real sentence                              data/real/sentence.json, of the front page
 
 Every piece is kept when it is finished (a store after every few thousand tokens), so that a run which was stopped goes
 on.
@@ -28,7 +29,7 @@ from rbp.damage.sums import Growing
 from rbp.damage.worse import Reading, Step, made_worse, readings, rounded
 from rbp.extract.corpora import Corpus, given_corpus
 from rbp.extract.extraction import circumstances, extract, quiet, say_on_stderr
-from rbp.extract.forward import Ranker
+from rbp.extract.forward import Ranker, rank_logits
 from rbp.extract.models import ModelFiles, find_model, load_model, load_tokenizer
 from rbp.extract.protocol import Bos, Row, plan_rows, protocol
 from rbp.extract.store import open_store, read_manifest
@@ -41,6 +42,8 @@ log = logging.getLogger(__name__)
 MODEL = ROOT / "runs" / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
 PREDICTIONS = ROOT / "data" / "predictions" / "real.toml"
 SHIPPED = ROOT / "data" / "real"
+SENTENCE = "The United States Supreme Court held that the decision of the lower court was wrong."
+EXPECTED = 5  # tokens are listed of each prediction
 SEED, PASSAGE = 52, 16_000  # of what is drawn; characters of a passage
 
 #: experiment, text, documents, tokens that a document is cut to, start token; what matters most comes first
@@ -243,15 +246,46 @@ def ship(files: ModelFiles, folder: Path, out: Path) -> None:
         write_json(SHIPPED / "paths" / "manifest.json", manifest)
 
 
+def rank_sentence(files: ModelFiles, text: str) -> dict[str, Any]:
+    """Rank a sentence's tokens, without a start token, and list what the model expected in their places.
+
+    "model", "size" (parameters S), and a dictionary for each of "tokens": text, rank (greater + equal), nll (nats) and
+    the most probable tokens with their probability ("expected"); the first token has its text alone.
+    """
+    with quiet(), ieee(torch.device("cpu")), torch.inference_mode():
+        language, tokenizer = load_model(files, "float32", torch.device("cpu")), load_tokenizer(files)
+        ids = torch.tensor(tokenizer(text, add_special_tokens=False)["input_ids"])
+        logits = language.model(input_ids=ids[None], use_cache=False).logits[0, :-1].float()
+    counts = rank_logits(logits, ids[1:])
+    highest, expected = torch.softmax(logits.double(), 1).topk(EXPECTED)
+    tokens: list[dict[str, Any]] = [{"text": tokenizer.decode([ids[0]])}]
+    for i, token in enumerate(ids[1:].tolist()):
+        pairs = zip(expected[i].tolist(), highest[i].tolist(), strict=True)
+        tokens.append(
+            {
+                "text": tokenizer.decode([token]),
+                "rank": int(counts.greater[i] + counts.equal[i]),
+                "nll": round(float(counts.nll[i]), 4),
+                "expected": [[tokenizer.decode([each]), round(p, 5)] for each, p in pairs],
+            }
+        )
+    return {"model": MODEL.stem, "size": language.size, "tokens": tokens}
+
+
 def main() -> None:
     """Rank what is missing, or ship what there is."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--texts", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("what", choices=["rank", "worse", "ship"])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["rank", "worse", "ship", "sentence"])
+    parser.add_argument("--texts", type=Path, help="the folder of corpus files")
+    parser.add_argument("--out", type=Path, help="the folder of rank stores")
     given = parser.parse_args()
     say_on_stderr()
     files = find_model(str(MODEL))
+    if given.what == "sentence":
+        write_json(SHIPPED / "sentence.json", rank_sentence(files, SENTENCE))
+        return
+    if given.texts is None or given.out is None:
+        parser.error("give --texts and --out")
     if given.what == "ship":
         ship(files, given.texts, given.out)
         return

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,6 @@ from rbp.measurements.sources import at_hand
 from rbp.names import split_names
 from rbp.processes import end_with
 
-SOURCES = ("measurements", "others", "ranks")  # the parameters that name sources
 UPLOAD = 20_000_000  # bytes
 UPLOADS = 50  # that are kept
 ENDINGS = (".csv", ".parquet")
@@ -54,7 +54,10 @@ def sources(project: Project) -> list[Source]:
     for file in sorted((runs / "live" / "uploads").glob("*")):
         code, _, name = file.name.partition("-")
         if re.fullmatch(r"[0-9a-f]{8}", code) and file.suffix in ENDINGS:
-            found.append(Source(f"upload-{code}", f"{name} (uploaded)", file.relative_to(project.root).as_posix()))
+            when = datetime.fromtimestamp(file.stat().st_mtime).astimezone().strftime("%d %b %H:%M:%S")
+            found.append(
+                Source(f"upload-{code}", f"{name} (uploaded {when})", file.relative_to(project.root).as_posix())
+            )
     # a comma would part the name into several
     return [source for source in found if "," not in source.text]
 
@@ -69,7 +72,7 @@ def form(project: Project, chapter: Chapter) -> list[dict[str, Any]]:
     listed = [{"value": source.name, "label": source.label} for source in sources(project)]
     fields = []
     for parameter in chapter.parameters:
-        field = parameter.as_dict() | {"kind": _kind(parameter), "shown": _shown(parameter.default)}
+        field = parameter.as_dict() | {"kind": parameter.kind, "shown": _shown(parameter.default)}
         if field["kind"] == "source":
             field["choices"] = listed
         elif field["kind"] == "path":
@@ -78,18 +81,6 @@ def form(project: Project, chapter: Chapter) -> list[dict[str, Any]]:
             field["choices"] = [{"value": _shown(choice), "label": _shown(choice)} for choice in parameter.choices]
         fields.append(field)
     return fields
-
-
-def _kind(parameter: Parameter) -> str:
-    if parameter.name in SOURCES and parameter.type == "str":
-        return "source"
-    if parameter.choices is not None and not parameter.type.startswith("list"):
-        return "choice"
-    if parameter.type == "str" and "/" in parameter.default:
-        return "path"
-    if parameter.type == "bool":
-        return "flag"
-    return "number" if parameter.type in ("int", "float") else "text"
 
 
 def _shown(value: object) -> str:
@@ -117,7 +108,7 @@ def read(project: Project, chapter: Chapter, given: Mapping[str, str]) -> dict[s
     listed = {source.name: source.text for source in sources(project)}
     assignments = []
     for name, text in given.items():
-        if name in known and _kind(known[name]) == "source":
+        if name in known and known[name].kind == "source":
             text = ",".join(listed[each] for each in _named(text, listed, f"parameter {name}"))
         assignments.append(f"{name}={text}")
     values = chapter.parse(assignments)
@@ -141,7 +132,7 @@ def _named(text: str, listed: Mapping[str, str], where: str) -> list[str]:
 
 
 def _bound(project: Project, parameter: Parameter, value: Any) -> None:
-    where, kind = f"parameter {parameter.name}", _kind(parameter)
+    where, kind = f"parameter {parameter.name}", parameter.kind
     if kind == "source":
         return
     if kind == "path":
@@ -177,16 +168,31 @@ def upload_path(project: Project, name: str) -> Path:
     return folder / f"{secrets.token_hex(4)}-{tame}.{ending.lower()}"
 
 
-def look_into(path: Path, root: Path) -> str:
-    """What is wrong with an uploaded table; "" if nothing is. It is read in a process of its own, within bounds."""
-    command = [sys.executable, "-m", "rbp.cli", "_check", str(path)]
+def work_apart(root: Path, *command: str) -> None:
+    """Run a hidden command of `rbp` in a process of its own, within bounds. Raises DataError with what it said."""
+    whole = [sys.executable, "-m", "rbp.cli", "--root", str(root), *command]
     try:
         done = subprocess.run(  # noqa: S603
-            command, capture_output=True, text=True, timeout=CHECK, cwd=root, check=False, stdin=subprocess.DEVNULL
+            whole, capture_output=True, text=True, timeout=CHECK, cwd=root, check=False, stdin=subprocess.DEVNULL
         )
     except subprocess.TimeoutExpired:
-        return f"error: reading it took more than {CHECK:.0f} s"
-    return "" if done.returncode == 0 else (done.stderr.strip()[-1000:] or "error: it cannot be read")
+        raise DataError(f"it took more than {CHECK:.0f} s") from None
+    if done.returncode:
+        raise DataError(without_codes(done.stderr.strip()[-1000:].rpartition("error: ")[2]) or "it cannot be read")
+
+
+def without_codes(text: str) -> str:
+    """A text without the folder and the code of uploads: files have the names that the reader gave them."""
+    return re.sub(r"[^\s'\"(]*runs/live/uploads/[0-9a-f]{8}-", "", text)
+
+
+def delete_upload(project: Project, name: str) -> None:
+    """Remove an uploaded table. Raises ParameterError if there is none of this name."""
+    for source in sources(project):
+        if source.name == name and name.startswith("upload-"):
+            (project.root / source.text).unlink()
+            return
+    raise ParameterError("there is no such upload", None, "It may have been deleted.")
 
 
 def check_upload(path: Path) -> None:

@@ -36,7 +36,10 @@ LOG = 20_000  # characters of a log that are shown
 
 @dataclass(frozen=True)
 class Run:
-    """A chapter asked for with some parameters. Times are seconds since 1970, in UTC; None where it is not so far."""
+    """A chapter asked for with some parameters. Times are seconds since 1970, in UTC; None where it is not so far.
+
+    name: as the reader calls it; words: its parameters, for the reader; key: of all that its outcome depends on.
+    """
 
     id: str
     chapter: str
@@ -46,6 +49,9 @@ class Run:
     started: float | None = None
     ended: float | None = None
     message: str = ""
+    name: str = ""
+    words: str = ""
+    key: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """The run for JSON."""
@@ -123,12 +129,18 @@ class Runs:
                 raise ParameterError("there is no such run", None, "It may have been deleted.")
             return self._known[name]
 
-    def ask(self, chapter: str, parameters: Mapping[str, Any]) -> Run:
-        """Put a run into the queue. Raises ParameterError if too many wait already."""
+    def ask(self, chapter: str, parameters: Mapping[str, Any], **about: str) -> Run:
+        """Put a run into the queue, or return the one with this key. Raises ParameterError if too many wait already.
+
+        about: name, words and key of the `Run`.
+        """
         with self._changed:
+            for run in self._known.values():
+                if run.key and run.key == about.get("key") and run.state in ("waiting", "running", "done"):
+                    return run
             if sum(run.state == "waiting" for run in self._known.values()) >= self.most:
                 raise ParameterError(f"{self.most} runs are waiting already", None, "Wait for them, or cancel some.")
-            run = Run(secrets.token_hex(6), chapter, dict(parameters), "waiting", time.time())
+            run = Run(secrets.token_hex(6), chapter, dict(parameters), "waiting", time.time(), **about)
             write_json(self.folder / run.id / "run.json", asdict(run))  # what its process reads: without it, no run
             self._known[run.id] = run
             self._changed.notify()
@@ -269,6 +281,18 @@ def bound(limit: float, server: int) -> None:
     signal.signal(signal.SIGTERM, stop)
     signal.setitimer(signal.ITIMER_REAL, limit)
     end_with(server)
+
+
+def compare_runs(project: Project, folders: Sequence[Path], page: Path) -> None:
+    """Write the page that compares the runs in `folders`. Raises what `companion.comparison.compare` raises."""
+    from companion import run as chapters
+    from companion.comparison import compare
+
+    end_with(os.getppid())
+    every = [json.loads((folder / "run.json").read_bytes()) for folder in folders]
+    if len({each["chapter"] for each in every}) > 1:
+        raise ParameterError("these are runs of several chapters", None, "Choose runs of one.")
+    compare(chapters.find(project, every[0]["chapter"]), [each["parameters"] for each in every], page)
 
 
 def execute(project: Project, limit: float, server: int, folder: Path) -> None:

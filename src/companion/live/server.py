@@ -15,9 +15,11 @@ Who may come in, and why so:
 
 import asyncio
 import errno
+import hashlib
 import io
 import ipaddress
 import json
+import re
 import secrets
 import socket
 import zipfile
@@ -25,6 +27,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import h11
 import typer
@@ -41,18 +44,19 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from companion import results
+from companion.build import run_code
 from companion.live import requests
 from companion.live.runs import Run, Runs
 from companion.project import Project
 from companion.run import find
-from rbp.errors import ParameterError, RbpError
-from rbp.io import parse_json, refusal, write_file
+from rbp.errors import DataError, ParameterError, RbpError
+from rbp.io import canonical_json, parse_json, refusal, write_file
 
 STATIC = Path(__file__).parent / "static"
 HEAD = 5.0  # seconds in which a connection must say what it asks for
 WAITING = 200  # connections that have not said it yet: where there are more, the oldest is closed
 BODY = 64_000  # bytes of a request that is no upload
+COMPARED = 6  # runs at a time
 VISITORS = 16  # browsers that may be in at a time; the first one goes out
 KEY = "x-rbp-key"
 SANDBOX = (
@@ -116,11 +120,16 @@ class Json(JSONResponse):
 
 
 class Visitors:
-    """Who is in: each browser by its cookie, with its key; and the token that lets the next one in."""
+    """Who is in: each browser by its cookie, with its key; and the token that lets the next one in.
 
-    def __init__(self) -> None:
-        self.token = secrets.token_urlsafe(32)
+    file: where their checksums are kept, so that a browser that was in still is when the server starts again.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self.token, self._file = secrets.token_urlsafe(32), file
         self._keys: dict[str, str] = {}
+        with suppress(OSError, ValueError, TypeError):
+            self._keys = {str(cookie): str(key) for cookie, key in dict(parse_json(file.read_bytes())).items()}
 
     def enter(self, token: str) -> tuple[str, str] | None:
         """A new browser's cookie and key in exchange for the token, which is good no more; None for another token."""
@@ -130,17 +139,23 @@ class Visitors:
         while len(self._keys) >= VISITORS:
             del self._keys[next(iter(self._keys))]
         cookie, key = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
-        self._keys[cookie] = key
+        self._keys[_checksum(cookie)] = _checksum(key)
+        with suppress(OSError):
+            write_file(self._file, canonical_json(self._keys).encode(), 0o600)
         return cookie, key
 
     def knows(self, cookie: str | None) -> bool:
         """Whether a browser is in."""
-        return cookie is not None and cookie in self._keys
+        return cookie is not None and _checksum(cookie) in self._keys
 
     def acts(self, cookie: str | None, key: str | None) -> bool:
         """Whether a page of ours in such a browser asks."""
-        own = self._keys.get(cookie or "")
-        return own is not None and key is not None and secrets.compare_digest(own.encode(), key.encode())
+        own = self._keys.get(_checksum(cookie or ""))
+        return own is not None and key is not None and secrets.compare_digest(own, _checksum(key))
+
+
+def _checksum(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()
 
 
 class Door:
@@ -187,8 +202,8 @@ class Live:
 
     def __init__(self, project: Project, host: str, port: int, runs: Runs, told: Callable[[str], None]) -> None:
         self.project, self.host, self.port, self.runs, self.told = project, host, port, runs, told
-        self.visitors = Visitors()
-        self._shown: dict[str, str] = {}  # by the name made by chance, the run
+        self.visitors = Visitors(runs.folder / "visitors.json")
+        self._shown: dict[str, Path] = {}  # by the name made by chance, the folder of pages
         self.app = Starlette(
             routes=[
                 Route("/enter", self.enter),
@@ -200,8 +215,9 @@ class Live:
                 Route("/api/runs/{name}/cancel", self._asks(self.cancel), methods=["POST"]),
                 Route("/api/runs/{name}/show", self._asks(self.show), methods=["POST"]),
                 Route("/api/runs/{name}/zip", self._asks(self.zip)),
-                Route("/api/compare/{one}/{other}", self._asks(self.compare)),
+                Route("/api/compare", self._asks(self.compare), methods=["POST"]),
                 Route("/api/uploads/{name}", self._asks(self.upload), methods=["PUT"]),
+                Route("/api/uploads/{name}", self._asks(self.delete_upload), methods=["DELETE"]),
                 Route("/shown/{chance}/{path:path}", self.shown),
                 Mount("/live", StaticFiles(directory=STATIC)),
                 Mount("/", Pages(directory=project.html, html=True), middleware=[Middleware(GZipMiddleware)]),
@@ -323,14 +339,19 @@ class Live:
             raise ParameterError("a run has a chapter and parameters", None, "Give both.")
         if not all(isinstance(text, str) for text in given.values()):
             raise ParameterError("parameters are given as texts", None, 'Write "0.9", not 0.9.')
+        name = content.get("name", "")
+        if not isinstance(name, str) or not requests.NAME.fullmatch(name):
+            raise ParameterError("this is no name of a run", None, "Take letters, digits, spaces and . , + - ( ).")
         found = find(self.project, chapter)
         values = await run_in_threadpool(requests.read, self.project, found, given)
-        return Json(self._told(self.runs.ask(found.name, values)), 201)
+        key = await run_in_threadpool(lambda: found.short_hash(values, run_code(self.project, found.name)))
+        about = {"name": name, "words": found.in_words(values) or "the book’s values", "key": key}
+        return Json(self._told(self.runs.ask(found.name, values, **about)), 201)
 
     async def run(self, request: Request) -> Response:
         """One run, with the end of its log."""
         name = request.path_params["name"]
-        return Json(self._told(self.runs.get(name)) | {"log": self.runs.log(name)})
+        return Json(self._told(self.runs.get(name)) | {"log": requests.without_codes(self.runs.log(name))})
 
     async def cancel(self, request: Request) -> Response:
         """Stop a run."""
@@ -344,20 +365,19 @@ class Live:
     async def show(self, request: Request) -> Response:
         """An address at which the run's page can be looked at, by whoever has it."""
         run = self.runs.get(request.path_params["name"])
-        self.runs.page(run.id)
+        return self._address(self.runs.page(run.id), f"{run.chapter}.html")
+
+    def _address(self, folder: Path, page: str) -> Response:
         chance = secrets.token_urlsafe(24)
-        self._shown[chance] = run.id
-        return Json({"address": f"/shown/{chance}/{run.chapter}.html"})
+        self._shown[chance] = folder
+        return Json({"address": f"/shown/{chance}/{page}"})
 
     async def shown(self, request: Request) -> Response:
         """A file of a run's page."""
-        name = self._shown.get(request.path_params["chance"])
-        if name is None:
+        folder = self._shown.get(request.path_params["chance"])
+        if folder is None:
             raise HTTPException(404)
-        try:
-            folder = self.runs.page(name).resolve()
-        except ParameterError:
-            raise HTTPException(404) from None
+        folder = folder.resolve()
         path = (folder / request.path_params["path"]).resolve()
         if not path.is_relative_to(folder) or not path.is_file():
             raise HTTPException(404)
@@ -367,33 +387,42 @@ class Live:
         """The whole of a finished run."""
         run = self.runs.get(request.path_params["name"])
         data = await run_in_threadpool(_zipped, self.runs.page(run.id))
-        kept = f'attachment; filename="{run.chapter}-{run.id}.zip"'
+        name = re.sub(r"[^\w.+-]+", "-", run.name).strip("-.") or f"{run.chapter}-{run.id}"
+        kept = f"attachment; filename*=UTF-8''{quote(name)}.zip"
         return Response(data, media_type="application/zip", headers={"content-disposition": kept})
 
     async def compare(self, request: Request) -> Response:
-        """The recorded values of two runs of a chapter: key, one, other; null where one lacks it."""
-        both = [self.runs.get(request.path_params[name]) for name in ("one", "other")]
-        if both[0].chapter != both[1].chapter:
-            raise ParameterError("these are runs of two chapters", None, "Choose two of the same one.")
-        one, other = (results.read_chapter(self.runs.page(run.id) / "results.json").values for run in both)
-        keys = [*one, *(key for key in other if key not in one)]
-        rows = [[key, *(run[key].value if key in run else None for run in (one, other))] for key in keys]
-        return Json({"runs": [self._told(run) for run in both], "rows": rows})
+        """Compare finished runs, {"runs": [name, …]}: an address at which the page is."""
+        names = (await _json(request)).get("runs")
+        if not isinstance(names, list) or not 2 <= len(names) <= COMPARED or not all(isinstance(n, str) for n in names):
+            raise ParameterError("these are not runs to compare", None, f"Tick 2 to {COMPARED} finished runs.")
+        pages = [self.runs.page(name) for name in names]
+        page = pages[0].with_name("compared") / f"{'-'.join(names)}.html"
+        folders = [str(each.parent) for each in pages]
+        await run_in_threadpool(requests.work_apart, self.project.root, "_compare", str(page), *folders)
+        return self._address(page.parent, page.name)
 
     async def upload(self, request: Request) -> Response:
         """Take a CSV or Parquet file: the body; its name is the last part of the path."""
         path = requests.upload_path(self.project, request.path_params["name"])
         data = await _body(request, requests.UPLOAD)
         await run_in_threadpool(write_file, path, data, 0o600)
-        if wrong := await run_in_threadpool(requests.look_into, path, self.project.root):
+        try:
+            await run_in_threadpool(requests.work_apart, self.project.root, "_check", str(path))
+        except DataError as error:
             path.unlink(missing_ok=True)
-            raise ParameterError(wrong.removeprefix("error: ").replace(str(path), request.path_params["name"]))
+            raise ParameterError(error.what.replace(path.name[9:], request.path_params["name"])) from None
         source = next(s for s in requests.sources(self.project) if Path(s.text).name == path.name)
         return Json({"value": source.name, "label": source.label}, 201)
 
+    async def delete_upload(self, request: Request) -> Response:
+        """Remove an uploaded table."""
+        requests.delete_upload(self.project, request.path_params["name"])
+        return Response(status_code=204)
+
     def _told(self, run: Run) -> dict[str, Any]:
         progress = self.runs.progress(run.id) if run.state == "running" else None
-        return {**run.as_dict(), "progress": progress}
+        return {**run.as_dict(), "progress": progress, "message": requests.without_codes(run.message)}
 
 
 def _plain(status: int, text: str) -> Response:

@@ -64,22 +64,23 @@ def law(
         raise ParameterError("all of these are measured: there is nothing to plan", "--plan", "Leave it out.")
     sources: list[str | Path] = [*given]
     if to_rank and corpus is not None:
+        from rbp.extract.corpora import check_corpus
+        from rbp.extract.protocol import protocol as make_protocol
+        from rbp.extract.protocol import window_length
+
+        check_corpus(corpus)
+        options = {"tokens": tokens, "bos": bos, "special": special}
+        windows = make_protocol("windows", length=length, **options)  # type: ignore[arg-type]
         typer.echo(f"{', '.join(to_rank)} …", err=True)  # what reads them takes seconds to import
         from rbp.extract.extraction import Settings, extract, say_on_stderr
         from rbp.extract.models import find_model
-        from rbp.extract.protocol import protocol as make_protocol
-        from rbp.extract.protocol import window_length
 
         say_on_stderr()
         settings = Settings(dtype=kind, device=device, family=family)
         found = [find_model(each) for each in to_rank]
-        windows = make_protocol(
-            "windows",
-            length=window_length([files.config for files in found]) if length is None else length,
-            tokens=tokens,
-            bos=bos,  # type: ignore[arg-type]  # checked where it is used
-            special=special,  # type: ignore[arg-type]
-        )
+        if length is None:
+            most = window_length([files.config for files in found])
+            windows = make_protocol("windows", length=most, **options)  # type: ignore[arg-type]
         if plan:
             from rbp.extract.cost import plan_lines
             from rbp.extract.extraction import planned

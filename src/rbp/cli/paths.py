@@ -49,17 +49,18 @@ def run(
     kind, device, names = known_dtype(dtype), known_device(device), split_names(ways)
 
     from rbp.damage.sums import STEPS
+    from rbp.extract.corpora import check_corpus, open_corpus
 
     if not names or len({*names}) < len(names):
         raise ParameterError(f"{ways!r} names no paths, or one twice", "--paths", "Give some of them, with commas.")
     if strange := [name for name in names if name not in STEPS]:
         raise ParameterError(f"there is no path {strange[0]!r}", "--paths", f"There is: {', '.join(STEPS)}.")
+    check_corpus(corpus, field or ())
     if predictions is not None and not predictions.is_file():
         raise ParameterError("there is no such file", f"{predictions}, --predictions", "Check the path.")
 
     from rbp.damage import run as measuring
     from rbp.damage.paths import open_paths, write_tables
-    from rbp.extract.corpora import open_corpus
     from rbp.extract.devices import find_device
     from rbp.extract.extraction import say_on_stderr
     from rbp.extract.models import find_model

@@ -95,7 +95,8 @@ def extract(
     plan: Annotated[bool, typer.Option("--plan", help=PLAN)] = False,
 ) -> None:
     """Rank every token of corpora by models: a rank store each. What is measured already is left alone."""
-    from rbp.choices import known_backend, known_device, known_dtype
+    from rbp.choices import check_shard, known_backend, known_device, known_dtype
+    from rbp.extract.corpora import check_corpus
     from rbp.extract.protocol import own_protocol, window_length
     from rbp.extract.protocol import protocol as make_protocol
     from rbp.extract.training import Training
@@ -120,7 +121,9 @@ def extract(
         raise ParameterError(f"a batch has at least 1 row, not {batch}", "--batch", "Give more.")
     if devices not in (None, "auto"):
         raise ParameterError(f"cannot spread a model over {devices!r}", "--devices", "Give auto.")
-    share = _shard(shard)
+    share = None if shard is None else check_shard(_shard(shard))
+    for each in corpus:
+        check_corpus(each, field or ())
     if devices and shard is None and _launched():
         what = "all GPUs are asked for by each of several processes"
         raise ParameterError(what, "--devices", "Start one process, or leave --devices away.")
@@ -400,9 +403,7 @@ def _own_gpu() -> str:
     return f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if torch.cuda.is_available() else "cpu"
 
 
-def _shard(text: str | None) -> tuple[int, int] | None:
-    if text is None:
-        return None
+def _shard(text: str) -> tuple[int, int]:
     first, _, count = text.partition("/")
     if not (first.isdecimal() and count.isdecimal()):
         raise ParameterError(f"{text!r} is no shard", "--shard", "Give I/N, such as 1/4.")

@@ -95,29 +95,18 @@ def open_corpus(name: str, fields: Sequence[str] = ()) -> Corpus:
     `fields`. Raises ParameterError for an unknown name or suffix; DataError for a file that is missing, malformed,
     empty, not UTF-8 or lacks a field, and for a hub corpus that is neither here nor within reach.
     """
-    path = home_expanded(name)
+    check_corpus(name, fields)
     if name in CORPORA:
-        if fields:
-            raise ParameterError("a published corpus has its own fields", f"{name}, --field", "Leave --field out.")
         return _published(name, CORPORA[name])
-    package, _, rest = name.partition("/")
-    if is_named(name) and not exists(path):
+    path = home_expanded(name)
+    if _is_of_package(name):
+        package, _, rest = name.partition("/")
         opened: Corpus = registry.entries("corpora")[package].load()(rest)
         return opened
     if name == STDIN:
         stem, suffix, packed = "stdin", TABLES[0] if fields else TEXTS[0], ""
     else:
         stem, suffix, packed = split_suffix(path.name)
-    if not suffix:
-        others = "".join(f"{package}/humaneval …, or " for package in registry.entries("corpora"))
-        kinds = f"{', '.join((*TEXTS, *TABLES))}, as they are or with {' or '.join(PACKED)}"
-        remedy = f"{nearest(name, CORPORA)} Or give {others}a file: {kinds}; or - for standard input."
-        called = name if len(name) < 80 else f"{name[:76]} …"  # where it is a text
-        raise ParameterError(f"unknown corpus {called!r}", "--corpus", remedy)
-    if name != STDIN and not (exists(path) and path.is_file()):
-        raise DataError("there is no such file", name, f"Check the path; by name there is: {', '.join(CORPORA)}.")
-    if suffix in TEXTS and fields:
-        raise ParameterError("a text file has no fields", f"{name}, --field", "Leave --field out.")
     wanted = tuple(fields) or ("text",)
     try:
         data = _standard_input() if name == STDIN else path.read_bytes()
@@ -131,6 +120,30 @@ def open_corpus(name: str, fields: Sequence[str] = ()) -> Corpus:
     if suffix in TEXTS:  # the same text, with or without a mark before it
         checksum = hashlib.sha256(documents[0].encode()).hexdigest()
     return Corpus(stem, documents, {"sha256": checksum, "fields": None if suffix in TEXTS else list(wanted)})
+
+
+def check_corpus(name: str, fields: Sequence[str] = ()) -> None:
+    """Check by its name alone whether `open_corpus` knows a corpus, and raise what that raises: nothing is read."""
+    if name in CORPORA and fields:
+        raise ParameterError("a published corpus has its own fields", f"{name}, --field", "Leave --field out.")
+    if name in (*CORPORA, STDIN) or _is_of_package(name):
+        return
+    path = home_expanded(name)
+    _, suffix, _ = split_suffix(path.name)
+    if not suffix:
+        others = "".join(f"{package}/humaneval …, or " for package in registry.entries("corpora"))
+        kinds = f"{', '.join((*TEXTS, *TABLES))}, as they are or with {' or '.join(PACKED)}"
+        remedy = f"{nearest(name, CORPORA)} Or give {others}a file: {kinds}; or - for standard input."
+        called = name if len(name) < 80 else f"{name[:76]} …"  # where it is a text
+        raise ParameterError(f"unknown corpus {called!r}", "--corpus", remedy)
+    if not (exists(path) and path.is_file()):
+        raise DataError("there is no such file", name, f"Check the path; by name there is: {', '.join(CORPORA)}.")
+    if suffix in TEXTS and fields:
+        raise ParameterError("a text file has no fields", f"{name}, --field", "Leave --field out.")
+
+
+def _is_of_package(name: str) -> bool:
+    return is_named(name) and name not in CORPORA and not exists(home_expanded(name))
 
 
 def split_suffix(name: str) -> tuple[str, str, str]:

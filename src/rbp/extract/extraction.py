@@ -20,7 +20,7 @@ import torch
 from transformers.utils import logging as theirs
 
 from rbp import __version__, registry
-from rbp.choices import BYTES, Backend, Dtype, known_backend, known_dtype
+from rbp.choices import BYTES, Backend, Dtype, check_shard, known_backend, known_dtype
 from rbp.errors import DataError, ParameterError
 from rbp.extract.corpora import STDIN, Corpus, open_corpus
 from rbp.extract.cost import (
@@ -194,8 +194,8 @@ def extract(
     DataError and ParameterError, and leaves nothing half-written.
     """
     settings = settings or Settings()
-    if shard is not None and not 1 <= shard[0] <= shard[1]:
-        raise ParameterError(f"there is no shard {shard[0]} of {shard[1]}", "--shard", "Give I/N with 1 ≤ I ≤ N.")
+    if shard is not None:
+        check_shard(shard)
     device, found, texts = _looked_at(models, corpora, settings)
     stores = []
     for files in found:

@@ -56,7 +56,7 @@ def numbered(colours: Mapping[int, str], name: str) -> dict[str, Style]:
 
 def whole(value: int) -> str:
     """A whole number as it is, or with two digits and a power of ten where it is long."""
-    return str(value) if value < 100_000 else power_of_ten(float(f"{value:.1e}"))
+    return f"{value:,}" if value < 100_000 else power_of_ten(float(f"{value:.1e}"))
 
 
 def spread(values: "pd.Series[int]", count: int) -> list[int]:

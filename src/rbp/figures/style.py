@@ -184,9 +184,9 @@ class Panels:
         for panel in panels:
             panel.legends[0].remove()
         names = list(handles)
-        numbers = [name.rpartition("= ")[2] for name in names]  # "k = 1", 5, 10
-        if all(map(str.isdecimal, numbers)):  # one that only a later panel has stands among the others
-            names.sort(key=lambda name: int(name.rpartition("= ")[2]))
+        numbers = {name: name.rpartition("= ")[2].replace(",", "") for name in names}  # "k = 1", 5, 10,000
+        if all(map(str.isdecimal, numbers.values())):  # one that only a later panel has stands among the others
+            names.sort(key=lambda name: int(numbers[name]))
         for name, handle in handles.items():
             handle.set_label(name)
         return panels, _legend([handles[name] for name in names], self.size[0])
@@ -223,8 +223,8 @@ def power_of_ten(value: float, _: int = 0) -> str:
 
 
 def _plain(value: float, place: int) -> str:
-    """A tick's number as one writes it: 0.02 or 500, and 3·10⁻⁵ where zeros would have to be counted."""
-    return f"{value:g}" if 1e-3 <= value < 1e5 else power_of_ten(value)
+    """A tick's number as one writes it: 0.02 or 5,000, and 3·10⁻⁵ where zeros would have to be counted."""
+    return f"{value:,g}" if 1e-3 <= value < 1e5 else power_of_ten(value)
 
 
 def log_axis(ax: Axes, which: str, *, plain: bool = True) -> None:
@@ -245,8 +245,9 @@ def log_axis(ax: Axes, which: str, *, plain: bool = True) -> None:
 
 
 def label_line_ends(ax: Axes, ends: Mapping[str, tuple[float, float, str]]) -> None:
-    """Write each line's name at its right end, moved apart where two would overlap.
+    """Write each line's name at its right end, after a dash in its colour, moved apart where two would overlap.
 
+    The names are in ink: no colour has enough contrast for text both on white and in the dark.
     `ends` maps a name to (x, y, colour) in data coordinates. Call it when the limits of the axes are final.
     """
     # In axes coordinates a line of text is as tall as its points over the panel's height.
@@ -263,11 +264,13 @@ def label_line_ends(ax: Axes, ends: Mapping[str, tuple[float, float, str]]) -> N
                 placed[i] -= overlap / 2
                 placed[i + 1] += overlap / 2
     for name, y in zip(names, placed, strict=True):
+        dash = Line2D([1.01, 1.045], [y, y], color=ends[name][2], lw=3, transform=ax.transAxes, clip_on=False)
+        ax.add_artist(dash)
         ax.annotate(
             name,
-            xy=(1.02, float(y)),
+            xy=(1.06, float(y)),
             xycoords="axes fraction",
-            color=ends[name][2],
+            color=INK,
             va="center",
             fontweight="bold",
             annotation_clip=False,

@@ -122,7 +122,8 @@ def beside_each_other(
     focus = ' tabindex="0"' if least > PHONE else ""
     shown = list(map(inline, drawn, alts, prefixes))
     if legend:
-        place = "align-self:center" if (len(drawn) - 1) % columns else "grid-column:1/-1"
+        below = f"grid-column:1/-1;width:min(100%,{PHONE}px);margin:auto"  # its text is as large as the panels'
+        place = "align-self:center" if (len(drawn) - 1) % columns else below
         shown[-1] = f'<div style="{place}">{shown[-1]}</div>'
     return f'<div class="rbp-scroll"{focus}><div style="{grid}">{"".join(shown)}</div></div>'
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betainccinv, betaincinv, ndtri, stdtrit
+from scipy.special import betainccinv, betaincinv, stdtrit
 
 from rbp.arrays import Reals, check_level
 from rbp.errors import DataError, ParameterError
@@ -54,37 +54,6 @@ def counting_error(value: npt.ArrayLike, tokens: npt.ArrayLike) -> npt.NDArray[n
     y = np.asarray(value, dtype=np.float64)
     n = np.asarray(tokens, dtype=np.float64)
     return np.sqrt(np.expm1(y) / n) / y
-
-
-def noise_floor(tokens: float, *, precision: float = 0.5, level: float = 0.95) -> float:
-    """The −ln RBP_k at which `tokens` tell it to within a factor 1 ± precision, at confidence `level`.
-
-    Below it the half-width z·sd of its interval is more than `precision` of its own value, and a difference between
-    models of that size cannot be told from noise. It is −ln(1 − m/T), m = (z/precision)² missed tokens (with the
-    binomial's own 1 − m/T): 15 misses for one half at 95%, for independent tokens. Infinite where even all tokens
-    missed would not do.
-    """
-    _positive(tokens=tokens, precision=precision)
-    # solve (e^y − 1)/T = (precision·y/z)² for y: the left side grows from y/T, the right from 0
-    z = ndtri((1 + level) / 2)
-    y = (z / precision) ** 2 / tokens
-    for _ in range(200):
-        following = (z / precision) ** 2 / tokens * np.expm1(y) / y
-        if not np.isfinite(following) or following > 50:
-            return float("inf")
-        if abs(following - y) <= 1e-14 * y:
-            break
-        y = following
-    return float(y)
-
-
-def alpha_error(size: npt.ArrayLike, value: npt.ArrayLike, tokens: float) -> float:
-    """The standard error of α by least squares of ln y on ln S, y = `value` = −ln RBP_k, shape (n,).
-
-    By counting noise alone, of `tokens` for each model, independent between models.
-    """
-    _positive(tokens=tokens)
-    return float(np.sqrt(_of_slope(size, counting_error(value, tokens) ** 2)))
 
 
 def tokens_needed(

@@ -1,7 +1,7 @@
 """Checkpoints of one model, and stores of one text: what tells them apart, and which of several are meant."""
 
 import logging
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -189,19 +189,27 @@ def without_copied_rows(table: pd.DataFrame, where: str) -> pd.DataFrame:
     """
     names = ["dataset", "model", *CHECKPOINT]
     rows = table.reindex(columns=list(dict.fromkeys([*table.columns, *names])))
-    groups = [own for _, own in rows.groupby(names, dropna=False, sort=False)]
+    groups = rows.groupby(names, dropna=False, sort=False).ngroup().to_numpy()
+    firsts = rows.drop_duplicates(names)
+    values: list[set[Any]] = [set() for _ in range(len(firsts))]
+    measured = rows[["metric", "k", "value"]].fillna(0).itertuples(index=False, name=None)
+    for group, cells in zip(groups.tolist(), measured, strict=True):
+        values[group].add(cells)
+    contents = list(zip(firsts["dataset"], map(frozenset, values), strict=True))
+    if len({*contents}) == len(contents):
+        return table
     claims = []
-    for own in groups:
-        one = own.iloc[0]
-        values = frozenset(own[["metric", "k", "value"]].fillna(0).itertuples(index=False, name=None))
-        digits = sum(
-            min(len(f"{value:.12g}".replace(".", "").strip("0")), _DIGITS.get(name, 12)) for name, _, value in values
-        )
-        known = Training(**{name: None if pd.isna(one[name]) else one[name] for name in CHECKPOINT})
-        about = one["model"], one["family"], int(one["size"]), known, f"{one['model']} in {where}"
-        claims.append(Claim(one["dataset"], values if digits > _BY_CHANCE else None, *about))
-    pairs = zip(groups, independent(claims), strict=True)
-    return table.drop(index=[place for own, stays in pairs if not stays for place in own.index])
+    for one, (dataset, known) in zip(firsts.to_dict("records"), contents, strict=True):
+        training = Training(**{name: None if pd.isna(one[name]) else one[name] for name in CHECKPOINT})
+        about = one["model"], one["family"], int(one["size"]), training, f"{one['model']} in {where}"
+        claims.append(Claim(dataset, known if _digits(known) > _BY_CHANCE else None, *about))
+    return table[np.array(independent(claims))[groups]]
+
+
+def _digits(values: Iterable[tuple[str, float, float]]) -> int:
+    """How many digits of some values (metric, k, value) say something."""
+    written = ((name, f"{value:.12g}".replace(".", "").strip("0")) for name, _, value in values)
+    return sum(min(len(digits), _DIGITS.get(name, 12)) for name, digits in written)
 
 
 def _must_compare(stores: Sequence[RankStore]) -> None:

@@ -121,20 +121,22 @@ def select(
         for name in names:
             if name not in there:
                 if column == "dataset":
-                    check_dataset(str(name), there)
-                raise ParameterError(
-                    f"no measurement with {column} {name}", column, nearest(str(name), map(str, there))
-                )
+                    check_dataset(str(name), table)
+                known = f"There are: {', '.join(map(str, there))}."
+                remedy = known if column == "k" else nearest(str(name), map(str, there))
+                raise ParameterError(f"no measurement with {column} {name}", column, remedy)
         if names:
             table = table[table[column].isin(names).fillna(False)]
     return table.sort_values(["size", "model", "dataset", "metric", "k"], ignore_index=True)
 
 
-def check_dataset(name: str, there: Sequence[str], where: str = "dataset") -> None:
-    """Raise ParameterError if several texts have a name, by which `one_each` adds a code to it: it lists them."""
-    texts = [each for each in there if re.fullmatch(re.escape(name) + "-[0-9a-f]{6}", each)]
-    if name not in there and texts:
-        raise ParameterError(f"there are {len(texts)} texts called {name}", where, f"Give one: {', '.join(texts)}.")
+def check_dataset(name: str, table: pd.DataFrame, where: str = "dataset") -> None:
+    """Raise ParameterError if several texts have a name, by which `one_each` adds a code to it: it shows them."""
+    tokens = table.groupby("dataset")["tokens"].max()
+    texts = tokens[tokens.index.str.fullmatch(re.escape(name) + "-[0-9a-f]{6}")]
+    if name not in tokens and len(texts):
+        listed = " or ".join(f"{text} ({count:,} tokens)" for text, count in texts.items())
+        raise ParameterError(f"there are {len(texts)} texts called {name}", where, f"Give {listed}.")
 
 
 def warn_of_no_hits(table: pd.DataFrame, ks: Iterable[int]) -> None:

@@ -22,10 +22,18 @@ from rbp.measurements.checkpoints import AXES, against, apart
 from rbp.measurements.counts import store_table
 from rbp.measurements.ranked import Ranked, every_k, pieces_of, with_intervals
 from rbp.measurements.table import check_dataset
-from rbp.report.display import coloured_text, fits_shown, shown
+from rbp.report.display import INTERVAL, coloured_text, shown
 from rbp.report.leaf import Leaf
 
 NEEDED = 3  # sizes of a family, below which there is no line
+STRAIGHT = 0.97  # R² of a line that the paper takes for a law (section 4.2)
+HOLDS, RISES, BENT, OPEN, NONE = (
+    "holds",
+    "fails: larger models are worse",
+    f"fails: it falls, but R² is below {STRAIGHT}",
+    "is open: the interval of α contains 0",
+    "has no line",
+)
 PASSAGE = 160  # tokens that are shown coloured
 
 
@@ -47,7 +55,7 @@ def chosen(
         what = f"there are several datasets: {', '.join(there)}"
         raise ParameterError(what, "--dataset", "Give one of them.")
     dataset = dataset or there[0]
-    check_dataset(dataset, there, "--dataset")
+    check_dataset(dataset, table, "--dataset")
     if dataset not in there:
         raise ParameterError(f"there is no dataset {dataset!r}", "--dataset", f"There is: {', '.join(there)}.")
     own = table[table["dataset"] == dataset]
@@ -83,6 +91,50 @@ def in_words(fits: pd.DataFrame, level: float, axis: str = "size") -> list[str]:
             f"{row['alpha_high']:.4f} ({level:.0%}), R² {row['r_squared']:.4f}, {row['n']} {counted}{few}{rises}"
         )
     return lines
+
+
+def verdicts(fits: pd.DataFrame) -> "pd.Series[str]":
+    """Whether the law holds in each row of `laws`, in words: HOLDS, RISES, BENT, OPEN or NONE."""
+    open_ended = (fits["alpha_low"] <= 0) & (fits["alpha_high"] >= 0)
+    cases = [fits["alpha"].isna(), open_ended, fits["alpha"] < 0, fits["r_squared"] < STRAIGHT]
+    return pd.Series(np.select(cases, [NONE, OPEN, RISES, BENT], HOLDS), fits.index, dtype="str")
+
+
+def summary(fits: pd.DataFrame) -> list[str]:
+    """In how many cases the law holds, and in how many it does not: a sentence for −ln RBP_k, one for cross-entropy."""
+    sentences = []
+    for metric, name, cases in (
+        ("neg_log_rbp", "−ln RBPₖ", "cases of family, dataset and k"),
+        ("cross_entropy", "cross-entropy", "cases of family and dataset"),
+    ):
+        found = verdicts(fits[fits["metric"] == metric]).value_counts()
+        if count := int(found.sum()):
+            others = "".join(f" In {found[each]} it {each}." for each in (RISES, BENT, OPEN, NONE) if each in found)
+            sentences.append(f"For {name} the law holds in {found.get(HOLDS, 0)} of {count} {cases}.{others}")
+    return sentences
+
+
+def verdict_table(fits: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """The rows of `laws` with their verdicts, as `shown` gives them."""
+    rows = fits.assign(
+        what=["cross-entropy" if pd.isna(k) else f"k = {k:,}" for k in fits["k"]],
+        verdict=verdicts(fits) + fits["note"].where(fits["note"] == "", ": " + fits["note"]),
+    )
+    rows["verdict"] += rows["weak"].fillna(False).astype(bool).map({True: " (few sizes)", False: ""})
+    columns: dict[Any, Any] = {
+        "family": "Family",
+        "dataset": "Dataset",
+        "what": "Measure",
+        "n": "sizes",
+        ("alpha", "alpha_low", "alpha_high"): (f"α and its {level:.0%} interval", f"{{:.3f}} {INTERVAL}"),
+        "r_squared": ("R²", "{:.3f}"),
+        "verdict": "The law",
+    }
+    caption = (
+        "<b>Does the law hold?</b> It does where the measure falls with size (the interval of α is above 0) on a line "
+        f"of R² ≥ {STRAIGHT}, the paper’s bar. Where α is negative it rises, so larger models are worse."
+    )
+    return shown(rows, columns, caption=caption, ranked=True)
 
 
 def compared(table: pd.DataFrame, level: float) -> dict[str, Rivals | str]:
@@ -136,6 +188,8 @@ def compared_in_words(found: Mapping[str, Rivals | str], level: float) -> list[s
             ends = [f"a = {_ended(row, 'alpha')}", f"b = {_ended(row, 'beta')}"]
             ends += [f"E = {_ended(row, 'offset')}"] if row.form == ADDITIVE else []
             lines.append(f"  {row.form}, {FORMULAS[str(row.form)]}: {', '.join(ends)}")
+        for form in rivals.errors.loc[~rivals.errors["form"].isin(rivals.laws["form"]), "form"].unique():
+            lines.append(f"  {form}, {FORMULAS[form]}: in S, fitted at each D alone, or in D at each S")
         lines += [f"  {said}" for said in rivals.design]
     return lines
 
@@ -194,9 +248,8 @@ def write_page(
                 caption=f"<b>The exponent α in S over training,</b> with {level:.0%} intervals of the lines.",
                 alt="The exponent in size against training tokens, a line for each measure",
             )
-        by_k = fits[fits["metric"] == "neg_log_rbp"].drop(columns="metric")
-        if len(by_k) and axis == "size":
-            leaf.table(**_without_data(fits_shown(by_k, level=level)))
+        if axis == "size":
+            leaf.table(**_without_data(verdict_table(fits, level=level)))
     leaf.heading("Every model")
     wide = table.assign(model=apart(table)["model"], what=[_label(k) for k in table["k"]]).pivot_table(
         "value", ["family", "size", "model"], "what", sort=False

@@ -5,9 +5,8 @@ import pandas as pd
 import pytest
 
 from companion.chapters import advice
-from companion.chapters.advice import argument
-from companion.chapters.cross_entropy.exponents import pair_metrics
-from companion.chapters.cross_entropy.family import straight_lines
+from companion.chapters.advice import plot_argument
+from companion.chapters.cross_entropy import pair_metrics, straight_lines
 from rbp.errors import FitError
 
 SIZES = np.geomspace(1e6, 1e10, 6)
@@ -39,31 +38,31 @@ def windows(power: float) -> pd.DataFrame:
 
 
 def test_lines_start_at_one_and_have_the_exponents_that_were_put_in() -> None:
-    found = advice.lines(LAW, {"Pythia": (1, 100)})
+    found = advice.fit_lines(LAW, {"Pythia": (1, 100)})
     assert found.groupby("k")["alpha"].first().to_dict() == pytest.approx({1: 0.05, 100: 0.2})
     assert found.groupby("k")["share"].first().to_list() == [1, 1]
     np.testing.assert_allclose(found["line"], found["share"])
     np.testing.assert_allclose(found[found["k"] == 100]["share"], (SIZES / SIZES[0]) ** -0.2)
     with pytest.raises(FitError):
-        advice.lines(LAW[LAW["size"] < 1e7], {"Pythia": (1,)})
+        advice.fit_lines(LAW[LAW["size"] < 1e7], {"Pythia": (1,)})
 
 
-def test_a_floor_makes_forecasts_too_hopeful_and_a_pure_law_does_not() -> None:
-    pure = advice.ahead(LAW)
+def test_a_floor_makes_forecasts_too_optimistic_and_a_pure_law_does_not() -> None:
+    pure = advice.forecast_largest(LAW)
     assert pure["k"].unique().tolist() == [pd.NA, 1, 10, 100]
     np.testing.assert_allclose(pure["error"], 0, atol=1e-9)
     floor = LAW.assign(value=LAW["value"] + 0.5)
-    found = advice.ahead(floor)
+    found = advice.forecast_largest(floor)
     assert len(found) == 8  # two models hidden, four metrics
     assert (found["error"] < -0.1).all()
     assert (found["hidden"] == 2).all()
-    few = advice.ahead(floor[floor["size"] >= floor["size"].drop_duplicates().nlargest(5).min()])
+    few = advice.forecast_largest(floor[floor["size"] >= floor["size"].drop_duplicates().nlargest(5).min()])
     assert (few["hidden"] == 1).all()
 
 
 @pytest.mark.parametrize("power", [1.0, 0.5])
 def test_tokens_in_a_row_against_independent_ones(power: float) -> None:
-    row = advice.in_a_row(windows(power), "m")
+    row = advice.compare_windows(windows(power), "m")
     assert row["k"].unique().tolist() == [1, 10]  # k = 1000 is no small k
     assert row["n"].max() == 100  # nothing is known where no window succeeded
     np.testing.assert_allclose(row["measured"] / row["independent"], row["n"] ** (power - 1))
@@ -72,15 +71,25 @@ def test_tokens_in_a_row_against_independent_ones(power: float) -> None:
 
 def titles(table: pd.DataFrame, power: float) -> list[str]:
     pairs = pair_metrics(table)
-    row = advice.in_a_row(windows(power), "m")
+    row = advice.compare_windows(windows(power), "m")
     cells = {"Pythia": (1, 10, 100)}
-    figure = argument(advice.lines(table, cells), advice.ahead(table), pairs, straight_lines(pairs), row)
-    return [figure.single(key).axes[0].get_title("left")[0] for key in figure.keys]
+    figure = plot_argument(
+        advice.fit_lines(table, cells), advice.forecast_largest(table), pairs, straight_lines(pairs), row
+    )
+    return [figure.single(key).axes[0].get_title("left") for key in figure.keys]
 
 
-def test_each_verdict_follows_from_the_points() -> None:
+def test_each_title_follows_from_the_points() -> None:
     jagged = np.exp(0.3 * np.array([1, -1, 1, -1, -2, 3]))  # the largest models lie above the others' line
     rough = LAW.assign(value=LAW["value"] * np.tile(jagged, 4) / 4)
-    assert titles(LAW.assign(value=LAW["value"] - 0.1), 1.0) == ["✓", "≈", "✓", "≈"]
-    assert titles(rough, 0.5)[0] == "≈"
-    assert titles(LAW.assign(value=LAW["value"] + 0.5), 0.5) == ["✓", "✗", "✓", "✗"]
+    assert titles(LAW.assign(value=LAW["value"] - 0.1), 1.0) == [
+        "A power of size at small k",
+        "Forecasts of the largest are close",
+        "Each family and text: a line in CE",
+        "Tokens in a row are nearly independent",
+    ]
+    assert titles(rough, 0.5)[0] == "Nearly a power of size at small k"
+    assert titles(LAW.assign(value=LAW["value"] + 0.5), 0.5)[1::2] == [
+        "Forecasts of the largest are too optimistic",
+        "Tokens in a row are not independent",
+    ]

@@ -199,8 +199,6 @@ CASES: list[tuple[str, dict[str, object], str]] = [
     ("one_threshold", given("one_threshold", apart=2, paths=20), HOLDS),
     ("one_threshold", given("one_threshold", apart=10, paths=20), PART),
     ("one_threshold", given("one_threshold", apart=11, paths=20), FAILS),
-    ("others_still", given("others_still", alignment_still=3), PART),
-    ("others_still", given("others_still", alignment_still=3, confidence_still=3), FAILS),
     *(
         (name, given(name, inside=inside, tested=10), verdict)
         for name in CLAIMED

@@ -1,18 +1,22 @@
-"""α over k of made-up families, what one curve foretells of it, and theories on made-up models."""
+"""α over k of made-up families, what a list is worth, and −ln RBP_k as a power of k against simulated ranks."""
 
 import numpy as np
 import pandas as pd
 import pytest
+from draws import loop_and_slow, may_be
 from made_grid import SIZES, additive, make
-from scipy.special import expit
+from scipy.stats import linregress
 
-from companion.chapters.elsewhere import in_k, ratios, theory
-from companion.chapters.families import OURS
+from companion.chapters import elsewhere
+from companion.chapters.elsewhere import sampling_covariance, sampling_test
 from companion.evidence import outside
-from companion.stats.difficulty import CURVES
-from rbp.errors import DataError, ParameterError
+from rbp.errors import FitError
+from rbp.laws.table import fit_table
+from rbp.measurements import open_source, select
 
 S = np.array([1e6, 1e7, 1e8, 1e9])
+K = np.array([1, 2, 3, 5, 7, 10, 18, 30, 50, 78, 100])
+NO_TOKENS = pd.DataFrame({"dataset": ["d"], "family": ["f"], "tokens": [10_000], "basis": ["at most"]})
 
 
 def family(curve, ks=(1, 2, 5, 10, 20, 50, 100, 200), sizes=S, dataset="d", name="f"):
@@ -23,25 +27,27 @@ def family(curve, ks=(1, 2, 5, 10, 20, 50, 100, 200), sizes=S, dataset="d", name
 
 def test_the_ratio_is_that_of_the_laws_with_an_interval_over_models():
     points = family(lambda k, size: 3 * size ** (-0.1 if k == 1 else -0.17))
-    (row,) = ratios.of_models(points, [10], source="x").to_dict("records")
+    (row,) = elsewhere.ratios_of_models(points, [10], source="x").to_dict("records")
     assert (row["alpha_1"], row["alpha"], row["ratio"]) == pytest.approx((0.1, 0.17, 1.7))
     assert (row["low"], row["high"]) == pytest.approx((1.7, 1.7))
     wave = 1 + 0.03 * np.sin(7 * np.log(S))
     bumpy = points.assign(value=points.value * points["size"].map(dict(zip(S, wave, strict=True))))
-    (other,) = ratios.of_models(bumpy[(bumpy.k == 1) | (bumpy["size"] < 1e9)], [10], source="x").to_dict("records")
+    (other,) = elsewhere.ratios_of_models(bumpy[(bumpy.k == 1) | (bumpy["size"] < 1e9)], [10], source="x").to_dict(
+        "records"
+    )
     by_hand = [-np.polyfit(np.log(S[:3]), np.log(3 * S[:3] ** -a * wave[:3]), 1)[0] for a in (0.1, 0.17)]
     assert other["ratio"] == pytest.approx(by_hand[1] / by_hand[0])  # only models that have both
     assert other["low"] < other["ratio"] < other["high"]
 
 
 def test_what_hardly_falls_with_size_has_no_ratio():
-    assert ratios.of_models(family(lambda k, size: size**-0.01), [10], source="x").empty
-    assert ratios.of_models(family(lambda k, size: size**-0.1, sizes=S[:2]), [10], source="x").empty
+    assert elsewhere.ratios_of_models(family(lambda k, size: size**-0.01), [10], source="x").empty
+    assert elsewhere.ratios_of_models(family(lambda k, size: size**-0.1, sizes=S[:2]), [10], source="x").empty
 
 
 def test_the_ladders_ratio_is_by_documents():
     texts = make({"neox": additive, "lstm": additive}, families=("neox", "lstm"))
-    found = ratios.of_documents(texts, [10])
+    found = elsewhere.ratios_of_documents(texts, [10])
     sizes = np.array(list(SIZES.values()), dtype=float)
     by_hand = [-np.polyfit(np.log(sizes), np.log(additive(sizes, 8e6, k)), 1)[0] for k in (1, 10)]
     neox = found[found.family == "neox"]
@@ -51,7 +57,7 @@ def test_the_ladders_ratio_is_by_documents():
 
 
 def test_problems_are_left_out_as_one_by_one_by_hand():
-    found = ratios.of_problems([10]).iloc[0]
+    found = elsewhere.ratios_of_problems([10]).iloc[0]
     tried = outside.problem_tries().query("training_tokens == '300B' and prompt != 5")
     assert found.ratio == pytest.approx(0.2284 / 0.1536, abs=1e-3)  # two numbers of the first look
     sizes = {"160m": 85056000, "410m": 302311424, "1b": 805736448, "1.4b": 1208602624, "2.8b": 2517652480}
@@ -66,139 +72,102 @@ def test_problems_are_left_out_as_one_by_one_by_hand():
     assert found.low < alphas[1] / alphas[0] < found.high
 
 
-def test_a_curve_moved_along_ln_k_is_foretold_by_each_of_its_models():
-    """The null: hits of σ(ln k + c ln S − δ), a mixture of two δ."""
-
-    def null(k, size):
-        u = np.log(k) + 0.3 * np.log(size / 1e6)
-        return -np.log(0.3 * expit(u - 1) + 0.7 * expit(u - 4))
-
-    sizes = np.array([1e6, 1.05e6, 1.1e6])  # so near that one slope is the curve's
-    every = range(1, 401)
-    points = family(null, ks=every, sizes=sizes)
-    found = ratios.of_models(points, [10, 100], source="x").merge(ratios.own_curves(points, [10, 100]))
-    step = 1e-4
-    for row in found.to_dict("records"):
-        slope = [np.log(null(k, 1.05e6 * (1 + step)) / null(k, 1.05e6)) for k in (row["k"], 1)]
-        assert row["ratio"] == pytest.approx(slope[0] / slope[1], rel=1e-3)
-        assert row["moved"] == pytest.approx(row["ratio"], rel=0.12)  # from neighbours a factor of 1.5 and 2 away
-
-
-def test_the_limits_are_those_of_a_mixture_too():
-    assert ratios.shifted_limits() == (1, 1)
-
-    def y(u):
-        return -np.log(0.3 * expit(u - 1) + 0.7 * expit(u - 4))
-
-    def g(u, step=1e-4):
-        return -(np.log(y(u + step)) - np.log(y(u - step))) / (2 * step)
-
-    assert g(22 + 2) / g(22) == pytest.approx(1, abs=1e-3)
-    assert g(-18 + 2) / g(-18) * y(-18 + 2) / y(-18) == pytest.approx(1, abs=1e-3)
-
-
-def test_independent_tries_are_foretold_by_one_model():
-    def tries(k, size):
-        return -np.log(1 - (1 - 0.3 * (size / 1e6) ** 0.1) ** (k**0.4))
-
-    points = family(tries, sizes=1e6 * np.array([1, 1.01, 1.02]))
-    found = ratios.of_models(points, [10, 100], source="x")
-    told = ratios.own_curves(points, [10, 100])
-    assert told.tried.to_numpy() == pytest.approx(found.ratio.to_numpy(), rel=0.01)
-    assert ratios.as_tries(1e-9 - np.log(0.3), -np.log(0.3)) == pytest.approx(1)  # one try
-    assert told.moved.notna().all()
-    assert ratios.own_curves(points.assign(value=0.5), [10]).moved.isna().all()  # a flat curve has no exponent
-    two = ratios.own_curves(points[points.k.isin([1, 10])], [10])
-    assert two.moved.isna().all()  # two k are no curve
-    assert ratios.off(told.assign(ratio=1.1 * told.tried), "tried") == pytest.approx(100 * np.log(1.1))
-
-
 def test_families_of_images_need_four_sizes_over_a_factor_of_three():
     tables = [
         family(lambda k, size: 1.0, ks=(1, 5), sizes=sizes, name=name)
         for name, sizes in (("a", [1, 2, 2.5, 3]), ("b", [1, 2, 2.5, 2.9]), ("c", [1, 2, 9]), ("d", [1, 2, 2, 9]))
     ]
-    assert set(ratios.image_families(pd.concat(tables)).family) == {"a"}
+    assert set(elsewhere.image_families(pd.concat(tables)).family) == {"a"}
 
 
-def made(curve, parameters, datasets=("a", "b", "c", "d"), sizes=(1e4, 5e4, 1e5, 1e6, 3e6), name="neox", shift=0.0):
-    rows = [
-        (text, name, f"{name}-{size:g}", size, k, 6.0 + shift + 0.3 * i - 0.2 * np.log(size / 1e4))
-        for i, text in enumerate(datasets)
-        for size in sizes
-        for k in (1, 2, 5, 10, 50, 100)
-    ]
-    table = pd.DataFrame(rows, columns=["dataset", "family", "model", "size", "k", "entropy"])
-    return table.assign(value=np.exp(CURVES[curve][0](table.k, table.entropy, *parameters)))
+def test_counts_are_those_of_the_largest_k_of_each_source():
+    rows = [(elsewhere.TEXT, "d", "f", 10, 1.2, 0.98), (elsewhere.TEXT, "d", "f", 100, 0.9, 0.98)]
+    rows += [(elsewhere.LADDER, "d", "neox", 100, 1.3, 0.9)]
+    rows += [(elsewhere.IMAGES, name, "f", 5, ratio, 0.5) for name, ratio in (("imagenet", 1.1), ("imagenet-r", 0.8))]
+    table = pd.DataFrame(rows, columns=["source", "dataset", "family", "k", "ratio", "r_squared"])
+    found = elsewhere.ratio_summary(table)
+    assert [found[f"text.{name}"] for name in ("families", "above", "straight")] == [1, 0, 1]
+    assert [found[f"ladder.{name}"] for name in ("families", "above")] == [1, 1]
+    assert [found[f"images.{name}"] for name in ("families", "above", "straight", "sets")] == [2, 1, 0, 2]
+    assert [found[f"{name}.imagenet-r"] for name in ("families", "above", "ratio")] == [1, 0, 0.8]
+    shown = elsewhere.ratios_figure(table.assign(low=0.5, high=1.5), level=0.95)["figure"]
+    assert shown.keys == ["Text", elsewhere.IMAGES]
+    assert {text.get_text() for text in shown.single("Text").axes[0].texts} >= {"k = 10", "k = 100", "0 of 1", "1 of 1"}
 
 
-def test_a_theory_that_is_true_foretells_all_that_is_held_out():
-    true = "normal", (0.9, 0.35, 0.3, 0.8)
-    ladder, lstm = made(*true), made(*true, name="lstm")
-    published = made(*true, datasets=("a",), sizes=(1e8, 3e8, 1e9, 1e10), name="Pythia", shift=-1)
-    found = theory.held_out(ladder, lstm, published)
-    assert found.fit.nunique() == 7  # six pairs of four texts, and the published
-    scores = theory.scored(found).set_index(["fitted", "told"])
-    assert (scores.normal < 1e-3).all()
-    held = scores.loc[OURS].drop("fitted on")
-    assert (held[["product", "bent"]] > 0.1).all(axis=None)
-    assert scores.loc[(OURS, "other texts"), "points"] == 6 * 2 * 3 * 6
-    five = published[published.k.isin([1, 5])]
-    values = theory.told(theory.scored(found), five.assign(dataset="imagenet"), five)
-    assert values["told.published_models.normal"] == held.loc["published models", "normal"]
-    misses = [-np.expm1(-five[five.k == k].sort_values("model").value.to_numpy()) for k in (1, 5)]
-    assert values["worth.text"] == pytest.approx(np.median(np.log(misses[1]) / np.log(misses[0])))
+def test_five_guesses_are_worth_the_tries_that_made_them():
+    first = family(lambda k, size: -np.log(0.2 + 0.1 * np.log10(size / 1e6)), ks=(1,))
+    missed = (1 - np.exp(-first.value)) ** 1.7
+    both = pd.concat([first, first.assign(k=5, value=-np.log(1 - missed))])
+    assert elsewhere.worth(both).to_numpy() == pytest.approx(1.7)
+    found = elsewhere.worth_summary(both.assign(dataset="imagenet"), both)
+    assert found == pytest.approx({"worth.imagenet": 1.7, "worth.text": 1.7})
 
 
-def test_forecasts_are_those_that_were_registered(tmp_path):
-    found = theory.read_forecasts()
-    assert found.groupby("dataset").size().to_dict() == dict.fromkeys(("imagenet-a", "imagenet-r", "imagenet-real"), 10)
-    assert (found.low < found.middle).all()
-    assert (found.middle <= found.high).all()
-    other = tmp_path / "images.toml"
-    other.write_bytes(theory.FORECASTS.read_bytes().replace(b"middle = 1.68", b"middle = 1.78"))
-    (tmp_path / "images.toml.sha256").write_bytes(theory.FORECASTS.with_suffix(".toml.sha256").read_bytes())
-    with pytest.raises(DataError, match="not those that were registered"):
-        theory.read_forecasts(other)
-    other.write_text("level = 0.8")
-    with pytest.raises(DataError, match="no forecasts"):
-        theory.read_forecasts(other)
+# −ln RBP_k as a power of k
 
 
-def test_the_bands_are_those_of_the_formula():
-    import tomllib
-
-    content = tomllib.loads(theory.FORECASTS.read_text())
-    for curve in content["curve"]:
-        for band in curve["bands"]:
-            x = np.log(-np.log(band["rbp_1"]))
-            assert np.exp(-np.exp(np.polyval(curve["c"][::-1], x))) == pytest.approx(band["middle"], abs=1e-3)
+def model(value, *, name="a", size=1000, k=K):
+    return pd.DataFrame({"dataset": "d", "family": "f", "model": name, "size": size, "k": k, "value": value})
 
 
-def of_family(other):
-    """Texts of which the LSTM has another law, on five of the seven rungs."""
-    texts = make({"neox": additive, "lstm": other}, families=("neox", "lstm"))
-    return [text.keep(~text.models["model"].str.contains("lstm-22k|lstm-2.7m")) for text in texts]
+def test_published_pairs_agree_with_scipy_and_with_the_preprint():
+    table = select(open_source("published").table, metric="neg_log_rbp")
+    points = table[table.k <= 100]
+    fits = elsewhere.fits_in_k(points, NO_TOKENS)
+    assert len(fits) == 64
+    assert fits.r_squared.min() >= 0.99  # what the preprint says
+    assert fits.p.isna().all()
+    for row in fits.to_dict("records"):
+        own = points.query("dataset == @row['dataset'] and model == @row['model']")
+        line = linregress(np.log(own.k.astype(float)), np.log(own.value))
+        assert (row["alpha"], row["r_squared"]) == pytest.approx((-line.slope, line.rvalue**2), rel=1e-9)
+        assert row["size"] == own["size"].iloc[0]
 
 
-def test_the_difference_of_exponents_is_that_of_the_laws():
-    texts = of_family(lambda size, tokens, k=1: additive(size, tokens, k) * (size / 1e5) ** -0.02)
-    found = in_k.exponents_beside(texts, "lstm", [1, 10])
-    ranks = found.dropna(subset="k")
-    assert ranks.n.unique() == [5]
-    assert ranks.difference.to_numpy() == pytest.approx(0.02, abs=1e-4)
-    assert (ranks.low <= 0.0201).all()
-    assert (ranks.high >= 0.0199).all()
-    assert (ranks.high - ranks.low < 0.005).all()  # the documents are the same for both
-    five = np.array([size for rung, size in SIZES.items() if rung not in ("22k", "2.7m")])
-    by_hand = -np.polyfit(np.log(five), np.log(additive(five, 8e6)), 1)[0]
-    assert ranks.query("k == 1").alpha_transformer.to_numpy() == pytest.approx(by_hand, abs=2e-3)
+def simulate(rng, law, tokens, k=K):
+    """RBP_k of ranks drawn one token at a time (in bins between thresholds)."""
+    share = np.exp(-law)
+    counts = rng.multinomial(tokens, np.append(np.diff(share, prepend=0), 1 - share[-1]))
+    return -np.log(np.cumsum(counts[:-1]) / tokens)
 
 
-def test_too_few_shared_rungs_are_an_error():
-    texts = make(families=("neox", "lstm"))
-    few = [text.keep((text.models["family"] == "neox") | (text.sizes < 5e4)) for text in texts]
-    with pytest.raises(DataError, match="2 rungs"):
-        in_k.exponents_beside(few, "lstm", [1])
-    with pytest.raises(ParameterError, match="not counted at k = 4"):
-        in_k.exponents_beside(texts, "lstm", [4])
+@pytest.mark.parametrize("draws", loop_and_slow(100, 2000))
+def test_covariance_and_coverage_against_simulated_ranks(draws):
+    rng, law, tokens = np.random.default_rng(7), 0.8 * K**-0.4, 20_000
+    values = np.array([simulate(rng, law, tokens) for _ in range(4000)])
+    np.testing.assert_allclose(
+        np.cov(np.log(values).T), sampling_covariance(law, K, tokens), rtol=0.12, atol=0.02 * 5e-5
+    )
+    tests = [sampling_test(K, value, tokens) for value in values[:draws]]
+    assert np.mean([chi2 for chi2, _ in tests]) == pytest.approx(9, abs=3.5 * (2 * 9 / draws) ** 0.5)
+    assert may_be(sum(p < 0.05 for _, p in tests), draws, 0.05)
+
+
+def test_equal_shares_have_no_test():
+    with pytest.raises(FitError, match="same RBP_k"):
+        sampling_test([1, 2, 3], [0.5, 0.4, 0.4], 1000)
+
+
+def test_bounds_are_no_numbers_of_tokens_and_few_thresholds_no_curve():
+    points = model(0.8 * K**-0.4 * (1 + 0.01 * np.sin(K)))
+    counted = NO_TOKENS.assign(basis="counted")
+    p = elsewhere.fits_in_k(points, counted).p.item()
+    assert p == sampling_test(K, points.value, 10_000)[1]
+    assert elsewhere.fits_in_k(points, NO_TOKENS).p.isna().all()
+    alike = points.assign(value=points["value"].where(points["k"] < 78, points["value"].iloc[-1]))
+    assert elsewhere.fits_in_k(alike, counted).p.isna().all()  # two thresholds share one value
+    both = pd.concat([points, model(0.5, name="b", k=K[:5]).assign(value=K[:5] ** -0.1)])
+    assert elsewhere.fits_in_k(both, counted).model.tolist() == ["a"]
+
+
+def test_exponents_in_k_and_in_size_are_compared_by_hand():
+    """−ln RBP_k = S^(−0.1·g(k))·k^(−0.3), where the exponent in k of a model is 0.3 + 0.1·ln S·d ln g/d ln k."""
+    points = pd.concat([model(size ** (-0.1 * K**0.05) * K**-0.3, name=f"{size:g}", size=size) for size in S])
+    in_k = elsewhere.fits_in_k(points, NO_TOKENS)
+    in_s = fit_table(points[points.k.isin([1, 10, 100])], ["dataset", "family", "k"])
+    found = elsewhere.in_k_summary(in_k, in_s)
+    assert [found[name] for name in ("pairs", "compared", "larger", "noise_tested")] == [4, 12, 12, 0]
+    assert [found[name] for name in ("cells", "rising_cells", "s_rises")] == [1, 1, 1]
+    assert found["times_max"] == pytest.approx(in_k.alpha.max() / 0.1)  # α in S at k = 1
+    assert (found["exchanged"], found["local_impossible"]) == (4, 4)

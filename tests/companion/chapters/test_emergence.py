@@ -1,14 +1,18 @@
 """Success on N tokens in a row: laws that made the counts are found again, and figures show the rows they are given."""
 
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 import pytest
+from toy_stores import make_store
 
 from companion.chapters import emergence
 from companion.evidence.tokens import published_windows
 from companion.stats.hit_models import beta_binomial, markov
 from rbp.errors import DataError, ParameterError
 from rbp.figures.curves import shades
+from rbp.measurements import open_source
 
 LENGTHS = np.array([1, 2, 5, 10, 50, 100])
 
@@ -153,68 +157,35 @@ def pythia():
     return published_windows().query("family == 'Pythia'")
 
 
-def test_one_recipe_gives_all_sixteen_printed_numbers(pythia):
-    found = emergence.recipes(pythia)
-    best = found.iloc[0]
-    assert (best["combination"], best["zero"], best["agree"], best["numbers"]) == (emergence.SEPARATE, 1e-12, 16, 16)
-    assert found.iloc[1]["agree"] <= 8
-    for k, rows in pythia.groupby("k"):
-        assert np.round(emergence.recipe(rows, emergence.SEPARATE, 1e-12), 3) == pytest.approx(emergence.PRINTED[k])
+def test_means_over_separate_lines_give_all_sixteen_printed_numbers(pythia):
+    fits = emergence.printed_fits(pythia)
+    assert emergence.count_printed(fits) == {"agree": 16, "numbers": 16}
+    assert np.round(fits["alpha"], 3).tolist() == fits["alpha_printed"].tolist()
+    off = fits.assign(alpha=fits["alpha"] + 0.001 * (fits["k"] == 1))
+    assert emergence.count_printed(off) == {"agree": 15, "numbers": 16}
 
 
-def test_recipes_agree_on_a_law_that_holds():
-    size = np.array([1e6, 1e7, 1e8, 1e9])
-    table = pd.concat(
-        pd.DataFrame({"n": n, "size": size, "p": np.exp(-0.5 * n * (size / 1e6) ** -0.2)}) for n in (1, 5, 20)
-    )
-    for combination in emergence.COMBINATIONS:
-        assert emergence.recipe(table, combination, None) == pytest.approx((0.2, 1.0))
-
-
-def test_a_length_without_any_success_counts_as_a_perfect_flat_line():
+def test_a_length_without_any_success_counts_as_a_perfect_flat_line(monkeypatch):
+    monkeypatch.setattr(emergence, "PRINTED", {1: (0.15, 1.0)})
     size = np.array([1e6, 1e7, 1e8])
-    law = pd.DataFrame({"n": 1, "size": size, "p": np.exp(-((size / 1e6) ** -0.3))})
-    both = pd.concat([law, law.assign(n=500, p=0.0)])
-    assert emergence.recipe(both, emergence.SEPARATE, 1e-12) == pytest.approx((0.15, 1.0))
-    assert emergence.recipe(both, emergence.SEPARATE, None) == pytest.approx((0.3, 1.0))
-
-
-def test_the_recipe_stands_beside_print_and_beside_one_line(pythia):
-    found = emergence.printed_table(pythia, emergence.SEPARATE, 1e-12)["data"].set_index("k")
-    assert np.round(found["alpha"], 3).tolist() == found["alpha_printed"].tolist()
-    assert found.loc[10_000, "zeros"] == 0
-    pooled = found["r_squared_pooled"][[1, 10, 100, 10_000]]
-    assert pooled.tolist() == pytest.approx([0.155, 0.308, 0.520, 0.960], abs=5e-4)
-
-
-def test_one_line_is_wrong_in_every_level_where_n_has_another_power():
-    """Exact in S, and N to the power one half: one line is right in slope, and misses what the levels vary by."""
-    lengths, sizes = np.array([1, 4, 16]), np.array([1e6, 1e7, 1e8])
-    rows = [(n, s, np.exp(-(n**0.5) * (s / 1e6) ** -0.2)) for n in lengths for s in sizes]
-    pooled = emergence.recipe(pd.DataFrame(rows, columns=["n", "size", "p"]), emergence.POOLED, None)
-    by_size, by_length = ((0.2 * np.log(sizes)).var(), (0.5 * np.log(lengths)).var())
-    assert pooled == pytest.approx((0.2, by_size / (by_size + by_length)))
+    law = pd.DataFrame({"k": 1, "n": 1, "size": size, "p": np.exp(-((size / 1e6) ** -0.3))})
+    (fit,) = emergence.printed_fits(pd.concat([law, law.assign(n=500, p=0.0)])).itertuples()
+    assert (fit.alpha, fit.r_squared) == pytest.approx((0.15, 1.0))
 
 
 def test_the_family_with_the_most_models_is_taken_unless_one_is_named():
     windows = pd.DataFrame({"dataset": "c4", "family": ["A", "B", "B"], "model": ["a", "b", "c"]})
-    assert set(emergence.one_family(emergence.on_dataset(windows, "c4"))["model"]) == {"b", "c"}
-    assert set(emergence.one_family(windows, "A")["model"]) == {"a"}
+    assert set(emergence.select_family(emergence.select_dataset(windows, "c4"))["model"]) == {"b", "c"}
+    assert set(emergence.select_family(windows, "A")["model"]) == {"a"}
     with pytest.raises(ParameterError, match=r"no windows of C.*\n.*there is: A, B"):
-        emergence.one_family(windows, "C")
+        emergence.select_family(windows, "C")
     with pytest.raises(ParameterError, match=r"no windows of pile.*\nThere is: c4"):
-        emergence.on_dataset(windows, "pile")
+        emergence.select_dataset(windows, "pile")
 
 
 def test_what_follows_by_algebra_is_so_by_numbers():
     follows = emergence.algebra()
-    assert follows == {
-        "equation_6": "yes",
-        "equation_6_dependent": "no",
-        "equation_6_unlike": "no",
-        "sigmoid": "yes",
-        "sharper": "no",
-    }
+    assert follows == {"power": "yes", "sigmoid": "yes", "sharper": "no"}
     drawn = np.random.default_rng(1).random((200_000, 4)) < 0.6
     assert drawn.all(axis=1).mean() == pytest.approx(0.6**4, abs=4 * np.sqrt(0.6**4 / 200_000))
     x = np.linspace(-20, 60, 400_001)
@@ -259,3 +230,47 @@ def test_every_line_has_its_shade_and_its_panel() -> None:
     lines = {line.get_color(): line.get_ydata().tolist() for line in ax.get_lines() if line.get_marker() == "o"}
     assert set(lines) == set(shades([1, 10]).values())
     assert lines[shades([1, 10])[1]] == pytest.approx(table[table["k"] == 1].sort_values("n")["ratio"].tolist())
+
+
+def test_independent_ranks_have_the_ratio_1_within_their_intervals(tmp_path) -> None:
+    rng = np.random.default_rng(3)
+    store = make_store(tmp_path / "store", rng.integers(0, 20, 60 * 500), [500] * 60)
+    table = emergence.ratios_by_document([store], ks=[5, 10, 15], lengths=[2, 3, 5])
+    assert len(table) == 9
+    assert ((table["low"] < 1) & (table["high"] > 1)).sum() >= 8
+    assert table["ratio"].to_numpy() == pytest.approx(1, abs=0.1)
+
+
+def test_counts_and_ratios_are_those_of_a_loop(tmp_path) -> None:
+    rng = np.random.default_rng(5)
+    lengths = [40, 7, 90, 33, 61]
+    easy = np.repeat(rng.random(5), lengths) < 0.5  # documents differ, so windows are not independent
+    greater = np.where(rng.random(sum(lengths)) < np.where(easy, 0.9, 0.5), 0, 9)
+    store = make_store(tmp_path / "store", greater, lengths)
+    (row,) = emergence.ratios_by_document([store], ks=[1], lengths=[3]).itertuples()
+    parts = [greater[begin:end] == 0 for begin, end in pairwise(np.append(0, np.cumsum(lengths)))]
+    succeed = sum(all(part[i : i + 3]) for part in parts for i in range(len(part) - 2))
+    share = succeed / sum(len(part) - 2 for part in parts)
+    assert row.successes == succeed
+    assert row.ratio == pytest.approx(np.log(share) / (3 * np.log((greater == 0).mean())), rel=1e-12)
+
+
+def test_the_largest_of_our_small_models_has_a_referees_ratios() -> None:
+    stores = [store for store in open_source("ladder").stores if "2.7m" in store.model]
+    found = emergence.count_by_text(emergence.ratios_by_document(stores, ks=[1, 10])).set_index(["dataset", "k"])
+    given = {("wikipedia", 10): 1.131, ("hotpotqa", 10): 1.091, ("humaneval", 10): 0.880, ("auslegal", 1): 0.736}
+    assert {key: found["ratio"][key] for key in given} == pytest.approx(given, abs=6e-4)
+    assert found["low"]["wikipedia", 10] > 1
+    assert found["high"]["humaneval", 10] < 1
+
+
+def test_a_power_of_n_has_one_local_power() -> None:
+    n = np.array([1, 2, 5, 10, 50])
+    parts = [
+        pd.DataFrame({"model": f"m{a}", "k": 1, "n": n, "windows": 10**15, "successes": 1e15 * np.exp(-a * n**0.6)})
+        for a in (0.2, 0.5)
+    ]
+    found = emergence.local_powers(pd.concat(parts))
+    assert found["power"].to_numpy() == pytest.approx(0.6, abs=1e-9)
+    assert found["models"].tolist() == [2] * 4
+    assert list(zip(found["n"], found["n_next"], strict=True)) == list(pairwise(n))

@@ -7,34 +7,33 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
-from companion.chapters import front, see
-from companion.chapters.cross_entropy import paths
+from companion.chapters import front, paths, see
 from rbp.laws.power import fit_power_law
 from rbp.measurements import open_source
 
-TEXT = "It is <b>so</b>,\nand it is not so."
+SENTENCE = {
+    "tokens": [
+        {"text": "It"},
+        {"text": " is", "rank": 900, "nll": 9.0, "expected": [[" was", 0.5], [" had", 0.25]]},
+        {"text": " <b>so</b>", "rank": 1, "nll": 0.5, "expected": [[" <b>so</b>", 0.6], [" not", 0.2]]},
+        {"text": ",", "rank": 2, "nll": 1.0, "expected": [[".", 0.5], [",", 0.37]]},
+        {"text": " they", "rank": 7, "nll": 3.0, "expected": [[" he", 0.4], [" it", 0.3]]},
+    ]
+}
 
 
-@pytest.fixture(scope="module")
-def read() -> see.Read:
-    return see.read(TEXT, see.rungs()[:1])[0]
-
-
-def test_each_token_has_its_rank_and_what_was_expected(read: see.Read) -> None:
-    shown = BeautifulSoup(see.ranked_words(read), "html.parser")
-    truths, logits = read.ids[1:].numpy(), read.logits[:-1].double().numpy()
-    ranks = [int((row >= row[truth]).sum()) for row, truth in zip(logits, truths, strict=True)]
+def test_each_token_has_its_rank_and_what_was_expected() -> None:
+    shown = BeautifulSoup(see.ranked_words(SENTENCE), "html.parser")
     labels = shown.select("label")
-    assert [int(re.sub(r"\D", "", label.small.get_text())) for label in labels] == ranks
-    for row, rank, table in zip(logits, ranks, shown.select("table"), strict=True):
-        heads = [int(each.td.get_text().replace(",", "")) for each in table.select("tr")]
-        assert heads == [1, 2, 3, 4, 5, *[rank] * (rank > 5)]
-        best = np.sort(np.exp(row - np.logaddexp.reduce(row)))[::-1]
-        bars = [float(each["style"].removeprefix("--p:").rstrip("%")) for each in table.select("tr")]
-        np.testing.assert_allclose(bars[:5], 100 * best[:5], atol=0.006)
-        assert [each.select("td")[1].get_text().endswith("came") for each in table.select("tr")].count(True) == 1
-    assert [label.input.has_attr("checked") for label in labels].index(True) == ranks.index(max(ranks))
-    assert len(shown.select("[checked]")) == 1
+    assert [int(re.sub(r"\D", "", label.small.get_text())) for label in labels] == [900, 1, 2, 7]
+    heads = [[int(row.td.get_text()) for row in table.select("tr")] for table in shown.select("table")]
+    assert heads == [[1, 2, 900], [1, 2], [1, 2], [1, 2, 7]]
+    marked = [[row.td.get_text() for row in table.select("tr.rbp-sentence-truth")] for table in shown.select("table")]
+    assert marked == [["900"], ["1"], ["2"], ["7"]]
+    assert "5.0%" in shown.select("table")[3].select("tr")[2].get_text(), "exp(-3)"
+    assert [label.input.has_attr("checked") for label in labels] == [False, False, False, True], (
+        "none of the first three"
+    )
     assert shown.select("fieldset b") == [], "what is in the text is text"
 
 
@@ -66,7 +65,7 @@ def test_the_curves_of_one_loss_are_of_one_model(there: dict[str, list[str]], ce
         for path in [*own, "parameters"]
         for k in (1, 10)
     ]
-    shown = paths.front_shown(pd.DataFrame(rows), 0.95)
+    shown = paths.front_figure(pd.DataFrame(rows), 0.95)
     assert shown["data"]["dataset"].unique().tolist() == [cell]
     assert shown["data"]["path"].unique().tolist() == lines
     shown["figure"].single("")

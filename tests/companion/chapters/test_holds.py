@@ -79,11 +79,17 @@ def test_a_summary_of_fits_is_counted_by_hand() -> None:
     assert not any(key.startswith("large.") for key in holds.fit_summary(bent, fit_table(bent)))
 
 
-def test_thresholds_are_those_of_the_table() -> None:
-    own = points({1: 0.1, 10: 0.1, 100: 0.2, 5000: 0.1})
-    assert holds.select_thresholds(own, []) == [1, 10, 100]
+def test_fits_and_figures_are_of_the_thresholds_that_there_are() -> None:
+    own = points({1: 0.1, 10: 0.1, 100: 0.2, 5000: 0.1}).assign(source="mine.csv")
+    assert holds.select_thresholds(own, []) == [1, 10, 100, 5000]
     assert holds.select_thresholds(own, [5000]) == [5000]
     assert holds.select_thresholds(points({7: 0.1}), []) == [7]
+    many = points(dict.fromkeys(range(1, 15), 0.1))
+    assert holds.select_thresholds(many, []) == [1, 10]  # the paper's, of so many
+    assert holds.thresholds_to_plot(own, []) == [1, 10, 100, 5000]
+    paper = points(dict.fromkeys(holds.KS, 0.1)).assign(source="repository")
+    assert holds.thresholds_to_plot(paper, []) == [1]
+    assert holds.thresholds_to_plot(paper, [1, 20_000, 30_000, 50, 10, 100]) == list(holds.KS)
 
 
 def test_a_line_holds_all_models_and_crosses_no_wide_gap() -> None:

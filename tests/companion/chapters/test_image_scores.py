@@ -1,6 +1,7 @@
 """`rbp forecasts score`: made-up measurements, whose outcomes and scores are counted by hand."""
 
 import math
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,10 @@ from commands import here, refused
 from scipy.stats import linregress
 from scipy.stats import t as student
 
-from companion.chapters.elsewhere.scores import by_rule, score_statistics, scored
+from companion.chapters.appendix import image_scores
+from companion.chapters.appendix.image_scores import by_rule, score_statistics, scored
 from companion.project import DATA
+from rbp.errors import DataError
 
 SIZES = (10, 20, 40, 80)  # millions
 RATIOS = {"one": 1.1, "two": 1.25, "three": 0.9}
@@ -195,3 +198,26 @@ def test_of_two_models_that_are_equally_near_the_lower_counts() -> None:
     assert row["outcome"] == pytest.approx(two[19.987])
     assert not row["low"] <= two[19.987] <= row["high"]
     assert row["low"] <= two[20.013] <= row["high"]
+
+
+def test_forecasts_are_those_that_were_registered(tmp_path):
+    found = image_scores.read_forecasts()
+    assert found.groupby("dataset").size().to_dict() == dict.fromkeys(("imagenet-a", "imagenet-r", "imagenet-real"), 10)
+    assert (found.low < found.middle).all()
+    assert (found.middle <= found.high).all()
+    other = tmp_path / "images.toml"
+    other.write_bytes(image_scores.FORECASTS.read_bytes().replace(b"middle = 1.68", b"middle = 1.78"))
+    (tmp_path / "images.toml.sha256").write_bytes(image_scores.FORECASTS.with_suffix(".toml.sha256").read_bytes())
+    with pytest.raises(DataError, match="not those that were registered"):
+        image_scores.read_forecasts(other)
+    other.write_text("level = 0.8")
+    with pytest.raises(DataError, match="no forecasts"):
+        image_scores.read_forecasts(other)
+
+
+def test_the_bands_are_those_of_the_formula():
+    content = tomllib.loads(image_scores.FORECASTS.read_text())
+    for curve in content["curve"]:
+        for band in curve["bands"]:
+            x = np.log(-np.log(band["rbp_1"]))
+            assert np.exp(-np.exp(np.polyval(curve["c"][::-1], x))) == pytest.approx(band["middle"], abs=1e-3)

@@ -5,9 +5,11 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from made_grid import SIZES as RUNGS
+from made_grid import additive, make
 from rank_stores import write_store
 
-from companion.chapters.appendix.ladder import fit_ladder
+from companion.chapters.appendix.ladder import compare_architectures, fit_ladder
 from companion.chapters.families import reruns
 from ladder import shipping
 from rbp.errors import DataError, FitError, ParameterError
@@ -101,3 +103,32 @@ def test_a_broken_description_is_named(kept):
     (kept / "text.json").unlink()
     with pytest.raises(DataError, match="git checkout"):
         shipping.shipped_text(kept)
+
+
+def of_family(other):
+    """Texts of which the LSTM has another law, on five of the seven rungs."""
+    texts = make({"neox": additive, "lstm": other}, families=("neox", "lstm"))
+    return [text.keep(~text.models["model"].str.contains("lstm-22k|lstm-2.7m")) for text in texts]
+
+
+def test_the_difference_of_exponents_is_that_of_the_laws():
+    texts = of_family(lambda size, tokens, k=1: additive(size, tokens, k) * (size / 1e5) ** -0.02)
+    found = compare_architectures(texts, "lstm", [1, 10])
+    ranks = found.dropna(subset="k")
+    assert ranks.n.unique() == [5]
+    assert ranks.difference.to_numpy() == pytest.approx(0.02, abs=1e-4)
+    assert (ranks.low <= 0.0201).all()
+    assert (ranks.high >= 0.0199).all()
+    assert (ranks.high - ranks.low < 0.005).all()  # the documents are the same for both
+    five = np.array([size for rung, size in RUNGS.items() if rung not in ("22k", "2.7m")])
+    by_hand = -np.polyfit(np.log(five), np.log(additive(five, 8e6)), 1)[0]
+    assert ranks.query("k == 1").alpha_transformer.to_numpy() == pytest.approx(by_hand, abs=2e-3)
+
+
+def test_too_few_shared_rungs_are_an_error():
+    texts = make(families=("neox", "lstm"))
+    few = [text.keep((text.models["family"] == "neox") | (text.sizes < 5e4)) for text in texts]
+    with pytest.raises(DataError, match="2 rungs"):
+        compare_architectures(few, "lstm", [1])
+    with pytest.raises(ParameterError, match="not counted at k = 4"):
+        compare_architectures(texts, "lstm", [4])

@@ -1,4 +1,4 @@
-"""Fits of measured ranks, the predicted curves against those published, the premise, and exponents on lines."""
+"""Fits of measured ranks, the predicted curves against those published, and exponents on lines."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 from simulated import drawn, in_bins
 
-from companion.chapters import lognormal, rounding
+from companion.chapters import lognormal
 from companion.evidence import published
 from companion.stats.rank_families import FAMILIES, family
 from companion.stats.rank_fits import RankDistribution
@@ -98,11 +98,11 @@ def test_the_lognormal_comes_close_as_drawn_and_a_power_law_is_told_apart(pythia
 def test_the_rounding_decides_whether_there_is_a_best_lognormal(
     fits: pd.DataFrame, pythia: list[MeasuredRanks]
 ) -> None:
-    found = rounding.of_roundings(pythia, fits)
-    limits = [found[f"limits.{name}"] for name in rounding.ROUNDINGS]
+    found = lognormal.roundings_summary(pythia, fits)
+    limits = [found[f"limits.{name}"] for name in lognormal.ROUNDINGS]
     assert limits == [4, 3, 0]
     assert found["passed"] == 0
-    up = rounding.roundings(pythia, fits).query("rounding == 'lognormal_ceiling' and first == 1")
+    up = lognormal.roundings(pythia, fits).query("rounding == 'lognormal_ceiling' and first == 1")
     for own, row in zip(pythia, up.itertuples(), strict=True):
         counts = own.counts
         cdf = stats.norm.cdf((np.log(np.append(1e-300, counts.high)) - row.mu) / row.sigma)
@@ -171,28 +171,6 @@ def test_levels_are_ratios_to_what_was_measured(curves: pd.DataFrame) -> None:
     assert (lognormal.levels(table)[["least", "largest"]] == 1.5).all(axis=None)
 
 
-# The premise
-
-
-def test_the_published_entropies_are_what_the_chapter_says(fits: pd.DataFrame, pythia: list[MeasuredRanks]) -> None:
-    table = lognormal.entropies(pythia, fits).set_index("model")
-    assert (table["gap"] > 0).all()
-    assert table["at_limit"].all()
-    np.testing.assert_allclose(table["cross_entropy"] + table["gap"], table["rank_entropy"], rtol=1e-12)
-    # the closest fit of an exponential family has more entropy than the data, by its divergence
-    assert (table["lognormal"] > table["rank_entropy"]).all()
-    assert table.loc["EleutherAI/pythia-12b", "formula"] == pytest.approx(3.16255, abs=1e-4)
-
-
-def test_one_profile_and_calibration_make_the_premise_true() -> None:
-    rng = np.random.default_rng(2)
-    q = np.sort(rng.dirichlet(np.full(40, 0.3)))[::-1]  # the sorted probabilities, the same in every context
-    rank = rng.choice(40, 50_000, p=q) + 1
-    own = MeasuredRanks("x", "m", "F", 1, RankCounts.of_ranks(rank, 40), float(-np.log(q[rank - 1]).mean()))
-    (found,) = lognormal.entropies([own], lognormal.fits([own])).to_dict("records")
-    assert found["gap"] == pytest.approx(0, abs=0.01)
-
-
 # Exponents on lines
 
 
@@ -228,8 +206,7 @@ def test_few_models_of_ones_own_leave_out_what_they_cannot_tell(models: int) -> 
     true = RankDistribution(family("lognormal"), (1.0, 1.3), V)
     own = [replace(made_up(s), counts=RankCounts.of_ranks(drawn(true, 4000, s), V)) for s in range(1, models + 1)]
     group, table = lognormal.main_group(own), lognormal.fits(own)
-    entropies, lines = lognormal.entropies(own, table), lognormal.exponents_on_lines(own, table)
-    assert lognormal.of_lines(group, lines) == {}
-    assert np.isnan(lognormal.of_fits(group, table)["mu_off"])
-    assert set(lognormal.of_premise(group, entropies)) == {"gap_share.first", "gap_share.last"}
-    assert lognormal.of_fits(group, table)["models"] == models
+    lines = lognormal.exponents_on_lines(own, table)
+    assert lognormal.lines_summary(group, lines) == {}
+    assert np.isnan(lognormal.fits_summary(group, table)["mu_off"])
+    assert lognormal.fits_summary(group, table)["models"] == models

@@ -10,19 +10,17 @@ from companion.chapters.noise import (
     BEYOND,
     ENOUGH,
     OPEN,
-    aligned,
+    align_ranks,
     by_training_count,
     clustering_table,
+    cut_pieces,
     design_effects_at,
-    one_cell,
-    pieces,
-    rises,
-    scatter_judged,
+    find_rises,
+    judge_scatter,
     threshold_for,
-    tokens_for,
 )
 from companion.stats.clustering import cluster_sums, log_design_effect
-from rbp.errors import DataError, FitError, ParameterError
+from rbp.errors import DataError, FitError
 
 SIZES = np.geomspace(1e6, 1e9, 6)
 
@@ -46,7 +44,7 @@ NONE = effects().iloc[:0]
 
 
 def judged(points, count, clustered=NONE, **options):
-    return scatter_judged(points, tokens(count), clustered, **{"resamples": 300} | options)
+    return judge_scatter(points, tokens(count), clustered, **{"resamples": 300} | options)
 
 
 def wobbling(by=1.2):
@@ -105,13 +103,13 @@ def test_what_cannot_be_tested_is_left_out():
     assert judged(points, 10_000)["k"].tolist() == [1]
     with pytest.raises(FitError, match="three models"):
         judged(points[points["k"] == 10], 10_000)
-    with pytest.raises(DataError, match="how many tokens"):
-        scatter_judged(points, tokens(10_000, "at most"), NONE)
+    with pytest.raises(DataError, match="no number of tokens"):
+        judge_scatter(points, tokens(10_000, "at most"), NONE)
 
 
 def test_only_rising_misses_are_tested():
     points = table(lambda size, k: 0.01 * (size / 1e6) ** (0.1 if k == 10 else -0.1))
-    found = rises(points, tokens(100_000), NONE)
+    found = find_rises(points, tokens(100_000), NONE)
     assert found["k"].tolist() == [10]
     row = found.iloc[0]
     assert row["misses_smallest"] == round(100_000 * -np.expm1(-0.01))
@@ -119,32 +117,8 @@ def test_only_rising_misses_are_tested():
     assert row["trend_needed"] == pytest.approx((row["trend_z"] / 1.959964) ** 2, rel=1e-6)
     assert row["beyond"]
     for high, beyond in ((row["trend_needed"] * 1.01, False), (row["trend_needed"] * 0.99, True)):
-        found = rises(points, tokens(100_000), effects(high=high, what="difference"))
+        found = find_rises(points, tokens(100_000), effects(high=high, what="difference"))
         assert found["beyond"].tolist() == [beyond]
-
-
-def test_so_many_tokens_leave_just_the_error_that_was_wanted():
-    points = table(lambda size, k: (size / 1e6) ** -0.1 / k)
-    known = float("nan")
-    for effect in (1.0, 4.0):
-        needed = tokens_for(points, [0.01, 0.05], [effect], known).set_index(["k", "half_width"])["tokens"]
-        used = needed[1, 0.05]
-        left = tokens_for(points[points["k"] == 1], [0.05], [1.0], used)["by_counting"].iloc[0]
-        assert left * np.sqrt(effect) == pytest.approx(0.05)
-        assert needed[1, 0.01] == pytest.approx(25 * used)
-    assert tokens_for(points, [0.01], [1.0], known)["by_counting"].isna().all()
-    with pytest.raises(FitError, match="four sizes"):
-        tokens_for(points[points["size"] < 1e7], [0.01], [1.0], known)
-    four = points[points["size"].isin(sorted(points["size"].unique())[:4])]
-    assert set(tokens_for(four, [0.01], [1.0], known)["models"]) == {4}
-
-
-def test_one_cell_is_the_one_with_the_most_points_unless_one_is_named():
-    points = pd.DataFrame({"dataset": ["c4", "c4", "wikipedia"], "family": ["A", "A", "B"], "k": [1, 2, 1]})
-    assert one_cell(points)["k"].tolist() == [1, 2]
-    assert one_cell(points, "B")["dataset"].tolist() == ["wikipedia"]
-    with pytest.raises(ParameterError, match="no values of B on c4"):
-        one_cell(points, "B", "c4")
 
 
 LENGTHS = [60] * 30
@@ -169,7 +143,7 @@ def stores(tmp_path):
 def test_effects_are_means_over_models_and_pairs(stores):
     found = clustering_table(stores, [0.1]).set_index("what")
     assert found.index.tolist() == ["misses", "difference"]
-    places, ranks = aligned(stores)
+    places, ranks = align_ranks(stores)
     missed = ranks > found["k"].iloc[0]
     assert missed.mean() <= 0.1
     assert (ranks > found["k"].iloc[0] - 1).mean() > 0.1
@@ -207,7 +181,7 @@ def test_a_document_that_one_model_misses_shows_in_the_effect(tmp_path):
 
 def test_pieces_do_not_cross_documents():
     places = pd.DataFrame({"document": [0, 0, 0, 1, 1], "position": [1, 2, 3, 1, 2]})
-    assert pieces(places, 2).tolist() == [0, 1, 1, 2, 3]
+    assert cut_pieces(places, 2).tolist() == [0, 1, 1, 2, 3]
 
 
 def test_classes_of_training_counts_hold_every_token_once(stores):
@@ -216,7 +190,7 @@ def test_classes_of_training_counts_hold_every_token_once(stores):
     first = found[found["model"] == "toy/a"]
     assert first["tokens"].sum() == 1800
     assert first["share_of_misses"].sum() == pytest.approx(1)
-    places, ranks = aligned(stores)
+    places, ranks = align_ranks(stores)
     chosen = (counts[places["token"]] >= 100) & (counts[places["token"]] < 1000)
     row = first[first["low"] == 100].iloc[0]
     assert row["tokens"] == chosen.sum()
@@ -232,18 +206,18 @@ def test_models_must_have_ranked_the_same(tmp_path):
     a = make_store(tmp_path / "a", [0, 1, 2, 3], [4], model="toy/a")
     b = make_store(tmp_path / "b", [0, 1, 2, 3], [2, 2], model="toy/b")
     with pytest.raises(DataError, match="did not rank the same tokens"):
-        aligned([a, b])
+        align_ranks([a, b])
 
 
 def test_rare_tokens_are_summed_over_their_classes(stores):
     table = by_training_count(stores, np.arange(100) * 2, [0.1])
-    told = noise.rare_told(table)
-    places, ranks = aligned(stores)
+    values = noise.summarize_rare(table)
+    places, ranks = align_ranks(stores)
     count, missed = places["token"].to_numpy() * 2, ranks > table["k"].iloc[0]
-    assert told["rare_tokens"] == pytest.approx(100 * (count < 100).mean())
-    assert told["rare_misses"] == pytest.approx(100 * (count[missed[:, 1]] < 100).mean())
+    assert values["rare_tokens"] == pytest.approx(100 * (count < 100).mean())
+    assert values["rare_misses"] == pytest.approx(100 * (count[missed[:, 1]] < 100).mean())
     rarest = missed[count < 10].sum(axis=0)
-    assert (told["rarest_rises"], told["texts"]) == (int(rarest[1] > rarest[0]), 1)
+    assert (values["rarest_rises"], values["texts"]) == (int(rarest[1] > rarest[0]), 1)
 
 
 def two_fits() -> pd.DataFrame:
@@ -256,26 +230,13 @@ def two_fits() -> pd.DataFrame:
 
 
 def test_a_fit_beyond_noise_is_filled() -> None:
-    fits = two_fits().assign(range="small")
-    panels = noise.scatter_figure(fits, level=0.95)["figure"]
-    assert list(panels.keys) == ["Toy on Wikipedia"]
-    both = pd.concat([fits, fits.assign(family="Large", range="large")])
-    assert list(noise.scatter_figure(both, level=0.95)["figure"].keys) == ["Large on Wikipedia"]
-    (ax,) = panels.single("Toy on Wikipedia").axes
-    dots = [line for line in ax.get_lines() if line.get_markersize() == 6 and line.get_marker() not in ("", "None")]
-    assert [line.get_ydata().tolist() for line in dots] == [[30.0], [0.5]]  # none: at the bottom
+    (ax,) = noise.scatter_figure(two_fits(), level=0.95)["figure"].axes
+    assert [label.get_text() for label in ax.get_yticklabels()] == [
+        "Toy on Wikipedia, k = 1",
+        "Toy on Wikipedia, k = 10",
+    ]
+    dots = [line for line in ax.get_lines() if line.get_marker() not in ("", "None")]
+    assert [line.get_xdata().tolist() for line in dots] == [[30.0], [0.5]]  # none: at the left edge
     assert [line.get_markerfacecolor() == "white" for line in dots] == [False, True]
-    bars = [line.get_ydata() for line in ax.get_lines() if line.get_linewidth() == 5]
+    bars = [line.get_xdata() for line in ax.get_lines() if line.get_linewidth() == 7]
     assert bars[0] == pytest.approx([1.0, 4.0])  # per cent of counting, by the roots of the effects
-    assert noise.scatter_table(two_fits())["table"].loc[0, "beyond it, %"] == "30.0 [10.0, 60.0]"
-
-
-def test_the_calculator_leaves_out_what_no_tokens_can_buy() -> None:
-    table = pd.DataFrame({"k": 1, "half_width": [0.001, 0.01, 0.1], "effect": 1.0, "tokens": [np.inf, 5000.0, 50.0]})
-    both = pd.concat([table, table.assign(k=10), table.assign(effect=3.0)])
-    panels = noise.tokens_figure(two_fits(), both, used=300.0, level=0.95)["figure"]
-    assert list(panels.keys) == ["design effect 1", "design effect 3"]
-    (ax,) = panels.single("design effect 1").axes
-    lines = [list(line.get_xdata()) for line in ax.get_lines() if line.get_linestyle() == "-"]
-    assert [x for x in lines if x] == [[0.01, 0.1]] * 2
-    assert [300.0, 300.0] in [list(line.get_ydata()) for line in ax.get_lines()]

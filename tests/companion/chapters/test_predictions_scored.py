@@ -24,7 +24,7 @@ def made(**columns):
 
 def number(outcome, middle=1.0, low=0.8, high=1.4, naive=(0.5, 1.5)):
     row = made(middle=middle, low=low, high=high, naive_low=naive[0], naive_high=naive[1], outcome=outcome)
-    return study.scored(row.infer_objects(), 0.8).iloc[0]
+    return study.score(row.infer_objects(), 0.8).iloc[0]
 
 
 def test_a_density_of_two_halves_has_a_tenth_beyond_each_end_and_sums_to_1():
@@ -39,9 +39,9 @@ def test_scores_of_numbers_and_events_are_log_probabilities():
     assert row.naive_score == pytest.approx(norm.logpdf(1.2, 1.0, 0.5 / norm.ppf(0.9)))
     assert (row.inside, row.naive_inside, number(1.41).inside, number(0.79).inside) == (1, 1, 0, 0)
     for happened, said in ((1.0, 0.9), (0.0, 0.1)):
-        event = study.scored(
-            made(kind="event", probability=0.9, naive=0.5, outcome=happened).infer_objects(), 0.8
-        ).iloc[0]
+        event = study.score(made(kind="event", probability=0.9, naive=0.5, outcome=happened).infer_objects(), 0.8).iloc[
+            0
+        ]
         assert event.score == pytest.approx(np.log(said))
         assert event.gain == pytest.approx(np.log(said / 0.5))
         assert np.isnan(event.inside)
@@ -52,18 +52,56 @@ def test_honest_densities_hold_four_of_five_and_beat_wider_guesses():
     many = pd.concat(
         [made(middle=1.0, low=0.9, high=1.1, naive_low=0.8, naive_high=1.2)] * len(drawn), ignore_index=True
     )
-    found = study.scored(many.assign(outcome=drawn).infer_objects(), 0.8)
-    held = study.coverage(found, 0.8)
+    found = study.score(many.assign(outcome=drawn).infer_objects(), 0.8)
+    held = study.count_inside(found, 0.8)
     assert held["inside"] / held["intervals"] == pytest.approx(0.8, abs=0.02)
     assert held["likely_low"] <= held["inside"] <= held["likely_high"]
     # half the spread of a normal gains ln 2 less half of 1 − 1/4
     assert found.gain.mean() == pytest.approx(np.log(2) - 0.375, abs=0.02)
 
 
+def test_a_mark_is_filled_inside_its_interval_and_an_arrow_beyond_the_view():
+    rows = pd.DataFrame({"label": "exponent", "away": [0.5, -2.0, 9.0], "inside": [1.0, 0.0, 0.0]})
+    (ax,) = study.plot_scores({"ladders": rows}, 0.8).single("ladders").axes
+    marks = [line for line in ax.get_lines() if line.get_marker() in ("o", ">", "<") and len(line.get_xdata())]
+    assert [(line.get_marker(), line.get_xdata().tolist()) for line in marks] == [
+        ("o", [0.5]),
+        ("o", [-2.0]),
+        (">", [4.0]),
+    ]
+    assert [line.get_markerfacecolor() == "none" for line in marks] == [False, True, True]
+
+
+def test_files_are_scored_by_hand():
+    first = pd.DataFrame({"inside": [1.0, 0.0, np.nan], "naive_inside": [1.0, 1.0, np.nan], "gain": [0.5, -2.0, 0.1]})
+    first = first.assign(fair_gain=[0.2, np.nan, np.nan], fair_inside=[0.0, np.nan, np.nan])
+    (row,) = study.score_files({"one": first}, 0.8)["data"].to_dict("records")
+    wanted = {
+        "intervals": 2,
+        "inside": 1,
+        "naive_inside": 2,
+        "better": 1,
+        "fair": 1,
+        "fair_inside": 0,
+        "fair_better": 1,
+    }
+    assert {name: row[name] for name in wanted} == wanted
+    assert row["gain"] == pytest.approx(-1.4)
+
+
+def test_events_and_extremes_are_counted_by_hand():
+    table = pd.DataFrame({"kind": ["event", "event", "seeds"], "outcome": [1.0, 0.0, 0.3], "gain": [0.1, -0.4, 2.0]})
+    table = table.assign(sure=[False, False, True], probability=[0.95, 0.5, np.nan], better=[True, False, True])
+    assert study.summarize_events(table, 0.9) == {"events": 2, "events_happened": 1, "sure_tested": 2, "sure_right": 1}
+    assert study.count_better(table) == 1
+    extremes = study.summarize_extremes(table, pd.Series(["a", "b", "c"]))
+    assert extremes == {"worst": "b", "best": "c", "worst_gain": -0.4, "best_gain": 2.0}
+
+
 @pytest.fixture(scope="module")
 def result():
     table, level = study.read_predictions()
-    return study.outcomes(
+    return study.measure_outcomes(
         table, study.Findings(make(spread=0.0), {"neox": _NoStores(), "lstm": _NoStores()}, [])
     ), level
 
@@ -120,7 +158,7 @@ def test_what_is_measured_is_what_was_asked_for(result):
 
 def test_seeds_are_the_root_mean_square_of_what_they_move():
     table, _ = study.read_predictions()
-    found = study.outcomes(table, study.Findings([with_seeds(text) for text in make(spread=0.0)], {}, []))
+    found = study.measure_outcomes(table, study.Findings([with_seeds(text) for text in make(spread=0.0)], {}, []))
     own = found[found.kind == "seeds"].set_index(["seed", "dataset"]).outcome
     assert own[1, "wikipedia"] == pytest.approx(np.sqrt((0.03**2 + 0.01**2) / 2), rel=1e-3)
     assert own[2, "wikipedia"] == pytest.approx(np.sqrt((0.01**2 + 0.05**2) / 2), rel=1e-3)
@@ -132,7 +170,7 @@ def test_an_ablation_is_what_it_moves_on_its_text():
     one = counts(models, sizes, [10], np.array([10**7]), hits[None, :, None], np.ones((1, 2)), dataset="auslegal")
     table, _ = study.read_predictions()
     found = study.Findings(make(spread=0.0), {"neox": _NoStores(), "lstm": _NoStores()}, [one])
-    own = study.outcomes(table, found).query("kind == 'ablation'").set_index("run")
+    own = study.measure_outcomes(table, found).query("kind == 'ablation'").set_index("run")
     assert own.outcome["150k-8"] == pytest.approx(0.04, abs=1e-5)
     assert own.untested["59k-40"] == study.NO_RUNG
 
@@ -143,11 +181,11 @@ def test_what_cannot_be_tested_says_why(result):
     assert set(left.untested) <= {study.NO_FAMILY, study.NO_SEEDS, study.NO_RUNG, study.NOT_REACHED}
     assert (left[left.family == "mamba2"].untested == study.NO_FAMILY).all()
     assert set(left[left.kind == "seeds"].untested) == {study.NO_SEEDS}
-    found = study.scored(table, level)
+    found = study.score(table, level)
     assert len(found) + len(left) == len(table)
-    assert study.by_kind(table, found).tested.sum() == len(found)
+    assert study.score_kinds(table, found).tested.sum() == len(found)
     assert set(found[found.kind == "event"].outcome) <= {0.0, 1.0}
-    names = study.described(table)
+    names = study.describe(table)
     assert not names.duplicated().any()
     less = names[(table.kind == "exponent_difference") & (table.family == "lstm") & (table.than == "neox")]
     assert less.str.startswith("difference of exponents, Our LSTM (10k–1M) less Our Transformer (10k–2.7M), k = ").all()
@@ -159,7 +197,7 @@ def test_what_lacks_a_model_that_it_speaks_of_is_untested():
     lstm, large = some.family == "lstm", some.model.str.contains("2.7m") & (some.budget < BUDGETS[-1])
     texts = [text.keep(~large & ~(lstm & some.model.str.contains("1m-at"))) for text in texts]
     table, _ = study.read_predictions()
-    found = study.outcomes(table, study.Findings(texts, {"neox": _NoStores(), "lstm": _NoStores()}, []))
+    found = study.measure_outcomes(table, study.Findings(texts, {"neox": _NoStores(), "lstm": _NoStores()}, []))
     gone = found[found.untested == study.NO_RUNG]
     assert gone.outcome.isna().all()
     assert set(gone[gone.kind == "exponent"].family) == {"lstm"}
@@ -204,3 +242,14 @@ def test_the_shipped_ablations_stand_beside_their_rungs():
         np.testing.assert_array_equal(one.hits[:, ::2], first.hits[:, places])
         np.testing.assert_array_equal(one.nll[:, ::2], first.nll[:, places])
         assert (one.hits[:, 1::2].sum(axis=0) != one.hits[:, ::2].sum(axis=0)).all()
+
+
+def test_the_terms_of_cross_entropy_are_summed_error_by_error():
+    rng = np.random.default_rng(3)
+    errors, nll = rng.integers(0, 6, 50), rng.exponential(3.0, 50)
+    p = {e: np.mean(errors == e) for e in set(errors.tolist())}
+    q = {e: np.exp(-nll[errors == e].mean()) for e in p}
+    c = sum(q.values())
+    terms = [-sum(p[e] * np.log(p[e]) for e in p), sum(p[e] * np.log(p[e] * c / q[e]) for e in p), -np.log(c)]
+    assert study.loss_terms(errors, nll) == pytest.approx(terms)
+    assert study.loss_terms(errors, nll).sum() == pytest.approx(nll.mean())

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from companion.chapters.appendix import data
-from companion.chapters.see import figure_1_shown
+from companion.chapters.see import figure_1
 from companion.evidence import published
 from companion.evidence.tokens import tokens_behind
 from rbp.errors import DataError
@@ -79,10 +79,12 @@ def test_columns_of_the_grid_are_in_the_order_of_k():
     ax = data.coverage_panels(counted).single("wikipedia").axes[0]
     labels = [label.get_text() for label in ax.get_xticklabels()]
     assert labels[-1] == "CE"
-    assert [int(label) for label in labels[:-1]] == sorted(set(open_source("published").table["k"].dropna()))
+    assert [int(label.replace(",", "")) for label in labels[:-1]] == sorted(
+        set(open_source("published").table["k"].dropna())
+    )
 
 
 def test_the_truth_carries_its_rank():
-    figure = figure_1_shown()["figure"]
+    figure = figure_1()["figure"]
     assert "0.28  correct, rank 3" in texts(figure.single("Outranked"))
     assert "0.28  correct, rank 1" in texts(figure.single("First"))

@@ -162,29 +162,12 @@ def test_what_a_run_makes_itself_is_no_source(tmp_path):
     assert read.files == {(tmp_path / "other").resolve()}
 
 
-def test_a_family_gives_a_table_and_a_law(tmp_path):
-    sizes = np.array([1e3, 1e4, 1e5])
-    table = pd.DataFrame(
-        {
-            "model": [f"m{i}" for i in range(3)] * 2,
-            "size": np.tile(sizes, 2).astype(int),
-            "k": pd.array([1] * 3 + [None] * 3, dtype="Int64"),
-            "value": np.concatenate([3 * sizes**-0.25, 5 * sizes**-0.125 * [1.01, 0.98, 1.01]]),
-        }
-    )
-    shown = ranking.family_shown(table, k=[1])["table"]
-    assert shown["model"].tolist() == ["m0", "m1", "m2", "exponent α"]
-    assert "0.250 [0.250, 0.250]" in shown.iloc[-1].tolist()
-    few = ranking.family_shown(table[table["size"] < 5e4], k=[1])["table"]
-    assert few["model"].tolist() == ["m0", "m1"]
-
-
-def test_every_model_below_a_folder_is_ranked_and_held_against_what_is_shipped(tmp_path):
+def test_every_model_below_a_folder_is_ranked_and_compared_with_what_is_shipped(tmp_path):
     one = protocol("windows", length=256, documents=3)
     folder = ranking.rank_family("data/ladder/families/neox", "ladder/humaneval", one, CPU, tmp_path / "mine")
     stores = [open_store(path) for path in folder.iterdir()]
     assert len(stores) == len(list((LADDER / "families" / "neox").iterdir()))
-    beside = ranking.beside_shipped(stores)
+    beside = ranking.compare_with_shipped(stores)
     assert set(beside["model"]) == {path.name for path in (LADDER / "families" / "neox").iterdir()}
     near = ranking.family_near("data/ladder/families/neox", "ladder/humaneval", one, CPU)
     # windows of 256 tokens with 128 before each, as shipped: nothing differs but by rounding

@@ -48,30 +48,23 @@ def test_significands():
     assert see.round_significand(0.0, 3) == 0
 
 
-@given(st.integers(0, 6), st.integers(1, 6), st.integers(1, 12))
-def test_membership_is_the_mean_over_shuffles(greater, equal, k):
-    places = greater + 1 + np.arange(equal)  # where a shuffle may put the truth
-    assert see.membership([greater], [equal], k) == pytest.approx((places <= k).mean())
-
-
 def test_the_papers_examples_are_distributions_with_its_ranks():
     for ps in see.FIGURE_1.values():
         assert math.isclose(sum(ps), 1)
     assert [see.ranks_of(ps, 0, "paper") for ps in see.FIGURE_1.values()] == [3, 1]
-    bars = see.figure_1_shown()["data"]
+    bars = see.figure_1()["data"]
     assert bars[bars["truth"]].to_numpy().tolist() == [
         ["Outranked", "Canberra", 0.28, True],
         ["First", "Canberra", 0.28, True],
     ]
 
 
-def test_coarser_scores_part_the_rules_and_fine_ones_do_not():
+def test_coarser_scores_separate_the_rules_and_fine_ones_do_not():
     scores, truth = see.simulated_scores(1, 500, 50)
-    fine, coarse = (
-        see.rbp_by_rule(*metric.greater_equal(see.round_significand(scores, bits), truth), 3) for bits in (53, 4)
-    )
-    assert len(set(fine.values())) == 1
-    assert coarse["paper"] < coarse["list"] < coarse["strict"]
+    for bits, apart in ((53, False), (4, True)):
+        counts = metric.greater_equal(see.round_significand(scores, bits), truth)
+        assert (metric.rbp(metric.rank(*counts, "paper"), 3) < metric.rbp(metric.rank(*counts, "strict"), 3)) == apart
+    assert see.tie_ranks() == {"paper": 4, "strict": 2, "expected": 3}
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ from rbp.extract.store import MANIFEST, open_store
 SCRIPTS = ("neox.js", "charts.js", "sentence.js")
 TEXT = "The court of the United States, which was in the city, held that it was not."
 DOMAINS = ("wikipedia", "humaneval", "hotpotqa", "auslegal")
-RUNGS = see.rungs()
+RUNGS = see.find_rungs()
 TOKENIZER = Tokenizer.from_file(str(see.tokenizer_file()))
 PATIENCE = 120_000  # milliseconds that a busy machine may take
 NEAR = 1e-4  # logits of two programs this near may stand in another order
@@ -344,14 +344,14 @@ def test_a_long_text_is_read_up_to_the_context(tab: Page) -> None:
 
 def test_a_model_that_is_quoted_is_ticked(tab: Page) -> None:
     found = see.read(TEXT, RUNGS)
-    quoted = see.recorded(found, {rung.name: 1 for rung in RUNGS})
+    quoted = see.count_models(found, {rung.name: 1 for rung in RUNGS})
     sizes = {quoted["size.smaller"], quoted["size.larger"]}
     ticked = [each.rung.label for each in found if each.size in sizes]
     assert len(ticked) == 2
     for label in ticked:
         expect(tab.get_by_role("checkbox", name=f"{label} (")).to_be_checked()
     last = next(each for each in found if each.size == quoted["size.larger"])
-    told = {key: value for values, _ in see.recorded_ranks(found) for key, value in values.items()}
+    told = {key: value for values, _ in see.rank_statistics(found) for key, value in values.items()}
     assert told["rbp1.larger"] == (np.asarray(last.ranks()[0]) == 1).mean()
     assert [told[f"cross_entropy.larger.t{t}"] for t in (1, 2)] == [last.cross_entropy(t) for t in (1, 2)]
 
@@ -487,4 +487,4 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="fewer than two tokens"):
         see.read("a", RUNGS[:1])
     with pytest.raises(DataError, match="weights of the GPT-NeoX family are missing"):
-        see.rungs(tmp_path)
+        see.find_rungs(tmp_path)

@@ -71,6 +71,19 @@ def test_the_cookie_is_for_the_browser_alone_and_the_key_for_our_pages(live, rea
     assert reader("GET", "/api/runs", X_RBP_Key=other.key)[0] == 401
 
 
+def test_a_browser_that_was_in_is_known_when_the_server_starts_again(live, reader):
+    again = server.Visitors(live.runs.folder / "visitors.json")
+    cookie = reader.cookie.partition("=")[2]
+    assert again.knows(cookie)
+    assert again.acts(cookie, reader.key)
+    assert not again.acts(cookie, "wrong")
+    assert not again.knows("wrong")
+    kept = live.runs.folder / "visitors.json"
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert cookie not in kept.read_text()
+    assert reader.key not in kept.read_text()
+
+
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", "10.0.0.1:{port}", ""]
 )
@@ -205,9 +218,17 @@ def test_a_chapter_is_run_looked_at_compared_kept_and_deleted(reader):
         assert wait(reader, run["id"]).state == "done"
     _, told = reader("GET", f"/api/runs/{first['id']}")
     assert "cell 2 of 2" in told["log"]
-    status, compared = reader("GET", f"/api/compare/{first['id']}/{second['id']}")
-    assert (status, compared["rows"]) == (200, [["value", 0.25, 1]])
+    assert (told["words"], first["id"]) == (
+        "value = 0.25",
+        ask(reader, value="0.25")[1]["id"],
+    )  # the same is not run again
+    status, compared = reader("POST", "/api/compare", {"runs": [first["id"], second["id"]]})
+    assert status == 200, compared
+    assert b"2 runs compared" in Browser(reader.live)("GET", compared["address"])[1]
+    for wrong in ([first["id"]], first["id"], [first["id"], "nothing"], [1, 2]):
+        assert reader("POST", "/api/compare", {"runs": wrong})[0] == 422
     status, data = reader("GET", f"/api/runs/{first['id']}/zip")
+    assert reader.headers["content-disposition"] == f"attachment; filename*=UTF-8''01_a-{first['id']}.zip"
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         assert archive.namelist() == ["01_a/data.csv", "01_a.html", "results.json"]
     assert reader("DELETE", f"/api/runs/{first['id']}")[0] == 204
@@ -372,6 +393,25 @@ def test_what_is_no_table_is_refused_and_not_kept(reader, name, data, what):
     assert status == 422
     assert what in said["what"]
     assert list((reader.live.project.runs / "live").glob("uploads/*")) == []
+
+
+def test_a_fault_is_told_by_the_name_that_the_reader_gave(reader):
+    status, said = reader("PUT", "/api/uploads/mine.csv", b"dataset,model\na,b\n")
+    assert status == 422
+    assert "(mine.csv" in said["what"]
+    assert "uploads" not in said["what"]
+
+
+def test_uploads_of_one_name_are_told_apart_and_deleted(reader, monkeypatch):
+    table = b"dataset,model,family,size,metric,k,value\nd,m,F,1000,neg_log_rbp,1,0.5\n"
+    first, second = (reader("PUT", "/api/uploads/mine.csv", table)[1] for _ in range(2))
+    assert first["value"] != second["value"]
+    assert first["label"].startswith("mine.csv (uploaded ")
+    assert reader("DELETE", f"/api/uploads/{first['value']}")[0] == 204
+    assert reader("DELETE", f"/api/uploads/{first['value']}")[0] == 422
+    assert reader("DELETE", "/api/uploads/published")[0] == 422
+    listed = [source.name for source in requests.sources(reader.live.project) if source.name.startswith("upload")]
+    assert listed == [second["value"]]
 
 
 def test_an_upload_is_the_owners_alone(reader):

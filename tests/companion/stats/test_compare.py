@@ -129,34 +129,6 @@ def test_what_lies_at_the_margin_passes_for_equivalent_as_often_as_the_level_say
     assert not wide.outside
 
 
-def test_what_all_models_share_widens_the_interval() -> None:
-    first, second = pair(np.random.default_rng(11), 1.0)
-    alone = equivalence(SIZES, first, second)
-    nothing = equivalence(SIZES, first, second, text=(np.zeros((2, 2)), 23))
-    assert (nothing.low, nothing.high, nothing.df) == pytest.approx((alone.low, alone.high, 8))
-    alike = equivalence(SIZES, first, second, text=(np.full((2, 2), 1e-4), 23))  # moves both alike: the ratio, little
-    assert alike.high - alike.low == pytest.approx(alone.high - alone.low, rel=0.05)
-    apart = equivalence(SIZES, first, second, text=(1e-4 * np.eye(2), 23))
-    assert apart.high - apart.low > 3 * (alone.high - alone.low)
-    assert apart.df == pytest.approx(23, rel=0.05)
-
-
-@pytest.mark.parametrize("draws", loop_and_slow(100, 2000))
-def test_the_margin_keeps_its_level_where_documents_move_both_exponents(draws: int) -> None:
-    """24 documents tilt all models alike, which their scatter does not show; the covariance is estimated from them."""
-    rng, root = np.random.default_rng(14), 0.004 * np.array([[1, 0], [0.5, 0.9]])
-    passed = {"with text": 0, "without": 0}
-    for _ in range(draws):
-        documents = root @ rng.normal(size=(2, 24)) * 24**0.5
-        tilt = documents.mean(axis=1)
-        first, second = (one * SIZES**-e for one, e in zip(pair(rng, 1.1), tilt, strict=True))
-        text = np.cov(documents) / 24, 23
-        passed["with text"] += equivalence(SIZES, first, second, text=text).within
-        passed["without"] += equivalence(SIZES, first, second).within
-    assert may_be(passed["with text"], draws, 0.03, 0.07)
-    assert may_be(passed["without"], draws, 0.15, 0.6)
-
-
 def test_no_bound_where_the_second_exponent_may_be_zero() -> None:
     first, second = pair(np.random.default_rng(12), 1.0)
     flat = equivalence(SIZES, first, second * SIZES**0.08 * np.exp(np.random.default_rng(13).normal(size=10)))

@@ -44,6 +44,12 @@ def table(tmp_path: Path) -> Path:
         (["law", "none", "--corpus", "none.txt", "--dtype", "float8"], "unknown dtype 'float8'"),
         (["law", "none", "--corpus", "none.txt", "--device", "tpu"], "there is no device 'tpu'"),
         (["paths", "run", *RANK, "--paths", "dept"], "no path 'dept'"),
+        (["extract", *RANK, "--shard", "5/2"], "no shard 5 of 2"),
+        (["extract", *RANK], "there is no such file (none.txt)"),
+        (["paths", "run", *RANK], "there is no such file (none.txt)"),
+        (["law", "none", "--corpus", "none.txt"], "there is no such file (none.txt)"),
+        (["law", "none", "--corpus", "ladder/humaneval", "--bos", "x"], "bos cannot be 'x'"),
+        (["law", "none", "--corpus", "ladder/humaneval", "--length", "1"], "length must be at least 2"),
     ],
 )
 def test_arguments_are_checked_before_torch_is_imported(arguments: list[str], words: str, tmp_path: Path) -> None:
@@ -72,7 +78,7 @@ def test_a_table_that_is_not_there() -> None:
 
 
 def test_texts_of_one_name_are_listed() -> None:
-    table = pd.DataFrame({"dataset": ["humaneval-acf85f", "humaneval-ebac60", "other"], "size": 1})
+    table = pd.DataFrame({"dataset": ["humaneval-acf85f", "humaneval-ebac60", "other"], "tokens": [17, 3000, 5]})
     with pytest.raises(ParameterError, match="there are 2 texts called humaneval") as error:
         select(table, dataset="humaneval")
-    assert error.value.remedy == "Give one: humaneval-acf85f, humaneval-ebac60."
+    assert error.value.remedy == "Give humaneval-acf85f (17 tokens) or humaneval-ebac60 (3,000 tokens)."

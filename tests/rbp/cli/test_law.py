@@ -148,7 +148,7 @@ def test_what_is_measured_is_taken_as_it_is(project):
         (["published", "--dataset", "wikipedia", "-k", "3,7777"], ["there is no RBP_7777 on wikipedia"]),
         (["published", "--dataset", "wikipedia", "-k", "one"], ["one"]),
         (["published", "--dataset", "wikipedia", "--level", "2"], ["level"]),
-        (["./nothing-here", "--corpus", "x.txt"], ["nothing-here"]),
+        (["./nothing-here", "--corpus", "-"], ["nothing-here"]),
     ],
 )
 def test_what_cannot_be_is_said(project, arguments, words):

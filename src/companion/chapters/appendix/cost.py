@@ -1,4 +1,4 @@
-"""What ranking costs beside other ways: a table for the book."""
+"""What ranking costs, alongside other ways: a table for the book."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from companion.project import ROOT
 from rbp import provenance
 from rbp.errors import DataError
 from rbp.io import label
-from rbp.report.display import shown
+from rbp.report.display import Columns, shown
 
 FOLDER = ROOT / "bench" / "results"
 OURS, PLAIN = "ours", "plain route"  # how the names of the two ways begin
@@ -19,7 +19,7 @@ _COLUMNS = ["rows", "d", "vocabulary", "way", "ratio", "ratio_low", "ratio_high"
 
 
 def read_costs(folder: Path = FOLDER) -> pd.DataFrame:
-    """Every result of the ranking's benchmark in `folder`, a GPU's last; none if there is no such file.
+    """Read every result of the ranking's benchmark in `folder`, a GPU's last; none if there is no such file.
 
     Columns device, dtype, date, gpu (bool), rows (positions), d (width), vocabulary, way, ratio (the median, against
     the bare product of the same round), ratio_low, ratio_high, extra_memory_mb. Raises DataError for a malformed file.
@@ -51,7 +51,7 @@ def read_costs(folder: Path = FOLDER) -> pd.DataFrame:
 
 
 def ranges(costs: pd.DataFrame) -> pd.DataFrame:
-    """The cost of ranks by `device`, from `read_costs`, for the two ways `ours` and `plain`.
+    """Summarize the cost of ranks by `device`, from `read_costs`, for the two ways `ours` and `plain`.
 
     Columns device, and for each way WAY_min and WAY_max (times the bare product) and WAY_memory (the most, in MB).
     """
@@ -66,22 +66,29 @@ def ranges(costs: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def costs_shown(costs: pd.DataFrame) -> dict[str, Any]:
-    """`read_costs` as a page shows it."""
-    return shown(
-        costs,
-        {
-            "device": "device",
-            ("rows", "d", "vocabulary"): ("T × d × V", "{} × {} × {}"),
-            "way": "way",
-            "ratio": ("times the product", "{:.2f}"),
-            "extra_memory_mb": ("extra MB", "{:,.0f}"),
-        },
-        caption="<b>What ranks cost</b> (<code>make bench</code> measures anew). T tokens, hidden states d wide, V "
-        "logits for each. Times are medians, as multiples of the bare product’s in the same round.",
+def costs_table(costs: pd.DataFrame) -> dict[str, Any]:
+    """Show `read_costs` of the two ways `ours` and `plain`, a row for each device and shape; the download has all."""
+    ways = {"ours": costs["way"].str.startswith(OURS), "plain": costs["way"].str.startswith(PLAIN)}
+    shape = ["device", "rows", "d", "vocabulary"]
+    parts = [
+        costs[which].groupby(shape, sort=False)[["ratio", "extra_memory_mb"]].first().add_prefix(f"{name}_")
+        for name, which in ways.items()
+    ]
+    columns: Columns = {
+        "device": "device",
+        ("rows", "d", "vocabulary"): ("T × d × V", "{:,} × {:,} × {:,}"),
+        "ours_ratio": ("ours, times the product", "{:.2f}"),
+        "plain_ratio": ("plain route", "{:.2f}"),
+        "ours_extra_memory_mb": ("ours, extra MB", "{:,.0f}"),
+        "plain_extra_memory_mb": ("plain route", "{:,.0f}"),
+    }
+    caption = (
+        "<b>What ranks cost</b> (<code>make bench</code> measures anew). T tokens, hidden states d wide, V logits for "
+        "each. Times are medians, as multiples of the bare product’s in the same round."
     )
+    return shown(pd.concat(parts, axis=1).reset_index(), columns, caption=caption, data=costs)
 
 
 def measured_on(run: Record | None) -> str:
-    """The card and the date, in words."""
+    """Name the card and the date."""
     return f"Measured on a GPU: {run['device']}, {run['date']}" if run else "No GPU was measured"

@@ -332,7 +332,7 @@ def interval_coverage_shown(found: pd.DataFrame) -> dict[str, Any]:
     )
 
 
-_FULL, _PART = "#2A7FC0", "#9DC3E6"
+_GREY = "#6B7280"
 _ENTROPY = "CE"
 
 
@@ -346,12 +346,12 @@ def coverage(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def coverage_panels(counted: pd.DataFrame) -> Panels:
-    """A grid of family by threshold for each dataset, with the number of models in each square (`coverage`).
+    """Plot a grid of family by threshold for each dataset, with the number of models in each square (`coverage`).
 
-    Dark squares hold all models of the family, light ones some; a missing square holds none.
+    Filled squares hold all models of the family, outlined ones some; a missing square holds none.
     """
     numbers = sorted(counted["k"].dropna().unique().tolist())
-    columns = [str(number) for number in numbers] + [_ENTROPY] * bool(counted["k"].isna().any())
+    columns = [f"{number:,}" for number in numbers] + [_ENTROPY] * bool(counted["k"].isna().any())
     families = sorted(counted["family"].unique())
 
     def draw(ax: Axes, dataset: str) -> None:
@@ -359,10 +359,9 @@ def coverage_panels(counted: pd.DataFrame) -> Panels:
         for k, family, models, of in own[["k", "family", "models", "of"]].itertuples(index=False, name=None):
             x, y = len(numbers) if pd.isna(k) else numbers.index(k), families.index(family)
             full = models == of
-            colour = _FULL if full else _PART
-            ax.add_patch(Rectangle((x - 0.45, y - 0.43), 0.9, 0.86, facecolor=colour, edgecolor="none"))
-            ink = "white" if full else "black"
-            ax.text(x, y, str(models), ha="center", va="center", color=ink)
+            face = _GREY if full else "none"
+            ax.add_patch(Rectangle((x - 0.43, y - 0.41), 0.86, 0.82, facecolor=face, edgecolor=_GREY))
+            ax.text(x, y, str(models), ha="center", va="center", color="white" if full else INK)
         ax.set_xlim(-0.6, len(columns) - 0.4)
         ax.set_ylim(len(families) - 0.4, -0.6)
         ax.set_xticks(range(len(columns)), columns, rotation=90)
@@ -381,8 +380,8 @@ def coverage_shown(table: pd.DataFrame) -> dict[str, Any]:
     counted = coverage(table)
     return {
         "figure": coverage_panels(counted),
-        "caption": "<b>How many models were measured</b>, by family and threshold k. Dark: all of the family; "
-        "light: some; empty: none.",
+        "caption": "<b>At most thresholds only some models of a family were published.</b> How many, by family and k. "
+        "Filled: all of the family; outlined: some; empty: none.",
         "alt": "Grids of families by thresholds, one for each dataset, with the number of models in each square",
         "data": counted,
     }
@@ -392,7 +391,8 @@ def tokens_shown(recovered: pd.DataFrame, stated: int) -> dict[str, Any]:
     """What `Page.figure` takes for `tokens_figure`."""
     return {
         "figure": tokens_figure(recovered, stated),
-        "caption": "<b>The number of tokens behind each point</b>, counted or recovered (filled), or likely (hollow).",
+        "caption": "<b>Most points rest on fewer tokens than stated:</b> counted or recovered (filled), likely "
+        "(hollow).",
         "alt": "Number of tokens by dataset and family: some 25 thousand on HotpotQA, 30 to 42 thousand on HumanEval, "
         "320 thousand on Wikipedia, just below 500 thousand on the Australian legal corpus",
         "data": recovered,
@@ -430,7 +430,7 @@ def tokens_figure(behind: pd.DataFrame, stated: int) -> Figure:
         ax.set_xlabel("tokens behind a point")
         legend_below(ax)
 
-    return single_panel(draw, size=(4.6, 2.8))
+    return single_panel(draw, size=(7.2, 3.0))
 
 
 def fraction_panels(share: npt.ArrayLike, totals: Mapping[str, int]) -> Panels:
@@ -442,13 +442,13 @@ def fraction_panels(share: npt.ArrayLike, totals: Mapping[str, int]) -> Panels:
 
     def draw(ax: Axes, title: str) -> None:
         product = part * totals[title]
-        ax.hist(product - np.rint(product), bins=np.linspace(-0.5, 0.5, 26).tolist(), color=_FULL)
+        ax.hist(product - np.rint(product), bins=np.linspace(-0.5, 0.5, 26).tolist(), color=_GREY)
         ax.set_xlim(-0.5, 0.5)
         ax.set_xlabel("distance to the nearest whole number")
         ax.set_ylabel("readings")
         ax.set_title(title)
 
-    return Panels(list(totals), draw, size=(4.4, 2.8))
+    return Panels(list(totals), draw, size=(4.4, 2.3))
 
 
 def whole_numbers_shown(share: npt.ArrayLike, name: str, tokens: int) -> dict[str, Any]:
@@ -469,8 +469,8 @@ def sampling_shown(points: pd.DataFrame) -> dict[str, Any]:
     """What `Page.figure` takes for `sampling_panels`."""
     return {
         "figure": sampling_panels(points),
-        "caption": "<b>What sampling does to the points.</b> The relative standard error of −ln RBPₖ, by "
-        "counting: the median over the models of a family.",
+        "caption": "<b>Counting errors grow with k.</b> The relative standard error of −ln RBPₖ by counting: the "
+        "median over the models of a family.",
         "alt": "Relative error against k, one panel per dataset, one line per family",
         "data": points,
     }
@@ -482,8 +482,8 @@ def sampling_panels(points: pd.DataFrame) -> Panels:
     `points` has dataset, family, k and relative_se: lines join its median over the models of a family.
     """
     rows = points.groupby(["dataset", "family", "k"])["relative_se"].median().mul(100).reset_index()
-    labels = ("threshold k", "relative error (per cent)")
-    return curves(rows, "k", "relative_se", labels=labels, line="family", log="xy", ylim="shared", size=(4.6, 3.8))
+    labels = ("threshold k", "relative error (%)")
+    return curves(rows, "k", "relative_se", labels=labels, line="family", log="xy", ylim="shared", size=(4.6, 3.2))
 
 
 Row = tuple[str, str, int, int, float, str]

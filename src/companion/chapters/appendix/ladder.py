@@ -13,13 +13,13 @@ import pandera.pandas as pa
 from matplotlib.axes import Axes
 from scipy import stats
 
-from companion.chapters.families import TRANSFORMER, counts_at, exponents, of_measure
+from companion.chapters.families import TRANSFORMER, counts_at, exponents, measure_label, of_measure
 from companion.project import LADDER
-from rbp.arrays import Reals
-from rbp.errors import FitError, ParameterError
+from rbp.arrays import Reals, check_level
+from rbp.errors import DataError, FitError, ParameterError
 from rbp.figures.curves import curves, fitted_lines, shades
 from rbp.figures.style import INK, LABELS, Panels, legend_below, log_axis, neg_log_rbp_label
-from rbp.figures.wording import dataset_label, dataset_order
+from rbp.figures.wording import dataset_label, dataset_order, family_label
 from rbp.laws.power import fit_power_law
 from rbp.laws.resampling import covariance, interval
 from rbp.measurements import Source
@@ -479,3 +479,71 @@ def rank_statistics(ranks: pd.DataFrame, points: pd.DataFrame, k: int = 10) -> d
     }
     values = {"falls": -last.difference, "seeds": last.seeds} | steps
     return {f"trials.{name}": value for name, value in values.items()}
+
+
+# ── Other architectures
+
+
+def _on_shared_rungs(text: Counts, family: str, ks: Sequence[int]) -> list[LeftOut]:
+    """Select the rungs that the transformer and a family both have on a text, at their largest budgets, by size."""
+    both = [text.of(name, seed=0) for name in (TRANSFORMER, family)]
+    shared = [rung for rung in both[0].models["rung"] if rung in set(both[1].models["rung"])]
+    if len(shared) < 3:
+        what = f"{len(shared)} rungs of {family} are the transformer's as well"
+        raise DataError(what, text.dataset, "Three are needed for a law: train them: rbp ladder train --family.")
+    places = [[one.models["rung"].tolist().index(rung) for rung in shared] for one in both]
+    return [one.keep(at, ks).left_out() for one, at in zip(both, places, strict=True)]
+
+
+def compare_architectures(
+    texts: Sequence[Counts], family: str, ks: Sequence[int], *, level: float = 0.95
+) -> pd.DataFrame:
+    """Compare the exponents in S of the transformer and of a family, on the rungs of both, at their largest budgets.
+
+    Columns dataset, k (missing for the cross-entropy), family, n, alpha_transformer, r_squared_transformer, alpha,
+    r_squared, difference (the family's less the transformer's); low, high: by documents, the same for both;
+    scatter_low, scatter_high: from the scatter about the two lines, whose rungs are taken as pairs: the line of the
+    ratio.
+    """
+    check_level(level)
+    rows = []
+    for text in texts:
+        first, second = _on_shared_rungs(text, family, ks)
+        sizes = [one.counts.sizes for one in (first, second)]
+        for k, their in first.each():
+            both = (their, second.at(k))
+            fits = [fit_power_law(size, np.exp(y[0]), level=level) for size, y in zip(sizes, both, strict=True)]
+            slopes = [exponents(size, y) for size, y in zip(sizes, both, strict=True)]
+            difference, low, high = interval(slopes[1] - slopes[0], level=level)
+            # sizes of a rung differ by few per cent: the ratio is taken along the transformer's
+            ratio = fit_power_law(sizes[0], np.exp(both[1][0] - both[0][0]), level=level)
+            half = (ratio.alpha_high - ratio.alpha_low) / 2
+            rows.append(
+                {"dataset": text.dataset, "k": k, "family": family, "n": fits[1].n}
+                | {"alpha_transformer": fits[0].alpha, "r_squared_transformer": fits[0].r_squared}
+                | {"alpha": fits[1].alpha, "r_squared": fits[1].r_squared, "difference": difference}
+                | {"low": low, "high": high, "scatter_low": difference - half, "scatter_high": difference + half}
+            )
+    return pd.DataFrame(rows).astype({"k": "Int64"})
+
+
+def architectures_table(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """Show the exponents of `compare_architectures`, for `Page.table`."""
+    columns: Columns = {
+        "dataset": "Text",
+        "measure": "of",
+        "family": "family",
+        "alpha_transformer": ("α, transformer", "{:.3f}"),
+        "alpha": ("α, family", "{:.3f}"),
+        "difference": ("difference", "{:+.3f}"),
+        ("low", "high"): ("from the text, paired", "[{:+.3f}, {:+.3f}]"),
+        ("scatter_low", "scatter_high"): ("from the scatter", "[{:+.3f}, {:+.3f}]"),
+        "r_squared_transformer": ("R², transformer", "{:.4f}"),
+        "r_squared": ("R², family", "{:.4f}"),
+    }
+    caption = (
+        f"<b>Exponents of two designs, trained on the same text,</b> with {level:.0%} intervals of the difference: by "
+        "documents, and by how models scatter."
+    )
+    rows = table.assign(family=table["family"].map(family_label), measure=table["k"].map(measure_label))
+    return shown(rows, columns, caption=caption, data=table)

@@ -2,7 +2,7 @@
 
 A prediction of a number is a density: a normal distribution in two halves that meet at `middle`, each with half of the
 probability, so that a tenth lies below `low` and a tenth above `high`. A naive guess is a normal distribution with its
-interval. The log score is the logarithm of the density (or of the probability) that was given to what came true:
+interval. The log score is the logarithm of the density (or of the probability) that was given to the outcome:
 higher is better, and their difference does not depend on the unit.
 """
 
@@ -10,23 +10,23 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from scipy.special import logsumexp
 from scipy.stats import binom, norm
 
-from companion.chapters.appendix import sister
 from companion.chapters.families import LSTM, TRANSFORMER, exponents, planned, rung_of
 from ladder.making import PREDICTIONS
 from ladder.shipped import ABLATION
 from rbp import provenance
-from rbp.arrays import Reals
+from rbp.arrays import Integers, Reals
 from rbp.errors import DataError
-from rbp.figures.curves import K_SHADES, SIGNED
-from rbp.figures.style import FAINT, INK, single_panel
+from rbp.figures.curves import SIGNED
+from rbp.figures.style import FAINT, INK, Panels
 from rbp.figures.wording import dataset_label, family_label
 from rbp.io import label
 from rbp.laws.power import curvature
@@ -36,6 +36,7 @@ from rbp.measurements.ranked import Ranked
 from rbp.report.display import Columns, shown
 
 EVENT = "event"
+MISS = "#C2571A"  # of outcomes outside their interval; no family's colour
 #: the topics of the ledger's claims on what was predicted, and the kinds of prediction that decide each
 TOPICS = {
     "exponents": ("exponent", "exponent_difference"),
@@ -65,7 +66,7 @@ KINDS = {
 
 
 def read_predictions(path: Path = PREDICTIONS) -> tuple[pd.DataFrame, float]:
-    """The predictions in their order, and the probability of their intervals.
+    """Read the predictions in their order, and the probability of their intervals.
 
     Columns kind, family, than, k, dataset, rung, cross_entropy, seed, run, what, middle, low, high, naive_low,
     naive_high, probability, naive, sure, reason; missing where a kind has none. Raises DataError for a malformed file.
@@ -214,12 +215,26 @@ def _slope(row: Any, found: Findings) -> float:
     return float(np.polyfit(found.arrays(row.family, row.dataset, None)[1], y, 1)[0])
 
 
+def loss_terms(errors: Integers, nll: Reals) -> Reals:
+    """Split cross-entropy into error-entropy, self-alignment and confidence, shape (3,), in nats (arXiv:2510.04067).
+
+    errors: rank less 1, shape (T,); nll: −ln p of the correct token. With p_e the share of tokens at error e and
+    −ln Q_e their mean −ln p, the terms are −Σ p_e ln p_e, Σ p_e ln(p_e·ΣQ/Q_e) and −ln ΣQ.
+    """
+    count = np.bincount(errors)
+    seen = count > 0
+    share = count[seen] / len(errors)
+    log_q = -np.bincount(errors, nll)[seen] / count[seen]
+    entropy, confidence = -float(share @ np.log(share)), -float(logsumexp(log_q))
+    return np.array([entropy, nll.mean() - entropy - confidence, confidence])
+
+
 def _sister_law(row: Any, found: Findings) -> float:
     for store in found.stores[row.family].stores:
         if store.dataset == row.dataset and rung_of(store.model, row.family) == row.rung:
             ranked = Ranked(store)
             errors = np.asarray(ranked.ranks, dtype=np.int64) - 1
-            parts = sister.terms(errors, ranked.tokens["nll"].to_numpy(np.float64))
+            parts = loss_terms(errors, ranked.tokens["nll"].to_numpy(np.float64))
             return float(parts[0 if row.what.startswith("error-entropy") else 1] / parts.sum())
     raise KeyError(row.rung)
 
@@ -293,8 +308,8 @@ NO_FAMILY, NO_SEEDS = "its family was not trained", "the seeds are not trained"
 NO_RUNG, NOT_REACHED = "a model of it is not there", "the models do not reach it"
 
 
-def needed(row: Any, rungs: Mapping[str, tuple[str, ...]], budgets: Sequence[int]) -> set[tuple[str, str, int]]:
-    """The models that a prediction speaks of, as the recipe has them: family, rung and budget.
+def needed_models(row: Any, rungs: Mapping[str, tuple[str, ...]], budgets: Sequence[int]) -> set[tuple[str, str, int]]:
+    """List the models that a prediction is about, as the recipe has them: family, rung and budget.
 
     rungs, budgets: of the recipe (`families.planned`). The offsets at equal cross-entropy need no certain one.
     """
@@ -316,14 +331,14 @@ def needed(row: Any, rungs: Mapping[str, tuple[str, ...]], budgets: Sequence[int
     }
 
 
-def outcomes(table: pd.DataFrame, found: Findings) -> pd.DataFrame:
-    """Each prediction with what came: `outcome` (1 or 0 of an event; missing where none can be measured), `untested`.
+def measure_outcomes(table: pd.DataFrame, found: Findings) -> pd.DataFrame:
+    """Add the outcome to each prediction: `outcome` (1 or 0 of an event; missing where none can be measured).
 
-    `untested` says why there is none: one of the models that it speaks of is not there, or none of them reaches it.
+    `untested` says why it is missing: a model that the prediction needs is missing, or no model reaches it.
     """
     rungs, budgets = planned()
-    there = {*found.texts[0].models[["family", "rung", "budget"]].itertuples(index=False, name=None)}
-    rows = [_outcome(row, found, rungs, budgets, there) for row in table.itertuples()]
+    available = {*found.texts[0].models[["family", "rung", "budget"]].itertuples(index=False, name=None)}
+    rows = [_outcome(row, found, rungs, budgets, available) for row in table.itertuples()]
     return table.assign(outcome=[value for value, _ in rows], untested=[why for _, why in rows])
 
 
@@ -332,7 +347,7 @@ def _outcome(
     found: Findings,
     rungs: Mapping[str, tuple[str, ...]],
     budgets: Sequence[int],
-    there: set[tuple[str, str, int]],
+    available: set[tuple[str, str, int]],
 ) -> tuple[float, str]:
     nothing = float("nan")
     families, happens = _EVENTS.get(row.what, ((), None)) if row.kind == EVENT else ((), None)
@@ -340,7 +355,7 @@ def _outcome(
     named = {*families, *(name for name in compared if isinstance(name, str))}
     if (row.kind == EVENT and happens is None) or not named <= set(rungs):
         return nothing, NO_FAMILY
-    if not needed(row, rungs, budgets) <= there or not all(map(found.budgets, named)):
+    if not needed_models(row, rungs, budgets) <= available or not all(map(found.budgets, named)):
         return nothing, NO_RUNG
     try:
         value = float(happens(found)) if happens else _MEASURES[row.kind](row, found)
@@ -349,66 +364,98 @@ def _outcome(
     return value, "" if np.isfinite(value) else NOT_REACHED
 
 
-def scored(table: pd.DataFrame, level: float) -> pd.DataFrame:
-    """The tested ones of `outcomes`, scored: a row each, their number in the file being the index.
+def score(table: pd.DataFrame, level: float) -> pd.DataFrame:
+    """Score the tested predictions of `measure_outcomes`, a row each, whose index is their number in the file.
 
     inside, naive_inside: whether the interval holds the outcome (missing of events); score, naive_score: log scores, of
     numbers in nats of their own unit; gain: ours less the naive one; away: the outcome in standard deviations from the
     middle, on its side.
     """
-    own = table[table["outcome"].notna()]
+    tested = table[table["outcome"].notna()]
     columns = ("outcome", "middle", "low", "high", "naive_low", "naive_high", "probability", "naive")
-    came, middle, low, high, naive_low, naive_high, chance, naive = own[list(columns)].to_numpy(np.float64).T
-    wide, event = norm.ppf((1 + level) / 2), own["kind"].eq(EVENT).to_numpy()
-    spread = np.where(came >= middle, high - middle, middle - low) / wide
-    density = norm.logpdf(came, middle, spread)
-    naive_density = norm.logpdf(came, (naive_low + naive_high) / 2, (naive_high - naive_low) / 2 / wide)
-    own = own.assign(
-        away=(came - middle) / spread,
-        inside=np.where(event, np.nan, (low <= came) & (came <= high)),
-        naive_inside=np.where(event, np.nan, (naive_low <= came) & (came <= naive_high)),
-        score=np.where(event, np.log(np.where(came == 1, chance, 1 - chance)), density),
-        naive_score=np.where(event, np.log(np.where(came == 1, naive, 1 - naive)), naive_density),
+    outcome, middle, low, high, naive_low, naive_high, chance, naive = tested[list(columns)].to_numpy(np.float64).T
+    wide, event = norm.ppf((1 + level) / 2), tested["kind"].eq(EVENT).to_numpy()
+    spread = _spread(tested, level)
+    density = norm.logpdf(outcome, middle, spread)
+    naive_density = norm.logpdf(outcome, (naive_low + naive_high) / 2, (naive_high - naive_low) / 2 / wide)
+    tested = tested.assign(
+        away=(outcome - middle) / spread,
+        inside=np.where(event, np.nan, (low <= outcome) & (outcome <= high)),
+        naive_inside=np.where(event, np.nan, (naive_low <= outcome) & (outcome <= naive_high)),
+        score=np.where(event, np.log(np.where(outcome == 1, chance, 1 - chance)), density),
+        naive_score=np.where(event, np.log(np.where(outcome == 1, naive, 1 - naive)), naive_density),
     )
-    return own.assign(gain=own["score"] - own["naive_score"], better=own["score"] > own["naive_score"])
+    gain = tested["score"] - tested["naive_score"]
+    return tested.assign(gain=gain, better=gain > 0)
 
 
-def coverage(table: pd.DataFrame, level: float) -> dict[str, float]:
-    """How many intervals of `scored` hold, of how many; and what independent ones of this probability would do.
+def _spread(table: pd.DataFrame, level: float) -> Reals:
+    """The standard deviation of each prediction on the side of its outcome."""
+    outcome, middle, low, high = table[["outcome", "middle", "low", "high"]].to_numpy(np.float64).T
+    return np.asarray(np.where(outcome >= middle, high - middle, middle - low) / norm.ppf((1 + level) / 2))
+
+
+def add_deviations(table: pd.DataFrame, level: float) -> pd.DataFrame:
+    """Add how many predicted standard deviations each outcome lies from the middle: `away`."""
+    return table.assign(away=(table["outcome"] - table["middle"]) / _spread(table, level))
+
+
+def count_inside(table: pd.DataFrame, level: float) -> dict[str, float]:
+    """Count how many intervals of `score` hold, and how many independent ones of this probability would.
 
     intervals, inside, naive_inside; likely_low, likely_high: the central 95% of the binomial distribution. Predictions
     of one set of models are not independent, which makes the true range wider.
     """
-    own = table.dropna(subset="inside")
-    low, high = binom.interval(0.95, len(own), level)
-    held = {name: int(own[name].sum()) for name in ("inside", "naive_inside")}
-    counts: dict[str, float] = {"intervals": len(own), **held}
+    numbers = table.dropna(subset="inside")
+    low, high = binom.interval(0.95, len(numbers), level)
+    held = {name: int(numbers[name].sum()) for name in ("inside", "naive_inside")}
+    counts: dict[str, float] = {"intervals": len(numbers), **held}
     return counts | {"likely_low": int(low), "likely_high": int(high)}
 
 
-def by_kind(table: pd.DataFrame, tested: pd.DataFrame) -> pd.DataFrame:
-    """The score of each kind of prediction, a row each.
+def count_better(table: pd.DataFrame) -> int:
+    """Count the predicted numbers that beat the naive guess in log score."""
+    return int(table.loc[table["kind"] != EVENT, "better"].sum())
+
+
+def summarize_extremes(table: pd.DataFrame, names: "pd.Series[str]") -> dict[str, Any]:
+    """Name the predictions that gained most and least over the naive guess (`score`), with their gains in nats."""
+    ends = {"worst": table["gain"].idxmin(), "best": table["gain"].idxmax()}
+    gains = {f"{end}_gain": float(table["gain"][place]) for end, place in ends.items()}
+    return {end: names[place] for end, place in ends.items()} | gains
+
+
+def summarize_events(table: pd.DataFrame, likely: float) -> dict[str, int]:
+    """Count the events, those that happened, and those called nearly certain: of a probability of `likely` or more."""
+    events = table[table["kind"] == EVENT]
+    sure = table["sure"] | (table["probability"] >= likely) | (table["probability"] <= 1 - likely)
+    counts = {"events": len(events), "events_happened": int(events["outcome"].sum())}
+    return counts | {"sure_tested": int(sure.sum()), "sure_right": int((table["outcome"][sure] == 1).sum())}
+
+
+def score_kinds(table: pd.DataFrame, tested: pd.DataFrame) -> pd.DataFrame:
+    """Sum the scores of each kind of prediction, a row each.
 
     Columns key (its name in the file), kind (its label), made, tested, inside (how many intervals hold; missing of
     events), better (than the naive guess), gain (the sum of the log scores over the naive ones).
     """
     rows = []
-    for kind, own in table.groupby("kind", sort=False):
-        there = tested[tested["kind"] == kind]
-        row = {"key": kind, "kind": KINDS[str(kind)], "made": len(own), "tested": len(there)}
-        inside = there["inside"].sum() if there["inside"].notna().any() else np.nan
-        rows.append(row | {"inside": inside, "better": int(there["better"].sum()), "gain": there["gain"].sum()})
+    for kind, made in table.groupby("kind", sort=False):
+        some = tested[tested["kind"] == kind]
+        row = {"key": kind, "kind": KINDS[str(kind)], "made": len(made), "tested": len(some)}
+        inside = some["inside"].sum() if some["inside"].notna().any() else np.nan
+        rows.append(row | {"inside": inside, "better": int(some["better"].sum()), "gain": some["gain"].sum()})
     return pd.DataFrame(rows)
 
 
-def by_topic(kinds: pd.DataFrame) -> dict[str, int]:
-    """Of each of TOPICS, how many of its intervals hold, could be tested, and beat the naive guess, by `by_kind`."""
+def count_topics(kinds: pd.DataFrame) -> dict[str, int]:
+    """Count for each of TOPICS the intervals that hold, could be tested, and beat the naive guess, by `score_kinds`."""
     sums = kinds.set_index("key")[["inside", "tested", "better"]].fillna(0).astype(int)
     return {f"{topic}.{key}": int(n) for topic, own in TOPICS.items() for key, n in sums.loc[[*own]].sum().items()}
 
 
-def described(table: pd.DataFrame) -> "pd.Series[str]":
-    """Each prediction in a few words, from its fields."""
+def describe(table: pd.DataFrame) -> "pd.Series[str]":
+    """Describe each prediction in a few words, from its fields."""
 
     def words(row: Any) -> str:
         parts = [row.what if isinstance(row.what, str) else KINDS[row.kind]]
@@ -428,81 +475,81 @@ def described(table: pd.DataFrame) -> "pd.Series[str]":
 # ── What the page shows
 
 
-def score_figure(tested: pd.DataFrame, kinds: Mapping[str, str], level: float) -> Figure:
-    """Where the outcomes fell in the predicted distributions, a row for each kind of prediction.
+def plot_scores(files: Mapping[str, pd.DataFrame], level: float) -> Panels:
+    """Plot where the outcomes fell in the predicted distributions: a panel for each file, a row for each label.
 
-    tested: `scored`; kinds: the label of each kind. Filled: inside the interval, which is shaded; arrows:
-    beyond the view.
+    files: label, away and inside of each prediction of a number. Filled: inside the interval, which is shaded; hollow:
+    outside; arrows: beyond the view.
     """
-    own = tested.dropna(subset="away")
-    rows = [kind for kind in kinds if kind in set(own["kind"])]
-    reach = min(max(3.0, float(own["away"].abs().max())), 6.0)
+    wide, reach = norm.ppf((1 + level) / 2), 4.0
 
-    def draw(ax: Axes) -> None:
-        wide = norm.ppf((1 + level) / 2)
+    def draw(ax: Axes, name: str) -> None:
+        labels = files[name]["label"].unique().tolist()
         ax.axvspan(-wide, wide, color=FAINT, alpha=0.6, lw=0)
         ax.axvline(0, color=INK, lw=0.9)
-        for i, kind in enumerate(rows):
-            there = own[own["kind"] == kind].sort_values("away")
-            spread = np.linspace(-0.28, 0.28, len(there)) if len(there) > 1 else np.zeros(1)
-            inside = there["inside"].eq(1).to_numpy()
-            x, y = there["away"].to_numpy(float), i + spread
-            ax.plot(x[inside], y[inside], "o", color=K_SHADES[1], ms=6, mew=0)
+        for i, kind in enumerate(labels):
+            rows = files[name][files[name]["label"] == kind].sort_values("away")
+            offsets = np.linspace(-0.3, 0.3, len(rows)) if len(rows) > 1 else np.zeros(1)
+            inside = rows["inside"].eq(1).to_numpy()
+            x, y = rows["away"].to_numpy(float), i + offsets
+            ax.plot(x[inside], y[inside], "o", color=INK, ms=5, mew=0)
             for seen, marker in ((np.abs(x) <= reach, "o"), (x > reach, ">"), (x < -reach, "<")):
                 at = ~inside & seen
-                ax.plot(x[at].clip(-reach, reach), y[at], marker, color="#D55E00", mfc="none", mew=1.6, ms=6)
-        ax.set_yticks(range(len(rows)), [kinds[kind] for kind in rows])
-        ax.set_ylim(len(rows) - 0.5, -0.5)
+                ax.plot(x[at].clip(-reach, reach), y[at], marker, color=MISS, mfc="none", mew=1.4, ms=5.5)
+        ax.set_yticks(range(len(labels)), [fill(kind, 22) for kind in labels])
+        ax.set_ylim(len(labels) - 0.4, -0.6)
         ax.set_xlim(-1.08 * reach, 1.08 * reach)
         ax.xaxis.set_major_formatter(SIGNED)
         ax.grid(visible=False, axis="y")
-        ax.set_xlabel("predicted standard deviations from the middle")
+        ax.set_xlabel("predicted standard deviations")
+        ax.set_title(name)
         ax.tick_params(axis="y", length=0)
         ax.spines.left.set_visible(False)
 
-    return single_panel(draw, size=(6.4, 0.9 + 0.42 * len(rows)))
+    return Panels(list(files), draw, size=(4.6, 5.4))
 
 
-def predictions_shown(table: pd.DataFrame, names: "pd.Series[str]") -> dict[str, Any]:
-    """The tested predictions with their outcomes (`scored`, `with_fair_guess`); names: `described`."""
-    rows = table.assign(name=names.reindex(table.index), held=table["inside"].map({1.0: "yes", 0.0: "no"}))
-    rows["said"] = rows["probability"].where(rows["middle"].isna(), rows["middle"])
+def score_files(files: Mapping[str, pd.DataFrame], level: float) -> dict[str, Any]:
+    """Compare the files' scores with both naive guesses, a row each, for `Page.table`.
+
+    files: tables with the columns of `score` and `with_fair_guess`.
+    """
+    rows = []
+    for name, table in files.items():
+        numbers = table.dropna(subset="inside")
+        row = {"file": name, **count_inside(numbers, level), "better": int((numbers["gain"] > 0).sum())}
+        fair = numbers.dropna(subset="fair_gain")
+        row |= {
+            "fair": len(fair),
+            "fair_inside": fair["fair_inside"].sum(),
+            "fair_better": (fair["fair_gain"] > 0).sum(),
+        }
+        rows.append(row | {"gain": table["gain"].sum()})
     columns: Columns = {
-        "name": "prediction",
-        "said": ("said", "{:.3g}"),
-        ("low", "high"): ("80% interval", "[{:.3g}, {:.3g}]"),
-        "outcome": ("came", "{:.3g}"),
-        "held": "held",
-        "gain": ("log score less the naive guess’s", "{:+.2f}"),
-        ("fair_low", "fair_high"): ("fair naive guess, 80%", "[{:.3g}, {:.3g}]"),
-        "fair_gain": ("less that one’s", "{:+.2f}"),
-    }
-    caption = (
-        "<b>Every prediction that could be tested.</b> Of events a probability was said; 1 came if it happened. Log "
-        "scores are in nats; above 0 the prediction beat the guess. Fair: Student’s t on what was known, where that is "
-        "two numbers or more."
-    )
-    return shown(rows, columns, caption=caption, data=table)
-
-
-def untested_shown(table: pd.DataFrame, names: "pd.Series[str]") -> dict[str, Any]:
-    """The predictions that nothing here tests, and why."""
-    rows = table.assign(name=names.reindex(table.index))
-    columns: Columns = {"name": "prediction", "middle": ("said", "{:.3g}"), "untested": "not tested, as"}
-    return shown(rows, columns, caption="<b>Predictions that cannot be tested yet,</b> and why.", data=table)
-
-
-def kinds_shown(table: pd.DataFrame) -> dict[str, Any]:
-    """The score by kind (`by_kind`)."""
-    columns: Columns = {
-        "kind": "kind",
-        "made": "made",
-        "tested": "tested",
-        "inside": ("intervals that held", "{:.0f}"),
-        "better": "better than naive",
+        "file": "registered about",
+        ("inside", "intervals"): ("intervals that hold", "{:.0f} of {:.0f}"),
+        ("likely_low", "likely_high"): ("likely", "{:.0f} to {:.0f}"),
+        "naive_inside": "naive ones",
+        ("better", "intervals"): ("beat the naive guess", "{:.0f} of {:.0f}"),
         "gain": ("log score gained", "{:+.1f}"),
+        ("fair_inside", "fair"): ("fair guesses that hold", "{:.0f} of {:.0f}"),
+        ("fair_better", "fair"): ("beat the fair guess", "{:.0f} of {:.0f}"),
     }
     caption = (
-        "<b>The score by kind.</b> Log score gained: the sum over the tested ones, in nats, over the naive guesses."
+        "<b>For our small models about as many intervals hold as should; for others, fewer.</b> Likely: how many of so "
+        f"many independent intervals of {level:.0%} hold (95%). Log score gained: over the naive guess, in nats, of "
+        "numbers and events."
     )
-    return shown(table, columns, caption=caption)
+    return shown(pd.DataFrame(rows), columns, caption=caption)
+
+
+def list_predictions(table: pd.DataFrame, names: "pd.Series[str]") -> pd.DataFrame:
+    """List predictions with their names first, for a download. names: `describe`."""
+    listed = table.assign(prediction=names.reindex(table.index))
+    return listed[["prediction", *table.columns]].dropna(axis="columns", how="all")
+
+
+def stack_files(files: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Stack the predictions of several files, with a column that names the file."""
+    columns = ["label", "middle", "low", "high", "outcome", "away", "inside"]
+    return pd.concat([table[columns].assign(file=name) for name, table in files.items()], ignore_index=True)

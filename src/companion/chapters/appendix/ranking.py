@@ -3,7 +3,6 @@
 The rank stores go into a folder of the caller's. Whatever a run says of its progress is kept off the page.
 """
 
-import html
 import io
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr
@@ -29,15 +28,14 @@ from rbp.extract.extraction import Settings, extract
 from rbp.extract.models import find_model, load_tokenizer
 from rbp.extract.protocol import Protocol
 from rbp.extract.store import RankStore, open_store
-from rbp.figures.style import FAMILIES, Panels, rbp_label
+from rbp.figures.style import Panels, rbp_label
 from rbp.figures.wording import model_label
 from rbp.laws.counting import neg_log_rbp_interval
-from rbp.laws.power import fit_power_law
 from rbp.laws.resampling import neg_log_rbp_document_interval
 from rbp.measurements import open_source
 from rbp.measurements.ranked import pieces_of
 from rbp.metric import TieRule, rank, rbp
-from rbp.report.display import INTERVAL, shown, written
+from rbp.report.display import shown
 from rbp.tables import checked, read_csv
 
 SIZES = 3  # the fewest that carry a power law
@@ -58,16 +56,16 @@ class RankVariants:
 
     @cached_property
     def tokenizer(self) -> Any:
-        """The model's own."""
+        """The model's tokenizer."""
         return load_tokenizer(find_model(self.model))
 
     @cached_property
     def tokens(self) -> pd.DataFrame:
-        """One row per token, of all logits as computed: see `RankStore.ranks`."""
+        """Return a row for each token, of all logits as computed: see `RankStore.ranks`."""
         return self.stores["all"].ranks()
 
     def ties(self) -> pd.DataFrame:
-        """What equal scores do, for logits as computed and rounded to bfloat16.
+        """Count what equal scores do, for logits as computed and rounded to bfloat16.
 
         Columns logits, tied (the share of tokens whose score another token has too), most (the largest such group),
         and RBP_1 under each tie rule: paper, strict, expected.
@@ -80,7 +78,7 @@ class RankVariants:
         return pd.DataFrame(rows)
 
     def padding(self, rule: TieRule, k: Sequence[int] = (1, 10, 100)) -> pd.DataFrame:
-        """What rows beyond the tokenizer's tokens do.
+        """Measure what rows beyond the tokenizer's tokens do.
 
         Columns logits ("all" or "tokenizer"), rows (how many are counted), rbp1, rbp10, …, mean_rank, cross_entropy
         (nats), and moved: the share of tokens whose rank is another than among all.
@@ -97,18 +95,18 @@ class RankVariants:
         return pd.DataFrame(rows)
 
     def near(self, protocol: Protocol, settings: Settings) -> dict[str, NearTies]:
-        """Which ranks rounding can change, of all logits as computed and rounded to bfloat16: see `near_ties`."""
+        """Find which ranks rounding can change, of all logits as computed and rounded to bfloat16: see `near_ties`."""
         found = near_ties(self.model, self.corpus, protocol, settings, (None, "bfloat16"))
         return dict(zip(("all", "bfloat16"), found, strict=True))
 
     def pieces(self, document: int, count: int, rule: TieRule) -> pd.DataFrame:
-        """The first `count` ranked tokens of a document, as `pieces_of`; ParameterError if it has none."""
-        mine = self.tokens[self.tokens.document == document].head(count)
-        if mine.empty:
-            there = sorted(set(self.tokens.document))
+        """Return the first `count` ranked tokens of a document, as `pieces_of`; ParameterError if it has none."""
+        tokens = self.tokens[self.tokens.document == document].head(count)
+        if tokens.empty:
+            available = sorted(set(self.tokens.document))
             what = f"document {document} has no ranked tokens"
-            raise ParameterError(what, "document", f"There are {there[0]} to {there[-1]}.")
-        return pieces_of(mine, self.tokenizer, rule)
+            raise ParameterError(what, "document", f"There are {available[0]} to {available[-1]}.")
+        return pieces_of(tokens, self.tokenizer, rule)
 
 
 def rank_variants(model: str, corpus: str, protocol: Protocol, settings: Settings, out: Path) -> RankVariants:
@@ -151,42 +149,13 @@ def rank_family(folder: str, corpus: str, protocol: Protocol, settings: Settings
 
 
 def family_near(folder: str, corpus: str, protocol: Protocol, settings: Settings) -> dict[str, NearTies]:
-    """`near_ties` of every model below `folder`, by the name that its measurements have."""
+    """Compute `near_ties` of every model below `folder`, by the name that its measurements have."""
     models = [str(path.parent) for path in sorted(Path(project_path(folder)).glob("*/config.json"))]
     return {model: near_ties(model, project_path(corpus), protocol, settings)[0] for model in models}
 
 
-def family_shown(table: pd.DataFrame, k: Sequence[int] = (1, 100), level: float = 0.95) -> dict[str, Any]:
-    """The measurements of a family on one text as a page shows them.
-
-    One row a model, by size, and a last row with the exponents and their intervals, where there are three sizes.
-    """
-    entropy = "cross-entropy (nats)"
-    labels = {each: f"−ln RBP, k = {each}" for each in k}
-    names = [*labels.values(), entropy]
-    chosen = table[table["k"].isin(k).fillna(False) | table["k"].isna()]
-    chosen = chosen.assign(measure=[entropy if pd.isna(each) else labels[each] for each in chosen["k"]])
-    points = chosen.pivot_table(index=["size", "model"], columns="measure", values="value").reset_index()
-    rows = points.assign(size=points["size"].map("{:,}".format))
-    rows[names] = points[names].map("{:.3f}".format)
-    if points["size"].nunique() >= SIZES:
-        fits = {name: fit_power_law(points["size"], points[name], level=level) for name in names}
-        last = {
-            name: written(f"{{:.3f}} {INTERVAL}", (fit.alpha, fit.alpha_low, fit.alpha_high))
-            for name, fit in fits.items()
-        }
-        rows = pd.concat([rows, pd.DataFrame([{"model": "exponent α", "size": ""} | last])], ignore_index=True)
-    return shown(
-        rows,
-        {name: name for name in ("model", "size", *names)},
-        caption="<b>A family on one text.</b> In the last row, the exponent of the power law in S with its "
-        f"{level:.0%} interval.",
-        data=table,
-    )
-
-
 def exponent_within(table: pd.DataFrame, near: Mapping[str, NearTies], rule: TieRule, k: int = 1) -> float:
-    """By how much the exponent of `family_shown` at k can change: as far as `near`, by model, lets hits move."""
+    """Bound the change of a family's exponent at k, as far as `near`, by model, lets hits move."""
     points = table[table["k"].eq(k).fillna(False)]
     x = np.log(points["size"].to_numpy(float))
     weight = np.abs(x - x.mean()) / ((x - x.mean()) ** 2).sum()
@@ -197,15 +166,15 @@ def exponent_within(table: pd.DataFrame, near: Mapping[str, NearTies], rule: Tie
 
 
 def width_ratio(ranks: npt.ArrayLike, documents: npt.ArrayLike, k: int, level: float) -> float:
-    """How many times as wide as the binomial interval of RBP_k the one by documents is."""
+    """Divide the width of RBP_k's interval by documents by the width of its binomial interval."""
     hits = int((np.asarray(ranks) <= k).sum())
     by_tokens = np.exp(-np.array(neg_log_rbp_interval(hits, np.size(ranks), level)))
     by_documents = np.exp(-np.array(neg_log_rbp_document_interval(ranks, documents, k, level)))
     return float(np.ptp(by_documents) / np.ptp(by_tokens))
 
 
-def beside_shipped(stores: Sequence[RankStore]) -> pd.DataFrame:
-    """Ranks of the ladder's models on its own text beside those that are shipped, token by token.
+def compare_with_shipped(stores: Sequence[RankStore]) -> pd.DataFrame:
+    """Compare ranks of the ladder's models with the shipped ones, token by token.
 
     Columns model, size, tokens (compared), changed (how many have another greater or equal count) and nll (the largest
     difference in nats). Stores that have no counterpart are left out.
@@ -223,7 +192,7 @@ def beside_shipped(stores: Sequence[RankStore]) -> pd.DataFrame:
 
 
 def project_path(name: str) -> str:
-    """The path `name` as seen from the working folder, if it is one of the project's; else `name`."""
+    """Return the path `name` as seen from the working folder, if it is one of the project's; else `name`."""
     return name if Path(name).exists() or not (ROOT / name).exists() else relpath(ROOT / name)
 
 
@@ -233,8 +202,8 @@ def _note(models: Sequence[str], corpus: str) -> None:
     provenance.note(*(path for path in names if path.resolve().is_relative_to(DATA)))
 
 
-def ties_shown(ties: pd.DataFrame) -> dict[str, Any]:
-    """`RankVariants.ties` as a page shows it."""
+def ties_table(ties: pd.DataFrame) -> dict[str, Any]:
+    """Show `RankVariants.ties`."""
     names = {"all": "as computed", "bfloat16": "rounded to bfloat16"}
     return shown(
         ties.assign(logits=ties["logits"].map(names)),
@@ -249,8 +218,8 @@ def ties_shown(ties: pd.DataFrame) -> dict[str, Any]:
     )
 
 
-def padding_shown(padding: pd.DataFrame) -> dict[str, Any]:
-    """`RankVariants.padding` as a page shows it."""
+def padding_table(padding: pd.DataFrame) -> dict[str, Any]:
+    """Show `RankVariants.padding`."""
     names = {"all": "all rows", "tokenizer": "the tokenizer’s tokens"}
     return shown(
         padding.assign(logits=padding["logits"].map(names)),
@@ -271,33 +240,21 @@ def padding_shown(padding: pd.DataFrame) -> dict[str, Any]:
 
 
 DOCUMENTS, BINOMIAL = "documents", "tokens"
-
-
-def commands(family: str, corpus: str, protocol: str, length: int) -> str:
-    """The commands that rank a text by each model of a folder, and give the law, as HTML."""
-    names = sorted(path.parent.name for path in Path(project_path(family)).glob("*/config.json")) if family else []
-    lines = [
-        f"rbp extract {' '.join(f'--model {family}/{name}' for name in names)} --corpus {corpus} \\",
-        f"    --protocol {protocol} --length {length} --out runs/mine",
-        "rbp ranks summary runs/mine --intervals",
-        "rbp run holds -p measurements=runs/mine",
-    ]
-    return f'<div class="rbp-scroll" tabindex="0"><pre>{html.escape(chr(10).join(lines))}</pre></div>'
+COLOURS = {DOCUMENTS: "#9457C0", BINOMIAL: "#5C8A2E"}  # of no family
 
 
 def rbp_curve(every: pd.DataFrame, some: pd.DataFrame, *, level: float) -> dict[str, Any]:
-    """What `Page.figure` takes for RBP_k against k, and how wide its two intervals are.
+    """Plot RBP_k against k, and how wide its two intervals are.
 
     every: k, rbp; some: k, value (−ln RBP_k), low, high (binomial), document_low, document_high.
     """
-    colours = {DOCUMENTS: FAMILIES["GPT-2"][0], BINOMIAL: FAMILIES["Pythia"][0]}
     ends = {DOCUMENTS: ("document_low", "document_high"), BINOMIAL: ("low", "high")}
 
     def shares(ax: Axes) -> None:
-        ax.step(every["k"], every["rbp"], where="post", color=colours[BINOMIAL], linewidth=1.6)
+        ax.step(every["k"], every["rbp"], where="post", color=COLOURS[BINOMIAL], linewidth=1.6)
         for name, width in ((DOCUMENTS, 1.4), (BINOMIAL, 4.0)):
             low, high = (np.exp(-some[end]) for end in reversed(ends[name]))
-            ax.vlines(some["k"], low, high, color=colours[name], linewidth=width, label=f"by {name}")
+            ax.vlines(some["k"], low, high, color=COLOURS[name], linewidth=width, label=f"by {name}")
         ax.yaxis.set_major_formatter(PercentFormatter(1))
         ax.set_ylabel(f"{rbp_label()}: share of tokens with rank ≤ k")
         ax.set_ylim(0, 1.02)
@@ -306,7 +263,7 @@ def rbp_curve(every: pd.DataFrame, some: pd.DataFrame, *, level: float) -> dict[
     def widths(ax: Axes) -> None:
         for name, marker in ((DOCUMENTS, "o"), (BINOMIAL, "s")):
             low, high = (np.exp(-some[end]) for end in reversed(ends[name]))
-            ax.plot(some["k"], 100 * (high - low), marker=marker, color=colours[name], label=f"by {name}")
+            ax.plot(some["k"], 100 * (high - low), marker=marker, color=COLOURS[name], label=f"by {name}")
         ax.set_ylabel("width of the interval (percentage points)")
         ax.set_ylim(bottom=0)
         ax.legend(loc="upper right")
@@ -314,12 +271,13 @@ def rbp_curve(every: pd.DataFrame, some: pd.DataFrame, *, level: float) -> dict[
     def draw(ax: Axes, key: str) -> None:
         (shares if key == rbp_label() else widths)(ax)
         ax.set_xscale("log")
-        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
         ax.set_xlabel("threshold k")
 
     return {
         "figure": Panels((rbp_label(), "width of the intervals"), draw),
-        "caption": f"<b>RBPₖ at every k, and its {level:.0%} intervals</b>, by documents and by tokens (binomial).",
+        "caption": "<b>Intervals by documents are wider than binomial ones.</b> RBPₖ at every k, with "
+        f"{level:.0%} intervals by documents and by tokens (binomial).",
         "alt": "RBP at k rises with the threshold k to one; its interval by documents is wider than that by tokens",
         "data": every,
     }
@@ -342,7 +300,7 @@ _SURVEYED = pa.DataFrameSchema(
 
 
 def architectures(folder: Path = FOLDER) -> pd.DataFrame:
-    """The survey of causal architectures (tests/survey.py), a row for each model that was tried. Raises DataError.
+    """Read the survey of causal architectures (tests/survey.py), a row for each model that was tried. Raises DataError.
 
     Columns model, variant, outcome ("exact", "wrong", "refused", "not built"), route (what is ranked: "one matrix" or
     "own logits"), padding ("unseen" or "seen"), memory (what the model keeps of what it reads: "none" or "kept"),
@@ -354,7 +312,7 @@ def architectures(folder: Path = FOLDER) -> pd.DataFrame:
 
 
 def by_outcome(table: pd.DataFrame) -> pd.DataFrame:
-    """`architectures` in groups, those with most models first.
+    """Group `architectures`, those with most models first.
 
     Columns outcome, ranked (from what), padding, memory, why (not exact), models (how many), tokens.
     """
@@ -367,14 +325,14 @@ def by_outcome(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def outcomes(table: pd.DataFrame) -> dict[str, int]:
-    """What `architectures` found: how many families and models; tokens ranked exactly; outcomes."""
+    """Count families and models of `architectures`, tokens ranked exactly, and outcomes."""
     exact, counts = table[table["outcome"] == "exact"], table["outcome"].value_counts()
     found = {"families": table["model"].nunique(), "models": len(table), "tokens": int(exact["tokens"].sum())}
     kinds = ("exact", "wrong", "refused", "not built")
     return found | {kind.replace(" ", "_"): int(counts.get(kind, 0)) for kind in kinds}
 
 
-def architectures_shown(surveyed: pd.DataFrame) -> dict[str, Any]:
+def architectures_table(surveyed: pd.DataFrame) -> dict[str, Any]:
     """The groups of `by_outcome`; the download is the whole survey."""
     return shown(
         by_outcome(surveyed).replace({"": None}),

@@ -1,18 +1,26 @@
-// The box "Rerun this chapter" as a form: ask for a run, watch it, look at its page, compare it, keep it or not.
+// "Run with your data", at the top of a chapter: a form beside the page of the run. Watch, compare, keep and delete runs.
 "use strict";
 
 (() => {
-  const box = document.querySelector(".rbp-rerun");
+  const start = document.querySelector(".rbp-start a");
   const chapter = (location.pathname.match(/\/notebooks\/(\w+)\.html$/) || [])[1];
-  if (!box || !chapter) return;
+  if (!start || !chapter) return;
 
   const ENDED = ["done", "failed", "cancelled", "cut off"];
-  const UPLOADED = /runs\/live\/uploads\/[0-9a-f]{8}-/g; // before the name that a reader gave a table
+  const FORM = `rbp-form-${chapter}`; // what a reader has filled in, for the next visit
+  const UPLOAD = "rbp-upload"; // the last table: other chapters offer it too
+
+  class NoAnswer extends Error {}
 
   async function call(method, path, body, type) {
     const headers = { "X-RBP-Key": localStorage.getItem("rbp-key") || "" };
     if (body !== undefined) headers["Content-Type"] = type || "application/json";
-    const answer = await fetch(path, { method, headers, body: type ? body : JSON.stringify(body) });
+    let answer;
+    try {
+      answer = await fetch(path, { method, headers, body: type ? body : JSON.stringify(body) });
+    } catch {
+      throw new NoAnswer("The server does not answer. Start it again (rbp serve, on the same port): this page then goes on.");
+    }
     if (answer.ok) return answer;
     let said = await answer.text();
     try {
@@ -21,6 +29,8 @@
     } catch { /* plain text */ }
     throw new Error(said.trim() || `the server answered ${answer.status}`);
   }
+
+  const json = async (...request) => (await call(...request)).json();
 
   // Text only ever becomes a text node: a model may be called <script>.
   function make(name, attributes = {}, ...children) {
@@ -36,35 +46,38 @@
 
   const form = make("form", { class: "rbp-form", "aria-label": "Run this chapter with other values" });
   const said = make("p", { class: "rbp-said", role: "alert" });
-  const now = make("div", { class: "rbp-now", "aria-live": "polite" });
   const earlier = make("div", { class: "rbp-earlier" });
   const frame = make("div", { class: "rbp-shown" });
-  const live = make("div", { class: "rbp-live" }, form, said, now, frame, earlier);
 
   const tell = (words) => {
     said.textContent = words ? String(words.message || words) : "";
     said.classList.toggle("rbp-error", words instanceof Error);
   };
+  // A button does one thing at a time: it rests while its work goes on.
   const attempt = (work) => async (event) => {
     event?.preventDefault();
     tell("");
+    const button = event?.submitter || event?.currentTarget;
+    if (button) button.disabled = true;
     try { await work(event); } catch (error) { tell(error); }
+    if (button) button.disabled = false;
   };
+  const button = (text, work) => make("button", { type: "button", onclick: attempt(work) }, text);
 
   // ── The form
+
+  const kept = () => JSON.parse(localStorage.getItem(FORM) || "{}");
+  const keep = () => localStorage.setItem(FORM, JSON.stringify(values(fields)));
+  let fields = [];
 
   function control(field) {
     const id = `rbp-field-${field.name}`;
     const common = { id, name: field.name, "aria-describedby": `${id}-help` };
     if (field.kind === "source") return sourcesOf(field, common);
-    if (field.choices && field.kind !== "text") {
-      const options = field.choices.map(({ value, label }) =>
-        make("option", { value, selected: value === field.shown }, label));
-      return make("select", common, ...options);
-    }
-    if (field.kind === "flag") {
-      const options = ["true", "false"].map((value) => make("option", { value, selected: value === field.shown }, value));
-      return make("select", common, ...options);
+    const choices = field.kind === "flag" ? ["true", "false"].map((value) => ({ value, label: value })) : field.choices;
+    if (choices && field.kind !== "text") {
+      return make("select", common, ...choices.map(({ value, label }) =>
+        make("option", { value, selected: value === field.shown }, label)));
     }
     if (field.kind === "number") {
       const { ge, gt, le, lt } = field.bounds; // a browser knows no open ends: the server refuses these
@@ -76,10 +89,21 @@
 
   function sourcesOf(field, common) {
     const chosen = field.shown.split(",").map((name) => name.trim());
+    const own = make("div"), shipped = make("details", {}, make("summary", {}, "The book’s data"));
     const list = make("div", { class: "rbp-sources", role: "group", id: common.id });
     const add = ({ value, label }, checked) => {
       const input = make("input", { type: "checkbox", name: field.name, value, checked });
-      list.append(make("label", {}, input, ` ${label}`));
+      const row = make("div", {}, make("label", {}, input, ` ${label}`));
+      if (value.startsWith("upload-")) {
+        const remove = button("Delete", async () => {
+          await call("DELETE", `/api/uploads/${value}`);
+          row.remove();
+          keep();
+        });
+        remove.setAttribute("aria-label", `delete ${label}`);
+        row.append(" ", remove);
+      }
+      (value.startsWith("upload-") ? own : shipped).append(row);
       return input;
     };
     field.choices.forEach((choice) => add(choice, chosen.includes(choice.value)));
@@ -88,134 +112,152 @@
       onchange: attempt(async () => {
         if (!file.files.length) return;
         const [one] = file.files;
+        file.value = "";
         tell(`Reading ${one.name} …`);
-        const path = `/api/uploads/${encodeURIComponent(one.name)}`;
-        const choice = await (await call("PUT", path, one, "application/octet-stream")).json();
+        const choice = await json("PUT", `/api/uploads/${encodeURIComponent(one.name)}`, one, "application/octet-stream");
         tell("");
         list.querySelectorAll("input").forEach((input) => { input.checked = false; });
         add(choice, false).checked = true; // the book's values are others
-        file.value = "";
+        localStorage.setItem(UPLOAD, choice.value);
+        keep();
       }),
     });
-    return make("div", {}, list, make("label", { class: "rbp-upload" }, "A table of your own (CSV, Parquet): ", file));
+    list.append(make("label", { class: "rbp-upload" }, "A table of your own (CSV, Parquet): ", file), own, shipped);
+    return list;
   }
 
-  function given(fields) {
-    const values = {};
-    for (const field of fields) {
-      if (field.kind === "source") {
-        const chosen = [...form.querySelectorAll(`input[name="${field.name}"]:checked`)].map((input) => input.value);
-        if (!chosen.length) throw new Error(`Choose a source for ${field.name}.`);
-        if (chosen.join() !== field.shown.replace(/\s/g, "")) values[field.name] = chosen.join(",");
-      } else {
-        const value = form.elements[field.name].value;
-        if (value !== field.shown) values[field.name] = value;
-      }
+  function values(all) {
+    const found = {};
+    for (const field of all) {
+      const value = field.kind === "source"
+        ? [...form.querySelectorAll(`input[name="${field.name}"]:checked`)].map((input) => input.value).join(",")
+        : form.elements[field.name].value;
+      if (value !== (field.kind === "source" ? field.shown.replace(/\s/g, "") : field.shown)) found[field.name] = value;
     }
-    return values;
+    return found;
   }
 
-  function build(fields) {
-    for (const field of fields) {
+  function fill(given) {
+    for (const [name, value] of Object.entries(given)) {
+      const boxes = [...form.querySelectorAll(`input[type=checkbox][name="${name}"]`)];
+      const known = boxes.some((each) => value.split(",").includes(each.value));
+      if (known) boxes.forEach((each) => { each.checked = value.split(",").includes(each.value); });
+      else if (!boxes.length && form.elements[name]) form.elements[name].value = value;
+    }
+  }
+
+  function build() {
+    const row = (field) => {
       const id = `rbp-field-${field.name}`;
-      form.append(make("div", { class: "rbp-field" },
-        make("label", { for: id }, make("code", {}, field.name)), control(field),
-        make("small", { id: `${id}-help` }, field.help)));
-    }
-    form.append(make("div", { class: "rbp-do" }, make("button", { type: "submit" }, "Run this chapter"),
-      make("button", { type: "reset" }, "The book's values")));
+      return make("div", { class: "rbp-field" }, make("label", { for: id }, make("code", {}, field.name)),
+        control(field), make("small", { id: `${id}-help` }, field.help));
+    };
+    const first = fields.filter((field) => field.name === "measurements");
+    const name = make("input", { type: "text", id: "rbp-name", autocomplete: "off", maxlength: "80" });
+    form.append(...first.map(row),
+      make("div", { class: "rbp-field" }, make("label", { for: "rbp-name" }, "Name"), name, make("small", {}, "of this run, if you like")),
+      make("div", { class: "rbp-do" }, make("button", { type: "submit" }, "Run this chapter"),
+        make("button", { type: "reset" }, "The book’s values")),
+      ...fields.filter((field) => !first.includes(field)).map(row));
+    const upload = localStorage.getItem(UPLOAD);
+    fill(localStorage.getItem(FORM) ? kept() : upload && first.length ? { measurements: upload } : {});
+    form.addEventListener("input", keep);
+    form.addEventListener("reset", () => setTimeout(keep));
     form.addEventListener("submit", attempt(async () => {
-      const run = await (await call("POST", "/api/runs", { chapter, parameters: given(fields) })).json();
-      frame.replaceChildren();
+      const empty = fields.find((field) => field.kind === "source" && field.shown && values([field])[field.name] === "");
+      if (empty) throw new Error(`Choose a source for ${empty.name}.`);
+      const run = await json("POST", "/api/runs", { chapter, parameters: values(fields), name: name.value });
+      if (run.state === "done") tell("The same run is there already.");
       await list();
-      await watch(run.id);
+      watch(run.id);
     }));
   }
 
   // ── A run
 
   let watched = null;
+  const now = (() => { // built once: what changes in it is text, so that buttons keep the focus
+    const title = make("strong"), state = make("span"), log = make("pre"), message = make("pre", { class: "rbp-message" });
+    const cancel = button("Cancel", () => call("POST", `/api/runs/${watched}/cancel`));
+    const bar = make("progress", { "aria-label": "cells executed" });
+    const root = make("div", { class: "rbp-now", hidden: true }, make("p", {}, title, " — ", state, " ", cancel), bar, message,
+      make("details", {}, make("summary", {}, "What it says"), log));
+    return { root, show(run) {
+      const [cell, of] = run.progress || [0, 0];
+      const words = { waiting: "waiting for its turn", running: of ? `cell ${cell} of ${of}` : "starting" };
+      const ended = ENDED.includes(run.state);
+      root.hidden = false;
+      title.textContent = inWords(run);
+      state.textContent = words[run.state] || run.state;
+      cancel.hidden = ended;
+      bar.hidden = run.state !== "running";
+      if (of) { bar.max = of; bar.value = cell - 1; } else bar.removeAttribute("value");
+      message.textContent = ended ? run.message : "";
+      log.textContent = run.log || "nothing so far";
+    }, stall() { state.textContent = "no answer"; bar.hidden = true; } };
+  })();
 
   async function watch(id) {
     watched = id;
     while (watched === id) {
-      let run;
-      try { run = await (await call("GET", `/api/runs/${id}`)).json(); } catch (error) { tell(error); return; }
-      if (watched !== id) return;
-      present(run);
-      if (ENDED.includes(run.state)) {
-        await list();
-        if (run.state === "done") await show(id);
-        return;
+      let pause = 500;
+      try {
+        const run = await json("GET", `/api/runs/${id}`);
+        if (watched !== id) return;
+        if (said.textContent.startsWith("The server does not answer")) tell("");
+        now.show(run);
+        if (ENDED.includes(run.state)) {
+          await list();
+          if (run.state === "done") await show(id);
+          return;
+        }
+      } catch (error) {
+        tell(error);
+        if (!(error instanceof NoAnswer)) return;
+        now.stall();
+        pause = 2000;
       }
-      await new Promise((done) => setTimeout(done, 500));
+      await new Promise((done) => setTimeout(done, pause));
     }
   }
 
-  function present(run) {
-    const [cell, of] = run.progress || [0, 0];
-    const words = { waiting: "waiting for its turn", running: of ? `cell ${cell} of ${of}` : "starting" };
-    const kept = now.querySelector("details")?.open;
-    now.replaceChildren(
-      make("p", {}, make("strong", {}, inWords(run)), ` — ${words[run.state] || run.state} `,
-        ...(ENDED.includes(run.state) ? [] : [make("button", {
-          type: "button", onclick: attempt(() => call("POST", `/api/runs/${run.id}/cancel`)),
-        }, "Cancel")])),
-      ...(run.state === "running"
-        ? [make("progress", of ? { max: of, value: cell - 1, "aria-label": "cells executed" } : { "aria-label": "starting" })] : []),
-      ...(run.message && ENDED.includes(run.state) ? [make("pre", { class: "rbp-message" }, run.message)] : []),
-      make("details", { open: kept || false }, make("summary", {}, "What it says"), make("pre", {}, run.log || "nothing so far")));
-  }
+  const inWords = (run) => (run.name ? `${run.name}: ` : "") + (run.words || "an earlier run");
 
-  function inWords(run) {
-    const values = Object.entries(run.parameters).map(([name, value]) =>
-      `${name} = ${Array.isArray(value) ? value.join(", ") : value}`);
-    return values.join("; ").replace(UPLOADED, "") || "the book's values";
+  function present(address, title) {
+    frame.replaceChildren(
+      make("p", {}, make("a", { href: address, target: "_blank", rel: "noopener" }, "Open this page by itself")),
+      make("iframe", { src: address, sandbox: "allow-scripts allow-downloads", title }));
+    if (matchMedia("(max-width: 900px)").matches) frame.scrollIntoView({ block: "start" });
   }
 
   async function show(id) {
-    const { address } = await (await call("POST", `/api/runs/${id}/show`)).json();
-    frame.replaceChildren(
-      make("p", {}, make("a", { href: address, target: "_blank", rel: "noopener" }, "Open this page by itself")),
-      make("iframe", { src: address, sandbox: "allow-scripts allow-downloads", title: "The chapter as run" }));
-  }
-
-  // What a reader has asked for below it comes into view.
-  async function reveal(work) {
-    await work();
-    frame.scrollIntoView({ block: "start" });
+    present((await json("POST", `/api/runs/${id}/show`)).address, "The chapter as run");
   }
 
   // ── Earlier runs
 
   async function list() {
-    const runs = (await (await call("GET", "/api/runs")).json()).filter((run) => run.chapter === chapter);
+    const runs = (await json("GET", "/api/runs")).filter((run) => run.chapter === chapter);
     if (!runs.length) { earlier.replaceChildren(); return; }
     const marked = new Set([...earlier.querySelectorAll("input:checked")].map((input) => input.value));
     const rows = runs.map((run) => make("tr", {},
       make("td", {}, run.state === "done" ? make("input", {
-        type: "checkbox", value: run.id, "aria-label": `compare ${inWords(run)}`,
-        ...(marked.has(run.id) ? { checked: true } : {}),
+        type: "checkbox", value: run.id, "aria-label": `compare ${inWords(run)}`, checked: marked.has(run.id),
       }) : ""),
-      make("td", {}, inWords(run)), make("td", {}, run.when), make("td", {}, run.state),
+      make("td", {}, inWords(run), make("br"), make("small", {}, `${run.when}, ${run.state}`)),
       make("td", {}, make("div", { class: "rbp-do" },
-        ...(run.state === "done" ? [
-          make("button", { type: "button", onclick: attempt(() => reveal(() => show(run.id))) }, "Show"),
-          make("button", { type: "button", onclick: attempt(() => download(run)) }, "Download"),
-        ] : []),
-        ...(ENDED.includes(run.state)
-          ? [make("button", { type: "button", onclick: attempt(() => remove(run)) }, "Delete")]
-          : [make("button", { type: "button", onclick: attempt(() => watch(run.id)) }, "Watch")])))));
+        ...(run.state === "done" ? [button("Show", () => show(run.id)), button("Download", () => download(run))] : []),
+        ENDED.includes(run.state) ? button("Delete", () => remove(run)) : button("Watch", async () => { watch(run.id); })))));
     earlier.replaceChildren(
       make("h3", {}, "Runs of this chapter"),
       make("div", { class: "rbp-scroll", tabindex: "0" }, make("table", { class: "rbp-table" }, make("tbody", {}, ...rows))),
-      ...(runs.filter((run) => run.state === "done").length > 1
-        ? [make("button", { type: "button", onclick: attempt(() => reveal(compare)) }, "Compare the two that are ticked")] : []));
+      ...(runs.filter((run) => run.state === "done").length > 1 ? [button("Compare those that are ticked", compare)] : []));
   }
 
   async function download(run) {
-    const data = await (await call("GET", `/api/runs/${run.id}/zip`)).blob();
-    const link = make("a", { href: URL.createObjectURL(data), download: `${run.chapter}-${run.id}.zip` });
+    const answer = await call("GET", `/api/runs/${run.id}/zip`);
+    const name = decodeURIComponent(answer.headers.get("content-disposition").split("''")[1]);
+    const link = make("a", { href: URL.createObjectURL(await answer.blob()), download: name });
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10000);
   }
@@ -223,34 +265,32 @@
   async function remove(run) {
     await call("DELETE", `/api/runs/${run.id}`);
     frame.replaceChildren();
-    if (watched === run.id) { watched = null; now.replaceChildren(); }
+    if (watched === run.id) { watched = null; now.root.hidden = true; }
     await list();
   }
 
   async function compare() {
-    const two = [...earlier.querySelectorAll("input:checked")].map((input) => input.value);
-    if (two.length !== 2) throw new Error("Tick two finished runs.");
-    const { runs, rows } = await (await call("GET", `/api/compare/${two[0]}/${two[1]}`)).json();
-    const number = (value) => (typeof value === "number" && !Number.isInteger(value) ? value.toPrecision(5) : String(value ?? "–"));
-    const apart = rows.filter(([, one, other]) => one !== other);
-    const head = [make("th", {}, "Value"), ...runs.map((run) => make("th", { class: "num" }, inWords(run)))];
-    const body = apart.map(([key, one, other]) => make("tr", {}, make("td", {}, key),
-      make("td", { class: "num" }, number(one)), make("td", { class: "num" }, number(other))));
-    frame.replaceChildren(
-      make("h3", {}, `${apart.length} of ${rows.length} values differ`),
-      make("div", { class: "rbp-scroll", tabindex: "0" }, make("table", { class: "rbp-table rbp-compared" },
-        make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...body))));
+    const runs = [...earlier.querySelectorAll("input:checked")].map((input) => input.value);
+    present((await json("POST", "/api/compare", { runs })).address, "Runs compared");
   }
 
+  // ── Where it opens
+
+  const studio = make("dialog", { class: "rbp-studio rbp-live", "aria-label": "Run this chapter" },
+    make("div", { class: "rbp-side" }, make("div", { class: "rbp-do" }, make("h2", {}, "Run with your data"),
+      make("button", { type: "button", onclick: () => studio.close() }, "Back to the chapter")), form, said, now.root, earlier), frame);
+  const open = () => { sessionStorage.setItem("rbp-open", chapter); if (!studio.open) studio.showModal(); };
+
   (async () => {
-    let about;
-    try { about = await (await call("GET", `/api/chapters/${chapter}`)).json(); } catch { return; } // the command stays
-    build(about.fields);
-    const command = make("details", {}, make("summary", {}, "The same on the command line"));
-    command.append(...box.childNodes);
-    box.append(live, command);
+    try { ({ fields } = await json("GET", `/api/chapters/${chapter}`)); } catch { return; } // the command stays
+    build();
+    document.body.append(studio);
+    start.addEventListener("click", (event) => { event.preventDefault(); open(); });
+    studio.addEventListener("close", () => sessionStorage.removeItem("rbp-open"));
+    start.classList.add("rbp-ready"); // before, it leads to the command
     await list().catch(tell);
-    const going = (await (await call("GET", "/api/runs")).json()).find((run) => run.chapter === chapter && !ENDED.includes(run.state));
+    const going = (await json("GET", "/api/runs")).find((run) => run.chapter === chapter && !ENDED.includes(run.state));
+    if (going || sessionStorage.getItem("rbp-open") === chapter) open();
     if (going) await watch(going.id);
   })();
 })();

@@ -24,6 +24,9 @@ from companion.chapters.appendix.algebra.notation import (
     mu,
     sigma,
 )
+from rbp.measurements import open_source
+from rbp.measurements.histograms import MeasuredRanks
+from rbp.measurements.rank_counts import RankCounts
 
 POINTS = [tuple(point) for point in np.random.default_rng(6).uniform([-20, 0.4], [4, 7], (4, 2))]
 
@@ -191,7 +194,7 @@ def test_roots_are_written_as_one_writes_them() -> None:
 
 
 def test_every_checked_expression_is_on_the_page() -> None:
-    page = notation.rendered(statements.all_checked())
+    page = notation.rendered(statements.all_checked(), VERDICTS)
     for one in statements.all_checked():
         assert notation.display(one.equation.tex) in page
         for _, tex in one.work:
@@ -299,3 +302,34 @@ def test_what_is_left_at_fixed_lambda(at: float) -> None:
     for name, value in (("−ln p₁", found["neg_log_p1"]), ("CE", found["entropy"])):
         lead, following = (_value(series[f"{name}, {which}"], at, 200) for which in ("limit", "next term"))
         assert value - lead == pytest.approx(following, rel=0.01)
+
+
+# The entropy of ranks
+
+
+def test_the_entropy_of_published_ranks_exceeds_the_cross_entropy() -> None:
+    table = numbers.entropies(open_source("published").histograms).set_index("model")
+    assert (table["share"] > 1).all()
+    np.testing.assert_allclose(table["share"] * table["cross_entropy"], table["rank_entropy"])
+    assert table.loc["EleutherAI/pythia-12b", "formula"] == pytest.approx(3.16255, abs=1e-4)
+
+
+def test_one_sorted_distribution_and_calibration_make_the_entropy_of_ranks_the_cross_entropy() -> None:
+    rng = np.random.default_rng(2)
+    q = np.sort(rng.dirichlet(np.full(40, 0.3)))[::-1]  # the sorted probabilities, the same at every token
+    rank = rng.choice(40, 50_000, p=q) + 1
+    one = MeasuredRanks("x", "m", "F", 1, RankCounts.of_ranks(rank, 40), float(-np.log(q[rank - 1]).mean()))
+    assert numbers.entropies([one])["share"].item() == pytest.approx(1, abs=0.01)
+
+
+def test_entropies_are_summed_up_by_text() -> None:
+    pythia = pd.DataFrame({"dataset": "w", "family": "Pythia", "size": [1, 2], "share": [1.1, 1.3]})
+    ours = pd.DataFrame({"dataset": ["a"] * 3 + ["b"] * 3, "family": "neox", "size": [10.0, 100.0, 1000.0] * 2})
+    ours = ours.assign(rank_entropy=[8, 4, 2, 8, 8, 2], cross_entropy=[8, 5, 2, 8, 4, 2], model=list("uvwuvw"))
+    table = pd.concat([pythia, ours.assign(share=ours["rank_entropy"] / ours["cross_entropy"])])
+    found = numbers.entropy_summary(table)
+    assert found["gap_share.first"] == pytest.approx(0.1)
+    assert found["gap_share.last"] == pytest.approx(0.3)
+    assert (found["ours.texts"], found["ours.share_falls"]) == (2, 0)
+    assert (found["ours.share_min"], found["ours.share_max"]) == (0.8, 2)
+    assert (found["ours.entropy_high"], found["ours.entropy_closer"]) == (1, 1)

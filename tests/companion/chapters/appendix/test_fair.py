@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from companion.chapters import paths
 from companion.chapters.appendix import fair, predictions
-from companion.chapters.cross_entropy import paths
 
 
 def test_two_known_numbers_give_a_cauchy_distribution():

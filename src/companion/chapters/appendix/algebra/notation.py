@@ -1,7 +1,7 @@
 """The notation of appendix C as sympy objects, an equation with what checking it found, and both as HTML."""
 
 import html
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
@@ -153,9 +153,16 @@ def display(tex: str) -> str:
     return f'<div class="rbp-scroll" tabindex="0"><div class="math">{mathml(tex, displayed=True)}</div></div>'
 
 
-def rendered(checked: Iterable[Checked]) -> str:
-    """One block for each: verdict, the equation (or the sentence), what was found, and the lines of the check."""
-    return "".join(_block(one) for one in checked)
+def rendered(checked: Iterable[Checked], numbers: Container[str], *, fold: str = "") -> str:
+    """Typeset the statements of these numbers: verdict, equation, finding, and the lines of the check.
+
+    fold: the summary under which all of them fold; "" leaves them in sight.
+    """
+    return _folded("".join(_block(one) for one in checked if one.number in numbers), fold)
+
+
+def _folded(markup: str, summary: str) -> str:
+    return f"<details><summary>{html.escape(summary)}</summary>{markup}</details>" if summary else markup
 
 
 def _block(one: Checked) -> str:
@@ -172,8 +179,8 @@ def _block(one: Checked) -> str:
     )
 
 
-def formula_list(formulas: Mapping[str, Any]) -> str:
-    """Formulas by their names, as expressions or as TeX, one below the other."""
+def formula_list(formulas: Mapping[str, Any], *, fold: str = "") -> str:
+    """Formulas by their names, as expressions or as TeX, one below the other; folded under `fold` unless it is ""."""
     texts = {name: each if isinstance(each, str) else latex(each) for name, each in formulas.items()}
     rows = (f"<dt>{html.escape(name)}</dt><dd>{display(tex)}</dd>" for name, tex in texts.items())
-    return f"<dl>{''.join(rows)}</dl>"
+    return _folded(f"<dl>{''.join(rows)}</dl>", fold)

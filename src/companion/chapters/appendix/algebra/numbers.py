@@ -1,10 +1,10 @@
-"""The sums and terms of appendix C in numbers, exact and as the appendix approximates them, and where their paths lead.
+"""The sums and terms of appendix C in numbers, where their paths lead, and whether the entropy of ranks is the loss.
 
 With λ = −μ/σ² and w_k = k^{−(1+λ)} exp(−ln²k/(2σ²)), which is ψ(k)/ψ(1): −ln p₁ = ln Σw, and −Σ p ln p follows from
 Σw, Σ w ln k and Σ w ln²k.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +16,10 @@ from scipy.stats import linregress
 
 from companion.evidence import published
 from rbp.arrays import Reals
-from rbp.figures.curves import curves, melted
+from rbp.figures.curves import curves, in_cells, melted
 from rbp.figures.style import INK, LABELS, Style
+from rbp.laws.table import fit_table
+from rbp.measurements.histograms import MeasuredRanks, entropy
 
 HEAD = 10_000  # summed rank by rank; then the integral, with Euler and Maclaurin's terms up to the first derivative
 _PARTS = ("log_c", "neg_log_p1", "fraction", "entropy")
@@ -171,14 +173,58 @@ def summary(terms: pd.DataFrame, ways: Sequence[Path], paths: Mapping[str, pd.Da
     }
 
 
+def entropies(measured: Iterable[MeasuredRanks]) -> pd.DataFrame:
+    """Measure cross-entropy and the entropy of ranks, which equation 17 takes for it, of every model.
+
+    Columns dataset, family, model, size; cross_entropy, rank_entropy (nats); share: the second over the first;
+    formula, exact: what the authors' μ and σ give by equation 21 and by exact sums, where there are any.
+    """
+    given = equation_terms(authors_points())[["model", "entropy_approx", "entropy"]]
+    given = given.rename(columns={"entropy_approx": "formula", "entropy": "exact"}).assign(dataset="wikipedia")
+    rows = [
+        (one.dataset, one.family, one.model, one.size, one.cross_entropy, entropy(one.counts)[0]) for one in measured
+    ]
+    names = ["dataset", "family", "model", "size", "cross_entropy", "rank_entropy"]
+    table = pd.DataFrame(rows, columns=names).merge(given, how="left", on=["dataset", "model"])
+    table = table.assign(share=table["rank_entropy"] / table["cross_entropy"])
+    return table.sort_values(["dataset", "family", "size"], ignore_index=True)
+
+
+def entropy_summary(table: pd.DataFrame) -> dict[str, Any]:
+    """Summarise `entropies`: of Pythia, and of our small models, a power law of each entropy for each text.
+
+    gap_share: by what share of cross-entropy the entropy of ranks exceeds it, at Pythia's smallest and largest model.
+    ours.entropy_high, .entropy_closer: texts on which R² of the entropy of ranks is 0.97 or more, and above that of
+    cross-entropy; ours.share_falls: on which its share of cross-entropy is smaller at the largest model.
+    """
+    share = table.loc[table["family"] == "Pythia", "share"]
+    ours = table[table["family"] == "neox"]
+    fits = fit_table(
+        ours.melt(["dataset", "family", "model", "size"], ["cross_entropy", "rank_entropy"], "metric"),
+        ["dataset", "metric"],
+    ).pivot_table(index="dataset", columns="metric", values="r_squared")
+    ends = ours.groupby("dataset")["share"].agg(["first", "last"])
+    return {
+        "gap_share.first": share.iloc[0] - 1,
+        "gap_share.last": share.iloc[-1] - 1,
+        "ours.texts": len(ends),
+        "ours.share_min": ours["share"].min(),
+        "ours.share_max": ours["share"].max(),
+        "ours.share_falls": int((ends["last"] < ends["first"]).sum()),
+        "ours.entropy_high": int((fits["rank_entropy"] >= 0.97).sum()),
+        "ours.entropy_closer": int((fits["rank_entropy"] > fits["cross_entropy"]).sum()),
+        "ours.r_squared_min": fits["rank_entropy"].min(),
+    }
+
+
 # Figures
 
 _TERMS = {
-    "square": ("μ²/(2σ²)", Style("#B8579A", "D")),
-    "log_scale": ("ln(√(2π) σ)", Style("#009E73", "^")),
-    "log_c": ("ln c", Style("#2A7FC0", "o")),
+    "square": ("μ²/(2σ²)", Style("#9457C0", "D")),
+    "log_scale": ("ln(√(2π) σ)", Style("#5C8A2E", "^")),
+    "log_c": ("ln c", Style("#C2447A", "o")),
     "neg_log_p1": ("their sum, −ln p₁", Style(INK, "s", "-", 2.4)),
-    "entropy": ("−Σ p ln p", Style("#D55E00", "v")),
+    "entropy": ("−Σ p ln p", Style("#A0522D", "v")),
 }
 
 
@@ -187,7 +233,7 @@ def terms_figure(terms: pd.DataFrame) -> dict[str, Any]:
     names = {column: name for column, (name, _) in _TERMS.items()}
     figure = curves(
         melted(terms, names, "size"), "size", "value", labels=(LABELS["size"], "nats"), panel=None,
-        styles=dict(_TERMS.values()), ends=True, at=[0], size=(7.2, 4.6),
+        styles=dict(_TERMS.values()), ends=True, at=[0], size=(7.2, 3.6),
     )  # fmt: skip
     return {
         "figure": figure,
@@ -201,7 +247,7 @@ def terms_figure(terms: pd.DataFrame) -> dict[str, Any]:
 
 def paths_figure(paths: Mapping[str, pd.DataFrame], points: pd.DataFrame) -> dict[str, Any]:
     """−ln p₁ and the entropy along each path (tables of `along`), with the fitted points."""
-    looks = {"neg_log_p1": ("−ln p₁", Style("#2A7FC0", "o")), "entropy": ("−Σ p ln p", Style("#D55E00", "v"))}
+    looks = {"neg_log_p1": ("−ln p₁", Style("#4E79A7", "o")), "entropy": ("−Σ p ln p", Style("#A0522D", "v"))}
     names = {column: name for column, (name, _) in looks.items()}
     lines = [melted(curve, names, "size").assign(path=name) for name, curve in paths.items()]
     values = pd.concat(lines)["value"]
@@ -209,10 +255,33 @@ def paths_figure(paths: Mapping[str, pd.DataFrame], points: pd.DataFrame) -> dic
         "figure": curves(
             pd.concat([melted(points, names, "size").assign(path=name) for name in paths]), "size", "value",
             labels=(LABELS["size"], "nats"), panel="path", styles=dict(looks.values()), fitted=lines, ends=True,
-            log="xy", ylim=(0.8 * values.min(), 1.2 * values.max()), size=(4.4, 3.5),
+            log="xy", ylim=(0.8 * values.min(), 1.2 * values.max()), size=(4.6, 3.0),
         ),
         "caption": "<b>Two ways on from the ten points.</b> Left: μ and σ go on as straight lines in ln S. Right: λ "
         "and σ do.",
         "alt": "Two panels: on the left both metrics level off and rise again, on the right both go on falling",
         "data": pd.concat([curve.assign(path=name) for name, curve in paths.items()]),
+    }  # fmt: skip
+
+
+def entropy_figure(table: pd.DataFrame) -> dict[str, Any]:
+    """Cross-entropy and the entropies that might be it against S, of Pythia and of our models on Wikipedia."""
+    looks = {
+        "cross_entropy": ("cross-entropy", Style(INK, "", "-", 2.4)),
+        "rank_entropy": ("ranks", Style("#9457C0", "", "-", 2.4)),
+        "exact": ("authors’ μ, σ", Style("#C2447A", "", "--")),
+        "formula": ("equation 21", Style("#5C8A2E", "", ":")),
+    }
+    cells = in_cells(table[table["dataset"] == "wikipedia"])
+    names = {column: name for column, (name, _) in looks.items()}
+    return {
+        "figure": curves(
+            melted(cells, names, "size", by=["cell"]), "size", "value", labels=(LABELS["size"], "nats"), panel="cell",
+            styles=dict(looks.values()), ends=True, size=(4.6, 3.2),
+        ),
+        "caption": "<b>The entropy of ranks is not the cross-entropy.</b> Both as measured, and what follows from the "
+        "authors’ μ and σ, on Wikipedia. The CSV has our other texts.",
+        "alt": "For Pythia cross-entropy lies below the entropy of ranks, further below at larger models; for our "
+        "small models the two lie close together",
+        "data": table,
     }  # fmt: skip

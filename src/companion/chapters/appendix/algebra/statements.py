@@ -278,12 +278,6 @@ def neg_log_p1() -> sp.Expr:
     return sp.simplify(sp.expand_log(EQ16.right.subs(c, C_OF_Z), force=True))
 
 
-def z_formulas() -> dict[str, str]:
-    """Z as a sum, and equation 16 in Z, as TeX from the expressions that the checks use."""
-    sum_ = sp.Sum(SUMMAND.subs(x, k), (k, 1, sp.oo))
-    return {"Z = c/ψ(1), as a sum": _equal(Z, sum_), "equation 16 with c = ψ(1)Z": rf"-\ln p_1 = {latex(neg_log_p1())}"}
-
-
 def mills(b: sp.Expr) -> sp.Expr:
     """Φ(−b)/φ(b)."""
     return sp.erfc(b / sp.sqrt(2)) / 2 / notation.standard_density(b)

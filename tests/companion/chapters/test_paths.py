@@ -6,7 +6,7 @@ import pytest
 from draws import rest_slow
 from own_sources import paths
 
-from companion.chapters.cross_entropy import paths as study
+from companion.chapters import paths as study
 from companion.project import LADDER
 from ladder.shipped import counted
 from rbp.damage.paths import EQUAL, TEMPERED, open_paths, write_tables
@@ -57,15 +57,15 @@ def test_a_path_is_tested_by_documents_and_by_another_training(folder):
     assert ordered.p_holm.to_numpy() == pytest.approx(np.minimum(steps, 1))
     blunt = study.path_tests([cell], 5.0, 6)
     assert (blunt.p_training > 0.9).all()
-    said = study.path_tests_told(sharp.reset_index(), level=0.95)
+    said = study.path_tests_summary(sharp.reset_index(), level=0.95)
     assert list(said.values()) == [3, 2, 2, 2, 1]  # all; apart: by documents, with seeds, after Holm, of the input
 
 
 def test_after_the_best_temperature_levels_and_steps_move_together(folder):
     """The parabola is the same for all: its minimum takes one per cent off every cross-entropy, and changes nothing."""
     (cell,) = study.cells(str(folder))
-    table = study.at_equal([cell])
-    assert table["tempered"].to_numpy() == pytest.approx(table["offset"].to_numpy(), abs=0.05)
+    for path, tempered in cell.tempered.items():
+        assert tempered == pytest.approx(cell.equal[path], abs=5e-4)
     steps = cell.worse.steps
     assert steps["temperature"].to_numpy() == pytest.approx(1 / 0.9, rel=5e-3)
     assert (steps["tempered"] / steps["cross_entropy"]).to_numpy() == pytest.approx(1 - 0.01, abs=1e-3)
@@ -166,3 +166,10 @@ def test_the_shipped_whole_models_are_those_of_the_rank_stores():
             assert -np.log((own["greater"] + own["equal"] <= k).mean()) == pytest.approx(whole[f"k{k}"], abs=1e-9)
         assert own["nll"].mean() == pytest.approx(whole["cross_entropy"], abs=1e-4)  # which are rounded there
     assert (LADDER / "paths").is_dir()
+
+
+def test_each_path_has_a_panel_that_shows_the_others_in_grey(folder):
+    shown = study.fingerprint_figure(study.at_equal(study.cells(str(folder))), 0.95)["figure"]
+    assert shown.keys == ["fewer bits", "context replaced", "noise on weights"]
+    lines = shown.single("fewer bits").axes[0].get_lines()
+    assert [line.get_color() for line in lines].count(study._GREY) == 2

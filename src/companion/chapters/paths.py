@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from scipy.stats import t as student_t
 from statsmodels.stats.multitest import multipletests
 
@@ -25,16 +26,15 @@ from rbp.damage.paths import Worse, open_paths
 from rbp.damage.sums import EARLIER, SMALLER
 from rbp.errors import DataError
 from rbp.figures.curves import curves
-from rbp.figures.style import Style
-from rbp.figures.wording import cell_label, dataset_label, dataset_order, family_label
+from rbp.figures.style import INK, Panels, Style, family_style, legend_below, log_axis
+from rbp.figures.wording import dataset_label, dataset_order, family_label
 from rbp.io import home_expanded
 from rbp.laws.resampling import variance
-from rbp.report.display import INTERVAL_1, shown
 
 PREDICTIONS = DATA / "predictions" / "paths.toml"
 SHIPPED = "data/ladder/paths"
 CELL = ["family", "dataset"]
-#: what the pages call the paths, and how they draw them; scaling's two are drawn in ink
+#: what the pages call the paths
 LABELS = {
     "context": "less context",
     "depth": "fewer layers",
@@ -44,11 +44,6 @@ LABELS = {
     "logits": "noise on logits",
     EARLIER: "less training",
     SMALLER: "fewer parameters",
-}
-_COLOURS = ("#2A7FC0", "#D55E00", "#8A7A00", "#B8579A", "#009E73", "#6F6FCF", "#708090", "#708090")
-STYLES = {
-    label: Style(colour, marker, width=1.8)
-    for label, colour, marker in zip(LABELS.values(), _COLOURS, "os^DvPX*", strict=True)
 }
 
 
@@ -92,14 +87,6 @@ class Cell:
         return float(np.exp(self._reference.x[0, self._reference.names.index(self.rung)]))
 
     @property
-    def slope(self) -> Reals:
-        """How steep ln(−ln RBP_k) is in ln cross-entropy along fewer parameters, about the level: (thresholds,)."""
-        one, i = self._reference, self._reference.names.index(self.rung)
-        ends = [i - 1, min(i + 1, len(one.names) - 1)]
-        rise: Reals = np.diff(one.y[0, ends], axis=0)[0] / np.diff(one.x[0, ends])[0]
-        return rise
-
-    @property
     def _reference(self) -> Curve:
         return next(one for one in self.worse.curves if one.path == SMALLER)
 
@@ -110,88 +97,78 @@ def cells(name: str = SHIPPED) -> list[Cell]:
     A model without smaller ones is left out, since nothing says where to compare. Raises DataError where none is left.
     """
     folder = LADDER / "paths" if name == SHIPPED else home_expanded(name)
-    found = []
+    cells_ = []
     for each in sorted(folder.glob("*/manifest.json")):
         worse = open_paths(each.parent)
         smaller = worse.smaller()
         if smaller:
             family = worse.model.partition("-")[0] if name == SHIPPED else worse.model
-            found.append(Cell(worse, family, smaller[(len(smaller) - 1) // 2]))
-    if not found:
+            cells_.append(Cell(worse, family, smaller[(len(smaller) - 1) // 2]))
+    if not cells_:
         remedy = "Measure one with smaller models beside it: rbp paths run --smaller …"
         raise DataError("there is no model that was made worse along paths", name, remedy)
-    order = dataset_order(each.worse.dataset for each in found)
-    return sorted(found, key=lambda each: (each.family == "lstm", each.family, order.index(each.worse.dataset)))
+    order = dataset_order(each.worse.dataset for each in cells_)
+    return sorted(cells_, key=lambda each: (each.family == "lstm", each.family, order.index(each.worse.dataset)))
 
 
 def _by_sums(worse: Worse) -> list[Curve]:
     about = models()
-    own = about[about["model"] == worse.model]
-    if own.empty:
+    of_model = about[about["model"] == worse.model]
+    if of_model.empty:
         return []
-    model = own.iloc[0]
+    model = of_model.iloc[0]
     alike = about[(about["family"] == model["family"]) & (about["seed"] == 0)]
     smaller = alike[(alike["budget"] == model["budget"]) & (alike["size"] <= model["size"])].sort_values("size")
     earlier = alike[(alike["size"] == model["size"]) & (alike["budget"] <= model["budget"])].sort_values("budget")
     (counts,) = counted(worse.thresholds, families=[model["family"]], datasets=[worse.dataset])
-    found = []
+    curves_ = []
     for path, rows in ((SMALLER, smaller), (EARLIER, earlier)):
         names = rows["model"].tolist()[::-1]
         some, at = counts.keep([counts.names.index(each) for each in names]), worse.documents
-        found.append(equal_loss.curve(path, 0, names, some.tokens[at], some.hits[at], some.nll[at]))
-    return found
+        curves_.append(equal_loss.curve(path, 0, names, some.tokens[at], some.hits[at], some.nll[at]))
+    return curves_
 
 
-def at_equal(found: Sequence[Cell], *, level: float = 0.95) -> pd.DataFrame:
-    """The offsets of every path: a row for each family, text, path and k.
+def at_equal(cells_: Sequence[Cell], *, level: float = 0.95) -> pd.DataFrame:
+    """Compare every path with fewer parameters: a row for each family, dataset, path and k.
 
     Columns family, dataset, rung, nats, path, k, offset, low, high, draws, apart (`equal_loss.offset_table`; per cent
-    of −ln RBP_k), and tempered, tempered_low, tempered_high: after the best temperature.
+    of −ln RBP_k).
     """
     parts = []
-    for each in found:
-        ks = each.worse.thresholds
-        table = offset_table(each.equal, ks, level=level)
-        after = offset_table(each.tempered, ks, level=level)[["path", "k", "offset", "low", "high"]]
-        after.columns = pd.Index(["path", "k", "tempered", "tempered_low", "tempered_high"])
-        about: dict[str, Any] = {
-            "family": each.family,
-            "dataset": each.worse.dataset,
-            "rung": each.rung,
-            "nats": each.nats,
-        }
-        own = table.merge(after, how="left", on=["path", "k"]).assign(**about)
-        parts.append(own.assign(place=own["path"].map(list(LABELS).index)).sort_values(["place", "k"]))
+    for each in cells_:
+        about: dict[str, Any] = {"family": each.family, "dataset": each.worse.dataset}
+        about |= {"rung": each.rung, "nats": each.nats}
+        table = offset_table(each.equal, each.worse.thresholds, level=level).assign(**about)
+        parts.append(table.assign(place=table["path"].map(list(LABELS).index)).sort_values(["place", "k"]))
     whole = pd.concat(parts, ignore_index=True)
-    return whole[[*CELL, "rung", "nats", "path", "k", "offset", "low", "high", "draws", "apart",
-                  "tempered", "tempered_low", "tempered_high"]]  # fmt: skip
+    return whole[[*CELL, "rung", "nats", "path", "k", "offset", "low", "high", "draws", "apart"]]
 
 
-def spreads(found: Sequence[Cell], *, level: float = 0.95) -> pd.DataFrame:
-    """How far the paths lie apart at each k: a row for each family, text and k.
+def spreads(cells_: Sequence[Cell], *, level: float = 0.95) -> pd.DataFrame:
+    """Measure how far the paths lie apart at each k: a row for each family, dataset and k.
 
     Columns family, dataset, k, paths (how many reach the level), spread, low, high (their standard deviation, per cent
-    of −ln RBP_k), tempered (after the best temperature), in_entropy (spread, as per cent of the cross-entropy that
-    would do as much), least (it is not shown to be larger than at the least k), is_least.
+    of −ln RBP_k), tempered (after the best temperature), least (it is not shown to be larger than at the least k),
+    is_least.
     """
     parts = []
-    for each in found:
+    for each in cells_:
         values = each.spread()
         least, same = as_least(values, level=level)
         estimate, low, high = spread_interval(values, level=level)
         table = pd.DataFrame({"k": each.worse.thresholds, "spread": estimate, "low": low, "high": high, "least": same})
         table["tempered"] = 100 * np.expm1(each.spread(tempered=True)[0])
-        table["in_entropy"] = 100 * np.expm1(values[0] / np.abs(each.slope))
         table["is_least"] = np.arange(len(table)) == least
         paths = len([path for path in each.equal if path != EARLIER])
         parts.append(table.assign(family=each.family, dataset=each.worse.dataset, paths=paths))
     whole = pd.concat(parts, ignore_index=True)
-    return whole[[*CELL, "k", "paths", "spread", "low", "high", "tempered", "in_entropy", "least", "is_least"]]
+    return whole[[*CELL, "k", "paths", "spread", "low", "high", "tempered", "least", "is_least"]]
 
 
-def all_steps(found: Sequence[Cell]) -> pd.DataFrame:
-    """Every step of every path (`Worse.steps`), with family and dataset."""
-    parts = [each.worse.steps.assign(family=each.family, dataset=each.worse.dataset) for each in found]
+def all_steps(cells_: Sequence[Cell]) -> pd.DataFrame:
+    """List every step of every path (`Worse.steps`), with family and dataset."""
+    parts = [each.worse.steps.assign(family=each.family, dataset=each.worse.dataset) for each in cells_]
     whole = pd.concat(parts, ignore_index=True)
     return whole[[*CELL, *whole.columns.drop(CELL)]]
 
@@ -200,7 +177,7 @@ def all_steps(found: Sequence[Cell]) -> pd.DataFrame:
 INPUT = ("context", "replaced")
 
 
-def path_tests(found: Sequence[Cell], moved: float, models: int, k: int = 1) -> pd.DataFrame:
+def path_tests(cells_: Sequence[Cell], moved: float, models: int, k: int = 1) -> pd.DataFrame:
     """Test whether −ln RBP_k differs from that of fewer parameters at equal cross-entropy, path by path.
 
     The smaller model is one training of many: moved, what training a model again does to ln(−ln RBP_k) (standard
@@ -211,22 +188,24 @@ def path_tests(found: Sequence[Cell], moved: float, models: int, k: int = 1) -> 
     degrees of freedom), p_holm (of that, after Holm's correction).
     """
     rows = []
-    for cell in found:
+    for cell in cells_:
         at = cell.worse.thresholds.index(k)
         for path, draws in cell.equal.items():
-            own = draws.mean(axis=0)[:, at]
-            if path in (SMALLER, EARLIER) or not np.isfinite(own).all():
+            offset = draws.mean(axis=0)[:, at]
+            if path in (SMALLER, EARLIER) or not np.isfinite(offset).all():
                 continue
-            squared, df = float(variance(own)), len(own) - 2
+            squared, df = float(variance(offset)), len(offset) - 2
             whole = squared + moved**2
             both = whole**2 / (squared**2 / df + moved**4 / models)
-            p, p_training = (2 * student_t.sf(abs(own[0]) / np.sqrt(v), d) for v, d in ((squared, df), (whole, both)))
-            rows.append((cell.family, cell.worse.dataset, path, own[0], p, p_training))
+            p, p_training = (
+                2 * student_t.sf(abs(offset[0]) / np.sqrt(v), d) for v, d in ((squared, df), (whole, both))
+            )
+            rows.append((cell.family, cell.worse.dataset, path, offset[0], p, p_training))
     table = pd.DataFrame(rows, columns=[*CELL, "path", "offset", "p", "p_training"])
     return table.assign(p_holm=multipletests(table["p_training"], method="holm")[1])
 
 
-def path_tests_told(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
+def path_tests_summary(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
     """Count the paths that differ by `path_tests`.
 
     apart: by documents alone; apart_seeds: with the training; apart_holm: after Holm's correction; apart_input: how
@@ -238,20 +217,20 @@ def path_tests_told(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
     return counts | {"path_tests.apart_holm": len(kept), "path_tests.apart_input": int(kept["path"].isin(INPUT).sum())}
 
 
-def told(equal: pd.DataFrame, spread_at: pd.DataFrame) -> dict[str, Any]:
-    """What the page and the ledger say. Less training is left out: such a model was not made worse."""
+def paths_summary(equal: pd.DataFrame, spread_at: pd.DataFrame) -> dict[str, Any]:
+    """Summarise `at_equal` and `spreads`. Less training is left out: such a model was not made worse."""
     others = equal[~equal["path"].isin([SMALLER, EARLIER])]
-    found: dict[str, Any] = {}
-    for k, own in others[others["k"].isin([1, 1000])].dropna(subset="offset").groupby("k"):
-        found |= {f"paths.{k}.lowest": own["offset"].min(), f"paths.{k}.highest": own["offset"].max()}
+    values: dict[str, Any] = {}
+    for k, rows in others[others["k"].isin([1, 1000])].dropna(subset="offset").groupby("k"):
+        values |= {f"paths.{k}.lowest": rows["offset"].min(), f"paths.{k}.highest": rows["offset"].max()}
     least = spread_at.loc[spread_at["is_least"], [*CELL, "k"]]
-    there = others.merge(least, on=[*CELL, "k"])
-    found |= {"paths.least.lowest": int(least["k"].min()), "paths.least.highest": int(least["k"].max())}
-    found |= {"paths.least.compared": len(there), "paths.least.apart": int(there["apart"].sum())}
-    return found | {"paths.least.widest": there["offset"].abs().max()}
+    at_least = others.merge(least, on=[*CELL, "k"])
+    values |= {"paths.least.lowest": int(least["k"].min()), "paths.least.highest": int(least["k"].max())}
+    values |= {"paths.least.compared": len(at_least), "paths.least.apart": int(at_least["apart"].sum())}
+    return values | {"paths.least.widest": at_least["offset"].abs().max()}
 
 
-# ── What was foretold
+# ── What was forecast
 
 #: the kinds of prediction, as a figure names them
 KINDS = {
@@ -271,7 +250,7 @@ def read_predictions(
     """
     content = tomllib.loads(path.read_text(encoding="utf-8"))
     provenance.note(path)
-    rows = [{"kind": kind, **row} for kind, own in content.items() if isinstance(own, list) for row in own]
+    rows = [{"kind": kind, **row} for kind, entries in content.items() if isinstance(entries, list) for row in entries]
     for row in rows:
         if row["kind"] != "event":
             row["naive_low"], row["naive_high"] = row.pop("naive")
@@ -293,11 +272,11 @@ def described(table: pd.DataFrame) -> "pd.Series[str]":
     return pd.Series([words(row) for row in table.itertuples()], table.index, dtype="str")
 
 
-def outcomes(table: pd.DataFrame, found: Sequence[Cell]) -> pd.DataFrame:
+def outcomes(table: pd.DataFrame, cells_: Sequence[Cell]) -> pd.DataFrame:
     """The predictions with what came (`outcome`; missing where a path did not reach the level)."""
-    by_name = {(each.family, each.worse.dataset): each for each in found}
+    by_name = {(each.family, each.worse.dataset): each for each in cells_}
     values = [
-        _event(str(row.what), found) if row.kind == "event" else _came(row, by_name) for row in table.itertuples()
+        _event(str(row.what), cells_) if row.kind == "event" else _came(row, by_name) for row in table.itertuples()
     ]
     return table.assign(outcome=values)
 
@@ -315,7 +294,7 @@ def _came(row: Any, by_name: dict[tuple[str, str], Cell]) -> float:
     return float(cell.spread(tempered=row.kind == "spread_tempered")[0, at])
 
 
-def _event(what: str, found: Sequence[Cell]) -> float:
+def _event(what: str, cells_: Sequence[Cell]) -> float:
     """Whether it came true in each cell, all of which an event speaks of; missing where one has no such path."""
 
     def ordered(cell: Cell, k: int) -> list[str]:
@@ -347,94 +326,79 @@ def _event(what: str, found: Sequence[Cell]) -> float:
     }
     rule = next(rule for start, rule in rules.items() if what.startswith(start))
     try:
-        return float(all(map(rule, found)))
+        return float(all(map(rule, cells_)))
     except KeyError:
         return float("nan")
 
 
-# ── What the page shows
+# ── Figures
 
-_VIEW = (-13.0, 26.0)  # per cent: what lies beyond is at k of hundreds, and in the table
-
-
-def _named(table: pd.DataFrame) -> pd.DataFrame:
-    cell = [cell_label(row) for row in table.itertuples()]
-    return table.assign(cell=cell, line=table["path"].map(LABELS)) if "path" in table else table.assign(cell=cell)
+_VIEW = (-13.0, 26.0)  # per cent: what lies beyond is at k of hundreds, and in the CSV
+_GREY = "#75787d"
+_SHORT = {"neox": "transformer", "lstm": "LSTM"}
 
 
-def fingerprint_shown(equal: pd.DataFrame, level: float) -> dict[str, Any]:
-    """What `Page.figure` takes for the offsets of all paths over k, a panel for each model and text."""
-    rows = _named(equal.dropna(subset="offset"))
+def fingerprint_figure(equal: pd.DataFrame, level: float) -> dict[str, Any]:
+    """Plot the offsets against k, a panel for each path; the other paths in grey, a line for each model and dataset."""
+    rows = equal[equal["path"] != SMALLER].dropna(subset="offset")
+    shorter = {family: _SHORT.get(family, family_label(family)) for family in rows["family"].unique()}
+    rows = rows.assign(line=rows["family"].map(shorter) + ", " + rows["dataset"].map(dataset_label))
+    rows["title"] = rows["path"].map(LABELS)
+    looks = {}
+    for family, dataset, line in rows[[*CELL, "line"]].drop_duplicates().to_numpy():
+        colour, _ = family_style(family, list(shorter))
+        looks[line] = Style(colour, "", "-" if dataset == "wikipedia" else "--", 1.8)
+
+    def draw(ax: Axes, title: str) -> None:
+        for (line, other), curve in rows.groupby(["line", "title"], sort=False):
+            if other != title:
+                ax.plot(curve["k"], curve["offset"], color=_GREY, lw=0.4)
+                continue
+            style = looks[line]
+            ax.fill_between(curve["k"], curve["low"], curve["high"], color=style.colour, alpha=0.17, lw=0, zorder=2)
+            ax.plot(curve["k"], curve["offset"], ls=style.dash, lw=style.width, color=style.colour, zorder=3)
+        ax.axhline(0, color=INK, lw=0.8)
+        ax.set_ylim(*_VIEW)
+        log_axis(ax, "x")
+        ax.set_xlabel("k")
+        ax.set_ylabel("difference (%)")
+        ax.set_title(title)
+        legend_below(ax, looks)
+
+    titles = [label for path, label in LABELS.items() if path in set(rows["path"])]
     return {
-        "figure": curves(
-            rows[rows["path"] != SMALLER],
-            "k",
-            "offset",
-            labels=("k", "−ln RBPₖ against fewer parameters (%)"),
-            panel="cell",
-            styles=STYLES,
-            band=True,
-            at=[0],
-            ylim=_VIEW,
-            size=(4.6, 5.0),
-        ),
-        "caption": "<b>How a model is worse shows in its ranks.</b> One model made worse in several ways, each to the "
-        "cross-entropy of a smaller model: how far its −ln RBPₖ lies above that model’s (0). Bands: "
-        f"{level:.0%} by documents. All panels show the same range; lines leave it at large k.",
-        "alt": "Lines that part from zero at k = 1, cross near k = 10, and part farther at k = 1000",
+        "figure": Panels(titles, draw, size=(3.0, 2.6), columns=3),
+        "caption": "<b>Each way to make a model worse, at equal CE:</b> how far −ln RBPₖ lies above that of a "
+        "smaller model (0). Grey: the other ways. Bands: "
+        f"{level:.0%} by documents. Lines leave the range at large k.",
+        "alt": "Lines that differ from zero at k = 1, cross near k = 10, and differ more at k = 1000",
         "data": equal,
     }
 
 
-FRONT = ("replaced", "context", "depth")
-"""The paths that the front page shows, where they are there: those whose curves are the most unlike."""
+FRONT = {"replaced": ("#9457C0", "D"), "context": ("#C2447A", "o"), "depth": ("#5C8A2E", "s")}
+"""The paths that the front page shows, where they are there, in colour and marker: their curves are the most unlike."""
 
 
-def front_shown(equal: pd.DataFrame, level: float) -> dict[str, Any]:
-    """What `Page.figure` takes for a few paths of one model on one text: judgments if they are there."""
-    found = equal.dropna(subset="offset")
-    cell = found[CELL].iloc[int((found["dataset"] != "auslegal").to_numpy().argmin())]
-    own = _named(found[(found[CELL] == cell).all(axis=1) & (found["path"] != SMALLER)])
-    some = [path for path in FRONT if path in set(own["path"])] or own["path"].unique()[: len(FRONT)].tolist()
-    own = own[own["path"].isin(some)]
+def front_figure(equal: pd.DataFrame, level: float) -> dict[str, Any]:
+    """Plot a few paths of one model on one dataset: judgments, if they are there."""
+    known = equal.dropna(subset="offset")
+    cell = known[CELL].iloc[int((known["dataset"] != "auslegal").to_numpy().argmin())]
+    rows = known[(known[CELL] == cell).all(axis=1) & (known["path"] != SMALLER)]
+    rows = rows.assign(line=rows["path"].map(LABELS))
+    some = [path for path in FRONT if path in set(rows["path"])] or rows["path"].unique()[: len(FRONT)].tolist()
+    rows = rows[rows["path"].isin(some)]
+    looks = zip(some, FRONT.values(), strict=False)
     return {
         "figure": curves(
-            own,
-            "k",
-            "offset",
-            labels=("k", "−ln RBPₖ, difference (%)"),
-            panel=None,
-            styles={LABELS[path]: STYLES[LABELS[path]] for path in some},
-            band=True,
-            at=[0],
-            ylim=_VIEW,
-            size=(4.6, 3.7),
+            rows, "k", "offset", labels=("k", "−ln RBPₖ, difference (%)"), panel=None,
+            styles={LABELS[path]: FRONT.get(path, spare) for path, spare in looks}, band=True, at=[0], ylim=_VIEW,
+            ends=True, size=(4.6, 3.7),
         ),
         "caption": "<b>One cross-entropy, several curves.</b> A small model, made worse until its cross-entropy is "
         "that of a smaller one (0): above 0 its ranks are the worse ones. Context is what it reads before a guess. "
         f"Bands: {level:.0%} intervals.",
         "alt": "Three curves over k: with context replaced the ranks are better at k = 1 and far worse at large k; "
         "with fewer layers it is the other way round",
-        "data": own,
-    }
-
-
-def spreads_shown(spread_at: pd.DataFrame, level: float) -> dict[str, Any]:
-    """`spreads` as a page shows it."""
-    rows = _named(spread_at[spread_at["k"].isin([1, 10, 100, 1000]) | spread_at["is_least"]])
-    return shown(
-        rows.assign(which=rows["is_least"].map({True: "least", False: ""})),
-        {
-            "cell": "model and text",
-            "k": "k",
-            "spread": ("spread (%)", "{:.1f}"),
-            ("low", "high"): (f"{level:.0%} interval", INTERVAL_1),
-            "tempered": ("after the best temperature (%)", "{:.1f}"),
-            "in_entropy": ("in cross-entropy (%)", "{:.2f}"),
-            "which": "of all k",
-        },
-        caption="<b>How far the paths lie apart at each k</b>: the standard deviation of their −ln RBPₖ at one "
-        "cross-entropy. After the best temperature: with scores divided by what lowers cross-entropy most. In "
-        "cross-entropy: the difference of it that would do as much.",
-        data=spread_at,
-    )
+        "data": rows,
+    }  # fmt: skip

@@ -13,14 +13,26 @@ import pandas as pd
 from companion.chapters.appendix import predictions
 from companion.chapters.appendix.fair import COLUMNS as FAIR
 from companion.chapters.appendix.fair import fair_statistics, with_fair_guess
-from companion.chapters.elsewhere.ratios import IMAGES, image_families, of_models
-from companion.chapters.elsewhere.theory import AT, FORECASTS, OF, read_forecasts
+from companion.chapters.elsewhere import IMAGES, image_families, ratios_of_models
 from companion.evidence import outside
+from companion.project import DATA
+from rbp import provenance
 from rbp.arrays import Reals
 from rbp.errors import DataError
-from rbp.io import label
+from rbp.io import label, sha256
 from rbp.report.display import Columns, shown
 
+FORECASTS = DATA / "predictions" / "images.toml"
+_REMEDY = "Restore it: git checkout -- data/predictions."
+AT = "RBP₅ at RBP₁ = "
+OF = {
+    "ratio_median": "α₅/α₁, median family",
+    "ratio_lowest": "α₅/α₁, lowest",
+    "ratio_highest": "α₅/α₁, highest",
+    "share": "families with α₅ > α₁",
+    "slope": "slope of ln(−ln RBP₅) on ln(−ln RBP₁)",
+    "r_squared": "its R²",
+}
 NEAR = 0.01
 """How near a model's RBP_1 must be for its RBP_5 to be the outcome: the registered file leaves that open."""
 
@@ -29,11 +41,38 @@ COLUMNS = ["dataset", "of", "middle", "low", "high", "naive_low", "naive_high", 
 COLUMNS += ["score", "naive_score", "gain", *FAIR]
 
 
+def read_forecasts(path: Path = FORECASTS) -> pd.DataFrame:
+    """Read the forecasts of three test sets of images, registered before anybody here had looked at them.
+
+    Columns dataset, of, middle, low, high, naive_low, naive_high, reason; of a curve, of is "RBP₅ at RBP₁ = …".
+
+    Raises DataError for a malformed file, and for one that is not the one whose checksum was written down.
+    """
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        written = path.with_suffix(".toml.sha256").read_text(encoding="utf-8").split()[0]
+        rows = [dict(row) for row in content["forecast"]]
+        for curve in content["curve"]:
+            rows += [
+                {"dataset": curve["dataset"], "of": f"{AT}{band['rbp_1']:g}", "reason": ""}
+                | {name: band[name] for name in ("middle", "low", "high", "naive")}
+                for band in curve["bands"]
+            ]
+        for row in rows:
+            row["naive_low"], row["naive_high"] = row.pop("naive")
+    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+        raise DataError(f"these are no forecasts: {error}", label(path), _REMEDY) from None
+    if sha256(path) != written:
+        raise DataError("the forecasts are not those that were registered", label(path), _REMEDY)
+    provenance.note(path)
+    return pd.DataFrame(rows)
+
+
 def scored(path: Path = BLIND) -> pd.DataFrame:
     """Score the forecasts of the test sets that a file has: COLUMNS.
 
     path: a CSV file with the columns of data/outside/image_models.csv. An outcome is missing where it could not be
-    computed, for want of families. score, naive_score: log scores in nats (`predictions.scored`); gain: their
+    computed, for want of families. score, naive_score: log scores in nats (`predictions.score`); gain: their
     difference; fair_*: Student's t on the three sets that were known (`with_fair_guess`). Raises DataError for a file
     that is not so, and for another test set or one with too few models.
     """
@@ -43,7 +82,7 @@ def scored(path: Path = BLIND) -> pd.DataFrame:
     table = said[said["dataset"].isin(sets)].reset_index(drop=True)
     outcomes = [sets[str(row.dataset)].outcome(str(row.of)) for row in table.itertuples()]
     whole = table.assign(outcome=outcomes, kind="", probability=np.nan, naive=np.nan)
-    scores = predictions.scored(whole, level)
+    scores = predictions.score(whole, level)
     whole = whole.join(scores[["inside", "naive_inside", "score", "naive_score", "gain"]])
     samples = {of: [each.outcome(of) for each in known] for of in whole["of"].unique()}
     return with_fair_guess(whole, [samples[of] for of in whole["of"]], level)[COLUMNS]
@@ -98,7 +137,7 @@ class _TestSet:
         own = self.models
         about = own.assign(size=own["param_count"] * 1e6, model=own["model"] + "@" + own["img_size"].astype(str))
         points = pd.concat([about.assign(k=k, value=-np.log(own[f"top{k}"] / 100)) for k in outside.TOP])
-        rows = of_models(image_families(points), [5], source=IMAGES)
+        rows = ratios_of_models(image_families(points), [5], source=IMAGES)
         return rows["ratio"].to_numpy(np.float64) if len(rows) else np.empty(0)
 
     def outcome(self, of: str) -> float:

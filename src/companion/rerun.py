@@ -1,0 +1,226 @@
+"""A rerun of a chapter: whose data each part shows, whether the law holds in it, and what of the book still applies.
+
+The same in `rbp run`, in the live book and in a notebook executed by itself: `companion.page.Page` shows it.
+"""
+
+import html
+import math
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Self
+
+import pandas as pd
+
+from companion import prose
+from companion.origins import BOOK, YOURS, Origins
+from companion.parameters import Parameter, parse
+from companion.project import Project
+from companion.results import Recorded, Results, read_book
+from companion.run import Chapter, command, copied_names, file_name, find, text_of, with_names
+from rbp import provenance
+from rbp.errors import RbpError
+from rbp.io import sha256
+from rbp.measurements import open_source
+from rbp.report import law
+from rbp.report.display import html_table
+
+ROWS = 12  # of a table that are seen at once
+
+
+# ── Does the law hold?
+
+
+@dataclass(frozen=True)
+class Laws:
+    """The fits of a run's measurements (`rbp.report.law.laws`), the rows that they are of, and what was left out."""
+
+    fits: pd.DataFrame
+    rows: pd.DataFrame
+    level: float
+    notes: tuple[str, ...]
+
+
+def fit_laws(chapter: Chapter, values: Mapping[str, Any]) -> Laws | None:
+    """Fit the law to a run's measurements, the reader's own where there are any; None where a chapter takes none.
+
+    values: of all parameters. Raises RbpError for measurements that cannot be read.
+    """
+    parameter = next((each for each in chapter.parameters if each.name == "measurements"), None)
+    if parameter is None:
+        return None
+    own = parameter.readers_own(values["measurements"])
+    requested = sorted(values.get("ks") or [])
+    table = open_source(own or values["measurements"]).at(requested).table
+    for column, names in (("dataset", values.get("datasets")), ("family", values.get("families"))):
+        table = table[table[column].isin(names or table[column])]
+    ranks = table[table["metric"] == "neg_log_rbp"]
+    measured = sorted(map(int, ranks["k"].unique()))
+    wanted = [k for k in requested if k in measured] or measured
+    if ranks.empty:
+        return None
+    rows = pd.concat([ranks[ranks["k"].isin(wanted)], table[table["metric"] == "cross_entropy"]])
+    others = {
+        "requested, but not measured": sorted({*requested} - {*measured}),
+        "measured, but not requested by the parameter ks": sorted({*measured} - {*wanted}),
+    }
+    notes = tuple(f"k = {', '.join(map(str, ks))}: {what}." for what, ks in others.items() if ks)
+    level = values.get("level", 0.95)
+    return Laws(law.laws(rows, level), rows, level, notes)
+
+
+def answer(laws: Laws) -> str:
+    """Say whether the law holds, as HTML: in a sentence or two, then for each family, dataset and k."""
+    shown = law.verdict_table(laws.fits, level=laws.level)
+    parts = [f"<p><b>{html.escape(sentence)}</b></p>" for sentence in law.summary(laws.fits)]
+    parts += [f"<p>{html.escape(note)}</p>" for note in laws.notes]
+    parts.append(html_table(shown["table"], shown["formats"], ROWS))
+    return f'{"".join(parts)}<p class="rbp-small">{shown["caption"]}</p>'
+
+
+# ── One run
+
+
+class Rerun:
+    """A chapter that runs with other parameters than the book's, or on the reader's own data."""
+
+    def __init__(self, chapter: Chapter, values: Mapping[str, Any], shell: Any) -> None:
+        self.chapter, self.values, self.changed = chapter, values, chapter.changed(values)
+        self.own = chapter.readers_own(values)
+        self._folders = [path.resolve() for path in self.own]
+        self.files, self.steps = set[Path](), set[str]()
+        self._origins = Origins(shell, {p.name: self._origins_of(p) for p in chapter.parameters}, self._drain)
+
+    @classmethod
+    def found(cls, name: str, namespace: Mapping[str, Any]) -> Self | None:
+        """The rerun in whose notebook this is called; None in the book's own run, and outside a notebook.
+
+        namespace: the notebook's. Texts are read as the declared types, as papermill passes `-p ks 1,10`.
+        """
+        shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+        if shell is None or shell.user_global_ns is not namespace:
+            return None
+        chapter = find(Project(), name)
+        for parameter in chapter.parameters:
+            value = namespace.get(parameter.name)
+            of_list, text = parameter.type.startswith("list"), f"{parameter.name}={value}"
+            if parameter.type != "str" and (isinstance(value, str) or of_list is not isinstance(value, list)):
+                shell.user_ns |= parse([parameter], [text], name)
+        values = {each.name: namespace[each.name] for each in chapter.parameters}
+        return cls(chapter, values, shell) if chapter.changed(values) else None
+
+    def _origins_of(self, parameter: Parameter) -> frozenset[str]:
+        value = self.values.get(parameter.name, parameter.default)
+        if names := parameter.sources(value):
+            own = parameter.readers_own(value)
+            return frozenset([YOURS] * bool(own) + [BOOK] * (len(own) < len(names)))
+        return frozenset([f"{parameter.name} = {text_of(parameter, value)}"] if parameter.name in self.changed else [])
+
+    def _drain(self) -> frozenset[str]:
+        """Whose files, and tables of steps, were read since the last call."""
+        read = provenance.noted()
+        found = [YOURS if any(map(path.is_relative_to, self._folders)) else BOOK for path in read.files]
+        found += [BOOK] * bool(read.steps)
+        self.files |= read.files
+        self.steps |= read.steps
+        read.files.clear()
+        read.steps.clear()
+        return frozenset(found)
+
+    def data(self) -> str:
+        """Say whose data the statement that runs now shows."""
+        origins = self._origins.current()
+        if YOURS in origins:
+            return "yours and the book’s" if BOOK in origins else "yours"
+        changed = "; ".join(sorted(origins - {YOURS, BOOK}))
+        return f"the book’s, with {changed}" if changed else "the book’s, unchanged"
+
+    def opening(self) -> str:
+        """What a page says first, as HTML: what was given, whether the law holds, and how parts are marked."""
+        whose = "on your data" if self.own else "with other parameters"
+        parts = [f"<p><b>This page was run {whose}:</b> {html.escape(self.chapter.in_words(self.changed))}.</p>"]
+        files = [f"{file_name(path)} (SHA-256 {sha256(path)[:12]})" for path in self.own if path.is_file()]
+        try:
+            laws = fit_laws(self.chapter, self.values)
+            parts.append(
+                answer(laws)
+                if laws
+                else "<p>This chapter takes no table of measurements: the law is not fitted to any.</p>"
+            )
+        except RbpError as error:
+            parts.append(f"<p>Whether the law holds cannot be said: {html.escape(str(error))}</p>")
+        marks = "Each figure and table below says whose data it shows: yours, the book’s, or both."
+        read = f"Read: {', '.join(files)}. " if files else ""
+        parts.append(f'<p class="rbp-small">{html.escape(read)}{marks}</p>')
+        return f'<div class="rbp-answer">{"".join(parts)}</div>'
+
+    def closing(self, values: Mapping[str, Recorded]) -> str:
+        """What of the book this run leaves and what it replaces, sentences and verdicts, and the run's command."""
+        expected = Project().expected
+        accepted = read_book(expected) if expected.exists() else {}
+        parts = ['<div class="rbp-still"><p><b>What of the book still applies?</b></p>']
+        parts += [sentences(self.chapter, accepted, values), verdicts(self.chapter.name, accepted, values), "</div>"]
+        return "".join(parts)
+
+    def command(self, handed_on: bool) -> str:
+        """The command that repeats the run; where it is handed on, in its folder."""
+        copies = copied_names(self.chapter, self.values) if handed_on else {}
+        return command(self.chapter, with_names(self.chapter, self.changed, copies))
+
+
+# ── What of the book still applies
+
+
+def _agree(one: Recorded | None, other: Recorded | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    a, b = one.value, other.value
+    if isinstance(a, float) and isinstance(b, float):
+        return math.isclose(a, b, rel_tol=1e-9)
+    return a == b
+
+
+def sentences(chapter: Chapter, accepted: Results, values: Mapping[str, Recorded]) -> str:
+    """The book's sentences whose numbers a run replaces or lacks, beside the run's numbers, as HTML."""
+    book = accepted.get(chapter.name, {})
+    rows, unchanged, lacking = [], 0, 0
+    for sentence in prose.sentences(chapter.notebook["cells"]):
+        places = [place for place in prose.VALUE.finditer(sentence) if place["chapter"] in (None, chapter.name)]
+        keys = [key for place in places for key in prose.keys_of(place)]
+        if not places:
+            continue
+        if all(_agree(book.get(key), values.get(key)) for key in keys):
+            unchanged += 1
+            continue
+        texts = [prose.in_words_or_dash(values, place) for place in places]
+        data = [values[key].data for key in keys if key in values][:1]
+        lacking += not data
+        found = "; ".join(texts) if data else "not in this run"
+        rows.append((prose.plain(sentence, chapter.name, accepted), found, *(data or ["–"])))
+    count = len(rows) + unchanged
+    text = f"Of the {count} sentences with numbers of this chapter, {unchanged} apply unchanged, as they rest on the "
+    text += f"book’s data. {len(rows) - lacking} have other numbers in this run, and this run lacks {lacking}."
+    table = pd.DataFrame(rows, columns=["The book’s sentence", "In this run", "Data"])
+    return f"<p>{text}</p>" + (html_table(table, {}, 6) if rows else "") if count else ""
+
+
+def verdicts(chapter: str, accepted: Results, values: Mapping[str, Recorded]) -> str:
+    """The book's verdicts that rest on numbers which a run replaces or lacks, as HTML."""
+    from companion.ledger import claims
+
+    prefix, book, rows = f"{chapter}::", accepted.get(chapter, {}), []
+    own = [claim for claim in claims.read_claims() if any(key.startswith(prefix) for key in claim.keys.values())]
+    for claim in own:
+        names = [key.removeprefix(prefix) for key in claim.keys.values() if key.startswith(prefix)]
+        keys = {key for name in names for key in {*book, *values} if fnmatchcase(key, name)}
+        if not all(_agree(book.get(key), values.get(key)) for key in keys):
+            try:
+                rows.append((claim.text, claim.judged(claims.Numbers(accepted)).verdict))
+            except RbpError:  # its numbers are not accepted yet
+                rows.append((claim.text, "–"))
+    table = pd.DataFrame(rows, columns=["Claim", "The book’s verdict"])
+    text = f"{len(rows)} of the {len(own)} verdicts that rest on this chapter are about numbers that this run "
+    text += "replaces or lacks. They are about the book’s models, not about this run."
+    return f"<p>{text}</p>" + html_table(table, {}, 4) if rows else ""
