@@ -1,11 +1,11 @@
-"""What laws of size and tokens, fitted to runs up to 8 million tokens, foretell of runs of 16 and 32 million.
+"""Forecast runs of 16 and 32 million tokens by laws of size and tokens, fitted to runs up to 8 million.
 
 `write` puts it into data/predictions/tokens.toml (`rbp ladder foretell`), from the shipped sums of
 the grid alone: written again, the file comes out the same, whatever is trained afterwards.
 
-An interval is as wide as a law's own errors were where it had to do the same before: fitted up to 2 and 4 million
-tokens, and asked for twice or four times as many. Errors of one law go together over texts, sizes and cuts, so that few
-of them are independent: Student's t has as many degrees of freedom as they are worth (`degrees`).
+An interval is as wide as the law's errors were in a backtest: fitted up to 2 and 4 million tokens, it forecast twice
+and four times as many. Errors of one law are correlated over texts, sizes and cuts, so that few of them are
+independent: Student's t has as many degrees of freedom as they are worth (`count_degrees`).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ from rbp.laws.surface import fit_surface
 from rbp.measurements.counts import Counts
 
 KNOWN = 8_000_000  # the laws are fitted to budgets up to it
-ASKED = (16_000_000, 32_000_000)
+AHEAD = (16_000_000, 32_000_000)
 RUNGS = {TRANSFORMER: ("10k", "22k", "59k", "150k", "390k", "1m"), LSTM: ("10k", "59k")}
 KS = (1, 10, 100)
 LEVEL = 0.8
@@ -41,36 +41,36 @@ ALPHA = 0.05  # of the separability test
 DRAWS, SEED = 200, 0  # of the separability test's outcome
 CELL = ["family", "dataset", "k"]
 
-#: from the rows that are known and those that are asked for to ln y of these
+#: from the known rows and the rows to forecast to ln y of the latter
 _Law = Callable[[pd.DataFrame, pd.DataFrame], Reals]
 
 
 # ── Laws: columns size, training_tokens, value
 
 
-def _each_size(law: Callable[[Reals, Reals, Reals], Reals], known: pd.DataFrame, asked: pd.DataFrame) -> Reals:
+def _each_size(law: Callable[[Reals, Reals, Reals], Reals], known: pd.DataFrame, ahead: pd.DataFrame) -> Reals:
     """A law of D for each size by itself."""
-    found = pd.Series(np.nan, asked.index)
-    for size, rows in asked.groupby("size"):
-        own = known[known["size"] == size]
-        columns = (own["training_tokens"], own["value"], rows["training_tokens"])
-        found[rows.index] = law(*(column.to_numpy(np.float64) for column in columns))
-    return np.asarray(found, dtype=np.float64)
+    log_y = pd.Series(np.nan, ahead.index)
+    for size, rows in ahead.groupby("size"):
+        line = known[known["size"] == size]
+        columns = (line["training_tokens"], line["value"], rows["training_tokens"])
+        log_y[rows.index] = law(*(column.to_numpy(np.float64) for column in columns))
+    return np.asarray(log_y, dtype=np.float64)
 
 
-def _power(tokens: Reals, value: Reals, asked: Reals) -> Reals:
+def _power(tokens: Reals, value: Reals, ahead: Reals) -> Reals:
     if len(tokens) < 2:
         raise FitError("one budget gives no power", "training_tokens")
-    return np.asarray(np.polyval(np.polyfit(np.log(tokens), np.log(value), 1), np.log(asked)), dtype=np.float64)
+    return np.asarray(np.polyval(np.polyfit(np.log(tokens), np.log(value), 1), np.log(ahead)), dtype=np.float64)
 
 
-def _above(tokens: Reals, value: Reals, asked: Reals) -> Reals:
+def _power_above_floor(tokens: Reals, value: Reals, ahead: Reals) -> Reals:
     table = pd.DataFrame({"size": tokens, "training_tokens": 1.0, "value": value})  # D in the place of S
-    return np.log(fit_surface(table, OFFSET).predict(asked, np.ones_like(asked)))
+    return np.log(fit_surface(table, OFFSET).predict(ahead, np.ones_like(ahead)))
 
 
-def _surface(form: str, known: pd.DataFrame, asked: pd.DataFrame) -> Reals:
-    return np.log(fit_surface(known, form).predict(asked["size"], asked["training_tokens"]))
+def _surface(form: str, known: pd.DataFrame, ahead: pd.DataFrame) -> Reals:
+    return np.log(fit_surface(known, form).predict(ahead["size"], ahead["training_tokens"]))
 
 
 def _scaled(known: pd.DataFrame, rows: pd.DataFrame) -> tuple[Reals, Reals]:
@@ -80,18 +80,18 @@ def _scaled(known: pd.DataFrame, rows: pd.DataFrame) -> tuple[Reals, Reals]:
     return x, z
 
 
-def _quadratic(known: pd.DataFrame, asked: pd.DataFrame) -> Reals:
+def _quadratic(known: pd.DataFrame, ahead: pd.DataFrame) -> Reals:
     def design(rows: pd.DataFrame) -> Reals:
         x, z = _scaled(known, rows)
         return np.column_stack([np.ones_like(x), x, z, x**2, x * z, z**2])
 
     if len(known) <= 6 or known["training_tokens"].nunique() < 3:
         raise FitError("too few points for a quadratic", "training_tokens")
-    found = np.linalg.lstsq(design(known), np.log(known["value"].to_numpy(float)), rcond=None)[0]
-    return np.asarray(design(asked) @ found)
+    coefficients = np.linalg.lstsq(design(known), np.log(known["value"].to_numpy(float)), rcond=None)[0]
+    return np.asarray(design(ahead) @ coefficients)
 
 
-def _in_lines(known: pd.DataFrame, asked: pd.DataFrame) -> Reals:
+def _floor_in_lines(known: pd.DataFrame, ahead: pd.DataFrame) -> Reals:
     """E + A·S^(−α), of which ln A, α and E ≥ 0 go in straight lines with ln D."""
     x, z = _scaled(known, known)
 
@@ -105,13 +105,15 @@ def _in_lines(known: pd.DataFrame, asked: pd.DataFrame) -> Reals:
         [np.log(y.mean() * (1 - share)), 0, a, 0, share * y.mean(), 0] for share, a in product((0.0, 0.3), _STARTS)
     ]
     bounds = [-10, -5, 0, -1, 0, -5], [10, 5, 3, 1, 20, 5]
-    return np.log(curve(_least(lambda point: np.log(curve(point, x, z) / y), starts, bounds), *_scaled(known, asked)))
+    return np.log(
+        curve(_minimize(lambda point: np.log(curve(point, x, z) / y), starts, bounds), *_scaled(known, ahead))
+    )
 
 
 _STARTS = (0.1, 0.3, 0.6)
 
 
-def _box_cox(known: pd.DataFrame, asked: pd.DataFrame) -> Reals:
+def _box_cox(known: pd.DataFrame, ahead: pd.DataFrame) -> Reals:
     """(y^λ − 1)/λ = c − A·(1 − S^(−a))/a − B·(1 − D^(−b))/b: λ = 1 is a sum above a floor, λ = a = b = 0 the product.
 
     Kaplan's form is among them too. Where the right side is beyond every y, the law gives the nearest that there is.
@@ -130,23 +132,23 @@ def _box_cox(known: pd.DataFrame, asked: pd.DataFrame) -> Reals:
     starts = [[0, a, a, b, b, power] for a, b, power in product((0.1, 0.4), (0.1, 0.4), (-1.0, 0.0, 1.0, 3.0))]
     bounds = [-5, 0, -1, 0, -1, -10], [5, 5, 3, 5, 3, 10]
     return np.asarray(
-        log_y(_least(lambda p: log_y(p, x, z) - y, starts, bounds), *_scaled(known, asked)) + np.log(unit)
+        log_y(_minimize(lambda p: log_y(p, x, z) - y, starts, bounds), *_scaled(known, ahead)) + np.log(unit)
     )
 
 
-def _least(away: Callable[[Reals], Reals], starts: Sequence[Sequence[float]], bounds: Any) -> Reals:
+def _minimize(away: Callable[[Reals], Reals], starts: Sequence[Sequence[float]], bounds: Any) -> Reals:
     """The parameters of the least sum of squares that any start leads to."""
     with np.errstate(all="ignore"):
-        found = [least_squares(away, start, bounds=bounds, x_scale="jac", max_nfev=400) for start in starts]
-    point: Reals = min(found, key=lambda each: float(each.cost)).x
+        fits = [least_squares(away, start, bounds=bounds, x_scale="jac", max_nfev=400) for start in starts]
+    point: Reals = min(fits, key=lambda each: float(each.cost)).x
     return point
 
 
 #: laws by their names in the file
 LAWS: dict[str, _Law] = {
     "power": partial(_each_size, _power),
-    "offset_in_tokens": partial(_each_size, _above),
-    "offset_in_size": _in_lines,
+    "offset_in_tokens": partial(_each_size, _power_above_floor),
+    "offset_in_size": _floor_in_lines,
     "product": partial(_surface, PRODUCT),
     "bare_sum": partial(_surface, SUM),
     "sum": partial(_surface, ADDITIVE),
@@ -154,7 +156,7 @@ LAWS: dict[str, _Law] = {
     "quadratic": _quadratic,
     "box_cox": _box_cox,
 }
-SAID = {
+FORMULAS = {
     "power": "a power of D for each size by itself",
     "offset_in_tokens": "E + A·D^(−b) for each size by itself, E ≥ 0",
     "offset_in_size": "E + A·S^(−a) for each budget, of which E ≥ 0, ln A and a go on in straight lines with ln D",
@@ -167,11 +169,11 @@ SAID = {
 }
 
 
-# ── What they foretell, and how far they were off before
+# ── Their forecasts, and their errors in a backtest
 
 
 def cells(texts: Sequence[Counts]) -> pd.DataFrame:
-    """The models of the asked families up to KNOWN, seeds too.
+    """Select the models of the families in RUNGS up to KNOWN, other seeds included.
 
     Columns CELL (k 0: cross-entropy), rung, seed, size, training_tokens, value.
     """
@@ -193,7 +195,7 @@ class Spread(NamedTuple):
     df: float
 
 
-def degrees(errors: pd.DataFrame) -> float:
+def count_degrees(errors: pd.DataFrame) -> float:
     """How many independent errors some correlated ones are worth, of which the mean square is taken.
 
     errors: columns dataset, rung, known (the cut), error. Pairs of errors are alike where they share the text, the size
@@ -203,8 +205,8 @@ def degrees(errors: pd.DataFrame) -> float:
     e = errors["error"].to_numpy(np.float64)
     kind = np.zeros((len(e), len(e)), dtype=np.int64)
     for column in ("dataset", "rung", "known"):
-        own = errors[column].to_numpy()
-        kind = 2 * kind + (own[:, None] == own)
+        values = errors[column].to_numpy()
+        kind = 2 * kind + (values[:, None] == values)
     products = np.outer(e, e)
     mean = np.bincount(kind.ravel(), products.ravel(), 8) / np.maximum(np.bincount(kind.ravel(), minlength=8), 1)
     rho = np.clip(mean / np.mean(e**2), 0, 1)[kind]
@@ -213,27 +215,27 @@ def degrees(errors: pd.DataFrame) -> float:
 
 
 def backtest(table: pd.DataFrame) -> pd.DataFrame:
-    """Each law fitted up to a budget, and asked for all larger ones.
+    """Fit each law up to a budget, and forecast all larger ones.
 
     Columns CELL, law, known (the budget), factor, rung, error (of ln y).
     """
     budgets = sorted(table["training_tokens"].unique())
     rows = []
-    for cell, own in table[table["seed"] == 0].groupby(CELL):
+    for cell, grid in table[table["seed"] == 0].groupby(CELL):
         for last in budgets[2:-1]:
-            seen = own["training_tokens"] <= last
+            seen = grid["training_tokens"] <= last
             for law in LAWS:
                 with suppress(FitError):
-                    asked = own[~seen]
-                    away = LAWS[law](own[seen], asked) - np.log(asked["value"].to_numpy(float))
-                    factors = (asked["training_tokens"] / last).round().astype(int)
-                    each = zip(factors, asked["rung"], away, strict=True)
+                    hidden = grid[~seen]
+                    away = LAWS[law](grid[seen], hidden) - np.log(hidden["value"].to_numpy(float))
+                    factors = (hidden["training_tokens"] / last).round().astype(int)
+                    each = zip(factors, hidden["rung"], away, strict=True)
                     rows += [(*cell, law, last, factor, rung, float(off)) for factor, rung, off in each]
-    found = pd.DataFrame(rows, columns=[*CELL, "law", "known", "factor", "rung", "error"])
-    return found[found["rung"].isin(RUNGS[TRANSFORMER])]  # none is asked of larger ones
+    rows_of_law = pd.DataFrame(rows, columns=[*CELL, "law", "known", "factor", "rung", "error"])
+    return rows_of_law[rows_of_law["rung"].isin(RUNGS[TRANSFORMER])]  # larger ones are not forecast
 
 
-def seeds_scatter(table: pd.DataFrame) -> "pd.Series[float]":
+def measure_seed_scatter(table: pd.DataFrame) -> "pd.Series[float]":
     """The standard deviation of ln y between seeds of one cell, by family and k, pooled over texts and sizes."""
     logs = table.assign(log=np.log(table["value"])).groupby([*CELL, "rung", "training_tokens"])["log"]
     each = logs.agg(["var", "size"]).query("size > 1").reset_index()
@@ -242,47 +244,49 @@ def seeds_scatter(table: pd.DataFrame) -> "pd.Series[float]":
     return (sums["sum"] / sums["weight"]) ** 0.5
 
 
-def spreads(errors: pd.DataFrame, seeds: "pd.Series[float]") -> dict[tuple[str, int, str, int], Spread]:
+def measure_spreads(errors: pd.DataFrame, seeds: "pd.Series[float]") -> dict[tuple[str, int, str, int], Spread]:
     """By family, k, law and factor. No spread is below that of seeds.
 
-    A law that could not be asked for so many times as much has its smaller factor's spread, widened as the others'.
+    A law without forecasts at the larger factor has the spread of the smaller one, widened as the others'.
     """
-    found: dict[tuple[str, int, str, int], Spread] = {}
+    spreads_by_key: dict[tuple[str, int, str, int], Spread] = {}
     keys: Any
-    for keys, own in errors.groupby(["family", "k", "law", "factor"]):
+    for keys, cell in errors.groupby(["family", "k", "law", "factor"]):
         family, k, law, factor = keys
-        sigma = max(float(np.sqrt(np.mean(own["error"] ** 2))), float(seeds[family, k]))
-        found[str(family), int(k), str(law), int(factor)] = Spread(sigma, degrees(own))
+        sigma = max(float(np.sqrt(np.mean(cell["error"] ** 2))), float(seeds[family, k]))
+        spreads_by_key[str(family), int(k), str(law), int(factor)] = Spread(sigma, count_degrees(cell))
     for family, k, law in product(RUNGS, (*KS, 0), LAWS):
-        if (family, k, law, 4) not in found and (family, k, law, 2) in found:
+        if (family, k, law, 4) not in spreads_by_key and (family, k, law, 2) in spreads_by_key:
             pairs = [
-                (found[family, k, o, 4].sigma, found[family, k, o, 2].sigma) for o in LAWS if (family, k, o, 4) in found
+                (spreads_by_key[family, k, o, 4].sigma, spreads_by_key[family, k, o, 2].sigma)
+                for o in LAWS
+                if (family, k, o, 4) in spreads_by_key
             ]
             wider = float(np.median([late / early for late, early in pairs]))
-            two = found[family, k, law, 2]
-            found[family, k, law, 4] = Spread(two.sigma * wider, two.df)
-    return found
+            two = spreads_by_key[family, k, law, 2]
+            spreads_by_key[family, k, law, 4] = Spread(two.sigma * wider, two.df)
+    return spreads_by_key
 
 
 Spreads = Mapping[tuple[str, int, str, int], Spread]
 
 
-def foretold(table: pd.DataFrame, wide: Spreads) -> pd.DataFrame:
-    """What every law says of each asked model, fitted to all of `cells`.
+def forecast_models(table: pd.DataFrame, wide: Spreads) -> pd.DataFrame:
+    """Forecast each model of RUNGS at AHEAD by every law, fitted to all of `cells`.
 
     Columns CELL, rung, training_tokens, law, low, middle, high (of y; the interval's level is LEVEL).
     """
     rows = []
     keys: Any
     row: Any
-    for keys, own in table[table["seed"] == 0].groupby(CELL):
+    for keys, grid in table[table["seed"] == 0].groupby(CELL):
         family, dataset, k = keys
-        sizes = own.drop_duplicates("rung").set_index("rung")["size"]
-        asked = pd.DataFrame(list(product(RUNGS[str(family)], ASKED)), columns=["rung", "training_tokens"])
-        asked["size"] = asked["rung"].map(sizes)
-        for law, told in LAWS.items():
+        sizes = grid.drop_duplicates("rung").set_index("rung")["size"]
+        ahead = pd.DataFrame(list(product(RUNGS[str(family)], AHEAD)), columns=["rung", "training_tokens"])
+        ahead["size"] = ahead["rung"].map(sizes)
+        for law, law_of in LAWS.items():
             with suppress(FitError):
-                for row, middle in zip(asked.itertuples(), told(own, asked), strict=True):
+                for row, middle in zip(ahead.itertuples(), law_of(grid, ahead), strict=True):
                     sigma, df = wide[str(family), int(k), law, row.training_tokens // KNOWN]
                     half = float(t_distribution.ppf((1 + LEVEL) / 2, df)) * sigma
                     ends = np.exp(middle + half * np.array([-1, 0, 1]))
@@ -290,39 +294,39 @@ def foretold(table: pd.DataFrame, wide: Spreads) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*CELL, "rung", "training_tokens", "law", "low", "middle", "high"])
 
 
-def apart(table: pd.DataFrame, found: pd.DataFrame, wide: Spreads) -> pd.DataFrame:
-    """In how many cells of text and measure the transformers' grid with the asked budgets will reject a sum, a product.
+def forecast_rejections(table: pd.DataFrame, forecasts: pd.DataFrame, wide: Spreads) -> pd.DataFrame:
+    """Forecast in how many texts and measures the transformers' grid with the new budgets will reject a sum, a product.
 
-    Drawn DRAWS times from every law alike: its middle, with errors of its own spread, half of whose variance all sizes
+    Simulated DRAWS times from every law alike: its middle, with errors of its spread, half of whose variance all sizes
     and budgets of a cell share. Columns rungs (the smallest so many), of ("sum", "product"), cells, low, middle, high
     (the interval of level LEVEL), now (with the known budgets alone).
     """
     random, counts = np.random.default_rng(SEED), []
-    ahead = found[found["family"] == TRANSFORMER]
+    ahead = forecasts[forecasts["family"] == TRANSFORMER]
     for rungs in (3, len(RUNGS[TRANSFORMER])):
         names = RUNGS[TRANSFORMER][:rungs]
         for law in (None, *LAWS):
             tests = []
             for cell, grid, seeds in grids(table, names):
                 if law is None:
-                    tests.append([rejected(grid, seeds)])
+                    tests.append([reject_shapes(grid, seeds)])
                     continue
-                told = ahead[(ahead["dataset"] == cell[0]) & (ahead["k"] == cell[1]) & (ahead["law"] == law)]
-                middle = told.set_index(["rung", "training_tokens"])["middle"]
+                of_law = ahead[(ahead["dataset"] == cell[0]) & (ahead["k"] == cell[1]) & (ahead["law"] == law)]
+                middle = of_law.set_index(["rung", "training_tokens"])["middle"]
                 if middle.empty:
                     continue
-                new = np.array([[middle[name, budget] for budget in ASKED] for name in names])
-                sigma = np.array([wide[TRANSFORMER, int(cell[1]), law, budget // KNOWN].sigma for budget in ASKED])
+                new = np.array([[middle[name, budget] for budget in AHEAD] for name in names])
+                sigma = np.array([wide[TRANSFORMER, int(cell[1]), law, budget // KNOWN].sigma for budget in AHEAD])
                 noise = (random.normal(size=(DRAWS, 1, 1)) + random.normal(size=(DRAWS, *new.shape))) * np.sqrt(0.5)
-                drawn = new * np.exp(noise * sigma)
-                tests.append([rejected(np.hstack([grid, one]), seeds) for one in drawn])
+                simulated = new * np.exp(noise * sigma)
+                tests.append([reject_shapes(np.hstack([grid, one]), seeds) for one in simulated])
             counts.append((rungs, law, len(tests), np.array(tests).sum(axis=0)))
     rows = []
     for rungs, of in product((3, len(RUNGS[TRANSFORMER])), (0, 1)):
-        now = next(sums[0][of] for there, law, _, sums in counts if there == rungs and law is None)
-        most = max(number for there, _, number, _ in counts if there == rungs)
-        drawn = [sums[:, of] for there, law, number, sums in counts if there == rungs and law and number == most]
-        low, middle, high = np.quantile(np.concatenate(drawn), [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2])
+        now = next(sums[0][of] for count, law, _, sums in counts if count == rungs and law is None)
+        most = max(number for count, _, number, _ in counts if count == rungs)
+        simulated = [sums[:, of] for count, law, number, sums in counts if count == rungs and law and number == most]
+        low, middle, high = np.quantile(np.concatenate(simulated), [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2])
         rows.append((rungs, ("sum", "product")[of], most, int(low), int(middle), int(high), int(now)))
     return pd.DataFrame(rows, columns=["rungs", "of", "cells", "low", "middle", "high", "now"])
 
@@ -331,16 +335,20 @@ def grids(
     table: pd.DataFrame, rungs: Sequence[str]
 ) -> Iterator[tuple[tuple[str, int], npt.NDArray[np.float64], list[Reals]]]:
     """Of each text and k: y of the transformers' rungs (lines) and budgets (columns), and of each rung's seeds."""
-    own = table[(table["family"] == TRANSFORMER) & table["rung"].isin(rungs)]
+    transformers = table[(table["family"] == TRANSFORMER) & table["rung"].isin(rungs)]
     cell: Any
-    for cell, there in own.groupby(["dataset", "k"]):
-        again = own[(own["dataset"] == cell[0]) & (own["k"] == cell[1]) & (own["training_tokens"] == KNOWN)]
-        seeds = [values["value"].to_numpy() for _, values in again.groupby("rung") if len(values) > 1]
-        grid = there[there["seed"] == 0].pivot_table(index="size", columns="training_tokens", values="value")
+    for cell, cell_rows in transformers.groupby(["dataset", "k"]):
+        last = transformers[
+            (transformers["dataset"] == cell[0])
+            & (transformers["k"] == cell[1])
+            & (transformers["training_tokens"] == KNOWN)
+        ]
+        seeds = [values["value"].to_numpy() for _, values in last.groupby("rung") if len(values) > 1]
+        grid = cell_rows[cell_rows["seed"] == 0].pivot_table(index="size", columns="training_tokens", values="value")
         yield cell, grid.to_numpy(), seeds
 
 
-def rejected(grid: npt.NDArray[np.float64], seeds: Sequence[Reals]) -> list[bool]:
+def reject_shapes(grid: npt.NDArray[np.float64], seeds: Sequence[Reals]) -> list[bool]:
     """Whether a sum is, and a product."""
     return [interaction(grid, seeds, power).p < ALPHA for power in (1, 0)]
 
@@ -376,32 +384,32 @@ HEAD = """\
 def write(path: Path) -> None:
     """Write the file, from the shipped sums."""
     table = cells(counted(KS, families=list(RUNGS)))
-    wide = spreads(backtest(table), seeds_scatter(table))
-    found = foretold(table, wide)
-    write_file(path, text_of(found, apart(table, found, wide), wide))
+    wide = measure_spreads(backtest(table), measure_seed_scatter(table))
+    forecasts = forecast_models(table, wide)
+    write_file(path, format_file(forecasts, forecast_rejections(table, forecasts, wide), wide))
 
 
-def text_of(found: pd.DataFrame, apart: pd.DataFrame, wide: Spreads) -> str:
-    """What the file says of `foretold`, as TOML."""
+def format_file(forecasts: pd.DataFrame, rejections: pd.DataFrame, wide: Spreads) -> str:
+    """Write `forecast_models` as TOML."""
     lines = [HEAD, f"level = {LEVEL:g}", f"known = {KNOWN}", "", "[laws]"]
-    lines += [f'{law} = "{SAID[law]}"' for law in LAWS]
-    for row in apart.itertuples():
+    lines += [f'{law} = "{FORMULAS[law]}"' for law in LAWS]
+    for row in rejections.itertuples():
         lines += ["", "[[apart]]", f'of = "{row.of}"']
         lines += [f"{name} = {getattr(row, name)}" for name in ("rungs", "cells", "now", "low", "middle", "high")]
-    for (family, k, factor), spreads in _by_factor(wide):
+    for (family, k, factor), laws in _by_factor(wide):
         lines += ["", "[[spread]]", f'family = "{family}"', f"k = {k}", f"tokens = {factor * KNOWN}"]
-        lines += [f"{law} = {{sigma = {one.sigma:.4f}, degrees = {one.df:.1f}}}" for law, one in spreads.items()]
+        lines += [f"{law} = {{sigma = {one.sigma:.4f}, degrees = {one.df:.1f}}}" for law, one in laws.items()]
     key: Any
-    for key, own in found.groupby([*CELL, "rung", "training_tokens"], sort=False):
+    for key, target in forecasts.groupby([*CELL, "rung", "training_tokens"], sort=False):
         family, dataset, k, rung, tokens = key
         lines += ["", "[[target]]", f'family = "{family}"', f'rung = "{rung}"', f"tokens = {tokens}"]
         lines += [f'dataset = "{dataset}"', f"k = {k}"]
-        lines += [f"{row.law} = [{row.low:.4f}, {row.middle:.4f}, {row.high:.4f}]" for row in own.itertuples()]
+        lines += [f"{row.law} = [{row.low:.4f}, {row.middle:.4f}, {row.high:.4f}]" for row in target.itertuples()]
     return "\n".join(lines) + "\n"
 
 
 def _by_factor(wide: Spreads) -> list[tuple[tuple[str, int, int], dict[str, Spread]]]:
-    found: dict[tuple[str, int, int], dict[str, Spread]] = {}
+    by_factor: dict[tuple[str, int, int], dict[str, Spread]] = {}
     for (family, k, law, factor), spread in wide.items():
-        found.setdefault((family, k, factor), {})[law] = spread
-    return sorted((key, {law: own[law] for law in LAWS if law in own}) for key, own in found.items())
+        by_factor.setdefault((family, k, factor), {})[law] = spread
+    return sorted((key, {law: laws[law] for law in LAWS if law in laws}) for key, laws in by_factor.items())

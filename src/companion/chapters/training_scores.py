@@ -16,16 +16,16 @@ from scipy.stats import t as student
 
 from companion.chapters.families import TRANSFORMER, measure_label
 from companion.chapters.training_forecasts import (
-    ASKED,
+    AHEAD,
     CELL,
+    FORMULAS,
     KNOWN,
     KS,
     LAWS,
     RUNGS,
-    SAID,
     cells,
     grids,
-    rejected,
+    reject_shapes,
     table_of,
 )
 from companion.steps import step
@@ -122,7 +122,7 @@ def fair_guess(known: pd.DataFrame, runs: pd.DataFrame, *, level: float = 0.8) -
         steps = np.diff(np.log(line["value"].to_numpy(np.float64)))
         if len(steps) < 2:
             continue
-        for tokens in ASKED:
+        for tokens in AHEAD:
             ahead = np.log2(tokens / line["training_tokens"].iloc[-1])
             middle = np.log(line["value"].iloc[-1]) + ahead * steps.mean()
             scale = steps.std(ddof=1) * np.sqrt(ahead + ahead**2 / len(steps))
@@ -141,9 +141,9 @@ def count_rejections(known: pd.DataFrame, runs: pd.DataFrame, path: Path = LONGE
     row: Any
     for row in forecasts.itertuples():
         names = RUNGS[TRANSFORMER][: row.rungs]
-        if all(trained.get(name, 0) == len(ASKED) for name in names):
+        if all(trained.get(name, 0) == len(AHEAD) for name in names):
             of = ["sum", "product"].index(row.of)
-            tests = [rejected(grid, seeds)[of] for _, grid, seeds in grids(pd.concat([known, runs]), names)]
+            tests = [reject_shapes(grid, seeds)[of] for _, grid, seeds in grids(pd.concat([known, runs]), names)]
             rows.append((row.Index, sum(tests)))
     table = forecasts.join(pd.DataFrame(rows, columns=["row", "rejected"]).set_index("row"), how="inner")
     return table.assign(inside=(table["low"] <= table["rejected"]) & (table["rejected"] <= table["high"]))
@@ -280,9 +280,9 @@ def forecast_table(forecasts: pd.DataFrame, dataset: str = "wikipedia", k: int =
     cells_of_text = forecasts[
         (forecasts["family"] == TRANSFORMER) & (forecasts["dataset"] == dataset) & (forecasts["k"] == k)
     ]
-    rows = pd.DataFrame({"law": SAID}).rename_axis("key")
+    rows = pd.DataFrame({"law": FORMULAS}).rename_axis("key")
     columns: dict[Any, Any] = {"law": "law"}
-    for rung, tokens in product((RUNGS[TRANSFORMER][0], RUNGS[TRANSFORMER][-1]), ASKED):
+    for rung, tokens in product((RUNGS[TRANSFORMER][0], RUNGS[TRANSFORMER][-1]), AHEAD):
         one = cells_of_text[(cells_of_text["rung"] == rung) & (cells_of_text["training_tokens"] == tokens)].set_index(
             "law"
         )

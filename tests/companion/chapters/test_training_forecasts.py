@@ -17,7 +17,7 @@ GRID = pd.DataFrame(
     columns=["size", "training_tokens"],
 )
 AHEAD = pd.DataFrame(
-    [(s, t) for s in GRID["size"].unique()[[0, 3]] for t in training_forecasts.ASKED],
+    [(s, t) for s in GRID["size"].unique()[[0, 3]] for t in training_forecasts.AHEAD],
     columns=["size", "training_tokens"],
 )
 
@@ -61,12 +61,12 @@ def errors(values, datasets, rungs, cuts) -> pd.DataFrame:
 
 def test_errors_that_are_alike_are_worth_one() -> None:
     texts, rungs = np.repeat(list("abcd"), 6), np.tile(list("uvwxyz"), 4)
-    assert training_forecasts.degrees(errors(np.full(24, 0.3), texts, rungs, 1)) == pytest.approx(1)
+    assert training_forecasts.count_degrees(errors(np.full(24, 0.3), texts, rungs, 1)) == pytest.approx(1)
     by_size = np.tile([1.0, -1, 1, -1, 1, -1], 4)  # the same on every text: pairs of one size have a correlation of 1
     # others: of 5 sizes 2 agree and 3 do not, so −0.2, taken as 0
-    assert training_forecasts.degrees(errors(by_size, texts, rungs, 1)) == pytest.approx(24**2 / (24 * 4))
+    assert training_forecasts.count_degrees(errors(by_size, texts, rungs, 1)) == pytest.approx(24**2 / (24 * 4))
     signs = np.random.default_rng(0).choice([-1.0, 1.0], 24)
-    assert 12 < training_forecasts.degrees(errors(signs, texts, rungs, 1)) <= 24
+    assert 12 < training_forecasts.count_degrees(errors(signs, texts, rungs, 1)) <= 24
 
 
 def test_a_law_is_asked_for_what_is_beyond_each_cut_and_its_spread_is_the_mean_square(monkeypatch) -> None:
@@ -80,11 +80,11 @@ def test_a_law_is_asked_for_what_is_beyond_each_cut_and_its_spread_is_the_mean_s
     mean = found.groupby("law")["error"].agg(lambda own: np.sqrt(np.mean(own**2)))
     assert mean["sum"] < 1e-3 < 0.01 < mean["product"]
     seeds = pd.Series(0.002, pd.MultiIndex.from_product([["neox", "lstm"], [0, 1, 10, 100]]))
-    wide = training_forecasts.spreads(found, seeds)
+    wide = training_forecasts.measure_spreads(found, seeds)
     assert wide["neox", 1, "sum", 2].sigma == 0.002  # no less than seeds
     own = found[(found["family"] == "neox") & (found["k"] == 1) & (found["law"] == "product") & (found["factor"] == 4)]
     assert wide["neox", 1, "product", 4].sigma == pytest.approx(np.sqrt(np.mean(own["error"] ** 2)))
-    told = training_forecasts.foretold(table, wide)
+    told = training_forecasts.forecast_models(table, wide)
     assert len(told) == (6 + 2) * 2 * 2 * 4 * 2
     one = told[(told["law"] == "sum") & (told["k"] == 10) & (told["rung"] == "59k")]
     wanted = (0.4 + 6.0 * 59_240**-0.3 + 900.0 * one["training_tokens"] ** -0.6) / 10**0.4
@@ -98,7 +98,7 @@ def test_the_scatter_of_seeds_is_pooled_over_cells() -> None:
     ]
     table = pd.DataFrame(rows, columns=["family", "dataset", "k", "rung", "training_tokens", "value"])
     wanted = np.sqrt((np.var(np.log([1, 1.1]), ddof=1) + 2 * np.var(np.log([2, 2, 2.3]), ddof=1)) / 3)
-    assert training_forecasts.seeds_scatter(table)["neox", 1] == pytest.approx(wanted)
+    assert training_forecasts.measure_seed_scatter(table)["neox", 1] == pytest.approx(wanted)
 
 
 def test_scores_are_those_counted_by_hand(tmp_path) -> None:
@@ -149,7 +149,7 @@ def test_a_fair_guess_goes_on_as_the_last_doublings_went() -> None:
         [about | {"training_tokens": d, "value": np.exp(y)} for d, y in zip(budgets, logs, strict=True)]
     )
     runs = known.tail(1).assign(value=np.exp(0.1))
-    runs = pd.concat([runs.assign(training_tokens=tokens) for tokens in training_forecasts.ASKED])
+    runs = pd.concat([runs.assign(training_tokens=tokens) for tokens in training_forecasts.AHEAD])
     found = training_scores.fair_guess(known, runs).set_index("training_tokens")
     t = 1.8856180831641267  # the 0.9 quantile: √(32)/3
     for ahead, tokens in ((1, 16_000_000), (2, 32_000_000)):
@@ -226,7 +226,7 @@ def test_a_grid_that_is_a_sum_is_no_product_and_is_judged_where_all_its_rungs_ar
     seeds = known[(known["training_tokens"] == training_forecasts.KNOWN) & (known["rung"] == "10k")]
     known = pd.concat([known, *(seeds.assign(seed=n, value=seeds["value"] * (1 + n / 1000)) for n in (1, 2))])
     last = known[known["training_tokens"] == training_forecasts.KNOWN]
-    runs = pd.concat([last.assign(training_tokens=tokens) for tokens in training_forecasts.ASKED])
+    runs = pd.concat([last.assign(training_tokens=tokens) for tokens in training_forecasts.AHEAD])
     runs = runs[(runs["seed"] == 0) & runs["rung"].isin(["10k", "22k", "59k"])]
     scale = runs["k"].replace(0, 1) ** 0.4 / np.where(runs["k"] == 0, 2, 1)  # the cross-entropy is 2y + 1
     runs["value"] += 900.0 * (runs["training_tokens"] ** -0.6 - training_forecasts.KNOWN**-0.6) / scale
@@ -238,4 +238,4 @@ def test_a_grid_that_is_a_sum_is_no_product_and_is_judged_where_all_its_rungs_ar
 
 
 def test_the_file_says_what_its_laws_are() -> None:
-    assert tomllib.loads(LONGER.read_text())["laws"] == training_forecasts.SAID
+    assert tomllib.loads(LONGER.read_text())["laws"] == training_forecasts.FORMULAS
