@@ -28,7 +28,7 @@ from rbp.errors import DataError, FitError
 from rbp.extract.store import RankStore
 from rbp.figures.curves import by_number, numbered, shades
 from rbp.figures.style import Panels, family_style, legend_below, log_axis, single_panel
-from rbp.figures.wording import cell_label, dataset_label, dataset_order, fits_listed
+from rbp.figures.wording import cell_label, dataset_label, dataset_order, listed
 from rbp.laws.resampling import interval, without_each
 from rbp.measurements import Source, open_source
 from rbp.measurements.ranked import Ranked
@@ -289,7 +289,8 @@ def summarize_scatter(judged: pd.DataFrame, rising: pd.DataFrame, level: float) 
         "rises_surely": int(rising["beyond"].sum()),
     }
     if len(large):
-        values |= {"large_cells": fits_listed(large[large["verdict"] == BEYOND], joint="; ")}
+        beyond = large[large["verdict"] == BEYOND]
+        values |= {"large_cells": listed(f"{cell_label(row)} at k = {row.k:,}" for row in beyond.itertuples())}
     pythia = large[(large["family"] == "Pythia") & (large["dataset"] == "wikipedia") & (large["k"] == 30_000)]
     values |= {f"pythia_{end}": pythia[end].mean() for end in ("extra_low", "extra_high")}
     gpt_2 = rising[(rising["family"] == "GPT-2") & (rising["dataset"] == "wikipedia") & (rising["k"] == 10_000)]
@@ -329,7 +330,8 @@ def scatter_figure(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
     left = 100 * rows["counting"].min() / 4
 
     def draw(ax: Axes) -> None:
-        for y, row in enumerate(rows.itertuples()):
+        fits: list[Any] = list(rows.itertuples())
+        for y, row in enumerate(fits):
             colour, marker = family_style(row.family, sorted(set(rows["family"])))
             effects = np.array([np.nanmin([1.0, row.effect_low]), np.nanmax([1.0, row.effect_high])])
             ax.plot(100 * row.counting * np.sqrt(effects), [y, y], color=GREY, lw=7, solid_capstyle="butt")
@@ -378,7 +380,7 @@ def rare_figure(table: pd.DataFrame) -> dict[str, Any]:
         legend_below(ax, numbered(colours, "S"))
 
     return {
-        "figure": Panels(dataset_order(table["dataset"]), draw, size=(4.6, 3.3)),
+        "figure": Panels(dataset_order(table["dataset"]), draw, size=(4.6, 2.9)),
         "caption": "<b>Tokens that are rare in training are missed most,</b> at the k at which a model misses "
         f"{table['rate'].iloc[0]:.1%} of all. A line for each model size S of our small models.",
         "alt": "The rate of misses falls steeply with the training count, from most of the rarest tokens to nearly "
