@@ -137,12 +137,12 @@ def _plot_errors(ax: Axes, errors: pd.DataFrame) -> None:
     ax.set_xticks(range(len(metrics)), metrics)
     ax.set_xlim(-0.5, len(metrics) - 0.5)
     low, high = errors["error"].min(), errors["error"].max()
-    ax.set_ylim(low - 0.12 * (high - low), high + 0.32 * (high - low))
+    ax.set_ylim(low - 0.12 * (high - low), high + 0.45 * (high - low))
     ax.grid(axis="x", visible=False)
     optimistic = 2 * int((errors["error"] < 0).sum()) > len(errors)
     ax.text(0.02, 0.03, "below 0: too optimistic", transform=ax.transAxes)
     ax.set_ylabel("forecast less measured (%)")
-    ax.set_title(f"Forecasts of the largest are {'too optimistic' if optimistic else 'close'}")
+    ax.set_title(f"Forecasts ahead are {'too optimistic' if optimistic else 'close'}")
     ax.legend(loc="upper right", ncols=2, columnspacing=0.9, handletextpad=0.2)
 
 

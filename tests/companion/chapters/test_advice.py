@@ -85,12 +85,12 @@ def test_each_title_follows_from_the_points() -> None:
     rough = LAW.assign(value=LAW["value"] * np.tile(jagged, 4) / 4)
     assert titles(LAW.assign(value=LAW["value"] - 0.1), 1.0) == [
         "A power at small k",
-        "Forecasts of the largest are close",
+        "Forecasts ahead are close",
         "Each family and text: a line in CE",
         "Tokens in a row are nearly independent",
     ]
     assert titles(rough, 0.5)[0] == "Nearly a power at small k"
     assert titles(LAW.assign(value=LAW["value"] + 0.5), 0.5)[1::2] == [
-        "Forecasts of the largest are too optimistic",
+        "Forecasts ahead are too optimistic",
         "Tokens in a row are not independent",
     ]
