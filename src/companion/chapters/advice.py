@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from companion.chapters.cross_entropy import forecasts, pairs_by_k
-from rbp.figures.curves import shades
+from rbp.figures.curves import by_number, shades
 from rbp.figures.style import FAMILIES, INK, LABELS, Panels, family_style, log_axis, rbp_label
 from rbp.figures.wording import family_label
 from rbp.laws.power import fit_power_law
@@ -100,16 +100,17 @@ def plot_argument(
     def draw(ax: Axes, key: str) -> None:
         panels[key](ax)
 
-    return Panels(list(panels), draw, size=(4.6, 3.7))
+    return Panels(list(panels), draw, size=(4.6, 3.3))
 
 
 def _plot_size(ax: Axes, lines: pd.DataFrame) -> None:
     ax.set_xscale("log")
     colours = shades(lines["k"].unique())
-    for (family, k), points in lines.groupby(CELL):
-        marker = family_style(str(family))[1]
-        ax.plot(points["size"], points["line"], color=colours[int(k)], lw=1.2)
-        ax.plot(points["size"], points["share"], marker, color=colours[int(k)], ms=5, mew=0)
+    groups: Any = lines.groupby(CELL)
+    for (family, k), points in groups:
+        marker = family_style(family)[1]
+        ax.plot(points["size"], points["line"], color=colours[k], lw=1.2)
+        ax.plot(points["size"], points["share"], marker, color=colours[k], ms=5, mew=0)
         end = points.iloc[-1]
         _label(ax, f"{family}, k = {k:,}", (end["size"], end["line"]), (6, 0))
     ax.set_xlim(right=float(lines["size"].max()) * 400)
@@ -119,8 +120,8 @@ def _plot_size(ax: Axes, lines: pd.DataFrame) -> None:
     ax.set_ylabel("−ln RBPₖ, smallest model = 1")
     straight = lines.loc[lines["k"].isin(SMALL_K), "r_squared"].min() >= STRAIGHT
     large = lines[~lines["k"].isin(SMALL_K)]
-    rises = "; it can rise at large k" if (large["alpha"] < 0).any() else ""
-    ax.set_title(f"{'A' if straight else 'Nearly a'} power of size at small k{rises}")
+    fails = ", not at large k" if (large["alpha"] < 0).any() else ""
+    ax.set_title(f"{'A' if straight else 'Nearly a'} power at small k{fails}")
 
 
 def _plot_errors(ax: Axes, errors: pd.DataFrame) -> None:
@@ -136,12 +137,12 @@ def _plot_errors(ax: Axes, errors: pd.DataFrame) -> None:
     ax.set_xticks(range(len(metrics)), metrics)
     ax.set_xlim(-0.5, len(metrics) - 0.5)
     low, high = errors["error"].min(), errors["error"].max()
-    ax.set_ylim(low - 0.12 * (high - low), high + 0.32 * (high - low))
+    ax.set_ylim(low - 0.12 * (high - low), high + 0.45 * (high - low))
     ax.grid(axis="x", visible=False)
     optimistic = 2 * int((errors["error"] < 0).sum()) > len(errors)
     ax.text(0.02, 0.03, "below 0: too optimistic", transform=ax.transAxes)
     ax.set_ylabel("forecast less measured (%)")
-    ax.set_title(f"Forecasts of the largest are {'too optimistic' if optimistic else 'close'}")
+    ax.set_title(f"Forecasts ahead are {'too optimistic' if optimistic else 'close'}")
     ax.legend(loc="upper right", ncols=2, columnspacing=0.9, handletextpad=0.2)
 
 
@@ -170,19 +171,19 @@ def _plot_entropy(ax: Axes, pairs: pd.DataFrame, curves: pd.DataFrame) -> None:
 def _plot_windows(ax: Axes, row: pd.DataFrame) -> None:
     ax.set_xscale("log")
     colours, marker = shades(row["k"].unique()), FAMILIES["Pythia"][1]
-    for k, points in row.groupby("k"):
-        colour = colours[int(k)]
+    for k, points in by_number(row, "k"):
+        colour = colours[k]
         ax.plot(points["n"], points["measured"], marker=marker, color=colour, ms=4.5, mew=0, lw=1.2)
         ax.plot(points["n"], points["independent"], ":", color=colour, lw=1.4)
         _label(ax, f"k = {k}", (1, points["measured"].iloc[0]), (-6, 0), ha="right")
-    ax.set_xlim(left=0.3)
+    ax.set_xlim(left=0.15)
     log_axis(ax, "x")
     log_axis(ax, "y")
     times = times_as_often(row, 1, LENGTH)
     both = row[(row["k"] == 1) & (row["n"] == LENGTH)].iloc[0]
     note = f"{LENGTH} tokens: {times:.0f} times as often"
-    ends = {"xy": (LENGTH, both["measured"]), "xytext": (LENGTH, 4 * both["independent"])}
-    ax.annotate(note, **ends, ha="center", arrowprops={"arrowstyle": "->", "color": INK})
+    end, start = (LENGTH, both["measured"]), (3, 8 * both["independent"])
+    ax.annotate(note, end, start, ha="center", arrowprops={"arrowstyle": "->", "color": INK})
     ax.set_xlabel("tokens in a row")
     ax.set_ylabel("−ln p (dotted: if independent)")
     ax.set_title(f"Tokens in a row are {'not' if times > 1.1 else 'nearly'} independent")

@@ -16,7 +16,7 @@ from companion.stats.hit_models import PARAMETERS, fit_distance
 from rbp.arrays import Reals
 from rbp.errors import DataError, FitError, ParameterError
 from rbp.extract.store import RankStore
-from rbp.figures.curves import curves, shades, spread
+from rbp.figures.curves import by_number, curves, shades, spread
 from rbp.figures.style import INK, LABELS, Panels, label_line_ends, log_axis
 from rbp.figures.wording import dataset_label
 from rbp.laws.newton import minimum
@@ -498,7 +498,7 @@ def success_figure(counts: pd.DataFrame) -> dict[str, Any]:
 
     def draw(ax: Axes, k: int) -> None:
         ends = {}
-        for n, points in rows[rows["k"] == k].sort_values("size").groupby("n"):
+        for n, points in by_number(rows[rows["k"] == k].sort_values("size"), "n"):
             colour = colours[n]
             for none, face in ((False, colour), (True, "none")):
                 some = points[(points["p"] == 0) == none]

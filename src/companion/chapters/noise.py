@@ -27,8 +27,8 @@ from rbp.arrays import Integers, Reals
 from rbp.errors import DataError, FitError
 from rbp.extract.store import RankStore
 from rbp.figures.curves import by_number, numbered, shades
-from rbp.figures.style import Panels, family_style, legend_below, log_axis, single_panel
-from rbp.figures.wording import cell_label, dataset_label, dataset_order, fits_listed
+from rbp.figures.style import FAINT, Panels, family_style, legend_below, log_axis, single_panel
+from rbp.figures.wording import cell_label, dataset_label, dataset_order, listed
 from rbp.laws.resampling import interval, without_each
 from rbp.measurements import Source, open_source
 from rbp.measurements.ranked import Ranked
@@ -289,7 +289,8 @@ def summarize_scatter(judged: pd.DataFrame, rising: pd.DataFrame, level: float) 
         "rises_surely": int(rising["beyond"].sum()),
     }
     if len(large):
-        values |= {"large_cells": fits_listed(large[large["verdict"] == BEYOND], joint="; ")}
+        beyond = large[large["verdict"] == BEYOND]
+        values |= {"large_cells": listed(f"{cell_label(row)} at k = {row.k:,}" for row in beyond.itertuples())}
     pythia = large[(large["family"] == "Pythia") & (large["dataset"] == "wikipedia") & (large["k"] == 30_000)]
     values |= {f"pythia_{end}": pythia[end].mean() for end in ("extra_low", "extra_high")}
     gpt_2 = rising[(rising["family"] == "GPT-2") & (rising["dataset"] == "wikipedia") & (rising["k"] == 10_000)]
@@ -329,12 +330,13 @@ def scatter_figure(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
     left = 100 * rows["counting"].min() / 4
 
     def draw(ax: Axes) -> None:
-        for y, row in enumerate(rows.itertuples()):
+        fits: list[Any] = list(rows.itertuples())
+        for y, row in enumerate(fits):
             colour, marker = family_style(row.family, sorted(set(rows["family"])))
             effects = np.array([np.nanmin([1.0, row.effect_low]), np.nanmax([1.0, row.effect_high])])
             ax.plot(100 * row.counting * np.sqrt(effects), [y, y], color=GREY, lw=7, solid_capstyle="butt")
             ax.plot(np.maximum(100 * np.array([row.extra_low, row.extra_high]), left), [y, y], color=colour, lw=1.2)
-            style = {"mew": 0} if row.verdict == BEYOND else {"mfc": "white", "mew": 1.2}
+            style = {"mew": 0} if row.verdict == BEYOND else {"mfc": FAINT, "mew": 1.2}
             ax.plot(max(100 * row.extra, left), y, marker, color=colour, ms=6, zorder=3, **style)
         ax.set_yticks(range(len(names)), names)
         ax.set_ylim(len(names) - 0.4, -0.6)
@@ -346,9 +348,9 @@ def scatter_figure(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
 
     return {
         "figure": single_panel(draw, size=(7.2, 0.8 + 0.24 * len(names))),
-        "caption": f"<b>How far models scatter about their line at large k,</b> beyond counting, with {level:.0%} "
-        "intervals. Grey: counting itself, as far as design effects go. Filled: significantly more than noise. A line "
-        "to the left edge includes no scatter at all.",
+        "caption": "<b>At large k few fits scatter significantly more than counting.</b> Scatter beyond counting, with "
+        f"{level:.0%} intervals. Grey: counting itself, as far as design effects go. Filled: significantly more than "
+        "noise. A line to the left edge includes no scatter at all.",
         "alt": "Intervals of the scatter beyond counting overlap the noise of counting in all fits but one",
         "data": rows.drop(columns="place"),
     }
@@ -378,7 +380,7 @@ def rare_figure(table: pd.DataFrame) -> dict[str, Any]:
         legend_below(ax, numbered(colours, "S"))
 
     return {
-        "figure": Panels(dataset_order(table["dataset"]), draw, size=(4.6, 3.3)),
+        "figure": Panels(dataset_order(table["dataset"]), draw, size=(4.6, 2.9)),
         "caption": "<b>Tokens that are rare in training are missed most,</b> at the k at which a model misses "
         f"{table['rate'].iloc[0]:.1%} of all. A line for each model size S of our small models.",
         "alt": "The rate of misses falls steeply with the training count, from most of the rarest tokens to nearly "
@@ -397,11 +399,11 @@ def rises_table(rising: pd.DataFrame, *, level: float) -> dict[str, Any]:
         "ends_z": ("z at least", "{:.1f}"),
         "ends_needed": ("effect needed", "{:.1f}"),
         "trend_needed": ("by the trend", "{:.1f}"),
-        ("effect", "effect_high"): ("ours, and its upper end", "{:.1f}, {:.1f}"),
+        ("effect", "effect_high"): ("ours", "{:.1f} (up to {:.1f})"),
     }
     caption = (
         "<b>All cases in which misses rise with size.</b> z at least: of the largest model against the smallest. "
         "Effect needed: the design effect that would make this rise, or the trend over all sizes, chance at "
-        f"{level:.0%}. Ours: the design effect in our small models."
+        f"{level:.0%}. Ours: in our small models, up to the end of its interval."
     )
     return shown(rising, columns, caption=caption)

@@ -497,7 +497,7 @@ def figure_1() -> dict[str, Any]:
         ax.tick_params(axis="y", length=0)
 
     return {
-        "figure": Panels(list(FIGURE_1), draw, size=(3.6, 2.7), columns=len(FIGURE_1)),
+        "figure": Panels(list(FIGURE_1), draw, size=(3.6, 2.2), columns=len(FIGURE_1)),
         "caption": "<b>The same probability, two ranks</b> (figure 1 of the paper, redrawn; the other probabilities "
         "are ours). Both cost −ln 0.28 nats.",
         "alt": "Bars of five probabilities, twice; the correct token has 0.28 in both, first rank 3, then rank 1",
@@ -547,7 +547,7 @@ def independence_figure(curves_of_k: pd.DataFrame, by_t: pd.DataFrame, tokens: i
             for (line, points), marker in zip(curves_of_k.groupby("line"), "os", strict=False):
                 ax.plot(points["k"], points["rbp"], marker=marker, color=OTHER, mew=0)
                 last = points.iloc[len(points) // 3]
-                ax.annotate(line, (last["k"], last["rbp"]), (6, -12), textcoords="offset points")
+                ax.annotate(str(line), (last["k"], last["rbp"]), (6, -12), textcoords="offset points")
             ax.set_ylim(top=1.03)
             ax.set_xlabel("threshold k")
             ax.set_ylabel(rbp_label())
@@ -563,7 +563,7 @@ def independence_figure(curves_of_k: pd.DataFrame, by_t: pd.DataFrame, tokens: i
         ax.set_title(key)
 
     return {
-        "figure": Panels([first, second], draw, size=(4.6, 3.4)),
+        "figure": Panels([first, second], draw, size=(4.6, 3.0)),
         "caption": f"<b>Neither measure determines the other.</b> Left: {tokens:,} correct tokens, with probabilities "
         "drawn evenly between 0.02 and 0.98, ranked as high and as low as these allow. Right: an invented model at "
         "several temperatures.",

@@ -10,7 +10,6 @@ from rbp.laws.table import fit_table
 
 #: "common" models are those that were measured at every threshold up to here
 UP_TO = 100
-EXACT = 1 - 1e-9  # an R² from which on no interval can be computed: the points lie on their line
 
 CELL = ["dataset", "family"]
 CHAIN = ["models", *CELL]

@@ -83,13 +83,13 @@ def test_each_title_follows_from_the_points() -> None:
     jagged = np.exp(0.3 * np.array([1, -1, 1, -1, -2, 3]))  # the largest models lie above the others' line
     rough = LAW.assign(value=LAW["value"] * np.tile(jagged, 4) / 4)
     assert titles(LAW.assign(value=LAW["value"] - 0.1), 1.0) == [
-        "A power of size at small k",
-        "Forecasts of the largest are close",
+        "A power at small k",
+        "Forecasts ahead are close",
         "Each family and text: a line in CE",
         "Tokens in a row are nearly independent",
     ]
-    assert titles(rough, 0.5)[0] == "Nearly a power of size at small k"
+    assert titles(rough, 0.5)[0] == "Nearly a power at small k"
     assert titles(LAW.assign(value=LAW["value"] + 0.5), 0.5)[1::2] == [
-        "Forecasts of the largest are too optimistic",
+        "Forecasts ahead are too optimistic",
         "Tokens in a row are not independent",
     ]

@@ -21,6 +21,7 @@ from companion.chapters.noise import (
 )
 from companion.stats.clustering import cluster_sums, log_design_effect
 from rbp.errors import DataError, FitError
+from rbp.figures.style import FAINT
 
 SIZES = np.geomspace(1e6, 1e9, 6)
 
@@ -237,6 +238,6 @@ def test_a_fit_beyond_noise_is_filled() -> None:
     ]
     dots = [line for line in ax.get_lines() if line.get_marker() not in ("", "None")]
     assert [line.get_xdata().tolist() for line in dots] == [[30.0], [0.5]]  # none: at the left edge
-    assert [line.get_markerfacecolor() == "white" for line in dots] == [False, True]
+    assert [line.get_markerfacecolor() == FAINT for line in dots] == [False, True]
     bars = [line.get_xdata() for line in ax.get_lines() if line.get_linewidth() == 7]
     assert bars[0] == pytest.approx([1.0, 4.0])  # per cent of counting, by the roots of the effects

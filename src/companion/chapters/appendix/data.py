@@ -313,7 +313,7 @@ def interval_coverage() -> pd.DataFrame:
     found = by_size.join(wide.groupby("kind")[["width", "score"]].mean())
     found["covered_80"] = narrow.groupby("kind")["covered"].mean()
     found["covered_effect"] = table[effect & (table["level"] == 0.95)].groupby("kind")["covered"].mean()
-    return found.reindex(table["kind"].unique()).reset_index().rename_axis(columns=None)
+    return found.reindex(table["kind"].unique()[::-1]).reset_index().rename_axis(columns=None)
 
 
 def interval_coverage_shown(found: pd.DataFrame) -> dict[str, Any]:
@@ -348,7 +348,7 @@ def coverage(table: pd.DataFrame) -> pd.DataFrame:
 def coverage_panels(counted: pd.DataFrame) -> Panels:
     """Plot a grid of family by threshold for each dataset, with the number of models in each square (`coverage`).
 
-    Filled squares hold all models of the family, outlined ones some; a missing square holds none.
+    A frame: all models of the family; a number alone: some; nothing: none.
     """
     numbers = sorted(counted["k"].dropna().unique().tolist())
     columns = [f"{number:,}" for number in numbers] + [_ENTROPY] * bool(counted["k"].isna().any())
@@ -359,9 +359,9 @@ def coverage_panels(counted: pd.DataFrame) -> Panels:
         for k, family, models, of in own[["k", "family", "models", "of"]].itertuples(index=False, name=None):
             x, y = len(numbers) if pd.isna(k) else numbers.index(k), families.index(family)
             full = models == of
-            face = _GREY if full else "none"
-            ax.add_patch(Rectangle((x - 0.43, y - 0.41), 0.86, 0.82, facecolor=face, edgecolor=_GREY))
-            ax.text(x, y, str(models), ha="center", va="center", color="white" if full else INK)
+            if full:
+                ax.add_patch(Rectangle((x - 0.43, y - 0.41), 0.86, 0.82, facecolor="none", edgecolor=_GREY, lw=1.5))
+            ax.text(x, y, str(models), ha="center", va="center", fontweight="bold" if full else "normal")
         ax.set_xlim(-0.6, len(columns) - 0.4)
         ax.set_ylim(len(families) - 0.4, -0.6)
         ax.set_xticks(range(len(columns)), columns, rotation=90)
@@ -372,7 +372,7 @@ def coverage_panels(counted: pd.DataFrame) -> Panels:
         ax.set_title(dataset_label(dataset))
         ax.spines[["left", "bottom"]].set_visible(False)
 
-    return Panels(dataset_order(counted["dataset"]), draw, size=(4.6, 0.33 * len(families) + 1.5))
+    return Panels(dataset_order(counted["dataset"]), draw, size=(4.6, 0.3 * len(families) + 1.4))
 
 
 def coverage_shown(table: pd.DataFrame) -> dict[str, Any]:
@@ -381,7 +381,7 @@ def coverage_shown(table: pd.DataFrame) -> dict[str, Any]:
     return {
         "figure": coverage_panels(counted),
         "caption": "<b>At most thresholds only some models of a family were published.</b> How many, by family and k. "
-        "Filled: all of the family; outlined: some; empty: none.",
+        "Framed: all of the family; empty: none.",
         "alt": "Grids of families by thresholds, one for each dataset, with the number of models in each square",
         "data": counted,
     }
@@ -430,7 +430,7 @@ def tokens_figure(behind: pd.DataFrame, stated: int) -> Figure:
         ax.set_xlabel("tokens behind a point")
         legend_below(ax)
 
-    return single_panel(draw, size=(7.2, 3.0))
+    return single_panel(draw, size=(7.2, 2.6))
 
 
 def fraction_panels(share: npt.ArrayLike, totals: Mapping[str, int]) -> Panels:
@@ -483,7 +483,7 @@ def sampling_panels(points: pd.DataFrame) -> Panels:
     """
     rows = points.groupby(["dataset", "family", "k"])["relative_se"].median().mul(100).reset_index()
     labels = ("threshold k", "relative error (%)")
-    return curves(rows, "k", "relative_se", labels=labels, line="family", log="xy", ylim="shared", size=(4.6, 3.2))
+    return curves(rows, "k", "relative_se", labels=labels, line="family", log="xy", ylim="shared", size=(4.6, 2.7))
 
 
 Row = tuple[str, str, int, int, float, str]

@@ -418,11 +418,10 @@ def count_better(table: pd.DataFrame) -> int:
     return int(table.loc[table["kind"] != EVENT, "better"].sum())
 
 
-def summarize_extremes(table: pd.DataFrame, names: "pd.Series[str]") -> dict[str, Any]:
-    """Name the predictions that gained most and least over the naive guess (`score`), with their gains in nats."""
-    ends = {"worst": table["gain"].idxmin(), "best": table["gain"].idxmax()}
-    gains = {f"{end}_gain": float(table["gain"][place]) for end, place in ends.items()}
-    return {end: names[place] for end, place in ends.items()} | gains
+def name_extremes(table: pd.DataFrame, names: "pd.Series[str]") -> dict[str, str]:
+    """Name the predictions that gained most and least over the naive guess (`score`)."""
+    tested = names.reindex(table.index)
+    return {"worst": tested.iloc[table["gain"].argmin()], "best": tested.iloc[table["gain"].argmax()]}
 
 
 def summarize_events(table: pd.DataFrame, likely: float) -> dict[str, int]:
@@ -496,7 +495,7 @@ def plot_scores(files: Mapping[str, pd.DataFrame], level: float) -> Panels:
             for seen, marker in ((np.abs(x) <= reach, "o"), (x > reach, ">"), (x < -reach, "<")):
                 at = ~inside & seen
                 ax.plot(x[at].clip(-reach, reach), y[at], marker, color=MISS, mfc="none", mew=1.4, ms=5.5)
-        ax.set_yticks(range(len(labels)), [fill(kind, 22) for kind in labels])
+        ax.set_yticks(range(len(labels)), [fill(kind, 22, break_on_hyphens=False) for kind in labels])
         ax.set_ylim(len(labels) - 0.4, -0.6)
         ax.set_xlim(-1.08 * reach, 1.08 * reach)
         ax.xaxis.set_major_formatter(SIGNED)
@@ -519,11 +518,9 @@ def score_files(files: Mapping[str, pd.DataFrame], level: float) -> dict[str, An
         numbers = table.dropna(subset="inside")
         row = {"file": name, **count_inside(numbers, level), "better": int((numbers["gain"] > 0).sum())}
         fair = numbers.dropna(subset="fair_gain")
-        row |= {
-            "fair": len(fair),
-            "fair_inside": fair["fair_inside"].sum(),
-            "fair_better": (fair["fair_gain"] > 0).sum(),
-        }
+        if len(fair):
+            row |= {"fair": len(fair), "fair_inside": int(fair["fair_inside"].sum())}
+            row |= {"fair_better": int((fair["fair_gain"] > 0).sum())}
         rows.append(row | {"gain": table["gain"].sum()})
     columns: Columns = {
         "file": "registered about",
