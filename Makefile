@@ -42,7 +42,7 @@ check: lint                      ## lint, types, and the tests that build and tr
 test: .venv/installed            ## the tests of the loop, those of the built book in a headless browser included
 	@$(TESTS)
 
-test-slow: .venv/installed       ## what that leaves out: all draws, a second build, kills, fuzzing, models of all kinds, Slurm; keeps figures
+test-slow: .venv/installed smollm2 ## what that leaves out: all draws, a second build, kills, fuzzing, models of all kinds, Slurm; keeps figures
 	@$(TESTS) -m "slow or hypothesis" --hypothesis-profile full
 	@$(BIN)/python tests/slow/run.py
 	@$(BIN)/python tests/slow/models.py

@@ -14,7 +14,7 @@ import torch
 from datasets import Dataset
 from pandas import DataFrame
 from tiny import WORDS, make_tokenizer, random_model, save_model, texts, write_texts
-from transformers import T5Config, T5ForConditionalGeneration
+from transformers import LlamaForTokenClassification, T5Config, T5ForConditionalGeneration
 from typer.testing import CliRunner
 
 import rbp
@@ -271,15 +271,37 @@ def _on_meta():
 
 
 def _packed():
-    model = random_model("llama")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.qint8)
+        return torch.ao.quantization.quantize_dynamic(random_model("llama"), {torch.nn.Linear}, dtype=torch.qint8)
+
+
+def _packed_but_for_the_head():
+    model = random_model("llama")
+    model.model = _packed().model
+    return model
+
+
+def _classifier():
+    return LlamaForTokenClassification(random_model("llama").config)
+
+
+def _scaled_by_zero():
+    model = random_model("llama")
+    model.lm_head.register_forward_hook(lambda *given: given[2] / 0)
+    return model
 
 
 @pytest.mark.parametrize(
     ("make", "words"),
-    [(_t5, "reads by an encoder"), (_on_meta, "it has no weights"), (_packed, "packed in whole numbers")],
+    [
+        (_t5, "reads by an encoder"),
+        (_on_meta, "it has no weights"),
+        (_packed, "packed in whole numbers"),
+        (_packed_but_for_the_head, "packed in whole numbers"),
+        (_classifier, "gives 2 logits for each token"),
+        (_scaled_by_zero, "a logit is [+]inf"),
+    ],
 )
 def test_models_whose_weights_cannot_be_ranked_by(make, words, tokenizer):
     with pytest.raises(RbpError, match=words):

@@ -1,13 +1,15 @@
-"""Survey what can be ranked: architectures, adapters, GGUF files and tokenizers, a line each.
+"""Survey what can be ranked: architectures, adapters, GGUF files, tokenizers and a real model, a line each.
 
     python tests/slow/models.py [--to FILE] [NAME ...]
 
-NAME: architectures, adapters, ggufs, tokenizers, or a case of one of them; all if none. A whole survey of architectures
+NAME: architectures, adapters, ggufs, tokenizers, real (`make smollm2` fetches it), or a case of one of them; all if none. A whole survey of architectures
 is written as the table that the book shows. Exits 1 if one case is wrong, or fewer are exact than LEAST.
 """
 
 import argparse
+import json
 import os
+import subprocess
 import sys
 import tempfile
 import warnings
@@ -17,20 +19,50 @@ from pathlib import Path
 from typing import Any
 
 TESTS = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS), str(TESTS.parent / "src")]
+ROOT = TESTS.parent
+sys.path[:0] = [str(TESTS), str(ROOT / "src")]
 os.environ["OMP_NUM_THREADS"] = "1"  # before PyTorch is imported
 
 import pandas as pd  # noqa: E402
+import torch  # noqa: E402
 import transformers  # noqa: E402
-from adapters import kinds, survey_adapter  # noqa: E402
+from adapters import Found, kinds, survey_adapter  # noqa: E402
 from cuts import KINDS, survey_tokenizer  # noqa: E402
 from ggufs import CASES, survey_file  # noqa: E402
 from survey import FAMILIES, VARIANTS, survey  # noqa: E402
 
 from companion.chapters.appendix.ranking import FOLDER  # noqa: E402
+from rbp.extract.corpora import open_corpus  # noqa: E402
+from rbp.extract.extraction import Settings, extract, quiet  # noqa: E402
+from rbp.extract.models import find_model, load_model, load_tokenizer  # noqa: E402
+from rbp.extract.protocol import protocol  # noqa: E402
+from rbp.extract.store import open_store  # noqa: E402
 from rbp.io import write_file  # noqa: E402
 
-LEAST = {"architectures": 60, "adapters": 33, "ggufs": 20, "tokenizers": 12}
+
+
+def survey_real(folder: Path) -> Found:
+    """Rank all of HumanEval by SmolLM2's GGUF file, and by a plain script that reads its dequantized weights."""
+    files, text = find_model(str(ROOT / REAL)), open_corpus("ladder/humaneval")
+    with quiet():
+        load_tokenizer(files).save_pretrained(folder / "model")
+        load_model(files, "float32", torch.device("cpu")).model.save_pretrained(folder / "model")
+    lines = "".join(json.dumps({"text": document}) + "\n" for document in text.documents)
+    (folder / "text.jsonl").write_text(lines, encoding="utf-8")
+    plain = [sys.executable, "-m", "bench.plain", str(folder / "model"), str(folder / "text.jsonl"), str(10**9)]
+    shares = map(float, subprocess.check_output(plain, cwd=ROOT, text=True).split())
+    (store,) = extract([files], [text], protocol("windows", length=512, context=1), folder, Settings(device="cpu"))
+    greater = open_store(store).ranks()["greater"].to_numpy()
+    reason = "; ".join(
+        f"RBP_{k} of {len(greater):,} tokens is {(greater < k).mean():.5f}, plainly {share:.5f}"
+        for k, share in zip((1, 10), shares, strict=True)
+        if abs((greater < k).mean() - share) > 1e-4  # some ranks differ by rounding
+    )
+    return Found("SmolLM2", "wrong" if reason else "exact", reason)
+
+
+REAL = "runs/models/SmolLM2-135M-Instruct.Q4_1.gguf"
+LEAST = {"architectures": 60, "adapters": 33, "ggufs": 20, "tokenizers": 12, "real": 1}
 CASES_OF: dict[str, list[tuple[str, Callable[[Path], Any]]]] = {
     "architectures": [
         (family, partial(survey, family, variant=variant, **own))
@@ -39,6 +71,7 @@ CASES_OF: dict[str, list[tuple[str, Callable[[Path], Any]]]] = {
     "adapters": [(kind, partial(survey_adapter, kind)) for kind in kinds()],
     "ggufs": [(name, partial(survey_file, name)) for name in CASES],
     "tokenizers": [(kind, partial(survey_tokenizer, kind)) for kind in KINDS],
+    "real": [("SmolLM2", survey_real)],
 }
 
 

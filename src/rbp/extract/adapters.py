@@ -3,9 +3,11 @@
 A merge rounds, and adds to weights that layers may share (`layer_replication`): nothing is merged but the count of S.
 """
 
+import logging
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,8 @@ from rbp.errors import DataError, first_line
 from rbp.extract.training import ADAPTER
 from rbp.io import parse_json
 from rbp.names import and_more
+
+log = logging.getLogger(__name__)
 
 
 def weights_as_merged(module: Any) -> Iterator[tuple[Any, nn.Parameter]]:
@@ -93,9 +97,33 @@ def adapt(model: nn.Module, folder: Path, given: dict[str, list[int]], name: str
         what = f"{and_more(other)} has the shape {found} in the adapter, and {wanted} by the model {base}"
         remedy = "Is it this model's adapter? If its vocabulary was changed, merge it with peft, and give that model."
         raise DataError(what, name, remedy)
+    if (share := _share_in_base(adapted)) is not None:
+        what = "%s: the weights of %s hold %.0f%% of what the adapter adds: if it was merged into them, give %s alone"
+        log.warning(what, name, base, 100 * share, base)
     # the layers themselves have what is added to them, unless what runs them decides by the tokens
     plain = type(adapted.base_model).forward is BaseTuner.forward
     return adapted.get_base_model() if plain and not getattr(config, "alora_invocation_tokens", None) else adapted
+
+
+@torch.no_grad()
+def _share_in_base(adapted: nn.Module) -> float | None:
+    """Estimate how much of an adapter its base's weights hold already; None where that is far from all, or uncertain.
+
+    The regression of weights on what is added to them has a slope of 1 where the adapter was merged, and else near 0.
+    """
+    product = length = noise = 0.0
+    for layer in adapted.modules():
+        weight = getattr(getattr(layer, "base_layer", None), "weight", None)
+        if not hasattr(layer, "get_delta_weight") or not isinstance(weight, torch.Tensor):
+            continue
+        for adapter in getattr(layer, "active_adapters", ()):
+            with suppress(Exception):  # of kinds that add nothing to a matrix
+                added, held = layer.get_delta_weight(adapter).double(), weight.double()
+                square = float((added**2).sum())
+                product, length = product + float((added * held).sum()), length + square
+                noise += float(held.var()) * square
+    certain = length > 0 and abs(product / length - 1) < 0.2 and product > 8 * noise**0.5
+    return product / length if certain else None
 
 
 def _untie(model: nn.Module, adapter: Iterable[str]) -> None:

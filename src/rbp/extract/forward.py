@@ -25,16 +25,18 @@ from rbp.kernel.problem import Rounding, TokenRanks
 from rbp.names import and_more
 
 
+_FINITE = "Check the weights, the model's dtype, and the scales and caps in its configuration."
+
+
 def rank_logits(logits: torch.Tensor, target: torch.Tensor) -> TokenRanks:
     """The ranks of target [T] among logits [T, V] that are at hand.
 
     The −ln p of a target at −inf is infinite, as in `linear_rank`. Raises RankError where a logit is NaN or +inf.
     """
     if (nan := logits.isnan().any(1)).any():
-        raise RankError("a logit is NaN", int(nan.int().argmax()), "Check the weights and the model's dtype.")
+        raise RankError("a logit is NaN", int(nan.int().argmax()), _FINITE)
     if (infinite := logits.isposinf().any(1)).any():
-        remedy = "Check the weights and the model's dtype."
-        raise RankError("a logit is +inf: no probability is defined", int(infinite.int().argmax()), remedy)
+        raise RankError("a logit is +inf: no probability is defined", int(infinite.int().argmax()), _FINITE)
     logits = wide(logits)
     truth = logits.gather(1, target[:, None])
     nll = logits.double().logsumexp(1) - truth[:, 0].double()

@@ -204,14 +204,14 @@ class Loaded:
 
 def _must_be_rankable(model: Any) -> None:
     """Raise ParameterError for a model in memory that has no weights to read, or other weights than numbers."""
-    kind, layer = type(model).__name__, model.get_output_embeddings()
+    kind = type(model).__name__
     if getattr(model.config, "is_encoder_decoder", False):
         what, remedy = f"{kind} reads by an encoder, and ranks no token of a text by those before it", "Give a causal"
         raise ParameterError(what, "model", f"{remedy} language model, such as a ForCausalLM class of transformers.")
     if any(tensor.is_meta for tensor in model.parameters()) and not devices.places(model):
         remedy = "Load it by from_pretrained, or give the name of its folder."
         raise ParameterError(f"{kind} lies on the meta device: it has no weights", "model", remedy)
-    if layer is not None and not isinstance(getattr(layer, "weight", None), torch.Tensor | None):
+    if any(inspect.ismethod(getattr(module, "weight", None)) for module in model.modules()):
         what = f"the weights of {kind} are packed in whole numbers, as by quantize_dynamic"
         raise ParameterError(what, "model", "Give the model before it was quantized.")
 

@@ -84,7 +84,11 @@ class Reader:
             logits = getattr(twin(input_ids=ids, use_cache=False, **some), "logits", None)
         if not isinstance(logits, torch.Tensor) or logits.ndim != 3:
             what = f"{type(self.language.model).__name__} gives no logits for each token"
-            raise DataError(what, self.language.name, "Give a causal language model with its output layer.")
+            raise DataError(what, self.language.name, _NO_LOGITS)
+        if logits.shape[-1] < self.language.vocabulary:
+            kind, tokens = type(self.language.model).__name__, self.language.vocabulary
+            what = f"{kind} gives {logits.shape[-1]} logits for each token, and knows {tokens:,} tokens"
+            raise DataError(what, self.language.name, _NO_LOGITS)
         hidden = seen[0] if len(seen) == 1 and seen[0].shape[:2] == logits.shape[:2] else None
         places = ids.shape[1] if keep is None else len(keep)
         return self._aligned(logits, places), None if hidden is None else self._aligned(hidden, places)
@@ -113,6 +117,7 @@ class Reader:
             raise DataError(what, self.language.name, _REMEDY) from None
 
 
+_NO_LOGITS = "Give a causal language model with its output layer."
 _REMEDY = "Check its config.json (pad_token_id, for one), or take a shorter --length."
 
 

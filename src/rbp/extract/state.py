@@ -152,6 +152,9 @@ def _parts(value: Any) -> Iterable[Any]:
     return [each for pair in sorted(vars(value).items()) for each in pair] if hasattr(value, "__dict__") else ()
 
 
+_SAVE = "Take that away first (old weight_norm: remove_weight_norm), or save_pretrained it and give the folder."
+
+
 def fresh(model: Any, written: Iterable[str] = ()) -> Any:
     """A copy of a model that shares its weights, ready for inference: no dropout, no mixed precision, uncompiled.
 
@@ -164,8 +167,8 @@ def fresh(model: Any, written: Iterable[str] = ()) -> Any:
     try:
         twin = copy.deepcopy(model, shared)
     except Exception as error:  # of any kind: a lock, a tensor that is no leaf of a graph
-        what = f"the model holds what cannot be copied: {first_line(error)}"
-        raise DataError(what, type(model).__name__, "Save it with save_pretrained, and give the folder.") from None
+        what = f"the model holds what cannot be copied: {first_line(error).partition('.  ')[0]}"
+        raise DataError(what, type(model).__name__, _SAVE) from None
     plain = vars(twin).pop("_original_forward", None)  # as accelerate wraps it, and so Trainers do
     if plain is not None:
         vars(twin).pop("forward", None)

@@ -52,3 +52,13 @@ def test_the_size_of_replicas_that_an_adapter_sets_apart(tmp_path):
     more = base.q_proj.base_layer.weight.numel() + base.v_proj.base_layer.weight.numel()
     whole, found = (load_model(find_model(str(tmp_path / name)), "float32", CPU) for name in ("base", "adapter"))
     assert found.size == whole.size + more
+
+
+@pytest.mark.parametrize("kind", ["LORA", "LOHA"])
+def test_an_adapter_that_its_base_holds_already_is_named(kind, tmp_path, caplog):
+    merged = adapter(kind, tmp_path).merge_and_unload()
+    load_model(find_model(str(tmp_path / "adapter")), "float32", CPU)
+    assert "merged into them" not in caplog.text
+    merged.save_pretrained(tmp_path / "base")
+    load_model(find_model(str(tmp_path / "adapter")), "float32", CPU)
+    assert "of what the adapter adds: if it was merged into them" in caplog.text
