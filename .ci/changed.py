@@ -56,7 +56,7 @@ def changed_figures(before: Path, after: Path) -> list[str]:
 def summarize(project: Project, base: str, before: Path | None) -> str:
     """Write the summary: a table of values, one of figures."""
     differences, readers = compare_values(project, base), claims_by_value()
-    lines = [f"### {len(differences)} values differ from those accepted at {base[:12]}", ""]
+    lines = [f"### Values that differ from those accepted at {base[:12]}: {len(differences)}", ""]
     if differences:
         lines += ["| value | before | after | claims that read it |", "| --- | --- | --- | --- |"]
     for each in differences[:MOST]:
@@ -67,7 +67,7 @@ def summarize(project: Project, base: str, before: Path | None) -> str:
         lines.append(f"\n{len(differences) - MOST} more are not listed.")
     if before:
         figures = changed_figures(before, project.html)
-        lines += ["", f"### {len(figures)} figures differ", ""]
+        lines += ["", f"### Figures that differ: {len(figures)}", ""]
         lines += [f"- `{name}`: before and after in the artifact `changed`" for name in figures[:MOST]]
         for name in figures:
             for folder, when in ((before, "before"), (project.html, "after")):
