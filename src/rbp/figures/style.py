@@ -255,8 +255,8 @@ def label_line_ends(ax: Axes, ends: Mapping[str, tuple[float, float, str]]) -> N
     gap = 1.2 * TEXT / height
     names = sorted(ends, key=lambda name: ends[name][1])
     to_axes = ax.transData + ax.transAxes.inverted()
-    wanted = np.array([to_axes.transform(ends[name][:2])[1] for name in names])
-    placed = wanted.copy()
+    # a line that leaves the panel has its name at the edge
+    placed = np.clip([to_axes.transform(ends[name][:2])[1] for name in names], 0.0, 1.0)
     for _ in range(200):  # push neighbours apart until none overlap
         for i in range(len(placed) - 1):
             overlap = gap - (placed[i + 1] - placed[i])
