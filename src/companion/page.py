@@ -14,6 +14,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,9 @@ class Page:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.out = Path(os.environ["RBP_OUT"]) if "RBP_OUT" in os.environ else None
+        self._alone = None if "RBP_OUT" in os.environ else TemporaryDirectory(prefix="rbp-page-")
+        self.out = Path(self._alone.name if self._alone else os.environ["RBP_OUT"])
+        self.files = self.out / self.name
         self.rerun = _rerun_in(name, sys._getframe(1).f_globals)
         self.values: dict[str, results.Recorded] = {}
         self._shown: set[str] = set()
@@ -73,7 +76,7 @@ class Page:
         """
         data = self.rerun.data() if self.rerun else ""
         for key, value in values.items():
-            if key in self.values and self.out:  # a cell by itself may be run again
+            if key in self.values and not self._alone:  # a cell by itself may be run again
                 raise ChapterError(f"'{key}' is recorded twice", self.name, "Give each recorded value its own key.")
             if isinstance(value, float) and not math.isfinite(value):
                 continue
@@ -107,10 +110,8 @@ class Page:
             alts.append(f"Legend: {', '.join(text.get_text() for text in legend.legends[0].get_texts())}")
             prefixes.append(f"{name}-legend-")
             drawn.append(svg.drawn(legend))
-        if self.out:
-            picture = svg.tiled(drawn, panels[0], columns, prefixes, legend=legend)
-            write_file(self.out / self.name / f"{name}.svg", picture)
-            write_file(self.out / self.name / f"{name}.png", _png(panels, columns, legend))
+        write_file(self.files / f"{name}.svg", svg.tiled(drawn, panels[0], columns, prefixes, legend=legend))
+        write_file(self.files / f"{name}.png", _png(panels, columns, legend))
         self._save_csv(name, data)
         body = svg.beside_each_other(drawn, alts, prefixes, columns, legend=bool(legend))
         if living is not None:
@@ -144,7 +145,7 @@ class Page:
         """Keep a table as CSV and show a link to it: for what the page has shown in another form; none of no rows."""
         self._once(name)
         self._save_csv(name, data)
-        if self.out and len(data):
+        if not self._alone and len(data):
             whose = f", {self.rerun.data()}" if self.rerun else ""
             self._display(f'<p><a href="{self.name}/{name}.csv" download>{html.escape(title)} (CSV{whose})</a></p>')
 
@@ -155,13 +156,12 @@ class Page:
         rerun = (self.rerun.files, self.rerun.steps) if self.rerun else (set(), set())
         files = tuple(map(project.label, read.files | rerun[0]))
         found = results.ChapterResults(self.name, self.values, files, tuple(read.steps | rerun[1]))
-        if self.out:
-            results.write_chapter(self.out / "results.json", found)
+        results.write_chapter(self.out / "results.json", found)
         parameters = find(project, self.name).parameters
         if self.rerun:
             self._display(self.rerun.closing(self.values))
-        box = rerun_box(self.name, parameters, self.rerun.command(bool(self.out)) if self.rerun else "")
-        self._display(box, **({} if self.out else {"metadata": {"rbp": found.as_dict()}}))
+        box = rerun_box(self.name, parameters, self.rerun.command(not self._alone) if self.rerun else "")
+        self._display(box, **({"metadata": {"rbp": found.as_dict()}} if self._alone else {}))
 
     def _display(self, markup: str, **about: Any) -> None:
         from IPython.display import HTML, display  # late: not everything that makes tables has it
@@ -173,21 +173,20 @@ class Page:
         return f'<p class="rbp-data">Data: {html.escape(self.rerun.data())}</p>' if self.rerun else ""
 
     def _once(self, name: str) -> None:
-        if name in self._shown and self.out:
+        if name in self._shown and not self._alone:
             raise ChapterError(f"'{name}' is shown twice", self.name, "Give each figure and table a name of its own.")
         self._shown.add(name)
 
     def _save_csv(self, name: str, data: pd.DataFrame) -> None:
-        if self.out and (len(data) or not self.rerun):
-            content = data.to_csv(index=False, lineterminator="\n").encode()
-            write_file(self.out / self.name / f"{name}.csv", content)
+        if len(data) or not self.rerun:
+            write_file(self.files / f"{name}.csv", data.to_csv(index=False, lineterminator="\n").encode())
 
     def _show(self, name: str, body: str, caption: str, files: tuple[str, ...], kind: str = "rbp-figure") -> None:
         links = " · ".join(
             f'<a href="{self.name}/{name}.{file}" download>{"data (CSV)" if file == "csv" else file.upper()}</a>'
             for file in files
         )
-        downloads = f' <span class="rbp-downloads">Download: {links}</span>' if self.out else ""
+        downloads = f' <span class="rbp-downloads">Download: {links}</span>' if not self._alone else ""
         whole = f"{self._data()}{body}<figcaption>{caption}{downloads}</figcaption>"
         self._display(f'<figure class="{kind}" id="{name}">{whole}</figure>')
 
