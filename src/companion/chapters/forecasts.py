@@ -185,7 +185,7 @@ def cut_panels(forecasts: pd.DataFrame) -> Panels:
                     ax.plot([x - 0.36, x + 0.36], [rows[column].median()] * 2, lw=2, **style)
                 labels.append(f"{hidden}\n{(rows['error'] < 0).sum()}/{len(rows)}")
             middle = len(labels) - (cuts[family] + 1) / 2
-            ax.text(middle, 0.97 * reach, family, color=colour, ha="center", va="top", weight="bold")
+            ax.text(middle, 0.97 * reach, family, ha="center", va="top", weight="bold")
         ax.text(-0.45, -0.97 * reach, "too optimistic", va="bottom")
         ax.text(-0.45, 0.84 * reach, "too pessimistic", va="top")
         ax.set_xticks(range(len(labels)), labels)
