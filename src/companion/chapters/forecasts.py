@@ -170,7 +170,7 @@ def cut_panels(forecasts: pd.DataFrame) -> Panels:
         groups[-1].append(str(family))
     named = {", ".join(group): group for group in groups}
     errors = forecasts.assign(error=100 * forecasts["error"], floor_error=100 * forecasts["floor_error"])
-    reach = 1.25 * float(errors.groupby(["family", "hidden"])["error"].quantile([0.1, 0.9]).abs().max())
+    reach = 1.25 * float(errors.groupby(["family", "hidden"])["error"].quantile(np.array([0.1, 0.9])).abs().max())
 
     def draw(ax: Axes, key: str) -> None:
         ax.axhline(0, color=INK, lw=1)
@@ -255,7 +255,8 @@ def select_example(points: pd.DataFrame, family: str) -> pd.DataFrame:
     """Choose the points of one family that other curves are drawn through: its first k and dataset, in order."""
     rows = points[points["family"] == family]
     rows = rows[rows["k"] == rows["k"].min()]
-    return rows[rows["dataset"] == dataset_order(rows["dataset"])[0]]
+    example: pd.DataFrame = rows[rows["dataset"] == dataset_order(rows["dataset"])[0]]
+    return example
 
 
 def fit_shapes(points: pd.DataFrame) -> dict[str, ShapeFit]:
