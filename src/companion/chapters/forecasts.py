@@ -170,7 +170,7 @@ def cut_panels(forecasts: pd.DataFrame) -> Panels:
         groups[-1].append(str(family))
     named = {", ".join(group): group for group in groups}
     errors = forecasts.assign(error=100 * forecasts["error"], floor_error=100 * forecasts["floor_error"])
-    reach = 1.25 * float(errors.groupby(["family", "hidden"])["error"].quantile([0.1, 0.9]).abs().max())
+    reach = 1.25 * float(errors.groupby(["family", "hidden"])["error"].quantile(np.array([0.1, 0.9])).abs().max())
 
     def draw(ax: Axes, key: str) -> None:
         ax.axhline(0, color=INK, lw=1)
@@ -185,7 +185,7 @@ def cut_panels(forecasts: pd.DataFrame) -> Panels:
                     ax.plot([x - 0.36, x + 0.36], [rows[column].median()] * 2, lw=2, **style)
                 labels.append(f"{hidden}\n{(rows['error'] < 0).sum()}/{len(rows)}")
             middle = len(labels) - (cuts[family] + 1) / 2
-            ax.text(middle, 0.97 * reach, family, color=colour, ha="center", va="top", weight="bold")
+            ax.text(middle, 0.97 * reach, family, ha="center", va="top", weight="bold")
         ax.text(-0.45, -0.97 * reach, "too optimistic", va="bottom")
         ax.text(-0.45, 0.84 * reach, "too pessimistic", va="top")
         ax.set_xticks(range(len(labels)), labels)
@@ -255,7 +255,8 @@ def select_example(points: pd.DataFrame, family: str) -> pd.DataFrame:
     """Choose the points of one family that other curves are drawn through: its first k and dataset, in order."""
     rows = points[points["family"] == family]
     rows = rows[rows["k"] == rows["k"].min()]
-    return rows[rows["dataset"] == dataset_order(rows["dataset"])[0]]
+    example: pd.DataFrame = rows[rows["dataset"] == dataset_order(rows["dataset"])[0]]
+    return example
 
 
 def fit_shapes(points: pd.DataFrame) -> dict[str, ShapeFit]:

@@ -111,7 +111,7 @@ def _step_summary(points: pd.DataFrame) -> dict[str, int]:
     """Count the steps from one size to the next, and those at which −ln RBP_k falls."""
     ordered = points.sort_values("size")
     steps = ordered.assign(step=ordered.groupby([*CELL, "k"])["value"].diff()).dropna(subset="step")
-    values = {}
+    values: dict[str, int] = {}
     for name, rows in (("k1", steps[steps["k"] == 1]), ("to_100", steps[steps["k"].between(2, 100)])):
         values |= {f"steps.{name}": len(rows), f"falls.{name}": int((rows["step"] < 0).sum())}
     return values

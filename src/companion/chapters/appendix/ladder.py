@@ -219,8 +219,9 @@ def ladder_statistics(ladder: LadderLaws) -> dict[str, Any]:
     """Summarise a family's points and laws at the chosen thresholds."""
     laws, points = ladder.at(ladder.laws).dropna(subset="alpha"), ladder.at(ladder.points)
     ordered = points.sort_values("size").groupby(["dataset", "k", "threshold"], as_index=False)["value"]
-    steps = ordered.agg(lambda value: (value.diff().dropna() < 0).all())
-    rising = [f"{dataset_label(row.dataset)}, k = {row.threshold}" for row in steps[~steps["value"]].itertuples()]
+    steps: Any = ordered.agg(lambda value: int((value.diff().dropna() < 0).all()))
+    rising_rows = steps[steps["value"] == 0]
+    rising = [f"{dataset_label(row.dataset)}, k = {row.threshold}" for row in rising_rows.itertuples()]
     first = laws[laws["k"] == min(ladder.shown)]
     width = (first["text_high"] - first["text_low"]) / (first["alpha_high"] - first["alpha_low"])
     return {
