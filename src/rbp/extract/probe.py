@@ -123,11 +123,11 @@ def _agree(logits: torch.Tensor, hidden: torch.Tensor, head: Head) -> bool:
 def _check_causal(reader: Reader, head: Head | None, ids: torch.Tensor) -> None:
     """Raise DataError if what ranks are made of depends on later tokens, or on chance."""
     length, dtype = ids.shape[1], getattr(torch, reader.language.dtype)
-    kind, first = reader.language.model.config.model_type, _made_of(reader, head, ids)
+    kind, first = reader.language.model.config.model_type, _ranked_values(reader, head, ids)
 
     def differs(cut: int) -> bool:
         others = torch.cat([ids[:, :cut], (ids[:, cut:] + 1) % reader.language.vocabulary], 1)
-        pairs = zip(first, _made_of(reader, head, others), strict=True)
+        pairs = zip(first, _ranked_values(reader, head, others), strict=True)
         return any(differ(a[0, :cut], b[0, :cut], dtype) for a, b in pairs)
 
     if differs(length):
@@ -139,7 +139,7 @@ def _check_causal(reader: Reader, head: Head | None, ids: torch.Tensor) -> None:
         raise DataError(what, kind, _CAUSAL)
 
 
-def _made_of(reader: Reader, head: Head | None, ids: torch.Tensor) -> list[torch.Tensor]:
+def _ranked_values(reader: Reader, head: Head | None, ids: torch.Tensor) -> list[torch.Tensor]:
     """All that ranks are made of: what the output layer reads, and the logits where these are ranked."""
     if head is not None and (hidden := reader.hidden(ids)) is not None:
         return [hidden]
@@ -167,10 +167,10 @@ def _padding_is_unseen(reader: Reader, head: Head | None, rows: Sequence[Row], w
     for length in sorted({max(lengths, default=0), *spread} - {0}):  # the longest, and the most padded among them
         ids = _ids(reader.language, some[length].ids)
         try:
-            beside = _made_of(reader, head, torch.nn.functional.pad(ids, (0, width(some[length]) - length)))
+            beside = _ranked_values(reader, head, torch.nn.functional.pad(ids, (0, width(some[length]) - length)))
         except DataError:  # positions that the model does not have
             return False
-        alone = _made_of(reader, head, ids)
+        alone = _ranked_values(reader, head, ids)
         dtype = getattr(torch, reader.language.dtype)
         if any(differ(a, b[:, :length], dtype) for a, b in zip(alone, beside, strict=True)):
             return False

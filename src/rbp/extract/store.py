@@ -92,11 +92,11 @@ def _is_whole(manifest: dict[str, Any]) -> bool:
         and _typed(manifest["about"], _LABELS)
         and manifest["about"]["vocabulary"] > 0
         and _is_training(manifest["about"])
-        and ("check" not in manifest["about"] or _is_asked(manifest["about"]["check"]))
+        and ("check" not in manifest["about"] or _is_sample_check(manifest["about"]["check"]))
     )
 
 
-def _is_asked(value: Any) -> bool:
+def _is_sample_check(value: Any) -> bool:
     wanted = {"rows": int, "tokens": int, "differ": int, "largest": int, "slack": float, "nll": float}
     return _typed(value, wanted) and value.keys() == wanted.keys()
 
@@ -144,7 +144,7 @@ _SMALL: dict[str, Any] = {  # half of what the defaults give, and quicker to rea
 
 
 @dataclass(frozen=True)
-class Asked:
+class SampleCheck:
     """What was found when rows were asked again.
 
     rows, tokens: how many were; differ: tokens whose counts differ, but by no more than rounding; largest: by how much
@@ -159,10 +159,10 @@ class Asked:
     slack: float = 0.0
     nll: float = 0.0
 
-    def __add__(self, other: "Asked") -> "Asked":
+    def __add__(self, other: "SampleCheck") -> "SampleCheck":
         counts = self.rows + other.rows, self.tokens + other.tokens, self.differ + other.differ
         most = (max(getattr(self, name), getattr(other, name)) for name in ("largest", "slack", "nll"))
-        return Asked(*counts, *most)
+        return SampleCheck(*counts, *most)
 
     @property
     def unseen(self) -> float:
@@ -193,7 +193,7 @@ class Store:
         manifest = {"format": FORMAT, "digest": measurement_digest(key), "key": key, "about": about}
         self._put({**manifest, "packs": packs, "tokens": tokens, "complete": False})
 
-    def note(self, share: str, found: Mapping[str, Asked]) -> None:
+    def note(self, share: str, found: Mapping[str, SampleCheck]) -> None:
         """Keep what was found when rows were asked again (`rbp.extract.verify`), by the names of the parts they lie in.
 
         share: which part of the work this was; parts of which no row was drawn have their entry too.
@@ -201,23 +201,27 @@ class Store:
         with full_disk(self.folder):
             write_json(self.folder / CHECKS / f"{share}.json", {name: each.as_dict() for name, each in found.items()})
 
-    def noted(self) -> dict[str, Asked]:
+    def noted(self) -> dict[str, SampleCheck]:
         """What `note` kept, of the parts that are whole. A part that was written anew has to be asked again."""
         whole = {path.name for path in self.parts()[0].values()}
-        found: dict[str, Asked] = {}
+        found: dict[str, SampleCheck] = {}
         for path in sorted((self.folder / CHECKS).glob("*.json")):
             try:
                 entries = parse_json(path.read_bytes())
             except (OSError, ValueError):
                 continue
             if isinstance(entries, dict):
-                found |= {name: Asked(**each) for name, each in entries.items() if name in whole and _is_asked(each)}
+                found |= {
+                    name: SampleCheck(**each)
+                    for name, each in entries.items()
+                    if name in whole and _is_sample_check(each)
+                }
         return found
 
-    def checked(self) -> Asked | None:
+    def checked(self) -> SampleCheck | None:
         """What was found in all parts together; None while a pack is missing, or was not asked again."""
         noted = self.noted()
-        return sum(noted.values(), Asked()) if len(noted) >= self.manifest["packs"] else None
+        return sum(noted.values(), SampleCheck()) if len(noted) >= self.manifest["packs"] else None
 
     def finish(self, about: dict[str, Any]) -> None:
         """Say that every pack is there and whole, and list the parts. Raises DataError if one is not."""
@@ -234,8 +238,8 @@ class Store:
         said = manifest["about"]
         if manifest["complete"] and parts != manifest["parts"]:  # what was asked of other parts says nothing of these
             said = {name: value for name, value in said.items() if name != "check"}
-        if (asked := self.checked()) is not None:
-            said = {**said, "check": asked.as_dict()}
+        if (sampled := self.checked()) is not None:
+            said = {**said, "check": sampled.as_dict()}
         self._put({**manifest, "about": {**said, **about}, "complete": True, "parts": parts})
 
     def relabel(self, about: dict[str, Any]) -> None:
@@ -432,10 +436,10 @@ class RankStore:
         return found if type(found) is int and found > 0 else None
 
     @property
-    def asked(self) -> Asked | None:
+    def sampled(self) -> SampleCheck | None:
         """What was found when a sample was asked again; None for a store that was made without."""
         found = self.manifest["about"].get("check")
-        return None if found is None else Asked(**found)
+        return None if found is None else SampleCheck(**found)
 
     @property
     def parts(self) -> list[Path]:

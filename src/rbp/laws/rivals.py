@@ -29,10 +29,10 @@ def percent(logs: npt.ArrayLike) -> float:
     return float(100 * np.expm1(np.sqrt(np.mean(np.square(np.asarray(logs, dtype=np.float64))))))
 
 
-def told(known: pd.DataFrame, asked: pd.DataFrame, form: str) -> Reals:
+def log_errors(known: pd.DataFrame, rows: pd.DataFrame, form: str) -> Reals:
     """ln of what a form says of some rows, fitted to others, over what was measured."""
     law = fit_surface(known, form)
-    found: Reals = np.log(law.predict(asked["size"], asked["training_tokens"]) / asked["value"].to_numpy(np.float64))
+    found: Reals = np.log(law.predict(rows["size"], rows["training_tokens"]) / rows["value"].to_numpy(np.float64))
     return found
 
 
@@ -44,21 +44,23 @@ def foretold(points: pd.DataFrame, sizes: int, budgets: int) -> dict[str, Reals]
     """
     every = [np.sort(points[name].unique()) for name in ("size", "training_tokens")]
     at_s, at_d = points["size"] <= every[0][-1 - sizes], points["training_tokens"] <= every[1][-1 - budgets]
-    asked = (~at_s if sizes else at_s) & (~at_d if budgets else at_d)
+    rows = (~at_s if sizes else at_s) & (~at_d if budgets else at_d)
     found = {}
     for form in FORMS if bool(sizes) != bool(budgets) else OF_BOTH:
         with suppress(FitError):
-            found[form] = _away(points[at_s & at_d], points[asked], form, along_size=sizes > 0)
+            found[form] = _away(points[at_s & at_d], points[rows], form, along_size=sizes > 0)
     return found
 
 
-def _away(known: pd.DataFrame, asked: pd.DataFrame, form: str, *, along_size: bool) -> Reals:
+def _away(known: pd.DataFrame, rows: pd.DataFrame, form: str, *, along_size: bool) -> Reals:
     if form in OF_BOTH:
-        return told(known, asked, form)
+        return log_errors(known, rows, form)
     if not along_size:
         swapped = {"size": "training_tokens", "training_tokens": "size"}
-        known, asked = known.rename(columns=swapped), asked.rename(columns=swapped)
-    lines = [told(known[known["training_tokens"] == at], own, form) for at, own in asked.groupby("training_tokens")]
+        known, rows = known.rename(columns=swapped), rows.rename(columns=swapped)
+    lines = [
+        log_errors(known[known["training_tokens"] == at], own, form) for at, own in rows.groupby("training_tokens")
+    ]
     return np.concatenate(lines)
 
 
