@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from transformers.utils import logging as theirs
+from transformers.utils import logging as transformers_logging
 
 from rbp import __version__, registry
 from rbp.choices import BYTES, Backend, Dtype, check_shard, known_backend, known_dtype
@@ -105,15 +105,15 @@ def _must_go_on_alike(store: Store, logits: str) -> None:
 @contextmanager
 def quiet() -> Iterator[None]:
     """No progress bars and advice of transformers among our lines."""
-    level = theirs.get_verbosity()
-    theirs.set_verbosity_error()  # type: ignore[no-untyped-call]
-    theirs.disable_progress_bar()  # type: ignore[no-untyped-call]
+    level = transformers_logging.get_verbosity()
+    transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
     try:
         yield
     finally:
-        theirs.set_verbosity(level)
-        theirs.enable_progress_bar()  # type: ignore[no-untyped-call]
+        transformers_logging.set_verbosity(level)
+        transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 Vocabulary = int | Literal["all", "tokenizer"]

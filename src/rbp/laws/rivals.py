@@ -141,12 +141,10 @@ def parameters(form: str, parts: Sequence[pd.DataFrame], *, level: float = 0.95)
             law: Surface = fit_surface(part, form)
             values[row] = [getattr(law, name) for name in names]
     estimate, low, high = interval(values, level=level)
-    ends = zip(names, estimate, low, high, strict=True)
-    return {"form": form} | {k: v for name, *three in ends for k, v in zip(_ends(name), three, strict=True)}
-
-
-def _ends(name: str) -> tuple[str, str, str]:
-    return name, f"{name}_low", f"{name}_high"
+    line: dict[str, object] = {"form": form}
+    for name, *ends in zip(names, estimate, low, high, strict=True):
+        line |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
+    return line
 
 
 def _bound(rows: pd.DataFrame) -> list[str]:
