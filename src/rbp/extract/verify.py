@@ -57,7 +57,7 @@ class Stored:
         )
 
     def of(self, row: Row) -> Ranks:
-        """The ranks of a row's scored tokens. Raises DataError if they are not there, or are other tokens'."""
+        """Return the ranks of a row's scored tokens. Raises DataError if they are missing, or are other tokens'."""
         wanted = _places(np.full(len(row.scored), row.document), row.start + row.scored)
         at = np.searchsorted(self.places, wanted).clip(max=len(self.places) - 1)
         other = (self.places[at] != wanted) | (self.token[at] != row.ids[row.scored])
@@ -92,7 +92,7 @@ class WrongRank:
 
 
 def choose_sample(rows: Sequence[Row], seed: str, share: float = SHARE, least: int = ROWS) -> list[int]:
-    """The indices of the rows to verify: at least `least` (all, where there are fewer), with `share` of the tokens.
+    """Choose the indices of rows to verify: at least `least` (all, where there are fewer), with `share` of the tokens.
 
     They are spread evenly over all lengths, by `seed`; a row of the smallest and one of the greatest length are among
     them.
@@ -111,7 +111,7 @@ def choose_sample(rows: Sequence[Row], seed: str, share: float = SHARE, least: i
 
 
 def plain_logits(ranker: Ranker, *, apart: bool) -> Forward:
-    """The model's own logits of a row by itself, as `verify_sample` takes them.
+    """Make the function that gives the model's own logits of a row by itself, for `verify_sample`.
 
     apart: whether the ranks come from other hidden states than these: of another batch, kernel or machine.
     """
@@ -191,7 +191,7 @@ def _compared(
     near: Callable[[], torch.Tensor],
     cross_entropies: bool,
 ) -> tuple[SampleCheck, list[tuple[int, tuple[int, int, float]]]]:
-    """What counting among logits [T, V] finds beside ranks, and, of each that rounding does not explain, the plain one.
+    """Compare ranks with counts among logits [T, V]; list the plain ones of those that rounding does not explain.
 
     Counts must lie between those with every logit that is near counted, and with none. A cross-entropy must be as near:
     a wrong scale or cap keeps the order, but not the cross-entropy.
@@ -220,7 +220,7 @@ def _compared(
 
 
 def wrong_ranks_error(wrong: Sequence[WrongRank], sampled: SampleCheck, folder: str) -> DataError:
-    """What is said where ranks differ by more than rounding."""
+    """Build the error for ranks that differ by more than rounding."""
     what = (
         f"{len(wrong)} of {sampled.tokens:,} tokens that were asked again have other ranks than the model's own logits "
         f"give, beyond rounding ({sampled.slack:.2g}); the first: {wrong[0]}"

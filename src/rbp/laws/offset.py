@@ -118,7 +118,7 @@ def fit_offset(size: npt.ArrayLike, value: npt.ArrayLike, *, level: float = 0.95
 
 
 def extended(size: npt.ArrayLike, value: npt.ArrayLike, at: npt.ArrayLike) -> tuple[float, Reals]:
-    """E of the law that `fit_offset` finds, and that law at the sizes `at` (shape (m,)): intervals take far longer."""
+    """Compute E of the law that `fit_offset` finds, and that law at sizes `at`, shape (m,), without intervals."""
     _, misfit, best = _fitted(size, value)
     further = as_positive(np.asarray(at), "at")
     return float(best.point[2]), np.exp(_law(best.point, np.log(further / misfit.centre[0])))

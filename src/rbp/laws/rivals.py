@@ -1,4 +1,4 @@
-"""Laws of size and training tokens side by side: what each foretells of what it has not seen.
+"""Laws of size and training tokens side by side: how well each forecasts runs that it has not seen.
 
 A law of one variable is fitted at each value of the other by itself: an offset for each size, or for each number of
 tokens. It says nothing where both are new.
@@ -25,19 +25,19 @@ TOGETHER = 0.99  # a correlation of ln S and ln D from which on neither's part i
 
 
 def percent(logs: npt.ArrayLike) -> float:
-    """The root mean square of differences of ln y, as per cent of y."""
+    """Compute the root mean square of differences of ln y, as per cent of y."""
     return float(100 * np.expm1(np.sqrt(np.mean(np.square(np.asarray(logs, dtype=np.float64))))))
 
 
 def log_errors(known: pd.DataFrame, rows: pd.DataFrame, form: str) -> Reals:
-    """ln of what a form says of some rows, fitted to others, over what was measured."""
+    """Compute ln of forecast over measured value of some rows, by a form fitted to others."""
     law = fit_surface(known, form)
     found: Reals = np.log(law.predict(rows["size"], rows["training_tokens"]) / rows["value"].to_numpy(np.float64))
     return found
 
 
 def foretold(points: pd.DataFrame, sizes: int, budgets: int) -> dict[str, Reals]:
-    """ln of told over measured, by form, of the largest `sizes` and `budgets` of a grid, which the fit has not seen.
+    """Compute ln of forecast over measured, by form, of the largest `sizes` and `budgets`, hidden from the fit.
 
     points: of one text and measure, columns size, training_tokens, value. Nothing hidden: of the fit itself. A law of
     one variable is that of S where sizes are hidden, of D where budgets are. A form without a fit is left out.
@@ -82,7 +82,7 @@ class Rivals:
 
 
 def side_by_side(points: pd.DataFrame, *, level: float = 0.95) -> Rivals:
-    """Each form of a law in S and D, scored on the largest quarter of sizes, of budgets, and on both.
+    """Score each form of a law in S and D on the largest quarter of sizes, of budgets, and on both.
 
     points: of one text and measure, columns size, training_tokens, value, and run. Intervals leave out each run in turn
     (`rbp.laws.resampling`). Raises DataError for a value that is not positive, FitError where no form can be scored.
@@ -111,7 +111,7 @@ def side_by_side(points: pd.DataFrame, *, level: float = 0.95) -> Rivals:
 
 
 def _errors(points: pd.DataFrame, sizes: int, budgets: int) -> Mapping[str, float]:
-    """ln of the root mean square error of each form; without those where too few sizes or budgets are left."""
+    """Compute ln of the root mean square error of each form; none where too few sizes or budgets are left."""
     left = [points[name].nunique() - cut for name, cut in (("size", sizes), ("training_tokens", budgets))]
     if min(left) < LEFT:
         return {}
@@ -119,7 +119,7 @@ def _errors(points: pd.DataFrame, sizes: int, budgets: int) -> Mapping[str, floa
 
 
 def _compared(name: str, found: list[Mapping[str, float]], level: float) -> pd.DataFrame:
-    """Rows of `Rivals.errors` for one cut: errors of all runs, then of all but each."""
+    """Make the rows of `Rivals.errors` for one cut, from the errors of all runs, then of all but each."""
     table = pd.DataFrame(found, columns=[form for form in FORMS if form in found[0]], dtype=float)
     rows = []
     for form in table:
@@ -133,7 +133,7 @@ def _compared(name: str, found: list[Mapping[str, float]], level: float) -> pd.D
 
 
 def parameters(form: str, parts: Sequence[pd.DataFrame], *, level: float = 0.95) -> dict[str, object]:
-    """A row of `Rivals.laws`. parts: all points, then all but those of each run; a part without a fit makes NaN."""
+    """Make a row of `Rivals.laws`. parts: all points, then all but each run's; NaN for a part without a fit."""
     names = ("alpha", "beta", "offset")
     values = np.full((len(parts), len(names)), np.nan)
     for row, part in enumerate(parts):
@@ -148,7 +148,7 @@ def parameters(form: str, parts: Sequence[pd.DataFrame], *, level: float = 0.95)
 
 
 def _bound(rows: pd.DataFrame) -> list[str]:
-    """What these runs cannot tell apart, whatever the law."""
+    """Say what these runs cannot tell apart, whatever the law."""
     said = []
     grid = rows[["size", "training_tokens"]].drop_duplicates()
     logs = np.log(grid.to_numpy(float))
