@@ -20,7 +20,7 @@ from rbp.figures.style import INK, LABELS, Panels, label_line_ends, log_axis
 from rbp.laws.misfit import ADDITIVE, FORMS, KAPLAN
 from rbp.laws.power import PowerLawFit, fit_power_law
 from rbp.laws.resampling import student
-from rbp.laws.rivals import OF_BOTH, told
+from rbp.laws.rivals import OF_BOTH, log_errors
 from rbp.laws.surface import fit_surface, missed_elsewhere
 from rbp.metric import TieRule, rank
 from rbp.report.display import Columns, shown
@@ -210,7 +210,7 @@ def largest_foretold(table: pd.DataFrame, early: int, late: int, hidden: int = 2
     parts = []
     for form in FORMS:
         own = known if form in OF_BOTH else known & (seen["step"] == late)
-        share = np.exp(told(seen[own], asked, form))
+        share = np.exp(log_errors(seen[own], asked, form))
         parts.append(asked[["model", "size"]].assign(form=form, told=share))
     found: pd.DataFrame = pd.concat(parts, ignore_index=True)
     return found
