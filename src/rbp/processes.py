@@ -49,17 +49,17 @@ def run_tasks(jobs: Sequence[Task], at_once: int, show: Callable[[str, str], Non
             for here in ready:
                 job, process = running[here]
                 try:
-                    told = here.recv()
+                    messages = here.recv()
                 except (EOFError, OSError):
                     del running[here]
                     process.join()
                     if process.exitcode and job.name not in failed:
                         failed[job.name] = _ended(process.exitcode)
                     continue
-                if isinstance(told, RbpError):
-                    failed[job.name] = told
+                if isinstance(messages, RbpError):
+                    failed[job.name] = messages
                 else:
-                    show(job.name, told)
+                    show(job.name, messages)
     finally:
         for _, process in running.values():
             process.terminate()
@@ -77,14 +77,14 @@ def _ended(code: int) -> str:
     return f"its process was ended by signal {-code}" if code < 0 else f"its process failed: exit {code}"
 
 
-def _work(parent: int, told: Connection, job: Task) -> None:
+def _work(parent: int, messages: Connection, job: Task) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which ends its processes
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     end_with(parent)
     try:
-        job.work(_sparing(told.send), *job.arguments)
+        job.work(_sparing(messages.send), *job.arguments)
     except RbpError as error:
-        told.send(error)
+        messages.send(error)
         sys.exit(2)
 
 
@@ -92,13 +92,13 @@ def _sparing(send: Tell) -> Tell:
     """`send` for two lines a second at most, but for the last one."""
     last = -math.inf
 
-    def told(line: str) -> None:
+    def messages(line: str) -> None:
         nonlocal last
         if line == DONE or time.monotonic() - last >= 0.5:
             last = time.monotonic()
             send(line)
 
-    return told
+    return messages
 
 
 def end_with(parent: int, number: int = signal.SIGTERM) -> None:

@@ -4,7 +4,7 @@ import pytest
 from draws import rest_slow
 
 from companion.project import LADDER
-from rbp.extract.extraction import ask_again
+from rbp.extract.extraction import verify_store
 from rbp.extract.store import open_store
 
 MODELS = sorted(path.parent for path in (LADDER / "families").glob("*/*/model.safetensors"))
@@ -24,7 +24,7 @@ EVERY = [(path, domain) for path in MODELS for domain in DOMAINS]
 def test_shipped_ranks_are_those_of_the_shipped_weights(model, domain):
     (folder,) = (LADDER / "families-ranks" / model.parent.name).glob(f"{model.name}-{domain}-*")
     store = open_store(folder)
-    asked, rows = ask_again(store, str(model), [f"ladder/{domain}"])
+    asked, rows = verify_store(store, str(model), [f"ladder/{domain}"])
     assert asked.tokens >= 0.02 * store.tokens
     assert asked.rows < rows
     assert asked.differ < 0.01 * asked.tokens  # by rounding

@@ -28,7 +28,7 @@ from companion.run import Chapter
 from ladder import recipe
 from rbp.errors import RbpError
 from rbp.extract.corpora import open_corpus
-from rbp.extract.store import Store, open_store, sealed
+from rbp.extract.store import Store, open_store
 from rbp.io import canonical_json
 from rbp.measurements import open_source
 from rbp.study.config import read_study
@@ -93,7 +93,7 @@ def a_published_file(folder: Path, seed: int) -> None:
 
 
 def manifests(folder: Path, seed: int) -> None:
-    """The manifest of a store: damaged, or another that is sealed as ours are."""
+    """The manifest of a store: damaged, or another without its seal."""
     store = _store(folder)
     path, rng = store / "manifest.json", random.Random(seed)  # noqa: S311
     before = path.read_bytes()
@@ -102,8 +102,6 @@ def manifests(folder: Path, seed: int) -> None:
     else:
         other = altered(json.loads(before), seed)
         try:
-            if isinstance(other, dict) and rng.random() < 0.7:
-                other = sealed(other)
             path.write_text(canonical_json(other))
         except ValueError:  # NaN is no JSON of ours; others write it
             path.write_text(json.dumps(other))

@@ -2,8 +2,9 @@
 
     python tests/slow/models.py [--to FILE] [NAME ...]
 
-NAME: architectures, adapters, ggufs, tokenizers, real (`make smollm2` fetches it), or a case of one of them; all if none. A whole survey of architectures
-is written as the table that the book shows. Exits 1 if one case is wrong, or fewer are exact than LEAST.
+NAME: architectures, adapters, ggufs, tokenizers, real (its file comes by `make smollm2`), or a case of one of them; all
+if none. A whole survey of architectures is written as the table that the book shows. Exits 1 if one case is wrong, or
+fewer are exact than LEAST.
 """
 
 import argparse
@@ -38,7 +39,6 @@ from rbp.extract.models import find_model, load_model, load_tokenizer  # noqa: E
 from rbp.extract.protocol import protocol  # noqa: E402
 from rbp.extract.store import open_store  # noqa: E402
 from rbp.io import write_file  # noqa: E402
-
 
 
 def survey_real(folder: Path) -> Found:

@@ -16,7 +16,7 @@ from rbp.place import Place
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rbp.extract.store import Asked, RankStore
+    from rbp.extract.store import RankStore, SampleCheck
 
 
 ranks = typer.Typer(no_args_is_help=True, help="Rank stores: list, remove, rename, check, summarize, export, query.")
@@ -97,12 +97,12 @@ def extract(
     """Rank every token of corpora by models: a rank store each. What is measured already is left alone."""
     from rbp.choices import check_shard, known_backend, known_device, known_dtype
     from rbp.extract.corpora import check_corpus
-    from rbp.extract.protocol import own_protocol, window_length
+    from rbp.extract.protocol import default_protocol, window_length
     from rbp.extract.protocol import protocol as make_protocol
     from rbp.extract.training import Training
 
     kind, device, way = known_dtype(dtype), known_device(device), known_backend(backend)
-    name = protocol or own_protocol(corpus)
+    name = protocol or default_protocol(corpus)
     options = {
         "context": before,
         "documents": documents,
@@ -128,7 +128,7 @@ def extract(
         what = "all GPUs are asked for by each of several processes"
         raise ParameterError(what, "--devices", "Start one process, or leave --devices away.")
     if shard is None and (share := _launched()) and device in ("auto", "cuda"):
-        device = _own_gpu()
+        device = _assigned_gpu()
     trained = None if step is None and training_tokens is None else Training(None, training_tokens, step)
 
     typer.echo(f"{', '.join(model)} …", err=True)  # what reads it takes seconds to import
@@ -212,11 +212,11 @@ def import_(
     out: Annotated[Path | None, typer.Option(help="Folder of the rank stores.", show_default="runs/ranks")] = None,
 ) -> None:
     """Keep the ranks that another program found as a rank store, which all commands read."""
-    from rbp.measurements.engines import Said, import_ranks
+    from rbp.measurements.engines import ImportLabels, import_ranks
 
-    said = Said(model, dataset or file.stem, family, size, vocabulary, dtype, tie_rule, engine_version)
+    labels = ImportLabels(model, dataset or file.stem, family, size, vocabulary, dtype, tie_rule, engine_version)
     place: Place = context.find_root().obj
-    typer.echo(str(import_ranks(file, form, said, out or place.runs / "ranks")))
+    typer.echo(str(import_ranks(file, form, labels, out or place.runs / "ranks")))
 
 
 @ranks.command()
@@ -289,13 +289,13 @@ def check(
     if model is None:
         return
 
-    from rbp.extract.extraction import ask_again
+    from rbp.extract.extraction import verify_store
 
     for store in _stores(context, paths):
-        asked, rows = ask_again(store, model, corpus or (), share, seed, tokenizer)
+        sampled, rows = verify_store(store, model, corpus or (), share, seed, tokenizer)
         typer.echo(
-            f"{store.folder}  {_checked(asked, store.tokens)} ({asked.rows:,} of {rows:,} rows); one wrong token "
-            f"would have been missed with probability {1 - asked.tokens / store.tokens:.3f}"
+            f"{store.folder}  {_checked(sampled, store.tokens)} ({sampled.rows:,} of {rows:,} rows); one wrong token "
+            f"would have been missed with probability {1 - sampled.tokens / store.tokens:.3f}"
         )
 
 
@@ -327,8 +327,8 @@ def summary(
         table = store_table(ranked, chosen or None).reindex(columns=list(COLUMNS))
         table = with_intervals(table, ranked) if intervals else table
         tables.append(with_other_units(table, ranked))
-        said = "not checked" if store.asked is None else _checked(store.asked, store.tokens)
-        typer.echo("  ".join([str(store.folder), *filter(None, [_read(store)]), said]), err=True)
+        state = "not checked" if store.sampled is None else _checked(store.sampled, store.tokens)
+        typer.echo("  ".join([str(store.folder), *filter(None, [_read(store)]), state]), err=True)
     _put(pd.concat(tables, ignore_index=True), out)
 
 
@@ -373,10 +373,14 @@ def _read(store: "RankStore") -> str:
     return "; ".join(parts)
 
 
-def _checked(asked: "Asked", tokens: int) -> str:
-    found = "none differs" if not asked.differ else f"{asked.differ:,} differ by rounding, by {asked.largest:,} at most"
-    missed = f"were up to {asked.unseen:.0%} of the rows wrong, so small a sample could have missed it (5%)"
-    return f"checked: {asked.tokens:,} of {tokens:,} tokens, {found}; {missed}"
+def _checked(sampled: "SampleCheck", tokens: int) -> str:
+    found = (
+        "none differs"
+        if not sampled.differ
+        else f"{sampled.differ:,} differ by rounding, by {sampled.largest:,} at most"
+    )
+    missed = f"were up to {sampled.unseen:.0%} of the rows wrong, so small a sample could have missed it (5%)"
+    return f"checked: {sampled.tokens:,} of {tokens:,} tokens, {found}; {missed}"
 
 
 def _paths(context: typer.Context, paths: list[Path] | None) -> list[Path]:
@@ -396,7 +400,7 @@ def _launched() -> tuple[int, int] | None:
     return (int(place) + 1, int(count)) if place.isdecimal() and count.isdecimal() and int(count) > 1 else None
 
 
-def _own_gpu() -> str:
+def _assigned_gpu() -> str:
     """The GPU of this process among those of its machine."""
     import torch
 

@@ -45,8 +45,8 @@ class Curve:
         i = int(places[0])
         share = ((level - x[:, i]) / (x[:, i + 1] - x[:, i]))[:, None]
         with np.errstate(invalid="ignore"):  # where nothing has rank ≤ k at one of the two, or everything
-            found: Reals = self.y[:, i] + share * (self.y[:, i + 1] - self.y[:, i])
-        return np.where(np.isfinite(found), found, np.nan)
+            y: Reals = self.y[:, i] + share * (self.y[:, i + 1] - self.y[:, i])
+        return np.where(np.isfinite(y), y, np.nan)
 
 
 def curve(
@@ -102,30 +102,30 @@ def offsets(curves: Sequence[Curve], reference: str, rung: str, *, tempered: boo
     place = base.names.index(rung)
     level, own = (base.tempered if tempered else base.x)[:, place], base.y[:, place]
     own = np.where(np.isfinite(own), own, np.nan)
-    found: dict[str, Reals] = {}
+    offsets: dict[str, Reals] = {}
     for path in dict.fromkeys(one.path for one in curves):
         draws = [own] if path == reference else [one.at(level, tempered=tempered) for one in curves if one.path == path]
         reached = [each - own for each in draws if each is not None]
         if len(reached) == len(draws):
-            found[path] = np.stack(reached)
-    return found
+            offsets[path] = np.stack(reached)
+    return offsets
 
 
-def spread(found: dict[str, Reals], left_out: Sequence[str] = ()) -> Reals:
+def spread(offsets: dict[str, Reals], left_out: Sequence[str] = ()) -> Reals:
     """The standard deviation over paths of their offsets, draws averaged: shape (1 + D, thresholds)."""
-    means = [each.mean(axis=0) for path, each in found.items() if path not in left_out]
+    means = [each.mean(axis=0) for path, each in offsets.items() if path not in left_out]
     deviation: Reals = np.std(means, axis=0)
     return deviation
 
 
-def offset_table(found: dict[str, Reals], thresholds: Sequence[int], *, level: float = 0.95) -> pd.DataFrame:
+def offset_table(offsets: dict[str, Reals], thresholds: Sequence[int], *, level: float = 0.95) -> pd.DataFrame:
     """The offsets in per cent of −ln RBP_k: a row for each path and k.
 
     Columns path, k, offset, low, high (by documents), draws (the standard deviation between draws; NaN for one), apart
     (the interval leaves out 0).
     """
     rows: list[tuple[Any, ...]] = []
-    for path, each in found.items():
+    for path, each in offsets.items():
         estimate, low, high = interval(each.mean(axis=0), level=level)
         drawn = each[:, 0].std(axis=0, ddof=1) if len(each) > 1 else np.full(len(thresholds), np.nan)
         ends = zip(thresholds, *(100 * np.expm1(v) for v in (estimate, low, high, drawn)), low, high, strict=True)
@@ -136,8 +136,8 @@ def offset_table(found: dict[str, Reals], thresholds: Sequence[int], *, level: f
 def spread_interval(values: Reals, *, level: float = 0.95) -> Interval:
     """The interval of `spread` by documents, of its logarithm, per cent of −ln RBP_k."""
     with np.errstate(divide="ignore"):
-        found = interval(np.log(values), level=level)
-    return Interval(*(100 * np.expm1(np.exp(each)) for each in found))
+        ends = interval(np.log(values), level=level)
+    return Interval(*(100 * np.expm1(np.exp(each)) for each in ends))
 
 
 def as_least(values: Reals, *, level: float = 0.95) -> tuple[int, npt.NDArray[np.bool_]]:

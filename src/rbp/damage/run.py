@@ -83,16 +83,16 @@ def run(
         }
         place = find_place(out, f"{Path(files.name).name}-{corpus.name}", key)
         with place.lock():
-            kept, ranker = Growing(place.folder), _ranker(language, rows)
+            store, ranker = Growing(place.folder), _ranker(language, rows)
             about = {"model": files.name, "dataset": corpus.name, **circumstances(ranker)}
-            kept.begin(key, about, predictions)
-            _along(kept, ranker, rows, todo, files.name)
+            store.begin(key, about, predictions)
+            _along(store, ranker, rows, todo, files.name)
             for path, other in others:
                 language = load_model(other, dtype, device)
                 number = float(language.size if path == SMALLER else earlier.index(other) + 1)
-                kept.identify(path, number, other.name, other.fingerprint())
-                if kept.lacks(*Step(path, number), other.name):
-                    _along(kept, _ranker(language, rows), rows, [Step(path, number)], other.name)
+                store.identify(path, number, other.name, other.fingerprint())
+                if store.lacks(*Step(path, number), other.name):
+                    _along(store, _ranker(language, rows), rows, [Step(path, number)], other.name)
     return place.folder
 
 
@@ -125,21 +125,21 @@ def _ranker(language: Any, rows: list[Row]) -> Ranker:
     return ranker
 
 
-def _along(kept: Growing, ranker: Ranker, rows: list[Row], todo: Sequence[Step], model: str) -> None:
+def _along(store: Growing, ranker: Ranker, rows: list[Row], todo: Sequence[Step], model: str) -> None:
     """Measure the steps that are missing."""
     for step in todo:
-        if not kept.lacks(*step, model):
+        if not store.lacks(*step, model):
             continue
         start = time.monotonic()
         with made_worse(ranker.language, step):
             sums = measured(ranker, readings(rows, step), step)
-        kept.add(*step, model, sums)
+        store.add(*step, model, sums)
         tokens = sums["tokens"].sum()
-        told = (
+        label = (
             Path(model).name if step.path in (SMALLER, EARLIER) else f"{step.path} {step.step:g}, draw {step.draw + 1}"
         )
         values = sums["nll_1.0"].sum() / tokens, -np.log(max(sums["hits_1"].sum(), 1) / tokens)
-        log.warning("%s: cross-entropy %.3f, −ln RBP₁ %.3f (%.0f s)", told, *values, time.monotonic() - start)
+        log.warning("%s: cross-entropy %.3f, −ln RBP₁ %.3f (%.0f s)", label, *values, time.monotonic() - start)
 
 
 @torch.inference_mode()

@@ -112,6 +112,7 @@ def _share_in_base(adapted: nn.Module) -> float | None:
     The regression of weights on what is added to them has a slope of 1 where the adapter was merged, and else near 0.
     """
     product = length = noise = 0.0
+    layer: Any
     for layer in adapted.modules():
         weight = getattr(getattr(layer, "base_layer", None), "weight", None)
         if not hasattr(layer, "get_delta_weight") or not isinstance(weight, torch.Tensor):

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from transformers.utils import logging as theirs
+from transformers.utils import logging as transformers_logging
 
 from rbp import __version__, registry
 from rbp.choices import BYTES, Backend, Dtype, check_shard, known_backend, known_dtype
@@ -49,9 +49,9 @@ from rbp.extract.models import (
 )
 from rbp.extract.protocol import Protocol, Row, RowPlan, added_tokens, longest_input, opening_entry, plan_rows
 from rbp.extract.state import untouched
-from rbp.extract.store import Asked, RankStore, Store, find_place, measurement_digest, read_part
+from rbp.extract.store import RankStore, SampleCheck, Store, find_place, measurement_digest, read_part
 from rbp.extract.training import TABLE, Training, training_of
-from rbp.extract.verify import SHARE, Stored, Wrong, choose_sample, plain_logits, verdict, verify_sample
+from rbp.extract.verify import SHARE, Stored, WrongRank, choose_sample, plain_logits, verify_sample, wrong_ranks_error
 from rbp.kernel import backend_for, compiling_pays
 from rbp.kernel.problem import Rounding, ieee
 from rbp.names import split_names
@@ -105,15 +105,15 @@ def _must_go_on_alike(store: Store, logits: str) -> None:
 @contextmanager
 def quiet() -> Iterator[None]:
     """No progress bars and advice of transformers among our lines."""
-    level = theirs.get_verbosity()
-    theirs.set_verbosity_error()  # type: ignore[no-untyped-call]
-    theirs.disable_progress_bar()  # type: ignore[no-untyped-call]
+    level = transformers_logging.get_verbosity()
+    transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
     try:
         yield
     finally:
-        theirs.set_verbosity(level)
-        theirs.enable_progress_bar()  # type: ignore[no-untyped-call]
+        transformers_logging.set_verbosity(level)
+        transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 Vocabulary = int | Literal["all", "tokenizer"]
@@ -196,7 +196,7 @@ def extract(
     settings = settings or Settings()
     if shard is not None:
         check_shard(shard)
-    device, found, texts = _looked_at(models, corpora, settings)
+    device, found, texts = _resolve_inputs(models, corpora, settings)
     stores = []
     for files in found:
         given = settings, device
@@ -215,7 +215,7 @@ def planned(
 
     Raises what `extract` raises for what can be seen by then.
     """
-    device, found, texts = _looked_at(models, corpora, settings)
+    device, found, texts = _resolve_inputs(models, corpora, settings)
     dtype, costs = known_dtype(settings.dtype), []
     for files in found:
         if isinstance(files, Loaded):
@@ -248,7 +248,7 @@ def planned(
     return costs
 
 
-def _looked_at(
+def _resolve_inputs(
     models: Sequence[str | ModelFiles | Loaded], corpora: Sequence[str | Corpus], settings: Settings
 ) -> tuple[torch.device, list[ModelFiles | Loaded], list[Corpus]]:
     """The device, the models' files and the texts. Raises DataError and ParameterError for what is not right."""
@@ -399,53 +399,53 @@ def _fill(
                 show(label, f"{done:,} of {tokens:,} tokens  {speed:,.0f} tokens/s  {left}")
     how: dict[str, Any] = {"tokens_per_second": round(speed), "halvings": ranker.halvings}
     whole, noted = store.parts()[0], store.noted()
-    unasked = [pack for pack in mine if whole[pack].name not in noted]
-    if unasked:
+    unchecked = [pack for pack in mine if whole[pack].name not in noted]
+    if unchecked:
         start = time.monotonic()
         earlier = {name: noted[name] for pack in mine if (name := whole[pack].name) in noted}  # which stays
-        found = earlier | _verified(store, ranker, rows, unasked)
+        found = earlier | _verified(store, ranker, rows, unchecked)
         store.note("all" if shard is None else f"{shard[0]}-of-{shard[1]}", found)
         how["check_seconds"] = round(time.monotonic() - start, 3)
     if store.checked() is not None:
         store.finish({"finished": datetime.now(UTC).isoformat(timespec="seconds"), **how})
 
 
-def _verified(store: Store, ranker: Ranker, rows: RowPlan, packs: Sequence[int]) -> dict[str, Asked]:
+def _verified(store: Store, ranker: Ranker, rows: RowPlan, packs: Sequence[int]) -> dict[str, SampleCheck]:
     """What was found when a sample of the rows of some packs was ranked again, by the names of the parts.
 
     Raises DataError if a stored rank is not that of the model's own logits.
     """
     places = [(pack, row) for pack in packs for row in rows.rows_of(pack)]
     sample = [places[i] for i in choose_sample([row for _, row in places], store.manifest["digest"])]
-    parts, wrong = store.parts()[0], list[Wrong]()
-    found = {parts[pack].name: Asked() for pack in packs}
+    parts, wrong = store.parts()[0], list[WrongRank]()
+    found = {parts[pack].name: SampleCheck() for pack in packs}
     columns = [read_part(parts[pack]) for pack in sorted({pack for pack, _ in sample})]
     ranks = Stored({name: np.concatenate([each[name] for each in columns]) for name in columns[0]}, str(store.folder))
-    for (pack, _), (asked, bad) in zip(sample, _again(ranker, [row for _, row in sample], ranks), strict=True):
-        found[parts[pack].name] += asked
+    for (pack, _), (sampled, bad) in zip(sample, _again(ranker, [row for _, row in sample], ranks), strict=True):
+        found[parts[pack].name] += sampled
         wrong += bad
     if wrong:
-        raise verdict(wrong, sum(found.values(), Asked()), str(store.folder))
+        raise wrong_ranks_error(wrong, sum(found.values(), SampleCheck()), str(store.folder))
     return found
 
 
 def _again(
     ranker: Ranker, rows: Sequence[Row], ranks: Stored, *, elsewhere: bool = False, cross_entropies: bool = True
-) -> Iterator[tuple[Asked, list[Wrong]]]:
+) -> Iterator[tuple[SampleCheck, list[WrongRank]]]:
     """`verify_sample`, as this machine can; elsewhere: whether another may have made the ranks."""
     alone = ranker.language.device.type == "cpu" and not ranker.language.places  # as rows are ranked there
     forward = plain_logits(ranker, apart=elsewhere or not alone)
     return verify_sample(forward, rows, ranks, threads=alone, cross_entropies=cross_entropies)
 
 
-def ask_again(
+def verify_store(
     store: RankStore,
     model: str,
     corpora: Sequence[str] = (),
     share: float = SHARE,
     seed: str | None = None,
     tokenizer: str | None = None,
-) -> tuple[Asked, int]:
+) -> tuple[SampleCheck, int]:
     """Rank a sample of a finished store's rows again, by its own model: what was found, of how many rows.
 
     corpora: among which its text is; none: it goes by the name of its data set. share: of the tokens, at least; seed:
@@ -476,10 +476,10 @@ def ask_again(
         ranker = Ranker(found.language, "reference", 1, found.limit, settings.round_logits, compiled=False)
         ranker.check(sample)
         answers = list(_again(ranker, sample, Stored(columns, where), elsewhere=True, cross_entropies=exact))
-    asked = sum((one for one, _ in answers), Asked())
+    sampled = sum((one for one, _ in answers), SampleCheck())
     if wrong := [each for _, some in answers for each in some]:
-        raise verdict(wrong, asked, where)
-    return asked, len(rows)
+        raise wrong_ranks_error(wrong, sampled, where)
+    return sampled, len(rows)
 
 
 def _finished(store: Store, key: dict[str, Any], labels: dict[str, Any]) -> bool:

@@ -24,7 +24,6 @@ from rbp.kernel import linear_rank
 from rbp.kernel.problem import Rounding, TokenRanks
 from rbp.names import and_more
 
-
 _FINITE = "Check the weights, the model's dtype, and the scales and caps in its configuration."
 
 

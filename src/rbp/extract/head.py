@@ -32,7 +32,7 @@ class Head:
 
 
 def output_layer(model: Any) -> nn.Module | None:
-    """The module whose input the logits are a product of, through the modules that an adapter trains in full."""
+    """Return the module whose input the logits are a product of; where an adapter trains it in full, that one."""
     layer: Any = model.get_output_embeddings()
     if hasattr(layer, "modules_to_save") and hasattr(layer, "original_module"):
         active = [] if layer.disable_adapters else [n for n in layer.active_adapters if n in layer.modules_to_save]
@@ -41,7 +41,7 @@ def output_layer(model: Any) -> nn.Module | None:
 
 
 def find_head(model: Any) -> Head | None:
-    """The output layer of a transformers model, or None where it is no single matrix.
+    """Return the output layer of a transformers model, or None where it is no single matrix.
 
     An adapter on it, hooks on it or on what it is part of, or a replaced forward pass may do anything to logits, so
     none is one matrix. The multiplier goes by the name of `logit_scale` (Cohere), `lm_head_multiplier` (Falcon-H1), or
@@ -69,18 +69,18 @@ def find_head(model: Any) -> Head | None:
 
 
 def _is_replaced(module: nn.Module) -> bool:
-    """Whether a module runs another forward pass than its class's: not of accelerate, and of no other module."""
+    """Return whether a module runs another forward pass than its class's: not accelerate's, nor a module's method."""
     forward = vars(module).get("forward")
     return not (forward is None or hasattr(module, "_hf_hook") or isinstance(forward, types.MethodType))
 
 
 def wide(values: torch.Tensor) -> torch.Tensor:
-    """At least in float32; what is in float64 stays so."""
+    """Widen values to float32; those in float64 stay."""
     return values if values.dtype == torch.float64 else values.float()
 
 
 def head_logits(head: Head, hidden: torch.Tensor, rounded: torch.dtype | None = None) -> torch.Tensor:
-    """The logits [T, V] of what the output layer reads [T, d], in float32 or float64.
+    """Compute the logits [T, V] of what the output layer reads [T, d], in float32 or float64.
 
     rounded: the dtype that each step's result is rounded to, as a model does that computes in it.
     """
@@ -102,7 +102,7 @@ def _rounded(values: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
 def tolerance(
     logits: torch.Tensor, dtype: torch.dtype, hidden: torch.Tensor | None, head: Head | None, *, apart: bool = False
 ) -> torch.Tensor:
-    """How far the logits [T, V] may lie from others of the same hidden states [T, d], [T, V].
+    """Bound how far logits [T, V] may lie from others of the same hidden states [T, d]; gives [T, V].
 
     ε·|z| for each time that `dtype` rounds a logit, and 256·ε₃₂·Σᵢ|hᵢ wᵥᵢ| for sums of some thousand products in
     another order: what was summed for the logit of v, so that one that is huge makes no other uncertain. Without hidden

@@ -34,7 +34,7 @@ class Probe(NamedTuple):
     padded: bool
 
     def reader(self, language: LanguageModel) -> Reader:
-        """What reads rows as they have to be: a model of the caller's is kept from writes in any case."""
+        """Make a reader of rows as the probe found them to be needed; a model of the caller's is always guarded."""
         return Reader(language, steady=self.steady, written=self.written, guarded=language.borrowed)
 
 
@@ -45,7 +45,7 @@ def probe_model(
     width: Callable[[Row], int] | None = None,
     known: Probe | None = None,
 ) -> Probe:
-    """Look at a model before the work: can it read the rows, is it causal, what may be taken for granted?
+    """Check before the work that a model reads the rows and is causal, and find out what may be taken for granted.
 
     width: the length that a row would be padded to, where it may be. known: what this found of the same model with
     other weights, which holds for these, but for the head. Raises DataError for a model that cannot read the rows, has
@@ -79,7 +79,7 @@ def _ids(language: LanguageModel, ids: Any) -> torch.Tensor:
 
 
 def _steadied(language: LanguageModel, short: torch.Tensor, longest: torch.Tensor) -> Reader:
-    """A reader that knows what the model keeps and writes: one copy reads a short row and the longest one.
+    """Make a reader that knows what the model keeps and writes: one copy reads a short row and the longest one.
 
     The longest fails here, and not after hours. If that leaves anything behind, each row is read by a new copy.
     """
@@ -97,7 +97,7 @@ def _steadied(language: LanguageModel, short: torch.Tensor, longest: torch.Tenso
 
 
 def _judged(reader: Reader, short: Sequence[torch.Tensor], head: Head | None) -> Head | None:
-    """The head, if the model's own logits are its product as the model's dtype rounds it, for all tokens."""
+    """Return the head if the model's own logits are its product as the model's dtype rounds it, for all tokens."""
     if head is not None:
         for ids in short:
             logits, hidden = reader.logits(ids)
@@ -123,11 +123,11 @@ def _agree(logits: torch.Tensor, hidden: torch.Tensor, head: Head) -> bool:
 def _check_causal(reader: Reader, head: Head | None, ids: torch.Tensor) -> None:
     """Raise DataError if what ranks are made of depends on later tokens, or on chance."""
     length, dtype = ids.shape[1], getattr(torch, reader.language.dtype)
-    kind, first = reader.language.model.config.model_type, _made_of(reader, head, ids)
+    kind, first = reader.language.model.config.model_type, _ranked_values(reader, head, ids)
 
     def differs(cut: int) -> bool:
         others = torch.cat([ids[:, :cut], (ids[:, cut:] + 1) % reader.language.vocabulary], 1)
-        pairs = zip(first, _made_of(reader, head, others), strict=True)
+        pairs = zip(first, _ranked_values(reader, head, others), strict=True)
         return any(differ(a[0, :cut], b[0, :cut], dtype) for a, b in pairs)
 
     if differs(length):
@@ -139,8 +139,8 @@ def _check_causal(reader: Reader, head: Head | None, ids: torch.Tensor) -> None:
         raise DataError(what, kind, _CAUSAL)
 
 
-def _made_of(reader: Reader, head: Head | None, ids: torch.Tensor) -> list[torch.Tensor]:
-    """All that ranks are made of: what the output layer reads, and the logits where these are ranked."""
+def _ranked_values(reader: Reader, head: Head | None, ids: torch.Tensor) -> list[torch.Tensor]:
+    """Compute all that ranks depend on: what the output layer reads, and the logits where these are ranked."""
     if head is not None and (hidden := reader.hidden(ids)) is not None:
         return [hidden]
     logits, hidden = reader.logits(ids)
@@ -148,7 +148,7 @@ def _made_of(reader: Reader, head: Head | None, ids: torch.Tensor) -> list[torch
 
 
 def differ(one: torch.Tensor, other: torch.Tensor, dtype: torch.dtype) -> bool:
-    """Whether two computations of the same vectors [..., d] differ by more than rounding.
+    """Return whether two computations of the same vectors [..., d] differ by more than rounding.
 
     An entry is judged by itself and by the upper quartile of its vector's magnitudes: a few that are huge must not hide
     what the others do. NaN is the ranking's to name.
@@ -160,17 +160,17 @@ def differ(one: torch.Tensor, other: torch.Tensor, dtype: torch.dtype) -> bool:
 
 
 def _padding_is_unseen(reader: Reader, head: Head | None, rows: Sequence[Row], width: Callable[[Row], int]) -> bool:
-    """Whether the model gives the same for rows as they are and padded: of eight lengths, or all that there are."""
+    """Return whether the model gives the same for rows as they are and padded: of eight lengths, or all that exist."""
     some = {len(row.ids): row for row in rows if width(row) > len(row.ids)}
     lengths = sorted(some, key=lambda length: width(some[length]) - length)
     spread = {lengths[round(i)] for i in np.linspace(0, len(lengths) - 1, 7)} if some else set()
     for length in sorted({max(lengths, default=0), *spread} - {0}):  # the longest, and the most padded among them
         ids = _ids(reader.language, some[length].ids)
         try:
-            beside = _made_of(reader, head, torch.nn.functional.pad(ids, (0, width(some[length]) - length)))
+            beside = _ranked_values(reader, head, torch.nn.functional.pad(ids, (0, width(some[length]) - length)))
         except DataError:  # positions that the model does not have
             return False
-        alone = _made_of(reader, head, ids)
+        alone = _ranked_values(reader, head, ids)
         dtype = getattr(torch, reader.language.dtype)
         if any(differ(a, b[:, :length], dtype) for a, b in zip(alone, beside, strict=True)):
             return False

@@ -110,7 +110,7 @@ def longest_input(config: dict[str, Any]) -> int | None:
     return None
 
 
-def own_protocol(corpora: Sequence[str], where: str = "--protocol") -> str:
+def default_protocol(corpora: Sequence[str], where: str = "--protocol") -> str:
     """The protocol for texts that none is named for: the authors' for the paper's corpora, windows for others.
 
     Raises ParameterError where there are both.

@@ -54,7 +54,7 @@ class State:
         return sha256(json.dumps([weights, self.entries], sort_keys=True).encode()).hexdigest()
 
     def changed_since(self, before: "State") -> list[str]:
-        """The names of what is not as it was."""
+        """List the names of weights and entries that differ from an earlier state."""
         old, new = (
             {**each.entries, **{name: str(version) for name, (_, version) in each.weights.items()}}
             for each in (before, self)
@@ -82,14 +82,14 @@ def state_of(model: nn.Module) -> State:
 
 
 def digest_of(value: Any) -> str:
-    """A digest of what a value contains, by which places in memory and names of files make no difference."""
+    """Digest a value by its contents, not by places in memory or names of files."""
     found = sha256()
     _describe(value, found.update, {})
     return found.hexdigest()
 
 
 def _instead(kind: type[nn.Module]) -> Any:
-    """The forward pass that another package has put in the place of a class's own, as those of faster kernels do."""
+    """Return the forward pass that another package put in place of a class's own, as faster kernels do."""
     owner = next(each for each in kind.__mro__ if "forward" in vars(each))
     return None if kind.forward.__module__ == owner.__module__ else kind.forward
 
@@ -123,7 +123,7 @@ def _describe(value: Any, update: Any, seen: dict[int, Any]) -> None:
 
 
 def _parts(value: Any) -> Iterable[Any]:
-    """What a value holds that is described by itself."""
+    """List the parts of a value that are described by themselves."""
     match value:
         case nn.Module() | type() | types.ModuleType() | torch.Tensor():  # a module is noted where it stands
             return ()
@@ -156,7 +156,7 @@ _SAVE = "Take that away first (old weight_norm: remove_weight_norm), or save_pre
 
 
 def fresh(model: Any, written: Iterable[str] = ()) -> Any:
-    """A copy of a model that shares its weights, ready for inference: no dropout, no mixed precision, uncompiled.
+    """Copy a model for inference, sharing its weights: no dropout, no mixed precision, uncompiled.
 
     written: the names of weights of which it has copies. Raises DataError for a model that cannot be copied.
     """
@@ -178,7 +178,7 @@ def fresh(model: Any, written: Iterable[str] = ()) -> Any:
 
 
 class Guard:
-    """Keeps a model's weights and buffers as they are: what an operation writes to one is undone.
+    """Keep a model's weights and buffers as they are: undo what an operation writes to one.
 
     written: the names of those that were written to.
     """
@@ -191,7 +191,7 @@ class Guard:
 
     @contextmanager
     def watch(self) -> Iterator[None]:
-        """While the model runs in this thread."""
+        """Undo writes to the model, while it runs in this thread."""
         try:
             with Operations(before=self._keep):
                 yield
@@ -202,7 +202,7 @@ class Guard:
             self._before = {}
 
     def _keep(self, function: Any, args: Any, kwargs: Any) -> None:
-        """Keep what an operation is about to write to."""
+        """Keep a copy of what an operation is about to write to."""
         for i, argument in enumerate(function._schema.arguments if function._schema.is_mutable else ()):
             target = (args[i] if i < len(args) else kwargs.get(argument.name)) if argument.is_write else None
             for each in target if isinstance(target, list | tuple) else [target]:
@@ -214,7 +214,7 @@ class Guard:
 
 
 class Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Tells of each operation on tensors in this thread: before it (function, args, kwargs), and what it gave."""
+    """Call functions around each operation on tensors in this thread: before it, and on its result."""
 
     def __init__(self, before: Callable[..., Any] = lambda *_: None, after: Callable[[Any], Any] = id) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -234,7 +234,7 @@ class Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 @contextmanager
 def untouched(model: nn.Module) -> Iterator[None]:
-    """While a model's copies are run: its attributes, modes and configuration are as before afterwards.
+    """Restore a model's attributes, modes and configuration after its copies were run.
 
     Copies leave the model alone, unless its forward pass was replaced by a function that holds the model itself.
     """

@@ -28,14 +28,11 @@ if TYPE_CHECKING:
 
 FORMAT = 2  # 1: without the dtype of the logits that are ranked
 MANIFEST, CHECKS = "manifest.json", "checks"
-_OWN = re.compile(
+_FILES = re.compile(
     r"manifest\.json|parts|checks|(entropy|temperatures)\.parquet|lock(-\d+-of-\d+)?|\..*\.tmp"
 )  # all that a store may hold
 PART = re.compile(r"(\d{5,})-([0-9a-f]{16})\.parquet")
 REDO = "Run the command that made it again: it redoes what is damaged, and nothing else."
-
-_ENTRIES = {"format": int, "digest": str, "key": dict, "about": dict, "packs": int, "tokens": int, "complete": bool}
-_LABELS = {"model": str, "dataset": str, "family": str, "size": int, "vocabulary": int}
 
 
 def measurement_digest(key: dict[str, Any]) -> str:
@@ -50,7 +47,7 @@ def sealed(manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest in a store's folder, every entry of it checked.
+    """The manifest in a store's folder, if it is as it was written.
 
     Raises DataError if it is missing, damaged, without its checksum, or of another version.
     """
@@ -68,7 +65,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise DataError(what, str(folder), "Extract it again, or read it with the version that wrote it.")
     try:
         whole = _is_whole(manifest)
-    except ValueError:  # numbers and characters that no manifest of ours holds
+    except (ValueError, KeyError, TypeError, AttributeError):  # entries that no manifest of ours holds, or lacks
         whole = False
     if not whole:
         raise DataError("the manifest was altered, or is damaged", str(path), REDO)
@@ -76,40 +73,13 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def _is_whole(manifest: dict[str, Any]) -> bool:
-    wanted = {**_ENTRIES, "parts": dict} if manifest.get("complete") is True else _ENTRIES
-    if not _typed(manifest, wanted) or manifest.keys() - wanted.keys() - {"checksum"}:
+    """Return whether nothing was changed since a store wrote its manifest; the seal vouches for types."""
+    if sealed(manifest) != manifest or measurement_digest(manifest["key"]) != manifest["digest"]:
         return False
-    if measurement_digest(manifest["key"]) != manifest["digest"] or sealed(manifest) != manifest:
-        return False
-    if not manifest["complete"]:
-        return True
-    parts = manifest["parts"]
-    each = all(PART.fullmatch(name) and _typed(part, {"sha256": str, "rows": int}) for name, part in parts.items())
-    return (
-        each
-        and len(parts) == manifest["packs"]
-        and sum(part["rows"] for part in parts.values()) == manifest["tokens"]
-        and _typed(manifest["about"], _LABELS)
-        and manifest["about"]["vocabulary"] > 0
-        and _is_training(manifest["about"])
-        and ("check" not in manifest["about"] or _is_asked(manifest["about"]["check"]))
-    )
-
-
-def _is_asked(value: Any) -> bool:
-    wanted = {"rows": int, "tokens": int, "differ": int, "largest": int, "slack": float, "nll": float}
-    return _typed(value, wanted) and value.keys() == wanted.keys()
-
-
-def _is_training(about: dict[str, Any]) -> bool:
-    kinds = {"revision": (str,), "compute": (int, float)}
-    if not all(type(about[name]) in kinds.get(name, (int,)) for name in NAMES if name in about):
-        return False
-    try:
-        _training(about)
-    except ParameterError:
-        return False
-    return True
+    parts = manifest.get("parts", {})
+    rows = sum(part["rows"] for part in parts.values())
+    complete = len(parts) == manifest["packs"] and rows == manifest["tokens"] and all(map(PART.fullmatch, parts))
+    return complete or not manifest["complete"]
 
 
 def _training(about: dict[str, Any]) -> Training:
@@ -119,10 +89,6 @@ def _training(about: dict[str, Any]) -> Training:
 def text_code(corpus: Any) -> str:
     """A short name for a text, by all that determines it (`Corpus.fingerprint`)."""
     return hashlib.sha256(canonical_json(corpus).encode()).hexdigest()[:6]
-
-
-def _typed(value: Any, wanted: dict[str, type]) -> bool:
-    return isinstance(value, dict) and all(type(value.get(name)) is kind for name, kind in wanted.items())
 
 
 log = logging.getLogger(__name__)
@@ -144,7 +110,7 @@ _SMALL: dict[str, Any] = {  # half of what the defaults give, and quicker to rea
 
 
 @dataclass(frozen=True)
-class Asked:
+class SampleCheck:
     """What was found when rows were asked again.
 
     rows, tokens: how many were; differ: tokens whose counts differ, but by no more than rounding; largest: by how much
@@ -159,10 +125,10 @@ class Asked:
     slack: float = 0.0
     nll: float = 0.0
 
-    def __add__(self, other: "Asked") -> "Asked":
+    def __add__(self, other: "SampleCheck") -> "SampleCheck":
         counts = self.rows + other.rows, self.tokens + other.tokens, self.differ + other.differ
         most = (max(getattr(self, name), getattr(other, name)) for name in ("largest", "slack", "nll"))
-        return Asked(*counts, *most)
+        return SampleCheck(*counts, *most)
 
     @property
     def unseen(self) -> float:
@@ -193,7 +159,7 @@ class Store:
         manifest = {"format": FORMAT, "digest": measurement_digest(key), "key": key, "about": about}
         self._put({**manifest, "packs": packs, "tokens": tokens, "complete": False})
 
-    def note(self, share: str, found: Mapping[str, Asked]) -> None:
+    def note(self, share: str, found: Mapping[str, SampleCheck]) -> None:
         """Keep what was found when rows were asked again (`rbp.extract.verify`), by the names of the parts they lie in.
 
         share: which part of the work this was; parts of which no row was drawn have their entry too.
@@ -201,23 +167,22 @@ class Store:
         with full_disk(self.folder):
             write_json(self.folder / CHECKS / f"{share}.json", {name: each.as_dict() for name, each in found.items()})
 
-    def noted(self) -> dict[str, Asked]:
+    def noted(self) -> dict[str, SampleCheck]:
         """What `note` kept, of the parts that are whole. A part that was written anew has to be asked again."""
         whole = {path.name for path in self.parts()[0].values()}
-        found: dict[str, Asked] = {}
+        found: dict[str, SampleCheck] = {}
         for path in sorted((self.folder / CHECKS).glob("*.json")):
             try:
                 entries = parse_json(path.read_bytes())
-            except (OSError, ValueError):
+                found |= {name: SampleCheck(**each) for name, each in entries.items() if name in whole}
+            except (OSError, ValueError, TypeError, AttributeError):  # damaged: these rows are ranked again
                 continue
-            if isinstance(entries, dict):
-                found |= {name: Asked(**each) for name, each in entries.items() if name in whole and _is_asked(each)}
         return found
 
-    def checked(self) -> Asked | None:
+    def checked(self) -> SampleCheck | None:
         """What was found in all parts together; None while a pack is missing, or was not asked again."""
         noted = self.noted()
-        return sum(noted.values(), Asked()) if len(noted) >= self.manifest["packs"] else None
+        return sum(noted.values(), SampleCheck()) if len(noted) >= self.manifest["packs"] else None
 
     def finish(self, about: dict[str, Any]) -> None:
         """Say that every pack is there and whole, and list the parts. Raises DataError if one is not."""
@@ -234,8 +199,8 @@ class Store:
         said = manifest["about"]
         if manifest["complete"] and parts != manifest["parts"]:  # what was asked of other parts says nothing of these
             said = {name: value for name, value in said.items() if name != "check"}
-        if (asked := self.checked()) is not None:
-            said = {**said, "check": asked.as_dict()}
+        if (sampled := self.checked()) is not None:
+            said = {**said, "check": sampled.as_dict()}
         self._put({**manifest, "about": {**said, **about}, "complete": True, "parts": parts})
 
     def relabel(self, about: dict[str, Any]) -> None:
@@ -310,7 +275,7 @@ def must_be_stores(folders: Iterable[Path]) -> None:
     """Raise DataError for a folder that is no store, a link to one, or that holds other files."""
     for folder in folders:
         there = is_store(folder) and not folder.is_symlink()
-        other = sorted(path.name for path in folder.iterdir() if not _OWN.fullmatch(path.name)) if there else []
+        other = sorted(path.name for path in folder.iterdir() if not _FILES.fullmatch(path.name)) if there else []
         if other or not there:
             what = f"it holds {other[0]}, which is no part of a store" if other else "this is no rank store's folder"
             raise DataError(f"{what}: nothing was removed", str(folder), "rbp ranks list shows the stores of a folder.")
@@ -423,19 +388,19 @@ class RankStore:
     def read(self) -> tuple[int, int] | None:
         """How many characters of the text were read, of how many; None where that is not known."""
         found = self.manifest["about"].get("characters")
-        return (found["read"], found["of"]) if _typed(found, {"read": int, "of": int}) else None
+        return None if found is None else (found["read"], found["of"])
 
     @property
     def bytes(self) -> int | None:
         """How many bytes of the text the ranked tokens stand for; None where that is not known."""
-        found = self.manifest["about"].get("bytes")
-        return found if type(found) is int and found > 0 else None
+        found: int | None = self.manifest["about"].get("bytes")
+        return found
 
     @property
-    def asked(self) -> Asked | None:
+    def sampled(self) -> SampleCheck | None:
         """What was found when a sample was asked again; None for a store that was made without."""
         found = self.manifest["about"].get("check")
-        return None if found is None else Asked(**found)
+        return None if found is None else SampleCheck(**found)
 
     @property
     def parts(self) -> list[Path]:

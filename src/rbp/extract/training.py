@@ -97,15 +97,15 @@ def _option(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def training_of(files: Files, said: Training | None = None) -> Training:
-    """What is known of the training of a model: from `said`, its own files, its revision's name, and TABLE.
+def training_of(files: Files, stated: Training | None = None) -> Training:
+    """What is known of the training of a model: from `stated`, its own files, its revision's name, and TABLE.
 
     Raises DataError where two of these say different things, and for a table or a file that is malformed.
     """
     known: dict[str, tuple[Any, str]] = {}
     if files.checkpoint is not None:
         known["revision"] = files.checkpoint, "the revision"
-    for where, found in _voices(files, said or Training()):
+    for where, found in _statements(files, stated or Training()):
         for name, value in found.items():
             before, there = known.setdefault(name, (value, where))
             if before != value:
@@ -121,8 +121,8 @@ def _called(files: Files) -> str:
     return files.name if files.checkpoint is None else f"{files.name}, {files.checkpoint}"
 
 
-def _voices(files: Files, said: Training) -> Iterator[tuple[str, dict[str, Any]]]:
-    yield "what was asked for", said.known
+def _statements(files: Files, stated: Training) -> Iterator[tuple[str, dict[str, Any]]]:
+    yield "what was asked for", stated.known
     step = step_of(files.checkpoint or "")
     if step is not None:
         yield "the revision's name", {"step": step}

@@ -21,7 +21,7 @@ from rbp.errors import DataError
 from rbp.extract.forward import PLACES, Ranker, Ranks, one_thread_each, rank_logits
 from rbp.extract.head import tolerance, wide
 from rbp.extract.protocol import Row
-from rbp.extract.store import Asked
+from rbp.extract.store import SampleCheck
 
 ROWS, SHARE = 2, 0.02  # what is ranked again: so many rows, and so much of the tokens, at least
 VALUES = 2**27  # logits of a row that are held at once
@@ -57,7 +57,7 @@ class Stored:
         )
 
     def of(self, row: Row) -> Ranks:
-        """The ranks of a row's scored tokens. Raises DataError if they are not there, or are other tokens'."""
+        """Return the ranks of a row's scored tokens. Raises DataError if they are missing, or are other tokens'."""
         wanted = _places(np.full(len(row.scored), row.document), row.start + row.scored)
         at = np.searchsorted(self.places, wanted).clip(max=len(self.places) - 1)
         other = (self.places[at] != wanted) | (self.token[at] != row.ids[row.scored])
@@ -74,7 +74,7 @@ def _places(document: npt.NDArray[Any], position: npt.NDArray[Any]) -> npt.NDArr
 
 
 @dataclass(frozen=True)
-class Wrong:
+class WrongRank:
     """A token whose stored rank is not that of the model's own logits."""
 
     row: Row
@@ -92,7 +92,7 @@ class Wrong:
 
 
 def choose_sample(rows: Sequence[Row], seed: str, share: float = SHARE, least: int = ROWS) -> list[int]:
-    """The indices of the rows to verify: at least `least` (all, where there are fewer), with `share` of the tokens.
+    """Choose the indices of rows to verify: at least `least` (all, where there are fewer), with `share` of the tokens.
 
     They are spread evenly over all lengths, by `seed`; a row of the smallest and one of the greatest length are among
     them.
@@ -111,7 +111,7 @@ def choose_sample(rows: Sequence[Row], seed: str, share: float = SHARE, least: i
 
 
 def plain_logits(ranker: Ranker, *, apart: bool) -> Forward:
-    """The model's own logits of a row by itself, as `verify_sample` takes them.
+    """Make the function that gives the model's own logits of a row by itself, for `verify_sample`.
 
     apart: whether the ranks come from other hidden states than these: of another batch, kernel or machine.
     """
@@ -142,7 +142,7 @@ def plain_logits(ranker: Ranker, *, apart: bool) -> Forward:
 
 def verify_sample(
     forward: Forward, rows: Sequence[Row], stored: Stored, *, threads: bool = True, cross_entropies: bool = True
-) -> Iterator[tuple[Asked, list[Wrong]]]:
+) -> Iterator[tuple[SampleCheck, list[WrongRank]]]:
     """Rank each of some rows again, and compare with what is stored.
 
     A token whose rank differs by more than rounding is ranked again with all that the model reads moved by as much as
@@ -154,13 +154,13 @@ def verify_sample(
     """
     before = [stored.of(row) for row in rows]
 
-    def verify(index: int) -> tuple[Asked, list[Wrong]]:
-        asked, wrong = _verified(forward(rows[index], None), rows[index], before[index], cross_entropies)
+    def verify(index: int) -> tuple[SampleCheck, list[WrongRank]]:
+        sampled, wrong = _verified(forward(rows[index], None), rows[index], before[index], cross_entropies)
         for seed in range(SHAKES if wrong else 0):
             _, other = _verified(forward(rows[index], seed), rows[index], before[index], cross_entropies)
             still = {each.index for each in other}
             wrong = [each for each in wrong if each.index in still]
-        return asked, wrong
+        return sampled, wrong
 
     if not threads:
         yield from map(verify, range(len(rows)))
@@ -169,17 +169,19 @@ def verify_sample(
         yield from pool.map(verify, range(len(rows)))
 
 
-def _verified(parts: Iterable[Logits], row: Row, stored: Ranks, cross_entropies: bool) -> tuple[Asked, list[Wrong]]:
-    asked, wrong = Asked(rows=1), list[Wrong]()
+def _verified(
+    parts: Iterable[Logits], row: Row, stored: Ranks, cross_entropies: bool
+) -> tuple[SampleCheck, list[WrongRank]]:
+    sampled, wrong = SampleCheck(rows=1), list[WrongRank]()
     for part, logits, near in parts:
         target = torch.from_numpy(row.ids[row.scored[part]]).to(logits.device)
         ranks = Ranks(stored.greater[part], stored.equal[part], stored.nll[part])
         found, bad = _compared(logits, target, ranks, near, cross_entropies)
-        asked += found
+        sampled += found
         for at, plain in bad:
             was = int(ranks.greater[at]), int(ranks.equal[at]), float(ranks.nll[at])
-            wrong.append(Wrong(row, int(part[at]), was, plain))
-    return asked, wrong
+            wrong.append(WrongRank(row, int(part[at]), was, plain))
+    return sampled, wrong
 
 
 def _compared(
@@ -188,8 +190,8 @@ def _compared(
     ranks: Ranks,
     near: Callable[[], torch.Tensor],
     cross_entropies: bool,
-) -> tuple[Asked, list[tuple[int, tuple[int, int, float]]]]:
-    """What counting among logits [T, V] finds beside ranks, and, of each that rounding does not explain, the plain one.
+) -> tuple[SampleCheck, list[tuple[int, tuple[int, int, float]]]]:
+    """Compare ranks with counts among logits [T, V]; list the plain ones of those that rounding does not explain.
 
     Counts must lie between those with every logit that is near counted, and with none. A cross-entropy must be as near:
     a wrong scale or cap keeps the order, but not the cross-entropy.
@@ -207,21 +209,21 @@ def _compared(
     mean = own[:, 0] + (values.softmax(1) * moved).sum(1) + 3e-5 * (1 + plain.nll[at].abs())
     right = (surely <= greater[at]) & (greater[at] + equal[at] <= possibly) & (apart[at] <= mean)
     listed = list(zip(plain.greater.tolist(), plain.equal.tolist(), plain.nll.tolist(), strict=True))
-    asked = Asked(
+    sampled = SampleCheck(
         tokens=len(target),
         differ=int(other.sum()),
         largest=int((plain.greater - greater).abs().max()),
         slack=float(own.max()) if len(own) else 0.0,
         nll=float(apart.nan_to_num(0, 0, 0).max()),
     )
-    return asked, [(i, listed[i]) for i in at[~right].tolist()]
+    return sampled, [(i, listed[i]) for i in at[~right].tolist()]
 
 
-def verdict(wrong: Sequence[Wrong], asked: Asked, folder: str) -> DataError:
-    """What is said where ranks differ by more than rounding."""
+def wrong_ranks_error(wrong: Sequence[WrongRank], sampled: SampleCheck, folder: str) -> DataError:
+    """Build the error for ranks that differ by more than rounding."""
     what = (
-        f"{len(wrong)} of {asked.tokens:,} tokens that were asked again have other ranks than the model's own logits "
-        f"give, beyond rounding ({asked.slack:.2g}); the first: {wrong[0]}"
+        f"{len(wrong)} of {sampled.tokens:,} tokens that were asked again have other ranks than the model's own logits "
+        f"give, beyond rounding ({sampled.slack:.2g}); the first: {wrong[0]}"
     )
     remedy = (
         "Do not use these ranks: remove the folder. The cause may be a processor or memory that fails, a kernel that "

@@ -12,7 +12,7 @@ from scipy.special import stdtrit
 
 from rbp.arrays import Reals, as_positive, check_level
 from rbp.laws.misfit import OFFSET, Bottom, Misfit
-from rbp.laws.power import WEAK, asked_sizes, check_points, public
+from rbp.laws.power import WEAK, check_points, check_sizes, public
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class OffsetFit:
         which takes the law to be linear in its parameters near the best fit. Raises ParameterError for a size
         that is not positive and finite.
         """
-        sizes = asked_sizes(size)
+        sizes = check_sizes(size)
         x = np.log(sizes / self._centre)
         law = _law(self._point, x)
         gradient = _sensitivity(self._point, x)
@@ -118,7 +118,7 @@ def fit_offset(size: npt.ArrayLike, value: npt.ArrayLike, *, level: float = 0.95
 
 
 def extended(size: npt.ArrayLike, value: npt.ArrayLike, at: npt.ArrayLike) -> tuple[float, Reals]:
-    """E of the law that `fit_offset` finds, and that law at the sizes `at` (shape (m,)): intervals take far longer."""
+    """Compute E of the law that `fit_offset` finds, and that law at sizes `at`, shape (m,), without intervals."""
     _, misfit, best = _fitted(size, value)
     further = as_positive(np.asarray(at), "at")
     return float(best.point[2]), np.exp(_law(best.point, np.log(further / misfit.centre[0])))

@@ -52,7 +52,7 @@ def check_points(
     return sizes, values
 
 
-def asked_sizes(size: npt.ArrayLike) -> Reals:
+def check_sizes(size: npt.ArrayLike) -> Reals:
     """The sizes at which a law is asked for, shape (m,). Raises ParameterError unless they are positive and finite."""
     try:
         return as_positive(np.atleast_1d(np.asarray(size)), "size")
@@ -130,7 +130,7 @@ class PowerLawFit:
         taken to be as noisy as the fitted ones are on average (the mean of their variances of ln y). Raises
         ParameterError for a size that is not positive and finite.
         """
-        sizes = asked_sizes(size)
+        sizes = check_sizes(size)
         noise = float(np.mean(1 / self._results.model.weights)) if self.scale is not None else 1.0
         exog = _design(np.log(sizes) - self._centre)
         at = self._results.get_prediction(exog, weights=1 / noise)

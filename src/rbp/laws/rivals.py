@@ -1,4 +1,4 @@
-"""Laws of size and training tokens side by side: what each foretells of what it has not seen.
+"""Laws of size and training tokens side by side: how well each forecasts runs that it has not seen.
 
 A law of one variable is fitted at each value of the other by itself: an offset for each size, or for each number of
 tokens. It says nothing where both are new.
@@ -25,40 +25,42 @@ TOGETHER = 0.99  # a correlation of ln S and ln D from which on neither's part i
 
 
 def percent(logs: npt.ArrayLike) -> float:
-    """The root mean square of differences of ln y, as per cent of y."""
+    """Compute the root mean square of differences of ln y, as per cent of y."""
     return float(100 * np.expm1(np.sqrt(np.mean(np.square(np.asarray(logs, dtype=np.float64))))))
 
 
-def told(known: pd.DataFrame, asked: pd.DataFrame, form: str) -> Reals:
-    """ln of what a form says of some rows, fitted to others, over what was measured."""
+def log_errors(known: pd.DataFrame, rows: pd.DataFrame, form: str) -> Reals:
+    """Compute ln of forecast over measured value of some rows, by a form fitted to others."""
     law = fit_surface(known, form)
-    found: Reals = np.log(law.predict(asked["size"], asked["training_tokens"]) / asked["value"].to_numpy(np.float64))
+    found: Reals = np.log(law.predict(rows["size"], rows["training_tokens"]) / rows["value"].to_numpy(np.float64))
     return found
 
 
 def foretold(points: pd.DataFrame, sizes: int, budgets: int) -> dict[str, Reals]:
-    """ln of told over measured, by form, of the largest `sizes` and `budgets` of a grid, which the fit has not seen.
+    """Compute ln of forecast over measured, by form, of the largest `sizes` and `budgets`, hidden from the fit.
 
     points: of one text and measure, columns size, training_tokens, value. Nothing hidden: of the fit itself. A law of
     one variable is that of S where sizes are hidden, of D where budgets are. A form without a fit is left out.
     """
     every = [np.sort(points[name].unique()) for name in ("size", "training_tokens")]
     at_s, at_d = points["size"] <= every[0][-1 - sizes], points["training_tokens"] <= every[1][-1 - budgets]
-    asked = (~at_s if sizes else at_s) & (~at_d if budgets else at_d)
+    rows = (~at_s if sizes else at_s) & (~at_d if budgets else at_d)
     found = {}
     for form in FORMS if bool(sizes) != bool(budgets) else OF_BOTH:
         with suppress(FitError):
-            found[form] = _away(points[at_s & at_d], points[asked], form, along_size=sizes > 0)
+            found[form] = _away(points[at_s & at_d], points[rows], form, along_size=sizes > 0)
     return found
 
 
-def _away(known: pd.DataFrame, asked: pd.DataFrame, form: str, *, along_size: bool) -> Reals:
+def _away(known: pd.DataFrame, rows: pd.DataFrame, form: str, *, along_size: bool) -> Reals:
     if form in OF_BOTH:
-        return told(known, asked, form)
+        return log_errors(known, rows, form)
     if not along_size:
         swapped = {"size": "training_tokens", "training_tokens": "size"}
-        known, asked = known.rename(columns=swapped), asked.rename(columns=swapped)
-    lines = [told(known[known["training_tokens"] == at], own, form) for at, own in asked.groupby("training_tokens")]
+        known, rows = known.rename(columns=swapped), rows.rename(columns=swapped)
+    lines = [
+        log_errors(known[known["training_tokens"] == at], own, form) for at, own in rows.groupby("training_tokens")
+    ]
     return np.concatenate(lines)
 
 
@@ -80,7 +82,7 @@ class Rivals:
 
 
 def side_by_side(points: pd.DataFrame, *, level: float = 0.95) -> Rivals:
-    """Each form of a law in S and D, scored on the largest quarter of sizes, of budgets, and on both.
+    """Score each form of a law in S and D on the largest quarter of sizes, of budgets, and on both.
 
     points: of one text and measure, columns size, training_tokens, value, and run. Intervals leave out each run in turn
     (`rbp.laws.resampling`). Raises DataError for a value that is not positive, FitError where no form can be scored.
@@ -109,7 +111,7 @@ def side_by_side(points: pd.DataFrame, *, level: float = 0.95) -> Rivals:
 
 
 def _errors(points: pd.DataFrame, sizes: int, budgets: int) -> Mapping[str, float]:
-    """ln of the root mean square error of each form; without those where too few sizes or budgets are left."""
+    """Compute ln of the root mean square error of each form; none where too few sizes or budgets are left."""
     left = [points[name].nunique() - cut for name, cut in (("size", sizes), ("training_tokens", budgets))]
     if min(left) < LEFT:
         return {}
@@ -117,7 +119,7 @@ def _errors(points: pd.DataFrame, sizes: int, budgets: int) -> Mapping[str, floa
 
 
 def _compared(name: str, found: list[Mapping[str, float]], level: float) -> pd.DataFrame:
-    """Rows of `Rivals.errors` for one cut: errors of all runs, then of all but each."""
+    """Make the rows of `Rivals.errors` for one cut, from the errors of all runs, then of all but each."""
     table = pd.DataFrame(found, columns=[form for form in FORMS if form in found[0]], dtype=float)
     rows = []
     for form in table:
@@ -131,7 +133,7 @@ def _compared(name: str, found: list[Mapping[str, float]], level: float) -> pd.D
 
 
 def parameters(form: str, parts: Sequence[pd.DataFrame], *, level: float = 0.95) -> dict[str, object]:
-    """A row of `Rivals.laws`. parts: all points, then all but those of each run; a part without a fit makes NaN."""
+    """Make a row of `Rivals.laws`. parts: all points, then all but each run's; NaN for a part without a fit."""
     names = ("alpha", "beta", "offset")
     values = np.full((len(parts), len(names)), np.nan)
     for row, part in enumerate(parts):
@@ -139,16 +141,14 @@ def parameters(form: str, parts: Sequence[pd.DataFrame], *, level: float = 0.95)
             law: Surface = fit_surface(part, form)
             values[row] = [getattr(law, name) for name in names]
     estimate, low, high = interval(values, level=level)
-    ends = zip(names, estimate, low, high, strict=True)
-    return {"form": form} | {k: v for name, *three in ends for k, v in zip(_ends(name), three, strict=True)}
-
-
-def _ends(name: str) -> tuple[str, str, str]:
-    return name, f"{name}_low", f"{name}_high"
+    line: dict[str, object] = {"form": form}
+    for name, *ends in zip(names, estimate, low, high, strict=True):
+        line |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
+    return line
 
 
 def _bound(rows: pd.DataFrame) -> list[str]:
-    """What these runs cannot tell apart, whatever the law."""
+    """Say what these runs cannot tell apart, whatever the law."""
     said = []
     grid = rows[["size", "training_tokens"]].drop_duplicates()
     logs = np.log(grid.to_numpy(float))

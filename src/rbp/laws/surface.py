@@ -97,7 +97,7 @@ def fit_surface(table: pd.DataFrame, form: str = ADDITIVE, *, trials: int | None
 
 
 def profile(table: pd.DataFrame, form: str, name: str, *, level: float = 0.95) -> tuple[Surface, float, float]:
-    """A law fitted by least squares of ln y, and the interval of one of its parameters by its profile.
+    """Fit a law by least squares of ln y, with the interval of one of its parameters by its profile.
 
     name: of the parameter, alpha, beta or offset; the interval is that of `Misfit.interval`, and an exponent's goes no
     further than −STEEPEST to STEEPEST. Raises what `fit_surface` does, and ParameterError for a parameter that the form
@@ -111,7 +111,7 @@ def profile(table: pd.DataFrame, form: str, name: str, *, level: float = 0.95) -
 
 
 def _surface(misfit: Misfit, best: Bottom) -> Surface:
-    """The law of a point, with what it leaves."""
+    """Make the law of a point, with its deviance."""
     of = dict(zip(misfit.names, best.point.tolist(), strict=True))
     if not 0 < np.exp(of["size_term"]) < np.inf:
         raise FitError("the best law is a step between two sizes", "size", "Give more sizes, further apart.")
@@ -133,13 +133,13 @@ def _surface(misfit: Misfit, best: Bottom) -> Surface:
 
 
 def deviance(surface: Surface, table: pd.DataFrame, *, trials: int | None = None) -> float:
-    """The deviance of other rows from a surface that was fitted without them."""
+    """Compute the deviance of other rows from a surface that was fitted without them."""
     _, loss, least, _ = likelihood(table["value"], trials)
     return 2 * (loss(np.log(surface.predict(table["size"], table["training_tokens"])))[0] - least)
 
 
 def missed_elsewhere(table: pd.DataFrame, unit: str, form: str, *, trials: int | None = None) -> pd.Series:
-    """How much a form misses of units that it was not fitted to: each left out in turn, and forecast.
+    """Compute how much a form misses of units that it was not fitted to: each left out in turn, and forecast.
 
     The deviance of each unit, by its name, as a share of that of the constant that is best for all. They sum to above 1
     where the constant would have done better.
@@ -153,7 +153,7 @@ def missed_elsewhere(table: pd.DataFrame, unit: str, form: str, *, trials: int |
 
 
 def _dispersion(fitted: Reals, value: npt.ArrayLike, trials: int | None) -> float:
-    """The sum of squared residuals, in units of counting's own for shares."""
+    """Sum the squared residuals, for shares in units of their counting noise."""
     seen = np.asarray(value, dtype=np.float64)
     if trials is None:
         return float(((np.log(fitted) - np.log(seen)) ** 2).sum())

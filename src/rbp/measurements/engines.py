@@ -26,7 +26,7 @@ GREEDY = 20.0  # nats: a text of which the model is so unsure has all tokens the
 
 
 @dataclass(frozen=True)
-class Said:
+class ImportLabels:
     """What a file of ranks does not say of itself.
 
     model, dataset, family: their labels; size: S; vocabulary: how many logits there are; dtype: of the scores that
@@ -67,7 +67,7 @@ class Token(NamedTuple):
     nll: float
 
 
-def import_ranks(path: str | Path, form: str, said: Said, out: Path) -> Path:
+def import_ranks(path: str | Path, form: str, labels: ImportLabels, out: Path) -> Path:
     """Keep the ranks in a file of another program as a rank store below the folder `out`; gives its place.
 
     form: "vllm", JSON lines with prompt_logprobs, or "csv", columns document, position, token, rank, and logprob or
@@ -79,27 +79,29 @@ def import_ranks(path: str | Path, form: str, said: Said, out: Path) -> Path:
     if form not in FORMS:
         raise ParameterError(f"ranks of {form!r}", "--from", f"There is: {', '.join(FORMS)}.")
     source = home_expanded(str(path))
-    tokens = list((_vllm if form == "vllm" else _csv)(source, said))
+    tokens = list((_vllm if form == "vllm" else _csv)(source, labels))
     if not tokens:
         raise DataError("no token is ranked in it", str(path), "Ask the engine for the prompt's log-probabilities.")
     _must_be_ranked(tokens, str(path))
-    if form == "vllm" and said.engine_version is None:
+    if form == "vllm" and labels.engine_version is None:
         log.warning("%s: the version of vLLM is not given, and not kept: --engine-version", label(source))
     columns = {name: np.array([getattr(each, name) for each in tokens]) for name in Token._fields}
     key = {
         "imported": sha256(source),
         "form": form,
         "protocol": {"name": "imported", "length": None},
-        "dtype": said.dtype,
-        "tie_rule": said.tie_rule,
+        "dtype": labels.dtype,
+        "tie_rule": labels.tie_rule,
         "device": form,
-        "labels": {name: getattr(said, name) for name in ("model", "dataset", "size", "vocabulary", "engine_version")},
+        "labels": {
+            name: getattr(labels, name) for name in ("model", "dataset", "size", "vocabulary", "engine_version")
+        },
     }
-    named = f"{Path(said.model).name}-{said.dataset}"
+    named = f"{Path(labels.model).name}-{labels.dataset}"
     store = find_place(out, named, key)
     with store.lock():
         store.clear()
-        about = {name: value for name, value in asdict(said).items() if name not in ("dtype", "tie_rule")}
+        about = {name: value for name, value in asdict(labels).items() if name not in ("dtype", "tie_rule")}
         _must_have_its_name(store, about)
         store.begin(key, about, 1, len(tokens))
         for old in (store.folder / "parts").glob("*"):
@@ -134,14 +136,14 @@ def _must_be_ranked(tokens: list[Token], where: str) -> None:
         raise DataError(what, where, remedy)
 
 
-def _checked(token: Token, said: Said, where: str) -> Token:
+def _checked(token: Token, labels: ImportLabels, where: str) -> Token:
     for name in ("document", "position"):
         if not 0 <= (number := getattr(token, name)) <= MOST:
             raise DataError(f"{name} {number} is not from 0 to {MOST}", where, "Number them from 0.")
-    if not (1 <= token.rank <= said.vocabulary and token.rank == int(token.rank)):
-        what = f"{token.rank:g} is no rank among {said.vocabulary:,} tokens"
+    if not (1 <= token.rank <= labels.vocabulary and token.rank == int(token.rank)):
+        what = f"{token.rank:g} is no rank among {labels.vocabulary:,} tokens"
         raise DataError(what, where, "Ranks count from 1; is it the right --vocabulary?")
-    if not 0 <= token.token < said.vocabulary:
+    if not 0 <= token.token < labels.vocabulary:
         raise DataError(f"there is no token {token.token}", where, "Is it the right --vocabulary?")
     if not token.nll >= 0:
         raise DataError(f"{-token.nll:g} is no logarithm of a probability", where, "Log-probabilities are 0 at most.")
@@ -149,8 +151,8 @@ def _checked(token: Token, said: Said, where: str) -> Token:
         p = math.exp(-token.nll)
         what = f"a token of rank {token.rank:g} cannot have the probability {p:.3g}: those before it have as much each"
         raise DataError(what, where, _OTHER_SCORES)
-    if token.rank == 1 and token.nll > math.log(said.vocabulary) + SLACK:
-        what = f"the likeliest of {said.vocabulary:,} tokens cannot have the probability {math.exp(-token.nll):.3g}"
+    if token.rank == 1 and token.nll > math.log(labels.vocabulary) + SLACK:
+        what = f"the likeliest of {labels.vocabulary:,} tokens cannot have the probability {math.exp(-token.nll):.3g}"
         raise DataError(what, where, f"{_OTHER_SCORES} Or is it the right --vocabulary?")
     return token
 
@@ -174,7 +176,7 @@ def _json_lines(path: Path) -> Iterator[tuple[str, Any]]:
                 raise DataError("the line is no JSON", where, remedy) from None
 
 
-def _vllm(path: Path, said: Said) -> Iterator[Token]:
+def _vllm(path: Path, labels: ImportLabels) -> Iterator[Token]:
     """The tokens of vLLM's outputs, a document for each prompt; of several choices for one prompt, the first."""
     document = copies = 0
     by_prefix: dict[int, Token] = {}  # by the hash of a prompt's tokens so far: where it begins alike, it ranks alike
@@ -182,14 +184,14 @@ def _vllm(path: Path, said: Said) -> Iterator[Token]:
     for where, output in _json_lines(path):
         outputs = output.get("choices", [output]) if isinstance(output, dict) else [output]
         for each in outputs:
-            ids, tokens = _prompt(each, document, said, where)
+            ids, tokens = _prompt(each, document, labels, where)
             prefix = hash((ids[0],))
             for token in tokens if ids[0] is not None else ():  # unknown first tokens may differ
                 prefix = hash((prefix, token.token))
-                _must_agree(by_prefix.setdefault(prefix, token), token, said, where)
+                _must_agree(by_prefix.setdefault(prefix, token), token, labels, where)
             if (before := prompts.setdefault(ids, tokens)) is not tokens:
                 for pair in zip(before, tokens, strict=True):
-                    _must_agree(*pair, said, where)
+                    _must_agree(*pair, labels, where)
                 copies += 1
                 continue
             yield from tokens
@@ -198,10 +200,12 @@ def _vllm(path: Path, said: Said) -> Iterator[Token]:
         log.warning("%s: %d prompts are copies of others before them, and count once", label(path), copies)
 
 
-def _must_agree(one: Token, other: Token, said: Said, where: str) -> None:
+def _must_agree(one: Token, other: Token, labels: ImportLabels, where: str) -> None:
     """Raise DataError where a token after the same tokens has another rank or probability, beyond rounding."""
     apart = abs(one.nll - other.nll) if one.nll != other.nll else 0.0
-    if apart <= NOISE[said.dtype] and abs(one.rank - other.rank) <= NOISE[said.dtype] * (min(one.rank, other.rank) + 2):
+    if apart <= NOISE[labels.dtype] and abs(one.rank - other.rank) <= NOISE[labels.dtype] * (
+        min(one.rank, other.rank) + 2
+    ):
         return
     what = (
         f"after the same tokens, one has rank {one.rank:g} and −ln p {one.nll:.6g} in document {one.document}, and "
@@ -211,7 +215,7 @@ def _must_agree(one: Token, other: Token, said: Said, where: str) -> None:
     raise DataError(what, f"{where}, position {other.position}", remedy)
 
 
-def _prompt(output: Any, document: int, said: Said, where: str) -> tuple[tuple[Any, ...], list[Token]]:
+def _prompt(output: Any, document: int, labels: ImportLabels, where: str) -> tuple[tuple[Any, ...], list[Token]]:
     """All tokens of a prompt, the first one None where it is not known, and those that are ranked."""
     asked = output.get("prompt_logprobs") if isinstance(output, dict) else None
     if not isinstance(asked, list) or not asked:
@@ -239,7 +243,7 @@ def _prompt(output: Any, document: int, said: Said, where: str) -> tuple[tuple[A
             ranked = Token(document, position, int(token), float(found["rank"]), -float(found["logprob"]) + 0.0)
         except (TypeError, ValueError):
             raise DataError("rank or logprob is no number", at, "Is the file whole?") from None
-        tokens.append(_checked(ranked, said, at))
+        tokens.append(_checked(ranked, labels, at))
         _must_be_in_order(ranked, place, at)
     first = ids[0] if isinstance(ids[0], int) else None
     return (first, *(each.token for each in tokens)), tokens
@@ -259,7 +263,7 @@ def _must_be_in_order(token: Token, place: Mapping[str, Any], where: str) -> Non
             raise DataError(f"{what}{rank:g} and {-logprob:.6g}", where, _OTHER_SCORES)
 
 
-def _csv(path: Path, said: Said) -> Iterator[Token]:
+def _csv(path: Path, labels: ImportLabels) -> Iterator[Token]:
     """The rows of a table."""
     from rbp.tables import known_columns, read_csv
 
@@ -282,4 +286,4 @@ def _csv(path: Path, said: Said) -> Iterator[Token]:
             what = f"document {document}, position {position} is there twice, or below 0"
             raise DataError(what, where, "Each token has one row.")
         seen.add((document, position))
-        yield _checked(ranked, said, where)
+        yield _checked(ranked, labels, where)

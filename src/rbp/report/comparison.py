@@ -13,13 +13,14 @@ from rbp.report.display import Columns, coloured_text, shown
 from rbp.report.leaf import Leaf
 
 
-def write_page(found: Comparison, path: Path, command: str) -> None:
+def write_page(comparison: Comparison, path: Path, command: str) -> None:
     """Write the page: the differences, over k, in ranks, by token and by passage; and the command."""
-    leaf = Leaf(found.title)
-    leaf.text(f"{len(found.rise):,} tokens of {found.documents:,} documents, which both ranked. Above 0, B is worse.")
-    leaf.text(*found.verdict)
-    interval = f"{found.level:.0%} interval"
-    rows = found.table.assign(what=[label(k) for k in found.table["k"]])
+    leaf = Leaf(comparison.title)
+    counts = f"{len(comparison.rise):,} tokens of {comparison.documents:,} documents"
+    leaf.text(f"{counts}, which both ranked. Above 0, B is worse.")
+    leaf.text(*comparison.verdict)
+    interval = f"{comparison.level:.0%} interval"
+    rows = comparison.table.assign(what=[label(k) for k in comparison.table["k"]])
     columns: dict[Any, Any] = {
         "what": "",
         "a": ("A", "{:.4f}"),
@@ -34,7 +35,7 @@ def write_page(found: Comparison, path: Path, command: str) -> None:
         "first k and B does not; gained: the other way round."
     )
     _table(leaf, rows, columns, caption)
-    over_k = replace(found, ks=tuple(usual(found.a.vocabulary))).table.dropna(subset=["k", "difference"])
+    over_k = replace(comparison, ks=tuple(usual(comparison.a.vocabulary))).table.dropna(subset=["k", "difference"])
     leaf.figure(
         curves(
             over_k.assign(line="B − A"),
@@ -49,12 +50,12 @@ def write_page(found: Comparison, path: Path, command: str) -> None:
         caption=f"<b>The change in −ln RBP<sub>k</sub> over k,</b> with its {interval}.",
         alt="Difference of −ln RBP at each k",
     )
-    quantiles = found.quantiles.assign(factor=lambda table: table["change"].map("{:+.2f}".format))
-    caption = f"<b>The change in ln rank:</b> {found.moved}. Each column: so large a share changed so much or less."
+    quantiles = comparison.quantiles.assign(factor=lambda table: table["change"].map("{:+.2f}".format))
+    caption = f"<b>The change in ln rank:</b> {comparison.moved}. Each column: this share changed so much or less."
     wide = pd.DataFrame([quantiles["factor"].to_list()], columns=[f"{share:.0%}" for share in quantiles["share"]])
     leaf.table(wide, caption=caption)
     leaf.heading("Tokens that lost most")
-    tokens = worst(found.tokens, TOKENS)
+    tokens = worst(comparison.tokens, TOKENS)
     columns = {
         "text": "token",
         "times": ("times", "{:,}"),
@@ -62,16 +63,16 @@ def write_page(found: Comparison, path: Path, command: str) -> None:
         "each": ("nats each", "{:+.3f}"),
     }
     caption = "<b>By how much −ln p rose,</b> over all places where the token stands."
-    _table(leaf, tokens.assign(text=[found.text([token]) for token in tokens["token"]]), columns, caption)
+    _table(leaf, tokens.assign(text=[comparison.text([token]) for token in tokens["token"]]), columns, caption)
     leaf.heading("Passages that lost most")
-    for row in worst(found.passages, PASSAGES).itertuples():
+    for row in worst(comparison.passages, PASSAGES).itertuples():
         leaf.text(f"Document {row.document}, tokens {row.first} to {row.last}: {row.rise:+.2f} nats. Under A, then B:")
-        for side in (found.before, found.after):
+        for side in (comparison.before, comparison.after):
             some = side.iloc[row.start : row.stop]
-            if found.tokenizer is None:
-                leaf.code(found.text(some["token"]))
+            if comparison.tokenizer is None:
+                leaf.code(comparison.text(some["token"]))
                 break
-            leaf.markup(coloured_text(pieces_of(some, found.tokenizer, found.rule)))
+            leaf.markup(coloured_text(pieces_of(some, comparison.tokenizer, comparison.rule)))
     leaf.heading("The same again")
     leaf.code(command)
     leaf.write(path)

@@ -47,17 +47,17 @@ def chosen(
     if families is not None:
         table = table[table["family"].isin(families)]
     table = table[table["metric"].isin(["neg_log_rbp", "cross_entropy"])]
-    there = list(dict.fromkeys(table["dataset"]))
-    if not there:
+    datasets = list(dict.fromkeys(table["dataset"]))
+    if not datasets:
         what = "there is neither an RBP_k nor a cross-entropy in it"
         raise DataError(what, "measurements", "Give a source that has ranks, such as rbp extract makes.")
-    if dataset is None and len(there) > 1:
-        what = f"there are several datasets: {', '.join(there)}"
+    if dataset is None and len(datasets) > 1:
+        what = f"there are several datasets: {', '.join(datasets)}"
         raise ParameterError(what, "--dataset", "Give one of them.")
-    dataset = dataset or there[0]
+    dataset = dataset or datasets[0]
     check_dataset(dataset, table, "--dataset")
-    if dataset not in there:
-        raise ParameterError(f"there is no dataset {dataset!r}", "--dataset", f"There is: {', '.join(there)}.")
+    if dataset not in datasets:
+        raise ParameterError(f"there is no dataset {dataset!r}", "--dataset", f"There is: {', '.join(datasets)}.")
     own = table[table["dataset"] == dataset]
     if missing := [k for k in ks if k not in set(own["k"].dropna())]:
         have = ", ".join(map(str, sorted(own["k"].dropna().unique())))

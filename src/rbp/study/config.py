@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from rbp.configuration import read_configuration
 from rbp.errors import ParameterError
 from rbp.extract.corpora import CORPORA, is_named, split_suffix
-from rbp.extract.protocol import Bos, Name, Protocol, Special, own_protocol, window_length
+from rbp.extract.protocol import Bos, Name, Protocol, Special, default_protocol, window_length
 from rbp.extract.protocol import protocol as make_protocol
 from rbp.extract.training import TABLE, Training, checkpoints, step_of
 from rbp.io import canonical_json, home_expanded, parse_json
@@ -174,7 +174,7 @@ def read_study(path: Path, runs: Path) -> Study:
     content = read_configuration(path, StudyFile)
     models, corpora = _find_models(content, path), _find_corpora(content, path)
     given = content.protocol
-    name, length = given.name or own_protocol([c.name for c in corpora], f"{path}, protocol.name"), given.length
+    name, length = given.name or default_protocol([c.name for c in corpora], f"{path}, protocol.name"), given.length
     if name == "windows" and length is None:
         configs = [at / "config.json" for model in models if (at := model.folder)]
         length = window_length([parse_json(config.read_bytes()) for config in configs if config.is_file()])

@@ -46,7 +46,6 @@ def table(tmp_path: Path) -> Path:
         (["paths", "run", *RANK, "--paths", "dept"], "no path 'dept'"),
         (["extract", *RANK, "--shard", "5/2"], "no shard 5 of 2"),
         (["extract", *RANK], "there is no such file (none.txt)"),
-        (["paths", "run", *RANK], "there is no such file (none.txt)"),
         (["law", "none", "--corpus", "none.txt"], "there is no such file (none.txt)"),
         (["law", "none", "--corpus", "ladder/humaneval", "--bos", "x"], "bos cannot be 'x'"),
         (["law", "none", "--corpus", "ladder/humaneval", "--length", "1"], "length must be at least 2"),

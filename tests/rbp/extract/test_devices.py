@@ -54,7 +54,7 @@ def test_ranks_are_those_of_a_model_in_one_place(tmp_path, corpus, monkeypatch, 
     assert about["head"] == open_store(one).manifest["about"]["head"]
     assert about["size"] == open_store(one).manifest["about"]["size"]
     assert asked == [4 * tiny.VOCAB * 32]
-    assert open_store(several).asked.tokens > 0  # by the model in several places itself
+    assert open_store(several).sampled.tokens > 0  # by the model in several places itself
 
 
 def test_the_output_layer_stays_where_its_rows_are_read(tmp_path):

@@ -14,10 +14,10 @@ from rbp.extract.extraction import extract
 from rbp.extract.protocol import protocol
 from rbp.extract.store import open_store, rename
 from rbp.measurements import open_source
-from rbp.measurements.engines import Said, import_ranks
+from rbp.measurements.engines import ImportLabels, import_ranks
 from rbp.measurements.ranked import Ranked
 
-SAID = Said("mine/tiny", "held", "tiny", 1000, tiny.VOCAB, "float32", "paper")
+SAID = ImportLabels("mine/tiny", "held", "tiny", 1000, tiny.VOCAB, "float32", "paper")
 
 
 def outputs(model, tokenizer, texts, more=0):
@@ -76,7 +76,7 @@ def test_the_store_is_that_of_an_extraction(ranked, tmp_path, form):
 
 def test_no_other_tie_rule_is_read(ranked, tmp_path):
     path = written(tmp_path / "outputs.jsonl", ranked[0])
-    strict = open_store(import_ranks(path, "vllm", Said(**{**vars(SAID), "tie_rule": "strict"}), tmp_path))
+    strict = open_store(import_ranks(path, "vllm", ImportLabels(**{**vars(SAID), "tie_rule": "strict"}), tmp_path))
     assert Ranked(strict, "strict").rbp(tiny.VOCAB) == 1
     with pytest.raises(ParameterError, match="under the tie rule strict, and are asked for under paper") as refused:
         Ranked(strict)
@@ -93,7 +93,7 @@ def broken(lines, change):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "labels"),
     [
         (lambda line: line.pop("prompt_logprobs"), "no prompt_logprobs"),
         (lambda line: line["prompt_logprobs"].pop(), "places of prompt_logprobs"),
@@ -105,18 +105,18 @@ def broken(lines, change):
         (lambda line: next(iter(line["prompt_logprobs"][1].values())).update(logprob="x"), "no number"),
     ],
 )
-def test_files_that_are_not_whole(ranked, tmp_path, change, said):
+def test_files_that_are_not_whole(ranked, tmp_path, change, labels):
     path = written(tmp_path / "outputs.jsonl", broken(ranked[0], change))
     with pytest.raises(DataError) as error:
         import_ranks(path, "vllm", SAID, tmp_path / "out")
-    assert said in f"{error.value.what}, {error.value.where}"
+    assert labels in f"{error.value.what}, {error.value.where}"
     assert not (tmp_path / "out").exists()
 
 
 def test_tables_that_are_not_whole(tmp_path):
     whole = pd.DataFrame({"document": [0, 0], "position": [1, 2], "token": [5, 6], "rank": [1, 2], "nll": [0.1, 1.0]})
     path = tmp_path / "ranks.csv"
-    for table, said in (
+    for table, labels in (
         (whole.drop(columns="rank"), "no column rank"),
         (whole.assign(logprob=-1), "one of the columns"),
         (whole.assign(position=1), "there twice"),
@@ -124,7 +124,7 @@ def test_tables_that_are_not_whole(tmp_path):
         (whole[:0], "no token"),
     ):
         table.to_csv(path, index=False)
-        with pytest.raises(DataError, match=said):
+        with pytest.raises(DataError, match=labels):
             import_ranks(path, "csv", SAID, tmp_path / "out")
 
 
@@ -133,13 +133,13 @@ def test_tables_that_are_not_whole(tmp_path):
 )
 def test_what_the_file_does_not_say_must_be_said(wrong):
     with pytest.raises(ParameterError):
-        Said(**{**vars(SAID), **wrong})
+        ImportLabels(**{**vars(SAID), **wrong})
 
 
-def imported(tmp_path, lines, **said):
+def imported(tmp_path, lines, **labels):
     tmp_path.mkdir(exist_ok=True)
     path = written(tmp_path / "outputs.jsonl", lines)
-    return open_store(import_ranks(path, "vllm", Said(**{**vars(SAID), **said}), tmp_path / "out"))
+    return open_store(import_ranks(path, "vllm", ImportLabels(**{**vars(SAID), **labels}), tmp_path / "out"))
 
 
 def test_choices_of_one_prompt_count_once(ranked, tmp_path, caplog):
