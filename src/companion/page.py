@@ -53,11 +53,6 @@ class Page:
         if self.rerun:
             self._display(self.rerun.opening())
 
-    @property
-    def files(self) -> Path | None:
-        """The folder of the files that the page links to; None where the notebook runs alone and keeps nothing."""
-        return self.out / self.name if self.out else None
-
     def record(
         self,
         values: Mapping[str, results.Value],
