@@ -28,7 +28,13 @@ YOURS, BOTH, BOOK = "Data: yours", "Data: yours and the book’s", "Data: the bo
 DATA = {
     "holds": {"law-k1": YOURS, "fits": YOURS, "figure-6b": YOURS},
     "forecasts": {"every-cut": YOURS, "residuals": YOURS},
-    "cross_entropy": {"path-spreads": YOURS, "real-ways": BOOK, "equal": YOURS, "everyone": BOTH, "printed-cells": BOOK},
+    "cross_entropy": {
+        "path-spreads": YOURS,
+        "real-ways": BOOK,
+        "equal": YOURS,
+        "everyone": BOTH,
+        "printed-cells": BOOK,
+    },
 }
 """Whose data figures and tables of a chapter show, by what its notebook reads."""
 
