@@ -78,20 +78,32 @@ def _run(project: Project, chapter: "Chapter", values: dict[str, Any], out: Path
         if any(Path(name).is_dir() for name in split_names(given)):
             _ = source.ranked.stores  # says which way of reading a text is taken
     from companion.build import run_code
-    from companion.run import execute
-    from companion.site import start_early
-    from companion.standalone import render_chapter
 
     name = chapter.name
     folder = out or project.runs / f"{name}-{chapter.short_hash(values, run_code(project, name))}"
     page = folder / f"{name}.html"
     if out is None and page.exists():
-        typer.echo(f"{name}: the same run is there", err=True)
-        typer.echo(str(page))
-        return folder
+        typer.echo(f"{name}: the same run was made before", err=True)
+    else:
+        _execute(project, chapter, values, folder)
+    if not chapter.changed(values):  # else the numbers are of another question
+        from companion.ledger import claims
+
+        for line in claims.verdicts_of(project, name, folder / "results.json"):
+            typer.echo(line, err=True)
+    typer.echo(str(page))
+    return folder
+
+
+def _execute(project: Project, chapter: "Chapter", values: dict[str, Any], folder: Path) -> None:
+    """Execute a chapter into a folder, with its page, and say how far it is."""
+    from companion.run import execute
+    from companion.site import start_early
+    from companion.standalone import render_chapter
+
+    name, last = chapter.name, time.monotonic()
     start_early(project.root / "_config.yml")  # the page's builder imports while the chapter runs
     typer.echo(f"{name} …", err=True)
-    last = time.monotonic()
 
     def tell(cell: int, of: int) -> None:
         nonlocal last
@@ -104,13 +116,6 @@ def _run(project: Project, chapter: "Chapter", values: dict[str, Any], out: Path
 
     seconds = execute(chapter, values, folder, Path.cwd(), finish=finish, tell=tell)
     typer.echo(f"{name} … {seconds:.1f} s", err=True)
-    if not chapter.changed(values):  # else the numbers are of another question
-        from companion.ledger import claims
-
-        for line in claims.verdicts_of(project, name, folder / "results.json"):
-            typer.echo(line, err=True)
-    typer.echo(str(page))
-    return folder
 
 
 @commands.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": False})

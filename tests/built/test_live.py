@@ -122,7 +122,8 @@ def test_a_table_is_uploaded_answered_and_compared(context: BrowserContext, serv
     assert set(page.locator("figure .rbp-data").all_inner_texts()) == {"Data: yours"}
     assert page.locator("#law-k1, #law-k5").count() == 2
     other = opened(context, served, "notebooks/forecasts.html")  # one upload for several chapters
-    expect(other.locator(".rbp-sources label", has_text="mine.csv (uploaded").locator("input")).to_be_checked()
+    offered = other.locator("#rbp-field-measurements label", has_text="mine.csv (uploaded")
+    expect(offered.locator("input")).to_be_checked()
     other.close()
     tab.set_input_files("input[type=file]", rising(tmp_path / "mine.csv", 1.1))
     expect(mine).to_have_count(2, timeout=LONG)
