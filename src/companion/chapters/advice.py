@@ -100,7 +100,7 @@ def plot_argument(
     def draw(ax: Axes, key: str) -> None:
         panels[key](ax)
 
-    return Panels(list(panels), draw, size=(4.6, 3.3))
+    return Panels(list(panels), draw, size=(4.6, 3.1))
 
 
 def _plot_size(ax: Axes, lines: pd.DataFrame) -> None:

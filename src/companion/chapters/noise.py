@@ -318,12 +318,15 @@ def summarize_rare(table: pd.DataFrame) -> dict[str, Any]:
 # ── Figures and tables: what `Page.figure` and `Page.table` take besides a name
 
 
-def scatter_figure(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
+def scatter_figure(judged: pd.DataFrame, *, level: float) -> dict[str, Any]:
     """Plot the scatter of models beyond counting, with its interval, and counting itself: a row for each fit.
 
-    table: `judge_scatter`, the fits at large k. Grey: counting, for independent tokens and as far as the interval of
-    the design effect goes. Filled: more than noise. A line to the left edge includes none.
+    judged: `judge_scatter`, of which the fits at large k are plotted, or all where there are none. Grey: counting, for
+    independent tokens and as far as the interval of the design effect goes. Filled: more than noise. A line to the left
+    edge includes none.
     """
+    large = judged[judged["range"] == "large"]
+    table = large if len(large) else judged
     order = dataset_order(table["dataset"])
     rows = table.assign(place=table["dataset"].map(order.index)).sort_values(["place", "family", "k"])
     names = [f"{cell_label(row)}, k = {row.k:,}" for row in rows.itertuples()]
@@ -347,12 +350,12 @@ def scatter_figure(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
         ax.tick_params(axis="y", length=0)
 
     return {
-        "figure": single_panel(draw, size=(7.2, 0.8 + 0.24 * len(names))),
+        "figure": single_panel(draw, size=(7.2, 0.8 + 0.22 * len(names))),
         "caption": "<b>At large k few fits scatter significantly more than counting.</b> Scatter beyond counting, with "
         f"{level:.0%} intervals. Grey: counting itself, as far as design effects go. Filled: significantly more than "
         "noise. A line to the left edge includes no scatter at all.",
         "alt": "Intervals of the scatter beyond counting overlap the noise of counting in all fits but one",
-        "data": rows.drop(columns="place"),
+        "data": judged,
     }
 
 
@@ -380,7 +383,7 @@ def rare_figure(table: pd.DataFrame) -> dict[str, Any]:
         legend_below(ax, numbered(colours, "S"))
 
     return {
-        "figure": Panels(dataset_order(table["dataset"]), draw, size=(4.6, 2.9)),
+        "figure": Panels(dataset_order(table["dataset"]), draw, size=(4.6, 2.7)),
         "caption": "<b>Tokens that are rare in training are missed most,</b> at the k at which a model misses "
         f"{table['rate'].iloc[0]:.1%} of all. A line for each model size S of our small models.",
         "alt": "The rate of misses falls steeply with the training count, from most of the rarest tokens to nearly "

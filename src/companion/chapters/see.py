@@ -35,7 +35,7 @@ from rbp.extract.forward import rank_logits
 from rbp.extract.models import LanguageModel, ModelFiles, load_model
 from rbp.figures.style import LABELS, Panels, log_axis, rbp_label
 from rbp.io import parse_json, write_file
-from rbp.report.display import CLASSES, COLOUR, shade, shown
+from rbp.report.display import CLASSES, COLOUR, shade
 
 # ── A sentence of the reader's own
 
@@ -208,19 +208,6 @@ def rank_statistics(readings: Sequence[Read]) -> list[tuple[dict[str, float], di
         cost = {f"cross_entropy.larger.t{temperature}": read.cross_entropy(temperature)}
         statistics.append((cost, moves | {"within": moves["within"] / temperature, "unit": "nats"}))
     return statistics
-
-
-def summary_table(table: pd.DataFrame) -> dict[str, Any]:
-    """Show `summarize` as a table."""
-    columns: dict[str | tuple[str, ...], Any] = {"label": "Model", "size": ("S", "{:,}")}
-    columns |= {f"rbp{k}": (f"RBP{digits}", "{:.0%}") for k, digits in ((1, "₁"), (10, "₁₀"), (100, "₁₀₀"))}
-    columns |= {f"cross_entropy.{each:g}": (f"cross-entropy at T = {each:g}", "{:.3f}") for each in TEMPERATURES}
-    return shown(
-        table,
-        columns,
-        caption=f"<b>The opening sentence, ranked in advance.</b> Of its {table.tokens.iloc[0]} ranked tokens: "
-        "RBPₖ, which no temperature T changes, and the mean of −ln p in nats.",
-    )
 
 
 # What the browser gets

@@ -231,7 +231,7 @@ def two_fits() -> pd.DataFrame:
 
 
 def test_a_fit_beyond_noise_is_filled() -> None:
-    (ax,) = noise.scatter_figure(two_fits(), level=0.95)["figure"].axes
+    (ax,) = noise.scatter_figure(two_fits().assign(range="small"), level=0.95)["figure"].axes
     assert [label.get_text() for label in ax.get_yticklabels()] == [
         "Toy on Wikipedia, k = 1",
         "Toy on Wikipedia, k = 10",
