@@ -146,7 +146,8 @@ def _in_words(fitted: "PowerLawFit | OffsetFit", what: str, cell: str, letter: s
     alpha = f"α = {fitted.alpha:.4f}, {interval} {fitted.alpha_low:.4f} to {fitted.alpha_high:.4f}"
     alpha += direction(fitted.alpha, fitted.alpha_low, fitted.alpha_high, letter)
     weak = "; few points: read it with care" if fitted.weak else ""
-    rest = f"{fitted.n} {'models' if letter == 'S' else 'checkpoints'}, {fitted.df} degrees of freedom{weak}"
+    points, degrees = "models" if letter == "S" else "checkpoints", "degree" if fitted.df == 1 else "degrees"
+    rest = f"{fitted.n} {points}, {fitted.df} {degrees} of freedom{weak}"
     if isinstance(fitted, OffsetFit):
         return [f"{what} = {fitted.offset:.4g} + {law}", fitted.statement, f"{alpha}; {rest}"]
     scale = "" if fitted.scale is None else f"scatter {fitted.scale:.3g} times the variance of counting, "
