@@ -30,6 +30,7 @@ STRAIGHT = 0.97  # the paper's bar for R² (4.2)
 EXCEPTION = "imagenet-r"  # the test set on which α grows in the smallest share of families
 SNAPSHOT = "300B"  # tokens of training of the models that tried
 MODEL = ["dataset", "family", "model"]
+SHADED = (1, 2, 5, 10, 100, 1_000, 10_000)  # in between, colours are legible on white and in the dark
 
 
 # ── α at k over α at 1, of every source
@@ -266,7 +267,7 @@ def ratios_figure(ratios: pd.DataFrame, *, level: float) -> dict[str, Any]:
             about | {"low": low, "high": high, "families": len(group), "above": int((group["ratio"] > 1).sum())}
         )
     table = pd.DataFrame(rows)
-    colours = shades({1, 5, 1000, *table["k"]})
+    colours = shades({*SHADED, *table["k"]})
     suffix = {TEXT: "", LADDER: " (ours)", TRIES: " (tries)", IMAGES: ""}
 
     def draw(ax: Axes, panel: str) -> None:
@@ -335,7 +336,8 @@ def five_figure(images: pd.DataFrame, text: pd.DataFrame) -> dict[str, Any]:
             if name in labels:
                 words = "models of text" if name == "text" else dataset_label(str(name))
                 ax.plot(*labels[str(name)], marker, color=colour, ms=7, mew=0)
-                ax.annotate(f"  {words}", labels[str(name)], color=INK, weight="bold", va="center")
+                x, y = labels[str(name)]
+                ax.text(x + 0.015, y, words, color=INK, weight="bold", va="center")
         ax.annotate(f"{len(others)} other test sets", (0.48, 0.88), color=INK, ha="right", weight="bold")
         ax.set_xlabel(rbp_label(1))
         ax.set_ylabel(rbp_label(5))

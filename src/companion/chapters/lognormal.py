@@ -508,7 +508,7 @@ def predicted_figure(table: pd.DataFrame) -> dict[str, Any]:
     return {
         "figure": curves(
             rows, "size", "value", labels=(LABELS["size"], "nats"), panel="metric", line="kind", styles=looks,
-            ends=True, log="xy", size=(4.6, 3.2),
+            ends=True, log="xy", size=(4.6, 3.0),
         ),
         "caption": "<b>The curves that the authors’ μ and σ predict are too high.</b> Figures 8a and 8b of the paper, "
         "and two more k. Formula: equations 16, 20 and 21. Exact sums: over the vocabulary.",

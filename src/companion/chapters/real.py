@@ -461,15 +461,15 @@ def windows_figure(table: pd.DataFrame, *, level: float, n: int = 10) -> dict[st
 
 
 def paths_summary(table: pd.DataFrame, compared: pd.DataFrame) -> dict[str, Any]:
-    """What chapter 5 names of `spread_table` and `pairs`, by key."""
-    found: dict[str, Any] = {"real.pairs": len(compared), "real.pairs_apart": int((compared["p_holm"] < 0.05).sum())}
+    """Summarise `spread_table` and `pairs`, by the keys that chapter 5 names."""
+    values: dict[str, Any] = {"real.pairs": len(compared), "real.pairs_apart": int((compared["p_holm"] < 0.05).sum())}
     for row in table.to_dict("records"):
         key = f"{row['of']}.{row['rise']:g}"
-        if row["is_least"]:
-            found[f"real.least.{key}"] = row["k"]
-        if row["k"] in (1, 10, 100, 1000):
-            found |= {f"real.{name}.{key}.k{row['k']}": row[name] for name in ("spread", "low", "high", "corrected")}
-    return found
+        if row["of"] == "all" and row["is_least"]:
+            values[f"real.least.{key}"] = row["k"]
+        if row["of"] == "models" and (row["rise"], row["k"]) in ((0.3, 1), (0.8, 100)):
+            values |= {f"real.{name}.{key}.k{row['k']}": row[name] for name in ("spread", "low", "high")}
+    return values
 
 
 def paths_figure(ways: Sequence[Curve], *, level: float) -> dict[str, Any]:
@@ -500,21 +500,22 @@ def paths_figure(ways: Sequence[Curve], *, level: float) -> dict[str, Any]:
 
 
 def fits_summary(table: pd.DataFrame) -> dict[str, Any]:
-    """What chapter 9 names of `lognormal.fits` from rank 1, by key.
+    """Summarise `lognormal.fits` from rank 1, by the keys that chapter 9 names.
 
     behind: nats a token that the lognormal rounded up is less likely than the likeliest distribution of that text.
     """
-    up = table[table["distribution"] == "lognormal_ceiling"]
+    up = table[table["distribution"] == "lognormal_ceiling"].set_index("dataset")
     best = table.groupby("dataset")["excess"].min()
-    found: dict[str, Any] = {"real.texts": len(up), "real.up": int((~up["at_limit"]).sum())}
-    found["real.density_limits"] = int(table.loc[table["distribution"] == "lognormal", "at_limit"].sum())
     first = table.loc[table.groupby("dataset")["excess"].idxmin(), "distribution"]
-    found["real.mandelbrot_best"] = int((first == "zipf_mandelbrot").sum())
-    for row in up.to_dict("records"):
-        found |= {f"real.sigma.{row['dataset']}": json.loads(row["parameters"])["sigma"]}
-        found |= {f"real.behind.{row['dataset']}": row["excess"] - best[row["dataset"]]}
-    behind = [found[f"real.behind.{name}"] for name in up["dataset"]]
-    return found | {"real.behind.least": min(behind), "real.behind.most": max(behind)}
+    behind = up["excess"] - best
+    return {
+        "real.texts": len(up),
+        "real.up": int((~up["at_limit"]).sum()),
+        "real.density_limits": int(table.loc[table["distribution"] == "lognormal", "at_limit"].sum()),
+        "real.mandelbrot_best": int((first == "zipf_mandelbrot").sum()),
+        "real.behind.least": behind.min(),
+        "real.behind.most": behind.max(),
+    } | {f"real.sigma.{name}": json.loads(parameters)["sigma"] for name, parameters in up["parameters"].items()}
 
 
 def fits_table(table: pd.DataFrame) -> dict[str, Any]:

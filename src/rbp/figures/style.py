@@ -15,6 +15,7 @@ from matplotlib import ticker
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
 
 from rbp.errors import DataError
 from rbp.names import times_power_of_ten
@@ -264,8 +265,9 @@ def label_line_ends(ax: Axes, ends: Mapping[str, tuple[float, float, str]]) -> N
                 placed[i] -= overlap / 2
                 placed[i + 1] += overlap / 2
     for name, y in zip(names, placed, strict=True):
-        dash = Line2D([1.01, 1.045], [y, y], color=ends[name][2], lw=3, transform=ax.transAxes, clip_on=False)
-        ax.add_artist(dash)
+        thick = 3 / height
+        corner = (1.01, float(y) - thick / 2)
+        ax.add_patch(Rectangle(corner, 0.035, thick, color=ends[name][2], lw=0, transform=ax.transAxes, clip_on=False))
         ax.annotate(
             name,
             xy=(1.06, float(y)),

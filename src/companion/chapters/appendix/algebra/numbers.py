@@ -165,7 +165,6 @@ def summary(terms: pd.DataFrame, ways: Sequence[Path], paths: Mapping[str, pd.Da
         "fraction_share_exact_max": terms["fraction_share"].max(),
         "square_min": terms["square"].min(),
         "log_c_below_0": int((terms["log_c"] < 0).sum()),
-        "log_c_share": -last["log_c"] / (last["log_scale"] + last["square"]),
         "path_r_squared.linear": ways[0].r_squared,
         "path_r_squared.lambda": ways[1].r_squared,
         "path_turns_at.linear": float(straight["size"].to_numpy()[straight["entropy"].to_numpy().argmin()]),
