@@ -27,8 +27,8 @@ from rbp.arrays import Integers, Reals
 from rbp.errors import DataError, FitError
 from rbp.extract.store import RankStore
 from rbp.figures.curves import by_number, numbered, shades
-from rbp.figures.style import FAINT, Panels, family_style, legend_below, log_axis, single_panel
-from rbp.figures.wording import cell_label, dataset_label, dataset_order, listed
+from rbp.figures.style import FAINT, Panels, family_style, legend_below, log_axis
+from rbp.figures.wording import cell_label, dataset_label, dataset_order, family_label, listed
 from rbp.laws.resampling import interval, without_each
 from rbp.measurements import Source, open_source
 from rbp.measurements.ranked import Ranked
@@ -319,7 +319,7 @@ def summarize_rare(table: pd.DataFrame) -> dict[str, Any]:
 
 
 def scatter_figure(judged: pd.DataFrame, *, level: float) -> dict[str, Any]:
-    """Plot the scatter of models beyond counting, with its interval, and counting itself: a row for each fit.
+    """Plot the scatter of models beyond counting, and counting itself: a panel for each dataset, a row for each fit.
 
     judged: `judge_scatter`, of which the fits at large k are plotted, or all where there are none. Grey: counting, for
     independent tokens and as far as the interval of the design effect goes. Filled: more than noise. A line to the left
@@ -327,30 +327,31 @@ def scatter_figure(judged: pd.DataFrame, *, level: float) -> dict[str, Any]:
     """
     large = judged[judged["range"] == "large"]
     table = large if len(large) else judged
-    order = dataset_order(table["dataset"])
-    rows = table.assign(place=table["dataset"].map(order.index)).sort_values(["place", "family", "k"])
-    names = [f"{cell_label(row)}, k = {row.k:,}" for row in rows.itertuples()]
-    left = 100 * rows["counting"].min() / 4
+    families = sorted(set(table["family"]))
+    ends = 25 * table["counting"].min(), 150 * table["extra_high"].clip(upper=2).max()
 
-    def draw(ax: Axes) -> None:
-        fits: list[Any] = list(rows.itertuples())
+    def draw(ax: Axes, dataset: str) -> None:
+        fits: list[Any] = list(table[table["dataset"] == dataset].sort_values(["family", "k"]).itertuples())
         for y, row in enumerate(fits):
-            colour, marker = family_style(row.family, sorted(set(rows["family"])))
+            colour, marker = family_style(row.family, families)
             effects = np.array([np.nanmin([1.0, row.effect_low]), np.nanmax([1.0, row.effect_high])])
-            ax.plot(100 * row.counting * np.sqrt(effects), [y, y], color=GREY, lw=7, solid_capstyle="butt")
-            ax.plot(np.maximum(100 * np.array([row.extra_low, row.extra_high]), left), [y, y], color=colour, lw=1.2)
+            ax.plot(100 * row.counting * np.sqrt(effects), [y, y], color=GREY, lw=6, solid_capstyle="butt")
+            line = np.maximum(100 * np.array([row.extra_low, row.extra_high]), ends[0])
+            ax.plot(line, [y, y], color=colour, lw=1.2)
             style = {"mew": 0} if row.verdict == BEYOND else {"mfc": FAINT, "mew": 1.2}
-            ax.plot(max(100 * row.extra, left), y, marker, color=colour, ms=6, zorder=3, **style)
-        ax.set_yticks(range(len(names)), names)
-        ax.set_ylim(len(names) - 0.4, -0.6)
-        ax.set_xlim(left, 150 * rows["extra_high"].clip(upper=2).max())
+            ax.plot(max(100 * row.extra, ends[0]), y, marker, color=colour, ms=6, zorder=3, **style)
+        ax.set_yticks(range(len(fits)), [f"{family_label(row.family)}, k = {row.k:,}" for row in fits])
+        ax.set_ylim(len(fits) - 0.4, -0.6)
+        ax.set_xlim(*ends)
         log_axis(ax, "x")
         ax.set_xlabel("scatter of −ln RBPₖ beyond counting (%)")
+        ax.set_title(dataset_label(dataset))
         ax.grid(False, axis="y")
         ax.tick_params(axis="y", length=0)
 
+    rows = int(table.groupby("dataset").size().max())
     return {
-        "figure": single_panel(draw, size=(7.2, 0.8 + 0.22 * len(names))),
+        "figure": Panels(dataset_order(table["dataset"]), draw, size=(4.6, 1.0 + 0.29 * rows)),
         "caption": "<b>At large k few fits scatter significantly more than counting.</b> Scatter beyond counting, with "
         f"{level:.0%} intervals. Grey: counting itself, as far as design effects go. Filled: significantly more than "
         "noise. A line to the left edge includes no scatter at all.",

@@ -231,7 +231,10 @@ def two_fits() -> pd.DataFrame:
 
 
 def test_a_fit_beyond_noise_is_filled() -> None:
-    (ax,) = noise.scatter_figure(two_fits().assign(range="small"), level=0.95)["figure"].axes
+    fits = two_fits().assign(range="small")
+    (ax,) = noise.scatter_figure(fits, level=0.95)["figure"].single("wikipedia").axes
+    both = pd.concat([fits, fits.assign(dataset="hotpotqa", range="large")])
+    assert list(noise.scatter_figure(both, level=0.95)["figure"].keys) == ["hotpotqa"]
     assert [label.get_text() for label in ax.get_yticklabels()] == [
         "Toy on Wikipedia, k = 1",
         "Toy on Wikipedia, k = 10",
@@ -239,5 +242,5 @@ def test_a_fit_beyond_noise_is_filled() -> None:
     dots = [line for line in ax.get_lines() if line.get_marker() not in ("", "None")]
     assert [line.get_xdata().tolist() for line in dots] == [[30.0], [0.5]]  # none: at the left edge
     assert [line.get_markerfacecolor() == FAINT for line in dots] == [False, True]
-    bars = [line.get_xdata() for line in ax.get_lines() if line.get_linewidth() == 7]
+    bars = [line.get_xdata() for line in ax.get_lines() if line.get_linewidth() == 6]
     assert bars[0] == pytest.approx([1.0, 4.0])  # per cent of counting, by the roots of the effects
