@@ -263,4 +263,3 @@ def fitted_lines(points: pd.DataFrame, by: Sequence[str], level: float = 0.95) -
 
 
 SIGNED = FuncFormatter(lambda value, _: f"{value:+g}".replace("-", "−") if value else "0")
-K_SHADES = ("#56B4E9", "#2A7FC0", "#7A4FBF", "#B8579A")  # one k after the other
