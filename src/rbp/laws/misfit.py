@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.ndimage import minimum_filter
 from scipy.optimize import brentq, least_squares, root
-from scipy.special import fdtri, xlogy
+from scipy.special import fdtri
 
 from rbp.arrays import Reals, as_positive, check_level
-from rbp.errors import DataError, FitError
+from rbp.errors import FitError
 from rbp.laws.newton import minimum
 from rbp.laws.power import ROUNDING
 
@@ -56,7 +56,6 @@ _STEPS = 200  # downhill from a valley; ten are the rule, more where the misfit 
 _NONE: Mapping[str, float] = {}
 
 #: ln y → the negative log-likelihood of the data, and its first and second derivative by each ln y
-_Loss = Callable[[Reals], tuple[float, Reals, Reals]]
 
 
 class _BelowError(Exception):
@@ -75,27 +74,17 @@ class Bottom(NamedTuple):
 
 
 class Misfit:
-    """The misfit (negative log-likelihood, or half the sum of squares of ln y) of one form to some rows.
+    """The misfit of one form to some rows: half the sum of squares of ln y.
 
-    size, tokens, value: shape (n,); trials and above: as for `fit_surface`. A point is an array of the parameters that
-    NAMES has; x and z are ln S and ln D from the `centre`, the geometric means.
+    size, tokens, value: shape (n,), positive. A point is an array of the parameters that NAMES has; x and z are ln S
+    and ln D from the `centre`, the geometric means.
     """
 
-    def __init__(
-        self,
-        form: str,
-        size: Reals,
-        tokens: Reals,
-        value: npt.ArrayLike,
-        *,
-        trials: int | None = None,
-        above: float = 0.0,
-    ) -> None:
-        self.form, self.names, self.trials, self.above = form, NAMES[form], trials, above
+    def __init__(self, form: str, size: Reals, tokens: Reals, value: npt.ArrayLike) -> None:
+        self.form, self.names = form, NAMES[form]
         self.floored = self.names[-1] == "offset"
-        self.value = np.asarray(value, dtype=np.float64)
-        y, self.loss, self.least_possible, self.of_constant = likelihood(value, trials)
-        self.y, self.risen = y, np.maximum(y - above, 0.01 * y)  # above the known E, to start from
+        self.y = as_positive(value, "value")
+        self.logs = np.log(self.y)
         self.centre = float(np.exp(np.log(size).mean())), float(np.exp(np.log(tokens).mean()))
         self.x, self.z = np.log(size / self.centre[0]), np.log(tokens / self.centre[1])
         one, none = np.ones_like(self.x), np.zeros_like(self.x)
@@ -113,16 +102,16 @@ class Misfit:
         """The misfit at a point, its gradient and its Hessian."""
         terms, slopes, bends = self._terms(point)
         log_y, share = self._raised(terms, point)
-        value, first, second = self.loss(log_y)
-        by_terms = first * share
+        away = log_y - self.logs
+        by_terms = away * share
         whole = self._whole(log_y, share, slopes)
-        hessian = (whole * (second - first)[:, None]).T @ whole
+        hessian = (whole * (1 - away)[:, None]).T @ whole
         inner = hessian[: slopes.shape[1], : slopes.shape[1]]
         inner += (slopes * by_terms[:, None]).T @ slopes
         if bends is not None:
             curvature, across = bends
             inner += (across * (by_terms * curvature)[:, None]).T @ across
-        return value, whole.T @ first, hessian
+        return float(away @ away) / 2, whole.T @ away, hessian
 
     def _whole(self, log_y: Reals, share: Reals, slopes: Reals) -> Reals:
         """The slopes of ln y in the parameters."""
@@ -140,7 +129,7 @@ class Misfit:
 
     def _raised(self, terms: Reals, point: Reals) -> tuple[Reals, Reals]:
         """ln y, and the share of y that lies above the offset."""
-        offset = self.above + (point[-1] if self.floored else 0.0)
+        offset = point[-1] if self.floored else 0.0
         if offset == 0:
             return terms, np.ones_like(terms)
         log_y: Reals = np.log(offset + np.exp(terms))
@@ -211,7 +200,7 @@ class Misfit:
             )
 
         if name == "offset":
-            low, high = 0.0, 2 * float(self.value.max())
+            low, high = 0.0, 2 * float(self.y.max())
             while at(high)[0] <= 0:  # the scatter is of ln y, so that E may lie above the smallest y
                 high *= 2
         else:
@@ -281,7 +270,7 @@ class Misfit:
 
     def _valleys(self, held: Mapping[str, float]) -> list[Reals]:
         """The lowest points of a grid of exponents, and of finer grids around them."""
-        if len(self.design) == 1 and (not self.floored or (held.get("offset") == 0 and not self.above)):
+        if len(self.design) == 1 and (not self.floored or held.get("offset") == 0):
             return [self._line(held)]
         ends = np.arcsinh(np.array(self.limits) / self.gentle)
         axes = []
@@ -333,9 +322,9 @@ class Misfit:
         if fitted := self.floored and "offset" not in held:
             columns.append(np.ones_like(columns[0]))
         if self.form == KAPLAN:
-            target, known = self.risen ** (1 / power), 0.0
+            target, known = self.y ** (1 / power), 0.0
         else:
-            target, known = self.y + 0 * power, self.above + held.get("offset", 0.0)
+            target, known = self.y + 0 * power, held.get("offset", 0.0)
         amounts, misfits, positive = _amounts(np.stack(columns, axis=-1), target, known)
         terms = power * (np.log(amounts[:, : len(peaks)]) - np.stack(peaks, axis=-1))
         points = np.stack([terms, exponents], axis=-1).reshape(len(at), -1)
@@ -350,7 +339,7 @@ class Misfit:
         point = np.array([held.get(name, 0.0) for name in self.names])
         design = self.design[0]
         free = [place for place in range(design.shape[1]) if self.names[place] not in held]
-        rest = np.log(self.risen) - design @ point[: design.shape[1]]
+        rest = self.logs - design @ point[: design.shape[1]]
         point[free] = np.linalg.lstsq(design[:, free], rest, rcond=None)[0]
         return point
 
@@ -387,12 +376,9 @@ class Misfit:
 
     def _limit(self, filled: Callable[[Reals], Reals], point: Reals, free: list[int]) -> Bottom | None:
         """What the misfit of ln y approaches where it falls for ever, as a search that gives up sees it."""
-        if self.trials is not None:
-            return None
-        target = np.log(self.value)
         with suppress(ValueError):
             found = least_squares(
-                lambda part: self.log_values(filled(part)) - target,
+                lambda part: self.log_values(filled(part)) - self.logs,
                 point[free],
                 lambda part: self.slopes(filled(part))[:, free],
                 method="lm",
@@ -440,34 +426,3 @@ def _amounts(columns: Reals, y: Reals, known: float) -> tuple[Reals, Reals, npt.
         amounts = np.asarray(np.where(positive, amounts, lowest), dtype=np.float64)
         fitted = (columns @ amounts[..., None])[..., 0] + known
     return amounts, np.asarray(np.sum(np.log(y / fitted) ** 2, axis=1) / 2), positive
-
-
-def likelihood(value: npt.ArrayLike, trials: int | None) -> tuple[Reals, _Loss, float, float]:
-    """y (positive, to start from), the loss, its least value, and the deviance of a constant."""
-    if trials is None:
-        y = as_positive(value, "value")
-        log = np.log(y)
-
-        def of_logs(log_y: Reals) -> tuple[float, Reals, Reals]:
-            away = log_y - log
-            return float(away @ away) / 2, away, np.ones_like(away)
-
-        return y, of_logs, 0.0, float(((log - log.mean()) ** 2).sum())
-    share = np.asarray(value, dtype=np.float64)
-    if not ((share >= 0) & (share <= 1)).all():
-        raise DataError("a share lies between 0 and 1", "value", "Check the shares.")
-    mean = float(share.mean())
-    if mean in (0, 1):
-        raise FitError("no trial succeeds, or all do: there is no law to fit", "value")
-
-    def of_counts(log_y: Reals) -> tuple[float, Reals, Reals]:
-        fitted = np.exp(log_y)
-        failing = -np.expm1(-fitted)
-        odds = np.exp(-fitted) / failing
-        value = share @ fitted - (1 - share) @ np.log(failing)
-        first = trials * fitted * (share - (1 - share) * odds)
-        return trials * float(value), first, first + trials * fitted**2 * (1 - share) * odds / failing
-
-    least = -trials * float((xlogy(share, share) + xlogy(1 - share, 1 - share)).sum())
-    constant = -trials * len(share) * float(xlogy(mean, mean) + xlogy(1 - mean, 1 - mean))
-    return -np.log((share * trials + 0.5) / (trials + 1)), of_counts, least, 2 * (constant - least)

@@ -1,11 +1,10 @@
-"""Laws with an offset, of size S and training tokens D, fitted by one likelihood so that they can be compared.
+"""Laws with an offset, of size S and training tokens D, fitted by least squares of ln y.
 
 Of both: the product A·S^(−a)·D^(−b); the sum A·S^(−a) + B·D^(−b), without an offset E or above one (arXiv:2203.15556);
 and Kaplan's form, ((A·S^(−a))^(1/b) + (B·D^(−b))^(1/b))^b (arXiv:2001.08361). Of S alone: the power A·S^(−a), and the
 same above an E.
 
-Fitted by the likelihood that the values have: of ln y where y is a loss or −ln RBP_k of many tokens; of binomial counts
-where y is −ln of a share of few items, so that a share of 0 is a value like any other.
+y is a loss, or −ln RBP_k of many tokens.
 """
 
 from dataclasses import dataclass
@@ -16,17 +15,16 @@ import pandas as pd
 
 from rbp.arrays import Reals, as_positive
 from rbp.errors import DataError, FitError, ParameterError
-from rbp.laws.misfit import ADDITIVE, COLUMNS, FORMS, KAPLAN, NAMES, OFFSET, POWER, PRODUCT, Bottom, Misfit, likelihood
+from rbp.laws.misfit import ADDITIVE, COLUMNS, FORMS, KAPLAN, NAMES, OFFSET, POWER, PRODUCT, Bottom, Misfit
 
 
 @dataclass(frozen=True)
 class Surface:
     """A fitted law of S and D.
 
-    `alpha` is a, `beta` is b (0 in a law of S alone), `offset` is E ≥ 0, fitted or given. `size_term` is A·S^(−a) and
+    `alpha` is a, `beta` is b (0 in a law of S alone), `offset` is E ≥ 0. `size_term` is A·S^(−a) and
     `token_term` B·D^(−b) at the `centre`, the geometric means of S and D; of a product `size_term` is the whole.
-    `deviance`: Σ(ln y − ln ŷ)², or the binomial deviance. `explained`: 1 − deviance/deviance of a constant.
-    `dispersion`: the mean square of the residuals of ln y, or Pearson's χ² over its degrees of freedom.
+    `deviance`: Σ(ln y − ln ŷ)². `explained`: 1 − deviance/deviance of a constant.
     """
 
     form: str
@@ -39,7 +37,6 @@ class Surface:
     n: int
     deviance: float
     explained: float
-    dispersion: float
 
     def _shares(self, size: npt.ArrayLike, tokens: npt.ArrayLike) -> tuple[Reals, Reals, Reals]:
         """y, and the weights of a and b in its exponent: the part of y that each term makes."""
@@ -70,21 +67,15 @@ class Surface:
         return np.asarray(self.alpha * of_size + along * self.beta * of_tokens)
 
 
-def fit_surface(table: pd.DataFrame, form: str = ADDITIVE, *, trials: int | None = None, above: float = 0.0) -> Surface:
-    """Fit a law of S and D to the rows of `table` (COLUMNS), by maximum likelihood.
+def fit_surface(table: pd.DataFrame, form: str = ADDITIVE) -> Surface:
+    """Fit a law of S and D to the rows of `table` (COLUMNS) by least squares of ln y.
 
-    above: an E that is known, for the forms that fit none. trials: None where `value` is y, positive: least squares of
-    ln y. Else `value` is the share of so many trials that succeed, 0 and 1 included, and y is its −ln: binomial
-    likelihood. E is held at 0 where the likelihood would have it below. The fit is the lowest minimum.
-
-    Raises ParameterError for an unknown form, and for one that fits an E where one is given; DataError for a missing
-    column or shares outside 0 … 1, FitError for fewer than three sizes (or token counts), too few rows, or values that
-    do not determine the law.
+    E is held at 0 where the fit would have it below. The fit is the lowest minimum. Raises ParameterError for an
+    unknown form, DataError for a missing column, FitError for fewer than three sizes (or token counts), too few rows,
+    values that are not positive, or values that do not determine the law.
     """
     if form not in FORMS:
         raise ParameterError(f"there is no form {form!r}", "form", f"There is: {', '.join(FORMS)}.")
-    if above and form in (OFFSET, ADDITIVE):
-        raise ParameterError(f"the {form} fits an E of its own", "above", "Leave it out, or take a form without one.")
     if missing := [name for name in COLUMNS if name not in table.columns]:
         raise DataError(f"the table has no column {', '.join(missing)}", remedy=f"It needs {', '.join(COLUMNS)}.")
     size, tokens = (as_positive(table[name], name) for name in COLUMNS[:2])
@@ -92,7 +83,7 @@ def fit_surface(table: pd.DataFrame, form: str = ADDITIVE, *, trials: int | None
     if len(table) <= len(NAMES[form]) or fewest < 3:
         what = f"{len(table)} points with {fewest} different sizes or token counts are too few for the {form}"
         raise FitError(what, "size, training_tokens", "Give three of each at least, and more points than parameters.")
-    misfit = Misfit(form, size, tokens, table["value"], trials=trials, above=above)
+    misfit = Misfit(form, size, tokens, table["value"])
     return _surface(misfit, misfit.fit())
 
 
@@ -115,49 +106,41 @@ def _surface(misfit: Misfit, best: Bottom) -> Surface:
     of = dict(zip(misfit.names, best.point.tolist(), strict=True))
     if not 0 < np.exp(of["size_term"]) < np.inf:
         raise FitError("the best law is a step between two sizes", "size", "Give more sizes, further apart.")
-    deviance, fitted = 2 * (best.misfit - misfit.least_possible), np.exp(misfit.log_values(best.point))
-    free = len(misfit.names) - (of.get("offset") == 0)
+    deviance = 2 * best.misfit
     return Surface(
         form=misfit.form,
         alpha=of["alpha"],
         beta=of.get("beta", 0.0),
-        offset=of.get("offset", 0.0) + misfit.above,
+        offset=of.get("offset", 0.0),
         size_term=float(np.exp(of["size_term"])),
         token_term=float(np.exp(of.get("token_term", -np.inf))),
         centre=misfit.centre,
         n=len(misfit.x),
         deviance=deviance,
-        explained=1 - deviance / misfit.of_constant,
-        dispersion=_dispersion(fitted, misfit.value, misfit.trials) / (len(misfit.x) - free),
+        explained=1 - deviance / _deviance_of_constant(misfit.y),
     )
 
 
-def deviance(surface: Surface, table: pd.DataFrame, *, trials: int | None = None) -> float:
-    """Compute the deviance of other rows from a surface that was fitted without them."""
-    _, loss, least, _ = likelihood(table["value"], trials)
-    return 2 * (loss(np.log(surface.predict(table["size"], table["training_tokens"])))[0] - least)
+def deviance(surface: Surface, table: pd.DataFrame) -> float:
+    """Compute the sum of squares of ln y that a surface leaves in rows that it was not fitted to."""
+    predicted = surface.predict(table["size"], table["training_tokens"])
+    return float(((np.log(predicted) - np.log(as_positive(table["value"], "value"))) ** 2).sum())
 
 
-def missed_elsewhere(table: pd.DataFrame, unit: str, form: str, *, trials: int | None = None) -> pd.Series:
+def missed_elsewhere(table: pd.DataFrame, unit: str, form: str) -> pd.Series:
     """Compute how much a form misses of units that it was not fitted to: each left out in turn, and forecast.
 
     The deviance of each unit, by its name, as a share of that of the constant that is best for all. They sum to above 1
     where the constant would have done better.
     """
-    whole = likelihood(table["value"], trials)[3]
+    whole = _deviance_of_constant(as_positive(table["value"], "value"))
     missed = {}
     for one in pd.unique(table[unit]):
         out = table[unit] == one
-        missed[one] = deviance(fit_surface(table[~out], form, trials=trials), table[out], trials=trials) / whole
+        missed[one] = deviance(fit_surface(table[~out], form), table[out]) / whole
     return pd.Series(missed)
 
 
-def _dispersion(fitted: Reals, value: npt.ArrayLike, trials: int | None) -> float:
-    """Sum the squared residuals, for shares in units of their counting noise."""
-    seen = np.asarray(value, dtype=np.float64)
-    if trials is None:
-        return float(((np.log(fitted) - np.log(seen)) ** 2).sum())
-    share = np.exp(-fitted)
-    with np.errstate(divide="ignore", invalid="ignore"):  # where the law leaves no chance, and none was had
-        pearson = trials * (seen - share) ** 2 / (share * -np.expm1(-fitted))
-    return float(np.nan_to_num(pearson, nan=0.0).sum())
+def _deviance_of_constant(value: Reals) -> float:
+    log = np.log(value)
+    return float(((log - log.mean()) ** 2).sum())
