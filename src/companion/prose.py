@@ -279,7 +279,8 @@ def _differing(name: str, own: Mapping[str, Recorded], accepted: Mapping[str, Re
 
 def _rerun(cells: Cells) -> Cells:
     """A rerun's cells: its answer below the title, then its figures; the book's sentences are folded, exercises go."""
-    page, rest = [], ""
+    page: Cells = []
+    rest = ""
     for cell in cells:
         if cell["cell_type"] == "markdown":
             source = EXERCISES.sub("", cell["source"]).strip()

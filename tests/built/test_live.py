@@ -139,7 +139,7 @@ def test_a_table_is_uploaded_answered_and_compared(context: BrowserContext, serv
     expect(published).to_be_checked()
     tab.set_input_files("input[type=file]", {"name": "bad.csv", "mimeType": "text/csv", "buffer": b"a,b\n1,2\n"})
     expect(tab.locator(".rbp-said")).to_contain_text("(bad.csv)", timeout=LONG)
-    tab.locator(".rbp-sources button").first.click()
+    tab.get_by_role("button", name="delete mine.csv").first.click()
     expect(mine).to_have_count(1)
 
 

@@ -25,7 +25,7 @@ VALUES = {
 
 def write(path: Path, families: dict[str, float], ks: tuple[int, ...] = (1, 10, 100, 1000)) -> str:
     """A table of one dataset: each family has the VALUES times its factor, and a cross-entropy that falls."""
-    rows = [
+    rows: list[tuple[object, ...]] = [
         ("text", f"{family}-{size}", family, size, "neg_log_rbp", k, factor * value)
         for family, factor in families.items()
         for k in ks

@@ -129,18 +129,18 @@ class Runs:
                 raise ParameterError("there is no such run", None, "It may have been deleted.")
             return self._known[name]
 
-    def ask(self, chapter: str, parameters: Mapping[str, Any], **about: str) -> Run:
-        """Put a run into the queue, or return the one with this key. Raises ParameterError if too many wait already.
-
-        about: name, words and key of the `Run`.
-        """
+    def ask(
+        self, chapter: str, parameters: Mapping[str, Any], *, name: str = "", words: str = "", key: str = ""
+    ) -> Run:
+        """Put a run into the queue, or return the one with this key. Raises ParameterError if too many wait already."""
         with self._changed:
             for run in self._known.values():
-                if run.key and run.key == about.get("key") and run.state in ("waiting", "running", "done"):
+                if run.key and run.key == key and run.state in ("waiting", "running", "done"):
                     return run
             if sum(run.state == "waiting" for run in self._known.values()) >= self.most:
                 raise ParameterError(f"{self.most} runs are waiting already", None, "Wait for them, or cancel some.")
-            run = Run(secrets.token_hex(6), chapter, dict(parameters), "waiting", time.time(), **about)
+            run = Run(secrets.token_hex(6), chapter, dict(parameters), "waiting", time.time())
+            run = replace(run, name=name, words=words, key=key)
             write_json(self.folder / run.id / "run.json", asdict(run))  # what its process reads: without it, no run
             self._known[run.id] = run
             self._changed.notify()

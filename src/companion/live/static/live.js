@@ -166,8 +166,8 @@
     form.addEventListener("submit", attempt(async () => {
       const empty = fields.find((field) => field.kind === "source" && field.shown && values([field])[field.name] === "");
       if (empty) throw new Error(`Choose a source for ${empty.name}.`);
-      const run = await json("POST", "/api/runs", { chapter, parameters: values(fields), name: name.value });
       frame.replaceChildren(); // what it shows is of another run
+      const run = await json("POST", "/api/runs", { chapter, parameters: values(fields), name: name.value });
       if (run.state === "done") tell("The same run is there already.");
       await list();
       watch(run.id);
