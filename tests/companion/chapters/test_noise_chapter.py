@@ -235,10 +235,7 @@ def test_a_fit_beyond_noise_is_filled() -> None:
     (ax,) = noise.scatter_figure(fits, level=0.95)["figure"].single("wikipedia").axes
     both = pd.concat([fits, fits.assign(dataset="hotpotqa", range="large")])
     assert list(noise.scatter_figure(both, level=0.95)["figure"].keys) == ["hotpotqa"]
-    assert [label.get_text() for label in ax.get_yticklabels()] == [
-        "Toy on Wikipedia, k = 1",
-        "Toy on Wikipedia, k = 10",
-    ]
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["Toy, k = 1", "Toy, k = 10"]
     dots = [line for line in ax.get_lines() if line.get_marker() not in ("", "None")]
     assert [line.get_xdata().tolist() for line in dots] == [[30.0], [0.5]]  # none: at the left edge
     assert [line.get_markerfacecolor() == FAINT for line in dots] == [False, True]
