@@ -1,4 +1,4 @@
-"""The commands `rbp forecasts`, and `rbp ladder foretell`: what was foretold, and what came."""
+"""The commands `rbp forecasts`, and `rbp ladder foretell`: what was forecast, and the outcomes."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +9,7 @@ from companion.project import Project
 from ladder.cli import ladder
 
 forecasts = typer.Typer(
-    name="forecasts", no_args_is_help=True, help="Score what was foretold, once the measurements are there."
+    name="forecasts", no_args_is_help=True, help="Score registered forecasts, once the measurements are there."
 )
 
 _FILE = (

@@ -375,11 +375,6 @@ def rerun_box(chapter: str, parameters: list[Parameter], command: str = "") -> s
     return "".join([*parts, "</div>"])
 
 
-def _in_code(value: object) -> str:
-    """A value within backquotes: whatever it holds, it stays one word of the sentence."""
-    return " ".join(_shown(value).replace("`", "'").split()) or '""'
-
-
 def _row(parameter: Parameter) -> str:
     kind = parameter.type
     if parameter.choices is not None:

@@ -59,7 +59,7 @@ class Line(NamedTuple):
 class Making:
     """Families, the recipe that has their text, and the folder that they are trained in (see `place`).
 
-    predictions: what was foretold of them, whose checksum every run keeps.
+    predictions: what was forecast of them, whose checksum every run keeps.
     """
 
     ladders: Ladders

@@ -53,7 +53,7 @@ def _law(ax: Axes, fit: PowerLawFit, sizes: Sequence[float], colour: str) -> Rea
     return law
 
 
-def line_shown(table: pd.DataFrame, k: int = 1) -> dict[str, Any]:
+def line_figure(table: pd.DataFrame, k: int = 1) -> dict[str, Any]:
     """The paper's models on one text, and the line through one family."""
     rows, label = _cells(table, [k]), neg_log_rbp_label(k)
     view, own = _view(rows["size"], rows["value"]), rows[rows["family"] == FAMILY]
@@ -77,7 +77,7 @@ def line_shown(table: pd.DataFrame, k: int = 1) -> dict[str, Any]:
     }
 
 
-def hide_shown(table: pd.DataFrame, ks: Sequence[int] = (1, 10, 100)) -> dict[str, Any]:
+def hide_figure(table: pd.DataFrame, ks: Sequence[int] = (1, 10, 100)) -> dict[str, Any]:
     """One family without its largest models: the line through the others, and how far it misses these."""
     rows, label = _cells(table, ks), neg_log_rbp_label(ks[0])
     own = rows[(rows["family"] == FAMILY) & (rows["k"] == ks[0])]
@@ -113,7 +113,7 @@ def hide_shown(table: pd.DataFrame, ks: Sequence[int] = (1, 10, 100)) -> dict[st
     }
 
 
-def longer_shown(snapshots: pd.DataFrame) -> dict[str, Any]:
+def longer_figure(snapshots: pd.DataFrame) -> dict[str, Any]:
     """A family's line after more and more tokens of training; snapshots: `read_snapshots` of chapter 4."""
     own = snapshots[snapshots["family"] == FAMILY].sort_values("size")
     laws = fit_snapshots(own)

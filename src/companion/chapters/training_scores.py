@@ -5,7 +5,6 @@
 
 import tomllib
 from collections.abc import Sequence
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy.stats import t as student
 
-from companion.chapters.families import TRANSFORMER, measure_label
+from companion.chapters.families import TRANSFORMER
 from companion.chapters.training_forecasts import (
     AHEAD,
     CELL,
-    FORMULAS,
     KNOWN,
     KS,
     LAWS,
@@ -35,7 +33,6 @@ from rbp import provenance
 from rbp.errors import DataError
 from rbp.figures.curves import SCALE
 from rbp.figures.style import INK, Panels
-from rbp.figures.wording import dataset_label
 from rbp.io import label
 from rbp.laws.misfit import ADDITIVE, KAPLAN, PRODUCT
 from rbp.laws.resampling import interval, without_each
@@ -43,7 +40,6 @@ from rbp.laws.rivals import OF_BOTH, percent
 from rbp.laws.rivals import parameters as left_out
 from rbp.laws.surface import profile
 from rbp.measurements.counts import Counts
-from rbp.report.display import INTERVAL, Columns, shown
 
 SHORT = {
     "power": "a power of D for each size",
@@ -226,26 +222,6 @@ def parameter_statistics(found: pd.DataFrame) -> dict[str, Any]:
     return {f"parameters.{name}": value for name, value in values.items()}
 
 
-def parameter_table(found: pd.DataFrame, dataset: str = "wikipedia") -> dict[str, Any]:
-    """List `parameters` on one dataset, for `Page.table`."""
-    rows = found[found["dataset"] == dataset]
-    rows = rows.assign(y=rows["k"].map({0: measure_label(None), 1: measure_label(1)}), name=rows["name"].map(NAMES))
-    columns: Columns = {
-        "y": "y",
-        "form": "law",
-        "name": "parameter",
-        "value": ("value", "{:.3f}"),
-        ("low", "high"): ("by its profile", INTERVAL),
-        ("out_low", "out_high"): ("sizes left out", INTERVAL),
-    }
-    caption = (
-        f"<b>The laws’ parameters</b> on {dataset_label(dataset)}, fitted to all transformers that have read up to 32 "
-        "million tokens, with two intervals of 95%. The first takes all errors for independent, the second leaves out "
-        "whole sizes in turn."
-    )
-    return shown(rows, columns, caption=caption, data=found)
-
-
 # ── For the page
 
 
@@ -273,27 +249,6 @@ def score_statistics(forecasts: pd.DataFrame, scores: pd.DataFrame, grids: pd.Da
         if row.of == "sum":
             values |= {f"apart.sum{row.rungs}.{name}": getattr(row, name) for name in ("cells", "rejected")}
     return {f"longer.{name}": value for name, value in values.items()}
-
-
-def forecast_table(forecasts: pd.DataFrame, dataset: str = "wikipedia", k: int = 1) -> dict[str, Any]:
-    """List what the laws forecast of the smallest and the largest transformer on a text, for `Page.table`."""
-    cells_of_text = forecasts[
-        (forecasts["family"] == TRANSFORMER) & (forecasts["dataset"] == dataset) & (forecasts["k"] == k)
-    ]
-    rows = pd.DataFrame({"law": FORMULAS}).rename_axis("key")
-    columns: dict[Any, Any] = {"law": "law"}
-    for rung, tokens in product((RUNGS[TRANSFORMER][0], RUNGS[TRANSFORMER][-1]), AHEAD):
-        one = cells_of_text[(cells_of_text["rung"] == rung) & (cells_of_text["training_tokens"] == tokens)].set_index(
-            "law"
-        )
-        names = tuple(f"{end}.{rung}.{tokens}" for end in ("middle", "low", "high"))
-        rows = rows.join(one[["middle", "low", "high"]].set_axis(list(names), axis=1))
-        columns[names] = (f"{rung}, {tokens / 1e6:g} M", "{:.2f} [{:.2f}, {:.2f}]")
-    caption = (
-        f"<b>What each law forecast</b> of −ln RBP<sub>{k}</sub> on {dataset_label(dataset)}, of the smallest "
-        "transformer and the largest forecast one, with its interval of 80%."
-    )
-    return shown(rows.reset_index(drop=True), columns, caption=caption, data=forecasts)
 
 
 GUESS = "naive guess"

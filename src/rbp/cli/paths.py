@@ -19,7 +19,7 @@ _PATHS = (
 _SMALLER = "A smaller model of the family: a step of the path parameters. The largest first."
 _EARLIER = "The model after less training: a step of the path training. The longest trained first."
 _TOKENS = "Whole documents, the shortest first (of a window at least), until so many tokens are scored."
-_PREDICTIONS = "A file of what was foretold: its checksum is kept, with the time when measuring began."
+_PREDICTIONS = "A file of forecasts: its checksum is kept, with the time when measuring began."
 
 
 @paths.command()

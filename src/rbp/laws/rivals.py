@@ -36,7 +36,7 @@ def log_errors(known: pd.DataFrame, rows: pd.DataFrame, form: str) -> Reals:
     return found
 
 
-def foretold(points: pd.DataFrame, sizes: int, budgets: int) -> dict[str, Reals]:
+def forecast_cells(points: pd.DataFrame, sizes: int, budgets: int) -> dict[str, Reals]:
     """Compute ln of forecast over measured, by form, of the largest `sizes` and `budgets`, hidden from the fit.
 
     points: of one text and measure, columns size, training_tokens, value. Nothing hidden: of the fit itself. A law of
@@ -115,7 +115,7 @@ def _errors(points: pd.DataFrame, sizes: int, budgets: int) -> Mapping[str, floa
     left = [points[name].nunique() - cut for name, cut in (("size", sizes), ("training_tokens", budgets))]
     if min(left) < LEFT:
         return {}
-    return {form: float(np.log(np.mean(away**2)) / 2) for form, away in foretold(points, sizes, budgets).items()}
+    return {form: float(np.log(np.mean(away**2)) / 2) for form, away in forecast_cells(points, sizes, budgets).items()}
 
 
 def _compared(name: str, found: list[Mapping[str, float]], level: float) -> pd.DataFrame:

@@ -64,27 +64,6 @@ def written(how: str, values: tuple[Any, ...]) -> str:
     return "–" if any(map(pd.isna, values)) else re.sub(r"(?<!\w)-(?=\d)", "−", how.format(*values))
 
 
-def fits_shown(fits: pd.DataFrame, *, level: float) -> dict[str, Any]:
-    """Fits of `fit_table` by dataset, family and k, one row each, for `Page.table`."""
-    return shown(
-        fits.assign(note=fits["note"].mask(fits["weak"].fillna(False), "weak")),
-        {
-            "dataset": "Dataset",
-            "family": "Family",
-            "k": "k",
-            "n": "sizes",
-            "alpha": ("α", "{:.3f}"),
-            ("alpha_low", "alpha_high"): (f"{level:.0%} interval", INTERVAL),
-            "r_squared": ("R²", "{:.3f}"),
-            "residual_se": ("scatter", "{:.3f}"),
-            "note": "note",
-        },
-        caption="<b>The fits.</b> Where the exponent α is negative, −ln RBPₖ grows with size. Scatter: the standard "
-        "deviation of ln(−ln RBPₖ) about the line; 0.02 is about 2 per cent. “Weak”: three or four sizes.",
-        data=fits,
-    )
-
-
 def _cell(value: Any, how: Format | None) -> str:
     if pd.api.types.is_scalar(value) and pd.isna(value):
         return "–"

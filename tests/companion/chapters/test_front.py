@@ -39,7 +39,7 @@ def test_each_token_has_its_rank_and_what_was_expected() -> None:
 
 def test_the_pictures_tell_the_models_and_their_lines() -> None:
     table = open_source("published").table
-    line, hide = front.line_shown(table), front.hide_shown(table)
+    line, hide = front.line_figure(table), front.hide_figure(table)
     assert "24 models" in line["caption"]
     own = line["data"][line["data"]["family"] == "Pythia"]
     fit = fit_power_law(own["size"], own["value"])

@@ -8,7 +8,6 @@ from companion.chapters import holds
 from companion.stats import subsets
 from rbp.laws.table import fit_table
 from rbp.measurements import open_source, select
-from rbp.report.display import fits_shown
 
 SIZES = [10**6, 10**7, 10**8, 10**9]
 
@@ -29,17 +28,6 @@ def test_gains_compare_the_ends_of_each_family_at_two_thresholds() -> None:
     wider = table.assign(value=table["value"].mask((table["k"] == 100) & (table["size"] == 10**6), 3.0))
     assert holds.compare_gains(wider, 1, 100) == {"gain_cells": 1, "gain_factor": 1, "gain_points": 1}
     assert holds.compare_gains(table[table["k"] == 1], 1, 100)["gain_cells"] == 0
-
-
-def test_fits_stand_in_rows_and_a_family_without_one_says_why() -> None:
-    both = pd.concat([points({1: 0.1, 20: -0.05}), points({1: 0.1}, "Few")[:2]])
-    shown = fits_shown(fit_table(both), level=0.9)
-    table = shown["table"].set_index(["Family", "k"])
-    assert table.loc[("Toy", 20), "α"] == pytest.approx(-0.05)
-    assert table.loc[("Toy", 20), "90% interval"] == "[−0.050, −0.050]"
-    assert table["note"].to_dict()["Toy", 1] == "weak"
-    assert table.loc[("Few", 1), "90% interval"] == "–"
-    assert "size" in table.loc[("Few", 1), "note"]
 
 
 def test_exponents_rise_from_1_to_100() -> None:

@@ -29,7 +29,7 @@ def test_counting_knows_a_point_to_one_over_the_root_of_its_misses() -> None:
 def test_the_setup_beside_the_paper() -> None:
     points = select(open_source("published").table, metric="neg_log_rbp")
     recovered = tokens_behind(points[points["dataset"] == "wikipedia"])
-    table = data.setup_shown(points, points.drop_duplicates("model"), recovered)["table"].set_index("what")
+    table = data.setup_table(points, points.drop_duplicates("model"), recovered)["table"].set_index("what")
     assert table.loc["models", "ours"] == "24"
     assert table.loc["vocabulary, OPT", ["printed", "ours"]].tolist() == ["50,272", "50,272"]
     assert table.loc["vocabulary, Pythia", "ours"] == "50,304 or 50,432 or 50,688"

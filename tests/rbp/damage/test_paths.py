@@ -255,7 +255,7 @@ def test_a_smaller_model_that_was_trained_on_is_measured_anew(measure, saved, tm
 
 
 def test_what_was_foretold_is_kept_by_its_checksum(measure, tmp_path):
-    file = tmp_path / "foretold.toml"
+    file = tmp_path / "forecasts.toml"
     file.write_text("level = 0.8\n")
     manifest = json.loads((measure(predictions=file) / "manifest.json").read_text())
     assert manifest["predictions"] == hashlib.sha256(file.read_bytes()).hexdigest()

@@ -6,7 +6,7 @@ import pytest
 
 from rbp.errors import DataError, FitError
 from rbp.laws.misfit import ADDITIVE, OFFSET, POWER, PRODUCT, SUM
-from rbp.laws.rivals import SHARE, foretold, percent, side_by_side
+from rbp.laws.rivals import SHARE, forecast_cells, percent, side_by_side
 
 SIZES, TOKENS = (1e4, 3e4, 1e5, 3e5, 1e6, 3e6), (1e6, 2e6, 4e6, 8e6, 16e6)
 
@@ -45,11 +45,11 @@ def test_the_form_that_made_the_values_foretells_them(law, right, wrong):
 def test_a_law_of_one_variable_is_an_offset_for_each_of_the_other():
     """Per budget an offset and no more: S's law above an E of each D is exact where sizes are hidden."""
     table = grid(a_sum, noise=0)
-    of_sizes, of_budgets = foretold(table, 2, 0), foretold(table, 0, 1)
+    of_sizes, of_budgets = forecast_cells(table, 2, 0), forecast_cells(table, 0, 1)
     assert percent(of_sizes[OFFSET]) < 1e-6
     assert percent(of_budgets[OFFSET]) < 1e-6
     assert percent(of_sizes[POWER]) > 1
-    assert not {OFFSET, POWER} & foretold(table, 1, 1).keys()
+    assert not {OFFSET, POWER} & forecast_cells(table, 1, 1).keys()
     assert len(of_sizes[POWER]) == 2 * len(TOKENS)
 
 

@@ -87,7 +87,7 @@ def with_counting_error(points: pd.DataFrame, tokens: pd.DataFrame) -> pd.DataFr
     return known.assign(relative_se=relative_se, misses=-np.expm1(-known["value"]) * n)
 
 
-def checks_shown(checked: pd.DataFrame) -> dict[str, Any]:
+def checks_table(checked: pd.DataFrame) -> dict[str, Any]:
     """The checks of the published files (`checks`), for `Page.table`."""
     return shown(
         checked,
@@ -137,7 +137,7 @@ def setup_statistics(points: pd.DataFrame, sizes: pd.DataFrame, recovered: pd.Da
     }
 
 
-def setup_shown(points: pd.DataFrame, sizes: pd.DataFrame, recovered: pd.DataFrame) -> dict[str, Any]:
+def setup_table(points: pd.DataFrame, sizes: pd.DataFrame, recovered: pd.DataFrame) -> dict[str, Any]:
     """What the paper says of its setup beside the published numbers, for `Page.table`; `sizes` has a row a model."""
 
     def either(values: Iterable[int]) -> str:
@@ -316,7 +316,7 @@ def interval_coverage() -> pd.DataFrame:
     return found.reindex(table["kind"].unique()[::-1]).reset_index().rename_axis(columns=None)
 
 
-def interval_coverage_shown(found: pd.DataFrame) -> dict[str, Any]:
+def interval_coverage_table(found: pd.DataFrame) -> dict[str, Any]:
     """`coverage` as a page shows it."""
     columns: dict[str | tuple[str, ...], Column] = {"kind": "interval", "covered_10": ("10 documents", "{:.1%}")}
     columns |= {f"covered_{count}": (str(count), "{:.1%}") for count in (20, 24, 32, 40, 164)}
@@ -375,7 +375,7 @@ def coverage_panels(counted: pd.DataFrame) -> Panels:
     return Panels(dataset_order(counted["dataset"]), draw, size=(4.6, 0.3 * len(families) + 1.4))
 
 
-def coverage_shown(table: pd.DataFrame) -> dict[str, Any]:
+def coverage_figure(table: pd.DataFrame) -> dict[str, Any]:
     """What `Page.figure` takes for `coverage_panels` of a measurement table."""
     counted = coverage(table)
     return {
@@ -387,7 +387,7 @@ def coverage_shown(table: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def tokens_shown(recovered: pd.DataFrame, stated: int) -> dict[str, Any]:
+def tokens_behind_figure(recovered: pd.DataFrame, stated: int) -> dict[str, Any]:
     """What `Page.figure` takes for `tokens_figure`."""
     return {
         "figure": tokens_figure(recovered, stated),
@@ -451,7 +451,7 @@ def fraction_panels(share: npt.ArrayLike, totals: Mapping[str, int]) -> Panels:
     return Panels(list(totals), draw, size=(4.4, 2.3))
 
 
-def whole_numbers_shown(share: npt.ArrayLike, name: str, tokens: int) -> dict[str, Any]:
+def whole_numbers_figure(share: npt.ArrayLike, name: str, tokens: int) -> dict[str, Any]:
     """What `Page.figure` takes for `fraction_panels` of a cell's shares: its number of tokens, and another."""
     part = np.asarray(share, dtype=np.float64)
     totals = {f"times {n:,}": n for n in (tokens, tokens + 100)}
@@ -465,7 +465,7 @@ def whole_numbers_shown(share: npt.ArrayLike, name: str, tokens: int) -> dict[st
     }
 
 
-def sampling_shown(points: pd.DataFrame) -> dict[str, Any]:
+def sampling_figure(points: pd.DataFrame) -> dict[str, Any]:
     """What `Page.figure` takes for `sampling_panels`."""
     return {
         "figure": sampling_panels(points),

@@ -20,7 +20,6 @@ from rbp import provenance
 from rbp.arrays import Reals
 from rbp.errors import DataError
 from rbp.io import label, sha256
-from rbp.report.display import Columns, shown
 
 FORECASTS = DATA / "predictions" / "images.toml"
 _REMEDY = "Restore it: git checkout -- data/predictions."
@@ -219,44 +218,3 @@ def score_statistics(table: pd.DataFrame, rules: pd.DataFrame) -> dict[str, Any]
         "imagenet-r", "ratio_median"
     ]
     return values
-
-
-def scores_table(table: pd.DataFrame) -> dict[str, Any]:
-    """Show each forecast of images with its outcome and both naive guesses (`scored`), for `Page.table`."""
-    rows = table.assign(of=table["of"].replace(OF), held=table["inside"].map({1.0: "yes", 0.0: "no"}))
-    columns: Columns = {
-        "dataset": "Test set",
-        "of": "of",
-        "middle": ("forecast", "{:.3g}"),
-        ("low", "high"): ("80%", "{:.3g} – {:.3g}"),
-        "outcome": ("outcome", "{:.3g}"),
-        "held": "held",
-        ("naive_low", "naive_high"): ("naive, 80%", "{:.3g} – {:.3g}"),
-        "gain": ("gain over naive", "{:+.2f}"),
-        ("fair_low", "fair_high"): ("fair naive, 80%", "{:.3g} – {:.3g}"),
-        "fair_gain": ("gain over fair naive", "{:+.2f}"),
-    }
-    caption = (
-        "<b>Thirty forecasts of models of images, scored.</b> Naive: the range of the three known sets. Fair naive: "
-        "Student’s t on them. Gains: log score less the guess’s, in nats."
-    )
-    return shown(rows, columns, caption=caption, data=table, ranked=True)
-
-
-def rules_table(table: pd.DataFrame) -> dict[str, Any]:
-    """Show what other rules make of the forecasts of curves (`by_rule`), for `Page.table`."""
-    columns: Columns = {
-        "dataset": "Test set",
-        "of": "of",
-        ("low", "high"): ("80%", "{:.3g} – {:.3g}"),
-        "away": ("nearest model’s RBP₁ is off by", "{:.4f}"),
-        "nearest": ("as scored", "{:.3f}"),
-        "one": ("nearest model", "{:.3f}"),
-        "line": ("line through two", "{:.3f}"),
-        "median": (f"median within {NEAR:g}", "{:.4f}"),
-    }
-    caption = (
-        f"<b>What other rules would have made of the curves.</b> As scored: the nearest model, or the line through two "
-        f"where none is within {NEAR:g}. The registered file does not say how near is near."
-    )
-    return shown(table, columns, caption=caption, ranked=True)

@@ -69,7 +69,7 @@ def test_verdicts_as_derived() -> None:
     assert {one.number: one.verdict for one in checked} == VERDICTS
     counts = statements.summary(checked)
     assert counts["statements"] == counts["statements.follows"] + counts["statements.part"] + counts["statements.fails"]
-    assert len(statements.verdicts_shown(checked)["table"]) == len(VERDICTS)
+    assert len(statements.verdicts_table(checked)["table"]) == len(VERDICTS)
 
 
 @pytest.mark.parametrize(("m", "sd"), POINTS)

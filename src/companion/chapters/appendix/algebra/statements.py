@@ -452,7 +452,7 @@ def summary(checked: Sequence[Checked]) -> dict[str, Any]:
     }
 
 
-def verdicts_shown(checked: Iterable[Checked]) -> dict[str, Any]:
+def verdicts_table(checked: Iterable[Checked]) -> dict[str, Any]:
     """Every statement with its verdict, for `Page.table`; the download has the findings too."""
     rows = [(one.number, one.claim, one.verdict, one.finding) for one in checked]
     table = pd.DataFrame(rows, columns=["equation", "claim", "verdict", "finding"])
