@@ -26,15 +26,9 @@ def mine(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 YOURS, BOTH, BOOK = "Data: yours", "Data: yours and the book’s", "Data: the book’s, unchanged"
 DATA = {
-    "holds": {"law-k1": YOURS, "fits": YOURS, "figure-6b": YOURS},
-    "forecasts": {"every-cut": YOURS, "residuals": YOURS},
-    "cross_entropy": {
-        "path-spreads": YOURS,
-        "real-ways": BOOK,
-        "equal": YOURS,
-        "everyone": BOTH,
-        "printed-cells": BOOK,
-    },
+    "holds": {"law-k1": YOURS, "law-k10": YOURS, "law-k100": YOURS, "figure-6": YOURS, "exponent-by-k": YOURS},
+    "forecasts": {"every-cut": YOURS, "forecasts-by-cut": YOURS, "other-curves": YOURS},
+    "cross_entropy": {"fingerprint": BOTH, "real-ways": BOOK, "runs": BOOK, "scatter-by-k": YOURS},
 }
 """Whose data figures and tables of a chapter show, by what its notebook reads."""
 
@@ -73,7 +67,6 @@ def test_a_chapter_shows_what_the_measurements_allow(mine: str, tmp_path: Path, 
     [
         ("data", {}, "none of their families is here"),
         ("holds", {"ks": [20000]}, "no measurement with k 20000"),
-        ("elsewhere", {}, "at 6 thresholds"),
         ("holds", {"level": 2.0}, "between 0 and 1"),
         ("holds", {"datasets": ["new"]}, 'Did you mean "news"?'),
     ],

@@ -557,11 +557,13 @@ def runs_figure(runs: pd.DataFrame) -> dict[str, Any]:
 
 
 def scatter_figure(curves_in: pd.DataFrame, dataset: str = "wikipedia") -> dict[str, Any]:
-    """Plot the scatter about smooth curves in CE and in S against k, of each family on one dataset (`along_k`).
+    """Plot the scatter about smooth curves in CE and in S against k, of each family on `dataset` (`along_k`).
 
-    Where it is above 30 per cent there is no curve left, and nothing is plotted.
+    Without that dataset all are plotted. Where the scatter is above 30% there is no curve left, and nothing is plotted.
     """
-    rows = in_cells(curves_in[(curves_in["smooth"] < 30) & (curves_in["dataset"] == dataset)])
+    rows = in_cells(curves_in[curves_in["smooth"] < 30])
+    if dataset in set(rows["dataset"]):
+        rows = rows[rows["dataset"] == dataset]
     names = {"smooth_size": "size S", "smooth": "CE"}
     styles = {"size S": ("#5C8A2E", "D", "--"), "CE": ("#9457C0", "o", "-")}
     rows = melted(rows, names, "k", by=["cell"])

@@ -79,7 +79,8 @@ def test_a_run_gives_a_folder_named_by_its_parameters(project: Project, tmp_path
     assert done.returncode == 0, done.stderr
     page = Path(done.stdout.strip())
     assert page.parent.parent == project.runs
-    assert sorted(path.name for path in page.parent.iterdir()) == ["01_a", "01_a.html", "01_a.ipynb", "results.json"]
+    names = ["01_a", "01_a.html", "01_a.ipynb", "results.json", "run.json"]
+    assert sorted(path.name for path in page.parent.iterdir()) == names
     assert json.loads((page.parent / "results.json").read_text())["values"]["value"]["value"] == 7 + 23
     assert [path.name for path in project.runs.iterdir()] == [page.parent.name]
 
