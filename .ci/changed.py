@@ -7,9 +7,9 @@ book's pages in FOLDER, built earlier, against those in ``_build/html``; without
 """
 
 import argparse
-import json
 import subprocess
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from companion import results
 from companion.ledger import claims
@@ -21,17 +21,13 @@ MOST = 200  # rows of a table
 def compare_values(project: Project, base: str) -> list[results.Difference]:
     """Compare the built values with those accepted at a commit."""
     path = project.expected.relative_to(project.root)
-    shown = subprocess.run(  # noqa: S603
-        ["git", "-C", str(project.root), "show", f"{base}:{path}"],  # noqa: S607
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    before = {
-        chapter: {key: results.recorded(key, **fields) for key, fields in values.items()}
-        for chapter, values in json.loads(shown.stdout).items()
-    }
-    return results.compare(results.read_book(project.results), before)
+    with TemporaryDirectory() as folder:
+        before = Path(folder) / "results.json"
+        with before.open("wb") as out:
+            command = ["git", "-C", str(project.root), "show", f"{base}:{path}"]
+            subprocess.run(command, stdout=out, check=True)  # noqa: S603
+        accepted = results.read_book(before)
+    return results.compare(results.read_book(project.results), accepted)
 
 
 def claims_by_value() -> dict[str, list[str]]:
