@@ -341,8 +341,8 @@ def test_only_sources_with_ranks_have_documents() -> None:
 
 
 def test_forecasts_of_exact_laws_are_exact_and_a_floor_deceives_both_metrics() -> None:
-    told = ce.forecasts(family(noise=1e-7), holdout=2, holdout_few=1)
-    assert told[["direct", "control"]].abs().max().max() < 1e-3
+    errors = ce.forecasts(family(noise=1e-7), holdout=2, holdout_few=1)
+    assert errors[["direct", "control"]].abs().max().max() < 1e-3
     floor = family("Pythia", entropy=2 + 5 * (SIZES / 1e5) ** -0.2, noise=1e-7)
     misled = ce.forecasts(floor, holdout=2, holdout_few=1)
     assert (misled[["direct", "control"]] < -1).all().all()
@@ -441,13 +441,13 @@ def test_what_table_1_says_is_counted_by_hand():
     table[["relative_low", "relative_high"]] = np.column_stack([table.relative - 1.5, table.relative + 1.5])
     test = Equivalence(0.09, 0.078, 0.102, within=False, outside=False, df=8)
     few = Equivalence(0.3, 0.2, 0.4, within=False, outside=True, df=2)
-    told = ce.exponents_summary(table, {("a", "f"): test, ("b", "f"): few})
+    statistics = ce.exponents_summary(table, {("a", "f"): test, ("b", "f"): few})
     counts = ("cells", "within_tenth", "within_fifth", "tenth_least", "tenth_most")
-    assert [told[f"printed_{name}"] for name in counts] == [8, 4, 6, 2, 5]
-    assert told["printed_r_squared_comparable"] == 7
-    assert told["printed_r_squared_apart.cell"] == "f on d"
-    assert told["printed_relative.b.f"] == pytest.approx(1)
-    assert [told[f"{end}.widest"] for end in ("relative", "relative_low", "relative_high")] == pytest.approx(
+    assert [statistics[f"printed_{name}"] for name in counts] == [8, 4, 6, 2, 5]
+    assert statistics["printed_r_squared_comparable"] == 7
+    assert statistics["printed_r_squared_apart.cell"] == "f on d"
+    assert statistics["printed_relative.b.f"] == pytest.approx(1)
+    assert [statistics[f"{end}.widest"] for end in ("relative", "relative_low", "relative_high")] == pytest.approx(
         [9, 7.8, 10.2]
     )
-    assert [told[f"table1.{name}"] for name in ("tested", "near", "outside")] == [2, 0, 1]
+    assert [statistics[f"table1.{name}"] for name in ("tested", "near", "outside")] == [2, 0, 1]

@@ -48,9 +48,9 @@ def test_the_shape_that_made_a_grid_passes_and_the_other_does_not(law, right, wr
     assert row[f"p_{wrong}"] < 0.001
     assert row.low <= (1 if right == "sum" else 0) <= row.high
     assert (row.df_num, row.df_den) == (6 * 4, 3)
-    told = training.separability_statistics(table.dropna(subset="k"))
-    assert (told[f"{right}.rejected"], told[f"{wrong}.rejected"]) == (0, 1)
-    assert (told["apart.cells"], told["apart.loss_cells"]) == (1, 0)
+    statistics = training.separability_statistics(table.dropna(subset="k"))
+    assert (statistics[f"{right}.rejected"], statistics[f"{wrong}.rejected"]) == (0, 1)
+    assert (statistics["apart.cells"], statistics["apart.loss_cells"]) == (1, 0)
     assert len(training.separability_table(table, level=0.95, caption="")["table"]) == len(table)
     with pytest.raises(DataError, match="no family has a grid"):
         training.separability_tests([text], [1], ["neox"])
@@ -103,8 +103,8 @@ def test_along_constant_tokens_per_parameter_both_terms_fall(texts) -> None:
     assert direct.sizes.unique() == [len(sizes)]
     with pytest.raises(ParameterError, match="0 sizes"):
         training.ratio_exponents(training.group_by_budget(texts, [1]), 1e6)
-    told = training.exponent_statistics(training.budget_exponents(lines), direct, 1)
-    assert cells(direct).alpha.item() > told["alpha.last"] > told["alpha.first"]
+    statistics = training.exponent_statistics(training.budget_exponents(lines), direct, 1)
+    assert cells(direct).alpha.item() > statistics["alpha.last"] > statistics["alpha.first"]
 
 
 def test_sizes_that_a_budget_lacks_are_left_out_of_all(texts) -> None:
@@ -158,9 +158,9 @@ def test_a_change_of_the_exponent_is_the_difference_of_the_exponents(snapshots: 
     assert (late.change, late.low, late.high) == pytest.approx((0.024, -0.031, 0.080), abs=6e-4)  # a referee's
     assert moves.r_squared["all", 3000] == pytest.approx(0.79, abs=5e-3)
     assert moves.low["above 10⁹", 3000] > 0 > moves.alpha["above 10⁹", 3000]
-    told = training.snapshot_statistics(training.fit_snapshots(own), own, moves.reset_index(), 143000)
-    assert (told["step.early"], told["step.between"]) == (3000, 33000)
-    assert told["large.change_low"] < 0 < told["large.change_high"]
+    statistics = training.snapshot_statistics(training.fit_snapshots(own), own, moves.reset_index(), 143000)
+    assert (statistics["step.early"], statistics["step.between"]) == (3000, 33000)
+    assert statistics["large.change_low"] < 0 < statistics["large.change_high"]
 
 
 def test_a_change_compares_each_model_with_itself() -> None:

@@ -38,9 +38,9 @@ def test_the_exponents_and_their_bend_are_those_by_hand() -> None:
     ends = 1 / np.log(10), 1 / np.log(10) + 1 / np.log(100), 1 / np.log(100)
     assert found["seeds"]["bend at m"] == pytest.approx(chance * np.linalg.norm(ends))
     assert found["sure"].tolist() == [False, True, True]
-    told = ladder.rate_statistics(found)
-    assert (told["rates.rows"], told["rates.sure"]) == (3, 2)
-    assert told["rates.moved"] == pytest.approx(best - grid)
+    statistics = ladder.rate_statistics(found)
+    assert (statistics["rates.rows"], statistics["rates.sure"]) == (3, 2)
+    assert statistics["rates.moved"] == pytest.approx(best - grid)
 
 
 def test_updates_and_repeated_text_stand_beside_the_grid_s_own_run() -> None:
@@ -53,8 +53,8 @@ def test_updates_and_repeated_text_stand_beside_the_grid_s_own_run() -> None:
     chance = np.std(np.log([5, 5.01]), ddof=1)
     assert found["seeds"]["s"] == pytest.approx(chance * np.hypot(5.0, 5.1))
     once = row("m", 5.5, model="neox-m-at-7e-06m")  # the 7 tokens that "d" reads again and again, read once
-    told = ladder.update_statistics(found.reset_index(), pd.DataFrame([once]))
-    assert told["updates.again"] == pytest.approx(100 * (5.5 - 1.0) / (5.5 - 4.5))
+    statistics = ladder.update_statistics(found.reset_index(), pd.DataFrame([once]))
+    assert statistics["updates.again"] == pytest.approx(100 * (5.5 - 1.0) / (5.5 - 4.5))
 
 
 def test_the_trials_that_are_there_are_shown() -> None:
@@ -94,9 +94,9 @@ def test_what_trials_do_to_ranks_is_counted_by_hand() -> None:
     assert loss["difference"] == pytest.approx(50 * (np.log(4900 / 5000) + np.log(6060 / 6000)))
     points = pd.DataFrame([("a", 1, 5, 2_000_000, 2.0), ("a", 1, 10, 2_000_000, 1.5)])
     points.columns = ["dataset", "k", "size", "training_tokens", "value"]
-    twice = found.assign(what="2 × the rate", difference=50.0)  # a trial of another rate is not told of
-    told = ladder.rank_statistics(pd.concat([found, twice]), points, 1)
+    twice = found.assign(what="2 × the rate", difference=50.0)  # a trial of another rate is not among them
+    statistics = ladder.rank_statistics(pd.concat([found, twice]), points, 1)
     by_grid = np.log(2.0 / 1.5) / np.log(2)
     by_trial = by_grid - one["difference"] / 100 / np.log(2)
     expected = {"falls": -one["difference"], "seeds": one["seeds"], "step.grid": by_grid, "step.half": by_trial}
-    assert told == pytest.approx({f"trials.{name}": value for name, value in expected.items()})
+    assert statistics == pytest.approx({f"trials.{name}": value for name, value in expected.items()})
