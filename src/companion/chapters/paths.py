@@ -16,6 +16,7 @@ from matplotlib.axes import Axes
 from scipy.stats import t as student_t
 from statsmodels.stats.multitest import multipletests
 
+from companion.chapters.families import OURS
 from companion.project import DATA, LADDER
 from ladder.shipped import counted, models
 from rbp import provenance
@@ -335,7 +336,7 @@ def _event(what: str, cells_: Sequence[Cell]) -> float:
 
 _VIEW = (-13.0, 26.0)  # per cent: what lies beyond is at k of hundreds, and in the CSV
 _GREY = "#75787d"
-_SHORT = {"neox": "transformer", "lstm": "LSTM"}
+_SHORT = {"neox": "our transformer", "lstm": "our LSTM"}
 
 
 def fingerprint_figure(equal: pd.DataFrame, level: float) -> dict[str, Any]:
@@ -366,11 +367,11 @@ def fingerprint_figure(equal: pd.DataFrame, level: float) -> dict[str, Any]:
         legend_below(ax, looks)
 
     titles = [label for path, label in LABELS.items() if path in set(rows["path"])]
+    whose = f"of two of {OURS} " if set(shorter) == set(_SHORT) else ""
     return {
         "figure": Panels(titles, draw, size=(3.0, 2.6), columns=3),
-        "caption": "<b>Each way to make a model worse, at equal CE:</b> how far −ln RBPₖ lies above that of a "
-        "smaller model (0). Grey: the other ways. Bands: "
-        f"{level:.0%} by documents. Lines leave the range at large k.",
+        "caption": f"<b>Each way to make a model worse, at equal CE:</b> how far −ln RBPₖ {whose}lies above that of a "
+        f"smaller model (0). Grey: the other ways. Bands: {level:.0%} by documents. Lines leave the range at large k.",
         "alt": "Lines that differ from zero at k = 1, cross near k = 10, and differ more at k = 1000",
         "data": equal,
     }
@@ -389,14 +390,15 @@ def front_figure(equal: pd.DataFrame, level: float) -> dict[str, Any]:
     some = [path for path in FRONT if path in set(rows["path"])] or rows["path"].unique()[: len(FRONT)].tolist()
     rows = rows[rows["path"].isin(some)]
     looks = zip(some, FRONT.values(), strict=False)
+    model = f"One of {OURS}" if cell["family"] in _SHORT else "A model"
     return {
         "figure": curves(
             rows, "k", "offset", labels=("k", "−ln RBPₖ, difference (%)"), panel=None,
             styles={LABELS[path]: FRONT.get(path, spare) for path, spare in looks}, band=True, at=[0], ylim=_VIEW,
             ends=True, size=(4.6, 3.7),
         ),
-        "caption": "<b>One cross-entropy, several curves.</b> A small model, made worse until its cross-entropy is "
-        "that of a smaller one (0): above 0 its ranks are the worse ones. Context is what it reads before a guess. "
+        "caption": f"<b>One cross-entropy, several curves.</b> {model}, made worse until its cross-entropy is that "
+        "of a smaller one (0): above 0 its ranks are the worse ones. Context is what it reads before a guess. "
         f"Bands: {level:.0%} intervals.",
         "alt": "Three curves over k: with context replaced the ranks are better at k = 1 and far worse at large k; "
         "with fewer layers it is the other way round",
