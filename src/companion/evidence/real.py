@@ -1,7 +1,10 @@
-"""Rank a real model (SmolLM2-135M-Instruct) on the texts and in the ways that data/predictions/real.toml registers.
+"""Rank a real model (SmolLM2-135M-Instruct) on the texts and in the ways that data/predictions registers.
+
+What the whole model does, and C, is in real.toml; what damaged models do on more texts, in real_damaged.toml.
 
     python -m companion.evidence.real rank --texts FOLDER --out FOLDER      rank stores
     python -m companion.evidence.real worse --texts FOLDER --out FOLDER     of the model made worse, sums by document
+    python -m companion.evidence.real damaged --texts FOLDER --out FOLDER   of damaged models, ranks token by token
     python -m companion.evidence.real ship --texts FOLDER --out FOLDER      data/real, of what is finished
     python -m companion.evidence.real sentence                              data/real/sentence.json, of the front page
 
@@ -33,7 +36,7 @@ from rbp.extract.forward import Ranker, rank_logits
 from rbp.extract.models import ModelFiles, find_model, load_model, load_tokenizer
 from rbp.extract.protocol import Bos, Row, plan_rows, protocol
 from rbp.extract.store import open_store, read_manifest
-from rbp.io import parse_json, write_json
+from rbp.io import parse_json, write_file, write_json
 from rbp.kernel.problem import ieee
 from rbp.measurements.ranked import Ranked
 
@@ -41,6 +44,7 @@ log = logging.getLogger(__name__)
 
 MODEL = ROOT / "runs" / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
 PREDICTIONS = ROOT / "data" / "predictions" / "real.toml"
+LATER = ROOT / "data" / "predictions" / "real_damaged.toml"
 SHIPPED = ROOT / "data" / "real"
 SENTENCE = "The United States Supreme Court held that the decision of the lower court was wrong."
 EXPECTED = 5  # tokens are listed of each prediction
@@ -67,7 +71,10 @@ WAYS: dict[str, tuple[float, ...]] = {
     "restart": (96, 40),
     "replaced": (0.04, 0.11),
 }
-ARTICLES, LENGTH, BEFORE, DRAWS = 40, 384, 64, 3
+#: of the model made worse: the text, documents, tokens that a document is cut to, and what registers the experiment
+WORSE = {"C": ("wikipedia", 40, 384, PREDICTIONS), "F": ("auslegal", 40, 1088, LATER)}
+BEFORE, DRAWS = 64, 3  # tokens that are read before the first that is scored; draws of noise on weights
+DAMAGES = (Step("layers", 0.6), Step("branches", 0.23), Step("weights", 0.14))  # whose misses are ranked token by token
 SAMPLE, RARE, CONTEXT = 1_500_000, 10, 4  # characters of each of three texts; how often a rare token is there; tokens
 
 
@@ -169,23 +176,49 @@ def steps() -> list[Step]:
     return [measuring.WHOLE_STEP, *first, *others]
 
 
-def make_worse(files: ModelFiles, articles: Corpus, out: Path) -> None:
-    """Measure the steps that are missing, on the articles' tokens that have enough before them."""
+def make_worse(files: ModelFiles, corpus: Corpus, count: int, length: int, registered: Path, out: Path) -> None:
+    """Measure the steps that are missing, on the tokens of `count` documents that have enough before them."""
     with quiet(), ieee(torch.device("cpu")):
         language = load_model(files, "float32", torch.device("cpu"))
-        plan = plan_rows(articles, load_tokenizer(files), protocol("authors", length=LENGTH, documents=ARTICLES))
+        plan = plan_rows(corpus, load_tokenizer(files), protocol("authors", length=length, documents=count))
         rows = [Row(row.document, row.start, row.ids, row.scored[row.scored >= BEFORE]) for row in plan.rows]
         ranker = Ranker(language, "reference", 1, compiled=False)
         ranker.check(rows)
         kept = Growing(out)
-        key = {"weights": files.fingerprint(), "corpus": articles.fingerprint, "length": LENGTH, "articles": ARTICLES}
-        kept.begin(key, {"model": files.name, "dataset": articles.name, **circumstances(ranker)}, PREDICTIONS)
+        key = {"weights": files.fingerprint(), "corpus": corpus.fingerprint, "length": length, "articles": count}
+        kept.begin(key, {"model": files.name, "dataset": corpus.name, **circumstances(ranker)}, registered)
         for step in steps():
             if kept.lacks(*step, files.name):
                 with damaged(language, step):
                     sums = measuring.measured(ranker, read_again(rows, step), step)
                 kept.add(*step, files.name, sums)
                 log.warning("%s %g, draw %d: %.4f nats", *step, sums["nll_1.0"].sum() / sums["tokens"].sum())
+
+
+def rank_damaged(files: ModelFiles, documents: dict[str, list[str]], out: Path) -> None:
+    """Rank the texts of A by the damaged models, without a start token: a table for each way and text, if missing."""
+    out.mkdir(parents=True, exist_ok=True)
+    with quiet(), ieee(torch.device("cpu")):
+        language, tokenizer = load_model(files, "float32", torch.device("cpu")), load_tokenizer(files)
+        for step in DAMAGES:
+            for letter, text, count, length, bos in RANKINGS:
+                file = out / f"{step.path}-{text}.parquet"
+                if letter != "A" or bos != "never" or file.exists():
+                    continue
+                chosen = protocol("authors", length=length, documents=count, bos=bos)
+                rows = plan_rows(given_corpus(documents[text], text), tokenizer, chosen).rows
+                ranker = Ranker(language, "reference", 8, compiled=False)
+                ranker.check(rows)
+                with damaged(language, step), torch.inference_mode():
+                    ranks = ranker.rank(rows)
+                columns = {
+                    "document": np.repeat([row.document for row in rows], [len(row.scored) for row in rows]),
+                    "position": np.concatenate([row.start + row.scored for row in rows]),
+                    "token": np.concatenate([row.ids[row.scored] for row in rows]),
+                    "rank": ranks.greater + ranks.equal,
+                }
+                write_file(file, pd.DataFrame(columns).to_parquet(index=False))
+                log.warning("%s on %s: %d tokens", step.path, text, len(columns["rank"]))
 
 
 def repeated(ids: npt.NDArray[np.int64], length: int = CONTEXT) -> npt.NDArray[np.bool_]:
@@ -275,7 +308,7 @@ def rank_sentence(files: ModelFiles, text: str) -> dict[str, Any]:
 def main() -> None:
     """Rank what is missing, or ship what there is."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["rank", "worse", "ship", "sentence"])
+    parser.add_argument("what", choices=["rank", "worse", "damaged", "ship", "sentence"])
     parser.add_argument("--texts", type=Path, help="the folder of corpus files")
     parser.add_argument("--out", type=Path, help="the folder of rank stores")
     given = parser.parse_args()
@@ -291,7 +324,11 @@ def main() -> None:
         return
     documents = texts(given.texts)
     if given.what == "worse":
-        make_worse(files, given_corpus(documents["wikipedia"], "wikipedia"), given.out / "C")
+        for letter, (text, count, length, registered) in WORSE.items():
+            make_worse(files, given_corpus(documents[text], text), count, length, registered, given.out / letter)
+        return
+    if given.what == "damaged":
+        rank_damaged(files, documents, given.out / "damaged")
         return
     for letter, text, count, length, bos in RANKINGS:
         chosen = protocol("authors", length=length, documents=count, pack=8, bos=bos)
