@@ -25,7 +25,7 @@
     const family = chips("hide-family", "Family", Object.entries(data.styles).map(([name, style]) => [name, name, style]), state.family, (name) => { state.family = name; show(); });
     const k = chips("hide-k", "Threshold", data.ks.map((each) => [each, `k = ${each}`]), state.k, (each) => { state.k = each; show(); });
     const count = slider("count", { min: 1, step: 1 }, (value) => { state.hidden = value; });
-    const note = html("p", { class: "rbp-living-told" });
+    const note = html("p", { class: "rbp-living-forecast" });
     const plainly = (error) => `${Math.abs(error).toFixed(1)}% too ${error < 0 ? "optimistic" : "pessimistic"}`;
     const said = (name, value, text) => html("data", { value, "data-name": name }, text);
 

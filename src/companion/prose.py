@@ -304,7 +304,7 @@ def _folded(text: str) -> str:
     if not text.strip():
         return ""
     bold = HEADING.sub(r"**\2**", text.strip())
-    return f'<details class="rbp-told"><summary>The book’s text</summary>\n\n{bold}\n\n</details>'
+    return f'<details class="rbp-fold"><summary>The book’s text</summary>\n\n{bold}\n\n</details>'
 
 
 # ── What a notebook is, and how to rerun it

@@ -298,7 +298,7 @@ Each was measured when the step was last made or the chapter last executed; two 
 
 ## Data
 
-<details class="rbp-told"><summary>The checksums of {len(sums)} files</summary>
+<details class="rbp-fold"><summary>The checksums of {len(sums)} files</summary>
 
 {_table(("File", "SHA-256"), sums)}
 

@@ -240,7 +240,7 @@ def curve_statistics(family: str, floors: pd.DataFrame, bends: pd.DataFrame, lev
     of_family, strongest = floors[floors["family"] == family], bends.sort_values("p").iloc[0]
     return {
         "offset.cells": len(of_family),
-        "offset.told": int(of_family["distinguishable"].sum()),
+        "offset.distinguishable": int(of_family["distinguishable"].sum()),
         "offset.r_squared_median": floors["r_squared"].median(),
         "bent.cells": len(bends),
         "bent.alarms": int(bends["alarm"].sum()),

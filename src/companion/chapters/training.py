@@ -370,7 +370,7 @@ def grid_statistics(points: pd.DataFrame, bends: pd.DataFrame) -> dict[str, Any]
     """Summarise the grid (`families.points`) and its `fit_bends`."""
     counted, budgets = count_bends(bends), points["training_tokens"] / 1e6
     first, last = counted.iloc[0], counted.iloc[-1]
-    counts = {"down.lines": first["lines"], "down.first": first["down"], "up.surely": last["surely_up"]}
+    counts = {"down.lines": first["lines"], "down.first": first["down"], "up.significantly": last["surely_up"]}
     values = {"sizes": points["size"].nunique(), "budget.first": budgets.min(), "budget.last": budgets.max()}
     return values | {name: int(value) for name, value in counts.items()}
 
