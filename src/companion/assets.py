@@ -33,9 +33,9 @@ def icons(names: set[str]) -> str:
     rules = []
     for name in sorted(names):
         quoted = rf'"{re.escape(name)}"' if "-" in name else re.escape(name)
-        found = re.findall(rf'[{{,]{quoted}:\[(\d+),(\d+),\[[^\]]*\],"\w+","([^"]+)"\]', script)
-        if found:
-            width, height, path = found[-1]
+        matches = re.findall(rf'[{{,]{quoted}:\[(\d+),(\d+),\[[^\]]*\],"\w+","([^"]+)"\]', script)
+        if matches:
+            width, height, path = matches[-1]
             drawing = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}"><path d="{path}"/></svg>'
             rules.append(f".fa-{name}{{--icon:url('data:image/svg+xml,{quote(drawing)}')}}")
     return _ICON + "\n".join(rules)
@@ -52,10 +52,10 @@ def _put_off(app: Sphinx, pagename: str, templatename: str, context: dict[str, A
 
 def _finish(app: Sphinx, exception: Exception | None) -> None:
     if exception is None and isinstance(app.builder, StandaloneHTMLBuilder):
-        lighten(Path(app.outdir))
+        trim_assets(Path(app.outdir))
 
 
-def lighten(site: Path) -> None:
+def trim_assets(site: Path) -> None:
     """Draw the icons that pages show without a font or a script, and take away files that no page loads."""
     static = site / "_static"
     pages = "".join(page.read_text(encoding="utf-8") for page in site.rglob("*.html") if static not in page.parents)
@@ -65,9 +65,9 @@ def lighten(site: Path) -> None:
     theme.write_text(plain + icons(shown), encoding="utf-8")
     files = [path for path in static.rglob("*") if path.is_file()]
     loaded = [path for path in files if path.suffix in (".css", ".js") and f"/{path.name}" in pages]
-    said = pages + "".join(path.read_text(encoding="utf-8") for path in loaded)
+    text = pages + "".join(path.read_text(encoding="utf-8") for path in loaded)
     for path in files:
-        if path.suffix == ".map" or not re.search(rf"[/\"'( ]{re.escape(path.name)}(?!\w)", said):
+        if path.suffix == ".map" or not re.search(rf"[/\"'( ]{re.escape(path.name)}(?!\w)", text):
             path.unlink()
     for folder in sorted((path for path in static.rglob("*") if path.is_dir()), reverse=True):
         if not any(folder.iterdir()):

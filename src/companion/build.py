@@ -73,8 +73,8 @@ def chapter_inputs(project: Project, name: str) -> list[str]:
     chapter = find(project, name)
     tables = [project.steps / f"{step}.parquet" for step in chapter.steps]
     others = [other for other in chapter_names(project) if other != chapter.name]
-    wanted = others if "*" in chapter.results_of else [find(project, each).name for each in chapter.results_of]
-    of_others = [project.chapters / other / "results.json" for other in wanted]
+    names = others if "*" in chapter.results_of else [find(project, each).name for each in chapter.results_of]
+    of_others = [project.chapters / other / "results.json" for other in names]
     sources = [path for path in chapter_files(project, name) if path != project.book / "parameters.toml"]
     return inputs.relative(project, [*sources, *tables, *of_others])
 
@@ -152,8 +152,8 @@ def _report_job(project: Project, label: str, name: str, job: Callable[[], objec
     try:
         job()
     except (RbpError, ChapterFailed, OSError) as error:
-        kept = getattr(error, "kept", None)
-        typer.echo(f"{label} failed: {error}" + (f"\nThe partial notebook: {kept}" if kept else ""))
+        notebook = getattr(error, "kept", None)
+        typer.echo(f"{label} failed: {error}" + (f"\nThe partial notebook: {notebook}" if notebook else ""))
         return False
     seconds = time.perf_counter() - start
     write_json(project.times / f"{name}.json", {"seconds": round(seconds, 1)})

@@ -27,12 +27,12 @@ def chapters(
     project = Project.of(context.obj)
     from companion.run import all_chapters
 
-    found = all_chapters(project)
+    every = all_chapters(project)
     if as_json:
-        listing = [{"name": c.name, "title": c.title, "parameters": [p.as_dict() for p in c.parameters]} for c in found]
+        listing = [{"name": c.name, "title": c.title, "parameters": [p.as_dict() for p in c.parameters]} for c in every]
         typer.echo(json.dumps(listing, indent=2, ensure_ascii=False))
         return
-    for chapter in found:
+    for chapter in every:
         typer.secho(f"{chapter.name}  {chapter.title}", bold=True)
         for p in chapter.parameters:
             kind = p.type if p.choices is None else f"{p.type}: {'|'.join(map(str, p.choices))}"
@@ -56,16 +56,16 @@ def run(
     from companion.parameters import sweeps
     from companion.run import find
 
-    found = find(project, chapter)
-    every = sweeps(found.parameters, parameter or [], found.name)
+    chosen = find(project, chapter)
+    every = sweeps(chosen.parameters, parameter or [], chosen.name)
     if out and len(every) > 1:
         raise ParameterError("one folder cannot hold several runs", "--out", "Leave it out.")
-    folders = [_run(project, found, values, out) for values in every]
+    folders = [_run(project, chosen, values, out) for values in every]
     if len(every) > 1:
         from companion.comparison import compare
 
-        page = folders[0].with_name(f"{found.name}-{'-'.join(folder.name[-4:] for folder in folders)}.html")
-        typer.echo(compare(found, every, page).to_string(index=False))
+        page = folders[0].with_name(f"{chosen.name}-{'-'.join(folder.name[-4:] for folder in folders)}.html")
+        typer.echo(compare(chosen, every, page).to_string(index=False))
         typer.echo(str(page))
 
 
@@ -105,7 +105,7 @@ def _execute(project: Project, chapter: "Chapter", values: dict[str, Any], folde
     start_early(project.root / "_config.yml")  # the page's builder imports while the chapter runs
     typer.echo(f"{name} …", err=True)
 
-    def tell(cell: int, of: int) -> None:
+    def report_cell(cell: int, of: int) -> None:
         nonlocal last
         if time.monotonic() - last >= PATIENCE:
             last = time.monotonic()
@@ -114,7 +114,7 @@ def _execute(project: Project, chapter: "Chapter", values: dict[str, Any], folde
     def finish(new: Path) -> None:
         render_chapter(project, chapter, new)
 
-    seconds = execute(chapter, values, folder, Path.cwd(), finish=finish, tell=tell)
+    seconds = execute(chapter, values, folder, Path.cwd(), finish=finish, on_cell=report_cell)
     typer.echo(f"{name} … {seconds:.1f} s", err=True)
 
 

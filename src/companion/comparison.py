@@ -38,9 +38,9 @@ def compare(chapter: Chapter, runs: Sequence[Mapping[str, Any]], page: Path) -> 
     fitted = [each for each in laws if each is not None]
     if len(fitted) < len(runs):
         raise ParameterError("a run fits no measurements of size", chapter.name, "Compare runs of other chapters.")
-    table = pd.concat([own.fits[CELL] for own in fitted]).drop_duplicates()
-    for name, own in zip(names, fitted, strict=True):
-        fits = own.fits.assign(verdict=verdicts(own.fits))
+    table = pd.concat([law.fits[CELL] for law in fitted]).drop_duplicates()
+    for name, law in zip(names, fitted, strict=True):
+        fits = law.fits.assign(verdict=verdicts(law.fits))
         columns = {each: f"{each} | {name}" for each in ("alpha", "alpha_low", "alpha_high", "r_squared", "verdict")}
         fits = fits[[*CELL, *columns]].rename(columns=columns)
         table = table.merge(fits, on=CELL, how="left")
@@ -48,7 +48,7 @@ def compare(chapter: Chapter, runs: Sequence[Mapping[str, Any]], page: Path) -> 
     alphas = [table[f"alpha | {name}"] for name in names]
     common = int(pd.concat(alphas, axis=1).notna().all(axis=1).sum())
     leaf.text(f"{common} of {len(table)} cases of family, dataset and measure have a law in every run.")
-    both = pd.concat([own.fits.assign(run=name) for name, own in zip(names, fitted, strict=True)], ignore_index=True)
+    both = pd.concat([law.fits.assign(run=name) for name, law in zip(names, fitted, strict=True)], ignore_index=True)
     ranks = both[both["k"].notna() & both["alpha"].notna()].rename(columns={"alpha_low": "low", "alpha_high": "high"})
     if len(ranks):
         leaf.figure(
@@ -56,7 +56,7 @@ def compare(chapter: Chapter, runs: Sequence[Mapping[str, Any]], page: Path) -> 
             caption="<b>The exponent α against k</b>, with the intervals of each run.",
             alt="The exponent against k, a line for each family and run",
         )
-    points = pd.concat([own.rows.assign(run=name) for name, own in zip(names, fitted, strict=True)], ignore_index=True)
+    points = pd.concat([law.rows.assign(run=name) for name, law in zip(names, fitted, strict=True)], ignore_index=True)
     points = points[points["k"].notna()].drop_duplicates([*CELL, "model", "value"])
     panels = [f"{dataset}, k = {k}" for dataset, k in zip(points["dataset"], points["k"], strict=True)]
     points = points.assign(family=_lines(points), of=panels)

@@ -38,7 +38,7 @@ class Engine(NBClientEngine):  # type: ignore[misc]
         kernel_cwd: str = "",
         connection_file: str = "",
         start_timeout: int = 60,
-        tell: Callable[[int, int], object] | None = None,
+        on_cell: Callable[[int, int], object] | None = None,
         **others: Any,
     ) -> Any:
         """Execute all cells without a time limit; tells the number of each and of all when it begins.
@@ -59,7 +59,7 @@ class Engine(NBClientEngine):  # type: ignore[misc]
             timeout=None,
             extra_arguments=KERNEL_ARGUMENTS,
             shutdown_kernel="immediate",  # all is written by then; of those that are asked to end, half hang for 3 s
-            on_cell_start=tell and (lambda cell, cell_index: tell(cell_index + 1, cells)),
+            on_cell_start=on_cell and (lambda cell, cell_index: on_cell(cell_index + 1, cells)),
         )
         try:
             return client.execute(env=kernel_environment, cwd=kernel_cwd)

@@ -49,18 +49,18 @@ class FindShown(SphinxTransform):
         if chapter is None:
             return
         for raw in list(self.document.findall(nodes.raw)):
-            if found := SHOWN.fullmatch(raw.astext().strip()):
-                kind = ShownTable if found["table"] else Shown
-                parts = [nodes.raw("", found[part], format="html") for part in ("body", "caption")]
-                label = f"{chapter['name']}::{found['name']}".lower()  # as roles write it
-                shown = kind("", *parts, ids=[found["name"]], names=[label])
-                shown["opening"], shown["downloads"] = found["opening"], found["downloads"] or ""
+            if match := SHOWN.fullmatch(raw.astext().strip()):
+                kind = ShownTable if match["table"] else Shown
+                parts = [nodes.raw("", match[part], format="html") for part in ("body", "caption")]
+                label = f"{chapter['name']}::{match['name']}".lower()  # as roles write it
+                shown = kind("", *parts, ids=[match["name"]], names=[label])
+                shown["opening"], shown["downloads"] = match["opening"], match["downloads"] or ""
                 raw.replace_self(shown)
                 self.document.note_explicit_target(shown)
         for reference in self.document.findall(addnodes.pending_xref):
-            own = f"{chapter['name']}::{reference['reftarget']}".lower()
-            if reference["reftype"] in ("numref", "ref") and own in self.document.nameids:
-                reference["reftarget"] = own
+            full_name = f"{chapter['name']}::{reference['reftarget']}".lower()
+            if reference["reftype"] in ("numref", "ref") and full_name in self.document.nameids:
+                reference["reftarget"] = full_name
 
 
 def text_of(markup: str) -> str:
@@ -93,7 +93,7 @@ def _written(writer: Any, shown: nodes.Element) -> None:
 def _number(app: Sphinx, env: BuildEnvironment) -> list[str]:
     """Number figures, tables and equations once more, now with the chapters' numbers, which have gaps."""
     titles = {page: env.titles[page].astext() for page in env.all_docs if CHAPTER.fullmatch(page)}
-    env.toc_secnumbers = {page: {"": (found[1],)} for page, title in titles.items() if (found := NUMBER.match(title))}  # type: ignore[dict-item]
+    env.toc_secnumbers = {page: {"": (match[1],)} for page, title in titles.items() if (match := NUMBER.match(title))}  # type: ignore[dict-item]
     changed = TocTreeCollector().assign_figure_numbers(env)
     env.toc_secnumbers = {}  # titles have their numbers already
     return changed

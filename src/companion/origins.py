@@ -56,8 +56,8 @@ class Origins(ast.NodeTransformer):
             for name in inner:
                 setattr(statement, name, [])
             names, assigned = _names(statement)
-            for name, own in inner.items():
-                setattr(statement, name, self._announced(own, (*around, *names)))
+            for name, block in inner.items():
+                setattr(statement, name, self._announced(block, (*around, *names)))
             call = f"{_HOOK}({(*around, *names)!r}, {assigned!r})"
             announcement = ast.copy_location(ast.parse(call).body[0], statement)
             result += [announcement, statement]

@@ -100,15 +100,15 @@ class Page:
             (panels, legend), columns = figure.figures(), min(figure.columns, len(figure.keys))
             alts = [f"{alt} ({key})" if len(panels) > 1 else alt for key in figure.keys]
         prefixes = [f"{name}-{i}-" for i in range(len(panels))]
-        drawn = list(map(svg.drawn, panels))
+        svgs = list(map(svg.drawn, panels))
         if legend:
             alts.append(f"Legend: {', '.join(text.get_text() for text in legend.legends[0].get_texts())}")
             prefixes.append(f"{name}-legend-")
-            drawn.append(svg.drawn(legend))
-        write_file(self.files / f"{name}.svg", svg.tiled(drawn, panels[0], columns, prefixes, legend=legend))
+            svgs.append(svg.drawn(legend))
+        write_file(self.files / f"{name}.svg", svg.tiled(svgs, panels[0], columns, prefixes, legend=legend))
         write_file(self.files / f"{name}.png", _png(panels, columns, legend))
         self._save_csv(name, data)
-        body = svg.beside_each_other(drawn, alts, prefixes, columns, legend=bool(legend))
+        body = svg.beside_each_other(svgs, alts, prefixes, columns, legend=bool(legend))
         if living is not None:
             body = f'<div class="rbp-living" data-chart="{name}">{body}{data_within(living)}</div>'
         self._show(name, body, caption, ("svg", "png", "csv"))
@@ -141,8 +141,8 @@ class Page:
         self._once(name)
         self._save_csv(name, data)
         if not self._alone and len(data):
-            whose = f", {self.rerun.data()}" if self.rerun else ""
-            self._display(f'<p><a href="{self.name}/{name}.csv" download>{html.escape(title)} (CSV{whose})</a></p>')
+            data_note = f", {self.rerun.data()}" if self.rerun else ""
+            self._display(f'<p><a href="{self.name}/{name}.csv" download>{html.escape(title)} (CSV{data_note})</a></p>')
 
     def close(self) -> None:
         """Write `results.json` and show how to rerun this chapter: the last line of every notebook."""
@@ -150,13 +150,13 @@ class Page:
         project = Project()
         rerun = (self.rerun.files, self.rerun.steps) if self.rerun else (set(), set())
         files = tuple(map(project.label, read.files | rerun[0]))
-        found = results.ChapterResults(self.name, self.values, files, tuple(read.steps | rerun[1]))
-        results.write_chapter(self.out / "results.json", found)
+        recorded = results.ChapterResults(self.name, self.values, files, tuple(read.steps | rerun[1]))
+        results.write_chapter(self.out / "results.json", recorded)
         parameters = find(project, self.name).parameters
         if self.rerun:
             self._display(self.rerun.closing(self.values))
         box = rerun_box(self.name, parameters, self.rerun.command(not self._alone) if self.rerun else "")
-        self._display(box, **({"metadata": {"rbp": found.as_dict()}} if self._alone else {}))
+        self._display(box, **({"metadata": {"rbp": recorded.as_dict()}} if self._alone else {}))
 
     def _display(self, markup: str, **about: Any) -> None:
         from IPython.display import HTML, display  # late: not everything that makes tables has it
@@ -232,7 +232,7 @@ def _pixels(figure: Figure) -> npt.NDArray[np.uint8]:
 def _centred(pixels: npt.NDArray[np.uint8], height: int, width: int) -> npt.NDArray[np.uint8]:
     """In the middle of a white field of that size."""
     whole = np.full((height, width, pixels.shape[2]), 255, dtype=np.uint8)
-    top, left = ((room - own) // 2 for room, own in zip((height, width), pixels.shape, strict=False))
+    top, left = ((room - extent) // 2 for room, extent in zip((height, width), pixels.shape, strict=False))
     whole[top : top + pixels.shape[0], left : left + pixels.shape[1]] = pixels
     return whole
 

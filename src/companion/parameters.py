@@ -103,10 +103,10 @@ def _bounds(name: str, kind: str, comment: str) -> dict[str, float]:
     """The range that ends a comment, as in "a level; 0 < level < 1"; ValueError if a sign there makes none."""
     if not any(sign in comment for sign in BOUNDS):
         return {}
-    found = _RANGE.fullmatch(comment.rpartition(";")[2].strip())
-    if found is None or found[3] != name or _item(kind) not in ("int", "float"):
+    match = _RANGE.fullmatch(comment.rpartition(";")[2].strip())
+    if match is None or match[3] != name or _item(kind) not in ("int", "float"):
         raise ValueError(comment)
-    low, above, _, sign, bound = found.groups()
+    low, above, _, sign, bound = match.groups()
     bounds = {BOUNDS[sign]: json.loads(bound)}
     return bounds if low is None else {"gt" if above == "<" else "ge": json.loads(low)} | bounds
 

@@ -62,7 +62,7 @@ def chapter_numbers(project: Project) -> dict[str, str]:
 def numbered(text: str, numbers: Mapping[str, str]) -> str:
     """Markdown ``text`` with the number of the chapter for each ``{number}`name` ``; ValueError for no chapter."""
     try:
-        return re.sub(r"\{number\}`(\w+)`", lambda found: numbers[found[1]], text)
+        return re.sub(r"\{number\}`(\w+)`", lambda match: numbers[match[1]], text)
     except KeyError as error:
         raise ValueError(f"the contents list no chapter {error}") from None
 
@@ -70,7 +70,7 @@ def numbered(text: str, numbers: Mapping[str, str]) -> str:
 def first_heading(cells: Cells) -> str | None:
     """The text of the first heading."""
     matches = (HEADING.search("".join(c["source"])) for c in cells if c["cell_type"] == "markdown")
-    return next((found[2].strip() for found in matches if found), None)
+    return next((match[2].strip() for match in matches if match), None)
 
 
 def fill_in(text: str, chapter: str, values: Results, rerun: Mapping[str, Recorded] | None = None) -> str:
@@ -80,21 +80,21 @@ def fill_in(text: str, chapter: str, values: Results, rerun: Mapping[str, Record
     that does not suit its value, or a real number without one.
     """
 
-    def written(found: re.Match[str]) -> str:
-        own, keys = values.get(found["chapter"] or chapter, {}), {*keys_of(found)}
-        text = in_words(own, found) if keys <= {*own} else NO_VALUE
-        if rerun is not None and found["chapter"] in (None, chapter):
-            other = in_words_or_dash(rerun, found)
-            text += "" if other == text else f" (this run: {other})" if keys <= {*rerun} else " (not in this run)"
+    def write(place: re.Match[str]) -> str:
+        recorded, keys = values.get(place["chapter"] or chapter, {}), {*keys_of(place)}
+        text = in_words(recorded, place) if keys <= {*recorded} else NO_VALUE
+        if rerun is not None and place["chapter"] in (None, chapter):
+            again = in_words_or_dash(rerun, place)
+            text += "" if again == text else f" (this run: {again})" if keys <= {*rerun} else " (not in this run)"
         return text if NO_VALUE in text else re.sub(r"([\\`*_{}\[\]<>$|~])", r"\\\1", text)
 
-    return VALUE.sub(written, text)
+    return VALUE.sub(write, text)
 
 
-def in_words_or_dash(own: Mapping[str, Recorded], place: re.Match[str]) -> str:
+def in_words_or_dash(values: Mapping[str, Recorded], place: re.Match[str]) -> str:
     """A value as `in_words` writes it; a dash where a rerun has none, or one that does not suit its place."""
     try:
-        return in_words(own, place)
+        return in_words(values, place)
     except (KeyError, ValueError):
         return "–"
 
@@ -102,7 +102,7 @@ def in_words_or_dash(own: Mapping[str, Recorded], place: re.Match[str]) -> str:
 def sentences(cells: Cells) -> list[str]:
     """The sentences of a notebook that name values, but for exercises."""
     texts = ("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
-    found = []
+    with_values = []
     for text in texts:
         places: list[str] = []
 
@@ -112,8 +112,8 @@ def sentences(cells: Cells) -> list[str]:
 
         for part in SENTENCE_END.split(VALUE.sub(hidden, EXERCISES.sub("", text))):
             if "\x00" in part:
-                found.append(re.sub(r"\x00(\d+)\x00", lambda number: places[int(number[1])], part))  # noqa: B023
-    return found
+                with_values.append(re.sub(r"\x00(\d+)\x00", lambda number: places[int(number[1])], part))  # noqa: B023
+    return with_values
 
 
 def plain(sentence: str, chapter: str, values: Results) -> str:
@@ -134,8 +134,8 @@ def lacking(project: Project, recorded: Results) -> list[str]:
         lines = enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
         places += [(line, "", f"{project.label(path)}, line {i}") for i, line in lines]
     named = [
-        (place["chapter"] or own, key, where)
-        for text, own, where in places
+        (place["chapter"] or chapter, key, where)
+        for text, chapter, where in places
         for place in VALUE.finditer(text)
         for key in keys_of(place)
     ]
@@ -148,26 +148,26 @@ def keys_of(place: re.Match[str]) -> list[str]:
     return [place["key"], how.removeprefix("of ")] if how.startswith("of ") else [place["key"]]
 
 
-def in_words(own: Mapping[str, Recorded], place: re.Match[str]) -> str:
+def in_words(values: Mapping[str, Recorded], place: re.Match[str]) -> str:
     """A chapter's value as its place in the prose shows it, with a true minus sign.
 
     Raises ValueError for a format that does not suit the value.
     """
-    value, *whole = (own[key].value for key in keys_of(place))
+    value, *whole = (values[key].value for key in keys_of(place))
     how = place["format"] or ""
     if isinstance(value, float) and not how:
         raise ValueError(f"{place[0]}: a real number needs a format, such as :.3f")
     try:
         if how == "words" or whole:
-            return _said(value, *whole)
+            return _count_in_words(value, *whole)
         text = format(value, how)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{place[0]}: {error}") from None
-    text = re.sub(r"^(-?[\d.]+)e([+-]\d+)$", lambda found: times_power_of_ten(found[1], int(found[2])), text)
+    text = re.sub(r"^(-?[\d.]+)e([+-]\d+)$", lambda match: times_power_of_ten(match[1], int(match[2])), text)
     return re.sub(r"^-(?=\d)", "−", text)
 
 
-def _said(value: results.Value, whole: results.Value | None = None) -> str:
+def _count_in_words(value: results.Value, whole: results.Value | None = None) -> str:
     """Print a count in words, or out of so many ("29 of 32"). Raises ValueError for any other value."""
     if type(value) is not int or (whole is not None and type(whole) is not int):
         raise ValueError("words are for counts")
@@ -193,9 +193,9 @@ class BookValues:
         accepted = results.read_book(project.expected) if project.expected.exists() else {}
         return cls(accepted, results.merge(sorted(project.chapters.glob("*/results.json"))), chapter_numbers(project))
 
-    def known(self, own: Results | None = None) -> Results:
-        """The accepted values; where there is none, that of a run's ``own``, or of the built book."""
-        every = [self.built, own or {}, self.accepted]
+    def known(self, run_values: Results | None = None) -> Results:
+        """The accepted values; where there is none, that of a run (`run_values`), or of the built book."""
+        every = [self.built, run_values or {}, self.accepted]
         return {
             name: {k: v for each in every for k, v in each.get(name, {}).items()} for each in every for name in each
         }
@@ -209,18 +209,18 @@ def page_of(executed: Path, book: BookValues) -> dict[str, Any]:
     Raises ValueError as `fill_in`, and DataError for results that cannot be read.
     """
     notebook: dict[str, Any] = json.loads(executed.read_text(encoding="utf-8"))
-    name, own = executed.stem, results.read_chapter(executed.with_name("results.json")).values
+    name, recorded = executed.stem, results.read_chapter(executed.with_name("results.json")).values
     accepted = book.accepted.get(name, {})
     changed = notebook["metadata"].get("rbp", {}).get("changed")  # what `chapters.execute` has noted
     cells: Cells = [{**cell, "source": "".join(cell["source"])} for cell in notebook["cells"]]
     if changed:
         cells = _rerun(cells)
-    elif book.accepted and (note := _differing(name, own, accepted)):
+    elif book.accepted and (note := _differing(name, recorded, accepted)):
         cells = _below_title(cells, note)
-    values = book.accepted if changed else book.known({name: own})
+    values = book.accepted if changed else book.known({name: recorded})
     for cell in cells:
         if cell["cell_type"] == "markdown":
-            cell["source"] = fill_in(cell["source"], name, values, own if changed else None)
+            cell["source"] = fill_in(cell["source"], name, values, recorded if changed else None)
         if "hide-cell" in cell["metadata"].get("tags", []):
             cell["metadata"] = cell["metadata"] | {"mystnb": SOLUTION}
     if cells and (number := book.numbers.get(name)):
@@ -237,12 +237,12 @@ def fill_notebook(cells: Any) -> None:
     recorded = [output["metadata"]["rbp"] for output in outputs if "rbp" in output.get("metadata", {})]
     if not recorded:
         return
-    found, book = results.chapter_results(recorded[-1], "the executed notebook"), BookValues.read(Project())
-    rerun = found.values if any(OPENING in str(output.get("data", {})) for output in outputs) else None
-    values = book.accepted if rerun else book.known({found.chapter: found.values})
+    run, book = results.chapter_results(recorded[-1], "the executed notebook"), BookValues.read(Project())
+    rerun = run.values if any(OPENING in str(output.get("data", {})) for output in outputs) else None
+    values = book.accepted if rerun else book.known({run.chapter: run.values})
     for cell in cells:
         if cell["cell_type"] == "markdown":
-            text = fill_in("".join(cell["source"]), found.chapter, values, rerun)
+            text = fill_in("".join(cell["source"]), run.chapter, values, rerun)
             if rerun and cell is cells[0]:
                 title, _, rest = text.partition("\n")
                 text = f"{title}\n\n> **A rerun.** Sentences have the book’s numbers, then this run’s.\n{rest}"
@@ -262,14 +262,14 @@ def _markdown(name: str, source: str) -> dict[str, Any]:
     return {"cell_type": "markdown", "id": name, "metadata": {}, "source": source}
 
 
-def _differing(name: str, own: Mapping[str, Recorded], accepted: Mapping[str, Recorded]) -> str:
+def _differing(name: str, recorded: Mapping[str, Recorded], accepted: Mapping[str, Recorded]) -> str:
     """What a page says whose values are not those that are accepted, as Markdown; "" where they agree."""
-    found = results.compare({name: own}, {name: accepted})
-    if not found:
+    moved = results.compare({name: recorded}, {name: accepted})
+    if not moved:
         return ""
-    first = "; ".join(f"`{each.key}` is {each.kind}" for each in found[:3]) + (" …" if len(found) > 3 else "")
+    first = "; ".join(f"`{each.key}` is {each.kind}" for each in moved[:3]) + (" …" if len(moved) > 3 else "")
     return (
-        f"> **This build differs from the accepted results** in {len(found)} of this chapter's values: {first}. "
+        f"> **This build differs from the accepted results** in {len(moved)} of this chapter's values: {first}. "
         "The sentences below tell the accepted ones; `rbp verify` lists the differences.\n"
     )
 
@@ -288,7 +288,7 @@ def _rerun(cells: Cells) -> Cells:
                 source, _, rest = source.partition("\n")
             else:
                 # the last heading is of the figures that follow; those before it go with their sentences
-                last = max((found.start() for found in HEADING.finditer(source)), default=len(source))
+                last = max((match.start() for match in HEADING.finditer(source)), default=len(source))
                 heading, _, below = source[last:].partition("\n")
                 source = "\n\n".join(filter(None, (_folded(source[:last]), heading, _folded(below))))
             page.append({**cell, "source": source})

@@ -67,8 +67,8 @@ def rest(text: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _marked(found: re.Match[str]) -> str:
-    code, name, sign, end = found.groups()
+def _marked(match: re.Match[str]) -> str:
+    code, name, sign, end = match.groups()
     return code or (f"``{name}``" if name else "\\" + (sign or end))
 
 

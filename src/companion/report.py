@@ -20,7 +20,7 @@ SHOWN = re.compile(r'"(?P<chapter>\w+)::(?P<name>[\w-]+)"')
 """A figure or table in the source; a chapter keeps the data of both as CSV (`companion.page`)."""
 
 
-class Told(NamedTuple):
+class FilledReport(NamedTuple):
     """The source with its values written out; these, and the checksums of the data that it shows; what is not there.
 
     A checksum stands among its chapter's values, under the name of the file. What is not there is named with the line.
@@ -31,7 +31,7 @@ class Told(NamedTuple):
     lacking: list[str]
 
 
-def told(project: Project, built: Results) -> Told:
+def fill_report(project: Project, built: Results) -> FilledReport:
     """What the report tells of the ``built`` values. Raises DataError for a format that does not suit its value."""
     lacking: list[str] = []
     values: Results = {}
@@ -39,10 +39,10 @@ def told(project: Project, built: Results) -> Told:
     for i, line in enumerate(lines):
         where = f"book/{SOURCE}, line {i + 1}"
         for place in prose.VALUE.finditer(line):
-            chapter, own = place["chapter"] or "", built.get(place["chapter"] or "", {})
-            there = {key: own[key] for key in prose.keys_of(place) if key in own}
-            values.setdefault(chapter, {}).update(there)
-            lacking += [f"{chapter}::{key} ({where})" for key in prose.keys_of(place) if key not in own]
+            chapter, recorded = place["chapter"] or "", built.get(place["chapter"] or "", {})
+            known = {key: recorded[key] for key in prose.keys_of(place) if key in recorded}
+            values.setdefault(chapter, {}).update(known)
+            lacking += [f"{chapter}::{key} ({where})" for key in prose.keys_of(place) if key not in recorded]
         for chapter, name in SHOWN.findall(line):
             data = project.chapters / chapter / chapter / f"{name}.csv"
             if data.exists():
@@ -54,7 +54,7 @@ def told(project: Project, built: Results) -> Told:
                 lines[i] = prose.VALUE.sub(lambda place: _text(prose.in_words(values[place["chapter"]], place)), line)
             except ValueError as error:
                 raise DataError(str(error), where, "Give a format that suits the value, such as :.3f.") from None
-    return Told("".join(lines), values, lacking)
+    return FilledReport("".join(lines), values, lacking)
 
 
 def _text(words: str) -> str:
@@ -72,7 +72,7 @@ def make(project: Project) -> Path:
 
     if not (project.book / SOURCE).exists():
         raise DataError("there is no report to set", f"book/{SOURCE}")
-    report = told(project, results.read_book(project.results))
+    report = fill_report(project, results.read_book(project.results))
     if report.lacking:
         what = f"the report names what no chapter has recorded: {'; '.join(report.lacking)}"
         remedy = "Build the book anew (rbp book), record it there (page.record), or take it out of the report."
@@ -116,12 +116,12 @@ def faults(project: Project, built: Results) -> list[str]:
     """
     if not (project.book / SOURCE).exists():
         return []
-    now = told(project, built)
-    found = [f"not recorded: {name}" for name in now.lacking]
+    current = fill_report(project, built)
+    lines = [f"not recorded: {name}" for name in current.lacking]
     if _values_file(project).exists():
         before = results.read_book(_values_file(project))
-        found += [f"the report was made of another run (rbp report): {each}" for each in _moved(now.values, before)]
-    return found
+        lines += [f"the report was made of another run (rbp report): {each}" for each in _moved(current.values, before)]
+    return lines
 
 
 def _moved(now: Results, before: Results) -> list[results.Difference]:

@@ -76,11 +76,11 @@ class Chapter:
         cells = [cell for cell in code if "parameters" in cell.get("metadata", {}).get("tags", [])]
         if len(cells) > 1:
             raise ChapterError("two cells are tagged `parameters`", self.name)
-        found = declared("".join(cells[0]["source"]), self.name) if cells else []
-        if names := unread(found, ("".join(cell["source"]) for cell in code if cell not in cells)):
+        declared_here = declared("".join(cells[0]["source"]), self.name) if cells else []
+        if names := unread(declared_here, ("".join(cell["source"]) for cell in code if cell not in cells)):
             what = f"no cell reads the parameter {names[0]}: another value would change nothing"
             raise ChapterError(what, self.name, "Use it, or declare it no more.")
-        return found
+        return declared_here
 
     def _declared(self, key: str) -> list[str]:
         names: list[str] = self.notebook.get("metadata", {}).get("rbp", {}).get(key, [])
@@ -200,8 +200,8 @@ def all_chapters(project: Project) -> list[Chapter]:
         raise ChapterError(f"the contents list {lacking[0]}, and there is no such notebook", "book/_toc.yml")
     if not names:
         raise ChapterError("there are no chapters", str(project.notebooks), "They are named NAME.ipynb.")
-    found = [*listed, *(name for name in names if name not in listed)]
-    return [Chapter(project.notebooks / f"{name}.ipynb") for name in found]
+    ordered = [*listed, *(name for name in names if name not in listed)]
+    return [Chapter(project.notebooks / f"{name}.ipynb") for name in ordered]
 
 
 def chapter_names(project: Project) -> list[str]:
@@ -233,8 +233,8 @@ def find(project: Project, name: str) -> Chapter:
 
 def _foreign(out: Path, chapter: Chapter) -> list[str]:
     """What lies in ``out`` that no execution of the chapter has put there."""
-    own = {chapter.name, f"{chapter.name}.ipynb", f"{chapter.name}.html", "results.json", "inputs", "run.json"}
-    return sorted(path.name for path in out.iterdir() if path.name not in own) if out.is_dir() else []
+    expected = {chapter.name, f"{chapter.name}.ipynb", f"{chapter.name}.html", "results.json", "inputs", "run.json"}
+    return sorted(path.name for path in out.iterdir() if path.name not in expected) if out.is_dir() else []
 
 
 def execute(
@@ -243,14 +243,14 @@ def execute(
     out: Path,
     cwd: Path,
     finish: Callable[[Path], object] | None = None,
-    tell: Callable[[int, int], object] | None = None,
+    on_cell: Callable[[int, int], object] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> float:
     """Execute ``chapter`` with checked ``parameters`` into the folder ``out``; returns the seconds it took.
 
     ``out`` gets ``NAME.ipynb`` (executed; its metadata ``rbp.changed`` has the parameters that differ from the
     defaults), ``NAME/`` (figures and tables) and ``results.json``; an earlier execution is replaced whole. The kernel
-    starts in ``cwd``. ``finish`` may add to the folder before it is renamed into place. ``tell`` is called when a cell
+    starts in ``cwd``. ``finish`` may add to the folder before it is renamed into place. ``on_cell`` is called when a cell
     begins, with its number (from 1) and how many there are. ``environment`` adds to the kernel's variables.
 
     Raises the RbpError that a cell raised, ChapterError for a chapter that does not keep to its declaration, and
@@ -266,7 +266,7 @@ def execute(
         partial = folder / chapter.path.name
         copies = _copy_inputs(chapter, parameters, folder)
         try:
-            _run(chapter, parameters, partial, cwd.resolve(), tell, environment or {})
+            _run(chapter, parameters, partial, cwd.resolve(), on_cell, environment or {})
         except ChapterFailed as failure:
             if (marker := folder / MARKER).exists():
                 raise _carried(marker) from None
@@ -313,7 +313,7 @@ def _run(
     parameters: Mapping[str, Any],
     output: Path,
     cwd: Path,
-    tell: Callable[[int, int], object] | None,
+    on_cell: Callable[[int, int], object] | None,
     more: Mapping[str, str],
 ) -> None:
     """Execute with papermill, in this process, into the file ``output``. Raises ChapterFailed."""
@@ -337,7 +337,7 @@ def _run(
                 kernel_environment=os.environ | environment | dict(more),
                 kernel_cwd=str(cwd),
                 connection_file=str(start / "connection.json"),
-                tell=tell,
+                on_cell=on_cell,
             )
         except papermill.PapermillExecutionError as error:
             cell = _cell_number(chapter, output)
@@ -395,7 +395,7 @@ def _check_outputs(chapter: Chapter, parameters: Mapping[str, Any], folder: Path
     by_default = chapter.effective(parameters) == chapter.effective({})  # other parameters may name other files
     of_project = [Path(path) for path in written.reads if not Path(path).is_absolute()]
     read_not_declared = (
-        ("files", "reads", {str(p) for p in of_project if not any(p.is_relative_to(own) for own in chapter.reads)}),
+        ("files", "reads", {str(p) for p in of_project if not any(map(p.is_relative_to, chapter.reads))}),
         ("steps", "steps", set(written.steps) - set(chapter.steps)),
     )
     for kind, key, undeclared in read_not_declared:

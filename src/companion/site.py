@@ -113,8 +113,8 @@ def _page(project: Project, chapter: Chapter, book: prose.BookValues) -> str:
 
 def _check_values(text: str, page: str) -> None:
     """Raises ChapterError if a page names a value that there is not."""
-    before, found, _ = text.partition(prose.NO_VALUE)
-    if found:
+    before, missing, _ = text.partition(prose.NO_VALUE)
+    if missing:
         what = f"the prose names a value that no chapter records, after “{before.strip()[-40:]}”"
         raise ChapterError(what, page, "Name a key that page.record records.")
 
@@ -129,9 +129,9 @@ from sphinx.application import builtin_extensions
 config, _ = get_final_config(user_yaml=pathlib.Path(sys.argv[1]), cli_config={"latex_individualpages": False})
 for name in (*builtin_extensions, *config["extensions"], "myst_nb.sphinx_ext", "sphinx_book_theme"):
     importlib.import_module(name)
-told = sys.stdin.readline()
-if told:
-    sys.argv = json.loads(told)
+line = sys.stdin.readline()
+if line:
+    sys.argv = json.loads(line)
     main()
 """
 _waiting: list["subprocess.Popen[str]"] = []
@@ -162,14 +162,14 @@ def jupyter_book(source: Path, config: Path, output: Path, strict: bool = True) 
     arguments += ["--toc", str(source / "_toc.yml"), "--path-output", str(output)]
     arguments += ["-W", "--keep-going", "-n"] if strict else []
     process = _waiting.pop()
-    said, _ = process.communicate(json.dumps(["jupyter-book", *arguments]) + "\n")
+    printed, _ = process.communicate(json.dumps(["jupyter-book", *arguments]) + "\n")
     pages = output / "_build" / "html"
-    explained = process.returncode and "nonexisting document" not in said  # another fault, which Sphinx tells
+    explained = process.returncode and "nonexisting document" not in printed  # another fault, which Sphinx tells
     if not explained and (absent := _absent(source / "_toc.yml", pages)):
         remedy = "Write it, or take it out of the contents; what the configuration excludes becomes no page."
         raise RbpError(f"the contents name {absent[0]}, and the built pages have no such page", "_toc.yml", remedy)
     if process.returncode:
-        lines = said.splitlines()
+        lines = printed.splitlines()
         warned = [line for line in lines if any(word in line for word in ("WARNING", "ERROR", "CRITICAL", "rror:"))]
         text = "\n".join(dict.fromkeys(warned or lines[-20:])).replace(f"{source}{os.sep}", "")
         raise RbpError("the pages cannot be built", None, text)

@@ -90,13 +90,13 @@ def _local(address: str, folder: Path) -> Path | None:
 def _stylesheet(file: Path) -> str:
     """A stylesheet with what it imports, its fonts and its pictures within it."""
 
-    def imported(found: re.Match[str]) -> str:
-        target = _local(found[1], file.parent)
-        return _stylesheet(target) if target else found[0]
+    def imported(match: re.Match[str]) -> str:
+        target = _local(match[1], file.parent)
+        return _stylesheet(target) if target else match[0]
 
-    def within(found: re.Match[str]) -> str:
-        target = _local(found[1].strip("\"'"), file.parent)
-        return f"url({_data_uri(target)})" if target else found[0]
+    def within(match: re.Match[str]) -> str:
+        target = _local(match[1].strip("\"'"), file.parent)
+        return f"url({_data_uri(target)})" if target else match[0]
 
     text = re.sub(r"url\(([^)]+)\)", within, file.read_text(encoding="utf-8"))
     return re.sub(r"@import\s*[\"']([^\"']+)[\"'];?", imported, text)
@@ -146,10 +146,10 @@ ELSEWHERE = re.compile(r"\{numref\}`(?:[^`<]*<)?(?P<name>\w+)::[\w-]+>?`")
 REFERENCES = "## References\n\n```{bibliography}\n:filter: docname in docnames\n```\n"
 
 
-def _elsewhere(own: str, numbers: Mapping[str, str], reference: re.Match[str]) -> str:
+def _elsewhere(chapter: str, numbers: Mapping[str, str], reference: re.Match[str]) -> str:
     """A reference to another chapter's figure in words: the page is read without it."""
     name = reference["name"]
-    return reference[0] if name == own else f"the book’s chapter {numbers.get(name, name)}"
+    return reference[0] if name == chapter else f"the book’s chapter {numbers.get(name, name)}"
 
 
 def page_of(executed: Path, book: prose.BookValues) -> str:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 TABLES = "RBP_STEPS"  # the environment variable that holds the folder of the build's tables
 
 
-class MadeOnce:
+class StepFunction:
     """A function of a step: called for what the step is of, it reads the step's table; otherwise it runs."""
 
     def __init__(self, name: str, function: "Callable[..., pd.DataFrame]", of: Callable[[], Any] | None) -> None:
@@ -50,14 +50,14 @@ class MadeOnce:
 
 def step(
     name: str, *, reads: Sequence[str], seconds: int = 0, of: Callable[[], Any] | None = None
-) -> "Callable[[Callable[..., pd.DataFrame]], MadeOnce]":
+) -> "Callable[[Callable[..., pd.DataFrame]], StepFunction]":
     """Make a module's function a step of this name, without arguments or with one source.
 
     reads: the data files or folders that it reads, relative to the root; seconds: how long it takes, about, since what
     takes long starts first. These are read from the code without running it: write them out. of: opens the source whose
     table is kept (`rbp.measurements.Source`).
     """
-    return lambda function: MadeOnce(name, function, of)
+    return lambda function: StepFunction(name, function, of)
 
 
 class Step(BaseModel, frozen=True, extra="forbid", strict=True):
@@ -75,16 +75,16 @@ def find_step(project: Project, name: str) -> Step:
 
     Raises ParameterError with the nearest name, and for a declaration that cannot be read, or stands there twice.
     """
-    source, found = project.root / "src", dict[str, Step]()
+    source, steps = project.root / "src", dict[str, Step]()
     for path in files_below(source):
         if path.suffix == ".py" and b"@step(" in (code := path.read_bytes()):
             for each in declared(code, ".".join(path.relative_to(source).with_suffix("").parts)):
-                if other := found.get(each.name):
+                if other := steps.get(each.name):
                     raise ParameterError(f'two steps are called "{each.name}"', f"{other.module}, {each.module}")
-                found[each.name] = each
-    if name not in found:
-        raise ParameterError(f'there is no step "{name}"', "the project's code", nearest(name, found))
-    return found[name]
+                steps[each.name] = each
+    if name not in steps:
+        raise ParameterError(f'there is no step "{name}"', "the project's code", nearest(name, steps))
+    return steps[name]
 
 
 @cache
@@ -160,11 +160,11 @@ def code(project: Project, name: str) -> list[Path]:
 def _content(project: Project, name: str) -> bytes:
     content = io.BytesIO()
     inputs(project, name)
-    _made(name, find_step(project, name)).to_parquet(content)
+    _compute(name, find_step(project, name)).to_parquet(content)
     return content.getvalue()
 
 
-def _made(name: str, step: Step) -> "pd.DataFrame":
+def _compute(name: str, step: Step) -> "pd.DataFrame":
     """Call the step's function; what it reads is held against its declaration, and not noted as the chapter's."""
     with provenance.recording() as read:
         result: pd.DataFrame = getattr(importlib.import_module(step.module), step.function).make()

@@ -144,9 +144,9 @@ def tightest(table: pd.DataFrame, by: Sequence[str] = CELL[:2]) -> pd.DataFrame:
 
 def along_k(table: pd.DataFrame) -> pd.DataFrame:
     """Select the rows of `entropy_curves` of five models and more, as many as at any k, where there are several k."""
-    kept = table[(table["n"] > 4) & table["smooth_size"].notna()]
-    kept = kept[kept["n"] == kept.groupby(CELL[:2])["n"].transform("max")]
-    return kept[kept.groupby(CELL[:2])["k"].transform("size") > 1]
+    rows = table[(table["n"] > 4) & table["smooth_size"].notna()]
+    rows = rows[rows["n"] == rows.groupby(CELL[:2])["n"].transform("max")]
+    return rows[rows.groupby(CELL[:2])["k"].transform("size") > 1]
 
 
 def _scatter(x: npt.ArrayLike, y: npt.ArrayLike, degree: int) -> float:
@@ -326,7 +326,7 @@ def trainings_without(texts: Sequence[LeftOut]) -> pd.DataFrame:
     some = {"": list(texts), SMALLEST: [one.keep(one.counts.sizes > one.counts.sizes.min()) for one in texts]}
     for name in sorted({one.counts.dataset for one in texts}):
         some[name] = [one for one in texts if one.counts.dataset != name]
-    tables = [trainings(kept).assign(without=name) for name, kept in some.items() if kept or not name]
+    tables = [trainings(chosen).assign(without=name) for name, chosen in some.items() if chosen or not name]
     return pd.concat([tables[0], *(each for each in tables[1:] if len(each))], ignore_index=True)
 
 

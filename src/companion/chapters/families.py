@@ -65,8 +65,8 @@ def points(texts: Sequence[Counts], ks: Sequence[int], family: str = TRANSFORMER
     """
     parts = []
     for text in texts:
-        own = text.keep((text.models["family"] == family) & (text.models["seed"] == 0), ks).table()
-        parts.append(own.sort_values("k", na_position="first", kind="stable"))
+        table = text.keep((text.models["family"] == family) & (text.models["seed"] == 0), ks).table()
+        parts.append(table.sort_values("k", na_position="first", kind="stable"))
     return pd.concat(parts, ignore_index=True).rename(columns={"budget": "training_tokens"})
 
 
@@ -84,16 +84,16 @@ def _counts() -> pd.DataFrame:
 
 def shipped_counts() -> list[Counts]:
     """What all shipped models make of each text, in the texts' order, at THRESHOLDS and SHARES: from its step."""
-    found = {one.dataset: one for one in from_table(_counts())}
-    return [found[name] for name in dataset_order(found)]
+    by_text = {counts.dataset: counts for counts in from_table(_counts())}
+    return [by_text[name] for name in dataset_order(by_text)]
 
 
 def counts_at(source: Source, ks: Sequence[int], shares: Sequence[float]) -> tuple[list[Counts], dict[int, str]]:
     """The counts at THRESHOLDS, ks and shares, and the names of the last two."""
 
     def names(vocabulary: int) -> dict[int, str]:
-        found = {large(share, vocabulary): f"{share:g} V" for share in shares}
-        return dict(sorted((found | {k: str(k) for k in ks}).items()))
+        by_k = {large(share, vocabulary): f"{share:g} V" for share in shares}
+        return dict(sorted((by_k | {k: str(k) for k in ks}).items()))
 
     if source.is_exactly("ladder"):
         counts = [text.of(TRANSFORMER) for text in sorted(shipped_counts(), key=lambda text: text.dataset)]
@@ -157,14 +157,14 @@ def with_ablations(first: Sequence[Counts]) -> list[Counts]:
 
     first: see `first_ladder`; its other seeds are left out.
     """
-    found = []
+    selected = []
     for text in first:
         about = text.models
         changed = about["family"] == ABLATION
         rungs = (about["family"] == FIRST) & (about["seed"] == 0) & about["size"].isin(about["size"][changed])
         chosen = about.assign(changed=changed)[rungs | changed].sort_values(["size", "changed"], kind="stable")
-        found.append(text.keep(chosen.index))
-    return found
+        selected.append(text.keep(chosen.index))
+    return selected
 
 
 def costs(folder: Path = LADDER) -> pd.DataFrame:
@@ -186,9 +186,9 @@ def costs(folder: Path = LADDER) -> pd.DataFrame:
     branched = table["family"] != NGRAMS
     share = (~branched).astype(float).mask(branched, cooldown + (1 - cooldown) * last)
     whole = table.assign(core_hours=table["cpu_seconds"] * share / 3600, rate=rate).groupby("family", sort=False)
-    found = whole.agg(
+    summary = whole.agg(
         models=("name", "size"), core_hours=("core_hours", "sum"), slowest=("rate", "min"), fastest=("rate", "max")
     ).reset_index()
     for column, place in (("weights", "families"), ("ranks", RANKS), ("sums", SUMS)):
-        found[column] = [bytes_below(folder / place / name) for name in found["family"]]
-    return found
+        summary[column] = [bytes_below(folder / place / name) for name in summary["family"]]
+    return summary

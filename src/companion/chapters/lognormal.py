@@ -58,7 +58,7 @@ def fits(measured: Iterable[MeasuredRanks], firsts: Sequence[int] = (1, 2)) -> p
 
 def _row(ranks: MeasuredRanks, name: str, first: int) -> dict[str, object]:
     best = fit(family(name), ranks.counts, first=first)
-    it, whole = best.distribution, first == 1
+    distribution, whole = best.distribution, first == 1
     seen = ranks.counts.since(first).count
     share = seen[seen > 0] / best.total
     excess = float(share @ np.log(share)) - best.per_token
@@ -67,15 +67,15 @@ def _row(ranks: MeasuredRanks, name: str, first: int) -> dict[str, object]:
         "first": first,
         "distribution": name,
         "count": len(best.family.parameters),
-        "found": it.family.name,
-        "parameters": json.dumps(it.parameters),
+        "found": distribution.family.name,
+        "parameters": json.dumps(distribution.parameters),
         "per_token": best.per_token,
         "excess": excess,
         "deviance": 2 * best.total * excess,
         "df": len(share) - 1 - len(best.family.parameters),
         "at_limit": best.at_limit,
-        "p1": float(it.pmf(1)) if whole else np.nan,
-        "entropy": it.entropy if whole else np.nan,
+        "p1": float(distribution.pmf(1)) if whole else np.nan,
+        "entropy": distribution.entropy if whole else np.nan,
     }
 
 
@@ -156,15 +156,15 @@ def rank_1(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> pd.DataFrame:
         row |= {"mu": mu, "sigma": sigma, "density_p1": density_p1}
         row |= {"at_limit": bool(row_of(table, ranks, "lognormal")["at_limit"])}
         row |= {"power_law_p1": float(row_of(table, ranks, "power_law")["p1"])}
-        row |= {"r_squared": _as_drawn(ranks, distribution_of(rounded))}
+        row |= {"r_squared": _r_squared(ranks, distribution_of(rounded))}
         rows.append(
-            row | {"r_squared_power_law": _as_drawn(ranks, distribution_of(row_of(table, ranks, "power_law", 2)))}
+            row | {"r_squared_power_law": _r_squared(ranks, distribution_of(row_of(table, ranks, "power_law", 2)))}
         )
     given = published.lognormal_parameters().query("dataset == @group[0].dataset")[["model", "mu", "sigma"]]
     return pd.DataFrame(rows).merge(given, on="model", how="left", suffixes=("", "_published"))
 
 
-def _as_drawn(ranks: MeasuredRanks, fitted: RankDistribution) -> float:
+def _r_squared(ranks: MeasuredRanks, fitted: RankDistribution) -> float:
     counts = ranks.counts.since(2)
     seen = counts.count > 0
     width = (counts.high - counts.low + 1)[seen]

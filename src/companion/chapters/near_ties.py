@@ -85,10 +85,10 @@ def near_ties(
         ids = torch.from_numpy(row.ids).to(language.device)
         scored = torch.from_numpy(row.scored).to(language.device)
         with torch.inference_mode():
-            own = language.model(input_ids=ids[None], use_cache=False).logits[0, scored - 1]
-        bound = ROUNDING * torch.finfo(own.dtype).eps * own.abs().amax(1)
+            logits = language.model(input_ids=ids[None], use_cache=False).logits[0, scored - 1]
+        bound = ROUNDING * torch.finfo(logits.dtype).eps * logits.abs().amax(1)
         for part, rounding in zip(parts, roundings, strict=True):
-            part.append(possible_counts(own, ids[scored], bound, rounding))
+            part.append(possible_counts(logits, ids[scored], bound, rounding))
     return [NearTies(*map(np.concatenate, zip(*map(_columns, part), strict=True))) for part in parts]
 
 

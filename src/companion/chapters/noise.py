@@ -193,7 +193,7 @@ def clustering_table(stores: Sequence[RankStore], rates: Sequence[float] = RATES
     """
     ordered = sorted(stores, key=lambda store: (store.size, store.model))
     places, ranks = align_ranks(ordered)
-    documents, drawn = places["document"].to_numpy(), cut_pieces(places)
+    documents, pieces = places["document"].to_numpy(), cut_pieces(places)
     rows = []
     for rate in rates:
         k = threshold_for(ranks, rate)
@@ -203,11 +203,11 @@ def clustering_table(stores: Sequence[RankStore], rates: Sequence[float] = RATES
         base = {"dataset": ordered[0].dataset, "rate": rate, "k": k, "tokens": len(ranks)}
         base["documents"] = len(np.unique(documents))
         for what, values in parts.items():
-            sums = [cluster_sums(each, drawn, documents) for each in values if np.ptp(each.astype(float))]
+            sums = [cluster_sums(each, pieces, documents) for each in values if np.ptp(each.astype(float))]
             rows.append(base | {"what": what} | _effect(sums, log_design_effect))
         if len({store.size for store in ordered}) > 2:
             line = log_scatter_effect([store.size for store in ordered])
-            rows.append(base | {"what": "scatter"} | _effect([scatter_sums(missed, drawn, documents)], line))
+            rows.append(base | {"what": "scatter"} | _effect([scatter_sums(missed, pieces, documents)], line))
     columns = ["dataset", "what", "rate", "k", "tokens", "documents", "effect", "effect_low", "effect_high"]
     return pd.DataFrame(rows).reindex(columns=columns)
 

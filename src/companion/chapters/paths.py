@@ -67,11 +67,11 @@ class Cell:
     @cached_property
     def equal(self) -> dict[str, Reals]:
         """The offsets at equal cross-entropy (`equal_loss.offsets`), less training among them."""
-        found = offsets(self.worse.curves, SMALLER, self.rung)
-        if self.training and EARLIER not in found:
+        by_path = offsets(self.worse.curves, SMALLER, self.rung)
+        if self.training and EARLIER not in by_path:
             by_sums = offsets(self.training, SMALLER, self.rung)
-            found |= {EARLIER: by_sums[EARLIER]} if EARLIER in by_sums else {}
-        return found
+            by_path |= {EARLIER: by_sums[EARLIER]} if EARLIER in by_sums else {}
+        return by_path
 
     @cached_property
     def tempered(self) -> dict[str, Reals]:
@@ -212,10 +212,11 @@ def path_tests_summary(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
     apart: by documents alone; apart_seeds: with the training; apart_holm: after Holm's correction; apart_input: how
     many of these damage the input.
     """
-    kept = table[table["p_holm"] < 1 - level]
+    apart = table[table["p_holm"] < 1 - level]
     counts = {"path_tests": len(table), "path_tests.apart": int((table["p"] < 1 - level).sum())}
     counts |= {"path_tests.apart_seeds": int((table["p_training"] < 1 - level).sum())}
-    return counts | {"path_tests.apart_holm": len(kept), "path_tests.apart_input": int(kept["path"].isin(INPUT).sum())}
+    apart_input = int(apart["path"].isin(INPUT).sum())
+    return counts | {"path_tests.apart_holm": len(apart), "path_tests.apart_input": apart_input}
 
 
 def paths_summary(equal: pd.DataFrame, spread_at: pd.DataFrame) -> dict[str, Any]:
@@ -277,12 +278,12 @@ def outcomes(table: pd.DataFrame, cells_: Sequence[Cell]) -> pd.DataFrame:
     """The predictions with what came (`outcome`; missing where a path did not reach the level)."""
     by_name = {(each.family, each.worse.dataset): each for each in cells_}
     values = [
-        _event(str(row.what), cells_) if row.kind == "event" else _came(row, by_name) for row in table.itertuples()
+        _event(str(row.what), cells_) if row.kind == "event" else _outcome(row, by_name) for row in table.itertuples()
     ]
     return table.assign(outcome=values)
 
 
-def _came(row: Any, by_name: dict[tuple[str, str], Cell]) -> float:
+def _outcome(row: Any, by_name: dict[tuple[str, str], Cell]) -> float:
     cell = by_name.get((row.family, row.dataset))
     if cell is None:
         return float("nan")
@@ -301,22 +302,22 @@ def _event(what: str, cells_: Sequence[Cell]) -> float:
     def ordered(cell: Cell, k: int) -> list[str]:
         """The paths at the level, the lowest −ln RBP_k first."""
         at = cell.worse.thresholds.index(k)
-        means = {path: float(own[:, 0, at].mean()) for path, own in cell.equal.items() if path != EARLIER}
+        means = {path: float(values[:, 0, at].mean()) for path, values in cell.equal.items() if path != EARLIER}
         return sorted(means, key=means.__getitem__)
 
-    def parts(cell: Cell) -> bool:
+    def differs(cell: Cell) -> bool:
         table = offset_table(cell.equal, cell.worse.thresholds)
         return bool(table.loc[(table["k"] == 1) & (table["path"] != SMALLER), "apart"].any())
 
     def training_is_near(cell: Cell) -> bool:
-        away = {path: abs(float(own[:, 0, 0].mean())) for path, own in cell.equal.items() if path != SMALLER}
+        away = {path: abs(float(values[:, 0, 0].mean())) for path, values in cell.equal.items() if path != SMALLER}
         return away.pop(EARLIER) < float(np.median([*away.values()]))
 
     def before(cell: Cell, k: int, *, tempered: bool = False) -> float:
         return float(cell.spread(tempered=tempered)[0, cell.worse.thresholds.index(k)])
 
     rules: dict[str, Callable[[Cell], bool]] = {
-        "some path parts": parts,
+        "some path parts": differs,
         "on every text, in both families, replaced has the lowest": lambda one: ordered(one, 1)[0] == "replaced",
         "on every text, in both families, replaced or context": lambda one: (
             ordered(one, 1000)[-1] in ("replaced", "context")
@@ -351,8 +352,8 @@ def fingerprint_figure(equal: pd.DataFrame, level: float) -> dict[str, Any]:
         looks[line] = Style(colour, "", "-" if dataset == "wikipedia" else "--", 1.8)
 
     def draw(ax: Axes, title: str) -> None:
-        for (line, other), curve in rows.groupby(["line", "title"], sort=False):
-            if other != title:
+        for (line, title_of_curve), curve in rows.groupby(["line", "title"], sort=False):
+            if title_of_curve != title:
                 ax.plot(curve["k"], curve["offset"], color=_GREY, lw=0.4)
                 continue
             style = looks[line]

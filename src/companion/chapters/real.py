@@ -53,8 +53,8 @@ def ranks() -> pd.DataFrame:
 def tokens_of(experiment: str, text: str, bos: str = "never") -> pd.DataFrame:
     """The tokens of one ranking, by document and position."""
     table = ranks()
-    own = (table["experiment"] == experiment) & (table["text"] == text) & (table["bos"] == bos)
-    return table[own].reset_index(drop=True)
+    chosen = (table["experiment"] == experiment) & (table["text"] == text) & (table["bos"] == bos)
+    return table[chosen].reset_index(drop=True)
 
 
 # ── Where are the misses?
@@ -92,13 +92,13 @@ def shares_of_misses(sums: Reals, *, level: float = 0.95) -> dict[str, Any]:
     with np.errstate(divide="ignore", invalid="ignore"):
         left = np.log(every[:, 5] / missed)
         shares = {"early": every[:, 2] / missed, "beginning": every[:, 3] / missed, "rare": every[:, 4] / missed}
-    found: dict[str, Any] = {"documents": len(sums), "tokens": int(every[0, 0]), "missed": int(missed[0])}
+    summary: dict[str, Any] = {"documents": len(sums), "tokens": int(every[0, 0]), "missed": int(missed[0])}
     for name, share in shares.items():
-        found |= dict(zip((name, f"{name}_low", f"{name}_high"), interval(share, level=level), strict=True))
+        summary |= dict(zip((name, f"{name}_low", f"{name}_high"), interval(share, level=level), strict=True))
     estimate, low, high = interval(left, level=level)
-    found |= {"removed": -np.expm1(estimate), "removed_low": -np.expm1(high), "removed_high": -np.expm1(low)}
-    found["rare_tokens"] = every[0, 7] / every[0, 0]
-    return found | {"log_left": estimate, "error": float(np.sqrt(variance(left)))}
+    summary |= {"removed": -np.expm1(estimate), "removed_low": -np.expm1(high), "removed_high": -np.expm1(low)}
+    summary["rare_tokens"] = every[0, 7] / every[0, 0]
+    return summary | {"log_left": estimate, "error": float(np.sqrt(variance(left)))}
 
 
 def miss_table(ks: Sequence[int] = (100, 1_000, 10_000), *, level: float = 0.95) -> pd.DataFrame:
@@ -207,10 +207,10 @@ def window_ratios(*, level: float = 0.95) -> pd.DataFrame:
     """
     rows: list[tuple[Any, ...]] = []
     for (text, k), cell in window_logs().groupby(["dataset", "k"], sort=False):
-        logs = {kind: own[list(map(str, LENGTHS))].to_numpy() for kind, own in cell.groupby("kind", sort=False)}
+        logs = {kind: part[list(map(str, LENGTHS))].to_numpy() for kind, part in cell.groupby("kind", sort=False)}
         whole = log_ratio(logs[WHOLE])
-        for kind, own in logs.items():
-            ratio = log_ratio(own)
+        for kind, part in logs.items():
+            ratio = log_ratio(part)
             ends = np.exp(interval(ratio, level=level))
             with np.errstate(divide="ignore", invalid="ignore"):  # no window succeeds
                 away = ratio - whole / 4
@@ -229,11 +229,11 @@ def window_ratios(*, level: float = 0.95) -> pd.DataFrame:
 
 def measured() -> list[MeasuredRanks]:
     """The ranks of A without a start token, as the chapter on lognormal ranks takes them."""
-    found = []
+    texts = []
     for text in TEXTS:
-        own = tokens_of("A", text)["rank"].to_numpy(np.int64)
-        found.append(MeasuredRanks(text, MODEL, FAMILY, SIZE, RankCounts.of_ranks(own, VOCABULARY), None))
-    return found
+        tokens = tokens_of("A", text)["rank"].to_numpy(np.int64)
+        texts.append(MeasuredRanks(text, MODEL, FAMILY, SIZE, RankCounts.of_ranks(tokens, VOCABULARY), None))
+    return texts
 
 
 # ── Does more context help?
@@ -291,41 +291,42 @@ BEYOND = 0.1  # of the level's rise: how far past its last step a way is followe
 
 def worse() -> list[Curve]:
     """The ways of making the model worse, a curve for each draw, its steps by rising cross-entropy."""
-    found = []
-    for one in open_paths(PATHS).curves:
-        order = np.argsort(one.x[0])
-        names = tuple(one.names[i] for i in order)
-        found.append(Curve(one.path, one.draw, names, one.x[:, order], one.tempered[:, order], one.y[:, order]))
-    return found
+    ordered = []
+    for curve in open_paths(PATHS).curves:
+        order = np.argsort(curve.x[0])
+        names = tuple(curve.names[i] for i in order)
+        arrays = (values[:, order] for values in (curve.x, curve.tempered, curve.y))
+        ordered.append(Curve(curve.path, curve.draw, names, *arrays))
+    return ordered
 
 
-def at_rise(one: Curve, rise: float) -> Reals | None:
+def at_rise(curve: Curve, rise: float) -> Reals | None:
     """ln(−ln RBP_k) where cross-entropy is `rise` nats above the whole model's: shape (1 + D, thresholds).
 
     Between two steps; past the last along the last two, by no more than BEYOND of the rise; else None.
     """
-    level = np.log(np.exp(one.x[:, 0]) + rise)
-    inside = one.at(level)
+    level = np.log(np.exp(curve.x[:, 0]) + rise)
+    inside = curve.at(level)
     if inside is not None:
         return inside
-    if np.exp(level[0]) - np.exp(one.x[0, -1]) > BEYOND * rise:
+    if np.exp(level[0]) - np.exp(curve.x[0, -1]) > BEYOND * rise:
         return None
-    share = ((level - one.x[:, -2]) / (one.x[:, -1] - one.x[:, -2]))[:, None]
-    return np.asarray(one.y[:, -2] + share * (one.y[:, -1] - one.y[:, -2]))
+    share = ((level - curve.x[:, -2]) / (curve.x[:, -1] - curve.x[:, -2]))[:, None]
+    return np.asarray(curve.y[:, -2] + share * (curve.y[:, -1] - curve.y[:, -2]))
 
 
 def at_level(ways: Sequence[Curve], rise: float) -> dict[str, Reals]:
     """Every way that reaches the level in all of its draws: shape (draws, 1 + D, thresholds)."""
-    found: dict[str, Reals] = {}
+    by_way: dict[str, Reals] = {}
     for way in WAYS:
-        draws = [at_rise(one, rise) for one in ways if one.path == way]
+        draws = [at_rise(curve, rise) for curve in ways if curve.path == way]
         reached = [each for each in draws if each is not None]
         if reached and len(reached) == len(draws):
-            found[way] = np.stack(reached)
-    return found
+            by_way[way] = np.stack(reached)
+    return by_way
 
 
-def spread_table(found: Sequence[Curve], *, level: float = 0.95) -> pd.DataFrame:
+def spread_table(curves: Sequence[Curve], *, level: float = 0.95) -> pd.DataFrame:
     """How far ways lie apart at one cross-entropy: rise, of ("models", "all"), k, ways, spread, low, high, corrected.
 
     Per cent of −ln RBP_k. corrected: without what sampling alone makes, the mean variance of the ways about their mean.
@@ -333,15 +334,15 @@ def spread_table(found: Sequence[Curve], *, level: float = 0.95) -> pd.DataFrame
     """
     parts = []
     for rise in RISES:
-        reached = at_level(found, rise)
+        reached = at_level(curves, rise)
         for of, ways in (("models", DAMAGES), ("all", tuple(WAYS))):
-            some = {way: own for way, own in reached.items() if way in ways}
+            some = {way: draws for way, draws in reached.items() if way in ways}
             if len(some) < 2:
                 continue
             values = spread(some)
             estimate, low, high = spread_interval(values, level=level)
-            means = np.stack([own.mean(axis=0) for own in some.values()])
-            sampled = np.mean([variance(own) for own in means - means.mean(axis=0)], axis=0)
+            means = np.stack([draws.mean(axis=0) for draws in some.values()])
+            sampled = np.mean([variance(draws) for draws in means - means.mean(axis=0)], axis=0)
             corrected = 100 * np.expm1(np.sqrt(np.clip(values[0] ** 2 - sampled, 0, None)))
             least, same = as_least(values, level=level)
             table = pd.DataFrame({"k": THRESHOLDS, "spread": estimate, "low": low, "high": high, "least": same})
@@ -351,14 +352,14 @@ def spread_table(found: Sequence[Curve], *, level: float = 0.95) -> pd.DataFrame
     return pd.concat(parts, ignore_index=True)[names] if parts else pd.DataFrame(columns=names)
 
 
-def pairs(found: Sequence[Curve], *, level: float = 0.95) -> pd.DataFrame:
+def pairs(curves: Sequence[Curve], *, level: float = 0.95) -> pd.DataFrame:
     """Every pair of damages of the model at one cross-entropy: rise, k, first, second, difference, low, high, p_holm.
 
     difference: of ln(−ln RBP_k), by documents; Holm over pairs, levels and PAIRED_AT.
     """
     rows = []
     for rise in RISES:
-        means = {way: own.mean(axis=0) for way, own in at_level(found, rise).items() if way in DAMAGES}
+        means = {way: draws.mean(axis=0) for way, draws in at_level(curves, rise).items() if way in DAMAGES}
         for first, second in combinations(means, 2):
             for k in PAIRED_AT:
                 away = (means[second] - means[first])[:, THRESHOLDS.index(k)]
@@ -534,12 +535,12 @@ def fits_table(table: pd.DataFrame) -> dict[str, Any]:
 
 def positions_summary(slopes: pd.DataFrame) -> dict[str, Any]:
     """What chapter 4 names of the slopes of `by_position`, by key: per cent for a doubling, and for the last one."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for row in slopes.to_dict("records"):
         for name in ("slope", "low", "high", "last", "last_low", "last_high"):
-            found[f"real.{name}.{row['dataset']}.k{row['k']}"] = 100 * np.expm1(row[name])
-        found[f"real.p.{row['dataset']}.k{row['k']}"] = row["p"]
-    return found
+            values[f"real.{name}.{row['dataset']}.k{row['k']}"] = 100 * np.expm1(row[name])
+        values[f"real.p.{row['dataset']}.k{row['k']}"] = row["p"]
+    return values
 
 
 def positions_figure(table: pd.DataFrame, *, level: float) -> dict[str, Any]:

@@ -482,14 +482,14 @@ def ratio_exponents(lines: BudgetLines, per_parameter: float, *, level: float = 
     for dataset, line_of in lines.items():
         budgets = np.array(list(line_of), dtype=np.float64)
         sizes = next(iter(line_of.values())).counts.sizes
-        wanted = per_parameter * sizes
-        inside = (wanted >= budgets[0]) & (wanted <= budgets[-1])
+        tokens = per_parameter * sizes
+        inside = (tokens >= budgets[0]) & (tokens <= budgets[-1])
         if inside.sum() < 3:
             what = f"{inside.sum()} sizes have a budget of {per_parameter:g} tokens for each parameter"
             near = np.sqrt(budgets[0] * budgets[-1]) / np.median(sizes)
             raise ParameterError(what, "per_parameter", f"Three are needed; try about {near:.0f}.")
         # the weight of each budget at each size, [budgets, sizes]: the corners of the interpolation
-        place = np.log(wanted[inside])
+        place = np.log(tokens[inside])
         weights = np.array([np.interp(place, np.log(budgets), unit) for unit in np.eye(len(budgets))])
         for k, _ in next(iter(line_of.values())).each():
             y = np.stack([line.at(k)[:, inside] for line in line_of.values()])

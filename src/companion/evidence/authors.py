@@ -80,11 +80,11 @@ def of_figure_8c(table: pd.DataFrame, folder: Path | None = None) -> Iterator[Me
     bins = published.rank_bins(folder)
     for row in tokens_of_bins(folder).to_dict("records"):
         dataset, model = row["dataset"], row["model"]
-        own = table[(table["dataset"] == dataset) & (table["model"] == model)]
-        first = own.loc[(own["k"] == 1).fillna(False), "value"]
-        entropy = own.loc[own["metric"] == "cross_entropy", "value"]
-        some = bins[(bins["dataset"] == dataset) & (bins["model"] == model)]
-        count = some["mass"].to_numpy() * row["ranked_lower"]
+        readings = table[(table["dataset"] == dataset) & (table["model"] == model)]
+        first = readings.loc[(readings["k"] == 1).fillna(False), "value"]
+        entropy = readings.loc[readings["metric"] == "cross_entropy", "value"]
+        histogram = bins[(bins["dataset"] == dataset) & (bins["model"] == model)]
+        count = histogram["mass"].to_numpy() * row["ranked_lower"]
         if (np.abs(count - np.rint(count)) > _NEAR).any():
             raise DataError("the bins' masses are no whole counts", f"{model} on {dataset}", None)
         # the reading of −ln RBP_1 is exact to about one token
@@ -96,8 +96,8 @@ def of_figure_8c(table: pd.DataFrame, folder: Path | None = None) -> Iterator[Me
             family=str(about["family"]),
             size=int(about["non_embedding_params"]),
             counts=RankCounts(
-                low=np.append(1, some["low"].to_numpy()).astype(np.int64),
-                high=np.append(1, some["high"].to_numpy()).astype(np.int64),
+                low=np.append(1, histogram["low"].to_numpy()).astype(np.int64),
+                high=np.append(1, histogram["high"].to_numpy()).astype(np.int64),
                 count=np.append(at_1, np.rint(count)).astype(np.float64),
                 vocabulary=int(about["vocab_size"]),
             ),

@@ -100,8 +100,8 @@ def image_family(model: str, pixels: int) -> str:
     """
     series, _, recipe = model.partition(".")
     first, *others = series.split("_")
-    kept = [_DEPTH.sub("", first), *(word for word in others if not _SIZE_WORD.fullmatch(word))]
-    return f"{'_'.join(kept)}.{recipe}@{pixels}"
+    words = [_DEPTH.sub("", first), *(word for word in others if not _SIZE_WORD.fullmatch(word))]
+    return f"{'_'.join(words)}.{recipe}@{pixels}"
 
 
 def image_models(folder: Path | None = None) -> pd.DataFrame:
@@ -173,8 +173,8 @@ def pass_at(k: int, samples: pd.Series, correct: pd.Series) -> Reals:
     n, c = samples.to_numpy(np.float64), correct.to_numpy(np.float64)
     with np.errstate(invalid="ignore"):
         none = gammaln(n - c + 1) - gammaln(n - c - k + 1) - gammaln(n + 1) + gammaln(n - k + 1)
-    found: Reals = np.where(n < k, np.nan, np.where(n - c < k, 1.0, -np.expm1(none)))
-    return found
+    rates: Reals = np.where(n < k, np.nan, np.where(n - c < k, 1.0, -np.expm1(none)))
+    return rates
 
 
 def tries(folder: Path | None = None) -> pd.DataFrame:
@@ -187,13 +187,13 @@ def tries(folder: Path | None = None) -> pd.DataFrame:
     """
     known = {each["name"]: each for each in published.models().to_dict("records")}
     rows = []
-    for (model, trained), own in problem_tries(folder).groupby(["model", "training_tokens"]):
-        if len(own) < PROBLEMS or not own["correct"].any():
+    for (model, trained), problems in problem_tries(folder).groupby(["model", "training_tokens"]):
+        if len(problems) < PROBLEMS or not problems["correct"].any():
             continue
-        one = known[str(model)]
-        about = {"dataset": "math", "model": f"{one['model']}@{trained}", "family": f"Pythia at {trained}"}
-        about |= {"size": one["non_embedding_params"], "metric": "neg_log_pass", "source": "monkeys"}
-        means = {k: pass_at(k, own["samples"], own["correct"]).mean() for k in TRIES}
+        details = known[str(model)]
+        about = {"dataset": "math", "model": f"{details['model']}@{trained}", "family": f"Pythia at {trained}"}
+        about |= {"size": details["non_embedding_params"], "metric": "neg_log_pass", "source": "monkeys"}
+        means = {k: pass_at(k, problems["samples"], problems["correct"]).mean() for k in TRIES}
         rows += [about | {"k": k, "value": -np.log(mean)} for k, mean in means.items()]
     return _as_table(pd.DataFrame(rows))
 
@@ -261,12 +261,12 @@ def gltr(folder: Path | None = None) -> pd.DataFrame:
     (gpt2,) = published.models().query("name == 'gpt2'").to_dict("records")
     vocabulary = int(gpt2["vocab_size"])
     rows = []
-    for text, own in gltr_tokens(folder).groupby("text", sort=False):
-        about = {"dataset": f"gltr: {text}", "model": gpt2["model"], "family": gpt2["family"], "tokens": len(own)}
-        ranks = own["greater"].to_numpy() + 1
+    for text, tokens in gltr_tokens(folder).groupby("text", sort=False):
+        about = {"dataset": f"gltr: {text}", "model": gpt2["model"], "family": gpt2["family"], "tokens": len(tokens)}
+        ranks = tokens["greater"].to_numpy() + 1
         hits = {k: int((ranks <= k).sum()) for k in usual(vocabulary)}
         rows += [
-            about | {"metric": "neg_log_rbp", "k": k, "value": -np.log(hit / len(own)), "hits": hit}
+            about | {"metric": "neg_log_rbp", "k": k, "value": -np.log(hit / len(tokens)), "hits": hit}
             for k, hit in hits.items()
             if hit
         ]

@@ -119,14 +119,14 @@ def read_again(rows: Sequence[Row], step: Step) -> list[Reading]:
     """What the model reads at a step; "restart" begins anew every so many tokens, with the one token before them."""
     if step.path != "restart":
         return readings(rows, step)
-    length, found = int(step.step), []
+    length, pieces = int(step.step), []
     for row in rows:
         for start in range(1, len(row.ids), length):
             scored = row.scored[(row.scored >= start) & (row.scored < start + length)]
             if len(scored):
                 ids = row.ids[start - 1 : start + length - 1]
-                found.append(Reading(row.document, ids, scored - start, row.ids[scored]))
-    return found
+                pieces.append(Reading(row.document, ids, scored - start, row.ids[scored]))
+    return pieces
 
 
 @contextmanager
@@ -153,13 +153,13 @@ def damaged(language: Any, step: Step) -> Iterator[None]:
     before = [(matrix, matrix.detach().clone()) for matrix in matrices]
     try:
         with torch.no_grad():
-            for matrix, own in before:
-                matrix.copy_(change(own))
+            for matrix, original in before:
+                matrix.copy_(change(original))
         yield
     finally:
         with torch.no_grad():
-            for matrix, own in before:
-                matrix.copy_(own)
+            for matrix, original in before:
+                matrix.copy_(original)
 
 
 def steps() -> list[Step]:
@@ -177,26 +177,26 @@ def make_worse(files: ModelFiles, articles: Corpus, out: Path) -> None:
         rows = [Row(row.document, row.start, row.ids, row.scored[row.scored >= BEFORE]) for row in plan.rows]
         ranker = Ranker(language, "reference", 1, compiled=False)
         ranker.check(rows)
-        kept = Growing(out)
+        growing = Growing(out)
         key = {"weights": files.fingerprint(), "corpus": articles.fingerprint, "length": LENGTH, "articles": ARTICLES}
-        kept.begin(key, {"model": files.name, "dataset": articles.name, **circumstances(ranker)}, PREDICTIONS)
+        growing.begin(key, {"model": files.name, "dataset": articles.name, **circumstances(ranker)}, PREDICTIONS)
         for step in steps():
-            if kept.lacks(*step, files.name):
+            if growing.lacks(*step, files.name):
                 with damaged(language, step):
                     sums = measuring.measured(ranker, read_again(rows, step), step)
-                kept.add(*step, files.name, sums)
+                growing.add(*step, files.name, sums)
                 log.warning("%s %g, draw %d: %.4f nats", *step, sums["nll_1.0"].sum() / sums["tokens"].sum())
 
 
 def repeated(ids: npt.NDArray[np.int64], length: int = CONTEXT) -> npt.NDArray[np.bool_]:
     """Of each token, whether the `length` tokens before it occur earlier in the document in this order."""
     seen: set[bytes] = set()
-    found = np.zeros(len(ids), dtype=bool)
+    is_repeated = np.zeros(len(ids), dtype=bool)
     for i in range(length, len(ids)):
         before = ids[i - length : i].tobytes()
-        found[i] = before in seen
+        is_repeated[i] = before in seen
         seen.add(before)
-    return found
+    return is_repeated
 
 
 def ship(files: ModelFiles, folder: Path, out: Path) -> None:
@@ -278,24 +278,24 @@ def main() -> None:
     parser.add_argument("what", choices=["rank", "worse", "ship", "sentence"])
     parser.add_argument("--texts", type=Path, help="the folder of corpus files")
     parser.add_argument("--out", type=Path, help="the folder of rank stores")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     say_on_stderr()
     files = find_model(str(MODEL))
-    if given.what == "sentence":
+    if arguments.what == "sentence":
         write_json(SHIPPED / "sentence.json", rank_sentence(files, SENTENCE))
         return
-    if given.texts is None or given.out is None:
+    if arguments.texts is None or arguments.out is None:
         parser.error("give --texts and --out")
-    if given.what == "ship":
-        ship(files, given.texts, given.out)
+    if arguments.what == "ship":
+        ship(files, arguments.texts, arguments.out)
         return
-    documents = texts(given.texts)
-    if given.what == "worse":
-        make_worse(files, given_corpus(documents["wikipedia"], "wikipedia"), given.out / "C")
+    documents = texts(arguments.texts)
+    if arguments.what == "worse":
+        make_worse(files, given_corpus(documents["wikipedia"], "wikipedia"), arguments.out / "C")
         return
     for letter, text, count, length, bos in RANKINGS:
         chosen = protocol("authors", length=length, documents=count, pack=8, bos=bos)
-        extract([files], [given_corpus(documents[text], text)], chosen, given.out / f"{letter}-{bos}")
+        extract([files], [given_corpus(documents[text], text)], chosen, arguments.out / f"{letter}-{bos}")
 
 
 if __name__ == "__main__":

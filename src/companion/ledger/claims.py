@@ -83,11 +83,11 @@ class Numbers:
     def __getitem__(self, name: str) -> Any:
         """The value of CHAPTER::KEY; of CHAPTER::KEY.* the list of all whose keys begin so. KeyError if none does."""
         chapter, _, key = name.partition("::")
-        many, own = key.endswith(".*"), self.recorded.get(chapter, {})
-        found = [own[each].value for each in own if each == key or (many and each.startswith(key[:-1]))]
-        if not found:
+        many, values = key.endswith(".*"), self.recorded.get(chapter, {})
+        matches = [values[each].value for each in values if each == key or (many and each.startswith(key[:-1]))]
+        if not matches:
             raise KeyError(name)
-        return found if many else found[0]
+        return matches if many else matches[0]
 
     def named(self, keys: Mapping[str, str]) -> dict[str, Any]:
         """The values of some keys, by other names. KeyError, with the key, for one that is not recorded."""
@@ -126,10 +126,10 @@ class Claim:
     def judged(self, numbers: Numbers) -> "Entry":
         """The claim with its verdict. Raises ChapterError where a number is missing."""
         rule, finding = self.judge(numbers)
-        verdict, own = (rule.verdict(), rule) if isinstance(rule, Rule) else (rule, None)
+        verdict, decided_by = (rule.verdict(), rule) if isinstance(rule, Rule) else (rule, None)
         if verdict not in VERDICTS:
             raise ChapterError(f"claim {self.number} has the unknown verdict '{verdict}'", "claims ledger")
-        return Entry(self, verdict, finding, own)
+        return Entry(self, verdict, finding, decided_by)
 
 
 @dataclass(frozen=True)
@@ -223,23 +223,23 @@ def _judge_of(name: str, tables: Mapping[str, Any]) -> Judge:
 
 def lacking(numbers: Numbers) -> list[str]:
     """The keys that claims name and no chapter has recorded, each with its claim."""
-    found = []
+    missing = []
     for claim in read_claims():
         for key in claim.keys.values():
             try:
                 numbers[key]
             except KeyError:
-                found.append(f"{key} (claim {claim.name})")
-    return found
+                missing.append(f"{key} (claim {claim.name})")
+    return missing
 
 
 def verdicts_of(project: Project, chapter: str, path: Path) -> list[str]:
     """Judge the claims that name values of a chapter by those of a run (`path`): a line each, with what was found."""
-    own = [claim for claim in read_claims() if any(key.startswith(f"{chapter}::") for key in claim.keys.values())]
-    if not own:
+    concerned = [claim for claim in read_claims() if any(key.startswith(f"{chapter}::") for key in claim.keys.values())]
+    if not concerned:
         return []
     numbers, lines = Numbers({**Numbers.read(project).recorded, **results.merge([path])}), []
-    for claim in own:
+    for claim in concerned:
         try:
             entry = claim.judged(numbers)
             lines.append(f"claim {claim.name}: {entry.verdict}. {entry.finding}")
@@ -267,10 +267,11 @@ def counts(entries: list[Entry]) -> dict[str, int]:
     """How many claims of each group have each verdict, by "group.verdict"; `judged` are those that a rule was applied to."""
     result: dict[str, int] = {}
     for group in GROUPS:
-        found = Counter(VERDICTS[entry.verdict][0] for entry in of_group(entries, group))
-        own = {key: found[key] for key, _ in VERDICTS.values()}
-        own |= {"judged": own["holds"] + own["part"] + own["fails"] + own["undecided"], "all": found.total()}
-        result |= {f"{group.key}.{key}": count for key, count in own.items()}
+        tally = Counter(VERDICTS[entry.verdict][0] for entry in of_group(entries, group))
+        number = {key: tally[key] for key, _ in VERDICTS.values()}
+        judged = sum(number[key] for key in ("holds", "part", "fails", "undecided"))
+        number |= {"judged": judged, "all": tally.total()}
+        result |= {f"{group.key}.{key}": count for key, count in number.items()}
     return result
 
 

@@ -20,7 +20,7 @@ def render(entries: list[Entry], titles: Mapping[str, str]) -> str:
         "verdicts": VERDICTS,
         "rules": {entry.claim.number: entry.rule.as_data() for entry in entries if entry.rule and entry.rule.bars},
     }
-    sections = "".join(_section(group, own, titles) for group in GROUPS if (own := of_group(entries, group)))
+    sections = "".join(_section(group, members, titles) for group in GROUPS if (members := of_group(entries, group)))
     status = '<p class="rbp-ledger-count" role="status" hidden></p>'
     return f'<div class="rbp-ledger">{_tools(entries)}{sections}{status}{data_within(data)}</div>'
 
@@ -33,8 +33,8 @@ def _target(claim: Claim) -> str:
 
 def summary(entries: list[Entry]) -> str:
     """How many claims have each verdict, as a line of badges."""
-    found = Counter(entry.verdict for entry in entries)
-    items = "".join(f"<li>{badge(verdict)} <b>{found[verdict]}</b></li>" for verdict in VERDICTS if found[verdict])
+    counts = Counter(entry.verdict for entry in entries)
+    items = "".join(f"<li>{badge(verdict)} <b>{counts[verdict]}</b></li>" for verdict in VERDICTS if counts[verdict])
     return f'<ul class="rbp-counts" aria-label="Verdicts">{items}</ul>'
 
 
@@ -46,13 +46,13 @@ def badge(verdict: str) -> str:
 
 def _tools(entries: list[Entry]) -> str:
     groups = {group.key: group.title for group in GROUPS if of_group(entries, group)}
-    found = {verdict: verdict for verdict in VERDICTS}
+    verdicts = {verdict: verdict for verdict in VERDICTS}
     buttons = (("easy", "All bars a fifth easier"), ("at", "Reset"), ("hard", "All bars a fifth harder"))
     return (
         '<div class="rbp-ledger-tools" hidden><div class="rbp-ledger-row">'
         + _choice("group", "Source", "all", groups)
         + _choice("weight", "Weight", "all", {each: each for each in WEIGHTS.values()})
-        + _choice("verdict", "Verdict", "all", found)
+        + _choice("verdict", "Verdict", "all", verdicts)
         + _field("text", "Search", '<input type="search" id="rbp-ledger-text">')
         + '</div><div class="rbp-ledger-buttons">'
         + "".join(f'<button type="button" data-all="{where}">{says}</button>' for where, says in buttons)

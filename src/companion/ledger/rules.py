@@ -227,9 +227,9 @@ class _Reader:
                 moved = any(isinstance(each, tuple | str) for each in compared[1:])
                 return compared if moved else bool(COMPARE[compared[0]](compared[1], compared[2]))
             case ast.Name() | ast.Constant():
-                found = self.value(node)
-                if isinstance(found, bool):
-                    return found
+                value = self.value(node)
+                if isinstance(value, bool):
+                    return value
         raise ValueError(f"no condition: {ast.unparse(node)}")
 
     def value(self, node: ast.expr) -> Any:
@@ -251,12 +251,12 @@ class _Reader:
         raise ValueError(f"no value: {ast.unparse(node)}")
 
     def list(self, node: ast.expr) -> Any:
-        if isinstance(found := self.value(node), list):
-            return found
+        if isinstance(value := self.value(node), list):
+            return value
         raise ValueError(f"no list: {ast.unparse(node)}")
 
     def number(self, node: ast.expr) -> float:
-        found = self.value(node)
-        if isinstance(found, int | float):
-            return found
+        value = self.value(node)
+        if isinstance(value, int | float):
+            return value
         raise ValueError(f"no number: {ast.unparse(node)}")

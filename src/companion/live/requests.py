@@ -44,25 +44,26 @@ class Source:
 
 def sources(project: Project) -> list[Source]:
     """What is shipped, then rank stores and studies in runs/, then what was uploaded."""
-    found = [Source(name, label, name) for name, label in at_hand().items()]
+    listed = [Source(name, label, name) for name, label in at_hand().items()]
     runs = project.runs
     for folder in sorted([*runs.glob("ranks"), *runs.glob("*/ranks"), *runs.glob("studies/*/ranks")]):
         if folder.is_dir() and any(is_store(store) for store in folder.iterdir()):
-            found.append(_own(folder, f"rank stores in {folder.relative_to(project.root).as_posix()}", project))
+            place = folder.relative_to(project.root).as_posix()
+            listed.append(_local_source(folder, f"rank stores in {place}", project))
     for table in sorted(runs.glob("studies/*/measurements.parquet")):
-        found.append(_own(table, f"the study {table.parent.name}", project))
+        listed.append(_local_source(table, f"the study {table.parent.name}", project))
     for file in sorted((runs / "live" / "uploads").glob("*")):
         code, _, name = file.name.partition("-")
         if re.fullmatch(r"[0-9a-f]{8}", code) and file.suffix in ENDINGS:
             when = datetime.fromtimestamp(file.stat().st_mtime).astimezone().strftime("%d %b %H:%M:%S")
-            found.append(
+            listed.append(
                 Source(f"upload-{code}", f"{name} (uploaded {when})", file.relative_to(project.root).as_posix())
             )
     # a comma would part the name into several
-    return [source for source in found if "," not in source.text]
+    return [source for source in listed if "," not in source.text]
 
 
-def _own(path: Path, label: str, project: Project) -> Source:
+def _local_source(path: Path, label: str, project: Project) -> Source:
     text = path.relative_to(project.root).as_posix()
     return Source(text.replace("/", ":"), label, f"./{text}")
 
@@ -120,12 +121,12 @@ def read(project: Project, chapter: Chapter, given: Mapping[str, str]) -> dict[s
 def _named(text: str, listed: Mapping[str, str], where: str) -> list[str]:
     """The sources that a text names, each once."""
     names = [each for each in split_names(text) if each]
-    there = f"Choose among: {', '.join(listed)}."
+    remedy = f"Choose among: {', '.join(listed)}."
     if not names:
-        raise ParameterError("no source is named", where, there)
+        raise ParameterError("no source is named", where, remedy)
     for number, each in enumerate(names):
         if each not in listed:
-            raise ParameterError(f"{each[:80]!r} is not among the sources at hand", where, there)
+            raise ParameterError(f"{each[:80]!r} is not among the sources at hand", where, remedy)
         if each in names[:number]:
             raise ParameterError(f"the source {each} is named twice", where, "Name each once.")
     return names
@@ -136,8 +137,8 @@ def _bound(project: Project, parameter: Parameter, value: Any) -> None:
     if kind == "source":
         return
     if kind == "path":
-        if value not in ("", *(there := _siblings(project, parameter))):
-            raise ParameterError("this is not at hand", where, f"Choose among: {', '.join(there)}.")
+        if value not in ("", *(siblings := _siblings(project, parameter))):
+            raise ParameterError("this is not at hand", where, f"Choose among: {', '.join(siblings)}.")
         return
     items = value if isinstance(value, list) else [value]
     if len(items) > ITEMS:

@@ -113,8 +113,8 @@ class Runs:
         """What has become of a run whose server ended: its page may be there, or its process have said why not."""
         if (self.folder / run.id / "page").is_dir():
             return replace(run, state="done")
-        if said := _said(self.log(run.id)):
-            return replace(run, state="failed", message=said)
+        if error := _last_error(self.log(run.id)):
+            return replace(run, state="failed", message=error)
         return replace(run, state="cut off", message="The server ended while this ran. Run it again.")
 
     def all(self) -> list[Run]:
@@ -187,8 +187,8 @@ class Runs:
 
     def progress(self, name: str) -> tuple[int, int] | None:
         """The cell that is executed now, and how many there are; None before the first."""
-        found = CELL.findall(self.log(name))
-        return (int(found[-1][0]), int(found[-1][1])) if found else None
+        cells = CELL.findall(self.log(name))
+        return (int(cells[-1][0]), int(cells[-1][1])) if cells else None
 
     def close(self) -> None:
         """Stop what runs; what waits does so until the next start."""
@@ -255,11 +255,11 @@ class Runs:
             return replace(run, state="cancelled")
         if self._closing:
             return self._cut_off(run)
-        why = _said(self.log(run.id)) or f"The process ended with status {code}."
+        why = _last_error(self.log(run.id)) or f"The process ended with status {code}."
         return replace(run, state="failed", message=why)
 
 
-def _said(log: str) -> str:
+def _last_error(log: str) -> str:
     """The error that a process said last; "" if it said none."""
     return log.rpartition("error: ")[2].strip() if "error: " in log else ""
 
@@ -307,11 +307,11 @@ def execute(project: Project, limit: float, server: int, folder: Path) -> None:
     from companion.standalone import render_chapter
 
     start_early(project.root / "_config.yml")  # the page's builder imports while the chapter runs
-    asked = json.loads((folder / "run.json").read_bytes())
-    chapter = chapters.find(project, asked["chapter"])
-    values = parameters.check(chapter.parameters, asked["parameters"], chapter.name)
+    request = json.loads((folder / "run.json").read_bytes())
+    chapter = chapters.find(project, request["chapter"])
+    values = parameters.check(chapter.parameters, request["parameters"], chapter.name)
 
-    def tell(cell: int, of: int) -> None:
+    def report_cell(cell: int, of: int) -> None:
         print(f"cell {cell} of {of}", flush=True)  # noqa: T201
 
     chapters.execute(
@@ -320,6 +320,6 @@ def execute(project: Project, limit: float, server: int, folder: Path) -> None:
         folder / "page",
         project.root,
         finish=lambda new: render_chapter(project, chapter, new),
-        tell=tell,
+        on_cell=report_cell,
     )
     print("the page is made", flush=True)  # noqa: T201

@@ -150,8 +150,8 @@ class Visitors:
 
     def acts(self, cookie: str | None, key: str | None) -> bool:
         """Whether a page of ours in such a browser asks."""
-        own = self._keys.get(_checksum(cookie or ""))
-        return own is not None and key is not None and secrets.compare_digest(own, _checksum(key))
+        key_checksum = self._keys.get(_checksum(cookie or ""))
+        return key_checksum is not None and key is not None and secrets.compare_digest(key_checksum, _checksum(key))
 
 
 def _checksum(secret: str) -> str:
@@ -171,13 +171,13 @@ class Door:
             return
         request = Request(scope)
         refused = self.live.refusal(request)
-        wanted = HEADERS if self.live.knows(request) else HEADERS | {"connection": "close"}
+        headers = HEADERS if self.live.knows(request) else HEADERS | {"connection": "close"}
 
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
-                there = {name.lower() for name, _ in message["headers"]}
-                more = [(name.encode(), value.encode()) for name, value in wanted.items()]
-                message["headers"] = [*message["headers"], *((n, v) for n, v in more if n not in there)]
+                present = {name.lower() for name, _ in message["headers"]}
+                ours = [(name.encode(), value.encode()) for name, value in headers.items()]
+                message["headers"] = [*message["headers"], *((n, v) for n, v in ours if n not in present)]
             await send(message)
 
         await (refused or self.app)(scope, receive, sending)
@@ -198,26 +198,26 @@ class Pages(StaticFiles):
 
 
 class Live:
-    """The application. told: is given the address for the next browser whenever the one before is used."""
+    """The application. announce: is called with the address for the next browser, whenever one was used."""
 
-    def __init__(self, project: Project, host: str, port: int, runs: Runs, told: Callable[[str], None]) -> None:
-        self.project, self.host, self.port, self.runs, self.told = project, host, port, runs, told
+    def __init__(self, project: Project, host: str, port: int, runs: Runs, announce: Callable[[str], None]) -> None:
+        self.project, self.host, self.port, self.runs, self.announce = project, host, port, runs, announce
         self.visitors = Visitors(runs.folder / "visitors.json")
         self._shown: dict[str, Path] = {}  # by the name made by chance, the folder of pages
         self.app = Starlette(
             routes=[
                 Route("/enter", self.enter),
-                Route("/api/chapters/{name}", self._asks(self.chapter)),
-                Route("/api/runs", self._asks(self.all_runs)),
-                Route("/api/runs", self._asks(self.ask), methods=["POST"]),
-                Route("/api/runs/{name}", self._asks(self.run)),
-                Route("/api/runs/{name}", self._asks(self.delete), methods=["DELETE"]),
-                Route("/api/runs/{name}/cancel", self._asks(self.cancel), methods=["POST"]),
-                Route("/api/runs/{name}/show", self._asks(self.show), methods=["POST"]),
-                Route("/api/runs/{name}/zip", self._asks(self.zip)),
-                Route("/api/compare", self._asks(self.compare), methods=["POST"]),
-                Route("/api/uploads/{name}", self._asks(self.upload), methods=["PUT"]),
-                Route("/api/uploads/{name}", self._asks(self.delete_upload), methods=["DELETE"]),
+                Route("/api/chapters/{name}", self._answered(self.chapter)),
+                Route("/api/runs", self._answered(self.all_runs)),
+                Route("/api/runs", self._answered(self.ask), methods=["POST"]),
+                Route("/api/runs/{name}", self._answered(self.run)),
+                Route("/api/runs/{name}", self._answered(self.delete), methods=["DELETE"]),
+                Route("/api/runs/{name}/cancel", self._answered(self.cancel), methods=["POST"]),
+                Route("/api/runs/{name}/show", self._answered(self.show), methods=["POST"]),
+                Route("/api/runs/{name}/zip", self._answered(self.zip)),
+                Route("/api/compare", self._answered(self.compare), methods=["POST"]),
+                Route("/api/uploads/{name}", self._answered(self.upload), methods=["PUT"]),
+                Route("/api/uploads/{name}", self._answered(self.delete_upload), methods=["DELETE"]),
                 Route("/shown/{chance}/{path:path}", self.shown),
                 Mount("/live", StaticFiles(directory=STATIC)),
                 Mount("/", Pages(directory=project.html, html=True), middleware=[Middleware(GZipMiddleware)]),
@@ -296,18 +296,18 @@ class Live:
 
     async def enter(self, request: Request) -> Response:
         """Let a browser in."""
-        found = self.visitors.enter(request.query_params.get("token", ""))
-        if found is None:
+        admitted = self.visitors.enter(request.query_params.get("token", ""))
+        if admitted is None:
             return _plain(401, "This address was used already, or never was good. rbp serve has printed another.")
-        self.told(self.address)
-        cookie, key = found
+        self.announce(self.address)
+        cookie, key = admitted
         response = RedirectResponse(f"/live/entered.html#{key}", status_code=303)
         response.set_cookie(self._cookie, cookie, httponly=True, samesite="strict", path="/")
         return response
 
     # What may be asked
 
-    def _asks(self, answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+    def _answered(self, answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
         async def answered(request: Request) -> Response:
             try:
                 return await answer(request)
@@ -324,12 +324,12 @@ class Live:
 
     async def chapter(self, request: Request) -> Response:
         """The form of a chapter, and whether it can be run."""
-        found = find(self.project, request.path_params["name"])
-        return Json({"name": found.name, "title": found.title, "fields": requests.form(self.project, found)})
+        chosen = find(self.project, request.path_params["name"])
+        return Json({"name": chosen.name, "title": chosen.title, "fields": requests.form(self.project, chosen)})
 
     async def all_runs(self, _: Request) -> Response:
         """All runs, the latest first."""
-        return Json([self._told(run) for run in self.runs.all()])
+        return Json([self._summary(run) for run in self.runs.all()])
 
     async def ask(self, request: Request) -> Response:
         """Put a run into the queue: {"chapter": name, "parameters": {name: text}}."""
@@ -342,20 +342,20 @@ class Live:
         name = content.get("name", "")
         if not isinstance(name, str) or not requests.NAME.fullmatch(name):
             raise ParameterError("this is no name of a run", None, "Take letters, digits, spaces and . , + - ( ).")
-        found = find(self.project, chapter)
-        values = await run_in_threadpool(requests.read, self.project, found, given)
-        key = await run_in_threadpool(lambda: found.short_hash(values, run_code(self.project, found.name)))
-        about = {"name": name, "words": found.in_words(values) or "the book’s values", "key": key}
-        return Json(self._told(self.runs.ask(found.name, values, **about)), 201)
+        chosen = find(self.project, chapter)
+        values = await run_in_threadpool(requests.read, self.project, chosen, given)
+        key = await run_in_threadpool(lambda: chosen.short_hash(values, run_code(self.project, chosen.name)))
+        about = {"name": name, "words": chosen.in_words(values) or "the book’s values", "key": key}
+        return Json(self._summary(self.runs.ask(chosen.name, values, **about)), 201)
 
     async def run(self, request: Request) -> Response:
         """One run, with the end of its log."""
         name = request.path_params["name"]
-        return Json(self._told(self.runs.get(name)) | {"log": requests.without_codes(self.runs.log(name))})
+        return Json(self._summary(self.runs.get(name)) | {"log": requests.without_codes(self.runs.log(name))})
 
     async def cancel(self, request: Request) -> Response:
         """Stop a run."""
-        return Json(self._told(self.runs.cancel(request.path_params["name"])))
+        return Json(self._summary(self.runs.cancel(request.path_params["name"])))
 
     async def delete(self, request: Request) -> Response:
         """Remove a run."""
@@ -388,8 +388,8 @@ class Live:
         run = self.runs.get(request.path_params["name"])
         data = await run_in_threadpool(_zipped, self.runs.page(run.id))
         name = re.sub(r"[^\w.+-]+", "-", run.name).strip("-.") or f"{run.chapter}-{run.id}"
-        kept = f"attachment; filename*=UTF-8''{quote(name)}.zip"
-        return Response(data, media_type="application/zip", headers={"content-disposition": kept})
+        disposition = f"attachment; filename*=UTF-8''{quote(name)}.zip"
+        return Response(data, media_type="application/zip", headers={"content-disposition": disposition})
 
     async def compare(self, request: Request) -> Response:
         """Compare finished runs, {"runs": [name, …]}: an address at which the page is."""
@@ -420,7 +420,7 @@ class Live:
         requests.delete_upload(self.project, request.path_params["name"])
         return Response(status_code=204)
 
-    def _told(self, run: Run) -> dict[str, Any]:
+    def _summary(self, run: Run) -> dict[str, Any]:
         progress = self.runs.progress(run.id) if run.state == "running" else None
         return {**run.as_dict(), "progress": progress, "message": requests.without_codes(run.message)}
 
@@ -441,9 +441,9 @@ async def _json(request: Request) -> dict[str, Any]:
 
 async def _body(request: Request, most: int) -> bytes:
     """The body, of at most so many bytes; what is longer is not read to its end."""
-    told = request.headers.get("content-length", "0")
+    length = request.headers.get("content-length", "0")
     too_much = HTTPException(413, f"At most {most:,} bytes are taken.", {"connection": "close"})
-    if not told.isdecimal() or int(told) > most:
+    if not length.isdecimal() or int(length) > most:
         raise too_much
     parts, size = [], 0
     async for part in request.stream():

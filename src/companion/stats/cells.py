@@ -68,12 +68,12 @@ def forecasts(table: pd.DataFrame, *, holdout: int, holdout_few: int, level: flo
         check_points(points["size"], points["value"], minimum=4)
         sizes = points["size"].nunique()
         held = min(holdout_few if sizes <= FEW else holdout, sizes - 3)
-        told = forecast(points["size"], points["value"], holdout=held, level=level)
-        small = points[points["size"] < told.rows["size"].min()]
-        rows = told.rows.assign(
-            model=points["model"].to_numpy()[-len(told.rows) :],
-            n=told.fit.n,
-            ahead=told.rows["size"] / small["size"].max(),
+        result = forecast(points["size"], points["value"], holdout=held, level=level)
+        small = points[points["size"] < result.rows["size"].min()]
+        rows = result.rows.assign(
+            model=points["model"].to_numpy()[-len(result.rows) :],
+            n=result.fit.n,
+            ahead=result.rows["size"] / small["size"].max(),
         )
         return rows.to_dict("records")
 

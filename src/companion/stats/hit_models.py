@@ -78,16 +78,16 @@ def fit_distance(n: npt.ArrayLike, neg_log: npt.ArrayLike, law: str) -> Sequence
         parameters = dict(zip(PARAMETERS[law], map(float, values), strict=True))
         return SequenceFit(law, parameters, float(np.sqrt((away**2).mean())), edge)
 
-    found = []
+    fits = []
     if law == "beta-binomial":
         (hit,) = fit_distance(n, y, "independence").parameters.values()
-        found.append(fit((hit, 0.0), "independence"))
+        fits.append(fit((hit, 0.0), "independence"))
     for start in _starts(law, lengths, y):
         with contextlib.suppress(FitError):  # it runs to an edge
             inside = least_squares(lambda free: np.log(LAWS[law](lengths, *_bound(law, free))) - target, start)
-            found.append(fit(_bound(law, inside)))
-    least = min(each.distance for each in found)
-    return next(each for each in found if each.distance <= least * (1 + _NEARER) + 1e-12)
+            fits.append(fit(_bound(law, inside)))
+    least = min(each.distance for each in fits)
+    return next(each for each in fits if each.distance <= least * (1 + _NEARER) + 1e-12)
 
 
 _NEARER = 1e-9  # relatively: an edge that is as near as the best inside, but for rounding, is the fit

@@ -51,8 +51,8 @@ def _line(x: Reals, y: Reals, weight: Reals) -> Reals:
     height = (weight * y).sum(axis=-1, keepdims=True) / total
     away = x - middle
     slope = (weight * away * y).sum(axis=-1, keepdims=True) / (weight * away**2).sum(axis=-1, keepdims=True)
-    found: Reals = height + slope * away
-    return found
+    fitted: Reals = height + slope * away
+    return fitted
 
 
 @dataclass(frozen=True)
@@ -106,18 +106,18 @@ def scatter_about_law(
     line, deviance = fit_counts(x, count, tokens)
     value = np.exp(line)
     rng = np.random.default_rng(seed)
-    drawn = rng.binomial(round(tokens), -np.expm1(-value), size=(resamples, x.size))
-    drawn[~drawn.any(axis=1), 0] = 1  # without any miss there is no line: a deviance near 0 either way
-    by_chance = fit_counts(x, drawn, tokens)[1]
+    sampled = rng.binomial(round(tokens), -np.expm1(-value), size=(resamples, x.size))
+    sampled[~sampled.any(axis=1), 0] = 1  # without any miss there is no line: a deviance near 0 either way
+    by_chance = fit_counts(x, sampled, tokens)[1]
     y = np.log(-np.log1p(-count / tokens))
-    found = []
+    scatters = []
     for effect in design_effects:
         p = (1 + int((by_chance >= deviance / effect).sum())) / (resamples + 1)
         variance = effect * counting_error(value, tokens) ** 2
         extra, low, high = _extra(np.log(x), y, variance, level)
         counting = float(np.sqrt(variance.mean()))
-        found.append(Scatter(float(deviance), x.size - 2, p, counting, extra, low, high))
-    return found
+        scatters.append(Scatter(float(deviance), x.size - 2, p, counting, extra, low, high))
+    return scatters
 
 
 def _extra(x: Reals, y: Reals, variance: Reals, level: float) -> tuple[float, float, float]:

@@ -131,12 +131,12 @@ def fit(family: Family, counts: RankCounts, *, first: int = 1) -> RankFit:
 
     Raises FitError where there is neither a maximum nor a limit, DataError where no rank is left.
     """
-    own = counts.since(first)
-    likelihood, natural = _maximum(family, own, first)
-    found = likelihood.family
-    named = tuple(float(value) for value in found.named(natural, first))
-    there = RankDistribution(found, named, own.vocabulary, first)
-    return RankFit(family, there, likelihood(natural).value * own.total, own.total)
+    ranked = counts.since(first)
+    likelihood, natural = _maximum(family, ranked, first)
+    fitted_family = likelihood.family
+    named = tuple(float(value) for value in fitted_family.named(natural, first))
+    distribution = RankDistribution(fitted_family, named, ranked.vocabulary, first)
+    return RankFit(family, distribution, likelihood(natural).value * ranked.total, ranked.total)
 
 
 @dataclass(frozen=True)
@@ -201,12 +201,12 @@ def _maximum(family: Family, counts: RankCounts, first: int) -> tuple[Likelihood
     likelihood, begin = Likelihood(family, counts, first), np.array(family.origin)
     if family.limit and first >= family.limit_since:
         limit, natural = _maximum(family.limit, counts, first)
-        there = np.append(natural, 0.0)
-        at = likelihood(there)
+        edge = np.append(natural, 0.0)
+        at_edge = likelihood(edge)
         # in units of the curvature, half the square of the score is what a step inward gains
-        if at.gradient[-1] <= MARGIN * np.sqrt(np.abs(at.hessian[-1, -1])):
+        if at_edge.gradient[-1] <= MARGIN * np.sqrt(np.abs(at_edge.hessian[-1, -1])):
             return limit, natural
-        begin = max(begin, there, key=lambda natural: likelihood(natural).value)
+        begin = max(begin, edge, key=lambda natural: likelihood(natural).value)
     return likelihood, _inside(likelihood, begin)
 
 

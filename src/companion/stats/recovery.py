@@ -81,10 +81,10 @@ def recover_total(share: npt.ArrayLike, error: npt.ArrayLike, candidates: npt.Ar
         raise ParameterError("a reading error must be above 0", "error", "Give the reading precision.")
     if total.size < 2 or not np.issubdtype(total.dtype, np.integer) or total[0] < 1:
         raise ParameterError("candidates must be two or more whole numbers of at least 1", "candidates", None)
-    asked = sha256(b"".join(each.tobytes() for each in (part, sd, total))).digest()
-    if asked not in _KNOWN:
-        _KNOWN[asked] = _most_likely(total, part, sd)
-    return _KNOWN[asked]
+    key = sha256(b"".join(each.tobytes() for each in (part, sd, total))).digest()
+    if key not in _KNOWN:
+        _KNOWN[key] = _most_likely(total, part, sd)
+    return _KNOWN[key]
 
 
 _KNOWN: dict[bytes, Recovery] = {}  # by what was asked: several tables ask for the same totals

@@ -73,8 +73,8 @@ def power_interval(grid: npt.ArrayLike, repeats: Sequence[npt.ArrayLike], *, lev
     cut = float(fdtri(least.df_num, least.df_den, level))
     if least.f > cut:
         return Power(estimate, np.nan, np.nan, least.p)
-    kept = [*scan[seen <= cut], estimate]
-    low, high = min(kept), max(kept)
+    accepted = [*scan[seen <= cut], estimate]
+    low, high = min(accepted), max(accepted)
     low = brentq(lambda power: f(power) - cut, low - _STEP, low) if low > POWERS[0] else -np.inf
     high = brentq(lambda power: f(power) - cut, high, high + _STEP) if high < POWERS[1] else np.inf
     return Power(estimate, float(low), float(high), least.p)

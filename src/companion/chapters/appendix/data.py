@@ -105,7 +105,7 @@ def checks_table(checked: pd.DataFrame) -> dict[str, Any]:
 
 def vocabularies() -> dict[str, list[int]]:
     """The widths of the output layers of each family's models, by the parameter file of the authors' repository."""
-    return {str(name): sorted(set(own)) for name, own in published.models().groupby("family")["vocab_size"]}
+    return {str(name): sorted(set(widths)) for name, widths in published.models().groupby("family")["vocab_size"]}
 
 
 def setup_statistics(points: pd.DataFrame, sizes: pd.DataFrame, recovered: pd.DataFrame) -> dict[str, Any]:
@@ -310,25 +310,25 @@ def interval_coverage() -> pd.DataFrame:
     effect = table["statistic"].str.contains("design effect")
     wide, narrow = (table[~effect & (table["level"] == level)] for level in (0.95, 0.8))
     by_size = wide.pivot_table(index="kind", columns="documents", values="covered").add_prefix("covered_")
-    found = by_size.join(wide.groupby("kind")[["width", "score"]].mean())
-    found["covered_80"] = narrow.groupby("kind")["covered"].mean()
-    found["covered_effect"] = table[effect & (table["level"] == 0.95)].groupby("kind")["covered"].mean()
-    return found.reindex(table["kind"].unique()[::-1]).reset_index().rename_axis(columns=None)
+    by_kind = by_size.join(wide.groupby("kind")[["width", "score"]].mean())
+    by_kind["covered_80"] = narrow.groupby("kind")["covered"].mean()
+    by_kind["covered_effect"] = table[effect & (table["level"] == 0.95)].groupby("kind")["covered"].mean()
+    return by_kind.reindex(table["kind"].unique()[::-1]).reset_index().rename_axis(columns=None)
 
 
-def interval_coverage_table(found: pd.DataFrame) -> dict[str, Any]:
+def interval_coverage_table(by_kind: pd.DataFrame) -> dict[str, Any]:
     """`coverage` as a page shows it."""
     columns: dict[str | tuple[str, ...], Column] = {"kind": "interval", "covered_10": ("10 documents", "{:.1%}")}
     columns |= {f"covered_{count}": (str(count), "{:.1%}") for count in (20, 24, 32, 40, 164)}
     columns |= {"covered_80": ("80%, all", "{:.1%}"), "covered_effect": ("design effects", "{:.1%}")}
     columns |= {"width": ("width", "{:.2f}"), "score": ("score", "{:.2f}")}
     return shown(
-        found,
+        by_kind,
         columns,
         caption="<b>How often 95% intervals over documents cover the truth,</b> by kind and number of documents, and "
         "80% intervals. The truth is the whole text’s value; documents are drawn from it. Width: mean, the narrowest "
         "kind’s is 1. Score: width and a penalty for each miss; the best kind’s is 1.",
-        data=found,
+        data=by_kind,
     )
 
 
@@ -355,8 +355,8 @@ def coverage_panels(counted: pd.DataFrame) -> Panels:
     families = sorted(counted["family"].unique())
 
     def draw(ax: Axes, dataset: str) -> None:
-        own = counted[counted["dataset"] == dataset]
-        for k, family, models, of in own[["k", "family", "models", "of"]].itertuples(index=False, name=None):
+        cells = counted[counted["dataset"] == dataset]
+        for k, family, models, of in cells[["k", "family", "models", "of"]].itertuples(index=False, name=None):
             x, y = len(numbers) if pd.isna(k) else numbers.index(k), families.index(family)
             full = models == of
             if full:
@@ -414,11 +414,11 @@ def tokens_figure(behind: pd.DataFrame, stated: int) -> Figure:
         )  # fmt: skip
         for place, family in enumerate(families):
             colour, marker = family_style(family, families)
-            own = behind[behind["family"] == family]
-            y = own["dataset"].map(datasets.index).to_numpy(float) + 0.17 * (place - (len(families) - 1) / 2)
-            likely = (own["basis"] == "likely").to_numpy()
+            rows = behind[behind["family"] == family]
+            y = rows["dataset"].map(datasets.index).to_numpy(float) + 0.17 * (place - (len(families) - 1) / 2)
+            likely = (rows["basis"] == "likely").to_numpy()
             for chosen, face in ((~likely, colour), (likely, "none")):
-                x = own["tokens"].to_numpy(float)[chosen]
+                x = rows["tokens"].to_numpy(float)[chosen]
                 label = family if face == colour else None
                 ax.plot(x, y[chosen], marker, color=colour, mfc=face, ms=7, mew=1.4, label=label)
         ax.set_yticks(range(len(datasets)), [dataset_label(name) for name in datasets])
@@ -506,11 +506,11 @@ def _overlaps() -> Iterator[Row]:
     pairs = published.agreement()
     pairs["relative"] = pairs["difference"].abs() / pairs["first_value"]
     counted = pairs["first"] == "repository"
-    for key, what, own in (
+    for key, what, compared in (
         ("two_figures", "−ln RBP_k that two figures show (3, 4, 8a and 9 against 7 and 8a)", pairs[~counted]),
         ("exact_counts", "GPT-2’s exact counts on Wikipedia against figures 3 and 4", pairs[counted]),
     ):
-        yield key, what, len(own), int(own["ok"].sum()), float(own["relative"].max()), "relative"
+        yield key, what, len(compared), int(compared["ok"].sum()), float(compared["relative"].max()), "relative"
 
 
 def _fits(ranks: pd.DataFrame) -> Iterator[Row]:

@@ -96,8 +96,8 @@ class RankVariants:
 
     def near(self, protocol: Protocol, settings: Settings) -> dict[str, NearTies]:
         """Find which ranks rounding can change, of all logits as computed and rounded to bfloat16: see `near_ties`."""
-        found = near_ties(self.model, self.corpus, protocol, settings, (None, "bfloat16"))
-        return dict(zip(("all", "bfloat16"), found, strict=True))
+        tables = near_ties(self.model, self.corpus, protocol, settings, (None, "bfloat16"))
+        return dict(zip(("all", "bfloat16"), tables, strict=True))
 
     def pieces(self, document: int, count: int, rule: TieRule) -> pd.DataFrame:
         """Return the first `count` ranked tokens of a document, as `pieces_of`; ParameterError if it has none."""
@@ -124,12 +124,12 @@ def rank_variants(model: str, corpus: str, protocol: Protocol, settings: Setting
         for name, options in VARIANTS.items():
             chosen = Settings(**{**vars(settings), **options})
             stores[name] = open_store(extract([model], [corpus], protocol, out, chosen)[0])
-    found = RankVariants(model, corpus, stores)
-    first = int((found.tokens.greater + found.tokens.equal == 1).sum())
-    if first in (0, len(found.tokens)):
-        what = f"{first} of {len(found.tokens)} tokens have rank 1, and the chapter compares them with the others"
+    variants = RankVariants(model, corpus, stores)
+    first = int((variants.tokens.greater + variants.tokens.equal == 1).sum())
+    if first in (0, len(variants.tokens)):
+        what = f"{first} of {len(variants.tokens)} tokens have rank 1, and the chapter compares them with the others"
         raise DataError(what, corpus, "Rank more tokens, or another text.")
-    return found
+    return variants
 
 
 def rank_family(folder: str, corpus: str, protocol: Protocol, settings: Settings, out: Path) -> Path:
@@ -327,9 +327,9 @@ def by_outcome(table: pd.DataFrame) -> pd.DataFrame:
 def outcomes(table: pd.DataFrame) -> dict[str, int]:
     """Count families and models of `architectures`, tokens ranked exactly, and outcomes."""
     exact, counts = table[table["outcome"] == "exact"], table["outcome"].value_counts()
-    found = {"families": table["model"].nunique(), "models": len(table), "tokens": int(exact["tokens"].sum())}
+    totals = {"families": table["model"].nunique(), "models": len(table), "tokens": int(exact["tokens"].sum())}
     kinds = ("exact", "wrong", "refused", "not built")
-    return found | {kind.replace(" ", "_"): int(counts.get(kind, 0)) for kind in kinds}
+    return totals | {kind.replace(" ", "_"): int(counts.get(kind, 0)) for kind in kinds}
 
 
 def architectures_table(surveyed: pd.DataFrame) -> dict[str, Any]:

@@ -165,16 +165,16 @@ def _folded(markup: str, summary: str) -> str:
     return f"<details><summary>{html.escape(summary)}</summary>{markup}</details>" if summary else markup
 
 
-def _block(one: Checked) -> str:
-    kind, sign = _BADGES[one.verdict]
-    badge = f'<span class="rbp-verdict {kind}"><span aria-hidden="true">{sign}</span> {one.verdict}</span>'
-    lines = formula_list(dict(one.work)) if len(one.work) > 1 else display(one.work[0][1])
-    said = "" if one.number.isdigit() else f" {html.escape(one.claim)}"  # a sentence, which no equation says
-    name = f"Equation ({one.number})" if one.number.isdigit() else one.number[0].upper() + one.number[1:]
-    claim = f"<p><b>{html.escape(name)}.</b>{said} {badge}</p>"
+def _block(item: Checked) -> str:
+    kind, sign = _BADGES[item.verdict]
+    badge = f'<span class="rbp-verdict {kind}"><span aria-hidden="true">{sign}</span> {item.verdict}</span>'
+    lines = formula_list(dict(item.work)) if len(item.work) > 1 else display(item.work[0][1])
+    claimed = "" if item.number.isdigit() else f" {html.escape(item.claim)}"  # a sentence, which no equation says
+    name = f"Equation ({item.number})" if item.number.isdigit() else item.number[0].upper() + item.number[1:]
+    claim = f"<p><b>{html.escape(name)}.</b>{claimed} {badge}</p>"
     return (
         f'<section class="rbp-equation">{claim}'
-        f"{display(one.equation.tex)}<p>{html.escape(one.finding)}</p>"
+        f"{display(item.equation.tex)}<p>{html.escape(item.finding)}</p>"
         f"<details><summary>The check</summary>{lines}</details></section>"
     )
 

@@ -34,11 +34,11 @@ def exact_sums(mu: Reals, sigma: Reals) -> Reals:
     weight = np.exp(-(q + ln / (2 * sigma**2)) * ln)
     last = np.exp(-(q + end / (2 * sigma**2)) * end)
     slope = q + end / sigma**2  # −d ln w/d ln k
-    found = []
+    sums = []
     for power, tail in enumerate(_integrals(mu, sigma, end)):
         term = last * end**power
-        found.append((ln**power * weight).sum(axis=0) + tail + term / 2 + (slope - power / end) * term / (12 * HEAD))
-    return np.array(found)
+        sums.append((ln**power * weight).sum(axis=0) + tail + term / 2 + (slope - power / end) * term / (12 * HEAD))
+    return np.array(sums)
 
 
 def approximate_sums(mu: Reals, sigma: Reals) -> Reals:
@@ -63,8 +63,8 @@ def parts(mu: Reals, sigma: Reals, sums: Reals) -> dict[str, Reals]:
     z, z1, z2 = sums
     log_scale, square = np.log(np.sqrt(2 * np.pi) * sigma), mu**2 / (2 * sigma**2)
     fraction = ((1 - mu / sigma**2) * z1 + z2 / (2 * sigma**2)) / z
-    found = {"log_scale": log_scale, "square": square, "log_c": np.log(z) - log_scale - square}
-    return found | {"neg_log_p1": np.log(z), "fraction": fraction, "entropy": np.log(z) + fraction}
+    terms = {"log_scale": log_scale, "square": square, "log_c": np.log(z) - log_scale - square}
+    return terms | {"neg_log_p1": np.log(z), "fraction": fraction, "entropy": np.log(z) + fraction}
 
 
 def authors_points() -> pd.DataFrame:
@@ -82,12 +82,12 @@ def equation_terms(points: pd.DataFrame) -> pd.DataFrame:
     (c/φ(μ/σ), of equation 24).
     """
     mu, sigma = points["mu"].to_numpy(), points["sigma"].to_numpy()
-    own, near = exact_sums(mu, sigma), approximate_sums(mu, sigma)
+    exact, near = exact_sums(mu, sigma), approximate_sums(mu, sigma)
     approximate = parts(mu, sigma, near)
-    table = points.assign(log_size=np.log(points["size"]), ratio=mu / sigma, **parts(mu, sigma, own))
+    table = points.assign(log_size=np.log(points["size"]), ratio=mu / sigma, **parts(mu, sigma, exact))
     table = table.assign(**{f"{name}_approx": approximate[name] for name in _PARTS})
     shares = {f"fraction_share{end}": table[f"fraction{end}"] / table[f"entropy{end}"] for end in ("", "_approx")}
-    return table.assign(**shares, c_error=near[0] / own[0] - 1, c_over_phi=own[0] / sigma)
+    return table.assign(**shares, c_error=near[0] / exact[0] - 1, c_over_phi=exact[0] / sigma)
 
 
 @dataclass(frozen=True)
@@ -142,8 +142,8 @@ def along(path: Path, sizes: npt.ArrayLike) -> pd.DataFrame:
     """
     size = np.asarray(sizes, dtype=np.float64)
     mu, sigma = path.at(size)
-    found = parts(mu, sigma, exact_sums(mu, sigma))
-    y = {"neg_log_p1": found["neg_log_p1"], "entropy": found["entropy"]}
+    terms = parts(mu, sigma, exact_sums(mu, sigma))
+    y = {"neg_log_p1": terms["neg_log_p1"], "entropy": terms["entropy"]}
     alpha = [-np.gradient(np.log(each), np.log(size)) for each in y.values()]
     return pd.DataFrame({"size": size, "mu": mu, "sigma": sigma, **y, "alpha_p1": alpha[0], "alpha_ce": alpha[1]})
 
@@ -152,9 +152,9 @@ def summary(terms: pd.DataFrame, ways: Sequence[Path], paths: Mapping[str, pd.Da
     """What is recorded of `equation_terms`, of `ways_on`, and of the tables of `along` by the ways' names."""
     last, straight = terms.iloc[-1], paths[ways[0].name]
     printed = terms["fraction_share_approx"]
-    found = {f"{name}.last": last[name] for name in ("neg_log_p1", "log_c", "log_scale", "square")}
-    found |= {f"ratio_r_squared.{x}": terms[x].corr(terms["ratio"]) ** 2 for x in ("size", "log_size")}
-    return found | {
+    values = {f"{name}.last": last[name] for name in ("neg_log_p1", "log_c", "log_scale", "square")}
+    values |= {f"ratio_r_squared.{x}": terms[x].corr(terms["ratio"]) ** 2 for x in ("size", "log_size")}
+    return values | {
         "points": len(terms),
         "c_error_worst": terms["c_error"].abs().max(),
         "c_over_phi_max": terms["c_over_phi"].max(),

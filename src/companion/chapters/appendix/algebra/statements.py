@@ -492,8 +492,8 @@ def on_fixed_lambda() -> dict[str, sp.Expr]:
     zeta = sp.symbols("zeta_:5", positive=True)
     z0, z1, z2 = (zeta[n] - _EPS * zeta[n + 2] for n in range(3))
     log_z = sp.log(z0)
-    found = {}
+    terms = {}
     for name, whole in (("−ln p₁", log_z), ("CE", log_z + ((1 + lam) * z1 + _EPS * z2) / z0)):
-        found[f"{name}, limit"] = sp.simplify(whole.subs(_EPS, 0))
-        found[f"{name}, next term"] = sp.simplify(sp.diff(whole, _EPS).subs(_EPS, 0)) / (2 * sigma**2)
-    return found
+        terms[f"{name}, limit"] = sp.simplify(whole.subs(_EPS, 0))
+        terms[f"{name}, next term"] = sp.simplify(sp.diff(whole, _EPS).subs(_EPS, 0)) / (2 * sigma**2)
+    return terms
