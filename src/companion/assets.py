@@ -1,4 +1,4 @@
-"""What pages load: icons as a few drawings, scripts once the page is there, and nothing that no page uses."""
+"""Reduce what pages load: icons as a few drawings, scripts once the page is read, and no file that no page uses."""
 
 import re
 from pathlib import Path
@@ -28,7 +28,7 @@ mask:var(--icon) center/contain no-repeat}
 
 
 def icons(names: set[str]) -> str:
-    """A stylesheet of those of these icons that the theme's script draws: Font Awesome Free, CC BY 4.0."""
+    """Draw the icons of these names that the theme's script has, as a stylesheet: Font Awesome Free, CC BY 4.0."""
     script = (THEME / "scripts" / "fontawesome.js").read_text(encoding="utf-8")
     rules = []
     for name in sorted(names):
@@ -42,7 +42,7 @@ def icons(names: set[str]) -> str:
 
 
 def _put_off(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object) -> None:
-    """Scripts wait until the page is read, but for those of the search page, which Sphinx's template goes on from."""
+    """Defer scripts until the page is read, except on the search page, whose template from Sphinx uses them."""
     for script in context["script_files"]:  # all pages share them
         if pagename == "search" or str(script.filename or "").endswith(AT_ONCE):
             script.attributes.pop("defer", None)
@@ -56,7 +56,7 @@ def _finish(app: Sphinx, exception: Exception | None) -> None:
 
 
 def trim_assets(site: Path) -> None:
-    """Draw the icons that pages show without a font or a script, and take away files that no page loads."""
+    """Draw the icons that pages show without a font or a script, and remove the files that no page loads."""
     static = site / "_static"
     pages = "".join(page.read_text(encoding="utf-8") for page in site.rglob("*.html") if static not in page.parents)
     shown = {name for classes in re.findall(r'class="([^"]*)"', pages) for name in re.findall(r"\bfa-(\S+)", classes)}

@@ -70,7 +70,7 @@ def run(
 
 
 def _run(project: Project, chapter: "Chapter", values: dict[str, Any], out: Path | None) -> Path:
-    """Execute a chapter, or find what the same run has left; prints its page and returns its folder."""
+    """Execute a chapter, or find an earlier run that is the same; prints its page and returns its folder."""
     if given := str(values.get("measurements", "")):
         from rbp.measurements import open_source
 
@@ -96,7 +96,7 @@ def _run(project: Project, chapter: "Chapter", values: dict[str, Any], out: Path
 
 
 def _execute(project: Project, chapter: "Chapter", values: dict[str, Any], folder: Path) -> None:
-    """Execute a chapter into a folder, with its page, and say how far it is."""
+    """Execute a chapter into a folder, with its page, and print its progress."""
     from companion.run import execute
     from companion.site import start_early
     from companion.standalone import render_chapter
@@ -234,7 +234,7 @@ def _compare(context: typer.Context, page: Path, folders: list[Path]) -> None:
 
 @commands.command("_check", hidden=True)
 def _check(path: Path) -> None:
-    """Look into a table that a reader of the live book has uploaded (a process of `rbp serve`)."""
+    """Check a table that a reader of the live book has uploaded (a process of `rbp serve`)."""
     from companion.live.requests import check_upload
 
     check_upload(path)

@@ -1,4 +1,4 @@
-"""The commands `rbp forecasts`, and `rbp ladder foretell`: what was forecast, and the outcomes."""
+"""The commands `rbp forecasts` and `rbp ladder foretell`: registered forecasts, and their outcomes."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""Runs of a chapter side by side: the law of each family on each dataset at each k."""
+"""Compare runs of a chapter: the law of each family on each dataset at each k."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ PANELS = 12  # of measurements, at most
 
 
 def labels(chapter: Chapter, runs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A name for each run: its values of the parameters in which the runs differ; numbered where these agree."""
+    """Name each run by its values of the parameters in which the runs differ; numbered where these agree."""
     texts = [{p.name: text_of(p, values[p.name]) for p in chapter.parameters} for values in runs]
     differing = [p.name for p in chapter.parameters if len({each[p.name] for each in texts}) > 1]
     alone = len(differing) == 1 and not texts[0][differing[0]].replace(".", "").isdigit()  # a number needs its name
@@ -29,7 +29,7 @@ def labels(chapter: Chapter, runs: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def compare(chapter: Chapter, runs: Sequence[Mapping[str, Any]], page: Path) -> pd.DataFrame:
-    """Write a page that compares runs, with a CSV file beside it; returns its table in words, a row for each cell.
+    """Write a page that compares runs, and a CSV file; returns its table in words, a row for each cell.
 
     runs: the parameters of each. Raises ParameterError where a run fits no law, or a family by none of the same name.
     """

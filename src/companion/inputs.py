@@ -1,4 +1,4 @@
-"""What a chapter, a step and the pages are made from: files, among them the modules that they import."""
+"""The files that a chapter, a step and the pages are made from, among them the modules that they import."""
 
 import ast
 import hashlib

@@ -39,12 +39,12 @@ class ShownTable(Shown):
 
 
 class FindShown(SphinxTransform):
-    """Makes nodes of the figures and tables in a chapter's outputs, and labels them."""
+    """Turns the figures and tables in a chapter's outputs into nodes, and labels them."""
 
     default_priority = 500  # before labels are collected
 
     def apply(self, **_: Any) -> None:
-        """Do so in one page."""
+        """Convert the figures and tables of one page."""
         chapter = CHAPTER.fullmatch(self.env.docname)
         if chapter is None:
             return
@@ -64,19 +64,19 @@ class FindShown(SphinxTransform):
 
 
 def text_of(markup: str) -> str:
-    """The text of a piece of HTML."""
+    """Return the text of a piece of HTML."""
     return html.unescape(" ".join(re.sub(r"<[^<>]+>", "", markup).split()))
 
 
 def _title(shown: nodes.Element) -> str:
-    """The first sentence of a caption, which is bold."""
+    """Return the first sentence of a caption, which is bold."""
     caption = shown[1].astext()
     bold = re.match(r"\s*<b>(.*?)</b>", caption, re.DOTALL)
     return text_of(bold[1] if bold else caption).rstrip(".")
 
 
 def _write(writer: Any, shown: nodes.Element) -> None:
-    """The figure as it was, its number before the caption."""
+    """Write the figure, with its number before the caption."""
     body, caption = (part.astext() for part in shown)
     writer.body.append(f"{shown['opening']}{body}<figcaption>")
     writer.add_fignumber(shown)
@@ -87,11 +87,11 @@ def _write(writer: Any, shown: nodes.Element) -> None:
 
 
 def _written(writer: Any, shown: nodes.Element) -> None:
-    """Nothing is left to write."""
+    """Do nothing: all is written already."""
 
 
 def _number(app: Sphinx, env: BuildEnvironment) -> list[str]:
-    """Number figures, tables and equations once more, now with the chapters' numbers, which have gaps."""
+    """Number figures, tables and equations again, by the chapters' numbers, which have gaps."""
     titles = {page: env.titles[page].astext() for page in env.all_docs if CHAPTER.fullmatch(page)}
     env.toc_secnumbers = {page: {"": (match[1],)} for page, title in titles.items() if (match := NUMBER.match(title))}  # type: ignore[dict-item]
     changed = TocTreeCollector().assign_figure_numbers(env)

@@ -1,4 +1,4 @@
-"""What a chapter calls: record a number, show a figure or a table, and close with how to rerun it.
+"""The page of a chapter while it runs: record numbers, show figures and tables, close with how to rerun it.
 
 Everything shown is also a file in the folder that the environment variable RBP_OUT names: figures as SVG, PNG and CSV,
 tables as CSV, numbers in `results.json`. A notebook that is executed by itself writes no files. A rerun says whose data
@@ -133,11 +133,11 @@ class Page:
         self._show(name, html_table(table, formats or {}, rows), caption, ("csv",), "rbp-figure rbp-tabled")
 
     def show(self, markup: str) -> None:
-        """Show a piece of HTML that a function of the package made."""
+        """Show a piece of HTML."""
         self._display(self._data() + markup)
 
     def download(self, name: str, data: pd.DataFrame, title: str) -> None:
-        """Keep a table as CSV and show a link to it: for what the page has shown in another form; none of no rows."""
+        """Save a table as CSV and link to it: for data that the page shows in another form; nothing if it is empty."""
         self._once(name)
         self._save_csv(name, data)
         if not self._alone and len(data):
@@ -145,7 +145,7 @@ class Page:
             self._display(f'<p><a href="{self.name}/{name}.csv" download>{html.escape(title)} (CSV{data_note})</a></p>')
 
     def close(self) -> None:
-        """Write `results.json` and show how to rerun this chapter: the last line of every notebook."""
+        """Write `results.json` and show how to rerun this chapter; the last line of every notebook."""
         read = provenance.noted()
         project = Project()
         rerun = (self.rerun.files, self.rerun.steps) if self.rerun else (set(), set())
@@ -164,7 +164,7 @@ class Page:
         display(HTML(markup), **about)
 
     def _data(self) -> str:
-        """Whose data this shows, above it; nothing in the book's own run."""
+        """Say above a figure or table whose data it shows; "" in the book's own run."""
         return f'<p class="rbp-data">Data: {html.escape(self.rerun.data())}</p>' if self.rerun else ""
 
     def _once(self, name: str) -> None:
@@ -187,7 +187,7 @@ class Page:
 
 
 def _rerun_in(name: str, namespace: dict[str, Any]) -> Any:
-    """The `companion.rerun.Rerun` whose notebook has this namespace; None in the book's own run, and elsewhere."""
+    """Return the `companion.rerun.Rerun` of the notebook with this namespace; None in the book's run and elsewhere."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if shell is None or shell.user_global_ns is not namespace:
         return None
@@ -203,9 +203,7 @@ def _rerun_in(name: str, namespace: dict[str, Any]) -> Any:
 
 
 def _png(figures: Sequence[Figure], columns: int, legend: Figure | None = None) -> bytes:
-    """One PNG of figures of the same size that have been laid out, in rows of so many, and where `svg.tiled` has it
-    their legend.
-    """
+    """Draw laid-out figures of one size as one PNG, in rows of so many, with the legend where `svg.tiled` puts it."""
     tiles = list(map(_pixels, figures))
     height, width = tiles[0].shape[:2]
     blank, strip = np.full_like(tiles[0], 255), _pixels(legend) if legend else None
@@ -230,7 +228,7 @@ def _pixels(figure: Figure) -> npt.NDArray[np.uint8]:
 
 
 def _centred(pixels: npt.NDArray[np.uint8], height: int, width: int) -> npt.NDArray[np.uint8]:
-    """In the middle of a white field of that size."""
+    """Centre an image in a white field of this size."""
     whole = np.full((height, width, pixels.shape[2]), 255, dtype=np.uint8)
     top, left = ((room - extent) // 2 for room, extent in zip((height, width), pixels.shape, strict=False))
     whole[top : top + pixels.shape[0], left : left + pixels.shape[1]] = pixels
@@ -238,7 +236,7 @@ def _centred(pixels: npt.NDArray[np.uint8], height: int, width: int) -> npt.NDAr
 
 
 def data_within(data: Any) -> str:
-    """What a script of the page reads, as JSON within the page."""
+    """Embed data for a script of the page, as JSON within the page."""
     # a script ends at the first "</script", wherever it stands
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     return f'<script type="application/json">{text}</script>'

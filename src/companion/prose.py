@@ -1,4 +1,4 @@
-"""The words around a notebook's cells: what a chapter's prose tells, and how to rerun the page.
+"""Write values into the prose of chapters and pages, and lay out the pages of reruns.
 
 Prose tells the book's own run, always. It names a value by its key, ``{value}`alpha_min:.3f` `` (of another chapter:
 ``{value}`k1::alpha_min:.3f` ``), and the accepted value is put in when the page is made. A count in words is
@@ -39,7 +39,7 @@ Cells = list[dict[str, Any]]
 
 
 def chapter_numbers(project: Project) -> dict[str, str]:
-    """The numbers of the chapters that the contents list (``book/_toc.yml``), by their names, in the contents' order.
+    """Number the chapters in the order of the contents (``book/_toc.yml``), by their names.
 
     They count from 1; in a part that is called Appendices, from A. No contents: no numbers.
     """
@@ -60,7 +60,7 @@ def chapter_numbers(project: Project) -> dict[str, str]:
 
 
 def numbered(text: str, numbers: Mapping[str, str]) -> str:
-    """Markdown ``text`` with the number of the chapter for each ``{number}`name` ``; ValueError for no chapter."""
+    """Replace each ``{number}`name` `` in Markdown by the chapter's number; ValueError for no such chapter."""
     try:
         return re.sub(r"\{number\}`(\w+)`", lambda match: numbers[match[1]], text)
     except KeyError as error:
@@ -68,13 +68,13 @@ def numbered(text: str, numbers: Mapping[str, str]) -> str:
 
 
 def first_heading(cells: Cells) -> str | None:
-    """The text of the first heading."""
+    """Return the text of the first heading, or None."""
     matches = (HEADING.search("".join(c["source"])) for c in cells if c["cell_type"] == "markdown")
     return next((match[2].strip() for match in matches if match), None)
 
 
 def fill_in(text: str, chapter: str, values: Results, rerun: Mapping[str, Recorded] | None = None) -> str:
-    """Markdown ``text`` of a chapter (or of a page by hand: "") with its values written out; NO_VALUE where unknown.
+    """Write the values into a chapter's Markdown, or (chapter: "") a page's written by hand; NO_VALUE where unknown.
 
     rerun: the values of a rerun of the chapter, each of which follows where it differs. Raises ValueError for a format
     that does not suit its value, or a real number without one.
@@ -92,7 +92,7 @@ def fill_in(text: str, chapter: str, values: Results, rerun: Mapping[str, Record
 
 
 def in_words_or_dash(values: Mapping[str, Recorded], place: re.Match[str]) -> str:
-    """A value as `in_words` writes it; a dash where a rerun has none, or one that does not suit its place."""
+    """Print a value as `in_words` does; a dash where a rerun has none, or one that does not suit its place."""
     try:
         return in_words(values, place)
     except (KeyError, ValueError):
@@ -100,7 +100,7 @@ def in_words_or_dash(values: Mapping[str, Recorded], place: re.Match[str]) -> st
 
 
 def sentences(cells: Cells) -> list[str]:
-    """The sentences of a notebook that name values, but for exercises."""
+    """List the sentences of a notebook that name values, without those of exercises."""
     texts = ("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
     with_values = []
     for text in texts:
@@ -117,7 +117,7 @@ def sentences(cells: Cells) -> list[str]:
 
 
 def plain(sentence: str, chapter: str, values: Results) -> str:
-    """A sentence of a chapter without markup, its values written out."""
+    """Return a sentence of a chapter without markup, its values written out."""
     text = VALUE.sub(lambda place: in_words_or_dash(values.get(place["chapter"] or chapter, {}), place), sentence)
     text = re.sub(r" ?\(?\{\w+\}`[^`]*`\)?", "", text)  # of figures and references
     return " ".join(re.sub(r"\[([^]]*)\]\([^)]*\)|[*$`]", r"\1", text).split())
@@ -143,13 +143,13 @@ def lacking(project: Project, recorded: Results) -> list[str]:
 
 
 def keys_of(place: re.Match[str]) -> list[str]:
-    """The keys that a place in the prose names: of its value, and in ``{value}`part:of whole` `` of its whole."""
+    """List the keys that a place in the prose names: its value's, and in ``{value}`part:of whole` `` the whole's."""
     how = place["format"] or ""
     return [place["key"], how.removeprefix("of ")] if how.startswith("of ") else [place["key"]]
 
 
 def in_words(values: Mapping[str, Recorded], place: re.Match[str]) -> str:
-    """A chapter's value as its place in the prose shows it, with a true minus sign.
+    """Print a chapter's value as its place in the prose asks, with a true minus sign.
 
     Raises ValueError for a format that does not suit the value.
     """
@@ -178,7 +178,7 @@ def _count_in_words(value: results.Value, whole: results.Value | None = None) ->
 
 @dataclass(frozen=True)
 class BookValues:
-    """What prose can tell: the accepted values of all chapters, if there are any yet, and those of the built book.
+    """The values that prose can name: the accepted ones of all chapters, if any, and those of the built book.
 
     numbers: of the chapters, by their names (`chapter_numbers`).
     """
@@ -189,12 +189,12 @@ class BookValues:
 
     @classmethod
     def read(cls, project: Project) -> Self:
-        """Those of a project. Raises DataError for results that cannot be read."""
+        """Read the values of a project. Raises DataError for results that cannot be read."""
         accepted = results.read_book(project.expected) if project.expected.exists() else {}
         return cls(accepted, results.merge(sorted(project.chapters.glob("*/results.json"))), chapter_numbers(project))
 
     def known(self, run_values: Results | None = None) -> Results:
-        """The accepted values; where there is none, that of a run (`run_values`), or of the built book."""
+        """Return the accepted values; where there is none, the run's (`run_values`), or else the built book's."""
         every = [self.built, run_values or {}, self.accepted]
         return {
             name: {k: v for each in every for k, v in each.get(name, {}).items()} for each in every for name in each
@@ -202,7 +202,7 @@ class BookValues:
 
 
 def page_of(executed: Path, book: BookValues) -> dict[str, Any]:
-    """An executed chapter, with its results beside it, as the notebook of a page.
+    """Make the notebook of a page from an executed chapter and the results in its folder.
 
     Values are the accepted ones, of other chapters too; where a value has none yet, that of this run, or of the built
     book. Where this run differs from what is accepted, the page says so; with other parameters, it is a rerun's page.
@@ -229,7 +229,7 @@ def page_of(executed: Path, book: BookValues) -> dict[str, Any]:
 
 
 def fill_notebook(cells: Any) -> None:
-    """Put values into the sentences of a notebook that was executed by itself, where it has come to its end.
+    """Write values into the sentences of a notebook executed outside the build, if it ran to its end.
 
     Its last output has what it recorded (`companion.page.Page.close`). References to figures become their names.
     """
@@ -250,7 +250,7 @@ def fill_notebook(cells: Any) -> None:
 
 
 def _below_title(cells: Cells, note: str) -> Cells:
-    """The cells with ``note`` below the title, or before all if there is none."""
+    """Insert ``note`` below the title, or before all cells if there is no title."""
     first = cells[0]["source"] if cells and cells[0]["cell_type"] == "markdown" else ""
     title, _, rest = first.partition("\n")
     if not title.startswith("# "):
@@ -263,7 +263,7 @@ def _markdown(name: str, source: str) -> dict[str, Any]:
 
 
 def _differing(name: str, recorded: Mapping[str, Recorded], accepted: Mapping[str, Recorded]) -> str:
-    """What a page says whose values are not those that are accepted, as Markdown; "" where they agree."""
+    """Say on a page that its values differ from the accepted ones, as Markdown; "" where they agree."""
     moved = results.compare({name: recorded}, {name: accepted})
     if not moved:
         return ""
@@ -278,7 +278,7 @@ def _differing(name: str, recorded: Mapping[str, Recorded], accepted: Mapping[st
 
 
 def _rerun(cells: Cells) -> Cells:
-    """A rerun's cells: its answer below the title, then its figures; the book's sentences are folded, exercises go."""
+    """Arrange a rerun's cells: its answer below the title, then its figures; the book's text folds, exercises go."""
     page: Cells = []
     rest = ""
     for cell in cells:
@@ -300,7 +300,7 @@ def _rerun(cells: Cells) -> Cells:
 
 
 def _folded(text: str) -> str:
-    """Sentences of the book that open on demand; headings within become bold lines."""
+    """Fold sentences of the book, to open on demand; headings within become bold lines."""
     if not text.strip():
         return ""
     bold = HEADING.sub(r"**\2**", text.strip())
@@ -311,7 +311,7 @@ def _folded(text: str) -> str:
 
 
 def is_notebook(content: Any) -> bool:
-    """Whether what is read of a notebook here is there, and of the right kind."""
+    """Return whether a notebook has all the parts that are read here, each of the right type."""
     if not (isinstance(content, dict) and isinstance(content.get("cells"), list)):
         return False
     about = content.get("metadata", {})
@@ -330,12 +330,12 @@ def is_notebook(content: Any) -> bool:
 
 
 def are_texts(value: Any) -> bool:
-    """Whether it is a list of texts."""
+    """Return whether a value is a list of strings."""
     return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
 def example(parameters: list[Parameter]) -> str:
-    """One parameter with another value than its default, as `-p` takes it; "" if there is none."""
+    """Write one parameter with another value than its default, as `-p` takes it; "" if there is none."""
     for parameter in parameters:
         others = [choice for choice in parameter.choices or () if choice != parameter.default]
         if parameter.name == "level":
@@ -353,7 +353,7 @@ ABOUT = ("Parameter", "Type", "Default", "Meaning")
 
 
 def rerun_box(chapter: str, parameters: list[Parameter], command: str = "") -> str:
-    """The section "Rerun this chapter" as HTML: a command, then name, type, default and meaning of each parameter.
+    """Build the section "Rerun this chapter" as HTML: a command, and name, type, default and meaning of parameters.
 
     command: of the rerun that shows it; in the book it is an example.
     """

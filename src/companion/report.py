@@ -21,9 +21,10 @@ SHOWN = re.compile(r'"(?P<chapter>\w+)::(?P<name>[\w-]+)"')
 
 
 class FilledReport(NamedTuple):
-    """The source with its values written out; these, and the checksums of the data that it shows; what is not there.
+    """The report's source with its values written out, what it shows, and what is missing.
 
-    A checksum stands among its chapter's values, under the name of the file. What is not there is named with the line.
+    values: also the checksums of the data shown, each under the name of its file, in its chapter's values. lacking:
+    values, figures and tables that no chapter has recorded, with the line that names them.
     """
 
     text: str
@@ -32,7 +33,7 @@ class FilledReport(NamedTuple):
 
 
 def fill_report(project: Project, built: Results) -> FilledReport:
-    """What the report tells of the ``built`` values. Raises DataError for a format that does not suit its value."""
+    """Write the ``built`` values into the report. Raises DataError for a format that does not suit its value."""
     lacking: list[str] = []
     values: Results = {}
     lines = (project.book / SOURCE).read_text(encoding="utf-8").splitlines(keepends=True)
@@ -58,13 +59,13 @@ def fill_report(project: Project, built: Results) -> FilledReport:
 
 
 def _text(words: str) -> str:
-    """Words as a string of Typst's, which shows whatever they hold: in its markup, 1. would begin a list."""
+    """Write words as a Typst string, which is shown as it is: in its markup, "1." would begin a list."""
     escaped = words.replace("\\", "\\\\").replace('"', '\\"')
     return f'#"{escaped}";'
 
 
 def make(project: Project) -> Path:
-    """Set the report from the built book, into ``_build/pdf``; the next build of the site offers it.
+    """Typeset the report from the built book, into ``_build/pdf``; the next build of the site offers it.
 
     Raises DataError for a value, figure or table that the run lacks, and for what Typst cannot set, or doubts.
     """
@@ -98,19 +99,19 @@ def make(project: Project) -> Path:
 
 
 def _refused(message: str, diagnostic: str) -> DataError:
-    """What Typst says first, with the place in the report's source: values are put in line by line."""
+    """Make an error of what Typst says first, with the place in the report's source: values are put in line by line."""
     first = diagnostic.replace(TYPST_CALLS_IT, f"book/{SOURCE}").partition("\n\n")[0]
     remedy = f"{first}\nMend the report's source; if a figure or table is missing, build the book anew (rbp book)."
     return DataError(f"Typst cannot set the report: {message}", f"book/{SOURCE}", remedy)
 
 
 def _values_file(project: Project) -> Path:
-    """The values that the last report tells, as `results.write_book` writes them."""
+    """Return the file of the values in the last report, as `results.write_book` writes them."""
     return site.report_file(project).with_suffix(".json")
 
 
 def faults(project: Project, built: Results) -> list[str]:
-    """What keeps the report from being of this run, a line each: what it names and is not there, or differs.
+    """List why the report is not of this run, a line each: values, figures or tables that are missing or differ.
 
     The last is asked of a report that was made: of its values, and of the data of its figures and tables.
     """
@@ -125,7 +126,7 @@ def faults(project: Project, built: Results) -> list[str]:
 
 
 def _moved(now: Results, before: Results) -> list[results.Difference]:
-    """The values in both that are not the same. Others are named, or not, since the report's source was changed."""
+    """List the values in both that differ. Others are named, or not, since the report's source was changed."""
     both = {chapter: values.keys() & before.get(chapter, {}).keys() for chapter, values in now.items()}
     of_both = [{c: {key: each[c][key] for key in keys} for c, keys in both.items()} for each in (now, before)]
     return results.compare(*of_both)

@@ -1,4 +1,4 @@
-"""A rerun of a chapter: whose data each part shows, whether the law holds in it, and what of the book still applies.
+"""A rerun of a chapter: whose data each part shows, whether the law holds in them, and what of the book applies.
 
 The same in `rbp run`, in the live book and in a notebook executed by itself: `companion.page.Page` shows it.
 """
@@ -34,7 +34,7 @@ ROWS = 12  # of a table that are seen at once
 
 @dataclass(frozen=True)
 class Laws:
-    """The fits of a run's measurements (`rbp.report.law.laws`), the rows that they are of, and what was left out."""
+    """The fits of a run's measurements (`rbp.report.law.laws`), the rows fitted, and notes on what was left out."""
 
     fits: pd.DataFrame
     rows: pd.DataFrame
@@ -43,7 +43,7 @@ class Laws:
 
 
 def fit_laws(chapter: Chapter, values: Mapping[str, Any]) -> Laws | None:
-    """Fit the law to a run's measurements, the reader's own where there are any; None where a chapter takes none.
+    """Fit the law to a run's measurements, to the reader's own where there are any; None where a chapter takes none.
 
     values: of all parameters. Raises RbpError for measurements that cannot be read.
     """
@@ -100,7 +100,7 @@ class Rerun:
         return frozenset([f"{parameter.name} = {text_of(parameter, value)}"] if parameter.name in self.changed else [])
 
     def _drain(self) -> frozenset[str]:
-        """Whose files, and tables of steps, were read since the last call."""
+        """Return whose files and tables of steps were read since the last call."""
         read = provenance.noted()
         origins = [YOURS if any(map(path.is_relative_to, self._folders)) else BOOK for path in read.files]
         origins += [BOOK] * bool(read.steps)
@@ -119,7 +119,7 @@ class Rerun:
         return f"the book’s, with {changed}" if changed else "the book’s, unchanged"
 
     def opening(self) -> str:
-        """What a page says first, as HTML: what was given, whether the law holds, and how parts are marked."""
+        """Open the page, as HTML: what was given, whether the law holds, and how parts are marked."""
         whose = "on your data" if self.readers_files else "with other parameters"
         parts = [f"<p><b>This page was run {whose}:</b> {html.escape(self.chapter.in_words(self.changed))}.</p>"]
         files = [f"{file_name(path)} (SHA-256 {sha256(path)[:12]})" for path in self.readers_files if path.is_file()]
@@ -138,7 +138,7 @@ class Rerun:
         return f'<div class="rbp-answer">{"".join(parts)}</div>'
 
     def closing(self, values: Mapping[str, Recorded]) -> str:
-        """What of the book this run leaves and what it replaces, sentences and verdicts, and the run's command."""
+        """Close the page, as HTML: the book's sentences and verdicts that the run leaves or replaces."""
         expected = Project().expected
         accepted = read_book(expected) if expected.exists() else {}
         parts = ['<div class="rbp-still"><p><b>What of the book still applies?</b></p>']
@@ -146,7 +146,7 @@ class Rerun:
         return "".join(parts)
 
     def command(self, handed_on: bool) -> str:
-        """The command that repeats the run; where it is handed on, in its folder."""
+        """Write the command that repeats the run; where it is handed on, with the copies of the reader's files."""
         copies = copied_names(self.chapter, self.values) if handed_on else {}
         return command(self.chapter, with_names(self.chapter, self.changed, copies))
 
@@ -164,7 +164,7 @@ def _agree(one: Recorded | None, other: Recorded | None) -> bool:
 
 
 def sentences(chapter: Chapter, accepted: Results, values: Mapping[str, Recorded]) -> str:
-    """The book's sentences whose numbers a run replaces or lacks, beside the run's numbers, as HTML."""
+    """List the book's sentences whose numbers a run replaces or lacks, beside the run's numbers, as HTML."""
     book = accepted.get(chapter.name, {})
     rows, unchanged, lacking = [], 0, 0
     for sentence in prose.sentences(chapter.notebook["cells"]):
@@ -188,7 +188,7 @@ def sentences(chapter: Chapter, accepted: Results, values: Mapping[str, Recorded
 
 
 def verdicts(chapter: str, accepted: Results, values: Mapping[str, Recorded]) -> str:
-    """The book's verdicts that rest on numbers which a run replaces or lacks, as HTML."""
+    """List the book's verdicts that rest on numbers which a run replaces or lacks, as HTML."""
     from companion.ledger import claims
 
     prefix, book, rows = f"{chapter}::", accepted.get(chapter, {}), []

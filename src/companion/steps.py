@@ -1,4 +1,4 @@
-"""The workflow's steps: tables that take long to make, made once in a build, and read by chapters that declare them.
+"""The workflow's steps: slow tables, computed once in a build, and read by the chapters that declare them.
 
 A function under the decorator `step` makes each. In the book's build, a job of the Snakefile writes
 ``_build/steps/NAME.parquet``, and Snakemake knows when it is stale. Everywhere else a step is computed.
@@ -29,22 +29,22 @@ TABLES = "RBP_STEPS"  # the environment variable that holds the folder of the bu
 
 
 class StepFunction:
-    """A function of a step: called for what the step is of, it reads the step's table; otherwise it runs."""
+    """The function of a step: for the step's own source it reads the step's table; otherwise it computes."""
 
     def __init__(self, name: str, function: "Callable[..., pd.DataFrame]", of: Callable[[], Any] | None) -> None:
         self._name, self._function, self._of = name, function, of
         update_wrapper(self, function)
 
     def __call__(self, *source: Any) -> "pd.DataFrame":
-        """The table; raises what `table` raises, and what the function does."""
+        """Return the table. Raises what `table` and the function raise."""
         return table(self._name) if self.has(*source) else self._function(*source)
 
     def has(self, *source: Any) -> bool:
-        """Whether the step's table is of this source."""
+        """Return whether the step's table is that of this source."""
         return self._of is None or source[0].is_exactly(*self._of().shipped)
 
     def make(self) -> "pd.DataFrame":
-        """The step's table, made anew."""
+        """Compute the step's table anew."""
         return self._function(*([self._of()] if self._of else []))
 
 
@@ -61,7 +61,7 @@ def step(
 
 
 class Step(BaseModel, frozen=True, extra="forbid", strict=True):
-    """A step as its decorator declares it: where its function is, and the arguments of `step`."""
+    """A step, as its decorator declares it: the module and name of its function, and the arguments of `step`."""
 
     module: str
     function: str
@@ -71,7 +71,7 @@ class Step(BaseModel, frozen=True, extra="forbid", strict=True):
 
 
 def find_step(project: Project, name: str) -> Step:
-    """The step of this name in the project's code, below ``src``.
+    """Find the step of this name in the project's code, below ``src``.
 
     Raises ParameterError with the nearest name, and for a declaration that cannot be read, or stands there twice.
     """
@@ -89,7 +89,7 @@ def find_step(project: Project, name: str) -> Step:
 
 @cache
 def declared(code: bytes, module: str) -> tuple[Step, ...]:
-    """The steps of a module, by the decorators of its functions. Raises ParameterError for one not written out."""
+    """List the steps of a module, by the decorators of its functions. Raises ParameterError for one not written out."""
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -116,7 +116,7 @@ def _declared(call: ast.Call, module: str, function: str) -> Step:
 
 
 def table(name: str, project: Project | None = None) -> "pd.DataFrame":
-    """Return the step's table: in the book's build the one that its job has made, elsewhere computed.
+    """Return the step's table: in the book's build the one that its job has written, elsewhere computed.
 
     Raises ParameterError for an unknown name, DataError where the table or a file that the step reads is missing or
     damaged, ChapterError where it reads what it does not declare.
@@ -165,7 +165,7 @@ def _content(project: Project, name: str) -> bytes:
 
 
 def _compute(name: str, step: Step) -> "pd.DataFrame":
-    """Call the step's function; what it reads is held against its declaration, and not noted as the chapter's."""
+    """Call the step's function; files that it reads must be declared, and do not count as the chapter's."""
     with provenance.recording() as read:
         result: pd.DataFrame = getattr(importlib.import_module(step.module), step.function).make()
     files = map(Project().label, read.files)

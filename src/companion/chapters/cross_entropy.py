@@ -150,7 +150,7 @@ def along_k(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _scatter(x: npt.ArrayLike, y: npt.ArrayLike, degree: int) -> float:
-    """The scatter of ln y about a polynomial in ln x, per cent; NaN for fewer different x than twice its degree + 1."""
+    """Compute the scatter of ln y about a polynomial in ln x, per cent; NaN for fewer x than twice its degree + 1."""
     at = np.log(np.asarray(x, dtype=np.float64))
     design = np.vander(at - at.mean(), degree + 1)
     if len(np.unique(at)) < 2 * degree + 1:
@@ -160,7 +160,7 @@ def _scatter(x: npt.ArrayLike, y: npt.ArrayLike, degree: int) -> float:
 
 
 def per_cent(logarithm: Any) -> float:
-    """A difference of logarithms in per cent: 0.099 is 10.4 per cent, not 9.9."""
+    """Convert a difference of logarithms to per cent: 0.099 is 10.4 per cent, not 9.9."""
     return float(100 * np.expm1(logarithm))
 
 
@@ -258,11 +258,12 @@ def _offsets(first: pd.DataFrame, second: pd.DataFrame, low: float, high: float,
 
 
 def at_equal_entropy(pairs: pd.DataFrame, texts: Sequence[LeftOut], *, level: float = 0.95) -> pd.DataFrame:
-    """`matched` between the texts of each family: families may cut a text into other tokens, and nats per token of two
-    tokenizers are two units.
+    """Compare the texts of each family by `matched`.
+
+    Families may cut a text into other tokens, and nats per token of two tokenizers are two units.
 
     Columns family, those of `matched`, and text_low, text_high: the interval of the offset by the documents of both
-    texts, where by_cell are any. There, they are `apart` if that interval leaves out 0 as well.
+    texts, where `texts` has both. There, they are `apart` if that interval leaves out 0 as well.
     """
     pairs_of_texts = matched(pairs, ["family", "k"], "dataset", level=level)
     by_cell = {(one.counts.families[0], one.counts.dataset): one for one in texts}
@@ -280,7 +281,7 @@ def at_equal_entropy(pairs: pd.DataFrame, texts: Sequence[LeftOut], *, level: fl
 
 
 def _text_offset(first: LeftOut, second: LeftOut, k: int, entropy: float, level: float) -> tuple[float, float]:
-    """The interval of the second text's −ln RBP_k over the first's, less 1 (per cent), at one cross-entropy.
+    """Compute the interval of the second text's −ln RBP_k over the first's, less 1 (per cent), at one cross-entropy.
 
     The texts' documents are independent; of the degrees of freedom, those of the text with fewer.
     """
@@ -331,7 +332,7 @@ def trainings_without(texts: Sequence[LeftOut]) -> pd.DataFrame:
 
 
 def _spread(sizes: "pd.Series[int]", left: Sequence[Reals]) -> dict[str, Any]:
-    """What `trainings` says of one k; left: of each text, and of it without each document, shape (1 + D, models)."""
+    """Compute `trainings` of one k; left: of each text, and of it without each document, shape (1 + D, models)."""
     member = pd.get_dummies(sizes).to_numpy(float)
     within = np.eye(len(sizes)) - member @ (member / member.sum(axis=0)).T
     number, df = len(left), len(sizes) - member.shape[1]
@@ -356,7 +357,7 @@ def _spread(sizes: "pd.Series[int]", left: Sequence[Reals]) -> dict[str, Any]:
 
 
 def size_at_equal_entropy(runs: pd.DataFrame) -> pd.DataFrame:
-    """Does a larger model of equal cross-entropy, trained on less, rank otherwise? In each sweep of training runs.
+    """Test in each sweep whether a larger model of equal cross-entropy, trained on less, ranks otherwise.
 
     `runs` as `outside.xlstm_runs` has them, less the diverged. Columns sweep, architecture, n, span (the largest size
     over the smallest), effect (d ln(−ln RBP_1)/d ln S at equal cross-entropy, its curve being a parabola), per_tenfold
@@ -376,7 +377,7 @@ def size_at_equal_entropy(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def sweeps(runs: pd.DataFrame) -> pd.DataFrame:
-    """`matched` between the sweeps of `outside.xlstm_runs`, less the diverged, at k = 1; and how alike two sweeps are.
+    """Compare the sweeps of `outside.xlstm_runs`, less the diverged, by `matched` at k = 1; and whether two are alike.
 
     Adds architecture_first, architecture_second, and alike: whether both have one context and one batch.
     """
@@ -392,7 +393,7 @@ def sweeps(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _by_architecture(runs: pd.DataFrame) -> list[str]:
-    """The sweeps, those of the architecture with most runs first, and by their numbers of runs."""
+    """List the sweeps, those of the architecture with most runs first, then by their numbers of runs."""
     counts = runs.groupby(["architecture", "sweep"]).size().reset_index(name="n")
     total = counts.groupby("architecture")["n"].transform("sum")
     return counts.assign(total=total).sort_values(["total", "n"], ascending=False)["sweep"].tolist()

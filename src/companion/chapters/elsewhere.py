@@ -1,4 +1,4 @@
-"""α at k over α at 1 in every ranked prediction, what five guesses are worth, and −ln RBP_k as a power of k."""
+"""Compute α at k over α at 1 in every ranked prediction, the worth of five guesses, and −ln RBP_k as a power of k."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -98,7 +98,7 @@ def ratios_of_problems(ks: Sequence[int], *, level: float = 0.95) -> pd.DataFram
 
 
 def _ratio(about: dict[str, Any], alpha: Reals, r_squared: float, level: float) -> list[dict[str, Any]]:
-    """A row from α at 1 and at k, shape (1 + units left out, 2); none where α_1 is too near to 0."""
+    """Make a row from α at 1 and at k, shape (1 + units left out, 2); none where α_1 is too near to 0."""
     if not alpha[0, 0] > LEAST_ALPHA:
         return []
     ratio, low, high = interval(alpha[:, 1] / alpha[:, 0], level=level)

@@ -207,7 +207,7 @@ def transitions(counts: pd.DataFrame) -> pd.DataFrame:
 
 
 def algebra() -> dict[str, str]:
-    """Derive what follows from the premises of section 5.1, "yes" or "no", by computer algebra.
+    """Derive the consequences of the premises of section 5.1, "yes" or "no", by computer algebra.
 
     - power: p(N) = RBP_k^N for independent tokens that are alike (equation 6).
     - sigmoid: exp(−C·N·S^(−α)) runs from 0 to 1 in ln S with one turning point (equation 8).
@@ -307,7 +307,7 @@ def printed_fits(counts: pd.DataFrame) -> pd.DataFrame:
 
 
 def _line(x: Reals, y: Reals) -> tuple[float, float]:
-    """Slope and R² by least squares."""
+    """Compute slope and R² by least squares."""
     x, off = x - x.mean(), y - y.mean()
     total = float(off @ off)
     if total < 1e-20:
@@ -403,7 +403,7 @@ def summarize_published(
     change: pd.DataFrame,
     laws: pd.DataFrame,
 ) -> dict[str, Any]:
-    """Collect what page and ledger say of the published windows, by key; what is missing is left out.
+    """Collect the numbers on the published windows for page and ledger, by key; missing ones are left out.
 
     counts: the windows of one family; the others of all: `ratios`, `ratio_by_length`, `powers_of_length`, `by_size`,
     `extrapolations`.
@@ -457,7 +457,7 @@ QUOTED = (("auslegal", 1), ("hotpotqa", 10), ("humaneval", 10), ("wikipedia", 10
 
 
 def summarize_texts(ratio: pd.DataFrame, power: pd.DataFrame, curve: pd.DataFrame) -> dict[str, Any]:
-    """Collect what page and ledger say of the other texts, by key.
+    """Collect the numbers on the other texts for page and ledger, by key.
 
     ratio: `ratios_by_document`; power: `powers_of_length` and curve: `transitions` of the same ranks. inside: the share
     of cells whose interval holds 1, of each text.

@@ -1,4 +1,4 @@
-"""The front page's charts: pictures, and what book/_static/living.js needs to make one of them move.
+"""The front page's charts: pictures, and the data with which book/_static/living.js makes one of them interactive.
 
 Each function gives what `Page.figure` takes. The sentence is in `see`, the curves at one cross-entropy in
 `cross_entropy.paths`, where their numbers are.
@@ -54,7 +54,7 @@ def _law(ax: Axes, fit: PowerLawFit, sizes: Sequence[float], colour: str) -> Rea
 
 
 def line_figure(table: pd.DataFrame, k: int = 1) -> dict[str, Any]:
-    """The paper's models on one text, and the line through one family."""
+    """Plot the paper's models on one text, with the line through one family."""
     rows, label = _cells(table, [k]), neg_log_rbp_label(k)
     view, family_points = _view(rows["size"], rows["value"]), rows[rows["family"] == FAMILY]
     fit = fit_power_law(family_points["size"], family_points["value"])
@@ -78,7 +78,7 @@ def line_figure(table: pd.DataFrame, k: int = 1) -> dict[str, Any]:
 
 
 def hide_figure(table: pd.DataFrame, ks: Sequence[int] = (1, 10, 100)) -> dict[str, Any]:
-    """One family without its largest models: the line through the others, and how far it misses these."""
+    """Plot one family without its largest models: the line through the others, and how far it misses them."""
     rows, label = _cells(table, ks), neg_log_rbp_label(ks[0])
     family_points = rows[(rows["family"] == FAMILY) & (rows["k"] == ks[0])]
     seen, hidden = family_points.iloc[:-HIDDEN], family_points.iloc[-HIDDEN:]
@@ -114,7 +114,7 @@ def hide_figure(table: pd.DataFrame, ks: Sequence[int] = (1, 10, 100)) -> dict[s
 
 
 def longer_figure(snapshots: pd.DataFrame) -> dict[str, Any]:
-    """A family's line after more and more tokens of training; snapshots: `read_snapshots` of chapter 4."""
+    """Plot a family's line after more and more tokens of training; snapshots: `read_snapshots` of chapter 4."""
     points = snapshots[snapshots["family"] == FAMILY].sort_values("size")
     laws = fit_snapshots(points)
     start = int((laws["alpha"] > 0).to_numpy().argmax())  # before, the models know next to nothing

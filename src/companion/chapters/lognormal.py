@@ -1,4 +1,4 @@
-"""Are ranks lognormal, and would it explain that cross-entropy and −ln RBP_1 scale alike (5.2, figure 8, appendix C)?
+"""Test whether ranks are lognormal, and whether cross-entropy and −ln RBP_1 would then scale alike (5.2, appendix C).
 
 Three questions, in this order: which distribution measured ranks follow; what the authors' μ and σ predict; and which
 distributions give both metrics' exponents.
@@ -90,7 +90,7 @@ def _names(ranks: MeasuredRanks) -> dict[str, object]:
     seconds=6,
 )
 def fits_of(source: Source) -> pd.DataFrame:
-    """`fits` of a source's measured ranks."""
+    """Compute `fits` of a source's measured ranks."""
     return fits(source.histograms)
 
 
@@ -113,24 +113,24 @@ def main_group(measured: Iterable[MeasuredRanks]) -> list[MeasuredRanks]:
 
 
 def of_group(table: pd.DataFrame, group: Sequence[MeasuredRanks], first: int) -> pd.DataFrame:
-    """The rows of `fits` of a group of models on one dataset, of the ranks from `first` on."""
+    """Select the rows of `fits` of a group of models on one dataset, for the ranks from `first` on."""
     here = (table["dataset"] == group[0].dataset) & (table["family"] == group[0].family)
     return table[here & (table["first"] == first)]
 
 
 def _means(table: pd.DataFrame) -> pd.Series:
-    """Log-likelihood per token of each family, over the models of `table` (mean), largest first."""
+    """Average the log-likelihood per token of each family over the models of `table`, largest first."""
     return table.groupby("distribution")["per_token"].mean().sort_values(ascending=False, kind="stable")
 
 
 def better(table: pd.DataFrame, name: str) -> list[str]:
-    """The families likelier than `name` by more than what rounding can do (`MARGIN`), the likeliest first."""
+    """List the families likelier than `name` by more than rounding can change (`MARGIN`), the likeliest first."""
     mean = _means(table)
     return [str(other) for other in mean.index if mean[other] > mean[name] + MARGIN]
 
 
 def place(table: pd.DataFrame, name: str) -> str:
-    """Where a family stands by its likelihood: "third of 5 (level with the power law)", within `MARGIN`."""
+    """Rank a family by its likelihood: "third of 5 (level with the power law)", within `MARGIN`."""
     mean = _means(table)
     level = [FAMILIES[other].label for other in mean.index if other != name and abs(mean[other] - mean[name]) <= MARGIN]
     order = ("the best", "second", "third", "fourth", "fifth", "sixth")[len(better(table, name))]
@@ -138,7 +138,7 @@ def place(table: pd.DataFrame, name: str) -> str:
 
 
 def rank_1(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> pd.DataFrame:
-    """What the lognormal fitted from rank 2, as the authors' library does it, makes of rank 1; by `fits` of a group.
+    """Compare rank 1 with the lognormal fitted from rank 2, as by the authors' library; by `fits` of a group.
 
     Columns model, size; measured_p1; mu, sigma: of the rounded lognormal from rank 2, and density_p1, what equation 10
     makes of rank 1 at them (missing at a limit); mu_published, sigma_published; at_limit: whether the lognormal of all
@@ -192,7 +192,7 @@ def roundings(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> pd.DataFra
 
 
 def falls_of_ratio(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> dict[str, float]:
-    """By how much μ/σ falls per unit of ln S, for both versions of the lognormal from rank 2 if none is at its limit.
+    """Compute the fall of μ/σ per unit of ln S, for both versions of the lognormal from rank 2, none at its limit.
 
     Keys ratio_falls.lognormal and ratio_falls.lognormal_rounded; none for fewer than three models.
     """
@@ -215,7 +215,7 @@ KEYS = {MEASURED: "measured", FORMULA: "formula", EXACT: "exact"}
 
 
 def predicted() -> pd.DataFrame:
-    """Cross-entropy and −ln RBP_k of the ten Pythia models on Wikipedia: measured, and from the authors' μ and σ.
+    """Collect cross-entropy and −ln RBP_k of ten Pythia models on Wikipedia: measured, and from the authors' μ and σ.
 
     Columns model, size, kind, metric (of METRICS), value. PUBLISHED: figure 8b; FORMULA: equations 16, 20 and 21, for
     cross-entropy and k = 1; EXACT: RBP_k and the entropy of ranks by sums over the vocabulary.
@@ -236,7 +236,7 @@ def predicted() -> pd.DataFrame:
 
 
 def exponents(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
-    """The exponents of each kind of `predicted`, with the paired test of the first two metrics'.
+    """Fit the exponents of each kind of `predicted`, with the paired test of the first two metrics'.
 
     Columns kind, key (of KEYS), alpha_ce, alpha_p1, alpha_p10, alpha_p100 (missing where there is no such curve);
     difference (α of cross-entropy less α of −ln RBP_1), low, high; difference_relative (its size in per cent of
@@ -257,7 +257,7 @@ def exponents(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
 
 
 def levels(table: pd.DataFrame) -> pd.DataFrame:
-    """Each prediction over the measured value: kind, metric, and the least and largest ratio over the models."""
+    """Divide each prediction by the measured value: kind, metric, and the least and largest ratio over the models."""
     measured = table[table["kind"] == MEASURED].set_index(["model", "metric"])["value"].rename("measured")
     others = table[table["kind"] != MEASURED].join(measured, on=["model", "metric"])
     ratio = (others["value"] / others["measured"]).groupby([others["kind"], others["metric"]])
@@ -268,7 +268,7 @@ def levels(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def exponents_on_lines(measured: Iterable[MeasuredRanks], table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
-    """The exponents of −ln p₁ and of the entropy of ranks that each family gives if its parameters move with ln S.
+    """Compute the exponents of −ln p₁ and the entropy of ranks for families whose parameters move with ln S.
 
     `table`: the `fits`. The natural parameters (by logarithms where they must be above 0) are put on straight lines in
     ln S, for each family of three models or more on each dataset.
@@ -307,7 +307,7 @@ def exponents_on_lines(measured: Iterable[MeasuredRanks], table: pd.DataFrame, *
 
 
 def _on_lines(rows: Sequence[pd.Series]) -> tuple[float, float]:
-    """The two exponents, from rows of `fits` of one family of distributions, none at its limit."""
+    """Compute the two exponents from rows of `fits` of one family of distributions, none at its limit."""
     kind, x = family(rows[0]["distribution"]), np.log([row["size"] for row in rows])
     natural = np.array([kind.natural(np.array(distribution_of(row).values), 1) for row in rows])
     positive = list(kind.positive)
@@ -329,7 +329,7 @@ def _on_lines(rows: Sequence[pd.Series]) -> tuple[float, float]:
 
 
 def fits_summary(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> dict[str, Any]:
-    """Summarise `fits` of the `main_group`: how close the lognormal comes, and what it makes of rank 1."""
+    """Summarise `fits` of the `main_group`: how close the lognormal comes, and what it predicts for rank 1."""
     from_2 = of_group(table, group, 2)
     firsts = rank_1(group, table)
     share = firsts["density_p1"] / firsts["measured_p1"]
@@ -405,7 +405,7 @@ def lines_summary(group: Sequence[MeasuredRanks], lines: pd.DataFrame) -> dict[s
 
 
 def reproduced_to(table: pd.DataFrame) -> float:
-    """The largest relative distance of the formula's predictions from those published; `table`: of `predicted`."""
+    """Return the largest relative distance of the formula's predictions from the published ones. table: `predicted`."""
     wide = table.pivot_table(index=["model", "metric"], columns="kind", values="value")
     return float((wide[FORMULA] / wide[PUBLISHED] - 1).abs().max())
 
@@ -450,7 +450,7 @@ def roundings_table(rounded: pd.DataFrame) -> dict[str, Any]:
 
 
 def survival_figure(table: pd.DataFrame, group: Sequence[MeasuredRanks]) -> dict[str, Any]:
-    """P(R > k) against k: measured (at the bins' ends), and fitted; of the `main_group`'s smallest and largest model.
+    """Plot P(R > k) against k, measured (at the bins' ends) and fitted, of `main_group`'s smallest and largest model.
 
     Drawn are the likeliest family from rank 1 and the lognormal from 1 and from 2. Distributions that begin at rank 2
     are drawn as shares of the tokens with rank 2 or more, times that share.
@@ -498,7 +498,7 @@ def survival_figure(table: pd.DataFrame, group: Sequence[MeasuredRanks]) -> dict
 
 
 def predicted_figure(table: pd.DataFrame) -> dict[str, Any]:
-    """Measured and predicted curves against S, a panel for each metric: a table of `predicted`."""
+    """Plot measured and predicted curves against S, a panel for each metric: a table of `predicted`."""
     titles = {"cross_entropy": "Cross-entropy"} | {f"neg_log_rbp{k}": f"−ln RBP, k = {k}" for k in KS}
     looks = {MEASURED: (INK, "o", "-"), FORMULA: ("#9457C0", "D", "--"), EXACT: ("#5C8A2E", "s", ":")}
     rows = table[table["kind"].isin(looks)].assign(

@@ -1,4 +1,4 @@
-"""Chapter "Large k and noise": what counting makes of the fits at large k, and which tokens are missed there."""
+"""Chapter "Large k and noise": counting noise in the fits at large k, and which tokens are missed there."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -254,13 +254,13 @@ def by_training_count(
 
 @step("ladder_misses", of=partial(open_source, "ladder"), reads=["data/ladder/families-ranks/neox"], seconds=15)
 def measure_clustering(source: Source) -> pd.DataFrame:
-    """`clustering_table` of each dataset of rank stores."""
+    """Compute `clustering_table` of each dataset of rank stores."""
     return pd.concat([clustering_table(stores) for stores in _by_dataset(source)], ignore_index=True)
 
 
 @step("ladder_rare", reads=["data/ladder/families-ranks/neox", "data/ladder/token_counts.csv"], seconds=1)
 def rare_misses() -> pd.DataFrame:
-    """`by_training_count` of every domain of the shipped ladder."""
+    """Compute `by_training_count` of every domain of the shipped ladder."""
     counts = shipping.read_token_counts()
     tables = [by_training_count(stores, counts) for stores in _by_dataset(open_source("ladder"))]
     return pd.concat(tables, ignore_index=True)
@@ -275,7 +275,7 @@ def _by_dataset(source: Source) -> list[list[RankStore]]:
 
 
 def summarize_scatter(judged: pd.DataFrame, rising: pd.DataFrame, level: float) -> dict[str, Any]:
-    """Collect what page and ledger say of `judge_scatter`, mostly at large k, and of `find_rises`, by key."""
+    """Collect the numbers of `judge_scatter`, mostly at large k, and of `find_rises`, for page and ledger, by key."""
     large, small = (judged[judged["range"] == name] for name in ("large", "small"))
     values: dict[str, Any] = {
         "small_extra": 100 * small["extra"].median(),
@@ -303,7 +303,7 @@ def summarize_scatter(judged: pd.DataFrame, rising: pd.DataFrame, level: float) 
 
 
 def summarize_rare(table: pd.DataFrame) -> dict[str, Any]:
-    """Collect what the page says of tokens that are rare in training. table: `by_training_count` at one rate."""
+    """Collect the page's numbers on tokens that are rare in training. table: `by_training_count` at one rate."""
     first, last = (table[table["size"] == size] for size in (table["size"].min(), table["size"].max()))
     rare = last[(last["dataset"] == dataset_order(last["dataset"])[0]) & (last["low"] < 100)]
     ends = [each[each["low"] < 10].groupby("dataset")["misses"].sum() for each in (first, last)]

@@ -1,4 +1,4 @@
-"""Is −ln RBP_k a function of cross-entropy, in one model on one text? Models made worse in many ways, at equal loss.
+"""Test whether −ln RBP_k is a function of cross-entropy: one model made worse in many ways, on one text.
 
 The rule was written, and committed with predictions, before the run (data/predictions/paths.toml).
 """
@@ -61,7 +61,7 @@ class Cell:
 
     @cached_property
     def training(self) -> list[Curve]:
-        """Less training and fewer parameters by the ladder's sums over all tokens of the same documents; or nothing."""
+        """Less training and fewer parameters, by the ladder's sums over all tokens of the same documents; or []."""
         return _by_sums(self.worse)
 
     @cached_property
@@ -75,16 +75,16 @@ class Cell:
 
     @cached_property
     def tempered(self) -> dict[str, Reals]:
-        """The same at equal cross-entropy after the best temperature."""
+        """The offsets at equal cross-entropy after the best temperature."""
         return offsets(self.worse.curves, SMALLER, self.rung, tempered=True)
 
     def spread(self, *, tempered: bool = False) -> Reals:
-        """How far the paths lie apart: less training is left out, as it has no temperatures."""
+        """Compute how far the paths lie apart, without less training, which has no temperatures."""
         return spread(self.tempered if tempered else self.equal, [EARLIER])
 
     @property
     def nats(self) -> float:
-        """The level."""
+        """The cross-entropy of the level."""
         return float(np.exp(self._reference.x[0, self._reference.names.index(self.rung)]))
 
     @property
@@ -93,7 +93,7 @@ class Cell:
 
 
 def cells(name: str = SHIPPED) -> list[Cell]:
-    """The models that were made worse: the ladder's, or those in a folder of `rbp paths run`.
+    """List the models that were made worse: the ladder's, or those in a folder of `rbp paths run`.
 
     A model without smaller ones is left out, since nothing says where to compare. Raises DataError where none is left.
     """
@@ -262,7 +262,7 @@ def read_predictions(
 
 
 def described(table: pd.DataFrame) -> "pd.Series[str]":
-    """Each prediction in a few words."""
+    """Describe each prediction in a few words."""
 
     def words(row: Any) -> str:
         if row.kind == "event":
@@ -275,7 +275,7 @@ def described(table: pd.DataFrame) -> "pd.Series[str]":
 
 
 def outcomes(table: pd.DataFrame, cells_: Sequence[Cell]) -> pd.DataFrame:
-    """The predictions with what came (`outcome`; missing where a path did not reach the level)."""
+    """Add the outcome to each prediction (`outcome`; missing where a path did not reach the level)."""
     by_name = {(each.family, each.worse.dataset): each for each in cells_}
     values = [
         _event(str(row.what), cells_) if row.kind == "event" else _outcome(row, by_name) for row in table.itertuples()
@@ -297,7 +297,7 @@ def _outcome(row: Any, by_name: dict[tuple[str, str], Cell]) -> float:
 
 
 def _event(what: str, cells_: Sequence[Cell]) -> float:
-    """Whether it came true in each cell, all of which an event speaks of; missing where one has no such path."""
+    """Return whether an event happened in every cell, 1 or 0; missing where a cell has no such path."""
 
     def ordered(cell: Cell, k: int) -> list[str]:
         """The paths at the level, the lowest −ln RBP_k first."""

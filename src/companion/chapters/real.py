@@ -1,4 +1,4 @@
-"""A real model, SmolLM2-135M-Instruct: where it misses, whether hits come together, and what else chapters ask of it.
+"""A real model, SmolLM2-135M-Instruct: where it misses, whether hits cluster, and what other chapters need of it.
 
 What it was to show was registered before (data/predictions/real.toml, which has the definitions); what came is in
 data/real, as `python -m companion.evidence.real` leaves it.
@@ -45,13 +45,13 @@ SHUFFLES, SEED, BLOCK = 20, 52, 64
 
 @cache
 def ranks() -> pd.DataFrame:
-    """Every ranked token: columns experiment, text, bos, document, position, rank, rare, repeated."""
+    """Read every ranked token: columns experiment, text, bos, document, position, rank, rare, repeated."""
     provenance.note(RANKS)
     return pd.read_parquet(RANKS)
 
 
 def tokens_of(experiment: str, text: str, bos: str = "never") -> pd.DataFrame:
-    """The tokens of one ranking, by document and position."""
+    """Select the tokens of one ranking, by document and position."""
     table = ranks()
     chosen = (table["experiment"] == experiment) & (table["text"] == text) & (table["bos"] == bos)
     return table[chosen].reset_index(drop=True)
@@ -61,7 +61,7 @@ def tokens_of(experiment: str, text: str, bos: str = "never") -> pd.DataFrame:
 
 
 def misses(without: pd.DataFrame, start: pd.DataFrame, k: int) -> Reals:
-    """Sums by document of what `shares_of_misses` counts, shape (D, 8): of all tokens but a document's first.
+    """Sum by document what `shares_of_misses` counts, shape (D, 8), over all tokens except a document's first.
 
     without, start: the same tokens ranked without a start token, and with one. Columns: tokens; misses at k without it;
     among these positions up to EARLY, up to START, and rare tokens; misses with it; of these up to EARLY; rare tokens.
@@ -82,7 +82,7 @@ def misses(without: pd.DataFrame, start: pd.DataFrame, k: int) -> Reals:
 
 
 def shares_of_misses(sums: Reals, *, level: float = 0.95) -> dict[str, Any]:
-    """Shares of the misses of `misses`, with intervals by documents.
+    """Compute shares of the misses of `misses`, with intervals by documents.
 
     tokens, missed; early, beginning, rare, removed, each with _low and _high; rare_tokens: their share of all tokens;
     log_left and its error: ln of the misses with a start token over those without; documents.
@@ -102,7 +102,7 @@ def shares_of_misses(sums: Reals, *, level: float = 0.95) -> dict[str, Any]:
 
 
 def miss_table(ks: Sequence[int] = (100, 1_000, 10_000), *, level: float = 0.95) -> pd.DataFrame:
-    """`shares_of_misses` of each text and k, with p_more and p_fewer: that no more than THIRD, no fewer than TENTH go.
+    """Compute `shares_of_misses` of each text and k, with p_more (at most THIRD goes) and p_fewer (at least TENTH).
 
     One-sided, by Student's t of the documents, after Holm's correction over the texts of one k.
     """
@@ -119,7 +119,7 @@ def miss_table(ks: Sequence[int] = (100, 1_000, 10_000), *, level: float = 0.95)
 
 
 def mean_removed(table: pd.DataFrame, *, level: float = 0.95) -> dict[str, float]:
-    """The mean over texts of the share that a start token removes, of `miss_table` at one k.
+    """Average over texts the share that a start token removes, of `miss_table` at one k.
 
     removed, removed_low, removed_high; p_fewer: that it is no less than TENTH.
     """
@@ -134,7 +134,7 @@ def mean_removed(table: pd.DataFrame, *, level: float = 0.95) -> dict[str, float
 
 
 def log_success(hit: npt.ArrayLike, tokens: pd.DataFrame, among: npt.ArrayLike | None = None) -> Reals:
-    """ln of the share of windows that succeed, by length and without each document: shape (1 + D, len(LENGTHS)).
+    """Compute ln of the share of windows that succeed, by length, without each document: shape (1 + D, len(LENGTHS)).
 
     hit: of every token; among: only windows all of whose tokens are.
     """
@@ -149,13 +149,13 @@ def log_success(hit: npt.ArrayLike, tokens: pd.DataFrame, among: npt.ArrayLike |
 
 
 def log_ratio(logs: Reals) -> Reals:
-    """ln of ln P_N over N ln P_1, from `log_success`."""
+    """Compute ln of ln P_N over N ln P_1, from `log_success`."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.log(logs / (np.array(LENGTHS) * logs[:, :1])))
 
 
 def shuffled(tokens: pd.DataFrame, k: int, block: int | None) -> Reals:
-    """`log_success` of ranks shuffled within documents, or within blocks of so many tokens: the mean over SHUFFLES."""
+    """Average `log_success` over SHUFFLES of ranks within documents, or within blocks of so many tokens."""
     draw, hit = np.random.default_rng(SEED), tokens["rank"].to_numpy() <= k
     group = tokens["document"].to_numpy(np.int64) << 32
     if block is not None:
@@ -228,7 +228,7 @@ def window_ratios(*, level: float = 0.95) -> pd.DataFrame:
 
 
 def measured() -> list[MeasuredRanks]:
-    """The ranks of A without a start token, as the chapter on lognormal ranks takes them."""
+    """Return the ranks of A without a start token, as the chapter on lognormal ranks takes them."""
     texts = []
     for text in TEXTS:
         tokens = tokens_of("A", text)["rank"].to_numpy(np.int64)
@@ -243,7 +243,7 @@ PLACES = {"novels": "novels", "passages": "auslegal"}
 
 
 def by_position(ks: Sequence[int] = (1, 10, 100), *, level: float = 0.95) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """−ln RBP_k by position, and its slopes.
+    """Compute −ln RBP_k by position, and its slopes.
 
     First: dataset, k, first (position of the bin), tokens, value, low, high. Second: dataset, k, slope (of
     ln(−ln RBP_k) for a doubling of the position) and low, high; last, last_low, last_high: the step to the last bin, in
@@ -290,7 +290,7 @@ BEYOND = 0.1  # of the level's rise: how far past its last step a way is followe
 
 
 def worse() -> list[Curve]:
-    """The ways of making the model worse, a curve for each draw, its steps by rising cross-entropy."""
+    """List the curves of the ways of making the model worse, one for each draw, steps by rising cross-entropy."""
     ordered = []
     for curve in open_paths(PATHS).curves:
         order = np.argsort(curve.x[0])
@@ -301,7 +301,7 @@ def worse() -> list[Curve]:
 
 
 def at_rise(curve: Curve, rise: float) -> Reals | None:
-    """ln(−ln RBP_k) where cross-entropy is `rise` nats above the whole model's: shape (1 + D, thresholds).
+    """Interpolate ln(−ln RBP_k) where cross-entropy is `rise` nats above the whole model's: shape (1 + D, thresholds).
 
     Between two steps; past the last along the last two, by no more than BEYOND of the rise; else None.
     """
@@ -316,7 +316,7 @@ def at_rise(curve: Curve, rise: float) -> Reals | None:
 
 
 def at_level(ways: Sequence[Curve], rise: float) -> dict[str, Reals]:
-    """Every way that reaches the level in all of its draws: shape (draws, 1 + D, thresholds)."""
+    """Select every way that reaches the level in all of its draws: shape (draws, 1 + D, thresholds)."""
     by_way: dict[str, Reals] = {}
     for way in WAYS:
         draws = [at_rise(curve, rise) for curve in ways if curve.path == way]
@@ -327,7 +327,7 @@ def at_level(ways: Sequence[Curve], rise: float) -> dict[str, Reals]:
 
 
 def spread_table(curves: Sequence[Curve], *, level: float = 0.95) -> pd.DataFrame:
-    """How far ways lie apart at one cross-entropy: rise, of ("models", "all"), k, ways, spread, low, high, corrected.
+    """Compute the spread of ways at a cross-entropy: rise, of ("models", "all"), k, ways, spread, low, high, corrected.
 
     Per cent of −ln RBP_k. corrected: without what sampling alone makes, the mean variance of the ways about their mean.
     least: of all k, the spread is not shown to be larger than at the least; is_least.
@@ -353,7 +353,7 @@ def spread_table(curves: Sequence[Curve], *, level: float = 0.95) -> pd.DataFram
 
 
 def pairs(curves: Sequence[Curve], *, level: float = 0.95) -> pd.DataFrame:
-    """Every pair of damages of the model at one cross-entropy: rise, k, first, second, difference, low, high, p_holm.
+    """Compare any two damages of the model at one cross-entropy: rise, k, first, second, difference, low, high, p_holm.
 
     difference: of ln(−ln RBP_k), by documents; Holm over pairs, levels and PAIRED_AT.
     """
@@ -373,7 +373,7 @@ def pairs(curves: Sequence[Curve], *, level: float = 0.95) -> pd.DataFrame:
 
 
 def summarize_misses(table: pd.DataFrame) -> dict[str, Any]:
-    """Collect what chapter 8 says of `miss_table` at k = 1,000, by key: counts and per cent."""
+    """Collect chapter 8's numbers from `miss_table` at k = 1,000, by key: counts and per cent."""
     at = table[table["k"] == 1_000].set_index("dataset")
     values = {"real.texts": len(at), "real.tokens": int(at["tokens"].sum())}
     values |= {"real.rare_refuted": int((at["p_more"] < 0.05).sum())}
@@ -409,7 +409,7 @@ def misses_table(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
 
 
 def summarize_windows(table: pd.DataFrame, n: int = 10) -> dict[str, Any]:
-    """Collect what chapter 7 says of `window_ratios` at one length, by key."""
+    """Collect chapter 7's numbers from `window_ratios` at one length, by key."""
     values: dict[str, Any] = {}
     for text in table["dataset"].unique():
         tokens = tokens_of("B", text)
@@ -520,7 +520,7 @@ def fits_summary(table: pd.DataFrame) -> dict[str, Any]:
 
 
 def fits_table(table: pd.DataFrame) -> dict[str, Any]:
-    """How far each distribution is behind the likeliest of each text, by `lognormal.fits` from rank 1."""
+    """Show how far each distribution is behind the likeliest of each text, by `lognormal.fits` from rank 1."""
     behind = table["excess"] - table.groupby("dataset")["excess"].transform("min")
     wide = table.assign(behind=behind.mask(table["at_limit"])).pivot_table(
         index="dataset", columns="distribution", values="behind", dropna=False
@@ -534,7 +534,7 @@ def fits_table(table: pd.DataFrame) -> dict[str, Any]:
 
 
 def positions_summary(slopes: pd.DataFrame) -> dict[str, Any]:
-    """What chapter 4 names of the slopes of `by_position`, by key: per cent for a doubling, and for the last one."""
+    """Collect chapter 4's numbers from the slopes of `by_position`, by key: per cent for a doubling, for the last."""
     values: dict[str, Any] = {}
     for row in slopes.to_dict("records"):
         for name in ("slope", "low", "high", "last", "last_low", "last_high"):

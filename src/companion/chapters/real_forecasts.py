@@ -70,17 +70,17 @@ class Findings:
 
     @cached_property
     def misses(self) -> pd.DataFrame:
-        """`real.miss_table`."""
+        """The table `real.miss_table`."""
         return real.miss_table((1_000, 10_000))
 
     @cached_property
     def windows(self) -> pd.DataFrame:
-        """`real.window_ratios` at N = 10."""
+        """The table `real.window_ratios` at N = 10."""
         return real.window_ratios().query("n == 10")
 
     @cached_property
     def fits(self) -> pd.DataFrame:
-        """`real_fits`."""
+        """The table of the step `real_fits`."""
         return real_fits().set_index(["dataset", "distribution"])
 
     @cached_property

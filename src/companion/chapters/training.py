@@ -1,4 +1,4 @@
-"""Size and training: Pythia's exponent over its training, our grids of sizes and tokens, and others' sweeps."""
+"""Size and training: Pythia's exponent over its training, our grids of sizes and tokens, and sweeps by others."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -78,7 +78,7 @@ def fit_snapshots(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
 
 
 def exponent_change(table: pd.DataFrame, early: int, late: int, *, level: float = 0.95) -> PowerLawFit:
-    """Fit y_late/y_early against S: its exponent is what the exponent grew by between two steps of the same models.
+    """Fit y_late/y_early against S: its exponent is the growth of α between two steps of the same models.
 
     table: the snapshots of one family. Each model is compared with itself, so its constant deviation drops out.
     Raises ParameterError for a step without a success of every model.
@@ -376,7 +376,7 @@ def grid_statistics(points: pd.DataFrame, bends: pd.DataFrame) -> dict[str, Any]
 
 
 def millions(tokens: float) -> str:
-    """A number of tokens in millions: 0.5 M."""
+    """Print a number of tokens in millions: 0.5 M."""
     return f"{tokens / 1e6:g} M"
 
 

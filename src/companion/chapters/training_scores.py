@@ -1,4 +1,4 @@
-"""Score what nine laws forecast of runs of 16 and 32 million tokens (data/predictions/tokens.toml).
+"""Score the forecasts that nine laws made of runs of 16 and 32 million tokens (data/predictions/tokens.toml).
 
 `companion.chapters.training_forecasts` wrote the file, which has the rule of scoring.
 """

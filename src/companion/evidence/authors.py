@@ -1,4 +1,4 @@
-"""The authors' published numbers as a source: their table, windows of figure 7, and histograms of figure 8c."""
+"""The authors' published numbers as a source: their points, the windows of figure 7, the histograms of figure 8c."""
 
 import csv
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ class _Published(Part):
     """The published files, in the project or in a folder."""
 
     def table(self) -> pd.DataFrame:
-        """Of all figures. Raises DataError where they disagree."""
+        """Return the points of all figures. Raises DataError where they disagree."""
         folder = self.folders[0]
         every = all_readings(folder)
         pairs = compare_readings(every)
@@ -53,15 +53,15 @@ class _Published(Part):
         )
 
     def windows(self) -> pd.DataFrame:
-        """Counted, or recovered."""
+        """Return the window counts: published, or recovered."""
         return published_windows(self.folders[0])
 
     def histograms(self) -> list[MeasuredRanks]:
-        """Those of figure 8c."""
+        """Return the histograms of figure 8c."""
         return list(of_figure_8c(self.table(), self.folders[0]))
 
     def tokens(self, points: pd.DataFrame) -> "pd.Series[float]":
-        """Those that were counted or identified: `known_tokens`."""
+        """Return the numbers of tokens that were counted or identified: `known_tokens`."""
         return known_tokens(points)
 
 
@@ -71,7 +71,7 @@ SOURCES = {
 
 
 def of_figure_8c(table: pd.DataFrame, folder: Path | None = None) -> Iterator[MeasuredRanks]:
-    """Figure 8c with rank 1 added: N·RBP_1 tokens, N being the number of tokens behind the published shares.
+    """Read figure 8c and add rank 1: N·RBP_1 tokens, N being the number of tokens behind the published shares.
 
     table: the published measurement table. Raises DataError where the masses are no whole counts.
     """

@@ -77,14 +77,14 @@ def _rows(folder: Path, name: str) -> list[dict[str, Any]]:
 
 
 def _novels(folder: Path, draw: np.random.Generator) -> tuple[list[str], list[str]]:
-    """The novels that passages are taken from, as drawn, and the others."""
+    """Sample the novels that passages are taken from; returns these and the others."""
     novels = [row["text"] for row in _rows(folder, "novels_eltec_eng")]
     chosen = draw.choice(len(novels), 24, replace=False).tolist()
     return [novels[i] for i in chosen], [text for i, text in enumerate(novels) if i not in chosen]
 
 
 def texts(folder: Path) -> dict[str, list[str]]:
-    """Every text's documents, from the corpus files in `folder`: none of those that were looked at before."""
+    """Read every text's documents from the corpus files in `folder`, without any that were looked at before."""
     draw = np.random.default_rng(SEED)
     judgments = [row["text"] for row in _rows(folder, "fca_judgments") if row["id"].startswith("fca/09_")]
     long = [text for text in judgments if len(text) > 2 * PASSAGE]
@@ -103,7 +103,7 @@ def texts(folder: Path) -> dict[str, list[str]]:
 
 
 def _others(folder: Path) -> list[str]:
-    """Other text, to count tokens in: judgments of 2006, other novels, proposals; SAMPLE characters of each."""
+    """Read other text, to count tokens in: judgments of 2006, other novels, proposals; SAMPLE characters of each."""
     judgments = [row["text"] for row in _rows(folder, "fca_judgments") if row["id"].startswith("fca/06_")]
     novels = _novels(folder, np.random.default_rng(SEED))[1]
     proposals = [row["text"] for row in _rows(folder, "tech_proposals")]
@@ -116,7 +116,7 @@ def _passage(text: str, place: int) -> str:
 
 
 def read_again(rows: Sequence[Row], step: Step) -> list[Reading]:
-    """What the model reads at a step; "restart" begins anew every so many tokens, with the one token before them."""
+    """List what the model reads at a step; "restart" begins anew every so many tokens, with one token before them."""
     if step.path != "restart":
         return readings(rows, step)
     length, pieces = int(step.step), []
@@ -131,7 +131,7 @@ def read_again(rows: Sequence[Row], step: Step) -> list[Reading]:
 
 @contextmanager
 def damaged(language: Any, step: Step) -> Iterator[None]:
-    """The model at a step, afterwards as before: `made_worse`, and the two ways that it does not have.
+    """Change the model to a step, and back at the end: `made_worse`, and the two ways that it does not have.
 
     layers: the matrices of a share of the layers, evenly spread, to 3 bits; branches: what attention and feed-forward
     parts add to the residual stream, times a factor.
@@ -163,7 +163,7 @@ def damaged(language: Any, step: Step) -> Iterator[None]:
 
 
 def steps() -> list[Step]:
-    """The whole model, then all steps, the first draws of all ways before the other draws."""
+    """List the whole model, then all steps, the first draws of all ways before the other draws."""
     first = [Step(way, step) for way, chosen in WAYS.items() for step in chosen]
     others = [Step("weights", step, draw) for draw in range(1, DRAWS) for step in WAYS["weights"]]
     return [measuring.WHOLE_STEP, *first, *others]
@@ -189,7 +189,7 @@ def make_worse(files: ModelFiles, articles: Corpus, out: Path) -> None:
 
 
 def repeated(ids: npt.NDArray[np.int64], length: int = CONTEXT) -> npt.NDArray[np.bool_]:
-    """Of each token, whether the `length` tokens before it occur earlier in the document in this order."""
+    """Return for each token whether the `length` tokens before it occur earlier in the document in this order."""
     seen: set[bytes] = set()
     is_repeated = np.zeros(len(ids), dtype=bool)
     for i in range(length, len(ids)):
@@ -273,7 +273,7 @@ def rank_sentence(files: ModelFiles, text: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Rank what is missing, or ship what there is."""
+    """Rank what is missing, or ship the finished rankings."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["rank", "worse", "ship", "sentence"])
     parser.add_argument("--texts", type=Path, help="the folder of corpus files")

@@ -1,4 +1,4 @@
-"""How many tokens, and how many windows, stand behind the published points, with the evidence for each number.
+"""The numbers of tokens and windows behind the published points, with the evidence for each number.
 
 A family shares one tokenizer, so its models share N on a dataset. The recovery itself is `companion.stats.recovery`;
 here it is asked for a dataset and a family, with figure 5's shares, which had been rounded to six decimals before
@@ -29,7 +29,7 @@ _ROUNDING = 1e-6 / np.sqrt(12)  # standard deviation of a rounding to six decima
 
 
 def recovered_tokens(cells: Collection[tuple[str, str]] | None = None, folder: Path | None = None) -> pd.DataFrame:
-    """The number of tokens behind the published points of each dataset and family, with how sure it is.
+    """Recover the number of tokens behind the published points of each dataset and family, with its certainty.
 
     `cells`: datasets and families; None means all. Columns dataset, family; tokens (the most likely number); exact (the
     repository's own count, which takes no part in the recovery); basis ("counted", "recovered", or "likely" where
@@ -63,7 +63,7 @@ def recovered_tokens(cells: Collection[tuple[str, str]] | None = None, folder: P
 
 
 def tokens_of_bins(folder: Path | None = None) -> pd.DataFrame:
-    """The number of tokens of each model of figure 8c, found from its rank histogram.
+    """Recover the number of tokens of each model of figure 8c from its rank histogram.
 
     The histogram's masses are whole numbers over M, the tokens of rank 2 or more that it holds; M is found as N is,
     and M/(1 − RBP_1) is N. Columns dataset, model, ranked_lower (M), identified, tokens (M/(1 − RBP_1), no whole
@@ -84,7 +84,7 @@ def tokens_of_bins(folder: Path | None = None) -> pd.DataFrame:
 
 
 def tokens_behind(table: pd.DataFrame, recovered: pd.DataFrame | None = None, *, likely: bool = False) -> pd.DataFrame:
-    """How many tokens stand behind the −ln RBP_k of each dataset and family: dataset, family, tokens, basis.
+    """Find how many tokens are behind the −ln RBP_k of each dataset and family: dataset, family, tokens, basis.
 
     `table` is a measurement table. What it states comes first (basis "counted"). For points that the authors
     published the number is recovered from their shares (`recovered_tokens`, made here if not given): basis
@@ -109,7 +109,7 @@ def tokens_behind(table: pd.DataFrame, recovered: pd.DataFrame | None = None, *,
 
 
 def known_tokens(points: pd.DataFrame) -> "pd.Series[float]":
-    """How many tokens each of n rows of a measurement table was measured on; NaN where nobody knows.
+    """Return how many tokens each of n rows of a measurement table was measured on; NaN where unknown.
 
     What a row states comes first; for the authors' points, what `recovered_tokens` counted or identified.
     """
@@ -121,7 +121,7 @@ def known_tokens(points: pd.DataFrame) -> "pd.Series[float]":
 
 
 def published_windows(folder: Path | None = None) -> pd.DataFrame:
-    """All published window successes as whole numbers.
+    """Return all published window successes as whole numbers.
 
     GPT-2's counts were published. Pythia's shares are read from figure 7; each length's number of windows is found as
     the total of which all its shares are whole parts (`recovery.recover_total`), and the successes follow.

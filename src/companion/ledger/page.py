@@ -1,4 +1,4 @@
-"""The ledger as its page shows it: filters, a line for each claim that unfolds, sliders. book/_static/ledger.js moves them."""
+"""The ledger's page: filters, a line for each claim that unfolds, sliders. book/_static/ledger.js moves them."""
 
 import html
 import re
@@ -11,7 +11,7 @@ from companion.page import data_within
 
 
 def render(entries: list[Entry], titles: Mapping[str, str]) -> str:
-    """The ledger as HTML: filters, then a line for each claim, by group and subject, which unfolds.
+    """Write the ledger as HTML: filters, then a line for each claim, by group and subject, which unfolds.
 
     `titles` maps a chapter's name to its title, for the links to the evidence. Without its script the page shows all
     claims with the verdicts of the rules as they are; filters and sliders are for the script to show.
@@ -26,20 +26,20 @@ def render(entries: list[Entry], titles: Mapping[str, str]) -> str:
 
 
 def _target(claim: Claim) -> str:
-    """Where what decides a claim is shown."""
+    """Return the address of the figure, table or chapter that decides a claim."""
     chapter, _, anchor = claim.evidence.partition("#")
     return f"{chapter}.html#{anchor}" if anchor else f"{chapter}.html"
 
 
 def summary(entries: list[Entry]) -> str:
-    """How many claims have each verdict, as a line of badges."""
+    """Count the claims of each verdict, as a line of badges."""
     counts = Counter(entry.verdict for entry in entries)
     items = "".join(f"<li>{badge(verdict)} <b>{counts[verdict]}</b></li>" for verdict in VERDICTS if counts[verdict])
     return f'<ul class="rbp-counts" aria-label="Verdicts">{items}</ul>'
 
 
 def badge(verdict: str) -> str:
-    """A verdict as a small label: its sign and its words, so that colour is never alone."""
+    """Label a verdict with its sign and its words, so that colour is never alone."""
     key, sign = VERDICTS[verdict]
     return f'<span class="rbp-verdict rbp-{key}"><span aria-hidden="true">{sign}</span> {verdict}</span>'
 
@@ -81,7 +81,7 @@ def _section(group: Group, entries: list[Entry], titles: Mapping[str, str]) -> s
 
 
 def _typeset(text: str) -> str:
-    """A sentence as HTML: indices and exponents set as such, RBP_k, S^(−α), and thousands apart, as in 20 000."""
+    """Set a sentence as HTML: indices and exponents, RBP_k, S^(−α), and thousands apart, as in 20 000."""
     text = re.sub(r"(?<=\d)[, ](?=\d{3}(?!\d))", "\N{NARROW NO-BREAK SPACE}", text)
     marked = re.sub(r"\^\(([^()]+)\)|\^(\w)", lambda m: f"<sup>{m[1] or m[2]}</sup>", html.escape(text))
     return re.sub(r"(?<=[A-Zα])_(\d+|[a-zSN])(?![a-z\d])", r"<sub>\1</sub>", marked)

@@ -1,4 +1,4 @@
-"""What a reader may ask for over HTTP: sources that are listed, numbers within bounds, names, never a path.
+"""Check what readers request over HTTP: listed sources, numbers within bounds, names, never a path.
 
 On the command line a person names any file of theirs. Here a request may come from a page that they did not mean to
 open, so that it chooses among what is at hand, by names that are made here.
@@ -35,7 +35,7 @@ ITEMS = 30  # of a list
 
 @dataclass(frozen=True)
 class Source:
-    """Measurements at hand. name: what a request says; label: what a reader sees; text: as `open_source` takes it."""
+    """A listed source of measurements. name: in requests; label: what a reader sees; text: for `open_source`."""
 
     name: str
     label: str
@@ -43,7 +43,7 @@ class Source:
 
 
 def sources(project: Project) -> list[Source]:
-    """What is shipped, then rank stores and studies in runs/, then what was uploaded."""
+    """List the shipped sources, then rank stores and studies in runs/, then uploads."""
     listed = [Source(name, label, name) for name, label in at_hand().items()]
     runs = project.runs
     for folder in sorted([*runs.glob("ranks"), *runs.glob("*/ranks"), *runs.glob("studies/*/ranks")]):
@@ -69,7 +69,7 @@ def _local_source(path: Path, label: str, project: Project) -> Source:
 
 
 def form(project: Project, chapter: Chapter) -> list[dict[str, Any]]:
-    """The chapter's parameters for a form: as declared, with `kind` (source, choice, path, flag, number or text)."""
+    """Describe the chapter's parameters for a form, with `kind` (source, choice, path, flag, number or text)."""
     listed = [{"value": source.name, "label": source.label} for source in sources(project)]
     fields = []
     for parameter in chapter.parameters:
@@ -91,7 +91,7 @@ def _shown(value: object) -> str:
 
 
 def _siblings(project: Project, parameter: Parameter) -> list[str]:
-    """A path of the project as the notebook gives it, and what lies beside it of the same kind."""
+    """List the path of the project that the notebook gives, and the paths beside it of the same kind."""
     path = project.root / parameter.default
     if not path.exists():
         return [parameter.default]
@@ -100,7 +100,7 @@ def _siblings(project: Project, parameter: Parameter) -> list[str]:
 
 
 def read(project: Project, chapter: Chapter, given: Mapping[str, str]) -> dict[str, Any]:
-    """The parameters that a request gives as texts, checked; those that differ from the defaults.
+    """Check the parameters that a request gives as texts; returns the values that differ from the defaults.
 
     Raises ParameterError for an unknown name, a wrong type, a source that is not listed, a path, and a number out of
     bounds: above ten times its default, or 10 000 if that is more (a seed: any).
@@ -119,7 +119,7 @@ def read(project: Project, chapter: Chapter, given: Mapping[str, str]) -> dict[s
 
 
 def _named(text: str, listed: Mapping[str, str], where: str) -> list[str]:
-    """The sources that a text names, each once."""
+    """List the sources that a text names; each may be named once."""
     names = [each for each in split_names(text) if each]
     remedy = f"Choose among: {', '.join(listed)}."
     if not names:
@@ -155,7 +155,7 @@ def _bound(project: Project, parameter: Parameter, value: Any) -> None:
 
 
 def upload_path(project: Project, name: str) -> Path:
-    """Where an uploaded file goes: its own name, tamed, after eight digits by chance.
+    """Choose the path of an uploaded file: its own name, made safe, after eight random digits.
 
     Raises DataError for a file of another kind, and where there are UPLOADS already.
     """
@@ -170,7 +170,7 @@ def upload_path(project: Project, name: str) -> Path:
 
 
 def work_apart(root: Path, *command: str) -> None:
-    """Run a hidden command of `rbp` in a process of its own, within bounds. Raises DataError with what it said."""
+    """Run a hidden command of `rbp` in its own process, within bounds. Raises DataError with what it printed."""
     whole = [sys.executable, "-m", "rbp.cli", "--root", str(root), *command]
     try:
         done = subprocess.run(  # noqa: S603
@@ -183,7 +183,7 @@ def work_apart(root: Path, *command: str) -> None:
 
 
 def without_codes(text: str) -> str:
-    """A text without the folder and the code of uploads: files have the names that the reader gave them."""
+    """Remove the folder and the code of uploads from a text: files have the names that the reader gave them."""
     return re.sub(r"[^\s'\"(]*runs/live/uploads/[0-9a-f]{8}-", "", text)
 
 
@@ -197,7 +197,7 @@ def delete_upload(project: Project, name: str) -> None:
 
 
 def check_upload(path: Path) -> None:
-    """Open a table as a source, in a process of 4 GB at most, which ends with its parent.
+    """Open a table as a source, in a process of at most 4 GB, which ends with its parent.
 
     Raises what `open_source` raises.
     """

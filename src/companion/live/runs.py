@@ -1,4 +1,4 @@
-"""Runs of chapters that readers ask for: a queue on disk, each run in a process of its own.
+"""Queue the runs of chapters that readers request, on disk, each run in its own process.
 
 A run is a folder, named by chance: run.json (what was asked for, and how it stands), log.txt (what its process said),
 page/ (the executed chapter, once it is whole). Who comes back finds what was finished; what was cut off says so.
@@ -36,7 +36,7 @@ LOG = 20_000  # characters of a log that are shown
 
 @dataclass(frozen=True)
 class Run:
-    """A chapter asked for with some parameters. Times are seconds since 1970, in UTC; None where it is not so far.
+    """A requested run of a chapter with some parameters. Times are seconds since 1970, in UTC; None where not reached.
 
     name: as the reader calls it; words: its parameters, for the reader; key: of all that its outcome depends on.
     """
@@ -54,12 +54,12 @@ class Run:
     key: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """The run for JSON."""
+        """Return the run for JSON."""
         return {**asdict(self), "when": datetime.fromtimestamp(self.asked, UTC).strftime("%Y-%m-%d %H:%M UTC")}
 
 
 class Runs:
-    """The runs in a folder. Executes as many at a time as there are pairs of cores, the first one asked for first.
+    """The runs in a folder. Executes as many at a time as there are pairs of cores, in the order of the requests.
 
     limit: seconds after which a run stops; most: how many may wait; command: what is started, with three arguments
     more: the limit, this process's id and the run's folder (see `execute`).
@@ -97,7 +97,7 @@ class Runs:
             worker.start()
 
     def _find(self) -> None:
-        """Take up what is in the folder: what was waiting goes on waiting, what was running was cut off."""
+        """Load the runs in the folder: waiting ones stay in the queue, running ones were cut off."""
         for path in sorted(self.folder.glob("*/run.json")):
             try:
                 run = Run(**parse_json(path.read_bytes()))
@@ -110,7 +110,7 @@ class Runs:
                 self._keep(self._cut_off(run))
 
     def _cut_off(self, run: Run) -> Run:
-        """What has become of a run whose server ended: its page may be there, or its process have said why not."""
+        """Decide the state of a run whose server ended: its page may exist, or its process have reported an error."""
         if (self.folder / run.id / "page").is_dir():
             return replace(run, state="done")
         if error := _last_error(self.log(run.id)):
@@ -118,12 +118,12 @@ class Runs:
         return replace(run, state="cut off", message="The server ended while this ran. Run it again.")
 
     def all(self) -> list[Run]:
-        """All runs, the latest first."""
+        """List all runs, the latest first."""
         with self._changed:
             return sorted(self._known.values(), key=lambda run: -run.asked)
 
     def get(self, name: str) -> Run:
-        """The run of this name, which is no path. Raises ParameterError if there is none."""
+        """Return the run of this name, which is no path. Raises ParameterError if there is none."""
         with self._changed:
             if name not in self._known:
                 raise ParameterError("there is no such run", None, "It may have been deleted.")
@@ -167,17 +167,17 @@ class Runs:
             shutil.rmtree(self.folder / name, ignore_errors=True)
 
     def path(self, name: str) -> Path:
-        """The folder of a run. Raises ParameterError if there is none."""
+        """Return the folder of a run. Raises ParameterError if there is none."""
         return self.folder / self.get(name).id
 
     def page(self, name: str) -> Path:
-        """The folder of a finished run's page. Raises ParameterError if it has none."""
+        """Return the folder of a finished run's page. Raises ParameterError if it has none."""
         if self.get(name).state != "done":
             raise ParameterError("this run has no page", None, "Only a run that is done has one.")
         return self.path(name) / "page"
 
     def log(self, name: str) -> str:
-        """The end of what a run's process has said."""
+        """Read the end of what a run's process has printed."""
         path = self.path(name) / "log.txt"
         if not path.is_file():
             return ""
@@ -186,12 +186,12 @@ class Runs:
             return stream.read(LOG).decode("utf-8", "replace")
 
     def progress(self, name: str) -> tuple[int, int] | None:
-        """The cell that is executed now, and how many there are; None before the first."""
+        """Return the number of the cell that is executed now, and how many there are; None before the first."""
         cells = CELL.findall(self.log(name))
         return (int(cells[-1][0]), int(cells[-1][1])) if cells else None
 
     def close(self) -> None:
-        """Stop what runs; what waits does so until the next start."""
+        """Stop the runs in progress; waiting ones wait until the next start."""
         with self._changed:
             self._closing = True
             for process in self._processes.values():
@@ -202,13 +202,13 @@ class Runs:
         self._lock.close()
 
     def _keep(self, run: Run) -> None:
-        """Note how a run stands, first here: a full disk must not end the thread that executes."""
+        """Record a run's state, in memory before on disk: a full disk must not end the thread that executes."""
         self._known[run.id] = run
         with suppress(OSError):
             write_json(self.folder / run.id / "run.json", asdict(run))
 
     def _work(self) -> None:
-        """Execute what waits, one after the other."""
+        """Execute the waiting runs, one after the other."""
         while (run := self._next()) is not None:
             try:
                 ended = self._execute(run)
@@ -260,12 +260,12 @@ class Runs:
 
 
 def _last_error(log: str) -> str:
-    """The error that a process said last; "" if it said none."""
+    """Return the last error that a process printed; "" if there is none."""
     return log.rpartition("error: ")[2].strip() if "error: " in log else ""
 
 
 def bound(limit: float, server: int) -> None:
-    """Have this process end after `limit` seconds, and with the process `server`, its parent, however that ends.
+    """End this process after `limit` seconds, and with the process `server`, its parent, however that ends.
 
     It exits, so that nothing is left half-written. Should that take longer than GRACE, the system ends it.
     """

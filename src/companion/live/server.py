@@ -1,4 +1,4 @@
-"""`rbp serve`: the built book, and runs of its chapters, for one person at this machine.
+"""`rbp serve`: the built book, and runs of its chapters, for one person on this machine.
 
 Who may come in, and why so:
 
@@ -72,12 +72,12 @@ HEADERS = {
 
 
 class Connection(H11Protocol):
-    """A connection, which has HEAD seconds for the head of a request; uvicorn itself would wait for ever."""
+    """A connection that allows HEAD seconds for the head of a request; uvicorn itself would wait for ever."""
 
     _until: asyncio.TimerHandle | None = None  # while it has not said what it asks for
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait; one that waits longer makes room if there are too many."""
+        """Begin to wait; the connection that has waited longest is closed if there are too many."""
         super().connection_made(transport)
         self._wait()
         others = (each for each in self.connections if isinstance(each, Connection))
@@ -86,7 +86,7 @@ class Connection(H11Protocol):
             min(waiting, key=lambda each: waiting[each])._hang_up()
 
     def data_received(self, data: bytes) -> None:
-        """Take what has come: the head, a part of it, or of the body."""
+        """Take received bytes: the head, a part of it, or of the body."""
         super().data_received(data)
         if self.conn.their_state is not h11.IDLE:
             self._wait_no_more()
@@ -94,7 +94,7 @@ class Connection(H11Protocol):
             self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is closed."""
+        """Note that the connection is closed."""
         self._wait_no_more()
         super().connection_lost(exc)
 
@@ -112,15 +112,15 @@ class Connection(H11Protocol):
 
 
 class Json(JSONResponse):
-    """JSON of ASCII characters alone: what a request or a file is called may hold what is no text."""
+    """JSON in ASCII characters alone: the name of a request or a file may hold what is no text."""
 
     def render(self, content: Any) -> bytes:
-        """The content's bytes."""
+        """Return the content's bytes."""
         return json.dumps(content, allow_nan=False).encode()
 
 
 class Visitors:
-    """Who is in: each browser by its cookie, with its key; and the token that lets the next one in.
+    """The browsers that are let in, each by its cookie, with its key; and the token that lets the next one in.
 
     file: where their checksums are kept, so that a browser that was in still is when the server starts again.
     """
@@ -132,7 +132,7 @@ class Visitors:
             self._keys = {str(cookie): str(key) for cookie, key in dict(parse_json(file.read_bytes())).items()}
 
     def enter(self, token: str) -> tuple[str, str] | None:
-        """A new browser's cookie and key in exchange for the token, which is good no more; None for another token."""
+        """Exchange the token, which works once, for a new browser's cookie and key; None for another token."""
         if not secrets.compare_digest(token.encode(), self.token.encode()):
             return None
         self.token = secrets.token_urlsafe(32)
@@ -145,11 +145,11 @@ class Visitors:
         return cookie, key
 
     def knows(self, cookie: str | None) -> bool:
-        """Whether a browser is in."""
+        """Return whether the cookie is that of a browser that was let in."""
         return cookie is not None and _checksum(cookie) in self._keys
 
     def acts(self, cookie: str | None, key: str | None) -> bool:
-        """Whether a page of ours in such a browser asks."""
+        """Return whether a request comes from one of our pages, in a browser that was let in."""
         key_checksum = self._keys.get(_checksum(cookie or ""))
         return key_checksum is not None and key is not None and secrets.compare_digest(key_checksum, _checksum(key))
 
@@ -159,7 +159,7 @@ def _checksum(secret: str) -> str:
 
 
 class Door:
-    """Lets through what comes from this machine's own addresses and, but for the way in, from who is in."""
+    """Passes on requests to this machine's own addresses, from browsers that were let in, or to the entrance."""
 
     def __init__(self, app: ASGIApp, *, live: "Live") -> None:
         self.app, self.live = app, live
@@ -187,7 +187,7 @@ class Pages(StaticFiles):
     """The built book; each page gets the script that makes it live."""
 
     def file_response(self, full_path: Any, *args: Any, **options: Any) -> Response:
-        """A file of the book."""
+        """Return a file of the book."""
         if not str(full_path).endswith(".html"):
             return super().file_response(full_path, *args, **options)
         text = Path(full_path).read_text(encoding="utf-8")
@@ -226,7 +226,7 @@ class Live:
         )
 
     def server(self) -> uvicorn.Server:
-        """What answers at a socket."""
+        """Make the server that answers at a socket."""
         config = uvicorn.Config(
             self.app,
             http=Connection,
@@ -241,7 +241,7 @@ class Live:
 
     @property
     def address(self) -> str:
-        """Where the next browser gets in."""
+        """The address at which the next browser gets in."""
         name = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host  # noqa: S104
         return f"http://{name}:{self.port}/enter?token={self.visitors.token}"
 
@@ -252,11 +252,11 @@ class Live:
         return f"rbp-{self.port}"  # cookies know no ports: two books at once must not throw each other out
 
     def knows(self, request: Request) -> bool:
-        """Whether it comes from a browser that is in."""
+        """Return whether a request comes from a browser that was let in."""
         return self.visitors.knows(request.cookies.get(self._cookie))
 
     def refusal(self, request: Request) -> Response | None:
-        """Why a request is not answered; None if it is."""
+        """Return the refusal of a request; None if it is to be answered."""
         path = request.url.path
         host = request.headers.get("host", "")
         if len(request.headers.getlist("host")) != 1 or not self._is_here(host):
@@ -279,7 +279,7 @@ class Live:
         return None
 
     def _is_here(self, host: str) -> bool:
-        """Whether a Host header means this server: loopback, or, where others are let in, an address or our name."""
+        """Return whether a Host header means this server: loopback, or if others are let in, an address or our name."""
         name, _, port = host.rpartition(":")
         if port != str(self.port):
             return False
@@ -323,12 +323,12 @@ class Live:
         return answered
 
     async def chapter(self, request: Request) -> Response:
-        """The form of a chapter, and whether it can be run."""
+        """Return the form of a chapter."""
         chosen = find(self.project, request.path_params["name"])
         return Json({"name": chosen.name, "title": chosen.title, "fields": requests.form(self.project, chosen)})
 
     async def all_runs(self, _: Request) -> Response:
-        """All runs, the latest first."""
+        """Return all runs, the latest first."""
         return Json([self._summary(run) for run in self.runs.all()])
 
     async def ask(self, request: Request) -> Response:
@@ -349,7 +349,7 @@ class Live:
         return Json(self._summary(self.runs.ask(chosen.name, values, **about)), 201)
 
     async def run(self, request: Request) -> Response:
-        """One run, with the end of its log."""
+        """Return one run, with the end of its log."""
         name = request.path_params["name"]
         return Json(self._summary(self.runs.get(name)) | {"log": requests.without_codes(self.runs.log(name))})
 
@@ -363,7 +363,7 @@ class Live:
         return Response(status_code=204)
 
     async def show(self, request: Request) -> Response:
-        """An address at which the run's page can be looked at, by whoever has it."""
+        """Return an address at which anyone who has it can see the run's page."""
         run = self.runs.get(request.path_params["name"])
         return self._address(self.runs.page(run.id), f"{run.chapter}.html")
 
@@ -373,7 +373,7 @@ class Live:
         return Json({"address": f"/shown/{chance}/{page}"})
 
     async def shown(self, request: Request) -> Response:
-        """A file of a run's page."""
+        """Return a file of a run's page."""
         folder = self._shown.get(request.path_params["chance"])
         if folder is None:
             raise HTTPException(404)
@@ -384,7 +384,7 @@ class Live:
         return FileResponse(path, headers={"content-security-policy": SANDBOX})
 
     async def zip(self, request: Request) -> Response:
-        """The whole of a finished run."""
+        """Return the whole of a finished run."""
         run = self.runs.get(request.path_params["name"])
         data = await run_in_threadpool(_zipped, self.runs.page(run.id))
         name = re.sub(r"[^\w.+-]+", "-", run.name).strip("-.") or f"{run.chapter}-{run.id}"
@@ -392,7 +392,7 @@ class Live:
         return Response(data, media_type="application/zip", headers={"content-disposition": disposition})
 
     async def compare(self, request: Request) -> Response:
-        """Compare finished runs, {"runs": [name, …]}: an address at which the page is."""
+        """Compare finished runs, {"runs": [name, …]}; returns the address of the page."""
         names = (await _json(request)).get("runs")
         if not isinstance(names, list) or not 2 <= len(names) <= COMPARED or not all(isinstance(n, str) for n in names):
             raise ParameterError("these are not runs to compare", None, f"Tick 2 to {COMPARED} finished runs.")
@@ -440,7 +440,7 @@ async def _json(request: Request) -> dict[str, Any]:
 
 
 async def _body(request: Request, most: int) -> bytes:
-    """The body, of at most so many bytes; what is longer is not read to its end."""
+    """Read the body, of at most so many bytes; a longer one is not read to its end."""
     length = request.headers.get("content-length", "0")
     too_much = HTTPException(413, f"At most {most:,} bytes are taken.", {"connection": "close"})
     if not length.isdecimal() or int(length) > most:
@@ -464,7 +464,7 @@ def _zipped(folder: Path) -> bytes:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the address."""
+    """Return whether only this machine can reach the address."""
     if host == "localhost":
         return True
     with suppress(ValueError):

@@ -15,13 +15,18 @@ from rbp.laws.newton import least_squares
 
 
 def markov(n: npt.ArrayLike, hit: float, stay: float) -> Reals:
-    """−ln p(n) of a two-state chain of hits and misses: the first token hits with probability `hit`, each next one,
-    after hits only, with `stay`."""
+    """Compute −ln p(n) of a two-state chain of hits and misses.
+
+    The first token hits with probability `hit`, each next one, after hits only, with `stay`.
+    """
     return np.asarray(-np.log(hit) - (np.asarray(n) - 1) * np.log(stay))
 
 
 def beta_binomial(n: npt.ArrayLike, hit: float, correlation: float) -> Reals:
-    """−ln p(n) where each window draws a rate of its own and keeps it. `correlation`: 0 (independence) to 1 (p = π)."""
+    """Compute −ln p(n) where each window has one random rate of hits throughout.
+
+    `correlation`: 0 (independence) to 1 (p = π).
+    """
     lengths = np.asarray(n, dtype=int)
     i, one = np.arange(1, lengths.max()), 1 - correlation
     # the probability that a context with i hits goes on with another, i = 0 … N − 1
@@ -55,7 +60,7 @@ class SequenceFit:
     edge: str = ""
 
     def neg_log(self, n: npt.ArrayLike) -> Reals:
-        """−ln p(n), shape of n."""
+        """Compute −ln p(n), shape of n."""
         return LAWS[self.law](n, **self.parameters)
 
 
@@ -94,7 +99,7 @@ _NEARER = 1e-9  # relatively: an edge that is as near as the best inside, but fo
 
 
 def _bound(law: str, free: Any) -> Any:
-    """Parameters of a law from numbers without bounds: ln(−ln p) of the chain's, else logits."""
+    """Convert numbers without bounds to parameters of a law: ln(−ln p) of the chain's, else logits."""
     return np.exp(-np.exp(free)) if law in ("independence", "markov") else 1 / (1 + np.exp(-free))
 
 

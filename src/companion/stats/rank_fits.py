@@ -1,4 +1,4 @@
-"""A family of rank distributions with its parameters, and maximum likelihood for any family.
+"""Rank distributions with parameters, and maximum likelihood for any family.
 
 Per token, the log-likelihood is Σ_b share_b (ln Σ_{k in b} e^w(k) − ln Σ_k e^w(k)), with w the family's weight. So its
 gradient is the mean of ∂w within the bins less that over all ranks, and its Hessian the same with ∂²w and covariances
@@ -34,7 +34,7 @@ class RankDistribution:
 
     @classmethod
     def of(cls, family: Family, parameters: Mapping[str, float], vocabulary: int, first: int = 1) -> "RankDistribution":
-        """From named parameters. Raises ParameterError where they are not those of the family."""
+        """Make a distribution from named parameters. Raises ParameterError for names of another family."""
         if set(parameters) != set(family.parameters):
             what = f"{family.name} has the parameters {', '.join(family.parameters)}, not {', '.join(parameters)}"
             raise ParameterError(what, "parameters", None)
@@ -66,22 +66,22 @@ class RankDistribution:
         return np.asarray(np.exp(self.log_masses), dtype=np.float64)
 
     def logpmf(self, rank: npt.ArrayLike) -> Reals:
-        """ln P(R = rank); −∞ where the rank is not among first … V."""
+        """Compute ln P(R = rank); −∞ where the rank is not among first … V."""
         index, inside = self._index(rank)
         return np.where(inside, self.log_masses[np.where(inside, index, 0)], -np.inf)
 
     def pmf(self, rank: npt.ArrayLike) -> Reals:
-        """P(R = rank)."""
+        """Compute P(R = rank)."""
         return np.asarray(np.exp(self.logpmf(rank)), dtype=np.float64)
 
     def cdf(self, rank: npt.ArrayLike) -> Reals:
-        """P(R ≤ rank): RBP at k = rank, if first is 1."""
+        """Compute P(R ≤ rank): RBP at k = rank, if first is 1."""
         at = np.floor(np.asarray(rank, dtype=np.float64)) - self.first + 1
         cumulative = np.append(0.0, np.minimum(np.cumsum(self.masses), 1.0))
         return np.asarray(cumulative[np.clip(at, 0, len(self.ranks)).astype(int)], dtype=np.float64)
 
     def sf(self, rank: npt.ArrayLike) -> Reals:
-        """P(R > rank), exact in the tail."""
+        """Compute P(R > rank), exact in the tail."""
         tail = np.append(np.cumsum(self.masses[::-1])[::-1], 0.0)
         at = np.floor(np.asarray(rank, dtype=np.float64)) - self.first + 1
         return np.asarray(tail[np.clip(at, 0, len(self.ranks)).astype(int)], dtype=np.float64)
@@ -127,7 +127,7 @@ class RankFit:
 
 
 def fit(family: Family, counts: RankCounts, *, first: int = 1) -> RankFit:
-    """The family's most likely member for the counts of ranks first … V (those below `first` are left out).
+    """Fit the family's most likely member to the counts of ranks first … V, without those below `first`.
 
     Raises FitError where there is neither a maximum nor a limit, DataError where no rank is left.
     """
@@ -166,7 +166,7 @@ class Likelihood:
         self.share[place] = counts.count[some] / counts.total
 
     def __call__(self, natural: Reals) -> Value:
-        """At these natural parameters."""
+        """Compute the log-likelihood at these natural parameters."""
         with np.errstate(all="ignore"):
             weight = self.family.weight(self.points, natural) + self.points.log_measure
             slopes, curves = self.family.slopes(self.points, natural)
@@ -193,7 +193,7 @@ class Likelihood:
 
 
 def _maximum(family: Family, counts: RankCounts, first: int) -> tuple[Likelihood, Reals]:
-    """The likelihood of the family or of its limit, and its maximum in their own natural parameters."""
+    """Find the likelihood of the family or of its limit, and its maximum in their own natural parameters."""
     needed = len(family.parameters) + 1
     if np.count_nonzero(counts.count) < needed:
         what = f"{family.name} needs tokens in at least {needed} ranks or bins"
@@ -211,7 +211,7 @@ def _maximum(family: Family, counts: RankCounts, first: int) -> tuple[Likelihood
 
 
 def _inside(likelihood: Likelihood, begin: Reals) -> Reals:
-    """The maximum inside, from `begin`. Raises FitError where the likelihood has none."""
+    """Find the maximum inside, from `begin`. Raises FitError where the likelihood has none."""
     family = likelihood.family
 
     def loss(natural: Reals) -> tuple[float, Reals, Reals]:

@@ -1,4 +1,4 @@
-"""How many tokens stand behind a published share: a share is hits/N, and both are whole numbers.
+"""Recover how many tokens are behind a published share, which is hits/N, both whole numbers.
 
 If N is right, every published share times N is a whole number up to the reading error; if N is wrong, the
 products' distances to the nearest whole number are spread evenly. Models of one family share a tokenizer and
@@ -31,7 +31,7 @@ _FALSE_ALARM = 0.001  # the largest probability that `identified` is true of num
 
 @dataclass(frozen=True)
 class Recovery:
-    """What `recover_total` found.
+    """The result of `recover_total`.
 
     tokens: the most likely N.
     log_likelihood: of N, against products spread evenly (0 = no better).
@@ -52,7 +52,7 @@ class Recovery:
 
 
 def protocol_bound(dataset: str) -> int:
-    """The most tokens that the authors' protocol can have ranked on `dataset`: documents × 511.
+    """Return the most tokens that the authors' protocol can have ranked on `dataset`: documents × 511.
 
     HumanEval has 164 problems, so at most 83 804. Raises ParameterError for a dataset without points.
     """
@@ -62,7 +62,7 @@ def protocol_bound(dataset: str) -> int:
 
 
 def recover_total(share: npt.ArrayLike, error: npt.ArrayLike, candidates: npt.ArrayLike) -> Recovery:
-    """The total N of which each share is a whole-number part; each is known to a standard deviation `error`.
+    """Find the total N of which each share is a whole-number part, each known to a standard deviation `error`.
 
     The distance of N·share to the nearest whole number has the density of a wrapped normal of standard deviation
     N·error, with weight 0.99; the rest lets a stray reading pass. `identified` asks that the log-likelihood reach
@@ -115,7 +115,7 @@ def _most_likely(total: npt.NDArray[np.int_], part: Reals, sd: Reals) -> Recover
 
 
 def _log_likelihood(total: npt.NDArray[np.int_], part: Reals, sd: Reals, precision: type[np.floating[Any]]) -> Reals:
-    """Of each candidate, `total` in ascending order; single precision is several times as fast, and good to 1e-5."""
+    """Score the candidates `total`, ascending; single precision is several times as fast, and good to 1e-5."""
     number, score = total.astype(np.float64), np.zeros(total.size)
     for one, spread in zip(part.ravel(), sd.ravel(), strict=True):
         density = _wrapped_normal(number * one, number * spread, precision)
@@ -126,7 +126,7 @@ def _log_likelihood(total: npt.NDArray[np.int_], part: Reals, sd: Reals, precisi
 
 
 def _wrapped_normal(position: Reals, sd: Reals, precision: type[np.floating[Any]] = np.float64) -> npt.NDArray[Any]:
-    """Density at `position` of a normal about the whole numbers, on the circle of length 1; `sd` ascends.
+    """Compute the density at `position` of a normal about the whole numbers, on the circle of length 1; `sd` ascends.
 
     It is worked out in place, which takes a fifth less: most of a recovery's time is spent here.
     """

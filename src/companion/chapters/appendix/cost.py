@@ -1,4 +1,4 @@
-"""What ranking costs, alongside other ways: a table for the book."""
+"""The cost of ranking, compared with the plain route: a table for the book."""
 
 import json
 from pathlib import Path
@@ -90,5 +90,5 @@ def costs_table(costs: pd.DataFrame) -> dict[str, Any]:
 
 
 def measured_on(run: Record | None) -> str:
-    """Name the card and the date."""
+    """Name the card and the date of the measurements."""
     return f"Measured on a GPU: {run['device']}, {run['date']}" if run else "No GPU was measured"

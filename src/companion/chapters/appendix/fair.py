@@ -37,7 +37,7 @@ def with_fair_guess(scored: pd.DataFrame, known: Sequence[npt.ArrayLike], level:
 
 
 def _guess(known: npt.NDArray[np.float64], level: float) -> tuple[float, float, float]:
-    """Degrees of freedom, mean and scale; missing where there is no scatter to go by."""
+    """Compute degrees of freedom, mean and scale; missing where there is no scatter."""
     if len(known) < 2 or not np.ptp(known) > 0:
         return (np.nan, np.nan, np.nan)
     return len(known) - 1, known.mean(), known.std(ddof=1) * np.sqrt(1 + 1 / len(known))
@@ -83,7 +83,7 @@ def known_to_paths(table: pd.DataFrame) -> list[list[float]]:
 
 
 def fair_statistics(table: pd.DataFrame) -> dict[str, Any]:
-    """Count of `with_fair_guess`: guesses that could be made, that hold, that the forecast beats; its median gain."""
+    """Count the guesses of `with_fair_guess`: made, holding, beaten by the forecast; and its median gain."""
     guessed = table.dropna(subset="fair_gain")
     counts: dict[str, Any] = {"fair": len(guessed), "fair_inside": int(guessed["fair_inside"].sum())}
     counts["fair_better"] = int((guessed["fair_gain"] > 0).sum())

@@ -88,7 +88,7 @@ def scored(path: Path = BLIND) -> pd.DataFrame:
 
 
 def by_rule(path: Path = BLIND) -> pd.DataFrame:
-    """Compute what the twelve forecasts of curves would have come to by other rules for a model that is near.
+    """Compute the outcomes of the twelve forecasts of curves by other rules for a model that is near.
 
     Columns dataset, of, low, high; away (how far the nearest model's RBP_1 is); for each of RULES the outcome, and
     NAME_inside: whether the interval holds it.
@@ -106,7 +106,7 @@ def by_rule(path: Path = BLIND) -> pd.DataFrame:
 
 
 def _read(path: Path) -> "dict[str, _TestSet]":
-    """The test sets of a file. Raises DataError for one with too few models."""
+    """Read the test sets of a file. Raises DataError for one with too few models."""
     names = read_forecasts()["dataset"].unique()
     remedy = f"Give {', '.join(names)}, as data/outside/image_models.csv has others."
     models = outside.read_image_models(path, names, remedy)
@@ -120,20 +120,20 @@ def _read(path: Path) -> "dict[str, _TestSet]":
 
 @dataclass(frozen=True)
 class _TestSet:
-    """What models make of one test set; read: the rows of `outside.read_image_models`."""
+    """The models on one test set; read: the rows of `outside.read_image_models`."""
 
     read: pd.DataFrame
 
     @cached_property
     def models(self) -> pd.DataFrame:
-        """The models that count, with x = ln(−ln RBP_1) and z = ln(−ln RBP_5)."""
+        """The models used, with x = ln(−ln RBP_1) and z = ln(−ln RBP_5)."""
         counted = self.read[(self.read["top1"] > 0) & (self.read["top5"] < 100)]
         x, z = (np.log(-np.log(counted[f"top{k}"] / 100)) for k in outside.TOP)
         return counted.assign(x=x, z=z)
 
     @cached_property
     def ratios(self) -> Reals:
-        """α_5/α_1 of its families, shape (families,)."""
+        """α_5/α_1 of the families, shape (families,)."""
         table = self.models
         names = table["model"] + "@" + table["img_size"].astype(str)
         about = table.assign(size=table["param_count"] * 1e6, model=names)
@@ -142,7 +142,7 @@ class _TestSet:
         return rows["ratio"].to_numpy(np.float64) if len(rows) else np.empty(0)
 
     def outcome(self, of: str) -> float:
-        """What a forecast is of, as the file says how it is computed; NaN where there is no family."""
+        """Compute the outcome of a forecast by the rule of the registered file; NaN where there is no family."""
         if of.startswith(AT):
             return _nearest(self, float(of.removeprefix(AT)))
         if of == "slope":
@@ -156,15 +156,16 @@ class _TestSet:
         return float(np.quantile(self.ratios, {"ratio_lowest": 0, "ratio_median": 0.5, "ratio_highest": 1}[of]))
 
     def nearest(self, share: float) -> "pd.Series[float]":
-        """z of the two models nearest to an RBP_1, by RBP_1: models of one RBP_1 count as one, of two that are equally
-        near the lower comes first.
+        """Return z of the two models whose RBP_1 is nearest.
+
+        Models of one RBP_1 count as one; of two that are equally near the lower comes first.
         """
         z = self.models.groupby("top1")["z"].mean()
         distance = np.round(np.abs(z.index / 100 - share), 9)  # printed with three digits: ties are exact
         return z.iloc[np.argsort(distance, kind="stable")[:2]]
 
     def distance(self, share: float) -> float:
-        """How far the nearest model's RBP_1 is."""
+        """Return how far the nearest model's RBP_1 is."""
         return float(abs(self.nearest(share).index[0] / 100 - share))
 
 

@@ -1,4 +1,4 @@
-"""A family trained from scratch: its law with two intervals, the parts of its scatter, and trials of its training."""
+"""Analyse a family trained from scratch: its law with two intervals, parts of its scatter, trials of its training."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
@@ -172,7 +172,7 @@ class LadderLaws:
     splits: pd.DataFrame
 
     def at(self, table: pd.DataFrame) -> pd.DataFrame:
-        """The rows of one of the tables at the thresholds asked for, with the column `threshold`, their names."""
+        """Select the rows of one of the tables at the requested thresholds; column `threshold`: their names."""
         rows = table[table["k"].isin(list(self.shown))]
         return rows.assign(threshold=rows["k"].map(self.shown))
 
@@ -449,7 +449,7 @@ def compare_ranks(grid: Sequence[Counts], runs: Sequence[Counts], trials: pd.Dat
 
 
 def _describe_changes(trials: pd.DataFrame) -> "pd.Series[str]":
-    """Describe in words what each trial changes in the grid's recipe, by model; without those that change nothing."""
+    """Describe what each trial changes in the grid's recipe, by model; trials that change nothing are left out."""
     usual = trials.loc[~trials["model"].str.contains("-rate")].groupby(["family", "rung"])["rate"].first()
     changes: dict[str, str] = {}
     row: Any

@@ -1,4 +1,4 @@
-"""The predictions that were made before the ladders were trained (data/predictions/ladders.toml), and their score.
+"""Score the predictions that were made before the ladders were trained (data/predictions/ladders.toml).
 
 A prediction of a number is a density: a normal distribution in two halves that meet at `middle`, each with half of the
 probability, so that a tenth lies below `low` and a tenth above `high`. A naive guess is a normal distribution with its
@@ -89,7 +89,7 @@ def read_predictions(path: Path = PREDICTIONS) -> tuple[pd.DataFrame, float]:
 
 @dataclass(frozen=True)
 class Findings:
-    """What the predictions are compared with.
+    """The measurements that the predictions are compared with.
 
     texts: what all models of the ladder make of each text; stores: the rank stores of each family at its largest
     budget; ablated: rungs of the first ladder with their ablations (`companion.chapters.families.with_ablations`).
@@ -105,17 +105,17 @@ class Findings:
         return [text.dataset for text in self.texts]
 
     def on(self, dataset: str) -> Counts:
-        """What the models make of a text."""
+        """Return the counts of a text."""
         return self.texts[self.datasets.index(dataset)]
 
     def budgets(self, family: str) -> list[int]:
-        """The budgets of a family; none where it is not there."""
+        """List the budgets of a family; none where it is not available."""
         return self.texts[0].budgets(family)
 
     def line(
         self, family: str, dataset: str, budget: int | None = None
     ) -> dict[str, tuple[float, dict[int | None, float]]]:
-        """Rung → size, and ln y by k (None: cross-entropy): of a family on a text, at its largest budget or another."""
+        """Map a family's rungs on a text to size, and ln y by k (None: cross-entropy); budget None: the largest."""
         counts = self.on(dataset).of(family, budget, seed=0)
         values = np.column_stack([np.log(counts.cross_entropy), counts.log_neg_log_rbp])
         rows = [dict(zip((None, *counts.thresholds), y.tolist(), strict=True)) for y in values]
@@ -124,7 +124,7 @@ class Findings:
     def arrays(
         self, family: str, dataset: str, k: int | None, *, rungs: set[str] | None = None, budget: int | None = None
     ) -> tuple[Reals, Reals]:
-        """Sizes and ln y of a family's rungs."""
+        """Return sizes and ln y of a family's rungs."""
         line = self.line(family, dataset, budget)
         chosen = [line[rung] for rung in line if rungs is None or rung in rungs]
         return np.array([size for size, _ in chosen]), np.array([y[k] for _, y in chosen])
@@ -132,12 +132,12 @@ class Findings:
     def exponent(
         self, family: str, dataset: str, k: int, *, rungs: set[str] | None = None, budget: int | None = None
     ) -> float:
-        """α over the rungs."""
+        """Fit α over the rungs."""
         sizes, y = self.arrays(family, dataset, k, rungs=rungs, budget=budget)
         return float(exponents(sizes, y[None])[0])
 
     def residuals(self, family: str, k: int) -> dict[str, Reals]:
-        """ln y less the line through all rungs, by text."""
+        """Subtract the line through all rungs from ln y, by text."""
         by_text = {}
         for dataset in self.datasets:
             sizes, y = self.arrays(family, dataset, k)
@@ -147,7 +147,7 @@ class Findings:
 
 
 def at_cross_entropy(y: Reals, entropy: Reals, at: float) -> float:
-    """y at a cross-entropy, linear between the neighbours; NaN outside. Shapes (models,)."""
+    """Interpolate y at a cross-entropy, linear between the neighbours; NaN outside. Shapes (models,)."""
     order = np.argsort(entropy)
     inside = entropy[order][0] <= at <= entropy[order][-1]
     return float(np.interp(at, entropy[order], y[order])) if inside else float("nan")
@@ -241,7 +241,7 @@ def _sister_law(row: Any, findings: Findings) -> float:
 
 
 def _seeds(row: Any, findings: Findings) -> float:
-    """The root mean square over the rungs that were trained again with this seed. Raises KeyError if none was."""
+    """Compute the root mean square over the rungs trained again with this seed. Raises KeyError if there is none."""
     counts, ending = findings.on(row.dataset).of(TRANSFORMER), f"-seed{row.seed:.0f}"
     y = dict(zip(counts.names, counts.log_neg_log_rbp[:, counts.place(int(row.k))], strict=True))
     away = [y[model] - y[model.removesuffix(ending)] for model in y if model.endswith(ending)]
@@ -391,7 +391,7 @@ def score(table: pd.DataFrame, level: float) -> pd.DataFrame:
 
 
 def _spread(table: pd.DataFrame, level: float) -> Reals:
-    """The standard deviation of each prediction on the side of its outcome."""
+    """Return the standard deviation of each prediction on the side of its outcome."""
     outcome, middle, low, high = table[["outcome", "middle", "low", "high"]].to_numpy(np.float64).T
     return np.asarray(np.where(outcome >= middle, high - middle, middle - low) / norm.ppf((1 + level) / 2))
 

@@ -1,6 +1,6 @@
-"""One model ranked on one text in three ways: what ties do, and what rows beyond the tokenizer's tokens do.
+"""Rank one model on one text in three ways, to see the effects of ties and of rows beyond the tokenizer's tokens.
 
-The rank stores go into a folder of the caller's. Whatever a run says of its progress is kept off the page.
+The rank stores go into a folder of the caller's. What a run prints of its progress is kept off the page.
 """
 
 import io
@@ -65,7 +65,7 @@ class RankVariants:
         return self.stores["all"].ranks()
 
     def ties(self) -> pd.DataFrame:
-        """Count what equal scores do, for logits as computed and rounded to bfloat16.
+        """Count ties between equal scores, for logits as computed and rounded to bfloat16.
 
         Columns logits, tied (the share of tokens whose score another token has too), most (the largest such group),
         and RBP_1 under each tie rule: paper, strict, expected.
@@ -78,7 +78,7 @@ class RankVariants:
         return pd.DataFrame(rows)
 
     def padding(self, rule: TieRule, k: Sequence[int] = (1, 10, 100)) -> pd.DataFrame:
-        """Measure what rows beyond the tokenizer's tokens do.
+        """Measure the effect of rows beyond the tokenizer's tokens.
 
         Columns logits ("all" or "tokenizer"), rows (how many are counted), rbp1, rbp10, …, mean_rank, cross_entropy
         (nats), and moved: the share of tokens whose rank is another than among all.
@@ -312,7 +312,7 @@ def architectures(folder: Path = FOLDER) -> pd.DataFrame:
 
 
 def by_outcome(table: pd.DataFrame) -> pd.DataFrame:
-    """Group `architectures`, those with most models first.
+    """Group `architectures`, the largest groups first.
 
     Columns outcome, ranked (from what), padding, memory, why (not exact), models (how many), tokens.
     """
@@ -333,7 +333,7 @@ def outcomes(table: pd.DataFrame) -> dict[str, int]:
 
 
 def architectures_table(surveyed: pd.DataFrame) -> dict[str, Any]:
-    """The groups of `by_outcome`; the download is the whole survey."""
+    """Show the groups of `by_outcome`; the download is the whole survey."""
     return shown(
         by_outcome(surveyed).replace({"": None}),
         {
@@ -353,7 +353,7 @@ def architectures_table(surveyed: pd.DataFrame) -> dict[str, Any]:
 
 
 def _why(reason: str) -> str:
-    """A reason, less what differs from model to model."""
+    """Shorten a reason by what differs from model to model."""
     if reason.startswith("the model cannot read a row"):
         return "its own code raises"
     for known in ("the model sees the tokens that it is asked to predict", "cannot load the model"):

@@ -157,7 +157,7 @@ def check_17() -> Checked:
 
 
 def entropy_of_sums() -> sp.Expr:
-    """Σ p_k·(−ln p_k) with p = ψ/c, written in c, Σψ ln k and Σψ ln²k: linear in the powers of ln k."""
+    """Write out Σ p_k·(−ln p_k) with p = ψ/c, in c, Σψ ln k and Σψ ln²k: linear in the powers of ln k."""
     power = sp.Symbol("ell", real=True)
     term = sp.Poly(sp.expand(sp.expand_log(EQ17.right, force=True).subs(sp.log(k), power)), power)
     sums = {0: c, 1: _S1, 2: _S2}
@@ -190,7 +190,7 @@ STEP_21 = Equation("19 → 21", RIGHT19, "=", RIGHT21)
 
 
 def boundary(power: int, order: int) -> sp.Expr:
-    """The Euler–Maclaurin term of Σ_{k≥1} ψ(k) ln^power(k) of the given order, over ψ(1), in λ and σ.
+    """Compute the Euler–Maclaurin term of Σ_{k≥1} ψ(k) ln^power(k) of the given order, over ψ(1), in λ and σ.
 
     Order 0 is f(1)/2; order j ≥ 1 is −B₂ⱼ f^{(2j−1)}(1)/(2j)!.
     """
@@ -261,37 +261,37 @@ C_OF_Z = notation.lognormal_density(sp.Integer(1)) * Z
 
 
 def summand_identity() -> bool:
-    """Whether ψ(x)/ψ(1) is the summand of Z, at λ = −μ/σ²."""
+    """Return whether ψ(x)/ψ(1) is the summand of Z, at λ = −μ/σ²."""
     ratio = sp.log(notation.lognormal_density(x)) - sp.log(notation.lognormal_density(sp.Integer(1))) - sp.log(SUMMAND)
     return bool(sp.simplify(sp.expand(sp.expand_log(ratio.subs(lam, -mu / sigma**2), force=True))) == 0)
 
 
 def falls() -> bool:
-    """Whether the summand of Z falls in x ≥ 1 for every λ > 0: its logarithmic derivative is negative."""
+    """Return whether the summand of Z falls in x ≥ 1 for every λ > 0: its logarithmic derivative is negative."""
     y = sp.Symbol("y", nonnegative=True)  # ln x
     slope = sp.simplify(sp.diff(sp.expand_log(sp.log(SUMMAND), force=True), x) * x).subs(sp.log(x), y)
     return bool(sp.simplify(slope).is_negative)
 
 
 def neg_log_p1() -> sp.Expr:
-    """What is left of equation 16 when c = ψ(1)·Z is put in."""
+    """Simplify equation 16 with c = ψ(1)·Z."""
     return sp.simplify(sp.expand_log(EQ16.right.subs(c, C_OF_Z), force=True))
 
 
 def mills(b: sp.Expr) -> sp.Expr:
-    """Φ(−b)/φ(b)."""
+    """Return Φ(−b)/φ(b)."""
     return sp.erfc(b / sp.sqrt(2)) / 2 / notation.standard_density(b)
 
 
 def fraction_of_mills() -> sp.Expr:
-    """The fraction of equation 26 with P = φ·Mills and c = φ·Z/σ, in λ, σ and Z: φ cancels."""
+    """Write the fraction of equation 26 with P = φ·Mills and c = φ·Z/σ, in λ, σ and Z: φ cancels."""
     b = lam * sigma
     numerator = mills(b) * ((1 - b**2) / 2 - b * sigma) + sigma + b / 2
     return sigma / Z * numerator
 
 
 def limit_line(expression: str, limit: str, value: sp.Expr) -> str:
-    """A limit as TeX."""
+    """Write a limit as TeX."""
     return rf"\lim_{{{limit}}} {expression} = {latex(value)}"
 
 
@@ -410,7 +410,7 @@ def check_dominant(term: sp.Expr, number: str, claim: str, name: str) -> Checked
 
 @cache
 def all_checked() -> tuple[Checked, ...]:
-    """Every equation and sentence checked, in the appendix's order; it takes a few seconds, once."""
+    """Check every equation and sentence, in the appendix's order; it takes a few seconds, once."""
     return (
         check_10(),
         check_11(),
@@ -438,7 +438,7 @@ _EXACT = ("10", "11", "12", "13", "14", "15", "16", "17", "18", "19", "21")
 
 
 def summary(checked: Sequence[Checked]) -> dict[str, Any]:
-    """How many statements there are, and how many of each verdict; and the verdicts that the ledger's claims need."""
+    """Count the statements and the verdicts of each kind; with the verdicts that the ledger's claims need."""
     verdict = {one.number: one.verdict for one in checked}
     verdicts = [one.verdict for one in checked]
     return {
@@ -453,7 +453,7 @@ def summary(checked: Sequence[Checked]) -> dict[str, Any]:
 
 
 def verdicts_table(checked: Iterable[Checked]) -> dict[str, Any]:
-    """Every statement with its verdict, for `Page.table`; the download has the findings too."""
+    """List every statement with its verdict, for `Page.table`; the download has the findings too."""
     rows = [(one.number, one.claim, one.verdict, one.finding) for one in checked]
     table = pd.DataFrame(rows, columns=["equation", "claim", "verdict", "finding"])
     return {
