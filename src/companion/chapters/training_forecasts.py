@@ -334,7 +334,7 @@ def forecast_rejections(table: pd.DataFrame, forecasts: pd.DataFrame, wide: Spre
 def grids(
     table: pd.DataFrame, rungs: Sequence[str]
 ) -> Iterator[tuple[tuple[str, int], npt.NDArray[np.float64], list[Reals]]]:
-    """Yield for each text and k y of the transformers' rungs (lines) and budgets (columns), and y of each rung's seeds."""
+    """Yield for each text and k y of the transformers' rungs (lines) and budgets (columns), and y of rungs' seeds."""
     transformers = table[(table["family"] == TRANSFORMER) & table["rung"].isin(rungs)]
     cell: Any
     for cell, cell_rows in transformers.groupby(["dataset", "k"]):
