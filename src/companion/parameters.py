@@ -265,7 +265,7 @@ def sweeps(parameters: Sequence[Parameter], assignments: Sequence[str], chapter:
         several = name in known and known[name].kind in ("number", "choice", "flag")
         apart = [f"{name}={each}" for each in split_names(text)] if several and "," in text else [assignment]
         given.setdefault(name, []).extend(apart)
-    return [parse(parameters, one, chapter) for one in product(*given.values())]
+    return [parse(parameters, combination, chapter) for combination in product(*given.values())]
 
 
 def _find(parameters: Sequence[Parameter], name: str, chapter: str) -> Parameter:

@@ -154,10 +154,10 @@ class Rerun:
 # ── What of the book still applies
 
 
-def _agree(one: Recorded | None, other: Recorded | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    a, b = one.value, other.value
+def _agree(accepted: Recorded | None, rerun: Recorded | None) -> bool:
+    if accepted is None or rerun is None:
+        return accepted is rerun
+    a, b = accepted.value, rerun.value
     if isinstance(a, float) and isinstance(b, float):
         return math.isclose(a, b, rel_tol=1e-9)
     return a == b

@@ -79,8 +79,8 @@ def find_step(project: Project, name: str) -> Step:
     for path in files_below(source):
         if path.suffix == ".py" and b"@step(" in (code := path.read_bytes()):
             for each in declared(code, ".".join(path.relative_to(source).with_suffix("").parts)):
-                if other := steps.get(each.name):
-                    raise ParameterError(f'two steps are called "{each.name}"', f"{other.module}, {each.module}")
+                if earlier := steps.get(each.name):
+                    raise ParameterError(f'two steps are called "{each.name}"', f"{earlier.module}, {each.module}")
                 steps[each.name] = each
     if name not in steps:
         raise ParameterError(f'there is no step "{name}"', "the project's code", nearest(name, steps))

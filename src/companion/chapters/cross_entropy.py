@@ -93,8 +93,8 @@ def by_document(source: Source, ks: Sequence[int]) -> list[LeftOut]:
         return []
     vocabulary = min(store.vocabulary for store in source.ranked.stores)
     counts, _ = counts_at(source.ranked, [k for k in ks if k <= vocabulary], [])
-    known = [one.keep(np.isfinite(one.cross_entropy)) for one in counts]
-    return [one.left_out() for one in known if len(one.tokens) > 1 and len(one.firsts) > 2]
+    known = [text.keep(np.isfinite(text.cross_entropy)) for text in counts]
+    return [text.left_out() for text in known if len(text.tokens) > 1 and len(text.firsts) > 2]
 
 
 # ── Within a family on one dataset
@@ -245,8 +245,8 @@ def _offsets(first: pd.DataFrame, second: pd.DataFrame, low: float, high: float,
     at = (low + high) / 2
     both = pd.concat([first, second])
     x, y = np.log(both["cross_entropy"].to_numpy() / at), np.log(both["neg_log_rbp"].to_numpy())
-    other = np.repeat([0.0, 1.0], [len(first), len(second)])
-    design = np.column_stack([np.ones_like(x), x, other, other * x])
+    is_second = np.repeat([0.0, 1.0], [len(first), len(second)])
+    design = np.column_stack([np.ones_like(x), x, is_second, is_second * x])
     if np.linalg.matrix_rank(design) < 4 or len(x) < 5:
         return None
     fit = OLS(y, design).fit()
@@ -266,7 +266,7 @@ def at_equal_entropy(pairs: pd.DataFrame, texts: Sequence[LeftOut], *, level: fl
     texts, where `texts` has both. There, they are `apart` if that interval leaves out 0 as well.
     """
     pairs_of_texts = matched(pairs, ["family", "k"], "dataset", level=level)
-    by_cell = {(one.counts.families[0], one.counts.dataset): one for one in texts}
+    by_cell = {(text.counts.families[0], text.counts.dataset): text for text in texts}
     ends = []
     for row in pairs_of_texts.to_dict("records"):
         first, second = (by_cell.get((row["family"], row[which])) for which in ("first", "second"))
@@ -285,9 +285,9 @@ def _text_offset(first: LeftOut, second: LeftOut, k: int, entropy: float, level:
 
     The texts' documents are independent; of the degrees of freedom, those of the text with fewer.
     """
-    lines = [line_of_rungs(one, k) for one in (first, second)]
+    lines = [line_of_rungs(text, k) for text in (first, second)]
     values = [at_0 + slope * np.log(entropy) for at_0, slope in lines]
-    fewer = min(len(one.counts.tokens) for one in (first, second))
+    fewer = min(len(text.counts.tokens) for text in (first, second))
     by_text = variance(values[0]) + variance(values[1])
     _, low, high = 100 * np.expm1(student(values[1][0] - values[0][0], by_text, fewer - 1, level=level))
     return float(low), float(high)
@@ -304,16 +304,16 @@ def trainings(texts: Sequence[LeftOut]) -> pd.DataFrame:
     `moved`); share: the largest of one text in their squares; p: F test that documents make all of it (Satterthwaite).
     """
     rows = []
-    for family in sorted({one.counts.families[0] for one in texts}):
-        in_family = [one for one in texts if one.counts.families[0] == family]
-        names = sorted(set.intersection(*({*one.counts.names} for one in in_family)))
+    for family in sorted({text.counts.families[0] for text in texts}):
+        in_family = [text for text in texts if text.counts.families[0] == family]
+        names = sorted(set.intersection(*({*text.counts.names} for text in in_family)))
         sizes = in_family[0].counts.models.set_index("model")["size"].loc[names]
         again = sizes[sizes.duplicated(keep=False)]
-        for k in sorted(set.intersection(*({*one.counts.thresholds} for one in in_family))) if len(again) else ():
+        for k in sorted(set.intersection(*({*text.counts.thresholds} for text in in_family))) if len(again) else ():
             left = []
-            for one in in_family:
-                at = pd.Index(one.counts.names).get_indexer(again.index)
-                left.append((one.at(k) - line_of_rungs(one, k)[1][:, None] * one.x)[:, at])
+            for text in in_family:
+                at = pd.Index(text.counts.names).get_indexer(again.index)
+                left.append((text.at(k) - line_of_rungs(text, k)[1][:, None] * text.x)[:, at])
             if all(np.isfinite(each).all() for each in left):
                 rows.append({"family": family, "k": k} | _spread(again, left))
     return pd.DataFrame(rows, columns=["family", "k", "models", "texts", "moved", "common", "documents", "share", "p"])
@@ -324,10 +324,10 @@ def trainings_without(texts: Sequence[LeftOut]) -> pd.DataFrame:
 
     A dataset's name, SMALLEST, or "" for all: one odd text, or models of a few thousand parameters, may make the whole.
     """
-    some = {"": list(texts), SMALLEST: [one.keep(one.counts.sizes > one.counts.sizes.min()) for one in texts]}
-    for name in sorted({one.counts.dataset for one in texts}):
-        some[name] = [one for one in texts if one.counts.dataset != name]
-    tables = [trainings(chosen).assign(without=name) for name, chosen in some.items() if chosen or not name]
+    selections = {"": list(texts), SMALLEST: [text.keep(text.counts.sizes > text.counts.sizes.min()) for text in texts]}
+    for name in sorted({text.counts.dataset for text in texts}):
+        selections[name] = [text for text in texts if text.counts.dataset != name]
+    tables = [trainings(chosen).assign(without=name) for name, chosen in selections.items() if chosen or not name]
     return pd.concat([tables[0], *(each for each in tables[1:] if len(each))], ignore_index=True)
 
 

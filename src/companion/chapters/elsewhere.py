@@ -55,7 +55,7 @@ def ratios_of_models(points: pd.DataFrame, ks: Sequence[int], *, source: str, le
             if len(np.unique(sizes)) < 3:
                 continue
             every = [np.arange(len(sizes)), *(np.delete(np.arange(len(sizes)), i) for i in range(len(sizes)))]
-            alpha = np.array([exponents(sizes[some], y[:, some]) for some in every])
+            alpha = np.array([exponents(sizes[places], y[:, places]) for places in every])
             about = {"source": source, "dataset": dataset, "family": family, "k": k, "n": len(sizes)}
             rows += _ratio(about, alpha, float(np.corrcoef(np.log(sizes), y[0])[0, 1] ** 2), level)
     return pd.DataFrame(rows)
@@ -83,7 +83,7 @@ def ratios_of_problems(ks: Sequence[int], *, level: float = 0.95) -> pd.DataFram
     about = open_source("tries").table.query("family == @trained", local_dict={"trained": f"Pythia at {SNAPSHOT}"})
     sizes = {model.rpartition("/")[2].partition("@")[0]: size for model, size in about[["model", "size"]].to_numpy()}
     by_model = [tried[tried["model"] == name] for name in sizes]
-    passed = np.array([[outside.pass_at(k, one["samples"], one["correct"]) for one in by_model] for k in (1, *ks)])
+    passed = np.array([[outside.pass_at(k, rows["samples"], rows["correct"]) for rows in by_model] for k in (1, *ks)])
     means = without_each(passed.transpose(2, 0, 1))  # (1 + problems, k, models)
     means /= np.append(passed.shape[2], np.full(passed.shape[2], passed.shape[2] - 1))[:, None, None]
     y = np.log(-np.log(means))
@@ -295,8 +295,8 @@ def ratios_figure(ratios: pd.DataFrame, *, level: float) -> dict[str, Any]:
 
     panels = [
         title
-        for title, some in (("Text", [TEXT, LADDER, TRIES]), (IMAGES, [IMAGES]))
-        if table["source"].isin(some).any()
+        for title, sources in (("Text", [TEXT, LADDER, TRIES]), (IMAGES, [IMAGES]))
+        if table["source"].isin(sources).any()
     ]
     return {
         "figure": Panels(panels, draw, size=(4.6, 4.2)),
@@ -316,8 +316,8 @@ def five_figure(images: pd.DataFrame, text: pd.DataFrame) -> dict[str, Any]:
     rows = []
     for dataset, rows_of_set in images.groupby("dataset"):
         wide = rows_of_set.pivot_table(index="model", columns="k", values="value").map(lambda y: np.exp(-y))
-        for _, some in wide.groupby((wide[1] / 0.05).astype(int)):
-            rows.append((dataset, some[1].median(), some[5].median(), len(some)))
+        for _, group in wide.groupby((wide[1] / 0.05).astype(int)):
+            rows.append((dataset, group[1].median(), group[5].median(), len(group)))
     both = text.pivot_table(index=["dataset", "model"], columns="k", values="value")[[1, 5]].dropna()
     rows += [("text", one, five, 1) for one, five in np.exp(-both.to_numpy(np.float64))]
     table = pd.DataFrame(rows, columns=["dataset", "one", "five", "models"])

@@ -501,8 +501,8 @@ def success_figure(counts: pd.DataFrame) -> dict[str, Any]:
         for n, points in by_number(rows[rows["k"] == k].sort_values("size"), "n"):
             colour = colours[n]
             for none, face in ((False, colour), (True, "none")):
-                some = points[(points["p"] == 0) == none]
-                ax.plot(some["size"], some["p"], "o", color=colour, mfc=face, ms=5, mew=1 if none else 0, zorder=3)
+                subset = points[(points["p"] == 0) == none]
+                ax.plot(subset["size"], subset["p"], "o", color=colour, mfc=face, ms=5, mew=1 if none else 0, zorder=3)
             ax.plot(points["size"], points["independent"], "--", color=colour, lw=1.2)
             ends[f"N = {n}"] = (float(points["size"].iloc[-1]), float(points["p"].iloc[-1]), INK)
         ax.set_ylim(-0.03, 1.03)

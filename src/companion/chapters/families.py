@@ -115,18 +115,18 @@ def exponents(sizes: npt.ArrayLike, y: Reals) -> Reals:
     return slope
 
 
-def trained_again(one: Counts) -> tuple[Integers, Integers]:
+def trained_again(counts: Counts) -> tuple[Integers, Integers]:
     """Return the places of the models that share their size with an earlier one, and of the first of each size."""
-    firsts = one.firsts[np.unique(one.sizes, return_inverse=True)[1]]
+    firsts = counts.firsts[np.unique(counts.sizes, return_inverse=True)[1]]
     again = np.flatnonzero(firsts != np.arange(len(firsts)))
     return again, firsts[again]
 
 
-def pairs_again(one: Counts) -> pd.DataFrame:
+def pairs_again(counts: Counts) -> pd.DataFrame:
     """Pair each model trained again with the first of its size: columns model, first, size."""
-    again, firsts = trained_again(one)
-    names = np.array(one.names)
-    return pd.DataFrame({"model": names[again], "first": names[firsts], "size": one.sizes[again]})
+    again, firsts = trained_again(counts)
+    names = np.array(counts.names)
+    return pd.DataFrame({"model": names[again], "first": names[firsts], "size": counts.sizes[again]})
 
 
 def reruns(texts: Sequence[Counts], k: int, *, level: float = 0.95) -> pd.DataFrame:

@@ -463,7 +463,7 @@ def survival_figure(table: pd.DataFrame, group: Sequence[MeasuredRanks]) -> dict
         ranks = ends[key]
         counts = ranks.counts
         beyond = 1 - np.cumsum(counts.count) / counts.total
-        some = beyond > 0
+        positive = beyond > 0
         grid = np.unique(np.round(np.geomspace(1, counts.vocabulary - 1, 300)))
         for (name, first), colour, dash in zip(
             looks, ("#9457C0", "#C2447A", "#5C8A2E"), ("-", "--", ":"), strict=False
@@ -475,8 +475,8 @@ def survival_figure(table: pd.DataFrame, group: Sequence[MeasuredRanks]) -> dict
             at = grid[grid >= first - 1]
             share = counts.since(first).total / counts.total
             ax.plot(at, share * distribution_of(row).sf(at), ls=dash, color=colour, lw=1.7, label=label)
-        ax.plot(counts.high[some], beyond[some], "o", color=INK, ms=3.2, mew=0, label="measured", zorder=3)
-        ax.set_ylim(beyond[some].min() / 2, 1)
+        ax.plot(counts.high[positive], beyond[positive], "o", color=INK, ms=3.2, mew=0, label="measured", zorder=3)
+        ax.set_ylim(beyond[positive].min() / 2, 1)
         log_axis(ax, "x")
         log_axis(ax, "y")
         ax.set_xlabel("rank k")

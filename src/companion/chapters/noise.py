@@ -76,10 +76,10 @@ def judge_scatter(
         tests = scatter_about_law(
             cell["size"], misses, total, design_effects=effects, level=level, resamples=resamples, seed=seed
         )
-        one, clustering, narrow, wide = tests
+        independent, clustering, narrow, wide = tests
         row = dict(zip([*CELL, "k"], key, strict=True)) | {"n": len(cell), "tokens": total, "misses": misses.min()}
-        row |= {"counting": one.counting, "deviance": one.deviance, "df": one.df, "p": one.p}
-        row |= {"extra": one.extra, "extra_low": one.extra_low, "extra_high": one.extra_high}
+        fields = ("counting", "deviance", "df", "p", "extra", "extra_low", "extra_high")
+        row |= {name: getattr(independent, name) for name in fields}
         row |= {"effect": effect, "effect_low": low, "effect_high": high, "p_clustered": clustering.p}
         rows.append(row | {"p_most": wide.p, "enough": narrow.enough, "mostly": narrow.extra <= narrow.counting})
     if not rows:

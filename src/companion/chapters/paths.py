@@ -89,7 +89,7 @@ class Cell:
 
     @property
     def _reference(self) -> Curve:
-        return next(one for one in self.worse.curves if one.path == SMALLER)
+        return next(curve for curve in self.worse.curves if curve.path == SMALLER)
 
 
 def cells(name: str = SHIPPED) -> list[Cell]:
@@ -125,8 +125,8 @@ def _by_sums(worse: Worse) -> list[Curve]:
     curves_ = []
     for path, rows in ((SMALLER, smaller), (EARLIER, earlier)):
         names = rows["model"].tolist()[::-1]
-        some, at = counts.keep([counts.names.index(each) for each in names]), worse.documents
-        curves_.append(equal_loss.curve(path, 0, names, some.tokens[at], some.hits[at], some.nll[at]))
+        selected, at = counts.keep([counts.names.index(each) for each in names]), worse.documents
+        curves_.append(equal_loss.curve(path, 0, names, selected.tokens[at], selected.hits[at], selected.nll[at]))
     return curves_
 
 
@@ -318,13 +318,13 @@ def _event(what: str, cells_: Sequence[Cell]) -> float:
 
     rules: dict[str, Callable[[Cell], bool]] = {
         "some path parts": differs,
-        "on every text, in both families, replaced has the lowest": lambda one: ordered(one, 1)[0] == "replaced",
-        "on every text, in both families, replaced or context": lambda one: (
-            ordered(one, 1000)[-1] in ("replaced", "context")
+        "on every text, in both families, replaced has the lowest": lambda cell: ordered(cell, 1)[0] == "replaced",
+        "on every text, in both families, replaced or context": lambda cell: (
+            ordered(cell, 1000)[-1] in ("replaced", "context")
         ),
         "training is nearer": training_is_near,
-        "the spread at k = 1 after": lambda one: before(one, 1, tempered=True) >= 0.9 * before(one, 1),
-        "the spread at k = 1000": lambda one: before(one, 1000) > before(one, 10),
+        "the spread at k = 1 after": lambda cell: before(cell, 1, tempered=True) >= 0.9 * before(cell, 1),
+        "the spread at k = 1000": lambda cell: before(cell, 1000) > before(cell, 10),
     }
     rule = next(rule for start, rule in rules.items() if what.startswith(start))
     try:
@@ -388,9 +388,9 @@ def front_figure(equal: pd.DataFrame, level: float) -> dict[str, Any]:
     cell = known[CELL].iloc[int((known["dataset"] != "auslegal").to_numpy().argmin())]
     rows = known[(known[CELL] == cell).all(axis=1) & (known["path"] != SMALLER)]
     rows = rows.assign(line=rows["path"].map(LABELS))
-    some = [path for path in FRONT if path in set(rows["path"])] or rows["path"].unique()[: len(FRONT)].tolist()
-    rows = rows[rows["path"].isin(some)]
-    looks = zip(some, FRONT.values(), strict=False)
+    chosen = [path for path in FRONT if path in set(rows["path"])] or rows["path"].unique()[: len(FRONT)].tolist()
+    rows = rows[rows["path"].isin(chosen)]
+    looks = zip(chosen, FRONT.values(), strict=False)
     model = f"One of {OURS}" if cell["family"] in _SHORT else "A model"
     return {
         "figure": curves(

@@ -336,18 +336,18 @@ def spread_table(curves: Sequence[Curve], *, level: float = 0.95) -> pd.DataFram
     for rise in RISES:
         reached = at_level(curves, rise)
         for of, ways in (("models", DAMAGES), ("all", tuple(WAYS))):
-            some = {way: draws for way, draws in reached.items() if way in ways}
-            if len(some) < 2:
+            compared = {way: draws for way, draws in reached.items() if way in ways}
+            if len(compared) < 2:
                 continue
-            values = spread(some)
+            values = spread(compared)
             estimate, low, high = spread_interval(values, level=level)
-            means = np.stack([draws.mean(axis=0) for draws in some.values()])
+            means = np.stack([draws.mean(axis=0) for draws in compared.values()])
             sampled = np.mean([variance(draws) for draws in means - means.mean(axis=0)], axis=0)
             corrected = 100 * np.expm1(np.sqrt(np.clip(values[0] ** 2 - sampled, 0, None)))
             least, same = as_least(values, level=level)
             table = pd.DataFrame({"k": THRESHOLDS, "spread": estimate, "low": low, "high": high, "least": same})
             table = table.assign(corrected=corrected, is_least=np.arange(len(table)) == least)
-            parts.append(table.assign(rise=rise, of=of, ways=len(some)))
+            parts.append(table.assign(rise=rise, of=of, ways=len(compared)))
     names = ["rise", "of", "k", "ways", "spread", "low", "high", "corrected", "least", "is_least"]
     return pd.concat(parts, ignore_index=True)[names] if parts else pd.DataFrame(columns=names)
 

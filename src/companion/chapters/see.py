@@ -497,11 +497,11 @@ def equal_cross_entropy(seed: int, vocabulary: int, rule: metric.TieRule) -> dic
 
     rbp1.even, rbp1.crowded; cross_entropy (nats) and the difference of the two; tokens; curves: line, k, rbp.
     """
-    p, some = np.random.default_rng(seed).uniform(0.02, 0.98, 1000), np.array([1, 2, 3, 5, 7, 10, 15, 20])
+    p, ks = np.random.default_rng(seed).uniform(0.02, 0.98, 1000), np.array([1, 2, 3, 5, 7, 10, 15, 20])
     built = {"even": even(p, max(vocabulary, 100)), "crowded": crowded(p, max(vocabulary, 100))}
     ranks = {name: ranks_of(each, np.zeros(p.size, dtype=int), rule) for name, each in built.items()}
     first, second = (metric.cross_entropy(each[:, 0]) for each in built.values())
-    rows = [pd.DataFrame({"line": name, "k": some, "rbp": metric.rbp(rank, some)}) for name, rank in ranks.items()]
+    rows = [pd.DataFrame({"line": name, "k": ks, "rbp": metric.rbp(rank, ks)}) for name, rank in ranks.items()]
     shares = {f"rbp1.{name}": float(metric.rbp(rank, 1)) for name, rank in ranks.items()}
     return shares | {"cross_entropy": first, "difference": first - second, "tokens": p.size, "curves": pd.concat(rows)}
 

@@ -278,9 +278,9 @@ def separability_tests(
     for family in families:
         for text in texts:
             models = text.keep(text.models["family"] == family, ks).table()
-            for one in (one for one in trials if one.dataset == text.dataset):
-                again = (one.models["family"] == family + TRIALS) & (one.models["seed"] > 0)
-                models = pd.concat([models, one.keep(again, ks).table()])
+            for trial in (trial for trial in trials if trial.dataset == text.dataset):
+                again = (trial.models["family"] == family + TRIALS) & (trial.models["seed"] > 0)
+                models = pd.concat([models, trial.keep(again, ks).table()])
             for cell, y in _cells(models.sort_values("k", kind="stable")):
                 grid = y[y["seed"] == 0].pivot_table(index="size", columns="budget", values="value")
                 cells = y.groupby(["size", "budget"])["value"]

@@ -319,7 +319,7 @@ def forecast_rejections(table: pd.DataFrame, forecasts: pd.DataFrame, wide: Spre
                 sigma = np.array([wide[TRANSFORMER, int(cell[1]), law, budget // KNOWN].sigma for budget in AHEAD])
                 noise = (random.normal(size=(DRAWS, 1, 1)) + random.normal(size=(DRAWS, *new.shape))) * np.sqrt(0.5)
                 simulated = new * np.exp(noise * sigma)
-                tests.append([reject_shapes(np.hstack([grid, one]), seeds) for one in simulated])
+                tests.append([reject_shapes(np.hstack([grid, sample]), seeds) for sample in simulated])
             counts.append((rungs, law, len(tests), np.array(tests).sum(axis=0)))
     rows = []
     for rungs, of in product((3, len(RUNGS[TRANSFORMER])), (0, 1)):
@@ -398,7 +398,7 @@ def format_file(forecasts: pd.DataFrame, rejections: pd.DataFrame, wide: Spreads
         lines += [f"{name} = {getattr(row, name)}" for name in ("rungs", "cells", "now", "low", "middle", "high")]
     for (family, k, factor), laws in _by_factor(wide):
         lines += ["", "[[spread]]", f'family = "{family}"', f"k = {k}", f"tokens = {factor * KNOWN}"]
-        lines += [f"{law} = {{sigma = {one.sigma:.4f}, degrees = {one.df:.1f}}}" for law, one in laws.items()]
+        lines += [f"{law} = {{sigma = {spread.sigma:.4f}, degrees = {spread.df:.1f}}}" for law, spread in laws.items()]
     key: Any
     for key, target in forecasts.groupby([*CELL, "rung", "training_tokens"], sort=False):
         family, dataset, k, rung, tokens = key

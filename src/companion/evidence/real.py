@@ -139,8 +139,8 @@ def damaged(language: Any, step: Step) -> Iterator[None]:
     layers = language.model.model.layers
     change: Callable[[torch.Tensor], torch.Tensor]
     if step.path == "layers":
-        some = range(round(step.step * len(layers)))
-        chosen = (layers[int((i + 0.5) * len(layers) / len(some))] for i in some)
+        places = range(round(step.step * len(layers)))
+        chosen = (layers[int((i + 0.5) * len(layers) / len(places))] for i in places)
         matrices = [matrix for layer in chosen for matrix in layer.parameters() if matrix.ndim > 1]
         change = lambda weights: rounded(weights, 3)  # noqa: E731
     elif step.path == "branches":

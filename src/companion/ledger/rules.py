@@ -246,8 +246,8 @@ class _Reader:
             case ast.Call(func=ast.Name(id="share"), args=[ast.Compare(left=left, ops=[sign], comparators=[right])]):
                 than = self.value(right)
                 return share_of(self.list(left), _SIGNS[type(sign)], than)
-            case ast.Call(func=ast.Name(id=name), args=[one]) if name in _OF_LISTS:
-                return _OF_LISTS[name](self.list(one))
+            case ast.Call(func=ast.Name(id=name), args=[argument]) if name in _OF_LISTS:
+                return _OF_LISTS[name](self.list(argument))
         raise ValueError(f"no value: {ast.unparse(node)}")
 
     def list(self, node: ast.expr) -> Any:

@@ -28,9 +28,9 @@ def beta_binomial(n: npt.ArrayLike, hit: float, correlation: float) -> Reals:
     `correlation`: 0 (independence) to 1 (p = π).
     """
     lengths = np.asarray(n, dtype=int)
-    i, one = np.arange(1, lengths.max()), 1 - correlation
+    i, independence = np.arange(1, lengths.max()), 1 - correlation
     # the probability that a context with i hits goes on with another, i = 0 … N − 1
-    steps = -np.log(np.append(hit, (hit * one + i * correlation) / (one + i * correlation)))
+    steps = -np.log(np.append(hit, (hit * independence + i * correlation) / (independence + i * correlation)))
     return np.asarray(np.cumsum(steps)[lengths - 1])
 
 

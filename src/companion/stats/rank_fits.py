@@ -153,8 +153,8 @@ class Likelihood:
 
     def __init__(self, family: Family, counts: RankCounts, first: int) -> None:
         self.family, self.first = family, first
-        some = counts.count > 0
-        low, high = counts.low[some], counts.high[some]
+        occupied = counts.count > 0
+        low, high = counts.low[occupied], counts.high[occupied]
         if (low == high).all():
             self.points, place = by_rank(family.points, first, counts.vocabulary), low - first
         else:  # the bins, and what lies between them
@@ -163,7 +163,7 @@ class Likelihood:
             self.points, place = family.points(starts, counts.vocabulary), np.searchsorted(starts, low)
         self.lengths = np.diff(np.append(self.points.begin, len(self.points.at)))
         self.share = np.zeros(len(self.points.begin))  # of the tokens
-        self.share[place] = counts.count[some] / counts.total
+        self.share[place] = counts.count[occupied] / counts.total
 
     def __call__(self, natural: Reals) -> Value:
         """Compute the log-likelihood at these natural parameters."""
@@ -185,8 +185,8 @@ class Likelihood:
                 hessian += (apart * share) @ apart.T
             if curves is not None:
                 hessian += curves @ (share - mass)
-            some = self.share > 0
-            value = float(self.share[some] @ (sums[some] - whole))
+            occupied = self.share > 0
+            value = float(self.share[occupied] @ (sums[occupied] - whole))
             gradient = slopes @ (share - mass)
         finite = np.isfinite(value) and np.isfinite(gradient).all() and np.isfinite(hessian).all()
         return Value(value if finite else -np.inf, gradient, hessian)

@@ -117,8 +117,8 @@ def _most_likely(total: npt.NDArray[np.int_], part: Reals, sd: Reals) -> Recover
 def _log_likelihood(total: npt.NDArray[np.int_], part: Reals, sd: Reals, precision: type[np.floating[Any]]) -> Reals:
     """Score the candidates `total`, ascending; single precision is several times as fast, and good to 1e-5."""
     number, score = total.astype(np.float64), np.zeros(total.size)
-    for one, spread in zip(part.ravel(), sd.ravel(), strict=True):
-        density = _wrapped_normal(number * one, number * spread, precision)
+    for share, spread in zip(part.ravel(), sd.ravel(), strict=True):
+        density = _wrapped_normal(number * share, number * spread, precision)
         density *= 1 - _STRAY
         density += _STRAY
         score += np.log(density, out=density)

@@ -35,10 +35,10 @@ def points_by_document(left: LeftOut, *, level: float = 0.95) -> pd.DataFrame:
     Columns dataset, family, model, size, k, value, low, high (NaN where all misses lie in one document). An interval
     covers what other documents of the kind could have given the same model.
     """
-    one, rows = left.counts, []
+    counts, rows = left.counts, []
     values = np.exp(np.stack(interval(left.y, level=level), axis=-1))
-    for m, about in enumerate(one.models[["family", "model", "size"]].itertuples(index=False, name=None)):
-        rows += [(one.dataset, *about, k, *values[m, i]) for i, k in enumerate(one.thresholds)]
+    for m, about in enumerate(counts.models[["family", "model", "size"]].itertuples(index=False, name=None)):
+        rows += [(counts.dataset, *about, k, *values[m, i]) for i, k in enumerate(counts.thresholds)]
     columns = ["dataset", "family", "model", "size", "k", "value", "low", "high"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -148,11 +148,11 @@ def scatter_parts(left: LeftOut, *, level: float = 0.95) -> pd.DataFrame:
 
     A k at which all misses of a model lie in one document has no row.
     """
-    one, rows = left.counts, []
-    for k in one.thresholds:
+    counts, rows = left.counts, []
+    for k in counts.thresholds:
         if np.isfinite(left.at(k)).all():
-            parts = split_scatter(one.sizes, left.at(k), level=level)
-            rows.append({"dataset": one.dataset, "family": one.families[0], "k": k} | asdict(parts))
+            parts = split_scatter(counts.sizes, left.at(k), level=level)
+            rows.append({"dataset": counts.dataset, "family": counts.families[0], "k": k} | asdict(parts))
     return pd.DataFrame(rows, columns=["dataset", "family", "k", *(field.name for field in fields(ScatterParts))])
 
 
@@ -510,7 +510,7 @@ def compare_architectures(
     rows = []
     for text in texts:
         first, second = _on_shared_rungs(text, family, ks)
-        sizes = [one.counts.sizes for one in (first, second)]
+        sizes = [line.counts.sizes for line in (first, second)]
         for k, their in first.each():
             both = (their, second.at(k))
             fits = [fit_power_law(size, np.exp(y[0]), level=level) for size, y in zip(sizes, both, strict=True)]

@@ -182,12 +182,13 @@ def compare_with_shipped(stores: Sequence[RankStore]) -> pd.DataFrame:
     shipped = {(s.model, s.dataset): s for s in open_source("ladder").stores}
     rows = []
     for store in sorted(stores, key=lambda s: s.size):
-        if other := shipped.get((model_label(store.model), store.dataset)):
-            provenance.note(*other.parts)
-            both = store.ranks().merge(other.ranks(), on=["document", "position", "token"], suffixes=("", "_shipped"))
+        if counterpart := shipped.get((model_label(store.model), store.dataset)):
+            provenance.note(*counterpart.parts)
+            keys = ["document", "position", "token"]
+            both = store.ranks().merge(counterpart.ranks(), on=keys, suffixes=("", "_shipped"))
             changed = (both.greater != both.greater_shipped) | (both.equal != both.equal_shipped)
             most = (both.nll - both.nll_shipped).abs().max()
-            rows.append((other.model, store.size, len(both), changed.sum(), most))
+            rows.append((counterpart.model, store.size, len(both), changed.sum(), most))
     return pd.DataFrame(rows, columns=["model", "size", "tokens", "changed", "nll"])
 
 
@@ -243,18 +244,18 @@ DOCUMENTS, BINOMIAL = "documents", "tokens"
 COLOURS = {DOCUMENTS: "#9457C0", BINOMIAL: "#5C8A2E"}  # of no family
 
 
-def rbp_curve(every: pd.DataFrame, some: pd.DataFrame, *, level: float) -> dict[str, Any]:
+def rbp_curve(every: pd.DataFrame, selected: pd.DataFrame, *, level: float) -> dict[str, Any]:
     """Plot RBP_k against k, and how wide its two intervals are.
 
-    every: k, rbp; some: k, value (−ln RBP_k), low, high (binomial), document_low, document_high.
+    every: k, rbp; selected: k, value (−ln RBP_k), low, high (binomial), document_low, document_high.
     """
     ends = {DOCUMENTS: ("document_low", "document_high"), BINOMIAL: ("low", "high")}
 
     def shares(ax: Axes) -> None:
         ax.step(every["k"], every["rbp"], where="post", color=COLOURS[BINOMIAL], linewidth=1.6)
         for name, width in ((DOCUMENTS, 1.4), (BINOMIAL, 4.0)):
-            low, high = (np.exp(-some[end]) for end in reversed(ends[name]))
-            ax.vlines(some["k"], low, high, color=COLOURS[name], linewidth=width, label=f"by {name}")
+            low, high = (np.exp(-selected[end]) for end in reversed(ends[name]))
+            ax.vlines(selected["k"], low, high, color=COLOURS[name], linewidth=width, label=f"by {name}")
         ax.yaxis.set_major_formatter(PercentFormatter(1))
         ax.set_ylabel(f"{rbp_label()}: share of tokens with rank ≤ k")
         ax.set_ylim(0, 1.02)
@@ -262,8 +263,8 @@ def rbp_curve(every: pd.DataFrame, some: pd.DataFrame, *, level: float) -> dict[
 
     def widths(ax: Axes) -> None:
         for name, marker in ((DOCUMENTS, "o"), (BINOMIAL, "s")):
-            low, high = (np.exp(-some[end]) for end in reversed(ends[name]))
-            ax.plot(some["k"], 100 * (high - low), marker=marker, color=COLOURS[name], label=f"by {name}")
+            low, high = (np.exp(-selected[end]) for end in reversed(ends[name]))
+            ax.plot(selected["k"], 100 * (high - low), marker=marker, color=COLOURS[name], label=f"by {name}")
         ax.set_ylabel("width of the interval (percentage points)")
         ax.set_ylim(bottom=0)
         ax.legend(loc="upper right")

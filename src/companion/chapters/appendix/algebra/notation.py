@@ -158,7 +158,7 @@ def rendered(checked: Iterable[Checked], numbers: Container[str], *, fold: str =
 
     fold: the summary under which all of them fold; "" leaves them in sight.
     """
-    return _folded("".join(_block(one) for one in checked if one.number in numbers), fold)
+    return _folded("".join(_block(item) for item in checked if item.number in numbers), fold)
 
 
 def _folded(markup: str, summary: str) -> str:

@@ -181,7 +181,8 @@ def entropies(measured: Iterable[MeasuredRanks]) -> pd.DataFrame:
     given = equation_terms(authors_points())[["model", "entropy_approx", "entropy"]]
     given = given.rename(columns={"entropy_approx": "formula", "entropy": "exact"}).assign(dataset="wikipedia")
     rows = [
-        (one.dataset, one.family, one.model, one.size, one.cross_entropy, entropy(one.counts)[0]) for one in measured
+        (ranks.dataset, ranks.family, ranks.model, ranks.size, ranks.cross_entropy, entropy(ranks.counts)[0])
+        for ranks in measured
     ]
     names = ["dataset", "family", "model", "size", "cross_entropy", "rank_entropy"]
     table = pd.DataFrame(rows, columns=names).merge(given, how="left", on=["dataset", "model"])

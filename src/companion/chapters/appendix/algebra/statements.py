@@ -439,8 +439,8 @@ _EXACT = ("10", "11", "12", "13", "14", "15", "16", "17", "18", "19", "21")
 
 def summary(checked: Sequence[Checked]) -> dict[str, Any]:
     """Count the statements and the verdicts of each kind; with the verdicts that the ledger's claims need."""
-    verdict = {one.number: one.verdict for one in checked}
-    verdicts = [one.verdict for one in checked]
+    verdict = {item.number: item.verdict for item in checked}
+    verdicts = [item.verdict for item in checked]
     return {
         "statements": len(verdicts),
         **{f"statements.{key}": verdicts.count(name) for key, name in notation.KEYS.items()},
@@ -454,7 +454,7 @@ def summary(checked: Sequence[Checked]) -> dict[str, Any]:
 
 def verdicts_table(checked: Iterable[Checked]) -> dict[str, Any]:
     """List every statement with its verdict, for `Page.table`; the download has the findings too."""
-    rows = [(one.number, one.claim, one.verdict, one.finding) for one in checked]
+    rows = [(item.number, item.claim, item.verdict, item.finding) for item in checked]
     table = pd.DataFrame(rows, columns=["equation", "claim", "verdict", "finding"])
     return {
         "table": table.drop(columns="finding"),
