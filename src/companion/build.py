@@ -95,7 +95,7 @@ def step_code(project: Project, name: str) -> str:
 
 
 def step_urgency(project: Project, name: str) -> int:
-    """Return the seconds that follow from the start of the step: its own, and those of its longest reader."""
+    """Return the seconds that follow from the start of the step: its own, and its longest reader's."""
     waiting = [chapter.seconds for chapter in all_chapters(project) if name in chapter.steps]
     return steps.find_step(project, name).seconds + max(waiting, default=0)
 
@@ -124,7 +124,7 @@ def run_code(project: Project, name: str) -> str:
 
 
 def sources_of(project: Project, name: str) -> list[Path]:
-    """List all files of the tree that a chapter's values depend on, those of its steps included."""
+    """List all files of the tree that a chapter's values depend on, including the files of its steps."""
     chapter = find(project, name)
     of_steps = [path for step in chapter.steps for path in (*steps.inputs(project, step), *steps.code(project, step))]
     return [*chapter_files(project, name), *inputs.code_of_notebook(project, chapter.notebook), *of_steps]

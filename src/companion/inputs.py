@@ -94,7 +94,7 @@ def _relative(project: Project, path: Path) -> str:
 
 
 def relative(project: Project, paths: Iterable[Path]) -> list[str]:
-    """Return the files, and those in each folder, relative to the root, each once."""
+    """Return the files, and the files in each folder, relative to the root, each once."""
     return list(dict.fromkeys(_relative(project, path) for path in expanded(paths)))
 
 

@@ -89,7 +89,7 @@ class Page:
     ) -> None:
         """Show a figure with its caption, and keep it as SVG and PNG, with the data it shows as CSV.
 
-        `caption` is HTML: what to see in the figure; `alt` says the same to those who cannot see it. `living`: what
+        `caption` is HTML: what to see in the figure; `alt` says the same to readers who cannot see it. `living`: what
         book/_static/living.js needs to put a chart that moves in the picture's place, by the figure's name.
         """
         self._once(name)

@@ -37,7 +37,7 @@ class Parameter:
     """A chapter's parameter, as its cell declares it.
 
     ``type`` is str, int, float, bool, or a list of one of them ("list[int]"); ``choices`` are the values
-    (of a list: the items) that it is limited to, or None; ``bounds`` are those of its range, by pydantic's names ("ge",
+    (of a list: the items) that it is limited to, or None; ``bounds``: the ends of its range, by pydantic's names ("ge",
     "gt", "le", "lt"), which ``help`` tells in words.
     """
 

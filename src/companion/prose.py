@@ -100,7 +100,7 @@ def in_words_or_dash(values: Mapping[str, Recorded], place: re.Match[str]) -> st
 
 
 def sentences(cells: Cells) -> list[str]:
-    """List the sentences of a notebook that name values, without those of exercises."""
+    """List the sentences of a notebook that name values, without the exercises'."""
     texts = ("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
     with_values = []
     for text in texts:
@@ -178,7 +178,7 @@ def _count_in_words(value: results.Value, whole: results.Value | None = None) ->
 
 @dataclass(frozen=True)
 class BookValues:
-    """The values that prose can name: the accepted ones of all chapters, if any, and those of the built book.
+    """The values that prose can name: the accepted values of all chapters, if any, and the built book's.
 
     numbers: of the chapters, by their names (`chapter_numbers`).
     """

@@ -215,7 +215,7 @@ def step_names(project: Project) -> list[str]:
 
 
 def times(project: Project) -> dict[str, float]:
-    """Return the seconds that each step or chapter took last, by its name, for those that were run."""
+    """Return the seconds that each step or chapter took last, by name, as far as they were run."""
     names = [*step_names(project), *chapter_names(project)]
     files = {name: project.times / f"{name}.json" for name in names}
     return {name: json.loads(path.read_text())["seconds"] for name, path in files.items() if path.exists()}

@@ -40,7 +40,7 @@ class StepFunction:
         return table(self._name) if self.has(*source) else self._function(*source)
 
     def has(self, *source: Any) -> bool:
-        """Return whether the step's table is that of this source."""
+        """Return whether the step's table is made from this source."""
         return self._of is None or source[0].is_exactly(*self._of().shipped)
 
     def make(self) -> "pd.DataFrame":
@@ -116,7 +116,7 @@ def _declared(call: ast.Call, module: str, function: str) -> Step:
 
 
 def table(name: str, project: Project | None = None) -> "pd.DataFrame":
-    """Return the step's table: in the book's build the one that its job has written, elsewhere computed.
+    """Return the step's table: as its job has written it in the book's build, elsewhere computed.
 
     Raises ParameterError for an unknown name, DataError where the table or a file that the step reads is missing or
     damaged, ChapterError where it reads what it does not declare.

@@ -2,7 +2,7 @@
 
 Everything is on logarithmic axes: ln(−ln RBP_k) against ln CE, as a line, which is a power law in CE, or as a parabola,
 where only a smooth curve is needed. Scatter about it is what one standard deviation makes of −ln RBP_k, in per cent;
-divided by the slope, it is that of CE, which is comparable over k.
+divided by the slope, it is the scatter of CE, which is comparable over k.
 """
 
 from collections.abc import Mapping, Sequence
@@ -262,7 +262,7 @@ def at_equal_entropy(pairs: pd.DataFrame, texts: Sequence[LeftOut], *, level: fl
 
     Families may cut a text into other tokens, and nats per token of two tokenizers are two units.
 
-    Columns family, those of `matched`, and text_low, text_high: the interval of the offset by the documents of both
+    Columns family, all of `matched`, and text_low, text_high: the interval of the offset by the documents of both
     texts, where `texts` has both. There, they are `apart` if that interval leaves out 0 as well.
     """
     pairs_of_texts = matched(pairs, ["family", "k"], "dataset", level=level)
@@ -283,7 +283,7 @@ def at_equal_entropy(pairs: pd.DataFrame, texts: Sequence[LeftOut], *, level: fl
 def _text_offset(first: LeftOut, second: LeftOut, k: int, entropy: float, level: float) -> tuple[float, float]:
     """Compute the interval of the second text's −ln RBP_k over the first's, less 1 (per cent), at one cross-entropy.
 
-    The texts' documents are independent; of the degrees of freedom, those of the text with fewer.
+    The texts' documents are independent; the degrees of freedom are those of the text with fewer.
     """
     lines = [line_of_rungs(text, k) for text in (first, second)]
     values = [at_0 + slope * np.log(entropy) for at_0, slope in lines]
@@ -393,7 +393,7 @@ def sweeps(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _by_architecture(runs: pd.DataFrame) -> list[str]:
-    """List the sweeps, those of the architecture with most runs first, then by their numbers of runs."""
+    """List the sweeps, the architecture with most runs first, then by their numbers of runs."""
     counts = runs.groupby(["architecture", "sweep"]).size().reset_index(name="n")
     total = counts.groupby("architecture")["n"].transform("sum")
     return counts.assign(total=total).sort_values(["total", "n"], ascending=False)["sweep"].tolist()

@@ -40,7 +40,7 @@ def ratios_of_models(points: pd.DataFrame, ks: Sequence[int], *, source: str, le
     """Fit α_k/α_1 of each family on each dataset, each of its models left out in turn for the interval.
 
     points: −ln RBP_k of a measurement table. Columns source, dataset, family, k, n, alpha_1, r_squared (at 1), alpha,
-    ratio, low, high. Families of fewer than three sizes, and those whose α_1 is LEAST_ALPHA or less, are left out.
+    ratio, low, high. Families of fewer than three sizes, or whose α_1 is LEAST_ALPHA or less, are left out.
     """
     check_level(level)
     rows = []
@@ -219,7 +219,7 @@ def worth_summary(images: pd.DataFrame, text: pd.DataFrame) -> dict[str, float]:
 def in_k_summary(in_k: pd.DataFrame, in_s: pd.DataFrame, *, level: float = 0.95) -> dict[str, Any]:
     """Summarise `fits_in_k` beside the exponents in S, a `fit_table` by dataset, family and k.
 
-    pairs, r_squared_*: models on datasets; noise_*: those tested, and those that bend by more than counting noise.
+    pairs, r_squared_*: models on datasets; noise_*: tested, and bent by more than counting noise.
     compared, larger, times_*: exponents in k over exponents in S; cells, rising_cells, s_rises: families on datasets,
     whose exponent in k rises with S, and in S with k. exchanged, local_impossible: models, and those for which
     ΔS/S = −(α_k/α_S)·Δk/k has no size left from k = 1 to 2.
@@ -254,7 +254,7 @@ def in_k_summary(in_k: pd.DataFrame, in_s: pd.DataFrame, *, level: float = 0.95)
 def ratios_figure(ratios: pd.DataFrame, *, level: float) -> dict[str, Any]:
     """Plot α_k/α_1 as dots: a row for each dataset or test set, a dot for each k, in two panels.
 
-    ratios: `ratios_of_models` and its like. A line holds all families of text, 80 per cent of those of images, and of a
+    ratios: `ratios_of_models` and its like. A line holds all families of text, 80% of families of images, and of a
     single family its interval.
     """
     rows = []

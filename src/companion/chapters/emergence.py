@@ -105,7 +105,7 @@ def powers_of_length(counts: pd.DataFrame, *, level: float = 0.95) -> pd.DataFra
     By maximum likelihood of ln(−ln p) = c + β·ln N − α·ln S + ε, ε normal; a length without success enters by the
     probability that p is below 1/windows. Columns CELL, models, constant (c), alpha, length (β), scatter (of ε),
     length_low, length_high: by leaving out one model at a time. Cells of fewer than four models, or of one length with
-    successes, and those whose points determine no law are left out.
+    successes, and cells whose points determine no law are left out.
     """
     rows = []
     for key, cell in counts.groupby(CELL):
@@ -341,7 +341,7 @@ def ratios_by_document(
     """Compute −ln p(N) over N·(−ln RBP_k) of every store: 1 where tokens are independent and alike.
 
     Columns dataset, family, model, size, k, n, successes, ratio, low, high: the interval of ln ratio by leaving out one
-    document at a time. Cells without one are left out: those with no success, or with all of them in one document.
+    document at a time. Cells without an interval are left out: no success, or all of them in one document.
     """
     rows = []
     for store in stores:

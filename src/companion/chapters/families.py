@@ -72,7 +72,7 @@ def points(texts: Sequence[Counts], ks: Sequence[int], family: str = TRANSFORMER
 
 
 def of_measure(table: pd.DataFrame, k: int | None) -> pd.DataFrame:
-    """Select the rows at k, or for None those of the cross-entropy."""
+    """Select the rows at k, or for None the rows of the cross-entropy."""
     return table[table["k"].isna() if k is None else table["k"].eq(k).fillna(False)]
 
 
@@ -154,7 +154,7 @@ def first_ladder(k: int, datasets: Sequence[str] = ()) -> list[Counts]:
 
 
 def with_ablations(first: Sequence[Counts]) -> list[Counts]:
-    """Select the first ladder's rungs that were trained again with one thing changed, each followed by those trainings.
+    """Select the first ladder's rungs that were trained again with one thing changed, each followed by these trainings.
 
     first: see `first_ladder`; its other seeds are left out.
     """

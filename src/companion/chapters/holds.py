@@ -22,7 +22,7 @@ MANY = 12  # thresholds that each have a figure
 
 
 def select_thresholds(table: pd.DataFrame, ks: list[int]) -> list[int]:
-    """Choose the thresholds k to fit: `ks`; if empty, all of the table, or those of KS where it has over MANY."""
+    """Choose the thresholds k to fit: `ks`; if empty, all of the table, or KS where it has over MANY."""
     available = sorted(table["k"].dropna().unique())
     return ks or (available if len(available) <= MANY else [k for k in KS if k in available] or available)
 
@@ -108,7 +108,7 @@ def _large_summary(fits: pd.DataFrame) -> dict[str, Any]:
 
 
 def _step_summary(points: pd.DataFrame) -> dict[str, int]:
-    """Count the steps from one size to the next, and those at which −ln RBP_k falls."""
+    """Count the steps from one size to the next, and at how many −ln RBP_k falls."""
     ordered = points.sort_values("size")
     steps = ordered.assign(step=ordered.groupby([*CELL, "k"])["value"].diff()).dropna(subset="step")
     values: dict[str, int] = {}

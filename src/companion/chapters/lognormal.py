@@ -391,7 +391,7 @@ def curves_summary(table: pd.DataFrame, alphas: pd.DataFrame) -> dict[str, Any]:
 
 
 def lines_summary(group: Sequence[MeasuredRanks], lines: pd.DataFrame) -> dict[str, Any]:
-    """Summarise `exponents_on_lines`, if there is a family of three models; names are those of the `main_group`."""
+    """Summarise `exponents_on_lines`, if there is a family of three models; the `main_group` names the keys."""
     if lines.empty:
         return {}
     here = lines[(lines["family"] == group[0].family) & (lines["dataset"] == group[0].dataset) & lines["both"]]

@@ -100,7 +100,7 @@ def design_effects_at(
     """Look up the design effect at about this share of misses, and its interval.
 
     clustered: `clustering_table`; what: "scatter" (about a line), or "difference" (the mean over pairs of models).
-    That of the dataset itself, at the rate that is nearest on a logarithmic scale; of a dataset without ranks, the
+    Taken from the dataset itself, at the nearest rate on a logarithmic scale; for a dataset without ranks, the
     median over the others, with the widest interval. NaN where there is none.
     """
     rows = clustered[clustered["what"] == what].dropna(subset="effect")

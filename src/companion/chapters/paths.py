@@ -179,7 +179,7 @@ INPUT = ("context", "replaced")
 
 
 def path_tests(cells_: Sequence[Cell], moved: float, models: int, k: int = 1) -> pd.DataFrame:
-    """Test whether −ln RBP_k differs from that of fewer parameters at equal cross-entropy, path by path.
+    """Test whether −ln RBP_k differs from its value for fewer parameters at equal cross-entropy, path by path.
 
     The smaller model is one training of many: moved, what training a model again does to ln(−ln RBP_k) (standard
     deviation, by so many models; 0 where none was trained again). A model that was trained less is none made worse, and

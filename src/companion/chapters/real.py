@@ -85,7 +85,7 @@ def shares_of_misses(sums: Reals, *, level: float = 0.95) -> dict[str, Any]:
     """Compute shares of the misses of `misses`, with intervals by documents.
 
     tokens, missed; early, beginning, rare, removed, each with _low and _high; rare_tokens: their share of all tokens;
-    log_left and its error: ln of the misses with a start token over those without; documents.
+    log_left and its error: ln of the misses with a start token over the misses without; documents.
     """
     every = without_each(sums)
     missed = every[:, 1]

@@ -391,7 +391,7 @@ def crowded(p_truth: npt.ArrayLike, vocabulary: int) -> Reals:
 
     Tokens with at least the truth's probability number at most 1/p_truth, so its rank is ⌊1/p_truth⌋ at worst:
     the rest is shared evenly by ⌊1/p_truth⌋ − 1 rivals, all others get nothing; below one rival, one token takes it
-    all. Shapes, order and errors are those of `even`, and a vocabulary with too little room for the rivals is an error.
+    all. Shapes, order and errors as for `even`, and a vocabulary with too little room for the rivals is an error.
     """
     p = _probabilities(p_truth, vocabulary)
     rivals = np.maximum(np.floor(1 / p) - 1, 1)

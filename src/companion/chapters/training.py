@@ -39,7 +39,7 @@ ITEMS = 5153
 TWIN = ("Pythia deduped", "pythia-2.8b")
 """The family and the model that are left out, as almost the same run as Pythia's own 2.8b.
 
-Their perplexities on LAMBADA differ by 0.3% at the median, those of other sizes by 2.8% or more."""
+Their perplexities on LAMBADA differ by 0.3% at the median; at other sizes the two families differ by 2.8% or more."""
 
 
 def read_snapshots() -> pd.DataFrame:
@@ -121,7 +121,7 @@ def snapshot_statistics(
 ) -> dict[str, Any]:
     """Summarise one family's `fit_snapshots`, its snapshots, and its `exponent_changes` up to step `late`.
 
-    Of the steps in `changes` the first is called early, the last between, and the one after the first earlier.
+    Of the steps in `changes` the first is called early, the last between, and the second earlier.
     """
     steps = sorted(int(step) for step in changes["step"].unique())
     named = {"early": steps[0], "earlier": steps[min(1, len(steps) - 1)], "between": steps[-1]}
@@ -148,7 +148,7 @@ _LAWS, _OVER = "The line after so many steps", "Its exponent over training"
 def snapshot_panels(snapshots: pd.DataFrame, fits: pd.DataFrame, steps: Sequence[int]) -> Panels:
     """Draw one family over its training: points and laws at some steps, and the exponent at each step from 1,000 on.
 
-    snapshots: `read_snapshots`; fits: `fit_snapshots`; both of the one family.
+    snapshots: `read_snapshots`; fits: `fit_snapshots`; both of one family.
     """
     known, laws = snapshots[snapshots["accuracy"] > 0], fits.set_index("step")
     colours = shades(step for step in steps if step in laws.index)
@@ -230,7 +230,7 @@ def _middle(column: "pd.Series[Any]") -> float:
 
 
 def sweep_statistics(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
-    """Summarise `fit_without_sweeps`: whether the sum misses least, and its error over that of Kaplan's form.
+    """Summarise `fit_without_sweeps`: whether the sum misses least, and its error over the error of Kaplan's form.
 
     The interval of this ratio takes sweeps as the units.
     """
@@ -268,7 +268,7 @@ def separability_tests(
 ) -> pd.DataFrame:
     """Test y = u(S) + v(D), and ln y = u(S) + v(D), for any u and v: seed 0's grid against the seeds' variance.
 
-    trials: more models with other seeds, of the families' cells, as `shipped.counted` has those of trials.
+    trials: more models with other seeds, of the families' cells, as `shipped.counted` returns trials.
     A row for each family, text and measure (k missing: cross-entropy), by these: family, dataset, k; p_sum, p_product:
     of `interaction`; off_sum, off_product: by how much the best one misses y (root mean square, per cent); off_seeds:
     how far seeds scatter; times_sum: how many times larger the seeds' variance would have to be for a sum to pass;
@@ -384,7 +384,7 @@ def fit_bends(points: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     """Fit the coefficient of (ln S)² at each D, of each text and k, with Holm's correction over the lines of a D.
 
     points: `families.points`. Columns training_tokens, dataset, k, n, coefficient, low, high, p, alarm, p_holm,
-    alarm_holm. Lines without a test, such as those of three sizes, are left out.
+    alarm_holm. Lines without a test, such as lines of three sizes, are left out.
     """
     parts = []
     names = ("n", "coefficient", "low", "high", "p")

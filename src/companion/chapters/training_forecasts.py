@@ -245,7 +245,7 @@ def measure_seed_scatter(table: pd.DataFrame) -> "pd.Series[float]":
 
 
 def measure_spreads(errors: pd.DataFrame, seeds: "pd.Series[float]") -> dict[tuple[str, int, str, int], Spread]:
-    """Compute the spread of each law by family, k, law and factor; none is below that of seeds.
+    """Compute the spread of each law by family, k, law and factor; none is below the scatter of seeds.
 
     A law without forecasts at the larger factor has the spread of the smaller one, widened as the others'.
     """

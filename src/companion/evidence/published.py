@@ -181,7 +181,7 @@ def all_readings(folder: Path | None) -> pd.DataFrame:
 def agreement(folder: Path | None = None) -> pd.DataFrame:
     """Compare every −ln RBP_k that two published sources give, with their reading precision.
 
-    Columns dataset, model, k, first, second (the sources; the first is the one believed), first_value,
+    Columns dataset, model, k, first, second (the sources; the first is believed), first_value,
     second_value, difference, tolerance (the sum of what either reading may be off), ok.
     """
     return compare_readings(all_readings(folder))

@@ -34,7 +34,7 @@ def recovered_tokens(cells: Collection[tuple[str, str]] | None = None, folder: P
     `cells`: datasets and families; None means all. Columns dataset, family; tokens (the most likely number); exact (the
     repository's own count, which takes no part in the recovery); basis ("counted", "recovered", or "likely" where
     `Recovery.identified` is false); bound (the most that the protocol allows); readings, log_likelihood, margin,
-    posterior (of `recovery.Recovery`); gap (log likelihood less that of the best number of at least STATED).
+    posterior (of `recovery.Recovery`); gap (log likelihood less the best number's of at least STATED).
     """
     families = published.models(folder).set_index("model")["family"]
     table = published.rbp(folder)

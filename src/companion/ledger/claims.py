@@ -143,7 +143,7 @@ class Entry:
 
     @property
     def bars(self) -> Mapping[str, Bar]:
-        """The rule's bars that can be moved, without those of other claims that it rests on."""
+        """The rule's bars that can be moved, without the bars of other claims that it rests on."""
         bars = self.rule.bars if self.rule else {}
         return {name: bar for name, bar in bars.items() if "." not in name}
 

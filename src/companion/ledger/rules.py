@@ -30,7 +30,7 @@ COMPARE: dict[str, Callable[[float, float], bool]] = {
 class Bar:
     """A bar that a measured value is compared with.
 
-    `at` is where the rule has it, `low`, `high` and `step` are those of its slider. A bar gets `harder` as it goes up,
+    `at` is where the rule has it, `low`, `high` and `step` describe its slider. A bar gets `harder` as it goes up,
     or down, and is a fifth harder where it lies a fifth farther from `zero`, or nearer to it: 1 for an R², whose bar
     is what may be left unexplained.
     """
@@ -189,7 +189,7 @@ def read_bar(table: Mapping[str, Any]) -> Bar:
 def read_condition(text: str, values: Mapping[str, Any], bars: Mapping[str, Bar]) -> Condition:
     """Read a condition in the words of a rule, such as "median(r) >= typical and share(r >= good) >= fits".
 
-    Names are those of `values` (numbers, words, True or False, or lists of numbers) and of `bars`; `law.high` is a
+    Names come from `values` (numbers, words, True or False, or lists of numbers) and from `bars`; `law.high` is a
     value of another claim, `law.holds`, `law.in_part` and `law.undecided` its own rule. There are comparisons, and, or, not, + - * /,
     share(list >= x), median, least, most, count and total. Raises ValueError for anything else, and for a name that is
     not there. A comparison with no bar in it is decided here.

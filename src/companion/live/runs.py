@@ -132,7 +132,7 @@ class Runs:
     def ask(
         self, chapter: str, parameters: Mapping[str, Any], *, name: str = "", words: str = "", key: str = ""
     ) -> Run:
-        """Put a run into the queue, or return the one with this key. Raises ParameterError if too many wait already."""
+        """Put a run into the queue, or return the run with this key. Raises ParameterError if too many wait already."""
         with self._changed:
             for run in self._known.values():
                 if run.key and run.key == key and run.state in ("waiting", "running", "done"):
@@ -244,7 +244,7 @@ class Runs:
             )
             with self._changed:
                 self._processes[run.id] = process
-                if self._closing or run.id in self._cancelled:  # before the process was there to be told
+                if self._closing or run.id in self._cancelled:  # cancelled before the process existed
                     process.terminate()
             code = process.wait()  # it knows its limit
             with suppress(ProcessLookupError):  # of what it has left in its session; its kernel ends with it

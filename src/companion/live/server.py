@@ -53,8 +53,8 @@ from rbp.errors import DataError, ParameterError, RbpError
 from rbp.io import canonical_json, parse_json, refusal, write_file
 
 STATIC = Path(__file__).parent / "static"
-HEAD = 5.0  # seconds in which a connection must say what it asks for
-WAITING = 200  # connections that have not said it yet: where there are more, the oldest is closed
+HEAD = 5.0  # seconds within which a connection must send the head of a request
+WAITING = 200  # connections that have not sent it yet; beyond these, the oldest is closed
 BODY = 64_000  # bytes of a request that is no upload
 COMPARED = 6  # runs at a time
 VISITORS = 16  # browsers that may be in at a time; the first one goes out
@@ -74,7 +74,7 @@ HEADERS = {
 class Connection(H11Protocol):
     """A connection that allows HEAD seconds for the head of a request; uvicorn itself would wait for ever."""
 
-    _until: asyncio.TimerHandle | None = None  # while it has not said what it asks for
+    _until: asyncio.TimerHandle | None = None  # until the head has come
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait; the connection that has waited longest is closed if there are too many."""
@@ -145,7 +145,7 @@ class Visitors:
         return cookie, key
 
     def knows(self, cookie: str | None) -> bool:
-        """Return whether the cookie is that of a browser that was let in."""
+        """Return whether the cookie belongs to a browser that was let in."""
         return cookie is not None and _checksum(cookie) in self._keys
 
     def acts(self, cookie: str | None, key: str | None) -> bool:

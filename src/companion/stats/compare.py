@@ -101,7 +101,7 @@ def equivalence(
 ) -> Equivalence:
     """Test α_first/α_second against 1 ± ``margin`` by two one-sided tests (TOST), on the same models.
 
-    ``size``, ``first`` and ``second`` are as for ``paired_exponents``. The test of a ratio ρ is that of the slope of ln
+    ``size``, ``first`` and ``second`` are as for ``paired_exponents``. The test of a ratio ρ tests the slope of ln
     first − ρ ln second, with n − 2 degrees of freedom. Raises what ``paired_exponents`` raises, and ParameterError for
     a ``level`` of a half or less.
     """

@@ -30,7 +30,7 @@ def forecast(
     holdout: int,
     level: float = 0.95,
 ) -> Forecast:
-    """Fit a power law to all but the ``holdout`` largest sizes and forecast those.
+    """Fit a power law to all but the ``holdout`` largest sizes and forecast these.
 
     ``size`` and ``value`` have shape (n,); points of equal size are held out together. Raises ParameterError where
     ``holdout`` < 1 or leaves fewer than 3 sizes; FitError as the fit does.

@@ -106,7 +106,7 @@ MARGIN = 1e-9
 class RankFit:
     """A fitted distribution.
 
-    family: the one asked for; distribution: its most likely member, which is one of another family, the limit, where
+    family: as requested; distribution: its most likely member, which belongs to another family, the limit, where
     the family has no maximum within; log_likelihood: of the counts, in all; total: of tokens.
     """
 

@@ -36,7 +36,7 @@ class Recovery:
     tokens: the most likely N.
     log_likelihood: of N, against products spread evenly (0 = no better).
     runner_up: the most likely candidate that is no multiple of N (2N fits wherever N does, less sharply).
-    margin: log-likelihood of N less that of the runner-up.
+    margin: log-likelihood of N less the runner-up's.
     posterior: probability of N among all candidates, multiples included, all being as likely before.
     readings: how many shares were used.
     identified: whether to believe it, by the rule of `recover_total`.

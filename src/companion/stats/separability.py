@@ -49,7 +49,7 @@ def interaction(grid: npt.ArrayLike, repeats: Sequence[npt.ArrayLike], power: fl
     """Test y = u(row) + v(column) after Box and Cox's transform with λ = `power` (1: of y; 0: of ln y).
 
     grid: y, positive, shape (rows, columns), two of each at least. repeats: of each repeated cell all its values, that
-    of the grid included; their variance, pooled, is taken to be that of every cell on the transformed scale. What the
+    of the grid included; their variance, pooled, is taken as every cell's on the transformed scale. What the
     cells of one row (or column) share drops out. Raises FitError for values that are not positive, a table without
     interaction, or repeats that do not differ.
     """

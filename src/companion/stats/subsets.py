@@ -8,7 +8,7 @@ from companion.stats.compare import paired_exponents
 from rbp.errors import FitError
 from rbp.laws.table import fit_table
 
-#: "common" models are those that were measured at every threshold up to here
+#: "common" models were measured at every threshold up to here
 UP_TO = 100
 
 CELL = ["dataset", "family"]

@@ -279,7 +279,7 @@ def table_1_statistics(table: pd.DataFrame) -> dict[str, Any]:
 
 
 def count_agreement(cells: pd.DataFrame) -> tuple[int, int]:
-    """Count the printed numbers, slopes and R², that are compared, and those that agree to every digit."""
+    """Count the printed numbers, slopes and R², that are compared, and how many agree to every digit."""
     agree = cells[["slope_agrees", "r_squared_agrees"]].dropna()
     return agree.size, int(agree.to_numpy(dtype=bool).sum())
 

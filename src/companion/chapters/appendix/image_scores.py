@@ -45,7 +45,7 @@ def read_forecasts(path: Path = FORECASTS) -> pd.DataFrame:
 
     Columns dataset, of, middle, low, high, naive_low, naive_high, reason; of a curve, of is "RBP₅ at RBP₁ = …".
 
-    Raises DataError for a malformed file, and for one that is not the one whose checksum was written down.
+    Raises DataError for a malformed file, and for a file without the registered checksum.
     """
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))

@@ -426,7 +426,7 @@ def name_extremes(table: pd.DataFrame, names: "pd.Series[str]") -> dict[str, str
 
 
 def summarize_events(table: pd.DataFrame, likely: float) -> dict[str, int]:
-    """Count the events, those that happened, and those called nearly certain: of a probability of `likely` or more."""
+    """Count the events, all, happened, and called nearly certain: given a probability of `likely` or more."""
     events = table[table["kind"] == EVENT]
     sure = table["sure"] | (table["probability"] >= likely) | (table["probability"] <= 1 - likely)
     counts = {"events": len(events), "events_happened": int(events["outcome"].sum())}

@@ -117,7 +117,7 @@ def rank_variants(model: str, corpus: str, protocol: Protocol, settings: Setting
     """
     model, corpus = project_path(model), project_path(corpus)
     files = find_model(model)
-    open_corpus(corpus, settings.fields)  # what is wrong with it is said before anything is run
+    open_corpus(corpus, settings.fields)  # so that errors in it come before any run
     _note([str(files.folder)], corpus)
     stores = {}
     with redirect_stderr(io.StringIO()):
@@ -305,7 +305,7 @@ def architectures(folder: Path = FOLDER) -> pd.DataFrame:
 
     Columns model, variant, outcome ("exact", "wrong", "refused", "not built"), route (what is ranked: "one matrix" or
     "own logits"), padding ("unseen" or "seen"), memory (what the model keeps of what it reads: "none" or "kept"),
-    tokens (ranked), near (of these, those with another logit within rounding), reason, and transformers (its version).
+    tokens (ranked), near (how many have another logit within rounding), reason, and transformers (its version).
     """
     path = folder / "architectures.csv"
     table = read_csv(path).fillna(dict.fromkeys(("variant", "route", "padding", "memory", "reason"), ""))

@@ -77,7 +77,7 @@ def authors_points() -> pd.DataFrame:
 def equation_terms(points: pd.DataFrame) -> pd.DataFrame:
     """Add every term of −ln p₁ and CE at μ and σ to `points`, by exact sums and as equations 18 to 21 have them.
 
-    Adds `parts`, those that depend on the sums again with `_approx`; log_size; ratio (μ/σ); fraction_share and
+    Adds `parts`; parts that depend on the sums also with `_approx`; log_size; ratio (μ/σ); fraction_share and
     fraction_share_approx: of the respective entropy; c_error (the relative error of equation 20's c); c_over_phi
     (c/φ(μ/σ), of equation 24).
     """
