@@ -1,4 +1,4 @@
-"""Sphinx numbers the chapters' figures, tables and equations, and resolves references to them.
+"""A Sphinx extension: number the chapters' figures, tables and equations, and resolve references to them.
 
 A chapter's output is HTML, in which Sphinx sees neither figure nor table. Here each becomes a node of its own, labelled
 `chapter::name`, so that Sphinx's own numbering (numfig) and its roles work:

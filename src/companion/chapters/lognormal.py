@@ -1,4 +1,4 @@
-"""Test whether ranks are lognormal, and whether cross-entropy and −ln RBP_1 would then scale alike (5.2, appendix C).
+"""Are ranks lognormal, and would cross-entropy and −ln RBP_1 then scale alike (5.2, figure 8, appendix C)?
 
 Three questions, in this order: which distribution measured ranks follow; what the authors' μ and σ predict; and which
 distributions give both metrics' exponents.

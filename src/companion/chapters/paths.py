@@ -300,7 +300,7 @@ def _event(what: str, cells_: Sequence[Cell]) -> float:
     """Return whether an event happened in every cell, 1 or 0; missing where a cell has no such path."""
 
     def ordered(cell: Cell, k: int) -> list[str]:
-        """The paths at the level, the lowest −ln RBP_k first."""
+        """List the paths at the level, the lowest −ln RBP_k first."""
         at = cell.worse.thresholds.index(k)
         means = {path: float(values[:, 0, at].mean()) for path, values in cell.equal.items() if path != EARLIER}
         return sorted(means, key=means.__getitem__)

@@ -51,7 +51,7 @@ SHAPES = {"power law": _POWER, "logarithm": _LOGARITHM, "logistic": _LOGISTIC}
 
 @dataclass(frozen=True)
 class ShapeFit:
-    """A fitted shape: ``rss`` and ``r_squared``: of ln y; ``n`` points, two parameters."""
+    """A fitted shape of ``n`` points and two parameters, with ``rss`` and ``r_squared`` of ln y."""
 
     shape: str
     rss: float
