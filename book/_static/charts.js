@@ -33,7 +33,7 @@ const charts = (() => {
 
   const measured = (metric, k) => (metric === "cross_entropy" ? "cross-entropy (nats)" : `−ln RBP${String(k).replace(/\d/g, (digit) => "₀₁₂₃₄₅₆₇₈₉"[digit])}`);
 
-  // ── Points, as companion.chapters.explorer writes them
+  // ── Points, as companion.chapters.forecasts.explorer writes them
 
   const rowsOf = (data) => data.points.map(([dataset, model, k, value]) => {
     const [name, family, size, source] = data.models[model];
@@ -55,9 +55,9 @@ const charts = (() => {
       control.value = String(value);
     };
     const slider = (name, attributes, change) => {
-      const said = html("span"), control = html("input", { type: "range", id: id(name), ...attributes });
+      const reading = html("span"), control = html("input", { type: "range", id: id(name), ...attributes });
       control.addEventListener("input", () => { change(Number(control.value)); update(); });
-      return { said, control, label: html("label", { class: "rbp-explorer-slider" }, said, control) };
+      return { reading, control, label: html("label", { class: "rbp-explorer-slider" }, reading, control) };
     };
     return { id, labelled, options, select, slider };
   }
@@ -85,23 +85,23 @@ const charts = (() => {
 
   // ── The chart
 
-  function ticks(low, high, wanted) {
+  function ticks(low, high, most) {
     const sets = [[1], [1, 3], [1, 2, 5], [1, 1.5, 2, 3, 4, 5, 6, 8]];
-    let found = [];
+    let places = [];
     for (const set of sets) {
-      found = [];
+      places = [];
       for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power += 1) {
-        found.push(...set.map((each) => Number(`${each}e${power}`)).filter((each) => each >= low && each <= high));
+        places.push(...set.map((each) => Number(`${each}e${power}`)).filter((each) => each >= low && each <= high));
       }
-      if (found.length >= 3) break;
+      if (places.length >= 3) break;
     }
-    if (found.length < 3) {
+    if (places.length < 3) {
       const rough = (high - low) / 4, unit = 10 ** Math.floor(Math.log10(rough));
       const step = unit * [1, 2, 5, 10].find((each) => each * unit >= rough);
-      found = Array.from({ length: 9 }, (_, i) => Number(((Math.ceil(low / step) + i) * step).toPrecision(6))).filter((each) => each <= high);
+      places = Array.from({ length: 9 }, (_, i) => Number(((Math.ceil(low / step) + i) * step).toPrecision(6))).filter((each) => each <= high);
     }
-    const every = Math.ceil(found.length / wanted);
-    return found.filter((_, i) => i % every === 0);
+    const every = Math.ceil(places.length / most);
+    return places.filter((_, i) => i % every === 0);
   }
 
   const within = ({ low, high }, value) => low <= value && value <= high;
@@ -183,18 +183,18 @@ const charts = (() => {
       this.x = scale(this.range, [left, right]);
       this.y = scale([low, high], [bottom, top]);
       const { x, y } = this, draw = (...parts) => this.picture.append(...parts);
-      const written = (text, attributes) => svg("text", { fill: "currentColor", "font-size": 12, ...attributes }, text);
+      const lettering = (text, attributes) => svg("text", { fill: "currentColor", "font-size": 12, ...attributes }, text);
       for (const tick of ticks(...this.range, Math.floor(width / 70))) {
         draw(svg("path", { d: `M${x(tick)} ${top}V${bottom}`, stroke: "var(--rbp-grid)" }),
-          written(number(tick, 1), { x: x(tick), y: bottom + 17, "text-anchor": "middle" }));
+          lettering(number(tick, 1), { x: x(tick), y: bottom + 17, "text-anchor": "middle" }));
       }
       for (const tick of ticks(low, high, 7)) {
         draw(svg("path", { d: `M${left} ${y(tick)}H${right}`, stroke: "var(--rbp-grid)" }),
-          written(String(Number(tick.toPrecision(3))), { x: left - 6, y: y(tick) + 4, "text-anchor": "end" }));
+          lettering(String(Number(tick.toPrecision(3))), { x: left - 6, y: y(tick) + 4, "text-anchor": "end" }));
       }
       draw(svg("path", { d: `M${left} ${top}V${bottom}H${right}`, fill: "none", stroke: "currentColor" }),
-        written(across, { x: (left + right) / 2, y: height - 8, "text-anchor": "middle" }),
-        written(label, { x: 13, y: (top + bottom) / 2, "text-anchor": "middle", transform: `rotate(-90 13 ${(top + bottom) / 2})` }));
+        lettering(across, { x: (left + right) / 2, y: height - 8, "text-anchor": "middle" }),
+        lettering(label, { x: 13, y: (top + bottom) / 2, "text-anchor": "middle", transform: `rotate(-90 13 ${(top + bottom) / 2})` }));
       draw(svg("clipPath", { id: this.clip }, svg("rect", { x: left, y: top, width: right - left, height: bottom - top })));
       const inside = svg("g", { "clip-path": `url(#${this.clip})` });
       draw(inside);

@@ -39,10 +39,10 @@
     }
     const ks = () => distinct(here().filter(({ k }) => k !== null).map(({ k }) => k)).sort((a, b) => a - b);
     const chosen = () => families().filter((family) => state.families.includes(family) && pointsOf(family, state.metric).length);
-    const kept = (family, metric) => pointsOf(family, metric).filter(({ model }) => !state.without.has(model));
-    const most = () => Math.max(0, ...chosen().map((family) => kept(family, state.metric).length - FEWEST));
+    const included = (family, metric) => pointsOf(family, metric).filter(({ model }) => !state.without.has(model));
+    const most = () => Math.max(0, ...chosen().map((family) => included(family, state.metric).length - FEWEST));
     const hiddenOf = (family) => {
-      const left = kept(family, state.metric);
+      const left = included(family, state.metric);
       return new Set(left.slice(Math.max(left.length - state.hide, FEWEST)).map(({ model }) => model));
     };
 
@@ -51,7 +51,7 @@
     }
     const lawsOf = (metric) => chosen().filter((family) => pointsOf(family, metric).length).map((family) => {
       const hidden = hiddenOf(family), points = pointsOf(family, metric);
-      const seen = kept(family, metric).filter(({ model }) => !hidden.has(model));
+      const seen = included(family, metric).filter(({ model }) => !hidden.has(model));
       return { family, style: data.styles[family], points, hidden, out: state.without, seen, ...fitted(seen) };
     });
 
@@ -98,7 +98,7 @@
     const measure = (name) => measured(name, state.k);
     const shown = (name, value, digits) => html("data", { value, "data-name": name }, number(value, digits));
     const between = (name, low, high, digits) => [shown(`${name}_low`, low, digits), " to ", shown(`${name}_high`, high, digits)];
-    function tell(laws) {
+    function showResults(laws) {
       const interval = `${percent(state.level)} interval`;
       const heads = ["Family", "Models", "α", interval, "R²", `at S = ${number(state.at)}`, `${interval} of a new model`];
       results.replaceChildren(table(heads, laws.map(({ family, style: look, seen, fit, why }) => {
@@ -182,23 +182,23 @@
       listFamilies();
       at.control.value = Math.log10(state.at);
       at.control.setAttribute("aria-valuetext", `${number(state.at)} parameters`);
-      at.said.textContent = `Forecast at S = ${number(state.at)}`;
+      at.reading.textContent = `Forecast at S = ${number(state.at)}`;
       hide.control.max = most();
       hide.control.value = state.hide;
       const laws = lawsOf(state.metric), seen = laws.map(({ family, seen: left, points }) => `${left.length} of ${points.length} ${title(family)}`);
-      hide.said.textContent = `Hide the largest ${state.hide}: the fit sees ${seen.join(", ")} models`;
-      hide.control.setAttribute("aria-valuetext", hide.said.textContent);
+      hide.reading.textContent = `Hide the largest ${state.hide}: the fit sees ${seen.join(", ")} models`;
+      hide.control.setAttribute("aria-valuetext", hide.reading.textContent);
       const other = state.metric === "cross_entropy" ? "neg_log_rbp" : "cross_entropy", beside = state.hide ? lawsOf(other) : [];
       const sides = [{ label: measure(state.metric), laws }, ...(beside.length ? [{ label: measure(other), laws: beside }] : [])];
       charts[1].figure.hidden = !beside.length;
       chartBox.classList.toggle("rbp-explorer-two", beside.length > 0);
-      sides.forEach(({ label, laws: drawn }, i) => {
-        const slopes = drawn.filter(({ fit }) => fit).map(({ family, fit }) => `${title(family)}: α = ${number(fit.alpha)}`).join("; ");
+      sides.forEach(({ label, laws: sideLaws }, i) => {
+        const slopes = sideLaws.filter(({ fit }) => fit).map(({ family, fit }) => `${title(family)}: α = ${number(fit.alpha)}`).join("; ");
         const where = title(state.dataset);
         const describe = `Log-log chart of ${label} against model size on ${where}. ${slopes}`;
-        charts[i].draw(drawn, { title: `${label} on ${where}`, label, describe, size: state.at });
+        charts[i].draw(sideLaws, { title: `${label} on ${where}`, label, describe, size: state.at });
       });
-      tell(laws);
+      showResults(laws);
       const unmeasured = state.hide && !beside.length ? ` For these families ${measure(other)} is not measured here.` : "";
       note.textContent = `${compare(sides)}${unmeasured}`;
       command.textContent = laws.map(commandOf).join("\n");
@@ -208,7 +208,7 @@
     // ── The state in the address
 
     const PREFIX = "#fit?";
-    function written() {
+    function address() {
       const { metric: what, k: threshold, dataset: name, level: confidence, at: size, hide: count } = state;
       const parts = new URLSearchParams({ dataset: name, ...(what === "cross_entropy" ? { metric: what } : {}), k: threshold, level: confidence, at: size, hide: count });
       state.families.forEach((family) => parts.append("family", family));
@@ -234,7 +234,7 @@
       waiting = true;
       clearTimeout(writing); // browsers stop an address that changes too often
       writing = setTimeout(() => {
-        try { history.replaceState(null, "", written()); } catch { /* a page in a sandbox keeps its address */ }
+        try { history.replaceState(null, "", address()); } catch { /* a page in a sandbox keeps its address */ }
       }, 200);
     }
     restore();

@@ -29,9 +29,9 @@ const fits = (() => {
       ...line, alpha_low: -slope - half, alpha_high: -slope + half, weak: n <= 4,
       predict(size) {
         const middle = at(size), variance = scale * (1 / n + (Math.log(size) - centre) ** 2 / sxx);
-        const band = t * Math.sqrt(variance), one = t * Math.sqrt(variance + scale);
+        const band = t * Math.sqrt(variance), spread = t * Math.sqrt(variance + scale);
         return { size, value: Math.exp(middle), mean_low: Math.exp(middle - band), mean_high: Math.exp(middle + band),
-          low: Math.exp(middle - one), high: Math.exp(middle + one) };
+          low: Math.exp(middle - spread), high: Math.exp(middle + spread) };
       },
     };
   }

@@ -40,7 +40,7 @@ const ledger = (() => {
     // A bar "7.holds" is that of claim 7, on which a claim rests.
     const sliderOf = (number, name) => document.getElementById(`rbp-bar-${name.includes(".") ? name.replace(".", "-") : `${number}-${name}`}`);
     const bars = ({ number, rule }) => Object.fromEntries(Object.keys(rule.bars).map((name) => [name, Number(sliderOf(number, name).value)]));
-    const written = (number, { percent }) => (percent ? `${Number((100 * number).toFixed(1))}%` : String(Number(number.toPrecision(4))));
+    const inWords = (number, { percent }) => (percent ? `${Number((100 * number).toFixed(1))}%` : String(Number(number.toPrecision(4))));
     function badge(verdict) {
       const [key, sign] = verdicts[verdict], label = document.createElement("span"), mark = document.createElement("span");
       label.className = `rbp-verdict rbp-${key}`;
@@ -58,10 +58,10 @@ const ledger = (() => {
       if (each.sliders.length) each.row.querySelector("[data-reset]").disabled = !moved;
       for (const slider of each.sliders) {
         const name = slider.dataset.bar, bar = each.rule.bars[name];
-        const found = [...new Set([...measured(each.rule.holds, name, at), ...measured(each.rule.part, name, at)])].map((number) => written(number, bar));
-        const said = written(at[name], bar) + (found.length ? `, found: ${found.join(" and ")}` : "");
-        slider.setAttribute("aria-valuetext", said);
-        slider.labels[0].querySelector("b").textContent = said;
+        const values = [...new Set([...measured(each.rule.holds, name, at), ...measured(each.rule.part, name, at)])].map((number) => inWords(number, bar));
+        const reading = inWords(at[name], bar) + (values.length ? `, found: ${values.join(" and ")}` : "");
+        slider.setAttribute("aria-valuetext", reading);
+        slider.labels[0].querySelector("b").textContent = reading;
       }
     }
 
@@ -75,9 +75,9 @@ const ledger = (() => {
       for (const part of root.querySelectorAll(".rbp-ledger-part")) part.hidden = !part.querySelector(".rbp-claim:not([hidden])");
       for (const section of root.querySelectorAll("section")) {
         section.hidden = !section.querySelector(".rbp-ledger-part:not([hidden])");
-        const own = rows.filter(({ row }) => section.contains(row));
+        const entries = rows.filter(({ row }) => section.contains(row));
         section.querySelector(".rbp-counts").replaceChildren(...Object.keys(verdicts).flatMap((verdict) => {
-          const count = own.filter((each) => each.verdict === verdict).length, item = document.createElement("li"), number = document.createElement("b");
+          const count = entries.filter((each) => each.verdict === verdict).length, item = document.createElement("li"), number = document.createElement("b");
           number.textContent = count;
           item.append(badge(verdict), " ", number);
           return count ? [item] : [];

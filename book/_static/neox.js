@@ -35,16 +35,16 @@ const neox = (() => {
 
     // The tokens of a text. A lone surrogate, which no UTF-8 text holds, is U+FFFD.
     encode(text) {
-      const found = [], whole = new TextDecoder("utf-8", { ignoreBOM: true }).decode(new TextEncoder().encode(text));
+      const ids = [], whole = new TextDecoder("utf-8", { ignoreBOM: true }).decode(new TextEncoder().encode(text));
       let rest = whole;
       while (rest) {
         const places = this.special.map((spelling) => [rest.indexOf(spelling), spelling]).filter(([at]) => at >= 0);
         const [at, spelling] = places.sort((a, b) => a[0] - b[0])[0] ?? [rest.length, ""];
-        for (const [word] of rest.slice(0, at).matchAll(WORDS)) found.push(...this.word(word));
-        if (spelling) found.push(this.ids.get(spelling));
+        for (const [word] of rest.slice(0, at).matchAll(WORDS)) ids.push(...this.word(word));
+        if (spelling) ids.push(this.ids.get(spelling));
         rest = rest.slice(at + spelling.length);
       }
-      return found;
+      return ids;
     }
 
     // The earliest merge of all pairs first, of equals the leftmost.
@@ -95,14 +95,14 @@ const neox = (() => {
       await writer.close();
     };
     const [planes] = await Promise.all([new Response(inflate.readable).arrayBuffer(), feed()]);
-    const bytes = new Uint8Array(planes), count = bytes.length / 2, found = {};
+    const bytes = new Uint8Array(planes), count = bytes.length / 2, arrays = {};
     let from = 0;
     for (const [name, size] of tensors) {
-      const values = found[name] = new Float32Array(size);
+      const values = arrays[name] = new Float32Array(size);
       for (let i = 0; i < size; i += 1) values[i] = HALVES[bytes[from + i] << 8 | bytes[count + from + i]];
       from += size;
     }
-    return found;
+    return arrays;
   }
 
   // ── The model: hidden states in float64, weights as shipped
@@ -190,9 +190,9 @@ const neox = (() => {
           for (let i = 0; i < half; i += 1) { // rotate
             const angle = place * this.rates[i], cos = Math.cos(angle), sin = Math.sin(angle);
             for (const at of [query + i, key + i]) {
-              const [one, other] = [mixed[at], mixed[at + half]];
-              mixed[at] = one * cos - other * sin;
-              mixed[at + half] = other * cos + one * sin;
+              const [first, second] = [mixed[at], mixed[at + half]];
+              mixed[at] = first * cos - second * sin;
+              mixed[at + half] = second * cos + first * sin;
             }
           }
           for (let i = 0; i < size; i += 1) {
@@ -244,15 +244,15 @@ const neox = (() => {
 
   // The ids of the highest logits, the highest first; of equals the lowest id.
   function top(logits, count) {
-    const found = [];
+    const highest = [];
     for (let id = 0; id < logits.length; id += 1) {
-      if (found.length === count && logits[id] <= logits[found[count - 1]]) continue;
-      let at = found.length;
-      while (at > 0 && logits[found[at - 1]] < logits[id]) at -= 1;
-      found.splice(at, 0, id);
-      if (found.length > count) found.pop();
+      if (highest.length === count && logits[id] <= logits[highest[count - 1]]) continue;
+      let at = highest.length;
+      while (at > 0 && logits[highest[at - 1]] < logits[id]) at -= 1;
+      highest.splice(at, 0, id);
+      if (highest.length > count) highest.pop();
     }
-    return found;
+    return highest;
   }
 
   return { Tokenizer, Model, unpack, rank, logTotal, top };

@@ -64,7 +64,7 @@ const sentence = (() => {
     }
     const cost = (spot, id) => total(spot) - spot.logits[id] / state.temperature; // −ln p
     // What stands on the page before any weights are there: ranks by Python.
-    const told = (card) => [null, ...data.first[card.name].map(([rank, nll, top], i) => ({ truth: ids[i + 1], rank: rank ?? null, nll, top }))];
+    const ranksAtFirst = (card) => [null, ...data.first[card.name].map(([rank, nll, top], i) => ({ truth: ids[i + 1], rank: rank ?? null, nll, top }))];
     const nllOf = (spot) => spot.nll ?? cost(spot, spot.truth);
     const topOf = (spot) => spot.top ?? (spot.highest ??= neox.top(spot.logits, TEN)).map((id) => [id, Math.exp(-cost(spot, id))]);
 
@@ -86,7 +86,7 @@ const sentence = (() => {
       if (missing.length) progress.textContent = `loading ${missing.map(({ label }) => label).join(", ")} …`;
       missing.forEach(load);
       for (const card of mine) {
-        if (untouched && !card.model) card.places = told(card);
+        if (untouched && !card.model) card.places = ranksAtFirst(card);
         else {
           if (!await load(card)) continue;
           if (turn !== turns) return;
@@ -110,7 +110,7 @@ const sentence = (() => {
       const ready = mine.filter((card) => card.ids === ids);
       status.textContent = ids.length < 2 ? "Type more: the first token has nothing before it, so it has no rank."
         : `${counted(ids.length - 1)} tokens ranked by ${ready.length} models.`;
-      tell(ready);
+      showSummary(ready);
     }
 
     // ── Controls
@@ -120,7 +120,7 @@ const sentence = (() => {
     text.value = state.text;
     const examples = html("select", { id: id("example") }, html("option", { value: "" }, "–"), ...Object.keys(data.examples).map((name) => html("option", {}, name)));
     const temperature = html("input", { type: "range", id: id("temperature"), min: -2, max: 2, step: 0.05, value: 0 });
-    const temperatureSaid = html("span");
+    const temperatureReading = html("span");
     const status = html("p", { role: "status" }), progress = html("p", { class: "rbp-sentence-progress", "aria-hidden": "true" });
     const problem = html("p", { role: "alert", class: "rbp-explorer-problem" });
     const limit = html("p", { id: id("limit") }), loads = html("p", { id: id("loads") });
@@ -133,7 +133,7 @@ const sentence = (() => {
     examples.addEventListener("change", () => { if (examples.value) { text.value = data.examples[examples.value]; change(text.value); } });
     temperature.addEventListener("input", () => { state.temperature = 2 ** Number(temperature.value); heat(); run(); });
     const heat = () => {
-      temperatureSaid.textContent = `Temperature T = ${state.temperature.toFixed(2)}`;
+      temperatureReading.textContent = `Temperature T = ${state.temperature.toFixed(2)}`;
       temperature.setAttribute("aria-valuetext", `T = ${state.temperature.toFixed(2)}`);
     };
 
@@ -192,15 +192,15 @@ const sentence = (() => {
       for (let i = 0; i <= count; i += 1) {
         const button = card.buttons[i], spot = card.places[i] ?? null, rank = spot?.rank ?? null;
         const shown = i === count ? "…" : visible(card.texts[i]);
-        const said = i === count ? "what comes next" : rank === null ? `${quoted(card.texts[i])}, the first token: not ranked`
+        const description = i === count ? "what comes next" : rank === null ? `${quoted(card.texts[i])}, the first token: not ranked`
           : `${quoted(card.texts[i])}, rank ${counted(rank)}, −ln p ${nllOf(spot).toFixed(2)}`;
-        if (button.said === said && button.firstChild.textContent === shown) continue;
-        button.said = said;
+        if (button.description === description && button.firstChild.textContent === shown) continue;
+        button.description = description;
         button.firstChild.textContent = shown;
         button.lastChild.textContent = rank ?? (i === count ? "next" : "–");
         button.style.background = shade(rank);
-        button.title = said;
-        button.setAttribute("aria-label", said);
+        button.title = description;
+        button.setAttribute("aria-label", description);
         button.disabled = spot === null;
       }
       const parts = card.buttons.flatMap((button, i) => (i < count && card.texts[i].includes("\n") ? [button, html("br")] : [button]));
@@ -239,9 +239,9 @@ const sentence = (() => {
 
     const ranksOf = (card) => card.places.filter((spot) => spot !== null && spot.rank !== null);
     const share = (ranked, limit) => ranked.filter(({ rank }) => rank <= limit).length / ranked.length;
-    function tell(shown) {
+    function showSummary(shown) {
       const ready = shown.filter((card) => ranksOf(card).length);
-      const value = (number, written) => html("data", { value: number }, written);
+      const value = (number, text) => html("data", { value: number }, text);
       const heads = ["Model", ...KS.map(below), `cross-entropy at T = ${state.temperature.toFixed(2)}`];
       summary.replaceChildren(html("table", { class: "rbp-table" },
         html("thead", {}, html("tr", {}, ...heads.map((head, i) => html("th", { scope: "col", class: i ? "num" : "txt" }, head)))),
@@ -261,7 +261,7 @@ const sentence = (() => {
     root.append(
       html("div", { class: "rbp-explorer-field" }, html("label", { for: text.id }, "Your text"), text, limit),
       html("div", { class: "rbp-explorer-row" }, html("div", { class: "rbp-explorer-field" }, html("label", { for: examples.id }, "or an example"), examples),
-        html("label", { class: "rbp-explorer-slider" }, temperatureSaid, temperature)),
+        html("label", { class: "rbp-explorer-slider" }, temperatureReading, temperature)),
       html("fieldset", {}, html("legend", {}, "Models, and the size of their weights"), html("div", { class: "rbp-explorer-row" }, ...boxes), loads),
       progress, status, problem, summary, key, grid);
     arrange();

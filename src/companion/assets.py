@@ -1,4 +1,4 @@
-"""What pages load: icons as a few drawings, scripts once the page is there, and nothing that no page uses."""
+"""Reduce what pages load: icons as a few drawings, scripts once the page is read, and no file that no page uses."""
 
 import re
 from pathlib import Path
@@ -28,21 +28,21 @@ mask:var(--icon) center/contain no-repeat}
 
 
 def icons(names: set[str]) -> str:
-    """A stylesheet of those of these icons that the theme's script draws: Font Awesome Free, CC BY 4.0."""
+    """Draw the icons of these names that the theme's script has, as a stylesheet: Font Awesome Free, CC BY 4.0."""
     script = (THEME / "scripts" / "fontawesome.js").read_text(encoding="utf-8")
     rules = []
     for name in sorted(names):
         quoted = rf'"{re.escape(name)}"' if "-" in name else re.escape(name)
-        found = re.findall(rf'[{{,]{quoted}:\[(\d+),(\d+),\[[^\]]*\],"\w+","([^"]+)"\]', script)
-        if found:
-            width, height, path = found[-1]
+        matches = re.findall(rf'[{{,]{quoted}:\[(\d+),(\d+),\[[^\]]*\],"\w+","([^"]+)"\]', script)
+        if matches:
+            width, height, path = matches[-1]
             drawing = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}"><path d="{path}"/></svg>'
             rules.append(f".fa-{name}{{--icon:url('data:image/svg+xml,{quote(drawing)}')}}")
     return _ICON + "\n".join(rules)
 
 
 def _put_off(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object) -> None:
-    """Scripts wait until the page is read, but for those of the search page, which Sphinx's template goes on from."""
+    """Defer scripts until the page is read, except on the search page, whose template from Sphinx uses them."""
     for script in context["script_files"]:  # all pages share them
         if pagename == "search" or str(script.filename or "").endswith(AT_ONCE):
             script.attributes.pop("defer", None)
@@ -52,11 +52,11 @@ def _put_off(app: Sphinx, pagename: str, templatename: str, context: dict[str, A
 
 def _finish(app: Sphinx, exception: Exception | None) -> None:
     if exception is None and isinstance(app.builder, StandaloneHTMLBuilder):
-        lighten(Path(app.outdir))
+        trim_assets(Path(app.outdir))
 
 
-def lighten(site: Path) -> None:
-    """Draw the icons that pages show without a font or a script, and take away files that no page loads."""
+def trim_assets(site: Path) -> None:
+    """Draw the icons that pages show without a font or a script, and remove the files that no page loads."""
     static = site / "_static"
     pages = "".join(page.read_text(encoding="utf-8") for page in site.rglob("*.html") if static not in page.parents)
     shown = {name for classes in re.findall(r'class="([^"]*)"', pages) for name in re.findall(r"\bfa-(\S+)", classes)}
@@ -65,9 +65,9 @@ def lighten(site: Path) -> None:
     theme.write_text(plain + icons(shown), encoding="utf-8")
     files = [path for path in static.rglob("*") if path.is_file()]
     loaded = [path for path in files if path.suffix in (".css", ".js") and f"/{path.name}" in pages]
-    said = pages + "".join(path.read_text(encoding="utf-8") for path in loaded)
+    text = pages + "".join(path.read_text(encoding="utf-8") for path in loaded)
     for path in files:
-        if path.suffix == ".map" or not re.search(rf"[/\"'( ]{re.escape(path.name)}(?!\w)", said):
+        if path.suffix == ".map" or not re.search(rf"[/\"'( ]{re.escape(path.name)}(?!\w)", text):
             path.unlink()
     for folder in sorted((path for path in static.rglob("*") if path.is_dir()), reverse=True):
         if not any(folder.iterdir()):

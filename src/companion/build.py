@@ -26,7 +26,7 @@ FULL = 100_000  # bytes that are left on a disk that is as good as full
 
 
 def overrides(project: Project, chapter: Chapter) -> dict[str, Any]:
-    """The parameters that ``book/parameters.toml`` (optional) sets in its table ``[NAME]``.
+    """Read the parameters that ``book/parameters.toml`` (optional) sets in its table ``[NAME]``.
 
     Raises ParameterError for a table of no chapter and for whatever `companion.parameters.check` refuses.
     """
@@ -45,12 +45,12 @@ def overrides(project: Project, chapter: Chapter) -> dict[str, Any]:
 
 
 def canonical_overrides(project: Project, name: str) -> str:
-    """A chapter's overrides as text: the parameters that Snakemake watches."""
+    """Return a chapter's overrides as text: the parameters that Snakemake watches."""
     return canonical_json(overrides(project, find(project, name)))
 
 
 def _existing(project: Project, values: dict[str, Any]) -> list[Path]:
-    """The files that overriding values may name: a user's measurements, say.
+    """List the files that overriding values may name, such as a user's measurements.
 
     What a word such as "published" stands for is not the book's to know: a text brings all data of the project along.
     """
@@ -73,8 +73,8 @@ def chapter_inputs(project: Project, name: str) -> list[str]:
     chapter = find(project, name)
     tables = [project.steps / f"{step}.parquet" for step in chapter.steps]
     others = [other for other in chapter_names(project) if other != chapter.name]
-    wanted = others if "*" in chapter.results_of else [find(project, each).name for each in chapter.results_of]
-    of_others = [project.chapters / other / "results.json" for other in wanted]
+    names = others if "*" in chapter.results_of else [find(project, each).name for each in chapter.results_of]
+    of_others = [project.chapters / other / "results.json" for other in names]
     sources = [path for path in chapter_files(project, name) if path != project.book / "parameters.toml"]
     return inputs.relative(project, [*sources, *tables, *of_others])
 
@@ -95,7 +95,7 @@ def step_code(project: Project, name: str) -> str:
 
 
 def step_urgency(project: Project, name: str) -> int:
-    """The seconds that follow from the start of the step: its own, and those of the longest chapter that reads it."""
+    """Return the seconds that follow from the start of the step: its own, and its longest reader's."""
     waiting = [chapter.seconds for chapter in all_chapters(project) if name in chapter.steps]
     return steps.find_step(project, name).seconds + max(waiting, default=0)
 
@@ -124,7 +124,7 @@ def run_code(project: Project, name: str) -> str:
 
 
 def sources_of(project: Project, name: str) -> list[Path]:
-    """List all files of the tree that a chapter's values depend on, those of its steps included."""
+    """List all files of the tree that a chapter's values depend on, including the files of its steps."""
     chapter = find(project, name)
     of_steps = [path for step in chapter.steps for path in (*steps.inputs(project, step), *steps.code(project, step))]
     return [*chapter_files(project, name), *inputs.code_of_notebook(project, chapter.notebook), *of_steps]
@@ -146,14 +146,14 @@ def differences_of_tree(project: Project, chapter: str | None = None) -> list[st
 
 
 def _report_job(project: Project, label: str, name: str, job: Callable[[], object]) -> bool:
-    """Run a job, with a line when it starts and when it ends; whether it went well."""
+    """Run a job, with a line when it starts and when it ends; returns whether it succeeded."""
     typer.echo(f"{label} …")
     start = time.perf_counter()
     try:
         job()
     except (RbpError, ChapterFailed, OSError) as error:
-        kept = getattr(error, "kept", None)
-        typer.echo(f"{label} failed: {error}" + (f"\nThe partial notebook: {kept}" if kept else ""))
+        notebook = getattr(error, "kept", None)
+        typer.echo(f"{label} failed: {error}" + (f"\nThe partial notebook: {notebook}" if notebook else ""))
         return False
     seconds = time.perf_counter() - start
     write_json(project.times / f"{name}.json", {"seconds": round(seconds, 1)})
@@ -162,7 +162,7 @@ def _report_job(project: Project, label: str, name: str, job: Callable[[], objec
 
 
 def run_step(project: Project, name: str) -> bool:
-    """Make a step's table, as a job of the Snakefile; whether it went well."""
+    """Make a step's table, as a job of the Snakefile; returns whether it succeeded."""
 
     def make() -> None:
         with inputs.unchanged(project, [*steps.inputs(project, name), *steps.code(project, name)]):
@@ -172,7 +172,7 @@ def run_step(project: Project, name: str) -> bool:
 
 
 def run_chapter(project: Project, name: str) -> bool:
-    """Execute a chapter for the book, as a job of the Snakefile; whether it went well."""
+    """Execute a chapter for the book, as a job of the Snakefile; returns whether it succeeded."""
     chapter = find(project, name)
     names = chapter_names(project)
 
@@ -192,7 +192,7 @@ def run_site(project: Project) -> None:
 
 
 def forget_removed(project: Project) -> None:
-    """Remove the executed chapters that the book has no more: the ledger and the pages read all that are there."""
+    """Remove executed chapters that are no longer in the book: the ledger and the pages read all in the folder."""
     for folder in project.chapters.glob("[!.]*/"):
         if folder.name not in chapter_names(project):
             shutil.rmtree(folder)
@@ -246,7 +246,7 @@ def _snakemake(project: Project, cores: int, extra: Sequence[str], lock: int) ->
 
 
 def build(project: Project, cores: int | None = None, extra: Sequence[str] = ()) -> bool:
-    """Execute the stale chapters, merge the results, build the HTML; whether all went well.
+    """Execute the stale chapters, merge the results, build the HTML; returns whether all succeeded.
 
     ``extra`` arguments go to Snakemake. Prints progress, the chapters' times, and where the book is. Raises
     RbpError if another build is running, or if the project is not as it should be.

@@ -14,7 +14,7 @@ _Text = Annotated[str, Field(min_length=1)]
 
 
 class _Entry(BaseModel):
-    """A table of the file; its keys are written with hyphens, and those that nobody here reads are left alone."""
+    """A table of the file; its keys are written with hyphens, and unknown keys are ignored."""
 
     model_config = ConfigDict(
         alias_generator=lambda name: name.replace("_", "-"), coerce_numbers_to_str=True, frozen=True
@@ -30,7 +30,7 @@ class Author(_Entry):
 
     @property
     def full_name(self) -> str:
-        """The name as it is spoken."""
+        """The given names and the family name, or an entity's name."""
         return self.name or f"{self.given_names} {self.family_names}".strip()
 
     @property
@@ -56,7 +56,7 @@ class Reference(_Entry):
 
 
 class Citation(_Entry):
-    """What ``CITATION.cff`` says, in the Citation File Format 1.2.0."""
+    """The content of ``CITATION.cff``, in the Citation File Format 1.2.0."""
 
     title: _Text
     version: _Text
@@ -97,7 +97,7 @@ def configuration(project: Project) -> dict[str, Any]:
 
 
 def bibtex(project: Project) -> str:
-    """Return two entries: the book, and the paper that it examines."""
+    """Return two BibTeX entries: the book, and the paper that it examines."""
     citation = read_citation(project)
     paper = citation.references[0]
     eprint = next((each.value.removeprefix("arXiv:") for each in paper.identifiers if "arXiv:" in each.value), "")
@@ -121,7 +121,7 @@ def bibtex(project: Project) -> str:
 
 
 def bibtex_box(project: Project) -> str:
-    """Return the same for a page, with a line on this version."""
+    """Return the two BibTeX entries as a box for a page, with a line on this version."""
     citation = read_citation(project)
     about = f"Version {citation.version}, {citation.date_released}, {citation.license} licence."
     return f"```bibtex\n{bibtex(project)}\n```\n\n{about}"
@@ -132,7 +132,7 @@ def _authors(authors: list[Author]) -> str:
 
 
 def _entry(key: str, fields: dict[str, str]) -> str:
-    """Return an entry whose lines fit a phone; empty fields are left out."""
+    """Return a BibTeX entry whose lines fit a phone; empty fields are left out."""
     lines = [
         textwrap.fill(f"{name} = {{{value}}}", 42, initial_indent="  ", subsequent_indent="    ")
         for name, value in fields.items()

@@ -27,12 +27,12 @@ def chapters(
     project = Project.of(context.obj)
     from companion.run import all_chapters
 
-    found = all_chapters(project)
+    every = all_chapters(project)
     if as_json:
-        listing = [{"name": c.name, "title": c.title, "parameters": [p.as_dict() for p in c.parameters]} for c in found]
+        listing = [{"name": c.name, "title": c.title, "parameters": [p.as_dict() for p in c.parameters]} for c in every]
         typer.echo(json.dumps(listing, indent=2, ensure_ascii=False))
         return
-    for chapter in found:
+    for chapter in every:
         typer.secho(f"{chapter.name}  {chapter.title}", bold=True)
         for p in chapter.parameters:
             kind = p.type if p.choices is None else f"{p.type}: {'|'.join(map(str, p.choices))}"
@@ -56,21 +56,21 @@ def run(
     from companion.parameters import sweeps
     from companion.run import find
 
-    found = find(project, chapter)
-    every = sweeps(found.parameters, parameter or [], found.name)
+    chosen = find(project, chapter)
+    every = sweeps(chosen.parameters, parameter or [], chosen.name)
     if out and len(every) > 1:
         raise ParameterError("one folder cannot hold several runs", "--out", "Leave it out.")
-    folders = [_run(project, found, values, out) for values in every]
+    folders = [_run(project, chosen, values, out) for values in every]
     if len(every) > 1:
         from companion.comparison import compare
 
-        page = folders[0].with_name(f"{found.name}-{'-'.join(folder.name[-4:] for folder in folders)}.html")
-        typer.echo(compare(found, every, page).to_string(index=False))
+        page = folders[0].with_name(f"{chosen.name}-{'-'.join(folder.name[-4:] for folder in folders)}.html")
+        typer.echo(compare(chosen, every, page).to_string(index=False))
         typer.echo(str(page))
 
 
 def _run(project: Project, chapter: "Chapter", values: dict[str, Any], out: Path | None) -> Path:
-    """Execute a chapter, or find what the same run has left; prints its page and returns its folder."""
+    """Execute a chapter, or find an earlier run that is the same; prints its page and returns its folder."""
     if given := str(values.get("measurements", "")):
         from rbp.measurements import open_source
 
@@ -96,7 +96,7 @@ def _run(project: Project, chapter: "Chapter", values: dict[str, Any], out: Path
 
 
 def _execute(project: Project, chapter: "Chapter", values: dict[str, Any], folder: Path) -> None:
-    """Execute a chapter into a folder, with its page, and say how far it is."""
+    """Execute a chapter into a folder, with its page, and print its progress."""
     from companion.run import execute
     from companion.site import start_early
     from companion.standalone import render_chapter
@@ -105,7 +105,7 @@ def _execute(project: Project, chapter: "Chapter", values: dict[str, Any], folde
     start_early(project.root / "_config.yml")  # the page's builder imports while the chapter runs
     typer.echo(f"{name} …", err=True)
 
-    def tell(cell: int, of: int) -> None:
+    def report_cell(cell: int, of: int) -> None:
         nonlocal last
         if time.monotonic() - last >= PATIENCE:
             last = time.monotonic()
@@ -114,7 +114,7 @@ def _execute(project: Project, chapter: "Chapter", values: dict[str, Any], folde
     def finish(new: Path) -> None:
         render_chapter(project, chapter, new)
 
-    seconds = execute(chapter, values, folder, Path.cwd(), finish=finish, tell=tell)
+    seconds = execute(chapter, values, folder, Path.cwd(), finish=finish, on_cell=report_cell)
     typer.echo(f"{name} … {seconds:.1f} s", err=True)
 
 
@@ -234,7 +234,7 @@ def _compare(context: typer.Context, page: Path, folders: list[Path]) -> None:
 
 @commands.command("_check", hidden=True)
 def _check(path: Path) -> None:
-    """Look into a table that a reader of the live book has uploaded (a process of `rbp serve`)."""
+    """Check a table that a reader of the live book has uploaded (a process of `rbp serve`)."""
     from companion.live.requests import check_upload
 
     check_upload(path)

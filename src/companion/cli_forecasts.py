@@ -1,4 +1,4 @@
-"""The commands `rbp forecasts`, and `rbp ladder foretell`: what was forecast, and the outcomes."""
+"""The commands `rbp forecasts` and `rbp ladder foretell`: registered forecasts, and their outcomes."""
 
 from pathlib import Path
 from typing import Annotated
@@ -36,8 +36,8 @@ def score(
         what = (
             f"{row.dataset:14} {OF.get(str(row.of), row.of):44} said {row.middle:.3g} [{row.low:.3g}, {row.high:.3g}]"
         )
-        came = f"came {row.outcome:.3g}, {'inside' if row.inside else 'outside'}, {row.gain:+.2f} nats"
-        typer.echo(f"{what}; {came if known else 'could not be computed'}")
+        result = f"came {row.outcome:.3g}, {'inside' if row.inside else 'outside'}, {row.gain:+.2f} nats"
+        typer.echo(f"{what}; {result if known else 'could not be computed'}")
     tested = table.dropna(subset="outcome")
     held, naive = tested["inside"].sum(), tested["naive_inside"].sum()
     typer.echo(f"{held:.0f} of {len(tested)} intervals hold, and {naive:.0f} of the naive guesses’.")

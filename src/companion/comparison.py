@@ -1,4 +1,4 @@
-"""Runs of a chapter side by side: the law of each family on each dataset at each k."""
+"""Compare runs of a chapter: the law of each family on each dataset at each k."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ PANELS = 12  # of measurements, at most
 
 
 def labels(chapter: Chapter, runs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A name for each run: its values of the parameters in which the runs differ; numbered where these agree."""
+    """Name each run by its values of the parameters in which the runs differ; numbered where these agree."""
     texts = [{p.name: text_of(p, values[p.name]) for p in chapter.parameters} for values in runs]
     differing = [p.name for p in chapter.parameters if len({each[p.name] for each in texts}) > 1]
     alone = len(differing) == 1 and not texts[0][differing[0]].replace(".", "").isdigit()  # a number needs its name
@@ -29,7 +29,7 @@ def labels(chapter: Chapter, runs: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def compare(chapter: Chapter, runs: Sequence[Mapping[str, Any]], page: Path) -> pd.DataFrame:
-    """Write a page that compares runs, with a CSV file beside it; returns its table in words, a row for each cell.
+    """Write a page that compares runs, and a CSV file; returns its table in words, a row for each cell.
 
     runs: the parameters of each. Raises ParameterError where a run fits no law, or a family by none of the same name.
     """
@@ -38,9 +38,9 @@ def compare(chapter: Chapter, runs: Sequence[Mapping[str, Any]], page: Path) -> 
     fitted = [each for each in laws if each is not None]
     if len(fitted) < len(runs):
         raise ParameterError("a run fits no measurements of size", chapter.name, "Compare runs of other chapters.")
-    table = pd.concat([own.fits[CELL] for own in fitted]).drop_duplicates()
-    for name, own in zip(names, fitted, strict=True):
-        fits = own.fits.assign(verdict=verdicts(own.fits))
+    table = pd.concat([law.fits[CELL] for law in fitted]).drop_duplicates()
+    for name, law in zip(names, fitted, strict=True):
+        fits = law.fits.assign(verdict=verdicts(law.fits))
         columns = {each: f"{each} | {name}" for each in ("alpha", "alpha_low", "alpha_high", "r_squared", "verdict")}
         fits = fits[[*CELL, *columns]].rename(columns=columns)
         table = table.merge(fits, on=CELL, how="left")
@@ -48,7 +48,7 @@ def compare(chapter: Chapter, runs: Sequence[Mapping[str, Any]], page: Path) -> 
     alphas = [table[f"alpha | {name}"] for name in names]
     common = int(pd.concat(alphas, axis=1).notna().all(axis=1).sum())
     leaf.text(f"{common} of {len(table)} cases of family, dataset and measure have a law in every run.")
-    both = pd.concat([own.fits.assign(run=name) for name, own in zip(names, fitted, strict=True)], ignore_index=True)
+    both = pd.concat([law.fits.assign(run=name) for name, law in zip(names, fitted, strict=True)], ignore_index=True)
     ranks = both[both["k"].notna() & both["alpha"].notna()].rename(columns={"alpha_low": "low", "alpha_high": "high"})
     if len(ranks):
         leaf.figure(
@@ -56,7 +56,7 @@ def compare(chapter: Chapter, runs: Sequence[Mapping[str, Any]], page: Path) -> 
             caption="<b>The exponent α against k</b>, with the intervals of each run.",
             alt="The exponent against k, a line for each family and run",
         )
-    points = pd.concat([own.rows.assign(run=name) for name, own in zip(names, fitted, strict=True)], ignore_index=True)
+    points = pd.concat([law.rows.assign(run=name) for name, law in zip(names, fitted, strict=True)], ignore_index=True)
     points = points[points["k"].notna()].drop_duplicates([*CELL, "model", "value"])
     panels = [f"{dataset}, k = {k}" for dataset, k in zip(points["dataset"], points["k"], strict=True)]
     points = points.assign(family=_lines(points), of=panels)

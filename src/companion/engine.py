@@ -1,4 +1,4 @@
-"""papermill's engine for this book: `rbp run` starts its kernels with it, and plain papermill puts values into prose.
+"""papermill's engine for this book: `rbp run` starts kernels with it, and plain papermill fills values into prose.
 
 papermill finds it by its entry point, so that ``papermill notebooks/holds.ipynb out.ipynb`` writes a notebook whose
 sentences have their numbers. Notebooks of others are executed as by papermill's own engine.
@@ -26,7 +26,7 @@ KERNEL_ARGUMENTS = [
 
 
 class Engine(NBClientEngine):  # type: ignore[misc]
-    """papermill's own engine, but for how the kernel is started."""
+    """papermill's own engine, with another way to start the kernel."""
 
     @classmethod
     def execute_managed_notebook(
@@ -38,10 +38,10 @@ class Engine(NBClientEngine):  # type: ignore[misc]
         kernel_cwd: str = "",
         connection_file: str = "",
         start_timeout: int = 60,
-        tell: Callable[[int, int], object] | None = None,
+        on_cell: Callable[[int, int], object] | None = None,
         **others: Any,
     ) -> Any:
-        """Execute all cells without a time limit; tells the number of each and of all when it begins.
+        """Execute all cells without a time limit; `on_cell` is called as each begins, with its number and the count.
 
         Without an environment, as plain papermill calls it, it does as papermill's own, and puts the values into prose.
         """
@@ -59,7 +59,7 @@ class Engine(NBClientEngine):  # type: ignore[misc]
             timeout=None,
             extra_arguments=KERNEL_ARGUMENTS,
             shutdown_kernel="immediate",  # all is written by then; of those that are asked to end, half hang for 3 s
-            on_cell_start=tell and (lambda cell, cell_index: tell(cell_index + 1, cells)),
+            on_cell_start=on_cell and (lambda cell, cell_index: on_cell(cell_index + 1, cells)),
         )
         try:
             return client.execute(env=kernel_environment, cwd=kernel_cwd)
@@ -71,7 +71,7 @@ class Engine(NBClientEngine):  # type: ignore[misc]
 
 
 def _connection(file: str) -> Config:
-    """On Linux, sockets by a name that nobody else has: a free TCP port may be taken before the kernel opens it."""
+    """Connect on Linux through sockets of a private name: a free TCP port may be taken before the kernel opens it."""
     kernel = {"connection_file": file}
     if sys.platform == "linux":
         kernel |= {"transport": "ipc", "ip": f"@rbp-{secrets.token_hex(8)}"}

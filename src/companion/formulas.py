@@ -6,5 +6,5 @@ _CONVERTER = LatexToMathML()
 
 
 def mathml(tex: str, displayed: bool = False) -> str:
-    """A formula in TeX as MathML. Raises math_core.LatexError for what it cannot read."""
+    """Convert a formula in TeX to MathML. Raises math_core.LatexError for what it cannot read."""
     return _CONVERTER.convert_with_local_state(tex.strip(), displaystyle=displayed)

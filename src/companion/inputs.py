@@ -1,4 +1,4 @@
-"""What a chapter, a step and the pages are made from: files, among them the modules that they import."""
+"""The files that a chapter, a step and the pages are made from, among them the modules that they import."""
 
 import ast
 import hashlib
@@ -94,7 +94,7 @@ def _relative(project: Project, path: Path) -> str:
 
 
 def relative(project: Project, paths: Iterable[Path]) -> list[str]:
-    """Return the files, and those in each folder, relative to the root, each once."""
+    """Return the files, and the files in each folder, relative to the root, each once."""
     return list(dict.fromkeys(_relative(project, path) for path in expanded(paths)))
 
 

@@ -31,7 +31,7 @@ def _note(result: Any) -> None:
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Called by IPython: look at the outcome of every cell, and for garbage less often.
+    """Check the outcome of every cell, and collect garbage less often; IPython calls this.
 
     Figures are made of many small objects: looking them through again and again takes a tenth of a chapter's time.
     """

@@ -1,4 +1,4 @@
-"""Sphinx numbers the chapters' figures, tables and equations, and resolves references to them.
+"""A Sphinx extension: number the chapters' figures, tables and equations, and resolve references to them.
 
 A chapter's output is HTML, in which Sphinx sees neither figure nor table. Here each becomes a node of its own, labelled
 `chapter::name`, so that Sphinx's own numbering (numfig) and its roles work:
@@ -39,44 +39,44 @@ class ShownTable(Shown):
 
 
 class FindShown(SphinxTransform):
-    """Makes nodes of the figures and tables in a chapter's outputs, and labels them."""
+    """Turns the figures and tables in a chapter's outputs into nodes, and labels them."""
 
     default_priority = 500  # before labels are collected
 
     def apply(self, **_: Any) -> None:
-        """Do so in one page."""
+        """Convert the figures and tables of one page."""
         chapter = CHAPTER.fullmatch(self.env.docname)
         if chapter is None:
             return
         for raw in list(self.document.findall(nodes.raw)):
-            if found := SHOWN.fullmatch(raw.astext().strip()):
-                kind = ShownTable if found["table"] else Shown
-                parts = [nodes.raw("", found[part], format="html") for part in ("body", "caption")]
-                label = f"{chapter['name']}::{found['name']}".lower()  # as roles write it
-                shown = kind("", *parts, ids=[found["name"]], names=[label])
-                shown["opening"], shown["downloads"] = found["opening"], found["downloads"] or ""
+            if match := SHOWN.fullmatch(raw.astext().strip()):
+                kind = ShownTable if match["table"] else Shown
+                parts = [nodes.raw("", match[part], format="html") for part in ("body", "caption")]
+                label = f"{chapter['name']}::{match['name']}".lower()  # as roles write it
+                shown = kind("", *parts, ids=[match["name"]], names=[label])
+                shown["opening"], shown["downloads"] = match["opening"], match["downloads"] or ""
                 raw.replace_self(shown)
                 self.document.note_explicit_target(shown)
         for reference in self.document.findall(addnodes.pending_xref):
-            own = f"{chapter['name']}::{reference['reftarget']}".lower()
-            if reference["reftype"] in ("numref", "ref") and own in self.document.nameids:
-                reference["reftarget"] = own
+            full_name = f"{chapter['name']}::{reference['reftarget']}".lower()
+            if reference["reftype"] in ("numref", "ref") and full_name in self.document.nameids:
+                reference["reftarget"] = full_name
 
 
 def text_of(markup: str) -> str:
-    """The text of a piece of HTML."""
+    """Return the text of a piece of HTML."""
     return html.unescape(" ".join(re.sub(r"<[^<>]+>", "", markup).split()))
 
 
 def _title(shown: nodes.Element) -> str:
-    """The first sentence of a caption, which is bold."""
+    """Return the first sentence of a caption, which is bold."""
     caption = shown[1].astext()
     bold = re.match(r"\s*<b>(.*?)</b>", caption, re.DOTALL)
     return text_of(bold[1] if bold else caption).rstrip(".")
 
 
 def _write(writer: Any, shown: nodes.Element) -> None:
-    """The figure as it was, its number before the caption."""
+    """Write the figure, with its number before the caption."""
     body, caption = (part.astext() for part in shown)
     writer.body.append(f"{shown['opening']}{body}<figcaption>")
     writer.add_fignumber(shown)
@@ -87,13 +87,13 @@ def _write(writer: Any, shown: nodes.Element) -> None:
 
 
 def _written(writer: Any, shown: nodes.Element) -> None:
-    """Nothing is left to write."""
+    """Do nothing: all is written already."""
 
 
 def _number(app: Sphinx, env: BuildEnvironment) -> list[str]:
-    """Number figures, tables and equations once more, now with the chapters' numbers, which have gaps."""
+    """Number figures, tables and equations again, by the chapters' numbers, which have gaps."""
     titles = {page: env.titles[page].astext() for page in env.all_docs if CHAPTER.fullmatch(page)}
-    env.toc_secnumbers = {page: {"": (found[1],)} for page, title in titles.items() if (found := NUMBER.match(title))}  # type: ignore[dict-item]
+    env.toc_secnumbers = {page: {"": (match[1],)} for page, title in titles.items() if (match := NUMBER.match(title))}  # type: ignore[dict-item]
     changed = TocTreeCollector().assign_figure_numbers(env)
     env.toc_secnumbers = {}  # titles have their numbers already
     return changed

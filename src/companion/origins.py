@@ -1,4 +1,4 @@
-"""What each variable of a running notebook depends on: the reader's data, the book's, and parameters that were changed.
+"""Trace what each variable of a running notebook depends on: the reader's data, the book's, changed parameters.
 
 Of each statement, the names that it reads are taken from its syntax tree, and the files that it reads from what readers
 note (`rbp.provenance`). What it assigns depends on both.
@@ -35,7 +35,7 @@ class Origins(ast.NodeTransformer):
         return self._read.union(*(self._of.get(name, frozenset()) for name in self._names))
 
     def _begin(self, names: tuple[str, ...], assigned: tuple[str, ...]) -> None:
-        """Note what the last statement has assigned, and what the next one reads and assigns."""
+        """Record what the last statement has assigned, and what the next one reads and assigns."""
         self._of |= dict.fromkeys(self._assigned, self.current())
         self._names, self._assigned, self._read = names, assigned, frozenset()
 
@@ -46,7 +46,7 @@ class Origins(ast.NodeTransformer):
         return ast.fix_missing_locations(node)
 
     def _announced(self, body: Iterable[ast.stmt], around: tuple[str, ...]) -> list[ast.stmt]:
-        """The statements, each after its announcement; those within a condition or a loop depend on its head too."""
+        """Precede each statement by its announcement; those within a condition or a loop depend on its head too."""
         result: list[ast.stmt] = []
         for statement in body:
             blocks = [
@@ -56,8 +56,8 @@ class Origins(ast.NodeTransformer):
             for name in inner:
                 setattr(statement, name, [])
             names, assigned = _names(statement)
-            for name, own in inner.items():
-                setattr(statement, name, self._announced(own, (*around, *names)))
+            for name, block in inner.items():
+                setattr(statement, name, self._announced(block, (*around, *names)))
             call = f"{_HOOK}({(*around, *names)!r}, {assigned!r})"
             announcement = ast.copy_location(ast.parse(call).body[0], statement)
             result += [announcement, statement]
@@ -65,7 +65,7 @@ class Origins(ast.NodeTransformer):
 
 
 def _names(statement: ast.stmt) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The names that a statement reads, and those that it assigns or changes."""
+    """List the names that a statement reads, and the names that it assigns or changes."""
     nodes = list(ast.walk(statement))
     assigned = [node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
     for node in nodes:

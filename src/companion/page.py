@@ -1,4 +1,4 @@
-"""What a chapter calls: record a number, show a figure or a table, and close with how to rerun it.
+"""The page of a chapter while it runs: record numbers, show figures and tables, close with how to rerun it.
 
 Everything shown is also a file in the folder that the environment variable RBP_OUT names: figures as SVG, PNG and CSV,
 tables as CSV, numbers in `results.json`. A notebook that is executed by itself writes no files. A rerun says whose data
@@ -89,7 +89,7 @@ class Page:
     ) -> None:
         """Show a figure with its caption, and keep it as SVG and PNG, with the data it shows as CSV.
 
-        `caption` is HTML: what to see in the figure; `alt` says the same to those who cannot see it. `living`: what
+        `caption` is HTML: what to see in the figure; `alt` says the same to readers who cannot see it. `living`: what
         book/_static/living.js needs to put a chart that moves in the picture's place, by the figure's name.
         """
         self._once(name)
@@ -100,15 +100,15 @@ class Page:
             (panels, legend), columns = figure.figures(), min(figure.columns, len(figure.keys))
             alts = [f"{alt} ({key})" if len(panels) > 1 else alt for key in figure.keys]
         prefixes = [f"{name}-{i}-" for i in range(len(panels))]
-        drawn = list(map(svg.drawn, panels))
+        svgs = list(map(svg.drawn, panels))
         if legend:
             alts.append(f"Legend: {', '.join(text.get_text() for text in legend.legends[0].get_texts())}")
             prefixes.append(f"{name}-legend-")
-            drawn.append(svg.drawn(legend))
-        write_file(self.files / f"{name}.svg", svg.tiled(drawn, panels[0], columns, prefixes, legend=legend))
+            svgs.append(svg.drawn(legend))
+        write_file(self.files / f"{name}.svg", svg.tiled(svgs, panels[0], columns, prefixes, legend=legend))
         write_file(self.files / f"{name}.png", _png(panels, columns, legend))
         self._save_csv(name, data)
-        body = svg.beside_each_other(drawn, alts, prefixes, columns, legend=bool(legend))
+        body = svg.beside_each_other(svgs, alts, prefixes, columns, legend=bool(legend))
         if living is not None:
             body = f'<div class="rbp-living" data-chart="{name}">{body}{data_within(living)}</div>'
         self._show(name, body, caption, ("svg", "png", "csv"))
@@ -133,30 +133,30 @@ class Page:
         self._show(name, html_table(table, formats or {}, rows), caption, ("csv",), "rbp-figure rbp-tabled")
 
     def show(self, markup: str) -> None:
-        """Show a piece of HTML that a function of the package made."""
+        """Show a piece of HTML."""
         self._display(self._data() + markup)
 
     def download(self, name: str, data: pd.DataFrame, title: str) -> None:
-        """Keep a table as CSV and show a link to it: for what the page has shown in another form; none of no rows."""
+        """Save a table as CSV and link to it: for data that the page shows in another form; nothing if it is empty."""
         self._once(name)
         self._save_csv(name, data)
         if not self._alone and len(data):
-            whose = f", {self.rerun.data()}" if self.rerun else ""
-            self._display(f'<p><a href="{self.name}/{name}.csv" download>{html.escape(title)} (CSV{whose})</a></p>')
+            data_note = f", {self.rerun.data()}" if self.rerun else ""
+            self._display(f'<p><a href="{self.name}/{name}.csv" download>{html.escape(title)} (CSV{data_note})</a></p>')
 
     def close(self) -> None:
-        """Write `results.json` and show how to rerun this chapter: the last line of every notebook."""
+        """Write `results.json` and show how to rerun this chapter; the last line of every notebook."""
         read = provenance.noted()
         project = Project()
         rerun = (self.rerun.files, self.rerun.steps) if self.rerun else (set(), set())
         files = tuple(map(project.label, read.files | rerun[0]))
-        found = results.ChapterResults(self.name, self.values, files, tuple(read.steps | rerun[1]))
-        results.write_chapter(self.out / "results.json", found)
+        recorded = results.ChapterResults(self.name, self.values, files, tuple(read.steps | rerun[1]))
+        results.write_chapter(self.out / "results.json", recorded)
         parameters = find(project, self.name).parameters
         if self.rerun:
             self._display(self.rerun.closing(self.values))
         box = rerun_box(self.name, parameters, self.rerun.command(not self._alone) if self.rerun else "")
-        self._display(box, **({"metadata": {"rbp": found.as_dict()}} if self._alone else {}))
+        self._display(box, **({"metadata": {"rbp": recorded.as_dict()}} if self._alone else {}))
 
     def _display(self, markup: str, **about: Any) -> None:
         from IPython.display import HTML, display  # late: not everything that makes tables has it
@@ -164,7 +164,7 @@ class Page:
         display(HTML(markup), **about)
 
     def _data(self) -> str:
-        """Whose data this shows, above it; nothing in the book's own run."""
+        """Say above a figure or table whose data it shows; "" in the book's own run."""
         return f'<p class="rbp-data">Data: {html.escape(self.rerun.data())}</p>' if self.rerun else ""
 
     def _once(self, name: str) -> None:
@@ -187,7 +187,7 @@ class Page:
 
 
 def _rerun_in(name: str, namespace: dict[str, Any]) -> Any:
-    """The `companion.rerun.Rerun` whose notebook has this namespace; None in the book's own run, and elsewhere."""
+    """Return the `companion.rerun.Rerun` of the notebook with this namespace; None in the book's run and elsewhere."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if shell is None or shell.user_global_ns is not namespace:
         return None
@@ -203,9 +203,7 @@ def _rerun_in(name: str, namespace: dict[str, Any]) -> Any:
 
 
 def _png(figures: Sequence[Figure], columns: int, legend: Figure | None = None) -> bytes:
-    """One PNG of figures of the same size that have been laid out, in rows of so many, and where `svg.tiled` has it
-    their legend.
-    """
+    """Draw laid-out figures of one size as one PNG, in rows of so many, with the legend where `svg.tiled` puts it."""
     tiles = list(map(_pixels, figures))
     height, width = tiles[0].shape[:2]
     blank, strip = np.full_like(tiles[0], 255), _pixels(legend) if legend else None
@@ -230,15 +228,15 @@ def _pixels(figure: Figure) -> npt.NDArray[np.uint8]:
 
 
 def _centred(pixels: npt.NDArray[np.uint8], height: int, width: int) -> npt.NDArray[np.uint8]:
-    """In the middle of a white field of that size."""
+    """Centre an image in a white field of this size."""
     whole = np.full((height, width, pixels.shape[2]), 255, dtype=np.uint8)
-    top, left = ((room - own) // 2 for room, own in zip((height, width), pixels.shape, strict=False))
+    top, left = ((room - extent) // 2 for room, extent in zip((height, width), pixels.shape, strict=False))
     whole[top : top + pixels.shape[0], left : left + pixels.shape[1]] = pixels
     return whole
 
 
 def data_within(data: Any) -> str:
-    """What a script of the page reads, as JSON within the page."""
+    """Embed data for a script of the page, as JSON within the page."""
     # a script ends at the first "</script", wherever it stands
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     return f'<script type="application/json">{text}</script>'

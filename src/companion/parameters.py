@@ -34,10 +34,10 @@ _OUT_OF_RANGE = {"greater_than", "greater_than_equal", "less_than", "less_than_e
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter as its cell declares it.
+    """A chapter's parameter, as its cell declares it.
 
     ``type`` is str, int, float, bool, or a list of one of them ("list[int]"); ``choices`` are the values
-    (of a list: the items) that it is limited to, or None; ``bounds`` are those of its range, by pydantic's names ("ge",
+    (of a list: the items) that it is limited to, or None; ``bounds``: the ends of its range, by pydantic's names ("ge",
     "gt", "le", "lt"), which ``help`` tells in words.
     """
 
@@ -49,12 +49,12 @@ class Parameter:
     bounds: Mapping[str, float] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """The parameter for JSON and for tables."""
+        """Return the parameter for JSON and for tables."""
         return asdict(self)
 
     @property
     def kind(self) -> str:
-        """What a form shows: source (of measurements), choice, path (of the project), flag, number or text."""
+        """The field of a form: source (of measurements), choice, path (of the project), flag, number or text."""
         if self.name in SOURCES and self.type == "str":
             return "source"
         if self.choices is not None and not self.type.startswith("list"):
@@ -66,13 +66,13 @@ class Parameter:
         return "number" if self.type in ("int", "float") else "text"
 
     def sources(self, value: Any) -> list[str]:
-        """The sources or the path that a value names; none where the parameter names no data."""
+        """List the sources or the path that a value names; none where the parameter names no data."""
         if self.kind not in ("source", "path") or not value:
             return []
         return [value] if self.kind == "path" or exists(value) else split_names(value)
 
     def readers_own(self, value: Any) -> list[Path]:
-        """Those of `sources` that are the reader's: files and folders that the project does not bring."""
+        """Select the `sources` that are the reader's: files and folders that do not come with the project."""
         if not (names := self.sources(value)):
             return []
         # by name: chapters that read no measurements are not made from the modules that bring them
@@ -82,7 +82,7 @@ class Parameter:
 
 
 def _type(annotation: ast.expr) -> tuple[str, tuple[Any, ...] | None]:
-    """The type's name and the choices of an annotation; ValueError if it is another kind of annotation."""
+    """Return the name and the choices of an annotated type; ValueError for another kind of annotation."""
     if isinstance(annotation, ast.Name) and annotation.id in SCALARS:
         return annotation.id, None
     if isinstance(annotation, ast.Subscript) and isinstance(annotation.value, ast.Name):
@@ -100,30 +100,30 @@ def _type(annotation: ast.expr) -> tuple[str, tuple[Any, ...] | None]:
 
 
 def _bounds(name: str, kind: str, comment: str) -> dict[str, float]:
-    """The range that ends a comment, as in "a level; 0 < level < 1"; ValueError if a sign there makes none."""
+    """Read the range that ends a comment, as in "a level; 0 < level < 1"; ValueError for a sign that makes none."""
     if not any(sign in comment for sign in BOUNDS):
         return {}
-    found = _RANGE.fullmatch(comment.rpartition(";")[2].strip())
-    if found is None or found[3] != name or _item(kind) not in ("int", "float"):
+    match = _RANGE.fullmatch(comment.rpartition(";")[2].strip())
+    if match is None or match[3] != name or _item(kind) not in ("int", "float"):
         raise ValueError(comment)
-    low, above, _, sign, bound = found.groups()
+    low, above, _, sign, bound = match.groups()
     bounds = {BOUNDS[sign]: json.loads(bound)}
     return bounds if low is None else {"gt" if above == "<" else "ge": json.loads(low)} | bounds
 
 
 def _item(kind: str) -> str:
-    """The type of a value, or of a list's items."""
+    """Return the type of a value, or of a list's items."""
     return kind.removeprefix("list[").removesuffix("]")
 
 
 def _comments(source: str) -> dict[int, str]:
-    """line number -> text of the comment that ends the line."""
+    """Return the comment that ends a line, by line number."""
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
     return {token.start[0]: token.string.lstrip("# ").rstrip() for token in tokens if token.type == tokenize.COMMENT}
 
 
 def declared(source: str, where: str) -> list[Parameter]:
-    """The parameters that the cell ``source`` declares, in its order.
+    """List the parameters that the cell ``source`` declares, in its order.
 
     Raises ChapterError, naming ``where``, for anything but lines like ``name: type = literal  # help; 0 < name ≤ 1``.
     """
@@ -158,7 +158,7 @@ def declared(source: str, where: str) -> list[Parameter]:
 
 
 def unread(parameters: Sequence[Parameter], sources: Iterable[str]) -> list[str]:
-    """The names of the parameters that none of the cells ``sources`` reads: setting one would change nothing."""
+    """Name the parameters that none of the cells ``sources`` reads: setting one would change nothing."""
     read: set[str] = set()
     for source in sources:
         try:
@@ -170,7 +170,7 @@ def unread(parameters: Sequence[Parameter], sources: Iterable[str]) -> list[str]
 
 
 def _read(parameter: Parameter, given: Any, read: Callable[[Any], Any]) -> Any:
-    """What `read` makes of a value or a text, given the type that an item of it must have. Raises ParameterError."""
+    """Apply `read` to a value or a text, given the type that an item of it must have. Raises ParameterError."""
     where = f"parameter {parameter.name}"
 
     def allowed(item: Any) -> Any:
@@ -194,7 +194,7 @@ def _read(parameter: Parameter, given: Any, read: Callable[[Any], Any]) -> Any:
 
 
 def _writable(text: str) -> bool:
-    """Whether text files and names can hold it: no NUL, and no half of a character, as from another encoding."""
+    """Return whether text files and names can hold a text: no NUL, and no half of a surrogate pair."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -203,7 +203,7 @@ def _writable(text: str) -> bool:
 
 
 def _checked(parameter: Parameter, value: Any) -> Any:
-    """A typed ``value``, if ``parameter`` may have it; an int is a float too. Raises ParameterError."""
+    """Check a typed ``value`` against ``parameter``; an int is a float too. Raises ParameterError."""
 
     def read(item: Any) -> Any:
         return TypeAdapter(list[item] if _is_list(parameter) else item).validate_python(value, strict=True)
@@ -212,7 +212,7 @@ def _checked(parameter: Parameter, value: Any) -> Any:
 
 
 def _parsed(parameter: Parameter, text: str) -> Any:
-    """The value that ``text`` spells. Raises ParameterError."""
+    """Parse the value that ``text`` spells. Raises ParameterError."""
 
     def read(item: Any) -> Any:
         if not _is_list(parameter):
@@ -229,7 +229,7 @@ def _is_list(parameter: Parameter) -> bool:
 
 
 def check(parameters: Sequence[Parameter], values: Mapping[str, Any], chapter: str) -> dict[str, Any]:
-    """The given ``values``, each of a declared name, type, choice and range. Raises ParameterError."""
+    """Check the given ``values``: names, types, choices and ranges. Raises ParameterError."""
     return {name: _checked(_find(parameters, name, chapter), value) for name, value in values.items()}
 
 
@@ -253,7 +253,7 @@ def parse(parameters: Sequence[Parameter], assignments: Sequence[str], chapter: 
 
 
 def sweeps(parameters: Sequence[Parameter], assignments: Sequence[str], chapter: str) -> list[dict[str, Any]]:
-    """The values of every run that ``name=value`` strings describe, each as `parse` reads them.
+    """Return the values of every run that ``name=value`` strings describe, each as `parse` reads them.
 
     A name that is given again makes another run, and so does each further value of a number or choice between commas.
     """
@@ -265,7 +265,7 @@ def sweeps(parameters: Sequence[Parameter], assignments: Sequence[str], chapter:
         several = name in known and known[name].kind in ("number", "choice", "flag")
         apart = [f"{name}={each}" for each in split_names(text)] if several and "," in text else [assignment]
         given.setdefault(name, []).extend(apart)
-    return [parse(parameters, one, chapter) for one in product(*given.values())]
+    return [parse(parameters, combination, chapter) for combination in product(*given.values())]
 
 
 def _find(parameters: Sequence[Parameter], name: str, chapter: str) -> Parameter:

@@ -11,7 +11,7 @@ from rbp.place import Place
 
 @dataclass(frozen=True)
 class Project:
-    """A book's checkout, by its root folder; tests make small ones of their own.
+    """A checkout of a book, by its root folder; tests make small ones.
 
     home: below which results go; None: the root.
     """
@@ -21,11 +21,11 @@ class Project:
 
     @classmethod
     def of(cls, place: Place) -> "Project":
-        """The checkout that a command works in."""
+        """Return the checkout that a command works in."""
         return cls(place.root or ROOT, place.home or (None if place.root else Path.cwd()))
 
     def label(self, path: Path) -> str:
-        """The name of a file in records: relative to the root where it lies inside it, else its whole path."""
+        """Name a file in records: relative to the root where it lies inside it, else by its whole path."""
         path, root = path.resolve(), self.root.resolve()
         return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
 
@@ -56,7 +56,7 @@ class Project:
 
     @property
     def times(self) -> Path:
-        """How long each step and each chapter took: no part of their outputs, which are the same every time."""
+        """The seconds that each step and chapter took; kept apart from outputs, which are the same every time."""
         return self.build / "times"
 
     @property
@@ -81,5 +81,5 @@ class Project:
 
     @property
     def runs(self) -> Path:
-        """What commands make, unless they are told where."""
+        """The folder of what commands make, unless another is given."""
         return (self.home or self.root) / "runs"

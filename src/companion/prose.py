@@ -1,4 +1,4 @@
-"""The words around a notebook's cells: what a chapter's prose tells, and how to rerun the page.
+"""Write values into the prose of chapters and pages, and lay out the pages of reruns.
 
 Prose tells the book's own run, always. It names a value by its key, ``{value}`alpha_min:.3f` `` (of another chapter:
 ``{value}`k1::alpha_min:.3f` ``), and the accepted value is put in when the page is made. A count in words is
@@ -39,7 +39,7 @@ Cells = list[dict[str, Any]]
 
 
 def chapter_numbers(project: Project) -> dict[str, str]:
-    """The numbers of the chapters that the contents list (``book/_toc.yml``), by their names, in the contents' order.
+    """Number the chapters in the order of the contents (``book/_toc.yml``), by their names.
 
     They count from 1; in a part that is called Appendices, from A. No contents: no numbers.
     """
@@ -60,49 +60,49 @@ def chapter_numbers(project: Project) -> dict[str, str]:
 
 
 def numbered(text: str, numbers: Mapping[str, str]) -> str:
-    """Markdown ``text`` with the number of the chapter for each ``{number}`name` ``; ValueError for no chapter."""
+    """Replace each ``{number}`name` `` in Markdown by the chapter's number; ValueError for no such chapter."""
     try:
-        return re.sub(r"\{number\}`(\w+)`", lambda found: numbers[found[1]], text)
+        return re.sub(r"\{number\}`(\w+)`", lambda match: numbers[match[1]], text)
     except KeyError as error:
         raise ValueError(f"the contents list no chapter {error}") from None
 
 
 def first_heading(cells: Cells) -> str | None:
-    """The text of the first heading."""
+    """Return the text of the first heading, or None."""
     matches = (HEADING.search("".join(c["source"])) for c in cells if c["cell_type"] == "markdown")
-    return next((found[2].strip() for found in matches if found), None)
+    return next((match[2].strip() for match in matches if match), None)
 
 
 def fill_in(text: str, chapter: str, values: Results, rerun: Mapping[str, Recorded] | None = None) -> str:
-    """Markdown ``text`` of a chapter (or of a page by hand: "") with its values written out; NO_VALUE where unknown.
+    """Write the values into a chapter's Markdown, or (chapter: "") a page's written by hand; NO_VALUE where unknown.
 
     rerun: the values of a rerun of the chapter, each of which follows where it differs. Raises ValueError for a format
     that does not suit its value, or a real number without one.
     """
 
-    def written(found: re.Match[str]) -> str:
-        own, keys = values.get(found["chapter"] or chapter, {}), {*keys_of(found)}
-        text = in_words(own, found) if keys <= {*own} else NO_VALUE
-        if rerun is not None and found["chapter"] in (None, chapter):
-            other = in_words_or_dash(rerun, found)
-            text += "" if other == text else f" (this run: {other})" if keys <= {*rerun} else " (not in this run)"
+    def write(place: re.Match[str]) -> str:
+        recorded, keys = values.get(place["chapter"] or chapter, {}), {*keys_of(place)}
+        text = in_words(recorded, place) if keys <= {*recorded} else NO_VALUE
+        if rerun is not None and place["chapter"] in (None, chapter):
+            again = in_words_or_dash(rerun, place)
+            text += "" if again == text else f" (this run: {again})" if keys <= {*rerun} else " (not in this run)"
         return text if NO_VALUE in text else re.sub(r"([\\`*_{}\[\]<>$|~])", r"\\\1", text)
 
-    return VALUE.sub(written, text)
+    return VALUE.sub(write, text)
 
 
-def in_words_or_dash(own: Mapping[str, Recorded], place: re.Match[str]) -> str:
-    """A value as `in_words` writes it; a dash where a rerun has none, or one that does not suit its place."""
+def in_words_or_dash(values: Mapping[str, Recorded], place: re.Match[str]) -> str:
+    """Print a value as `in_words` does; a dash where a rerun has none, or one that does not suit its place."""
     try:
-        return in_words(own, place)
+        return in_words(values, place)
     except (KeyError, ValueError):
         return "–"
 
 
 def sentences(cells: Cells) -> list[str]:
-    """The sentences of a notebook that name values, but for exercises."""
+    """List the sentences of a notebook that name values, without the exercises'."""
     texts = ("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
-    found = []
+    with_values = []
     for text in texts:
         places: list[str] = []
 
@@ -112,12 +112,12 @@ def sentences(cells: Cells) -> list[str]:
 
         for part in SENTENCE_END.split(VALUE.sub(hidden, EXERCISES.sub("", text))):
             if "\x00" in part:
-                found.append(re.sub(r"\x00(\d+)\x00", lambda number: places[int(number[1])], part))  # noqa: B023
-    return found
+                with_values.append(re.sub(r"\x00(\d+)\x00", lambda number: places[int(number[1])], part))  # noqa: B023
+    return with_values
 
 
 def plain(sentence: str, chapter: str, values: Results) -> str:
-    """A sentence of a chapter without markup, its values written out."""
+    """Return a sentence of a chapter without markup, its values written out."""
     text = VALUE.sub(lambda place: in_words_or_dash(values.get(place["chapter"] or chapter, {}), place), sentence)
     text = re.sub(r" ?\(?\{\w+\}`[^`]*`\)?", "", text)  # of figures and references
     return " ".join(re.sub(r"\[([^]]*)\]\([^)]*\)|[*$`]", r"\1", text).split())
@@ -134,8 +134,8 @@ def lacking(project: Project, recorded: Results) -> list[str]:
         lines = enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
         places += [(line, "", f"{project.label(path)}, line {i}") for i, line in lines]
     named = [
-        (place["chapter"] or own, key, where)
-        for text, own, where in places
+        (place["chapter"] or chapter, key, where)
+        for text, chapter, where in places
         for place in VALUE.finditer(text)
         for key in keys_of(place)
     ]
@@ -143,31 +143,31 @@ def lacking(project: Project, recorded: Results) -> list[str]:
 
 
 def keys_of(place: re.Match[str]) -> list[str]:
-    """The keys that a place in the prose names: of its value, and in ``{value}`part:of whole` `` of its whole."""
+    """List the keys that a place in the prose names: its value's, and in ``{value}`part:of whole` `` the whole's."""
     how = place["format"] or ""
     return [place["key"], how.removeprefix("of ")] if how.startswith("of ") else [place["key"]]
 
 
-def in_words(own: Mapping[str, Recorded], place: re.Match[str]) -> str:
-    """A chapter's value as its place in the prose shows it, with a true minus sign.
+def in_words(values: Mapping[str, Recorded], place: re.Match[str]) -> str:
+    """Print a chapter's value as its place in the prose asks, with a true minus sign.
 
     Raises ValueError for a format that does not suit the value.
     """
-    value, *whole = (own[key].value for key in keys_of(place))
+    value, *whole = (values[key].value for key in keys_of(place))
     how = place["format"] or ""
     if isinstance(value, float) and not how:
         raise ValueError(f"{place[0]}: a real number needs a format, such as :.3f")
     try:
         if how == "words" or whole:
-            return _said(value, *whole)
+            return _count_in_words(value, *whole)
         text = format(value, how)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{place[0]}: {error}") from None
-    text = re.sub(r"^(-?[\d.]+)e([+-]\d+)$", lambda found: times_power_of_ten(found[1], int(found[2])), text)
+    text = re.sub(r"^(-?[\d.]+)e([+-]\d+)$", lambda match: times_power_of_ten(match[1], int(match[2])), text)
     return re.sub(r"^-(?=\d)", "−", text)
 
 
-def _said(value: results.Value, whole: results.Value | None = None) -> str:
+def _count_in_words(value: results.Value, whole: results.Value | None = None) -> str:
     """Print a count in words, or out of so many ("29 of 32"). Raises ValueError for any other value."""
     if type(value) is not int or (whole is not None and type(whole) is not int):
         raise ValueError("words are for counts")
@@ -178,7 +178,7 @@ def _said(value: results.Value, whole: results.Value | None = None) -> str:
 
 @dataclass(frozen=True)
 class BookValues:
-    """What prose can tell: the accepted values of all chapters, if there are any yet, and those of the built book.
+    """The values that prose can name: the accepted values of all chapters, if any, and the built book's.
 
     numbers: of the chapters, by their names (`chapter_numbers`).
     """
@@ -189,38 +189,38 @@ class BookValues:
 
     @classmethod
     def read(cls, project: Project) -> Self:
-        """Those of a project. Raises DataError for results that cannot be read."""
+        """Read the values of a project. Raises DataError for results that cannot be read."""
         accepted = results.read_book(project.expected) if project.expected.exists() else {}
         return cls(accepted, results.merge(sorted(project.chapters.glob("*/results.json"))), chapter_numbers(project))
 
-    def known(self, own: Results | None = None) -> Results:
-        """The accepted values; where there is none, that of a run's ``own``, or of the built book."""
-        every = [self.built, own or {}, self.accepted]
+    def known(self, run_values: Results | None = None) -> Results:
+        """Return the accepted values; where there is none, the run's (`run_values`), or else the built book's."""
+        every = [self.built, run_values or {}, self.accepted]
         return {
             name: {k: v for each in every for k, v in each.get(name, {}).items()} for each in every for name in each
         }
 
 
 def page_of(executed: Path, book: BookValues) -> dict[str, Any]:
-    """An executed chapter, with its results beside it, as the notebook of a page.
+    """Make the notebook of a page from an executed chapter and the results in its folder.
 
     Values are the accepted ones, of other chapters too; where a value has none yet, that of this run, or of the built
     book. Where this run differs from what is accepted, the page says so; with other parameters, it is a rerun's page.
     Raises ValueError as `fill_in`, and DataError for results that cannot be read.
     """
     notebook: dict[str, Any] = json.loads(executed.read_text(encoding="utf-8"))
-    name, own = executed.stem, results.read_chapter(executed.with_name("results.json")).values
+    name, recorded = executed.stem, results.read_chapter(executed.with_name("results.json")).values
     accepted = book.accepted.get(name, {})
     changed = notebook["metadata"].get("rbp", {}).get("changed")  # what `chapters.execute` has noted
     cells: Cells = [{**cell, "source": "".join(cell["source"])} for cell in notebook["cells"]]
     if changed:
         cells = _rerun(cells)
-    elif book.accepted and (note := _differing(name, own, accepted)):
+    elif book.accepted and (note := _differing(name, recorded, accepted)):
         cells = _below_title(cells, note)
-    values = book.accepted if changed else book.known({name: own})
+    values = book.accepted if changed else book.known({name: recorded})
     for cell in cells:
         if cell["cell_type"] == "markdown":
-            cell["source"] = fill_in(cell["source"], name, values, own if changed else None)
+            cell["source"] = fill_in(cell["source"], name, values, recorded if changed else None)
         if "hide-cell" in cell["metadata"].get("tags", []):
             cell["metadata"] = cell["metadata"] | {"mystnb": SOLUTION}
     if cells and (number := book.numbers.get(name)):
@@ -229,7 +229,7 @@ def page_of(executed: Path, book: BookValues) -> dict[str, Any]:
 
 
 def fill_notebook(cells: Any) -> None:
-    """Put values into the sentences of a notebook that was executed by itself, where it has come to its end.
+    """Write values into the sentences of a notebook executed outside the build, if it ran to its end.
 
     Its last output has what it recorded (`companion.page.Page.close`). References to figures become their names.
     """
@@ -237,12 +237,12 @@ def fill_notebook(cells: Any) -> None:
     recorded = [output["metadata"]["rbp"] for output in outputs if "rbp" in output.get("metadata", {})]
     if not recorded:
         return
-    found, book = results.chapter_results(recorded[-1], "the executed notebook"), BookValues.read(Project())
-    rerun = found.values if any(OPENING in str(output.get("data", {})) for output in outputs) else None
-    values = book.accepted if rerun else book.known({found.chapter: found.values})
+    run, book = results.chapter_results(recorded[-1], "the executed notebook"), BookValues.read(Project())
+    rerun = run.values if any(OPENING in str(output.get("data", {})) for output in outputs) else None
+    values = book.accepted if rerun else book.known({run.chapter: run.values})
     for cell in cells:
         if cell["cell_type"] == "markdown":
-            text = fill_in("".join(cell["source"]), found.chapter, values, rerun)
+            text = fill_in("".join(cell["source"]), run.chapter, values, rerun)
             if rerun and cell is cells[0]:
                 title, _, rest = text.partition("\n")
                 text = f"{title}\n\n> **A rerun.** Sentences have the book’s numbers, then this run’s.\n{rest}"
@@ -250,7 +250,7 @@ def fill_notebook(cells: Any) -> None:
 
 
 def _below_title(cells: Cells, note: str) -> Cells:
-    """The cells with ``note`` below the title, or before all if there is none."""
+    """Insert ``note`` below the title, or before all cells if there is no title."""
     first = cells[0]["source"] if cells and cells[0]["cell_type"] == "markdown" else ""
     title, _, rest = first.partition("\n")
     if not title.startswith("# "):
@@ -262,14 +262,14 @@ def _markdown(name: str, source: str) -> dict[str, Any]:
     return {"cell_type": "markdown", "id": name, "metadata": {}, "source": source}
 
 
-def _differing(name: str, own: Mapping[str, Recorded], accepted: Mapping[str, Recorded]) -> str:
-    """What a page says whose values are not those that are accepted, as Markdown; "" where they agree."""
-    found = results.compare({name: own}, {name: accepted})
-    if not found:
+def _differing(name: str, recorded: Mapping[str, Recorded], accepted: Mapping[str, Recorded]) -> str:
+    """Say on a page that its values differ from the accepted ones, as Markdown; "" where they agree."""
+    moved = results.compare({name: recorded}, {name: accepted})
+    if not moved:
         return ""
-    first = "; ".join(f"`{each.key}` is {each.kind}" for each in found[:3]) + (" …" if len(found) > 3 else "")
+    first = "; ".join(f"`{each.key}` is {each.kind}" for each in moved[:3]) + (" …" if len(moved) > 3 else "")
     return (
-        f"> **This build differs from the accepted results** in {len(found)} of this chapter's values: {first}. "
+        f"> **This build differs from the accepted results** in {len(moved)} of this chapter's values: {first}. "
         "The sentences below tell the accepted ones; `rbp verify` lists the differences.\n"
     )
 
@@ -278,7 +278,7 @@ def _differing(name: str, own: Mapping[str, Recorded], accepted: Mapping[str, Re
 
 
 def _rerun(cells: Cells) -> Cells:
-    """A rerun's cells: its answer below the title, then its figures; the book's sentences are folded, exercises go."""
+    """Arrange a rerun's cells: its answer below the title, then its figures; the book's text folds, exercises go."""
     page: Cells = []
     rest = ""
     for cell in cells:
@@ -288,7 +288,7 @@ def _rerun(cells: Cells) -> Cells:
                 source, _, rest = source.partition("\n")
             else:
                 # the last heading is of the figures that follow; those before it go with their sentences
-                last = max((found.start() for found in HEADING.finditer(source)), default=len(source))
+                last = max((match.start() for match in HEADING.finditer(source)), default=len(source))
                 heading, _, below = source[last:].partition("\n")
                 source = "\n\n".join(filter(None, (_folded(source[:last]), heading, _folded(below))))
             page.append({**cell, "source": source})
@@ -300,18 +300,18 @@ def _rerun(cells: Cells) -> Cells:
 
 
 def _folded(text: str) -> str:
-    """Sentences of the book that open on demand; headings within become bold lines."""
+    """Fold sentences of the book, to open on demand; headings within become bold lines."""
     if not text.strip():
         return ""
     bold = HEADING.sub(r"**\2**", text.strip())
-    return f'<details class="rbp-told"><summary>The book’s text</summary>\n\n{bold}\n\n</details>'
+    return f'<details class="rbp-fold"><summary>The book’s text</summary>\n\n{bold}\n\n</details>'
 
 
 # ── What a notebook is, and how to rerun it
 
 
 def is_notebook(content: Any) -> bool:
-    """Whether what is read of a notebook here is there, and of the right kind."""
+    """Return whether a notebook has all the parts that are read here, each of the right type."""
     if not (isinstance(content, dict) and isinstance(content.get("cells"), list)):
         return False
     about = content.get("metadata", {})
@@ -330,12 +330,12 @@ def is_notebook(content: Any) -> bool:
 
 
 def are_texts(value: Any) -> bool:
-    """Whether it is a list of texts."""
+    """Return whether a value is a list of strings."""
     return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
 def example(parameters: list[Parameter]) -> str:
-    """One parameter with another value than its default, as `-p` takes it; "" if there is none."""
+    """Write one parameter with another value than its default, as `-p` takes it; "" if there is none."""
     for parameter in parameters:
         others = [choice for choice in parameter.choices or () if choice != parameter.default]
         if parameter.name == "level":
@@ -353,7 +353,7 @@ ABOUT = ("Parameter", "Type", "Default", "Meaning")
 
 
 def rerun_box(chapter: str, parameters: list[Parameter], command: str = "") -> str:
-    """The section "Rerun this chapter" as HTML: a command, then name, type, default and meaning of each parameter.
+    """Build the section "Rerun this chapter" as HTML: a command, and name, type, default and meaning of parameters.
 
     command: of the rerun that shows it; in the book it is an example.
     """

@@ -1,4 +1,4 @@
-"""A Sphinx extension for the book's reference: the commands by their own help, the functions by their docstrings."""
+"""A Sphinx extension for the book's reference: commands by their help, functions by their docstrings."""
 
 import re
 import textwrap
@@ -20,7 +20,7 @@ def _add_commands(app: Sphinx, docname: str, source: list[str]) -> None:
 
 
 def commands() -> str:
-    """Every command but the hidden ones, in Markdown: how it is called, what it does, arguments and options."""
+    """Describe every command except the hidden ones, in Markdown: usage, what it does, arguments and options."""
     from typer.cli import get_docs_for_click
     from typer.main import get_command
 
@@ -33,7 +33,7 @@ def commands() -> str:
 
 
 def _show(command: Any) -> None:
-    """Take the hidden commands out, of groups within groups too."""
+    """Remove the hidden commands, from nested groups too."""
     for name, inner in list(getattr(command, "commands", {}).items()):
         if inner.hidden:
             del command.commands[name]
@@ -47,7 +47,7 @@ def _as_rest(app: Sphinx, what: str, name: str, obj: object, options: Any, lines
 def _short(
     app: Sphinx, what: str, name: str, obj: object, options: Any, signature: str | None, returned: str | None
 ) -> tuple[str | None, str | None]:
-    """Signatures with the name `ArrayLike`, which is spelt out else, and without what a class keeps to itself."""
+    """Shorten signatures: print the name `ArrayLike` instead of its definition, and leave out private fields."""
     from numpy.typing import ArrayLike
 
     if signature:
@@ -57,7 +57,7 @@ def _short(
 
 
 def rest(text: str) -> str:
-    """A docstring as reStructuredText that shows it as it stands, names as code and indented lines as a block."""
+    """Convert a docstring to reStructuredText that shows it verbatim: names as code, indented lines as a block."""
     parts = []
     for part in re.split(r"\n\s*\n", text.strip("\n")):
         if all(line.startswith("    ") for line in part.split("\n")):
@@ -67,8 +67,8 @@ def rest(text: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _marked(found: re.Match[str]) -> str:
-    code, name, sign, end = found.groups()
+def _marked(match: re.Match[str]) -> str:
+    code, name, sign, end = match.groups()
     return code or (f"``{name}``" if name else "\\" + (sign or end))
 
 

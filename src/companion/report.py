@@ -20,10 +20,11 @@ SHOWN = re.compile(r'"(?P<chapter>\w+)::(?P<name>[\w-]+)"')
 """A figure or table in the source; a chapter keeps the data of both as CSV (`companion.page`)."""
 
 
-class Told(NamedTuple):
-    """The source with its values written out; these, and the checksums of the data that it shows; what is not there.
+class FilledReport(NamedTuple):
+    """The report's source with its values written out, what it shows, and what is missing.
 
-    A checksum stands among its chapter's values, under the name of the file. What is not there is named with the line.
+    values: also the checksums of the data shown, each under the name of its file, in its chapter's values. lacking:
+    values, figures and tables that no chapter has recorded, with the line that names them.
     """
 
     text: str
@@ -31,18 +32,18 @@ class Told(NamedTuple):
     lacking: list[str]
 
 
-def told(project: Project, built: Results) -> Told:
-    """What the report tells of the ``built`` values. Raises DataError for a format that does not suit its value."""
+def fill_report(project: Project, built: Results) -> FilledReport:
+    """Write the ``built`` values into the report. Raises DataError for a format that does not suit its value."""
     lacking: list[str] = []
     values: Results = {}
     lines = (project.book / SOURCE).read_text(encoding="utf-8").splitlines(keepends=True)
     for i, line in enumerate(lines):
         where = f"book/{SOURCE}, line {i + 1}"
         for place in prose.VALUE.finditer(line):
-            chapter, own = place["chapter"] or "", built.get(place["chapter"] or "", {})
-            there = {key: own[key] for key in prose.keys_of(place) if key in own}
-            values.setdefault(chapter, {}).update(there)
-            lacking += [f"{chapter}::{key} ({where})" for key in prose.keys_of(place) if key not in own]
+            chapter, recorded = place["chapter"] or "", built.get(place["chapter"] or "", {})
+            known = {key: recorded[key] for key in prose.keys_of(place) if key in recorded}
+            values.setdefault(chapter, {}).update(known)
+            lacking += [f"{chapter}::{key} ({where})" for key in prose.keys_of(place) if key not in recorded]
         for chapter, name in SHOWN.findall(line):
             data = project.chapters / chapter / chapter / f"{name}.csv"
             if data.exists():
@@ -54,17 +55,17 @@ def told(project: Project, built: Results) -> Told:
                 lines[i] = prose.VALUE.sub(lambda place: _text(prose.in_words(values[place["chapter"]], place)), line)
             except ValueError as error:
                 raise DataError(str(error), where, "Give a format that suits the value, such as :.3f.") from None
-    return Told("".join(lines), values, lacking)
+    return FilledReport("".join(lines), values, lacking)
 
 
 def _text(words: str) -> str:
-    """Words as a string of Typst's, which shows whatever they hold: in its markup, 1. would begin a list."""
+    """Write words as a Typst string, which is shown as it is: in its markup, "1." would begin a list."""
     escaped = words.replace("\\", "\\\\").replace('"', '\\"')
     return f'#"{escaped}";'
 
 
 def make(project: Project) -> Path:
-    """Set the report from the built book, into ``_build/pdf``; the next build of the site offers it.
+    """Typeset the report from the built book, into ``_build/pdf``; the next build of the site offers it.
 
     Raises DataError for a value, figure or table that the run lacks, and for what Typst cannot set, or doubts.
     """
@@ -72,7 +73,7 @@ def make(project: Project) -> Path:
 
     if not (project.book / SOURCE).exists():
         raise DataError("there is no report to set", f"book/{SOURCE}")
-    report = told(project, results.read_book(project.results))
+    report = fill_report(project, results.read_book(project.results))
     if report.lacking:
         what = f"the report names what no chapter has recorded: {'; '.join(report.lacking)}"
         remedy = "Build the book anew (rbp book), record it there (page.record), or take it out of the report."
@@ -98,34 +99,34 @@ def make(project: Project) -> Path:
 
 
 def _refused(message: str, diagnostic: str) -> DataError:
-    """What Typst says first, with the place in the report's source: values are put in line by line."""
+    """Make an error of what Typst says first, with the place in the report's source: values are put in line by line."""
     first = diagnostic.replace(TYPST_CALLS_IT, f"book/{SOURCE}").partition("\n\n")[0]
     remedy = f"{first}\nMend the report's source; if a figure or table is missing, build the book anew (rbp book)."
     return DataError(f"Typst cannot set the report: {message}", f"book/{SOURCE}", remedy)
 
 
 def _values_file(project: Project) -> Path:
-    """The values that the last report tells, as `results.write_book` writes them."""
+    """Return the file of the values in the last report, as `results.write_book` writes them."""
     return site.report_file(project).with_suffix(".json")
 
 
 def faults(project: Project, built: Results) -> list[str]:
-    """What keeps the report from being of this run, a line each: what it names and is not there, or differs.
+    """List why the report is not of this run, a line each: values, figures or tables that are missing or differ.
 
     The last is asked of a report that was made: of its values, and of the data of its figures and tables.
     """
     if not (project.book / SOURCE).exists():
         return []
-    now = told(project, built)
-    found = [f"not recorded: {name}" for name in now.lacking]
+    current = fill_report(project, built)
+    lines = [f"not recorded: {name}" for name in current.lacking]
     if _values_file(project).exists():
         before = results.read_book(_values_file(project))
-        found += [f"the report was made of another run (rbp report): {each}" for each in _moved(now.values, before)]
-    return found
+        lines += [f"the report was made of another run (rbp report): {each}" for each in _moved(current.values, before)]
+    return lines
 
 
 def _moved(now: Results, before: Results) -> list[results.Difference]:
-    """The values in both that are not the same. Others are named, or not, since the report's source was changed."""
+    """List the values in both that differ. Others are named, or not, since the report's source was changed."""
     both = {chapter: values.keys() & before.get(chapter, {}).keys() for chapter, values in now.items()}
     of_both = [{c: {key: each[c][key] for key in keys} for c, keys in both.items()} for each in (now, before)]
     return results.compare(*of_both)

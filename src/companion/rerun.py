@@ -1,4 +1,4 @@
-"""A rerun of a chapter: whose data each part shows, whether the law holds in it, and what of the book still applies.
+"""A rerun of a chapter: whose data each part shows, whether the law holds in them, and what of the book applies.
 
 The same in `rbp run`, in the live book and in a notebook executed by itself: `companion.page.Page` shows it.
 """
@@ -34,7 +34,7 @@ ROWS = 12  # of a table that are seen at once
 
 @dataclass(frozen=True)
 class Laws:
-    """The fits of a run's measurements (`rbp.report.law.laws`), the rows that they are of, and what was left out."""
+    """The fits of a run's measurements (`rbp.report.law.laws`), the rows fitted, and notes on what was left out."""
 
     fits: pd.DataFrame
     rows: pd.DataFrame
@@ -43,27 +43,27 @@ class Laws:
 
 
 def fit_laws(chapter: Chapter, values: Mapping[str, Any]) -> Laws | None:
-    """Fit the law to a run's measurements, the reader's own where there are any; None where a chapter takes none.
+    """Fit the law to a run's measurements, to the reader's own where there are any; None where a chapter takes none.
 
     values: of all parameters. Raises RbpError for measurements that cannot be read.
     """
     parameter = next((each for each in chapter.parameters if each.name == "measurements"), None)
     if parameter is None:
         return None
-    own = parameter.readers_own(values["measurements"])
+    readers_files = parameter.readers_own(values["measurements"])
     requested = sorted(values.get("ks") or [])
-    table = open_source(own or values["measurements"]).at(requested).table
+    table = open_source(readers_files or values["measurements"]).at(requested).table
     for column, names in (("dataset", values.get("datasets")), ("family", values.get("families"))):
         table = table[table[column].isin(names or table[column])]
     ranks = table[table["metric"] == "neg_log_rbp"]
     measured = sorted(map(int, ranks["k"].unique()))
-    wanted = [k for k in requested if k in measured] or measured
+    fitted = [k for k in requested if k in measured] or measured
     if ranks.empty:
         return None
-    rows = pd.concat([ranks[ranks["k"].isin(wanted)], table[table["metric"] == "cross_entropy"]])
+    rows = pd.concat([ranks[ranks["k"].isin(fitted)], table[table["metric"] == "cross_entropy"]])
     others = {
         "requested, but not measured": sorted({*requested} - {*measured}),
-        "measured, but not requested by the parameter ks": sorted({*measured} - {*wanted}),
+        "measured, but not requested by the parameter ks": sorted({*measured} - {*fitted}),
     }
     notes = tuple(f"k = {', '.join(map(str, ks))}: {what}." for what, ks in others.items() if ks)
     level = values.get("level", 0.95)
@@ -87,28 +87,28 @@ class Rerun:
 
     def __init__(self, chapter: Chapter, values: Mapping[str, Any], shell: Any) -> None:
         self.chapter, self.values, self.changed = chapter, values, chapter.changed(values)
-        self.own = chapter.readers_own(values)
-        self._folders = [path.resolve() for path in self.own]
+        self.readers_files = chapter.readers_own(values)
+        self._folders = [path.resolve() for path in self.readers_files]
         self.files, self.steps = set[Path](), set[str]()
         self._origins = Origins(shell, {p.name: self._origins_of(p) for p in chapter.parameters}, self._drain)
 
     def _origins_of(self, parameter: Parameter) -> frozenset[str]:
         value = self.values.get(parameter.name, parameter.default)
         if names := parameter.sources(value):
-            own = parameter.readers_own(value)
-            return frozenset([YOURS] * bool(own) + [BOOK] * (len(own) < len(names)))
+            readers_files = parameter.readers_own(value)
+            return frozenset([YOURS] * bool(readers_files) + [BOOK] * (len(readers_files) < len(names)))
         return frozenset([f"{parameter.name} = {text_of(parameter, value)}"] if parameter.name in self.changed else [])
 
     def _drain(self) -> frozenset[str]:
-        """Whose files, and tables of steps, were read since the last call."""
+        """Return whose files and tables of steps were read since the last call."""
         read = provenance.noted()
-        found = [YOURS if any(map(path.is_relative_to, self._folders)) else BOOK for path in read.files]
-        found += [BOOK] * bool(read.steps)
+        origins = [YOURS if any(map(path.is_relative_to, self._folders)) else BOOK for path in read.files]
+        origins += [BOOK] * bool(read.steps)
         self.files |= read.files
         self.steps |= read.steps
         read.files.clear()
         read.steps.clear()
-        return frozenset(found)
+        return frozenset(origins)
 
     def data(self) -> str:
         """Say whose data the statement that runs now shows."""
@@ -119,10 +119,10 @@ class Rerun:
         return f"the book’s, with {changed}" if changed else "the book’s, unchanged"
 
     def opening(self) -> str:
-        """What a page says first, as HTML: what was given, whether the law holds, and how parts are marked."""
-        whose = "on your data" if self.own else "with other parameters"
+        """Open the page, as HTML: what was given, whether the law holds, and how parts are marked."""
+        whose = "on your data" if self.readers_files else "with other parameters"
         parts = [f"<p><b>This page was run {whose}:</b> {html.escape(self.chapter.in_words(self.changed))}.</p>"]
-        files = [f"{file_name(path)} (SHA-256 {sha256(path)[:12]})" for path in self.own if path.is_file()]
+        files = [f"{file_name(path)} (SHA-256 {sha256(path)[:12]})" for path in self.readers_files if path.is_file()]
         try:
             laws = fit_laws(self.chapter, self.values)
             parts.append(
@@ -138,7 +138,7 @@ class Rerun:
         return f'<div class="rbp-answer">{"".join(parts)}</div>'
 
     def closing(self, values: Mapping[str, Recorded]) -> str:
-        """What of the book this run leaves and what it replaces, sentences and verdicts, and the run's command."""
+        """Close the page, as HTML: the book's sentences and verdicts that the run leaves or replaces."""
         expected = Project().expected
         accepted = read_book(expected) if expected.exists() else {}
         parts = ['<div class="rbp-still"><p><b>What of the book still applies?</b></p>']
@@ -146,7 +146,7 @@ class Rerun:
         return "".join(parts)
 
     def command(self, handed_on: bool) -> str:
-        """The command that repeats the run; where it is handed on, in its folder."""
+        """Write the command that repeats the run; where it is handed on, with the copies of the reader's files."""
         copies = copied_names(self.chapter, self.values) if handed_on else {}
         return command(self.chapter, with_names(self.chapter, self.changed, copies))
 
@@ -154,17 +154,17 @@ class Rerun:
 # ── What of the book still applies
 
 
-def _agree(one: Recorded | None, other: Recorded | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    a, b = one.value, other.value
+def _agree(accepted: Recorded | None, rerun: Recorded | None) -> bool:
+    if accepted is None or rerun is None:
+        return accepted is rerun
+    a, b = accepted.value, rerun.value
     if isinstance(a, float) and isinstance(b, float):
         return math.isclose(a, b, rel_tol=1e-9)
     return a == b
 
 
 def sentences(chapter: Chapter, accepted: Results, values: Mapping[str, Recorded]) -> str:
-    """The book's sentences whose numbers a run replaces or lacks, beside the run's numbers, as HTML."""
+    """List the book's sentences whose numbers a run replaces or lacks, beside the run's numbers, as HTML."""
     book = accepted.get(chapter.name, {})
     rows, unchanged, lacking = [], 0, 0
     for sentence in prose.sentences(chapter.notebook["cells"]):
@@ -178,8 +178,8 @@ def sentences(chapter: Chapter, accepted: Results, values: Mapping[str, Recorded
         texts = [prose.in_words_or_dash(values, place) for place in places]
         data = [values[key].data for key in keys if key in values][:1]
         lacking += not data
-        found = "; ".join(texts) if data else "not in this run"
-        rows.append((prose.plain(sentence, chapter.name, accepted), found, *(data or ["–"])))
+        run_text = "; ".join(texts) if data else "not in this run"
+        rows.append((prose.plain(sentence, chapter.name, accepted), run_text, *(data or ["–"])))
     count = len(rows) + unchanged
     text = f"Of the {count} sentences with numbers of this chapter, {unchanged} apply unchanged, as they rest on the "
     text += f"book’s data. {len(rows) - lacking} have other numbers in this run, and this run lacks {lacking}."
@@ -188,12 +188,12 @@ def sentences(chapter: Chapter, accepted: Results, values: Mapping[str, Recorded
 
 
 def verdicts(chapter: str, accepted: Results, values: Mapping[str, Recorded]) -> str:
-    """The book's verdicts that rest on numbers which a run replaces or lacks, as HTML."""
+    """List the book's verdicts that rest on numbers which a run replaces or lacks, as HTML."""
     from companion.ledger import claims
 
     prefix, book, rows = f"{chapter}::", accepted.get(chapter, {}), []
-    own = [claim for claim in claims.read_claims() if any(key.startswith(prefix) for key in claim.keys.values())]
-    for claim in own:
+    concerned = [claim for claim in claims.read_claims() if any(key.startswith(prefix) for key in claim.keys.values())]
+    for claim in concerned:
         names = [key.removeprefix(prefix) for key in claim.keys.values() if key.startswith(prefix)]
         keys = {key for name in names for key in {*book, *values} if fnmatchcase(key, name)}
         if not all(_agree(book.get(key), values.get(key)) for key in keys):
@@ -202,6 +202,6 @@ def verdicts(chapter: str, accepted: Results, values: Mapping[str, Recorded]) ->
             except RbpError:  # its numbers are not accepted yet
                 rows.append((claim.text, "–"))
     table = pd.DataFrame(rows, columns=["Claim", "The book’s verdict"])
-    text = f"{len(rows)} of the {len(own)} verdicts that rest on this chapter are about numbers that this run "
+    text = f"{len(rows)} of the {len(concerned)} verdicts that rest on this chapter are about numbers that this run "
     text += "replaces or lacks. They are about the book’s models, not about this run."
     return f"<p>{text}</p>" + html_table(table, {}, 4) if rows else ""

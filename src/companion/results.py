@@ -1,4 +1,4 @@
-"""Record a number once: for the prose, for the check against the accepted values, and for the ledger.
+"""Recorded values: for the prose, for the check against the accepted values, and for the ledger.
 
 A chapter writes ``results.json``: {"chapter", "values": {key: {"value", "unit", "tolerance"}}, "reads": […],
 "steps": […]}.
@@ -36,7 +36,7 @@ class Recorded:
     data: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields by name, but for those that say nothing."""
+        """Return the fields by name; ``within``, ``because`` and ``data`` only where they are set."""
         fields = asdict(self)
         named = ["value", "unit", "tolerance", *["within", "because"] * bool(self.within), *["data"] * bool(self.data)]
         return {name: fields[name] for name in named}
@@ -55,7 +55,7 @@ def recorded(
     because: str = "",
     data: str = "",
 ) -> Recorded:
-    """A checked `Recorded`; a NumPy scalar becomes a plain one.
+    """Check a value and make a `Recorded` of it; a NumPy scalar becomes a plain one.
 
     Raises RbpError for NaN, an infinite number, a negative tolerance, a ``within`` without its reason, and what is no
     number, string or bool.
@@ -75,7 +75,7 @@ def recorded(
 
 @dataclass(frozen=True)
 class ChapterResults:
-    """What a chapter recorded, the files that it read (the project's: relative to its root), and the steps."""
+    """The values that a chapter recorded, the files that it read (the project's: relative to its root), and steps."""
 
     chapter: str
     values: dict[str, Recorded]
@@ -83,7 +83,7 @@ class ChapterResults:
     steps: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """The results for JSON. Raises RbpError for a value that cannot be recorded."""
+        """Return the results for JSON. Raises RbpError for a value that cannot be recorded."""
         values = {key: recorded(key, **asdict(each)).as_dict() for key, each in self.values.items()}
         read = {"reads": sorted(set(self.reads)), "steps": sorted(set(self.steps))}
         return {"chapter": self.chapter, "values": values} | read
@@ -117,7 +117,7 @@ def read_chapter(path: Path) -> ChapterResults:
 
 
 def chapter_results(content: Any, where: str, remedy: str = "Execute the chapter again.") -> ChapterResults:
-    """The results whose `as_dict` this is. Raises DataError for another form, with the place ``where`` it is."""
+    """Read back the results of `as_dict`. Raises DataError for another form, naming the place ``where``."""
     try:
         chapter, values = content["chapter"], content["values"]
         reads, steps = tuple(content.get("reads", [])), tuple(content.get("steps", []))
@@ -127,7 +127,7 @@ def chapter_results(content: Any, where: str, remedy: str = "Execute the chapter
 
 
 def merge(paths: Iterable[Path]) -> Results:
-    """The results of several chapters. Raises DataError if two files are of the same chapter."""
+    """Merge the results of several chapters. Raises DataError if two files are of the same chapter."""
     merged: Results = {}
     for path in paths:
         results = read_chapter(path)
@@ -179,7 +179,7 @@ class Difference:
 
 
 def _same(expected: Recorded, built: Recorded) -> bool:
-    """Whether the values agree; by the accepted tolerance, so that a chapter cannot widen its own."""
+    """Return whether the values agree, by the accepted tolerance, so that a chapter cannot widen its own."""
     old, new = expected.value, built.value
     if expected.tolerance is None:
         return True
@@ -191,7 +191,7 @@ def _same(expected: Recorded, built: Recorded) -> bool:
 def compare(
     built: Mapping[str, Mapping[str, Recorded]], expected: Mapping[str, Mapping[str, Recorded]]
 ) -> list[Difference]:
-    """What differs between two merged results, sorted by chapter and key.
+    """List the differences between two merged results, sorted by chapter and key.
 
     A value moved if it is off by more than the accepted tolerance and ``within``, or has another unit or tolerance. A
     string, a bool, and an accepted 0 with nothing ``within`` must be met exactly.

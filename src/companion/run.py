@@ -41,13 +41,13 @@ UPLOADED = re.compile(r"^[0-9a-f]{8}-")  # before the name of a table in runs/li
 
 @dataclass(frozen=True)
 class Chapter:
-    """One notebook of the book, ``notebooks/NAME.ipynb``."""
+    """One chapter of the book: the notebook ``notebooks/NAME.ipynb``."""
 
     path: Path
 
     @property
     def name(self) -> str:
-        """The name, "emergence"."""
+        """The chapter's name, such as "emergence"."""
         return self.path.stem
 
     @cached_property
@@ -68,7 +68,7 @@ class Chapter:
 
     @cached_property
     def parameters(self) -> list[Parameter]:
-        """What the cell tagged ``parameters`` declares, or [].
+        """The parameters that the cell tagged ``parameters`` declares, or [].
 
         Raises ChapterError for two such cells, and for a parameter that no other cell reads.
         """
@@ -76,11 +76,11 @@ class Chapter:
         cells = [cell for cell in code if "parameters" in cell.get("metadata", {}).get("tags", [])]
         if len(cells) > 1:
             raise ChapterError("two cells are tagged `parameters`", self.name)
-        found = declared("".join(cells[0]["source"]), self.name) if cells else []
-        if names := unread(found, ("".join(cell["source"]) for cell in code if cell not in cells)):
+        declared_here = declared("".join(cells[0]["source"]), self.name) if cells else []
+        if names := unread(declared_here, ("".join(cell["source"]) for cell in code if cell not in cells)):
             what = f"no cell reads the parameter {names[0]}: another value would change nothing"
             raise ChapterError(what, self.name, "Use it, or declare it no more.")
-        return found
+        return declared_here
 
     def _declared(self, key: str) -> list[str]:
         names: list[str] = self.notebook.get("metadata", {}).get("rbp", {}).get(key, [])
@@ -90,22 +90,22 @@ class Chapter:
 
     @property
     def reads(self) -> list[str]:
-        """The data files and folders that it declares to read, relative to the root (metadata ``rbp.reads``)."""
+        """The data files and folders that the chapter may read, relative to the root (metadata ``rbp.reads``)."""
         return self._declared("reads")
 
     @property
     def steps(self) -> list[str]:
-        """The steps whose tables it reads (metadata ``companion.steps``)."""
+        """The steps whose tables the chapter reads (metadata ``rbp.steps``)."""
         return self._declared("steps")
 
     @property
     def results_of(self) -> list[str]:
-        """The chapters whose results it reads; ["*"]: all others (metadata ``rbp.results_of``)."""
+        """The chapters whose results this one reads; ["*"]: all others (metadata ``rbp.results_of``)."""
         return self._declared("results_of")
 
     @property
     def seconds(self) -> int:
-        """How long it takes, about, where that is long (metadata ``rbp.seconds``): the longest are executed first."""
+        """About how long the chapter takes, where that is long (metadata ``rbp.seconds``): the longest run first."""
         seconds = self.notebook.get("metadata", {}).get("rbp", {}).get("seconds", 0)
         if not isinstance(seconds, int):
             raise ChapterError("the notebook's metadata rbp.seconds is no whole number", self.name)
@@ -116,16 +116,16 @@ class Chapter:
         return parse(self.parameters, assignments, self.name)
 
     def effective(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Every parameter's value: the given ones, and the defaults."""
+        """Return every parameter's value: the given ones, and the defaults of the others."""
         return {parameter.name: parameter.default for parameter in self.parameters} | dict(values)
 
     def changed(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The values that differ from the defaults, or name the reader's own data, in the declared order."""
+        """Select the values that differ from the defaults, or name the reader's own data, in the declared order."""
         given = [p for p in self.parameters if p.name in values]
         return {p.name: v for p in given if (v := values[p.name]) != p.default or p.readers_own(v)}
 
     def values_in(self, namespace: dict[str, Any]) -> dict[str, Any]:
-        """The parameters' values in the namespace of a notebook.
+        """Read the parameters' values from the namespace of a notebook.
 
         A text is read by the declared type, and changed there: papermill passes `-p ks 1,10` as one. Raises what
         `parse` raises.
@@ -137,18 +137,18 @@ class Chapter:
         return {parameter.name: namespace[parameter.name] for parameter in self.parameters}
 
     def in_words(self, changed: Mapping[str, Any]) -> str:
-        """The parameters that were changed: "measurements = mine.csv; level = 0.8"."""
+        """List the changed parameters in words: "measurements = mine.csv; level = 0.8"."""
         return "; ".join(f"{p.name} = {text_of(p, changed[p.name])}" for p in self.parameters if p.name in changed)
 
     def readers_own(self, values: Mapping[str, Any]) -> list[Path]:
-        """The reader's own files and folders that the ``values`` of parameters name, each once."""
+        """List the reader's own files and folders that the ``values`` of parameters name, each once."""
         paths = (path for p in self.parameters if p.name in values for path in p.readers_own(values[p.name]))
         return list(dict.fromkeys(paths))
 
     def short_hash(self, values: Mapping[str, Any], code: str = "") -> str:
-        """Eight hexadecimal digits that name the chapter with these effective parameters.
+        """Return eight hexadecimal digits that identify a run of the chapter.
 
-        And with the content of the reader's own files, and with a checksum of the ``code``.
+        They depend on its effective parameters, the content of the reader's own files, and a checksum of the ``code``.
         """
         files = {str(path): checksum(path) for path in expanded(self.readers_own(values)) if path.is_file()}
         identity = canonical_json([self.name, self.effective(values), files, code])
@@ -156,12 +156,12 @@ class Chapter:
 
 
 def file_name(path: Path) -> str:
-    """The name that the reader gave a file: an upload's has a code before it."""
+    """Return the name that the reader gave a file: an upload's has a code before it."""
     return UPLOADED.sub("", path.name) if path.parent.name == "uploads" else path.name
 
 
 def text_of(parameter: Parameter, value: Any) -> str:
-    """A parameter's value in words: the reader's files by their names alone."""
+    """Print a parameter's value: the reader's files by their names alone."""
     names = {str(path): file_name(path) for path in parameter.readers_own(value)}
     if names:
         return ", ".join(names.get(each, each) for each in parameter.sources(value))
@@ -169,7 +169,7 @@ def text_of(parameter: Parameter, value: Any) -> str:
 
 
 def copied_names(chapter: Chapter, values: Mapping[str, Any]) -> dict[Path, str]:
-    """Where a run's folder has copies of the reader's own files: path -> "inputs/mine.csv"."""
+    """Name the copies of the reader's own files in a run's folder: path -> "inputs/mine.csv"."""
     names: dict[Path, str] = {}
     for path in filter(Path.is_file, chapter.readers_own(values)):
         name = f"inputs/{file_name(path)}"
@@ -178,7 +178,7 @@ def copied_names(chapter: Chapter, values: Mapping[str, Any]) -> dict[Path, str]
 
 
 def with_names(chapter: Chapter, values: Mapping[str, Any], names: Mapping[Path, str]) -> dict[str, Any]:
-    """The values of parameters, with other names of the reader's own files."""
+    """Replace the names of the reader's own files in the values of parameters."""
     texts = {str(path): name for path, name in names.items()}
     known = {parameter.name: parameter for parameter in chapter.parameters}
     sources = {name: known[name].sources(value) for name, value in values.items()}
@@ -186,36 +186,36 @@ def with_names(chapter: Chapter, values: Mapping[str, Any], names: Mapping[Path,
 
 
 def command(chapter: Chapter, values: Mapping[str, Any]) -> str:
-    """The command that executes a chapter with these values of its parameters."""
+    """Write the command that executes a chapter with these values of its parameters."""
     texts = {name: ",".join(map(str, v)) if isinstance(v, list) else str(v) for name, v in values.items()}
     given = [part for name, text in texts.items() for part in ("-p", f"{name}={text}")]
     return shlex.join(["rbp", "run", chapter.name, *given])
 
 
 def all_chapters(project: Project) -> list[Chapter]:
-    """The book's chapters in the contents' order, those that it does not list last. ChapterError if there is none."""
+    """List the book's chapters in the contents' order, unlisted ones last. Raises ChapterError if there is none."""
     listed = list(chapter_numbers(project))
     names = [path.stem for path in sorted(project.notebooks.glob("*.ipynb")) if NAME.fullmatch(path.stem)]
     if lacking := [name for name in listed if name not in names]:
         raise ChapterError(f"the contents list {lacking[0]}, and there is no such notebook", "book/_toc.yml")
     if not names:
         raise ChapterError("there are no chapters", str(project.notebooks), "They are named NAME.ipynb.")
-    found = [*listed, *(name for name in names if name not in listed)]
-    return [Chapter(project.notebooks / f"{name}.ipynb") for name in found]
+    ordered = [*listed, *(name for name in names if name not in listed)]
+    return [Chapter(project.notebooks / f"{name}.ipynb") for name in ordered]
 
 
 def chapter_names(project: Project) -> list[str]:
-    """The chapters' names, in the book's order."""
+    """List the chapters' names, in the book's order."""
     return [chapter.name for chapter in all_chapters(project)]
 
 
 def step_names(project: Project) -> list[str]:
-    """The steps that the chapters declare, in the chapters' order."""
+    """List the steps that the chapters declare, in the chapters' order."""
     return list(dict.fromkeys(step for chapter in all_chapters(project) for step in chapter.steps))
 
 
 def times(project: Project) -> dict[str, float]:
-    """Step or chapter -> seconds that it took last, for those that were made or executed."""
+    """Return the seconds that each step or chapter took last, by name, as far as they were run."""
     names = [*step_names(project), *chapter_names(project)]
     files = {name: project.times / f"{name}.json" for name in names}
     return {name: json.loads(path.read_text())["seconds"] for name, path in files.items() if path.exists()}
@@ -232,9 +232,9 @@ def find(project: Project, name: str) -> Chapter:
 
 
 def _foreign(out: Path, chapter: Chapter) -> list[str]:
-    """What lies in ``out`` that no execution of the chapter has put there."""
-    own = {chapter.name, f"{chapter.name}.ipynb", f"{chapter.name}.html", "results.json", "inputs", "run.json"}
-    return sorted(path.name for path in out.iterdir() if path.name not in own) if out.is_dir() else []
+    """List what lies in ``out`` that no execution of the chapter has put there."""
+    expected = {chapter.name, f"{chapter.name}.ipynb", f"{chapter.name}.html", "results.json", "inputs", "run.json"}
+    return sorted(path.name for path in out.iterdir() if path.name not in expected) if out.is_dir() else []
 
 
 def execute(
@@ -243,15 +243,15 @@ def execute(
     out: Path,
     cwd: Path,
     finish: Callable[[Path], object] | None = None,
-    tell: Callable[[int, int], object] | None = None,
+    on_cell: Callable[[int, int], object] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> float:
     """Execute ``chapter`` with checked ``parameters`` into the folder ``out``; returns the seconds it took.
 
     ``out`` gets ``NAME.ipynb`` (executed; its metadata ``rbp.changed`` has the parameters that differ from the
     defaults), ``NAME/`` (figures and tables) and ``results.json``; an earlier execution is replaced whole. The kernel
-    starts in ``cwd``. ``finish`` may add to the folder before it is renamed into place. ``tell`` is called when a cell
-    begins, with its number (from 1) and how many there are. ``environment`` adds to the kernel's variables.
+    starts in ``cwd``. ``finish`` may add to the folder before it is renamed into place. ``on_cell`` is called when a
+    cell begins, with its number (from 1) and how many there are. ``environment`` adds to the kernel's variables.
 
     Raises the RbpError that a cell raised, ChapterError for a chapter that does not keep to its declaration, and
     ChapterFailed for another failing cell or a dead kernel, with the partial notebook kept as ``OUT.failed.ipynb``.
@@ -266,7 +266,7 @@ def execute(
         partial = folder / chapter.path.name
         copies = _copy_inputs(chapter, parameters, folder)
         try:
-            _run(chapter, parameters, partial, cwd.resolve(), tell, environment or {})
+            _run(chapter, parameters, partial, cwd.resolve(), on_cell, environment or {})
         except ChapterFailed as failure:
             if (marker := folder / MARKER).exists():
                 raise _carried(marker) from None
@@ -288,7 +288,7 @@ def execute(
 
 
 def _copy_inputs(chapter: Chapter, parameters: Mapping[str, Any], folder: Path) -> dict[Path, str]:
-    """Copy the reader's own files into the folder of a run, with what repeats it (run.json), to be handed on."""
+    """Copy the reader's own files into the folder of a run, with run.json, from which others can repeat it."""
     if not chapter.changed(parameters):
         return {}
     copies = copied_names(chapter, parameters)
@@ -302,7 +302,7 @@ def _copy_inputs(chapter: Chapter, parameters: Mapping[str, Any], folder: Path) 
 
 
 def _carried(marker: Path) -> RbpError:
-    """The RbpError that a cell raised, from the file that the kernel wrote."""
+    """Read the RbpError that a cell raised, from the file that the kernel wrote."""
     content = json.loads(marker.read_text(encoding="utf-8"))
     kind = getattr(errors, content.pop("type"), RbpError)
     return kind(**content)
@@ -313,7 +313,7 @@ def _run(
     parameters: Mapping[str, Any],
     output: Path,
     cwd: Path,
-    tell: Callable[[int, int], object] | None,
+    on_cell: Callable[[int, int], object] | None,
     more: Mapping[str, str],
 ) -> None:
     """Execute with papermill, in this process, into the file ``output``. Raises ChapterFailed."""
@@ -337,7 +337,7 @@ def _run(
                 kernel_environment=os.environ | environment | dict(more),
                 kernel_cwd=str(cwd),
                 connection_file=str(start / "connection.json"),
-                tell=tell,
+                on_cell=on_cell,
             )
         except papermill.PapermillExecutionError as error:
             cell = _cell_number(chapter, output)
@@ -349,7 +349,7 @@ def _run(
 
 
 def _cell_number(chapter: Chapter, output: Path) -> int | None:
-    """Which cell of the chapter was the last to start, counted from 1; None if none did."""
+    """Return the number of the last cell of the chapter to start, counted from 1; None if none did."""
     try:
         cells = json.loads(output.read_bytes())["cells"]
     except (OSError, ValueError):  # none began, or the disk is full
@@ -360,7 +360,7 @@ def _cell_number(chapter: Chapter, output: Path) -> int | None:
 
 
 def normalize(chapter: Chapter, path: Path, parameters: Mapping[str, Any]) -> None:
-    """Take out of an executed notebook what differs from one execution to the next: times and random ids.
+    """Remove from an executed notebook what differs from one execution to the next: times and random ids.
 
     The metadata ``rbp.changed`` has the ``parameters`` that differ from the defaults: `prose.page_of` tells them.
     """
@@ -384,7 +384,7 @@ def normalize(chapter: Chapter, path: Path, parameters: Mapping[str, Any]) -> No
 
 
 def _check_outputs(chapter: Chapter, parameters: Mapping[str, Any], folder: Path) -> None:
-    """Raises ChapterError if the chapter did not close its page, or read files that it does not declare."""
+    """Raise ChapterError if the chapter did not close its page, or read files that it does not declare."""
     path = folder / "results.json"
     if not path.exists():
         raise ChapterError("the chapter wrote no results", chapter.name, "Its last cell must call page.close().")
@@ -395,7 +395,7 @@ def _check_outputs(chapter: Chapter, parameters: Mapping[str, Any], folder: Path
     by_default = chapter.effective(parameters) == chapter.effective({})  # other parameters may name other files
     of_project = [Path(path) for path in written.reads if not Path(path).is_absolute()]
     read_not_declared = (
-        ("files", "reads", {str(p) for p in of_project if not any(p.is_relative_to(own) for own in chapter.reads)}),
+        ("files", "reads", {str(p) for p in of_project if not any(map(p.is_relative_to, chapter.reads))}),
         ("steps", "steps", set(written.steps) - set(chapter.steps)),
     )
     for kind, key, undeclared in read_not_declared:

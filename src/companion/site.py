@@ -78,7 +78,7 @@ def stage(project: Project) -> None:
 
 
 def with_figures(text: str, project: Project, page: str) -> str:
-    """A page by hand with the figures of executed chapters at their places, caption and downloads included.
+    """Insert the figures of executed chapters at their places in a page written by hand, with caption and downloads.
 
     Raises ChapterError for a figure that its chapter does not show.
     """
@@ -99,7 +99,7 @@ def with_figures(text: str, project: Project, page: str) -> str:
 
 
 def _page(project: Project, chapter: Chapter, book: prose.BookValues) -> str:
-    """The executed chapter with its values written out. Raises ChapterError for a value that nobody records."""
+    """Write out the values of an executed chapter. Raises ChapterError for a value that nobody records."""
     executed = project.chapters / chapter.name / f"{chapter.name}.ipynb"
     try:
         notebook = prose.page_of(executed, book)
@@ -112,9 +112,9 @@ def _page(project: Project, chapter: Chapter, book: prose.BookValues) -> str:
 
 
 def _check_values(text: str, page: str) -> None:
-    """Raises ChapterError if a page names a value that there is not."""
-    before, found, _ = text.partition(prose.NO_VALUE)
-    if found:
+    """Raise ChapterError if a page names a value that is not recorded."""
+    before, missing, _ = text.partition(prose.NO_VALUE)
+    if missing:
         what = f"the prose names a value that no chapter records, after “{before.strip()[-40:]}”"
         raise ChapterError(what, page, "Name a key that page.record records.")
 
@@ -129,23 +129,23 @@ from sphinx.application import builtin_extensions
 config, _ = get_final_config(user_yaml=pathlib.Path(sys.argv[1]), cli_config={"latex_individualpages": False})
 for name in (*builtin_extensions, *config["extensions"], "myst_nb.sphinx_ext", "sphinx_book_theme"):
     importlib.import_module(name)
-told = sys.stdin.readline()
-if told:
-    sys.argv = json.loads(told)
+line = sys.stdin.readline()
+if line:
+    sys.argv = json.loads(line)
     main()
 """
 _waiting: list["subprocess.Popen[str]"] = []
 
 
 def start_early(config: Path) -> None:
-    """Start the next `jupyter_book` now: it imports what `config` asks for, and waits. It ends with this process."""
+    """Start the next `jupyter_book` now: it imports what `config` names, and waits. It ends with this process."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     # It has no __main__, and its script may be off the PATH.
     _waiting.append(subprocess.Popen([sys.executable, "-c", _START, str(config)], text=True, **pipes))  # type: ignore[call-overload]  # noqa: S603
 
 
 def configured(project: Project) -> Path:
-    """The book's configuration with authors and addresses, written to ``_build/config.yml``."""
+    """Write the book's configuration with authors and addresses to ``_build/config.yml``; returns the file."""
     path = project.build / "config.yml"
     write_file(path, yaml.safe_dump(configuration(project), allow_unicode=True))
     return path
@@ -162,14 +162,14 @@ def jupyter_book(source: Path, config: Path, output: Path, strict: bool = True) 
     arguments += ["--toc", str(source / "_toc.yml"), "--path-output", str(output)]
     arguments += ["-W", "--keep-going", "-n"] if strict else []
     process = _waiting.pop()
-    said, _ = process.communicate(json.dumps(["jupyter-book", *arguments]) + "\n")
+    printed, _ = process.communicate(json.dumps(["jupyter-book", *arguments]) + "\n")
     pages = output / "_build" / "html"
-    explained = process.returncode and "nonexisting document" not in said  # another fault, which Sphinx tells
+    explained = process.returncode and "nonexisting document" not in printed  # another fault, which Sphinx tells
     if not explained and (absent := _absent(source / "_toc.yml", pages)):
         remedy = "Write it, or take it out of the contents; what the configuration excludes becomes no page."
         raise RbpError(f"the contents name {absent[0]}, and the built pages have no such page", "_toc.yml", remedy)
     if process.returncode:
-        lines = said.splitlines()
+        lines = printed.splitlines()
         warned = [line for line in lines if any(word in line for word in ("WARNING", "ERROR", "CRITICAL", "rror:"))]
         text = "\n".join(dict.fromkeys(warned or lines[-20:])).replace(f"{source}{os.sep}", "")
         raise RbpError("the pages cannot be built", None, text)
@@ -177,7 +177,7 @@ def jupyter_book(source: Path, config: Path, output: Path, strict: bool = True) 
 
 
 def _absent(contents: Path, pages: Path) -> list[str]:
-    """The pages that a table of contents names and that are not among those that were built."""
+    """List the pages that a table of contents names and the build lacks."""
     with contextlib.suppress(MalformedError, FileNotFoundError):  # which Sphinx says better
         named = [re.sub(r"\.(md|ipynb|rst)$", "", name) for name in parse_toc_yaml(contents)]
         return [name for name in named if not (pages / f"{name}.html").is_file()] if pages.is_dir() else []
@@ -199,7 +199,7 @@ def build_html(project: Project) -> None:
 
 
 def fingerprint(project: Project) -> str:
-    """A checksum over all that the pages are made of, but for the page on how the book was made."""
+    """Return a checksum over all that the pages are made of, except the page on how the book was made."""
     executed = [project.chapters / name / f"{name}.ipynb" for name in chapter_names(project)]
     by_hand = [path for path in project.book.rglob("*") if path.is_file()]
     accepted = [project.expected] if project.expected.exists() else []
@@ -230,7 +230,7 @@ PACKAGES = (
 
 
 def git(project: Project, *arguments: str) -> str | None:
-    """What git says of the checkout; None outside of one, and where there is no git."""
+    """Return git's answer about the checkout; None outside of one, and where there is no git."""
     command = ["git", "-C", str(project.root), *arguments]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
@@ -240,7 +240,7 @@ def git(project: Project, *arguments: str) -> str | None:
 
 
 def commit(project: Project) -> str:
-    """The checkout's commit, and whether files differ from it; "not a checkout" outside git."""
+    """Name the checkout's commit, and whether files differ from it; "not a checkout" outside git."""
     head = git(project, "rev-parse", "HEAD")
     if head is None:
         return "not a checkout"
@@ -252,7 +252,7 @@ def _table(head: tuple[str, str], rows: list[tuple[str, str]]) -> str:
 
 
 def _moved_verdicts(project: Project) -> str:
-    """The verdicts that other data or another method has moved (book/verdicts.toml), as a section; "" for none."""
+    """List the verdicts that other data or another method has moved (book/verdicts.toml), as a section; "" for none."""
     path = project.book / "verdicts.toml"
     moved = tomllib.loads(path.read_text(encoding="utf-8"))["moved"] if path.is_file() else []
     rows = [(f"{each['claim']}", f"{each['before']} → {each['after']}. {each['why']}") for each in moved]
@@ -260,7 +260,7 @@ def _moved_verdicts(project: Project) -> str:
 
 
 def made_page(project: Project, report: str = "") -> str:
-    """The page as MyST Markdown: versions, commit, verdicts that moved, seconds, checksums of the data.
+    """Write the page on how the book was made, in MyST: versions, commit, moved verdicts, seconds, data's checksums.
 
     report: a line that links it; "" where there is none.
     """
@@ -298,7 +298,7 @@ Each was measured when the step was last made or the chapter last executed; two 
 
 ## Data
 
-<details class="rbp-told"><summary>The checksums of {len(sums)} files</summary>
+<details class="rbp-fold"><summary>The checksums of {len(sums)} files</summary>
 
 {_table(("File", "SHA-256"), sums)}
 

@@ -1,4 +1,4 @@
-"""What the pages need beyond Jupyter Book: numbers, a clean search, scripts where they are used."""
+"""Adapt Jupyter Book's pages: numbers, a search of sentences, scripts only where they are used."""
 
 import html
 import json
@@ -22,7 +22,7 @@ from rbp.report.leaf import STYLE
 
 
 def _set_address(app: Sphinx, config: Config) -> None:
-    """Set what links show of the book; with the repository's address, add buttons to it, and to Binder."""
+    """Set the book's address in links; with the repository's address, add buttons to it, and to Binder."""
     config.ogp_site_url, config.ogp_site_name = config.html_baseurl, config.html_title
     options = config.html_theme_options
     address = options.get("repository_url") or ""
@@ -32,7 +32,7 @@ def _set_address(app: Sphinx, config: Config) -> None:
 
 
 def _drop_source(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object) -> None:
-    """A page that the build itself has made (``made`` in its front matter) has no source to lead to."""
+    """Drop the link to the source of a page that the build has made (``made`` in its front matter)."""
     if "made" in app.env.metadata.get(pagename, {}):
         for group in context.get("header_buttons", []):
             buttons = [each for each in group.get("buttons", []) if each["label"] != "source-file-button"]
@@ -49,7 +49,7 @@ SCRIPTS = {
 
 
 def _load_scripts(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object) -> None:
-    """Only the pages that use a script load it."""
+    """Load a script only on the pages that use it."""
     for mark, scripts in SCRIPTS.items():
         for script in scripts if mark in context.get("body", "") else []:
             app.add_js_file(script)
@@ -58,7 +58,7 @@ def _load_scripts(app: Sphinx, pagename: str, templatename: str, context: dict[s
 
 
 def _list_references(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object) -> None:
-    """References are items of their list: the role that docutils gives them is deprecated, and no list may hold it."""
+    """Give references the role of list items: docutils' own role is deprecated, and lists may not contain it."""
     if "body" in context:
         context["body"] = context["body"].replace(' role="doc-biblioentry"', ' role="listitem"')
 
@@ -67,7 +67,7 @@ def _list_references(app: Sphinx, pagename: str, templatename: str, context: dic
 
 
 def _formula(node: nodes.Element, displayed: bool) -> str:
-    """A node's formula; one that cannot be read is a warning, and stays as it is written."""
+    """Render a node's formula; one that cannot be read is a warning, and stays as it is written."""
     try:
         return mathml(node.astext(), displayed)
     except LatexError as error:
@@ -81,7 +81,7 @@ def _inline_formula(writer: HTML5Translator, node: nodes.math) -> None:
 
 
 def _displayed_formula(writer: HTML5Translator, node: nodes.math_block) -> None:
-    """It scrolls within itself, its number beside it."""
+    """Write a formula that scrolls within itself, with its number."""
     writer.body.append(writer.starttag(node, "div", "", CLASS="math", tabindex="0"))
     if node["number"]:
         writer.body.append(f'<span class="eqno">({get_node_equation_number(writer, node)})')
@@ -102,13 +102,13 @@ START = '<p class="rbp-start"><a href="#rerun">Run with your data</a></p>'
 
 
 class OneSwitch(SphinxPostTransform):
-    """One switch, below a page's title and notice, shows code and parameters, in place of a button at each cell."""
+    """Puts one switch below a page's title and notice, which shows code and parameters, for a button at each cell."""
 
     default_priority = 198  # before myst_nb folds each cell by itself
     formats = ("html",)
 
     def run(self, **_: Any) -> None:
-        """Do so in one page."""
+        """Add the switch to one page."""
         cells = [each for each in self.document.findall(nodes.container) if each.get("nb_element") == "cell_code"]
         title = self.document.next_node(nodes.title)
         for cell in cells:
@@ -126,7 +126,7 @@ NO_SENTENCES = "script, style, svg, math, .rbp-table, .rbp-downloads, .rbp-rerun
 
 
 class Builder(StandaloneHTMLBuilder):
-    """Sphinx's own, but search reads sentences alone: no code of cells, no formulas, no figures' labels, no tables.
+    """Sphinx's HTML builder, whose search reads sentences alone: no code, formulas, labels of figures, or tables.
 
     It shows them too, from a file of their own: a page opened from a file can fetch no other.
     """
@@ -156,7 +156,7 @@ SENTENCES = "sentences.js"
 
 
 def _sentences(markup: str) -> str:
-    """The text of a piece of HTML without what holds no sentences."""
+    """Return the text of a piece of HTML without the elements that hold no sentences."""
     soup = BeautifulSoup(markup, "html.parser")
     for each in soup.select(NO_SENTENCES):
         each.decompose()
@@ -164,7 +164,7 @@ def _sentences(markup: str) -> str:
 
 
 def _add_style(app: Sphinx, config: Any) -> None:
-    """Copy the library's style of figures and tables among the pages' files."""
+    """Copy the library's style of figures and tables to the pages' files."""
     config.html_static_path.append(str(STYLE))
 
 

@@ -1,4 +1,4 @@
-"""Executed chapters as pages that stand by themselves: without the rest of the book, everything put into them."""
+"""Render executed chapters as pages that open without the rest of the book, with all that they load put into them."""
 
 import base64
 import mimetypes
@@ -39,19 +39,19 @@ follow(); dark.addEventListener("change", follow);
 
 
 def read_page(page: Path) -> BeautifulSoup:
-    """A page as a tree."""
+    """Parse a page."""
     return BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser")
 
 
 def drop_navigation(soup: BeautifulSoup) -> None:
-    """Take out what leads to other pages: header, sidebars, search, previous and next."""
+    """Remove what leads to other pages: header, sidebars, search, previous and next."""
     for selector in NAVIGATION:
         for tag in soup.select(selector):
             tag.decompose()
 
 
 def keep_links(soup: BeautifulSoup, folder: Path, within: Path | None = None) -> None:
-    """Unlink all but places of this page, outside addresses, and files that there are below ``within``.
+    """Remove links, except to places of this page, outside addresses, and existing files below ``within``.
 
     Relative addresses count from ``folder``, which is what ``within`` is if it is not given.
     """
@@ -69,7 +69,7 @@ def keep_links(soup: BeautifulSoup, folder: Path, within: Path | None = None) ->
 
 
 def _is_below(address: str, folder: Path, within: Path) -> bool:
-    """Whether a relative address in a page in ``folder`` means a file below ``within``."""
+    """Return whether a relative address in a page in ``folder`` means a file below ``within``."""
     file = _local(address, folder)
     return file is not None and file.is_relative_to(within.resolve())
 
@@ -80,7 +80,7 @@ def _data_uri(file: Path) -> str:
 
 
 def _local(address: str, folder: Path) -> Path | None:
-    """The file that a relative address means, or None if there is none."""
+    """Find the file that a relative address means, or None if there is none."""
     if re.match(r"[a-z]+:|//|#", address):
         return None
     file = (folder / re.split(r"[?#]", address)[0]).resolve()
@@ -88,15 +88,15 @@ def _local(address: str, folder: Path) -> Path | None:
 
 
 def _stylesheet(file: Path) -> str:
-    """A stylesheet with what it imports, its fonts and its pictures within it."""
+    """Embed into a stylesheet what it imports, its fonts and its pictures."""
 
-    def imported(found: re.Match[str]) -> str:
-        target = _local(found[1], file.parent)
-        return _stylesheet(target) if target else found[0]
+    def imported(match: re.Match[str]) -> str:
+        target = _local(match[1], file.parent)
+        return _stylesheet(target) if target else match[0]
 
-    def within(found: re.Match[str]) -> str:
-        target = _local(found[1].strip("\"'"), file.parent)
-        return f"url({_data_uri(target)})" if target else found[0]
+    def within(match: re.Match[str]) -> str:
+        target = _local(match[1].strip("\"'"), file.parent)
+        return f"url({_data_uri(target)})" if target else match[0]
 
     text = re.sub(r"url\(([^)]+)\)", within, file.read_text(encoding="utf-8"))
     return re.sub(r"@import\s*[\"']([^\"']+)[\"'];?", imported, text)
@@ -146,14 +146,14 @@ ELSEWHERE = re.compile(r"\{numref\}`(?:[^`<]*<)?(?P<name>\w+)::[\w-]+>?`")
 REFERENCES = "## References\n\n```{bibliography}\n:filter: docname in docnames\n```\n"
 
 
-def _elsewhere(own: str, numbers: Mapping[str, str], reference: re.Match[str]) -> str:
-    """A reference to another chapter's figure in words: the page is read without it."""
+def _elsewhere(chapter: str, numbers: Mapping[str, str], reference: re.Match[str]) -> str:
+    """Put a reference to another chapter's figure in words, since the page is read without it."""
     name = reference["name"]
-    return reference[0] if name == own else f"the book’s chapter {numbers.get(name, name)}"
+    return reference[0] if name == chapter else f"the book’s chapter {numbers.get(name, name)}"
 
 
 def page_of(executed: Path, book: prose.BookValues) -> str:
-    """The executed notebook in a file, as the text of a page that needs no other, with the references that it cites."""
+    """Write the text of a page, with its references, for the executed notebook in a file; the page needs no other."""
     notebook = prose.page_of(executed, book)
     for cell in notebook["cells"]:
         if cell["cell_type"] == "markdown":
@@ -165,7 +165,7 @@ def page_of(executed: Path, book: prose.BookValues) -> str:
 
 
 def build_pages(project: Project, pages: Mapping[str, str], base: Path) -> Path:
-    """Build HTML pages in the empty folder ``base``; returns the folder that they are in.
+    """Build HTML pages in the empty folder ``base``; returns their folder.
 
     pages: their texts by their paths with endings, the first one first. Looks and settings are the project's. Raises
     RbpError if they cannot be built.

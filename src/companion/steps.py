@@ -1,4 +1,4 @@
-"""The workflow's steps: tables that take long to make, made once in a build, and read by chapters that declare them.
+"""The workflow's steps: slow tables, computed once in a build, and read by the chapters that declare them.
 
 A function under the decorator `step` makes each. In the book's build, a job of the Snakefile writes
 ``_build/steps/NAME.parquet``, and Snakemake knows when it is stale. Everywhere else a step is computed.
@@ -28,40 +28,40 @@ if TYPE_CHECKING:
 TABLES = "RBP_STEPS"  # the environment variable that holds the folder of the build's tables
 
 
-class MadeOnce:
-    """A function of a step: called for what the step is of, it reads the step's table; otherwise it runs."""
+class StepFunction:
+    """The function of a step: for the step's own source it reads the step's table; otherwise it computes."""
 
     def __init__(self, name: str, function: "Callable[..., pd.DataFrame]", of: Callable[[], Any] | None) -> None:
         self._name, self._function, self._of = name, function, of
         update_wrapper(self, function)
 
     def __call__(self, *source: Any) -> "pd.DataFrame":
-        """The table; raises what `table` raises, and what the function does."""
+        """Return the table. Raises what `table` and the function raise."""
         return table(self._name) if self.has(*source) else self._function(*source)
 
     def has(self, *source: Any) -> bool:
-        """Whether the step's table is of this source."""
+        """Return whether the step's table is made from this source."""
         return self._of is None or source[0].is_exactly(*self._of().shipped)
 
     def make(self) -> "pd.DataFrame":
-        """The step's table, made anew."""
+        """Compute the step's table anew."""
         return self._function(*([self._of()] if self._of else []))
 
 
 def step(
     name: str, *, reads: Sequence[str], seconds: int = 0, of: Callable[[], Any] | None = None
-) -> "Callable[[Callable[..., pd.DataFrame]], MadeOnce]":
+) -> "Callable[[Callable[..., pd.DataFrame]], StepFunction]":
     """Make a module's function a step of this name, without arguments or with one source.
 
     reads: the data files or folders that it reads, relative to the root; seconds: how long it takes, about, since what
     takes long starts first. These are read from the code without running it: write them out. of: opens the source whose
     table is kept (`rbp.measurements.Source`).
     """
-    return lambda function: MadeOnce(name, function, of)
+    return lambda function: StepFunction(name, function, of)
 
 
 class Step(BaseModel, frozen=True, extra="forbid", strict=True):
-    """A step as its decorator declares it: where its function is, and the arguments of `step`."""
+    """A step, as its decorator declares it: the module and name of its function, and the arguments of `step`."""
 
     module: str
     function: str
@@ -71,25 +71,25 @@ class Step(BaseModel, frozen=True, extra="forbid", strict=True):
 
 
 def find_step(project: Project, name: str) -> Step:
-    """The step of this name in the project's code, below ``src``.
+    """Find the step of this name in the project's code, below ``src``.
 
     Raises ParameterError with the nearest name, and for a declaration that cannot be read, or stands there twice.
     """
-    source, found = project.root / "src", dict[str, Step]()
+    source, steps = project.root / "src", dict[str, Step]()
     for path in files_below(source):
         if path.suffix == ".py" and b"@step(" in (code := path.read_bytes()):
             for each in declared(code, ".".join(path.relative_to(source).with_suffix("").parts)):
-                if other := found.get(each.name):
-                    raise ParameterError(f'two steps are called "{each.name}"', f"{other.module}, {each.module}")
-                found[each.name] = each
-    if name not in found:
-        raise ParameterError(f'there is no step "{name}"', "the project's code", nearest(name, found))
-    return found[name]
+                if earlier := steps.get(each.name):
+                    raise ParameterError(f'two steps are called "{each.name}"', f"{earlier.module}, {each.module}")
+                steps[each.name] = each
+    if name not in steps:
+        raise ParameterError(f'there is no step "{name}"', "the project's code", nearest(name, steps))
+    return steps[name]
 
 
 @cache
 def declared(code: bytes, module: str) -> tuple[Step, ...]:
-    """The steps of a module, by the decorators of its functions. Raises ParameterError for one not written out."""
+    """List the steps of a module, by the decorators of its functions. Raises ParameterError for one not written out."""
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -116,7 +116,7 @@ def _declared(call: ast.Call, module: str, function: str) -> Step:
 
 
 def table(name: str, project: Project | None = None) -> "pd.DataFrame":
-    """Return the step's table: in the book's build the one that its job has made, elsewhere computed.
+    """Return the step's table: as its job has written it in the book's build, elsewhere computed.
 
     Raises ParameterError for an unknown name, DataError where the table or a file that the step reads is missing or
     damaged, ChapterError where it reads what it does not declare.
@@ -160,12 +160,12 @@ def code(project: Project, name: str) -> list[Path]:
 def _content(project: Project, name: str) -> bytes:
     content = io.BytesIO()
     inputs(project, name)
-    _made(name, find_step(project, name)).to_parquet(content)
+    _compute(name, find_step(project, name)).to_parquet(content)
     return content.getvalue()
 
 
-def _made(name: str, step: Step) -> "pd.DataFrame":
-    """Call the step's function; what it reads is held against its declaration, and not noted as the chapter's."""
+def _compute(name: str, step: Step) -> "pd.DataFrame":
+    """Call the step's function; files that it reads must be declared, and do not count as the chapter's."""
     with provenance.recording() as read:
         result: pd.DataFrame = getattr(importlib.import_module(step.module), step.function).make()
     files = map(Project().label, read.files)

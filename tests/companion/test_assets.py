@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 from math_core import LatexError
 
-from companion.assets import icons, lighten
+from companion.assets import icons, trim_assets
 from companion.formulas import mathml
 
 MATH = "{http://www.w3.org/1998/Math/MathML}"
@@ -58,7 +58,7 @@ def test_what_no_page_loads_is_taken_away(tmp_path: Path) -> None:
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    lighten(tmp_path)
+    trim_assets(tmp_path)
     left = {path.relative_to(tmp_path / "_static").as_posix() for path in (tmp_path / "_static").rglob("*")}
     assert left == {"styles", "styles/pydata-sphinx-theme.css", "styles/own.woff2", "used.js", "by-name.js"}
     style = (tmp_path / "_static" / "styles" / "pydata-sphinx-theme.css").read_text()

@@ -81,7 +81,7 @@ def test_the_page_holds_everything_and_leads_nowhere_else(page: Path) -> None:
 def test_the_page_works_without_a_network(page: Path, browser: Browser) -> None:
     phone = {"color_scheme": "dark", "viewport": {"width": 390, "height": 844}}
     with watched(browser, page.as_uri(), page.as_uri(), **phone) as tab:
-        for fold in tab.query_selector_all("details.rbp-told summary"):
+        for fold in tab.query_selector_all("details.rbp-fold summary"):
             fold.click()
         assert tab.locator(".math math msup").bounding_box()["height"] > 10
         assert tab.evaluate("document.documentElement.dataset.theme") == "dark"

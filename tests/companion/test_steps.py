@@ -130,7 +130,7 @@ def test_the_book_s_steps_are_there() -> None:
     assert len(names) > 5
     for name in names:
         found = steps_module.find_step(Project(), name)
-        assert isinstance(getattr(importlib.import_module(found.module), found.function), steps_module.MadeOnce)
+        assert isinstance(getattr(importlib.import_module(found.module), found.function), steps_module.StepFunction)
 
 
 class Source:

@@ -1,1 +1,1 @@
-"""What the paper claims and what we find: one module for the analysis of each chapter."""
+"""The analysis of each chapter, a module each: what the paper claims and what we find."""

@@ -2,7 +2,7 @@
 
 Everything is on logarithmic axes: ln(−ln RBP_k) against ln CE, as a line, which is a power law in CE, or as a parabola,
 where only a smooth curve is needed. Scatter about it is what one standard deviation makes of −ln RBP_k, in per cent;
-divided by the slope, it is that of CE, which is comparable over k.
+divided by the slope, it is the scatter of CE, which is comparable over k.
 """
 
 from collections.abc import Mapping, Sequence
@@ -93,8 +93,8 @@ def by_document(source: Source, ks: Sequence[int]) -> list[LeftOut]:
         return []
     vocabulary = min(store.vocabulary for store in source.ranked.stores)
     counts, _ = counts_at(source.ranked, [k for k in ks if k <= vocabulary], [])
-    known = [one.keep(np.isfinite(one.cross_entropy)) for one in counts]
-    return [one.left_out() for one in known if len(one.tokens) > 1 and len(one.firsts) > 2]
+    known = [text.keep(np.isfinite(text.cross_entropy)) for text in counts]
+    return [text.left_out() for text in known if len(text.tokens) > 1 and len(text.firsts) > 2]
 
 
 # ── Within a family on one dataset
@@ -144,13 +144,13 @@ def tightest(table: pd.DataFrame, by: Sequence[str] = CELL[:2]) -> pd.DataFrame:
 
 def along_k(table: pd.DataFrame) -> pd.DataFrame:
     """Select the rows of `entropy_curves` of five models and more, as many as at any k, where there are several k."""
-    kept = table[(table["n"] > 4) & table["smooth_size"].notna()]
-    kept = kept[kept["n"] == kept.groupby(CELL[:2])["n"].transform("max")]
-    return kept[kept.groupby(CELL[:2])["k"].transform("size") > 1]
+    rows = table[(table["n"] > 4) & table["smooth_size"].notna()]
+    rows = rows[rows["n"] == rows.groupby(CELL[:2])["n"].transform("max")]
+    return rows[rows.groupby(CELL[:2])["k"].transform("size") > 1]
 
 
 def _scatter(x: npt.ArrayLike, y: npt.ArrayLike, degree: int) -> float:
-    """The scatter of ln y about a polynomial in ln x, per cent; NaN for fewer different x than twice its degree + 1."""
+    """Compute the scatter of ln y about a polynomial in ln x, per cent; NaN for fewer x than twice its degree + 1."""
     at = np.log(np.asarray(x, dtype=np.float64))
     design = np.vander(at - at.mean(), degree + 1)
     if len(np.unique(at)) < 2 * degree + 1:
@@ -160,7 +160,7 @@ def _scatter(x: npt.ArrayLike, y: npt.ArrayLike, degree: int) -> float:
 
 
 def per_cent(logarithm: Any) -> float:
-    """A difference of logarithms in per cent: 0.099 is 10.4 per cent, not 9.9."""
+    """Convert a difference of logarithms to per cent: 0.099 is 10.4 per cent, not 9.9."""
     return float(100 * np.expm1(logarithm))
 
 
@@ -245,8 +245,8 @@ def _offsets(first: pd.DataFrame, second: pd.DataFrame, low: float, high: float,
     at = (low + high) / 2
     both = pd.concat([first, second])
     x, y = np.log(both["cross_entropy"].to_numpy() / at), np.log(both["neg_log_rbp"].to_numpy())
-    other = np.repeat([0.0, 1.0], [len(first), len(second)])
-    design = np.column_stack([np.ones_like(x), x, other, other * x])
+    is_second = np.repeat([0.0, 1.0], [len(first), len(second)])
+    design = np.column_stack([np.ones_like(x), x, is_second, is_second * x])
     if np.linalg.matrix_rank(design) < 4 or len(x) < 5:
         return None
     fit = OLS(y, design).fit()
@@ -258,14 +258,15 @@ def _offsets(first: pd.DataFrame, second: pd.DataFrame, low: float, high: float,
 
 
 def at_equal_entropy(pairs: pd.DataFrame, texts: Sequence[LeftOut], *, level: float = 0.95) -> pd.DataFrame:
-    """`matched` between the texts of each family: families may cut a text into other tokens, and nats per token of two
-    tokenizers are two units.
+    """Compare the texts of each family by `matched`.
 
-    Columns family, those of `matched`, and text_low, text_high: the interval of the offset by the documents of both
-    texts, where by_cell are any. There, they are `apart` if that interval leaves out 0 as well.
+    Families may cut a text into other tokens, and nats per token of two tokenizers are two units.
+
+    Columns family, all of `matched`, and text_low, text_high: the interval of the offset by the documents of both
+    texts, where `texts` has both. There, they are `apart` if that interval leaves out 0 as well.
     """
     pairs_of_texts = matched(pairs, ["family", "k"], "dataset", level=level)
-    by_cell = {(one.counts.families[0], one.counts.dataset): one for one in texts}
+    by_cell = {(text.counts.families[0], text.counts.dataset): text for text in texts}
     ends = []
     for row in pairs_of_texts.to_dict("records"):
         first, second = (by_cell.get((row["family"], row[which])) for which in ("first", "second"))
@@ -280,13 +281,13 @@ def at_equal_entropy(pairs: pd.DataFrame, texts: Sequence[LeftOut], *, level: fl
 
 
 def _text_offset(first: LeftOut, second: LeftOut, k: int, entropy: float, level: float) -> tuple[float, float]:
-    """The interval of the second text's −ln RBP_k over the first's, less 1 (per cent), at one cross-entropy.
+    """Compute the interval of the second text's −ln RBP_k over the first's, less 1 (per cent), at one cross-entropy.
 
-    The texts' documents are independent; of the degrees of freedom, those of the text with fewer.
+    The texts' documents are independent; the degrees of freedom are those of the text with fewer.
     """
-    lines = [line_of_rungs(one, k) for one in (first, second)]
+    lines = [line_of_rungs(text, k) for text in (first, second)]
     values = [at_0 + slope * np.log(entropy) for at_0, slope in lines]
-    fewer = min(len(one.counts.tokens) for one in (first, second))
+    fewer = min(len(text.counts.tokens) for text in (first, second))
     by_text = variance(values[0]) + variance(values[1])
     _, low, high = 100 * np.expm1(student(values[1][0] - values[0][0], by_text, fewer - 1, level=level))
     return float(low), float(high)
@@ -303,16 +304,16 @@ def trainings(texts: Sequence[LeftOut]) -> pd.DataFrame:
     `moved`); share: the largest of one text in their squares; p: F test that documents make all of it (Satterthwaite).
     """
     rows = []
-    for family in sorted({one.counts.families[0] for one in texts}):
-        in_family = [one for one in texts if one.counts.families[0] == family]
-        names = sorted(set.intersection(*({*one.counts.names} for one in in_family)))
+    for family in sorted({text.counts.families[0] for text in texts}):
+        in_family = [text for text in texts if text.counts.families[0] == family]
+        names = sorted(set.intersection(*({*text.counts.names} for text in in_family)))
         sizes = in_family[0].counts.models.set_index("model")["size"].loc[names]
         again = sizes[sizes.duplicated(keep=False)]
-        for k in sorted(set.intersection(*({*one.counts.thresholds} for one in in_family))) if len(again) else ():
+        for k in sorted(set.intersection(*({*text.counts.thresholds} for text in in_family))) if len(again) else ():
             left = []
-            for one in in_family:
-                at = pd.Index(one.counts.names).get_indexer(again.index)
-                left.append((one.at(k) - line_of_rungs(one, k)[1][:, None] * one.x)[:, at])
+            for text in in_family:
+                at = pd.Index(text.counts.names).get_indexer(again.index)
+                left.append((text.at(k) - line_of_rungs(text, k)[1][:, None] * text.x)[:, at])
             if all(np.isfinite(each).all() for each in left):
                 rows.append({"family": family, "k": k} | _spread(again, left))
     return pd.DataFrame(rows, columns=["family", "k", "models", "texts", "moved", "common", "documents", "share", "p"])
@@ -323,15 +324,15 @@ def trainings_without(texts: Sequence[LeftOut]) -> pd.DataFrame:
 
     A dataset's name, SMALLEST, or "" for all: one odd text, or models of a few thousand parameters, may make the whole.
     """
-    some = {"": list(texts), SMALLEST: [one.keep(one.counts.sizes > one.counts.sizes.min()) for one in texts]}
-    for name in sorted({one.counts.dataset for one in texts}):
-        some[name] = [one for one in texts if one.counts.dataset != name]
-    tables = [trainings(kept).assign(without=name) for name, kept in some.items() if kept or not name]
+    selections = {"": list(texts), SMALLEST: [text.keep(text.counts.sizes > text.counts.sizes.min()) for text in texts]}
+    for name in sorted({text.counts.dataset for text in texts}):
+        selections[name] = [text for text in texts if text.counts.dataset != name]
+    tables = [trainings(chosen).assign(without=name) for name, chosen in selections.items() if chosen or not name]
     return pd.concat([tables[0], *(each for each in tables[1:] if len(each))], ignore_index=True)
 
 
 def _spread(sizes: "pd.Series[int]", left: Sequence[Reals]) -> dict[str, Any]:
-    """What `trainings` says of one k; left: of each text, and of it without each document, shape (1 + D, models)."""
+    """Compute `trainings` of one k; left: of each text, and of it without each document, shape (1 + D, models)."""
     member = pd.get_dummies(sizes).to_numpy(float)
     within = np.eye(len(sizes)) - member @ (member / member.sum(axis=0)).T
     number, df = len(left), len(sizes) - member.shape[1]
@@ -356,7 +357,7 @@ def _spread(sizes: "pd.Series[int]", left: Sequence[Reals]) -> dict[str, Any]:
 
 
 def size_at_equal_entropy(runs: pd.DataFrame) -> pd.DataFrame:
-    """Does a larger model of equal cross-entropy, trained on less, rank otherwise? In each sweep of training runs.
+    """Test in each sweep whether a larger model of equal cross-entropy, trained on less, ranks otherwise.
 
     `runs` as `outside.xlstm_runs` has them, less the diverged. Columns sweep, architecture, n, span (the largest size
     over the smallest), effect (d ln(−ln RBP_1)/d ln S at equal cross-entropy, its curve being a parabola), per_tenfold
@@ -376,7 +377,7 @@ def size_at_equal_entropy(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def sweeps(runs: pd.DataFrame) -> pd.DataFrame:
-    """`matched` between the sweeps of `outside.xlstm_runs`, less the diverged, at k = 1; and how alike two sweeps are.
+    """Compare the sweeps of `outside.xlstm_runs`, less the diverged, by `matched` at k = 1; and whether two are alike.
 
     Adds architecture_first, architecture_second, and alike: whether both have one context and one batch.
     """
@@ -392,7 +393,7 @@ def sweeps(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _by_architecture(runs: pd.DataFrame) -> list[str]:
-    """The sweeps, those of the architecture with most runs first, and by their numbers of runs."""
+    """List the sweeps, the architecture with most runs first, then by their numbers of runs."""
     counts = runs.groupby(["architecture", "sweep"]).size().reset_index(name="n")
     total = counts.groupby("architecture")["n"].transform("sum")
     return counts.assign(total=total).sort_values(["total", "n"], ascending=False)["sweep"].tolist()

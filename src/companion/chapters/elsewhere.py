@@ -1,4 +1,4 @@
-"""α at k over α at 1 in every ranked prediction, what five guesses are worth, and −ln RBP_k as a power of k."""
+"""Compute α at k over α at 1 in every ranked prediction, the worth of five guesses, and −ln RBP_k as a power of k."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -40,7 +40,7 @@ def ratios_of_models(points: pd.DataFrame, ks: Sequence[int], *, source: str, le
     """Fit α_k/α_1 of each family on each dataset, each of its models left out in turn for the interval.
 
     points: −ln RBP_k of a measurement table. Columns source, dataset, family, k, n, alpha_1, r_squared (at 1), alpha,
-    ratio, low, high. Families of fewer than three sizes, and those whose α_1 is LEAST_ALPHA or less, are left out.
+    ratio, low, high. Families of fewer than three sizes, or whose α_1 is LEAST_ALPHA or less, are left out.
     """
     check_level(level)
     rows = []
@@ -55,7 +55,7 @@ def ratios_of_models(points: pd.DataFrame, ks: Sequence[int], *, source: str, le
             if len(np.unique(sizes)) < 3:
                 continue
             every = [np.arange(len(sizes)), *(np.delete(np.arange(len(sizes)), i) for i in range(len(sizes)))]
-            alpha = np.array([exponents(sizes[some], y[:, some]) for some in every])
+            alpha = np.array([exponents(sizes[places], y[:, places]) for places in every])
             about = {"source": source, "dataset": dataset, "family": family, "k": k, "n": len(sizes)}
             rows += _ratio(about, alpha, float(np.corrcoef(np.log(sizes), y[0])[0, 1] ** 2), level)
     return pd.DataFrame(rows)
@@ -83,7 +83,7 @@ def ratios_of_problems(ks: Sequence[int], *, level: float = 0.95) -> pd.DataFram
     about = open_source("tries").table.query("family == @trained", local_dict={"trained": f"Pythia at {SNAPSHOT}"})
     sizes = {model.rpartition("/")[2].partition("@")[0]: size for model, size in about[["model", "size"]].to_numpy()}
     by_model = [tried[tried["model"] == name] for name in sizes]
-    passed = np.array([[outside.pass_at(k, one["samples"], one["correct"]) for one in by_model] for k in (1, *ks)])
+    passed = np.array([[outside.pass_at(k, rows["samples"], rows["correct"]) for rows in by_model] for k in (1, *ks)])
     means = without_each(passed.transpose(2, 0, 1))  # (1 + problems, k, models)
     means /= np.append(passed.shape[2], np.full(passed.shape[2], passed.shape[2] - 1))[:, None, None]
     y = np.log(-np.log(means))
@@ -98,7 +98,7 @@ def ratios_of_problems(ks: Sequence[int], *, level: float = 0.95) -> pd.DataFram
 
 
 def _ratio(about: dict[str, Any], alpha: Reals, r_squared: float, level: float) -> list[dict[str, Any]]:
-    """A row from α at 1 and at k, shape (1 + units left out, 2); none where α_1 is too near to 0."""
+    """Make a row from α at 1 and at k, shape (1 + units left out, 2); none where α_1 is too near to 0."""
     if not alpha[0, 0] > LEAST_ALPHA:
         return []
     ratio, low, high = interval(alpha[:, 1] / alpha[:, 0], level=level)
@@ -219,7 +219,7 @@ def worth_summary(images: pd.DataFrame, text: pd.DataFrame) -> dict[str, float]:
 def in_k_summary(in_k: pd.DataFrame, in_s: pd.DataFrame, *, level: float = 0.95) -> dict[str, Any]:
     """Summarise `fits_in_k` beside the exponents in S, a `fit_table` by dataset, family and k.
 
-    pairs, r_squared_*: models on datasets; noise_*: those tested, and those that bend by more than counting noise.
+    pairs, r_squared_*: models on datasets; noise_*: tested, and bent by more than counting noise.
     compared, larger, times_*: exponents in k over exponents in S; cells, rising_cells, s_rises: families on datasets,
     whose exponent in k rises with S, and in S with k. exchanged, local_impossible: models, and those for which
     ΔS/S = −(α_k/α_S)·Δk/k has no size left from k = 1 to 2.
@@ -254,7 +254,7 @@ def in_k_summary(in_k: pd.DataFrame, in_s: pd.DataFrame, *, level: float = 0.95)
 def ratios_figure(ratios: pd.DataFrame, *, level: float) -> dict[str, Any]:
     """Plot α_k/α_1 as dots: a row for each dataset or test set, a dot for each k, in two panels.
 
-    ratios: `ratios_of_models` and its like. A line holds all families of text, 80 per cent of those of images, and of a
+    ratios: `ratios_of_models` and its like. A line holds all families of text, 80% of families of images, and of a
     single family its interval.
     """
     rows = []
@@ -295,8 +295,8 @@ def ratios_figure(ratios: pd.DataFrame, *, level: float) -> dict[str, Any]:
 
     panels = [
         title
-        for title, some in (("Text", [TEXT, LADDER, TRIES]), (IMAGES, [IMAGES]))
-        if table["source"].isin(some).any()
+        for title, sources in (("Text", [TEXT, LADDER, TRIES]), (IMAGES, [IMAGES]))
+        if table["source"].isin(sources).any()
     ]
     return {
         "figure": Panels(panels, draw, size=(4.6, 4.2)),
@@ -316,8 +316,8 @@ def five_figure(images: pd.DataFrame, text: pd.DataFrame) -> dict[str, Any]:
     rows = []
     for dataset, rows_of_set in images.groupby("dataset"):
         wide = rows_of_set.pivot_table(index="model", columns="k", values="value").map(lambda y: np.exp(-y))
-        for _, some in wide.groupby((wide[1] / 0.05).astype(int)):
-            rows.append((dataset, some[1].median(), some[5].median(), len(some)))
+        for _, group in wide.groupby((wide[1] / 0.05).astype(int)):
+            rows.append((dataset, group[1].median(), group[5].median(), len(group)))
     both = text.pivot_table(index=["dataset", "model"], columns="k", values="value")[[1, 5]].dropna()
     rows += [("text", one, five, 1) for one, five in np.exp(-both.to_numpy(np.float64))]
     table = pd.DataFrame(rows, columns=["dataset", "one", "five", "models"])

@@ -105,7 +105,7 @@ def powers_of_length(counts: pd.DataFrame, *, level: float = 0.95) -> pd.DataFra
     By maximum likelihood of ln(−ln p) = c + β·ln N − α·ln S + ε, ε normal; a length without success enters by the
     probability that p is below 1/windows. Columns CELL, models, constant (c), alpha, length (β), scatter (of ε),
     length_low, length_high: by leaving out one model at a time. Cells of fewer than four models, or of one length with
-    successes, and those whose points determine no law are left out.
+    successes, and cells whose points determine no law are left out.
     """
     rows = []
     for key, cell in counts.groupby(CELL):
@@ -207,7 +207,7 @@ def transitions(counts: pd.DataFrame) -> pd.DataFrame:
 
 
 def algebra() -> dict[str, str]:
-    """Derive what follows from the premises of section 5.1, "yes" or "no", by computer algebra.
+    """Derive the consequences of the premises of section 5.1, "yes" or "no", by computer algebra.
 
     - power: p(N) = RBP_k^N for independent tokens that are alike (equation 6).
     - sigmoid: exp(−C·N·S^(−α)) runs from 0 to 1 in ln S with one turning point (equation 8).
@@ -307,7 +307,7 @@ def printed_fits(counts: pd.DataFrame) -> pd.DataFrame:
 
 
 def _line(x: Reals, y: Reals) -> tuple[float, float]:
-    """Slope and R² by least squares."""
+    """Compute slope and R² by least squares."""
     x, off = x - x.mean(), y - y.mean()
     total = float(off @ off)
     if total < 1e-20:
@@ -341,7 +341,7 @@ def ratios_by_document(
     """Compute −ln p(N) over N·(−ln RBP_k) of every store: 1 where tokens are independent and alike.
 
     Columns dataset, family, model, size, k, n, successes, ratio, low, high: the interval of ln ratio by leaving out one
-    document at a time. Cells without one are left out: those with no success, or with all of them in one document.
+    document at a time. Cells without an interval are left out: no success, or all of them in one document.
     """
     rows = []
     for store in stores:
@@ -403,7 +403,7 @@ def summarize_published(
     change: pd.DataFrame,
     laws: pd.DataFrame,
 ) -> dict[str, Any]:
-    """Collect what page and ledger say of the published windows, by key; what is missing is left out.
+    """Collect the numbers on the published windows for page and ledger, by key; missing ones are left out.
 
     counts: the windows of one family; the others of all: `ratios`, `ratio_by_length`, `powers_of_length`, `by_size`,
     `extrapolations`.
@@ -457,7 +457,7 @@ QUOTED = (("auslegal", 1), ("hotpotqa", 10), ("humaneval", 10), ("wikipedia", 10
 
 
 def summarize_texts(ratio: pd.DataFrame, power: pd.DataFrame, curve: pd.DataFrame) -> dict[str, Any]:
-    """Collect what page and ledger say of the other texts, by key.
+    """Collect the numbers on the other texts for page and ledger, by key.
 
     ratio: `ratios_by_document`; power: `powers_of_length` and curve: `transitions` of the same ranks. inside: the share
     of cells whose interval holds 1, of each text.
@@ -501,8 +501,8 @@ def success_figure(counts: pd.DataFrame) -> dict[str, Any]:
         for n, points in by_number(rows[rows["k"] == k].sort_values("size"), "n"):
             colour = colours[n]
             for none, face in ((False, colour), (True, "none")):
-                some = points[(points["p"] == 0) == none]
-                ax.plot(some["size"], some["p"], "o", color=colour, mfc=face, ms=5, mew=1 if none else 0, zorder=3)
+                subset = points[(points["p"] == 0) == none]
+                ax.plot(subset["size"], subset["p"], "o", color=colour, mfc=face, ms=5, mew=1 if none else 0, zorder=3)
             ax.plot(points["size"], points["independent"], "--", color=colour, lw=1.2)
             ends[f"N = {n}"] = (float(points["size"].iloc[-1]), float(points["p"].iloc[-1]), INK)
         ax.set_ylim(-0.03, 1.03)

@@ -1,6 +1,7 @@
-"""The ladder's families as the chapters take them: what every model makes of each text, by document (`Counts`).
+"""The ladder's families, as hits and losses of every model by document (`Counts`), for the chapters.
 
-All models rank the same documents, and a document is left out of all alike: what is compared is compared on the same.
+All models rank the same documents, and a document is left out of all of them together, so that models are compared
+on the same tokens.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,24 +31,24 @@ OURS = "our small models (10k–2.7M)"
 
 
 def measure_label(k: int | None) -> str:
-    """What is shown for −ln RBP_k, or for the cross-entropy (None)."""
+    """Label −ln RBP_k, or for None the cross-entropy."""
     return "CE" if pd.isna(k) else f"k = {k}"
 
 
 def rung_of(model: str, family: str) -> str:
-    """The rung of one of the ladder's models: "150k" of neox-150k-at-8m."""
+    """Return the rung of one of the ladder's models: "150k" of neox-150k-at-8m."""
     return model.removeprefix(f"{family}-").partition("-at-")[0]
 
 
 def what_differs(models: Iterable[str]) -> list[str]:
-    """What each model trained again has of its own by the recipe, beside its first training: "weights" or "order"."""
+    """Name what the recipe changes in each model trained again, against its first training: "weights" or "order"."""
     repeats = _recipe().repeats
     seeds = [int(model.rpartition("-seed")[2]) for model in models]
     return ["weights" if repeats[seed].weights else "order" for seed in seeds]
 
 
 def planned() -> tuple[dict[str, tuple[str, ...]], tuple[int, ...]]:
-    """What the recipe would train: the rungs of each family, by size, and the budgets. Not all of it need be there."""
+    """List the rungs of each family, by size, and the budgets, as the recipe has them; not all need be trained."""
     ladders = _recipe()
     return {family.name: family.rungs for family in ladders.families}, tuple(ladders.training.budgets)
 
@@ -59,41 +60,41 @@ def _recipe() -> Ladders:
 
 
 def points(texts: Sequence[Counts], ks: Sequence[int], family: str = TRANSFORMER) -> pd.DataFrame:
-    """A family's models of seed 0 as a measurement table, of each text the cross-entropy, then each k.
+    """Return a family's models of seed 0 as a measurement table, of each text the cross-entropy, then each k.
 
     With training_tokens, the budget.
     """
     parts = []
     for text in texts:
-        own = text.keep((text.models["family"] == family) & (text.models["seed"] == 0), ks).table()
-        parts.append(own.sort_values("k", na_position="first", kind="stable"))
+        table = text.keep((text.models["family"] == family) & (text.models["seed"] == 0), ks).table()
+        parts.append(table.sort_values("k", na_position="first", kind="stable"))
     return pd.concat(parts, ignore_index=True).rename(columns={"budget": "training_tokens"})
 
 
 def of_measure(table: pd.DataFrame, k: int | None) -> pd.DataFrame:
-    """The rows at k, or those of the cross-entropy (None), which have none."""
+    """Select the rows at k, or for None the rows of the cross-entropy."""
     return table[table["k"].isna() if k is None else table["k"].eq(k).fillna(False)]
 
 
 @step("ladder_counts", reads=["data/ladder/families.json", "data/ladder/families-sums"], seconds=20)
 def _counts() -> pd.DataFrame:
-    """What all shipped models make of each text, at the usual thresholds and SHARES, as `to_table` gives it."""
+    """Count the hits of all shipped models on each text, at the usual thresholds and SHARES, as by `to_table`."""
     vocabulary = int(models()["vocabulary"].max())
     return to_table(counted([*THRESHOLDS, *(large(share, vocabulary) for share in SHARES)]))
 
 
 def shipped_counts() -> list[Counts]:
-    """What all shipped models make of each text, in the texts' order, at THRESHOLDS and SHARES: from its step."""
-    found = {one.dataset: one for one in from_table(_counts())}
-    return [found[name] for name in dataset_order(found)]
+    """Return the counts of all shipped models on each text, in the texts' order, at THRESHOLDS and SHARES."""
+    by_text = {counts.dataset: counts for counts in from_table(_counts())}
+    return [by_text[name] for name in dataset_order(by_text)]
 
 
 def counts_at(source: Source, ks: Sequence[int], shares: Sequence[float]) -> tuple[list[Counts], dict[int, str]]:
-    """The counts at THRESHOLDS, ks and shares, and the names of the last two."""
+    """Return the counts at THRESHOLDS, ks and shares, and the names of the last two."""
 
     def names(vocabulary: int) -> dict[int, str]:
-        found = {large(share, vocabulary): f"{share:g} V" for share in shares}
-        return dict(sorted((found | {k: str(k) for k in ks}).items()))
+        by_k = {large(share, vocabulary): f"{share:g} V" for share in shares}
+        return dict(sorted((by_k | {k: str(k) for k in ks}).items()))
 
     if source.is_exactly("ladder"):
         counts = [text.of(TRANSFORMER) for text in sorted(shipped_counts(), key=lambda text: text.dataset)]
@@ -106,7 +107,7 @@ def counts_at(source: Source, ks: Sequence[int], shares: Sequence[float]) -> tup
 
 
 def exponents(sizes: npt.ArrayLike, y: Reals) -> Reals:
-    """α of the least-squares line through each row of `y` [rows, rungs] against ln S; NaN where a y is infinite."""
+    """Fit α of the least-squares line of each row of `y` [rows, rungs] on ln S; NaN where a y is infinite."""
     x = np.log(np.asarray(sizes, dtype=np.float64))
     x = x - x.mean()
     known = np.where(np.isfinite(y), y, np.nan)
@@ -114,22 +115,22 @@ def exponents(sizes: npt.ArrayLike, y: Reals) -> Reals:
     return slope
 
 
-def trained_again(one: Counts) -> tuple[Integers, Integers]:
-    """The places of the models that share their size with one before them, and the places of the first of each size."""
-    firsts = one.firsts[np.unique(one.sizes, return_inverse=True)[1]]
+def trained_again(counts: Counts) -> tuple[Integers, Integers]:
+    """Return the places of the models that share their size with an earlier one, and of the first of each size."""
+    firsts = counts.firsts[np.unique(counts.sizes, return_inverse=True)[1]]
     again = np.flatnonzero(firsts != np.arange(len(firsts)))
     return again, firsts[again]
 
 
-def pairs_again(one: Counts) -> pd.DataFrame:
-    """The models trained again, each with the first of its size: columns model, first, size."""
-    again, firsts = trained_again(one)
-    names = np.array(one.names)
-    return pd.DataFrame({"model": names[again], "first": names[firsts], "size": one.sizes[again]})
+def pairs_again(counts: Counts) -> pd.DataFrame:
+    """Pair each model trained again with the first of its size: columns model, first, size."""
+    again, firsts = trained_again(counts)
+    names = np.array(counts.names)
+    return pd.DataFrame({"model": names[again], "first": names[firsts], "size": counts.sizes[again]})
 
 
 def reruns(texts: Sequence[Counts], k: int, *, level: float = 0.95) -> pd.DataFrame:
-    """How far a rung that was trained again lies from its first training, a row for each text and model.
+    """Compare each rung that was trained again with its first training, a row for each text and model.
 
     Columns dataset, model, first (its name), size, difference (of ln(−ln RBP_k), times 100: nearly per cent of
     −ln RBP_k), low, high (by documents, the same for both).
@@ -145,7 +146,7 @@ def reruns(texts: Sequence[Counts], k: int, *, level: float = 0.95) -> pd.DataFr
 
 
 def first_ladder(k: int, datasets: Sequence[str] = ()) -> list[Counts]:
-    """The counts at k of the ladder before this one, other seeds included, and of its ablations; of some texts, or all.
+    """Count at k the ladder before this one, with other seeds and ablations, on some texts or all.
 
     `text.of(FIRST)` is the ladder alone.
     """
@@ -153,22 +154,22 @@ def first_ladder(k: int, datasets: Sequence[str] = ()) -> list[Counts]:
 
 
 def with_ablations(first: Sequence[Counts]) -> list[Counts]:
-    """The first ladder's rungs that were trained again with one thing changed, and after each those trainings.
+    """Select the first ladder's rungs that were trained again with one thing changed, each followed by these trainings.
 
     first: see `first_ladder`; its other seeds are left out.
     """
-    found = []
+    selected = []
     for text in first:
         about = text.models
         changed = about["family"] == ABLATION
         rungs = (about["family"] == FIRST) & (about["seed"] == 0) & about["size"].isin(about["size"][changed])
         chosen = about.assign(changed=changed)[rungs | changed].sort_values(["size", "changed"], kind="stable")
-        found.append(text.keep(chosen.index))
-    return found
+        selected.append(text.keep(chosen.index))
+    return selected
 
 
 def costs(folder: Path = LADDER) -> pd.DataFrame:
-    """What the shipped families took to train, and how large they are, a row for each, in the order of the records.
+    """Summarise the cost to train the shipped families, and their sizes in bytes, a row each, in the records' order.
 
     Columns family; models (trained); core_hours: of training, where budgets of a line share the trunk up to where they
     branch off; slowest, fastest: tokens per second of one core, over the models (of n-grams: counted); weights, ranks,
@@ -186,9 +187,9 @@ def costs(folder: Path = LADDER) -> pd.DataFrame:
     branched = table["family"] != NGRAMS
     share = (~branched).astype(float).mask(branched, cooldown + (1 - cooldown) * last)
     whole = table.assign(core_hours=table["cpu_seconds"] * share / 3600, rate=rate).groupby("family", sort=False)
-    found = whole.agg(
+    summary = whole.agg(
         models=("name", "size"), core_hours=("core_hours", "sum"), slowest=("rate", "min"), fastest=("rate", "max")
     ).reset_index()
     for column, place in (("weights", "families"), ("ranks", RANKS), ("sums", SUMS)):
-        found[column] = [bytes_below(folder / place / name) for name in found["family"]]
-    return found
+        summary[column] = [bytes_below(folder / place / name) for name in summary["family"]]
+    return summary

@@ -1,4 +1,4 @@
-"""Can it forecast? Hidden models at every cut, the same for cross-entropy, other curves, and the explorer."""
+"""Chapter "Forecasts": hidden models at every cut, the same for cross-entropy, other curves, and the explorer."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -112,7 +112,7 @@ def summarize_cuts(forecasts: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
 
 def cut_statistics(forecasts: pd.DataFrame, family: str) -> dict[str, Any]:
-    """Collect what is said of each cut, more of `family`, and of all cuts (`forecast_every_cut`)."""
+    """Collect the numbers on each cut, more of `family`, and on all cuts (`forecast_every_cut`)."""
     outcomes = summarize_cuts(forecasts, ["family", "hidden"])
     values: dict[str, Any] = {}
     for row in outcomes.to_dict("records"):
@@ -240,7 +240,7 @@ def curve_statistics(family: str, floors: pd.DataFrame, bends: pd.DataFrame, lev
     of_family, strongest = floors[floors["family"] == family], bends.sort_values("p").iloc[0]
     return {
         "offset.cells": len(of_family),
-        "offset.told": int(of_family["distinguishable"].sum()),
+        "offset.distinguishable": int(of_family["distinguishable"].sum()),
         "offset.r_squared_median": floors["r_squared"].median(),
         "bent.cells": len(bends),
         "bent.alarms": int(bends["alarm"].sum()),
@@ -302,7 +302,7 @@ LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99, 0.999)  # of its intervals
 
 
 def explorer(source: Source) -> str:
-    """The explorer of all points of `source`, as HTML: it needs its scripts, and draws itself in the browser.
+    """Build the explorer of all points of `source`, as HTML: its scripts draw it in the browser.
 
     A model knows the part of the source that it is from, for the command that makes the same fit; quantiles: Student's
     t by level, then by degrees of freedom from 1 on.

@@ -1,4 +1,4 @@
-"""The front page's charts: pictures, and what book/_static/living.js needs to make one of them move.
+"""The front page's charts: pictures, and the data with which book/_static/living.js makes one of them interactive.
 
 Each function gives what `Page.figure` takes. The sentence is in `see`, the curves at one cross-entropy in
 `cross_entropy.paths`, where their numbers are.
@@ -25,8 +25,8 @@ ROOM = 1.15  # what is in sight beyond the points, as a factor
 
 
 def _cells(table: pd.DataFrame, ks: Sequence[int]) -> pd.DataFrame:
-    found = select(table, dataset=TEXT, metric="neg_log_rbp", k=ks)
-    return found.sort_values(["family", "k", "size"], ignore_index=True)[["family", "model", "size", "k", "value"]]
+    rows = select(table, dataset=TEXT, metric="neg_log_rbp", k=ks)
+    return rows.sort_values(["family", "k", "size"], ignore_index=True)[["family", "model", "size", "k", "value"]]
 
 
 def _view(sizes: Any, values: Any) -> dict[str, list[float]]:
@@ -54,17 +54,17 @@ def _law(ax: Axes, fit: PowerLawFit, sizes: Sequence[float], colour: str) -> Rea
 
 
 def line_figure(table: pd.DataFrame, k: int = 1) -> dict[str, Any]:
-    """The paper's models on one text, and the line through one family."""
+    """Plot the paper's models on one text, with the line through one family."""
     rows, label = _cells(table, [k]), neg_log_rbp_label(k)
-    view, own = _view(rows["size"], rows["value"]), rows[rows["family"] == FAMILY]
-    fit = fit_power_law(own["size"], own["value"])
+    view, family_points = _view(rows["size"], rows["value"]), rows[rows["family"] == FAMILY]
+    fit = fit_power_law(family_points["size"], family_points["value"])
 
     def draw(ax: Axes) -> None:
         for family, each in rows.groupby("family"):
             colour, marker = FAMILIES[str(family)]
             ax.plot(each["size"], each["value"], marker, color=colour, ms=6, mew=0, label=family)
         _axes(ax, label, view)
-        _law(ax, fit, own["size"].tolist(), FAMILIES[FAMILY][0])
+        _law(ax, fit, family_points["size"].tolist(), FAMILIES[FAMILY][0])
         ax.legend(loc="lower left")
         ax.set_title(f"{FAMILY}: α = {fit.alpha:.3f}, R² = {fit.r_squared:.3f}")
 
@@ -78,10 +78,10 @@ def line_figure(table: pd.DataFrame, k: int = 1) -> dict[str, Any]:
 
 
 def hide_figure(table: pd.DataFrame, ks: Sequence[int] = (1, 10, 100)) -> dict[str, Any]:
-    """One family without its largest models: the line through the others, and how far it misses these."""
+    """Plot one family without its largest models: the line through the others, and how far it misses them."""
     rows, label = _cells(table, ks), neg_log_rbp_label(ks[0])
-    own = rows[(rows["family"] == FAMILY) & (rows["k"] == ks[0])]
-    seen, hidden = own.iloc[:-HIDDEN], own.iloc[-HIDDEN:]
+    family_points = rows[(rows["family"] == FAMILY) & (rows["k"] == ks[0])]
+    seen, hidden = family_points.iloc[:-HIDDEN], family_points.iloc[-HIDDEN:]
     fit = fit_power_law(seen["size"], seen["value"])
     forecast = fit.predict(hidden["size"])["value"].to_numpy()
     error = 100 * (forecast[-1] / hidden["value"].iloc[-1] - 1)
@@ -91,8 +91,8 @@ def hide_figure(table: pd.DataFrame, ks: Sequence[int] = (1, 10, 100)) -> dict[s
         ax.vlines(hidden["size"], hidden["value"], forecast, color=colour, lw=2)
         ax.plot(seen["size"], seen["value"], marker, color=colour, ms=6, mew=0, label="seen")
         ax.plot(hidden["size"], hidden["value"], marker, color=colour, mfc="none", ms=6, mew=1.5, label="hidden")
-        _axes(ax, label, _view(own["size"], [*own["value"], *forecast]))
-        _law(ax, fit, own["size"].tolist(), colour)
+        _axes(ax, label, _view(family_points["size"], [*family_points["value"], *forecast]))
+        _law(ax, fit, family_points["size"].tolist(), colour)
         ax.legend(loc="lower left")
         ax.set_title(f"{FAMILY}’s largest: forecast {error:+.1f}%".replace("-", "−"))
 
@@ -114,24 +114,24 @@ def hide_figure(table: pd.DataFrame, ks: Sequence[int] = (1, 10, 100)) -> dict[s
 
 
 def longer_figure(snapshots: pd.DataFrame) -> dict[str, Any]:
-    """A family's line after more and more tokens of training; snapshots: `read_snapshots` of chapter 4."""
-    own = snapshots[snapshots["family"] == FAMILY].sort_values("size")
-    laws = fit_snapshots(own)
+    """Plot a family's line after more and more tokens of training; snapshots: `read_snapshots` of chapter 4."""
+    points = snapshots[snapshots["family"] == FAMILY].sort_values("size")
+    laws = fit_snapshots(points)
     start = int((laws["alpha"] > 0).to_numpy().argmax())  # before, the models know next to nothing
-    drawn = laws.iloc[[start, len(laws) // 3, -1]]
-    table = own.assign(value=-np.log(own["accuracy"].astype(float))).merge(laws[["step", "alpha"]], on="step")
-    sizes, label = np.unique(own["size"].to_numpy(float)), "−ln share of last words guessed"
-    colours = shades(drawn["step"])
+    plotted = laws.iloc[[start, len(laws) // 3, -1]]
+    table = points.assign(value=-np.log(points["accuracy"].astype(float))).merge(laws[["step", "alpha"]], on="step")
+    sizes, label = np.unique(points["size"].to_numpy(float)), "−ln share of last words guessed"
+    colours = shades(plotted["step"])
 
     def draw(ax: Axes) -> None:
         marker, ends = FAMILIES[FAMILY][1], {}
-        for law in drawn.to_dict("records"):
+        for law in plotted.to_dict("records"):
             at, colour = table[table["step"] == law["step"]], colours[law["step"]]
             line = law["prefactor"] * sizes ** -law["alpha"]
             ax.plot(sizes, line, color=colour, lw=1.8)
             ax.plot(at["size"], at["value"], marker, color=colour, ms=6, mew=0)
             ends[f"{law['training_tokens'] / 1e9:.0f} B: α = {law['alpha']:.2f}"] = (sizes[-1], line[-1], INK)
-        seen = table[table["step"].isin(drawn["step"])]
+        seen = table[table["step"].isin(plotted["step"])]
         _axes(ax, label, _view(sizes, [*seen["value"], *(end for _, end, _ in ends.values())]))
         ax.set_title(f"{FAMILY}, by billions (B) of tokens")
         label_line_ends(ax, ends)

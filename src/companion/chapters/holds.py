@@ -1,4 +1,4 @@
-"""Does it hold? The paper's fits at every k, and how the exponent and R² change with k."""
+"""The paper's fits at every k, and how the exponent and R² change with k."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ MANY = 12  # thresholds that each have a figure
 
 
 def select_thresholds(table: pd.DataFrame, ks: list[int]) -> list[int]:
-    """Choose the thresholds k to fit: `ks`; if empty, all of the table, or those of KS where it has over MANY."""
+    """Choose the thresholds k to fit: `ks`; if empty, all of the table, or KS where it has over MANY."""
     available = sorted(table["k"].dropna().unique())
     return ks or (available if len(available) <= MANY else [k for k in KS if k in available] or available)
 
@@ -108,7 +108,7 @@ def _large_summary(fits: pd.DataFrame) -> dict[str, Any]:
 
 
 def _step_summary(points: pd.DataFrame) -> dict[str, int]:
-    """Count the steps from one size to the next, and those at which −ln RBP_k falls."""
+    """Count the steps from one size to the next, and at how many −ln RBP_k falls."""
     ordered = points.sort_values("size")
     steps = ordered.assign(step=ordered.groupby([*CELL, "k"])["value"].diff()).dropna(subset="step")
     values: dict[str, int] = {}
@@ -118,7 +118,7 @@ def _step_summary(points: pd.DataFrame) -> dict[str, int]:
 
 
 def _r_squared(fits: pd.DataFrame) -> dict[str, float]:
-    """R² of each fit, by the end of its key."""
+    """Return R² of each fit, by the end of its key."""
     return {f"{fit['dataset']}.{fit['family']}.k{fit['k']}": fit["r_squared"] for _, fit in fits.iterrows()}
 
 
@@ -201,7 +201,7 @@ def figure_6_difference(fits: pd.DataFrame) -> dict[str, Any]:
 
 
 def printed_summary() -> dict[str, Any]:
-    """Summarise what the paper itself prints on R² and exponents at every k: figure 6, and Table 1."""
+    """Summarise what the paper prints on R² and exponents at every k: figure 6, and Table 1."""
     printed = published.table1().query("metric == 'neg_log_rbp'")
     figure_6 = published.fit_by_k().sort_values(["dataset", "k"])
     below_1000, at_1, at_100 = (figure_6[rows] for rows in (figure_6.k < 1000, figure_6.k == 1, figure_6.k == 100))

@@ -1,4 +1,4 @@
-"""Are ranks lognormal, and would it explain that cross-entropy and −ln RBP_1 scale alike (5.2, figure 8, appendix C)?
+"""Are ranks lognormal, and would cross-entropy and −ln RBP_1 then scale alike (5.2, figure 8, appendix C)?
 
 Three questions, in this order: which distribution measured ranks follow; what the authors' μ and σ predict; and which
 distributions give both metrics' exponents.
@@ -58,7 +58,7 @@ def fits(measured: Iterable[MeasuredRanks], firsts: Sequence[int] = (1, 2)) -> p
 
 def _row(ranks: MeasuredRanks, name: str, first: int) -> dict[str, object]:
     best = fit(family(name), ranks.counts, first=first)
-    it, whole = best.distribution, first == 1
+    distribution, whole = best.distribution, first == 1
     seen = ranks.counts.since(first).count
     share = seen[seen > 0] / best.total
     excess = float(share @ np.log(share)) - best.per_token
@@ -67,15 +67,15 @@ def _row(ranks: MeasuredRanks, name: str, first: int) -> dict[str, object]:
         "first": first,
         "distribution": name,
         "count": len(best.family.parameters),
-        "found": it.family.name,
-        "parameters": json.dumps(it.parameters),
+        "found": distribution.family.name,
+        "parameters": json.dumps(distribution.parameters),
         "per_token": best.per_token,
         "excess": excess,
         "deviance": 2 * best.total * excess,
         "df": len(share) - 1 - len(best.family.parameters),
         "at_limit": best.at_limit,
-        "p1": float(it.pmf(1)) if whole else np.nan,
-        "entropy": it.entropy if whole else np.nan,
+        "p1": float(distribution.pmf(1)) if whole else np.nan,
+        "entropy": distribution.entropy if whole else np.nan,
     }
 
 
@@ -90,7 +90,7 @@ def _names(ranks: MeasuredRanks) -> dict[str, object]:
     seconds=6,
 )
 def fits_of(source: Source) -> pd.DataFrame:
-    """`fits` of a source's measured ranks."""
+    """Compute `fits` of a source's measured ranks."""
     return fits(source.histograms)
 
 
@@ -113,24 +113,24 @@ def main_group(measured: Iterable[MeasuredRanks]) -> list[MeasuredRanks]:
 
 
 def of_group(table: pd.DataFrame, group: Sequence[MeasuredRanks], first: int) -> pd.DataFrame:
-    """The rows of `fits` of a group of models on one dataset, of the ranks from `first` on."""
+    """Select the rows of `fits` of a group of models on one dataset, for the ranks from `first` on."""
     here = (table["dataset"] == group[0].dataset) & (table["family"] == group[0].family)
     return table[here & (table["first"] == first)]
 
 
 def _means(table: pd.DataFrame) -> pd.Series:
-    """Log-likelihood per token of each family, over the models of `table` (mean), largest first."""
+    """Average the log-likelihood per token of each family over the models of `table`, largest first."""
     return table.groupby("distribution")["per_token"].mean().sort_values(ascending=False, kind="stable")
 
 
 def better(table: pd.DataFrame, name: str) -> list[str]:
-    """The families likelier than `name` by more than what rounding can do (`MARGIN`), the likeliest first."""
+    """List the families likelier than `name` by more than rounding can change (`MARGIN`), the likeliest first."""
     mean = _means(table)
     return [str(other) for other in mean.index if mean[other] > mean[name] + MARGIN]
 
 
 def place(table: pd.DataFrame, name: str) -> str:
-    """Where a family stands by its likelihood: "third of 5 (level with the power law)", within `MARGIN`."""
+    """Rank a family by its likelihood: "third of 5 (level with the power law)", within `MARGIN`."""
     mean = _means(table)
     level = [FAMILIES[other].label for other in mean.index if other != name and abs(mean[other] - mean[name]) <= MARGIN]
     order = ("the best", "second", "third", "fourth", "fifth", "sixth")[len(better(table, name))]
@@ -138,7 +138,7 @@ def place(table: pd.DataFrame, name: str) -> str:
 
 
 def rank_1(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> pd.DataFrame:
-    """What the lognormal fitted from rank 2, as the authors' library does it, makes of rank 1; by `fits` of a group.
+    """Compare rank 1 with the lognormal fitted from rank 2, as by the authors' library; by `fits` of a group.
 
     Columns model, size; measured_p1; mu, sigma: of the rounded lognormal from rank 2, and density_p1, what equation 10
     makes of rank 1 at them (missing at a limit); mu_published, sigma_published; at_limit: whether the lognormal of all
@@ -156,15 +156,15 @@ def rank_1(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> pd.DataFrame:
         row |= {"mu": mu, "sigma": sigma, "density_p1": density_p1}
         row |= {"at_limit": bool(row_of(table, ranks, "lognormal")["at_limit"])}
         row |= {"power_law_p1": float(row_of(table, ranks, "power_law")["p1"])}
-        row |= {"r_squared": _as_drawn(ranks, distribution_of(rounded))}
+        row |= {"r_squared": _r_squared(ranks, distribution_of(rounded))}
         rows.append(
-            row | {"r_squared_power_law": _as_drawn(ranks, distribution_of(row_of(table, ranks, "power_law", 2)))}
+            row | {"r_squared_power_law": _r_squared(ranks, distribution_of(row_of(table, ranks, "power_law", 2)))}
         )
     given = published.lognormal_parameters().query("dataset == @group[0].dataset")[["model", "mu", "sigma"]]
     return pd.DataFrame(rows).merge(given, on="model", how="left", suffixes=("", "_published"))
 
 
-def _as_drawn(ranks: MeasuredRanks, fitted: RankDistribution) -> float:
+def _r_squared(ranks: MeasuredRanks, fitted: RankDistribution) -> float:
     counts = ranks.counts.since(2)
     seen = counts.count > 0
     width = (counts.high - counts.low + 1)[seen]
@@ -192,7 +192,7 @@ def roundings(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> pd.DataFra
 
 
 def falls_of_ratio(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> dict[str, float]:
-    """By how much μ/σ falls per unit of ln S, for both versions of the lognormal from rank 2 if none is at its limit.
+    """Compute the fall of μ/σ per unit of ln S, for both versions of the lognormal from rank 2, none at its limit.
 
     Keys ratio_falls.lognormal and ratio_falls.lognormal_rounded; none for fewer than three models.
     """
@@ -215,7 +215,7 @@ KEYS = {MEASURED: "measured", FORMULA: "formula", EXACT: "exact"}
 
 
 def predicted() -> pd.DataFrame:
-    """Cross-entropy and −ln RBP_k of the ten Pythia models on Wikipedia: measured, and from the authors' μ and σ.
+    """Collect cross-entropy and −ln RBP_k of ten Pythia models on Wikipedia: measured, and from the authors' μ and σ.
 
     Columns model, size, kind, metric (of METRICS), value. PUBLISHED: figure 8b; FORMULA: equations 16, 20 and 21, for
     cross-entropy and k = 1; EXACT: RBP_k and the entropy of ranks by sums over the vocabulary.
@@ -236,7 +236,7 @@ def predicted() -> pd.DataFrame:
 
 
 def exponents(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
-    """The exponents of each kind of `predicted`, with the paired test of the first two metrics'.
+    """Fit the exponents of each kind of `predicted`, with the paired test of the first two metrics'.
 
     Columns kind, key (of KEYS), alpha_ce, alpha_p1, alpha_p10, alpha_p100 (missing where there is no such curve);
     difference (α of cross-entropy less α of −ln RBP_1), low, high; difference_relative (its size in per cent of
@@ -257,7 +257,7 @@ def exponents(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
 
 
 def levels(table: pd.DataFrame) -> pd.DataFrame:
-    """Each prediction over the measured value: kind, metric, and the least and largest ratio over the models."""
+    """Divide each prediction by the measured value: kind, metric, and the least and largest ratio over the models."""
     measured = table[table["kind"] == MEASURED].set_index(["model", "metric"])["value"].rename("measured")
     others = table[table["kind"] != MEASURED].join(measured, on=["model", "metric"])
     ratio = (others["value"] / others["measured"]).groupby([others["kind"], others["metric"]])
@@ -268,7 +268,7 @@ def levels(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def exponents_on_lines(measured: Iterable[MeasuredRanks], table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
-    """The exponents of −ln p₁ and of the entropy of ranks that each family gives if its parameters move with ln S.
+    """Compute the exponents of −ln p₁ and the entropy of ranks for families whose parameters move with ln S.
 
     `table`: the `fits`. The natural parameters (by logarithms where they must be above 0) are put on straight lines in
     ln S, for each family of three models or more on each dataset.
@@ -307,7 +307,7 @@ def exponents_on_lines(measured: Iterable[MeasuredRanks], table: pd.DataFrame, *
 
 
 def _on_lines(rows: Sequence[pd.Series]) -> tuple[float, float]:
-    """The two exponents, from rows of `fits` of one family of distributions, none at its limit."""
+    """Compute the two exponents from rows of `fits` of one family of distributions, none at its limit."""
     kind, x = family(rows[0]["distribution"]), np.log([row["size"] for row in rows])
     natural = np.array([kind.natural(np.array(distribution_of(row).values), 1) for row in rows])
     positive = list(kind.positive)
@@ -329,7 +329,7 @@ def _on_lines(rows: Sequence[pd.Series]) -> tuple[float, float]:
 
 
 def fits_summary(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> dict[str, Any]:
-    """Summarise `fits` of the `main_group`: how close the lognormal comes, and what it makes of rank 1."""
+    """Summarise `fits` of the `main_group`: how close the lognormal comes, and what it predicts for rank 1."""
     from_2 = of_group(table, group, 2)
     firsts = rank_1(group, table)
     share = firsts["density_p1"] / firsts["measured_p1"]
@@ -391,7 +391,7 @@ def curves_summary(table: pd.DataFrame, alphas: pd.DataFrame) -> dict[str, Any]:
 
 
 def lines_summary(group: Sequence[MeasuredRanks], lines: pd.DataFrame) -> dict[str, Any]:
-    """Summarise `exponents_on_lines`, if there is a family of three models; names are those of the `main_group`."""
+    """Summarise `exponents_on_lines`, if there is a family of three models; the `main_group` names the keys."""
     if lines.empty:
         return {}
     here = lines[(lines["family"] == group[0].family) & (lines["dataset"] == group[0].dataset) & lines["both"]]
@@ -405,7 +405,7 @@ def lines_summary(group: Sequence[MeasuredRanks], lines: pd.DataFrame) -> dict[s
 
 
 def reproduced_to(table: pd.DataFrame) -> float:
-    """The largest relative distance of the formula's predictions from those published; `table`: of `predicted`."""
+    """Return the largest relative distance of the formula's predictions from the published ones. table: `predicted`."""
     wide = table.pivot_table(index=["model", "metric"], columns="kind", values="value")
     return float((wide[FORMULA] / wide[PUBLISHED] - 1).abs().max())
 
@@ -450,7 +450,7 @@ def roundings_table(rounded: pd.DataFrame) -> dict[str, Any]:
 
 
 def survival_figure(table: pd.DataFrame, group: Sequence[MeasuredRanks]) -> dict[str, Any]:
-    """P(R > k) against k: measured (at the bins' ends), and fitted; of the `main_group`'s smallest and largest model.
+    """Plot P(R > k) against k, measured (at the bins' ends) and fitted, of `main_group`'s smallest and largest model.
 
     Drawn are the likeliest family from rank 1 and the lognormal from 1 and from 2. Distributions that begin at rank 2
     are drawn as shares of the tokens with rank 2 or more, times that share.
@@ -463,7 +463,7 @@ def survival_figure(table: pd.DataFrame, group: Sequence[MeasuredRanks]) -> dict
         ranks = ends[key]
         counts = ranks.counts
         beyond = 1 - np.cumsum(counts.count) / counts.total
-        some = beyond > 0
+        positive = beyond > 0
         grid = np.unique(np.round(np.geomspace(1, counts.vocabulary - 1, 300)))
         for (name, first), colour, dash in zip(
             looks, ("#9457C0", "#C2447A", "#5C8A2E"), ("-", "--", ":"), strict=False
@@ -475,8 +475,8 @@ def survival_figure(table: pd.DataFrame, group: Sequence[MeasuredRanks]) -> dict
             at = grid[grid >= first - 1]
             share = counts.since(first).total / counts.total
             ax.plot(at, share * distribution_of(row).sf(at), ls=dash, color=colour, lw=1.7, label=label)
-        ax.plot(counts.high[some], beyond[some], "o", color=INK, ms=3.2, mew=0, label="measured", zorder=3)
-        ax.set_ylim(beyond[some].min() / 2, 1)
+        ax.plot(counts.high[positive], beyond[positive], "o", color=INK, ms=3.2, mew=0, label="measured", zorder=3)
+        ax.set_ylim(beyond[positive].min() / 2, 1)
         log_axis(ax, "x")
         log_axis(ax, "y")
         ax.set_xlabel("rank k")
@@ -498,7 +498,7 @@ def survival_figure(table: pd.DataFrame, group: Sequence[MeasuredRanks]) -> dict
 
 
 def predicted_figure(table: pd.DataFrame) -> dict[str, Any]:
-    """Measured and predicted curves against S, a panel for each metric: a table of `predicted`."""
+    """Plot measured and predicted curves against S, a panel for each metric: a table of `predicted`."""
     titles = {"cross_entropy": "Cross-entropy"} | {f"neg_log_rbp{k}": f"−ln RBP, k = {k}" for k in KS}
     looks = {MEASURED: (INK, "o", "-"), FORMULA: ("#9457C0", "D", "--"), EXACT: ("#5C8A2E", "s", ":")}
     rows = table[table["kind"].isin(looks)].assign(

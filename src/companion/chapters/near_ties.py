@@ -1,4 +1,4 @@
-"""Which ranks rounding can change: those of tokens with a logit so near another that its last bits decide the order.
+"""Find the ranks that rounding can change: another logit is so near that its last bits decide the order.
 
 Every processor sums the products behind a logit in an order of its own. So a rank is known but for the logits that lie
 within that rounding of the truth's; how many these are is counted here from the logits themselves.
@@ -26,10 +26,10 @@ ROUNDING = 32
 
 @dataclass(frozen=True)
 class NearTies:
-    """The least and the most that the counts of each ranked token can be, shape (T, 2) each.
+    """The least and the greatest counts that each ranked token can have, shape (T, 2) each.
 
     bound: how far its logits may lie from their computed values, shape (T,). greater: logits above the truth's;
-    at_least: those not below it, its own included.
+    at_least: logits not below the truth's, which is included.
     """
 
     bound: Reals
@@ -37,33 +37,33 @@ class NearTies:
     at_least: Integers
 
     def ranks(self, rule: TieRule) -> Integers | Reals:
-        """The least and the highest rank of each token, shape (T, 2)."""
+        """Return the least and the highest rank of each token, shape (T, 2)."""
         return rank(self.greater, self.at_least - self.greater, rule)
 
     def across(self, k: int, rule: TieRule) -> int:
-        """How many tokens have a rank of k or less for some such logits, and a higher one for others."""
+        """Count the tokens that have a rank of k or less for some such logits, and a higher one for others."""
         low, high = self.ranks(rule).T
         return int(((low <= k) & (high > k)).sum())
 
     def changing(self) -> int:
-        """Of how many tokens a count can change."""
+        """Count the tokens of which a count can change."""
         return int(((self.greater[:, 0] < self.greater[:, 1]) | (self.at_least[:, 0] < self.at_least[:, 1])).sum())
 
     def tied(self) -> int:
-        """How many tokens may or may not share their score with another."""
+        """Count the tokens that may or may not share their score with another."""
         certain = self.at_least[:, 0] - self.greater[:, 1]
         possible = self.at_least[:, 1] - self.greater[:, 0]
         return int(((certain <= 1) & (possible > 1)).sum())
 
     def share_within(self, count: int, unit: float = 1.0) -> dict[str, Any]:
-        """How far a share of the tokens may move if `count` of them can: what `Page.record` takes besides it.
+        """Bound the change of a share of the tokens if `count` of them can move: options for `Page.record`.
 
         `unit`: 1, or 100 for a share in percentage points.
         """
         return {"within": unit * count / len(self.bound), "because": f"{count} tokens lie within rounding"}
 
     def entropy_within(self) -> dict[str, Any]:
-        """How far the mean of −ln p may move, in nats, in the same form."""
+        """Bound the change of the mean of −ln p, in nats, in the same form."""
         known = self.bound.mean()
         return {"within": 2 * known, "because": f"logits are known to {known:.1g}"}
 
@@ -71,7 +71,7 @@ class NearTies:
 def near_ties(
     model: str, corpus: str, protocol: Protocol, settings: Settings, roundings: tuple[Rounding | None, ...] = (None,)
 ) -> list[NearTies]:
-    """Count them for each way of rounding the logits, from the model's own logits of every token that is ranked.
+    """Count near ties for each way of rounding the logits, from the model's own logits of every ranked token.
 
     model, corpus, protocol, settings: as of the extraction. Raises as it does.
     """
@@ -85,10 +85,10 @@ def near_ties(
         ids = torch.from_numpy(row.ids).to(language.device)
         scored = torch.from_numpy(row.scored).to(language.device)
         with torch.inference_mode():
-            own = language.model(input_ids=ids[None], use_cache=False).logits[0, scored - 1]
-        bound = ROUNDING * torch.finfo(own.dtype).eps * own.abs().amax(1)
+            logits = language.model(input_ids=ids[None], use_cache=False).logits[0, scored - 1]
+        bound = ROUNDING * torch.finfo(logits.dtype).eps * logits.abs().amax(1)
         for part, rounding in zip(parts, roundings, strict=True):
-            part.append(possible_counts(own, ids[scored], bound, rounding))
+            part.append(possible_counts(logits, ids[scored], bound, rounding))
     return [NearTies(*map(np.concatenate, zip(*map(_columns, part), strict=True))) for part in parts]
 
 
@@ -99,7 +99,7 @@ def _columns(ties: NearTies) -> tuple[Reals, Integers, Integers]:
 def possible_counts(
     logits: torch.Tensor, target: torch.Tensor, bound: torch.Tensor, rounding: Rounding | None
 ) -> NearTies:
-    """What the counts of target [T] among logits [T, V] can be, if each logit may be off by bound [T], then rounded."""
+    """Bound the counts of target [T] among logits [T, V], if each logit may be off by bound [T], then rounded."""
 
     wide = logits if logits.dtype == torch.float64 else logits.float()
     ends = [wide - bound[:, None], wide + bound[:, None]]

@@ -1,4 +1,4 @@
-"""Chapter "Large k and noise": what counting makes of the fits at large k, and which tokens are missed there."""
+"""Chapter "Large k and noise": counting noise in the fits at large k, and which tokens are missed there."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -76,10 +76,10 @@ def judge_scatter(
         tests = scatter_about_law(
             cell["size"], misses, total, design_effects=effects, level=level, resamples=resamples, seed=seed
         )
-        one, clustering, narrow, wide = tests
+        independent, clustering, narrow, wide = tests
         row = dict(zip([*CELL, "k"], key, strict=True)) | {"n": len(cell), "tokens": total, "misses": misses.min()}
-        row |= {"counting": one.counting, "deviance": one.deviance, "df": one.df, "p": one.p}
-        row |= {"extra": one.extra, "extra_low": one.extra_low, "extra_high": one.extra_high}
+        fields = ("counting", "deviance", "df", "p", "extra", "extra_low", "extra_high")
+        row |= {name: getattr(independent, name) for name in fields}
         row |= {"effect": effect, "effect_low": low, "effect_high": high, "p_clustered": clustering.p}
         rows.append(row | {"p_most": wide.p, "enough": narrow.enough, "mostly": narrow.extra <= narrow.counting})
     if not rows:
@@ -100,7 +100,7 @@ def design_effects_at(
     """Look up the design effect at about this share of misses, and its interval.
 
     clustered: `clustering_table`; what: "scatter" (about a line), or "difference" (the mean over pairs of models).
-    That of the dataset itself, at the rate that is nearest on a logarithmic scale; of a dataset without ranks, the
+    Taken from the dataset itself, at the nearest rate on a logarithmic scale; for a dataset without ranks, the
     median over the others, with the widest interval. NaN where there is none.
     """
     rows = clustered[clustered["what"] == what].dropna(subset="effect")
@@ -193,7 +193,7 @@ def clustering_table(stores: Sequence[RankStore], rates: Sequence[float] = RATES
     """
     ordered = sorted(stores, key=lambda store: (store.size, store.model))
     places, ranks = align_ranks(ordered)
-    documents, drawn = places["document"].to_numpy(), cut_pieces(places)
+    documents, pieces = places["document"].to_numpy(), cut_pieces(places)
     rows = []
     for rate in rates:
         k = threshold_for(ranks, rate)
@@ -203,11 +203,11 @@ def clustering_table(stores: Sequence[RankStore], rates: Sequence[float] = RATES
         base = {"dataset": ordered[0].dataset, "rate": rate, "k": k, "tokens": len(ranks)}
         base["documents"] = len(np.unique(documents))
         for what, values in parts.items():
-            sums = [cluster_sums(each, drawn, documents) for each in values if np.ptp(each.astype(float))]
+            sums = [cluster_sums(each, pieces, documents) for each in values if np.ptp(each.astype(float))]
             rows.append(base | {"what": what} | _effect(sums, log_design_effect))
         if len({store.size for store in ordered}) > 2:
             line = log_scatter_effect([store.size for store in ordered])
-            rows.append(base | {"what": "scatter"} | _effect([scatter_sums(missed, drawn, documents)], line))
+            rows.append(base | {"what": "scatter"} | _effect([scatter_sums(missed, pieces, documents)], line))
     columns = ["dataset", "what", "rate", "k", "tokens", "documents", "effect", "effect_low", "effect_high"]
     return pd.DataFrame(rows).reindex(columns=columns)
 
@@ -254,13 +254,13 @@ def by_training_count(
 
 @step("ladder_misses", of=partial(open_source, "ladder"), reads=["data/ladder/families-ranks/neox"], seconds=15)
 def measure_clustering(source: Source) -> pd.DataFrame:
-    """`clustering_table` of each dataset of rank stores."""
+    """Compute `clustering_table` of each dataset of rank stores."""
     return pd.concat([clustering_table(stores) for stores in _by_dataset(source)], ignore_index=True)
 
 
 @step("ladder_rare", reads=["data/ladder/families-ranks/neox", "data/ladder/token_counts.csv"], seconds=1)
 def rare_misses() -> pd.DataFrame:
-    """`by_training_count` of every domain of the shipped ladder."""
+    """Compute `by_training_count` of every domain of the shipped ladder."""
     counts = shipping.read_token_counts()
     tables = [by_training_count(stores, counts) for stores in _by_dataset(open_source("ladder"))]
     return pd.concat(tables, ignore_index=True)
@@ -275,7 +275,7 @@ def _by_dataset(source: Source) -> list[list[RankStore]]:
 
 
 def summarize_scatter(judged: pd.DataFrame, rising: pd.DataFrame, level: float) -> dict[str, Any]:
-    """Collect what page and ledger say of `judge_scatter`, mostly at large k, and of `find_rises`, by key."""
+    """Collect the numbers of `judge_scatter`, mostly at large k, and of `find_rises`, for page and ledger, by key."""
     large, small = (judged[judged["range"] == name] for name in ("large", "small"))
     values: dict[str, Any] = {
         "small_extra": 100 * small["extra"].median(),
@@ -303,7 +303,7 @@ def summarize_scatter(judged: pd.DataFrame, rising: pd.DataFrame, level: float) 
 
 
 def summarize_rare(table: pd.DataFrame) -> dict[str, Any]:
-    """Collect what the page says of tokens that are rare in training. table: `by_training_count` at one rate."""
+    """Collect the page's numbers on tokens that are rare in training. table: `by_training_count` at one rate."""
     first, last = (table[table["size"] == size] for size in (table["size"].min(), table["size"].max()))
     rare = last[(last["dataset"] == dataset_order(last["dataset"])[0]) & (last["low"] < 100)]
     ends = [each[each["low"] < 10].groupby("dataset")["misses"].sum() for each in (first, last)]

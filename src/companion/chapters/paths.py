@@ -1,4 +1,4 @@
-"""Is −ln RBP_k a function of cross-entropy, in one model on one text? Models made worse in many ways, at equal loss.
+"""Test whether −ln RBP_k is a function of cross-entropy: one model made worse in many ways, on one text.
 
 The rule was written, and committed with predictions, before the run (data/predictions/paths.toml).
 """
@@ -61,39 +61,39 @@ class Cell:
 
     @cached_property
     def training(self) -> list[Curve]:
-        """Less training and fewer parameters by the ladder's sums over all tokens of the same documents; or nothing."""
+        """Less training and fewer parameters, by the ladder's sums over all tokens of the same documents; or []."""
         return _by_sums(self.worse)
 
     @cached_property
     def equal(self) -> dict[str, Reals]:
         """The offsets at equal cross-entropy (`equal_loss.offsets`), less training among them."""
-        found = offsets(self.worse.curves, SMALLER, self.rung)
-        if self.training and EARLIER not in found:
+        by_path = offsets(self.worse.curves, SMALLER, self.rung)
+        if self.training and EARLIER not in by_path:
             by_sums = offsets(self.training, SMALLER, self.rung)
-            found |= {EARLIER: by_sums[EARLIER]} if EARLIER in by_sums else {}
-        return found
+            by_path |= {EARLIER: by_sums[EARLIER]} if EARLIER in by_sums else {}
+        return by_path
 
     @cached_property
     def tempered(self) -> dict[str, Reals]:
-        """The same at equal cross-entropy after the best temperature."""
+        """The offsets at equal cross-entropy after the best temperature."""
         return offsets(self.worse.curves, SMALLER, self.rung, tempered=True)
 
     def spread(self, *, tempered: bool = False) -> Reals:
-        """How far the paths lie apart: less training is left out, as it has no temperatures."""
+        """Compute how far the paths lie apart, without less training, which has no temperatures."""
         return spread(self.tempered if tempered else self.equal, [EARLIER])
 
     @property
     def nats(self) -> float:
-        """The level."""
+        """The cross-entropy of the level."""
         return float(np.exp(self._reference.x[0, self._reference.names.index(self.rung)]))
 
     @property
     def _reference(self) -> Curve:
-        return next(one for one in self.worse.curves if one.path == SMALLER)
+        return next(curve for curve in self.worse.curves if curve.path == SMALLER)
 
 
 def cells(name: str = SHIPPED) -> list[Cell]:
-    """The models that were made worse: the ladder's, or those in a folder of `rbp paths run`.
+    """List the models that were made worse: the ladder's, or those in a folder of `rbp paths run`.
 
     A model without smaller ones is left out, since nothing says where to compare. Raises DataError where none is left.
     """
@@ -125,8 +125,8 @@ def _by_sums(worse: Worse) -> list[Curve]:
     curves_ = []
     for path, rows in ((SMALLER, smaller), (EARLIER, earlier)):
         names = rows["model"].tolist()[::-1]
-        some, at = counts.keep([counts.names.index(each) for each in names]), worse.documents
-        curves_.append(equal_loss.curve(path, 0, names, some.tokens[at], some.hits[at], some.nll[at]))
+        selected, at = counts.keep([counts.names.index(each) for each in names]), worse.documents
+        curves_.append(equal_loss.curve(path, 0, names, selected.tokens[at], selected.hits[at], selected.nll[at]))
     return curves_
 
 
@@ -179,7 +179,7 @@ INPUT = ("context", "replaced")
 
 
 def path_tests(cells_: Sequence[Cell], moved: float, models: int, k: int = 1) -> pd.DataFrame:
-    """Test whether −ln RBP_k differs from that of fewer parameters at equal cross-entropy, path by path.
+    """Test whether −ln RBP_k differs from its value for fewer parameters at equal cross-entropy, path by path.
 
     The smaller model is one training of many: moved, what training a model again does to ln(−ln RBP_k) (standard
     deviation, by so many models; 0 where none was trained again). A model that was trained less is none made worse, and
@@ -212,10 +212,11 @@ def path_tests_summary(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
     apart: by documents alone; apart_seeds: with the training; apart_holm: after Holm's correction; apart_input: how
     many of these damage the input.
     """
-    kept = table[table["p_holm"] < 1 - level]
+    apart = table[table["p_holm"] < 1 - level]
     counts = {"path_tests": len(table), "path_tests.apart": int((table["p"] < 1 - level).sum())}
     counts |= {"path_tests.apart_seeds": int((table["p_training"] < 1 - level).sum())}
-    return counts | {"path_tests.apart_holm": len(kept), "path_tests.apart_input": int(kept["path"].isin(INPUT).sum())}
+    apart_input = int(apart["path"].isin(INPUT).sum())
+    return counts | {"path_tests.apart_holm": len(apart), "path_tests.apart_input": apart_input}
 
 
 def paths_summary(equal: pd.DataFrame, spread_at: pd.DataFrame) -> dict[str, Any]:
@@ -261,7 +262,7 @@ def read_predictions(
 
 
 def described(table: pd.DataFrame) -> "pd.Series[str]":
-    """Each prediction in a few words."""
+    """Describe each prediction in a few words."""
 
     def words(row: Any) -> str:
         if row.kind == "event":
@@ -274,15 +275,15 @@ def described(table: pd.DataFrame) -> "pd.Series[str]":
 
 
 def outcomes(table: pd.DataFrame, cells_: Sequence[Cell]) -> pd.DataFrame:
-    """The predictions with what came (`outcome`; missing where a path did not reach the level)."""
+    """Add the outcome to each prediction (`outcome`; missing where a path did not reach the level)."""
     by_name = {(each.family, each.worse.dataset): each for each in cells_}
     values = [
-        _event(str(row.what), cells_) if row.kind == "event" else _came(row, by_name) for row in table.itertuples()
+        _event(str(row.what), cells_) if row.kind == "event" else _outcome(row, by_name) for row in table.itertuples()
     ]
     return table.assign(outcome=values)
 
 
-def _came(row: Any, by_name: dict[tuple[str, str], Cell]) -> float:
+def _outcome(row: Any, by_name: dict[tuple[str, str], Cell]) -> float:
     cell = by_name.get((row.family, row.dataset))
     if cell is None:
         return float("nan")
@@ -296,34 +297,34 @@ def _came(row: Any, by_name: dict[tuple[str, str], Cell]) -> float:
 
 
 def _event(what: str, cells_: Sequence[Cell]) -> float:
-    """Whether it came true in each cell, all of which an event speaks of; missing where one has no such path."""
+    """Return whether an event happened in every cell, 1 or 0; missing where a cell has no such path."""
 
     def ordered(cell: Cell, k: int) -> list[str]:
-        """The paths at the level, the lowest −ln RBP_k first."""
+        """List the paths at the level, the lowest −ln RBP_k first."""
         at = cell.worse.thresholds.index(k)
-        means = {path: float(own[:, 0, at].mean()) for path, own in cell.equal.items() if path != EARLIER}
+        means = {path: float(values[:, 0, at].mean()) for path, values in cell.equal.items() if path != EARLIER}
         return sorted(means, key=means.__getitem__)
 
-    def parts(cell: Cell) -> bool:
+    def differs(cell: Cell) -> bool:
         table = offset_table(cell.equal, cell.worse.thresholds)
         return bool(table.loc[(table["k"] == 1) & (table["path"] != SMALLER), "apart"].any())
 
     def training_is_near(cell: Cell) -> bool:
-        away = {path: abs(float(own[:, 0, 0].mean())) for path, own in cell.equal.items() if path != SMALLER}
+        away = {path: abs(float(values[:, 0, 0].mean())) for path, values in cell.equal.items() if path != SMALLER}
         return away.pop(EARLIER) < float(np.median([*away.values()]))
 
     def before(cell: Cell, k: int, *, tempered: bool = False) -> float:
         return float(cell.spread(tempered=tempered)[0, cell.worse.thresholds.index(k)])
 
     rules: dict[str, Callable[[Cell], bool]] = {
-        "some path parts": parts,
-        "on every text, in both families, replaced has the lowest": lambda one: ordered(one, 1)[0] == "replaced",
-        "on every text, in both families, replaced or context": lambda one: (
-            ordered(one, 1000)[-1] in ("replaced", "context")
+        "some path parts": differs,
+        "on every text, in both families, replaced has the lowest": lambda cell: ordered(cell, 1)[0] == "replaced",
+        "on every text, in both families, replaced or context": lambda cell: (
+            ordered(cell, 1000)[-1] in ("replaced", "context")
         ),
         "training is nearer": training_is_near,
-        "the spread at k = 1 after": lambda one: before(one, 1, tempered=True) >= 0.9 * before(one, 1),
-        "the spread at k = 1000": lambda one: before(one, 1000) > before(one, 10),
+        "the spread at k = 1 after": lambda cell: before(cell, 1, tempered=True) >= 0.9 * before(cell, 1),
+        "the spread at k = 1000": lambda cell: before(cell, 1000) > before(cell, 10),
     }
     rule = next(rule for start, rule in rules.items() if what.startswith(start))
     try:
@@ -351,8 +352,8 @@ def fingerprint_figure(equal: pd.DataFrame, level: float) -> dict[str, Any]:
         looks[line] = Style(colour, "", "-" if dataset == "wikipedia" else "--", 1.8)
 
     def draw(ax: Axes, title: str) -> None:
-        for (line, other), curve in rows.groupby(["line", "title"], sort=False):
-            if other != title:
+        for (line, title_of_curve), curve in rows.groupby(["line", "title"], sort=False):
+            if title_of_curve != title:
                 ax.plot(curve["k"], curve["offset"], color=_GREY, lw=0.4)
                 continue
             style = looks[line]
@@ -387,9 +388,9 @@ def front_figure(equal: pd.DataFrame, level: float) -> dict[str, Any]:
     cell = known[CELL].iloc[int((known["dataset"] != "auslegal").to_numpy().argmin())]
     rows = known[(known[CELL] == cell).all(axis=1) & (known["path"] != SMALLER)]
     rows = rows.assign(line=rows["path"].map(LABELS))
-    some = [path for path in FRONT if path in set(rows["path"])] or rows["path"].unique()[: len(FRONT)].tolist()
-    rows = rows[rows["path"].isin(some)]
-    looks = zip(some, FRONT.values(), strict=False)
+    chosen = [path for path in FRONT if path in set(rows["path"])] or rows["path"].unique()[: len(FRONT)].tolist()
+    rows = rows[rows["path"].isin(chosen)]
+    looks = zip(chosen, FRONT.values(), strict=False)
     model = f"One of {OURS}" if cell["family"] in _SHORT else "A model"
     return {
         "figure": curves(

@@ -1,4 +1,4 @@
-"""A real model, SmolLM2-135M-Instruct: where it misses, whether hits come together, and what else chapters ask of it.
+"""A real model, SmolLM2-135M-Instruct: where it misses, whether hits cluster, and what other chapters need of it.
 
 What it was to show was registered before (data/predictions/real.toml, which has the definitions); what came is in
 data/real, as `python -m companion.evidence.real` leaves it.
@@ -45,23 +45,23 @@ SHUFFLES, SEED, BLOCK = 20, 52, 64
 
 @cache
 def ranks() -> pd.DataFrame:
-    """Every ranked token: columns experiment, text, bos, document, position, rank, rare, repeated."""
+    """Read every ranked token: columns experiment, text, bos, document, position, rank, rare, repeated."""
     provenance.note(RANKS)
     return pd.read_parquet(RANKS)
 
 
 def tokens_of(experiment: str, text: str, bos: str = "never") -> pd.DataFrame:
-    """The tokens of one ranking, by document and position."""
+    """Select the tokens of one ranking, by document and position."""
     table = ranks()
-    own = (table["experiment"] == experiment) & (table["text"] == text) & (table["bos"] == bos)
-    return table[own].reset_index(drop=True)
+    chosen = (table["experiment"] == experiment) & (table["text"] == text) & (table["bos"] == bos)
+    return table[chosen].reset_index(drop=True)
 
 
 # ── Where are the misses?
 
 
 def misses(without: pd.DataFrame, start: pd.DataFrame, k: int) -> Reals:
-    """Sums by document of what `shares_of_misses` counts, shape (D, 8): of all tokens but a document's first.
+    """Sum by document what `shares_of_misses` counts, shape (D, 8), over all tokens except a document's first.
 
     without, start: the same tokens ranked without a start token, and with one. Columns: tokens; misses at k without it;
     among these positions up to EARLY, up to START, and rare tokens; misses with it; of these up to EARLY; rare tokens.
@@ -82,27 +82,27 @@ def misses(without: pd.DataFrame, start: pd.DataFrame, k: int) -> Reals:
 
 
 def shares_of_misses(sums: Reals, *, level: float = 0.95) -> dict[str, Any]:
-    """Shares of the misses of `misses`, with intervals by documents.
+    """Compute shares of the misses of `misses`, with intervals by documents.
 
     tokens, missed; early, beginning, rare, removed, each with _low and _high; rare_tokens: their share of all tokens;
-    log_left and its error: ln of the misses with a start token over those without; documents.
+    log_left and its error: ln of the misses with a start token over the misses without; documents.
     """
     every = without_each(sums)
     missed = every[:, 1]
     with np.errstate(divide="ignore", invalid="ignore"):
         left = np.log(every[:, 5] / missed)
         shares = {"early": every[:, 2] / missed, "beginning": every[:, 3] / missed, "rare": every[:, 4] / missed}
-    found: dict[str, Any] = {"documents": len(sums), "tokens": int(every[0, 0]), "missed": int(missed[0])}
+    summary: dict[str, Any] = {"documents": len(sums), "tokens": int(every[0, 0]), "missed": int(missed[0])}
     for name, share in shares.items():
-        found |= dict(zip((name, f"{name}_low", f"{name}_high"), interval(share, level=level), strict=True))
+        summary |= dict(zip((name, f"{name}_low", f"{name}_high"), interval(share, level=level), strict=True))
     estimate, low, high = interval(left, level=level)
-    found |= {"removed": -np.expm1(estimate), "removed_low": -np.expm1(high), "removed_high": -np.expm1(low)}
-    found["rare_tokens"] = every[0, 7] / every[0, 0]
-    return found | {"log_left": estimate, "error": float(np.sqrt(variance(left)))}
+    summary |= {"removed": -np.expm1(estimate), "removed_low": -np.expm1(high), "removed_high": -np.expm1(low)}
+    summary["rare_tokens"] = every[0, 7] / every[0, 0]
+    return summary | {"log_left": estimate, "error": float(np.sqrt(variance(left)))}
 
 
 def miss_table(ks: Sequence[int] = (100, 1_000, 10_000), *, level: float = 0.95) -> pd.DataFrame:
-    """`shares_of_misses` of each text and k, with p_more and p_fewer: that no more than THIRD, no fewer than TENTH go.
+    """Compute `shares_of_misses` of each text and k, with p_more (at most THIRD goes) and p_fewer (at least TENTH).
 
     One-sided, by Student's t of the documents, after Holm's correction over the texts of one k.
     """
@@ -119,7 +119,7 @@ def miss_table(ks: Sequence[int] = (100, 1_000, 10_000), *, level: float = 0.95)
 
 
 def mean_removed(table: pd.DataFrame, *, level: float = 0.95) -> dict[str, float]:
-    """The mean over texts of the share that a start token removes, of `miss_table` at one k.
+    """Average over texts the share that a start token removes, of `miss_table` at one k.
 
     removed, removed_low, removed_high; p_fewer: that it is no less than TENTH.
     """
@@ -134,7 +134,7 @@ def mean_removed(table: pd.DataFrame, *, level: float = 0.95) -> dict[str, float
 
 
 def log_success(hit: npt.ArrayLike, tokens: pd.DataFrame, among: npt.ArrayLike | None = None) -> Reals:
-    """ln of the share of windows that succeed, by length and without each document: shape (1 + D, len(LENGTHS)).
+    """Compute ln of the share of windows that succeed, by length, without each document: shape (1 + D, len(LENGTHS)).
 
     hit: of every token; among: only windows all of whose tokens are.
     """
@@ -149,13 +149,13 @@ def log_success(hit: npt.ArrayLike, tokens: pd.DataFrame, among: npt.ArrayLike |
 
 
 def log_ratio(logs: Reals) -> Reals:
-    """ln of ln P_N over N ln P_1, from `log_success`."""
+    """Compute ln of ln P_N over N ln P_1, from `log_success`."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.log(logs / (np.array(LENGTHS) * logs[:, :1])))
 
 
 def shuffled(tokens: pd.DataFrame, k: int, block: int | None) -> Reals:
-    """`log_success` of ranks shuffled within documents, or within blocks of so many tokens: the mean over SHUFFLES."""
+    """Average `log_success` over SHUFFLES of ranks within documents, or within blocks of so many tokens."""
     draw, hit = np.random.default_rng(SEED), tokens["rank"].to_numpy() <= k
     group = tokens["document"].to_numpy(np.int64) << 32
     if block is not None:
@@ -207,10 +207,10 @@ def window_ratios(*, level: float = 0.95) -> pd.DataFrame:
     """
     rows: list[tuple[Any, ...]] = []
     for (text, k), cell in window_logs().groupby(["dataset", "k"], sort=False):
-        logs = {kind: own[list(map(str, LENGTHS))].to_numpy() for kind, own in cell.groupby("kind", sort=False)}
+        logs = {kind: part[list(map(str, LENGTHS))].to_numpy() for kind, part in cell.groupby("kind", sort=False)}
         whole = log_ratio(logs[WHOLE])
-        for kind, own in logs.items():
-            ratio = log_ratio(own)
+        for kind, part in logs.items():
+            ratio = log_ratio(part)
             ends = np.exp(interval(ratio, level=level))
             with np.errstate(divide="ignore", invalid="ignore"):  # no window succeeds
                 away = ratio - whole / 4
@@ -228,12 +228,12 @@ def window_ratios(*, level: float = 0.95) -> pd.DataFrame:
 
 
 def measured() -> list[MeasuredRanks]:
-    """The ranks of A without a start token, as the chapter on lognormal ranks takes them."""
-    found = []
+    """Return the ranks of A without a start token, as the chapter on lognormal ranks takes them."""
+    texts = []
     for text in TEXTS:
-        own = tokens_of("A", text)["rank"].to_numpy(np.int64)
-        found.append(MeasuredRanks(text, MODEL, FAMILY, SIZE, RankCounts.of_ranks(own, VOCABULARY), None))
-    return found
+        tokens = tokens_of("A", text)["rank"].to_numpy(np.int64)
+        texts.append(MeasuredRanks(text, MODEL, FAMILY, SIZE, RankCounts.of_ranks(tokens, VOCABULARY), None))
+    return texts
 
 
 # ── Does more context help?
@@ -243,7 +243,7 @@ PLACES = {"novels": "novels", "passages": "auslegal"}
 
 
 def by_position(ks: Sequence[int] = (1, 10, 100), *, level: float = 0.95) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """−ln RBP_k by position, and its slopes.
+    """Compute −ln RBP_k by position, and its slopes.
 
     First: dataset, k, first (position of the bin), tokens, value, low, high. Second: dataset, k, slope (of
     ln(−ln RBP_k) for a doubling of the position) and low, high; last, last_low, last_high: the step to the last bin, in
@@ -290,75 +290,76 @@ BEYOND = 0.1  # of the level's rise: how far past its last step a way is followe
 
 
 def worse() -> list[Curve]:
-    """The ways of making the model worse, a curve for each draw, its steps by rising cross-entropy."""
-    found = []
-    for one in open_paths(PATHS).curves:
-        order = np.argsort(one.x[0])
-        names = tuple(one.names[i] for i in order)
-        found.append(Curve(one.path, one.draw, names, one.x[:, order], one.tempered[:, order], one.y[:, order]))
-    return found
+    """List the curves of the ways of making the model worse, one for each draw, steps by rising cross-entropy."""
+    ordered = []
+    for curve in open_paths(PATHS).curves:
+        order = np.argsort(curve.x[0])
+        names = tuple(curve.names[i] for i in order)
+        arrays = (values[:, order] for values in (curve.x, curve.tempered, curve.y))
+        ordered.append(Curve(curve.path, curve.draw, names, *arrays))
+    return ordered
 
 
-def at_rise(one: Curve, rise: float) -> Reals | None:
-    """ln(−ln RBP_k) where cross-entropy is `rise` nats above the whole model's: shape (1 + D, thresholds).
+def at_rise(curve: Curve, rise: float) -> Reals | None:
+    """Interpolate ln(−ln RBP_k) where cross-entropy is `rise` nats above the whole model's: shape (1 + D, thresholds).
 
     Between two steps; past the last along the last two, by no more than BEYOND of the rise; else None.
     """
-    level = np.log(np.exp(one.x[:, 0]) + rise)
-    inside = one.at(level)
+    level = np.log(np.exp(curve.x[:, 0]) + rise)
+    inside = curve.at(level)
     if inside is not None:
         return inside
-    if np.exp(level[0]) - np.exp(one.x[0, -1]) > BEYOND * rise:
+    if np.exp(level[0]) - np.exp(curve.x[0, -1]) > BEYOND * rise:
         return None
-    share = ((level - one.x[:, -2]) / (one.x[:, -1] - one.x[:, -2]))[:, None]
-    return np.asarray(one.y[:, -2] + share * (one.y[:, -1] - one.y[:, -2]))
+    share = ((level - curve.x[:, -2]) / (curve.x[:, -1] - curve.x[:, -2]))[:, None]
+    return np.asarray(curve.y[:, -2] + share * (curve.y[:, -1] - curve.y[:, -2]))
 
 
 def at_level(ways: Sequence[Curve], rise: float) -> dict[str, Reals]:
-    """Every way that reaches the level in all of its draws: shape (draws, 1 + D, thresholds)."""
-    found: dict[str, Reals] = {}
+    """Select every way that reaches the level in all of its draws: shape (draws, 1 + D, thresholds)."""
+    by_way: dict[str, Reals] = {}
     for way in WAYS:
-        draws = [at_rise(one, rise) for one in ways if one.path == way]
+        draws = [at_rise(curve, rise) for curve in ways if curve.path == way]
         reached = [each for each in draws if each is not None]
         if reached and len(reached) == len(draws):
-            found[way] = np.stack(reached)
-    return found
+            by_way[way] = np.stack(reached)
+    return by_way
 
 
-def spread_table(found: Sequence[Curve], *, level: float = 0.95) -> pd.DataFrame:
-    """How far ways lie apart at one cross-entropy: rise, of ("models", "all"), k, ways, spread, low, high, corrected.
+def spread_table(curves: Sequence[Curve], *, level: float = 0.95) -> pd.DataFrame:
+    """Compute the spread of ways at a cross-entropy: rise, of ("models", "all"), k, ways, spread, low, high, corrected.
 
     Per cent of −ln RBP_k. corrected: without what sampling alone makes, the mean variance of the ways about their mean.
     least: of all k, the spread is not shown to be larger than at the least; is_least.
     """
     parts = []
     for rise in RISES:
-        reached = at_level(found, rise)
+        reached = at_level(curves, rise)
         for of, ways in (("models", DAMAGES), ("all", tuple(WAYS))):
-            some = {way: own for way, own in reached.items() if way in ways}
-            if len(some) < 2:
+            compared = {way: draws for way, draws in reached.items() if way in ways}
+            if len(compared) < 2:
                 continue
-            values = spread(some)
+            values = spread(compared)
             estimate, low, high = spread_interval(values, level=level)
-            means = np.stack([own.mean(axis=0) for own in some.values()])
-            sampled = np.mean([variance(own) for own in means - means.mean(axis=0)], axis=0)
+            means = np.stack([draws.mean(axis=0) for draws in compared.values()])
+            sampled = np.mean([variance(draws) for draws in means - means.mean(axis=0)], axis=0)
             corrected = 100 * np.expm1(np.sqrt(np.clip(values[0] ** 2 - sampled, 0, None)))
             least, same = as_least(values, level=level)
             table = pd.DataFrame({"k": THRESHOLDS, "spread": estimate, "low": low, "high": high, "least": same})
             table = table.assign(corrected=corrected, is_least=np.arange(len(table)) == least)
-            parts.append(table.assign(rise=rise, of=of, ways=len(some)))
+            parts.append(table.assign(rise=rise, of=of, ways=len(compared)))
     names = ["rise", "of", "k", "ways", "spread", "low", "high", "corrected", "least", "is_least"]
     return pd.concat(parts, ignore_index=True)[names] if parts else pd.DataFrame(columns=names)
 
 
-def pairs(found: Sequence[Curve], *, level: float = 0.95) -> pd.DataFrame:
-    """Every pair of damages of the model at one cross-entropy: rise, k, first, second, difference, low, high, p_holm.
+def pairs(curves: Sequence[Curve], *, level: float = 0.95) -> pd.DataFrame:
+    """Compare any two damages of the model at one cross-entropy: rise, k, first, second, difference, low, high, p_holm.
 
     difference: of ln(−ln RBP_k), by documents; Holm over pairs, levels and PAIRED_AT.
     """
     rows = []
     for rise in RISES:
-        means = {way: own.mean(axis=0) for way, own in at_level(found, rise).items() if way in DAMAGES}
+        means = {way: draws.mean(axis=0) for way, draws in at_level(curves, rise).items() if way in DAMAGES}
         for first, second in combinations(means, 2):
             for k in PAIRED_AT:
                 away = (means[second] - means[first])[:, THRESHOLDS.index(k)]
@@ -372,7 +373,7 @@ def pairs(found: Sequence[Curve], *, level: float = 0.95) -> pd.DataFrame:
 
 
 def summarize_misses(table: pd.DataFrame) -> dict[str, Any]:
-    """Collect what chapter 8 says of `miss_table` at k = 1,000, by key: counts and per cent."""
+    """Collect chapter 8's numbers from `miss_table` at k = 1,000, by key: counts and per cent."""
     at = table[table["k"] == 1_000].set_index("dataset")
     values = {"real.texts": len(at), "real.tokens": int(at["tokens"].sum())}
     values |= {"real.rare_refuted": int((at["p_more"] < 0.05).sum())}
@@ -408,7 +409,7 @@ def misses_table(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
 
 
 def summarize_windows(table: pd.DataFrame, n: int = 10) -> dict[str, Any]:
-    """Collect what chapter 7 says of `window_ratios` at one length, by key."""
+    """Collect chapter 7's numbers from `window_ratios` at one length, by key."""
     values: dict[str, Any] = {}
     for text in table["dataset"].unique():
         tokens = tokens_of("B", text)
@@ -519,7 +520,7 @@ def fits_summary(table: pd.DataFrame) -> dict[str, Any]:
 
 
 def fits_table(table: pd.DataFrame) -> dict[str, Any]:
-    """How far each distribution is behind the likeliest of each text, by `lognormal.fits` from rank 1."""
+    """Show how far each distribution is behind the likeliest of each text, by `lognormal.fits` from rank 1."""
     behind = table["excess"] - table.groupby("dataset")["excess"].transform("min")
     wide = table.assign(behind=behind.mask(table["at_limit"])).pivot_table(
         index="dataset", columns="distribution", values="behind", dropna=False
@@ -533,13 +534,13 @@ def fits_table(table: pd.DataFrame) -> dict[str, Any]:
 
 
 def positions_summary(slopes: pd.DataFrame) -> dict[str, Any]:
-    """What chapter 4 names of the slopes of `by_position`, by key: per cent for a doubling, and for the last one."""
-    found: dict[str, Any] = {}
+    """Collect chapter 4's numbers from the slopes of `by_position`, by key: per cent for a doubling, for the last."""
+    values: dict[str, Any] = {}
     for row in slopes.to_dict("records"):
         for name in ("slope", "low", "high", "last", "last_low", "last_high"):
-            found[f"real.{name}.{row['dataset']}.k{row['k']}"] = 100 * np.expm1(row[name])
-        found[f"real.p.{row['dataset']}.k{row['k']}"] = row["p"]
-    return found
+            values[f"real.{name}.{row['dataset']}.k{row['k']}"] = 100 * np.expm1(row[name])
+        values[f"real.p.{row['dataset']}.k{row['k']}"] = row["p"]
+    return values
 
 
 def positions_figure(table: pd.DataFrame, *, level: float) -> dict[str, Any]:

@@ -70,17 +70,17 @@ class Findings:
 
     @cached_property
     def misses(self) -> pd.DataFrame:
-        """`real.miss_table`."""
+        """The table `real.miss_table`."""
         return real.miss_table((1_000, 10_000))
 
     @cached_property
     def windows(self) -> pd.DataFrame:
-        """`real.window_ratios` at N = 10."""
+        """The table `real.window_ratios` at N = 10."""
         return real.window_ratios().query("n == 10")
 
     @cached_property
     def fits(self) -> pd.DataFrame:
-        """`real_fits`."""
+        """The table of the step `real_fits`."""
         return real_fits().set_index(["dataset", "distribution"])
 
     @cached_property
@@ -96,13 +96,13 @@ class Findings:
     def value(self, row: Any) -> float:
         """Look up the outcome of a number."""
         if row.kind in ("early", "removed", "rare"):
-            own = self.misses[self.misses["k"] == row.k]
+            rows = self.misses[self.misses["k"] == row.k]
             if row.text == "mean":
-                return real.mean_removed(own)["removed"]
-            return float(own.set_index("dataset")[row.kind][row.text])
+                return real.mean_removed(rows)["removed"]
+            return float(rows.set_index("dataset")[row.kind][row.text])
         if row.kind in _WINDOWS:
-            own = self.windows[self.windows["kind"] == _WINDOWS[row.kind]]
-            return float(own.set_index(["dataset", "k"])["ratio"][row.text, row.k])
+            rows = self.windows[self.windows["kind"] == _WINDOWS[row.kind]]
+            return float(rows.set_index(["dataset", "k"])["ratio"][row.text, row.k])
         if row.kind == "slope":
             return float(self.slopes["slope"][row.text, row.k])
         if row.kind == "sigma":
@@ -112,54 +112,56 @@ class Findings:
         if row.kind == "excess_ceil":
             return float(self.fits["excess"][row.text, "lognormal_ceiling"])
         spreads, of = self.spreads, "models" if row.kind == "spread_models" else "all"
-        own = spreads[(spreads["rise"] == row.level) & (spreads["of"] == of)]
+        rows = spreads[(spreads["rise"] == row.level) & (spreads["of"] == of)]
         if row.kind == "least_k":
-            return float(np.log(own.loc[own["is_least"], "k"].iloc[0]))
-        return float(own.set_index("k")["spread"][row.k])
+            return float(np.log(rows.loc[rows["is_least"], "k"].iloc[0]))
+        return float(rows.set_index("k")["spread"][row.k])
 
 
-def _refuted(found: Findings, kind: str) -> bool:
-    own = found.windows.query("kind == @kind and k == 1")
-    return len(own) == 2 and bool((own["p_explained"] < 0.05).all())
+def _refuted(findings: Findings, kind: str) -> bool:
+    rows = findings.windows.query("kind == @kind and k == 1")
+    return len(rows) == 2 and bool((rows["p_explained"] < 0.05).all())
 
 
-def _advice(found: Findings) -> bool:
-    levels = [own for _, own in found.spreads.query("of == 'all'").groupby("rise")]
-    inside = [own["k"].between(5, 30) for own in levels]
-    return all(not own.loc[near, "least"].any() for own, near in zip(levels, inside, strict=True))
+def _advice(findings: Findings) -> bool:
+    levels = [spreads for _, spreads in findings.spreads.query("of == 'all'").groupby("rise")]
+    inside = [spreads["k"].between(5, 30) for spreads in levels]
+    return all(not spreads.loc[near, "least"].any() for spreads, near in zip(levels, inside, strict=True))
 
 
-def _small(found: Findings) -> bool:
-    return bool((found.spreads.query("of == 'models' and k <= 100")["high"] < 1).all())
+def _small(findings: Findings) -> bool:
+    return bool((findings.spreads.query("of == 'models' and k <= 100")["high"] < 1).all())
 
 
 _EVENTS: dict[str, Callable[[Findings], Any]] = {
-    "rare_refuted": lambda found: found.misses.query("dataset == 'humaneval' and k == 1000")["p_more"].item() < 0.05,
-    "first_refuted": lambda found: real.mean_removed(found.misses.query("k == 1000"))["p_fewer"] < 0.05,
-    "document_rate_refuted": lambda found: _refuted(found, real.DOCUMENTS),
-    "stretch_rate_refuted": lambda found: _refuted(found, real.BLOCKS),
-    "together_refuted": lambda found: (
-        found.windows.query("kind == @real.NEW and k == 1 and dataset == 'wikipedia'")["high"].item() >= 1
+    "rare_refuted": lambda findings: (
+        findings.misses.query("dataset == 'humaneval' and k == 1000")["p_more"].item() < 0.05
+    ),
+    "first_refuted": lambda findings: real.mean_removed(findings.misses.query("k == 1000"))["p_fewer"] < 0.05,
+    "document_rate_refuted": lambda findings: _refuted(findings, real.DOCUMENTS),
+    "stretch_rate_refuted": lambda findings: _refuted(findings, real.BLOCKS),
+    "together_refuted": lambda findings: (
+        findings.windows.query("kind == @real.NEW and k == 1 and dataset == 'wikipedia'")["high"].item() >= 1
     ),
     "sentence_refuted": _small,
-    "sentence_stands": lambda found: not _small(found) and (real.pairs(real.worse())["p_holm"] < 0.05).any(),
+    "sentence_stands": lambda findings: not _small(findings) and (real.pairs(real.worse())["p_holm"] < 0.05).any(),
     "advice_refuted": _advice,
-    "density_runs": lambda found: found.fits.xs("lognormal", level="distribution")["at_limit"].all(),
-    "ceil_finite": lambda found: not found.fits.xs("lognormal_ceiling", level="distribution")["at_limit"].any(),
-    "cutoff_loses": lambda found: (
+    "density_runs": lambda findings: findings.fits.xs("lognormal", level="distribution")["at_limit"].all(),
+    "ceil_finite": lambda findings: not findings.fits.xs("lognormal_ceiling", level="distribution")["at_limit"].any(),
+    "cutoff_loses": lambda findings: (
         (
-            found.fits.xs("power_law_cutoff", level="distribution")["excess"]
-            > found.fits.xs("zipf_mandelbrot", level="distribution")["excess"]
+            findings.fits.xs("power_law_cutoff", level="distribution")["excess"]
+            > findings.fits.xs("zipf_mandelbrot", level="distribution")["excess"]
         ).sum()
         >= 3
     ),
-    "stops": lambda found: (found.slopes["p"].xs("novels") > 0.05).all(),
+    "stops": lambda findings: (findings.slopes["p"].xs("novels") > 0.05).all(),
 }
 
 
 def measure_outcomes(table: pd.DataFrame) -> pd.DataFrame:
     """Add the outcome to each prediction (`outcome`)."""
-    found = Findings()
+    findings = Findings()
     rows: Iterable[Any] = table.rename(columns={"name": "event"}).itertuples()
-    values = [float(_EVENTS[row.event](found)) if row.kind == "event" else found.value(row) for row in rows]
+    values = [float(_EVENTS[row.event](findings)) if row.kind == "event" else findings.value(row) for row in rows]
     return table.assign(outcome=values)

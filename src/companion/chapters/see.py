@@ -55,7 +55,7 @@ EXAMPLES = {
 
 @dataclass(frozen=True)
 class Shipped:
-    """A model of the page: its folder of float16 weights, and its configuration."""
+    """A model on the page: its folder of float16 weights, and its configuration."""
 
     folder: Path
     config: dict[str, Any] = field(compare=False)
@@ -105,7 +105,7 @@ def tokenizer_file() -> Path:
 
 @dataclass(frozen=True)
 class Read:
-    """A text as one model reads it: its ids, n of them, and the logits [n, V] of what follows each (float32)."""
+    """A text as one model reads it: n ids, and the logits [n, V] of what follows each (float32)."""
 
     rung: Shipped
     size: int
@@ -118,18 +118,18 @@ class Read:
         return (counts.greater + counts.equal).tolist(), counts.nll.tolist()
 
     def near(self) -> NearTies:
-        """Which of these ranks rounding can change."""
+        """Find which of these ranks rounding can change."""
         logits = self.logits[:-1]
         bound = ROUNDING * torch.finfo(logits.dtype).eps * logits.abs().amax(1)
         return possible_counts(logits, self.ids[1:], bound, None)
 
     def cross_entropy(self, temperature: float) -> float:
-        """The mean of −ln p, in nats, of logits divided by the temperature."""
+        """Average −ln p, in nats, of logits divided by the temperature."""
         logits = self.logits[:-1].double() / temperature
         return float(torch.nn.functional.cross_entropy(logits, self.ids[1:]))
 
     def predictions(self) -> list[list[Any]]:
-        """For each token but the first, and for what would come next: rank, −ln p, and the top ten with their p."""
+        """List for each token but the first, and for what would come next: rank, −ln p, and the top ten with p."""
         ranks, nll = self.ranks()
         highest, ids = torch.softmax(self.logits.double(), 1).topk(TEN)
         tops = [
@@ -312,7 +312,7 @@ FIRST_TOKENS = 3  # of a text, which any model ranks badly: chapter 8
 
 
 def real_sentence() -> dict[str, Any]:
-    """Read the sentence that a real model ranked: "size", and of each of "tokens" what `real.rank_sentence` says."""
+    """Read the sentence that a real model ranked: "size", and for each of "tokens" the keys of `real.rank_sentence`."""
     provenance.note(REAL)
     sentence: dict[str, Any] = parse_json(REAL.read_bytes())
     return sentence
@@ -391,7 +391,7 @@ def crowded(p_truth: npt.ArrayLike, vocabulary: int) -> Reals:
 
     Tokens with at least the truth's probability number at most 1/p_truth, so its rank is ⌊1/p_truth⌋ at worst:
     the rest is shared evenly by ⌊1/p_truth⌋ − 1 rivals, all others get nothing; below one rival, one token takes it
-    all. Shapes, order and errors are those of `even`, and a vocabulary with too little room for the rivals is an error.
+    all. Shapes, order and errors as for `even`, and a vocabulary with too little room for the rivals is an error.
     """
     p = _probabilities(p_truth, vocabulary)
     rivals = np.maximum(np.floor(1 / p) - 1, 1)
@@ -497,11 +497,11 @@ def equal_cross_entropy(seed: int, vocabulary: int, rule: metric.TieRule) -> dic
 
     rbp1.even, rbp1.crowded; cross_entropy (nats) and the difference of the two; tokens; curves: line, k, rbp.
     """
-    p, some = np.random.default_rng(seed).uniform(0.02, 0.98, 1000), np.array([1, 2, 3, 5, 7, 10, 15, 20])
+    p, ks = np.random.default_rng(seed).uniform(0.02, 0.98, 1000), np.array([1, 2, 3, 5, 7, 10, 15, 20])
     built = {"even": even(p, max(vocabulary, 100)), "crowded": crowded(p, max(vocabulary, 100))}
     ranks = {name: ranks_of(each, np.zeros(p.size, dtype=int), rule) for name, each in built.items()}
     first, second = (metric.cross_entropy(each[:, 0]) for each in built.values())
-    rows = [pd.DataFrame({"line": name, "k": some, "rbp": metric.rbp(rank, some)}) for name, rank in ranks.items()]
+    rows = [pd.DataFrame({"line": name, "k": ks, "rbp": metric.rbp(rank, ks)}) for name, rank in ranks.items()]
     shares = {f"rbp1.{name}": float(metric.rbp(rank, 1)) for name, rank in ranks.items()}
     return shares | {"cross_entropy": first, "difference": first - second, "tokens": p.size, "curves": pd.concat(rows)}
 

@@ -1,4 +1,4 @@
-"""Size and training: Pythia's exponent over its training, our grids of sizes and tokens, and others' sweeps."""
+"""Size and training: Pythia's exponent over its training, our grids of sizes and tokens, and sweeps by others."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -39,7 +39,7 @@ ITEMS = 5153
 TWIN = ("Pythia deduped", "pythia-2.8b")
 """The family and the model that are left out, as almost the same run as Pythia's own 2.8b.
 
-Their perplexities on LAMBADA differ by 0.3% at the median, those of other sizes by 2.8% or more."""
+Their perplexities on LAMBADA differ by 0.3% at the median; at other sizes the two families differ by 2.8% or more."""
 
 
 def read_snapshots() -> pd.DataFrame:
@@ -78,7 +78,7 @@ def fit_snapshots(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
 
 
 def exponent_change(table: pd.DataFrame, early: int, late: int, *, level: float = 0.95) -> PowerLawFit:
-    """Fit y_late/y_early against S: its exponent is what the exponent grew by between two steps of the same models.
+    """Fit y_late/y_early against S: its exponent is the growth of α between two steps of the same models.
 
     table: the snapshots of one family. Each model is compared with itself, so its constant deviation drops out.
     Raises ParameterError for a step without a success of every model.
@@ -121,7 +121,7 @@ def snapshot_statistics(
 ) -> dict[str, Any]:
     """Summarise one family's `fit_snapshots`, its snapshots, and its `exponent_changes` up to step `late`.
 
-    Of the steps in `changes` the first is called early, the last between, and the one after the first earlier.
+    Of the steps in `changes` the first is called early, the last between, and the second earlier.
     """
     steps = sorted(int(step) for step in changes["step"].unique())
     named = {"early": steps[0], "earlier": steps[min(1, len(steps) - 1)], "between": steps[-1]}
@@ -148,7 +148,7 @@ _LAWS, _OVER = "The line after so many steps", "Its exponent over training"
 def snapshot_panels(snapshots: pd.DataFrame, fits: pd.DataFrame, steps: Sequence[int]) -> Panels:
     """Draw one family over its training: points and laws at some steps, and the exponent at each step from 1,000 on.
 
-    snapshots: `read_snapshots`; fits: `fit_snapshots`; both of the one family.
+    snapshots: `read_snapshots`; fits: `fit_snapshots`; both of one family.
     """
     known, laws = snapshots[snapshots["accuracy"] > 0], fits.set_index("step")
     colours = shades(step for step in steps if step in laws.index)
@@ -230,7 +230,7 @@ def _middle(column: "pd.Series[Any]") -> float:
 
 
 def sweep_statistics(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
-    """Summarise `fit_without_sweeps`: whether the sum misses least, and its error over that of Kaplan's form.
+    """Summarise `fit_without_sweeps`: whether the sum misses least, and its error over the error of Kaplan's form.
 
     The interval of this ratio takes sweeps as the units.
     """
@@ -268,7 +268,7 @@ def separability_tests(
 ) -> pd.DataFrame:
     """Test y = u(S) + v(D), and ln y = u(S) + v(D), for any u and v: seed 0's grid against the seeds' variance.
 
-    trials: more models with other seeds, of the families' cells, as `shipped.counted` has those of trials.
+    trials: more models with other seeds, of the families' cells, as `shipped.counted` returns trials.
     A row for each family, text and measure (k missing: cross-entropy), by these: family, dataset, k; p_sum, p_product:
     of `interaction`; off_sum, off_product: by how much the best one misses y (root mean square, per cent); off_seeds:
     how far seeds scatter; times_sum: how many times larger the seeds' variance would have to be for a sum to pass;
@@ -278,9 +278,9 @@ def separability_tests(
     for family in families:
         for text in texts:
             models = text.keep(text.models["family"] == family, ks).table()
-            for one in (one for one in trials if one.dataset == text.dataset):
-                again = (one.models["family"] == family + TRIALS) & (one.models["seed"] > 0)
-                models = pd.concat([models, one.keep(again, ks).table()])
+            for trial in (trial for trial in trials if trial.dataset == text.dataset):
+                again = (trial.models["family"] == family + TRIALS) & (trial.models["seed"] > 0)
+                models = pd.concat([models, trial.keep(again, ks).table()])
             for cell, y in _cells(models.sort_values("k", kind="stable")):
                 grid = y[y["seed"] == 0].pivot_table(index="size", columns="budget", values="value")
                 cells = y.groupby(["size", "budget"])["value"]
@@ -370,13 +370,13 @@ def grid_statistics(points: pd.DataFrame, bends: pd.DataFrame) -> dict[str, Any]
     """Summarise the grid (`families.points`) and its `fit_bends`."""
     counted, budgets = count_bends(bends), points["training_tokens"] / 1e6
     first, last = counted.iloc[0], counted.iloc[-1]
-    counts = {"down.lines": first["lines"], "down.first": first["down"], "up.surely": last["surely_up"]}
+    counts = {"down.lines": first["lines"], "down.first": first["down"], "up.significantly": last["surely_up"]}
     values = {"sizes": points["size"].nunique(), "budget.first": budgets.min(), "budget.last": budgets.max()}
     return values | {name: int(value) for name, value in counts.items()}
 
 
 def millions(tokens: float) -> str:
-    """A number of tokens in millions: 0.5 M."""
+    """Print a number of tokens in millions: 0.5 M."""
     return f"{tokens / 1e6:g} M"
 
 
@@ -384,7 +384,7 @@ def fit_bends(points: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     """Fit the coefficient of (ln S)² at each D, of each text and k, with Holm's correction over the lines of a D.
 
     points: `families.points`. Columns training_tokens, dataset, k, n, coefficient, low, high, p, alarm, p_holm,
-    alarm_holm. Lines without a test, such as those of three sizes, are left out.
+    alarm_holm. Lines without a test, such as lines of three sizes, are left out.
     """
     parts = []
     names = ("n", "coefficient", "low", "high", "p")
@@ -482,14 +482,14 @@ def ratio_exponents(lines: BudgetLines, per_parameter: float, *, level: float = 
     for dataset, line_of in lines.items():
         budgets = np.array(list(line_of), dtype=np.float64)
         sizes = next(iter(line_of.values())).counts.sizes
-        wanted = per_parameter * sizes
-        inside = (wanted >= budgets[0]) & (wanted <= budgets[-1])
+        tokens = per_parameter * sizes
+        inside = (tokens >= budgets[0]) & (tokens <= budgets[-1])
         if inside.sum() < 3:
             what = f"{inside.sum()} sizes have a budget of {per_parameter:g} tokens for each parameter"
             near = np.sqrt(budgets[0] * budgets[-1]) / np.median(sizes)
             raise ParameterError(what, "per_parameter", f"Three are needed; try about {near:.0f}.")
         # the weight of each budget at each size, [budgets, sizes]: the corners of the interpolation
-        place = np.log(wanted[inside])
+        place = np.log(tokens[inside])
         weights = np.array([np.interp(place, np.log(budgets), unit) for unit in np.eye(len(budgets))])
         for k, _ in next(iter(line_of.values())).each():
             y = np.stack([line.at(k)[:, inside] for line in line_of.values()])

@@ -49,7 +49,7 @@ _Law = Callable[[pd.DataFrame, pd.DataFrame], Reals]
 
 
 def _each_size(law: Callable[[Reals, Reals, Reals], Reals], known: pd.DataFrame, ahead: pd.DataFrame) -> Reals:
-    """A law of D for each size by itself."""
+    """Apply a law of D to each size by itself."""
     log_y = pd.Series(np.nan, ahead.index)
     for size, rows in ahead.groupby("size"):
         line = known[known["size"] == size]
@@ -74,7 +74,7 @@ def _surface(form: str, known: pd.DataFrame, ahead: pd.DataFrame) -> Reals:
 
 
 def _scaled(known: pd.DataFrame, rows: pd.DataFrame) -> tuple[Reals, Reals]:
-    """ln S and ln D, 0 in the middle of what is known."""
+    """Compute ln S and ln D, 0 in the middle of the known models."""
     columns = ("size", "training_tokens")
     x, z = (np.log(rows[c].to_numpy(float)) - np.log(known[c].to_numpy(float)).mean() for c in columns)
     return x, z
@@ -92,7 +92,7 @@ def _quadratic(known: pd.DataFrame, ahead: pd.DataFrame) -> Reals:
 
 
 def _floor_in_lines(known: pd.DataFrame, ahead: pd.DataFrame) -> Reals:
-    """E + A·S^(−α), of which ln A, α and E ≥ 0 go in straight lines with ln D."""
+    """Fit E + A·S^(−α), with ln A, α and E ≥ 0 linear in ln D."""
     x, z = _scaled(known, known)
 
     def curve(point: Reals, x: Reals, z: Reals) -> Reals:
@@ -137,7 +137,7 @@ def _box_cox(known: pd.DataFrame, ahead: pd.DataFrame) -> Reals:
 
 
 def _minimize(away: Callable[[Reals], Reals], starts: Sequence[Sequence[float]], bounds: Any) -> Reals:
-    """The parameters of the least sum of squares that any start leads to."""
+    """Find the parameters of the least sum of squares from any of the starts."""
     with np.errstate(all="ignore"):
         fits = [least_squares(away, start, bounds=bounds, x_scale="jac", max_nfev=400) for start in starts]
     point: Reals = min(fits, key=lambda each: float(each.cost)).x
@@ -182,21 +182,21 @@ def cells(texts: Sequence[Counts]) -> pd.DataFrame:
 
 
 def table_of(texts: Sequence[Counts]) -> pd.DataFrame:
-    """`Counts.table` of all texts at KS, with training_tokens for the budget, and k 0 for the cross-entropy."""
+    """Return `Counts.table` of all texts at KS, with training_tokens for the budget, and k 0 for the cross-entropy."""
     parts = [text.keep(None, KS).table() for text in texts]
     table = pd.concat(parts, ignore_index=True).rename(columns={"budget": "training_tokens"})
     return table.assign(k=table["k"].fillna(0).astype(int))
 
 
 class Spread(NamedTuple):
-    """How far off a law is: `sigma` of ln y, and how many independent errors it is known by."""
+    """The error of a law: `sigma` of ln y, and the number of independent errors from which it is known."""
 
     sigma: float
     df: float
 
 
 def count_degrees(errors: pd.DataFrame) -> float:
-    """How many independent errors some correlated ones are worth, of which the mean square is taken.
+    """Count the independent errors that some correlated ones are worth when their mean square is taken.
 
     errors: columns dataset, rung, known (the cut), error. Pairs of errors are alike where they share the text, the size
     or the cut: the mean product of each kind of pair over the mean square is their correlation ρ, and n²/Σρ² the
@@ -236,7 +236,7 @@ def backtest(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def measure_seed_scatter(table: pd.DataFrame) -> "pd.Series[float]":
-    """The standard deviation of ln y between seeds of one cell, by family and k, pooled over texts and sizes."""
+    """Compute the standard deviation of ln y between seeds of a cell, by family and k, pooled over texts and sizes."""
     logs = table.assign(log=np.log(table["value"])).groupby([*CELL, "rung", "training_tokens"])["log"]
     each = logs.agg(["var", "size"]).query("size > 1").reset_index()
     each["weight"] = each["size"] - 1
@@ -245,7 +245,7 @@ def measure_seed_scatter(table: pd.DataFrame) -> "pd.Series[float]":
 
 
 def measure_spreads(errors: pd.DataFrame, seeds: "pd.Series[float]") -> dict[tuple[str, int, str, int], Spread]:
-    """By family, k, law and factor. No spread is below that of seeds.
+    """Compute the spread of each law by family, k, law and factor; none is below the scatter of seeds.
 
     A law without forecasts at the larger factor has the spread of the smaller one, widened as the others'.
     """
@@ -319,7 +319,7 @@ def forecast_rejections(table: pd.DataFrame, forecasts: pd.DataFrame, wide: Spre
                 sigma = np.array([wide[TRANSFORMER, int(cell[1]), law, budget // KNOWN].sigma for budget in AHEAD])
                 noise = (random.normal(size=(DRAWS, 1, 1)) + random.normal(size=(DRAWS, *new.shape))) * np.sqrt(0.5)
                 simulated = new * np.exp(noise * sigma)
-                tests.append([reject_shapes(np.hstack([grid, one]), seeds) for one in simulated])
+                tests.append([reject_shapes(np.hstack([grid, sample]), seeds) for sample in simulated])
             counts.append((rungs, law, len(tests), np.array(tests).sum(axis=0)))
     rows = []
     for rungs, of in product((3, len(RUNGS[TRANSFORMER])), (0, 1)):
@@ -334,7 +334,7 @@ def forecast_rejections(table: pd.DataFrame, forecasts: pd.DataFrame, wide: Spre
 def grids(
     table: pd.DataFrame, rungs: Sequence[str]
 ) -> Iterator[tuple[tuple[str, int], npt.NDArray[np.float64], list[Reals]]]:
-    """Of each text and k: y of the transformers' rungs (lines) and budgets (columns), and of each rung's seeds."""
+    """Yield for each text and k y of the transformers' rungs (lines) and budgets (columns), and y of rungs' seeds."""
     transformers = table[(table["family"] == TRANSFORMER) & table["rung"].isin(rungs)]
     cell: Any
     for cell, cell_rows in transformers.groupby(["dataset", "k"]):
@@ -349,7 +349,7 @@ def grids(
 
 
 def reject_shapes(grid: npt.NDArray[np.float64], seeds: Sequence[Reals]) -> list[bool]:
-    """Whether a sum is, and a product."""
+    """Return whether a sum is rejected, and a product."""
     return [interaction(grid, seeds, power).p < ALPHA for power in (1, 0)]
 
 
@@ -382,7 +382,7 @@ HEAD = """\
 
 
 def write(path: Path) -> None:
-    """Write the file, from the shipped sums."""
+    """Write the file of forecasts, from the shipped sums."""
     table = cells(counted(KS, families=list(RUNGS)))
     wide = measure_spreads(backtest(table), measure_seed_scatter(table))
     forecasts = forecast_models(table, wide)
@@ -390,7 +390,7 @@ def write(path: Path) -> None:
 
 
 def format_file(forecasts: pd.DataFrame, rejections: pd.DataFrame, wide: Spreads) -> str:
-    """Write `forecast_models` as TOML."""
+    """Format `forecast_models` as TOML."""
     lines = [HEAD, f"level = {LEVEL:g}", f"known = {KNOWN}", "", "[laws]"]
     lines += [f'{law} = "{FORMULAS[law]}"' for law in LAWS]
     for row in rejections.itertuples():
@@ -398,7 +398,7 @@ def format_file(forecasts: pd.DataFrame, rejections: pd.DataFrame, wide: Spreads
         lines += [f"{name} = {getattr(row, name)}" for name in ("rungs", "cells", "now", "low", "middle", "high")]
     for (family, k, factor), laws in _by_factor(wide):
         lines += ["", "[[spread]]", f'family = "{family}"', f"k = {k}", f"tokens = {factor * KNOWN}"]
-        lines += [f"{law} = {{sigma = {one.sigma:.4f}, degrees = {one.df:.1f}}}" for law, one in laws.items()]
+        lines += [f"{law} = {{sigma = {spread.sigma:.4f}, degrees = {spread.df:.1f}}}" for law, spread in laws.items()]
     key: Any
     for key, target in forecasts.groupby([*CELL, "rung", "training_tokens"], sort=False):
         family, dataset, k, rung, tokens = key

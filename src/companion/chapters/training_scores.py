@@ -1,4 +1,4 @@
-"""Score what nine laws forecast of runs of 16 and 32 million tokens (data/predictions/tokens.toml).
+"""Score the forecasts that nine laws made of runs of 16 and 32 million tokens (data/predictions/tokens.toml).
 
 `companion.chapters.training_forecasts` wrote the file, which has the rule of scoring.
 """
@@ -190,8 +190,8 @@ def parameters() -> pd.DataFrame:
 
 def _parameters(table: pd.DataFrame) -> pd.DataFrame:
     rows = []
-    own = table[(table["family"] == TRANSFORMER) & table["k"].isin([0, 1])]
-    for (dataset, k), points in own.groupby(["dataset", "k"]):
+    transformers = table[(table["family"] == TRANSFORMER) & table["k"].isin([0, 1])]
+    for (dataset, k), points in transformers.groupby(["dataset", "k"]):
         parts = [points, *(points[points["size"] != size] for size in points["size"].unique())]
         for form in OF_BOTH:
             out: Any = left_out(form, parts)
@@ -204,16 +204,16 @@ def _parameters(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def parameter_statistics(found: pd.DataFrame) -> dict[str, Any]:
+def parameter_statistics(fits: pd.DataFrame) -> dict[str, Any]:
     """Summarise `parameters`: how many intervals are wider with sizes left out, and by how much at the median.
 
     And the exponent in S by a product and by Kaplan's form: at k = 1 on Wikipedia, and in how many datasets and
     measures their intervals with sizes left out do not meet.
     """
-    ratio = (found["out_high"] - found["out_low"]) / (found["high"] - found["low"])
+    ratio = (fits["out_high"] - fits["out_low"]) / (fits["high"] - fits["low"])
     values = {"count": len(ratio), "wider": int((ratio > 1).sum()), "ratio": ratio.median()}
     product, kaplan = (
-        found[(found["form"] == form) & (found["name"] == "alpha")].set_index(["dataset", "k"])
+        fits[(fits["form"] == form) & (fits["name"] == "alpha")].set_index(["dataset", "k"])
         for form in (PRODUCT, KAPLAN)
     )
     values |= {"product": product["value"]["wikipedia", 1], "kaplan": kaplan["value"]["wikipedia", 1]}

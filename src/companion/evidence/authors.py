@@ -1,4 +1,4 @@
-"""The authors' published numbers as a source: their table, windows of figure 7, and histograms of figure 8c."""
+"""The authors' published numbers as a source: their points, the windows of figure 7, the histograms of figure 8c."""
 
 import csv
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ class _Published(Part):
     """The published files, in the project or in a folder."""
 
     def table(self) -> pd.DataFrame:
-        """Of all figures. Raises DataError where they disagree."""
+        """Return the points of all figures. Raises DataError where they disagree."""
         folder = self.folders[0]
         every = all_readings(folder)
         pairs = compare_readings(every)
@@ -53,15 +53,15 @@ class _Published(Part):
         )
 
     def windows(self) -> pd.DataFrame:
-        """Counted, or recovered."""
+        """Return the window counts: published, or recovered."""
         return published_windows(self.folders[0])
 
     def histograms(self) -> list[MeasuredRanks]:
-        """Those of figure 8c."""
+        """Return the histograms of figure 8c."""
         return list(of_figure_8c(self.table(), self.folders[0]))
 
     def tokens(self, points: pd.DataFrame) -> "pd.Series[float]":
-        """Those that were counted or identified: `known_tokens`."""
+        """Return the numbers of tokens that were counted or identified: `known_tokens`."""
         return known_tokens(points)
 
 
@@ -71,7 +71,7 @@ SOURCES = {
 
 
 def of_figure_8c(table: pd.DataFrame, folder: Path | None = None) -> Iterator[MeasuredRanks]:
-    """Figure 8c with rank 1 added: N·RBP_1 tokens, N being the number of tokens behind the published shares.
+    """Read figure 8c and add rank 1: N·RBP_1 tokens, N being the number of tokens behind the published shares.
 
     table: the published measurement table. Raises DataError where the masses are no whole counts.
     """
@@ -80,11 +80,11 @@ def of_figure_8c(table: pd.DataFrame, folder: Path | None = None) -> Iterator[Me
     bins = published.rank_bins(folder)
     for row in tokens_of_bins(folder).to_dict("records"):
         dataset, model = row["dataset"], row["model"]
-        own = table[(table["dataset"] == dataset) & (table["model"] == model)]
-        first = own.loc[(own["k"] == 1).fillna(False), "value"]
-        entropy = own.loc[own["metric"] == "cross_entropy", "value"]
-        some = bins[(bins["dataset"] == dataset) & (bins["model"] == model)]
-        count = some["mass"].to_numpy() * row["ranked_lower"]
+        readings = table[(table["dataset"] == dataset) & (table["model"] == model)]
+        first = readings.loc[(readings["k"] == 1).fillna(False), "value"]
+        entropy = readings.loc[readings["metric"] == "cross_entropy", "value"]
+        histogram = bins[(bins["dataset"] == dataset) & (bins["model"] == model)]
+        count = histogram["mass"].to_numpy() * row["ranked_lower"]
         if (np.abs(count - np.rint(count)) > _NEAR).any():
             raise DataError("the bins' masses are no whole counts", f"{model} on {dataset}", None)
         # the reading of −ln RBP_1 is exact to about one token
@@ -96,8 +96,8 @@ def of_figure_8c(table: pd.DataFrame, folder: Path | None = None) -> Iterator[Me
             family=str(about["family"]),
             size=int(about["non_embedding_params"]),
             counts=RankCounts(
-                low=np.append(1, some["low"].to_numpy()).astype(np.int64),
-                high=np.append(1, some["high"].to_numpy()).astype(np.int64),
+                low=np.append(1, histogram["low"].to_numpy()).astype(np.int64),
+                high=np.append(1, histogram["high"].to_numpy()).astype(np.int64),
                 count=np.append(at_1, np.rint(count)).astype(np.float64),
                 vocabulary=int(about["vocab_size"]),
             ),

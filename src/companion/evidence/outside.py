@@ -1,4 +1,4 @@
-"""Read the measurements by others in data/outside, checked file by file (what each column is, see the README there).
+"""Read measurements by others in data/outside, checked file by file (its README describes each column).
 
 Training runs with the share of first guesses (RBP_1), and what holds ranks or averages of them: of models of images,
 of detectors of machines' texts, of GPT-2 token by token; and tries at problems, which are no ranks. The first guesses
@@ -32,7 +32,7 @@ _MAY_LACK = pa.Column("Int64", NOT_NEGATIVE, nullable=True)
 
 
 def xlstm_runs(folder: Path | None = None) -> pd.DataFrame:
-    """The runs of *xLSTM Scaling Laws* (arXiv:2510.02228) at their end, diverged ones among them.
+    """Read the runs of *xLSTM Scaling Laws* (arXiv:2510.02228) at their end, including diverged ones.
 
     Columns run, architecture (Llama, mLSTM), sweep, size (S, without embeddings), parameters, layers, width, context,
     batch, steps, training_tokens, loss (nats per token), accuracy (RBP_1), diverged. A run has diverged if its loss
@@ -51,7 +51,7 @@ def xlstm_runs(folder: Path | None = None) -> pd.DataFrame:
 
 
 def lambada(folder: Path | None = None) -> pd.DataFrame:
-    """LAMBADA's accuracy, a whole word by greedy decoding: Pythia's snapshots (EleutherAI/pythia), OPT and BLOOM.
+    """Read LAMBADA's accuracy, a whole word by greedy decoding: Pythia's snapshots (EleutherAI/pythia), OPT and BLOOM.
 
     Columns family ("Pythia", "Pythia deduped", "Pythia bf16", "OPT", "BLOOM"), model, shots and step (Int64; missing
     for OPT and BLOOM, measured once, at their end), task, accuracy, accuracy_se, perplexity (of the word), file.
@@ -62,7 +62,7 @@ def lambada(folder: Path | None = None) -> pd.DataFrame:
 
 
 def measurements(folder: Path | None = None) -> pd.DataFrame:
-    """The xLSTM runs that did not diverge, as rows of the measurement table: −ln RBP_1 and cross-entropy on DCLM.
+    """Return the xLSTM runs that did not diverge as a measurement table: −ln RBP_1 and cross-entropy on DCLM.
 
     A run is a model, an architecture a family; the source is the sweep. Runs differ in their training tokens as in
     their size: a line in S through all of them mixes the two.
@@ -92,7 +92,7 @@ _DEPTH = re.compile(r"\d{2,}[a-z]?$")
 
 
 def image_family(model: str, pixels: int) -> str:
-    """The family of a model of images: its series, its recipe and the pixels at which it was tested.
+    """Name the family of an image model: its series, its recipe and the pixels at which it was tested.
 
     model: such as "convnext_tiny.fb_in1k", whose recipe follows the point. The series is what comes before, without the
     words, between underscores, that say how large a model is (tiny, b0, 18, m36, 224), and without a number of two
@@ -100,22 +100,22 @@ def image_family(model: str, pixels: int) -> str:
     """
     series, _, recipe = model.partition(".")
     first, *others = series.split("_")
-    kept = [_DEPTH.sub("", first), *(word for word in others if not _SIZE_WORD.fullmatch(word))]
-    return f"{'_'.join(kept)}.{recipe}@{pixels}"
+    words = [_DEPTH.sub("", first), *(word for word in others if not _SIZE_WORD.fullmatch(word))]
+    return f"{'_'.join(words)}.{recipe}@{pixels}"
 
 
 def image_models(folder: Path | None = None) -> pd.DataFrame:
-    """`read_image_models` of PICTURES: accuracies on three test sets (huggingface/pytorch-image-models)."""
+    """Read `read_image_models` of PICTURES: accuracies on three test sets (huggingface/pytorch-image-models)."""
     return read_image_models((folder or FOLDER) / "image_models.csv", PICTURES, _REMEDY)
 
 
 def blind_image_models(folder: Path | None = None) -> pd.DataFrame:
-    """`read_image_models` of BLIND_PICTURES: the same models on the three test sets that were forecast."""
+    """Read `read_image_models` of BLIND_PICTURES: the same models on the three test sets that were forecast."""
     return read_image_models((folder or FOLDER) / "image_models_blind.csv", BLIND_PICTURES, _REMEDY)
 
 
 def read_image_models(path: Path, datasets: Iterable[str], remedy: str) -> pd.DataFrame:
-    """A file of models of images.
+    """Read a file of image models.
 
     Columns dataset (one of these), model, param_count (millions), img_size (pixels a side), top1, top5 (per cent), and
     family (`image_family`). Raises DataError, with the remedy.
@@ -131,7 +131,7 @@ def read_image_models(path: Path, datasets: Iterable[str], remedy: str) -> pd.Da
 
 
 def images(folder: Path | None = None) -> pd.DataFrame:
-    """All image models as rows of the measurement table: −ln RBP_1 and −ln RBP_5, with how many pictures were hit.
+    """Return all image models as a measurement table: −ln RBP_1 and −ln RBP_5, with how many pictures were hit.
 
     A model at another resolution is another one, model@pixels; one that is listed under two names is there once. The
     size is all parameters: there are no embeddings of tokens.
@@ -158,7 +158,7 @@ PROBLEMS = 128
 
 
 def problem_tries(folder: Path | None = None) -> pd.DataFrame:
-    """Pythia's tries at problems of MATH (arXiv:2502.17578): of how many samples how many were right.
+    """Read Pythia's tries at problems of MATH (arXiv:2502.17578): how many of how many samples were right.
 
     Columns model, training_tokens ("300B"), prompt, level, samples, correct.
     """
@@ -169,16 +169,16 @@ def problem_tries(folder: Path | None = None) -> pd.DataFrame:
 
 
 def pass_at(k: int, samples: pd.Series, correct: pd.Series) -> Reals:
-    """pass@k of each problem, 1 − C(n − c, k)/C(n, k) (Chen et al. 2021), shape (problems,); NaN where n < k."""
+    """Compute pass@k of each problem, 1 − C(n − c, k)/C(n, k) (Chen et al. 2021), shape (problems,); NaN for n < k."""
     n, c = samples.to_numpy(np.float64), correct.to_numpy(np.float64)
     with np.errstate(invalid="ignore"):
         none = gammaln(n - c + 1) - gammaln(n - c - k + 1) - gammaln(n + 1) + gammaln(n - k + 1)
-    found: Reals = np.where(n < k, np.nan, np.where(n - c < k, 1.0, -np.expm1(none)))
-    return found
+    rates: Reals = np.where(n < k, np.nan, np.where(n - c < k, 1.0, -np.expm1(none)))
+    return rates
 
 
 def tries(folder: Path | None = None) -> pd.DataFrame:
-    """`problem_tries` as rows of the measurement table: −ln of the mean pass@k over the problems, at TRIES.
+    """Return `problem_tries` as a measurement table: −ln of the mean pass@k over the problems, at TRIES.
 
     Beyond the samples that a problem has, its pass@k is not known, and which problems have few is no accident: they
     were tried until some were right. So there are only k that all problems have. A model after other numbers of
@@ -187,13 +187,13 @@ def tries(folder: Path | None = None) -> pd.DataFrame:
     """
     known = {each["name"]: each for each in published.models().to_dict("records")}
     rows = []
-    for (model, trained), own in problem_tries(folder).groupby(["model", "training_tokens"]):
-        if len(own) < PROBLEMS or not own["correct"].any():
+    for (model, trained), problems in problem_tries(folder).groupby(["model", "training_tokens"]):
+        if len(problems) < PROBLEMS or not problems["correct"].any():
             continue
-        one = known[str(model)]
-        about = {"dataset": "math", "model": f"{one['model']}@{trained}", "family": f"Pythia at {trained}"}
-        about |= {"size": one["non_embedding_params"], "metric": "neg_log_pass", "source": "monkeys"}
-        means = {k: pass_at(k, own["samples"], own["correct"]).mean() for k in TRIES}
+        details = known[str(model)]
+        about = {"dataset": "math", "model": f"{details['model']}@{trained}", "family": f"Pythia at {trained}"}
+        about |= {"size": details["non_embedding_params"], "metric": "neg_log_pass", "source": "monkeys"}
+        means = {k: pass_at(k, problems["samples"], problems["correct"]).mean() for k in TRIES}
         rows += [about | {"k": k, "value": -np.log(mean)} for k, mean in means.items()]
     return _as_table(pd.DataFrame(rows))
 
@@ -212,7 +212,7 @@ MEANS = ("cross_entropy", "mean_log_rank", "entropy")
 
 
 def detector_documents(folder: Path | None = None) -> pd.DataFrame:
-    """What five models make of documents by people and by themselves (baoguangsheng/fast-detect-gpt).
+    """Read five models' means on documents by people and by themselves (baoguangsheng/fast-detect-gpt).
 
     Columns dataset (xsum, squad, writing), model (of READERS), written_by (human, model), document, cross_entropy,
     mean_log_rank (of ranks from 1), mean_rank, entropy: means over a document's tokens, in nats but for mean_rank.
@@ -228,7 +228,7 @@ def detector_documents(folder: Path | None = None) -> pd.DataFrame:
 
 
 def detectors(folder: Path | None = None) -> pd.DataFrame:
-    """`detector_documents` as rows of the measurement table: means over the documents, each of the same weight.
+    """Return `detector_documents` as a measurement table: means over the documents, each of the same weight.
 
     What a model wrote itself is another dataset for each of them ("xsum by gpt2-xl"): nobody else read it.
     """
@@ -245,7 +245,7 @@ def detectors(folder: Path | None = None) -> pd.DataFrame:
 
 
 def gltr_tokens(folder: Path | None = None) -> pd.DataFrame:
-    """How many tokens GPT-2 (small) scored higher than each token of six texts (HendrikStrobelt/detecting-fake-text).
+    """Read how many tokens GPT-2 (small) scored above each token of six texts (HendrikStrobelt/detecting-fake-text).
 
     Columns text, position, greater, probability; a probability printed as 0 is a bound, not a value.
     """
@@ -254,19 +254,19 @@ def gltr_tokens(folder: Path | None = None) -> pd.DataFrame:
 
 
 def gltr(folder: Path | None = None) -> pd.DataFrame:
-    """`gltr_tokens` as rows of the measurement table: −ln RBP_k and the mean ln rank, a dataset for each text.
+    """Return `gltr_tokens` as a measurement table: −ln RBP_k and the mean ln rank, a dataset for each text.
 
     Ranks are greater + 1: how many scored the same is not told. There is no cross-entropy: some probabilities are 0.
     """
     (gpt2,) = published.models().query("name == 'gpt2'").to_dict("records")
     vocabulary = int(gpt2["vocab_size"])
     rows = []
-    for text, own in gltr_tokens(folder).groupby("text", sort=False):
-        about = {"dataset": f"gltr: {text}", "model": gpt2["model"], "family": gpt2["family"], "tokens": len(own)}
-        ranks = own["greater"].to_numpy() + 1
+    for text, tokens in gltr_tokens(folder).groupby("text", sort=False):
+        about = {"dataset": f"gltr: {text}", "model": gpt2["model"], "family": gpt2["family"], "tokens": len(tokens)}
+        ranks = tokens["greater"].to_numpy() + 1
         hits = {k: int((ranks <= k).sum()) for k in usual(vocabulary)}
         rows += [
-            about | {"metric": "neg_log_rbp", "k": k, "value": -np.log(hit / len(own)), "hits": hit}
+            about | {"metric": "neg_log_rbp", "k": k, "value": -np.log(hit / len(tokens)), "hits": hit}
             for k, hit in hits.items()
             if hit
         ]
@@ -279,7 +279,7 @@ _COLUMNS += ["training_tokens", "step"]
 
 
 def _as_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows with columns of the measurement table; what is not there is missing."""
+    """Complete the columns of the measurement table; unknown values are missing."""
     return rows.reindex(columns=_COLUMNS).astype({"size": "int64", "k": "Int64"}).reset_index(drop=True)
 
 
@@ -297,11 +297,11 @@ class _Outside(Part):
     read: Callable[[Path], pd.DataFrame]
 
     def table(self) -> pd.DataFrame:
-        """What the file says."""
+        """Return the file's measurements."""
         return self.read(self.folders[0])
 
     def apart(self, table: pd.DataFrame) -> pd.DataFrame:
-        """The same: few of its runs share their training tokens."""
+        """Return the table unchanged: few of its runs share their training tokens."""
         return table
 
 

@@ -1,4 +1,4 @@
-"""The authors' published numbers, one validated reader for each file of data/published, and how exact they are."""
+"""Read the authors' published numbers, one validated reader for each file of data/published, with their precision."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -49,7 +49,7 @@ def _read(
 
 
 def models(folder: Path | None = None) -> pd.DataFrame:
-    """The models: model, family, name, total_, embedding_ and non_embedding_params (S), vocab_size."""
+    """Read the models: model, family, name, total_, embedding_ and non_embedding_params (S), vocab_size."""
     counts = ("total_params", "embedding_params", "non_embedding_params", "vocab_size")
     columns = {"model": NAME, "family": _FAMILY, "name": NAME} | dict.fromkeys(counts, COUNT)
     adds_up = pa.Check(
@@ -60,14 +60,14 @@ def models(folder: Path | None = None) -> pd.DataFrame:
 
 
 def rbp(folder: Path | None = None) -> pd.DataFrame:
-    """−ln RBP_k (figures 3, 4, 5 and the preprint's 9): dataset, model, k, neg_log_rbp, source."""
+    """Read −ln RBP_k (figures 3, 4, 5 and the preprint's 9): dataset, model, k, neg_log_rbp, source."""
     columns = {"dataset": _DATASET, "model": NAME, "k": COUNT, "neg_log_rbp": POSITIVE}
     columns["source"] = among(FIGURES)
     return _read(folder, "rbp.csv", columns, ["dataset", "model", "k"])
 
 
 def table1(folder: Path | None = None) -> pd.DataFrame:
-    """The printed Table 1: dataset, metric, k (none for cross_entropy), family, r_squared, slope (= −α)."""
+    """Read the printed Table 1: dataset, metric, k (none for cross_entropy), family, r_squared, slope (= −α)."""
     columns = {
         "dataset": _DATASET,
         "metric": among(("cross_entropy", "neg_log_rbp")),
@@ -84,7 +84,7 @@ def table1(folder: Path | None = None) -> pd.DataFrame:
 
 
 def fit_by_k(folder: Path | None = None) -> pd.DataFrame:
-    """R² and slope against k (figure 6): family, dataset, k, r_squared, slope (missing for the largest k)."""
+    """Read R² and slope against k (figure 6): family, dataset, k, r_squared, slope (missing for the largest k)."""
     columns = {
         "family": _FAMILY,
         "dataset": _DATASET,
@@ -96,14 +96,14 @@ def fit_by_k(folder: Path | None = None) -> pd.DataFrame:
 
 
 def sequence_success(folder: Path | None = None) -> pd.DataFrame:
-    """p_{N,k}, share of windows with every token in the top k (figure 7): dataset, model, k, n, p_success."""
+    """Read p_{N,k}, share of windows with every token in the top k (figure 7): dataset, model, k, n, p_success."""
     columns = {"dataset": _DATASET, "model": NAME, "k": COUNT, "n": COUNT}
     columns["p_success"] = SHARE
     return _read(folder, "sequence_success.csv", columns, ["dataset", "model", "k", "n"])
 
 
 def cross_entropy_vs_rbp1(folder: Path | None = None) -> pd.DataFrame:
-    """Cross-entropy (nats) and −ln RBP_1 (figures 8a, 8b): dataset, model, kind, metric, value."""
+    """Read cross-entropy (nats) and −ln RBP_1 (figures 8a, 8b): dataset, model, kind, metric, value."""
     columns = {
         "dataset": _DATASET,
         "model": NAME,
@@ -115,7 +115,7 @@ def cross_entropy_vs_rbp1(folder: Path | None = None) -> pd.DataFrame:
 
 
 def rank_frequency(folder: Path | None = None) -> pd.DataFrame:
-    """Density of the ranks from 2 up (figure 8c): dataset, model, rank_bin_center, frequency (per rank)."""
+    """Read the density of the ranks from 2 up (figure 8c): dataset, model, rank_bin_center, frequency (per rank)."""
     columns = {"dataset": _DATASET, "model": NAME}
     columns["rank_bin_center"] = pa.Column("float64", pa.Check.ge(2, error="must be at least 2"))
     columns["frequency"] = pa.Column("float64", [*POSITIVE.checks, *SHARE.checks])
@@ -123,13 +123,13 @@ def rank_frequency(folder: Path | None = None) -> pd.DataFrame:
 
 
 def lognormal_parameters(folder: Path | None = None) -> pd.DataFrame:
-    """The authors' lognormal fits of the ranks (repository): dataset, model, mu, sigma (of ln R)."""
+    """Read the authors' lognormal fits of the ranks (repository): dataset, model, mu, sigma (of ln R)."""
     columns = {"dataset": _DATASET, "model": NAME, "mu": _REAL, "sigma": POSITIVE}
     return _read(folder, "lognormal_parameters.csv", columns, ["dataset", "model"])
 
 
 def gpt2_window_counts(folder: Path | None = None) -> pd.DataFrame:
-    """Exact counts of windows of n tokens (repository): dataset, model, k, n, successes, windows."""
+    """Read exact counts of windows of n tokens (repository): dataset, model, k, n, successes, windows."""
     columns = {"dataset": _DATASET, "model": NAME, "k": COUNT, "n": COUNT}
     columns |= {"successes": COUNT_FROM_0, "windows": COUNT}
     possible = pa.Check(lambda t: t["successes"] <= t["windows"], error="more successes than windows")
@@ -137,7 +137,7 @@ def gpt2_window_counts(folder: Path | None = None) -> pd.DataFrame:
 
 
 def gpt2_cross_entropy(folder: Path | None = None) -> pd.DataFrame:
-    """GPT-2 (repository): dataset, model, cross_entropy (nats), mean_p_truth (its mean probability)."""
+    """Read GPT-2 (repository): dataset, model, cross_entropy (nats), mean_p_truth (its mean probability)."""
     columns = {"dataset": _DATASET, "model": NAME, "cross_entropy": POSITIVE}
     columns["mean_p_truth"] = SHARE
     return _read(folder, "gpt2_cross_entropy.csv", columns, ["dataset", "model"])
@@ -149,7 +149,7 @@ _LINEAR = 1e-6  # of the shares on the linear axes of figure 7
 
 
 def all_readings(folder: Path | None) -> pd.DataFrame:
-    """Every published −ln RBP_k, the most exact source of each first, with how far its reading may be off."""
+    """Collect every published −ln RBP_k, the most exact source of each first, with its reading precision."""
     counts = gpt2_window_counts(folder).query("n == 1")
     exact = counts.rename(columns={"successes": "hits", "windows": "tokens"}).drop(columns="n")
     exact["value"] = -np.log(exact["hits"] / exact["tokens"])
@@ -179,16 +179,16 @@ def all_readings(folder: Path | None) -> pd.DataFrame:
 
 
 def agreement(folder: Path | None = None) -> pd.DataFrame:
-    """Every −ln RBP_k that two published sources give, held against their reading precision.
+    """Compare every −ln RBP_k that two published sources give, with their reading precision.
 
-    Columns dataset, model, k, first, second (the sources; the first is the one believed), first_value,
+    Columns dataset, model, k, first, second (the sources; the first is believed), first_value,
     second_value, difference, tolerance (the sum of what either reading may be off), ok.
     """
     return compare_readings(all_readings(folder))
 
 
 def compare_readings(readings: pd.DataFrame) -> pd.DataFrame:
-    """`agreement` of a table of `all_readings`."""
+    """Compute `agreement` of a table of `all_readings`."""
     key = ["dataset", "model", "k"]
     believed = readings.drop_duplicates(key)
     others = readings[readings.duplicated(key)].sort_values(key, kind="stable")
@@ -206,7 +206,7 @@ def compare_readings(readings: pd.DataFrame) -> pd.DataFrame:
 
 
 def rank_bins(folder: Path | None = None) -> pd.DataFrame:
-    """The rank histogram of figure 8c: dataset, model, low, high (ranks, both included), mass.
+    """Read the rank histogram of figure 8c: dataset, model, low, high (ranks, both included), mass.
 
     The bins are half-open, [edge, next edge), with whole edges from 2 on: a bin's centre is half the sum of
     its edges, so each edge follows from the one before. Mass is density × width: a share of the tokens with

@@ -84,14 +84,14 @@ def _rows(folder: Path, name: str) -> list[dict[str, Any]]:
 
 
 def _novels(folder: Path, draw: np.random.Generator) -> tuple[list[str], list[str]]:
-    """The novels that passages are taken from, as drawn, and the others."""
+    """Sample the novels that passages are taken from; returns these and the others."""
     novels = [row["text"] for row in _rows(folder, "novels_eltec_eng")]
     chosen = draw.choice(len(novels), 24, replace=False).tolist()
     return [novels[i] for i in chosen], [text for i, text in enumerate(novels) if i not in chosen]
 
 
 def texts(folder: Path) -> dict[str, list[str]]:
-    """Every text's documents, from the corpus files in `folder`: none of those that were looked at before."""
+    """Read every text's documents from the corpus files in `folder`, without any that were looked at before."""
     draw = np.random.default_rng(SEED)
     judgments = [row["text"] for row in _rows(folder, "fca_judgments") if row["id"].startswith("fca/09_")]
     long = [text for text in judgments if len(text) > 2 * PASSAGE]
@@ -110,7 +110,7 @@ def texts(folder: Path) -> dict[str, list[str]]:
 
 
 def _others(folder: Path) -> list[str]:
-    """Other text, to count tokens in: judgments of 2006, other novels, proposals; SAMPLE characters of each."""
+    """Read other text, to count tokens in: judgments of 2006, other novels, proposals; SAMPLE characters of each."""
     judgments = [row["text"] for row in _rows(folder, "fca_judgments") if row["id"].startswith("fca/06_")]
     novels = _novels(folder, np.random.default_rng(SEED))[1]
     proposals = [row["text"] for row in _rows(folder, "tech_proposals")]
@@ -123,22 +123,22 @@ def _passage(text: str, place: int) -> str:
 
 
 def read_again(rows: Sequence[Row], step: Step) -> list[Reading]:
-    """What the model reads at a step; "restart" begins anew every so many tokens, with the one token before them."""
+    """List what the model reads at a step; "restart" begins anew every so many tokens, with one token before them."""
     if step.path != "restart":
         return readings(rows, step)
-    length, found = int(step.step), []
+    length, pieces = int(step.step), []
     for row in rows:
         for start in range(1, len(row.ids), length):
             scored = row.scored[(row.scored >= start) & (row.scored < start + length)]
             if len(scored):
                 ids = row.ids[start - 1 : start + length - 1]
-                found.append(Reading(row.document, ids, scored - start, row.ids[scored]))
-    return found
+                pieces.append(Reading(row.document, ids, scored - start, row.ids[scored]))
+    return pieces
 
 
 @contextmanager
 def damaged(language: Any, step: Step) -> Iterator[None]:
-    """The model at a step, afterwards as before: `made_worse`, and the two ways that it does not have.
+    """Change the model to a step, and back at the end: `made_worse`, and the two ways that it does not have.
 
     layers: the matrices of a share of the layers, evenly spread, to 3 bits; branches: what attention and feed-forward
     parts add to the residual stream, times a factor.
@@ -146,8 +146,8 @@ def damaged(language: Any, step: Step) -> Iterator[None]:
     layers = language.model.model.layers
     change: Callable[[torch.Tensor], torch.Tensor]
     if step.path == "layers":
-        some = range(round(step.step * len(layers)))
-        chosen = (layers[int((i + 0.5) * len(layers) / len(some))] for i in some)
+        places = range(round(step.step * len(layers)))
+        chosen = (layers[int((i + 0.5) * len(layers) / len(places))] for i in places)
         matrices = [matrix for layer in chosen for matrix in layer.parameters() if matrix.ndim > 1]
         change = lambda weights: rounded(weights, 3)  # noqa: E731
     elif step.path == "branches":
@@ -160,17 +160,17 @@ def damaged(language: Any, step: Step) -> Iterator[None]:
     before = [(matrix, matrix.detach().clone()) for matrix in matrices]
     try:
         with torch.no_grad():
-            for matrix, own in before:
-                matrix.copy_(change(own))
+            for matrix, original in before:
+                matrix.copy_(change(original))
         yield
     finally:
         with torch.no_grad():
-            for matrix, own in before:
-                matrix.copy_(own)
+            for matrix, original in before:
+                matrix.copy_(original)
 
 
 def steps() -> list[Step]:
-    """The whole model, then all steps, the first draws of all ways before the other draws."""
+    """List the whole model, then all steps, the first draws of all ways before the other draws."""
     first = [Step(way, step) for way, chosen in WAYS.items() for step in chosen]
     others = [Step("weights", step, draw) for draw in range(1, DRAWS) for step in WAYS["weights"]]
     return [measuring.WHOLE_STEP, *first, *others]
@@ -184,14 +184,14 @@ def make_worse(files: ModelFiles, corpus: Corpus, count: int, length: int, regis
         rows = [Row(row.document, row.start, row.ids, row.scored[row.scored >= BEFORE]) for row in plan.rows]
         ranker = Ranker(language, "reference", 1, compiled=False)
         ranker.check(rows)
-        kept = Growing(out)
+        growing = Growing(out)
         key = {"weights": files.fingerprint(), "corpus": corpus.fingerprint, "length": length, "articles": count}
-        kept.begin(key, {"model": files.name, "dataset": corpus.name, **circumstances(ranker)}, registered)
+        growing.begin(key, {"model": files.name, "dataset": corpus.name, **circumstances(ranker)}, registered)
         for step in steps():
-            if kept.lacks(*step, files.name):
+            if growing.lacks(*step, files.name):
                 with damaged(language, step):
                     sums = measuring.measured(ranker, read_again(rows, step), step)
-                kept.add(*step, files.name, sums)
+                growing.add(*step, files.name, sums)
                 log.warning("%s %g, draw %d: %.4f nats", *step, sums["nll_1.0"].sum() / sums["tokens"].sum())
 
 
@@ -222,14 +222,14 @@ def rank_damaged(files: ModelFiles, documents: dict[str, list[str]], out: Path) 
 
 
 def repeated(ids: npt.NDArray[np.int64], length: int = CONTEXT) -> npt.NDArray[np.bool_]:
-    """Of each token, whether the `length` tokens before it occur earlier in the document in this order."""
+    """Return for each token whether the `length` tokens before it occur earlier in the document in this order."""
     seen: set[bytes] = set()
-    found = np.zeros(len(ids), dtype=bool)
+    is_repeated = np.zeros(len(ids), dtype=bool)
     for i in range(length, len(ids)):
         before = ids[i - length : i].tobytes()
-        found[i] = before in seen
+        is_repeated[i] = before in seen
         seen.add(before)
-    return found
+    return is_repeated
 
 
 def ship(files: ModelFiles, folder: Path, out: Path) -> None:
@@ -306,33 +306,33 @@ def rank_sentence(files: ModelFiles, text: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Rank what is missing, or ship what there is."""
+    """Rank what is missing, or ship the finished rankings."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["rank", "worse", "damaged", "ship", "sentence"])
     parser.add_argument("--texts", type=Path, help="the folder of corpus files")
     parser.add_argument("--out", type=Path, help="the folder of rank stores")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     say_on_stderr()
     files = find_model(str(MODEL))
-    if given.what == "sentence":
+    if arguments.what == "sentence":
         write_json(SHIPPED / "sentence.json", rank_sentence(files, SENTENCE))
         return
-    if given.texts is None or given.out is None:
+    if arguments.texts is None or arguments.out is None:
         parser.error("give --texts and --out")
-    if given.what == "ship":
-        ship(files, given.texts, given.out)
+    if arguments.what == "ship":
+        ship(files, arguments.texts, arguments.out)
         return
-    documents = texts(given.texts)
-    if given.what == "worse":
+    documents = texts(arguments.texts)
+    if arguments.what == "worse":
         for letter, (text, count, length, registered) in WORSE.items():
-            make_worse(files, given_corpus(documents[text], text), count, length, registered, given.out / letter)
+            make_worse(files, given_corpus(documents[text], text), count, length, registered, arguments.out / letter)
         return
-    if given.what == "damaged":
-        rank_damaged(files, documents, given.out / "damaged")
+    if arguments.what == "damaged":
+        rank_damaged(files, documents, arguments.out / "damaged")
         return
     for letter, text, count, length, bos in RANKINGS:
         chosen = protocol("authors", length=length, documents=count, pack=8, bos=bos)
-        extract([files], [given_corpus(documents[text], text)], chosen, given.out / f"{letter}-{bos}")
+        extract([files], [given_corpus(documents[text], text)], chosen, arguments.out / f"{letter}-{bos}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How many tokens, and how many windows, stand behind the published points, with the evidence for each number.
+"""The numbers of tokens and windows behind the published points, with the evidence for each number.
 
 A family shares one tokenizer, so its models share N on a dataset. The recovery itself is `companion.stats.recovery`;
 here it is asked for a dataset and a family, with figure 5's shares, which had been rounded to six decimals before
@@ -29,12 +29,12 @@ _ROUNDING = 1e-6 / np.sqrt(12)  # standard deviation of a rounding to six decima
 
 
 def recovered_tokens(cells: Collection[tuple[str, str]] | None = None, folder: Path | None = None) -> pd.DataFrame:
-    """The number of tokens behind the published points of each dataset and family, with how sure it is.
+    """Recover the number of tokens behind the published points of each dataset and family, with its certainty.
 
     `cells`: datasets and families; None means all. Columns dataset, family; tokens (the most likely number); exact (the
     repository's own count, which takes no part in the recovery); basis ("counted", "recovered", or "likely" where
     `Recovery.identified` is false); bound (the most that the protocol allows); readings, log_likelihood, margin,
-    posterior (of `recovery.Recovery`); gap (log likelihood less that of the best number of at least STATED).
+    posterior (of `recovery.Recovery`); gap (log likelihood less the best number's of at least STATED).
     """
     families = published.models(folder).set_index("model")["family"]
     table = published.rbp(folder)
@@ -50,20 +50,20 @@ def recovered_tokens(cells: Collection[tuple[str, str]] | None = None, folder: P
         rounded = _ROUNDING * (points["source"] == "figure 5").to_numpy()
         error = np.hypot(points["neg_log_rbp"].to_numpy() * share * recovery.READING_ERROR, rounded)
         bound = recovery.protocol_bound(cell[0])
-        found = recovery.recover_total(share, error, np.arange(_FEWEST, bound + 1))
+        best = recovery.recover_total(share, error, np.arange(_FEWEST, bound + 1))
         gap = np.nan
         if bound > STATED:
             enough = recovery.recover_total(share, error, np.arange(STATED, bound + 1))
-            gap = found.log_likelihood - enough.log_likelihood
-        row = {"dataset": cell[0], "family": cell[1], "tokens": found.tokens, "exact": exact.get(cell, pd.NA)}
-        row["basis"] = "counted" if cell in exact else "recovered" if found.identified else "likely"
-        row |= {"bound": bound, "readings": found.readings, "log_likelihood": found.log_likelihood}
-        rows.append(row | {"margin": found.margin, "posterior": found.posterior, "gap": gap})
+            gap = best.log_likelihood - enough.log_likelihood
+        row = {"dataset": cell[0], "family": cell[1], "tokens": best.tokens, "exact": exact.get(cell, pd.NA)}
+        row["basis"] = "counted" if cell in exact else "recovered" if best.identified else "likely"
+        row |= {"bound": bound, "readings": best.readings, "log_likelihood": best.log_likelihood}
+        rows.append(row | {"margin": best.margin, "posterior": best.posterior, "gap": gap})
     return pd.DataFrame(rows, columns=_EVIDENCE).astype({"exact": "Int64"})
 
 
 def tokens_of_bins(folder: Path | None = None) -> pd.DataFrame:
-    """The number of tokens of each model of figure 8c, found from its rank histogram.
+    """Recover the number of tokens of each model of figure 8c from its rank histogram.
 
     The histogram's masses are whole numbers over M, the tokens of rank 2 or more that it holds; M is found as N is,
     and M/(1 − RBP_1) is N. Columns dataset, model, ranked_lower (M), identified, tokens (M/(1 − RBP_1), no whole
@@ -77,14 +77,14 @@ def tokens_of_bins(folder: Path | None = None) -> pd.DataFrame:
         mass = bins["mass"] / bins["mass"].sum()
         lower = -np.expm1(-neg_log_rbp[cell])  # the share of tokens with rank 2 or more
         most = int(recovery.protocol_bound(cell[0]) * lower)
-        found = recovery.recover_total(mass, mass * _BIN_ERROR, np.arange(most // 5, most + 1))
-        total = found.tokens / lower
-        rows.append((*cell, found.tokens, found.identified, total))
+        best = recovery.recover_total(mass, mass * _BIN_ERROR, np.arange(most // 5, most + 1))
+        total = best.tokens / lower
+        rows.append((*cell, best.tokens, best.identified, total))
     return pd.DataFrame(rows, columns=["dataset", "model", "ranked_lower", "identified", "tokens"])
 
 
 def tokens_behind(table: pd.DataFrame, recovered: pd.DataFrame | None = None, *, likely: bool = False) -> pd.DataFrame:
-    """How many tokens stand behind the −ln RBP_k of each dataset and family: dataset, family, tokens, basis.
+    """Find how many tokens are behind the −ln RBP_k of each dataset and family: dataset, family, tokens, basis.
 
     `table` is a measurement table. What it states comes first (basis "counted"). For points that the authors
     published the number is recovered from their shares (`recovered_tokens`, made here if not given): basis
@@ -95,32 +95,33 @@ def tokens_behind(table: pd.DataFrame, recovered: pd.DataFrame | None = None, *,
     stated = table.dropna(subset="tokens").groupby(CELL, as_index=False)["tokens"].agg(["first", "nunique"])
     counted = stated[stated["nunique"] == 1].rename(columns={"first": "tokens"}).assign(basis="counted")
     authors = table.loc[table["source"].isin(published.SOURCES), CELL].drop_duplicates()
-    wanted = set(authors.itertuples(index=False, name=None)) - set(stated[CELL].itertuples(index=False, name=None))
-    found = recovered_tokens(wanted) if recovered is None else recovered
-    found = found[pd.MultiIndex.from_frame(found[CELL]).isin(wanted)]
+    cells = set(authors.itertuples(index=False, name=None)) - set(stated[CELL].itertuples(index=False, name=None))
+    totals = recovered_tokens(cells) if recovered is None else recovered
+    totals = totals[pd.MultiIndex.from_frame(totals[CELL]).isin(cells)]
     if not likely:
-        unsure = found["basis"] == "likely"
-        found = found.assign(
-            tokens=found["tokens"].mask(unsure, found["bound"]), basis=found["basis"].mask(unsure, "at most")
+        unsure = totals["basis"] == "likely"
+        totals = totals.assign(
+            tokens=totals["tokens"].mask(unsure, totals["bound"]), basis=totals["basis"].mask(unsure, "at most")
         )
     columns = [*CELL, "tokens", "basis"]
-    both: pd.DataFrame = pd.concat([counted[columns], found[columns]]).sort_values(CELL, ignore_index=True)
+    both: pd.DataFrame = pd.concat([counted[columns], totals[columns]]).sort_values(CELL, ignore_index=True)
     return both.astype({"tokens": "Int64", "dataset": "str", "family": "str", "basis": "str"})
 
 
 def known_tokens(points: pd.DataFrame) -> "pd.Series[float]":
-    """How many tokens each of n rows of a measurement table was measured on; NaN where nobody knows.
+    """Return how many tokens each of n rows of a measurement table was measured on; NaN where unknown.
 
     What a row states comes first; for the authors' points, what `recovered_tokens` counted or identified.
     """
-    theirs = points["source"].isin(published.SOURCES)
-    behind = tokens_behind(points[theirs]).query("basis != 'at most'").set_index(CELL)["tokens"]
-    found = behind.reindex(pd.MultiIndex.from_frame(points[CELL])).to_numpy(dtype=float, na_value=np.nan)
-    return points["tokens"].astype("Float64").astype(float).fillna(pd.Series(found, points.index).where(theirs))
+    of_authors = points["source"].isin(published.SOURCES)
+    behind = tokens_behind(points[of_authors]).query("basis != 'at most'").set_index(CELL)["tokens"]
+    cells = pd.MultiIndex.from_frame(points[CELL])
+    counts = pd.Series(behind.reindex(cells).to_numpy(dtype=float, na_value=np.nan), points.index)
+    return points["tokens"].astype("Float64").astype(float).fillna(counts.where(of_authors))
 
 
 def published_windows(folder: Path | None = None) -> pd.DataFrame:
-    """All published window successes as whole numbers.
+    """Return all published window successes as whole numbers.
 
     GPT-2's counts were published. Pythia's shares are read from figure 7; each length's number of windows is found as
     the total of which all its shares are whole parts (`recovery.recover_total`), and the successes follow.
@@ -144,8 +145,8 @@ def _windows(rows: pd.DataFrame) -> int:
     dataset, n = str(rows["dataset"].iloc[0]), int(rows["n"].iloc[0])
     share = rows.loc[rows["p_success"] > 0, "p_success"].to_numpy()
     most = recovery.DOCUMENTS[dataset] * (windows.DOCUMENT_TOKENS - n)
-    found = recovery.recover_total(share, np.full(share.size, windows.READING_ERROR), np.arange(_FEWEST, most + 1))
-    if not found.identified:
+    best = recovery.recover_total(share, np.full(share.size, windows.READING_ERROR), np.arange(_FEWEST, most + 1))
+    if not best.identified:
         what = f"the shares of windows of {n} tokens do not tell how many windows there are"
         raise DataError(what, f"sequence_success.csv, {dataset}", "Give successes and windows.")
-    return found.tokens
+    return best.tokens

@@ -1,4 +1,4 @@
-"""The ledger's frame: a claim of the paper, the rule that decides it, and the verdict that the numbers give."""
+"""The claims of the ledger, the rules that decide them, and the verdicts that the numbers give."""
 
 import re
 import tomllib
@@ -49,7 +49,7 @@ WEIGHTS = {True: "core", False: "detail"}
 
 @dataclass(frozen=True)
 class Group:
-    """Whose claims they are: the key under which they are counted, and how the page heads them."""
+    """A group of claims by their source: the key under which they are counted, and their heading on the page."""
 
     key: str
     title: str
@@ -66,14 +66,14 @@ GROUPS = (ARGUMENT, PAPER, EARLIER, OTHERS, OWN, PREDICTIONS, FOOTNOTE)
 
 
 class Numbers:
-    """What the chapters have recorded, by chapter and key (`Page.record`)."""
+    """The values that the chapters have recorded, by chapter and key (`Page.record`)."""
 
     def __init__(self, recorded: Mapping[str, Mapping[str, results.Recorded]]) -> None:
         self.recorded = recorded
 
     @classmethod
     def read(cls, project: Project) -> "Numbers":
-        """Those of every executed chapter, but the ledger's own; of a chapter that is not built, the accepted ones."""
+        """Read the values of every executed chapter except the ledger; of chapters not built, the accepted ones."""
         accepted = results.read_book(project.expected) if project.expected.exists() else {}
         paths = [path for path in project.chapters.glob("*/results.json") if path.parent.name != "ledger"]
         if recorded := accepted | results.merge(sorted(paths)):
@@ -81,16 +81,16 @@ class Numbers:
         raise ChapterError("no chapter has been executed yet", str(project.chapters), "Build the book: make book.")
 
     def __getitem__(self, name: str) -> Any:
-        """The value of CHAPTER::KEY; of CHAPTER::KEY.* the list of all whose keys begin so. KeyError if none does."""
+        """Return the value of CHAPTER::KEY; of CHAPTER::KEY.* a list of all whose keys begin so. KeyError for none."""
         chapter, _, key = name.partition("::")
-        many, own = key.endswith(".*"), self.recorded.get(chapter, {})
-        found = [own[each].value for each in own if each == key or (many and each.startswith(key[:-1]))]
-        if not found:
+        many, values = key.endswith(".*"), self.recorded.get(chapter, {})
+        matches = [values[each].value for each in values if each == key or (many and each.startswith(key[:-1]))]
+        if not matches:
             raise KeyError(name)
-        return found if many else found[0]
+        return matches if many else matches[0]
 
     def named(self, keys: Mapping[str, str]) -> dict[str, Any]:
-        """The values of some keys, by other names. KeyError, with the key, for one that is not recorded."""
+        """Return the values of some keys, by other names. KeyError, with the key, for one that is not recorded."""
         return {name: self[key] for name, key in keys.items()}
 
 
@@ -101,7 +101,7 @@ Judge = Callable[[Numbers], Judged]
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim in our words, where it stands, and the rule that decides it.
+    """A claim in our words, its place in the paper, and the rule that decides it.
 
     `name`: of its table in the file, and of its address, ledger.html#claim-NAME. `number` stays: 1 to 30 for those of
     the paper that were listed first, then in the order in which they came. `part`: its subject within the group.
@@ -124,17 +124,17 @@ class Claim:
     rests_on: tuple[int, ...] = ()
 
     def judged(self, numbers: Numbers) -> "Entry":
-        """The claim with its verdict. Raises ChapterError where a number is missing."""
+        """Judge the claim. Raises ChapterError where a number is missing."""
         rule, finding = self.judge(numbers)
-        verdict, own = (rule.verdict(), rule) if isinstance(rule, Rule) else (rule, None)
+        verdict, decided_by = (rule.verdict(), rule) if isinstance(rule, Rule) else (rule, None)
         if verdict not in VERDICTS:
             raise ChapterError(f"claim {self.number} has the unknown verdict '{verdict}'", "claims ledger")
-        return Entry(self, verdict, finding, own)
+        return Entry(self, verdict, finding, decided_by)
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A judged claim; `rule` has its numbers, and is None where no rule decides."""
+    """A judged claim; `rule` holds the numbers that decided, and is None where no rule decides."""
 
     claim: Claim
     verdict: str
@@ -143,7 +143,7 @@ class Entry:
 
     @property
     def bars(self) -> Mapping[str, Bar]:
-        """The rule's own bars, which can be moved: not those of other claims that it rests on."""
+        """The rule's bars that can be moved, without the bars of other claims that it rests on."""
         bars = self.rule.bars if self.rule else {}
         return {name: bar for name, bar in bars.items() if "." not in name}
 
@@ -152,7 +152,7 @@ FILE = Path(__file__).with_name("claims.toml")
 
 
 def read_claims(path: Path = FILE) -> list[Claim]:
-    """The claims of a file, a table each, by their names.
+    """Read the claims of a file, a table each, by their names.
 
     number, group (a key of GROUPS), part, where, says, rule (in words), evidence, core: as of a `Claim`. numbers: the
     recorded values that decide it, CHAPTER::KEY (`Numbers`), by the names that rule and finding have for them. holds,
@@ -222,24 +222,24 @@ def _judge_of(name: str, tables: Mapping[str, Any]) -> Judge:
 
 
 def lacking(numbers: Numbers) -> list[str]:
-    """The keys that claims name and no chapter has recorded, each with its claim."""
-    found = []
+    """List the keys that claims name and no chapter has recorded, each with its claim."""
+    missing = []
     for claim in read_claims():
         for key in claim.keys.values():
             try:
                 numbers[key]
             except KeyError:
-                found.append(f"{key} (claim {claim.name})")
-    return found
+                missing.append(f"{key} (claim {claim.name})")
+    return missing
 
 
 def verdicts_of(project: Project, chapter: str, path: Path) -> list[str]:
-    """Judge the claims that name values of a chapter by those of a run (`path`): a line each, with what was found."""
-    own = [claim for claim in read_claims() if any(key.startswith(f"{chapter}::") for key in claim.keys.values())]
-    if not own:
+    """Judge the claims that name values of a chapter, by the values of a run (`path`): a line and finding each."""
+    concerned = [claim for claim in read_claims() if any(key.startswith(f"{chapter}::") for key in claim.keys.values())]
+    if not concerned:
         return []
     numbers, lines = Numbers({**Numbers.read(project).recorded, **results.merge([path])}), []
-    for claim in own:
+    for claim in concerned:
         try:
             entry = claim.judged(numbers)
             lines.append(f"claim {claim.name}: {entry.verdict}. {entry.finding}")
@@ -249,33 +249,34 @@ def verdicts_of(project: Project, chapter: str, path: Path) -> list[str]:
 
 
 def judge_all(numbers: Numbers) -> list[Entry]:
-    """Every claim, judged, in the order of their numbers. Raises ChapterError where a number is missing."""
+    """Judge every claim, in the order of their numbers. Raises ChapterError where a number is missing."""
     return [each.judged(numbers) for each in sorted(read_claims(), key=lambda entry: entry.number)]
 
 
 def stressed(entries: list[Entry], harder: float) -> list[Entry]:
-    """The entries as they would be judged with every bar so much harder, 0.2 for a fifth, or easier, −0.2."""
+    """Judge again with every bar so much harder, 0.2 for a fifth, or easier, −0.2."""
     return [replace(each, verdict=each.rule.stressed(harder)) if each.rule else each for each in entries]
 
 
 def of_group(entries: list[Entry], group: Group) -> list[Entry]:
-    """The entries of one group, in their order."""
+    """Select the entries of one group, in their order."""
     return [entry for entry in entries if entry.claim.group == group]
 
 
 def counts(entries: list[Entry]) -> dict[str, int]:
-    """How many claims of each group have each verdict, by "group.verdict"; `judged` are those that a rule was applied to."""
+    """Count the verdicts in each group, by "group.verdict"; `judged` are the claims that a rule was applied to."""
     result: dict[str, int] = {}
     for group in GROUPS:
-        found = Counter(VERDICTS[entry.verdict][0] for entry in of_group(entries, group))
-        own = {key: found[key] for key, _ in VERDICTS.values()}
-        own |= {"judged": own["holds"] + own["part"] + own["fails"] + own["undecided"], "all": found.total()}
-        result |= {f"{group.key}.{key}": count for key, count in own.items()}
+        tally = Counter(VERDICTS[entry.verdict][0] for entry in of_group(entries, group))
+        number = {key: tally[key] for key, _ in VERDICTS.values()}
+        judged = sum(number[key] for key in ("holds", "part", "fails", "undecided"))
+        number |= {"judged": judged, "all": tally.total()}
+        result |= {f"{group.key}.{key}": count for key, count in number.items()}
     return result
 
 
 def as_table(entries: list[Entry]) -> pd.DataFrame:
-    """The ledger as a table of one row a claim."""
+    """Return the ledger as a table, a row for each claim."""
     rows = [
         (
             e.claim.number,

@@ -1,4 +1,4 @@
-"""The ledger as its page shows it: filters, a line for each claim that unfolds, sliders. book/_static/ledger.js moves them."""
+"""The ledger's page: filters, a line for each claim that unfolds, sliders. book/_static/ledger.js moves them."""
 
 import html
 import re
@@ -11,7 +11,7 @@ from companion.page import data_within
 
 
 def render(entries: list[Entry], titles: Mapping[str, str]) -> str:
-    """The ledger as HTML: filters, then a line for each claim, by group and subject, which unfolds.
+    """Write the ledger as HTML: filters, then a line for each claim, by group and subject, which unfolds.
 
     `titles` maps a chapter's name to its title, for the links to the evidence. Without its script the page shows all
     claims with the verdicts of the rules as they are; filters and sliders are for the script to show.
@@ -20,39 +20,39 @@ def render(entries: list[Entry], titles: Mapping[str, str]) -> str:
         "verdicts": VERDICTS,
         "rules": {entry.claim.number: entry.rule.as_data() for entry in entries if entry.rule and entry.rule.bars},
     }
-    sections = "".join(_section(group, own, titles) for group in GROUPS if (own := of_group(entries, group)))
+    sections = "".join(_section(group, members, titles) for group in GROUPS if (members := of_group(entries, group)))
     status = '<p class="rbp-ledger-count" role="status" hidden></p>'
     return f'<div class="rbp-ledger">{_tools(entries)}{sections}{status}{data_within(data)}</div>'
 
 
 def _target(claim: Claim) -> str:
-    """Where what decides a claim is shown."""
+    """Return the address of the figure, table or chapter that decides a claim."""
     chapter, _, anchor = claim.evidence.partition("#")
     return f"{chapter}.html#{anchor}" if anchor else f"{chapter}.html"
 
 
 def summary(entries: list[Entry]) -> str:
-    """How many claims have each verdict, as a line of badges."""
-    found = Counter(entry.verdict for entry in entries)
-    items = "".join(f"<li>{badge(verdict)} <b>{found[verdict]}</b></li>" for verdict in VERDICTS if found[verdict])
+    """Count the claims of each verdict, as a line of badges."""
+    counts = Counter(entry.verdict for entry in entries)
+    items = "".join(f"<li>{badge(verdict)} <b>{counts[verdict]}</b></li>" for verdict in VERDICTS if counts[verdict])
     return f'<ul class="rbp-counts" aria-label="Verdicts">{items}</ul>'
 
 
 def badge(verdict: str) -> str:
-    """A verdict as a small label: its sign and its words, so that colour is never alone."""
+    """Label a verdict with its sign and its words, so that colour is never alone."""
     key, sign = VERDICTS[verdict]
     return f'<span class="rbp-verdict rbp-{key}"><span aria-hidden="true">{sign}</span> {verdict}</span>'
 
 
 def _tools(entries: list[Entry]) -> str:
     groups = {group.key: group.title for group in GROUPS if of_group(entries, group)}
-    found = {verdict: verdict for verdict in VERDICTS}
+    verdicts = {verdict: verdict for verdict in VERDICTS}
     buttons = (("easy", "All bars a fifth easier"), ("at", "Reset"), ("hard", "All bars a fifth harder"))
     return (
         '<div class="rbp-ledger-tools" hidden><div class="rbp-ledger-row">'
         + _choice("group", "Source", "all", groups)
         + _choice("weight", "Weight", "all", {each: each for each in WEIGHTS.values()})
-        + _choice("verdict", "Verdict", "all", found)
+        + _choice("verdict", "Verdict", "all", verdicts)
         + _field("text", "Search", '<input type="search" id="rbp-ledger-text">')
         + '</div><div class="rbp-ledger-buttons">'
         + "".join(f'<button type="button" data-all="{where}">{says}</button>' for where, says in buttons)
@@ -81,7 +81,7 @@ def _section(group: Group, entries: list[Entry], titles: Mapping[str, str]) -> s
 
 
 def _typeset(text: str) -> str:
-    """A sentence as HTML: indices and exponents set as such, RBP_k, S^(−α), and thousands apart, as in 20 000."""
+    """Set a sentence as HTML: indices and exponents, RBP_k, S^(−α), and thousands apart, as in 20 000."""
     text = re.sub(r"(?<=\d)[, ](?=\d{3}(?!\d))", "\N{NARROW NO-BREAK SPACE}", text)
     marked = re.sub(r"\^\(([^()]+)\)|\^(\w)", lambda m: f"<sup>{m[1] or m[2]}</sup>", html.escape(text))
     return re.sub(r"(?<=[A-Zα])_(\d+|[a-zSN])(?![a-z\d])", r"<sub>\1</sub>", marked)

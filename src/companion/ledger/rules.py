@@ -1,4 +1,4 @@
-"""A rule as data: measured values, comparisons, and bars that can be moved.
+"""Rules as data: measured values, comparisons, and bars that can be moved.
 
 Python judges with this data (`Rule.verdict`), and so does the page, whose script is given the same as JSON. A condition
 is true or false; or (sign, value, value), a comparison; or ("met", n, condition, …), met where n of them are; or
@@ -28,9 +28,9 @@ COMPARE: dict[str, Callable[[float, float], bool]] = {
 
 @dataclass(frozen=True)
 class Bar:
-    """What a measured value is held against.
+    """A bar that a measured value is compared with.
 
-    `at` is where the rule has it, `low`, `high` and `step` are those of its slider. A bar gets `harder` as it goes up,
+    `at` is where the rule has it, `low`, `high` and `step` describe its slider. A bar gets `harder` as it goes up,
     or down, and is a fifth harder where it lies a fifth farther from `zero`, or nearer to it: 1 for an R², whose bar
     is what may be left unexplained.
     """
@@ -45,39 +45,39 @@ class Bar:
     percent: bool = False
 
     def moved(self, harder: float) -> float:
-        """The bar so much harder, 0.2 for a fifth, or easier, −0.2; no farther than its slider goes."""
+        """Return the bar so much harder, 0.2 for a fifth, or easier, −0.2; no farther than its slider goes."""
         away = 1 if self.zero < self.at else -1  # the side of zero on which it lies
         where = self.zero + (self.at - self.zero) * (1 + harder * self.harder * away)
         return round(min(max(where, self.low), self.high), 10)
 
 
 def share(says: str, at: float, *, harder: int = 1) -> Bar:
-    """A bar for a share, 0 to 1."""
+    """Make a bar for a share, 0 to 1."""
     return Bar(says, at, 0, 1, 0.01, harder=harder, percent=True)
 
 
 def r_squared(says: str, at: float, *, harder: int = 1) -> Bar:
-    """A bar for R², or for a share that is to be nearly 1."""
+    """Make a bar for R², or for a share that is to be nearly 1."""
     return Bar(says, at, 0.5, 1, 0.001, harder=harder, zero=1)
 
 
 def within(says: str, at: float, high: float, step: float, *, percent: bool = False) -> Bar:
-    """A bar for what is to be small: harder as it shrinks."""
+    """Make a bar for what is to be small: harder as it shrinks."""
     return Bar(says, at, 0, high, step, harder=-1, percent=percent)
 
 
 def met(least: int, *conditions: Condition) -> Condition:
-    """Met if so many of the conditions are."""
+    """Make a condition that is met if so many of the conditions are."""
     return ("met", least, *conditions)
 
 
 def every(*conditions: Condition) -> Condition:
-    """Met if all of the conditions are."""
+    """Make a condition that is met if all of the conditions are."""
     return met(len(conditions), *conditions)
 
 
 def share_of(values: Sequence[float], sign: str, bar: Value) -> Value:
-    """The share of the values that compare so with the bar."""
+    """Return the share of the values that compare so with the bar."""
     return ("share", tuple(values), sign, bar)
 
 
@@ -104,7 +104,7 @@ def _met(node: Condition, at: Mapping[str, float]) -> bool:
 
 
 def _renamed(node: Condition | Value, names: Mapping[str, str]) -> Any:
-    """A condition or a value whose bars have other names."""
+    """Rename the bars in a condition or a value."""
     match node:
         case str():
             return names[node]
@@ -121,7 +121,7 @@ def _renamed(node: Condition | Value, names: Mapping[str, str]) -> Any:
 
 @dataclass(frozen=True)
 class Rule:
-    """When a claim holds, and when in part; it does not else. What has no bars cannot be moved.
+    """When a claim holds, and when in part; otherwise it does not hold. A rule without bars cannot be moved.
 
     undecided: when the evidence decides neither way; then the other conditions do not count.
     """
@@ -132,25 +132,25 @@ class Rule:
     undecided: Condition = False
 
     def verdict(self, moved: Mapping[str, float] | None = None) -> str:
-        """The verdict, with some bars elsewhere, by their names."""
+        """Return the verdict, with some bars moved, by their names."""
         at = {name: bar.at for name, bar in self.bars.items()} | dict(moved or {})
         if _met(self.undecided, at):
             return UNDECIDED
         return HOLDS if _met(self.holds, at) else PART if _met(self.part, at) else FAILS
 
     def stressed(self, harder: float) -> str:
-        """The verdict with all bars so much harder, 0.2 for a fifth, or easier."""
+        """Return the verdict with all bars so much harder, 0.2 for a fifth, or easier."""
         return self.verdict({name: bar.moved(harder) for name, bar in self.bars.items()})
 
     def of_claim(self, number: int) -> "Rule":
-        """The same within another claim's rule: its bars say whose they are, "7.holds"."""
+        """Rename the bars for use within another claim's rule, with the claim's number: "7.holds"."""
         names = {name: name if "." in name else f"{number}.{name}" for name in self.bars}
         bars = {names[name]: bar for name, bar in self.bars.items()}
         holds, part, undecided = (_renamed(each, names) for each in (self.holds, self.part, self.undecided))
         return Rule(holds, part, bars, undecided)
 
     def as_data(self) -> dict[str, Any]:
-        """The rule for the page, as what JSON can write."""
+        """Return the rule for the page, as JSON can write it."""
         return {
             "holds": self.holds,
             "part": self.part,
@@ -181,15 +181,15 @@ _KINDS: dict[str, Callable[..., Bar]] = {"share": share, "r_squared": r_squared,
 
 
 def read_bar(table: Mapping[str, Any]) -> Bar:
-    """A bar as claims.toml has it: says, at, its kind ("share", "r_squared", "within" or "bar") and that one's rest."""
+    """Read a bar of claims.toml: says, at, its kind ("share", "r_squared", "within", "bar") and that kind's fields."""
     rest = {key: value for key, value in table.items() if key != "kind"}
     return _KINDS[table.get("kind", "share")](**rest)
 
 
 def read_condition(text: str, values: Mapping[str, Any], bars: Mapping[str, Bar]) -> Condition:
-    """A condition in words of a rule, such as "median(r) >= typical and share(r >= good) >= fits".
+    """Read a condition in the words of a rule, such as "median(r) >= typical and share(r >= good) >= fits".
 
-    Names are those of `values` (numbers, words, True or False, or lists of numbers) and of `bars`; `law.high` is a
+    Names come from `values` (numbers, words, True or False, or lists of numbers) and from `bars`; `law.high` is a
     value of another claim, `law.holds`, `law.in_part` and `law.undecided` its own rule. There are comparisons, and, or, not, + - * /,
     share(list >= x), median, least, most, count and total. Raises ValueError for anything else, and for a name that is
     not there. A comparison with no bar in it is decided here.
@@ -227,13 +227,13 @@ class _Reader:
                 moved = any(isinstance(each, tuple | str) for each in compared[1:])
                 return compared if moved else bool(COMPARE[compared[0]](compared[1], compared[2]))
             case ast.Name() | ast.Constant():
-                found = self.value(node)
-                if isinstance(found, bool):
-                    return found
+                value = self.value(node)
+                if isinstance(value, bool):
+                    return value
         raise ValueError(f"no condition: {ast.unparse(node)}")
 
     def value(self, node: ast.expr) -> Any:
-        """A number or a word; the name of a bar; or a share that a bar moves."""
+        """Read a number or a word, the name of a bar, or a share that a bar moves."""
         match node:
             case ast.Constant(value=int() | float() | str() as constant):
                 return constant
@@ -246,17 +246,17 @@ class _Reader:
             case ast.Call(func=ast.Name(id="share"), args=[ast.Compare(left=left, ops=[sign], comparators=[right])]):
                 than = self.value(right)
                 return share_of(self.list(left), _SIGNS[type(sign)], than)
-            case ast.Call(func=ast.Name(id=name), args=[one]) if name in _OF_LISTS:
-                return _OF_LISTS[name](self.list(one))
+            case ast.Call(func=ast.Name(id=name), args=[argument]) if name in _OF_LISTS:
+                return _OF_LISTS[name](self.list(argument))
         raise ValueError(f"no value: {ast.unparse(node)}")
 
     def list(self, node: ast.expr) -> Any:
-        if isinstance(found := self.value(node), list):
-            return found
+        if isinstance(value := self.value(node), list):
+            return value
         raise ValueError(f"no list: {ast.unparse(node)}")
 
     def number(self, node: ast.expr) -> float:
-        found = self.value(node)
-        if isinstance(found, int | float):
-            return found
+        value = self.value(node)
+        if isinstance(value, int | float):
+            return value
         raise ValueError(f"no number: {ast.unparse(node)}")

@@ -1,4 +1,4 @@
-"""What a reader may ask for over HTTP: sources that are listed, numbers within bounds, names, never a path.
+"""Check what readers request over HTTP: listed sources, numbers within bounds, names, never a path.
 
 On the command line a person names any file of theirs. Here a request may come from a page that they did not mean to
 open, so that it chooses among what is at hand, by names that are made here.
@@ -35,7 +35,7 @@ ITEMS = 30  # of a list
 
 @dataclass(frozen=True)
 class Source:
-    """Measurements at hand. name: what a request says; label: what a reader sees; text: as `open_source` takes it."""
+    """A listed source of measurements. name: in requests; label: what a reader sees; text: for `open_source`."""
 
     name: str
     label: str
@@ -43,32 +43,33 @@ class Source:
 
 
 def sources(project: Project) -> list[Source]:
-    """What is shipped, then rank stores and studies in runs/, then what was uploaded."""
-    found = [Source(name, label, name) for name, label in at_hand().items()]
+    """List the shipped sources, then rank stores and studies in runs/, then uploads."""
+    listed = [Source(name, label, name) for name, label in at_hand().items()]
     runs = project.runs
     for folder in sorted([*runs.glob("ranks"), *runs.glob("*/ranks"), *runs.glob("studies/*/ranks")]):
         if folder.is_dir() and any(is_store(store) for store in folder.iterdir()):
-            found.append(_own(folder, f"rank stores in {folder.relative_to(project.root).as_posix()}", project))
+            place = folder.relative_to(project.root).as_posix()
+            listed.append(_local_source(folder, f"rank stores in {place}", project))
     for table in sorted(runs.glob("studies/*/measurements.parquet")):
-        found.append(_own(table, f"the study {table.parent.name}", project))
+        listed.append(_local_source(table, f"the study {table.parent.name}", project))
     for file in sorted((runs / "live" / "uploads").glob("*")):
         code, _, name = file.name.partition("-")
         if re.fullmatch(r"[0-9a-f]{8}", code) and file.suffix in ENDINGS:
             when = datetime.fromtimestamp(file.stat().st_mtime).astimezone().strftime("%d %b %H:%M:%S")
-            found.append(
+            listed.append(
                 Source(f"upload-{code}", f"{name} (uploaded {when})", file.relative_to(project.root).as_posix())
             )
     # a comma would part the name into several
-    return [source for source in found if "," not in source.text]
+    return [source for source in listed if "," not in source.text]
 
 
-def _own(path: Path, label: str, project: Project) -> Source:
+def _local_source(path: Path, label: str, project: Project) -> Source:
     text = path.relative_to(project.root).as_posix()
     return Source(text.replace("/", ":"), label, f"./{text}")
 
 
 def form(project: Project, chapter: Chapter) -> list[dict[str, Any]]:
-    """The chapter's parameters for a form: as declared, with `kind` (source, choice, path, flag, number or text)."""
+    """Describe the chapter's parameters for a form, with `kind` (source, choice, path, flag, number or text)."""
     listed = [{"value": source.name, "label": source.label} for source in sources(project)]
     fields = []
     for parameter in chapter.parameters:
@@ -90,7 +91,7 @@ def _shown(value: object) -> str:
 
 
 def _siblings(project: Project, parameter: Parameter) -> list[str]:
-    """A path of the project as the notebook gives it, and what lies beside it of the same kind."""
+    """List the path of the project that the notebook gives, and the paths beside it of the same kind."""
     path = project.root / parameter.default
     if not path.exists():
         return [parameter.default]
@@ -99,7 +100,7 @@ def _siblings(project: Project, parameter: Parameter) -> list[str]:
 
 
 def read(project: Project, chapter: Chapter, given: Mapping[str, str]) -> dict[str, Any]:
-    """The parameters that a request gives as texts, checked; those that differ from the defaults.
+    """Check the parameters that a request gives as texts; returns the values that differ from the defaults.
 
     Raises ParameterError for an unknown name, a wrong type, a source that is not listed, a path, and a number out of
     bounds: above ten times its default, or 10 000 if that is more (a seed: any).
@@ -118,14 +119,14 @@ def read(project: Project, chapter: Chapter, given: Mapping[str, str]) -> dict[s
 
 
 def _named(text: str, listed: Mapping[str, str], where: str) -> list[str]:
-    """The sources that a text names, each once."""
+    """List the sources that a text names; each may be named once."""
     names = [each for each in split_names(text) if each]
-    there = f"Choose among: {', '.join(listed)}."
+    remedy = f"Choose among: {', '.join(listed)}."
     if not names:
-        raise ParameterError("no source is named", where, there)
+        raise ParameterError("no source is named", where, remedy)
     for number, each in enumerate(names):
         if each not in listed:
-            raise ParameterError(f"{each[:80]!r} is not among the sources at hand", where, there)
+            raise ParameterError(f"{each[:80]!r} is not among the sources at hand", where, remedy)
         if each in names[:number]:
             raise ParameterError(f"the source {each} is named twice", where, "Name each once.")
     return names
@@ -136,8 +137,8 @@ def _bound(project: Project, parameter: Parameter, value: Any) -> None:
     if kind == "source":
         return
     if kind == "path":
-        if value not in ("", *(there := _siblings(project, parameter))):
-            raise ParameterError("this is not at hand", where, f"Choose among: {', '.join(there)}.")
+        if value not in ("", *(siblings := _siblings(project, parameter))):
+            raise ParameterError("this is not at hand", where, f"Choose among: {', '.join(siblings)}.")
         return
     items = value if isinstance(value, list) else [value]
     if len(items) > ITEMS:
@@ -154,7 +155,7 @@ def _bound(project: Project, parameter: Parameter, value: Any) -> None:
 
 
 def upload_path(project: Project, name: str) -> Path:
-    """Where an uploaded file goes: its own name, tamed, after eight digits by chance.
+    """Choose the path of an uploaded file: its own name, made safe, after eight random digits.
 
     Raises DataError for a file of another kind, and where there are UPLOADS already.
     """
@@ -169,7 +170,7 @@ def upload_path(project: Project, name: str) -> Path:
 
 
 def work_apart(root: Path, *command: str) -> None:
-    """Run a hidden command of `rbp` in a process of its own, within bounds. Raises DataError with what it said."""
+    """Run a hidden command of `rbp` in its own process, within bounds. Raises DataError with what it printed."""
     whole = [sys.executable, "-m", "rbp.cli", "--root", str(root), *command]
     try:
         done = subprocess.run(  # noqa: S603
@@ -182,7 +183,7 @@ def work_apart(root: Path, *command: str) -> None:
 
 
 def without_codes(text: str) -> str:
-    """A text without the folder and the code of uploads: files have the names that the reader gave them."""
+    """Remove the folder and the code of uploads from a text: files have the names that the reader gave them."""
     return re.sub(r"[^\s'\"(]*runs/live/uploads/[0-9a-f]{8}-", "", text)
 
 
@@ -196,7 +197,7 @@ def delete_upload(project: Project, name: str) -> None:
 
 
 def check_upload(path: Path) -> None:
-    """Open a table as a source, in a process of 4 GB at most, which ends with its parent.
+    """Open a table as a source, in a process of at most 4 GB, which ends with its parent.
 
     Raises what `open_source` raises.
     """

@@ -1,4 +1,4 @@
-"""Runs of chapters that readers ask for: a queue on disk, each run in a process of its own.
+"""Queue the runs of chapters that readers request, on disk, each run in its own process.
 
 A run is a folder, named by chance: run.json (what was asked for, and how it stands), log.txt (what its process said),
 page/ (the executed chapter, once it is whole). Who comes back finds what was finished; what was cut off says so.
@@ -36,7 +36,7 @@ LOG = 20_000  # characters of a log that are shown
 
 @dataclass(frozen=True)
 class Run:
-    """A chapter asked for with some parameters. Times are seconds since 1970, in UTC; None where it is not so far.
+    """A requested run of a chapter with some parameters. Times are seconds since 1970, in UTC; None where not reached.
 
     name: as the reader calls it; words: its parameters, for the reader; key: of all that its outcome depends on.
     """
@@ -54,12 +54,12 @@ class Run:
     key: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """The run for JSON."""
+        """Return the run for JSON."""
         return {**asdict(self), "when": datetime.fromtimestamp(self.asked, UTC).strftime("%Y-%m-%d %H:%M UTC")}
 
 
 class Runs:
-    """The runs in a folder. Executes as many at a time as there are pairs of cores, the first one asked for first.
+    """The runs in a folder. Executes as many at a time as there are pairs of cores, in the order of the requests.
 
     limit: seconds after which a run stops; most: how many may wait; command: what is started, with three arguments
     more: the limit, this process's id and the run's folder (see `execute`).
@@ -97,7 +97,7 @@ class Runs:
             worker.start()
 
     def _find(self) -> None:
-        """Take up what is in the folder: what was waiting goes on waiting, what was running was cut off."""
+        """Load the runs in the folder: waiting ones stay in the queue, running ones were cut off."""
         for path in sorted(self.folder.glob("*/run.json")):
             try:
                 run = Run(**parse_json(path.read_bytes()))
@@ -110,20 +110,20 @@ class Runs:
                 self._keep(self._cut_off(run))
 
     def _cut_off(self, run: Run) -> Run:
-        """What has become of a run whose server ended: its page may be there, or its process have said why not."""
+        """Decide the state of a run whose server ended: its page may exist, or its process have reported an error."""
         if (self.folder / run.id / "page").is_dir():
             return replace(run, state="done")
-        if said := _said(self.log(run.id)):
-            return replace(run, state="failed", message=said)
+        if error := _last_error(self.log(run.id)):
+            return replace(run, state="failed", message=error)
         return replace(run, state="cut off", message="The server ended while this ran. Run it again.")
 
     def all(self) -> list[Run]:
-        """All runs, the latest first."""
+        """List all runs, the latest first."""
         with self._changed:
             return sorted(self._known.values(), key=lambda run: -run.asked)
 
     def get(self, name: str) -> Run:
-        """The run of this name, which is no path. Raises ParameterError if there is none."""
+        """Return the run of this name, which is no path. Raises ParameterError if there is none."""
         with self._changed:
             if name not in self._known:
                 raise ParameterError("there is no such run", None, "It may have been deleted.")
@@ -132,7 +132,7 @@ class Runs:
     def ask(
         self, chapter: str, parameters: Mapping[str, Any], *, name: str = "", words: str = "", key: str = ""
     ) -> Run:
-        """Put a run into the queue, or return the one with this key. Raises ParameterError if too many wait already."""
+        """Put a run into the queue, or return the run with this key. Raises ParameterError if too many wait already."""
         with self._changed:
             for run in self._known.values():
                 if run.key and run.key == key and run.state in ("waiting", "running", "done"):
@@ -167,17 +167,17 @@ class Runs:
             shutil.rmtree(self.folder / name, ignore_errors=True)
 
     def path(self, name: str) -> Path:
-        """The folder of a run. Raises ParameterError if there is none."""
+        """Return the folder of a run. Raises ParameterError if there is none."""
         return self.folder / self.get(name).id
 
     def page(self, name: str) -> Path:
-        """The folder of a finished run's page. Raises ParameterError if it has none."""
+        """Return the folder of a finished run's page. Raises ParameterError if it has none."""
         if self.get(name).state != "done":
             raise ParameterError("this run has no page", None, "Only a run that is done has one.")
         return self.path(name) / "page"
 
     def log(self, name: str) -> str:
-        """The end of what a run's process has said."""
+        """Read the end of what a run's process has printed."""
         path = self.path(name) / "log.txt"
         if not path.is_file():
             return ""
@@ -186,12 +186,12 @@ class Runs:
             return stream.read(LOG).decode("utf-8", "replace")
 
     def progress(self, name: str) -> tuple[int, int] | None:
-        """The cell that is executed now, and how many there are; None before the first."""
-        found = CELL.findall(self.log(name))
-        return (int(found[-1][0]), int(found[-1][1])) if found else None
+        """Return the number of the cell that is executed now, and how many there are; None before the first."""
+        cells = CELL.findall(self.log(name))
+        return (int(cells[-1][0]), int(cells[-1][1])) if cells else None
 
     def close(self) -> None:
-        """Stop what runs; what waits does so until the next start."""
+        """Stop the runs in progress; waiting ones wait until the next start."""
         with self._changed:
             self._closing = True
             for process in self._processes.values():
@@ -202,13 +202,13 @@ class Runs:
         self._lock.close()
 
     def _keep(self, run: Run) -> None:
-        """Note how a run stands, first here: a full disk must not end the thread that executes."""
+        """Record a run's state, in memory before on disk: a full disk must not end the thread that executes."""
         self._known[run.id] = run
         with suppress(OSError):
             write_json(self.folder / run.id / "run.json", asdict(run))
 
     def _work(self) -> None:
-        """Execute what waits, one after the other."""
+        """Execute the waiting runs, one after the other."""
         while (run := self._next()) is not None:
             try:
                 ended = self._execute(run)
@@ -244,7 +244,7 @@ class Runs:
             )
             with self._changed:
                 self._processes[run.id] = process
-                if self._closing or run.id in self._cancelled:  # before the process was there to be told
+                if self._closing or run.id in self._cancelled:  # cancelled before the process existed
                     process.terminate()
             code = process.wait()  # it knows its limit
             with suppress(ProcessLookupError):  # of what it has left in its session; its kernel ends with it
@@ -255,17 +255,17 @@ class Runs:
             return replace(run, state="cancelled")
         if self._closing:
             return self._cut_off(run)
-        why = _said(self.log(run.id)) or f"The process ended with status {code}."
+        why = _last_error(self.log(run.id)) or f"The process ended with status {code}."
         return replace(run, state="failed", message=why)
 
 
-def _said(log: str) -> str:
-    """The error that a process said last; "" if it said none."""
+def _last_error(log: str) -> str:
+    """Return the last error that a process printed; "" if there is none."""
     return log.rpartition("error: ")[2].strip() if "error: " in log else ""
 
 
 def bound(limit: float, server: int) -> None:
-    """Have this process end after `limit` seconds, and with the process `server`, its parent, however that ends.
+    """End this process after `limit` seconds, and with the process `server`, its parent, however that ends.
 
     It exits, so that nothing is left half-written. Should that take longer than GRACE, the system ends it.
     """
@@ -307,11 +307,11 @@ def execute(project: Project, limit: float, server: int, folder: Path) -> None:
     from companion.standalone import render_chapter
 
     start_early(project.root / "_config.yml")  # the page's builder imports while the chapter runs
-    asked = json.loads((folder / "run.json").read_bytes())
-    chapter = chapters.find(project, asked["chapter"])
-    values = parameters.check(chapter.parameters, asked["parameters"], chapter.name)
+    request = json.loads((folder / "run.json").read_bytes())
+    chapter = chapters.find(project, request["chapter"])
+    values = parameters.check(chapter.parameters, request["parameters"], chapter.name)
 
-    def tell(cell: int, of: int) -> None:
+    def report_cell(cell: int, of: int) -> None:
         print(f"cell {cell} of {of}", flush=True)  # noqa: T201
 
     chapters.execute(
@@ -320,6 +320,6 @@ def execute(project: Project, limit: float, server: int, folder: Path) -> None:
         folder / "page",
         project.root,
         finish=lambda new: render_chapter(project, chapter, new),
-        tell=tell,
+        on_cell=report_cell,
     )
     print("the page is made", flush=True)  # noqa: T201

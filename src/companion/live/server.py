@@ -1,4 +1,4 @@
-"""`rbp serve`: the built book, and runs of its chapters, for one person at this machine.
+"""`rbp serve`: the built book, and runs of its chapters, for one person on this machine.
 
 Who may come in, and why so:
 
@@ -53,8 +53,8 @@ from rbp.errors import DataError, ParameterError, RbpError
 from rbp.io import canonical_json, parse_json, refusal, write_file
 
 STATIC = Path(__file__).parent / "static"
-HEAD = 5.0  # seconds in which a connection must say what it asks for
-WAITING = 200  # connections that have not said it yet: where there are more, the oldest is closed
+HEAD = 5.0  # seconds within which a connection must send the head of a request
+WAITING = 200  # connections that have not sent it yet; beyond these, the oldest is closed
 BODY = 64_000  # bytes of a request that is no upload
 COMPARED = 6  # runs at a time
 VISITORS = 16  # browsers that may be in at a time; the first one goes out
@@ -72,12 +72,12 @@ HEADERS = {
 
 
 class Connection(H11Protocol):
-    """A connection, which has HEAD seconds for the head of a request; uvicorn itself would wait for ever."""
+    """A connection that allows HEAD seconds for the head of a request; uvicorn itself would wait for ever."""
 
-    _until: asyncio.TimerHandle | None = None  # while it has not said what it asks for
+    _until: asyncio.TimerHandle | None = None  # until the head has come
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait; one that waits longer makes room if there are too many."""
+        """Begin to wait; the connection that has waited longest is closed if there are too many."""
         super().connection_made(transport)
         self._wait()
         others = (each for each in self.connections if isinstance(each, Connection))
@@ -86,7 +86,7 @@ class Connection(H11Protocol):
             min(waiting, key=lambda each: waiting[each])._hang_up()
 
     def data_received(self, data: bytes) -> None:
-        """Take what has come: the head, a part of it, or of the body."""
+        """Take received bytes: the head, a part of it, or of the body."""
         super().data_received(data)
         if self.conn.their_state is not h11.IDLE:
             self._wait_no_more()
@@ -94,7 +94,7 @@ class Connection(H11Protocol):
             self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is closed."""
+        """Note that the connection is closed."""
         self._wait_no_more()
         super().connection_lost(exc)
 
@@ -112,15 +112,15 @@ class Connection(H11Protocol):
 
 
 class Json(JSONResponse):
-    """JSON of ASCII characters alone: what a request or a file is called may hold what is no text."""
+    """JSON in ASCII characters alone: the name of a request or a file may hold what is no text."""
 
     def render(self, content: Any) -> bytes:
-        """The content's bytes."""
+        """Return the content's bytes."""
         return json.dumps(content, allow_nan=False).encode()
 
 
 class Visitors:
-    """Who is in: each browser by its cookie, with its key; and the token that lets the next one in.
+    """The browsers that are let in, each by its cookie, with its key; and the token that lets the next one in.
 
     file: where their checksums are kept, so that a browser that was in still is when the server starts again.
     """
@@ -132,7 +132,7 @@ class Visitors:
             self._keys = {str(cookie): str(key) for cookie, key in dict(parse_json(file.read_bytes())).items()}
 
     def enter(self, token: str) -> tuple[str, str] | None:
-        """A new browser's cookie and key in exchange for the token, which is good no more; None for another token."""
+        """Exchange the token, which works once, for a new browser's cookie and key; None for another token."""
         if not secrets.compare_digest(token.encode(), self.token.encode()):
             return None
         self.token = secrets.token_urlsafe(32)
@@ -145,13 +145,13 @@ class Visitors:
         return cookie, key
 
     def knows(self, cookie: str | None) -> bool:
-        """Whether a browser is in."""
+        """Return whether the cookie belongs to a browser that was let in."""
         return cookie is not None and _checksum(cookie) in self._keys
 
     def acts(self, cookie: str | None, key: str | None) -> bool:
-        """Whether a page of ours in such a browser asks."""
-        own = self._keys.get(_checksum(cookie or ""))
-        return own is not None and key is not None and secrets.compare_digest(own, _checksum(key))
+        """Return whether a request comes from one of our pages, in a browser that was let in."""
+        key_checksum = self._keys.get(_checksum(cookie or ""))
+        return key_checksum is not None and key is not None and secrets.compare_digest(key_checksum, _checksum(key))
 
 
 def _checksum(secret: str) -> str:
@@ -159,7 +159,7 @@ def _checksum(secret: str) -> str:
 
 
 class Door:
-    """Lets through what comes from this machine's own addresses and, but for the way in, from who is in."""
+    """Passes on requests to this machine's own addresses, from browsers that were let in, or to the entrance."""
 
     def __init__(self, app: ASGIApp, *, live: "Live") -> None:
         self.app, self.live = app, live
@@ -171,13 +171,13 @@ class Door:
             return
         request = Request(scope)
         refused = self.live.refusal(request)
-        wanted = HEADERS if self.live.knows(request) else HEADERS | {"connection": "close"}
+        headers = HEADERS if self.live.knows(request) else HEADERS | {"connection": "close"}
 
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
-                there = {name.lower() for name, _ in message["headers"]}
-                more = [(name.encode(), value.encode()) for name, value in wanted.items()]
-                message["headers"] = [*message["headers"], *((n, v) for n, v in more if n not in there)]
+                present = {name.lower() for name, _ in message["headers"]}
+                ours = [(name.encode(), value.encode()) for name, value in headers.items()]
+                message["headers"] = [*message["headers"], *((n, v) for n, v in ours if n not in present)]
             await send(message)
 
         await (refused or self.app)(scope, receive, sending)
@@ -187,7 +187,7 @@ class Pages(StaticFiles):
     """The built book; each page gets the script that makes it live."""
 
     def file_response(self, full_path: Any, *args: Any, **options: Any) -> Response:
-        """A file of the book."""
+        """Return a file of the book."""
         if not str(full_path).endswith(".html"):
             return super().file_response(full_path, *args, **options)
         text = Path(full_path).read_text(encoding="utf-8")
@@ -198,26 +198,26 @@ class Pages(StaticFiles):
 
 
 class Live:
-    """The application. told: is given the address for the next browser whenever the one before is used."""
+    """The application. announce: is called with the address for the next browser, whenever one was used."""
 
-    def __init__(self, project: Project, host: str, port: int, runs: Runs, told: Callable[[str], None]) -> None:
-        self.project, self.host, self.port, self.runs, self.told = project, host, port, runs, told
+    def __init__(self, project: Project, host: str, port: int, runs: Runs, announce: Callable[[str], None]) -> None:
+        self.project, self.host, self.port, self.runs, self.announce = project, host, port, runs, announce
         self.visitors = Visitors(runs.folder / "visitors.json")
         self._shown: dict[str, Path] = {}  # by the name made by chance, the folder of pages
         self.app = Starlette(
             routes=[
                 Route("/enter", self.enter),
-                Route("/api/chapters/{name}", self._asks(self.chapter)),
-                Route("/api/runs", self._asks(self.all_runs)),
-                Route("/api/runs", self._asks(self.ask), methods=["POST"]),
-                Route("/api/runs/{name}", self._asks(self.run)),
-                Route("/api/runs/{name}", self._asks(self.delete), methods=["DELETE"]),
-                Route("/api/runs/{name}/cancel", self._asks(self.cancel), methods=["POST"]),
-                Route("/api/runs/{name}/show", self._asks(self.show), methods=["POST"]),
-                Route("/api/runs/{name}/zip", self._asks(self.zip)),
-                Route("/api/compare", self._asks(self.compare), methods=["POST"]),
-                Route("/api/uploads/{name}", self._asks(self.upload), methods=["PUT"]),
-                Route("/api/uploads/{name}", self._asks(self.delete_upload), methods=["DELETE"]),
+                Route("/api/chapters/{name}", self._answered(self.chapter)),
+                Route("/api/runs", self._answered(self.all_runs)),
+                Route("/api/runs", self._answered(self.ask), methods=["POST"]),
+                Route("/api/runs/{name}", self._answered(self.run)),
+                Route("/api/runs/{name}", self._answered(self.delete), methods=["DELETE"]),
+                Route("/api/runs/{name}/cancel", self._answered(self.cancel), methods=["POST"]),
+                Route("/api/runs/{name}/show", self._answered(self.show), methods=["POST"]),
+                Route("/api/runs/{name}/zip", self._answered(self.zip)),
+                Route("/api/compare", self._answered(self.compare), methods=["POST"]),
+                Route("/api/uploads/{name}", self._answered(self.upload), methods=["PUT"]),
+                Route("/api/uploads/{name}", self._answered(self.delete_upload), methods=["DELETE"]),
                 Route("/shown/{chance}/{path:path}", self.shown),
                 Mount("/live", StaticFiles(directory=STATIC)),
                 Mount("/", Pages(directory=project.html, html=True), middleware=[Middleware(GZipMiddleware)]),
@@ -226,7 +226,7 @@ class Live:
         )
 
     def server(self) -> uvicorn.Server:
-        """What answers at a socket."""
+        """Make the server that answers at a socket."""
         config = uvicorn.Config(
             self.app,
             http=Connection,
@@ -241,7 +241,7 @@ class Live:
 
     @property
     def address(self) -> str:
-        """Where the next browser gets in."""
+        """The address at which the next browser gets in."""
         name = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host  # noqa: S104
         return f"http://{name}:{self.port}/enter?token={self.visitors.token}"
 
@@ -252,11 +252,11 @@ class Live:
         return f"rbp-{self.port}"  # cookies know no ports: two books at once must not throw each other out
 
     def knows(self, request: Request) -> bool:
-        """Whether it comes from a browser that is in."""
+        """Return whether a request comes from a browser that was let in."""
         return self.visitors.knows(request.cookies.get(self._cookie))
 
     def refusal(self, request: Request) -> Response | None:
-        """Why a request is not answered; None if it is."""
+        """Return the refusal of a request; None if it is to be answered."""
         path = request.url.path
         host = request.headers.get("host", "")
         if len(request.headers.getlist("host")) != 1 or not self._is_here(host):
@@ -279,7 +279,7 @@ class Live:
         return None
 
     def _is_here(self, host: str) -> bool:
-        """Whether a Host header means this server: loopback, or, where others are let in, an address or our name."""
+        """Return whether a Host header means this server: loopback, or if others are let in, an address or our name."""
         name, _, port = host.rpartition(":")
         if port != str(self.port):
             return False
@@ -296,18 +296,18 @@ class Live:
 
     async def enter(self, request: Request) -> Response:
         """Let a browser in."""
-        found = self.visitors.enter(request.query_params.get("token", ""))
-        if found is None:
+        admitted = self.visitors.enter(request.query_params.get("token", ""))
+        if admitted is None:
             return _plain(401, "This address was used already, or never was good. rbp serve has printed another.")
-        self.told(self.address)
-        cookie, key = found
+        self.announce(self.address)
+        cookie, key = admitted
         response = RedirectResponse(f"/live/entered.html#{key}", status_code=303)
         response.set_cookie(self._cookie, cookie, httponly=True, samesite="strict", path="/")
         return response
 
     # What may be asked
 
-    def _asks(self, answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+    def _answered(self, answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
         async def answered(request: Request) -> Response:
             try:
                 return await answer(request)
@@ -323,13 +323,13 @@ class Live:
         return answered
 
     async def chapter(self, request: Request) -> Response:
-        """The form of a chapter, and whether it can be run."""
-        found = find(self.project, request.path_params["name"])
-        return Json({"name": found.name, "title": found.title, "fields": requests.form(self.project, found)})
+        """Return the form of a chapter."""
+        chosen = find(self.project, request.path_params["name"])
+        return Json({"name": chosen.name, "title": chosen.title, "fields": requests.form(self.project, chosen)})
 
     async def all_runs(self, _: Request) -> Response:
-        """All runs, the latest first."""
-        return Json([self._told(run) for run in self.runs.all()])
+        """Return all runs, the latest first."""
+        return Json([self._summary(run) for run in self.runs.all()])
 
     async def ask(self, request: Request) -> Response:
         """Put a run into the queue: {"chapter": name, "parameters": {name: text}}."""
@@ -342,20 +342,20 @@ class Live:
         name = content.get("name", "")
         if not isinstance(name, str) or not requests.NAME.fullmatch(name):
             raise ParameterError("this is no name of a run", None, "Take letters, digits, spaces and . , + - ( ).")
-        found = find(self.project, chapter)
-        values = await run_in_threadpool(requests.read, self.project, found, given)
-        key = await run_in_threadpool(lambda: found.short_hash(values, run_code(self.project, found.name)))
-        about = {"name": name, "words": found.in_words(values) or "the book’s values", "key": key}
-        return Json(self._told(self.runs.ask(found.name, values, **about)), 201)
+        chosen = find(self.project, chapter)
+        values = await run_in_threadpool(requests.read, self.project, chosen, given)
+        key = await run_in_threadpool(lambda: chosen.short_hash(values, run_code(self.project, chosen.name)))
+        about = {"name": name, "words": chosen.in_words(values) or "the book’s values", "key": key}
+        return Json(self._summary(self.runs.ask(chosen.name, values, **about)), 201)
 
     async def run(self, request: Request) -> Response:
-        """One run, with the end of its log."""
+        """Return one run, with the end of its log."""
         name = request.path_params["name"]
-        return Json(self._told(self.runs.get(name)) | {"log": requests.without_codes(self.runs.log(name))})
+        return Json(self._summary(self.runs.get(name)) | {"log": requests.without_codes(self.runs.log(name))})
 
     async def cancel(self, request: Request) -> Response:
         """Stop a run."""
-        return Json(self._told(self.runs.cancel(request.path_params["name"])))
+        return Json(self._summary(self.runs.cancel(request.path_params["name"])))
 
     async def delete(self, request: Request) -> Response:
         """Remove a run."""
@@ -363,7 +363,7 @@ class Live:
         return Response(status_code=204)
 
     async def show(self, request: Request) -> Response:
-        """An address at which the run's page can be looked at, by whoever has it."""
+        """Return an address at which anyone who has it can see the run's page."""
         run = self.runs.get(request.path_params["name"])
         return self._address(self.runs.page(run.id), f"{run.chapter}.html")
 
@@ -373,7 +373,7 @@ class Live:
         return Json({"address": f"/shown/{chance}/{page}"})
 
     async def shown(self, request: Request) -> Response:
-        """A file of a run's page."""
+        """Return a file of a run's page."""
         folder = self._shown.get(request.path_params["chance"])
         if folder is None:
             raise HTTPException(404)
@@ -384,15 +384,15 @@ class Live:
         return FileResponse(path, headers={"content-security-policy": SANDBOX})
 
     async def zip(self, request: Request) -> Response:
-        """The whole of a finished run."""
+        """Return the whole of a finished run."""
         run = self.runs.get(request.path_params["name"])
         data = await run_in_threadpool(_zipped, self.runs.page(run.id))
         name = re.sub(r"[^\w.+-]+", "-", run.name).strip("-.") or f"{run.chapter}-{run.id}"
-        kept = f"attachment; filename*=UTF-8''{quote(name)}.zip"
-        return Response(data, media_type="application/zip", headers={"content-disposition": kept})
+        disposition = f"attachment; filename*=UTF-8''{quote(name)}.zip"
+        return Response(data, media_type="application/zip", headers={"content-disposition": disposition})
 
     async def compare(self, request: Request) -> Response:
-        """Compare finished runs, {"runs": [name, …]}: an address at which the page is."""
+        """Compare finished runs, {"runs": [name, …]}; returns the address of the page."""
         names = (await _json(request)).get("runs")
         if not isinstance(names, list) or not 2 <= len(names) <= COMPARED or not all(isinstance(n, str) for n in names):
             raise ParameterError("these are not runs to compare", None, f"Tick 2 to {COMPARED} finished runs.")
@@ -420,7 +420,7 @@ class Live:
         requests.delete_upload(self.project, request.path_params["name"])
         return Response(status_code=204)
 
-    def _told(self, run: Run) -> dict[str, Any]:
+    def _summary(self, run: Run) -> dict[str, Any]:
         progress = self.runs.progress(run.id) if run.state == "running" else None
         return {**run.as_dict(), "progress": progress, "message": requests.without_codes(run.message)}
 
@@ -440,10 +440,10 @@ async def _json(request: Request) -> dict[str, Any]:
 
 
 async def _body(request: Request, most: int) -> bytes:
-    """The body, of at most so many bytes; what is longer is not read to its end."""
-    told = request.headers.get("content-length", "0")
+    """Read the body, of at most so many bytes; a longer one is not read to its end."""
+    length = request.headers.get("content-length", "0")
     too_much = HTTPException(413, f"At most {most:,} bytes are taken.", {"connection": "close"})
-    if not told.isdecimal() or int(told) > most:
+    if not length.isdecimal() or int(length) > most:
         raise too_much
     parts, size = [], 0
     async for part in request.stream():
@@ -464,7 +464,7 @@ def _zipped(folder: Path) -> bytes:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the address."""
+    """Return whether only this machine can reach the address."""
     if host == "localhost":
         return True
     with suppress(ValueError):

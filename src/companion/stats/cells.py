@@ -1,4 +1,4 @@
-"""One question asked of every cell of a measurement table: a row an answer."""
+"""Fits and tests for every cell of a measurement table, a row each."""
 
 from collections.abc import Callable
 from dataclasses import asdict
@@ -35,7 +35,7 @@ def _rows(table: pd.DataFrame, by: list[str], answer: Callable[[pd.DataFrame], l
 
 
 def holm(p: npt.ArrayLike) -> Reals:
-    """Each of some p-values after Holm's correction for their number (1979), shape (n,)."""
+    """Correct p-values for their number by Holm's method (1979), shape (n,)."""
     values = np.asarray(p, dtype=np.float64)
     order = np.argsort(values)
     corrected = np.empty_like(values)
@@ -68,12 +68,12 @@ def forecasts(table: pd.DataFrame, *, holdout: int, holdout_few: int, level: flo
         check_points(points["size"], points["value"], minimum=4)
         sizes = points["size"].nunique()
         held = min(holdout_few if sizes <= FEW else holdout, sizes - 3)
-        told = forecast(points["size"], points["value"], holdout=held, level=level)
-        small = points[points["size"] < told.rows["size"].min()]
-        rows = told.rows.assign(
-            model=points["model"].to_numpy()[-len(told.rows) :],
-            n=told.fit.n,
-            ahead=told.rows["size"] / small["size"].max(),
+        result = forecast(points["size"], points["value"], holdout=held, level=level)
+        small = points[points["size"] < result.rows["size"].min()]
+        rows = result.rows.assign(
+            model=points["model"].to_numpy()[-len(result.rows) :],
+            n=result.fit.n,
+            ahead=result.rows["size"] / small["size"].max(),
         )
         return rows.to_dict("records")
 
@@ -81,14 +81,17 @@ def forecasts(table: pd.DataFrame, *, holdout: int, holdout_few: int, level: flo
 
 
 def curvatures(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
-    """``curvature`` of every cell, with Holm's correction for how many there are (``alarm``, ``alarm_holm``)."""
+    """Compute ``curvature`` of every cell, with Holm's correction for their number (``alarm``, ``alarm_holm``)."""
     rows = _rows(table, CELL, lambda points: [asdict(curvature(points["size"], points["value"], level=level))])
     return with_holm(rows, level)
 
 
 def offsets(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
-    """``fit_offset`` of every cell: offset, its interval, ``smallest`` value, n, r_squared (of ln y), distinguishable,
-    and ``delta_aicc`` against the law without."""
+    """Compute ``fit_offset`` of every cell.
+
+    Columns offset, its interval, ``smallest`` value, n, r_squared (of ln y), distinguishable, and ``delta_aicc``
+    against the law without an offset.
+    """
 
     def answer(points: pd.DataFrame) -> list[Row]:
         pure = fit_power_law(points["size"], points["value"])

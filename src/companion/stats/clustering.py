@@ -1,4 +1,4 @@
-"""Tokens of one document are alike: design effects, and tests on the same tokens."""
+"""Design effects, since tokens of one document are alike, and tests on the same tokens."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Statistic = Callable[[Any], Any]
 
 
 def cluster_sums(values: npt.ArrayLike, clusters: npt.ArrayLike, documents: npt.ArrayLike | None = None) -> Reals:
-    """What `log_design_effect` takes of each document, shape (D, 7), where its `clusters` are drawn as wholes.
+    """Sum by document, shape (D, 7), what `log_design_effect` needs, where `clusters` are sampled as wholes.
 
     values, clusters, documents: shape (T,); a cluster lies within a document, and is one if no documents are given.
     Columns: clusters, Σx, Σx², tokens, and over the clusters of s values each, which sum to a: Σa², Σa·s, Σs².
@@ -31,7 +31,7 @@ def cluster_sums(values: npt.ArrayLike, clusters: npt.ArrayLike, documents: npt.
 
 
 def _owners(clusters: npt.ArrayLike, documents: npt.ArrayLike) -> npt.NDArray[Any]:
-    """The document of each cluster, in the order of `document_sums`."""
+    """Find the document of each cluster, in the order of `document_sums`."""
     cluster, document = np.asarray(clusters), np.asarray(documents)
     first = firsts(cluster)
     if first is not None:
@@ -43,7 +43,7 @@ def _owners(clusters: npt.ArrayLike, documents: npt.ArrayLike) -> npt.NDArray[An
 
 
 def log_design_effect(totals: Any) -> Any:
-    """ln of the design effect from totals of `cluster_sums`: a `Statistic`."""
+    """Compute ln of the design effect from totals of `cluster_sums`: a `Statistic`."""
     count, x, square, tokens, aa, as_, ss = (totals[..., i] for i in range(7))
     mean = x / tokens
     between = (aa - 2 * mean * as_ + mean**2 * ss) * count / (count - 1) / tokens
@@ -51,7 +51,7 @@ def log_design_effect(totals: Any) -> Any:
 
 
 def scatter_sums(missed: npt.ArrayLike, clusters: npt.ArrayLike, documents: npt.ArrayLike) -> Reals:
-    """What `log_scatter_effect` takes of each document, where its `clusters` are drawn as wholes.
+    """Sum by document what `log_scatter_effect` needs, where `clusters` are sampled as wholes.
 
     missed: shape (T, m), of m models; clusters, documents: shape (T,). Shape (D, 3 + 2m + m²): clusters, tokens, Σs²,
     and over the clusters of s tokens each, of which model i misses a_i: Σa_i, Σa_i·s, Σa_i·a_j.
@@ -64,7 +64,7 @@ def scatter_sums(missed: npt.ArrayLike, clusters: npt.ArrayLike, documents: npt.
 
 
 def log_scatter_effect(size: npt.ArrayLike) -> Statistic:
-    """ln of the design effect of models' scatter about a line of ln(−ln RBP_k) on ln S, as a `Statistic`.
+    """Return the `Statistic` ln of the design effect of models' scatter about a line of ln(−ln RBP_k) on ln S.
 
     size: shape (m,), of the models of `scatter_sums`. Rao and Scott's mean generalized design effect (1984) of the m −
     2 contrasts that a straight line leaves: tr(P·V)/(m − 2), with V the covariance of the models' values over clusters
@@ -97,7 +97,7 @@ def log_scatter_effect(size: npt.ArrayLike) -> Statistic:
 
 @dataclass(frozen=True)
 class Bound:
-    """The least that a trend in missed tokens can deviate from none, whatever tokens the models share.
+    """The smallest deviation from no trend in missed tokens, whichever tokens the models share.
 
     change: the contrast Σ w·misses; sd: the largest standard deviation that it can have for independent tokens under
     these margins; z = change/sd, the smallest deviation; p: its two-sided probability, an upper bound; needed: the
@@ -133,6 +133,6 @@ def trend_bound(misses: npt.ArrayLike, weights: npt.ArrayLike, *, level: float =
 
 
 def log_size_weights(size: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """The contrast of a straight line in ln S: its deviations from their mean, scaled to a spread of 1 end to end."""
+    """Make the contrast of a straight line in ln S: deviations from the mean, scaled to a spread of 1 end to end."""
     x = np.log(np.asarray(size, dtype=float))
     return np.asarray((x - x.mean()) / np.ptp(x), dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Comparisons: is an offset needed; do two metrics of the same models share one exponent, or nearly?"""
+"""Compare laws: whether an offset is needed, and whether two metrics of the same models share one exponent."""
 
 import math
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ ENOUGH_FOR_AICC = 6
 
 
 def aicc(rss: float, n: int, parameters: int) -> float | None:
-    """Akaike's criterion with the small-sample correction, n ln(RSS/n) + 2p + 2p(p + 1)/(n − p − 1).
+    """Compute Akaike's criterion with the small-sample correction, n ln(RSS/n) + 2p + 2p(p + 1)/(n − p − 1).
 
     ``parameters`` counts the residual variance too: 3 for a power law, 4 with an offset. None where n < 6 or
     n − p − 1 < 1, where the correction is larger than anything it could tell.
@@ -28,7 +28,7 @@ def aicc(rss: float, n: int, parameters: int) -> float | None:
 
 
 def delta_aicc(pure: PowerLawFit, offset: OffsetFit) -> float | None:
-    """AICc(offset) − AICc(pure) of two fits to the same points: above 0 speaks for the pure law; None where n < 6."""
+    """Compute AICc(offset) − AICc(pure) of two fits to the same points: above 0 favours the pure law. None: n < 6."""
     with_offset = aicc(offset.rss, offset.n, 4)
     without = aicc(pure.residual_se**2 * pure.df, pure.n, 3)
     return None if with_offset is None or without is None else with_offset - without
@@ -75,7 +75,7 @@ def paired_exponents(
 
 @dataclass(frozen=True)
 class Equivalence:
-    """How far α_first lies from α_second, as a share of it, and whether the two are equivalent.
+    """The relative difference of α_first from α_second, and whether the two are equivalent.
 
     ``relative`` = α_first/α_second − 1. ``low``, ``high``: its interval by Fieller's theorem, of confidence
     2·``level`` − 1, so that each of two one-sided tests errs with probability 1 − ``level``; NaN where α_second cannot
@@ -99,9 +99,9 @@ def equivalence(
     margin: float = 0.1,
     level: float = 0.95,
 ) -> Equivalence:
-    """Two one-sided tests (TOST) of α_first/α_second against 1 ± ``margin``, on the same models.
+    """Test α_first/α_second against 1 ± ``margin`` by two one-sided tests (TOST), on the same models.
 
-    ``size``, ``first`` and ``second`` are as for ``paired_exponents``. The test of a ratio ρ is that of the slope of ln
+    ``size``, ``first`` and ``second`` are as for ``paired_exponents``. The test of a ratio ρ tests the slope of ln
     first − ρ ln second, with n − 2 degrees of freedom. Raises what ``paired_exponents`` raises, and ParameterError for
     a ``level`` of a half or less.
     """

@@ -1,4 +1,4 @@
-"""Forecasts: fit the small models, predict the largest, and see whether the interval covers them."""
+"""Fit the small models, forecast the largest, and check whether the interval covers them."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from rbp.laws.power import PowerLawFit, check_points, fit_power_law
 
 @dataclass(frozen=True)
 class Forecast:
-    """A fit without the largest sizes, and what it says of them.
+    """A fit without the largest sizes, and its forecasts of them.
 
     ``rows``: one a held-out point, by size: ``size``, ``value`` (measured), ``predicted``, ``low``, ``high``
     (prediction interval of the fit's level), ``error`` (predicted/value − 1) and ``covered``.
@@ -30,7 +30,7 @@ def forecast(
     holdout: int,
     level: float = 0.95,
 ) -> Forecast:
-    """Fit a power law to all but the ``holdout`` largest sizes and predict those.
+    """Fit a power law to all but the ``holdout`` largest sizes and forecast these.
 
     ``size`` and ``value`` have shape (n,); points of equal size are held out together. Raises ParameterError where
     ``holdout`` < 1 or leaves fewer than 3 sizes; FitError as the fit does.

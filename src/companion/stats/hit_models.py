@@ -15,17 +15,22 @@ from rbp.laws.newton import least_squares
 
 
 def markov(n: npt.ArrayLike, hit: float, stay: float) -> Reals:
-    """−ln p(n) of a two-state chain of hits and misses: the first token hits with probability `hit`, each next one,
-    after hits only, with `stay`."""
+    """Compute −ln p(n) of a two-state chain of hits and misses.
+
+    The first token hits with probability `hit`, each next one, after hits only, with `stay`.
+    """
     return np.asarray(-np.log(hit) - (np.asarray(n) - 1) * np.log(stay))
 
 
 def beta_binomial(n: npt.ArrayLike, hit: float, correlation: float) -> Reals:
-    """−ln p(n) where each window draws a rate of its own and keeps it. `correlation`: 0 (independence) to 1 (p = π)."""
+    """Compute −ln p(n) where each window has one random rate of hits throughout.
+
+    `correlation`: 0 (independence) to 1 (p = π).
+    """
     lengths = np.asarray(n, dtype=int)
-    i, one = np.arange(1, lengths.max()), 1 - correlation
+    i, independence = np.arange(1, lengths.max()), 1 - correlation
     # the probability that a context with i hits goes on with another, i = 0 … N − 1
-    steps = -np.log(np.append(hit, (hit * one + i * correlation) / (one + i * correlation)))
+    steps = -np.log(np.append(hit, (hit * independence + i * correlation) / (independence + i * correlation)))
     return np.asarray(np.cumsum(steps)[lengths - 1])
 
 
@@ -55,7 +60,7 @@ class SequenceFit:
     edge: str = ""
 
     def neg_log(self, n: npt.ArrayLike) -> Reals:
-        """−ln p(n), shape of n."""
+        """Compute −ln p(n), shape of n."""
         return LAWS[self.law](n, **self.parameters)
 
 
@@ -78,23 +83,23 @@ def fit_distance(n: npt.ArrayLike, neg_log: npt.ArrayLike, law: str) -> Sequence
         parameters = dict(zip(PARAMETERS[law], map(float, values), strict=True))
         return SequenceFit(law, parameters, float(np.sqrt((away**2).mean())), edge)
 
-    found = []
+    fits = []
     if law == "beta-binomial":
         (hit,) = fit_distance(n, y, "independence").parameters.values()
-        found.append(fit((hit, 0.0), "independence"))
+        fits.append(fit((hit, 0.0), "independence"))
     for start in _starts(law, lengths, y):
         with contextlib.suppress(FitError):  # it runs to an edge
             inside = least_squares(lambda free: np.log(LAWS[law](lengths, *_bound(law, free))) - target, start)
-            found.append(fit(_bound(law, inside)))
-    least = min(each.distance for each in found)
-    return next(each for each in found if each.distance <= least * (1 + _NEARER) + 1e-12)
+            fits.append(fit(_bound(law, inside)))
+    least = min(each.distance for each in fits)
+    return next(each for each in fits if each.distance <= least * (1 + _NEARER) + 1e-12)
 
 
 _NEARER = 1e-9  # relatively: an edge that is as near as the best inside, but for rounding, is the fit
 
 
 def _bound(law: str, free: Any) -> Any:
-    """Parameters of a law from numbers without bounds: ln(−ln p) of the chain's, else logits."""
+    """Convert numbers without bounds to parameters of a law: ln(−ln p) of the chain's, else logits."""
     return np.exp(-np.exp(free)) if law in ("independence", "markov") else 1 / (1 + np.exp(-free))
 
 

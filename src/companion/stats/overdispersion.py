@@ -1,4 +1,4 @@
-"""Do points scatter about their power law by more than counting makes them? A test, and how much more."""
+"""Test whether points scatter about their power law by more than counting noise, and estimate by how much."""
 
 from dataclasses import dataclass
 
@@ -45,19 +45,19 @@ def fit_counts(size: npt.ArrayLike, misses: npt.ArrayLike, tokens: float) -> tup
 
 
 def _line(x: Reals, y: Reals, weight: Reals) -> Reals:
-    """The weighted least-squares line of y on x, at x; shapes (n,), (…, n), (…, n)."""
+    """Compute the weighted least-squares line of y on x, at x; shapes (n,), (…, n), (…, n)."""
     total = weight.sum(axis=-1, keepdims=True)
     middle = (weight * x).sum(axis=-1, keepdims=True) / total
     height = (weight * y).sum(axis=-1, keepdims=True) / total
     away = x - middle
     slope = (weight * away * y).sum(axis=-1, keepdims=True) / (weight * away**2).sum(axis=-1, keepdims=True)
-    found: Reals = height + slope * away
-    return found
+    fitted: Reals = height + slope * away
+    return fitted
 
 
 @dataclass(frozen=True)
 class Scatter:
-    """How far points lie about their power law, beside what counting makes of it.
+    """The scatter of points about their power law, compared with counting noise.
 
     deviance, df: of the binomial fit. p: the probability that counting alone makes a deviance so large. counting: the
     standard deviation of ln(−ln RBP_k) that counting makes (root mean square over the models). extra, with extra_low
@@ -75,7 +75,7 @@ class Scatter:
 
     @property
     def enough(self) -> bool:
-        """Whether the data show counting to be most of the scatter: the whole interval of `extra` lies below it."""
+        """Whether the data show counting to be most of the scatter: all of the interval of `extra` lies below it."""
         return self.extra_high <= self.counting
 
 
@@ -89,7 +89,7 @@ def scatter_about_law(
     resamples: int = 10_000,
     seed: int = 0,
 ) -> list[Scatter]:
-    """Test the scatter of counts about −ln RBP_k = C·S^(−α), and estimate what is beyond counting.
+    """Test the scatter of counts about −ln RBP_k = C·S^(−α), and estimate the scatter beyond counting.
 
     size, misses: shape (n,), n ≥ 3 different sizes, every model with a miss and a hit. The test is of the binomial
     deviance about the fitted line, against counts drawn from it; for tokens that cluster it is divided by the design
@@ -106,22 +106,22 @@ def scatter_about_law(
     line, deviance = fit_counts(x, count, tokens)
     value = np.exp(line)
     rng = np.random.default_rng(seed)
-    drawn = rng.binomial(round(tokens), -np.expm1(-value), size=(resamples, x.size))
-    drawn[~drawn.any(axis=1), 0] = 1  # without any miss there is no line: a deviance near 0 either way
-    by_chance = fit_counts(x, drawn, tokens)[1]
+    sampled = rng.binomial(round(tokens), -np.expm1(-value), size=(resamples, x.size))
+    sampled[~sampled.any(axis=1), 0] = 1  # without any miss there is no line: a deviance near 0 either way
+    by_chance = fit_counts(x, sampled, tokens)[1]
     y = np.log(-np.log1p(-count / tokens))
-    found = []
+    scatters = []
     for effect in design_effects:
         p = (1 + int((by_chance >= deviance / effect).sum())) / (resamples + 1)
         variance = effect * counting_error(value, tokens) ** 2
         extra, low, high = _extra(np.log(x), y, variance, level)
         counting = float(np.sqrt(variance.mean()))
-        found.append(Scatter(float(deviance), x.size - 2, p, counting, extra, low, high))
-    return found
+        scatters.append(Scatter(float(deviance), x.size - 2, p, counting, extra, low, high))
+    return scatters
 
 
 def _extra(x: Reals, y: Reals, variance: Reals, level: float) -> tuple[float, float, float]:
-    """The random effect's standard deviation, and its interval, from points with known `variance`."""
+    """Estimate the random effect's standard deviation, and its interval, from points with known `variance`."""
     df = x.size - 2
 
     def squares(tau: float) -> float:

@@ -1,4 +1,4 @@
-"""The families of rank distributions, each by its logarithmic weight over the ranks; normalizing is common to all.
+"""The families of rank distributions, each by its logarithmic weight over the ranks; all are normalized alike.
 
 Every family lives on the ranks first … V of a finite vocabulary. Besides the parameters that one reads it has natural
 ones, in which the weight and its derivatives are smooth up to the family's edge, and the edge lies at 0 of a natural
@@ -50,18 +50,18 @@ class Family:
 
     @property
     def positive(self) -> tuple[int, ...]:
-        """The places of natural parameters above 0."""
+        """The places of natural parameters that must be above 0."""
         return (len(self.parameters) - 1,) if self.limit else ()
 
     def log_masses(self, values: Reals, first: int, vocabulary: int) -> Reals:
-        """ln P(R = k) of every rank first … V; not finite where the parameters give no distribution."""
+        """Compute ln P(R = k) of every rank first … V; not finite where the parameters give no distribution."""
         points = by_rank(self.points, first, vocabulary)
         weight = log_sums(self.weight(points, self.natural(values, first)) + points.log_measure, points.begin)
         return np.asarray(weight - log_sums(weight, [0]), dtype=np.float64)
 
 
 def _linear(statistics: Callable[[Points], list[Reals]]) -> dict[str, Any]:
-    """Weight and slopes of a family whose weight is linear in its natural parameters, with these statistics."""
+    """Build weight and slopes of a family whose weight is linear in its natural parameters, with these statistics."""
     return {
         "weight": lambda points, natural: np.asarray(natural @ np.stack(statistics(points))),
         "slopes": lambda points, natural: (np.stack(statistics(points)), None),
@@ -86,7 +86,7 @@ _SERIES = np.arange(2.0, 19)
 
 
 def _mandelbrot_weight(points: Points, natural: Reals) -> Reals:
-    """−s ln(1 + (k − first)/(shift + first)): with r = s η and η = 1/(shift + first) it is geometric at η = 0."""
+    """Compute −s ln(1 + (k − first)/(shift + first)): with r = s η, η = 1/(shift + first), geometric at η = 0."""
     rate, eta = natural
     beyond = points.at - points.first
     return np.asarray(-rate * (np.log1p(eta * beyond) / eta if eta else beyond))
@@ -187,7 +187,7 @@ _BY_NAME = FAMILIES | {each.limit.name: each.limit for each in _ALL if each.limi
 
 
 def family(name: str) -> Family:
-    """The family of this name, or the limit of one. Raises ParameterError listing what there is."""
+    """Return the family of this name, or the limit of one. Raises ParameterError listing the names."""
     if name not in _BY_NAME:
         raise ParameterError(f"no family {name!r}", "family", f"There is: {', '.join(FAMILIES)}.")
     return _BY_NAME[name]

@@ -1,4 +1,4 @@
-"""A family of rank distributions with its parameters, and maximum likelihood for any family.
+"""Rank distributions with parameters, and maximum likelihood for any family.
 
 Per token, the log-likelihood is Σ_b share_b (ln Σ_{k in b} e^w(k) − ln Σ_k e^w(k)), with w the family's weight. So its
 gradient is the mean of ∂w within the bins less that over all ranks, and its Hessian the same with ∂²w and covariances
@@ -34,7 +34,7 @@ class RankDistribution:
 
     @classmethod
     def of(cls, family: Family, parameters: Mapping[str, float], vocabulary: int, first: int = 1) -> "RankDistribution":
-        """From named parameters. Raises ParameterError where they are not those of the family."""
+        """Make a distribution from named parameters. Raises ParameterError for names of another family."""
         if set(parameters) != set(family.parameters):
             what = f"{family.name} has the parameters {', '.join(family.parameters)}, not {', '.join(parameters)}"
             raise ParameterError(what, "parameters", None)
@@ -66,22 +66,22 @@ class RankDistribution:
         return np.asarray(np.exp(self.log_masses), dtype=np.float64)
 
     def logpmf(self, rank: npt.ArrayLike) -> Reals:
-        """ln P(R = rank); −∞ where the rank is not among first … V."""
+        """Compute ln P(R = rank); −∞ where the rank is not among first … V."""
         index, inside = self._index(rank)
         return np.where(inside, self.log_masses[np.where(inside, index, 0)], -np.inf)
 
     def pmf(self, rank: npt.ArrayLike) -> Reals:
-        """P(R = rank)."""
+        """Compute P(R = rank)."""
         return np.asarray(np.exp(self.logpmf(rank)), dtype=np.float64)
 
     def cdf(self, rank: npt.ArrayLike) -> Reals:
-        """P(R ≤ rank): RBP at k = rank, if first is 1."""
+        """Compute P(R ≤ rank): RBP at k = rank, if first is 1."""
         at = np.floor(np.asarray(rank, dtype=np.float64)) - self.first + 1
         cumulative = np.append(0.0, np.minimum(np.cumsum(self.masses), 1.0))
         return np.asarray(cumulative[np.clip(at, 0, len(self.ranks)).astype(int)], dtype=np.float64)
 
     def sf(self, rank: npt.ArrayLike) -> Reals:
-        """P(R > rank), exact in the tail."""
+        """Compute P(R > rank), exact in the tail."""
         tail = np.append(np.cumsum(self.masses[::-1])[::-1], 0.0)
         at = np.floor(np.asarray(rank, dtype=np.float64)) - self.first + 1
         return np.asarray(tail[np.clip(at, 0, len(self.ranks)).astype(int)], dtype=np.float64)
@@ -106,7 +106,7 @@ MARGIN = 1e-9
 class RankFit:
     """A fitted distribution.
 
-    family: the one asked for; distribution: its most likely member, which is one of another family, the limit, where
+    family: as requested; distribution: its most likely member, which belongs to another family, the limit, where
     the family has no maximum within; log_likelihood: of the counts, in all; total: of tokens.
     """
 
@@ -127,16 +127,16 @@ class RankFit:
 
 
 def fit(family: Family, counts: RankCounts, *, first: int = 1) -> RankFit:
-    """The family's most likely member for the counts of ranks first … V (those below `first` are left out).
+    """Fit the family's most likely member to the counts of ranks first … V, without those below `first`.
 
     Raises FitError where there is neither a maximum nor a limit, DataError where no rank is left.
     """
-    own = counts.since(first)
-    likelihood, natural = _maximum(family, own, first)
-    found = likelihood.family
-    named = tuple(float(value) for value in found.named(natural, first))
-    there = RankDistribution(found, named, own.vocabulary, first)
-    return RankFit(family, there, likelihood(natural).value * own.total, own.total)
+    ranked = counts.since(first)
+    likelihood, natural = _maximum(family, ranked, first)
+    fitted_family = likelihood.family
+    named = tuple(float(value) for value in fitted_family.named(natural, first))
+    distribution = RankDistribution(fitted_family, named, ranked.vocabulary, first)
+    return RankFit(family, distribution, likelihood(natural).value * ranked.total, ranked.total)
 
 
 @dataclass(frozen=True)
@@ -153,8 +153,8 @@ class Likelihood:
 
     def __init__(self, family: Family, counts: RankCounts, first: int) -> None:
         self.family, self.first = family, first
-        some = counts.count > 0
-        low, high = counts.low[some], counts.high[some]
+        occupied = counts.count > 0
+        low, high = counts.low[occupied], counts.high[occupied]
         if (low == high).all():
             self.points, place = by_rank(family.points, first, counts.vocabulary), low - first
         else:  # the bins, and what lies between them
@@ -163,10 +163,10 @@ class Likelihood:
             self.points, place = family.points(starts, counts.vocabulary), np.searchsorted(starts, low)
         self.lengths = np.diff(np.append(self.points.begin, len(self.points.at)))
         self.share = np.zeros(len(self.points.begin))  # of the tokens
-        self.share[place] = counts.count[some] / counts.total
+        self.share[place] = counts.count[occupied] / counts.total
 
     def __call__(self, natural: Reals) -> Value:
-        """At these natural parameters."""
+        """Compute the log-likelihood at these natural parameters."""
         with np.errstate(all="ignore"):
             weight = self.family.weight(self.points, natural) + self.points.log_measure
             slopes, curves = self.family.slopes(self.points, natural)
@@ -185,15 +185,15 @@ class Likelihood:
                 hessian += (apart * share) @ apart.T
             if curves is not None:
                 hessian += curves @ (share - mass)
-            some = self.share > 0
-            value = float(self.share[some] @ (sums[some] - whole))
+            occupied = self.share > 0
+            value = float(self.share[occupied] @ (sums[occupied] - whole))
             gradient = slopes @ (share - mass)
         finite = np.isfinite(value) and np.isfinite(gradient).all() and np.isfinite(hessian).all()
         return Value(value if finite else -np.inf, gradient, hessian)
 
 
 def _maximum(family: Family, counts: RankCounts, first: int) -> tuple[Likelihood, Reals]:
-    """The likelihood of the family or of its limit, and its maximum in their own natural parameters."""
+    """Find the likelihood of the family or of its limit, and its maximum in their own natural parameters."""
     needed = len(family.parameters) + 1
     if np.count_nonzero(counts.count) < needed:
         what = f"{family.name} needs tokens in at least {needed} ranks or bins"
@@ -201,17 +201,17 @@ def _maximum(family: Family, counts: RankCounts, first: int) -> tuple[Likelihood
     likelihood, begin = Likelihood(family, counts, first), np.array(family.origin)
     if family.limit and first >= family.limit_since:
         limit, natural = _maximum(family.limit, counts, first)
-        there = np.append(natural, 0.0)
-        at = likelihood(there)
+        edge = np.append(natural, 0.0)
+        at_edge = likelihood(edge)
         # in units of the curvature, half the square of the score is what a step inward gains
-        if at.gradient[-1] <= MARGIN * np.sqrt(np.abs(at.hessian[-1, -1])):
+        if at_edge.gradient[-1] <= MARGIN * np.sqrt(np.abs(at_edge.hessian[-1, -1])):
             return limit, natural
-        begin = max(begin, there, key=lambda natural: likelihood(natural).value)
+        begin = max(begin, edge, key=lambda natural: likelihood(natural).value)
     return likelihood, _inside(likelihood, begin)
 
 
 def _inside(likelihood: Likelihood, begin: Reals) -> Reals:
-    """The maximum inside, from `begin`. Raises FitError where the likelihood has none."""
+    """Find the maximum inside, from `begin`. Raises FitError where the likelihood has none."""
     family = likelihood.family
 
     def loss(natural: Reals) -> tuple[float, Reals, Reals]:

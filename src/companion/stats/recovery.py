@@ -1,4 +1,4 @@
-"""How many tokens stand behind a published share: a share is hits/N, and both are whole numbers.
+"""Recover how many tokens are behind a published share, which is hits/N, both whole numbers.
 
 If N is right, every published share times N is a whole number up to the reading error; if N is wrong, the
 products' distances to the nearest whole number are spread evenly. Models of one family share a tokenizer and
@@ -31,12 +31,12 @@ _FALSE_ALARM = 0.001  # the largest probability that `identified` is true of num
 
 @dataclass(frozen=True)
 class Recovery:
-    """What `recover_total` found.
+    """The result of `recover_total`.
 
     tokens: the most likely N.
     log_likelihood: of N, against products spread evenly (0 = no better).
     runner_up: the most likely candidate that is no multiple of N (2N fits wherever N does, less sharply).
-    margin: log-likelihood of N less that of the runner-up.
+    margin: log-likelihood of N less the runner-up's.
     posterior: probability of N among all candidates, multiples included, all being as likely before.
     readings: how many shares were used.
     identified: whether to believe it, by the rule of `recover_total`.
@@ -52,7 +52,7 @@ class Recovery:
 
 
 def protocol_bound(dataset: str) -> int:
-    """The most tokens that the authors' protocol can have ranked on `dataset`: documents × 511.
+    """Return the most tokens that the authors' protocol can have ranked on `dataset`: documents × 511.
 
     HumanEval has 164 problems, so at most 83 804. Raises ParameterError for a dataset without points.
     """
@@ -62,7 +62,7 @@ def protocol_bound(dataset: str) -> int:
 
 
 def recover_total(share: npt.ArrayLike, error: npt.ArrayLike, candidates: npt.ArrayLike) -> Recovery:
-    """The total N of which each share is a whole-number part; each is known to a standard deviation `error`.
+    """Find the total N of which each share is a whole-number part, each known to a standard deviation `error`.
 
     The distance of N·share to the nearest whole number has the density of a wrapped normal of standard deviation
     N·error, with weight 0.99; the rest lets a stray reading pass. `identified` asks that the log-likelihood reach
@@ -81,10 +81,10 @@ def recover_total(share: npt.ArrayLike, error: npt.ArrayLike, candidates: npt.Ar
         raise ParameterError("a reading error must be above 0", "error", "Give the reading precision.")
     if total.size < 2 or not np.issubdtype(total.dtype, np.integer) or total[0] < 1:
         raise ParameterError("candidates must be two or more whole numbers of at least 1", "candidates", None)
-    asked = sha256(b"".join(each.tobytes() for each in (part, sd, total))).digest()
-    if asked not in _KNOWN:
-        _KNOWN[asked] = _most_likely(total, part, sd)
-    return _KNOWN[asked]
+    key = sha256(b"".join(each.tobytes() for each in (part, sd, total))).digest()
+    if key not in _KNOWN:
+        _KNOWN[key] = _most_likely(total, part, sd)
+    return _KNOWN[key]
 
 
 _KNOWN: dict[bytes, Recovery] = {}  # by what was asked: several tables ask for the same totals
@@ -115,10 +115,10 @@ def _most_likely(total: npt.NDArray[np.int_], part: Reals, sd: Reals) -> Recover
 
 
 def _log_likelihood(total: npt.NDArray[np.int_], part: Reals, sd: Reals, precision: type[np.floating[Any]]) -> Reals:
-    """Of each candidate, `total` in ascending order; single precision is several times as fast, and good to 1e-5."""
+    """Score the candidates `total`, ascending; single precision is several times as fast, and good to 1e-5."""
     number, score = total.astype(np.float64), np.zeros(total.size)
-    for one, spread in zip(part.ravel(), sd.ravel(), strict=True):
-        density = _wrapped_normal(number * one, number * spread, precision)
+    for share, spread in zip(part.ravel(), sd.ravel(), strict=True):
+        density = _wrapped_normal(number * share, number * spread, precision)
         density *= 1 - _STRAY
         density += _STRAY
         score += np.log(density, out=density)
@@ -126,7 +126,7 @@ def _log_likelihood(total: npt.NDArray[np.int_], part: Reals, sd: Reals, precisi
 
 
 def _wrapped_normal(position: Reals, sd: Reals, precision: type[np.floating[Any]] = np.float64) -> npt.NDArray[Any]:
-    """Density at `position` of a normal about the whole numbers, on the circle of length 1; `sd` ascends.
+    """Compute the density at `position` of a normal about the whole numbers, on the circle of length 1; `sd` ascends.
 
     It is worked out in place, which takes a fifth less: most of a recovery's time is spent here.
     """

@@ -1,4 +1,4 @@
-"""Do two factors act apart? A test of y = u(row) + v(column), any u and v, and of the same after a transform of y.
+"""Test y = u(row) + v(column) for any u and v, and the same after a transform of y.
 
 The interaction of a two-way table with one value a cell is held against the variance between repeats of some cells.
 """
@@ -20,7 +20,7 @@ _STEP = 0.1
 
 @dataclass(frozen=True)
 class Apart:
-    """The F test of no interaction: `f` = its mean square over the variance of repeats, and the degrees of freedom.
+    """The F test of no interaction: `f` is its mean square over the variance of repeats, with degrees of freedom.
 
     Small `p`: the factors do not act apart on this scale.
     """
@@ -49,7 +49,7 @@ def interaction(grid: npt.ArrayLike, repeats: Sequence[npt.ArrayLike], power: fl
     """Test y = u(row) + v(column) after Box and Cox's transform with λ = `power` (1: of y; 0: of ln y).
 
     grid: y, positive, shape (rows, columns), two of each at least. repeats: of each repeated cell all its values, that
-    of the grid included; their variance, pooled, is taken to be that of every cell on the transformed scale. What the
+    of the grid included; their variance, pooled, is taken as every cell's on the transformed scale. What the
     cells of one row (or column) share drops out. Raises FitError for values that are not positive, a table without
     interaction, or repeats that do not differ.
     """
@@ -57,7 +57,7 @@ def interaction(grid: npt.ArrayLike, repeats: Sequence[npt.ArrayLike], power: fl
 
 
 def power_interval(grid: npt.ArrayLike, repeats: Sequence[npt.ArrayLike], *, level: float = 0.95) -> Power:
-    """The λ that would make a sum of the table, by `interaction` turned round. Raises what that does."""
+    """Find the λ for which the table is a sum, by inverting `interaction`. Raises what that raises."""
     check_level(level)
     values, again = _checked(grid, repeats)
 
@@ -73,15 +73,15 @@ def power_interval(grid: npt.ArrayLike, repeats: Sequence[npt.ArrayLike], *, lev
     cut = float(fdtri(least.df_num, least.df_den, level))
     if least.f > cut:
         return Power(estimate, np.nan, np.nan, least.p)
-    kept = [*scan[seen <= cut], estimate]
-    low, high = min(kept), max(kept)
+    accepted = [*scan[seen <= cut], estimate]
+    low, high = min(accepted), max(accepted)
     low = brentq(lambda power: f(power) - cut, low - _STEP, low) if low > POWERS[0] else -np.inf
     high = brentq(lambda power: f(power) - cut, high, high + _STEP) if high < POWERS[1] else np.inf
     return Power(estimate, float(low), float(high), least.p)
 
 
 def left_of_two(values: Reals) -> Reals:
-    """What the best sum of a row's and a column's effect leaves of a two-way table, shape (rows, columns)."""
+    """Subtract the best sum of a row's and a column's effect from a two-way table, shape (rows, columns)."""
     left: Reals = values - values.mean(axis=0) - values.mean(axis=1, keepdims=True) + values.mean()
     return left
 

@@ -21,7 +21,7 @@ _TINY = 1e-12  # where a line has fallen to zero or below, its logarithm is take
 
 @dataclass(frozen=True)
 class _Link:
-    """y = inverse(u), the u of a given y, and ln y by u: its value, and its first and second derivative."""
+    """A curve y = inverse(u), the u of a given y, and ln y by u: its value, and its first and second derivative."""
 
     inverse: Callable[[Reals], Reals]
     link: Callable[[Reals], Reals]
@@ -51,7 +51,7 @@ SHAPES = {"power law": _POWER, "logarithm": _LOGARITHM, "logistic": _LOGISTIC}
 
 @dataclass(frozen=True)
 class ShapeFit:
-    """A fitted shape: ``rss`` and ``r_squared`` are those of ln y; ``n`` points, two parameters."""
+    """A fitted shape of ``n`` points and two parameters, with ``rss`` and ``r_squared`` of ln y."""
 
     shape: str
     rss: float
@@ -62,7 +62,7 @@ class ShapeFit:
     _centre: float = field(repr=False, compare=False)
 
     def predict(self, size: npt.ArrayLike) -> Reals:
-        """The curve at each of ``size`` (shape (m,))."""
+        """Compute the curve at each of ``size`` (shape (m,))."""
         x = np.log(as_positive(np.atleast_1d(np.asarray(size)), "size")) - self._centre
         return self._link.inverse(self._point[0] + self._point[1] * x)
 

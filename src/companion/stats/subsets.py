@@ -1,4 +1,4 @@
-"""Fits against the threshold k, each on a stated set of models: a set that changes would bend the curve itself."""
+"""Fit laws against the threshold k, each on a stated set of models: a changing set would bend the curve itself."""
 
 from itertools import pairwise
 
@@ -8,7 +8,7 @@ from companion.stats.compare import paired_exponents
 from rbp.errors import FitError
 from rbp.laws.table import fit_table
 
-#: "common" models are those that were measured at every threshold up to here
+#: "common" models were measured at every threshold up to here
 UP_TO = 100
 
 CELL = ["dataset", "family"]
@@ -16,7 +16,7 @@ CHAIN = ["models", *CELL]
 
 
 def set_points(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of `table` (dataset, family, model, k, size, value) in the sets they serve, in a new column `models`.
+    """Sort the rows of `table` (dataset, family, model, k, size, value) into sets, in a new column `models`.
 
     "all": the thresholds at which every model of the dataset and family was measured. "common": the models that were
     measured at every k ≤ 100 of the table, at those thresholds, where these are not all models. A row can serve both
@@ -43,7 +43,7 @@ def fit_thresholds(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
 
 
 def steps(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
-    """The change of α from each threshold to the next, for each set of models, dataset and family.
+    """Compute the change of α from each threshold to the next, for each set of models, dataset and family.
 
     Columns models, dataset, family, k, next_k, difference (α at next_k less α at k), low, high: the interval is
     paired, as both thresholds are measured on the same models (`paired_exponents`). Thresholds without a fit are
@@ -66,7 +66,7 @@ def steps(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
 
 
 def chains(changes: pd.DataFrame) -> pd.DataFrame:
-    """`steps` summed up by models, dataset and family.
+    """Count `steps` by models, dataset and family.
 
     Columns steps, falling (of these, α does not rise), surely_falling (and the whole interval lies below 0).
     """

@@ -1,1 +1,1 @@
-"""What the appendices of the book rest on: a module or a folder for each."""
+"""The analysis of each appendix, a module or a folder each."""

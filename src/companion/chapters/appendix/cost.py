@@ -1,4 +1,4 @@
-"""What ranking costs, alongside other ways: a table for the book."""
+"""The cost of ranking, compared with the plain route: a table for the book."""
 
 import json
 from pathlib import Path
@@ -24,21 +24,21 @@ def read_costs(folder: Path = FOLDER) -> pd.DataFrame:
     Columns device, dtype, date, gpu (bool), rows (positions), d (width), vocabulary, way, ratio (the median, against
     the bare product of the same round), ratio_low, ratio_high, extra_memory_mb. Raises DataError for a malformed file.
     """
-    found: list[tuple[str, bool, Any]] = []
+    files: list[tuple[str, bool, Any]] = []
     for path in sorted(folder.glob("ranking*.json")):
         try:
-            found.append((label(path), False, json.loads(path.read_text(encoding="utf-8"))))
+            files.append((label(path), False, json.loads(path.read_text(encoding="utf-8"))))
         except ValueError:
-            found.append((label(path), False, None))
+            files.append((label(path), False, None))
         provenance.note(path)
     if run := read_gpu(folder / GPU.name):
         answers = run["parts"].get("ranking", {"answers": []})["answers"]
         rows = [row for answer in answers for row in answer.get("rows", []) if (row["d"], row["vocabulary"]) in AIMS]
         rows = [row for row in rows if row["dtype"] == "bfloat16"]  # as models are run there
         if rows:
-            found.append((label(folder / GPU.name), True, run | {"dtype": "bfloat16", "rows": rows}))
+            files.append((label(folder / GPU.name), True, run | {"dtype": "bfloat16", "rows": rows}))
     tables = []
-    for where, gpu, content in found:
+    for where, gpu, content in files:
         try:
             table = pd.DataFrame(content["rows"])[_COLUMNS]
             about = {name: content[name] for name in ("device", "dtype", "date")}
@@ -56,10 +56,10 @@ def ranges(costs: pd.DataFrame) -> pd.DataFrame:
     Columns device, and for each way WAY_min and WAY_max (times the bare product) and WAY_memory (the most, in MB).
     """
     rows = []
-    for device, own in costs.groupby("device"):
+    for device, group in costs.groupby("device"):
         row = {"device": device}
         for name, start in (("ours", OURS), ("plain", PLAIN)):
-            way = own[own["way"].str.startswith(start)]
+            way = group[group["way"].str.startswith(start)]
             row |= {f"{name}_min": way["ratio"].min(), f"{name}_max": way["ratio"].max()}
             row |= {f"{name}_memory": way["extra_memory_mb"].max()}
         rows.append(row)
@@ -90,5 +90,5 @@ def costs_table(costs: pd.DataFrame) -> dict[str, Any]:
 
 
 def measured_on(run: Record | None) -> str:
-    """Name the card and the date."""
+    """Name the card and the date of the measurements."""
     return f"Measured on a GPU: {run['device']}, {run['date']}" if run else "No GPU was measured"

@@ -1,4 +1,4 @@
-"""What the published measurements are: how far their sizes and thresholds reach, and what the paper says of them."""
+"""The published measurements: how far their sizes and thresholds reach, and how they compare with the paper's text."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
@@ -36,17 +36,17 @@ VOCABULARIES = {"Pythia": (50256,), "OPT": (50272,), "GPT-2": (50257,), "Qwen2.5
 
 
 def least_covered(points: pd.DataFrame, k: int) -> float:
-    """The least share of a text's tokens that are among the first k, over all models and texts."""
+    """Return the least share of a text's tokens that are among the first k, over all models and texts."""
     return float(np.exp(-points["value"][points["k"] == k].max()))
 
 
 def orders(values: "pd.Series[Any]") -> float:
-    """How many orders of magnitude lie between the smallest and the largest value."""
+    """Return how many orders of magnitude lie between the smallest and the largest value."""
     return float(np.log10(values.max() / values.min()))
 
 
 def published_points(table: pd.DataFrame) -> pd.DataFrame:
-    """The −ln RBP_k of a measurement table. Raises DataError where none of its families is one that the paper has."""
+    """Return −ln RBP_k of a measurement table. Raises DataError where none of its families is one of the paper's."""
     points = select(table, metric="neg_log_rbp")
     if not set(points["family"]) & set(published.models()["family"]):
         raise DataError(
@@ -58,7 +58,7 @@ def published_points(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def published_tokens(table: pd.DataFrame) -> pd.DataFrame | None:
-    """For `tokens.tokens_behind`: the tokens found from the published shares, by the step; None for others' points."""
+    """Return the numbers of tokens recovered from published shares, by the step; None for others' points."""
     return _recovered() if table["source"].isin(published.SOURCES).any() else None
 
 
@@ -69,12 +69,12 @@ def _recovered() -> pd.DataFrame:
 
 @step("published_windows", of=partial(open_source, "published"), reads=["data/published"], seconds=2)
 def windows_of(source: Source) -> pd.DataFrame:
-    """The source's `windows`: counted, or with totals that are recovered."""
+    """Return the source's `windows`: counted, or with totals that are recovered."""
     return source.windows
 
 
 def with_counting_error(points: pd.DataFrame, tokens: pd.DataFrame) -> pd.DataFrame:
-    """The points (a measurement table) whose number of tokens is known (`tokens.tokens_behind`), with what follows.
+    """Add counting errors to the points (a measurement table) whose number of tokens is known (`tokens.tokens_behind`).
 
     Adds basis, relative_se (of −ln RBP_k, by counting independent tokens) and misses (tokens of rank above k).
     Raises DataError where no number of tokens is known.
@@ -88,7 +88,7 @@ def with_counting_error(points: pd.DataFrame, tokens: pd.DataFrame) -> pd.DataFr
 
 
 def checks_table(checked: pd.DataFrame) -> dict[str, Any]:
-    """The checks of the published files (`checks`), for `Page.table`."""
+    """Show the checks of the published files (`checks`), for `Page.table`."""
     return shown(
         checked,
         {
@@ -104,12 +104,12 @@ def checks_table(checked: pd.DataFrame) -> dict[str, Any]:
 
 
 def vocabularies() -> dict[str, list[int]]:
-    """The widths of the output layers of each family's models, by the parameter file of the authors' repository."""
-    return {str(name): sorted(set(own)) for name, own in published.models().groupby("family")["vocab_size"]}
+    """Collect the widths of the output layers of each family, by the parameter file of the authors' repository."""
+    return {str(name): sorted(set(widths)) for name, widths in published.models().groupby("family")["vocab_size"]}
 
 
 def setup_statistics(points: pd.DataFrame, sizes: pd.DataFrame, recovered: pd.DataFrame) -> dict[str, Any]:
-    """Collect what is said of models, thresholds, tokens and vocabularies; `sizes` has a row a model."""
+    """Summarise models, thresholds, tokens and vocabularies; `sizes` has a row a model."""
     known, widths = recovered[recovered["basis"] != "likely"], vocabularies()
     fewer = int((known["tokens"] < STATED).sum())
     low, high = int(points["k"].min()), int(points["k"].max())
@@ -138,7 +138,7 @@ def setup_statistics(points: pd.DataFrame, sizes: pd.DataFrame, recovered: pd.Da
 
 
 def setup_table(points: pd.DataFrame, sizes: pd.DataFrame, recovered: pd.DataFrame) -> dict[str, Any]:
-    """What the paper says of its setup beside the published numbers, for `Page.table`; `sizes` has a row a model."""
+    """Compare the paper's setup with the published numbers, for `Page.table`; `sizes` has a row a model."""
 
     def either(values: Iterable[int]) -> str:
         return " or ".join(f"{value:,}" for value in values)
@@ -202,7 +202,7 @@ def beside_printed(fits: pd.DataFrame, *, everything: bool = False) -> pd.DataFr
 
 
 def recompute(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
-    """All 168 printed cells of Table 1 in its order, each beside our fit of a measurement table where there is one.
+    """Compare all 168 printed cells of Table 1, in its order, with our fits of a measurement table, where available.
 
     The columns of `beside_printed`, and: `verdict` ("agrees", "differs", "no points"), `models` (how many the family
     has), and `implied_low`, `implied_high`, `implied_p`: what the printed slope and R² imply with so many models
@@ -226,7 +226,7 @@ def recompute(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
 
 
 def implied_by_print(slope: float, r_squared: float, n: int, *, level: float = 0.95) -> tuple[float, float, float]:
-    """The slope's interval and its two-sided p value that a printed slope and R² of n points imply.
+    """Compute the slope's interval and two-sided p value that a printed slope and R² of n points imply.
 
     In a straight line through n points, t = slope/se has t² = R²(n − 2)/(1 − R²). The printed digits are rounded, so
     the interval is rough: where R² is printed 0.995, its width is known to about 5%. NaN where R² is printed as 0 or 1.
@@ -240,7 +240,7 @@ def implied_by_print(slope: float, r_squared: float, n: int, *, level: float = 0
 
 
 def with_rounded_shares(table: pd.DataFrame, decimals: int) -> pd.DataFrame:
-    """The measurement table as it would be had every RBP_k been rounded to `decimals` before its logarithm."""
+    """Round every RBP_k of a measurement table to `decimals` before its logarithm."""
     rounded = -np.log(np.round(np.exp(-table["value"]), decimals))
     return table.assign(value=table["value"].where(table["metric"] == "cross_entropy", rounded))
 
@@ -279,7 +279,7 @@ def table_1_statistics(table: pd.DataFrame) -> dict[str, Any]:
 
 
 def count_agreement(cells: pd.DataFrame) -> tuple[int, int]:
-    """Count the printed numbers, slopes and R², that are compared, and those that agree to every digit."""
+    """Count the printed numbers, slopes and R², that are compared, and how many agree to every digit."""
     agree = cells[["slope_agrees", "r_squared_agrees"]].dropna()
     return agree.size, int(agree.to_numpy(dtype=bool).sum())
 
@@ -295,7 +295,7 @@ _COVERAGE = ("text", "documents", "statistic", "level", "kind", "covered", "widt
 
 
 def interval_coverage() -> pd.DataFrame:
-    """How often each kind of interval over documents covers the truth, on the ladder's own: data/ladder/coverage.csv.
+    """Read how often each kind of interval over documents covers the truth, on the ladder: data/ladder/coverage.csv.
 
     One row for each kind: at 95%, of statistics that are no design effects, covered_10, covered_20, covered_24 (the
     judgments), covered_32 (Wikipedia), covered_40 and covered_164, by the number of documents, width and score (the
@@ -310,25 +310,25 @@ def interval_coverage() -> pd.DataFrame:
     effect = table["statistic"].str.contains("design effect")
     wide, narrow = (table[~effect & (table["level"] == level)] for level in (0.95, 0.8))
     by_size = wide.pivot_table(index="kind", columns="documents", values="covered").add_prefix("covered_")
-    found = by_size.join(wide.groupby("kind")[["width", "score"]].mean())
-    found["covered_80"] = narrow.groupby("kind")["covered"].mean()
-    found["covered_effect"] = table[effect & (table["level"] == 0.95)].groupby("kind")["covered"].mean()
-    return found.reindex(table["kind"].unique()[::-1]).reset_index().rename_axis(columns=None)
+    by_kind = by_size.join(wide.groupby("kind")[["width", "score"]].mean())
+    by_kind["covered_80"] = narrow.groupby("kind")["covered"].mean()
+    by_kind["covered_effect"] = table[effect & (table["level"] == 0.95)].groupby("kind")["covered"].mean()
+    return by_kind.reindex(table["kind"].unique()[::-1]).reset_index().rename_axis(columns=None)
 
 
-def interval_coverage_table(found: pd.DataFrame) -> dict[str, Any]:
-    """`coverage` as a page shows it."""
+def interval_coverage_table(by_kind: pd.DataFrame) -> dict[str, Any]:
+    """Show `interval_coverage`."""
     columns: dict[str | tuple[str, ...], Column] = {"kind": "interval", "covered_10": ("10 documents", "{:.1%}")}
     columns |= {f"covered_{count}": (str(count), "{:.1%}") for count in (20, 24, 32, 40, 164)}
     columns |= {"covered_80": ("80%, all", "{:.1%}"), "covered_effect": ("design effects", "{:.1%}")}
     columns |= {"width": ("width", "{:.2f}"), "score": ("score", "{:.2f}")}
     return shown(
-        found,
+        by_kind,
         columns,
         caption="<b>How often 95% intervals over documents cover the truth,</b> by kind and number of documents, and "
         "80% intervals. The truth is the whole text’s value; documents are drawn from it. Width: mean, the narrowest "
         "kind’s is 1. Score: width and a penalty for each miss; the best kind’s is 1.",
-        data=found,
+        data=by_kind,
     )
 
 
@@ -337,7 +337,7 @@ _ENTROPY = "CE"
 
 
 def coverage(table: pd.DataFrame) -> pd.DataFrame:
-    """How many models were measured: dataset, family, k (missing for the cross-entropy, which comes last), models, of.
+    """Count the models measured: dataset, family, k (missing for the cross-entropy, which comes last), models, of.
 
     `table` is a measurement table; `of` is how many models of the family it holds anywhere.
     """
@@ -355,8 +355,8 @@ def coverage_panels(counted: pd.DataFrame) -> Panels:
     families = sorted(counted["family"].unique())
 
     def draw(ax: Axes, dataset: str) -> None:
-        own = counted[counted["dataset"] == dataset]
-        for k, family, models, of in own[["k", "family", "models", "of"]].itertuples(index=False, name=None):
+        cells = counted[counted["dataset"] == dataset]
+        for k, family, models, of in cells[["k", "family", "models", "of"]].itertuples(index=False, name=None):
             x, y = len(numbers) if pd.isna(k) else numbers.index(k), families.index(family)
             full = models == of
             if full:
@@ -376,7 +376,7 @@ def coverage_panels(counted: pd.DataFrame) -> Panels:
 
 
 def coverage_figure(table: pd.DataFrame) -> dict[str, Any]:
-    """What `Page.figure` takes for `coverage_panels` of a measurement table."""
+    """Prepare `coverage_panels` of a measurement table for `Page.figure`."""
     counted = coverage(table)
     return {
         "figure": coverage_panels(counted),
@@ -388,7 +388,7 @@ def coverage_figure(table: pd.DataFrame) -> dict[str, Any]:
 
 
 def tokens_behind_figure(recovered: pd.DataFrame, stated: int) -> dict[str, Any]:
-    """What `Page.figure` takes for `tokens_figure`."""
+    """Prepare `tokens_figure` for `Page.figure`."""
     return {
         "figure": tokens_figure(recovered, stated),
         "caption": "<b>Most points rest on fewer tokens than stated:</b> counted or recovered (filled), likely "
@@ -400,7 +400,7 @@ def tokens_behind_figure(recovered: pd.DataFrame, stated: int) -> dict[str, Any]
 
 
 def tokens_figure(behind: pd.DataFrame, stated: int) -> Figure:
-    """The number of tokens behind the points of each dataset and family, beside the number `stated`.
+    """Plot the number of tokens behind the points of each dataset and family, and the number `stated`.
 
     `behind` has dataset, family, tokens and basis; hollow markers are "likely", not identified.
     """
@@ -414,11 +414,11 @@ def tokens_figure(behind: pd.DataFrame, stated: int) -> Figure:
         )  # fmt: skip
         for place, family in enumerate(families):
             colour, marker = family_style(family, families)
-            own = behind[behind["family"] == family]
-            y = own["dataset"].map(datasets.index).to_numpy(float) + 0.17 * (place - (len(families) - 1) / 2)
-            likely = (own["basis"] == "likely").to_numpy()
+            rows = behind[behind["family"] == family]
+            y = rows["dataset"].map(datasets.index).to_numpy(float) + 0.17 * (place - (len(families) - 1) / 2)
+            likely = (rows["basis"] == "likely").to_numpy()
             for chosen, face in ((~likely, colour), (likely, "none")):
-                x = own["tokens"].to_numpy(float)[chosen]
+                x = rows["tokens"].to_numpy(float)[chosen]
                 label = family if face == colour else None
                 ax.plot(x, y[chosen], marker, color=colour, mfc=face, ms=7, mew=1.4, label=label)
         ax.set_yticks(range(len(datasets)), [dataset_label(name) for name in datasets])
@@ -434,7 +434,7 @@ def tokens_figure(behind: pd.DataFrame, stated: int) -> Figure:
 
 
 def fraction_panels(share: npt.ArrayLike, totals: Mapping[str, int]) -> Panels:
-    """Where the products of `share` with a total fall between two whole numbers: a histogram for each total.
+    """Plot a histogram for each total of the distances of `share` times the total to the nearest whole number.
 
     `totals` maps a panel's title to the total. For the right one the products lie on whole numbers.
     """
@@ -452,7 +452,7 @@ def fraction_panels(share: npt.ArrayLike, totals: Mapping[str, int]) -> Panels:
 
 
 def whole_numbers_figure(share: npt.ArrayLike, name: str, tokens: int) -> dict[str, Any]:
-    """What `Page.figure` takes for `fraction_panels` of a cell's shares: its number of tokens, and another."""
+    """Prepare `fraction_panels` of a cell's shares for `Page.figure`: its number of tokens, and another."""
     part = np.asarray(share, dtype=np.float64)
     totals = {f"times {n:,}": n for n in (tokens, tokens + 100)}
     return {
@@ -466,7 +466,7 @@ def whole_numbers_figure(share: npt.ArrayLike, name: str, tokens: int) -> dict[s
 
 
 def sampling_figure(points: pd.DataFrame) -> dict[str, Any]:
-    """What `Page.figure` takes for `sampling_panels`."""
+    """Prepare `sampling_panels` for `Page.figure`."""
     return {
         "figure": sampling_panels(points),
         "caption": "<b>Counting errors grow with k.</b> The relative standard error of −ln RBPₖ by counting: the "
@@ -477,7 +477,7 @@ def sampling_figure(points: pd.DataFrame) -> dict[str, Any]:
 
 
 def sampling_panels(points: pd.DataFrame) -> Panels:
-    """The relative error of −ln RBP_k that counting independent tokens gives, against k.
+    """Plot against k the relative error of −ln RBP_k from counting independent tokens.
 
     `points` has dataset, family, k and relative_se: lines join its median over the models of a family.
     """
@@ -491,7 +491,7 @@ COLUMNS = ["check", "what", "compared", "agree", "worst", "unit"]
 
 
 def checks() -> pd.DataFrame:
-    """Every check of the published files: one row each.
+    """Check the published files, a row for each check.
 
     Columns: check (a short key), what (a phrase), compared and agree (how many numbers), worst (the largest
     difference, in `unit`).
@@ -502,19 +502,19 @@ def checks() -> pd.DataFrame:
 
 
 def _overlaps() -> Iterator[Row]:
-    """Readings of one quantity in two places; the GPT-2 counts are exact, so they have a row of their own."""
+    """Compare readings of one quantity in two places; the GPT-2 counts are exact, so they have their own row."""
     pairs = published.agreement()
     pairs["relative"] = pairs["difference"].abs() / pairs["first_value"]
     counted = pairs["first"] == "repository"
-    for key, what, own in (
+    for key, what, compared in (
         ("two_figures", "−ln RBP_k that two figures show (3, 4, 8a and 9 against 7 and 8a)", pairs[~counted]),
         ("exact_counts", "GPT-2’s exact counts on Wikipedia against figures 3 and 4", pairs[counted]),
     ):
-        yield key, what, len(own), int(own["ok"].sum()), float(own["relative"].max()), "relative"
+        yield key, what, len(compared), int(compared["ok"].sum()), float(compared["relative"].max()), "relative"
 
 
 def _fits(ranks: pd.DataFrame) -> Iterator[Row]:
-    """Fits of the points against Table 1, and against the curves of figure 6."""
+    """Compare fits of the points with Table 1, and with the curves of figure 6."""
     fits = fit_table(ranks[ranks["k"].isin([1, 10, 100])], ["dataset", "metric", "k", "family"])
     printed = beside_printed(fits).dropna(subset="printed_slope")
     agree = printed[["slope_agrees", "r_squared_agrees"]].to_numpy(dtype=bool)
@@ -530,7 +530,7 @@ def _fits(ranks: pd.DataFrame) -> Iterator[Row]:
 
 
 def _shares(ranks: pd.DataFrame) -> Iterator[Row]:
-    """What shares must obey: the histogram sums to one, RBP_k rises with k, figure 5 was rounded."""
+    """Check what shares must obey: the histogram sums to one, RBP_k rises with k, figure 5 was rounded."""
     mass = published.rank_bins().groupby("model")["mass"].sum()
     off = (mass - 1).abs()
     what = "bin masses of figure 8c sum to 1 over ranks 2 and up"

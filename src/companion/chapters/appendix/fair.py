@@ -27,17 +27,17 @@ def with_fair_guess(scored: pd.DataFrame, known: Sequence[npt.ArrayLike], level:
     all are missing where fewer than two different numbers were known.
     """
     rows = [_guess(np.asarray(each, dtype=np.float64), level) for each in known]
-    own = pd.DataFrame(rows, scored.index, columns=["df", "mean", "scale"])
-    low, high = student.interval(level, own["df"], own["mean"], own["scale"])
+    guesses = pd.DataFrame(rows, scored.index, columns=["df", "mean", "scale"])
+    low, high = student.interval(level, guesses["df"], guesses["mean"], guesses["scale"])
     outcome = scored["outcome"]
-    inside = ((low <= outcome) & (outcome <= high)).astype(float).where(own["scale"].notna() & outcome.notna())
-    score = pd.Series(student.logpdf(outcome, own["df"], own["mean"], own["scale"]), scored.index)
+    inside = ((low <= outcome) & (outcome <= high)).astype(float).where(guesses["scale"].notna() & outcome.notna())
+    score = pd.Series(student.logpdf(outcome, guesses["df"], guesses["mean"], guesses["scale"]), scored.index)
     values = [low, high, inside, score, scored["score"] - score]
     return scored.assign(**dict(zip(COLUMNS, values, strict=True)))
 
 
 def _guess(known: npt.NDArray[np.float64], level: float) -> tuple[float, float, float]:
-    """Degrees of freedom, mean and scale; missing where there is no scatter to go by."""
+    """Compute degrees of freedom, mean and scale; missing where there is no scatter."""
     if len(known) < 2 or not np.ptp(known) > 0:
         return (np.nan, np.nan, np.nan)
     return len(known) - 1, known.mean(), known.std(ddof=1) * np.sqrt(1 + 1 / len(known))
@@ -53,11 +53,11 @@ def known_to_ladders(table: pd.DataFrame) -> list[list[float]]:
     ks = sorted({int(k) for k in table.loc[table["kind"].isin(kinds), "k"]})
     known: dict[tuple[str, float], list[float]] = {(kind, k): [] for kind in kinds for k in ks}
     for text in counted(ks, families=[FIRST]):
-        own = text.of(FIRST, seed=0)
+        counts = text.of(FIRST, seed=0)
         for k in ks:
-            y = own.log_neg_log_rbp[:, own.place(k)]
-            known["exponent", k].append(float(exponents(own.sizes, y[None])[0]))
-            slope = np.polyfit(np.log(own.cross_entropy), y, 1)[0]
+            y = counts.log_neg_log_rbp[:, counts.place(k)]
+            known["exponent", k].append(float(exponents(counts.sizes, y[None])[0]))
+            slope = np.polyfit(np.log(counts.cross_entropy), y, 1)[0]
             known["slope_in_cross_entropy", k].append(float(slope))
     return [known.get(key, []) for key in zip(table["kind"], table["k"], strict=True)]
 
@@ -83,8 +83,8 @@ def known_to_paths(table: pd.DataFrame) -> list[list[float]]:
 
 
 def fair_statistics(table: pd.DataFrame) -> dict[str, Any]:
-    """Count of `with_fair_guess`: guesses that could be made, that hold, that the forecast beats; its median gain."""
-    own = table.dropna(subset="fair_gain")
-    counts: dict[str, Any] = {"fair": len(own), "fair_inside": int(own["fair_inside"].sum())}
-    counts["fair_better"] = int((own["fair_gain"] > 0).sum())
-    return counts | {"fair_gain_median": own["fair_gain"].median()}
+    """Count the guesses of `with_fair_guess`: made, holding, beaten by the forecast; and its median gain."""
+    guessed = table.dropna(subset="fair_gain")
+    counts: dict[str, Any] = {"fair": len(guessed), "fair_inside": int(guessed["fair_inside"].sum())}
+    counts["fair_better"] = int((guessed["fair_gain"] > 0).sum())
+    return counts | {"fair_gain_median": guessed["fair_gain"].median()}

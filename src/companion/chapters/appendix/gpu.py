@@ -1,4 +1,4 @@
-"""What `make gpu` measured on a machine with a GPU, if it was run on one."""
+"""Read what `make gpu` measured, if it was run on a machine with a GPU."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ Record = dict[str, Any]
 
 
 def read_gpu(path: Path = GPU) -> Record | None:
-    """What `bench.gpu` wrote: device, date, versions, and parts by name; None if it has not been run.
+    """Read the file of `bench.gpu`: device, date, versions, and parts by name; None if it has not been run.
 
     A part has answers, one for each of its questions, and left: the questions without an answer.
     Raises DataError for another file, and for one that Triton's interpreter made: it holds no figures of a GPU.
@@ -36,18 +36,18 @@ def read_gpu(path: Path = GPU) -> Record | None:
 
 
 def worked(part: Record | None) -> bool:
-    """Whether a part has all its answers, and nothing was found that must not be."""
+    """Return whether a part has all its answers, and no failure."""
     if part is None or "error" in part or part.get("left"):
         return False
     return not any(map(failure, part["answers"]))
 
 
 def failure(answer: Record) -> str | None:
-    """Why a question has no answer, or what was found that must not be; None if all is well."""
+    """Say why a question has no answer, or which failure it reports; None if all is well."""
     return answer.get("error") or "; ".join(answer.get("failed") or []) or None
 
 
 def aim_of(row: Record) -> float | None:
-    """What the ratio of a row of the ranking's benchmark should not exceed; None for others than ours in bfloat16."""
+    """Return the bar for the ratio of a row of the ranking's benchmark; None for others than ours in bfloat16."""
     ours = row["way"].startswith("ours") and row["dtype"] == "bfloat16"
     return AIMS.get((row["d"], row["vocabulary"])) if ours else None

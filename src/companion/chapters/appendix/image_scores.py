@@ -45,7 +45,7 @@ def read_forecasts(path: Path = FORECASTS) -> pd.DataFrame:
 
     Columns dataset, of, middle, low, high, naive_low, naive_high, reason; of a curve, of is "RBP₅ at RBP₁ = …".
 
-    Raises DataError for a malformed file, and for one that is not the one whose checksum was written down.
+    Raises DataError for a malformed file, and for a file without the registered checksum.
     """
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -75,10 +75,10 @@ def scored(path: Path = BLIND) -> pd.DataFrame:
     difference; fair_*: Student's t on the three sets that were known (`with_fair_guess`). Raises DataError for a file
     that is not so, and for another test set or one with too few models.
     """
-    said, level = read_forecasts(), float(tomllib.loads(FORECASTS.read_text(encoding="utf-8"))["level"])
+    forecasts, level = read_forecasts(), float(tomllib.loads(FORECASTS.read_text(encoding="utf-8"))["level"])
     sets = _read(path)
-    known = [_TestSet(own) for _, own in outside.image_models().groupby("dataset")]
-    table = said[said["dataset"].isin(sets)].reset_index(drop=True)
+    known = [_TestSet(rows) for _, rows in outside.image_models().groupby("dataset")]
+    table = forecasts[forecasts["dataset"].isin(sets)].reset_index(drop=True)
     outcomes = [sets[str(row.dataset)].outcome(str(row.of)) for row in table.itertuples()]
     whole = table.assign(outcome=outcomes, kind="", probability=np.nan, naive=np.nan)
     scores = predictions.score(whole, level)
@@ -88,28 +88,29 @@ def scored(path: Path = BLIND) -> pd.DataFrame:
 
 
 def by_rule(path: Path = BLIND) -> pd.DataFrame:
-    """Compute what the twelve forecasts of curves would have come to by other rules for a model that is near.
+    """Compute the outcomes of the twelve forecasts of curves by other rules for a model that is near.
 
     Columns dataset, of, low, high; away (how far the nearest model's RBP_1 is); for each of RULES the outcome, and
     NAME_inside: whether the interval holds it.
     """
-    said, sets = read_forecasts(), _read(path)
-    table = said[said["of"].str.startswith(AT) & said["dataset"].isin(sets)].reset_index(drop=True)
+    forecasts, sets = read_forecasts(), _read(path)
+    table = forecasts[forecasts["of"].str.startswith(AT) & forecasts["dataset"].isin(sets)].reset_index(drop=True)
     rows = []
     row: Any
     for row in table.itertuples():
-        share, own = float(str(row.of).removeprefix(AT)), sets[str(row.dataset)]
-        values = {name: rule(own, share) for name, rule in RULES.items()}
+        share, test_set = float(str(row.of).removeprefix(AT)), sets[str(row.dataset)]
+        values = {name: rule(test_set, share) for name, rule in RULES.items()}
         inside = {f"{name}_inside": row.low <= value <= row.high for name, value in values.items()}
-        rows.append({"away": own.away(share)} | values | inside)
+        rows.append({"away": test_set.distance(share)} | values | inside)
     return table[["dataset", "of", "low", "high"]].join(pd.DataFrame(rows))
 
 
 def _read(path: Path) -> "dict[str, _TestSet]":
-    """The test sets of a file. Raises DataError for one with too few models."""
+    """Read the test sets of a file. Raises DataError for one with too few models."""
     names = read_forecasts()["dataset"].unique()
     remedy = f"Give {', '.join(names)}, as data/outside/image_models.csv has others."
-    sets = {str(name): _TestSet(own) for name, own in outside.read_image_models(path, names, remedy).groupby("dataset")}
+    models = outside.read_image_models(path, names, remedy)
+    sets = {str(name): _TestSet(rows) for name, rows in models.groupby("dataset")}
     for name, each in sets.items():
         if each.models["top1"].nunique() < 3:
             what = f"{name} has fewer than three models with RBP_1 above 0 and RBP_5 below 1"
@@ -119,28 +120,29 @@ def _read(path: Path) -> "dict[str, _TestSet]":
 
 @dataclass(frozen=True)
 class _TestSet:
-    """What models make of one test set; read: the rows of `outside.read_image_models`."""
+    """The models on one test set; read: the rows of `outside.read_image_models`."""
 
     read: pd.DataFrame
 
     @cached_property
     def models(self) -> pd.DataFrame:
-        """The models that count, with x = ln(−ln RBP_1) and z = ln(−ln RBP_5)."""
-        own = self.read[(self.read["top1"] > 0) & (self.read["top5"] < 100)]
-        x, z = (np.log(-np.log(own[f"top{k}"] / 100)) for k in outside.TOP)
-        return own.assign(x=x, z=z)
+        """The models used, with x = ln(−ln RBP_1) and z = ln(−ln RBP_5)."""
+        counted = self.read[(self.read["top1"] > 0) & (self.read["top5"] < 100)]
+        x, z = (np.log(-np.log(counted[f"top{k}"] / 100)) for k in outside.TOP)
+        return counted.assign(x=x, z=z)
 
     @cached_property
     def ratios(self) -> Reals:
-        """α_5/α_1 of its families, shape (families,)."""
-        own = self.models
-        about = own.assign(size=own["param_count"] * 1e6, model=own["model"] + "@" + own["img_size"].astype(str))
-        points = pd.concat([about.assign(k=k, value=-np.log(own[f"top{k}"] / 100)) for k in outside.TOP])
+        """α_5/α_1 of the families, shape (families,)."""
+        table = self.models
+        names = table["model"] + "@" + table["img_size"].astype(str)
+        about = table.assign(size=table["param_count"] * 1e6, model=names)
+        points = pd.concat([about.assign(k=k, value=-np.log(table[f"top{k}"] / 100)) for k in outside.TOP])
         rows = ratios_of_models(image_families(points), [5], source=IMAGES)
         return rows["ratio"].to_numpy(np.float64) if len(rows) else np.empty(0)
 
     def outcome(self, of: str) -> float:
-        """What a forecast is of, as the file says how it is computed; NaN where there is no family."""
+        """Compute the outcome of a forecast by the rule of the registered file; NaN where there is no family."""
         if of.startswith(AT):
             return _nearest(self, float(of.removeprefix(AT)))
         if of == "slope":
@@ -154,34 +156,35 @@ class _TestSet:
         return float(np.quantile(self.ratios, {"ratio_lowest": 0, "ratio_median": 0.5, "ratio_highest": 1}[of]))
 
     def nearest(self, share: float) -> "pd.Series[float]":
-        """z of the two models nearest to an RBP_1, by RBP_1: models of one RBP_1 count as one, of two that are equally
-        near the lower comes first.
-        """
-        own = self.models.groupby("top1")["z"].mean()
-        away = np.round(np.abs(own.index / 100 - share), 9)  # printed with three digits: ties are exact
-        return own.iloc[np.argsort(away, kind="stable")[:2]]
+        """Return z of the two models whose RBP_1 is nearest.
 
-    def away(self, share: float) -> float:
-        """How far the nearest model's RBP_1 is."""
+        Models of one RBP_1 count as one; of two that are equally near the lower comes first.
+        """
+        z = self.models.groupby("top1")["z"].mean()
+        distance = np.round(np.abs(z.index / 100 - share), 9)  # printed with three digits: ties are exact
+        return z.iloc[np.argsort(distance, kind="stable")[:2]]
+
+    def distance(self, share: float) -> float:
+        """Return how far the nearest model's RBP_1 is."""
         return float(abs(self.nearest(share).index[0] / 100 - share))
 
 
-def _one(own: _TestSet, share: float) -> float:
-    return _share(own.nearest(share).iloc[0])
+def _one(test_set: _TestSet, share: float) -> float:
+    return _share(test_set.nearest(share).iloc[0])
 
 
-def _line(own: _TestSet, share: float) -> float:
-    two = own.nearest(share)
+def _line(test_set: _TestSet, share: float) -> float:
+    two = test_set.nearest(share)
     return _share(np.polyval(np.polyfit(np.log(-np.log(two.index / 100)), two, 1), np.log(-np.log(share))))
 
 
-def _nearest(own: _TestSet, share: float) -> float:
-    return _one(own, share) if own.away(share) <= NEAR else _line(own, share)
+def _nearest(test_set: _TestSet, share: float) -> float:
+    return _one(test_set, share) if test_set.distance(share) <= NEAR else _line(test_set, share)
 
 
-def _median(own: _TestSet, share: float) -> float:
-    near = own.models[(own.models["top1"] / 100 - share).abs() <= NEAR]
-    return _share(near["z"].median()) if len(near) else _line(own, share)
+def _median(test_set: _TestSet, share: float) -> float:
+    near = test_set.models[(test_set.models["top1"] / 100 - share).abs() <= NEAR]
+    return _share(near["z"].median()) if len(near) else _line(test_set, share)
 
 
 def _share(z: Any) -> float:
@@ -207,14 +210,14 @@ def score_statistics(table: pd.DataFrame, rules: pd.DataFrame) -> dict[str, Any]
     by_rule.NAME: how many of all intervals hold if curves are scored by another of RULES. forecast.*: what was
     forecast. table, rules: of all three test sets.
     """
-    own = table.dropna(subset="outcome")
-    values: dict[str, Any] = {"intervals": len(own), "better": int((own["gain"] > 0).sum())}
-    values |= {name: int(own[name].sum()) for name in ("inside", "naive_inside")}
-    values |= fair_statistics(own)
-    values |= {f"inside.{name}": int(each.sum()) for name, each in own.groupby("dataset")["inside"]}
-    others = int(own.loc[~own["of"].str.startswith(AT), "inside"].sum())
+    tested = table.dropna(subset="outcome")
+    values: dict[str, Any] = {"intervals": len(tested), "better": int((tested["gain"] > 0).sum())}
+    values |= {name: int(tested[name].sum()) for name in ("inside", "naive_inside")}
+    values |= fair_statistics(tested)
+    values |= {f"inside.{name}": int(each.sum()) for name, each in tested.groupby("dataset")["inside"]}
+    others = int(tested.loc[~tested["of"].str.startswith(AT), "inside"].sum())
     values |= {f"by_rule.{name}": others + int(rules[f"{name}_inside"].sum()) for name in ("one", "line", "median")}
-    values["forecast.ratio_median.imagenet-r"] = own.set_index(["dataset", "of"])["middle"][
+    values["forecast.ratio_median.imagenet-r"] = tested.set_index(["dataset", "of"])["middle"][
         "imagenet-r", "ratio_median"
     ]
     return values

@@ -1,4 +1,4 @@
-"""A family trained from scratch: its law with two intervals, the parts of its scatter, and trials of its training."""
+"""Analyse a family trained from scratch: its law with two intervals, parts of its scatter, trials of its training."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
@@ -35,10 +35,10 @@ def points_by_document(left: LeftOut, *, level: float = 0.95) -> pd.DataFrame:
     Columns dataset, family, model, size, k, value, low, high (NaN where all misses lie in one document). An interval
     covers what other documents of the kind could have given the same model.
     """
-    one, rows = left.counts, []
+    counts, rows = left.counts, []
     values = np.exp(np.stack(interval(left.y, level=level), axis=-1))
-    for m, about in enumerate(one.models[["family", "model", "size"]].itertuples(index=False, name=None)):
-        rows += [(one.dataset, *about, k, *values[m, i]) for i, k in enumerate(one.thresholds)]
+    for m, about in enumerate(counts.models[["family", "model", "size"]].itertuples(index=False, name=None)):
+        rows += [(counts.dataset, *about, k, *values[m, i]) for i, k in enumerate(counts.thresholds)]
     columns = ["dataset", "family", "model", "size", "k", "value", "low", "high"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -55,22 +55,22 @@ def laws_by_document(left: LeftOut, *, level: float = 0.95) -> pd.DataFrame:
     residual_se, note (why there is no fit; its numbers are then NaN).
     """
     first = left.keep(left.counts.firsts)
-    one, values = first.counts, np.exp(first.y[0])
-    total = int(one.tokens.sum())
+    counts, values = first.counts, np.exp(first.y[0])
+    total = int(counts.tokens.sum())
     rows = []
-    for i, k in enumerate(one.thresholds):
+    for i, k in enumerate(counts.thresholds):
         row: dict[str, Any] = {
-            "dataset": one.dataset,
-            "family": one.families[0],
+            "dataset": counts.dataset,
+            "family": counts.families[0],
             "k": k,
-            "documents": len(one.tokens),
+            "documents": len(counts.tokens),
             "tokens": total,
-            "misses": total - int(one.hits[:, :, i].sum(axis=0).max()),
-            "n": len(one.sizes),
+            "misses": total - int(counts.hits[:, :, i].sum(axis=0).max()),
+            "n": len(counts.sizes),
         }
-        _, low, high = interval(exponents(one.sizes, first.y[:, :, i]), level=level)
+        _, low, high = interval(exponents(counts.sizes, first.y[:, :, i]), level=level)
         try:
-            fit = fit_power_law(one.sizes, values[:, i], level=level)
+            fit = fit_power_law(counts.sizes, values[:, i], level=level)
         except FitError as error:
             row["note"] = error.what
         else:
@@ -79,8 +79,8 @@ def laws_by_document(left: LeftOut, *, level: float = 0.95) -> pd.DataFrame:
             row |= {"text_low": low, "text_high": high, "note": ""}
         rows.append(row)
     columns = ["alpha", "alpha_low", "alpha_high", "alpha_se", "df", "text_low", "text_high", "r_squared"]
-    wanted = ["dataset", "family", "k", "documents", "tokens", "misses", "n", *columns, "residual_se", "note"]
-    return pd.DataFrame(rows, columns=wanted)
+    ordered = ["dataset", "family", "k", "documents", "tokens", "misses", "n", *columns, "residual_se", "note"]
+    return pd.DataFrame(rows, columns=ordered)
 
 
 @dataclass(frozen=True)
@@ -148,11 +148,11 @@ def scatter_parts(left: LeftOut, *, level: float = 0.95) -> pd.DataFrame:
 
     A k at which all misses of a model lie in one document has no row.
     """
-    one, rows = left.counts, []
-    for k in one.thresholds:
+    counts, rows = left.counts, []
+    for k in counts.thresholds:
         if np.isfinite(left.at(k)).all():
-            parts = split_scatter(one.sizes, left.at(k), level=level)
-            rows.append({"dataset": one.dataset, "family": one.families[0], "k": k} | asdict(parts))
+            parts = split_scatter(counts.sizes, left.at(k), level=level)
+            rows.append({"dataset": counts.dataset, "family": counts.families[0], "k": k} | asdict(parts))
     return pd.DataFrame(rows, columns=["dataset", "family", "k", *(field.name for field in fields(ScatterParts))])
 
 
@@ -172,7 +172,7 @@ class LadderLaws:
     splits: pd.DataFrame
 
     def at(self, table: pd.DataFrame) -> pd.DataFrame:
-        """The rows of one of the tables at the thresholds asked for, with the column `threshold`, their names."""
+        """Select the rows of one of the tables at the requested thresholds; column `threshold`: their names."""
         rows = table[table["k"].isin(list(self.shown))]
         return rows.assign(threshold=rows["k"].map(self.shown))
 
@@ -197,19 +197,19 @@ def fit_ladder(
     if not [*ks, *shares]:
         raise ParameterError("no threshold is asked for", "ks, shares", "Give some, such as ks=1,10,100.")
     counts, shown = counts_at(source, ks, shares)
-    available = {one.dataset: one for one in counts}
+    available = {text.dataset: text for text in counts}
     if unknown := [name for name in datasets if name not in available]:
         raise ParameterError(f"no ranks on {unknown[0]}", "datasets", f"Choose among: {', '.join(available)}.")
     texts = [available[name] for name in (datasets or dataset_order(available))]
     tables: list[list[pd.DataFrame]] = [[], [], []]
-    for one in texts:
-        if len(one.firsts) < 3:
-            what = f"{len(one.firsts)} sizes are too few for a law"
-            raise FitError(what, f"{one.families[0]} on {one.dataset}", "Give the ranks of at least three sizes.")
-        if len(one.tokens) < 2:
-            raise FitError("one document cannot be left out", one.dataset, "Give a text of several documents.")
-        left = one.left_out()
-        tables[0].append(points_by_document(left.keep(one.firsts), level=level))
+    for text in texts:
+        if len(text.firsts) < 3:
+            what = f"{len(text.firsts)} sizes are too few for a law"
+            raise FitError(what, f"{text.families[0]} on {text.dataset}", "Give the ranks of at least three sizes.")
+        if len(text.tokens) < 2:
+            raise FitError("one document cannot be left out", text.dataset, "Give a text of several documents.")
+        left = text.left_out()
+        tables[0].append(points_by_document(left.keep(text.firsts), level=level))
         tables[1].append(laws_by_document(left, level=level))
         tables[2].append(scatter_parts(left, level=level))
     return LadderLaws(texts, shown, *(pd.concat(parts, ignore_index=True) for parts in tables))
@@ -427,7 +427,7 @@ def compare_ranks(grid: Sequence[Counts], runs: Sequence[Counts], trials: pd.Dat
     the texts), least, most (over the texts), seeds: the standard deviation of such a mean between seeds, pooled over
     the cells with several. All four in per cent of y.
     """
-    rows = pd.concat([one.table() for one in (*grid, *runs)], ignore_index=True)
+    rows = pd.concat([counts.table() for counts in (*grid, *runs)], ignore_index=True)
     rows = rows.assign(log=100 * np.log(rows["value"]), k=rows["k"].fillna(0).astype(int))
     rows["what"] = rows["model"].map(_describe_changes(trials)).fillna("")
     cell = ["rung", "size", "budget", "k"]
@@ -444,12 +444,12 @@ def compare_ranks(grid: Sequence[Counts], runs: Sequence[Counts], trials: pd.Dat
         ends = {"difference": away.mean(), "least": away.min(), "most": away.max(), "seeds": scatter[about["k"]]}
         table.append(about | ends | {"k": about["k"] or None})
     columns = ["model", "rung", "size", "budget", "what", "k", "difference", "least", "most", "seeds"]
-    found = pd.DataFrame(table, columns=columns).astype({"k": "Int64"})
-    return found.sort_values(["size", "budget", "what"], kind="stable")
+    differences = pd.DataFrame(table, columns=columns).astype({"k": "Int64"})
+    return differences.sort_values(["size", "budget", "what"], kind="stable")
 
 
 def _describe_changes(trials: pd.DataFrame) -> "pd.Series[str]":
-    """Describe in words what each trial changes in the grid's recipe, by model; without those that change nothing."""
+    """Describe what each trial changes in the grid's recipe, by model; trials that change nothing are left out."""
     usual = trials.loc[~trials["model"].str.contains("-rate")].groupby(["family", "rung"])["rate"].first()
     changes: dict[str, str] = {}
     row: Any
@@ -492,8 +492,8 @@ def _on_shared_rungs(text: Counts, family: str, ks: Sequence[int]) -> list[LeftO
     if len(shared) < 3:
         what = f"{len(shared)} rungs of {family} are the transformer's as well"
         raise DataError(what, text.dataset, "Three are needed for a law: train them: rbp ladder train --family.")
-    places = [[one.models["rung"].tolist().index(rung) for rung in shared] for one in both]
-    return [one.keep(at, ks).left_out() for one, at in zip(both, places, strict=True)]
+    places = [[counts.models["rung"].tolist().index(rung) for rung in shared] for counts in both]
+    return [counts.keep(at, ks).left_out() for counts, at in zip(both, places, strict=True)]
 
 
 def compare_architectures(
@@ -510,7 +510,7 @@ def compare_architectures(
     rows = []
     for text in texts:
         first, second = _on_shared_rungs(text, family, ks)
-        sizes = [one.counts.sizes for one in (first, second)]
+        sizes = [line.counts.sizes for line in (first, second)]
         for k, their in first.each():
             both = (their, second.at(k))
             fits = [fit_power_law(size, np.exp(y[0]), level=level) for size, y in zip(sizes, both, strict=True)]

@@ -1,4 +1,4 @@
-"""The predictions that were made before the ladders were trained (data/predictions/ladders.toml), and their score.
+"""Score the predictions that were made before the ladders were trained (data/predictions/ladders.toml).
 
 A prediction of a number is a density: a normal distribution in two halves that meet at `middle`, each with half of the
 probability, so that a tenth lies below `low` and a tenth above `high`. A naive guess is a normal distribution with its
@@ -74,7 +74,7 @@ def read_predictions(path: Path = PREDICTIONS) -> tuple[pd.DataFrame, float]:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
         level = float(content.pop("level"))
-        rows = [{"kind": kind, **row} for kind, own in content.items() for row in own]
+        rows = [{"kind": kind, **row} for kind, entries in content.items() for row in entries]
         for row in rows:
             if row["kind"] != EVENT:
                 row["naive_low"], row["naive_high"] = row.pop("naive")
@@ -89,7 +89,7 @@ def read_predictions(path: Path = PREDICTIONS) -> tuple[pd.DataFrame, float]:
 
 @dataclass(frozen=True)
 class Findings:
-    """What the predictions are compared with.
+    """The measurements that the predictions are compared with.
 
     texts: what all models of the ladder make of each text; stores: the rank stores of each family at its largest
     budget; ablated: rungs of the first ladder with their ablations (`companion.chapters.families.with_ablations`).
@@ -105,114 +105,115 @@ class Findings:
         return [text.dataset for text in self.texts]
 
     def on(self, dataset: str) -> Counts:
-        """What the models make of a text."""
+        """Return the counts of a text."""
         return self.texts[self.datasets.index(dataset)]
 
     def budgets(self, family: str) -> list[int]:
-        """The budgets of a family; none where it is not there."""
+        """List the budgets of a family; none where it is not available."""
         return self.texts[0].budgets(family)
 
     def line(
         self, family: str, dataset: str, budget: int | None = None
     ) -> dict[str, tuple[float, dict[int | None, float]]]:
-        """Rung → size, and ln y by k (None: cross-entropy): of a family on a text, at its largest budget or another."""
-        own = self.on(dataset).of(family, budget, seed=0)
-        values = np.column_stack([np.log(own.cross_entropy), own.log_neg_log_rbp])
-        rows = [dict(zip((None, *own.thresholds), y.tolist(), strict=True)) for y in values]
-        return dict(zip(own.models["rung"], zip(own.sizes.astype(float), rows, strict=True), strict=True))
+        """Map a family's rungs on a text to size, and ln y by k (None: cross-entropy); budget None: the largest."""
+        counts = self.on(dataset).of(family, budget, seed=0)
+        values = np.column_stack([np.log(counts.cross_entropy), counts.log_neg_log_rbp])
+        rows = [dict(zip((None, *counts.thresholds), y.tolist(), strict=True)) for y in values]
+        return dict(zip(counts.models["rung"], zip(counts.sizes.astype(float), rows, strict=True), strict=True))
 
     def arrays(
         self, family: str, dataset: str, k: int | None, *, rungs: set[str] | None = None, budget: int | None = None
     ) -> tuple[Reals, Reals]:
-        """Sizes and ln y of a family's rungs."""
-        line = {rung: own for rung, own in self.line(family, dataset, budget).items() if rungs is None or rung in rungs}
-        return np.array([size for size, _ in line.values()]), np.array([y[k] for _, y in line.values()])
+        """Return sizes and ln y of a family's rungs."""
+        line = self.line(family, dataset, budget)
+        chosen = [line[rung] for rung in line if rungs is None or rung in rungs]
+        return np.array([size for size, _ in chosen]), np.array([y[k] for _, y in chosen])
 
     def exponent(
         self, family: str, dataset: str, k: int, *, rungs: set[str] | None = None, budget: int | None = None
     ) -> float:
-        """α over the rungs."""
+        """Fit α over the rungs."""
         sizes, y = self.arrays(family, dataset, k, rungs=rungs, budget=budget)
         return float(exponents(sizes, y[None])[0])
 
     def residuals(self, family: str, k: int) -> dict[str, Reals]:
-        """ln y less the line through all rungs, by text."""
-        found = {}
+        """Subtract the line through all rungs from ln y, by text."""
+        by_text = {}
         for dataset in self.datasets:
             sizes, y = self.arrays(family, dataset, k)
             x = np.log(sizes)
-            found[dataset] = y - np.polyval(np.polyfit(x, y, 1), x)
-        return found
+            by_text[dataset] = y - np.polyval(np.polyfit(x, y, 1), x)
+        return by_text
 
 
 def at_cross_entropy(y: Reals, entropy: Reals, at: float) -> float:
-    """y at a cross-entropy, linear between the neighbours; NaN outside. Shapes (models,)."""
+    """Interpolate y at a cross-entropy, linear between the neighbours; NaN outside. Shapes (models,)."""
     order = np.argsort(entropy)
     inside = entropy[order][0] <= at <= entropy[order][-1]
     return float(np.interp(at, entropy[order], y[order])) if inside else float("nan")
 
 
-def _exponent(row: Any, found: Findings) -> float:
-    return found.exponent(row.family, row.dataset, int(row.k))
+def _exponent(row: Any, findings: Findings) -> float:
+    return findings.exponent(row.family, row.dataset, int(row.k))
 
 
-def _exponent_difference(row: Any, found: Findings) -> float:
-    shared = set(found.line(row.family, row.dataset)) & set(found.line(row.than, row.dataset))
-    return found.exponent(row.family, row.dataset, int(row.k), rungs=shared) - found.exponent(
+def _exponent_difference(row: Any, findings: Findings) -> float:
+    shared = set(findings.line(row.family, row.dataset)) & set(findings.line(row.than, row.dataset))
+    return findings.exponent(row.family, row.dataset, int(row.k), rungs=shared) - findings.exponent(
         row.than, row.dataset, int(row.k), rungs=shared
     )
 
 
-def _cross_entropy(row: Any, found: Findings) -> float:
-    return float(np.exp(found.line(row.family, row.dataset)[row.rung][1][None]))
+def _cross_entropy(row: Any, findings: Findings) -> float:
+    return float(np.exp(findings.line(row.family, row.dataset)[row.rung][1][None]))
 
 
-def _cross_entropy_difference(row: Any, found: Findings) -> float:
-    ends = [np.exp(found.line(family, row.dataset)[row.rung][1][None]) for family in (row.family, row.than)]
+def _cross_entropy_difference(row: Any, findings: Findings) -> float:
+    ends = [np.exp(findings.line(family, row.dataset)[row.rung][1][None]) for family in (row.family, row.than)]
     return float(ends[0] - ends[1])
 
 
-def _offset(row: Any, found: Findings) -> float:
+def _offset(row: Any, findings: Findings) -> float:
     ends = []
     for family in (row.family, row.than):
-        entropy = np.exp(found.arrays(family, row.dataset, None)[1])
-        y = np.exp(found.arrays(family, row.dataset, int(row.k))[1])
+        entropy = np.exp(findings.arrays(family, row.dataset, None)[1])
+        y = np.exp(findings.arrays(family, row.dataset, int(row.k))[1])
         ends.append(at_cross_entropy(y, entropy, row.cross_entropy))
     return ends[0] - ends[1]
 
 
-def _zigzag(row: Any, found: Findings) -> float:
-    residuals = found.residuals(TRANSFORMER, int(row.k))
+def _zigzag(row: Any, findings: Findings) -> float:
+    residuals = findings.residuals(TRANSFORMER, int(row.k))
     if row.what.startswith("root mean square"):
-        return float(np.mean([np.sqrt(np.sum(own**2) / (len(own) - 2)) for own in residuals.values()]))
-    rungs = list(found.line(TRANSFORMER, found.datasets[0]))
-    one, other = rungs.index("59k"), rungs.index("150k")
-    return float(np.mean([own[one] - own[other] for own in residuals.values()]))
+        return float(np.mean([np.sqrt(np.sum(residual**2) / (len(residual) - 2)) for residual in residuals.values()]))
+    rungs = list(findings.line(TRANSFORMER, findings.datasets[0]))
+    smaller, larger = rungs.index("59k"), rungs.index("150k")
+    return float(np.mean([residual[smaller] - residual[larger] for residual in residuals.values()]))
 
 
-def _curvature(row: Any, found: Findings) -> float:
-    lines = [found.arrays(row.family, dataset, int(row.k)) for dataset in found.datasets]
+def _curvature(row: Any, findings: Findings) -> float:
+    lines = [findings.arrays(row.family, dataset, int(row.k)) for dataset in findings.datasets]
     return float(np.mean([curvature(sizes, np.exp(y)).coefficient for sizes, y in lines]))
 
 
-def _budgets(row: Any, found: Findings) -> float:
-    budgets = found.budgets(row.family)
+def _budgets(row: Any, findings: Findings) -> float:
+    budgets = findings.budgets(row.family)
     if row.what == "exponent in D from 0.5 to 8 M tokens at 150k":
-        y = [found.line(row.family, row.dataset, b)["150k"][1][int(row.k)] for b in budgets]
+        y = [findings.line(row.family, row.dataset, b)["150k"][1][int(row.k)] for b in budgets]
         return float(exponents(np.array(budgets, dtype=np.float64), np.array(y)[None])[0])
     # the rungs that both budgets have
-    rungs = set(found.line(row.family, row.dataset, budgets[0])) & set(found.line(row.family, row.dataset))
-    first = found.exponent(row.family, row.dataset, int(row.k), rungs=rungs, budget=budgets[0])
+    rungs = set(findings.line(row.family, row.dataset, budgets[0])) & set(findings.line(row.family, row.dataset))
+    first = findings.exponent(row.family, row.dataset, int(row.k), rungs=rungs, budget=budgets[0])
     if row.what == "exponent in S at 0.5 M tokens":
         return first
     if len(budgets) < 2:
         return float("nan")
-    return found.exponent(row.family, row.dataset, int(row.k), rungs=rungs) - first
+    return findings.exponent(row.family, row.dataset, int(row.k), rungs=rungs) - first
 
 
-def _slope(row: Any, found: Findings) -> float:
-    y = found.arrays(row.family, row.dataset, int(row.k))[1]
-    return float(np.polyfit(found.arrays(row.family, row.dataset, None)[1], y, 1)[0])
+def _slope(row: Any, findings: Findings) -> float:
+    y = findings.arrays(row.family, row.dataset, int(row.k))[1]
+    return float(np.polyfit(findings.arrays(row.family, row.dataset, None)[1], y, 1)[0])
 
 
 def loss_terms(errors: Integers, nll: Reals) -> Reals:
@@ -229,8 +230,8 @@ def loss_terms(errors: Integers, nll: Reals) -> Reals:
     return np.array([entropy, nll.mean() - entropy - confidence, confidence])
 
 
-def _sister_law(row: Any, found: Findings) -> float:
-    for store in found.stores[row.family].stores:
+def _sister_law(row: Any, findings: Findings) -> float:
+    for store in findings.stores[row.family].stores:
         if store.dataset == row.dataset and rung_of(store.model, row.family) == row.rung:
             ranked = Ranked(store)
             errors = np.asarray(ranked.ranks, dtype=np.int64) - 1
@@ -239,20 +240,20 @@ def _sister_law(row: Any, found: Findings) -> float:
     raise KeyError(row.rung)
 
 
-def _seeds(row: Any, found: Findings) -> float:
-    """The root mean square over the rungs that were trained again with this seed. Raises KeyError if none was."""
-    own, ending = found.on(row.dataset).of(TRANSFORMER), f"-seed{row.seed:.0f}"
-    y = dict(zip(own.names, own.log_neg_log_rbp[:, own.place(int(row.k))], strict=True))
+def _seeds(row: Any, findings: Findings) -> float:
+    """Compute the root mean square over the rungs trained again with this seed. Raises KeyError if there is none."""
+    counts, ending = findings.on(row.dataset).of(TRANSFORMER), f"-seed{row.seed:.0f}"
+    y = dict(zip(counts.names, counts.log_neg_log_rbp[:, counts.place(int(row.k))], strict=True))
     away = [y[model] - y[model.removesuffix(ending)] for model in y if model.endswith(ending)]
     if not away:
         raise KeyError(row.seed)
     return float(np.sqrt(np.mean(np.square(away))))
 
 
-def _ablation(row: Any, found: Findings) -> float:
-    for own in found.ablated:
-        if own.dataset == row.dataset:
-            y = dict(zip(own.names, own.log_neg_log_rbp[:, own.place(int(row.k))], strict=True))
+def _ablation(row: Any, findings: Findings) -> float:
+    for counts in findings.ablated:
+        if counts.dataset == row.dataset:
+            y = dict(zip(counts.names, counts.log_neg_log_rbp[:, counts.place(int(row.k))], strict=True))
             return float(y[f"ladder-{row.run}"] - y[f"ladder-{row.than}"])
     raise KeyError(row.dataset)
 
@@ -273,25 +274,25 @@ _MEASURES: dict[str, Callable[[Any, Findings], float]] = {
 }
 
 
-def _grows_with_tokens(found: Findings) -> bool:
-    budgets = found.budgets(TRANSFORMER)
+def _grows_with_tokens(findings: Findings) -> bool:
+    budgets = findings.budgets(TRANSFORMER)
     pairs = []
-    for dataset in found.datasets:
-        rungs = set(found.line(TRANSFORMER, dataset, budgets[0])) & set(found.line(TRANSFORMER, dataset))
+    for dataset in findings.datasets:
+        rungs = set(findings.line(TRANSFORMER, dataset, budgets[0])) & set(findings.line(TRANSFORMER, dataset))
         pairs.append(
-            [found.exponent(TRANSFORMER, dataset, 1, rungs=rungs, budget=b) for b in (budgets[0], budgets[-1])]
+            [findings.exponent(TRANSFORMER, dataset, 1, rungs=rungs, budget=b) for b in (budgets[0], budgets[-1])]
         )
     return all(last > first for first, last in pairs)
 
 
-def _holds_0(found: Findings) -> bool:
-    sizes, y = found.arrays(TRANSFORMER, "wikipedia", 1)
+def _holds_0(findings: Findings) -> bool:
+    sizes, y = findings.arrays(TRANSFORMER, "wikipedia", 1)
     bend = curvature(sizes, np.exp(y), level=0.95)
     return bend.low <= 0 <= bend.high
 
 
-def _lstm_is_lower(found: Findings) -> bool:
-    return found.line(LSTM, "wikipedia")["1m"][1][None] < found.line(TRANSFORMER, "wikipedia")["1m"][1][None]
+def _lstm_is_lower(findings: Findings) -> bool:
+    return findings.line(LSTM, "wikipedia")["1m"][1][None] < findings.line(TRANSFORMER, "wikipedia")["1m"][1][None]
 
 
 #: what an event says → the families that it needs, and whether it came true; others need a family that was not trained
@@ -331,20 +332,20 @@ def needed_models(row: Any, rungs: Mapping[str, tuple[str, ...]], budgets: Seque
     }
 
 
-def measure_outcomes(table: pd.DataFrame, found: Findings) -> pd.DataFrame:
+def measure_outcomes(table: pd.DataFrame, findings: Findings) -> pd.DataFrame:
     """Add the outcome to each prediction: `outcome` (1 or 0 of an event; missing where none can be measured).
 
     `untested` says why it is missing: a model that the prediction needs is missing, or no model reaches it.
     """
     rungs, budgets = planned()
-    available = {*found.texts[0].models[["family", "rung", "budget"]].itertuples(index=False, name=None)}
-    rows = [_outcome(row, found, rungs, budgets, available) for row in table.itertuples()]
+    available = {*findings.texts[0].models[["family", "rung", "budget"]].itertuples(index=False, name=None)}
+    rows = [_outcome(row, findings, rungs, budgets, available) for row in table.itertuples()]
     return table.assign(outcome=[value for value, _ in rows], untested=[why for _, why in rows])
 
 
 def _outcome(
     row: Any,
-    found: Findings,
+    findings: Findings,
     rungs: Mapping[str, tuple[str, ...]],
     budgets: Sequence[int],
     available: set[tuple[str, str, int]],
@@ -355,10 +356,10 @@ def _outcome(
     named = {*families, *(name for name in compared if isinstance(name, str))}
     if (row.kind == EVENT and happens is None) or not named <= set(rungs):
         return nothing, NO_FAMILY
-    if not needed_models(row, rungs, budgets) <= available or not all(map(found.budgets, named)):
+    if not needed_models(row, rungs, budgets) <= available or not all(map(findings.budgets, named)):
         return nothing, NO_RUNG
     try:
-        value = float(happens(found)) if happens else _MEASURES[row.kind](row, found)
+        value = float(happens(findings)) if happens else _MEASURES[row.kind](row, findings)
     except KeyError:  # of a seed, or of a rung's store
         return nothing, NO_SEEDS if row.kind == "seeds" else NO_RUNG
     return value, "" if np.isfinite(value) else NOT_REACHED
@@ -390,7 +391,7 @@ def score(table: pd.DataFrame, level: float) -> pd.DataFrame:
 
 
 def _spread(table: pd.DataFrame, level: float) -> Reals:
-    """The standard deviation of each prediction on the side of its outcome."""
+    """Return the standard deviation of each prediction on the side of its outcome."""
     outcome, middle, low, high = table[["outcome", "middle", "low", "high"]].to_numpy(np.float64).T
     return np.asarray(np.where(outcome >= middle, high - middle, middle - low) / norm.ppf((1 + level) / 2))
 
@@ -425,7 +426,7 @@ def name_extremes(table: pd.DataFrame, names: "pd.Series[str]") -> dict[str, str
 
 
 def summarize_events(table: pd.DataFrame, likely: float) -> dict[str, int]:
-    """Count the events, those that happened, and those called nearly certain: of a probability of `likely` or more."""
+    """Count the events, all, happened, and called nearly certain: given a probability of `likely` or more."""
     events = table[table["kind"] == EVENT]
     sure = table["sure"] | (table["probability"] >= likely) | (table["probability"] <= 1 - likely)
     counts = {"events": len(events), "events_happened": int(events["outcome"].sum())}
@@ -439,18 +440,18 @@ def score_kinds(table: pd.DataFrame, tested: pd.DataFrame) -> pd.DataFrame:
     events), better (than the naive guess), gain (the sum of the log scores over the naive ones).
     """
     rows = []
-    for kind, made in table.groupby("kind", sort=False):
-        some = tested[tested["kind"] == kind]
-        row = {"key": kind, "kind": KINDS[str(kind)], "made": len(made), "tested": len(some)}
-        inside = some["inside"].sum() if some["inside"].notna().any() else np.nan
-        rows.append(row | {"inside": inside, "better": int(some["better"].sum()), "gain": some["gain"].sum()})
+    for kind, group in table.groupby("kind", sort=False):
+        scored = tested[tested["kind"] == kind]
+        row = {"key": kind, "kind": KINDS[str(kind)], "made": len(group), "tested": len(scored)}
+        inside = scored["inside"].sum() if scored["inside"].notna().any() else np.nan
+        rows.append(row | {"inside": inside, "better": int(scored["better"].sum()), "gain": scored["gain"].sum()})
     return pd.DataFrame(rows)
 
 
 def count_topics(kinds: pd.DataFrame) -> dict[str, int]:
     """Count for each of TOPICS the intervals that hold, could be tested, and beat the naive guess, by `score_kinds`."""
     sums = kinds.set_index("key")[["inside", "tested", "better"]].fillna(0).astype(int)
-    return {f"{topic}.{key}": int(n) for topic, own in TOPICS.items() for key, n in sums.loc[[*own]].sum().items()}
+    return {f"{topic}.{key}": int(n) for topic, names in TOPICS.items() for key, n in sums.loc[[*names]].sum().items()}
 
 
 def describe(table: pd.DataFrame) -> "pd.Series[str]":

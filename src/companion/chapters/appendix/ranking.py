@@ -1,6 +1,6 @@
-"""One model ranked on one text in three ways: what ties do, and what rows beyond the tokenizer's tokens do.
+"""Rank one model on one text in three ways, to see the effects of ties and of rows beyond the tokenizer's tokens.
 
-The rank stores go into a folder of the caller's. Whatever a run says of its progress is kept off the page.
+The rank stores go into a folder of the caller's. What a run prints of its progress is kept off the page.
 """
 
 import io
@@ -65,7 +65,7 @@ class RankVariants:
         return self.stores["all"].ranks()
 
     def ties(self) -> pd.DataFrame:
-        """Count what equal scores do, for logits as computed and rounded to bfloat16.
+        """Count ties between equal scores, for logits as computed and rounded to bfloat16.
 
         Columns logits, tied (the share of tokens whose score another token has too), most (the largest such group),
         and RBP_1 under each tie rule: paper, strict, expected.
@@ -78,7 +78,7 @@ class RankVariants:
         return pd.DataFrame(rows)
 
     def padding(self, rule: TieRule, k: Sequence[int] = (1, 10, 100)) -> pd.DataFrame:
-        """Measure what rows beyond the tokenizer's tokens do.
+        """Measure the effect of rows beyond the tokenizer's tokens.
 
         Columns logits ("all" or "tokenizer"), rows (how many are counted), rbp1, rbp10, …, mean_rank, cross_entropy
         (nats), and moved: the share of tokens whose rank is another than among all.
@@ -96,8 +96,8 @@ class RankVariants:
 
     def near(self, protocol: Protocol, settings: Settings) -> dict[str, NearTies]:
         """Find which ranks rounding can change, of all logits as computed and rounded to bfloat16: see `near_ties`."""
-        found = near_ties(self.model, self.corpus, protocol, settings, (None, "bfloat16"))
-        return dict(zip(("all", "bfloat16"), found, strict=True))
+        tables = near_ties(self.model, self.corpus, protocol, settings, (None, "bfloat16"))
+        return dict(zip(("all", "bfloat16"), tables, strict=True))
 
     def pieces(self, document: int, count: int, rule: TieRule) -> pd.DataFrame:
         """Return the first `count` ranked tokens of a document, as `pieces_of`; ParameterError if it has none."""
@@ -117,19 +117,19 @@ def rank_variants(model: str, corpus: str, protocol: Protocol, settings: Setting
     """
     model, corpus = project_path(model), project_path(corpus)
     files = find_model(model)
-    open_corpus(corpus, settings.fields)  # what is wrong with it is said before anything is run
+    open_corpus(corpus, settings.fields)  # so that errors in it come before any run
     _note([str(files.folder)], corpus)
     stores = {}
     with redirect_stderr(io.StringIO()):
         for name, options in VARIANTS.items():
             chosen = Settings(**{**vars(settings), **options})
             stores[name] = open_store(extract([model], [corpus], protocol, out, chosen)[0])
-    found = RankVariants(model, corpus, stores)
-    first = int((found.tokens.greater + found.tokens.equal == 1).sum())
-    if first in (0, len(found.tokens)):
-        what = f"{first} of {len(found.tokens)} tokens have rank 1, and the chapter compares them with the others"
+    variants = RankVariants(model, corpus, stores)
+    first = int((variants.tokens.greater + variants.tokens.equal == 1).sum())
+    if first in (0, len(variants.tokens)):
+        what = f"{first} of {len(variants.tokens)} tokens have rank 1, and the chapter compares them with the others"
         raise DataError(what, corpus, "Rank more tokens, or another text.")
-    return found
+    return variants
 
 
 def rank_family(folder: str, corpus: str, protocol: Protocol, settings: Settings, out: Path) -> Path:
@@ -182,12 +182,13 @@ def compare_with_shipped(stores: Sequence[RankStore]) -> pd.DataFrame:
     shipped = {(s.model, s.dataset): s for s in open_source("ladder").stores}
     rows = []
     for store in sorted(stores, key=lambda s: s.size):
-        if other := shipped.get((model_label(store.model), store.dataset)):
-            provenance.note(*other.parts)
-            both = store.ranks().merge(other.ranks(), on=["document", "position", "token"], suffixes=("", "_shipped"))
+        if counterpart := shipped.get((model_label(store.model), store.dataset)):
+            provenance.note(*counterpart.parts)
+            keys = ["document", "position", "token"]
+            both = store.ranks().merge(counterpart.ranks(), on=keys, suffixes=("", "_shipped"))
             changed = (both.greater != both.greater_shipped) | (both.equal != both.equal_shipped)
             most = (both.nll - both.nll_shipped).abs().max()
-            rows.append((other.model, store.size, len(both), changed.sum(), most))
+            rows.append((counterpart.model, store.size, len(both), changed.sum(), most))
     return pd.DataFrame(rows, columns=["model", "size", "tokens", "changed", "nll"])
 
 
@@ -243,18 +244,18 @@ DOCUMENTS, BINOMIAL = "documents", "tokens"
 COLOURS = {DOCUMENTS: "#9457C0", BINOMIAL: "#5C8A2E"}  # of no family
 
 
-def rbp_curve(every: pd.DataFrame, some: pd.DataFrame, *, level: float) -> dict[str, Any]:
+def rbp_curve(every: pd.DataFrame, selected: pd.DataFrame, *, level: float) -> dict[str, Any]:
     """Plot RBP_k against k, and how wide its two intervals are.
 
-    every: k, rbp; some: k, value (−ln RBP_k), low, high (binomial), document_low, document_high.
+    every: k, rbp; selected: k, value (−ln RBP_k), low, high (binomial), document_low, document_high.
     """
     ends = {DOCUMENTS: ("document_low", "document_high"), BINOMIAL: ("low", "high")}
 
     def shares(ax: Axes) -> None:
         ax.step(every["k"], every["rbp"], where="post", color=COLOURS[BINOMIAL], linewidth=1.6)
         for name, width in ((DOCUMENTS, 1.4), (BINOMIAL, 4.0)):
-            low, high = (np.exp(-some[end]) for end in reversed(ends[name]))
-            ax.vlines(some["k"], low, high, color=COLOURS[name], linewidth=width, label=f"by {name}")
+            low, high = (np.exp(-selected[end]) for end in reversed(ends[name]))
+            ax.vlines(selected["k"], low, high, color=COLOURS[name], linewidth=width, label=f"by {name}")
         ax.yaxis.set_major_formatter(PercentFormatter(1))
         ax.set_ylabel(f"{rbp_label()}: share of tokens with rank ≤ k")
         ax.set_ylim(0, 1.02)
@@ -262,8 +263,8 @@ def rbp_curve(every: pd.DataFrame, some: pd.DataFrame, *, level: float) -> dict[
 
     def widths(ax: Axes) -> None:
         for name, marker in ((DOCUMENTS, "o"), (BINOMIAL, "s")):
-            low, high = (np.exp(-some[end]) for end in reversed(ends[name]))
-            ax.plot(some["k"], 100 * (high - low), marker=marker, color=COLOURS[name], label=f"by {name}")
+            low, high = (np.exp(-selected[end]) for end in reversed(ends[name]))
+            ax.plot(selected["k"], 100 * (high - low), marker=marker, color=COLOURS[name], label=f"by {name}")
         ax.set_ylabel("width of the interval (percentage points)")
         ax.set_ylim(bottom=0)
         ax.legend(loc="upper right")
@@ -304,7 +305,7 @@ def architectures(folder: Path = FOLDER) -> pd.DataFrame:
 
     Columns model, variant, outcome ("exact", "wrong", "refused", "not built"), route (what is ranked: "one matrix" or
     "own logits"), padding ("unseen" or "seen"), memory (what the model keeps of what it reads: "none" or "kept"),
-    tokens (ranked), near (of these, those with another logit within rounding), reason, and transformers (its version).
+    tokens (ranked), near (how many have another logit within rounding), reason, and transformers (its version).
     """
     path = folder / "architectures.csv"
     table = read_csv(path).fillna(dict.fromkeys(("variant", "route", "padding", "memory", "reason"), ""))
@@ -312,7 +313,7 @@ def architectures(folder: Path = FOLDER) -> pd.DataFrame:
 
 
 def by_outcome(table: pd.DataFrame) -> pd.DataFrame:
-    """Group `architectures`, those with most models first.
+    """Group `architectures`, the largest groups first.
 
     Columns outcome, ranked (from what), padding, memory, why (not exact), models (how many), tokens.
     """
@@ -327,13 +328,13 @@ def by_outcome(table: pd.DataFrame) -> pd.DataFrame:
 def outcomes(table: pd.DataFrame) -> dict[str, int]:
     """Count families and models of `architectures`, tokens ranked exactly, and outcomes."""
     exact, counts = table[table["outcome"] == "exact"], table["outcome"].value_counts()
-    found = {"families": table["model"].nunique(), "models": len(table), "tokens": int(exact["tokens"].sum())}
+    totals = {"families": table["model"].nunique(), "models": len(table), "tokens": int(exact["tokens"].sum())}
     kinds = ("exact", "wrong", "refused", "not built")
-    return found | {kind.replace(" ", "_"): int(counts.get(kind, 0)) for kind in kinds}
+    return totals | {kind.replace(" ", "_"): int(counts.get(kind, 0)) for kind in kinds}
 
 
 def architectures_table(surveyed: pd.DataFrame) -> dict[str, Any]:
-    """The groups of `by_outcome`; the download is the whole survey."""
+    """Show the groups of `by_outcome`; the download is the whole survey."""
     return shown(
         by_outcome(surveyed).replace({"": None}),
         {
@@ -353,7 +354,7 @@ def architectures_table(surveyed: pd.DataFrame) -> dict[str, Any]:
 
 
 def _why(reason: str) -> str:
-    """A reason, less what differs from model to model."""
+    """Shorten a reason by what differs from model to model."""
     if reason.startswith("the model cannot read a row"):
         return "its own code raises"
     for known in ("the model sees the tokens that it is asked to predict", "cannot load the model"):

@@ -22,12 +22,12 @@
       throw new NoAnswer("The server does not answer. Start it again (rbp serve, on the same port): this page then goes on.");
     }
     if (answer.ok) return answer;
-    let said = await answer.text();
+    let reason = await answer.text();
     try {
-      const { what, where, remedy } = JSON.parse(said);
-      said = what + (where ? ` (${where})` : "") + (remedy ? `\n${remedy}` : "");
+      const { what, where, remedy } = JSON.parse(reason);
+      reason = what + (where ? ` (${where})` : "") + (remedy ? `\n${remedy}` : "");
     } catch { /* plain text */ }
-    throw new Error(said.trim() || `the server answered ${answer.status}`);
+    throw new Error(reason.trim() || `the server answered ${answer.status}`);
   }
 
   const json = async (...request) => (await call(...request)).json();
@@ -45,28 +45,28 @@
   }
 
   const form = make("form", { class: "rbp-form", "aria-label": "Run this chapter with other values" });
-  const said = make("p", { class: "rbp-said", role: "alert" });
+  const status = make("p", { class: "rbp-said", role: "alert" });
   const earlier = make("div", { class: "rbp-earlier" });
   const frame = make("div", { class: "rbp-shown" });
 
-  const tell = (words) => {
-    said.textContent = words ? String(words.message || words) : "";
-    said.classList.toggle("rbp-error", words instanceof Error);
+  const report = (words) => {
+    status.textContent = words ? String(words.message || words) : "";
+    status.classList.toggle("rbp-error", words instanceof Error);
   };
   // A button does one thing at a time: it rests while its work goes on.
   const attempt = (work) => async (event) => {
     event?.preventDefault();
-    tell("");
+    report("");
     const button = event?.submitter || event?.currentTarget;
     if (button) button.disabled = true;
-    try { await work(event); } catch (error) { tell(error); }
+    try { await work(event); } catch (error) { report(error); }
     if (button) button.disabled = false;
   };
   const button = (text, work) => make("button", { type: "button", onclick: attempt(work) }, text);
 
   // ── The form
 
-  const kept = () => JSON.parse(localStorage.getItem(FORM) || "{}");
+  const saved = () => JSON.parse(localStorage.getItem(FORM) || "{}");
   const keep = () => localStorage.setItem(FORM, JSON.stringify(values(fields)));
   let fields = [];
 
@@ -89,7 +89,7 @@
 
   function sourcesOf(field, common) {
     const chosen = field.shown.split(",").map((name) => name.trim());
-    const own = make("div"), shipped = make("details", {}, make("summary", {}, "The book’s data"));
+    const uploaded = make("div"), shipped = make("details", {}, make("summary", {}, "The book’s data"));
     const list = make("div", { class: "rbp-sources", role: "group", id: common.id });
     const add = ({ value, label }, checked) => {
       const input = make("input", { type: "checkbox", name: field.name, value, checked });
@@ -103,7 +103,7 @@
         remove.setAttribute("aria-label", `delete ${label}`);
         row.append(" ", remove);
       }
-      (value.startsWith("upload-") ? own : shipped).append(row);
+      (value.startsWith("upload-") ? uploaded : shipped).append(row);
       return input;
     };
     field.choices.forEach((choice) => add(choice, chosen.includes(choice.value)));
@@ -111,30 +111,30 @@
       type: "file", accept: ".csv,.parquet", "aria-label": `upload a table for ${field.name}`,
       onchange: attempt(async () => {
         if (!file.files.length) return;
-        const [one] = file.files;
+        const [table] = file.files;
         file.value = "";
-        tell(`Reading ${one.name} …`);
-        const choice = await json("PUT", `/api/uploads/${encodeURIComponent(one.name)}`, one, "application/octet-stream");
-        tell("");
+        report(`Reading ${table.name} …`);
+        const choice = await json("PUT", `/api/uploads/${encodeURIComponent(table.name)}`, table, "application/octet-stream");
+        report("");
         list.querySelectorAll("input").forEach((input) => { input.checked = false; });
         add(choice, false).checked = true; // the book's values are others
         localStorage.setItem(UPLOAD, choice.value);
         keep();
       }),
     });
-    list.append(make("label", { class: "rbp-upload" }, "A table of your own (CSV, Parquet): ", file), own, shipped);
+    list.append(make("label", { class: "rbp-upload" }, "A table of your own (CSV, Parquet): ", file), uploaded, shipped);
     return list;
   }
 
   function values(all) {
-    const found = {};
+    const changed = {};
     for (const field of all) {
       const value = field.kind === "source"
         ? [...form.querySelectorAll(`input[name="${field.name}"]:checked`)].map((input) => input.value).join(",")
         : form.elements[field.name].value;
-      if (value !== (field.kind === "source" ? field.shown.replace(/\s/g, "") : field.shown)) found[field.name] = value;
+      if (value !== (field.kind === "source" ? field.shown.replace(/\s/g, "") : field.shown)) changed[field.name] = value;
     }
-    return found;
+    return changed;
   }
 
   function fill(given) {
@@ -160,7 +160,7 @@
         make("button", { type: "reset" }, "The book’s values")),
       ...fields.filter((field) => !first.includes(field)).map(row));
     const upload = localStorage.getItem(UPLOAD);
-    fill(localStorage.getItem(FORM) ? kept() : upload && first.length ? { measurements: upload } : {});
+    fill(localStorage.getItem(FORM) ? saved() : upload && first.length ? { measurements: upload } : {});
     form.addEventListener("input", keep);
     form.addEventListener("reset", () => setTimeout(keep));
     form.addEventListener("submit", attempt(async () => {
@@ -168,7 +168,7 @@
       if (empty) throw new Error(`Choose a source for ${empty.name}.`);
       frame.replaceChildren(); // what it shows is of another run
       const run = await json("POST", "/api/runs", { chapter, parameters: values(fields), name: name.value });
-      if (run.state === "done") tell("The same run is there already.");
+      if (run.state === "done") report("The same run is there already.");
       await list();
       watch(run.id);
     }));
@@ -205,7 +205,7 @@
       try {
         const run = await json("GET", `/api/runs/${id}`);
         if (watched !== id) return;
-        if (said.textContent.startsWith("The server does not answer")) tell("");
+        if (status.textContent.startsWith("The server does not answer")) report("");
         now.show(run);
         if (ENDED.includes(run.state)) {
           await list();
@@ -213,7 +213,7 @@
           return;
         }
       } catch (error) {
-        tell(error);
+        report(error);
         if (!(error instanceof NoAnswer)) return;
         now.stall();
         pause = 2000;
@@ -279,7 +279,7 @@
 
   const studio = make("dialog", { class: "rbp-studio rbp-live", "aria-label": "Run this chapter" },
     make("div", { class: "rbp-side" }, make("div", { class: "rbp-do" }, make("h2", {}, "Run with your data"),
-      make("button", { type: "button", onclick: () => studio.close() }, "Back to the chapter")), form, said, now.root, earlier), frame);
+      make("button", { type: "button", onclick: () => studio.close() }, "Back to the chapter")), form, status, now.root, earlier), frame);
   const open = () => { sessionStorage.setItem("rbp-open", chapter); if (!studio.open) studio.showModal(); };
 
   (async () => {
@@ -289,7 +289,7 @@
     start.addEventListener("click", (event) => { event.preventDefault(); open(); });
     studio.addEventListener("close", () => sessionStorage.removeItem("rbp-open"));
     start.classList.add("rbp-ready"); // before, it leads to the command
-    await list().catch(tell);
+    await list().catch(report);
     const going = (await json("GET", "/api/runs")).find((run) => run.chapter === chapter && !ENDED.includes(run.state));
     if (going || sessionStorage.getItem("rbp-open") === chapter) open();
     if (going) await watch(going.id);

@@ -1,1 +1,1 @@
-"""Appendix C of the paper: its equations by computer algebra, and its terms in numbers."""
+"""Check appendix C of the paper: its equations by computer algebra, and its terms in numbers."""

@@ -1,4 +1,4 @@
-"""The notation of appendix C as sympy objects, an equation with what checking it found, and both as HTML."""
+"""The notation of appendix C as sympy objects, an equation with the result of its check, and both as HTML."""
 
 import html
 from collections.abc import Container, Iterable, Mapping
@@ -33,22 +33,22 @@ psi = sp.Function("psi", real=True)
 
 
 def standard_density(at: sp.Expr) -> sp.Expr:
-    """φ of equation 12, written out."""
+    """Write out φ of equation 12."""
     return sp.exp(-(at**2) / 2) / sp.sqrt(2 * sp.pi)
 
 
 def standard_cdf(at: sp.Expr) -> sp.Expr:
-    """Φ of equation 12, by the error function."""
+    """Write out Φ of equation 12, by the error function."""
     return (1 + sp.erf(at / sp.sqrt(2))) / 2
 
 
 def lognormal_density(at: sp.Expr) -> sp.Expr:
-    """ψ of equation 10, written out: the density of equation 9."""
+    """Write out ψ of equation 10: the density of equation 9."""
     return sp.exp(-((sp.log(at) - mu) ** 2) / (2 * sigma**2)) / (sp.sqrt(2 * sp.pi) * sigma * at)
 
 
 def unfold(expression: sp.Expr) -> sp.Expr:
-    """The expression in μ, σ and elementary functions alone, but for c: φ, Φ, ψ, a, P, I₁ and I₂ are replaced.
+    """Express all in μ, σ and elementary functions, and c: φ, Φ, ψ, a, P, I₁ and I₂ are replaced.
 
     I₁ and I₂ become their integrals, not the right sides of equations 14 and 15.
     """
@@ -63,14 +63,14 @@ def unfold(expression: sp.Expr) -> sp.Expr:
 
 @cache
 def truncated_moment(power: int) -> sp.Expr:
-    """∫₁^∞ ψ(x) ln^power(x) dx by integration: x = e^t, then sympy's integrator (equations 13 to 15)."""
+    """Integrate ∫₁^∞ ψ(x) ln^power(x) dx: x = e^t, then sympy's integrator (equations 13 to 15)."""
     integrand = sp.simplify((lognormal_density(x) * sp.log(x) ** power).subs(x, sp.exp(t)) * sp.exp(t))
     # the integrand is a polynomial times a normal density: the integral converges for every μ and σ > 0
     return sp.simplify(sp.integrate(integrand, (t, 0, sp.oo), conds="none"))
 
 
 def is_zero(expression: sp.Expr) -> bool:
-    """Whether an expression in the names above is 0 for all μ, σ and c: proved by simplification, never by numbers."""
+    """Prove an expression in the names above 0 for all μ, σ and c: by simplification, never by numbers."""
     plain = sp.expand_log(unfold(expression), force=True)
     return bool(sp.simplify(sp.expand(plain.rewrite(sp.erf))) == 0)
 
@@ -99,7 +99,7 @@ class Equation:
         return f"{left} {_TEX[self.relation]} {right}"
 
     def holds(self) -> bool:
-        """Whether left = right for all μ and σ, by algebra. For "=" and for both sides of a "≈" in the same terms."""
+        """Return whether left = right for all μ and σ, by algebra: for "=", or "≈" of both sides in the same terms."""
         return is_zero(self.left - self.right)
 
 
@@ -124,7 +124,7 @@ ROOT_2PI, ROOT_2 = sp.symbols(r"\sqrt{2\pi} \sqrt{2}", positive=True)
 
 
 def _joined(product: Any) -> Any:
-    """A product with √(2π) for √2·√π, and 1/√2 for √2/2, and both for √2/(2√π)."""
+    """Combine √2·√π to √(2π), √2/2 to 1/√2, and √2/(2√π) to both."""
     factors, half = set(product.args), product.as_coeff_Mul()[0].q % 2 == 0
     if sp.sqrt(2) in factors and sp.sqrt(sp.pi) in factors:
         return product / sp.sqrt(2) / sp.sqrt(sp.pi) * ROOT_2PI
@@ -134,12 +134,12 @@ def _joined(product: Any) -> Any:
 
 
 def as_written(expression: Any) -> Any:
-    """The expression with its roots as a mathematician writes them, for `latex`."""
+    """Write the roots of an expression as a mathematician does, for `latex`."""
     return expression.replace(lambda part: part.is_Mul and part.as_coeff_Mul()[0].is_Rational, _joined)
 
 
 def latex(expression: Any) -> str:
-    """TeX of a sympy expression in the paper's signs."""
+    """Write a sympy expression as TeX in the paper's signs."""
     text: str = sp.latex(as_written(expression), ln_notation=True, fold_short_frac=False, symbol_names={c: "c"})
     return text.replace(r"\erf", r"\operatorname{erf}")
 
@@ -149,7 +149,7 @@ _BADGES = {FOLLOWS: ("rbp-holds", "✓"), PART: ("rbp-part", "◐"), FAILS: ("rb
 
 
 def display(tex: str) -> str:
-    """A displayed formula, which scrolls within itself where it is wider than a phone."""
+    """Show a displayed formula, which scrolls within itself where it is wider than a phone."""
     return f'<div class="rbp-scroll" tabindex="0"><div class="math">{mathml(tex, displayed=True)}</div></div>'
 
 
@@ -158,29 +158,29 @@ def rendered(checked: Iterable[Checked], numbers: Container[str], *, fold: str =
 
     fold: the summary under which all of them fold; "" leaves them in sight.
     """
-    return _folded("".join(_block(one) for one in checked if one.number in numbers), fold)
+    return _folded("".join(_block(item) for item in checked if item.number in numbers), fold)
 
 
 def _folded(markup: str, summary: str) -> str:
     return f"<details><summary>{html.escape(summary)}</summary>{markup}</details>" if summary else markup
 
 
-def _block(one: Checked) -> str:
-    kind, sign = _BADGES[one.verdict]
-    badge = f'<span class="rbp-verdict {kind}"><span aria-hidden="true">{sign}</span> {one.verdict}</span>'
-    lines = formula_list(dict(one.work)) if len(one.work) > 1 else display(one.work[0][1])
-    said = "" if one.number.isdigit() else f" {html.escape(one.claim)}"  # a sentence, which no equation says
-    name = f"Equation ({one.number})" if one.number.isdigit() else one.number[0].upper() + one.number[1:]
-    claim = f"<p><b>{html.escape(name)}.</b>{said} {badge}</p>"
+def _block(item: Checked) -> str:
+    kind, sign = _BADGES[item.verdict]
+    badge = f'<span class="rbp-verdict {kind}"><span aria-hidden="true">{sign}</span> {item.verdict}</span>'
+    lines = formula_list(dict(item.work)) if len(item.work) > 1 else display(item.work[0][1])
+    claimed = "" if item.number.isdigit() else f" {html.escape(item.claim)}"  # a sentence, which no equation says
+    name = f"Equation ({item.number})" if item.number.isdigit() else item.number[0].upper() + item.number[1:]
+    claim = f"<p><b>{html.escape(name)}.</b>{claimed} {badge}</p>"
     return (
         f'<section class="rbp-equation">{claim}'
-        f"{display(one.equation.tex)}<p>{html.escape(one.finding)}</p>"
+        f"{display(item.equation.tex)}<p>{html.escape(item.finding)}</p>"
         f"<details><summary>The check</summary>{lines}</details></section>"
     )
 
 
 def formula_list(formulas: Mapping[str, Any], *, fold: str = "") -> str:
-    """Formulas by their names, as expressions or as TeX, one below the other; folded under `fold` unless it is ""."""
+    """List formulas by their names, as expressions or as TeX, one below another; folded under `fold` if given."""
     texts = {name: each if isinstance(each, str) else latex(each) for name, each in formulas.items()}
     rows = (f"<dt>{html.escape(name)}</dt><dd>{display(tex)}</dd>" for name, tex in texts.items())
     return _folded(f"<dl>{''.join(rows)}</dl>", fold)

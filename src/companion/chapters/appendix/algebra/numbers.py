@@ -1,4 +1,4 @@
-"""The sums and terms of appendix C in numbers, where their paths lead, and whether the entropy of ranks is the loss.
+"""Compute the sums and terms of appendix C, their limits along paths, and whether the entropy of ranks is the loss.
 
 With λ = −μ/σ² and w_k = k^{−(1+λ)} exp(−ln²k/(2σ²)), which is ψ(k)/ψ(1): −ln p₁ = ln Σw, and −Σ p ln p follows from
 Σw, Σ w ln k and Σ w ln²k.
@@ -26,7 +26,7 @@ _PARTS = ("log_c", "neg_log_p1", "fraction", "entropy")
 
 
 def exact_sums(mu: Reals, sigma: Reals) -> Reals:
-    """Σ w_k lnⁿk over k = 1, 2, … for n = 0, 1, 2, shape (3, m), of μ and σ > 0 of shape (m,).
+    """Compute Σ w_k lnⁿk over k = 1, 2, … for n = 0, 1, 2, shape (3, m), of μ and σ > 0 of shape (m,).
 
     In double precision, with relative errors below 1e-9 where −μ/σ is below a hundred.
     """
@@ -34,20 +34,20 @@ def exact_sums(mu: Reals, sigma: Reals) -> Reals:
     weight = np.exp(-(q + ln / (2 * sigma**2)) * ln)
     last = np.exp(-(q + end / (2 * sigma**2)) * end)
     slope = q + end / sigma**2  # −d ln w/d ln k
-    found = []
+    sums = []
     for power, tail in enumerate(_integrals(mu, sigma, end)):
         term = last * end**power
-        found.append((ln**power * weight).sum(axis=0) + tail + term / 2 + (slope - power / end) * term / (12 * HEAD))
-    return np.array(found)
+        sums.append((ln**power * weight).sum(axis=0) + tail + term / 2 + (slope - power / end) * term / (12 * HEAD))
+    return np.array(sums)
 
 
 def approximate_sums(mu: Reals, sigma: Reals) -> Reals:
-    """The same as equations 18 to 20 have them: integrals from 1 on, and half of the first term for n = 0."""
+    """Compute the sums as equations 18 to 20 have them: integrals from 1 on, and half of the first term for n = 0."""
     return np.asarray(_integrals(mu, sigma, 0.0) + np.array([[0.5], [0.0], [0.0]]))
 
 
 def _integrals(mu: Reals, sigma: Reals, start: float) -> Reals:
-    """∫ lnⁿx ψ(x)/ψ(1) dx from x = e^start on, for n = 0, 1, 2: moments of a normal distribution cut off there."""
+    """Compute ∫ lnⁿx ψ(x)/ψ(1) dx from x = e^start on, for n = 0, 1, 2: moments of a truncated normal distribution."""
     edge = np.exp((2 * mu - start) * start / (2 * sigma**2))
     tail = np.sqrt(np.pi / 2) * sigma * erfcx((start - mu) / (np.sqrt(2) * sigma)) * edge
     density = sigma * edge
@@ -55,7 +55,7 @@ def _integrals(mu: Reals, sigma: Reals, start: float) -> Reals:
 
 
 def parts(mu: Reals, sigma: Reals, sums: Reals) -> dict[str, Reals]:
-    """The terms of equations 16 and 17 from μ, σ and the three sums.
+    """Compute the terms of equations 16 and 17 from μ, σ and the three sums.
 
     log_scale: ln(√(2π)σ); square: μ²/(2σ²); log_c; neg_log_p1: the sum of these three; fraction: CE + ln p₁, which with
     the approximate sums is equation 26 as printed; entropy: CE as the appendix has it, −Σ p ln p.
@@ -63,31 +63,31 @@ def parts(mu: Reals, sigma: Reals, sums: Reals) -> dict[str, Reals]:
     z, z1, z2 = sums
     log_scale, square = np.log(np.sqrt(2 * np.pi) * sigma), mu**2 / (2 * sigma**2)
     fraction = ((1 - mu / sigma**2) * z1 + z2 / (2 * sigma**2)) / z
-    found = {"log_scale": log_scale, "square": square, "log_c": np.log(z) - log_scale - square}
-    return found | {"neg_log_p1": np.log(z), "fraction": fraction, "entropy": np.log(z) + fraction}
+    terms = {"log_scale": log_scale, "square": square, "log_c": np.log(z) - log_scale - square}
+    return terms | {"neg_log_p1": np.log(z), "fraction": fraction, "entropy": np.log(z) + fraction}
 
 
 def authors_points() -> pd.DataFrame:
-    """The authors' μ and σ with each model's size and vocabulary, by size: model, size, vocabulary, mu, sigma."""
+    """Read the authors' μ and σ with each model's size and vocabulary, by size: model, size, vocabulary, mu, sigma."""
     models = published.models().rename(columns={"non_embedding_params": "size", "vocab_size": "vocabulary"})
     table = published.lognormal_parameters().merge(models, on="model")
     return table[["model", "size", "vocabulary", "mu", "sigma"]].sort_values("size", ignore_index=True)
 
 
 def equation_terms(points: pd.DataFrame) -> pd.DataFrame:
-    """`points` with every term of −ln p₁ and CE at their μ and σ, by exact sums and as equations 18 to 21 have them.
+    """Add every term of −ln p₁ and CE at μ and σ to `points`, by exact sums and as equations 18 to 21 have them.
 
-    Adds `parts`, those that depend on the sums again with `_approx`; log_size; ratio (μ/σ); fraction_share and
+    Adds `parts`; parts that depend on the sums also with `_approx`; log_size; ratio (μ/σ); fraction_share and
     fraction_share_approx: of the respective entropy; c_error (the relative error of equation 20's c); c_over_phi
     (c/φ(μ/σ), of equation 24).
     """
     mu, sigma = points["mu"].to_numpy(), points["sigma"].to_numpy()
-    own, near = exact_sums(mu, sigma), approximate_sums(mu, sigma)
+    exact, near = exact_sums(mu, sigma), approximate_sums(mu, sigma)
     approximate = parts(mu, sigma, near)
-    table = points.assign(log_size=np.log(points["size"]), ratio=mu / sigma, **parts(mu, sigma, own))
+    table = points.assign(log_size=np.log(points["size"]), ratio=mu / sigma, **parts(mu, sigma, exact))
     table = table.assign(**{f"{name}_approx": approximate[name] for name in _PARTS})
     shares = {f"fraction_share{end}": table[f"fraction{end}"] / table[f"entropy{end}"] for end in ("", "_approx")}
-    return table.assign(**shares, c_error=near[0] / own[0] - 1, c_over_phi=own[0] / sigma)
+    return table.assign(**shares, c_error=near[0] / exact[0] - 1, c_over_phi=exact[0] / sigma)
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Path:
 
 
 def ways_on(points: pd.DataFrame) -> list[Path]:
-    """Two ways to go on along the authors' path, each by two lines in ln S through the points (size, mu, sigma).
+    """Extend the authors' path in two ways, each by two lines in ln S through the points (size, mu, sigma).
 
     The first takes μ and σ as linear: then μ/σ tends to a constant and λ = −μ/σ² to 0. The second takes λ and σ as
     linear: then λ → ∞, rank 2 alone is left (path a), and −ln p₁ ≈ 2^{−(1+λ)} falls as S to the power −b ln 2, b being
@@ -136,25 +136,25 @@ def ways_on(points: pd.DataFrame) -> list[Path]:
 
 
 def along(path: Path, sizes: npt.ArrayLike) -> pd.DataFrame:
-    """−ln p₁ and CE by exact sums along a path: size, mu, sigma, neg_log_p1, entropy.
+    """Compute −ln p₁ and CE by exact sums along a path: size, mu, sigma, neg_log_p1, entropy.
 
     alpha_p1 and alpha_ce: their exponents there, −d ln y/d ln S.
     """
     size = np.asarray(sizes, dtype=np.float64)
     mu, sigma = path.at(size)
-    found = parts(mu, sigma, exact_sums(mu, sigma))
-    y = {"neg_log_p1": found["neg_log_p1"], "entropy": found["entropy"]}
+    terms = parts(mu, sigma, exact_sums(mu, sigma))
+    y = {"neg_log_p1": terms["neg_log_p1"], "entropy": terms["entropy"]}
     alpha = [-np.gradient(np.log(each), np.log(size)) for each in y.values()]
     return pd.DataFrame({"size": size, "mu": mu, "sigma": sigma, **y, "alpha_p1": alpha[0], "alpha_ce": alpha[1]})
 
 
 def summary(terms: pd.DataFrame, ways: Sequence[Path], paths: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
-    """What is recorded of `equation_terms`, of `ways_on`, and of the tables of `along` by the ways' names."""
+    """Summarise `equation_terms`, `ways_on`, and the tables of `along` by the ways' names."""
     last, straight = terms.iloc[-1], paths[ways[0].name]
     printed = terms["fraction_share_approx"]
-    found = {f"{name}.last": last[name] for name in ("neg_log_p1", "log_c", "log_scale", "square")}
-    found |= {f"ratio_r_squared.{x}": terms[x].corr(terms["ratio"]) ** 2 for x in ("size", "log_size")}
-    return found | {
+    values = {f"{name}.last": last[name] for name in ("neg_log_p1", "log_c", "log_scale", "square")}
+    values |= {f"ratio_r_squared.{x}": terms[x].corr(terms["ratio"]) ** 2 for x in ("size", "log_size")}
+    return values | {
         "points": len(terms),
         "c_error_worst": terms["c_error"].abs().max(),
         "c_over_phi_max": terms["c_over_phi"].max(),
@@ -181,7 +181,8 @@ def entropies(measured: Iterable[MeasuredRanks]) -> pd.DataFrame:
     given = equation_terms(authors_points())[["model", "entropy_approx", "entropy"]]
     given = given.rename(columns={"entropy_approx": "formula", "entropy": "exact"}).assign(dataset="wikipedia")
     rows = [
-        (one.dataset, one.family, one.model, one.size, one.cross_entropy, entropy(one.counts)[0]) for one in measured
+        (ranks.dataset, ranks.family, ranks.model, ranks.size, ranks.cross_entropy, entropy(ranks.counts)[0])
+        for ranks in measured
     ]
     names = ["dataset", "family", "model", "size", "cross_entropy", "rank_entropy"]
     table = pd.DataFrame(rows, columns=names).merge(given, how="left", on=["dataset", "model"])
@@ -228,7 +229,7 @@ _TERMS = {
 
 
 def terms_figure(terms: pd.DataFrame) -> dict[str, Any]:
-    """The terms of equation 16, their sum, and the entropy, against S: a table of `equation_terms`."""
+    """Plot the terms of equation 16, their sum, and the entropy, against S: a table of `equation_terms`."""
     names = {column: name for column, (name, _) in _TERMS.items()}
     figure = curves(
         melted(terms, names, "size"), "size", "value", labels=(LABELS["size"], "nats"), panel=None,
@@ -245,7 +246,7 @@ def terms_figure(terms: pd.DataFrame) -> dict[str, Any]:
 
 
 def paths_figure(paths: Mapping[str, pd.DataFrame], points: pd.DataFrame) -> dict[str, Any]:
-    """−ln p₁ and the entropy along each path (tables of `along`), with the fitted points."""
+    """Plot −ln p₁ and the entropy along each path (tables of `along`), with the fitted points."""
     looks = {"neg_log_p1": ("−ln p₁", Style("#4E79A7", "o")), "entropy": ("−Σ p ln p", Style("#A0522D", "v"))}
     names = {column: name for column, (name, _) in looks.items()}
     lines = [melted(curve, names, "size").assign(path=name) for name, curve in paths.items()]
@@ -264,7 +265,7 @@ def paths_figure(paths: Mapping[str, pd.DataFrame], points: pd.DataFrame) -> dic
 
 
 def entropy_figure(table: pd.DataFrame) -> dict[str, Any]:
-    """Cross-entropy and the entropies that might be it against S, of Pythia and of our models on Wikipedia."""
+    """Plot cross-entropy and the entropies that might be it against S, of Pythia and of our models on Wikipedia."""
     looks = {
         "cross_entropy": ("cross-entropy", Style(INK, "", "-", 2.4)),
         "rank_entropy": ("ranks", Style("#9457C0", "", "-", 2.4)),

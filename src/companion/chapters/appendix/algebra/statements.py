@@ -69,7 +69,7 @@ EQ17 = Equation(
 
 
 def check_10() -> Checked:
-    """ψ is a density on x > 0; restricted to whole numbers it is renormalized, which is an assumption of its own."""
+    """Check that ψ is a density on x > 0; restricted to whole numbers it is renormalized, an assumption of its own."""
     density = notation.lognormal_density(x).subs(x, sp.exp(t)) * sp.exp(t)
     whole = sp.simplify(sp.integrate(sp.simplify(density), (t, -sp.oo, sp.oo)))
     return Checked(
@@ -83,7 +83,7 @@ def check_10() -> Checked:
 
 
 def check_11() -> Checked:
-    """The sum converges: k²ψ(k) → 0, whatever μ and σ."""
+    """Check that the sum converges: k²ψ(k) → 0, whatever μ and σ."""
     log_term = sp.expand_log(sp.log(notation.lognormal_density(x) * x**2), force=True)
     limit = sp.limit(sp.expand(log_term.subs(sp.log(x), t)), t, sp.oo)
     return Checked(
@@ -97,7 +97,7 @@ def check_11() -> Checked:
 
 
 def check_12() -> Checked:
-    """Φ' = φ."""
+    """Check that Φ' = φ."""
     derivative = sp.diff(notation.standard_cdf(x), x)
     holds = sp.simplify(derivative - notation.standard_density(x)) == 0
     line = _equal(sp.Derivative(notation.standard_cdf(x), x), derivative)
@@ -105,7 +105,7 @@ def check_12() -> Checked:
 
 
 def check_13() -> Checked:
-    """P = ∫₁^∞ψ = Φ(μ/σ), by integration; ψ(1) = φ(a)/σ."""
+    """Check P = ∫₁^∞ψ = Φ(μ/σ), by integration, and ψ(1) = φ(a)/σ."""
     line = _equal(sp.Integral(notation.psi(x), (x, 1, sp.oo)), notation.truncated_moment(0))
     return Checked(
         "13",
@@ -118,7 +118,7 @@ def check_13() -> Checked:
 
 
 def check_moment(equation: Equation, power: int) -> Checked:
-    """Equations 14 and 15: the truncated moments, by integration."""
+    """Check equation 14 or 15, a truncated moment, by integration."""
     integral = sp.Integral(notation.psi(x) * sp.log(x) ** power, (x, 1, sp.oo))
     return Checked(
         equation.number,
@@ -131,7 +131,7 @@ def check_moment(equation: Equation, power: int) -> Checked:
 
 
 def check_16() -> Checked:
-    """−ln p₁ in three terms."""
+    """Check −ln p₁ in three terms."""
     return Checked(
         "16",
         "−ln p₁ is the sum of ln c, ln(√(2π)σ) and μ²/(2σ²).",
@@ -143,7 +143,7 @@ def check_16() -> Checked:
 
 
 def check_17() -> Checked:
-    """−Σ p ln p termwise: each −ln p_k is ln c + ln(√(2π)σ) + (ln k − μ)²/(2σ²) + ln k, and the p_k sum to 1."""
+    """Check −Σ p ln p termwise: −ln p_k = ln c + ln(√(2π)σ) + (ln k − μ)²/(2σ²) + ln k, and the p_k sum to 1."""
     right = SCALE + sp.log(c) + ((_S2 - 2 * mu * _S1 + mu**2 * c) / (2 * sigma**2) + _S1) / c
     weighted = sp.simplify(entropy_of_sums() - sp.expand_log(right, force=True))
     return Checked(
@@ -157,7 +157,7 @@ def check_17() -> Checked:
 
 
 def entropy_of_sums() -> sp.Expr:
-    """Σ p_k·(−ln p_k) with p = ψ/c, written in c, Σψ ln k and Σψ ln²k: linear in the powers of ln k."""
+    """Write out Σ p_k·(−ln p_k) with p = ψ/c, in c, Σψ ln k and Σψ ln²k: linear in the powers of ln k."""
     power = sp.Symbol("ell", real=True)
     term = sp.Poly(sp.expand(sp.expand_log(EQ17.right, force=True).subs(sp.log(k), power)), power)
     sums = {0: c, 1: _S1, 2: _S2}
@@ -190,7 +190,7 @@ STEP_21 = Equation("19 → 21", RIGHT19, "=", RIGHT21)
 
 
 def boundary(power: int, order: int) -> sp.Expr:
-    """The Euler–Maclaurin term of Σ_{k≥1} ψ(k) ln^power(k) of the given order, over ψ(1), in λ and σ.
+    """Compute the Euler–Maclaurin term of Σ_{k≥1} ψ(k) ln^power(k) of the given order, over ψ(1), in λ and σ.
 
     Order 0 is f(1)/2; order j ≥ 1 is −B₂ⱼ f^{(2j−1)}(1)/(2j)!.
     """
@@ -202,7 +202,7 @@ def boundary(power: int, order: int) -> sp.Expr:
 
 
 def check_18() -> Checked:
-    """The sums replaced by integrals; the half of the first term belongs to c alone, for ln 1 = 0."""
+    """Check the sums replaced by integrals; the half of the first term belongs to c alone, for ln 1 = 0."""
     halves = [boundary(power, 0) for power in range(3)]
     line = r",\quad ".join(
         rf"\frac{{1}}{{2}}\,{latex(notation.psi(x) * sp.log(x) ** power)}\Big|_{{x=1}} "
@@ -220,7 +220,7 @@ def check_18() -> Checked:
 
 
 def check_step(equation: Equation, step: Equation, finding: str) -> Checked:
-    """Equations 19 and 21: identities once 18 is accepted."""
+    """Check equation 19 or 21: an identity once 18 is accepted."""
     return Checked(
         equation.number,
         f"Equation {equation.number} is the same as the one before it.",
@@ -232,7 +232,7 @@ def check_step(equation: Equation, step: Equation, finding: str) -> Checked:
 
 
 def check_20() -> Checked:
-    """Euler–Maclaurin: the next terms of c, over ψ(1)."""
+    """Check c by Euler–Maclaurin: its next terms, over ψ(1)."""
     terms = [boundary(0, order) for order in range(1, 4)]
     whole = Equation("20, next term", c / notation.psi(1), "≈", P / notation.psi(1) + sp.Rational(1, 2) + terms[0])
     return Checked(
@@ -261,42 +261,42 @@ C_OF_Z = notation.lognormal_density(sp.Integer(1)) * Z
 
 
 def summand_identity() -> bool:
-    """Whether ψ(x)/ψ(1) is the summand of Z, at λ = −μ/σ²."""
+    """Return whether ψ(x)/ψ(1) is the summand of Z, at λ = −μ/σ²."""
     ratio = sp.log(notation.lognormal_density(x)) - sp.log(notation.lognormal_density(sp.Integer(1))) - sp.log(SUMMAND)
     return bool(sp.simplify(sp.expand(sp.expand_log(ratio.subs(lam, -mu / sigma**2), force=True))) == 0)
 
 
 def falls() -> bool:
-    """Whether the summand of Z falls in x ≥ 1 for every λ > 0: its logarithmic derivative is negative."""
+    """Return whether the summand of Z falls in x ≥ 1 for every λ > 0: its logarithmic derivative is negative."""
     y = sp.Symbol("y", nonnegative=True)  # ln x
     slope = sp.simplify(sp.diff(sp.expand_log(sp.log(SUMMAND), force=True), x) * x).subs(sp.log(x), y)
     return bool(sp.simplify(slope).is_negative)
 
 
 def neg_log_p1() -> sp.Expr:
-    """What is left of equation 16 when c = ψ(1)·Z is put in."""
+    """Simplify equation 16 with c = ψ(1)·Z."""
     return sp.simplify(sp.expand_log(EQ16.right.subs(c, C_OF_Z), force=True))
 
 
 def mills(b: sp.Expr) -> sp.Expr:
-    """Φ(−b)/φ(b)."""
+    """Return Φ(−b)/φ(b)."""
     return sp.erfc(b / sp.sqrt(2)) / 2 / notation.standard_density(b)
 
 
 def fraction_of_mills() -> sp.Expr:
-    """The fraction of equation 26 with P = φ·Mills and c = φ·Z/σ, in λ, σ and Z: φ cancels."""
+    """Write the fraction of equation 26 with P = φ·Mills and c = φ·Z/σ, in λ, σ and Z: φ cancels."""
     b = lam * sigma
     numerator = mills(b) * ((1 - b**2) / 2 - b * sigma) + sigma + b / 2
     return sigma / Z * numerator
 
 
 def limit_line(expression: str, limit: str, value: sp.Expr) -> str:
-    """A limit as TeX."""
+    """Write a limit as TeX."""
     return rf"\lim_{{{limit}}} {expression} = {latex(value)}"
 
 
 def check_22() -> Checked:
-    """Φ = o(φ) to the left: the Mills ratio vanishes."""
+    """Check Φ = o(φ) to the left: the Mills ratio vanishes."""
     ratio = notation.standard_cdf(t) / notation.standard_density(t)
     limit = sp.limit(ratio, t, -sp.oo)
     return Checked(
@@ -313,7 +313,7 @@ def check_22() -> Checked:
 
 
 def check_23() -> Checked:
-    """ψ(1)/φ(a) = 1/σ."""
+    """Check ψ(1)/φ(a) = 1/σ."""
     ratio = sp.simplify(notation.unfold(notation.psi(1) / notation.varphi(a)))
     return Checked(
         "23",
@@ -326,7 +326,7 @@ def check_23() -> Checked:
 
 
 def check_24() -> Checked:
-    """c/φ(μ/σ) = Z/σ: between 1/σ and 1/σ + Mills. It vanishes if, and only if, σ → ∞ and then with μ/σ → −∞."""
+    """Check c/φ(μ/σ) = Z/σ, from 1/σ to 1/σ + Mills. It vanishes if, and only if, σ → ∞ with μ/σ → −∞."""
     ratio = sp.simplify(notation.unfold(notation.psi(1) * Z / notation.varphi(mu / sigma)))
     fixed = sp.limit(1 / sigma + mills(_B), _B, sp.oo)
     both = sp.limit(fixed, sigma, sp.oo)
@@ -348,7 +348,7 @@ def check_24() -> Checked:
 
 
 def check_25() -> Checked:
-    """The inequality is Z < σ; "faster" would need the ratio of the two sides to grow: it tends to 1."""
+    """Check the inequality, which is Z < σ; "faster" would need the ratio of the sides to grow, but it tends to 1."""
     left = -sp.expand_log(sp.log(C_OF_Z), force=True)
     difference = sp.simplify(left - EQ25.right)
     is_z_below_sigma = sp.simplify(sp.expand_log(difference - sp.log(sigma / Z), force=True)) == 0
@@ -370,7 +370,7 @@ def check_25() -> Checked:
 
 
 def check_26() -> Checked:
-    """The fraction against ln c, and against what is left of CE; the numerator is no polynomial."""
+    """Compare the fraction with ln c, and with what is left of CE; the numerator is no polynomial."""
     z = sp.Rational(1, 2) + sigma * mills(lam * sigma)  # by equation 20
     on_b = sp.simplify(sp.limit(fraction_of_mills().subs(Z, z), sigma, sp.oo))
     same = sp.simplify(RIGHT21 - EQ16.right - FRACTION) == 0
@@ -390,7 +390,7 @@ def check_26() -> Checked:
 
 
 def check_dominant(term: sp.Expr, number: str, claim: str, name: str) -> Checked:
-    """A dominant term of a sum has a ratio to it that tends to 1. Here the sum stays bounded and the term does not."""
+    """Check that a term dominates its sum: their ratio would tend to 1. The sum stays bounded, the term does not."""
     in_path = term.subs(c, C_OF_Z).subs(mu, -lam * sigma**2)
     ratio = sp.log(Z) / sp.expand_log(in_path, force=True)
     limit = sp.limit(ratio.subs(Z, sp.zeta(1 + lam)), sigma, sp.oo)
@@ -410,7 +410,7 @@ def check_dominant(term: sp.Expr, number: str, claim: str, name: str) -> Checked
 
 @cache
 def all_checked() -> tuple[Checked, ...]:
-    """Every equation and sentence checked, in the appendix's order; it takes a few seconds, once."""
+    """Check every equation and sentence, in the appendix's order; it takes a few seconds, once."""
     return (
         check_10(),
         check_11(),
@@ -438,9 +438,9 @@ _EXACT = ("10", "11", "12", "13", "14", "15", "16", "17", "18", "19", "21")
 
 
 def summary(checked: Sequence[Checked]) -> dict[str, Any]:
-    """How many statements there are, and how many of each verdict; and the verdicts that the ledger's claims need."""
-    verdict = {one.number: one.verdict for one in checked}
-    verdicts = [one.verdict for one in checked]
+    """Count the statements and the verdicts of each kind; with the verdicts that the ledger's claims need."""
+    verdict = {item.number: item.verdict for item in checked}
+    verdicts = [item.verdict for item in checked]
     return {
         "statements": len(verdicts),
         **{f"statements.{key}": verdicts.count(name) for key, name in notation.KEYS.items()},
@@ -453,8 +453,8 @@ def summary(checked: Sequence[Checked]) -> dict[str, Any]:
 
 
 def verdicts_table(checked: Iterable[Checked]) -> dict[str, Any]:
-    """Every statement with its verdict, for `Page.table`; the download has the findings too."""
-    rows = [(one.number, one.claim, one.verdict, one.finding) for one in checked]
+    """List every statement with its verdict, for `Page.table`; the download has the findings too."""
+    rows = [(item.number, item.claim, item.verdict, item.finding) for item in checked]
     table = pd.DataFrame(rows, columns=["equation", "claim", "verdict", "finding"])
     return {
         "table": table.drop(columns="finding"),
@@ -470,7 +470,7 @@ _EPS = sp.Symbol("epsilon", positive=True)
 
 
 def on_fixed_sigma() -> dict[str, sp.Expr]:
-    """(a) σ fixed, μ → −∞, so λ → ∞: rank 2 is left, and after it rank 3 and the square of rank 2.
+    """Expand path (a), σ fixed, μ → −∞, so λ → ∞: rank 2 is left, and after it rank 3 and the square of rank 2.
 
     The series is in w₂ = ε, with w₃ of a higher order: w₃/w₂ falls as (2/3)^λ, and so does every later rank more.
     """
@@ -485,15 +485,15 @@ def on_fixed_sigma() -> dict[str, sp.Expr]:
 
 
 def on_fixed_lambda() -> dict[str, sp.Expr]:
-    """(b) λ fixed, σ → ∞: the ranks become zeta-distributed with exponent 1 + λ; the next term is of order 1/σ².
+    """Expand path (b), λ fixed, σ → ∞: ranks become zeta-distributed with exponent 1 + λ; the next term is O(1/σ²).
 
     exp(−ln²k/(2σ²)) = 1 − ε ln²k + … with ε = 1/(2σ²), and ζₙ = Σ k^{−s} lnⁿk = (−1)ⁿ ζ⁽ⁿ⁾(s).
     """
     zeta = sp.symbols("zeta_:5", positive=True)
     z0, z1, z2 = (zeta[n] - _EPS * zeta[n + 2] for n in range(3))
     log_z = sp.log(z0)
-    found = {}
+    terms = {}
     for name, whole in (("−ln p₁", log_z), ("CE", log_z + ((1 + lam) * z1 + _EPS * z2) / z0)):
-        found[f"{name}, limit"] = sp.simplify(whole.subs(_EPS, 0))
-        found[f"{name}, next term"] = sp.simplify(sp.diff(whole, _EPS).subs(_EPS, 0)) / (2 * sigma**2)
-    return found
+        terms[f"{name}, limit"] = sp.simplify(whole.subs(_EPS, 0))
+        terms[f"{name}, next term"] = sp.simplify(sp.diff(whole, _EPS).subs(_EPS, 0)) / (2 * sigma**2)
+    return terms
