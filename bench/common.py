@@ -65,11 +65,11 @@ def _timed(way: Callable[[], object], calls: int, device: str) -> float:
     return (time.perf_counter() - start) / calls
 
 
-def spread(own: list[float], reference: list[float]) -> dict[str, float]:
-    """The median of own, and of own/reference round by round, with the smallest and the largest."""
-    ratios = [one / other for one, other in zip(own, reference, strict=True)]
+def spread(seconds: list[float], reference: list[float]) -> dict[str, float]:
+    """The median of seconds, and of seconds/reference round by round, with the smallest and the largest."""
+    ratios = [one / other for one, other in zip(seconds, reference, strict=True)]
     return {
-        "seconds": median(own),
+        "seconds": median(seconds),
         "ratio": median(ratios),
         "ratio_low": min(ratios),
         "ratio_high": max(ratios),
@@ -135,16 +135,16 @@ def report(measured: Callable[..., Results], about: str, *named: str) -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--json", type=Path, help="write the results there, such as bench/results/start-cpu.json")
     given = parser.parse_args()
-    found = measured(*(getattr(given, name) for name in named), given.rounds)
-    print(f"{found['device']}, {found['dtype']}, {found['threads']} threads, {found['date']}")
+    results = measured(*(getattr(given, name) for name in named), given.rounds)
+    print(f"{results['device']}, {results['dtype']}, {results['threads']} threads, {results['date']}")
     print(f"{'way':56}{'seconds':>10}{'ratio':>8}  smallest to largest")
-    for row in found["rows"]:
+    for row in results["rows"]:
         size = f"{row['rows']} × {row['d']} × {row['vocabulary']}, " if "vocabulary" in row else ""
         figures = f"{row['seconds']:10.4f}{row['ratio']:8.2f}  {row['ratio_low']:.2f} to {row['ratio_high']:.2f}"
         more = [f"{name} {row[name]:.4g}" for name in ("ranking", "share", "rbp_1", "moved") if name in row]
         print("  ".join([f"{size + row['way']:56}{figures}", *more]))
     if given.json:
-        write_json(given.json, found)
+        write_json(given.json, results)
 
 
 def _processor() -> str:

@@ -55,23 +55,23 @@ def questions(tiny: bool) -> list[Question]:
     others += [Question(ragged, torch.bfloat16, options={"softcap": 30.0, "vocab": 650})]
     if tiny:
         return others
-    asked = [Question(shape, dtype) for shape in (NARROW, WIDE, LARGE) for dtype in (torch.float32, *HALF)]
+    first = [Question(shape, dtype) for shape in (NARROW, WIDE, LARGE) for dtype in (torch.float32, *HALF)]
     others += [Question(Shape(3000, 200, 5000), dtype, whole=True) for dtype in (torch.float32, *HALF)]
     others += [Question(NARROW, torch.bfloat16, options={"vocab": 50277})]  # as Pythia's is padded
     others += [Question(Shape(250, 2304, 256000), torch.bfloat16, options={"softcap": 30.0})]  # as Gemma 2's
     others += [Question(NARROW, torch.bfloat16, backend) for backend in ("blocked", "reference")]
-    return [*asked, *others, Question(NARROW, torch.float64, "blocked")]
+    return [*first, *others, Question(NARROW, torch.float64, "blocked")]
 
 
 def part(tiny: bool) -> list[common.Question]:
     """All questions, as a part of `bench.gpu`."""
     device = "cpu" if tiny else "cuda"
-    return [common.Question(question.name, partial(asked, question, device)) for question in questions(tiny)]
+    return [common.Question(question.name, partial(compare, question, device)) for question in questions(tiny)]
 
 
 def variants() -> list[Variant]:
     """What the kernel must be compiled for to answer them."""
-    found = [
+    needed = [
         Variant(
             str(question.dtype).removeprefix("torch."),
             question.shape.d,
@@ -83,10 +83,10 @@ def variants() -> list[Variant]:
         for question in questions(False)
         if question.backend == "triton"
     ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(needed))
 
 
-def asked(question: Question, device: str) -> dict[str, Any]:
+def compare(question: Question, device: str) -> dict[str, Any]:
     """How the ranks compare with float64.
 
     wrong: positions whose counts float64 does not allow; differ: the share whose counts are not float64's; nll_error:
@@ -117,19 +117,19 @@ def asked(question: Question, device: str) -> dict[str, Any]:
 def _case(question: Question, device: str) -> Case:
     rows, d, vocabulary = question.shape
     options = {name: value for name, value in question.options.items() if name != "biased"}
-    own: dict[str, Any] = {"generator": torch.Generator(device).manual_seed(d), "device": device}
+    on_device: dict[str, Any] = {"generator": torch.Generator(device).manual_seed(d), "device": device}
     if question.whole:  # few values, so ties in plenty; some rows of weight twice
-        hidden = torch.randint(-8, 9, (rows, d), **own)
-        weight = torch.randint(-8, 9, (vocabulary, d), **own)
-        weight = weight[torch.randint(0, vocabulary, (vocabulary,), **own)]
-        target = torch.randint(0, options.get("vocab", vocabulary), (rows,), **own)
+        hidden = torch.randint(-8, 9, (rows, d), **on_device)
+        weight = torch.randint(-8, 9, (vocabulary, d), **on_device)
+        weight = weight[torch.randint(0, vocabulary, (vocabulary,), **on_device)]
+        target = torch.randint(0, options.get("vocab", vocabulary), (rows,), **on_device)
         case = Case(hidden.to(question.dtype), weight.to(question.dtype), target, options)
     else:
         case = gaussian(rows, vocabulary, d, d, question.dtype, device)
         case.target %= options.get("vocab", vocabulary)
         case.options = options
     if "biased" in question.options:
-        options["bias"] = torch.randint(-9, 9, (vocabulary,), **own).float()
+        options["bias"] = torch.randint(-9, 9, (vocabulary,), **on_device).float()
     return case
 
 

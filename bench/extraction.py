@@ -113,7 +113,7 @@ class Extraction:
         self.settings = Settings(dtype="bfloat16" if device == "cuda" else "float32", device=device)
         self.packs: list[float] = []
         self.checks: list[float] = []
-        self.asked = 0
+        self.checked_tokens = 0
 
     def run(self) -> None:
         """Extract, note the packs' seconds, and take the store away again."""
@@ -122,7 +122,7 @@ class Extraction:
         manifest = Store(folder).manifest
         self.packs.append(manifest["tokens"] / manifest["about"]["tokens_per_second"])
         self.checks.append(manifest["about"]["check_seconds"])
-        self.asked = manifest["about"]["check"]["tokens"]
+        self.checked_tokens = manifest["about"]["check"]["tokens"]
         shutil.rmtree(self.out)
 
     def reference(self) -> tuple[Backbone, int]:
@@ -162,12 +162,12 @@ def measured(device: str, shape: Shape, rounds: int) -> Results:
     allowed = fastest if device == "cpu" else fastest[:1]
     reference = [sum(parts) for parts in zip(*(seconds[name] for name in allowed), strict=True)]
     rows = [
-        {"way": name, "tokens_per_second": tokens / median(own)} | spread(own, reference)
-        for name, own in {**seconds, "allowed": reference}.items()
+        {"way": name, "tokens_per_second": tokens / median(times)} | spread(times, reference)
+        for name, times in {**seconds, "allowed": reference}.items()
     ]
     share = median(check / whole for check, whole in zip(seconds[CHECK], seconds[WHOLE], strict=True))
     about = shape._asdict() | {"tokens": tokens, "allowed": allowed, "rounds": rounds}
-    about |= {"tokens_asked_again": ours.asked, "check_share": share}
+    about |= {"tokens_asked_again": ours.checked_tokens, "check_share": share}
     return circumstances(device) | about | {"rows": rows}
 
 

@@ -124,10 +124,10 @@ def work(module: str, function: str, tiny: bool, name: str, place: Path) -> None
     for question in questions:
         start = time.monotonic()
         try:
-            found = question.ask()
+            result = question.ask()
         except Exception as error:
-            found = reason(error)
-        answer = {"question": question.name} | plain(found) | {"seconds": round(time.monotonic() - start, 1)}
+            result = reason(error)
+        answer = {"question": question.name} | plain(result) | {"seconds": round(time.monotonic() - start, 1)}
         now["left"].remove(question.name)
         now["answers"].append(answer)
         write_json(place, results)

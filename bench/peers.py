@@ -64,10 +64,10 @@ def measured(gguf: str, corpus: str, rounds: int) -> Results:
                 ranks[LLAMA], took = by_llama(str(files.gguf), plan)
                 seconds[LLAMA].append(took)
                 rates[LLAMA].append(plan.tokens / took)
-    rows = [{"way": name} | spread(own, seconds[PLAIN]) for name, own in seconds.items()]
+    rows = [{"way": name} | spread(values, seconds[PLAIN]) for name, values in seconds.items()]
     for row in rows[1:]:
-        own, first = ranks[row["way"]], next(iter(ranks.values()))
-        row |= {"rbp_1": float((own <= 1).mean()), "moved": float((own != first).mean())}
+        values, first = ranks[row["way"]], next(iter(ranks.values()))
+        row |= {"rbp_1": float((values <= 1).mean()), "moved": float((values != first).mean())}
         row |= {
             name: median(each[row["way"]]) for name, each in (("ranking", rates), ("share", shares)) if each[row["way"]]
         }

@@ -107,10 +107,10 @@ WAYS: dict[str, dict[str, Way]] = {
 
 def tensors(shape: Shape, device: str, dtype: str = "float32") -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Hidden states and an output embedding, drawn on the device, whose logits have a standard deviation of 3."""
-    own: dict[str, Any] = {"generator": torch.Generator(device).manual_seed(0), "device": device}
-    hidden = 3 * torch.randn(shape.rows, shape.d, **own)
-    weight = torch.randn(shape.vocabulary, shape.d, **own) / shape.d**0.5
-    target = torch.randint(0, shape.vocabulary, (shape.rows,), **own)
+    on_device: dict[str, Any] = {"generator": torch.Generator(device).manual_seed(0), "device": device}
+    hidden = 3 * torch.randn(shape.rows, shape.d, **on_device)
+    weight = torch.randn(shape.vocabulary, shape.d, **on_device) / shape.d**0.5
+    target = torch.randint(0, shape.vocabulary, (shape.rows,), **on_device)
     return hidden.to(getattr(torch, dtype)), weight.to(getattr(torch, dtype)), target
 
 
@@ -151,14 +151,14 @@ def measured(device: str, shape: Shape, dtype: str, ways: Mapping[str, Way], rou
     given, gpu, about = tensors(shape, device, dtype), device == "cuda", shape._asdict() | {"dtype": dtype}
     able = {name: partial(way, *given) for name, way in ways.items()}
     seconds = in_turn(able, rounds, device, LEAST if gpu else 0.0, MOST if gpu else inf)
-    bare = min((own for name, own in seconds.items() if name.startswith(BARE)), key=median)
+    bare = min((times for name, times in seconds.items() if name.startswith(BARE)), key=median)
     rows = []
-    for name, own in seconds.items():
+    for name, times in seconds.items():
         alone = device == "cpu" and ways is WAYS[device]
         memory = in_a_process(name, shape) if alone else extra_memory(ways[name], given)
-        rate = 2 * shape.rows * shape.d * shape.vocabulary / median(own)
+        rate = 2 * shape.rows * shape.d * shape.vocabulary / median(times)
         rest = {"operations_per_second": rate, "extra_memory_mb": memory}
-        rows.append(about | {"way": name} | spread(own, bare) | rest)
+        rows.append(about | {"way": name} | spread(times, bare) | rest)
     if gpu:
         torch.cuda.empty_cache()
     return {"rows": rows}
@@ -166,8 +166,8 @@ def measured(device: str, shape: Shape, dtype: str, ways: Mapping[str, Way], rou
 
 def on_this_cpu(rounds: int) -> Results:
     """Every way at every shape: what is printed, and written as JSON."""
-    found = [measured("cpu", shape, "float32", WAYS["cpu"], rounds) for shape in SHAPES["cpu"]]
-    return circumstances("cpu") | {"rounds": rounds, "rows": [row for each in found for row in each["rows"]]}
+    results = [measured("cpu", shape, "float32", WAYS["cpu"], rounds) for shape in SHAPES["cpu"]]
+    return circumstances("cpu") | {"rounds": rounds, "rows": [row for each in results for row in each["rows"]]}
 
 
 def part(tiny: bool) -> list[Question]:

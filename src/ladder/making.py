@@ -75,8 +75,8 @@ class Making:
         chosen = [self.ladders.family(name) for name in dict.fromkeys(families)]
         for name in rungs:
             if not any(name in family.rungs for family in chosen):
-                there = ", ".join(dict.fromkeys(rung for family in chosen for rung in family.rungs))
-                raise ParameterError(f"there is no rung {name!r}", "--rungs", f"There is: {there}.")
+                known = ", ".join(dict.fromkeys(rung for family in chosen for rung in family.rungs))
+                raise ParameterError(f"there is no rung {name!r}", "--rungs", f"There is: {known}.")
         lines = [
             Line(family, rung, seed, self.ladders.budgets(seed))
             for family in chosen
@@ -86,8 +86,8 @@ class Making:
         ]
         for seed in seeds:
             if not any(line.seed == seed for line in lines):
-                there = ", ".join(map(str, sorted({line.seed for line in lines})))
-                raise ParameterError(f"none of these rungs has seed {seed}", "--seeds", f"There is: {there}.")
+                known = ", ".join(map(str, sorted({line.seed for line in lines})))
+                raise ParameterError(f"none of these rungs has seed {seed}", "--seeds", f"There is: {known}.")
         return sorted((line for line in lines if not seeds or line.seed in seeds), key=lambda line: line.seed > 0)
 
     def prepare(self, texts: Path | None, more: int = 0) -> None:
@@ -95,15 +95,15 @@ class Making:
 
         texts: the folder of the corpora, or None for their public homes; more: tokens that follow those of the text.
         """
-        shipped, own = LADDER / "tokenizer", self.place / "tokenizer"
+        shipped, tokenizer = LADDER / "tokenizer", self.place / "tokenizer"
         if (
-            not own.is_dir()
+            not tokenizer.is_dir()
             and shipped.is_dir()
             and read_record(LADDER / "text.json").get("recipe") == self.base.text_digest()
         ):
-            with folder_beside(own) as new:
+            with folder_beside(tokenizer) as new:
                 shutil.copytree(shipped, new, dirs_exist_ok=True)
-                swap_in(new, own)
+                swap_in(new, tokenizer)
         text.prepare(self.place, self.base, texts)
         if more:
             text.prepare_more(self.place, self.base, texts, more)
@@ -152,8 +152,8 @@ class Making:
             weights = checksum(self.model(line, tokens) / "model.safetensors")
         except OSError:
             return False
-        there = self.course(line, tokens).digests(sha256(rows.tobytes()).digest())
-        return about.get("digest") in there and about.get("checksum") == weights
+        digests = self.course(line, tokens).digests(sha256(rows.tobytes()).digest())
+        return about.get("digest") in digests and about.get("checksum") == weights
 
     def finished(self, lines: Sequence[Line]) -> Iterator[tuple[Line, int, dict[str, Any]]]:
         """Return the models of some lines that are there: their lines, budgets, and what run.json says."""
@@ -194,8 +194,8 @@ def train(tell: Tell, making: Making, line: Line, device: str = "cpu") -> None:
                 trunk.train(training.progress(trunk, tell), branch)
                 trunk.save(left)
             course = making.course(line, tokens)
-            own = making.place / "training" / line.at(tokens)
-            run = training.Run(course, rows, own, device, (folder / left, trunk.digest()))
+            run_folder = making.place / "training" / line.at(tokens)
+            run = training.Run(course, rows, run_folder, device, (folder / left, trunk.digest()))
             training.take_up(run)
             run.train(training.progress(run, tell))
             about = {"family": line.family.name, "rung": line.rung, "seed": line.seed, "budget": tokens}

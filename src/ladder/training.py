@@ -180,8 +180,8 @@ class Run:
 
     def resume(self) -> bool:
         """Take up the state in the folder, or the trunk's; False if there is none, or one of another course."""
-        own = self._take_up(self.folder / STATE, self.digest())
-        return own or (self.trunk is not None and self._take_up(*self.trunk))
+        resumed = self._take_up(self.folder / STATE, self.digest())
+        return resumed or (self.trunk is not None and self._take_up(*self.trunk))
 
     def _take_up(self, path: Path, digest: str) -> bool:
         from safetensors import SafetensorError, safe_open

@@ -218,8 +218,8 @@ def home_expanded(name: str) -> Path:
 
 def files_below(folder: Path) -> list[Path]:
     """All files below ``folder``, but caches and hidden ones, sorted."""
-    found = (path for path in folder.rglob("*") if path.is_file())
-    return sorted(p for p in found if not any(part[0] == "." or part == "__pycache__" for part in p.parts[-2:]))
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return sorted(p for p in files if not any(part[0] == "." or part == "__pycache__" for part in p.parts[-2:]))
 
 
 def bytes_below(folder: Path) -> int:

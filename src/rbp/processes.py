@@ -40,18 +40,18 @@ def run_tasks(jobs: Sequence[Task], at_once: int, show: Callable[[str, str], Non
         while waiting or running:
             while waiting and len(running) < at_once:
                 job = waiting.popleft()
-                here, there = context.Pipe(duplex=False)
-                process = context.Process(target=_work, args=(os.getpid(), there, job), daemon=True)
+                receiver, sender = context.Pipe(duplex=False)
+                process = context.Process(target=_work, args=(os.getpid(), sender, job), daemon=True)
                 process.start()
-                there.close()  # so that the end of the process is the end of what it tells
-                running[here] = job, process
+                sender.close()  # so that the end of the process is the end of what it tells
+                running[receiver] = job, process
             ready: list[Any] = wait(list(running))
-            for here in ready:
-                job, process = running[here]
+            for receiver in ready:
+                job, process = running[receiver]
                 try:
-                    messages = here.recv()
+                    messages = receiver.recv()
                 except (EOFError, OSError):
-                    del running[here]
+                    del running[receiver]
                     process.join()
                     if process.exitcode and job.name not in failed:
                         failed[job.name] = _ended(process.exitcode)

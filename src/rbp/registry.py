@@ -22,8 +22,8 @@ Kind = Literal["sources", "corpora", "architectures", "training", "tokenizers", 
 @cache
 def entries(kind: Kind) -> dict[str, EntryPoint]:
     """The entry points of a kind by their names, in the order of these."""
-    found = {entry.name: entry for entry in entry_points(group=f"rbp.{kind}")}
-    return dict(sorted(found.items()))
+    points = {entry.name: entry for entry in entry_points(group=f"rbp.{kind}")}
+    return dict(sorted(points.items()))
 
 
 def modules() -> list[str]:

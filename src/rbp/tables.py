@@ -88,7 +88,7 @@ def read_csv(path: Path) -> pd.DataFrame:
             remedy = f"Separate the cells with single {_SEPARATORS[separator]}."
             raise DataError(what, f"{label(path)}, line {line}", remedy)
     columns = zip(*rows[1:], strict=True) if rows[1:] else [()] * len(header)
-    cells = {name: [cell.strip() or None for cell in own] for name, own in zip(header, columns, strict=True)}
+    cells = {name: [cell.strip() or None for cell in column] for name, column in zip(header, columns, strict=True)}
     return pd.DataFrame(cells, pd.Index(lines[1:], name="line"), dtype=object)
 
 
@@ -185,8 +185,9 @@ class _Cells(pandas_engine.DataType):
 
     def __init__(self, column: pa.Column) -> None:
         kind = str(column.dtype) if str(column.dtype) in _NUMBERS else "str"
-        own = {"type": pd.api.types.pandas_dtype(kind), "read": _NUMBERS.get(kind, _text), "nullable": column.nullable}
-        for name, value in own.items():
+        read = _NUMBERS.get(kind, _text)
+        fields = {"type": pd.api.types.pandas_dtype(kind), "read": read, "nullable": column.nullable}
+        for name, value in fields.items():
             object.__setattr__(self, name, value)  # it is frozen
 
     def coerce_value(self, value: Any) -> Any:

@@ -138,9 +138,9 @@ def extract(
     from rbp.extract.store import open_store
 
     say_on_stderr()
-    found = [find_model(each, revision, tokenizer) for each in model]
+    model_files = [find_model(each, revision, tokenizer) for each in model]
     if name == "windows" and length is None:
-        most = window_length([each.config for each in found])
+        most = window_length([each.config for each in model_files])
         chosen = make_protocol(name, length=most, **options)  # type: ignore[arg-type]
     settings = Settings(
         dtype=kind,
@@ -159,14 +159,14 @@ def extract(
         from rbp.extract.cost import plan_lines
         from rbp.extract.extraction import planned
 
-        costs = planned(found, corpus, chosen, settings)
+        costs = planned(model_files, corpus, chosen, settings)
         typer.echo("\n".join(plan_lines(costs, time.process_time())))
         return
     place: Place = context.obj
     folder = out or place.runs / "ranks"
     if share is None and devices is None and device in ("auto", "cuda") and len(visible := gpus()) > 1:
-        extract_on_gpus(found, corpus, chosen, folder, settings, visible)
-    for store in measure(found, corpus, chosen, folder, settings, share):
+        extract_on_gpus(model_files, corpus, chosen, folder, settings, visible)
+    for store in measure(model_files, corpus, chosen, folder, settings, share):
         if share is None and (cut := _read(open_store(store))):
             typer.echo(f"{store}  {cut}", err=True)
         typer.echo(str(store))
@@ -279,11 +279,11 @@ def check(
     wrong = []
     for folder in store_folders(_paths(context, paths)):
         try:
-            found = open_store(folder).problems()
+            problems = open_store(folder).problems()
         except DataError as error:
-            found = [error.what]
-        wrong += [f"{folder}: {problem}" for problem in found]
-        typer.echo(f"{folder}  {'; '.join(found) or 'whole'}")
+            problems = [error.what]
+        wrong += [f"{folder}: {problem}" for problem in problems]
+        typer.echo(f"{folder}  {'; '.join(problems) or 'whole'}")
     if wrong:
         raise DataError(f"{len(wrong)} problems, the first: {wrong[0]}", None, REDO)
     if model is None:
@@ -374,13 +374,13 @@ def _read(store: "RankStore") -> str:
 
 
 def _checked(sampled: "SampleCheck", tokens: int) -> str:
-    found = (
+    differences = (
         "none differs"
         if not sampled.differ
         else f"{sampled.differ:,} differ by rounding, by {sampled.largest:,} at most"
     )
     missed = f"were up to {sampled.unseen:.0%} of the rows wrong, so small a sample could have missed it (5%)"
-    return f"checked: {sampled.tokens:,} of {tokens:,} tokens, {found}; {missed}"
+    return f"checked: {sampled.tokens:,} of {tokens:,} tokens, {differences}; {missed}"
 
 
 def _paths(context: typer.Context, paths: list[Path] | None) -> list[Path]:

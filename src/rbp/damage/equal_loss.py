@@ -100,12 +100,12 @@ def offsets(curves: Sequence[Curve], reference: str, rung: str, *, tempered: boo
     if base is None:
         raise KeyError(rung)
     place = base.names.index(rung)
-    level, own = (base.tempered if tempered else base.x)[:, place], base.y[:, place]
-    own = np.where(np.isfinite(own), own, np.nan)
+    level, y0 = (base.tempered if tempered else base.x)[:, place], base.y[:, place]
+    y0 = np.where(np.isfinite(y0), y0, np.nan)
     offsets: dict[str, Reals] = {}
     for path in dict.fromkeys(one.path for one in curves):
-        draws = [own] if path == reference else [one.at(level, tempered=tempered) for one in curves if one.path == path]
-        reached = [each - own for each in draws if each is not None]
+        draws = [y0] if path == reference else [one.at(level, tempered=tempered) for one in curves if one.path == path]
+        reached = [each - y0 for each in draws if each is not None]
         if len(reached) == len(draws):
             offsets[path] = np.stack(reached)
     return offsets
@@ -127,8 +127,8 @@ def offset_table(offsets: dict[str, Reals], thresholds: Sequence[int], *, level:
     rows: list[tuple[Any, ...]] = []
     for path, each in offsets.items():
         estimate, low, high = interval(each.mean(axis=0), level=level)
-        drawn = each[:, 0].std(axis=0, ddof=1) if len(each) > 1 else np.full(len(thresholds), np.nan)
-        ends = zip(thresholds, *(100 * np.expm1(v) for v in (estimate, low, high, drawn)), low, high, strict=True)
+        by_draw = each[:, 0].std(axis=0, ddof=1) if len(each) > 1 else np.full(len(thresholds), np.nan)
+        ends = zip(thresholds, *(100 * np.expm1(v) for v in (estimate, low, high, by_draw)), low, high, strict=True)
         rows += [(path, k, *v, bool(a > 0 or b < 0)) for k, *v, a, b in ends]
     return pd.DataFrame(rows, columns=["path", "k", "offset", "low", "high", "draws", "apart"])
 

@@ -57,8 +57,8 @@ class Worse:
         temperature: the best one; tempered: the cross-entropy there; k1, k2, …: −ln RBP_k at each threshold.
         """
         rows = []
-        for cell, own in self.measured.sums.groupby(CELL, sort=False):
-            total = own.drop(columns=CELL).astype(np.float64).sum()
+        for cell, step_sums in self.measured.sums.groupby(CELL, sort=False):
+            total = step_sums.drop(columns=CELL).astype(np.float64).sum()
             tokens = total["tokens"]
             temperature, nll = best_temperature(*_by_temperature(total.to_frame().T), TEMPERATURES)
             row = dict(zip(CELL, cell, strict=True)) | {
@@ -74,14 +74,14 @@ class Worse:
     def curves(self) -> list[Curve]:
         """All paths, a curve for each draw."""
         whole = self.measured.sums[self.measured.sums["path"] == WHOLE]
-        found = []
-        for (path, _), own in self.measured.sums.groupby(["path", "draw"], sort=False):
+        curves = []
+        for (path, _), sums in self.measured.sums.groupby(["path", "draw"], sort=False):
             if path == WHOLE:
                 continue
-            order = own.drop_duplicates(["step", "model"]).sort_values("step", ascending=path not in _FALLING)
+            order = sums.drop_duplicates(["step", "model"]).sort_values("step", ascending=path not in _FALLING)
             parts = [
                 whole,
-                *(own[(own[["step", "model"]] == at).all(axis=1)] for at in order[["step", "model"]].to_numpy()),
+                *(sums[(sums[["step", "model"]] == at).all(axis=1)] for at in order[["step", "model"]].to_numpy()),
             ]
             names = [
                 self.model,
@@ -90,8 +90,8 @@ class Worse:
                     for s, m in order[["step", "model"]].itertuples(index=False)
                 ),
             ]
-            found.append(self._curve(str(path), int(own["draw"].iloc[0]), names, parts))
-        return found
+            curves.append(self._curve(str(path), int(sums["draw"].iloc[0]), names, parts))
+        return curves
 
     def _curve(self, path: str, draw: int, names: Sequence[str], parts: Sequence[pd.DataFrame]) -> Curve:
         sums = [part.set_index("document").sort_index() for part in parts]
@@ -117,14 +117,14 @@ class Worse:
         parts = []
         for kind in (EQUAL, TEMPERED):
             for rung in self.smaller():
-                found = offsets(self.curves, SMALLER, rung, tempered=kind == TEMPERED)
+                path_offsets = offsets(self.curves, SMALLER, rung, tempered=kind == TEMPERED)
                 nats = self.steps.loc[self.steps["model"].map(lambda m: Path(m).name) == rung]
                 about = {
                     "at": kind,
                     "rung": rung,
                     "nats": nats["tempered" if kind == TEMPERED else "cross_entropy"].iloc[0],
                 }
-                parts.append(offset_table(found, self.thresholds, level=level).assign(**about))
+                parts.append(offset_table(path_offsets, self.thresholds, level=level).assign(**about))
         table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
         return table if table.empty else table[["at", "rung", "nats", *table.columns.drop(["at", "rung", "nats"])]]
 

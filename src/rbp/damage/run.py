@@ -13,7 +13,7 @@ import torch
 
 from rbp.choices import Dtype
 from rbp.damage.sums import CONTEXTS, EARLIER, SMALLER, TEMPERATURES, THRESHOLDS, WHOLE, Growing
-from rbp.damage.worse import Reading, Step, made_worse, readings, steps
+from rbp.damage.worse import Reading, Step, degraded, readings, steps
 from rbp.errors import DataError, ParameterError
 from rbp.extract.corpora import Corpus
 from rbp.extract.extraction import circumstances, quiet
@@ -104,7 +104,7 @@ def scored_rows(corpus: Corpus, tokenizer: Any, length: int, tokens: int, docume
         scored = row.scored[row.scored >= CONTEXTS[-1]]
         if len(scored):
             by_document.setdefault(row.document, []).append(Row(row.document, row.start, row.ids, scored))
-    ends = {document: own[-1].start + len(own[-1].ids) for document, own in by_document.items()}
+    ends = {document: rows[-1].start + len(rows[-1].ids) for document, rows in by_document.items()}
     chosen, count = list[Row](), 0
     for document in sorted(ends, key=lambda each: (ends[each], each)):
         if count >= tokens:
@@ -131,7 +131,7 @@ def _along(store: Growing, ranker: Ranker, rows: list[Row], todo: Sequence[Step]
         if not store.lacks(*step, model):
             continue
         start = time.monotonic()
-        with made_worse(ranker.language, step):
+        with degraded(ranker.language, step):
             sums = measured(ranker, readings(rows, step), step)
         store.add(*step, model, sums)
         tokens = sums["tokens"].sum()

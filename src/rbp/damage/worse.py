@@ -84,7 +84,7 @@ def readings(rows: Sequence[Row], step: Step) -> list[Reading]:
 
 
 @contextmanager
-def made_worse(language: LanguageModel, step: Step) -> Iterator[None]:
+def degraded(language: LanguageModel, step: Step) -> Iterator[None]:
     """The model as it is at a step, and afterwards as before; what it reads, and its logits, are others' to change."""
     if step.path == "depth":
         parent, name, layers = _layers(language)
@@ -105,13 +105,13 @@ def made_worse(language: LanguageModel, step: Step) -> Iterator[None]:
     before = [(matrix, matrix.detach().clone()) for matrix in matrices(language.model)]
     try:
         with torch.no_grad():
-            for matrix, own in before:
-                matrix.copy_(changes[step.path](own))
+            for matrix, original in before:
+                matrix.copy_(changes[step.path](original))
         yield
     finally:
         with torch.no_grad():
-            for matrix, own in before:
-                matrix.copy_(own)
+            for matrix, original in before:
+                matrix.copy_(original)
 
 
 def matrices(model: nn.Module) -> list[nn.Parameter]:

@@ -154,9 +154,9 @@ def measured_rate(
     from rbp.kernel import linear_rank
 
     kind, before, columns = getattr(torch, dtype), torch.get_num_threads(), min(8192, size.vocabulary)
-    drawn, count = torch.Generator().manual_seed(0), 8192 if device.type == "cuda" else 512
-    hidden = torch.randn(count, size.width, generator=drawn).to(device, kind)
-    weight = torch.randn(columns, size.width, generator=drawn).to(device, kind)
+    generator, count = torch.Generator().manual_seed(0), 8192 if device.type == "cuda" else 512
+    hidden = torch.randn(count, size.width, generator=generator).to(device, kind)
+    weight = torch.randn(columns, size.width, generator=generator).to(device, kind)
     target = torch.zeros(count, dtype=torch.int64, device=device)
     logits = hidden[:PLACES] @ weight.T
     ways: list[tuple[int, Callable[[], Any]]] = [

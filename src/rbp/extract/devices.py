@@ -40,9 +40,9 @@ def limits(reserved: int) -> Limits:
     """Bytes that a model may take of each GPU and of memory ("cpu"), less `reserved` of the first of them."""
     from accelerate.utils import get_max_memory
 
-    found = {place: int(SHARE * most) for place, most in get_max_memory().items()}
-    first = next(iter(found))
-    return found | {first: max(0, found[first] - reserved)}
+    memory = {place: int(SHARE * most) for place, most in get_max_memory().items()}
+    first = next(iter(memory))
+    return memory | {first: max(0, memory[first] - reserved)}
 
 
 def hold_head(model: Any, device: torch.device) -> None:
@@ -64,8 +64,8 @@ def places(model: Any) -> tuple[str, ...]:
     """Where the parts of a model lie that accelerate spreads, such as "cuda:0", "cpu" and "disk"; of another, none."""
     if not any(hooks(module) for module in model.modules()):
         return ()
-    found = {f"cuda:{place}" if isinstance(place, int) else str(place) for place in _map(model).values()}
-    return tuple(sorted(found)) or ("elsewhere",)
+    names = {f"cuda:{place}" if isinstance(place, int) else str(place) for place in _map(model).values()}
+    return tuple(sorted(names)) or ("elsewhere",)
 
 
 def waiting(model: nn.Module) -> Iterator[Any]:

@@ -214,16 +214,16 @@ class Ranker:
         return self._counted(row, (logits[0, part] for part in places))
 
     def _counted(self, row: Row, parts: Iterable[torch.Tensor]) -> Ranks:
-        found, targets = list[Ranks](), torch.split(self._targets([row]), PLACES)
+        ranks, targets = list[Ranks](), torch.split(self._targets([row]), PLACES)
         for i, (logits, target) in enumerate(zip(parts, targets, strict=True)):
             logits = logits[:, : self.vocabulary]
             logits = logits if self.rounding is None else logits.to(getattr(torch, self.rounding))
             try:
-                found.append(_on_cpu(rank_logits(logits, target.to(logits.device))))
+                ranks.append(_on_cpu(rank_logits(logits, target.to(logits.device))))
             except RankError as error:
                 position = row.start + int(row.scored[i * PLACES + error.row])
                 raise DataError(error.what, f"document {row.document}, position {position}", error.remedy) from None
-        return Ranks(*(np.concatenate(column) for column in zip(*found, strict=True)))
+        return Ranks(*(np.concatenate(column) for column in zip(*ranks, strict=True)))
 
     def _targets(self, rows: list[Row]) -> torch.Tensor:
         targets = np.concatenate([row.ids[row.scored] for row in rows])

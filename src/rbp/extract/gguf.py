@@ -300,10 +300,10 @@ def read(file: Path, name: str) -> Contents:
         raise DataError(
             f"the fields of the GGUF file fit no {architecture}: {first_line(error)}", name, INSTEAD
         ) from None
-    kept = {key.removeprefix("tokenizer."): value for key, value in fields.items() if key.startswith("tokenizer.")}
+    tokenizer = {key.removeprefix("tokenizer."): value for key, value in fields.items() if key.startswith("tokenizer.")}
     scaled = [each.data for each in reader.tensors if each.name == _FREQUENCIES]
     factors = torch.tensor(np.array(scaled[0])) if scaled else None
-    return Contents(config, kept, factors, kinds.most_common(1)[0][0])
+    return Contents(config, tokenizer, factors, kinds.most_common(1)[0][0])
 
 
 def _values(fields: _Fields, which: _Architecture) -> dict[str, Any]:
@@ -385,7 +385,7 @@ def finish(model: Any, contents: Contents, file: Path, name: str) -> None:
             raise DataError(f"{_FREQUENCIES} is not as long as half a head", name, INSTEAD)
         rotary.inv_freq /= contents.frequencies
         rotary.original_inv_freq /= contents.frequencies
-    own = {values.data_ptr(): values.numel() for values in model.state_dict().values()}  # a shared one counts once
-    if sum(own.values()) != (there := sum(tensors.values())):
-        what = f"transformers takes {sum(own.values()):,} of the {there:,} numbers in the GGUF file"
+    taken = {values.data_ptr(): values.numel() for values in model.state_dict().values()}  # a shared one counts once
+    if sum(taken.values()) != (stored := sum(tensors.values())):
+        what = f"transformers takes {sum(taken.values()):,} of the {stored:,} numbers in the GGUF file"
         raise DataError(what, name, INSTEAD)

@@ -22,8 +22,8 @@ def find_tokenizer(stores: Sequence[RankStore], by_hand: str | None = None) -> A
         return load_tokenizer(ModelFiles(by_hand, folder, None, (), by_hand=folder))
     for store in stores:
         try:
-            if (found := _recorded(store)) is not None:
-                return found
+            if (tokenizer := _recorded(store)) is not None:
+                return tokenizer
         except (RbpError, OSError):  # it was moved, or is no longer in the cache
             continue
     return None

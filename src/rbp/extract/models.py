@@ -106,12 +106,12 @@ class ModelFiles:
         """
         if self.by_hand is not None:
             return self.by_hand
-        own, run = _has_tokenizer(self.folder), self.folder.parent
-        if not own and self.checkpoint and self.revision is None and _has_tokenizer(run):
+        in_folder, run = _has_tokenizer(self.folder), self.folder.parent
+        if not in_folder and self.checkpoint and self.revision is None and _has_tokenizer(run):
             return run
-        if not own and self.base is None:
+        if not in_folder and self.base is None:
             return next(registry.answers("tokenizers", self.folder), self.folder)
-        return self.folder if own or self.base is None else self.base.tokenizer
+        return self.folder if in_folder or self.base is None else self.base.tokenizer
 
     def fingerprint(self) -> str:
         """A digest of the weights and the configuration: the contents of the files, not their places."""
@@ -279,8 +279,8 @@ def _must_be_no_pointer(file: Path, name: str) -> None:
 
 
 def _listed_checkpoints(folder: Path) -> str:
-    there = ", ".join(checkpoints("", folder) or [])
-    return f"There is: {there}." if there else "It has no sub-folders with models."
+    names = ", ".join(checkpoints("", folder) or [])
+    return f"There is: {names}." if names else "It has no sub-folders with models."
 
 
 def load_tokenizer(files: ModelFiles | Loaded) -> Any:
@@ -425,12 +425,12 @@ def _base(folder: Path, name: str) -> ModelFiles:
         if (home_expanded(base) / ADAPTER).is_file():
             raise DataError("the adapter's base is an adapter itself", where, "Merge that one into its model first.")
     try:
-        found = find_model(base, revision)
+        base_files = find_model(base, revision)
     except DataError as error:
         raise DataError(f"of the adapter's base, {base}: {error.what}", where, error.remedy) from None
-    if found.gguf:
+    if base_files.gguf:
         raise DataError("the adapter's base is a GGUF file", where, "Write the folder or hub id of the model there.")
-    return found
+    return base_files
 
 
 def _quantization(files: ModelFiles) -> str | None:
@@ -473,8 +473,8 @@ def _fits(report: dict[str, Any], shapes: dict[str, list[int]], files: ModelFile
         what = f"the weights lack {and_more(lacking)}"
         raise DataError(what, name, "Ranks of a partly random model mean nothing: check the weights.")
     if other := sorted(report["mismatched_keys"]):
-        key, found, wanted = other[0]
-        what = f"{key} has the shape {tuple(found)}, and {tuple(wanted)} by {stated}"
+        key, shape, wanted = other[0]
+        what = f"{key} has the shape {tuple(shape)}, and {tuple(wanted)} by {stated}"
         remedy = "One of the two files is another model's, or was edited: compare vocab_size."
         raise DataError(what, name, gguf.INSTEAD if files.gguf else remedy)
     extra = [key for key in sorted(report["unexpected_keys"]) if not _is_mask(key, shapes.get(key))]
@@ -584,9 +584,9 @@ def _saved_digest(tokenizer: Any) -> str:
     """Of the files of a tokenizer, and of the code of a class that is the caller's own."""
     with TemporaryDirectory() as folder:
         tokenizer.save_pretrained(folder)
-        found, kind = _digest(tokenizers.files_of(Path(folder))), type(tokenizer)
+        digest, kind = _digest(tokenizers.files_of(Path(folder))), type(tokenizer)
     code = [each.__code__ for each in vars(kind).values() if hasattr(each, "__code__")]
-    return found if kind.__module__.startswith("transformers.") else f"{found} {digest_of(code)}"
+    return digest if kind.__module__.startswith("transformers.") else f"{digest} {digest_of(code)}"
 
 
 def _digest(files: list[Path]) -> str:

@@ -199,11 +199,11 @@ def opening(tokenizer: Any, bos: Bos) -> list[int]:
     its EOS token, with which GPT-2 and others begin; never: none. Raises ParameterError where it has neither token.
     """
     ((ids, added, _),) = _encoded(tokenizer, ["a"], Protocol("windows"))
-    own: list[int] = ids[: _leading(added)].tolist()
+    leading: list[int] = ids[: _leading(added)].tolist()
     if bos == "never":
         return []
-    if bos == "auto" or own:
-        return own
+    if bos == "auto" or leading:
+        return leading
     for name in ("bos_token_id", "eos_token_id"):
         if (token := getattr(tokenizer, name, None)) is not None:
             return [int(token)]
@@ -233,7 +233,7 @@ def plan_rows(corpus: Corpus, tokenizer: Any, chosen: Protocol) -> RowPlan:
     left, read = chosen.tokens, 0
     size: int | None = 0
     not_scored: Counter[str] = Counter()
-    own = isinstance(corpus.documents, list)
+    in_memory = isinstance(corpus.documents, list)
     for document, (ids, added, ends) in _tokenized(corpus, tokenizer, chosen, front, apart):
         odd = ~added & np.isin(ids, apart)
         if chosen.special == "text" and (odd & (ids != unknown)).any():
@@ -247,14 +247,14 @@ def plan_rows(corpus: Corpus, tokenizer: Any, chosen: Protocol) -> RowPlan:
         end = scorable[-1] + 1 if left == 0 and len(scorable) else len(ids)
         not_scored.update(_reasons(ids[:end], odd[:end], added[:end], unknown))
         size = None if size is None or ends is None else size + _bytes(corpus.documents[document], ends, scorable)
-        if own:
+        if in_memory:
             read += _characters(corpus.documents[document], ids, scorable, tokenizer, chosen)
         if left == 0:
             break
     if not rows:
         what = "no token can be scored: no document has two plain tokens"
         raise DataError(what, corpus.name, "Give a corpus with more text.")
-    characters = (read, sum(map(len, corpus.documents))) if own else None
+    characters = (read, sum(map(len, corpus.documents))) if in_memory else None
     plan = RowPlan(rows, chosen.pack, characters, dict(not_scored), size)
     if words := left_out(plan.not_scored):
         log.warning("%s: not scored, beside %s tokens that are: %s", corpus.name, f"{plan.tokens:,}", words)

@@ -150,5 +150,5 @@ def _shake(twin: Any, seed: int) -> None:
 def out_of_memory(error: Exception) -> bool:
     """Whether an error says that memory is short."""
     # without a kind of its own on the CPU, from cuBLAS, and from CUDA where it loads a kernel
-    said = "can't allocate memory", "ALLOC_FAILED", "out of memory"
-    return isinstance(error, torch.OutOfMemoryError) or any(words in str(error) for words in said)
+    phrases = "can't allocate memory", "ALLOC_FAILED", "out of memory"
+    return isinstance(error, torch.OutOfMemoryError) or any(words in str(error) for words in phrases)

@@ -83,9 +83,9 @@ def state_of(model: nn.Module) -> State:
 
 def digest_of(value: Any) -> str:
     """Digest a value by its contents, not by places in memory or names of files."""
-    found = sha256()
-    _describe(value, found.update, {})
-    return found.hexdigest()
+    digest = sha256()
+    _describe(value, digest.update, {})
+    return digest.hexdigest()
 
 
 def _instead(kind: type[nn.Module]) -> Any:
@@ -145,8 +145,8 @@ def _parts(value: Any) -> Iterable[Any]:
             ours = str(value.__module__).partition(".")[0] not in _LIBRARIES
             return [*parts, value.__code__, around.globals] if ours else parts
     if hasattr(value, "to_diff_dict"):  # a configuration
-        found = {**value.to_dict(), "attention": getattr(value, "_attn_implementation", None)}
-        return [[name, found[name]] for name in sorted(found) if not name.startswith(("_name", "transformers_"))]
+        entries = {**value.to_dict(), "attention": getattr(value, "_attn_implementation", None)}
+        return [[name, entries[name]] for name in sorted(entries) if not name.startswith(("_name", "transformers_"))]
     if hasattr(value, "tobytes"):  # an array
         return (value.tobytes(),)
     return [each for pair in sorted(vars(value).items()) for each in pair] if hasattr(value, "__dict__") else ()

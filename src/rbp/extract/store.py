@@ -60,8 +60,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         raise DataError("the manifest cannot be read", str(path), REDO) from None
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        there = f"format {manifest.get('format')}" if isinstance(manifest, dict) else "no format"
-        what = f"the store was written by another version of rbp: {there}, and this one reads format {FORMAT}"
+        version = f"format {manifest.get('format')}" if isinstance(manifest, dict) else "no format"
+        what = f"the store was written by another version of rbp: {version}, and this one reads format {FORMAT}"
         raise DataError(what, str(folder), "Extract it again, or read it with the version that wrote it.")
     try:
         whole = _is_whole(manifest)
@@ -159,25 +159,25 @@ class Store:
         manifest = {"format": FORMAT, "digest": measurement_digest(key), "key": key, "about": about}
         self._put({**manifest, "packs": packs, "tokens": tokens, "complete": False})
 
-    def note(self, share: str, found: Mapping[str, SampleCheck]) -> None:
+    def note(self, share: str, checks: Mapping[str, SampleCheck]) -> None:
         """Keep what was found when rows were asked again (`rbp.extract.verify`), by the names of the parts they lie in.
 
         share: which part of the work this was; parts of which no row was drawn have their entry too.
         """
         with full_disk(self.folder):
-            write_json(self.folder / CHECKS / f"{share}.json", {name: each.as_dict() for name, each in found.items()})
+            write_json(self.folder / CHECKS / f"{share}.json", {name: each.as_dict() for name, each in checks.items()})
 
     def noted(self) -> dict[str, SampleCheck]:
         """What `note` kept, of the parts that are whole. A part that was written anew has to be asked again."""
         whole = {path.name for path in self.parts()[0].values()}
-        found: dict[str, SampleCheck] = {}
+        checks: dict[str, SampleCheck] = {}
         for path in sorted((self.folder / CHECKS).glob("*.json")):
             try:
                 entries = parse_json(path.read_bytes())
-                found |= {name: SampleCheck(**each) for name, each in entries.items() if name in whole}
+                checks |= {name: SampleCheck(**each) for name, each in entries.items() if name in whole}
             except (OSError, ValueError, TypeError, AttributeError):  # damaged: these rows are ranked again
                 continue
-        return found
+        return checks
 
     def checked(self) -> SampleCheck | None:
         """What was found in all parts together; None while a pack is missing, or was not asked again."""
@@ -196,12 +196,12 @@ class Store:
             data = path.read_bytes()
             rows = parquet.read_metadata(arrow.BufferReader(data)).num_rows
             parts[path.name] = {"sha256": hashlib.sha256(data).hexdigest(), "rows": rows}
-        said = manifest["about"]
+        notes = manifest["about"]
         if manifest["complete"] and parts != manifest["parts"]:  # what was asked of other parts says nothing of these
-            said = {name: value for name, value in said.items() if name != "check"}
+            notes = {name: value for name, value in notes.items() if name != "check"}
         if (sampled := self.checked()) is not None:
-            said = {**said, "check": sampled.as_dict()}
-        self._put({**manifest, "about": {**said, **about}, "complete": True, "parts": parts})
+            notes = {**notes, "check": sampled.as_dict()}
+        self._put({**manifest, "about": {**notes, **about}, "complete": True, "parts": parts})
 
     def relabel(self, about: dict[str, Any]) -> None:
         """Write the manifest with another `about`."""
@@ -267,16 +267,16 @@ class Store:
 
 def find_place(out: Path, name: str, key: dict[str, Any]) -> Store:
     """The store of a measurement in the folder `out`: the one that is there under its digest, or a new name."""
-    found = sorted(out.glob(f"*-{measurement_digest(key)}"))
-    return Store(found[0] if found else out / store_name(name, key))
+    matches = sorted(out.glob(f"*-{measurement_digest(key)}"))
+    return Store(matches[0] if matches else out / store_name(name, key))
 
 
 def must_be_stores(folders: Iterable[Path]) -> None:
     """Raise DataError for a folder that is no store, a link to one, or that holds other files."""
     for folder in folders:
-        there = is_store(folder) and not folder.is_symlink()
-        other = sorted(path.name for path in folder.iterdir() if not _FILES.fullmatch(path.name)) if there else []
-        if other or not there:
+        valid = is_store(folder) and not folder.is_symlink()
+        other = sorted(path.name for path in folder.iterdir() if not _FILES.fullmatch(path.name)) if valid else []
+        if other or not valid:
             what = f"it holds {other[0]}, which is no part of a store" if other else "this is no rank store's folder"
             raise DataError(f"{what}: nothing was removed", str(folder), "rbp ranks list shows the stores of a folder.")
 
@@ -375,32 +375,32 @@ class RankStore:
     @property
     def protocol(self) -> dict[str, Any]:
         """How the text was read: `Protocol.as_dict`; {} where the manifest does not say."""
-        found = self.manifest["key"].get("protocol")
-        return found if isinstance(found, dict) else {}
+        entry = self.manifest["key"].get("protocol")
+        return entry if isinstance(entry, dict) else {}
 
     @property
     def logits(self) -> str | None:
         """The dtype that the logits which are ranked are rounded to; None where no model gave any."""
-        found = self.manifest["about"].get("logits")
-        return found if isinstance(found, str) else None
+        dtype = self.manifest["about"].get("logits")
+        return dtype if isinstance(dtype, str) else None
 
     @property
     def read(self) -> tuple[int, int] | None:
         """How many characters of the text were read, of how many; None where that is not known."""
-        found = self.manifest["about"].get("characters")
-        return None if found is None else (found["read"], found["of"])
+        characters = self.manifest["about"].get("characters")
+        return None if characters is None else (characters["read"], characters["of"])
 
     @property
     def bytes(self) -> int | None:
         """How many bytes of the text the ranked tokens stand for; None where that is not known."""
-        found: int | None = self.manifest["about"].get("bytes")
-        return found
+        count: int | None = self.manifest["about"].get("bytes")
+        return count
 
     @property
     def sampled(self) -> SampleCheck | None:
         """What was found when a sample was asked again; None for a store that was made without."""
-        found = self.manifest["about"].get("check")
-        return None if found is None else SampleCheck(**found)
+        check = self.manifest["about"].get("check")
+        return None if check is None else SampleCheck(**check)
 
     @property
     def parts(self) -> list[Path]:
@@ -409,14 +409,14 @@ class RankStore:
 
     def problems(self) -> list[str]:
         """What is wrong with the parts: missing, truncated or altered; none if all is well."""
-        found = []
+        problems = []
         for name, part in sorted(self.manifest["parts"].items()):
             path = self.folder / "parts" / name
             if not path.is_file():
-                found.append(f"{name} is missing")
+                problems.append(f"{name} is missing")
             elif sha256(path) != part["sha256"]:
-                found.append(f"{name} is truncated or altered")
-        return found
+                problems.append(f"{name} is truncated or altered")
+        return problems
 
     def ranks(self) -> "pd.DataFrame":
         """One row per ranked token, by document and position: document, position, token, greater, equal, nll.
@@ -461,10 +461,10 @@ def is_store(folder: Path) -> bool:
 
 def store_folders(paths: Iterable[str | Path]) -> list[Path]:
     """The stores among `paths`, each a store or a folder of stores. Raises DataError where there is none."""
-    found = []
+    folders = []
     for path in map(Path, paths):
         here = [path] if is_store(path) else sorted(p.parent for p in path.glob(f"*/{MANIFEST}"))
         if not here:
             raise DataError("there is no rank store", str(path), "Make one with rbp extract, or give its folder.")
-        found += here
-    return found
+        folders += here
+    return folders

@@ -139,8 +139,8 @@ def verify_tokens(tokenizer: Any, file: Path | None, name: str) -> Any:
     added = {
         key: tokenizer.init_kwargs[key] for key in ("add_bos_token", "add_eos_token") if key in tokenizer.init_kwargs
     }
-    made: Any = PreTrainedTokenizerFast  # which is not typed
-    return made(tokenizer_object=raw, truncation_side="right", **added, **tokenizer.special_tokens_map)
+    tokenizer_class: Any = PreTrainedTokenizerFast  # which is not typed
+    return tokenizer_class(tokenizer_object=raw, truncation_side="right", **added, **tokenizer.special_tokens_map)
 
 
 def _other_parts(backend: Any, raw: Any) -> list[str]:

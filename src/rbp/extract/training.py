@@ -82,8 +82,8 @@ def checkpoints(model: str, folder: Path | None = None) -> list[str] | None:
     None for others of the hub, which are not known here.
     """
     if folder is not None:
-        found = {path.parent.name for name in ("config.json", ADAPTER) for path in folder.glob(f"*/{name}")}
-        return sorted(found, key=lambda name: ([int(number) for number in re.findall(r"\d+", name)], name))
+        names = {path.parent.name for name in ("config.json", ADAPTER) for path in folder.glob(f"*/{name}")}
+        return sorted(names, key=lambda name: ([int(number) for number in re.findall(r"\d+", name)], name))
     return [f"step{step}" for step in PYTHIA_STEPS] if _PYTHIA.fullmatch(model) else None
 
 
@@ -105,11 +105,11 @@ def training_of(files: Files, stated: Training | None = None) -> Training:
     known: dict[str, tuple[Any, str]] = {}
     if files.checkpoint is not None:
         known["revision"] = files.checkpoint, "the revision"
-    for where, found in _statements(files, stated or Training()):
-        for name, value in found.items():
-            before, there = known.setdefault(name, (value, where))
+    for where, entries in _statements(files, stated or Training()):
+        for name, value in entries.items():
+            before, place = known.setdefault(name, (value, where))
             if before != value:
-                what = f"{name} is {before} by {there}, and {value} by {where}"
+                what = f"{name} is {before} by {place}, and {value} by {where}"
                 raise DataError(what, _called(files), "Correct one of them, or leave it out.")
     try:
         return Training(**{name: value for name, (value, _) in known.items()})
@@ -167,5 +167,5 @@ def _in_table(folder: Path) -> dict[str, Any]:
     raw, remedy = known_columns(read_csv(path), columns, path), "Correct it: a model is named as its folder."
     table = checked(raw, pa.DataFrameSchema(columns), path, keys=["model"], remedy=remedy)
     rows = table[table["model"] == folder.resolve().name].drop(columns="model").to_dict("records")
-    found = [(str(name), value) for row in rows for name, value in row.items() if pd.notna(value)]
-    return {name: float(value) if name == "compute" else int(value) for name, value in found}
+    values = [(str(name), value) for row in rows for name, value in row.items() if pd.notna(value)]
+    return {name: float(value) if name == "compute" else int(value) for name, value in values}

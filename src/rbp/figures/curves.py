@@ -110,10 +110,10 @@ def curves(
     with "_" is not named. fitted: curves in place of lines from point to point; `weak` ones dashed. ends: names stand
     at the lines' ends, else below. at, zone: horizontal lines, and a grey stretch of y.
     """
-    drawn = {name: Style(*style) for name, style in (styles or _styles(rows, line)).items()}
+    line_styles = {name: Style(*style) for name, style in (styles or _styles(rows, line)).items()}
     paths = pd.concat(fitted) if fitted else None
     known = set(rows.dropna(subset="low")[line]) if "low" in rows and fitted is None and not band else set()
-    barred = [name for name in drawn if name in known]
+    barred = [name for name in line_styles if name in known]
     limits = _limits(rows, y, [*at, *(zone or ())], log="y" in log) if ylim == "shared" else ylim
     shaded = styles is None and pd.api.types.is_numeric_dtype(rows[line])
 
@@ -123,29 +123,30 @@ def curves(
         for height in at:
             ax.axhline(height, color=INK, lw=0.8, ls="-" if height == 0 else (0, (5, 3)))
         tips, seen = {}, {}
-        for name, style in drawn.items():
-            own, curve = (_own(table, {line: name} | ({panel: key} if panel else {}), x, y) for table in (rows, paths))
-            if own.empty and curve.empty:
+        for name, style in line_styles.items():
+            where = {line: name} | ({panel: key} if panel else {})
+            points, curve = (_select(table, where, x, y) for table in (rows, paths))
+            if points.empty and curve.empty:
                 continue
-            if "hollow" in own:
-                style = style._replace(hollow=bool(own["hollow"].all()))
+            if "hollow" in points:
+                style = style._replace(hollow=bool(points["hollow"].all()))
             place = barred.index(name) - (len(barred) - 1) / 2 if name in barred else 0
-            own = own.assign(**{x: own[x] * _BESIDE**place})
-            _points(ax, own, x, y, style, bars=not band)
-            path = own if fitted is None else curve
+            points = points.assign(**{x: points[x] * _BESIDE**place})
+            _points(ax, points, x, y, style, bars=not band)
+            path = points if fitted is None else curve
             if len(path):
                 dash = "--" if "weak" in path and path["weak"].any() else style.dash
                 ax.plot(path[x], path[y], ls=dash, color=style.colour, lw=style.width)
             if "low" in path and (band or fitted is not None):
                 ax.fill_between(path[x], path["low"], path["high"], color=style.colour, alpha=0.17, lw=0)
-            last = (own if curve.empty else curve).iloc[-1]
+            last = (points if curve.empty else curve).iloc[-1]
             tips[_name(line, name)] = (float(last[x]), float(last[y]), style.colour)
             seen[name] = style
         if limits:
             ax.set_ylim(*limits)
         elif fitted is not None:  # the band of a few points can be wide beyond use
-            own, path = (_own(table, {panel: key} if panel else {}, x, y) for table in (rows, paths))
-            ax.set_ylim(*_limits(own, y, path[y].tolist(), log="y" in log))
+            points, path = (_select(table, {panel: key} if panel else {}, x, y) for table in (rows, paths))
+            ax.set_ylim(*_limits(points, y, path[y].tolist(), log="y" in log))
         if "x" in log:
             log_axis(ax, "x", plain=rows[x].max() < 100_000)
         elif pd.api.types.is_integer_dtype(rows[x]):
@@ -169,10 +170,11 @@ def curves(
 def _keys(rows: pd.DataFrame, panel: str | None) -> list[Any]:
     if panel is None:
         return [""]
-    found = rows[panel]
+    column = rows[panel]
     if panel == "dataset":
-        return dataset_order(found)
-    return sorted(int(value) for value in found.unique()) if pd.api.types.is_integer_dtype(found) else [*found.unique()]
+        return dataset_order(column)
+    values = column.unique()
+    return sorted(map(int, values)) if pd.api.types.is_integer_dtype(column) else [*values]
 
 
 def _styles(rows: pd.DataFrame, line: str) -> dict[Any, tuple[str, str]]:
@@ -186,25 +188,24 @@ def _styles(rows: pd.DataFrame, line: str) -> dict[Any, tuple[str, str]]:
     return dict(zip(names, zip(ramp(len(names)), markers, strict=True), strict=True))
 
 
-def _own(table: pd.DataFrame | None, where: Mapping[str, Any], x: str, y: str) -> pd.DataFrame:
+def _select(table: pd.DataFrame | None, where: Mapping[str, Any], x: str, y: str) -> pd.DataFrame:
     if table is None:
         return pd.DataFrame({x: [], y: []})
-    own = table
+    selected = table
     for column, value in where.items():
-        own = own[own[column] == value]
-    return own.dropna(subset=y).sort_values(x)
+        selected = selected[selected[column] == value]
+    return selected.dropna(subset=y).sort_values(x)
 
 
-def _points(ax: Axes, own: pd.DataFrame, x: str, y: str, style: Style, *, bars: bool) -> None:
+def _points(ax: Axes, points: pd.DataFrame, x: str, y: str, style: Style, *, bars: bool) -> None:
     """A line's points, with their bars."""
-    if "low" in own and bars:
-        ax.vlines(own[x], own["low"], own["high"], color=style.colour, lw=1)
-    hollow = own.get("hollow", pd.Series(False, own.index)).to_numpy(bool)
+    if "low" in points and bars:
+        ax.vlines(points[x], points["low"], points["high"], color=style.colour, lw=1)
+    hollow = points.get("hollow", pd.Series(False, points.index)).to_numpy(bool)
     for some in (False, True):
-        if (hollow == some).any():
-            ax.plot(
-                own[x][hollow == some], own[y][hollow == some], ls="", zorder=3, **style._replace(hollow=some).marks
-            )
+        chosen = points[hollow == some]
+        if len(chosen):
+            ax.plot(chosen[x], chosen[y], ls="", zorder=3, **style._replace(hollow=some).marks)
 
 
 def _limits(rows: pd.DataFrame, y: str, more: Sequence[float], *, log: bool) -> tuple[float, float]:
@@ -252,9 +253,9 @@ def fitted_lines(points: pd.DataFrame, by: Sequence[str], level: float = 0.95) -
     points: the columns `by`, size and value.
     """
     lines = []
-    for group, own in points.groupby(list(by)):
+    for group, rows in points.groupby(list(by)):
         with suppress(FitError):
-            law = fit_power_law(own["size"], own["value"], level=level)
+            law = fit_power_law(rows["size"], rows["value"], level=level)
             line = law.predict(np.geomspace(law.size_min, law.size_max, 60))[["size", "value", "mean_low", "mean_high"]]
             line.columns = pd.Index(["size", "value", "low", "high"])
             about: dict[str, Any] = dict(zip(by, group, strict=True))

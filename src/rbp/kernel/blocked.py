@@ -60,14 +60,14 @@ def tally(problem: Problem, rows: int = ROWS, tile: int = TILE, reduce: Reduce |
 class _Block:
     """Some rows, padded by zeros: hidden [R, d] in the dtype of the sums, target [R]; logits [R, C] is scratch.
 
-    names: those of the columns, [C] for each tile, −1 for what pads the last; own: those of the targets, [R].
+    names: those of the columns, [C] for each tile, −1 for what pads the last; target_names: those of the targets, [R].
     """
 
     problem: Problem
     hidden: torch.Tensor
     target: torch.Tensor
     names: tuple[torch.Tensor, ...]
-    own: torch.Tensor
+    target_names: torch.Tensor
     logits: torch.Tensor
 
     def tally(self, reduce: Reduce) -> Tally:
@@ -83,7 +83,7 @@ class _Block:
     def sweep(self, truth: torch.Tensor, base: torch.Tensor, reduce: Reduce) -> Tally:
         """Counts against the truth, and Σ exp(z − base), over all tiles."""
         tiles = zip(self.tiles(), self.names, strict=True)
-        counts, parts = zip(*(reduce(tile, truth, base, name, self.own) for tile, name in tiles), strict=True)
+        counts, parts = zip(*(reduce(tile, truth, base, name, self.target_names) for tile, name in tiles), strict=True)
         packed = torch.stack(counts).long()
         total = torch.zeros_like(truth, dtype=torch.float64)
         for part in parts:  # one by one: a sum over a dimension promises no order

@@ -30,7 +30,7 @@ class Names(NamedTuple):
     first: torch.Tensor
 
 
-_kept: Any = WeakTensorKeyDictionary()  # by weight: what it and its bias were, the bias, and the names
+_cache: Any = WeakTensorKeyDictionary()  # by weight: what it and its bias were, the bias, and the names
 _lock = Lock()
 
 
@@ -40,20 +40,20 @@ def names_of(weight: torch.Tensor, bias: torch.Tensor | None, rows: int) -> Name
     if any(tensor.is_inference() for tensor in given):  # whose changes are not counted
         return find_names(weight[:rows], None if bias is None else bias[:rows])
     with _lock:
-        before, last, kept = _kept.get(weight, (None, None, None))
+        before, last, cached = _cache.get(weight, (None, None, None))
         now = rows, [_state(tensor) for tensor in given]
         if before == now and last() is given[-1]:
-            names: Names = kept
+            names: Names = cached
         else:
             names = find_names(weight.detach()[:rows], None if bias is None else bias.detach()[:rows])
-            _kept[weight] = now, ref(given[-1]), names
+            _cache[weight] = now, ref(given[-1]), names
         return names
 
 
 def forget(weight: torch.Tensor) -> None:
     """Find the names anew the next time."""
     with _lock:
-        _kept.pop(weight, None)
+        _cache.pop(weight, None)
 
 
 def find_names(weight: torch.Tensor, bias: torch.Tensor | None) -> Names:

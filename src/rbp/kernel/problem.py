@@ -21,14 +21,14 @@ FLOATS = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 class Problem:
     """The arguments of `linear_rank`, checked: weight and bias hold the `vocab` rows that count, and no more.
 
-    target: [T], within 0 … vocab − 1 whatever was asked; that is for `judged` to tell, so that a GPU can go to work
+    target: [T], within 0 … vocab − 1 whatever was given (`given_target`): `judged` tells, so that a GPU can go to work
     before anybody has waited for it.
     """
 
     hidden: torch.Tensor
     weight: torch.Tensor
     target: torch.Tensor
-    asked: torch.Tensor
+    given_target: torch.Tensor
     bias: torch.Tensor | None
     scale: float
     softcap: float | None
@@ -95,7 +95,7 @@ def problem(
         hidden=hidden.detach(),
         weight=weight.detach()[:rows],
         target=within,
-        asked=target,
+        given_target=target,
         bias=None if bias is None else bias.detach()[:rows],
         scale=scale,
         softcap=softcap,
@@ -169,7 +169,7 @@ class Verdict(NamedTuple):
 def judged(problem: Problem, tally: Tally) -> Verdict:
     """All that may be wrong, in one look: each makes a program wait for its GPU."""
     impossible = tally.impossible(problem.weight.shape[0])
-    some = torch.stack([problem.asked != problem.target, impossible, tally.total.isnan()]).any(1)
+    some = torch.stack([problem.given_target != problem.target, impossible, tally.total.isnan()]).any(1)
     renamed = changed(problem.names, problem.weight, problem.bias)
     outside, wrong, nan, other = torch.cat([some, renamed[None]]).tolist()
     return Verdict(outside, other, wrong, nan)
@@ -205,8 +205,8 @@ def concluded(problem: Problem, tally: Tally, verdict: Verdict | None = None) ->
     """
     verdict = verdict or judged(problem, tally)
     if verdict.outside:
-        row = first(problem.asked != problem.target)
-        what = f"the target {int(problem.asked[row])} lies outside 0 … {problem.weight.shape[0] - 1}"
+        row = first(problem.given_target != problem.target)
+        what = f"the target {int(problem.given_target[row])} lies outside 0 … {problem.weight.shape[0] - 1}"
         raise ParameterError(what, f"target, row {row}", "Check the tokenizer, and vocab.")
     if verdict.nan:
         row = first(torch.isnan(tally.total))

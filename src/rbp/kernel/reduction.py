@@ -43,9 +43,9 @@ _lock, _known = Lock(), dict[Any, Reduce]()
 def reduction(dtype: torch.dtype, device: torch.device, shapes: Sequence[Shape]) -> Reduce:
     """The pass over logits [R, C] in `dtype`; shapes: of the tiles that it will get, the commonest first.
 
-    It takes logits, truth [R], base [R], name [C] and own [R], and gives [R] counts, greater × PACK + equal, and [R]
-    totals, Σ exp(logits − base). Counts are against truth; a column named as the row's own counts as equal, whatever
-    its logit. Compiled, or `plainly` where that is not to be had, or is found wrong. Threads may share it.
+    It takes logits, truth [R], base [R], name [C] and truth_name [R], and gives [R] counts, greater × PACK + equal, and
+    [R] totals, Σ exp(logits − base). Counts are against truth; a column named as the row's truth counts as equal,
+    whatever its logit. Compiled, or `plainly` where that is not to be had, or is found wrong. Threads may share it.
     """
     key = dtype, device, torch.get_num_threads()  # what the code is compiled for
     with _lock:
@@ -55,10 +55,11 @@ def reduction(dtype: torch.dtype, device: torch.device, shapes: Sequence[Shape])
 
 
 def plainly(
-    logits: torch.Tensor, truth: torch.Tensor, base: torch.Tensor, name: torch.Tensor, own: torch.Tensor
+    logits: torch.Tensor, truth: torch.Tensor, base: torch.Tensor, name: torch.Tensor, truth_name: torch.Tensor
 ) -> Reduced:
     """The pass without a compiler: logits are used up, to spare memory."""
-    mine, marks = name == own[:, None], torch.empty_like(logits)  # sums of floats take a seventh of those of bools
+    mine = name == truth_name[:, None]
+    marks = torch.empty_like(logits)  # sums of floats take a seventh of the time of sums of bools
     above = torch.gt(logits, truth[:, None], out=marks).masked_fill_(mine, 0).sum(1)
     same = torch.eq(logits, truth[:, None], out=marks).masked_fill_(mine, 1).sum(1)
     return above.long() * PACK + same.long(), logits.sub_(base[:, None]).exp_().sum(1)
@@ -69,13 +70,13 @@ def _pass(  # what is compiled
     truth: torch.Tensor,
     base: torch.Tensor,
     name: torch.Tensor,
-    own: torch.Tensor,
+    truth_name: torch.Tensor,
     total: torch.dtype,
 ) -> Reduced:
     # Counts are summed in the dtype of the logits, so that one width of vector serves the whole pass, and packed, as a
     # third sum would not find room in the registers.
     count = torch.where(logits > truth[:, None], float(PACK), torch.where(logits == truth[:, None], 1.0, 0.0))
-    count = torch.where(name == own[:, None], 1.0, count).to(logits.dtype)
+    count = torch.where(name == truth_name[:, None], 1.0, count).to(logits.dtype)
     return count.sum(1), (logits - base[:, None]).exp().sum(1, dtype=total)
 
 
@@ -124,11 +125,11 @@ def _compiled(dtype: torch.dtype, device: torch.device, shape: Shape) -> Reduce:
 def agrees(reduce: Reduce, shape: Shape, dtype: torch.dtype, device: torch.device) -> bool:
     """Whether `reduce` does as `plainly` on a random tile with ties, infinities and a NaN: counts to the unit."""
     given = _example(shape, dtype, device)
-    found, total = reduce(*given)
+    packed, total = reduce(*given)
     counts, expected = plainly(*given)
     near = 64 * torch.finfo(dtype).eps
     same = torch.allclose(total.double(), expected.double(), rtol=near, atol=0.0, equal_nan=True)
-    return same and torch.equal(found.long(), counts)
+    return same and torch.equal(packed.long(), counts)
 
 
 def _example(shape: Shape, dtype: torch.dtype, device: torch.device) -> list[torch.Tensor]:

@@ -70,7 +70,7 @@ class Work:
         self.weight = _wide(problem.weight, missing)
         if self.weight.stride(1) != 1:
             self.weight = self.weight.contiguous()
-        self.own = problem.names.of[problem.target]
+        self.target_names = problem.names.of[problem.target]
         self.truth = torch.zeros(len(self.hidden), dtype=torch.float32, device=self.hidden.device)
         # of one size however few the rows, so that the sums over tiles are always taken in one order
         each = triton.cdiv(len(self.weight), shape.columns), LAUNCH
@@ -115,7 +115,7 @@ class Work:
         problem, shape = self.problem, self.shape
         hidden, sums = self.hidden[rows], self.truth if mode == "truth" else self.sums
         given = (
-            hidden, self.weight, problem.target[rows], problem.bias, problem.names.of, self.own[rows],
+            hidden, self.weight, problem.target[rows], problem.bias, problem.names.of, self.target_names[rows],
             self.truth[rows], base[rows], self.counts, sums,
             len(hidden), len(self.weight), hidden.shape[1], self.weight.stride(0), LAUNCH,
             problem.scale, problem.softcap or 1.0,
@@ -151,7 +151,7 @@ def _tanh(x):  # type: ignore[no-untyped-def]
 # the same code for any number of rows and tokens: less to compile, and what is tested is what runs
 @triton.jit(do_not_specialize=["height", "vocab"])  # type: ignore[untyped-decorator]
 def _kernel(  # type: ignore[no-untyped-def]
-    hidden, weight, target, bias, names, own, truth, base, counts, sums,
+    hidden, weight, target, bias, names, target_names, truth, base, counts, sums,
     height, vocab, d, stride, pitch, scale, softcap,
     MODE: tl.constexpr, BIAS: tl.constexpr, SCALE: tl.constexpr, CAP: tl.constexpr, ROUND: tl.constexpr,  # noqa: N803
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,  # noqa: N803
@@ -162,8 +162,8 @@ def _kernel(  # type: ignore[no-untyped-def]
     m = tl.program_id(0) % blocks
     row = m * BM + tl.arange(0, BM)
     if MODE == "truth":
-        own = m * BM + tl.arange(0, BN)
-        column = tl.load(target + own, mask=own < height, other=0)
+        diagonal_row = m * BM + tl.arange(0, BN)
+        column = tl.load(target + diagonal_row, mask=diagonal_row < height, other=0)
     else:
         column = n * BN + tl.arange(0, BN)
     a_at = hidden + tl.minimum(row, height - 1).to(tl.int64)[:, None] * d
@@ -186,22 +186,22 @@ def _kernel(  # type: ignore[no-untyped-def]
         bits = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
         z = tl.where(z == z, bits.to(tl.float32, bitcast=True), z)
 
-    there = row < height
+    valid = row < height
     if MODE == "truth":
         diagonal = tl.arange(0, BM)[:, None] == tl.arange(0, BN)[None, :]
-        tl.store(sums + row, tl.sum(tl.where(diagonal, z, 0.0), axis=1), mask=there)
+        tl.store(sums + row, tl.sum(tl.where(diagonal, z, 0.0), axis=1), mask=valid)
     else:  # columns beyond the last are −inf: they exceed nothing, and equal what is −inf itself
         z = tl.where((column < vocab)[None, :], z, -float("inf"))
     if MODE == "peak":
-        tl.store(sums + n * pitch + row, tl.max(z, axis=1), mask=there)
+        tl.store(sums + n * pitch + row, tl.max(z, axis=1), mask=valid)
     if MODE == "count":  # the sum first: so all of it fits the registers
-        own_base = tl.load(base + row, mask=there, other=0.0)[:, None]
-        tl.store(sums + n * pitch + row, tl.sum(tl.exp(z - own_base), axis=1), mask=there)
-        own_truth = tl.load(truth + row, mask=there, other=0.0)[:, None]
-        own_name = tl.load(own + row, mask=there, other=-1)[:, None]
-        mine = tl.load(names + column, mask=column < vocab, other=-2)[None, :] == own_name
-        count = tl.where(mine, 1, tl.where(z > own_truth, PACK, tl.where(z == own_truth, 1, 0)))
-        tl.store(counts + n * pitch + row, tl.sum(count, axis=1), mask=there)
+        row_base = tl.load(base + row, mask=valid, other=0.0)[:, None]
+        tl.store(sums + n * pitch + row, tl.sum(tl.exp(z - row_base), axis=1), mask=valid)
+        row_truth = tl.load(truth + row, mask=valid, other=0.0)[:, None]
+        row_name = tl.load(target_names + row, mask=valid, other=-1)[:, None]
+        mine = tl.load(names + column, mask=column < vocab, other=-2)[None, :] == row_name
+        count = tl.where(mine, 1, tl.where(z > row_truth, PACK, tl.where(z == row_truth, 1, 0)))
+        tl.store(counts + n * pitch + row, tl.sum(count, axis=1), mask=valid)
 
 
 def shared_memory(device: torch.device) -> int:

@@ -51,8 +51,8 @@ class Comparison:
     def rise(self) -> Reals:
         """How far −ln p of each token rose, in nats; 0 where both are infinite."""
         one, other = (each["nll"].to_numpy(np.float64) for each in (self.before, self.after))
-        found: Reals = np.subtract(other, one, out=np.zeros(len(one)), where=one != other)
-        return found
+        rise: Reals = np.subtract(other, one, out=np.zeros(len(one)), where=one != other)
+        return rise
 
     @property
     def documents(self) -> int:
@@ -75,7 +75,7 @@ class Comparison:
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = -np.log(shares / tokens[:, None, None]) + 0.0
             differences = np.column_stack([sums[:, 3] / tokens, logs[..., 1] - logs[..., 0]])
-            found = interval(differences, level=self.level)
+            intervals = interval(differences, level=self.level)
         values = np.vstack([sums[0, 1:3] / tokens[0], logs[0]])
         lost, gained = [int((x & ~y).sum()) for x, y in hits], [int((y & ~x).sum()) for x, y in hits]
         return pd.DataFrame(
@@ -84,9 +84,9 @@ class Comparison:
                 "k": pd.array([None, *self.ks], dtype="Int64"),
                 "a": values[:, 0],
                 "b": values[:, 1],
-                "difference": found.estimate,
-                "low": found.low,
-                "high": found.high,
+                "difference": intervals.estimate,
+                "low": intervals.low,
+                "high": intervals.high,
                 "lost": pd.array([None, *lost], dtype="Int64"),
                 "gained": pd.array([None, *gained], dtype="Int64"),
             }
@@ -211,9 +211,9 @@ def compare(
     before, after = a.ranks(), b.ranks()
     _must_score_alike(a, b, before, after)
     chosen = tuple(sorted({k for k in ks if k <= a.vocabulary}))
-    found = Comparison(a, b, rule or counted or "paper", chosen, level, before, after)
-    found.ranks  # noqa: B018  # raises for an unknown rule
-    return found
+    comparison = Comparison(a, b, rule or counted or "paper", chosen, level, before, after)
+    comparison.ranks  # noqa: B018  # raises for an unknown rule
+    return comparison
 
 
 def must_compare(a: RankStore, b: RankStore) -> None:
@@ -263,9 +263,9 @@ def _rounding(store: RankStore) -> str | None:
 
 
 def _reading(store: RankStore) -> str | None:
-    found = store.protocol
-    context = f" with {found['context']} before each" if found.get("context") else ""
-    return f"{found['name']} of {found.get('length')}{context}" if "name" in found else None
+    protocol = store.protocol
+    context = f" with {protocol['context']} before each" if protocol.get("context") else ""
+    return f"{protocol['name']} of {protocol.get('length')}{context}" if "name" in protocol else None
 
 
 _ALIKE: tuple[tuple[str, Callable[[RankStore], Any], str], ...] = (

@@ -229,13 +229,13 @@ class Misfit:
             )
 
         with np.errstate(all="ignore"):
-            found = root(equations, start.point[free], jac=True, tol=1e-15).x
-            left, slopes = equations(found)
+            solution = root(equations, start.point[free], jac=True, tol=1e-15).x
+            left, slopes = equations(solution)
             if not (np.isfinite(slopes).all() and abs(left[-1]) <= 1e-10 * cut):
                 return np.nan
             step = np.linalg.lstsq(slopes, left, rcond=None)[0]
-        settled = np.abs(step) <= 1e-9 * np.abs(found) + 1e-9
-        return float((found - step)[free.index(place)]) if settled.all() else np.nan
+        settled = np.abs(step) <= 1e-9 * np.abs(solution) + 1e-9
+        return float((solution - step)[free.index(place)]) if settled.all() else np.nan
 
     def _bound(self, place: int, value: float) -> bool:
         """Whether a parameter is at the end of its range."""
@@ -304,8 +304,8 @@ class Misfit:
             at, points = tried[row, best], points.reshape(len(at), len(around), -1)[row, best]
             step = step / 4
         # Where E would be below 0 next to the valley, it is 0 in the valley, or nearly: that is the law without E.
-        kept = above.reshape(len(at), -1).all(axis=1) & (misfits.min(axis=1) <= _RIVAL * misfits.min())
-        return [*points[kept], *steps]
+        near_lowest = above.reshape(len(at), -1).all(axis=1) & (misfits.min(axis=1) <= _RIVAL * misfits.min())
+        return [*points[near_lowest], *steps]
 
     def _projected(self, at: Reals, held: Mapping[str, float]) -> tuple[Reals, Reals, npt.NDArray[np.bool_]]:
         """The misfit of ln y at exponents gentle·sinh(at), shape (G, 1 or 2), with the amounts that fit best.
@@ -377,14 +377,14 @@ class Misfit:
     def _limit(self, filled: Callable[[Reals], Reals], point: Reals, free: list[int]) -> Bottom | None:
         """What the misfit of ln y approaches where it falls for ever, as a search that gives up sees it."""
         with suppress(ValueError):
-            found = least_squares(
+            result = least_squares(
                 lambda part: self.log_values(filled(part)) - self.logs,
                 point[free],
                 lambda part: self.slopes(filled(part))[:, free],
                 method="lm",
                 x_scale="jac",
             )
-            end = filled(found.x)
+            end = filled(result.x)
             if not self.floored or end[-1] >= 0:
                 return Bottom(end, self(end)[0], False)
         return None

@@ -40,11 +40,11 @@ def minimum(
         move = np.asarray(np.linalg.solve(hessian, gradient), dtype=np.float64)
         return move, float(gradient @ move)
 
-    found, before = _newton(step, _downhill(function, start, list(positive), steps)), function(start)[0]
-    inside = (found[list(positive)] > 0).all()
-    if not inside or not function(found)[0] <= before + 1e-9 * abs(before) + 1e-20:  # a plain far off is flat too
+    lowest, before = _newton(step, _downhill(function, start, list(positive), steps)), function(start)[0]
+    inside = (lowest[list(positive)] > 0).all()
+    if not inside or not function(lowest)[0] <= before + 1e-9 * abs(before) + 1e-20:  # a plain far off is flat too
         raise FitError(*_LOST)
-    return found
+    return lowest
 
 
 def _downhill(

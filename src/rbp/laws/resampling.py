@@ -27,10 +27,10 @@ class Interval(NamedTuple):
 
 def without_each(sums: npt.ArrayLike) -> Reals:
     """Sums over all units, then over all but each in turn: shape (1 + D, …), from each unit's own, shape (D, …)."""
-    own = np.asarray(sums, dtype=np.float64)
-    whole = own.sum(axis=0, keepdims=True)
+    unit_sums = np.asarray(sums, dtype=np.float64)
+    whole = unit_sums.sum(axis=0, keepdims=True)
     with np.errstate(invalid="ignore"):  # ∞ − ∞: without a document of infinite loss nothing is known
-        return np.concatenate([whole, whole - own])
+        return np.concatenate([whole, whole - unit_sums])
 
 
 def covariance(values: npt.ArrayLike) -> Reals:
@@ -40,8 +40,8 @@ def covariance(values: npt.ArrayLike) -> Reals:
     """
     without = np.asarray(values, dtype=np.float64)[1:]
     away = without - without.mean(axis=0)
-    found: Reals = (len(without) - 1) / len(without) * np.einsum("d...i,d...j->...ij", away, away)
-    return found
+    matrix: Reals = (len(without) - 1) / len(without) * np.einsum("d...i,d...j->...ij", away, away)
+    return matrix
 
 
 def variance(values: npt.ArrayLike) -> Any:

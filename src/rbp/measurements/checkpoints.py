@@ -56,7 +56,7 @@ def against(table: pd.DataFrame, axis: str) -> pd.DataFrame:
         cell = ["dataset", "metric", "k", "family"]
         several = rows.groupby(["family", "size"])["x"].transform("nunique") > 1
         ordered = rows.sort_values(["x", "value"], kind="stable")
-        before = ordered.groupby(cell, dropna=False)["value"].transform(lambda own: own.cummin().shift())
+        before = ordered.groupby(cell, dropna=False)["value"].transform(lambda values: values.cummin().shift())
         beaten = (ordered["value"] >= before).reindex(rows.index)
         rows = rows[~(beaten & several.groupby(rows["family"]).transform("any"))]
     elif axis != "size":
@@ -86,21 +86,21 @@ def one_each(stores: Sequence[RankStore], protocol: str | None = None, length: i
     where none is, or several are, and where one measurement is there twice.
     """
     wanted = {name: value for name, value in (("name", protocol), ("length", length)) if value is not None}
-    asked = [store for store in stores if wanted.items() <= store.protocol.items()]
-    if stores and not asked:
+    candidates = [store for store in stores if wanted.items() <= store.protocol.items()]
+    if stores and not candidates:
         words = " of length ".join(map(str, wanted.values()))
-        there = "; ".join(sorted({_way(store) for store in stores}))
-        raise DataError(f"there are no ranks by {words}", str(stores[0].folder.parent), f"There is: {there}.")
-    found: dict[str, RankStore] = {}
-    for same in _grouped(asked, lambda store: store.dataset):
+        ways = "; ".join(sorted({_way(store) for store in stores}))
+        raise DataError(f"there are no ranks by {words}", str(stores[0].folder.parent), f"There is: {ways}.")
+    renamed: dict[str, RankStore] = {}
+    for same in _grouped(candidates, lambda store: store.dataset):
         texts = _grouped(same, lambda store: store.text)
-        for own in texts:
-            name = f"{own[0].dataset}-{own[0].text}" if len(texts) > 1 and own[0].text else own[0].dataset
-            found |= {str(store.folder): replace(store, dataset=name) for store in _by_one_way(own)}
-    chosen = [found[str(store.folder)] for store in asked if str(store.folder) in found]
+        for group in texts:
+            name = f"{group[0].dataset}-{group[0].text}" if len(texts) > 1 and group[0].text else group[0].dataset
+            renamed |= {str(store.folder): replace(store, dataset=name) for store in _by_one_way(group)}
+    chosen = [renamed[str(store.folder)] for store in candidates if str(store.folder) in renamed]
     _must_compare(chosen)
     stays = independent(list(map(_claim, chosen)))
-    return [store for store, own in zip(chosen, stays, strict=True) if own]
+    return [store for store, stay in zip(chosen, stays, strict=True) if stay]
 
 
 class Claim(NamedTuple):
@@ -217,23 +217,23 @@ def _must_compare(stores: Sequence[RankStore]) -> None:
 
     A warning says where they did not read the same of it.
     """
-    for own in _grouped(stores, lambda store: (store.dataset, store.family)):
-        family, dataset = own[0].family, own[0].dataset
+    for group in _grouped(stores, lambda store: (store.dataset, store.family)):
+        family, dataset = group[0].family, group[0].dataset
         # of rounded logits many are equal
-        rounded = {store.logits not in ("float32", "float64"): store for store in own if store.logits is not None}
+        rounded = {store.logits not in ("float32", "float64"): store for store in group if store.logits is not None}
         if len(rounded) > 1:
             what = f"of {family} on {dataset}, {rounded[True].model} was ranked by logits rounded to "
             what += f"{rounded[True].logits}, and {rounded[False].model} was not: their ranks do not compare"
             remedy = "Rank all in float32 (--dtype float32), or all with --round-logits bfloat16."
             raise DataError(what, f"{rounded[True].folder}; {rounded[False].folder}", remedy)
-        fronts = {tuple(store.manifest["key"].get("bos", ())): store for store in own}
+        fronts = {tuple(store.manifest["key"].get("bos", ())): store for store in group}
         if len(fronts) > 1:
-            said = (f"{store.model} with {' '.join(front) or 'nothing'}" for front, store in fronts.items())
-            what = f"of {family}, models read {dataset} with different tokens before every window: {', '.join(said)}"
+            starts = (f"{store.model} with {' '.join(front) or 'nothing'}" for front, store in fronts.items())
+            what = f"of {family}, models read {dataset} with different tokens before every window: {', '.join(starts)}"
             places = "; ".join(str(store.folder) for store in fronts.values())
             raise DataError(what, places, "Rank all with one --bos: auto, always or never.")
         readings: dict[str, list[str]] = {}
-        for store in own:
+        for store in group:
             readings.setdefault(f"{_reading(store)}, {store.tokens:,} tokens ranked", []).append(store.model)
         if len(readings) > 1:
             listed = "; ".join(f"{way} ({', '.join(dict.fromkeys(models))})" for way, models in readings.items())
@@ -247,12 +247,12 @@ def _by_one_way(stores: Sequence[RankStore]) -> Sequence[RankStore]:
     Of ways that differ in how much was to be read alone, it is the one that ranked most.
     """
     models = _grouped(stores, lambda store: store.model)
-    pairs = ((other, one) for own in models for i, one in enumerate(own) for other in own[:i])
+    pairs = ((other, one) for group in models for i, one in enumerate(group) for other in group[:i])
     twice = [pair for pair in pairs if _same(*pair)]
     if not twice:
         return stores
-    ways = {_way(own[0]): own for own in _grouped(stores, _way)}
-    whole = [way for way, own in ways.items() if all(any(_same(store, one) for one in own) for store in stores)]
+    ways = {_way(group[0]): group for group in _grouped(stores, _way)}
+    whole = [way for way, group in ways.items() if all(any(_same(store, one) for one in group) for store in stores)]
     alike = [pair for pair in twice if _way(pair[0]) == _way(pair[1])]
     most = max(whole, key=lambda way: sum(store.tokens for store in ways[way]), default="")
     one_but_for_budget = len({_way(ways[way][0], budget=False) for way in whole}) == 1
@@ -285,8 +285,8 @@ def _way(store: RankStore, *, budget: bool = True) -> str:
 
 def _reading(store: RankStore, *, budget: bool = True) -> str:
     """How a text was read, in words."""
-    chosen, asked = store.protocol, ("documents", "tokens", "context") if budget else ("context",)
-    words = [f"{name} {chosen[name]}" for name in (*asked, "bos", "special") if chosen.get(name) is not None]
+    chosen, options = store.protocol, ("documents", "tokens", "context") if budget else ("context",)
+    words = [f"{name} {chosen[name]}" for name in (*options, "bos", "special") if chosen.get(name) is not None]
     return ", ".join([f"{chosen.get('name')} of {chosen.get('length')} tokens", *words])
 
 
@@ -351,18 +351,18 @@ def must_agree(table: pd.DataFrame, where: Callable[[int], str]) -> None:
     where: gives the place of a row, which are counted from 0.
     """
     kinds = table[["model", "family", "size"]].reset_index(drop=True).drop_duplicates()
-    for model, own in kinds[kinds.duplicated("model", keep=False)].groupby("model", sort=False):
-        said = own["family"] + " of size " + own["size"].astype("str")
+    for model, group in kinds[kinds.duplicated("model", keep=False)].groupby("model", sort=False):
+        claims = group["family"] + " of size " + group["size"].astype("str")
         remedy = "A model has one size and one family; rbp ranks rename STORE --family NAME gives a store another."
-        raise DataError(f"{model} is given as {' and as '.join(said)}", "; ".join(map(where, own.index)), remedy)
+        raise DataError(f"{model} is given as {' and as '.join(claims)}", "; ".join(map(where, group.index)), remedy)
     known = table.reindex(columns=["model", *CHECKPOINT]).reset_index(drop=True).drop_duplicates()
-    for model, own in known[known.duplicated("model", keep=False)].groupby("model", sort=False):
+    for model, group in known[known.duplicated("model", keep=False)].groupby("model", sort=False):
         for name in CHECKPOINT:
-            if own[name].isna().any() and own[name].notna().any():
-                places = (where(own.index[own[name].isna() == missing][0]) for missing in (False, True))
+            if group[name].isna().any() and group[name].notna().any():
+                places = (where(group.index[group[name].isna() == missing][0]) for missing in (False, True))
                 what = f"{name} of {model} is known of one checkpoint, and missing for another"
                 raise DataError(what, "; ".join(places), "Give it for all of them, or for none.")
-        for _, run in own.groupby("seed", dropna=False):
+        for _, run in group.groupby("seed", dropna=False):
             for one, other in (("revision", "step"), ("revision", "training_tokens"), ("step", "training_tokens")):
                 _must_rise(str(model), run.dropna(subset=[one, other]).sort_values([one, other]), one, other, where)
 
@@ -377,6 +377,6 @@ def _must_rise(model: str, run: pd.DataFrame, one: str, other: str, where: Calla
     if wrong.any():
         place = int(np.flatnonzero(wrong.to_numpy(bool))[0])
         pair = run.iloc[[place - 1, place]]
-        said = " and ".join(f"{row[other]} at {one} {row[one]}" for row in pair.to_dict("records"))
+        values = " and ".join(f"{row[other]} at {one} {row[one]}" for row in pair.to_dict("records"))
         remedy = "A checkpoint has one of each, and a later one has read more: correct one."
-        raise DataError(f"{model} has {other} {said}", "; ".join(map(where, pair.index)), remedy)
+        raise DataError(f"{model} has {other} {values}", "; ".join(map(where, pair.index)), remedy)

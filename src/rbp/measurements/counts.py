@@ -65,8 +65,8 @@ class Counts:
     def place(self, k: int) -> int:
         """Where k is among the thresholds. Raises ParameterError for one that was not counted."""
         if k not in self.thresholds:
-            there = ", ".join(map(str, self.thresholds))
-            raise ParameterError(f"hits were not counted at k = {k}", "ks", f"There is: {there}.")
+            known = ", ".join(map(str, self.thresholds))
+            raise ParameterError(f"hits were not counted at k = {k}", "ks", f"There is: {known}.")
         return self.thresholds.index(k)
 
     def keep(self, models: npt.ArrayLike | None = None, ks: Sequence[int] | None = None) -> "Counts":
@@ -96,34 +96,34 @@ class Counts:
         Raises ParameterError for a family or a budget that is not there.
         """
         if family not in self.families:
-            there = ", ".join(self.families)
-            raise ParameterError(f"family {family} is not there", "family", f"There is: {there}.")
+            known = ", ".join(self.families)
+            raise ParameterError(f"family {family} is not there", "family", f"There is: {known}.")
         budgets = self.budgets(family)
         if budget is not None and budget not in budgets:
-            there = ", ".join(f"{each:,}" for each in budgets)
-            raise ParameterError(f"{family} has no budget of {budget:,} tokens", "budget", f"There is: {there}.")
-        own = self.models[(self.models["family"] == family) & (self.models["budget"] == (budget or budgets[-1]))]
-        own = own if seed is None else own[own["seed"] == seed]
-        return self.keep(own.sort_values(["size", "seed"]).index)
+            known = ", ".join(f"{each:,}" for each in budgets)
+            raise ParameterError(f"{family} has no budget of {budget:,} tokens", "budget", f"There is: {known}.")
+        chosen = self.models[(self.models["family"] == family) & (self.models["budget"] == (budget or budgets[-1]))]
+        chosen = chosen if seed is None else chosen[chosen["seed"] == seed]
+        return self.keep(chosen.sort_values(["size", "seed"]).index)
 
     @property
     def neg_log_rbp(self) -> Reals:
         """−ln RBP_k, shape (models, thresholds); infinite where no token has rank ≤ k."""
         with np.errstate(divide="ignore"):
-            found: Reals = -np.log(self.hits.sum(axis=0) / self.tokens.sum()) + 0.0
-        return found
+            value: Reals = -np.log(self.hits.sum(axis=0) / self.tokens.sum()) + 0.0
+        return value
 
     @property
     def log_neg_log_rbp(self) -> Reals:
         """ln(−ln RBP_k), shape (models, thresholds); −inf where every token is a hit."""
-        found: Reals = _log_neg_log(np.array([self.tokens.sum()]), self.hits.sum(axis=0)[None])[0]
-        return found
+        value: Reals = _log_neg_log(np.array([self.tokens.sum()]), self.hits.sum(axis=0)[None])[0]
+        return value
 
     @property
     def cross_entropy(self) -> Reals:
         """Nats per token, shape (models,)."""
-        found: Reals = self.nll.sum(axis=0) / self.tokens.sum()
-        return found
+        value: Reals = self.nll.sum(axis=0) / self.tokens.sum()
+        return value
 
     def table(self) -> pd.DataFrame:
         """The models' rows of the measurement table (`rbp.measurements.table`), each with its columns of `models`.
@@ -137,10 +137,10 @@ class Counts:
             met = [(i, k) for i, k in enumerate(self.thresholds) if hits[m, i]]
             rows += [(m, "neg_log_rbp", k, value[m, i], hits[m, i]) for i, k in met]
             rows += [(m, "cross_entropy", None, entropy, None)] if np.isfinite(entropy) else []
-        found = pd.DataFrame(rows, columns=["model", "metric", "k", "value", "hits"])
-        about = self.models.iloc[found.pop("model")].reset_index(drop=True)
-        found = pd.concat([about, found.astype({"k": "Int64", "hits": "Int64"})], axis=1)
-        return found.assign(dataset=self.dataset, tokens=int(self.tokens.sum()))
+        table = pd.DataFrame(rows, columns=["model", "metric", "k", "value", "hits"])
+        about = self.models.iloc[table.pop("model")].reset_index(drop=True)
+        table = pd.concat([about, table.astype({"k": "Int64", "hits": "Int64"})], axis=1)
+        return table.assign(dataset=self.dataset, tokens=int(self.tokens.sum()))
 
     def left_out(self) -> "LeftOut":
         """Both metrics of the text, and of it without each of its documents: what intervals by documents take.
@@ -180,8 +180,8 @@ class LeftOut:
 
 def _log_neg_log(tokens: npt.NDArray[Any], hits: npt.NDArray[Any]) -> Reals:
     with np.errstate(divide="ignore"):
-        found: Reals = np.log(np.log(tokens[:, None, None] / hits))
-    return found
+        value: Reals = np.log(np.log(tokens[:, None, None] / hits))
+    return value
 
 
 def count_hits(
@@ -194,8 +194,8 @@ def count_hits(
     """
     width = len(thresholds) + 1
     level = np.searchsorted(thresholds, ranks)  # the first threshold that the rank meets; the last is for none
-    found = np.bincount(cells * width + level, tokens, number * width).reshape(number, width)
-    return found.cumsum(axis=1)[:, :-1].astype(np.int64)
+    counts = np.bincount(cells * width + level, tokens, number * width).reshape(number, width)
+    return counts.cumsum(axis=1)[:, :-1].astype(np.int64)
 
 
 def of_stores(stores: Sequence[RankStore], thresholds: Sequence[int], rule: TieRule = "paper") -> list[Counts]:
@@ -267,7 +267,7 @@ def _rows(one: Counts) -> pd.DataFrame:
     arrays: dict[str, Any] = {
         "thresholds": [one.thresholds] * count,
         "tokens": [one.tokens] * count,
-        "hits": [own.ravel() for own in one.hits.swapaxes(0, 1)],
+        "hits": [model_hits.ravel() for model_hits in one.hits.swapaxes(0, 1)],
         "nll": list(one.nll.T),
         "entropy": None if one.entropy is None else list(one.entropy.T),
     }
@@ -276,20 +276,20 @@ def _rows(one: Counts) -> pd.DataFrame:
 
 def from_table(table: pd.DataFrame) -> list[Counts]:
     """What `to_table` was given, in its order."""
-    found = []
+    counts = []
     for dataset, rows in table.groupby("dataset", sort=False):
         first, known = rows.iloc[0], rows["entropy"].notna().all()
         thresholds = tuple(int(k) for k in first["thresholds"])
-        found.append(
+        counts.append(
             Counts(
                 dataset=str(dataset),
                 models=rows.drop(columns=_BESIDE).reset_index(drop=True),
                 vocabulary=int(first["vocabulary"]),
                 thresholds=thresholds,
                 tokens=np.asarray(first["tokens"], dtype=np.int64),
-                hits=np.stack([np.reshape(own, (-1, len(thresholds))) for own in rows["hits"]], axis=1),
+                hits=np.stack([np.reshape(flat, (-1, len(thresholds))) for flat in rows["hits"]], axis=1),
                 nll=np.stack(rows["nll"].tolist(), axis=1),
                 entropy=np.stack(rows["entropy"].tolist(), axis=1) if known else None,
             )
         )
-    return found
+    return counts

@@ -44,11 +44,11 @@ class ImportLabels:
     engine_version: str | None = None
 
     def __post_init__(self) -> None:
-        for name, there in (("tie_rule", RULES), ("dtype", get_args(Dtype))):
-            if (given := getattr(self, name)) not in there:
+        for name, allowed in (("tie_rule", RULES), ("dtype", get_args(Dtype))):
+            if (given := getattr(self, name)) not in allowed:
                 option = f"--{name.replace('_', '-')}"
                 raise ParameterError(
-                    f"unknown {name.replace('_', ' ')} {given!r}", option, f"One of: {', '.join(there)}."
+                    f"unknown {name.replace('_', ' ')} {given!r}", option, f"One of: {', '.join(allowed)}."
                 )
         for name, least in (("size", 1), ("vocabulary", 2)):
             if getattr(self, name) < least:
@@ -117,10 +117,10 @@ def _must_have_its_name(store: Store, about: dict[str, Any]) -> None:
     """Raise DataError for a store that was renamed since: it would lose its new name."""
     if not is_store(store.folder):
         return
-    there = store.manifest["about"]
+    stored = store.manifest["about"]
     for name in ("model", "dataset", "family"):
-        if there[name] != about[name]:
-            what = f"the same ranks are here already, with the {name} {there[name]}, not {about[name]}"
+        if stored[name] != about[name]:
+            what = f"the same ranks are here already, with the {name} {stored[name]}, not {about[name]}"
             remedy = f"Rename them: rbp ranks rename {store.folder} --{name} {about[name]}; or give another --out."
             raise DataError(what, str(store.folder), remedy)
 
@@ -217,30 +217,30 @@ def _must_agree(one: Token, other: Token, labels: ImportLabels, where: str) -> N
 
 def _prompt(output: Any, document: int, labels: ImportLabels, where: str) -> tuple[tuple[Any, ...], list[Token]]:
     """All tokens of a prompt, the first one None where it is not known, and those that are ranked."""
-    asked = output.get("prompt_logprobs") if isinstance(output, dict) else None
-    if not isinstance(asked, list) or not asked:
+    places = output.get("prompt_logprobs") if isinstance(output, dict) else None
+    if not isinstance(places, list) or not places:
         remedy = "Ask for them: SamplingParams(prompt_logprobs=0)."
         raise DataError("there are no prompt_logprobs", where, remedy)
     ids = output.get("prompt_token_ids")
     if ids is None:  # the server's answer; without alternatives, each place has the prompt's own token alone
         ids = [
             None,
-            *(next(iter(place)) if isinstance(place, dict) and len(place) == 1 else None for place in asked[1:]),
+            *(next(iter(place)) if isinstance(place, dict) and len(place) == 1 else None for place in places[1:]),
         ]
-    if len(ids) != len(asked):
-        what = f"{len(ids)} tokens of the prompt, and {len(asked)} places of prompt_logprobs"
+    if len(ids) != len(places):
+        what = f"{len(ids)} tokens of the prompt, and {len(places)} places of prompt_logprobs"
         raise DataError(what, where, "Is the output whole?")
     tokens = list[Token]()
-    for position, (token, place) in enumerate(zip(ids, asked, strict=True)):
+    for position, (token, place) in enumerate(zip(ids, places, strict=True)):
         if position == 0 and place is None:  # nothing stands before it
             continue
         at = f"{where}, position {position}"
-        found = place.get(str(token)) if isinstance(place, Mapping) else None
-        if not isinstance(found, Mapping) or found.get("rank") is None or found.get("logprob") is None:
+        entry = place.get(str(token)) if isinstance(place, Mapping) else None
+        if not isinstance(entry, Mapping) or entry.get("rank") is None or entry.get("logprob") is None:
             remedy = "Give prompt_token_ids too, or ask for prompt_logprobs=0: then each place has this token alone."
             raise DataError("rank and log-probability of the prompt's own token are missing", at, remedy)
         try:
-            ranked = Token(document, position, int(token), float(found["rank"]), -float(found["logprob"]) + 0.0)
+            ranked = Token(document, position, int(token), float(entry["rank"]), -float(entry["logprob"]) + 0.0)
         except (TypeError, ValueError):
             raise DataError("rank or logprob is no number", at, "Is the file whole?") from None
         tokens.append(_checked(ranked, labels, at))
@@ -251,10 +251,10 @@ def _prompt(output: Any, document: int, labels: ImportLabels, where: str) -> tup
 
 def _must_be_in_order(token: Token, place: Mapping[str, Any], where: str) -> None:
     """Raise DataError where an alternative is likelier than a token, and not before it, or the other way round."""
-    for name, found in place.items():
-        if name == str(token.token) or not isinstance(found, Mapping):
+    for name, entry in place.items():
+        if name == str(token.token) or not isinstance(entry, Mapping):
             continue
-        rank, logprob = found.get("rank"), found.get("logprob")
+        rank, logprob = entry.get("rank"), entry.get("logprob")
         if not (isinstance(rank, int | float) and isinstance(logprob, int | float)):
             continue
         likelier = logprob + token.nll

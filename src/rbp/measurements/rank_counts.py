@@ -136,10 +136,10 @@ def _between(edges: Reals) -> tuple[Reals, Reals, Integers]:
     begin = np.cumsum(nodes) - nodes
     for each in np.unique(nodes):
         at, weight = _legendre(int(each))
-        own = nodes == each
-        place = begin[own, None] + np.arange(each)
-        y[place] = middle[own, None] + half[own, None] * at
-        measure[place] = half[own, None] * weight
+        chosen = nodes == each
+        place = begin[chosen, None] + np.arange(each)
+        y[place] = middle[chosen, None] + half[chosen, None] * at
+        measure[place] = half[chosen, None] * weight
     return y, measure, nodes
 
 

@@ -41,11 +41,11 @@ class Named:
 @cache
 def named_sources() -> dict[str, Named]:
     """The sources of the installed packages by their words (`rbp.registry`)."""
-    found: dict[str, Named] = {}
+    named: dict[str, Named] = {}
     for entry in registry.entries("sources").values():
         sources: Mapping[str, Named] = entry.load()
-        found.update(sources)
-    return found
+        named.update(sources)
+    return named
 
 
 def at_hand() -> dict[str, str]:
@@ -102,7 +102,7 @@ class Source:
 
         Checkpoints stand apart, each time in training a family of its own (`apart`): a law in S is of one.
         """
-        return self._joined([part.apart(own) for part, own in zip(self._parts, self._tables, strict=True)])
+        return self._joined([part.apart(rows) for part, rows in zip(self._parts, self._tables, strict=True)])
 
     @cached_property
     def checkpoints(self) -> pd.DataFrame:
@@ -117,20 +117,20 @@ class Source:
         table = pd.concat(parts, ignore_index=True)
         table = table.assign(**{name: None for name in CHECKPOINT if name not in table})
         origin: list[str] = []
-        for part, own in zip(self._parts, parts, strict=True):
+        for part, part_rows in zip(self._parts, parts, strict=True):
             several = isinstance(part, Ranks) or len(part.folders) > 1
-            origin += own["source"].tolist() if several else [part.name] * len(own)
+            origin += part_rows["source"].tolist() if several else [part.name] * len(part_rows)
         # within one part nothing is there twice: see `one_each`, and the keys of a file
         number = np.repeat(range(len(parts)), [len(part) for part in parts]).tolist()
         seen: dict[tuple[object, ...], list[tuple[int, tuple[object, ...], str]]] = {}
         rows = (table[list(names)].itertuples(index=False, name=None) for names in (KEYS, CHECKPOINT))
         for key, checkpoint, at, name in zip(*rows, number, origin, strict=True) if len(parts) > 1 else ():
-            for place, other, there in seen.setdefault(key, []):
+            for place, other, earlier in seen.setdefault(key, []):
                 if place != at and not differ(checkpoint, other):
                     dataset, model, metric, k = key
                     measured = "the cross-entropy" if metric == "cross_entropy" else f"−ln RBP_{k}"
                     what = f"{measured} of {model} on {dataset} is in two sources"
-                    raise DataError(what, f"{there} and {name}", _TWICE)
+                    raise DataError(what, f"{earlier} and {name}", _TWICE)
             seen[key].append((at, checkpoint, name))
         must_agree(table, origin.__getitem__)
         return sort_table(table)
@@ -164,7 +164,7 @@ class Source:
     def entropies(self) -> list[Entropies]:
         """The entropies of predictions, and −ln p at other temperatures, of the stores that have them; as `stores`."""
         parts = [part.entropies() for part in self._parts]
-        self._all_once([(one.store.model, one.store.dataset) for one in found] for found in parts)
+        self._all_once([(one.store.model, one.store.dataset) for one in entropies] for entropies in parts)
         order = {(store.model, store.dataset): i for i, store in enumerate(self.stores)}
         return sorted(chain.from_iterable(parts), key=lambda one: order[one.store.model, one.store.dataset])
 
@@ -239,18 +239,18 @@ def open_source(
 
 def _with_one_of_ranks(parts: Sequence[Part], how: tuple[str | None, int | None]) -> list[Part]:
     """The parts with the user's own rank stores as one of them: they are told apart and chosen together."""
-    own = [part for part in parts if type(part) is Ranks]
-    if not own:
+    ranks = [part for part in parts if type(part) is Ranks]
+    if not ranks:
         return list(parts)
-    folders = tuple(dict.fromkeys(folder for part in own for folder in part.folders))
-    joined = replace(own[0], name=", ".join(dict.fromkeys(part.name for part in own)), folders=folders, how=how)
-    return [joined if part is own[0] else part for part in parts if part is own[0] or part not in own]
+    folders = tuple(dict.fromkeys(folder for part in ranks for folder in part.folders))
+    joined = replace(ranks[0], name=", ".join(dict.fromkeys(part.name for part in ranks)), folders=folders, how=how)
+    return [joined if part is ranks[0] else part for part in parts if part is ranks[0] or part not in ranks]
 
 
 def _remedy() -> str:
     words = ", ".join(f'"{word}"' for word in named_sources())
-    own = "a CSV or Parquet file, or a folder of ranks"
-    return f"Give {words}, {own}." if words else f"Give {own}: no installed package brings sources of its own."
+    files = "a CSV or Parquet file, or a folder of ranks"
+    return f"Give {words}, {files}." if words else f"Give {files}: no installed package brings sources of its own."
 
 
 _TWICE = "Leave it out of one of them: which to believe is yours to say."

@@ -78,8 +78,8 @@ def read_table(path: Path) -> pd.DataFrame:
     """
     raw = known_columns(read_csv(path) if path.suffix.lower() == ".csv" else read_parquet(path), COLUMNS, path)
     if "revision" in raw:
-        said = raw.get("step", pd.Series(None, raw.index, dtype=object))
-        raw["step"] = said.where(said.notna(), _named_steps(raw["revision"]))
+        steps = raw.get("step", pd.Series(None, raw.index, dtype=object))
+        raw["step"] = steps.where(steps.notna(), _named_steps(raw["revision"]))
     keys = [*KEYS, *(name for name in CHECKPOINT if name in raw)]
     table = checked(raw, _SCHEMA, path, keys=keys, remedy="Correct the file.")
     table["source"] = table["source"].fillna(path.name)
@@ -117,13 +117,13 @@ def select(
     """
     for column, wanted in {"dataset": dataset, "family": family, "metric": metric, "k": k}.items():
         names = [wanted] if isinstance(wanted, str | int) else list(wanted or [])
-        there = sorted(table[column].dropna().unique())
+        available = sorted(table[column].dropna().unique())
         for name in names:
-            if name not in there:
+            if name not in available:
                 if column == "dataset":
                     check_dataset(str(name), table)
-                known = f"There are: {', '.join(map(str, there))}."
-                remedy = known if column == "k" else nearest(str(name), map(str, there))
+                known = f"There are: {', '.join(map(str, available))}."
+                remedy = known if column == "k" else nearest(str(name), map(str, available))
                 raise ParameterError(f"no measurement with {column} {name}", column, remedy)
         if names:
             table = table[table[column].isin(names).fillna(False)]

@@ -74,7 +74,7 @@ def filled(n: Sequence[int], successes: Sequence[int], longest: int = DOCUMENT_T
     every = np.arange(1, longest + 1, dtype=float)
     positive = int((count > 0).sum())
     known_n, known = length[:positive], np.log(count[:positive])
-    curve = np.exp(np.interp(every, known_n, known))
+    curve: Reals = np.exp(np.interp(every, known_n, known))
     beyond = every > known_n[-1]
     if positive < len(count):
         end = length[positive]
@@ -82,8 +82,7 @@ def filled(n: Sequence[int], successes: Sequence[int], longest: int = DOCUMENT_T
     elif positive > 1:
         slope = (known[-1] - known[-2]) / (known_n[-1] - known_n[-2])
         curve[beyond] = np.exp(known[-1] + slope * (every[beyond] - known_n[-1]))
-    found: Reals = curve
-    return found
+    return curve
 
 
 def share_error(n: npt.ArrayLike, successes: npt.ArrayLike, windows: npt.ArrayLike) -> Reals:

@@ -58,12 +58,12 @@ def chosen(
     check_dataset(dataset, table, "--dataset")
     if dataset not in datasets:
         raise ParameterError(f"there is no dataset {dataset!r}", "--dataset", f"There is: {', '.join(datasets)}.")
-    own = table[table["dataset"] == dataset]
-    if missing := [k for k in ks if k not in set(own["k"].dropna())]:
-        have = ", ".join(map(str, sorted(own["k"].dropna().unique())))
+    rows = table[table["dataset"] == dataset]
+    if missing := [k for k in ks if k not in set(rows["k"].dropna())]:
+        have = ", ".join(map(str, sorted(rows["k"].dropna().unique())))
         what = f"there is no RBP_{missing[0]} on {dataset}: it is not measured, or 0 for all"
         raise ParameterError(what, "-k", f"There is: {have}.")
-    return own[own["k"].isna() | own["k"].isin(ks)]
+    return rows[rows["k"].isna() | rows["k"].isin(ks)]
 
 
 def laws(table: pd.DataFrame, level: float) -> pd.DataFrame:
@@ -107,10 +107,10 @@ def summary(fits: pd.DataFrame) -> list[str]:
         ("neg_log_rbp", "−ln RBPₖ", "cases of family, dataset and k"),
         ("cross_entropy", "cross-entropy", "cases of family and dataset"),
     ):
-        found = verdicts(fits[fits["metric"] == metric]).value_counts()
-        if count := int(found.sum()):
-            others = "".join(f" In {found[each]} it {each}." for each in (RISES, BENT, OPEN, NONE) if each in found)
-            sentences.append(f"For {name} the law holds in {found.get(HOLDS, 0)} of {count} {cases}.{others}")
+        counts = verdicts(fits[fits["metric"] == metric]).value_counts()
+        if count := int(counts.sum()):
+            others = "".join(f" In {counts[each]} it {each}." for each in (RISES, BENT, OPEN, NONE) if each in counts)
+            sentences.append(f"For {name} the law holds in {counts.get(HOLDS, 0)} of {count} {cases}.{others}")
     return sentences
 
 
@@ -144,17 +144,17 @@ def compared(table: pd.DataFrame, level: float) -> dict[str, Rivals | str]:
     """
     runs = against(table, "tokens")["family"]
     rows = table.loc[runs.index].assign(run=runs)
-    found: dict[str, Rivals | str] = {}
-    for (dataset, metric, k, family), own in rows.groupby(
+    comparisons: dict[str, Rivals | str] = {}
+    for (dataset, metric, k, family), points in rows.groupby(
         ["dataset", "metric", "k", "family"], dropna=False, sort=False
     ):
         what = "cross-entropy" if metric == "cross_entropy" else f"−ln RBP_{k}"
         try:
-            rivals: Rivals | str = side_by_side(own, level=level)
+            rivals: Rivals | str = side_by_side(points, level=level)
         except (FitError, DataError) as error:
             rivals = error.what
-        found[f"{what}, {family} on {dataset}"] = rivals
-    return found
+        comparisons[f"{what}, {family} on {dataset}"] = rivals
+    return comparisons
 
 
 def _left_out(sizes: int, budgets: int) -> dict[str, str]:
@@ -167,18 +167,18 @@ def _left_out(sizes: int, budgets: int) -> dict[str, str]:
     return words | {"both": " and ".join(words.values())}
 
 
-def compared_in_words(found: Mapping[str, Rivals | str], level: float) -> list[str]:
+def compared_in_words(comparisons: Mapping[str, Rivals | str], level: float) -> list[str]:
     """What `compared` found, as lines of text."""
     lines = []
-    for what, rivals in found.items():
+    for what, rivals in comparisons.items():
         if isinstance(rivals, str):
             lines.append(f"{what}: no laws in S and D: {rivals}")
             continue
         left_out = _left_out(*rivals.hidden)
         each = " or ".join(left_out[name] for name in left_out if name != "both")
         lines.append(f"{what}: {rivals.runs} runs; each law is fitted without {each}, and forecasts what is left out")
-        for hidden, own in rivals.errors.groupby("hidden", sort=False):
-            ordered = own.sort_values("error")
+        for hidden, errors in rivals.errors.groupby("hidden", sort=False):
+            ordered = errors.sort_values("error")
             scores = ", ".join(f"{row.form} {row.error:.1f}%" for row in ordered.itertuples())
             lines.append(f"  without {left_out[str(hidden)]}, error: {scores}")
             if ordered["tied"].sum() > 1:
@@ -190,7 +190,7 @@ def compared_in_words(found: Mapping[str, Rivals | str], level: float) -> list[s
             lines.append(f"  {row.form}, {FORMULAS[str(row.form)]}: {', '.join(ends)}")
         for form in rivals.errors.loc[~rivals.errors["form"].isin(rivals.laws["form"]), "form"].unique():
             lines.append(f"  {form}, {FORMULAS[form]}: in S, fitted at each D alone, or in D at each S")
-        lines += [f"  {said}" for said in rivals.design]
+        lines += [f"  {sentence}" for sentence in rivals.design]
     return lines
 
 
@@ -304,8 +304,8 @@ def against_size(table: pd.DataFrame, level: float, axis: str = "size") -> Panel
 
 def stores_behind(source: Source, datasets: set[str], models: set[str]) -> list[Ranked]:
     """The rank stores behind the table, where there are any, by family and size."""
-    own = [store for store in source.ranked.stores if store.dataset in datasets and store.model in models]
-    return [Ranked(store, source.rule) for store in sorted(own, key=lambda store: (store.family, store.size))]
+    stores = [store for store in source.ranked.stores if store.dataset in datasets and store.model in models]
+    return [Ranked(store, source.rule) for store in sorted(stores, key=lambda store: (store.family, store.size))]
 
 
 def against_k(stores: Sequence[Ranked], most: int) -> Panels:
@@ -359,8 +359,8 @@ def tokenizers(models: Sequence[str]) -> dict[str, Any]:
         return {}
     from rbp.extract.models import find_model, load_tokenizer
 
-    found = [find_model(model) for model in models]
-    return {files.name: load_tokenizer(files) for files in found}
+    model_files = [find_model(model) for model in models]
+    return {files.name: load_tokenizer(files) for files in model_files}
 
 
 def _without_data(table: dict[str, Any]) -> dict[str, Any]:

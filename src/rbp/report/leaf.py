@@ -56,7 +56,7 @@ class Leaf:
         else:
             panels, alts = [figure.single(key) for key in figure.keys], [f"{alt} ({key})" for key in figure.keys]
         prefixes = [f"f{len(self._parts)}-{i}-" for i in range(len(panels))]
-        self._framed(svg.beside_each_other(list(map(svg.drawn, panels)), alts, prefixes, len(panels)), caption)
+        self._framed(svg.beside_each_other(list(map(svg.render, panels)), alts, prefixes, len(panels)), caption)
 
     def table(self, table: pd.DataFrame, *, caption: str, formats: dict[str, Format] | None = None) -> None:
         """A table, as `html_table` shows it; there is nothing to download."""
