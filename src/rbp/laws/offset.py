@@ -50,10 +50,10 @@ class OffsetFit:
 
     @property
     def statement(self) -> str:
-        """Whether E can be told from 0, in one sentence."""
+        """State in one sentence whether E can be distinguished from 0."""
         ends = f"{self.offset_low:.3g} to {self.offset_high:.3g}"
         interval = f"{100 * self.level:.4g}% interval {ends}, {self.n} points"
-        verdict = "can be told from 0" if self.distinguishable else "cannot be told from 0"
+        verdict = "can be distinguished from 0" if self.distinguishable else "cannot be distinguished from 0"
         return f"An offset {verdict}: E = {self.offset:.3g} ({interval})."
 
     def predict(self, size: npt.ArrayLike) -> pd.DataFrame:

@@ -21,7 +21,7 @@ from rbp.laws.surface import Surface, fit_surface
 OF_BOTH = tuple(form for form in FORMS if form not in (POWER, OFFSET))
 LEFT = 3  # sizes, and numbers of tokens, that are never hidden
 SHARE = 4  # one in so many of the largest is hidden where runs are compared, at least one
-TOGETHER = 0.99  # a correlation of ln S and ln D from which on neither's part is told from the other's
+TOGETHER = 0.99  # a correlation of ln S and ln D from which on their parts cannot be distinguished
 
 
 def percent(logs: npt.ArrayLike) -> float:
@@ -154,12 +154,12 @@ def _bound(rows: pd.DataFrame) -> list[str]:
     logs = np.log(grid.to_numpy(float))
     together = float(np.corrcoef(logs.T)[0, 1]) if len(grid) > 2 and (np.ptp(logs, axis=0) > 0).all() else 0.0
     if abs(together) > TOGETHER:
-        sentences.append(f"size and tokens grow together (correlation {together:.3f}): a and b cannot be told apart")
+        sentences.append(f"size and tokens grow together (correlation {together:.3f}): a and b cannot be distinguished")
     if grid["size"].is_unique:
-        sentences.append("each size was measured at one number of training tokens, which tells nothing of D at a size")
+        sentences.append("each size was measured at one number of training tokens: nothing is known of D at a size")
     return sentences
 
 
 def _floor(laws: pd.DataFrame) -> list[str]:
     held = (laws["form"] == ADDITIVE) & ~(laws["offset_low"] > 0)
-    return ["a floor cannot be told from none: the interval of E holds 0"] if held.any() else []
+    return ["a floor cannot be distinguished from none: the interval of E holds 0"] if held.any() else []

@@ -211,7 +211,7 @@ def _must_agree(one: Token, other: Token, labels: ImportLabels, where: str) -> N
         f"after the same tokens, one has rank {one.rank:g} and −ln p {one.nll:.6g} in document {one.document}, and "
         f"rank {other.rank:g} and {other.nll:.6g} here"
     )
-    remedy = "Are both of one model? Without prompt_token_ids, prompts cannot be told apart by their first token."
+    remedy = "Are both of one model? Without prompt_token_ids, prompts cannot be distinguished by their first token."
     raise DataError(what, f"{where}, position {other.position}", remedy)
 
 

@@ -183,7 +183,7 @@ def compared_in_words(comparisons: Mapping[str, Rivals | str], level: float) -> 
             lines.append(f"  without {left_out[str(hidden)]}, error: {scores}")
             if ordered["tied"].sum() > 1:
                 tied = ", ".join(ordered.loc[ordered["tied"], "form"])
-                lines.append(f"    these runs do not tell apart ({level:.0%}): {tied}")
+                lines.append(f"    these runs cannot distinguish ({level:.0%}): {tied}")
         for row in rivals.laws.itertuples():
             ends = [f"a = {_ended(row, 'alpha')}", f"b = {_ended(row, 'beta')}"]
             ends += [f"E = {_ended(row, 'offset')}"] if row.form == ADDITIVE else []
