@@ -45,18 +45,18 @@ MEMORY = 12 << 30  # bytes that a fork may take
 
 
 def git(*words: str) -> str:
-    """What git says."""
+    """Run git in the repository; return what it prints."""
     ran = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=True)  # noqa: S603, S607
     return ran.stdout.strip()
 
 
 def seconds() -> float:
-    """Processor time of this process and of those that it waited for."""
+    """Return the processor time of this process and of those that it waited for."""
     return sum(os.times()[:4])
 
 
 def forked(work: Callable[[], Any], limit: float) -> Any:
-    """What `work` gives, done in a fork without output; None if the fork died, or took longer than `limit` seconds."""
+    """Run `work` in a fork without output; return its result, None if the fork died or took over `limit` seconds."""
     read, write = os.pipe()
     if (child := os.fork()) == 0:
         status = 1
@@ -111,7 +111,7 @@ class Reached:
         self.tests: dict[str, dict[str, Any]] = {}
 
     def within(self, context: str) -> Iterator[Any]:
-        """What runs until this goes on is of a context."""
+        """Count what runs until this generator goes on as part of a context."""
         self.contexts.append(context)
         self.measured.switch_context(context)
         try:
@@ -122,7 +122,7 @@ class Reached:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: Any) -> Iterator[Any]:
-        """A test, with what its fixtures that are not shared do."""
+        """Record a test, with what its unshared fixtures do."""
         for name, module in list(sys.modules.items()):
             for each in list(vars(module).values()) if name.partition(".")[0] == "rbp" else ():
                 if callable(forget := getattr(each, "cache_clear", None)):
@@ -138,13 +138,13 @@ class Reached:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: Any) -> Iterator[Any]:
-        """A fixture; one that tests share runs once, and all of them reach its lines."""
+        """Record a fixture; one that tests share runs once, and all of them reach its lines."""
         if fixturedef.scope == "function":
             return (yield)
         return (yield from self.within(_context(fixturedef)))
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        """How a test ended."""
+        """Record whether a test passed."""
         self.tests[report.nodeid]["passed"] &= report.outcome == "passed"
 
 
@@ -196,7 +196,7 @@ class Suite:
         self.texts = {str(path): path.read_text() for path in sorted(Path("tests").rglob("test_*.py"))}
 
     def reaching(self, file: str, line: int) -> list[tuple[str, list[str]]]:
-        """The files whose tests run a line, each with these tests; those that take the least time first."""
+        """List the files whose tests run a line, each with these tests; the quickest files first."""
         names = self._reaching(file, line, set()) & set(self.tests)
         names |= {name for name in self.tests if file == TRITON and name.startswith(ITS_TEST)}
         by_file = defaultdict(list)
@@ -205,7 +205,7 @@ class Suite:
         return sorted(by_file.items(), key=lambda item: sum(map(self.seconds, item[1])))
 
     def seconds(self, test: str) -> float:
-        """The processor time that a test took."""
+        """Return the processor time that a test took."""
         return float(self.tests[test]["seconds"])
 
     def _reaching(self, file: str, line: int, seen: set[tuple[str, int]]) -> set[str]:
@@ -238,7 +238,7 @@ class Suite:
 
 @cache
 def _words(source: str) -> dict[str, set[int]]:
-    """The lines in which each name stands, or a text that is used has it as a word."""
+    """Map each name, and each word of a text that is used, to the lines in which it stands."""
     lines = defaultdict(set)
     tree = ast.parse(source)
     docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
@@ -254,7 +254,7 @@ def _words(source: str) -> dict[str, set[int]]:
 
 @cache
 def _statements(source: str) -> list[tuple[int, int, int, bool, list[str]]]:
-    """Each statement, outer ones first: first, last line, the last of its head, whether a function, names it binds."""
+    """List statements, outer ones first: first, last line, last of its head, whether a function, names it binds."""
     statements = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.stmt | ast.excepthandler | ast.match_case):
@@ -275,7 +275,7 @@ def _statements(source: str) -> list[tuple[int, int, int, bool, list[str]]]:
 
 
 def places() -> dict[tuple[str, int, int], list[tuple[str, int]]]:
-    """What can be changed: at each place (file, line, column) cosmic-ray's operators and their occurrences there.
+    """Map each place (file, line, column) that can be changed to cosmic-ray's operators and their occurrences there.
 
     Types are left out: nothing reads them.
     """
@@ -301,7 +301,7 @@ def places() -> dict[tuple[str, int, int], list[tuple[str, int]]]:
 
 
 def draw(seed: int, number: int) -> list[tuple[str, int, list[tuple[str, int]]]]:
-    """So many places (file, line) by chance, each with its changes (operator, occurrence) in an order by chance.
+    """Sample so many places (file, line), each with its changes (operator, occurrence) in random order.
 
     Passed over: `strict=True` and `frozen=True`, which guard against errors of ours that no input brings about; and the
     star after which parameters have names.
@@ -317,7 +317,7 @@ def draw(seed: int, number: int) -> list[tuple[str, int, list[tuple[str, int]]]]
 
 
 def mutate(source: str, changes: list[tuple[str, int]]) -> tuple[str, str] | None:
-    """The first of the changes that gives Python, and its operator; None where none does."""
+    """Return the first of the changes that gives Python, and its operator; None where none does."""
     for operator, occurrence in changes:
         with contextlib.suppress(SyntaxError, AttributeError), warnings.catch_warnings():  # of several exceptions
             warnings.simplefilter("ignore")  # "is" with a number
@@ -379,13 +379,13 @@ class _Chosen:
 
 
 def row(mutant: dict[str, Any]) -> str:
-    """A survivor as `tests/README.md` lists it."""
+    """Format a survivor as `tests/README.md` lists it."""
     was, became = (mutant[key].replace("|", "\\|") for key in ("was", "is"))
     return f"| `{mutant['file'].removeprefix('src/rbp/')}` | `{was}` | `{became}` |"
 
 
 def report(mutants: list[dict[str, Any]], listed: str) -> tuple[str, int]:
-    """How many were noticed, by room, and the survivors, those that are not listed first; and how many these are."""
+    """Report how many were noticed, by room, and the survivors, unlisted ones first; and how many are unlisted."""
     total, lived = Counter[str](), Counter[str]()
     mutants = [each for each in mutants if each["operator"]]
     for each in mutants:

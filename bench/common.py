@@ -34,7 +34,7 @@ class Question(NamedTuple):
 def in_turn(
     ways: Mapping[str, Callable[[], object]], rounds: int, device: str, least: float = 0.0, most: float = inf
 ) -> dict[str, list[float]]:
-    """Seconds of every way in each round; what comes before, which also compiles, is left out.
+    """Time every way in each round, in seconds, after one untimed run each, which also compiles.
 
     least: seconds for which a way goes on in each round, if once takes less; most: after so many seconds no round
     begins, but for the first.
@@ -54,7 +54,7 @@ def in_turn(
 
 
 def _timed(way: Callable[[], object], calls: int, device: str) -> float:
-    """Seconds of one call, of so many one after the other."""
+    """Return the seconds of one call, averaged over so many in a row."""
     if device == "cuda":
         torch.cuda.synchronize()
     start = time.perf_counter()
@@ -66,7 +66,7 @@ def _timed(way: Callable[[], object], calls: int, device: str) -> float:
 
 
 def spread(seconds: list[float], reference: list[float]) -> dict[str, float]:
-    """The median of seconds, and of seconds/reference round by round, with the smallest and the largest."""
+    """Return the median of seconds, and of seconds/reference round by round, with the smallest and the largest."""
     ratios = [one / other for one, other in zip(seconds, reference, strict=True)]
     return {
         "seconds": median(seconds),
@@ -77,7 +77,7 @@ def spread(seconds: list[float], reference: list[float]) -> dict[str, float]:
 
 
 def circumstances(device: str) -> Results:
-    """When and on what the numbers were taken."""
+    """Return when and on what the numbers were taken."""
     versions = {"python": platform.python_version(), "torch": torch.__version__}
     if find_spec("triton"):
         import triton
@@ -93,7 +93,7 @@ def circumstances(device: str) -> Results:
 
 
 def machine(tiny: bool) -> Results:
-    """The circumstances, and of a GPU its driver, memory (GB) and capability; tiny: the CPU stands in for it."""
+    """Return the circumstances, and of a GPU its driver, memory (GB) and capability; tiny: the CPU stands in for it."""
     if tiny:
         about = circumstances("cpu")
         return about | {"device": f"triton's interpreter on {about['device']}"}
@@ -116,7 +116,7 @@ def no_gpu() -> str | None:
 
 
 def _driver() -> str | None:
-    """The version of NVIDIA's driver, where one is loaded."""
+    """Return the version of NVIDIA's driver, where one is loaded."""
     try:
         words = Path("/proc/driver/nvidia/version").read_text().split()
     except OSError:

@@ -36,7 +36,7 @@ class Question(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What is asked, in one line."""
+        """Describe what is asked, in one line."""
         size, kind = " × ".join(map(str, self.shape)), str(self.dtype).removeprefix("torch.")
         options = [f"{name} {value}" for name, value in self.options.items()]
         return ", ".join([self.backend, kind, size, *options, *(["whole numbers"] if self.whole else [])])
@@ -46,7 +46,7 @@ NARROW, WIDE, LARGE = Shape(1000, 768, 50304), Shape(500, 4096, 128256), Shape(2
 
 
 def questions(tiny: bool) -> list[Question]:
-    """What is asked on a GPU, the most important first; tiny: of the kernel by its interpreter."""
+    """List what is asked on a GPU, the most important first; tiny: of the kernel by its interpreter."""
     ragged, small = Shape(150, 75, 701), Shape(40, 40, 300)
     others = [Question(small, dtype, whole=True) for dtype in (torch.float32, *HALF)]
     others += [Question(small, torch.bfloat16, options={"vocab": 257, "scale": 0.5, "biased": True}, whole=True)]
@@ -64,13 +64,13 @@ def questions(tiny: bool) -> list[Question]:
 
 
 def part(tiny: bool) -> list[common.Question]:
-    """All questions, as a part of `bench.gpu`."""
+    """List all questions, as a part of `bench.gpu`."""
     device = "cpu" if tiny else "cuda"
     return [common.Question(question.name, partial(compare, question, device)) for question in questions(tiny)]
 
 
 def variants() -> list[Variant]:
-    """What the kernel must be compiled for to answer them."""
+    """List what the kernel must be compiled for to answer them."""
     needed = [
         Variant(
             str(question.dtype).removeprefix("torch."),
@@ -87,7 +87,7 @@ def variants() -> list[Variant]:
 
 
 def compare(question: Question, device: str) -> dict[str, Any]:
-    """How the ranks compare with float64.
+    """Compare the ranks with those by float64.
 
     wrong: positions whose counts float64 does not allow; differ: the share whose counts are not float64's; nll_error:
     the largest error of −ln p, in nats; failed: what must not be, in words.
@@ -134,7 +134,7 @@ def _case(question: Question, device: str) -> Case:
 
 
 def _slack(case: Case, truth: torch.Tensor) -> torch.Tensor:
-    """[T, 1]: how far a sum in float32 may lie from float64's, by the norms of what is multiplied."""
+    """Bound how far a sum in float32 may lie from float64's, [T, 1], by the norms of what is multiplied."""
     norms = case.hidden.double().norm(dim=1, keepdim=True) * case.weight.double().norm(dim=1).max()
     slack = case.hidden.shape[1] * 2.0**-23 * norms * case.options.get("scale", 1.0)
     slack = slack + 2.0**-20 * (case.options.get("softcap") or 0.0)
@@ -142,5 +142,5 @@ def _slack(case: Case, truth: torch.Tensor) -> torch.Tensor:
 
 
 def _ties(case: Case) -> int:
-    """How many rows of weight that count are the first one."""
+    """Count the rows of weight that equal the first one."""
     return TIES - (case.options.get("vocab") is not None)

@@ -62,11 +62,11 @@ class Backbone(NamedTuple):
     ids: torch.Tensor
 
     def batches(self, rows: int) -> Callable[[], object]:
-        """Some rows at a time."""
+        """Read some rows at a time."""
         return lambda: [self._run(part) for part in self.ids.split(rows)]
 
     def side_by_side(self) -> None:
-        """A row at a time on each thread."""
+        """Read a row at a time on each thread."""
         _side_by_side(self._run, self.ids.split(1))
 
     def _run(self, ids: torch.Tensor) -> torch.Tensor:
@@ -82,11 +82,11 @@ class Product(NamedTuple):
     weight: torch.Tensor
 
     def by(self, way: Way) -> Callable[[], object]:
-        """In one of the ways of `bench.ranking`."""
+        """Multiply in one of the ways of `bench.ranking`."""
         return lambda: self._run(way, self.hidden)
 
     def side_by_side(self) -> None:
-        """In tiles, some documents on each thread."""
+        """Multiply in tiles, some documents on each thread."""
         _side_by_side(lambda hidden: self._run(tiles, hidden), self.hidden.chunk(torch.get_num_threads()))
 
     def _run(self, way: Way, hidden: torch.Tensor) -> None:
@@ -126,7 +126,7 @@ class Extraction:
         shutil.rmtree(self.out)
 
     def reference(self) -> tuple[Backbone, int]:
-        """The backbone with the rows that it reads, and how many tokens are scored."""
+        """Return the backbone with the rows that it reads, and how many tokens are scored."""
         files = find_model(self.model)
         with quiet():
             language = load_model(files, self.settings.dtype, torch.device(self.settings.device))
@@ -136,7 +136,7 @@ class Extraction:
 
 
 def measured(device: str, shape: Shape, rounds: int) -> Results:
-    """Every way on `device`: what is printed, and written as JSON."""
+    """Time every way on `device`; return what is printed, and written as JSON."""
     with TemporaryDirectory() as folder:
         ours = Extraction(*make(Path(folder), shape, device), shape.documents, device)
         backbone, tokens = ours.reference()

@@ -45,12 +45,12 @@ TINY = Shape("a tiny model", 2, 32, 2, 64, 512, 6)
 
 
 def pythia_70m(tiny: bool) -> list[Question]:
-    """With a small model: what is around the model costs most."""
+    """Ask about a small model: what is around the model costs most."""
     return _questions(PYTHIA_70M, tiny)
 
 
 def pythia_1_4b(tiny: bool) -> list[Question]:
-    """With a middling one."""
+    """Ask about a model of middle size."""
     return _questions(PYTHIA_1_4B, tiny)
 
 
@@ -64,7 +64,7 @@ def _questions(shape: Shape, tiny: bool) -> list[Question]:
 
 
 def ranked(device: str, shape: Shape, dtype: str) -> dict[str, Any]:
-    """Rows from memory: the backbone alone, the plain way, and ours; with the most memory that each takes, in MB.
+    """Time ranking rows from memory: the backbone alone, the plain way, and ours; with each one's peak memory in MB.
 
     operations_per_second: ours, 2 · S and 2 · V · d for each token, as a plan counts them; parameters: S.
     """
@@ -92,7 +92,7 @@ def ranked(device: str, shape: Shape, dtype: str) -> dict[str, Any]:
 
 
 def random_model(shape: Shape, device: str, dtype: str) -> Any:
-    """The model, its weights drawn on the device."""
+    """Make the model, its weights drawn on the device."""
     from transformers import AutoModelForCausalLM, GPTNeoXConfig  # late: slow to import
 
     config = GPTNeoXConfig(
@@ -112,7 +112,7 @@ def random_model(shape: Shape, device: str, dtype: str) -> Any:
 
 
 def _whole(device: str, shape: Shape) -> dict[str, Any]:
-    """From a model's files and text to a store, and the plain way to ranks in memory: all included."""
+    """Time the way from a model's files and text to a store, and the plain way to ranks in memory: all included."""
     from bench import extraction  # late: it imports what a bare machine need not have
 
     with TemporaryDirectory() as folder:
@@ -150,7 +150,7 @@ def _plainly(language: LanguageModel, ids: torch.Tensor) -> None:
 
 
 def _peak(way: Callable[[], object]) -> float:
-    """The most memory, in MB, that tensors take while `way` runs, the model's own included."""
+    """Return the peak memory, in MB, of tensors while `way` runs, the model's own included."""
     torch.cuda.reset_peak_memory_stats()
     way()
     torch.cuda.synchronize()

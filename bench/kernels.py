@@ -76,12 +76,12 @@ def compile_on_all_cores(capability: int, shared: int, variants: Iterable[Varian
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """Count the cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def part(tiny: bool) -> list[Question]:
-    """All that the other parts run, compiled before anything is timed: a part of `bench.gpu`."""
+    """Compile all that the other parts run before anything is timed: a part of `bench.gpu`."""
     return [Question("kernels", partial(_kernels, tiny))]
 
 
@@ -122,7 +122,7 @@ class _Elsewhere(NamedTuple):
 
 @contextmanager
 def elsewhere(capability: int) -> Iterator[None]:
-    """While Triton compiles for a GPU that need not be here."""
+    """Have Triton compile for a GPU that need not be here."""
     from triton.runtime import driver
 
     before = driver._active

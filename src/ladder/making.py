@@ -43,11 +43,11 @@ class Line(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As its folder is called: neox-10k, neox-10k-seed1, neox-10k-rate0.004, neox-10k-longer."""
+        """Return the name of its folder: neox-10k, neox-10k-seed1, neox-10k-rate0.004, neox-10k-longer."""
         return f"{self.family.name}-{self.rung}{self._rest}" + ("-longer" if self.change.more else "")
 
     def at(self, tokens: int) -> str:
-        """As its model at a budget is called: neox-10k-at-0.5m, neox-10k-at-8m-seed1, neox-10k-at-8m-batch4."""
+        """Return the name of its model at a budget: neox-10k-at-0.5m, neox-10k-at-8m-seed1, neox-10k-at-8m-batch4."""
         return f"{self.family.name}-{self.rung}-at-{tokens / 1e6:g}m{self._rest}"
 
     @property
@@ -134,7 +134,7 @@ class Making:
         return self.ladders.with_training(batch=batch, budgets=budgets)
 
     def course(self, line: Line, tokens: int | None) -> Course:
-        """See `Ladders.course`."""
+        """Return the course of a line: see `Ladders.course`."""
         return self.schedule(line).course(self.base, line.family, line.rung, line.seed, tokens, line.change.rate)
 
     def about(self, line: Line, tokens: int) -> dict[str, Any]:
@@ -207,7 +207,7 @@ def train(tell: Tell, making: Making, line: Line, device: str = "cpu") -> None:
 
 
 def begin(folder: Path, predictions: Path) -> dict[str, str]:
-    """When a run began, and the SHA-256 that the predictions of it had then; written before its first step."""
+    """Record when a run began, and the SHA-256 of its predictions then, before its first step; return both."""
     path = folder / BEGUN
     if not path.exists():
         digest = checksum(predictions) if predictions.is_file() else ""

@@ -198,7 +198,7 @@ class Change(NamedTuple):
     more: int | None = None
 
     def __str__(self) -> str:
-        """As it stands in the name of a run: -rate0.003, -batch4, -of2m; nothing for a run of the grid, or a longer."""
+        """Return its part of a run's name: -rate0.003, -batch4, -of2m; nothing for a run of the grid, or a longer."""
         rate = "" if self.rate is None else f"-rate{self.rate:.3g}"
         batch = "" if self.batch is None else f"-batch{self.batch}"
         return rate + batch + ("" if self.distinct is None else f"-of{self.distinct / 1e6:g}m")

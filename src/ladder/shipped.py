@@ -206,7 +206,7 @@ class _Family(_Stores):
     """A family trained here, at its largest budget: rank stores of seed 0, and sums of all its models."""
 
     def counts(self, thresholds: Sequence[int]) -> list[Counts]:
-        """Of all seeds."""
+        """Return the counts of all seeds."""
         name = self.folders[0].name
         return [one.of(name) for one in counted(thresholds, families=[name], rule=self.rule, folder=LADDER)]
 
@@ -222,7 +222,7 @@ class _Families(_Stores):
         return super().opened()
 
     def table(self) -> pd.DataFrame:
-        """Of all budgets."""
+        """Return the measurements of all budgets."""
         return measurements(self.rule, self.ks, folder=LADDER)
 
 

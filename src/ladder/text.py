@@ -70,7 +70,7 @@ def gather_texts(recipe: Recipe, folder: Path) -> Texts:
 
 
 def hold_out(documents: list[Document], count: int, seed: int) -> tuple[list[Document], list[Document]]:
-    """`count` documents chosen at random, and the others, both in their order."""
+    """Split off `count` documents chosen at random; both parts in their order."""
     chosen = set(np.random.default_rng(seed).permutation(len(documents))[:count].tolist())
     held = [document for i, document in enumerate(documents) if i in chosen]
     return held, [document for i, document in enumerate(documents) if i not in chosen]

@@ -124,8 +124,8 @@ def compare(
         >>> import rbp
         >>> ladder = rbp.open_source("ladder").ranked.stores  # by size
         >>> stores = [store.folder for store in ladder if store.dataset == "humaneval"]
-        >>> found = rbp.compare(stores[-1], stores[0], k=[1, 10])
-        >>> print(found.table[["metric", "k", "difference"]].round(2).to_string(index=False))
+        >>> comparison = rbp.compare(stores[-1], stores[0], k=[1, 10])
+        >>> print(comparison.table[["metric", "k", "difference"]].round(2).to_string(index=False))
                metric    k  difference
         cross_entropy <NA>        1.00
           neg_log_rbp    1        0.56
@@ -208,7 +208,7 @@ def plot(
 
 
 def _store(given: "Ranked | str | Path") -> "RankStore":
-    """The one rank store that is meant. Raises ParameterError where there are several."""
+    """Open the one rank store that is meant. Raises ParameterError where there are several."""
     from rbp.extract.store import open_store, store_folders
     from rbp.measurements.ranked import Ranked
 
@@ -237,7 +237,7 @@ def _source(measurements: "Measurements") -> "Source":
 
 
 def _chosen(source: "Source", k: int | None, dataset: str | None, family: str | None) -> "pd.DataFrame":
-    """The measurements of one dataset. Raises ParameterError if there are several, and none is named."""
+    """Select the measurements of one dataset. Raises ParameterError if there are several, and none is named."""
     from rbp.measurements import select
     from rbp.measurements.table import warn_of_no_hits
 

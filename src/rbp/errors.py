@@ -56,7 +56,7 @@ class ChapterFailed(Exception):  # noqa: N818 (no RbpError: nothing that a user 
 
 
 def first_line(error: Exception) -> str:
-    """What a library's error says, in one line; with its kind, or this alone, where that says little."""
+    """Return a library's error message in one line; with its kind, or its kind alone, where it says little."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     kind = [type(error).__name__] if isinstance(error, LookupError) or not lines else []
     return ": ".join(kind + lines[:1]).rstrip(".")

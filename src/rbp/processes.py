@@ -69,7 +69,7 @@ def run_tasks(jobs: Sequence[Task], at_once: int, show: Callable[[str, str], Non
 
 
 def cores() -> int:
-    """The cores that this process may use."""
+    """Count the cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -89,7 +89,7 @@ def _work(parent: int, messages: Connection, job: Task) -> None:
 
 
 def _sparing(send: Tell) -> Tell:
-    """`send` for two lines a second at most, but for the last one."""
+    """Limit `send` to two lines a second, but for the last one."""
     last = -math.inf
 
     def messages(line: str) -> None:
@@ -123,7 +123,7 @@ def end_with(parent: int, number: int = signal.SIGTERM) -> None:
 
 @contextmanager
 def board() -> Iterator[Callable[[str, str], None]]:
-    """Shows the last line of each job: lines that renew themselves on a terminal; elsewhere one each half minute.
+    """Show the last line of each job: lines that renew themselves on a terminal; elsewhere one each half minute.
 
     The last line of all stays on a terminal, and is written elsewhere.
     """

@@ -42,13 +42,13 @@ def note_step(name: str) -> None:
 
 
 def noted() -> Reads:
-    """What has been read so far: in the innermost `recording`, else in this process."""
+    """Return what has been read so far: in the innermost `recording`, else in this process."""
     return _reads.get()
 
 
 @contextmanager
 def recording() -> Iterator[Reads]:
-    """What is read inside, and nothing else; it is not noted outside."""
+    """Record what is read inside, and nothing else; it is not noted outside."""
     reads = Reads()
     token = _reads.set(reads)
     try:

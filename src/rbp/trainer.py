@@ -30,7 +30,7 @@ IGNORED = -100  # the label that stands for none, as everywhere in transformers
 def rank_metrics(
     hidden: torch.Tensor, weight: torch.Tensor, labels: torch.Tensor, ks: Sequence[int] = KS, **options: Any
 ) -> dict[str, float]:
-    """RBP_k and cross-entropy of a batch, from what the output layer reads: its logits are never stored.
+    """Compute RBP_k and cross-entropy of a batch from the output layer's input; its logits are never stored.
 
     hidden: […, d], the last hidden states; weight: [V, d], of the output layer; labels: […], the token that each of
     them has to predict (shifted already), or -100 for none. ks: thresholds, 1 to V. options: of `linear_rank`, such

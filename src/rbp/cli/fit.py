@@ -107,7 +107,7 @@ def fit(
 
 
 def _of_line(whole: "pd.DataFrame", family: str, axis: str) -> "pd.DataFrame":
-    """The rows of one line of `checkpoints.against`: a run by its name, or that of a family which has one alone."""
+    """Select the rows of one line of `checkpoints.against`: a run by its name, or a family's only run."""
     from rbp.measurements import select
     from rbp.measurements.checkpoints import against, runs
     from rbp.names import nearest
@@ -159,10 +159,10 @@ def _level(level: float) -> str:
 
 
 def _json(number: float | None) -> float | None:
-    """JSON has no infinity."""
+    """Return None for infinity, which JSON does not have."""
     return number if number is None or math.isfinite(number) else None
 
 
 def _short(model: str) -> str:
-    """A model's name without its owner's: what one types."""
+    """Return a model's name without its owner's, as users type it."""
     return model.rsplit("/", 1)[-1].lower()

@@ -308,7 +308,7 @@ def summary(
     intervals: Annotated[bool, typer.Option("--intervals", help=_INTERVALS)] = False,
     out: Out = None,
 ) -> None:
-    """The measurement table of rank stores: −ln RBP_k and the cross-entropy.
+    """Tabulate the measurements of rank stores: −ln RBP_k and the cross-entropy.
 
     macro_rbp is the mean over documents of each one's RBP_k; bits_per_byte compares models of several tokenizers.
     """
@@ -359,7 +359,7 @@ def query(
 
 
 def _read(store: "RankStore") -> str:
-    """How much of the text was read, and which of its tokens were not scored; nothing where neither is known."""
+    """Say how much of the text was read, and which of its tokens were not scored; "" where neither is known."""
     from rbp.extract.protocol import left_out
 
     words = left_out(store.manifest["about"].get("not_scored", {}))
@@ -395,13 +395,13 @@ def _stores(context: typer.Context, paths: list[Path] | None) -> "list[RankStore
 
 
 def _launched() -> tuple[int, int] | None:
-    """The share of this process among those that a launcher such as torchrun started; None if it is alone."""
+    """Return this process's share among those that a launcher such as torchrun started; None if it is alone."""
     place, count = (os.environ.get(name, "") for name in ("RANK", "WORLD_SIZE"))
     return (int(place) + 1, int(count)) if place.isdecimal() and count.isdecimal() and int(count) > 1 else None
 
 
 def _assigned_gpu() -> str:
-    """The GPU of this process among those of its machine."""
+    """Return the GPU of this process among those of its machine."""
     import torch
 
     return f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if torch.cuda.is_available() else "cpu"

@@ -27,32 +27,32 @@ class Worse:
 
     @property
     def model(self) -> str:
-        """Its name."""
+        """Return the model's name."""
         return Path(self.measured.title[0]).name
 
     @property
     def dataset(self) -> str:
-        """The text."""
+        """Return the text's name."""
         return self.measured.title[1]
 
     @property
     def thresholds(self) -> list[int]:
-        """The k at which hits were counted, below the vocabulary's size."""
+        """Return the k at which hits were counted, below the vocabulary's size."""
         return [k for k in THRESHOLDS if k < self.measured.manifest["about"]["vocabulary"]]
 
     @property
     def documents(self) -> list[int]:
-        """The documents, by their places in the text."""
+        """Return the documents, by their places in the text."""
         return sorted({*self.measured.sums["document"].tolist()})
 
     @property
     def tokens(self) -> int:
-        """How many were scored at each step."""
+        """Return how many tokens were scored at each step."""
         return int(self.measured.sums.loc[self.measured.sums["path"] == WHOLE, "tokens"].sum())
 
     @cached_property
     def steps(self) -> pd.DataFrame:
-        """Every step: CELL, tokens, cross_entropy and entropy (nats a token), temperature, tempered, k1, k2, …
+        """Tabulate every step: CELL, tokens, cross_entropy and entropy (nats a token), temperature, tempered, k1, k2, …
 
         temperature: the best one; tempered: the cross-entropy there; k1, k2, …: −ln RBP_k at each threshold.
         """
@@ -72,7 +72,7 @@ class Worse:
 
     @cached_property
     def curves(self) -> list[Curve]:
-        """All paths, a curve for each draw."""
+        """Return all paths, a curve for each draw."""
         whole = self.measured.sums[self.measured.sums["path"] == WHOLE]
         curves = []
         for (path, _), sums in self.measured.sums.groupby(["path", "draw"], sort=False):
@@ -106,11 +106,11 @@ class Worse:
         return curve(path, draw, names, tokens, hits, nll, tempered)
 
     def smaller(self) -> list[str]:
-        """The models whose cross-entropies are levels, the largest first."""
+        """Return the models whose cross-entropies are levels, the largest first."""
         return [name for one in self.curves if one.path == SMALLER for name in one.names[1:]]
 
     def equal(self, *, level: float = 0.95) -> pd.DataFrame:
-        """The offsets of all paths at each smaller model's cross-entropy, and at that after the best temperature.
+        """Tabulate all paths' offsets at each smaller model's cross-entropy, and at that after the best temperature.
 
         Columns at (which of the two), rung, nats (the level), then those of `offset_table`.
         """
@@ -135,7 +135,7 @@ def _by_temperature(sums: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
 
 
 def open_paths(folder: Path) -> Worse:
-    """What `rbp paths run` measured into a folder. Raises DataError where nothing is."""
+    """Open what `rbp paths run` measured into a folder. Raises DataError where nothing is."""
     return Worse(read_paths(folder))
 
 

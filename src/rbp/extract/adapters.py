@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 def weights_as_merged(module: Any) -> Iterator[tuple[Any, nn.Parameter]]:
-    """The parameters of a model as they would be with its adapters merged, each with what tells it from the others.
+    """Yield a model's parameters as they would be with its adapters merged, each with a key that identifies it.
 
     A shared one has one key, unless an adapter adds to it in some place: merged, that place has its own.
     """
@@ -51,7 +51,7 @@ def weights_as_merged(module: Any) -> Iterator[tuple[Any, nn.Parameter]]:
 
 
 def adapt(model: nn.Module, folder: Path, given: dict[str, list[int]], name: str, base: str) -> Any:
-    """The model with the adapter of a folder beside its weights.
+    """Apply the adapter of a folder beside the model's weights; return the model.
 
     given: the shapes of the adapter's weights by their names; name, base: what errors call the two. Raises DataError if
     peft is not installed, and for an adapter that is none of this model's, or not added to its layers.

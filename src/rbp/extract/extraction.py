@@ -61,13 +61,13 @@ log = logging.getLogger(__name__)
 
 
 def family_name(files: ModelFiles | Loaded) -> str:
-    """The name that an installed package gives the model's family, else the model type."""
+    """Return the name that an installed package gives the model's family, else the model type."""
     known = registry.known_models().get(files.name)
     return known["family"] if known else str(files.config.get("model_type", "unknown"))
 
 
 def circumstances(ranker: Ranker) -> dict[str, Any]:
-    """The size of the model, how it was run, on what, and with which versions."""
+    """Return the size of the model, how it was run, on what, and with which versions."""
     language = ranker.language
     cuda = language.device.type == "cuda"
     packages = ("torch", "transformers", "tokenizers", "pyarrow")
@@ -104,7 +104,7 @@ def _must_go_on_alike(store: Store, logits: str) -> None:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """No progress bars and advice of transformers among our lines."""
+    """Suppress transformers' progress bars and advice."""
     level = transformers_logging.get_verbosity()
     transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
@@ -211,7 +211,7 @@ def extract(
 def planned(
     models: Sequence[str | ModelFiles], corpora: Sequence[str | Corpus], protocol: Protocol, settings: Settings
 ) -> list[Cost]:
-    """What `extract` would cost on one device, if nothing of it is measured: no weights are loaded, nothing is ranked.
+    """Estimate what `extract` would cost on one device from nothing: no weights are loaded, nothing is ranked.
 
     Raises what `extract` raises for what can be seen by then.
     """
@@ -251,7 +251,7 @@ def planned(
 def _resolve_inputs(
     models: Sequence[str | ModelFiles | Loaded], corpora: Sequence[str | Corpus], settings: Settings
 ) -> tuple[torch.device, list[ModelFiles | Loaded], list[Corpus]]:
-    """The device, the models' files and the texts. Raises DataError and ParameterError for what is not right."""
+    """Find the device, the models' files and the texts. Raises DataError and ParameterError for what is not right."""
     if settings.devices is not None and settings.device != "auto":
         what = f"all devices are asked for, and the device {settings.device}"
         raise ParameterError(what, "--devices, --device", "Give one of the two.")
@@ -276,7 +276,7 @@ def _resolve_inputs(
 
 
 def _key(model: _Model, corpus: Corpus, protocol: Protocol) -> dict[str, Any]:
-    """All that determines the ranks."""
+    """Return all that determines the ranks."""
     settings = model.settings
     dtype = torch.float64 if settings.dtype == "float64" else torch.float32
     chosen = backend_for(model.device, dtype) if settings.backend == "auto" else settings.backend
@@ -411,7 +411,7 @@ def _fill(
 
 
 def _verified(store: Store, ranker: Ranker, rows: RowPlan, packs: Sequence[int]) -> dict[str, SampleCheck]:
-    """What was found when a sample of the rows of some packs was ranked again, by the names of the parts.
+    """Rank a sample of the rows of some packs again; return what was found, by the names of the parts.
 
     Raises DataError if a stored rank is not that of the model's own logits.
     """
@@ -432,7 +432,7 @@ def _verified(store: Store, ranker: Ranker, rows: RowPlan, packs: Sequence[int])
 def _again(
     ranker: Ranker, rows: Sequence[Row], ranks: Stored, *, elsewhere: bool = False, cross_entropies: bool = True
 ) -> Iterator[tuple[SampleCheck, list[WrongRank]]]:
-    """`verify_sample`, as this machine can; elsewhere: whether another may have made the ranks."""
+    """Run `verify_sample` as this machine can; elsewhere: whether another machine may have made the ranks."""
     alone = ranker.language.device.type == "cpu" and not ranker.language.places  # as rows are ranked there
     forward = plain_logits(ranker, apart=elsewhere or not alone)
     return verify_sample(forward, rows, ranks, threads=alone, cross_entropies=cross_entropies)
@@ -483,7 +483,7 @@ def verify_store(
 
 
 def _finished(store: Store, key: dict[str, Any], labels: dict[str, Any]) -> bool:
-    """Whether nothing is to be done; a store that lacks only its last line or its label gets it.
+    """Return whether nothing is left to do; a store that lacks only its last line or its label gets it.
 
     Raises DataError for a folder whose manifest says that it is another measurement's.
     """
@@ -521,7 +521,7 @@ def _labels(model: _Model, corpus: Corpus) -> dict[str, Any]:
 
 
 def gpus() -> list[str]:
-    """The GPUs that this process may use, as `CUDA_VISIBLE_DEVICES` names them."""
+    """List the GPUs that this process may use, as `CUDA_VISIBLE_DEVICES` names them."""
     given = os.environ.get("CUDA_VISIBLE_DEVICES")
     count = torch.cuda.device_count()
     return split_names(given)[:count] if given else [str(i) for i in range(count)]
@@ -535,7 +535,7 @@ def extract_on_gpus(
     settings: Settings,
     gpus: Sequence[str],
 ) -> None:
-    """`extract`, a shard in a process of its own for each of `gpus`, as `CUDA_VISIBLE_DEVICES` names them.
+    """Run `extract`, a shard in a process of its own for each of `gpus`, as `CUDA_VISIBLE_DEVICES` names them.
 
     If one fails, the others finish what they do: nothing of it is lost. Raises DataError then.
     """

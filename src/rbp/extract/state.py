@@ -46,7 +46,7 @@ class State:
 
     @cached_property
     def digest(self) -> str:
-        """A digest of everything: of contents, not of where they came from."""
+        """Digest everything: contents, not where they came from."""
         tensors = {id(weight): weight for weight, _ in self.weights.values()}
         with ThreadPoolExecutor() as pool:
             contents = dict(zip(tensors, pool.map(_tensor, tensors.values()), strict=True))
@@ -222,7 +222,7 @@ class Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     @classmethod
     def ignore_compile_internals(cls) -> bool:
-        """So that entering it in one thread keeps no other from compiling."""
+        """Keep other threads able to compile while one is in this mode."""
         return True
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

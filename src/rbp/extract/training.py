@@ -63,11 +63,11 @@ class Training:
 
     @property
     def known(self) -> dict[str, Any]:
-        """What is known, by name."""
+        """Return what is known, by name."""
         return {name: value for name in NAMES if (value := getattr(self, name)) is not None}
 
     def is_other_than(self, other: "Training") -> bool:
-        """Whether something that both know of themselves says that they are two checkpoints, or two runs."""
+        """Return whether something known of both says that they are two checkpoints, or two runs."""
         mine, its = self.known, other.known
         return any(mine[name] != its[name] for name in mine.keys() & its.keys() - {"compute"})
 
@@ -77,7 +77,7 @@ assert tuple(field.name for field in fields(Training)) == NAMES  # noqa: S101
 
 
 def checkpoints(model: str, folder: Path | None = None) -> list[str] | None:
-    """The checkpoints of a model in the order of training: the sub-folders of a run's folder, or Pythia's revisions.
+    """List a model's checkpoints in the order of training: the sub-folders of a run's folder, or Pythia's revisions.
 
     None for others of the hub, which are not known here.
     """
@@ -88,7 +88,7 @@ def checkpoints(model: str, folder: Path | None = None) -> list[str] | None:
 
 
 def step_of(revision: str) -> int | None:
-    """The step that a revision's name says: 1000 for step1000, 500 for checkpoint-500."""
+    """Return the step that a revision's name says: 1000 for step1000, 500 for checkpoint-500."""
     named = _STEP.search(revision)
     return int(named[1]) if named else None
 
@@ -98,7 +98,7 @@ def _option(name: str) -> str:
 
 
 def training_of(files: Files, stated: Training | None = None) -> Training:
-    """What is known of the training of a model: from `stated`, its own files, its revision's name, and TABLE.
+    """Gather what is known of a model's training: from `stated`, its own files, its revision's name, and TABLE.
 
     Raises DataError where two of these say different things, and for a table or a file that is malformed.
     """
@@ -139,7 +139,7 @@ def _statements(files: Files, stated: Training) -> Iterator[tuple[str, dict[str,
 
 
 def _in_state(path: Path) -> dict[str, Any]:
-    """What transformers' Trainer wrote: the step; the tokens where it was told to count them (else it writes 0)."""
+    """Read what transformers' Trainer wrote: the step; the tokens where it was set to count them (else it writes 0)."""
     if not path.is_file():
         return {}
     try:
@@ -151,7 +151,7 @@ def _in_state(path: Path) -> dict[str, Any]:
 
 
 def _in_table(folder: Path) -> dict[str, Any]:
-    """The row of a model in the table beside it."""
+    """Read the row of a model in the table beside it."""
     path = folder.resolve().parent / TABLE
     if not path.is_file():
         return {}

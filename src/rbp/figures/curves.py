@@ -34,7 +34,7 @@ _BESIDE = 1.03  # lines with intervals stand this factor apart, so that these do
 
 
 def ramp(count: int) -> list[str]:
-    """`count` colours from small to large."""
+    """Return `count` colours from small to large."""
     return [RAMP[round(i * (len(RAMP) - 1) / max(count - 1, 1)) % len(RAMP)] for i in range(count)]
 
 
@@ -47,7 +47,7 @@ def shades(values: Iterable[int]) -> dict[int, str]:
 
 
 def numbered(colours: Mapping[int, str], name: str) -> dict[str, Style]:
-    """What `legend_below` takes for `shades`: "N = 1", 2, 5 …"""
+    """Return the styles that `legend_below` takes, of `shades`: "N = 1", 2, 5 …"""
     return {
         (f"{name} = " if i == 0 else "") + whole(value): Style(colour, "", width=2.2)
         for i, (value, colour) in enumerate(sorted(colours.items()))
@@ -55,25 +55,25 @@ def numbered(colours: Mapping[int, str], name: str) -> dict[str, Style]:
 
 
 def whole(value: int) -> str:
-    """A whole number as it is, or with two digits and a power of ten where it is long."""
+    """Format a whole number as it is, or with two digits and a power of ten where it is long."""
     return f"{value:,}" if value < 100_000 else power_of_ten(float(f"{value:.1e}"))
 
 
 def spread(values: "pd.Series[int]", count: int) -> list[int]:
-    """So many of the different values, from the smallest to the largest, evenly by place; all where there are fewer."""
+    """Choose so many of the different values, from smallest to largest, evenly by place; all where there are fewer."""
     every = sorted(int(value) for value in values.unique())
     places = np.linspace(0, len(every) - 1, min(count, len(every))).round().astype(int)
     return [every[place] for place in places]
 
 
 def by_number(table: pd.DataFrame, column: str) -> Iterator[tuple[int, pd.DataFrame]]:
-    """The rows of each whole number in `column`, in ascending order."""
+    """Yield the rows of each whole number in `column`, in ascending order."""
     for value in sorted(int(value) for value in table[column].unique()):
         yield value, table[table[column] == value]
 
 
 def in_cells(table: pd.DataFrame) -> pd.DataFrame:
-    """A table with the column `cell`, "Pythia on Wikipedia", in the order of the datasets and by family."""
+    """Add the column `cell`, "Pythia on Wikipedia", to a table; sort it in the order of the datasets and by family."""
     order = dataset_order(table["dataset"])
     place = table["dataset"].map(order.index)
     cell = [cell_label(row) for row in table.itertuples()]
@@ -81,7 +81,7 @@ def in_cells(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def melted(table: pd.DataFrame, columns: Mapping[str, str], x: str, *, by: Sequence[str] = ()) -> pd.DataFrame:
-    """A row for each value of some columns: x, those of `by`, line (what `columns` calls the column) and value."""
+    """Make a row for each value of some columns: x, `by`, line (what `columns` calls the column) and value."""
     return table[[x, *by, *columns]].rename(columns=columns).melt([x, *by], var_name="line", value_name="value")
 
 
@@ -103,7 +103,7 @@ def curves(
     ylim: tuple[float | None, float | None] | Literal["shared"] | None = None,
     size: tuple[float, float] = (4.6, 4.0),
 ) -> Panels:
-    """`y` against `x`: a panel for each value of the column `panel` (none: one panel), a line for each of `line`.
+    """Plot `y` against `x`: a panel for each value of the column `panel` (none: one panel), a line for each of `line`.
 
     rows: may have `low` and `high`, drawn as bars or as a `band`, and `hollow`, which points are. styles: the fields of
     a `Style` by line, in order; None: as families, numbers or others are drawn everywhere. A line whose name begins
@@ -198,7 +198,7 @@ def _select(table: pd.DataFrame | None, where: Mapping[str, Any], x: str, y: str
 
 
 def _points(ax: Axes, points: pd.DataFrame, x: str, y: str, style: Style, *, bars: bool) -> None:
-    """A line's points, with their bars."""
+    """Draw a line's points, with their bars."""
     if "low" in points and bars:
         ax.vlines(points[x], points["low"], points["high"], color=style.colour, lw=1)
     hollow = points.get("hollow", pd.Series(False, points.index)).to_numpy(bool)
@@ -217,7 +217,7 @@ def _limits(rows: pd.DataFrame, y: str, more: Sequence[float], *, log: bool) -> 
 
 
 def _name(column: str, value: Any) -> str:
-    """What a line or a panel is called, by the column that tells them apart."""
+    """Name a line or a panel by the column that distinguishes them."""
     if column == "dataset":
         return dataset_label(value)
     if column == "model":
@@ -235,7 +235,7 @@ def scaling_panels(
     level: float = 0.95,
     panel: str = "dataset",
 ) -> Panels:
-    """Measured values against S, by dataset, with the power law of each family and the confidence band of its line.
+    """Plot measured values against S, by dataset, with each family's power law and the confidence band of its line.
 
     `points` is a measurement table of one metric and one k, or has the column `panel`. Both axes are logarithmic, so a
     power law is a straight line. Families that cannot be fitted show their points alone; a value of 0 is left out.
@@ -248,7 +248,7 @@ def scaling_panels(
 
 
 def fitted_lines(points: pd.DataFrame, by: Sequence[str], level: float = 0.95) -> list[pd.DataFrame]:
-    """What `curves` takes as fitted: the power law of each group over its sizes, with its band; none without a fit.
+    """Fit `curves`' lines: the power law of each group over its sizes, with its band; none without a fit.
 
     points: the columns `by`, size and value.
     """

@@ -40,7 +40,7 @@ _SVG, _LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}hre
 
 @contextmanager
 def fonts() -> Iterator["typst.Fonts"]:
-    """Typst's own fonts and those of figures: of Matplotlib's not the one that has a box for every sign."""
+    """Give Typst's own fonts and those of figures, without Matplotlib's font that has a box for every sign."""
     import typst  # late, for chapters
 
     with temporary_folder("rbp-fonts") as folder:
@@ -50,7 +50,7 @@ def fonts() -> Iterator["typst.Fonts"]:
 
 
 def render(figure: Figure) -> str:
-    """The figure as Matplotlib draws it. The canvas's own method draws once; `savefig` lays a figure out twice."""
+    """Render the figure as SVG by Matplotlib's canvas, which draws once; `savefig` lays a figure out twice."""
     buffer = io.StringIO()
     FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None})  # type: ignore[no-untyped-call]
     return buffer.getvalue()
@@ -59,7 +59,7 @@ def render(figure: Figure) -> str:
 def tiled(
     svgs: Sequence[str], first: Figure, columns: int, prefixes: Sequence[str], *, legend: Figure | None = None
 ) -> str:
-    """One SVG of several as large as the first figure, in rows of so many; each one's ids begin with its prefix.
+    """Join several SVGs as large as the first figure, in rows of so many; each one's ids begin with its prefix.
 
     legend: of all of them, the last of `svgs`. It stands in the last row's empty place, or below all.
     """
@@ -85,14 +85,14 @@ def tiled(
 
 
 def least_width(svg: str) -> int:
-    """The CSS pixels that a drawn figure must be wide so that its smallest text can be read; 0 without text."""
+    """Return the CSS pixels that a figure must be wide so that its smallest text can be read; 0 without text."""
     width = re.search(r'<svg[^>]* width="([\d.]+)pt"', svg)
     sizes = [float(size) for size in re.findall(r"\bfont(?:-size)?:[^;\"']*?([\d.]+)px", svg)]
     return math.ceil(float(width[1]) * READABLE / min(sizes)) if width and sizes else 0
 
 
 def inline(svg: str, alt: str, prefix: str) -> str:
-    """A drawn figure for within the page, in the page's own ink, so that it reads in the dark as well.
+    """Convert a drawn figure for use within the page, in the page's own ink, so that it reads in the dark as well.
 
     `prefix` begins its ids, which must be unique in a page.
     """
@@ -111,7 +111,7 @@ def inline(svg: str, alt: str, prefix: str) -> str:
 def beside_each_other(
     svgs: Sequence[str], alts: Sequence[str], prefixes: Sequence[str], columns: int, *, legend: bool = False
 ) -> str:
-    """Drawn figures for within a page: side by side where there is room, else below each other.
+    """Set drawn figures within a page: side by side where there is room, else below each other.
 
     legend: the last is that of all others, and stands where `tiled` has it. What a phone cannot show with readable text
     scrolls within itself.
@@ -142,7 +142,7 @@ def _compact(root: ElementTree.Element, prefix: str) -> None:
 
 
 def _shorten(each: ElementTree.Element, names: dict[str, str]) -> None:
-    """An element's attributes in fewer bytes."""
+    """Write an element's attributes in fewer bytes."""
     attributes = each.attrib
     if "id" in attributes and (name := names.get(attributes.pop("id"))):
         attributes["id"] = name
@@ -165,7 +165,7 @@ def _shorten(each: ElementTree.Element, names: dict[str, str]) -> None:
 
 
 def _font(match: re.Match[str]) -> str:
-    """What is left of a font's name, which the drawing says once."""
+    """Return what is left of a font's name, which the drawing says once."""
     return "" if match[0].startswith("font-family") else "px " if match[0].startswith("px") else FONTS
 
 
@@ -188,7 +188,7 @@ def _regroup(group: ElementTree.Element) -> None:
 
 
 def _opened(each: ElementTree.Element) -> Iterator[ElementTree.Element]:
-    """An element; in place of a group that says nothing its children, and of one marker's group the marker."""
+    """Yield an element; in place of an empty group its children, and of one marker's group the marker."""
     if each.tag == f"{_SVG}defs":
         each[:] = [child for child in each if child.tag != f"{_SVG}style"]
         if not len(each):
@@ -208,7 +208,7 @@ def _opened(each: ElementTree.Element) -> Iterator[ElementTree.Element]:
 
 
 def _alike(each: ElementTree.Element) -> tuple[tuple[str, str], ...] | None:
-    """What a marker may have in common with others; None for what is no marker."""
+    """Return the attributes that a marker may share with others; None for what is no marker."""
     if each.tag != f"{_SVG}use":
         return None
     return tuple((name, each.attrib[name]) for name in ("clip-path", "style") if name in each.attrib)

@@ -41,7 +41,7 @@ _lock, _known = Lock(), dict[Any, Reduce]()
 
 
 def reduction(dtype: torch.dtype, device: torch.device, shapes: Sequence[Shape]) -> Reduce:
-    """The pass over logits [R, C] in `dtype`; shapes: of the tiles that it will get, the commonest first.
+    """Return the pass over logits [R, C] in `dtype`; shapes: of the tiles that it will get, the commonest first.
 
     It takes logits, truth [R], base [R], name [C] and truth_name [R], and gives [R] counts, greater × PACK + equal, and
     [R] totals, Σ exp(logits − base). Counts are against truth; a column named as the row's truth counts as equal,
@@ -57,7 +57,7 @@ def reduction(dtype: torch.dtype, device: torch.device, shapes: Sequence[Shape])
 def plainly(
     logits: torch.Tensor, truth: torch.Tensor, base: torch.Tensor, name: torch.Tensor, truth_name: torch.Tensor
 ) -> Reduced:
-    """The pass without a compiler: logits are used up, to spare memory."""
+    """Run the pass without a compiler; the logits are overwritten, to spare memory."""
     mine = name == truth_name[:, None]
     marks = torch.empty_like(logits)  # sums of floats take a seventh of the time of sums of bools
     above = torch.gt(logits, truth[:, None], out=marks).masked_fill_(mine, 0).sum(1)
@@ -81,7 +81,7 @@ def _pass(  # what is compiled
 
 
 def _checked(dtype: torch.dtype, device: torch.device, shapes: Sequence[Shape]) -> Reduce | None:
-    """The compiled pass, or None. What torch's cache holds and is wrong or damaged is compiled anew, once."""
+    """Compile the pass and check it; None if that fails. Wrong or damaged code in torch's cache is redone, once."""
     from torch._dynamo.exc import BackendCompilerFailed  # late: slow to import
 
     folder = _folder()
@@ -110,7 +110,7 @@ def _checked(dtype: torch.dtype, device: torch.device, shapes: Sequence[Shape]) 
 
 
 def _compiled(dtype: torch.dtype, device: torch.device, shape: Shape) -> Reduce:
-    """`_pass`, compiled for all shapes, by one: work is shared out among threads by what is seen first."""
+    """Compile `_pass` for all shapes from one: threads share work by the shape that is seen first."""
     from torch._inductor.cpu_vec_isa import pick_vec_isa  # late: slow to import
 
     # a sum of a thousand terms needs several lanes, or double precision, to come out as near as torch's own sums
@@ -123,7 +123,7 @@ def _compiled(dtype: torch.dtype, device: torch.device, shape: Shape) -> Reduce:
 
 
 def agrees(reduce: Reduce, shape: Shape, dtype: torch.dtype, device: torch.device) -> bool:
-    """Whether `reduce` does as `plainly` on a random tile with ties, infinities and a NaN: counts to the unit."""
+    """Return whether `reduce` agrees with `plainly` on a random tile with ties, infinities and NaN: counts exactly."""
     given = _example(shape, dtype, device)
     packed, total = reduce(*given)
     counts, expected = plainly(*given)
@@ -133,7 +133,7 @@ def agrees(reduce: Reduce, shape: Shape, dtype: torch.dtype, device: torch.devic
 
 
 def _example(shape: Shape, dtype: torch.dtype, device: torch.device) -> list[torch.Tensor]:
-    """What the pass takes, of R rows and C columns."""
+    """Make an input of the pass, of R rows and C columns."""
     (rows, columns), generator = shape, torch.Generator().manual_seed(0)
     logits = torch.randint(-40, 40, shape, generator=generator).to(dtype) / 8
     logits[torch.rand(shape, generator=generator) < 0.1] = -torch.inf
@@ -145,7 +145,7 @@ def _example(shape: Shape, dtype: torch.dtype, device: torch.device) -> list[tor
 
 
 def _folder() -> Path:
-    """Where torch is to keep our code: by what a processor has, what torch uses of it, and the version."""
+    """Return where torch is to keep our code: by the processor's instructions, torch's use of them, and the version."""
     from torch._inductor.runtime.cache_dir_utils import default_cache_dir
 
     has = sorted(name for name, value in torch.cpu.get_capabilities().items() if value is True)

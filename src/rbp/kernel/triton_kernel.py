@@ -34,7 +34,7 @@ class Shape(NamedTuple):
 
 
 def shape_for(dtype: torch.dtype, d: int, shared: int) -> Shape:
-    """The tile for products in `dtype` over d, on a device with `shared` bytes of shared memory per block."""
+    """Choose the tile for products in `dtype` over d, on a device with `shared` bytes of shared memory per block."""
     if dtype == torch.float32:  # IEEE products run on the plain units
         return Shape(64, 64, 32, warps=4, stages=2)
     if d >= 2048 and shared >= 3 * (128 + 256) * 64 * 2:  # the widest tile whose accumulator fits the registers
@@ -78,7 +78,7 @@ class Work:
         self.sums = torch.empty(each, dtype=torch.float32, device=self.hidden.device)
 
     def tally(self) -> Tally:
-        """Of all rows."""
+        """Tally all rows."""
         height = len(self.hidden)
         if not height:
             return Tally(*torch.zeros(5, 0, device=self.hidden.device))
@@ -99,7 +99,7 @@ class Work:
         return Tally(greater, equal - struck_out * (self.truth == -torch.inf), self.truth, base, total)
 
     def _count(self, rows: slice, base: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Greater, equal and total of at most LAUNCH rows."""
+        """Return greater, equal and total of at most LAUNCH rows."""
         self._run("count", rows, base)
         greater, equal = (self.counts // PACK.value).sum(0), (self.counts % PACK.value).sum(0)
         height = len(base[rows])
@@ -111,7 +111,7 @@ class Work:
         _kernel[(blocks * (1 if mode == "truth" else len(self.counts)),)](*given, **options)
 
     def arguments(self, mode: str, rows: slice, base: torch.Tensor) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """What the kernel is given for some rows, and what it is compiled for."""
+        """Return what the kernel is given for some rows, and what it is compiled for."""
         problem, shape = self.problem, self.shape
         hidden, sums = self.hidden[rows], self.truth if mode == "truth" else self.sums
         given = (
@@ -140,7 +140,7 @@ def _wide(matrix: torch.Tensor, missing: int) -> torch.Tensor:
 
 @triton.jit
 def _tanh(x):  # type: ignore[no-untyped-def]
-    """Tanh, by its series near 0, where the quotient would cancel."""
+    """Compute tanh, by its series near 0, where the quotient would cancel."""
     square = x * x
     series = x * (1.0 - square * (1 / 3 - square * (2 / 15 - square * (17 / 315))))
     small = tl.exp(-2.0 * tl.abs(x))
@@ -156,7 +156,7 @@ def _kernel(  # type: ignore[no-untyped-def]
     MODE: tl.constexpr, BIAS: tl.constexpr, SCALE: tl.constexpr, CAP: tl.constexpr, ROUND: tl.constexpr,  # noqa: N803
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,  # noqa: N803
 ):  # fmt: skip
-    """One tile. MODE "truth": the diagonal, to `sums` [T]; "count", "peak": to counts, sums [tiles, pitch]."""
+    """Compute a tile. MODE "truth": the diagonal, to `sums` [T]; "count", "peak": to counts, sums [tiles, pitch]."""
     blocks = tl.cdiv(height, BM)
     n = tl.program_id(0) // blocks  # neighbours share a tile of weight, which is read from memory once
     m = tl.program_id(0) % blocks
@@ -205,7 +205,7 @@ def _kernel(  # type: ignore[no-untyped-def]
 
 
 def shared_memory(device: torch.device) -> int:
-    """Bytes of shared memory that a block may take on a GPU; 0 elsewhere."""
+    """Return the bytes of shared memory that a block may take on a GPU; 0 elsewhere."""
     if device.type != "cuda":
         return 0
     return int(getattr(torch.cuda.get_device_properties(device), "shared_memory_per_block_optin", 0))

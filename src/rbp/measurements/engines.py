@@ -161,7 +161,7 @@ _OTHER_SCORES = "Ranks and log-probabilities are not of the same scores."
 
 
 def _json_lines(path: Path) -> Iterator[tuple[str, Any]]:
-    """Of each line that is not empty, where it is and the value."""
+    """Yield each line that is not empty: where it is, and its value."""
     try:
         lines = path.read_bytes().splitlines()
     except OSError as error:
@@ -177,7 +177,7 @@ def _json_lines(path: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _vllm(path: Path, labels: ImportLabels) -> Iterator[Token]:
-    """The tokens of vLLM's outputs, a document for each prompt; of several choices for one prompt, the first."""
+    """Yield the tokens of vLLM's outputs, a document for each prompt; of several choices for one prompt, the first."""
     document = copies = 0
     by_prefix: dict[int, Token] = {}  # by the hash of a prompt's tokens so far: where it begins alike, it ranks alike
     prompts: dict[tuple[Any, ...], list[Token]] = {}
@@ -216,7 +216,7 @@ def _must_agree(one: Token, other: Token, labels: ImportLabels, where: str) -> N
 
 
 def _prompt(output: Any, document: int, labels: ImportLabels, where: str) -> tuple[tuple[Any, ...], list[Token]]:
-    """All tokens of a prompt, the first one None where it is not known, and those that are ranked."""
+    """Return all tokens of a prompt, the first one None where it is not known, and the ranked tokens."""
     places = output.get("prompt_logprobs") if isinstance(output, dict) else None
     if not isinstance(places, list) or not places:
         remedy = "Ask for them: SamplingParams(prompt_logprobs=0)."
@@ -264,7 +264,7 @@ def _must_be_in_order(token: Token, place: Mapping[str, Any], where: str) -> Non
 
 
 def _csv(path: Path, labels: ImportLabels) -> Iterator[Token]:
-    """The rows of a table."""
+    """Yield the rows of a table."""
     from rbp.tables import known_columns, read_csv
 
     table = known_columns(read_csv(path), ("document", "position", "token", "rank", "nll", "logprob"), path)
