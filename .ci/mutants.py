@@ -45,18 +45,18 @@ MEMORY = 12 << 30  # bytes that a fork may take
 
 
 def git(*words: str) -> str:
-    """What git says."""
+    """Run git in the repository; return what it prints."""
     ran = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=True)  # noqa: S603, S607
     return ran.stdout.strip()
 
 
 def seconds() -> float:
-    """Processor time of this process and of those that it waited for."""
+    """Return the processor time of this process and of those that it waited for."""
     return sum(os.times()[:4])
 
 
 def forked(work: Callable[[], Any], limit: float) -> Any:
-    """What `work` gives, done in a fork without output; None if the fork died, or took longer than `limit` seconds."""
+    """Run `work` in a fork without output; return its result, None if the fork died or took over `limit` seconds."""
     read, write = os.pipe()
     if (child := os.fork()) == 0:
         status = 1
@@ -73,11 +73,11 @@ def forked(work: Callable[[], Any], limit: float) -> Any:
             os._exit(status)
     os.close(write)
     with os.fdopen(read) as answer:
-        said = answer.read()
+        output = answer.read()
     status = os.waitpid(child, 0)[1]
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)  # what it started
-    return json.loads(said) if status == 0 else None
+    return json.loads(output) if status == 0 else None
 
 
 def import_libraries(files: list[str]) -> None:
@@ -86,9 +86,9 @@ def import_libraries(files: list[str]) -> None:
     def imported() -> list[str]:
         if pytest.main([*PYTEST, "--collect-only", *files]):
             return []
-        own = str(Path.cwd())
-        found = {name: getattr(module, "__file__", None) for name, module in list(sys.modules.items())}
-        return [name for name, file in found.items() if file and not file.startswith(own)]
+        here = str(Path.cwd())
+        origins = {name: getattr(module, "__file__", None) for name, module in list(sys.modules.items())}
+        return [name for name, file in origins.items() if file and not file.startswith(here)]
 
     if not (names := forked(imported, 600)):
         sys.exit("The tests cannot be read, although nothing is changed.")
@@ -111,7 +111,7 @@ class Reached:
         self.tests: dict[str, dict[str, Any]] = {}
 
     def within(self, context: str) -> Iterator[Any]:
-        """What runs until this goes on is of a context."""
+        """Count what runs until this generator goes on as part of a context."""
         self.contexts.append(context)
         self.measured.switch_context(context)
         try:
@@ -122,7 +122,7 @@ class Reached:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: Any) -> Iterator[Any]:
-        """A test, with what its fixtures that are not shared do."""
+        """Record a test, with what its unshared fixtures do."""
         for name, module in list(sys.modules.items()):
             for each in list(vars(module).values()) if name.partition(".")[0] == "rbp" else ():
                 if callable(forget := getattr(each, "cache_clear", None)):
@@ -138,13 +138,13 @@ class Reached:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: Any) -> Iterator[Any]:
-        """A fixture; one that tests share runs once, and all of them reach its lines."""
+        """Record a fixture; one that tests share runs once, and all of them reach its lines."""
         if fixturedef.scope == "function":
             return (yield)
         return (yield from self.within(_context(fixturedef)))
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        """How a test ended."""
+        """Record whether a test passed."""
         self.tests[report.nodeid]["passed"] &= report.outcome == "passed"
 
 
@@ -154,8 +154,8 @@ def _context(fixture: Any) -> str:
 
 def measure(file: str, folder: Path) -> None:
     """Run a file's tests; what they reach comes into `folder`, unless it is there."""
-    told, data = folder / f"{file.replace('/', '-')}.json", folder / f"{file.replace('/', '-')}.coverage"
-    if told.exists():
+    record, data = folder / f"{file.replace('/', '-')}.json", folder / f"{file.replace('/', '-')}.coverage"
+    if record.exists():
         return
 
     def work() -> Any:
@@ -170,7 +170,7 @@ def measure(file: str, folder: Path) -> None:
     tests = forked(work, 3600)
     if tests is None:
         sys.exit(f"{file} cannot be run.")
-    told.write_text(json.dumps(tests))
+    record.write_text(json.dumps(tests))
 
 
 class Suite:
@@ -179,33 +179,33 @@ class Suite:
     def __init__(self, folder: Path) -> None:
         self.tests: dict[str, dict[str, Any]] = {}
         self.lines: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
-        for told in sorted(folder.glob("*.json")):
-            tests = json.loads(told.read_text())  # one that fails, or is skipped, without a change tells nothing
+        for record in sorted(folder.glob("*.json")):
+            tests = json.loads(record.read_text())  # one that fails, or is skipped, without a change tells nothing
             self.tests |= {name: test for name, test in tests.items() if test["passed"]}
             with_shared = defaultdict(set)
             for name, test in tests.items():
                 for context in (name, *test["shared"]):
                     with_shared[context].add(name)
-            data = coverage.CoverageData(str(told.with_suffix(".coverage")))
+            data = coverage.CoverageData(str(record.with_suffix(".coverage")))
             data.read()
             for file in data.measured_files():
-                own = self.lines[os.path.relpath(file)]
+                reached = self.lines[os.path.relpath(file)]
                 for line, contexts in data.contexts_by_lineno(file).items():
-                    own[line].update(*(with_shared[each] for each in contexts))
+                    reached[line].update(*(with_shared[each] for each in contexts))
         self.sources = {str(path): path.read_text() for path in sorted(Path("src/rbp").rglob("*.py"))}
         self.texts = {str(path): path.read_text() for path in sorted(Path("tests").rglob("test_*.py"))}
 
     def reaching(self, file: str, line: int) -> list[tuple[str, list[str]]]:
-        """The files whose tests run a line, each with these tests; those that take the least time first."""
-        found = self._reaching(file, line, set()) & set(self.tests)
-        found |= {name for name in self.tests if file == TRITON and name.startswith(ITS_TEST)}
+        """List the files whose tests run a line, each with these tests; the quickest files first."""
+        names = self._reaching(file, line, set()) & set(self.tests)
+        names |= {name for name in self.tests if file == TRITON and name.startswith(ITS_TEST)}
         by_file = defaultdict(list)
-        for name in found:
+        for name in names:
             by_file[name.partition("::")[0]].append(name)
         return sorted(by_file.items(), key=lambda item: sum(map(self.seconds, item[1])))
 
     def seconds(self, test: str) -> float:
-        """The processor time that a test took."""
+        """Return the processor time that a test took."""
         return float(self.tests[test]["seconds"])
 
     def _reaching(self, file: str, line: int, seen: set[tuple[str, int]]) -> set[str]:
@@ -214,8 +214,8 @@ class Suite:
             return set()
         if any(each[3] for each in around[:-1]):  # within a function: who runs the statement
             first, last = around[-1][0], around[-1][2]
-            if found := set().union(*(self.lines[file][each] for each in range(first, last + 1))):
-                return found  # else it may be compiled, which runs no lines: who names the function
+            if reached := set().union(*(self.lines[file][each] for each in range(first, last + 1))):
+                return reached  # else it may be compiled, which runs no lines: who names the function
             if file == TRITON:
                 return set()  # what its own test runs, nobody sees
         # Run when the module is imported: who runs what is in it, or what names it, and test files that name it.
@@ -223,39 +223,39 @@ class Suite:
         if (file, first) in seen or not names:
             return set()
         seen.add((file, first))
-        found = set().union(*(self.lines[file][each] for each in range(first, last + 1)))
-        if around[-1][3] and found:  # a function's head: who runs it
-            return found
+        reached = set().union(*(self.lines[file][each] for each in range(first, last + 1)))
+        if around[-1][3] and reached:  # a function's head: who runs it
+            return reached
         module = re.compile(rf"\b{Path(file.removesuffix('/__init__.py')).stem}\b")
         for other, text in self.sources.items():
             if other == file or module.search(text):
                 lines = set().union(*(_words(text).get(name, ()) for name in names))
                 for number in lines - set(range(first, last + 1) if other == file else ()):
-                    found |= self._reaching(other, number, seen)
+                    reached |= self._reaching(other, number, seen)
         naming = {test for test, text in self.texts.items() if module.search(text) and _words(text).keys() & set(names)}
-        return found | {name for name in self.tests if name.partition("::")[0] in naming}
+        return reached | {name for name in self.tests if name.partition("::")[0] in naming}
 
 
 @cache
 def _words(source: str) -> dict[str, set[int]]:
-    """The lines in which each name stands, or a text that is used has it as a word."""
-    found = defaultdict(set)
+    """Map each name, and each word of a text that is used, to the lines in which it stands."""
+    lines = defaultdict(set)
     tree = ast.parse(source)
-    told = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
     for node in ast.walk(tree):
         text = getattr(node, "id", None) or getattr(node, "attr", None) or getattr(node, "value", None)
         if isinstance(node, ast.alias):
             text = node.name
-        if isinstance(text, str) and id(node) not in told:
+        if isinstance(text, str) and id(node) not in docstrings:
             for word in re.findall(r"\w+", text):
-                found[word].add(node.lineno)
-    return dict(found)
+                lines[word].add(node.lineno)
+    return dict(lines)
 
 
 @cache
 def _statements(source: str) -> list[tuple[int, int, int, bool, list[str]]]:
-    """Each statement, outer ones first: first, last line, the last of its head, whether a function, names it binds."""
-    found = []
+    """List statements, outer ones first: first, last line, last of its head, whether a function, names it binds."""
+    statements = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.stmt | ast.excepthandler | ast.match_case):
             body = node.body if isinstance(getattr(node, "body", None), list) else None
@@ -267,20 +267,20 @@ def _statements(source: str) -> list[tuple[int, int, int, bool, list[str]]]:
             inner = [each for one in bound for each in ast.walk(one)]
             stored = [n.id for n in inner if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
             names = stored if body is None else [n for n in [getattr(node, "name", None)] if n]
-            found.append((first, last, head, isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef), names))
-    return sorted(found, key=lambda each: (each[0], -each[1]))
+            statements.append((first, last, head, isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef), names))
+    return sorted(statements, key=lambda each: (each[0], -each[1]))
 
 
 # --- Mutants
 
 
 def places() -> dict[tuple[str, int, int], list[tuple[str, int]]]:
-    """What can be changed: at each place (file, line, column) cosmic-ray's operators and their occurrences there.
+    """Map each place (file, line, column) that can be changed to cosmic-ray's operators and their occurrences there.
 
     Types are left out: nothing reads them.
     """
     operators = {name: plugins.get_operator(name) for name in plugins.operator_names()}
-    found = defaultdict(list)
+    changes = defaultdict(list)
     for path in sorted(each for room in ROOMS for each in Path(room).rglob("*.py")):
         source = path.read_text()
         types = [
@@ -296,28 +296,28 @@ def places() -> dict[tuple[str, int, int], list[tuple[str, int]]]:
             starts = [start for node in nodes for start, _ in operator().mutation_positions(node)]
             for occurrence, (line, column) in enumerate(starts):
                 if not any((a, b) <= (line, column) <= (c, d) for a, b, c, d in types):
-                    found[str(path), line, column].append((name, occurrence))
-    return dict(found)
+                    changes[str(path), line, column].append((name, occurrence))
+    return dict(changes)
 
 
 def draw(seed: int, number: int) -> list[tuple[str, int, list[tuple[str, int]]]]:
-    """So many places (file, line) by chance, each with its changes (operator, occurrence) in an order by chance.
+    """Sample so many places (file, line), each with its changes (operator, occurrence) in random order.
 
     Passed over: `strict=True` and `frozen=True`, which guard against errors of ours that no input brings about; and the
     star after which parameters have names.
     """
     chance, every = random.Random(seed), places()  # noqa: S311
-    found = []
+    sampled = []
     for file, line, column in chance.sample(sorted(every), min(number, len(every))):
         changes = chance.sample(every[file, line, column], k=len(every[file, line, column]))
         text = Path(file).read_text().splitlines()[line - 1]
         if not (text[:column].endswith(("strict=", "frozen=")) or text[column:].startswith("*,")):
-            found.append((file, line, changes))
-    return found
+            sampled.append((file, line, changes))
+    return sampled
 
 
 def mutate(source: str, changes: list[tuple[str, int]]) -> tuple[str, str] | None:
-    """The first of the changes that gives Python, and its operator; None where none does."""
+    """Return the first of the changes that gives Python, and its operator; None where none does."""
     for operator, occurrence in changes:
         with contextlib.suppress(SyntaxError, AttributeError), warnings.catch_warnings():  # of several exceptions
             warnings.simplefilter("ignore")  # "is" with a number
@@ -330,9 +330,9 @@ def mutate(source: str, changes: list[tuple[str, int]]) -> tuple[str, str] | Non
 def judge(suite: Suite, file: str, line: int, changes: list[tuple[str, int]]) -> dict[str, Any]:
     """Make the change, run the tests that reach it, and take it back."""
     path, source = Path(file), suite.sources[file]
-    if (made := mutate(source, changes)) is None:
+    if (mutated := mutate(source, changes)) is None:
         return {"file": file, "line": line, "operator": None}
-    changed, operator = made
+    changed, operator = mutated
     differing = [b.strip() for a, b in zip(source.splitlines(), changed.splitlines(), strict=False) if a != b]
     mutant: dict[str, Any] = {"file": file, "line": line, "operator": operator}
     mutant |= {"was": source.splitlines()[line - 1].strip(), "is": differing[0] if differing else ""}
@@ -342,22 +342,22 @@ def judge(suite: Suite, file: str, line: int, changes: list[tuple[str, int]]) ->
 
     def work() -> str | None:
         sys.dont_write_bytecode = True
-        for own, names in tests:
+        for test_file, names in tests:
             limit = seconds() + 10 + 5 * sum(map(suite.seconds, names))
             resource.setrlimit(resource.RLIMIT_CPU, (int(limit), resource.RLIM_INFINITY))
             plugin = _Chosen(set(names))
-            if pytest.main([*PYTEST, "-x", "-m", "not slow", own], plugins=[plugin]) not in (0, 5):
-                return plugin.failed or f"{own} cannot be read"
+            if pytest.main([*PYTEST, "-x", "-m", "not slow", test_file], plugins=[plugin]) not in (0, 5):
+                return plugin.failed or f"{test_file} cannot be read"
         return None
 
     start = seconds()
     try:
         path.write_text(changed)
         os.utime(path, (time.time() + 10, time.time() + 10))  # nothing compiled before may pass for it
-        said = forked(lambda: [work()], 600 + 20 * took)
+        outcome = forked(lambda: [work()], 600 + 20 * took)
     finally:
         path.write_text(source)
-    by = "the end of its process" if said is None else said[0]
+    by = "the end of its process" if outcome is None else outcome[0]
     return mutant | {"by": by, "seconds": round(seconds() - start, 1)}
 
 
@@ -379,13 +379,13 @@ class _Chosen:
 
 
 def row(mutant: dict[str, Any]) -> str:
-    """A survivor as `tests/README.md` lists it."""
+    """Format a survivor as `tests/README.md` lists it."""
     was, became = (mutant[key].replace("|", "\\|") for key in ("was", "is"))
     return f"| `{mutant['file'].removeprefix('src/rbp/')}` | `{was}` | `{became}` |"
 
 
 def report(mutants: list[dict[str, Any]], listed: str) -> tuple[str, int]:
-    """How many were noticed, by room, and the survivors, those that are not listed first; and how many these are."""
+    """Report how many were noticed, by room, and the survivors, unlisted ones first; and how many are unlisted."""
     total, lived = Counter[str](), Counter[str]()
     mutants = [each for each in mutants if each["operator"]]
     for each in mutants:
@@ -429,9 +429,9 @@ def main() -> None:
         known.append(judge(suite, *mutant))
         with done.open("a") as out:
             out.write(json.dumps(known[-1]) + "\n")
-    found, new = report(known, (ROOT / "tests" / "README.md").read_text())
-    done.with_suffix(".md").write_text(found)
-    sys.stdout.write(found)
+    table, new = report(known, (ROOT / "tests" / "README.md").read_text())
+    done.with_suffix(".md").write_text(table)
+    sys.stdout.write(table)
     sys.exit(1 if new else 0)
 
 

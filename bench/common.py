@@ -34,7 +34,7 @@ class Question(NamedTuple):
 def in_turn(
     ways: Mapping[str, Callable[[], object]], rounds: int, device: str, least: float = 0.0, most: float = inf
 ) -> dict[str, list[float]]:
-    """Seconds of every way in each round; what comes before, which also compiles, is left out.
+    """Time every way in each round, in seconds, after one untimed run each, which also compiles.
 
     least: seconds for which a way goes on in each round, if once takes less; most: after so many seconds no round
     begins, but for the first.
@@ -54,7 +54,7 @@ def in_turn(
 
 
 def _timed(way: Callable[[], object], calls: int, device: str) -> float:
-    """Seconds of one call, of so many one after the other."""
+    """Return the seconds of one call, averaged over so many in a row."""
     if device == "cuda":
         torch.cuda.synchronize()
     start = time.perf_counter()
@@ -65,11 +65,11 @@ def _timed(way: Callable[[], object], calls: int, device: str) -> float:
     return (time.perf_counter() - start) / calls
 
 
-def spread(own: list[float], reference: list[float]) -> dict[str, float]:
-    """The median of own, and of own/reference round by round, with the smallest and the largest."""
-    ratios = [one / other for one, other in zip(own, reference, strict=True)]
+def spread(seconds: list[float], reference: list[float]) -> dict[str, float]:
+    """Return the median of seconds, and of seconds/reference round by round, with the smallest and the largest."""
+    ratios = [one / other for one, other in zip(seconds, reference, strict=True)]
     return {
-        "seconds": median(own),
+        "seconds": median(seconds),
         "ratio": median(ratios),
         "ratio_low": min(ratios),
         "ratio_high": max(ratios),
@@ -77,7 +77,7 @@ def spread(own: list[float], reference: list[float]) -> dict[str, float]:
 
 
 def circumstances(device: str) -> Results:
-    """When and on what the numbers were taken."""
+    """Return when and on what the numbers were taken."""
     versions = {"python": platform.python_version(), "torch": torch.__version__}
     if find_spec("triton"):
         import triton
@@ -93,7 +93,7 @@ def circumstances(device: str) -> Results:
 
 
 def machine(tiny: bool) -> Results:
-    """The circumstances, and of a GPU its driver, memory (GB) and capability; tiny: the CPU stands in for it."""
+    """Return the circumstances, and of a GPU its driver, memory (GB) and capability; tiny: the CPU stands in for it."""
     if tiny:
         about = circumstances("cpu")
         return about | {"device": f"triton's interpreter on {about['device']}"}
@@ -116,7 +116,7 @@ def no_gpu() -> str | None:
 
 
 def _driver() -> str | None:
-    """The version of NVIDIA's driver, where one is loaded."""
+    """Return the version of NVIDIA's driver, where one is loaded."""
     try:
         words = Path("/proc/driver/nvidia/version").read_text().split()
     except OSError:
@@ -135,16 +135,16 @@ def report(measured: Callable[..., Results], about: str, *named: str) -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--json", type=Path, help="write the results there, such as bench/results/start-cpu.json")
     given = parser.parse_args()
-    found = measured(*(getattr(given, name) for name in named), given.rounds)
-    print(f"{found['device']}, {found['dtype']}, {found['threads']} threads, {found['date']}")
+    results = measured(*(getattr(given, name) for name in named), given.rounds)
+    print(f"{results['device']}, {results['dtype']}, {results['threads']} threads, {results['date']}")
     print(f"{'way':56}{'seconds':>10}{'ratio':>8}  smallest to largest")
-    for row in found["rows"]:
+    for row in results["rows"]:
         size = f"{row['rows']} × {row['d']} × {row['vocabulary']}, " if "vocabulary" in row else ""
         figures = f"{row['seconds']:10.4f}{row['ratio']:8.2f}  {row['ratio_low']:.2f} to {row['ratio_high']:.2f}"
         more = [f"{name} {row[name]:.4g}" for name in ("ranking", "share", "rbp_1", "moved") if name in row]
         print("  ".join([f"{size + row['way']:56}{figures}", *more]))
     if given.json:
-        write_json(given.json, found)
+        write_json(given.json, results)
 
 
 def _processor() -> str:

@@ -36,7 +36,7 @@ class Question(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What is asked, in one line."""
+        """Describe what is asked, in one line."""
         size, kind = " × ".join(map(str, self.shape)), str(self.dtype).removeprefix("torch.")
         options = [f"{name} {value}" for name, value in self.options.items()]
         return ", ".join([self.backend, kind, size, *options, *(["whole numbers"] if self.whole else [])])
@@ -46,7 +46,7 @@ NARROW, WIDE, LARGE = Shape(1000, 768, 50304), Shape(500, 4096, 128256), Shape(2
 
 
 def questions(tiny: bool) -> list[Question]:
-    """What is asked on a GPU, the most important first; tiny: of the kernel by its interpreter."""
+    """List what is asked on a GPU, the most important first; tiny: of the kernel by its interpreter."""
     ragged, small = Shape(150, 75, 701), Shape(40, 40, 300)
     others = [Question(small, dtype, whole=True) for dtype in (torch.float32, *HALF)]
     others += [Question(small, torch.bfloat16, options={"vocab": 257, "scale": 0.5, "biased": True}, whole=True)]
@@ -55,23 +55,23 @@ def questions(tiny: bool) -> list[Question]:
     others += [Question(ragged, torch.bfloat16, options={"softcap": 30.0, "vocab": 650})]
     if tiny:
         return others
-    asked = [Question(shape, dtype) for shape in (NARROW, WIDE, LARGE) for dtype in (torch.float32, *HALF)]
+    first = [Question(shape, dtype) for shape in (NARROW, WIDE, LARGE) for dtype in (torch.float32, *HALF)]
     others += [Question(Shape(3000, 200, 5000), dtype, whole=True) for dtype in (torch.float32, *HALF)]
     others += [Question(NARROW, torch.bfloat16, options={"vocab": 50277})]  # as Pythia's is padded
     others += [Question(Shape(250, 2304, 256000), torch.bfloat16, options={"softcap": 30.0})]  # as Gemma 2's
     others += [Question(NARROW, torch.bfloat16, backend) for backend in ("blocked", "reference")]
-    return [*asked, *others, Question(NARROW, torch.float64, "blocked")]
+    return [*first, *others, Question(NARROW, torch.float64, "blocked")]
 
 
 def part(tiny: bool) -> list[common.Question]:
-    """All questions, as a part of `bench.gpu`."""
+    """List all questions, as a part of `bench.gpu`."""
     device = "cpu" if tiny else "cuda"
-    return [common.Question(question.name, partial(asked, question, device)) for question in questions(tiny)]
+    return [common.Question(question.name, partial(compare, question, device)) for question in questions(tiny)]
 
 
 def variants() -> list[Variant]:
-    """What the kernel must be compiled for to answer them."""
-    found = [
+    """List what the kernel must be compiled for to answer them."""
+    needed = [
         Variant(
             str(question.dtype).removeprefix("torch."),
             question.shape.d,
@@ -83,11 +83,11 @@ def variants() -> list[Variant]:
         for question in questions(False)
         if question.backend == "triton"
     ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(needed))
 
 
-def asked(question: Question, device: str) -> dict[str, Any]:
-    """How the ranks compare with float64.
+def compare(question: Question, device: str) -> dict[str, Any]:
+    """Compare the ranks with those by float64.
 
     wrong: positions whose counts float64 does not allow; differ: the share whose counts are not float64's; nll_error:
     the largest error of −ln p, in nats; failed: what must not be, in words.
@@ -117,24 +117,24 @@ def asked(question: Question, device: str) -> dict[str, Any]:
 def _case(question: Question, device: str) -> Case:
     rows, d, vocabulary = question.shape
     options = {name: value for name, value in question.options.items() if name != "biased"}
-    own: dict[str, Any] = {"generator": torch.Generator(device).manual_seed(d), "device": device}
+    on_device: dict[str, Any] = {"generator": torch.Generator(device).manual_seed(d), "device": device}
     if question.whole:  # few values, so ties in plenty; some rows of weight twice
-        hidden = torch.randint(-8, 9, (rows, d), **own)
-        weight = torch.randint(-8, 9, (vocabulary, d), **own)
-        weight = weight[torch.randint(0, vocabulary, (vocabulary,), **own)]
-        target = torch.randint(0, options.get("vocab", vocabulary), (rows,), **own)
+        hidden = torch.randint(-8, 9, (rows, d), **on_device)
+        weight = torch.randint(-8, 9, (vocabulary, d), **on_device)
+        weight = weight[torch.randint(0, vocabulary, (vocabulary,), **on_device)]
+        target = torch.randint(0, options.get("vocab", vocabulary), (rows,), **on_device)
         case = Case(hidden.to(question.dtype), weight.to(question.dtype), target, options)
     else:
         case = gaussian(rows, vocabulary, d, d, question.dtype, device)
         case.target %= options.get("vocab", vocabulary)
         case.options = options
     if "biased" in question.options:
-        options["bias"] = torch.randint(-9, 9, (vocabulary,), **own).float()
+        options["bias"] = torch.randint(-9, 9, (vocabulary,), **on_device).float()
     return case
 
 
 def _slack(case: Case, truth: torch.Tensor) -> torch.Tensor:
-    """[T, 1]: how far a sum in float32 may lie from float64's, by the norms of what is multiplied."""
+    """Bound how far a sum in float32 may lie from float64's, [T, 1], by the norms of what is multiplied."""
     norms = case.hidden.double().norm(dim=1, keepdim=True) * case.weight.double().norm(dim=1).max()
     slack = case.hidden.shape[1] * 2.0**-23 * norms * case.options.get("scale", 1.0)
     slack = slack + 2.0**-20 * (case.options.get("softcap") or 0.0)
@@ -142,5 +142,5 @@ def _slack(case: Case, truth: torch.Tensor) -> torch.Tensor:
 
 
 def _ties(case: Case) -> int:
-    """How many rows of weight that count are the first one."""
+    """Count the rows of weight that equal the first one."""
     return TIES - (case.options.get("vocab") is not None)

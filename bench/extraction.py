@@ -62,11 +62,11 @@ class Backbone(NamedTuple):
     ids: torch.Tensor
 
     def batches(self, rows: int) -> Callable[[], object]:
-        """Some rows at a time."""
+        """Read some rows at a time."""
         return lambda: [self._run(part) for part in self.ids.split(rows)]
 
     def side_by_side(self) -> None:
-        """A row at a time on each thread."""
+        """Read a row at a time on each thread."""
         _side_by_side(self._run, self.ids.split(1))
 
     def _run(self, ids: torch.Tensor) -> torch.Tensor:
@@ -82,11 +82,11 @@ class Product(NamedTuple):
     weight: torch.Tensor
 
     def by(self, way: Way) -> Callable[[], object]:
-        """In one of the ways of `bench.ranking`."""
+        """Multiply in one of the ways of `bench.ranking`."""
         return lambda: self._run(way, self.hidden)
 
     def side_by_side(self) -> None:
-        """In tiles, some documents on each thread."""
+        """Multiply in tiles, some documents on each thread."""
         _side_by_side(lambda hidden: self._run(tiles, hidden), self.hidden.chunk(torch.get_num_threads()))
 
     def _run(self, way: Way, hidden: torch.Tensor) -> None:
@@ -113,7 +113,7 @@ class Extraction:
         self.settings = Settings(dtype="bfloat16" if device == "cuda" else "float32", device=device)
         self.packs: list[float] = []
         self.checks: list[float] = []
-        self.asked = 0
+        self.checked_tokens = 0
 
     def run(self) -> None:
         """Extract, note the packs' seconds, and take the store away again."""
@@ -122,11 +122,11 @@ class Extraction:
         manifest = Store(folder).manifest
         self.packs.append(manifest["tokens"] / manifest["about"]["tokens_per_second"])
         self.checks.append(manifest["about"]["check_seconds"])
-        self.asked = manifest["about"]["check"]["tokens"]
+        self.checked_tokens = manifest["about"]["check"]["tokens"]
         shutil.rmtree(self.out)
 
     def reference(self) -> tuple[Backbone, int]:
-        """The backbone with the rows that it reads, and how many tokens are scored."""
+        """Return the backbone with the rows that it reads, and how many tokens are scored."""
         files = find_model(self.model)
         with quiet():
             language = load_model(files, self.settings.dtype, torch.device(self.settings.device))
@@ -136,7 +136,7 @@ class Extraction:
 
 
 def measured(device: str, shape: Shape, rounds: int) -> Results:
-    """Every way on `device`: what is printed, and written as JSON."""
+    """Time every way on `device`; return what is printed, and written as JSON."""
     with TemporaryDirectory() as folder:
         ours = Extraction(*make(Path(folder), shape, device), shape.documents, device)
         backbone, tokens = ours.reference()
@@ -162,12 +162,12 @@ def measured(device: str, shape: Shape, rounds: int) -> Results:
     allowed = fastest if device == "cpu" else fastest[:1]
     reference = [sum(parts) for parts in zip(*(seconds[name] for name in allowed), strict=True)]
     rows = [
-        {"way": name, "tokens_per_second": tokens / median(own)} | spread(own, reference)
-        for name, own in {**seconds, "allowed": reference}.items()
+        {"way": name, "tokens_per_second": tokens / median(times)} | spread(times, reference)
+        for name, times in {**seconds, "allowed": reference}.items()
     ]
     share = median(check / whole for check, whole in zip(seconds[CHECK], seconds[WHOLE], strict=True))
     about = shape._asdict() | {"tokens": tokens, "allowed": allowed, "rounds": rounds}
-    about |= {"tokens_asked_again": ours.asked, "check_share": share}
+    about |= {"tokens_asked_again": ours.checked_tokens, "check_share": share}
     return circumstances(device) | about | {"rows": rows}
 
 

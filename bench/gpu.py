@@ -124,10 +124,10 @@ def work(module: str, function: str, tiny: bool, name: str, place: Path) -> None
     for question in questions:
         start = time.monotonic()
         try:
-            found = question.ask()
+            result = question.ask()
         except Exception as error:
-            found = reason(error)
-        answer = {"question": question.name} | plain(found) | {"seconds": round(time.monotonic() - start, 1)}
+            result = reason(error)
+        answer = {"question": question.name} | plain(result) | {"seconds": round(time.monotonic() - start, 1)}
         now["left"].remove(question.name)
         now["answers"].append(answer)
         write_json(place, results)
@@ -135,7 +135,7 @@ def work(module: str, function: str, tiny: bool, name: str, place: Path) -> None
 
 
 def plain(value: Any) -> Any:
-    """An answer as JSON has it: NaN and infinities, which a wrong kernel may give, as words."""
+    """Convert an answer to what JSON has: NaN and infinities, which a wrong kernel may give, become words."""
     if isinstance(value, dict):
         return {name: plain(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
@@ -144,7 +144,7 @@ def plain(value: Any) -> Any:
 
 
 def reason(error: Exception) -> Results:
-    """Why there is no answer: a package that a bare machine need not have, or an error."""
+    """Say why there is no answer: a package that a bare machine need not have, or an error."""
     if isinstance(error, ModuleNotFoundError) and error.name and error.name.split(".")[0] not in OURS:
         return {"left_out": f"{error.name.split('.')[0]} is not installed"}
     last = f"{type(error).__name__}: {error}"
@@ -152,7 +152,7 @@ def reason(error: Exception) -> Results:
 
 
 def described(answer: Results) -> str:
-    """An answer as it is printed: a line, and one for each row, with the aims beside."""
+    """Format an answer for printing: a line, and one for each row, with the aims beside."""
     if what := failure(answer):
         return f"{answer['question']}: FAILED: {what}\n{answer.get('traceback', '')}".rstrip()
     short = [f"{name} {value}" for name, value in answer.items() if isinstance(value, int | float | str)]

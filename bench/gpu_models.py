@@ -45,26 +45,26 @@ TINY = Shape("a tiny model", 2, 32, 2, 64, 512, 6)
 
 
 def pythia_70m(tiny: bool) -> list[Question]:
-    """With a small model: what is around the model costs most."""
+    """Ask about a small model: what is around the model costs most."""
     return _questions(PYTHIA_70M, tiny)
 
 
 def pythia_1_4b(tiny: bool) -> list[Question]:
-    """With a middling one."""
+    """Ask about a model of middle size."""
     return _questions(PYTHIA_1_4B, tiny)
 
 
 def _questions(shape: Shape, tiny: bool) -> list[Question]:
     device, shape = ("cpu", TINY._replace(name=shape.name)) if tiny else ("cuda", shape)
-    asked = [
+    questions = [
         Question(f"rows from memory, {dtype}", partial(ranked, device, shape, dtype))
         for dtype in ("bfloat16", "float32")
     ]
-    return [*asked, Question("the whole call, bfloat16", partial(_whole, device, shape))]
+    return [*questions, Question("the whole call, bfloat16", partial(_whole, device, shape))]
 
 
 def ranked(device: str, shape: Shape, dtype: str) -> dict[str, Any]:
-    """Rows from memory: the backbone alone, the plain way, and ours; with the most memory that each takes, in MB.
+    """Time ranking rows from memory: the backbone alone, the plain way, and ours; with each one's peak memory in MB.
 
     operations_per_second: ours, 2 · S and 2 · V · d for each token, as a plan counts them; parameters: S.
     """
@@ -75,24 +75,24 @@ def ranked(device: str, shape: Shape, dtype: str) -> dict[str, Any]:
     ids = torch.randint(0, shape.vocabulary, (shape.documents, LENGTH), generator=torch.Generator().manual_seed(0))
     scored = np.arange(1, LENGTH)
     rows = [Row(i, 0, line, scored) for i, line in enumerate(ids.numpy())]
-    ranker, there = Ranker(language, "auto", BATCH), ids.to(device)
+    ranker, device_ids = Ranker(language, "auto", BATCH), ids.to(device)
     ways: dict[str, Callable[[], object]] = {
-        BACKBONE: partial(_backbone, language, there),
-        PLAINLY: partial(_plainly, language, there),
+        BACKBONE: partial(_backbone, language, device_ids),
+        PLAINLY: partial(_plainly, language, device_ids),
         "ours: ranks": partial(ranker.rank, rows),
     }
     seconds = in_turn(ways, 2, device, most=10.0)
     tokens = shape.documents * (LENGTH - 1)
-    rows_found = _rows(seconds, tokens, BACKBONE)
+    measured_rows = _rows(seconds, tokens, BACKBONE)
     if device == "cuda":
-        rows_found = [row | {"peak_mb": _peak(ways[row["way"]])} for row in rows_found]
-    operations = 2 * (language.size + shape.vocabulary * shape.d) * rows_found[-1]["tokens_per_second"]
+        measured_rows = [row | {"peak_mb": _peak(ways[row["way"]])} for row in measured_rows]
+    operations = 2 * (language.size + shape.vocabulary * shape.d) * measured_rows[-1]["tokens_per_second"]
     about = {"dtype": dtype, "tokens": tokens, "parameters": language.size, "operations_per_second": operations}
-    return about | {"reference": BACKBONE, "rows": rows_found}
+    return about | {"reference": BACKBONE, "rows": measured_rows}
 
 
 def random_model(shape: Shape, device: str, dtype: str) -> Any:
-    """The model, its weights drawn on the device."""
+    """Make the model, its weights drawn on the device."""
     from transformers import AutoModelForCausalLM, GPTNeoXConfig  # late: slow to import
 
     config = GPTNeoXConfig(
@@ -112,7 +112,7 @@ def random_model(shape: Shape, device: str, dtype: str) -> Any:
 
 
 def _whole(device: str, shape: Shape) -> dict[str, Any]:
-    """From a model's files and text to a store, and the plain way to ranks in memory: all included."""
+    """Time the way from a model's files and text to a store, and the plain way to ranks in memory: all included."""
     from bench import extraction  # late: it imports what a bare machine need not have
 
     with TemporaryDirectory() as folder:
@@ -125,8 +125,8 @@ def _whole(device: str, shape: Shape) -> dict[str, Any]:
 
 def _rows(seconds: dict[str, list[float]], tokens: int, reference: str) -> list[dict[str, Any]]:
     return [
-        {"way": name, "tokens_per_second": tokens / median(own)} | spread(own, seconds[reference])
-        for name, own in seconds.items()
+        {"way": name, "tokens_per_second": tokens / median(times)} | spread(times, seconds[reference])
+        for name, times in seconds.items()
     ]
 
 
@@ -150,7 +150,7 @@ def _plainly(language: LanguageModel, ids: torch.Tensor) -> None:
 
 
 def _peak(way: Callable[[], object]) -> float:
-    """The most memory, in MB, that tensors take while `way` runs, the model's own included."""
+    """Return the peak memory, in MB, of tensors while `way` runs, the model's own included."""
     torch.cuda.reset_peak_memory_stats()
     way()
     torch.cuda.synchronize()

@@ -50,7 +50,7 @@ def compiled(capability: int, shared: int, variant: Variant, mode: str) -> Compi
         hidden=torch.empty(rows, variant.d, dtype=dtype, device="meta"),
         weight=torch.empty(vocabulary, variant.d, dtype=dtype, device="meta"),
         target=(target := torch.empty(rows, dtype=torch.int64, device="meta")),
-        asked=target,
+        given_target=target,
         bias=torch.empty(vocabulary, device="meta") if variant.bias else None,
         scale=0.5 if variant.scale else 1.0,
         softcap=30.0 if variant.softcap else None,
@@ -68,20 +68,20 @@ def compiled(capability: int, shared: int, variant: Variant, mode: str) -> Compi
 def compile_on_all_cores(capability: int, shared: int, variants: Iterable[Variant]) -> int:
     """Compile each variant in each mode; gives how many that are."""
     plain = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
-    asked = [(variant, mode) for variant in variants for mode in MODES]
-    with ProcessPoolExecutor(min(cores(), len(asked)), get_context("spawn"), _as_environment, (plain,)) as pool:
-        for job in [pool.submit(compiled, capability, shared, *each) for each in asked]:
+    cases = [(variant, mode) for variant in variants for mode in MODES]
+    with ProcessPoolExecutor(min(cores(), len(cases)), get_context("spawn"), _as_environment, (plain,)) as pool:
+        for job in [pool.submit(compiled, capability, shared, *each) for each in cases]:
             job.result()
-    return len(asked)
+    return len(cases)
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """Count the cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def part(tiny: bool) -> list[Question]:
-    """All that the other parts run, compiled before anything is timed: a part of `bench.gpu`."""
+    """Compile all that the other parts run before anything is timed: a part of `bench.gpu`."""
     return [Question("kernels", partial(_kernels, tiny))]
 
 
@@ -89,12 +89,12 @@ def _kernels(tiny: bool) -> dict[str, Any]:
     from bench import exactness, ranking  # late: they import this
     from rbp.kernel.triton_kernel import shape_for, shared_memory
 
-    capability, shared, asked = 90, SHARED[90], [Variant("float32", 64)]
+    capability, shared, chosen = 90, SHARED[90], [Variant("float32", 64)]
     if not tiny:
         card = torch.cuda.get_device_properties(0)
         capability, shared = 10 * card.major + card.minor, shared_memory(torch.device("cuda", 0))
-        asked = [*exactness.variants(), *ranking.variants()]
-    different = {(*each._replace(d=0), shape_for(getattr(torch, each.dtype), each.d, shared)): each for each in asked}
+        chosen = [*exactness.variants(), *ranking.variants()]
+    different = {(*each._replace(d=0), shape_for(getattr(torch, each.dtype), each.d, shared)): each for each in chosen}
     return {"kernels": compile_on_all_cores(capability, shared, different.values()), "processes": cores()}
 
 
@@ -122,7 +122,7 @@ class _Elsewhere(NamedTuple):
 
 @contextmanager
 def elsewhere(capability: int) -> Iterator[None]:
-    """While Triton compiles for a GPU that need not be here."""
+    """Have Triton compile for a GPU that need not be here."""
     from triton.runtime import driver
 
     before = driver._active

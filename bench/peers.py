@@ -35,7 +35,7 @@ HOW = f"--protocol windows --length 512 --context 1 --tokens {TOKENS} --out stor
 
 
 def measured(gguf: str, corpus: str, rounds: int) -> Results:
-    """Every way in turn, round by round."""
+    """Time every way in turn, round by round."""
     texts, files = open_corpus(corpus, ("prompt", "canonical_solution")), find_model(str(Path(gguf).resolve()))
     seconds, rates, shares = (defaultdict[str, list[float]](list) for _ in range(3))
     ranks, load = dict[str, Any](), []
@@ -64,10 +64,10 @@ def measured(gguf: str, corpus: str, rounds: int) -> Results:
                 ranks[LLAMA], took = by_llama(str(files.gguf), plan)
                 seconds[LLAMA].append(took)
                 rates[LLAMA].append(plan.tokens / took)
-    rows = [{"way": name} | spread(own, seconds[PLAIN]) for name, own in seconds.items()]
+    rows = [{"way": name} | spread(values, seconds[PLAIN]) for name, values in seconds.items()]
     for row in rows[1:]:
-        own, first = ranks[row["way"]], next(iter(ranks.values()))
-        row |= {"rbp_1": float((own <= 1).mean()), "moved": float((own != first).mean())}
+        values, first = ranks[row["way"]], next(iter(ranks.values()))
+        row |= {"rbp_1": float((values <= 1).mean()), "moved": float((values != first).mean())}
         row |= {
             name: median(each[row["way"]]) for name, each in (("ranking", rates), ("share", shares)) if each[row["way"]]
         }
@@ -76,7 +76,7 @@ def measured(gguf: str, corpus: str, rounds: int) -> Results:
 
 
 def product_rate(dtype: torch.dtype, width: int, rows: int = 256, columns: int = 8192) -> float:
-    """Operations a second of a bare matrix product, the best of nine."""
+    """Measure the operations a second of a bare matrix product, the best of nine."""
     one, other = torch.randn(rows, width, dtype=dtype), torch.randn(width, columns, dtype=dtype)
     seconds = []
     for _ in range(9):
@@ -87,7 +87,7 @@ def product_rate(dtype: torch.dtype, width: int, rows: int = 256, columns: int =
 
 
 def by_llama(gguf: str, plan: RowPlan) -> tuple[Any, float]:
-    """The ranks by llama.cpp, and how many seconds it took."""
+    """Rank by llama.cpp; return the ranks, and how many seconds it took."""
     from llama_cpp import Llama
 
     ranks, threads = [], {"n_threads": torch.get_num_threads(), "n_threads_batch": torch.get_num_threads()}

@@ -42,7 +42,7 @@ DTYPES = "float32", "bfloat16", "float16"
 
 
 def tiles(hidden: torch.Tensor, weight: torch.Tensor, target: torch.Tensor) -> None:
-    """The bare product in tiles of our size: on a CPU the fastest way that was found."""
+    """Multiply in tiles of our size: on a CPU the fastest way that was found."""
     buffer = torch.empty(blocked.ROWS * blocked.TILE, dtype=hidden.dtype)
     for rows in hidden.split(blocked.ROWS):
         for columns in weight.split(blocked.TILE):
@@ -51,7 +51,7 @@ def tiles(hidden: torch.Tensor, weight: torch.Tensor, target: torch.Tensor) -> N
 
 
 def chunks(rows: int) -> Way:
-    """The bare product, some rows at a time by the whole vocabulary, into one buffer."""
+    """Make the way that multiplies some rows at a time by the whole vocabulary, into one buffer."""
 
     def run(hidden: torch.Tensor, weight: torch.Tensor, target: torch.Tensor) -> None:
         buffer = torch.empty(rows, len(weight), dtype=hidden.dtype, device=hidden.device)
@@ -62,29 +62,29 @@ def chunks(rows: int) -> Way:
 
 
 def at_once(hidden: torch.Tensor, weight: torch.Tensor, target: torch.Tensor) -> None:
-    """The bare product, all rows at once."""
+    """Multiply all rows at once."""
     torch.mm(hidden, weight.T)
 
 
 def plain(hidden: torch.Tensor, weight: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-    """All logits in float32, their softmax, the 10 000 likeliest tokens, the truth's probability, a count."""
+    """Rank the plain way: logits in float32, softmax, the 10 000 likeliest tokens, the truth's probability, a count."""
     p = (hidden @ weight.T).float().softmax(1)
     p.topk(min(10_000, len(weight)), dim=1)
     return (p > p.gather(1, target[:, None])).sum(1)
 
 
 def loss(hidden: torch.Tensor, weight: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-    """The cross-entropy of a model's own loss: all logits, in float32."""
+    """Compute the cross-entropy of a model's own loss: all logits, in float32."""
     return cross_entropy((hidden @ weight.T).float(), target)
 
 
 def ours(hidden: torch.Tensor, weight: torch.Tensor, target: torch.Tensor) -> object:
-    """Exact ranks and cross-entropies."""
+    """Compute exact ranks and cross-entropies."""
     return linear_rank(hidden, weight, target)
 
 
 def ours_by_triton(hidden: torch.Tensor, weight: torch.Tensor, target: torch.Tensor) -> object:
-    """The same by the GPU's kernel, which its interpreter also runs on a CPU."""
+    """Compute the same by the GPU's kernel, which its interpreter also runs on a CPU."""
     return linear_rank(hidden, weight, target, backend="triton")
 
 
@@ -106,16 +106,16 @@ WAYS: dict[str, dict[str, Way]] = {
 
 
 def tensors(shape: Shape, device: str, dtype: str = "float32") -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Hidden states and an output embedding, drawn on the device, whose logits have a standard deviation of 3."""
-    own: dict[str, Any] = {"generator": torch.Generator(device).manual_seed(0), "device": device}
-    hidden = 3 * torch.randn(shape.rows, shape.d, **own)
-    weight = torch.randn(shape.vocabulary, shape.d, **own) / shape.d**0.5
-    target = torch.randint(0, shape.vocabulary, (shape.rows,), **own)
+    """Draw hidden states and an output embedding on the device, whose logits have a standard deviation of 3."""
+    on_device: dict[str, Any] = {"generator": torch.Generator(device).manual_seed(0), "device": device}
+    hidden = 3 * torch.randn(shape.rows, shape.d, **on_device)
+    weight = torch.randn(shape.vocabulary, shape.d, **on_device) / shape.d**0.5
+    target = torch.randint(0, shape.vocabulary, (shape.rows,), **on_device)
     return hidden.to(getattr(torch, dtype)), weight.to(getattr(torch, dtype)), target
 
 
 def extra_memory(way: Way, given: Sequence[torch.Tensor]) -> float:
-    """Peak memory, in MB, beyond the inputs, while `way` runs; on a CPU this should be a fresh process."""
+    """Measure peak memory, in MB, beyond the inputs, while `way` runs; on a CPU this should be a fresh process."""
     hidden, weight, target = given
     with torch.no_grad():
         way(hidden[:64], weight, target[:64])  # what is compiled or loaded once does not count
@@ -138,7 +138,7 @@ def _kilobytes(field: str) -> int:
 
 
 def in_a_process(name: str, shape: Shape) -> float:
-    """`extra_memory` on a CPU, in a fresh process."""
+    """Measure `extra_memory` on a CPU, in a fresh process."""
     command = [sys.executable, "-m", "bench.ranking", "--memory", json.dumps([name, shape])]
     return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)  # noqa: S603
 
@@ -151,27 +151,27 @@ def measured(device: str, shape: Shape, dtype: str, ways: Mapping[str, Way], rou
     given, gpu, about = tensors(shape, device, dtype), device == "cuda", shape._asdict() | {"dtype": dtype}
     able = {name: partial(way, *given) for name, way in ways.items()}
     seconds = in_turn(able, rounds, device, LEAST if gpu else 0.0, MOST if gpu else inf)
-    bare = min((own for name, own in seconds.items() if name.startswith(BARE)), key=median)
+    bare = min((times for name, times in seconds.items() if name.startswith(BARE)), key=median)
     rows = []
-    for name, own in seconds.items():
+    for name, times in seconds.items():
         alone = device == "cpu" and ways is WAYS[device]
         memory = in_a_process(name, shape) if alone else extra_memory(ways[name], given)
-        rate = 2 * shape.rows * shape.d * shape.vocabulary / median(own)
+        rate = 2 * shape.rows * shape.d * shape.vocabulary / median(times)
         rest = {"operations_per_second": rate, "extra_memory_mb": memory}
-        rows.append(about | {"way": name} | spread(own, bare) | rest)
+        rows.append(about | {"way": name} | spread(times, bare) | rest)
     if gpu:
         torch.cuda.empty_cache()
     return {"rows": rows}
 
 
 def on_this_cpu(rounds: int) -> Results:
-    """Every way at every shape: what is printed, and written as JSON."""
-    found = [measured("cpu", shape, "float32", WAYS["cpu"], rounds) for shape in SHAPES["cpu"]]
-    return circumstances("cpu") | {"rounds": rounds, "rows": [row for each in found for row in each["rows"]]}
+    """Time every way at every shape; return what is printed, and written as JSON."""
+    results = [measured("cpu", shape, "float32", WAYS["cpu"], rounds) for shape in SHAPES["cpu"]]
+    return circumstances("cpu") | {"rounds": rounds, "rows": [row for each in results for row in each["rows"]]}
 
 
 def part(tiny: bool) -> list[Question]:
-    """The ways of a GPU, as a part of `bench.gpu`; tiny: on the CPU."""
+    """List the ways of a GPU, as a part of `bench.gpu`; tiny: on the CPU."""
     device, shapes, rounds = ("cpu", [Shape(64, 16, 300)], 1) if tiny else ("cuda", SHAPES["cuda"], 5)
     return [
         Question(
@@ -183,7 +183,7 @@ def part(tiny: bool) -> list[Question]:
 
 
 def variants() -> list[Variant]:
-    """What the kernel must be compiled for to take part."""
+    """List what the kernel must be compiled for to take part."""
     return [Variant(dtype, d) for dtype in DTYPES for d in sorted({shape.d for shape in SHAPES["cuda"]})]
 
 

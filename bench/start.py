@@ -23,7 +23,7 @@ PLAIN, OURS = "plain script", "rbp extract"
 
 
 def process(command: list[str], folder: Path) -> tuple[float, float]:
-    """The seconds that a process takes, and of these the processor's. Raises CalledProcessError if it fails."""
+    """Return the seconds that a process takes, and its processor's. Raises CalledProcessError if it fails."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run(command, cwd=folder, check=True, capture_output=True, env=environment)  # noqa: S603  # our own
@@ -33,13 +33,13 @@ def process(command: list[str], folder: Path) -> tuple[float, float]:
 
 
 def extraction(folder: Path, model: Path, texts: Path) -> list[str]:
-    """The command that ranks the page into a folder of its own."""
+    """Return the command that ranks the page into a folder of its own."""
     shutil.rmtree(folder / "stores", ignore_errors=True)
     return [*RBP, "extract", "--model", str(model), "--corpus", str(texts), "--protocol", "authors", "--out", "stores"]
 
 
 def measured(rounds: int) -> Results:
-    """Both ways in turn, once to warm up: wall-clock seconds, and the processor's."""
+    """Time both ways in turn, once to warm up: wall-clock seconds, and the processor's."""
     with TemporaryDirectory() as place:
         folder = Path(place)
         shape = SHAPES["cpu"]._replace(documents=1)

@@ -265,7 +265,7 @@ def test_a_wrong_kernel_is_found_out(monkeypatch) -> None:
         return rank
 
     def failed(question: exactness.Question) -> str:
-        return "; ".join(exactness.asked(question, "cpu")["failed"])
+        return "; ".join(exactness.compare(question, "cpu")["failed"])
 
     small = [question for question in exactness.questions(True) if not question.options]
     assert not any(failed(question._replace(backend="reference")) for question in small)

@@ -1,4 +1,4 @@
-"""The commands `rbp forecasts` and `rbp ladder foretell`: registered forecasts, and their outcomes."""
+"""The commands `rbp forecasts` and `rbp ladder predict`: registered forecasts, and their outcomes."""
 
 from pathlib import Path
 from typing import Annotated
@@ -52,10 +52,11 @@ def score(
 
 
 @ladder.command()
-def foretell(
+@ladder.command("foretell", hidden=True)  # as data/predictions/tokens.toml calls it
+def predict(
     to: Annotated[Path | None, typer.Option(help="The file.", show_default="data/predictions/tokens.toml")] = None,
 ) -> None:
-    """Write what laws fitted to the runs up to 8 million tokens foretell of 16 and 32 million."""
+    """Write the forecasts for 16 and 32 million tokens by laws fitted to the runs up to 8 million."""
     from companion.chapters import training_forecasts
     from ladder.making import LONGER
 

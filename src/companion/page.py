@@ -100,11 +100,11 @@ class Page:
             (panels, legend), columns = figure.figures(), min(figure.columns, len(figure.keys))
             alts = [f"{alt} ({key})" if len(panels) > 1 else alt for key in figure.keys]
         prefixes = [f"{name}-{i}-" for i in range(len(panels))]
-        svgs = list(map(svg.drawn, panels))
+        svgs = list(map(svg.render, panels))
         if legend:
             alts.append(f"Legend: {', '.join(text.get_text() for text in legend.legends[0].get_texts())}")
             prefixes.append(f"{name}-legend-")
-            svgs.append(svg.drawn(legend))
+            svgs.append(svg.render(legend))
         write_file(self.files / f"{name}.svg", svg.tiled(svgs, panels[0], columns, prefixes, legend=legend))
         write_file(self.files / f"{name}.png", _png(panels, columns, legend))
         self._save_csv(name, data)

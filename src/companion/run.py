@@ -273,7 +273,7 @@ def execute(
             if partial.exists():
                 with contextlib.suppress(OSError):  # a full disk, which is what has failed the chapter, keeps nothing
                     write_file(failed, partial.read_bytes())
-                    failure.kept = failed
+                    failure.partial_notebook = failed
             raise
         for path, copy in copies.items():
             if checksum(path) != checksum(folder / copy):

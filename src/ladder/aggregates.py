@@ -114,8 +114,8 @@ def is_done(making: Making, name: str, weights: str, *, ranks: bool) -> bool:
     """Say whether the tables of a model are there, made with these weights; ranks: and its rank stores are whole."""
     if read_record(making.place / "aggregates" / name / "about.json") != key(making, weights):
         return False
-    own = (making.place / "ranks").glob(f"{name}-*/manifest.json") if ranks else ()
-    return all(has_entropies(path.parent) for path in own)
+    manifests = (making.place / "ranks").glob(f"{name}-*/manifest.json") if ranks else ()
+    return all(has_entropies(path.parent) for path in manifests)
 
 
 def write(folder: Path, tables: dict[str, pd.DataFrame], about: dict[str, Any]) -> None:

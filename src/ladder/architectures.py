@@ -83,7 +83,7 @@ class LSTMBlock(nn.Module):
         self.mlp = nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
 
     def forward(self, states: torch.Tensor) -> torch.Tensor:
-        """From and to states [batch, tokens, width]."""
+        """Map states [batch, tokens, width] to states of the same shape."""
         states = states + self.lstm(self.lstm_norm(states))[0]
         mixed: torch.Tensor = states + self.mlp(self.mlp_norm(states))
         return mixed

@@ -176,7 +176,7 @@ def _open(
     """
     from ladder.making import Making
     from ladder.recipe import LADDERS, read_ladders
-    from ladder.text import OWN, import_plain, is_plain, on_own_text
+    from ladder.text import PLAIN_RECIPE, import_plain, is_plain, with_plain_text
     from ladder.workspace import Workspace
 
     runs: Path = context.find_root().obj.runs
@@ -189,8 +189,8 @@ def _open(
         import_plain(place, base, texts, tokens, ladders.training.batch * base.text.context)
     else:
         place = Workspace(out or runs / "ladders")
-    if plain or (texts is None and (place / OWN).is_file()):
-        base, texts = on_own_text(place, base), (place / OWN).parent
+    if plain or (texts is None and (place / PLAIN_RECIPE).is_file()):
+        base, texts = with_plain_text(place, base), (place / PLAIN_RECIPE).parent
     return Making(ladders.up_to(base.text.tokens), base, place), texts
 
 

@@ -43,11 +43,11 @@ class Line(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As its folder is called: neox-10k, neox-10k-seed1, neox-10k-rate0.004, neox-10k-longer."""
+        """Return the name of its folder: neox-10k, neox-10k-seed1, neox-10k-rate0.004, neox-10k-longer."""
         return f"{self.family.name}-{self.rung}{self._rest}" + ("-longer" if self.change.more else "")
 
     def at(self, tokens: int) -> str:
-        """As its model at a budget is called: neox-10k-at-0.5m, neox-10k-at-8m-seed1, neox-10k-at-8m-batch4."""
+        """Return the name of its model at a budget: neox-10k-at-0.5m, neox-10k-at-8m-seed1, neox-10k-at-8m-batch4."""
         return f"{self.family.name}-{self.rung}-at-{tokens / 1e6:g}m{self._rest}"
 
     @property
@@ -75,8 +75,8 @@ class Making:
         chosen = [self.ladders.family(name) for name in dict.fromkeys(families)]
         for name in rungs:
             if not any(name in family.rungs for family in chosen):
-                there = ", ".join(dict.fromkeys(rung for family in chosen for rung in family.rungs))
-                raise ParameterError(f"there is no rung {name!r}", "--rungs", f"There is: {there}.")
+                known = ", ".join(dict.fromkeys(rung for family in chosen for rung in family.rungs))
+                raise ParameterError(f"there is no rung {name!r}", "--rungs", f"There is: {known}.")
         lines = [
             Line(family, rung, seed, self.ladders.budgets(seed))
             for family in chosen
@@ -86,8 +86,8 @@ class Making:
         ]
         for seed in seeds:
             if not any(line.seed == seed for line in lines):
-                there = ", ".join(map(str, sorted({line.seed for line in lines})))
-                raise ParameterError(f"none of these rungs has seed {seed}", "--seeds", f"There is: {there}.")
+                known = ", ".join(map(str, sorted({line.seed for line in lines})))
+                raise ParameterError(f"none of these rungs has seed {seed}", "--seeds", f"There is: {known}.")
         return sorted((line for line in lines if not seeds or line.seed in seeds), key=lambda line: line.seed > 0)
 
     def prepare(self, texts: Path | None, more: int = 0) -> None:
@@ -95,15 +95,15 @@ class Making:
 
         texts: the folder of the corpora, or None for their public homes; more: tokens that follow those of the text.
         """
-        shipped, own = LADDER / "tokenizer", self.place / "tokenizer"
+        shipped, tokenizer = LADDER / "tokenizer", self.place / "tokenizer"
         if (
-            not own.is_dir()
+            not tokenizer.is_dir()
             and shipped.is_dir()
             and read_record(LADDER / "text.json").get("recipe") == self.base.text_digest()
         ):
-            with folder_beside(own) as new:
+            with folder_beside(tokenizer) as new:
                 shutil.copytree(shipped, new, dirs_exist_ok=True)
-                swap_in(new, own)
+                swap_in(new, tokenizer)
         text.prepare(self.place, self.base, texts)
         if more:
             text.prepare_more(self.place, self.base, texts, more)
@@ -134,7 +134,7 @@ class Making:
         return self.ladders.with_training(batch=batch, budgets=budgets)
 
     def course(self, line: Line, tokens: int | None) -> Course:
-        """See `Ladders.course`."""
+        """Return the course of a line: see `Ladders.course`."""
         return self.schedule(line).course(self.base, line.family, line.rung, line.seed, tokens, line.change.rate)
 
     def about(self, line: Line, tokens: int) -> dict[str, Any]:
@@ -152,8 +152,8 @@ class Making:
             weights = checksum(self.model(line, tokens) / "model.safetensors")
         except OSError:
             return False
-        there = self.course(line, tokens).digests(sha256(rows.tobytes()).digest())
-        return about.get("digest") in there and about.get("checksum") == weights
+        digests = self.course(line, tokens).digests(sha256(rows.tobytes()).digest())
+        return about.get("digest") in digests and about.get("checksum") == weights
 
     def finished(self, lines: Sequence[Line]) -> Iterator[tuple[Line, int, dict[str, Any]]]:
         """Return the models of some lines that are there: their lines, budgets, and what run.json says."""
@@ -194,8 +194,8 @@ def train(tell: Tell, making: Making, line: Line, device: str = "cpu") -> None:
                 trunk.train(training.progress(trunk, tell), branch)
                 trunk.save(left)
             course = making.course(line, tokens)
-            own = making.place / "training" / line.at(tokens)
-            run = training.Run(course, rows, own, device, (folder / left, trunk.digest()))
+            run_folder = making.place / "training" / line.at(tokens)
+            run = training.Run(course, rows, run_folder, device, (folder / left, trunk.digest()))
             training.take_up(run)
             run.train(training.progress(run, tell))
             about = {"family": line.family.name, "rung": line.rung, "seed": line.seed, "budget": tokens}
@@ -207,7 +207,7 @@ def train(tell: Tell, making: Making, line: Line, device: str = "cpu") -> None:
 
 
 def begin(folder: Path, predictions: Path) -> dict[str, str]:
-    """When a run began, and the SHA-256 that the predictions of it had then; written before its first step."""
+    """Record when a run began, and the SHA-256 of its predictions then, before its first step; return both."""
     path = folder / BEGUN
     if not path.exists():
         digest = checksum(predictions) if predictions.is_file() else ""

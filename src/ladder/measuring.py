@@ -27,7 +27,7 @@ class Measured(NamedTuple):
 
 
 def measure(model: Any, rows: Sequence[Row], temperatures: Sequence[float] = ()) -> Measured:
-    """Ranks by the model's logits, and the entropy of its prediction, of all scored tokens in order.
+    """Compute ranks by the model's logits, and the entropy of its predictions, of all scored tokens in order.
 
     model: one of `architectures`, whose output layer is a matrix. At temperature T the logits z are z/T. Rows of one
     width are read together, padded at the end, which a causal model does not see. Raises DataError where a logit is

@@ -70,8 +70,8 @@ def _store(domain: str, folder: Path) -> RankStore:
     for store in stores:
         if store.dataset == domain:
             return store
-    there = ", ".join(sorted({store.dataset for store in stores}))
-    raise ParameterError(f"the ladder has no domain {domain!r}", "domain", f"There is: {there}.")
+    domains = ", ".join(sorted({store.dataset for store in stores}))
+    raise ParameterError(f"the ladder has no domain {domain!r}", "domain", f"There is: {domains}.")
 
 
 PACK = 8192  # rows in a part of a store: few files, as a model is quick

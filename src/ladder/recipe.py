@@ -198,7 +198,7 @@ class Change(NamedTuple):
     more: int | None = None
 
     def __str__(self) -> str:
-        """As it stands in the name of a run: -rate0.003, -batch4, -of2m; nothing for a run of the grid, or a longer."""
+        """Return its part of a run's name: -rate0.003, -batch4, -of2m; nothing for a run of the grid, or a longer."""
         rate = "" if self.rate is None else f"-rate{self.rate:.3g}"
         batch = "" if self.batch is None else f"-batch{self.batch}"
         return rate + batch + ("" if self.distinct is None else f"-of{self.distinct / 1e6:g}m")
@@ -282,8 +282,8 @@ class Ladders:
         for family in self.families:
             if family.name == name:
                 return family
-        there = ", ".join(family.name for family in self.families)
-        raise ParameterError(f"there is no family {name!r}", "--family", f"There is: {there}.")
+        known = ", ".join(family.name for family in self.families)
+        raise ParameterError(f"there is no family {name!r}", "--family", f"There is: {known}.")
 
     def seeds(self, family: Family, rung: str) -> list[int]:
         """Return the seeds of a rung: 0, and those of the repeats for the smallest rungs."""
@@ -301,11 +301,11 @@ class Ladders:
 
     def changes(self, trial: Trial, family: Family, rung: str) -> list[Change]:
         """Return what a trial changes of a rung, in turn; what is the grid's own is no change."""
-        own = self.highest(family, rung)
-        rates = trial.rates.get(rung) or [factor * own for factor in trial.factors]
+        grid_rate = self.highest(family, rung)
+        rates = trial.rates.get(rung) or [factor * grid_rate for factor in trial.factors]
         return [
             Change(
-                None if rate == own else rate,
+                None if rate == grid_rate else rate,
                 None if batch == self.training.batch else batch,
                 trial.distinct,
                 trial.more,

@@ -24,13 +24,13 @@ def training_of(folder: Path) -> dict[str, Any]:
     """Return what the records say of a shipped model, or of one trained in a ladder's folder; {} of others."""
     folder = folder.resolve()
     above = folder.parent.parent
-    own = above / "training" / folder.name / "run.json"
+    record = above / "training" / folder.name / "run.json"
     try:
         if above == (LADDER / "families").resolve():
             records = parse_json((LADDER / "families.json").read_bytes())
             about = next(each for each in records if each["name"] == folder.name)
-        elif folder.parent.name == "models" and own.is_file():
-            about = parse_json(own.read_bytes())
+        elif folder.parent.name == "models" and record.is_file():
+            about = parse_json(record.read_bytes())
         else:
             return {}
         return {"training_tokens": int(about["budget"]), "step": int(about["steps"]), "seed": int(about["seed"])}

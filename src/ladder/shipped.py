@@ -69,8 +69,8 @@ def models(families: Collection[str] = (), *, folder: Path = LADDER) -> pd.DataF
     shipped = [name for name in table["family"].unique() if (folder / SUMS / name).is_dir()]
     for name in families:
         if name not in shipped:
-            there = f"There is: {', '.join(shipped) or 'none'}."
-            raise ParameterError(f"family {name} is not shipped", "family", f"{there} {how_to_make(name)}")
+            known = f"There is: {', '.join(shipped) or 'none'}."
+            raise ParameterError(f"family {name} is not shipped", "family", f"{known} {how_to_make(name)}")
     chosen = table[table["family"].isin(families or [name for name in shipped if not is_apart(name)])]
     place = chosen["family"].map({name: i for i, name in enumerate(shipped)})
     return chosen.assign(place=place).sort_values(["place", "budget", "size", "seed"], ignore_index=True)[_COLUMNS]
@@ -106,12 +106,12 @@ def counted(
     vocabulary, ks = int(about["vocabulary"].iloc[0]), sorted(set(thresholds))
     if wrong := [k for k in ks if not 1 <= k <= vocabulary]:
         raise ParameterError(f"k = {wrong[0]} is not among the ranks 1 to {vocabulary}", "thresholds", None)
-    parts = [_of_family(own, ks, rule, folder) for _, own in about.groupby("family", sort=False)]
-    there = sorted(parts[0])
-    if unknown := [name for name in datasets if name not in there]:
-        raise ParameterError(f"no ranks on {unknown[0]}", "datasets", f"There is: {', '.join(there)}.")
+    parts = [_of_family(rows, ks, rule, folder) for _, rows in about.groupby("family", sort=False)]
+    known = sorted(parts[0])
+    if unknown := [name for name in datasets if name not in known]:
+        raise ParameterError(f"no ranks on {unknown[0]}", "datasets", f"There is: {', '.join(known)}.")
     counts = []
-    for name in datasets or there:
+    for name in datasets or known:
         tokens = parts[0][name]["tokens"][:, :1]
         arrays = [part.get(name, {"tokens": np.zeros((0, 1))}) for part in parts]
         if not all(np.array_equal(one["tokens"], np.tile(tokens, one["tokens"].shape[1])) for one in arrays):
@@ -128,8 +128,8 @@ def measurements(rule: TieRule = "paper", also: Sequence[int] = (), *, folder: P
     """
     thresholds = usual(int(models(folder=folder)["vocabulary"].max()), also)
     parts = [one.keep(one.models["seed"] == 0).table() for one in counted(thresholds, rule=rule, folder=folder)]
-    found = pd.concat(parts, ignore_index=True)
-    return found.assign(source=SUMS, **trained(found["model"], folder=folder))
+    table = pd.concat(parts, ignore_index=True)
+    return table.assign(source=SUMS, **trained(table["model"], folder=folder))
 
 
 def trained(names: "pd.Series[str]", *, folder: Path = LADDER) -> dict[str, Any]:
@@ -158,11 +158,11 @@ def _of_family(about: pd.DataFrame, ks: list[int], rule: TieRule, folder: Path) 
     vocabulary, models = int(about["vocabulary"].iloc[0]), len(about)
     model = counts["model"].cat.codes.to_numpy(np.int64)
     for code, name in enumerate(sums["dataset"].cat.categories):
-        own, one = sums[sums["dataset"].cat.codes == code], np.flatnonzero(counts["dataset"].cat.codes == code)
-        documents, place = np.unique(own["document"], return_inverse=True)
-        shape, cell = (len(documents), models), place * models + own["model"].cat.codes.to_numpy(np.int64)
+        rows, one = sums[sums["dataset"].cat.codes == code], np.flatnonzero(counts["dataset"].cat.codes == code)
+        documents, place = np.unique(rows["document"], return_inverse=True)
+        shape, cell = (len(documents), models), place * models + rows["model"].cat.codes.to_numpy(np.int64)
         arrays: _Arrays = {
-            column: np.bincount(cell, own[column], len(documents) * models).reshape(shape).astype(np.float64)
+            column: np.bincount(cell, rows[column], len(documents) * models).reshape(shape).astype(np.float64)
             for column in ("tokens", "nll", "entropy")
         }
         document, tokens = (counts[column].to_numpy()[one] for column in ("document", "tokens"))
@@ -206,7 +206,7 @@ class _Family(_Stores):
     """A family trained here, at its largest budget: rank stores of seed 0, and sums of all its models."""
 
     def counts(self, thresholds: Sequence[int]) -> list[Counts]:
-        """Of all seeds."""
+        """Return the counts of all seeds."""
         name = self.folders[0].name
         return [one.of(name) for one in counted(thresholds, families=[name], rule=self.rule, folder=LADDER)]
 
@@ -222,7 +222,7 @@ class _Families(_Stores):
         return super().opened()
 
     def table(self) -> pd.DataFrame:
-        """Of all budgets."""
+        """Return the measurements of all budgets."""
         return measurements(self.rule, self.ks, folder=LADDER)
 
 

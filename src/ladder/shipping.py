@@ -37,8 +37,8 @@ def ship(making: Making, families: Sequence[str], to: Path) -> dict[str, list[st
     change. With them go the tokenizer, and what is known of the text. Raises DataError for a family of which nothing is
     ranked, for ranks that are damaged, and where the families that are there are of another text.
     """
-    there = _there(making, to)
-    known, entries = {entry["name"]: entry for entry in there}, []
+    shipped = _read_records(making, to)
+    known, entries = {entry["name"]: entry for entry in shipped}, []
     left_out: dict[str, list[str]] = {}
     for family in families:
         records, left_out[family] = [], []
@@ -53,14 +53,14 @@ def ship(making: Making, families: Sequence[str], to: Path) -> dict[str, list[st
         if not records:
             raise DataError(f"no model of {family} is ranked", str(making.place.folder), how_to_make(family))
         entries += records
-        kept = [record["name"] for record in records if _stores(making, record["name"])]
-        for name in kept if family != floor.FAMILY else ():
+        with_ranks = [record["name"] for record in records if _stores(making, record["name"])]
+        for name in with_ranks if family != floor.FAMILY else ():
             _copy_model(making.place / "models" / name, to / MODELS / family / name)
-        if kept:
-            _copy_ranks([path for name in kept for path in _stores(making, name)], to / RANKS / family)
+        if with_ranks:
+            _copy_ranks([path for name in with_ranks for path in _stores(making, name)], to / RANKS / family)
         _write_sums(making.place / "aggregates", records, to / RANKS / family, to / SUMS / family)
     _ship_text(making, to)
-    _write_records(making, to, [*entries, *(entry for entry in there if entry["family"] not in families)])
+    _write_records(making, to, [*entries, *(entry for entry in shipped if entry["family"] not in families)])
     return left_out
 
 
@@ -69,12 +69,12 @@ def ship_trials(making: Making, lines: Sequence[Line], to: Path) -> dict[str, li
 
     What is there of other trials stays. Raises DataError where nothing of a family is ranked, and as `ship`.
     """
-    there = _there(making, to)
+    shipped = _read_records(making, to)
     left_out: dict[str, list[str]] = {}
     for family in dict.fromkeys(line.family.name for line in lines):
         name = family + TRIALS
-        own = [line for line in lines if line.family.name == family]
-        abouts = [(line.at(tokens), making.about(line, tokens)) for line in own for tokens in line.budgets]
+        family_lines = [line for line in lines if line.family.name == family]
+        abouts = [(line.at(tokens), making.about(line, tokens)) for line in family_lines for tokens in line.budgets]
         records = [
             {**about, "family": name, "ranked": True, "vocabulary": making.base.text.vocabulary}
             for model, about in abouts
@@ -84,18 +84,18 @@ def ship_trials(making: Making, lines: Sequence[Line], to: Path) -> dict[str, li
         if not records:
             remedy = f"Make them: rbp ladder sweep --trials, rbp ladder rank --trials, --family {family}."
             raise DataError(f"no model of these trials of {family} is ranked", str(making.place.folder), remedy)
-        kept = [entry for entry in there if entry["family"] == name and entry["name"] not in new]
+        stay = [entry for entry in shipped if entry["family"] == name and entry["name"] not in new]
         folder = to / SUMS / name
-        _write_sums(making.place / "aggregates", records, to / RANKS / name, folder, [entry["name"] for entry in kept])
-        there = [*(entry for entry in there if entry["family"] != name), *kept, *records]
+        _write_sums(making.place / "aggregates", records, to / RANKS / name, folder, [entry["name"] for entry in stay])
+        shipped = [*(entry for entry in shipped if entry["family"] != name), *stay, *records]
         left_out[name] = [model for model, _ in abouts if model not in new]
     if (making.place / text.MORE).is_file():
         _put(to / text.MORE, (making.place / text.MORE).read_bytes())
-    _write_records(making, to, there)
+    _write_records(making, to, shipped)
     return left_out
 
 
-def _there(making: Making, to: Path) -> list[dict[str, Any]]:
+def _read_records(making: Making, to: Path) -> list[dict[str, Any]]:
     """Read the records in a ladder's folder. Raises DataError where they are of another text."""
     new, old, path = making.place / TEXT, to / TEXT, to / RECORDS
     if new.is_file() and old.is_file() and new.read_bytes() != old.read_bytes():
@@ -170,26 +170,26 @@ def _copy_ranks(stores: Sequence[Path], to: Path) -> None:
 
 
 def _write_sums(
-    folder: Path, records: Sequence[dict[str, Any]], ranks: Path, to: Path, kept: Sequence[str] = ()
+    folder: Path, records: Sequence[dict[str, Any]], ranks: Path, to: Path, unchanged: Sequence[str] = ()
 ) -> None:
     """Write the tables of all models; of those whose stores are shipped, by these: their numbers are the stores'.
 
-    kept: models that are in the tables already, and stay.
+    unchanged: models that are in the tables already, and stay.
     """
     stores: dict[str, list[RankStore]] = {}
     for path in sorted(ranks.glob("*/manifest.json")):
         store = open_store(path.parent)
         stores.setdefault(store.model, []).append(store)
     tables: dict[str, list[pd.DataFrame]] = {name: [] for name in TABLES}
-    for name, parts in tables.items() if kept else ():
-        there = pd.read_parquet(to / f"{name}.parquet")
-        parts.append(there[there["model"].isin(kept)])
+    for name, parts in tables.items() if unchanged else ():
+        old = pd.read_parquet(to / f"{name}.parquet")
+        parts.append(old[old["model"].isin(unchanged)])
     for record in records:
-        if own := stores.get(record["name"]):
-            made = aggregates.aggregate({store.dataset: _measured(store) for store in own})
+        if rank_stores := stores.get(record["name"]):
+            new_tables = aggregates.aggregate({store.dataset: _measured(store) for store in rank_stores})
         else:
-            made = aggregates.read(folder / record["name"])
-        for name, table in made.items():
+            new_tables = aggregates.read(folder / record["name"])
+        for name, table in new_tables.items():
             tables[name].append(table.assign(model=record["name"]))
     with folder_beside(to) as new:
         for name, parts in tables.items():

@@ -70,7 +70,7 @@ def gather_texts(recipe: Recipe, folder: Path) -> Texts:
 
 
 def hold_out(documents: list[Document], count: int, seed: int) -> tuple[list[Document], list[Document]]:
-    """`count` documents chosen at random, and the others, both in their order."""
+    """Split off `count` documents chosen at random; both parts in their order."""
     chosen = set(np.random.default_rng(seed).permutation(len(documents))[:count].tolist())
     held = [document for i, document in enumerate(documents) if i in chosen]
     return held, [document for i, document in enumerate(documents) if i not in chosen]
@@ -88,10 +88,10 @@ class Passages:
         """Return one hash for each stretch of words: polynomial, modulo 2⁶⁴; words in lower case, all else left out."""
         codes = self.codes
         words = np.array([codes.setdefault(word, len(codes) + 1) for word in WORD.findall(text.lower())], np.uint64)
-        found = np.zeros(max(0, len(words) - self.length + 1), np.uint64)
-        for i in range(self.length if len(found) else 0):
-            found = found * np.uint64(0x9E3779B97F4A7C15) + words[i : i + len(found)]
-        return found
+        hashes = np.zeros(max(0, len(words) - self.length + 1), np.uint64)
+        for i in range(self.length if len(hashes) else 0):
+            hashes = hashes * np.uint64(0x9E3779B97F4A7C15) + words[i : i + len(hashes)]
+        return hashes
 
     def shared(self, text: str) -> bool:
         """Say whether `text` shares a stretch with the texts."""
@@ -112,7 +112,7 @@ def is_plain(recipe: Recipe, folder: Path) -> bool:
 
 
 def import_plain(place: Workspace, recipe: Recipe, folder: Path, tokens: int | None, least: int = 1) -> None:
-    """Make corpora of all .txt files below a folder, and a recipe with them (see `on_own_text`), in texts/.
+    """Make corpora of all .txt files below a folder, and a recipe with them (see `with_plain_text`), in texts/.
 
     Each file is a document. tokens: to be trained on, instead of the recipe's; least: those of one step. Raises
     ParameterError if they are fewer; DataError for a folder without two different texts, for a file that is not
@@ -120,7 +120,7 @@ def import_plain(place: Workspace, recipe: Recipe, folder: Path, tokens: int | N
     """
     about = read_record(place / "text.json")
     if tokens is None and about:
-        tokens = on_own_text(place, recipe).text.tokens
+        tokens = with_plain_text(place, recipe).text.tokens
     if tokens is not None and tokens < least:
         raise ParameterError(f"{tokens:,} tokens are too few for a step", "--tokens", f"Give {least:,} or more.")
     documents = _plain_documents(folder)
@@ -132,26 +132,26 @@ def import_plain(place: Workspace, recipe: Recipe, folder: Path, tokens: int | N
     source = TextSource("texts", "training.jsonl.gz", origin=origin, licence=licence)
     domain = Domain("held-out", len(held), "held-out.jsonl.gz", origin=origin, licence=licence)
     text = replace(recipe.text, tokens=tokens or recipe.text.tokens)
-    own = replace(recipe, text=text, sources=(source,), domains=(domain,))
-    if about and about.get("recipe") != own.text_digest():
+    plain_recipe = replace(recipe, text=text, sources=(source,), domains=(domain,))
+    if about and about.get("recipe") != plain_recipe.text_digest():
         what = "the working folder holds a ladder of other text, or of another number of tokens"
         remedy = "Give another (--out); to go on with what it holds, give it as --out, and no --texts."
         raise DataError(what, str(place.folder), remedy)
     if not about:
         _write_corpus(place / "texts" / "training.jsonl.gz", others)
         _write_corpus(place / "texts" / "held-out.jsonl.gz", held)
-        write_json(place / OWN, asdict(own))
+        write_json(place / PLAIN_RECIPE, asdict(plain_recipe))
 
 
-OWN, MORE = "texts/recipe.json", "more.json"
+PLAIN_RECIPE, MORE = "texts/recipe.json", "more.json"
 
 
-def on_own_text(place: Workspace, recipe: Recipe) -> Recipe:
+def with_plain_text(place: Workspace, recipe: Recipe) -> Recipe:
     """Return the recipe on the text in texts/, where there is one. Raises DataError if its recipe is malformed."""
-    if not (place / OWN).is_file():
+    if not (place / PLAIN_RECIPE).is_file():
         return recipe
-    own = read_recipe(place / OWN)
-    return replace(recipe, text=own.text, sources=own.sources, domains=own.domains)
+    plain_recipe = read_recipe(place / PLAIN_RECIPE)
+    return replace(recipe, text=plain_recipe.text, sources=plain_recipe.sources, domains=plain_recipe.domains)
 
 
 def split_by_hash(documents: list[Document]) -> tuple[list[Document], list[Document]]:
@@ -308,18 +308,18 @@ def make_rows(
     for number, (name, stream) in enumerate(sources.items()):
         shares = [rows // len(sources) + (number < rows % len(sources)) for rows in parts]
         share = sum(shares)
-        there = max(0, len(stream) - 1) // context
-        if there < share:
-            what = f"{name} has {there * context:,} tokens, and {share * context:,} are wanted"
+        available = max(0, len(stream) - 1) // context
+        if available < share:
+            what = f"{name} has {available * context:,} tokens, and {share * context:,} are wanted"
             if left_out and (count := len(left_out[name])):
                 what += f"; {count} documents are left out: they share a passage with an evaluation text"
-            enough = there * context * len(sources)
+            enough = available * context * len(sources)
             fewer = f", or fewer tokens: {enough} at most (--tokens, or in the recipe)"
             raise DataError(what, "tokens", f"Give more text{fewer if enough else ''}.")
-        starts = random.permutation(there)[:share] * context
-        for own, part in zip(chosen, np.split(starts, np.cumsum(shares)[:-1]), strict=True):
-            own.append(stream[part[:, None] + np.arange(context + 1)])
-    whole = [np.concatenate(own) for own in chosen]
+        starts = random.permutation(available)[:share] * context
+        for pieces, part in zip(chosen, np.split(starts, np.cumsum(shares)[:-1]), strict=True):
+            pieces.append(stream[part[:, None] + np.arange(context + 1)])
+    whole = [np.concatenate(pieces) for pieces in chosen]
     return np.concatenate([part[random.permutation(len(part))] for part in whole])
 
 
@@ -422,8 +422,8 @@ def prepare(place: Workspace, recipe: Recipe, folder: Path | None) -> None:
     about = read_record(place / "text.json")
     same = about.get("recipe") == recipe.text_digest()
     tokenizer = place / "tokenizer" / "tokenizer.json"
-    made = tokenizer.is_file() and (place / "rows.npy").is_file()
-    if made and same and about["tokenizer"]["sha256"] == sha256(tokenizer):
+    complete = tokenizer.is_file() and (place / "rows.npy").is_file()
+    if complete and same and about["tokenizer"]["sha256"] == sha256(tokenizer):
         return
     texts = find_texts(recipe, folder)
     new = not tokenizer.is_file() or (about and not same)
@@ -448,12 +448,12 @@ def prepare_more(place: Workspace, recipe: Recipe, folder: Path | None, more: in
         return
     texts = find_texts(recipe, folder)
     rows = make_rows(streams(texts, read_tokenizer(place)), recipe, texts.left_out, more)
-    there = recipe.text.tokens // recipe.text.context
-    if hashlib.sha256(rows[:there].tobytes()).hexdigest() != first:
+    count = recipe.text.tokens // recipe.text.context
+    if hashlib.sha256(rows[:count].tobytes()).hexdigest() != first:
         what = "the corpora are not those that the training text was made of"
         raise DataError(what, str(place.folder), "Give the same (--texts), or another working folder (--out).")
-    write_rows(place / "more.npy", rows[there:])
-    write_json(place / MORE, {"asked": more, "follows": first, **_describe_rows(rows[there:])})
+    write_rows(place / "more.npy", rows[count:])
+    write_json(place / MORE, {"asked": more, "follows": first, **_describe_rows(rows[count:])})
 
 
 def _describe_rows(rows: npt.NDArray[np.uint16]) -> dict[str, Any]:

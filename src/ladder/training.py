@@ -121,7 +121,7 @@ class Run:
 
     @property
     def done(self) -> int:
-        """Steps taken."""
+        """Return the number of steps taken."""
         return len(self.losses)
 
     def digest(self) -> str:
@@ -180,8 +180,8 @@ class Run:
 
     def resume(self) -> bool:
         """Take up the state in the folder, or the trunk's; False if there is none, or one of another course."""
-        own = self._take_up(self.folder / STATE, self.digest())
-        return own or (self.trunk is not None and self._take_up(*self.trunk))
+        resumed = self._take_up(self.folder / STATE, self.digest())
+        return resumed or (self.trunk is not None and self._take_up(*self.trunk))
 
     def _take_up(self, path: Path, digest: str) -> bool:
         from safetensors import SafetensorError, safe_open
@@ -212,14 +212,14 @@ LAST = 64  # steps whose mean loss is given as the final one
 
 
 def take_up(run: "Run") -> None:
-    """Go on where the run's folder stands. Raises DataError if what it holds is another run's."""
+    """Resume the run where its folder stands. Raises DataError if what it holds is another run's."""
     if not run.resume() and (run.folder / STATE).exists():
         what = "the folder holds the state of a run of another recipe, text, device or number of steps"
         raise DataError(what, str(run.folder / STATE), "Give another folder (--out), or remove it.")
 
 
 def progress(run: "Run", tell: Tell) -> "Callable[[Run], None]":
-    """Tells after each step how far the run is, how fast, and what is left."""
+    """Make a function that tells after each step how far the run is, how fast, and what is left."""
     before, began = run.done, run.seconds
     tokens = run.course.batch * (run.rows.shape[1] - 1)
 

@@ -28,10 +28,10 @@ COLUMNS = ["model", "family", "rung", "seed", "budget", "rate", "batch", "distin
 
 def choose(making: Making, names: Sequence[str]) -> list[Trial]:
     """Return the trials of these names, or all, in the recipe's order. Raises ParameterError for an unknown name."""
-    there = [trial.name for trial in making.ladders.trials]
-    if unknown := [name for name in names if name not in there]:
+    known = [trial.name for trial in making.ladders.trials]
+    if unknown := [name for name in names if name not in known]:
         raise ParameterError(
-            f"there is no trial {unknown[0]!r}", "--trials", f"There is: {', '.join(there) or 'none'}."
+            f"there is no trial {unknown[0]!r}", "--trials", f"There is: {', '.join(known) or 'none'}."
         )
     return [trial for trial in making.ladders.trials if not names or trial.name in names]
 
@@ -55,12 +55,12 @@ def lines(
 
 def apart(making: Making, chosen: Sequence[Line]) -> list[Line]:
     """Return the same without the models that are the grid's own, and without repeats."""
-    own = {
+    grid_models = {
         line.at(tokens) for line in making.choose([f.name for f in making.ladders.families]) for tokens in line.budgets
     }
     budgets: dict[Line, set[int]] = {}
     for line in chosen:
-        left = {tokens for tokens in line.budgets if line.at(tokens) not in own}
+        left = {tokens for tokens in line.budgets if line.at(tokens) not in grid_models}
         budgets.setdefault(line._replace(budgets=()), set()).update(left)
     return [line._replace(budgets=tuple(sorted(left))) for line, left in budgets.items() if left]
 
@@ -69,9 +69,9 @@ def jobs(making: Making, chosen: Sequence[Line], device: str) -> list[Task]:
     """Return what is left of some lines. Raises DataError if the text is too short for them."""
     for line in chosen:
         unseen = 0 if line.change.more else making.ladders.unseen * making.base.text.context
-        if line.budgets[-1] + unseen > (there := making.base.text.tokens + (line.change.more or 0)):
+        if line.budgets[-1] + unseen > (given := making.base.text.tokens + (line.change.more or 0)):
             what = (
-                f"a trial reads {line.budgets[-1]:,} tokens and is judged on {unseen:,} others, and there are {there:,}"
+                f"a trial reads {line.budgets[-1]:,} tokens and is judged on {unseen:,} others, and there are {given:,}"
             )
             raise DataError(what, "tokens", "Give more text.")
     return [
@@ -142,6 +142,6 @@ def table(making: Making, chosen: Iterable[Line]) -> pd.DataFrame:
 def put(losses: pd.DataFrame, path: Path) -> None:
     """Write a table of losses, by name; rows that are there of other models stay."""
     if path.is_file():
-        there = pd.read_csv(path, dtype={"distinct": "Int64"})
-        losses = pd.concat([there, losses]).drop_duplicates("model", keep="last")
+        old = pd.read_csv(path, dtype={"distinct": "Int64"})
+        losses = pd.concat([old, losses]).drop_duplicates("model", keep="last")
     write_file(path, losses.sort_values("model").to_csv(index=False, lineterminator="\n").encode())

@@ -18,7 +18,7 @@ _ELSEWHERE = {"linear_rank": "rbp.kernel", "open_source": "rbp.measurements"}
 
 
 def __getattr__(name: str) -> Any:
-    """One of the six, imported when it is first asked for: torch takes seconds."""
+    """Import one of the six names when it is first needed: torch takes seconds."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_ELSEWHERE.get(name, "rbp.api")), name)

@@ -79,19 +79,19 @@ def rank(
     from rbp.extract.store import open_store
     from rbp.measurements.ranked import Ranked
 
-    found: ModelFiles | Loaded
+    files: ModelFiles | Loaded
     if isinstance(model, str | Path):
         if tokenizer is not None:
             raise ParameterError("a model by its name has its own tokenizer", "tokenizer", "Leave it out.")
-        found = find_model(str(model))
-        found = replace(found, name=name or found.name)
+        files = find_model(str(model))
+        files = replace(files, name=name or files.name)
     else:
         if dtype or device:
             what = "a model in memory is ranked as it is"
             raise ParameterError(what, "dtype, device", "Leave them out: model.to(…) changes either.")
         config = getattr(model, "config", None)
-        own = getattr(config, "_name_or_path", "") or getattr(config, "model_type", "")
-        found = Loaded(name or own, model, tokenizer)
+        default_name = getattr(config, "_name_or_path", "") or getattr(config, "model_type", "")
+        files = Loaded(name or default_name, model, tokenizer)
     if isinstance(texts, str | Path):
         try:
             corpus = open_corpus(str(texts))
@@ -99,12 +99,12 @@ def rank(
             raise ParameterError(error.what, "texts", f"A text itself goes into a list. {error.remedy}") from None
     else:
         corpus = given_corpus(texts, dataset, field)
-    most = window_length([found.config]) if length is None else length
+    most = window_length([files.config]) if length is None else length
     windows = protocol("windows", length=most, tokens=tokens, bos=bos, special=special)
     settings = Settings(dtype=known_dtype(dtype or "float32"), device=str(device or "auto"), family=family)
     with ExitStack() as stack:
         folder = stack.enter_context(temporary_folder("rbp-ranks"))
-        (store,) = extract([found], [corpus], windows, folder, settings)
+        (store,) = extract([files], [corpus], windows, folder, settings)
         ranked = Ranked(open_store(store))
         weakref.finalize(ranked, stack.pop_all().close)  # it lies there as long as the result is in use
     return ranked
@@ -124,8 +124,8 @@ def compare(
         >>> import rbp
         >>> ladder = rbp.open_source("ladder").ranked.stores  # by size
         >>> stores = [store.folder for store in ladder if store.dataset == "humaneval"]
-        >>> found = rbp.compare(stores[-1], stores[0], k=[1, 10])
-        >>> print(found.table[["metric", "k", "difference"]].round(2).to_string(index=False))
+        >>> comparison = rbp.compare(stores[-1], stores[0], k=[1, 10])
+        >>> print(comparison.table[["metric", "k", "difference"]].round(2).to_string(index=False))
                metric    k  difference
         cross_entropy <NA>        1.00
           neg_log_rbp    1        0.56
@@ -144,10 +144,10 @@ def compare(
     from rbp.laws.comparison import compare as compare_stores
 
     stores = [_store(each) for each in (a, b)]
-    found = compare_stores(*stores, ks=KS if k is None else k, rule=tie_rule, level=level)
+    comparison = compare_stores(*stores, ks=KS if k is None else k, rule=tie_rule, level=level)
     if tokenizer is None or isinstance(tokenizer, str | Path):
         tokenizer = find_tokenizer(stores, None if tokenizer is None else str(tokenizer))
-    return replace(found, tokenizer=tokenizer)
+    return replace(comparison, tokenizer=tokenizer)
 
 
 def law(
@@ -172,8 +172,8 @@ def law(
     from rbp.laws.power import fit_power_law
 
     table = _chosen(_source(measurements), k, dataset, family)
-    if len(there := list(dict.fromkeys(table["family"]))) > 1:
-        raise ParameterError(f"there are several families: {', '.join(there)}", "family", "Give one of them.")
+    if len(families := list(dict.fromkeys(table["family"]))) > 1:
+        raise ParameterError(f"there are several families: {', '.join(families)}", "family", "Give one of them.")
     return fit_power_law(table["size"], table["value"], level=level)
 
 
@@ -208,7 +208,7 @@ def plot(
 
 
 def _store(given: "Ranked | str | Path") -> "RankStore":
-    """The one rank store that is meant. Raises ParameterError where there are several."""
+    """Open the one rank store that is meant. Raises ParameterError where there are several."""
     from rbp.extract.store import open_store, store_folders
     from rbp.measurements.ranked import Ranked
 
@@ -237,15 +237,15 @@ def _source(measurements: "Measurements") -> "Source":
 
 
 def _chosen(source: "Source", k: int | None, dataset: str | None, family: str | None) -> "pd.DataFrame":
-    """The measurements of one dataset. Raises ParameterError if there are several, and none is named."""
+    """Select the measurements of one dataset. Raises ParameterError if there are several, and none is named."""
     from rbp.measurements import select
     from rbp.measurements.table import warn_of_no_hits
 
     metric = "cross_entropy" if k is None else "neg_log_rbp"
     source = source if k is None else source.at([k])
     table = select(source.table, dataset=dataset, family=family, metric=metric, k=k)
-    if len(there := list(dict.fromkeys(table["dataset"]))) > 1:
-        raise ParameterError(f"there are several datasets: {', '.join(there)}", "dataset", "Give one of them.")
+    if len(datasets := list(dict.fromkeys(table["dataset"]))) > 1:
+        raise ParameterError(f"there are several datasets: {', '.join(datasets)}", "dataset", "Give one of them.")
     if k is not None:
-        warn_of_no_hits(select(source.table, dataset=there, family=family), [k])
+        warn_of_no_hits(select(source.table, dataset=datasets, family=family), [k])
     return table

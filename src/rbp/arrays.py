@@ -12,7 +12,7 @@ Reals: TypeAlias = npt.NDArray[np.float64]
 
 
 def as_ranks(values: npt.ArrayLike) -> Reals:
-    """Ranks of any shape as numbers. Raises DataError for none, NaN, or a rank below 1."""
+    """Return ranks of any shape as numbers. Raises DataError for none, NaN, or a rank below 1."""
     ranks = np.asarray(values, dtype=np.float64)
     if not ranks.size or not (ranks >= 1).all():
         raise DataError("ranks must be numbers of at least 1, and at least one of them", "ranks", "Check them.")
@@ -30,7 +30,7 @@ def check_level(level: float) -> None:
 
 
 def as_positive(numbers: npt.ArrayLike, name: str) -> Reals:
-    """``numbers`` as a 1-D float array; FitError names the first row that is not positive and finite."""
+    """Return ``numbers`` as a 1-D float array; FitError names the first row that is not positive and finite."""
     try:
         array: Any = np.asarray(numbers, dtype=np.float64)
     except (TypeError, ValueError):

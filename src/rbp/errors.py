@@ -46,17 +46,17 @@ class RankError(RbpError):
 
 
 class ChapterFailed(Exception):  # noqa: N818 (no RbpError: nothing that a user could mend)
-    """A cell failed or the kernel died. The partial notebook is kept in ``kept``."""
+    """A cell failed or the kernel died. The partial notebook is kept in ``partial_notebook``."""
 
     def __init__(self, chapter: str, cell: int | None, error: str) -> None:
         self.chapter, self.cell, self.error = chapter, cell, error
-        self.kept: Path | None = None
+        self.partial_notebook: Path | None = None
         place = f"cell {cell}" if cell else "before its first cell"
         super().__init__(f"{chapter} failed at {place}: {error}" if cell else f"{chapter} failed {place}: {error}")
 
 
 def first_line(error: Exception) -> str:
-    """What a library's error says, in one line; with its kind, or this alone, where that says little."""
+    """Return a library's error message in one line; with its kind, or its kind alone, where it says little."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    said = [type(error).__name__] if isinstance(error, LookupError) or not lines else []
-    return ": ".join(said + lines[:1]).rstrip(".")
+    kind = [type(error).__name__] if isinstance(error, LookupError) or not lines else []
+    return ": ".join(kind + lines[:1]).rstrip(".")

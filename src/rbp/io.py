@@ -20,7 +20,7 @@ _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EBADF)
 
 
 def _beside(path: Path) -> Path:
-    """A hidden name beside ``path`` that is free: on the same file system, so that a rename is atomic."""
+    """Return a free hidden name beside ``path``: on the same file system, so that a rename is atomic."""
     return path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
 
 
@@ -41,7 +41,7 @@ def write_file(path: Path, content: str | bytes, mode: int = 0o666) -> None:
 
 
 def canonical_json(value: Any, indent: int | None = None) -> str:
-    """``value`` as JSON that is the same for equal values: keys sorted, no NaN (ValueError)."""
+    """Write ``value`` as JSON that is the same for equal values: keys sorted, no NaN (ValueError)."""
     return json.dumps(value, sort_keys=True, indent=indent, ensure_ascii=False, allow_nan=False)
 
 
@@ -51,7 +51,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def parse_json(data: str | bytes) -> Any:
-    """The value that JSON text spells. Raises ValueError for all that is no JSON, however deeply it is nested."""
+    """Parse JSON text. Raises ValueError for all that is no JSON, however deeply it is nested."""
     try:
         return json.loads(data)
     except RecursionError:
@@ -60,7 +60,7 @@ def parse_json(data: str | bytes) -> Any:
 
 @contextmanager
 def folder_beside(path: Path, mode: int = 0o777) -> Iterator[Path]:
-    """A new empty folder beside ``path``, removed on leaving unless `swap_in` has moved it; mode: as of a file."""
+    """Make an empty folder beside ``path``, removed on leaving unless `swap_in` has moved it; mode: as of a file."""
 
     def make(temporary: Path) -> int | None:
         temporary.mkdir(mode)
@@ -75,7 +75,7 @@ def folder_beside(path: Path, mode: int = 0o777) -> Iterator[Path]:
 
 @contextmanager
 def temporary_folder(name: str) -> Iterator[Path]:
-    """A new empty folder, this user's alone, where the system keeps such; removed on leaving.
+    """Make an empty folder for this user alone, where the system keeps temporary ones; removed on leaving.
 
     What a kill has left there under the same name is removed by the next who asks for one.
     """
@@ -85,7 +85,7 @@ def temporary_folder(name: str) -> Iterator[Path]:
 
 @contextmanager
 def _held(path: Path, make: Callable[[Path], int | None]) -> Iterator[tuple[Path, int]]:
-    """What ``make`` makes beside ``path``, and its descriptor; removed on leaving, if it is still there.
+    """Give what ``make`` makes beside ``path``, and its descriptor; removed on leaving, if it is still there.
 
     A lock holds it that ends with this process, however it ends: so the next one can tell what a kill has left
     behind, and removes that. If it is removed before it is locked, or even open (None), it is made again.
@@ -124,7 +124,7 @@ def lock(stream: IO[Any] | int, kind: int = fcntl.LOCK_EX | fcntl.LOCK_NB) -> bo
 
 
 def _is(path: Path, descriptor: int) -> bool:
-    """Whether the open file or folder is still the one at ``path``."""
+    """Return whether the open file or folder is still the one at ``path``."""
     try:
         return os.path.samestat(path.stat(), os.fstat(descriptor))
     except FileNotFoundError:
@@ -186,13 +186,13 @@ def _exchange(one: Path, other: Path) -> bool:
 
 
 def label(path: Path) -> str:
-    """The name of a file in messages: relative to the working folder where it lies inside it, else its whole path."""
+    """Name a file in messages: relative to the working folder where it lies inside it, else by its whole path."""
     path, here = path.resolve(), Path.cwd()
     return path.relative_to(here).as_posix() if path.is_relative_to(here) else str(path)
 
 
 def refusal(error: OSError) -> str | None:
-    """Why the system did not let us write (a disk that is full, read-only or broken); None for other errors."""
+    """Say why the system refused a write (a disk that is full, read-only or broken); None for other errors."""
     if isinstance(error, shutil.Error) and error.args and isinstance(error.args[0], list):  # of several copies
         return str(error.args[0][0][-1])
     if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO):
@@ -201,38 +201,38 @@ def refusal(error: OSError) -> str | None:
 
 
 def write_remedy(error: OSError, folder: str) -> str:
-    """What to do about a write that failed; `folder`: how to name another one."""
+    """Say what to do about a write that failed; `folder`: how to name another one."""
     full = isinstance(error, shutil.Error) or error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
     return f"Free some space, or {folder}." if full else f"{folder[:1].upper()}{folder[1:]}."
 
 
 def exists(name: str | Path) -> bool:
-    """Whether there is a file or folder of this name; False for what no file can be called, as a very long text."""
+    """Return whether a file or folder of this name exists; False for what cannot be a name, as a very long text."""
     return os.path.exists(name)  # noqa: PTH110 (that of pathlib raises for such a name)
 
 
 def home_expanded(name: str) -> Path:
-    """The path that a user's text names, with ~ for a home folder; as it stands where there is no such user."""
+    """Expand ~ to a home folder in a user's path; the path stays as it is where there is no such user."""
     return Path(name if "\0" in name else os.path.expanduser(name))  # noqa: PTH111 (that of pathlib raises)
 
 
 def files_below(folder: Path) -> list[Path]:
-    """All files below ``folder``, but caches and hidden ones, sorted."""
-    found = (path for path in folder.rglob("*") if path.is_file())
-    return sorted(p for p in found if not any(part[0] == "." or part == "__pycache__" for part in p.parts[-2:]))
+    """List all files below ``folder``, but caches and hidden ones, sorted."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return sorted(p for p in files if not any(part[0] == "." or part == "__pycache__" for part in p.parts[-2:]))
 
 
 def bytes_below(folder: Path) -> int:
-    """How many bytes the files below ``folder`` have; 0 if it is not there."""
+    """Sum the bytes of the files below ``folder``; 0 if it is not there."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def expanded(paths: Iterable[Path]) -> list[Path]:
-    """Each file, and in place of each folder all `files_below` it."""
+    """List each file, and in place of each folder all `files_below` it."""
     return [file for path in paths for file in (files_below(path) if path.is_dir() else [path])]
 
 
 def sha256(path: Path) -> str:
-    """The SHA-256 checksum of a file, in hexadecimal."""
+    """Return the SHA-256 checksum of a file, in hexadecimal."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -21,7 +21,7 @@ TieRule = Literal["paper", "strict", "expected"]
 
 
 def greater_equal(scores: npt.ArrayLike, target: npt.ArrayLike) -> tuple[Integers, Integers]:
-    """How many tokens score strictly higher than the truth, and how many score the same, itself included.
+    """Count the tokens that score strictly higher than the truth, and those that score the same, itself included.
 
     scores: shape (…, V), any real unit (logits or probabilities); target: shape (…), the index of the truth.
     Returns (greater, equal), each of shape (…), with 0 ≤ greater, 1 ≤ equal and greater + equal ≤ V.
@@ -40,7 +40,7 @@ def greater_equal(scores: npt.ArrayLike, target: npt.ArrayLike) -> tuple[Integer
 
 
 def rank(greater: npt.ArrayLike, equal: npt.ArrayLike, rule: TieRule = "paper") -> Integers | Reals:
-    """The rank of the truth, in 1 … V, under one of three tie rules.
+    """Return the rank of the truth, in 1 … V, under one of three tie rules.
 
     "paper": greater + equal, the truth placed last among its equals (equation 3); "strict": greater + 1,
     placed first (what the authors' code counts); "expected": greater + (equal + 1)/2, the mean place if the
@@ -58,7 +58,7 @@ def rank(greater: npt.ArrayLike, equal: npt.ArrayLike, rule: TieRule = "paper") 
 
 
 def rbp(ranks: npt.ArrayLike, k: npt.ArrayLike) -> Any:
-    """RBP_k, the share of `ranks` that are at most k (equation 4).
+    """Compute RBP_k, the share of `ranks` that are at most k (equation 4).
 
     A float for one k; an array of k's shape for several. Raises DataError for no ranks, NaN, or a rank below
     1; ParameterError for a k below 1.
@@ -72,7 +72,7 @@ def rbp(ranks: npt.ArrayLike, k: npt.ArrayLike) -> Any:
 
 
 def cross_entropy(p_truth: npt.ArrayLike) -> float:
-    """The mean of −ln p over the probabilities of the truth, in nats (equation 2); infinite if one is 0.
+    """Compute the mean of −ln p over the probabilities of the truth, in nats (equation 2); infinite if one is 0.
 
     Raises DataError for none, NaN, or a value outside 0 … 1.
     """

@@ -7,7 +7,7 @@ from rbp.errors import ParameterError
 
 
 def nearest(name: str, names: Iterable[str], key: Callable[[str], str] = str.lower) -> str:
-    """'Did you mean "level"? There are: k, level.' for a ``name`` that is not among ``names``.
+    """Suggest, for an unknown ``name``: 'Did you mean "level"? There are: k, level.'
 
     ``key`` gives what is compared of a name.
     """
@@ -19,12 +19,12 @@ def nearest(name: str, names: Iterable[str], key: Callable[[str], str] = str.low
 
 
 def split_names(text: str | None) -> list[str]:
-    """The names that stand in a text with commas between them, without the spaces around; none in a blank text."""
+    """Split a text at its commas into names, without the spaces around; none in a blank text."""
     return [name.strip() for name in text.split(",")] if text and text.strip() else []
 
 
 def split_numbers(text: str | None, what: str, option: str, least: int | None = None) -> list[int]:
-    """The whole numbers in a text with commas; none for None.
+    """Split a text at its commas into whole numbers; none for None.
 
     what, option: what they are called, and by which option they are given. Raises ParameterError for anything else.
     """
@@ -40,12 +40,12 @@ def split_numbers(text: str | None, what: str, option: str, least: int | None = 
 
 
 def and_more(names: list[str]) -> str:
-    """The first of some names, and how many there are beside it."""
+    """Return the first of some names, and how many more there are."""
     return names[0] + (f" and {len(names) - 1} more" if names[1:] else "")
 
 
 def times_power_of_ten(mantissa: str, exponent: int) -> str:
-    """A number as one writes it by hand: 10⁻⁹, or 3.5·10⁻¹¹."""
+    """Write a number as by hand: 10⁻⁹, or 3.5·10⁻¹¹."""
     power = "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
     return power if mantissa == "1" else f"{mantissa}·{power}"
 
@@ -54,5 +54,5 @@ _WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", 
 
 
 def number_word(n: int) -> str:
-    """A number in a sentence: "four", and "1,300" beyond twelve."""
+    """Write a number for a sentence: "four", and "1,300" beyond twelve."""
     return _WORDS[n] if 0 <= n < len(_WORDS) else f"{n:,}"

@@ -16,5 +16,5 @@ class Place:
 
     @property
     def runs(self) -> Path:
-        """What commands make, unless they are told where."""
+        """Return the folder of results, unless commands are given another."""
         return (self.home or self.root or Path.cwd()) / "runs"

@@ -40,18 +40,18 @@ def run_tasks(jobs: Sequence[Task], at_once: int, show: Callable[[str, str], Non
         while waiting or running:
             while waiting and len(running) < at_once:
                 job = waiting.popleft()
-                here, there = context.Pipe(duplex=False)
-                process = context.Process(target=_work, args=(os.getpid(), there, job), daemon=True)
+                receiver, sender = context.Pipe(duplex=False)
+                process = context.Process(target=_work, args=(os.getpid(), sender, job), daemon=True)
                 process.start()
-                there.close()  # so that the end of the process is the end of what it tells
-                running[here] = job, process
+                sender.close()  # so that the end of the process is the end of what it tells
+                running[receiver] = job, process
             ready: list[Any] = wait(list(running))
-            for here in ready:
-                job, process = running[here]
+            for receiver in ready:
+                job, process = running[receiver]
                 try:
-                    messages = here.recv()
+                    messages = receiver.recv()
                 except (EOFError, OSError):
-                    del running[here]
+                    del running[receiver]
                     process.join()
                     if process.exitcode and job.name not in failed:
                         failed[job.name] = _ended(process.exitcode)
@@ -69,7 +69,7 @@ def run_tasks(jobs: Sequence[Task], at_once: int, show: Callable[[str, str], Non
 
 
 def cores() -> int:
-    """The cores that this process may use."""
+    """Count the cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -89,7 +89,7 @@ def _work(parent: int, messages: Connection, job: Task) -> None:
 
 
 def _sparing(send: Tell) -> Tell:
-    """`send` for two lines a second at most, but for the last one."""
+    """Limit `send` to two lines a second, but for the last one."""
     last = -math.inf
 
     def messages(line: str) -> None:
@@ -123,7 +123,7 @@ def end_with(parent: int, number: int = signal.SIGTERM) -> None:
 
 @contextmanager
 def board() -> Iterator[Callable[[str, str], None]]:
-    """Shows the last line of each job: lines that renew themselves on a terminal; elsewhere one each half minute.
+    """Show the last line of each job: lines that renew themselves on a terminal; elsewhere one each half minute.
 
     The last line of all stays on a terminal, and is written elsewhere.
     """

@@ -17,7 +17,7 @@ class Reads:
 
     files: set[Path] = field(default_factory=set)
     steps: set[str] = field(default_factory=set)
-    own: set[Path] = field(default_factory=set)
+    outputs: set[Path] = field(default_factory=set)
 
 
 _OF_THE_PROCESS = Reads()
@@ -28,12 +28,12 @@ def note(*paths: Path) -> None:
     """Note that these files were read, but for those that it made itself."""
     reads = noted()
     whole = [path.resolve() for path in paths]
-    reads.files.update(path for path in whole if not any(map(path.is_relative_to, reads.own)))
+    reads.files.update(path for path in whole if not any(map(path.is_relative_to, reads.outputs)))
 
 
-def note_own(folder: Path) -> None:
+def note_output(folder: Path) -> None:
     """Note that what lies in a folder is made here: to read it again tells nothing of where numbers come from."""
-    noted().own.add(folder.resolve())
+    noted().outputs.add(folder.resolve())
 
 
 def note_step(name: str) -> None:
@@ -42,13 +42,13 @@ def note_step(name: str) -> None:
 
 
 def noted() -> Reads:
-    """What has been read so far: in the innermost `recording`, else in this process."""
+    """Return what has been read so far: in the innermost `recording`, else in this process."""
     return _reads.get()
 
 
 @contextmanager
 def recording() -> Iterator[Reads]:
-    """What is read inside, and nothing else; it is not noted outside."""
+    """Record what is read inside, and nothing else; it is not noted outside."""
     reads = Reads()
     token = _reads.set(reads)
     try:

@@ -21,19 +21,19 @@ Kind = Literal["sources", "corpora", "architectures", "training", "tokenizers", 
 
 @cache
 def entries(kind: Kind) -> dict[str, EntryPoint]:
-    """The entry points of a kind by their names, in the order of these."""
-    found = {entry.name: entry for entry in entry_points(group=f"rbp.{kind}")}
-    return dict(sorted(found.items()))
+    """Return the entry points of a kind by their names, sorted."""
+    points = {entry.name: entry for entry in entry_points(group=f"rbp.{kind}")}
+    return dict(sorted(points.items()))
 
 
 def modules() -> list[str]:
-    """The modules that hold what is added, commands left out: what a measurement may depend on."""
+    """List the modules of installed additions, commands left out: what a measurement may depend on."""
     kinds: list[Kind] = [kind for kind in get_args(Kind) if kind != "commands"]
     return sorted({entry.module for kind in kinds for entry in entries(kind).values()})
 
 
 def answers(kind: Kind, question: object) -> Iterator[Any]:
-    """What each function of a kind gives for a question, those without an answer left out."""
+    """Yield what each function of a kind gives for a question, without empty answers."""
     for entry in entries(kind).values():
         if answer := entry.load()(question):
             yield answer

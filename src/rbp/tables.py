@@ -38,12 +38,12 @@ SHARE = pa.Column("float64", pa.Check.in_range(0, 1, error="must lie between 0 a
 
 
 def among(names: Collection[str]) -> pa.Column:
-    """A column of these names alone."""
+    """Make a column of these names alone."""
     return pa.Column("str", pa.Check.isin([*names], error=f"must be one of {', '.join(names)}"))
 
 
 def read_csv(path: Path) -> pd.DataFrame:
-    """The cells of a CSV file as text (None where empty); the index is the line on which a row begins.
+    """Read the cells of a CSV file as text (None where empty); the index is the line on which a row begins.
 
     Cells are separated by commas, or by what stands most often in the header: semicolons, as spreadsheets write them
     in many countries, or tabs; then a warning says so.
@@ -88,7 +88,7 @@ def read_csv(path: Path) -> pd.DataFrame:
             remedy = f"Separate the cells with single {_SEPARATORS[separator]}."
             raise DataError(what, f"{label(path)}, line {line}", remedy)
     columns = zip(*rows[1:], strict=True) if rows[1:] else [()] * len(header)
-    cells = {name: [cell.strip() or None for cell in own] for name, own in zip(header, columns, strict=True)}
+    cells = {name: [cell.strip() or None for cell in column] for name, column in zip(header, columns, strict=True)}
     return pd.DataFrame(cells, pd.Index(lines[1:], name="line"), dtype=object)
 
 
@@ -96,13 +96,13 @@ _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 
 
 def _separator(text: str) -> str:
-    """Of the possible separators the one that stands most often in the header; else the comma."""
+    """Return the possible separator that stands most often in the header; else the comma."""
     header = next((line for line in text.splitlines() if line.strip()), "")
     return max(_SEPARATORS, key=header.count)
 
 
 def known_columns(raw: pd.DataFrame, columns: Collection[str], path: Path) -> pd.DataFrame:
-    """Those of `columns` that a user's table has, in whatever letters ("Model", "SIZE"); others are ignored.
+    """Keep the `columns` that a user's table has, in whatever letters ("Model", "SIZE"); others are ignored.
 
     A warning says which are renamed, and which ignored.
     """
@@ -119,7 +119,7 @@ def known_columns(raw: pd.DataFrame, columns: Collection[str], path: Path) -> pd
 
 
 def read_parquet(path: Path) -> pd.DataFrame:
-    """The cells of a Parquet file (None where null); the index counts its rows from 1.
+    """Read the cells of a Parquet file (None where null); the index counts its rows from 1.
 
     Raises DataError if the file is missing or no Parquet.
     """
@@ -185,12 +185,13 @@ class _Cells(pandas_engine.DataType):
 
     def __init__(self, column: pa.Column) -> None:
         kind = str(column.dtype) if str(column.dtype) in _NUMBERS else "str"
-        own = {"type": pd.api.types.pandas_dtype(kind), "read": _NUMBERS.get(kind, _text), "nullable": column.nullable}
-        for name, value in own.items():
+        read = _NUMBERS.get(kind, _text)
+        fields = {"type": pd.api.types.pandas_dtype(kind), "read": read, "nullable": column.nullable}
+        for name, value in fields.items():
             object.__setattr__(self, name, value)  # it is frozen
 
     def coerce_value(self, value: Any) -> Any:
-        """The cell in this type; pd.NA for none. Raises ValueError, which says what is wrong with it."""
+        """Convert a cell to this type; pd.NA for none. Raises ValueError, which says what is wrong with it."""
         if value is None or (self.nullable and isinstance(value, float) and math.isnan(value)):
             if not self.nullable:
                 raise ValueError("is empty")
@@ -198,7 +199,7 @@ class _Cells(pandas_engine.DataType):
         return self.read(value)
 
     def _at_once(self, cells: list[Any]) -> Any:
-        """A column of plain cells in this type, as `coerce_value` gives them, in a hundredth of the time; else None."""
+        """Convert a column of plain cells as `coerce_value` would, in a hundredth of the time; else None."""
         kinds = {*map(type, cells)}
         if self.nullable and kinds == {type(None)}:
             none = math.nan if str(self.type) == "float64" else pd.NA
@@ -213,7 +214,7 @@ class _Cells(pandas_engine.DataType):
         return pd.array(cells, dtype=self.type) if self.read is _text and kinds == {str} else None
 
     def coerce(self, data_container: Any) -> Any:
-        """The column in this type. Raises ValueError."""
+        """Convert a column to this type. Raises ValueError."""
         cells = self._at_once(list(data_container))
         if cells is not None:
             return pd.Series(cells, data_container.index, name=data_container.name)
@@ -224,7 +225,7 @@ class _Cells(pandas_engine.DataType):
 def checked(
     raw: pd.DataFrame, schema: pa.DataFrameSchema, path: Path, *, keys: Sequence[str] = (), remedy: str
 ) -> pd.DataFrame:
-    """The table `raw` in the types of `schema`, its columns in the schema's order, every row checked.
+    """Convert the table `raw` to the types of `schema`, its columns in the schema's order, every row checked.
 
     Columns that the schema does not require may be missing; they are filled with missing values. No two rows
     may agree in all of `keys`. Raises DataError naming file, row and `remedy`.
@@ -253,7 +254,7 @@ _STAGES = {"column_in_dataframe": 0, "column_in_schema": 1, "coerce_dtype": 2, _
 
 
 def _faults(errors: pa.errors.SchemaErrors, raw: pd.DataFrame, keys: Sequence[str]) -> list[tuple[str, object]]:
-    """What is wrong, each with its row: columns, or else cells that are not of their type, or else checks."""
+    """List what is wrong, each with its row: columns, or else cells that are not of their type, or else checks."""
     cases, schema = errors.failure_cases, errors.schema
     stages = cases["check"].str.partition("(")[0].map(_STAGES).fillna(3)  # 3: a check of the schema
     stage = stages.min()

@@ -30,7 +30,7 @@ IGNORED = -100  # the label that stands for none, as everywhere in transformers
 def rank_metrics(
     hidden: torch.Tensor, weight: torch.Tensor, labels: torch.Tensor, ks: Sequence[int] = KS, **options: Any
 ) -> dict[str, float]:
-    """RBP_k and cross-entropy of a batch, from what the output layer reads: its logits are never stored.
+    """Compute RBP_k and cross-entropy of a batch from the output layer's input; its logits are never stored.
 
     hidden: […, d], the last hidden states; weight: [V, d], of the output layer; labels: […], the token that each of
     them has to predict (shifted already), or -100 for none. ks: thresholds, 1 to V. options: of `linear_rank`, such
@@ -51,8 +51,8 @@ def rank_metrics(
         raise DataError("no label is left", "labels", "Give at least one that is not -100.")
     # a loop calls it with little at a time, which is counted before anything is compiled for it
     options = {"compiled": compiling_pays(int(scored.sum()) * weight.shape[0]), **options}
-    found = linear_rank(hidden[scored].detach(), weight.detach(), labels[scored], **options)
-    return _metrics(found.greater.cpu().numpy(), found.equal.cpu().numpy(), found.nll.cpu().numpy(), ks)
+    ranks = linear_rank(hidden[scored].detach(), weight.detach(), labels[scored], **options)
+    return _metrics(ranks.greater.cpu().numpy(), ranks.equal.cpu().numpy(), ranks.nll.cpu().numpy(), ks)
 
 
 class RankCallback(TrainerCallback):
@@ -91,7 +91,7 @@ class RankCallback(TrainerCallback):
         self._windows()  # which refuses what it does not know
         self._plan: RowPlan | None = None
         self._probe: Probe | None = None
-        self._found: dict[str, float] = {}
+        self._pending: dict[str, float] = {}
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **given: Any
@@ -117,7 +117,7 @@ class RankCallback(TrainerCallback):
             return
         control.should_log = True
         if state.is_world_process_zero:
-            self._found = {f"eval_{name}": value for name, value in self._measured().items()}
+            self._pending = {f"eval_{name}": value for name, value in self._measured().items()}
 
     def on_log(
         self,
@@ -128,10 +128,10 @@ class RankCallback(TrainerCallback):
         **given: Any,
     ) -> None:
         """Add what was found to the log, and to the history that the Trainer keeps."""
-        for kept in (logs, state.log_history[-1] if state.log_history else None):
-            if kept is not None:
-                kept.update(self._found)
-        self._found = {}
+        for record in (logs, state.log_history[-1] if state.log_history else None):
+            if record is not None:
+                record.update(self._pending)
+        self._pending = {}
 
     def _measured(self) -> dict[str, float]:
         assert self._plan is not None  # noqa: S101  # for the type checker: training has begun
@@ -157,5 +157,5 @@ def _thresholds(ks: Sequence[int], vocabulary: int) -> None:
 
 def _metrics(greater: Any, equal: Any, nll: Any, ks: Sequence[int]) -> dict[str, float]:
     ranks = rank(greater, equal)
-    found = {f"rbp_{k}": rbp(ranks, k) for k in ks}
-    return {**found, "cross_entropy": float(np.mean(nll, dtype=np.float64))}
+    accuracies = {f"rbp_{k}": rbp(ranks, k) for k in ks}
+    return {**accuracies, "cross_entropy": float(np.mean(nll, dtype=np.float64))}

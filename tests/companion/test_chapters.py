@@ -157,8 +157,8 @@ def test_a_failing_cell_and_a_dead_kernel_are_named(project: Project, cell: str,
     with pytest.raises(ChapterFailed, match=rf"01_a failed at cell 4: {error}") as caught:
         execute(chapter, {"k": 4}, out, project.root)
     assert left(project.runs) == ["out.failed.ipynb"]
-    assert caught.value.kept == out.with_name("out.failed.ipynb")
-    assert outputs(caught.value.kept).startswith("so far")
+    assert caught.value.partial_notebook == out.with_name("out.failed.ipynb")
+    assert outputs(caught.value.partial_notebook).startswith("so far")
 
     write_chapter(project, "01_a", "value = 1")
     execute(Chapter(chapter.path), {}, out, project.root)

@@ -48,8 +48,8 @@ def test_a_kernel_killed_from_outside_is_named_promptly(tmp_path: Path) -> None:
         execute(chapter, {}, project.runs / "out", project.root)
     assert time.monotonic() - killed[0] < 20
     assert [path.name for path in project.runs.iterdir()] == ["out.failed.ipynb"]
-    assert caught.value.kept is not None
-    assert outputs(caught.value.kept).startswith("so far")
+    assert caught.value.partial_notebook is not None
+    assert outputs(caught.value.partial_notebook).startswith("so far")
 
 
 def test_memory_that_runs_out_is_named(tmp_path: Path) -> None:

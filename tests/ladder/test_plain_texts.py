@@ -20,7 +20,7 @@ from ladder import aggregates, ranking
 from ladder import making as making_module
 from ladder.making import Making
 from ladder.recipe import read_ladders, read_recipe
-from ladder.text import Document, import_plain, is_plain, on_own_text, prepare, split_by_hash
+from ladder.text import Document, import_plain, is_plain, with_plain_text, prepare, split_by_hash
 from ladder.workspace import Workspace
 from rbp.extract.store import open_store, store_folders
 from rbp.measurements import open_source
@@ -111,7 +111,7 @@ def test_the_readme_s_commands_train_rank_and_fit_a_folder_of_text(tmp_path: Pat
     table = open_source(place / "ranks").table
     assert set(table["dataset"]) == {"held-out"}
     assert set(table.loc[table["family"] == "neox", "model"]) == set(rungs)
-    rows = Workspace(place).rows(on_own_text(Workspace(place), read_recipe()))
+    rows = Workspace(place).rows(with_plain_text(Workspace(place), read_recipe()))
     assert rows[:, 1:].size == int(TOKENS) // 256 * 256
     pieces = [piece for row in rows[::20] for piece in re.split(r"<\|endoftext\|>", tokenizer.decode(row))]
     assert all(any(piece in text for text in texts.values() if text not in held) for piece in pieces)
@@ -127,8 +127,8 @@ def test_plain_text_is_trained_on_and_ranked_however_short_its_documents_are(con
     place, threads = Workspace(tmp_path / "out"), torch.get_num_threads()
     ladders, base = read_ladders(config)
     import_plain(place, base, texts, None)
-    recipe = on_own_text(place, base)
-    assert on_own_text(Workspace(tmp_path), base) == base
+    recipe = with_plain_text(place, base)
+    assert with_plain_text(Workspace(tmp_path), base) == base
     prepare(place, recipe, place / "texts")
     making = Making(ladders.up_to(recipe.text.tokens), recipe, place)
     (line,) = making.choose(["neox"], ["narrow"], [0])

@@ -29,7 +29,7 @@ import torch
 from companion.project import ROOT
 from rbp.damage import run as measuring
 from rbp.damage.sums import Growing
-from rbp.damage.worse import Reading, Step, made_worse, readings, rounded
+from rbp.damage.worse import Reading, Step, degraded, readings, rounded
 from rbp.extract.corpora import Corpus, given_corpus
 from rbp.extract.extraction import circumstances, extract, quiet, say_on_stderr
 from rbp.extract.forward import Ranker, rank_logits
@@ -138,7 +138,7 @@ def read_again(rows: Sequence[Row], step: Step) -> list[Reading]:
 
 @contextmanager
 def damaged(language: Any, step: Step) -> Iterator[None]:
-    """Change the model to a step, and back at the end: `made_worse`, and the two ways that it does not have.
+    """Change the model to a step, and back at the end: `degraded`, and the two ways that it does not have.
 
     layers: the matrices of a share of the layers, evenly spread, to 3 bits; branches: what attention and feed-forward
     parts add to the residual stream, times a factor.
@@ -154,7 +154,7 @@ def damaged(language: Any, step: Step) -> Iterator[None]:
         matrices = [part.weight for layer in layers for part in (layer.self_attn.o_proj, layer.mlp.down_proj)]
         change = lambda weights: weights * step.step  # noqa: E731
     else:
-        with made_worse(language, step):
+        with degraded(language, step):
             yield
         return
     before = [(matrix, matrix.detach().clone()) for matrix in matrices]

@@ -81,7 +81,8 @@ def main() -> None:
             raise
         _stop(f"error: {error.strerror} ({error.filename})\nCheck the path, and that you may read and write there.", 2)
     except ChapterFailed as failure:
-        _stop(f"error: {failure}" + (f"\nThe partial notebook: {failure.kept}" if failure.kept else ""), 1)
+        notebook = failure.partial_notebook
+        _stop(f"error: {failure}" + (f"\nThe partial notebook: {notebook}" if notebook else ""), 1)
 
 
 def _stop(message: str, code: int) -> None:

@@ -27,12 +27,12 @@ def compare(
     from rbp.api import compare as compare_stores
 
     ks = split_numbers(k, "thresholds", "-k", least=1)
-    found = compare_stores(a, b, k=ks, tie_rule=tie_rule, level=level, tokenizer=tokenizer)  # type: ignore[arg-type]
-    typer.echo(str(found))
-    if found.tokenizer is None:
+    comparison = compare_stores(a, b, k=ks, tie_rule=tie_rule, level=level, tokenizer=tokenizer)  # type: ignore[arg-type]
+    typer.echo(str(comparison))
+    if comparison.tokenizer is None:
         typer.echo("Tokens are shown as numbers: no model is where it was. Give --tokenizer FOLDER.", err=True)
     if page is not None:
         from rbp.report.comparison import write_page
 
-        write_page(found, page, shlex.join(["rbp", *sys.argv[sys.argv.index("compare") :]]))
+        write_page(comparison, page, shlex.join(["rbp", *sys.argv[sys.argv.index("compare") :]]))
         typer.echo(str(page))

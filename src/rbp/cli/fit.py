@@ -94,8 +94,8 @@ def fit(
         fitted = fit_power_law(size, value, variance=source.counting_variance(points) if weights else None, level=level)
     forecast = None if at is None else fitted.predict(at).iloc[0].to_dict()
     if as_json:
-        found = {name: _json(number) for name, number in fitted.as_dict().items()}
-        typer.echo(json.dumps(found | {"forecast": forecast}))
+        numbers = {name: _json(number) for name, number in fitted.as_dict().items()}
+        typer.echo(json.dumps(numbers | {"forecast": forecast}))
         return
     letter = AXES[against][1]
     what = _WHAT[metric].format(k=k)
@@ -107,29 +107,29 @@ def fit(
 
 
 def _of_line(whole: "pd.DataFrame", family: str, axis: str) -> "pd.DataFrame":
-    """The rows of one line of `checkpoints.against`: a run by its name, or that of a family which has one alone."""
+    """Select the rows of one line of `checkpoints.against`: a run by its name, or a family's only run."""
     from rbp.measurements import select
     from rbp.measurements.checkpoints import against, runs
     from rbp.names import nearest
 
     lines = runs(whole) if axis in ("tokens", "step") else whole["family"]
-    own = set(lines[whole["family"] == family]) or {family}
-    if len(own) > 1:
-        raise ParameterError(f"{family} has {len(own)} runs", "--family", f"Name one: {'; '.join(sorted(own))}.")
-    if not own <= set(lines):
+    names = set(lines[whole["family"] == family]) or {family}
+    if len(names) > 1:
+        raise ParameterError(f"{family} has {len(names)} runs", "--family", f"Name one: {'; '.join(sorted(names))}.")
+    if not names <= set(lines):
         raise ParameterError(f"there is no run or family {family}", "--family", nearest(family, sorted(set(lines))))
-    return select(against(whole[lines.isin(own)], axis))
+    return select(against(whole[lines.isin(names)], axis))
 
 
 def _side_by_side(points: "pd.DataFrame", level: float, as_json: bool) -> None:
     from rbp.report.law import compared, compared_in_words
 
-    found = compared(points, level)
+    comparisons = compared(points, level)
     if not as_json:
-        for line in compared_in_words(found, level):
+        for line in compared_in_words(comparisons, level):
             typer.echo(line)
         return
-    (rivals,) = found.values()
+    (rivals,) = comparisons.values()
     if isinstance(rivals, str):
         typer.echo(json.dumps({"note": rivals}))
         return
@@ -159,10 +159,10 @@ def _level(level: float) -> str:
 
 
 def _json(number: float | None) -> float | None:
-    """JSON has no infinity."""
+    """Return None for infinity, which JSON does not have."""
     return number if number is None or math.isfinite(number) else None
 
 
 def _short(model: str) -> str:
-    """A model's name without its owner's: what one types."""
+    """Return a model's name without its owner's, as users type it."""
     return model.rsplit("/", 1)[-1].lower()

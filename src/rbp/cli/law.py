@@ -77,18 +77,18 @@ def law(
 
         say_on_stderr()
         settings = Settings(dtype=kind, device=device, family=family)
-        found = [find_model(each) for each in to_rank]
+        model_files = [find_model(each) for each in to_rank]
         if length is None:
-            most = window_length([files.config for files in found])
+            most = window_length([files.config for files in model_files])
             windows = make_protocol("windows", length=most, **options)  # type: ignore[arg-type]
         if plan:
             from rbp.extract.cost import plan_lines
             from rbp.extract.extraction import planned
 
-            costs = planned(found, [corpus], windows, settings)
+            costs = planned(model_files, [corpus], windows, settings)
             typer.echo("\n".join(plan_lines(costs, time.process_time())))
             return
-        sources += extract(found, [corpus], windows, place.runs / "ranks", settings)
+        sources += extract(model_files, [corpus], windows, place.runs / "ranks", settings)
 
     from rbp.measurements import checkpoints, open_source
     from rbp.measurements.table import warn_of_no_hits
@@ -105,8 +105,8 @@ def law(
         plotted = checkpoints.against(table, against)
     whole = law_report.chosen(source.checkpoints, dataset, ks, only)
     every = source.checkpoints
-    own = every["dataset"].isin(whole["dataset"]) & every["family"].isin(whole["family"])
-    warn_of_no_hits(every[own], ks)
+    selected = every["dataset"].isin(whole["dataset"]) & every["family"].isin(whole["family"])
+    warn_of_no_hits(every[selected], ks)
     surfaces = law_report.compared(whole, level) if surface else {}
     fits = law_report.laws(plotted, level)
     for line in [*law_report.in_words(fits, level, against), *law_report.compared_in_words(surfaces, level)]:

@@ -67,14 +67,14 @@ def run(
 
     say_on_stderr()
     place: Place = context.obj
-    found: list[Any] = [[find_model(each) for each in given or ()] for given in ([model], smaller, earlier)]
+    model_files: list[Any] = [[find_model(each) for each in given or ()] for given in ([model], smaller, earlier)]
     folder = measuring.run(
-        found[0][0],
+        model_files[0][0],
         open_corpus(corpus, field or ()),
         names,
         out or place.runs / "paths",
-        smaller=found[1],
-        earlier=found[2],
+        smaller=model_files[1],
+        earlier=model_files[2],
         tokens=tokens,
         documents=documents,
         length=length,

@@ -138,9 +138,9 @@ def extract(
     from rbp.extract.store import open_store
 
     say_on_stderr()
-    found = [find_model(each, revision, tokenizer) for each in model]
+    model_files = [find_model(each, revision, tokenizer) for each in model]
     if name == "windows" and length is None:
-        most = window_length([each.config for each in found])
+        most = window_length([each.config for each in model_files])
         chosen = make_protocol(name, length=most, **options)  # type: ignore[arg-type]
     settings = Settings(
         dtype=kind,
@@ -159,14 +159,14 @@ def extract(
         from rbp.extract.cost import plan_lines
         from rbp.extract.extraction import planned
 
-        costs = planned(found, corpus, chosen, settings)
+        costs = planned(model_files, corpus, chosen, settings)
         typer.echo("\n".join(plan_lines(costs, time.process_time())))
         return
     place: Place = context.obj
     folder = out or place.runs / "ranks"
     if share is None and devices is None and device in ("auto", "cuda") and len(visible := gpus()) > 1:
-        extract_on_gpus(found, corpus, chosen, folder, settings, visible)
-    for store in measure(found, corpus, chosen, folder, settings, share):
+        extract_on_gpus(model_files, corpus, chosen, folder, settings, visible)
+    for store in measure(model_files, corpus, chosen, folder, settings, share):
         if share is None and (cut := _read(open_store(store))):
             typer.echo(f"{store}  {cut}", err=True)
         typer.echo(str(store))
@@ -279,11 +279,11 @@ def check(
     wrong = []
     for folder in store_folders(_paths(context, paths)):
         try:
-            found = open_store(folder).problems()
+            problems = open_store(folder).problems()
         except DataError as error:
-            found = [error.what]
-        wrong += [f"{folder}: {problem}" for problem in found]
-        typer.echo(f"{folder}  {'; '.join(found) or 'whole'}")
+            problems = [error.what]
+        wrong += [f"{folder}: {problem}" for problem in problems]
+        typer.echo(f"{folder}  {'; '.join(problems) or 'whole'}")
     if wrong:
         raise DataError(f"{len(wrong)} problems, the first: {wrong[0]}", None, REDO)
     if model is None:
@@ -308,7 +308,7 @@ def summary(
     intervals: Annotated[bool, typer.Option("--intervals", help=_INTERVALS)] = False,
     out: Out = None,
 ) -> None:
-    """The measurement table of rank stores: −ln RBP_k and the cross-entropy.
+    """Tabulate the measurements of rank stores: −ln RBP_k and the cross-entropy.
 
     macro_rbp is the mean over documents of each one's RBP_k; bits_per_byte compares models of several tokenizers.
     """
@@ -359,7 +359,7 @@ def query(
 
 
 def _read(store: "RankStore") -> str:
-    """How much of the text was read, and which of its tokens were not scored; nothing where neither is known."""
+    """Say how much of the text was read, and which of its tokens were not scored; "" where neither is known."""
     from rbp.extract.protocol import left_out
 
     words = left_out(store.manifest["about"].get("not_scored", {}))
@@ -374,13 +374,13 @@ def _read(store: "RankStore") -> str:
 
 
 def _checked(sampled: "SampleCheck", tokens: int) -> str:
-    found = (
+    differences = (
         "none differs"
         if not sampled.differ
         else f"{sampled.differ:,} differ by rounding, by {sampled.largest:,} at most"
     )
     missed = f"were up to {sampled.unseen:.0%} of the rows wrong, so small a sample could have missed it (5%)"
-    return f"checked: {sampled.tokens:,} of {tokens:,} tokens, {found}; {missed}"
+    return f"checked: {sampled.tokens:,} of {tokens:,} tokens, {differences}; {missed}"
 
 
 def _paths(context: typer.Context, paths: list[Path] | None) -> list[Path]:
@@ -395,13 +395,13 @@ def _stores(context: typer.Context, paths: list[Path] | None) -> "list[RankStore
 
 
 def _launched() -> tuple[int, int] | None:
-    """The share of this process among those that a launcher such as torchrun started; None if it is alone."""
+    """Return this process's share among those that a launcher such as torchrun started; None if it is alone."""
     place, count = (os.environ.get(name, "") for name in ("RANK", "WORLD_SIZE"))
     return (int(place) + 1, int(count)) if place.isdecimal() and count.isdecimal() and int(count) > 1 else None
 
 
 def _assigned_gpu() -> str:
-    """The GPU of this process among those of its machine."""
+    """Return the GPU of this process among those of its machine."""
     import torch
 
     return f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if torch.cuda.is_available() else "cpu"

@@ -32,7 +32,7 @@ class Curve:
     y: Reals
 
     def at(self, level: Reals, *, tempered: bool = False) -> Reals | None:
-        """ln(−ln RBP_k) at a level of ln cross-entropy, shape (1 + D,), gives (1 + D, thresholds); None if not reached.
+        """Return ln(−ln RBP_k) at a level of ln cross-entropy, (1 + D,), as (1 + D, thresholds); None if not reached.
 
         Linear between the first two neighbouring steps that enclose the level of the whole text; NaN at a k that no
         token, or each, reaches there.
@@ -58,7 +58,7 @@ def curve(
     nll: npt.ArrayLike,
     tempered: npt.ArrayLike | None = None,
 ) -> Curve:
-    """A path from sums by document: tokens (D,), hits (D, n, thresholds), nll (D, n); tempered: nats, (1 + D, n)."""
+    """Make a path of sums by document: tokens (D,), hits (D, n, thresholds), nll (D, n); tempered: nats, (1 + D, n)."""
     count = without_each(tokens)
     with np.errstate(divide="ignore", invalid="ignore"):
         x = np.log(without_each(nll) / count[:, None])
@@ -68,7 +68,7 @@ def curve(
 
 
 def best_temperature(nll: npt.ArrayLike, slope: npt.ArrayLike, temperatures: npt.ArrayLike) -> tuple[Reals, Reals]:
-    """The temperature that makes sums of −ln p least, and the sum there: shape (…), of nll and slope (…, temperatures).
+    """Return the temperature of least Σ −ln p, and that sum: shape (…), of nll and slope (…, temperatures).
 
     slope: the derivative of nll by 1/T. A cubic in ln T with these values and slopes, between the neighbours where the
     sum stops falling; at an end of the temperatures where it does not.
@@ -91,7 +91,7 @@ def best_temperature(nll: npt.ArrayLike, slope: npt.ArrayLike, temperatures: npt
 
 
 def offsets(curves: Sequence[Curve], reference: str, rung: str, *, tempered: bool = False) -> dict[str, Reals]:
-    """By path, its ln(−ln RBP_k) at the cross-entropy of the step `rung` of the path `reference`, less that step's own.
+    """Return by path ln(−ln RBP_k) at the cross-entropy of the reference's step `rung`, less that step's own value.
 
     Shape (draws, 1 + D, thresholds); the reference itself has zeros. Paths that do not reach that level in all draws
     are left out. Raises KeyError where the rung is not there.
@@ -100,26 +100,26 @@ def offsets(curves: Sequence[Curve], reference: str, rung: str, *, tempered: boo
     if base is None:
         raise KeyError(rung)
     place = base.names.index(rung)
-    level, own = (base.tempered if tempered else base.x)[:, place], base.y[:, place]
-    own = np.where(np.isfinite(own), own, np.nan)
+    level, y0 = (base.tempered if tempered else base.x)[:, place], base.y[:, place]
+    y0 = np.where(np.isfinite(y0), y0, np.nan)
     offsets: dict[str, Reals] = {}
     for path in dict.fromkeys(one.path for one in curves):
-        draws = [own] if path == reference else [one.at(level, tempered=tempered) for one in curves if one.path == path]
-        reached = [each - own for each in draws if each is not None]
+        draws = [y0] if path == reference else [one.at(level, tempered=tempered) for one in curves if one.path == path]
+        reached = [each - y0 for each in draws if each is not None]
         if len(reached) == len(draws):
             offsets[path] = np.stack(reached)
     return offsets
 
 
 def spread(offsets: dict[str, Reals], left_out: Sequence[str] = ()) -> Reals:
-    """The standard deviation over paths of their offsets, draws averaged: shape (1 + D, thresholds)."""
+    """Return the standard deviation over paths of their offsets, draws averaged: shape (1 + D, thresholds)."""
     means = [each.mean(axis=0) for path, each in offsets.items() if path not in left_out]
     deviation: Reals = np.std(means, axis=0)
     return deviation
 
 
 def offset_table(offsets: dict[str, Reals], thresholds: Sequence[int], *, level: float = 0.95) -> pd.DataFrame:
-    """The offsets in per cent of −ln RBP_k: a row for each path and k.
+    """Tabulate the offsets in per cent of −ln RBP_k: a row for each path and k.
 
     Columns path, k, offset, low, high (by documents), draws (the standard deviation between draws; NaN for one), apart
     (the interval leaves out 0).
@@ -127,21 +127,21 @@ def offset_table(offsets: dict[str, Reals], thresholds: Sequence[int], *, level:
     rows: list[tuple[Any, ...]] = []
     for path, each in offsets.items():
         estimate, low, high = interval(each.mean(axis=0), level=level)
-        drawn = each[:, 0].std(axis=0, ddof=1) if len(each) > 1 else np.full(len(thresholds), np.nan)
-        ends = zip(thresholds, *(100 * np.expm1(v) for v in (estimate, low, high, drawn)), low, high, strict=True)
+        by_draw = each[:, 0].std(axis=0, ddof=1) if len(each) > 1 else np.full(len(thresholds), np.nan)
+        ends = zip(thresholds, *(100 * np.expm1(v) for v in (estimate, low, high, by_draw)), low, high, strict=True)
         rows += [(path, k, *v, bool(a > 0 or b < 0)) for k, *v, a, b in ends]
     return pd.DataFrame(rows, columns=["path", "k", "offset", "low", "high", "draws", "apart"])
 
 
 def spread_interval(values: Reals, *, level: float = 0.95) -> Interval:
-    """The interval of `spread` by documents, of its logarithm, per cent of −ln RBP_k."""
+    """Return the interval of `spread` by documents, of its logarithm, in per cent of −ln RBP_k."""
     with np.errstate(divide="ignore"):
         ends = interval(np.log(values), level=level)
     return Interval(*(100 * np.expm1(np.exp(each)) for each in ends))
 
 
 def as_least(values: Reals, *, level: float = 0.95) -> tuple[int, npt.NDArray[np.bool_]]:
-    """Where `spread` is least among the thresholds, and where it is not shown to be larger than there."""
+    """Find the threshold of least `spread`, and the thresholds where it is not shown to be larger."""
     least = int(np.nanargmin(values[0]))
     with np.errstate(divide="ignore", invalid="ignore"):
         away = np.log(values) - np.log(values[:, [least]])

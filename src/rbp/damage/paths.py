@@ -27,38 +27,38 @@ class Worse:
 
     @property
     def model(self) -> str:
-        """Its name."""
+        """Return the model's name."""
         return Path(self.measured.title[0]).name
 
     @property
     def dataset(self) -> str:
-        """The text."""
+        """Return the text's name."""
         return self.measured.title[1]
 
     @property
     def thresholds(self) -> list[int]:
-        """The k at which hits were counted, below the vocabulary's size."""
+        """Return the k at which hits were counted, below the vocabulary's size."""
         return [k for k in THRESHOLDS if k < self.measured.manifest["about"]["vocabulary"]]
 
     @property
     def documents(self) -> list[int]:
-        """The documents, by their places in the text."""
+        """Return the documents, by their places in the text."""
         return sorted({*self.measured.sums["document"].tolist()})
 
     @property
     def tokens(self) -> int:
-        """How many were scored at each step."""
+        """Return how many tokens were scored at each step."""
         return int(self.measured.sums.loc[self.measured.sums["path"] == WHOLE, "tokens"].sum())
 
     @cached_property
     def steps(self) -> pd.DataFrame:
-        """Every step: CELL, tokens, cross_entropy and entropy (nats a token), temperature, tempered, k1, k2, …
+        """Tabulate every step: CELL, tokens, cross_entropy and entropy (nats a token), temperature, tempered, k1, k2, …
 
         temperature: the best one; tempered: the cross-entropy there; k1, k2, …: −ln RBP_k at each threshold.
         """
         rows = []
-        for cell, own in self.measured.sums.groupby(CELL, sort=False):
-            total = own.drop(columns=CELL).astype(np.float64).sum()
+        for cell, step_sums in self.measured.sums.groupby(CELL, sort=False):
+            total = step_sums.drop(columns=CELL).astype(np.float64).sum()
             tokens = total["tokens"]
             temperature, nll = best_temperature(*_by_temperature(total.to_frame().T), TEMPERATURES)
             row = dict(zip(CELL, cell, strict=True)) | {
@@ -72,16 +72,16 @@ class Worse:
 
     @cached_property
     def curves(self) -> list[Curve]:
-        """All paths, a curve for each draw."""
+        """Return all paths, a curve for each draw."""
         whole = self.measured.sums[self.measured.sums["path"] == WHOLE]
-        found = []
-        for (path, _), own in self.measured.sums.groupby(["path", "draw"], sort=False):
+        curves = []
+        for (path, _), sums in self.measured.sums.groupby(["path", "draw"], sort=False):
             if path == WHOLE:
                 continue
-            order = own.drop_duplicates(["step", "model"]).sort_values("step", ascending=path not in _FALLING)
+            order = sums.drop_duplicates(["step", "model"]).sort_values("step", ascending=path not in _FALLING)
             parts = [
                 whole,
-                *(own[(own[["step", "model"]] == at).all(axis=1)] for at in order[["step", "model"]].to_numpy()),
+                *(sums[(sums[["step", "model"]] == at).all(axis=1)] for at in order[["step", "model"]].to_numpy()),
             ]
             names = [
                 self.model,
@@ -90,8 +90,8 @@ class Worse:
                     for s, m in order[["step", "model"]].itertuples(index=False)
                 ),
             ]
-            found.append(self._curve(str(path), int(own["draw"].iloc[0]), names, parts))
-        return found
+            curves.append(self._curve(str(path), int(sums["draw"].iloc[0]), names, parts))
+        return curves
 
     def _curve(self, path: str, draw: int, names: Sequence[str], parts: Sequence[pd.DataFrame]) -> Curve:
         sums = [part.set_index("document").sort_index() for part in parts]
@@ -106,25 +106,25 @@ class Worse:
         return curve(path, draw, names, tokens, hits, nll, tempered)
 
     def smaller(self) -> list[str]:
-        """The models whose cross-entropies are levels, the largest first."""
+        """Return the models whose cross-entropies are levels, the largest first."""
         return [name for one in self.curves if one.path == SMALLER for name in one.names[1:]]
 
     def equal(self, *, level: float = 0.95) -> pd.DataFrame:
-        """The offsets of all paths at each smaller model's cross-entropy, and at that after the best temperature.
+        """Tabulate all paths' offsets at each smaller model's cross-entropy, and at that after the best temperature.
 
         Columns at (which of the two), rung, nats (the level), then those of `offset_table`.
         """
         parts = []
         for kind in (EQUAL, TEMPERED):
             for rung in self.smaller():
-                found = offsets(self.curves, SMALLER, rung, tempered=kind == TEMPERED)
+                path_offsets = offsets(self.curves, SMALLER, rung, tempered=kind == TEMPERED)
                 nats = self.steps.loc[self.steps["model"].map(lambda m: Path(m).name) == rung]
                 about = {
                     "at": kind,
                     "rung": rung,
                     "nats": nats["tempered" if kind == TEMPERED else "cross_entropy"].iloc[0],
                 }
-                parts.append(offset_table(found, self.thresholds, level=level).assign(**about))
+                parts.append(offset_table(path_offsets, self.thresholds, level=level).assign(**about))
         table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
         return table if table.empty else table[["at", "rung", "nats", *table.columns.drop(["at", "rung", "nats"])]]
 
@@ -135,7 +135,7 @@ def _by_temperature(sums: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
 
 
 def open_paths(folder: Path) -> Worse:
-    """What `rbp paths run` measured into a folder. Raises DataError where nothing is."""
+    """Open what `rbp paths run` measured into a folder. Raises DataError where nothing is."""
     return Worse(read_paths(folder))
 
 

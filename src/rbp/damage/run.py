@@ -13,7 +13,7 @@ import torch
 
 from rbp.choices import Dtype
 from rbp.damage.sums import CONTEXTS, EARLIER, SMALLER, TEMPERATURES, THRESHOLDS, WHOLE, Growing
-from rbp.damage.worse import Reading, Step, made_worse, readings, steps
+from rbp.damage.worse import Reading, Step, degraded, readings, steps
 from rbp.errors import DataError, ParameterError
 from rbp.extract.corpora import Corpus
 from rbp.extract.extraction import circumstances, quiet
@@ -97,14 +97,14 @@ def run(
 
 
 def scored_rows(corpus: Corpus, tokenizer: Any, length: int, tokens: int, documents: int | None = None) -> list[Row]:
-    """The rows of whole documents, the shortest first, and in them the tokens that are scored: see `run`."""
+    """Choose the rows of whole documents, the shortest first, and in them the tokens that are scored: see `run`."""
     plan = plan_rows(corpus, tokenizer, Protocol("windows", length, length // 2, documents))
     by_document: dict[int, list[Row]] = {}
     for row in plan.rows:
         scored = row.scored[row.scored >= CONTEXTS[-1]]
         if len(scored):
             by_document.setdefault(row.document, []).append(Row(row.document, row.start, row.ids, scored))
-    ends = {document: own[-1].start + len(own[-1].ids) for document, own in by_document.items()}
+    ends = {document: rows[-1].start + len(rows[-1].ids) for document, rows in by_document.items()}
     chosen, count = list[Row](), 0
     for document in sorted(ends, key=lambda each: (ends[each], each)):
         if count >= tokens:
@@ -119,7 +119,7 @@ def scored_rows(corpus: Corpus, tokenizer: Any, length: int, tokens: int, docume
 
 
 def _ranker(language: Any, rows: list[Row]) -> Ranker:
-    """One that has looked at the model."""
+    """Make a ranker that has checked the model."""
     ranker = Ranker(language, "reference", 1, compiled=False)
     ranker.check(rows)
     return ranker
@@ -131,7 +131,7 @@ def _along(store: Growing, ranker: Ranker, rows: list[Row], todo: Sequence[Step]
         if not store.lacks(*step, model):
             continue
         start = time.monotonic()
-        with made_worse(ranker.language, step):
+        with degraded(ranker.language, step):
             sums = measured(ranker, readings(rows, step), step)
         store.add(*step, model, sums)
         tokens = sums["tokens"].sum()
@@ -144,7 +144,7 @@ def _along(store: Growing, ranker: Ranker, rows: list[Row], todo: Sequence[Step]
 
 @torch.inference_mode()
 def measured(ranker: Ranker, read: Sequence[Reading], step: Step = WHOLE_STEP) -> pd.DataFrame:
-    """The sums of `Paths` by document, of what the model says after each of the places that it is asked for."""
+    """Compute the sums of `Paths` by document from the model's predictions at the places of each reading."""
     parts = list(_of_logits(ranker, read, step))
     documents, values = (np.concatenate(each) for each in zip(*parts, strict=True))
     names, place = np.unique(documents, return_inverse=True)
@@ -159,7 +159,7 @@ def measured(ranker: Ranker, read: Sequence[Reading], step: Step = WHOLE_STEP) -
 def _of_logits(
     ranker: Ranker, read: Sequence[Reading], step: Step
 ) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]]:
-    """The documents of some tokens, and of each the columns that `measured` adds up."""
+    """Yield the documents of some tokens, and of each token the columns that `measured` adds up."""
     device = ranker.language.device
     draw = torch.Generator(device).manual_seed(step.seed)
     block = max(1, _LOGITS[device.type] // ranker.language.vocabulary)
@@ -177,7 +177,7 @@ def _of_logits(
 
 
 def _columns(logits: torch.Tensor, target: torch.Tensor) -> npt.NDArray[np.float64]:
-    """Of logits [t, V] and the truth [t]: one, the entropy, hits by threshold, −ln p and its slope by temperature."""
+    """Compute from logits [t, V] and truth [t]: 1, entropy, hits by threshold, −ln p and its slope by temperature."""
     truth = logits.gather(1, target[:, None])
     rank = (logits >= truth).sum(1, dtype=torch.float32)  # three times as fast as whole numbers, exact to 2^24
     highest = logits.amax(1, keepdim=True)
@@ -214,7 +214,7 @@ def _logits(ranker: Ranker, outputs: torch.Tensor) -> torch.Tensor:
 def _outputs(
     ranker: Ranker, read: Sequence[Reading]
 ) -> Iterator[tuple[torch.Tensor, npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-    """What is ranked [t, …], with its targets and documents [t]: readings of one length together, none padded."""
+    """Yield what is ranked [t, …], its targets and documents [t]: readings of one length together, none padded."""
     lengths = np.array([len(each.ids) for each in read])
     for length in np.unique(lengths):
         same = np.flatnonzero(lengths == length)

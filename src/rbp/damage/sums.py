@@ -53,12 +53,12 @@ class Paths:
 
     @property
     def title(self) -> tuple[str, str]:
-        """The model and the text."""
+        """Return the model and the text."""
         return self.manifest["about"]["model"], self.manifest["about"]["dataset"]
 
 
 def read_paths(folder: Path) -> Paths:
-    """What `run` left in a folder. Raises DataError where it is missing or damaged."""
+    """Read what `run` left in a folder. Raises DataError where it is missing or damaged."""
     try:
         manifest = parse_json((folder / MANIFEST).read_bytes())
         sums = pd.read_parquet(folder / SUMS)
@@ -102,7 +102,7 @@ class Growing:
             write_json(self.folder / MANIFEST, manifest)
 
     def lacks(self, path: str, step: float, draw: int, model: str) -> bool:
-        """Whether a step is still to be measured."""
+        """Return whether a step is still to be measured."""
         return not any((part[CELL] == [path, step, draw, model]).all(axis=1).any() for part in self.parts)
 
     def add(self, path: str, step: float, draw: int, model: str, sums: pd.DataFrame) -> None:

@@ -40,7 +40,7 @@ class Step(NamedTuple):
 
     @property
     def seed(self) -> int:
-        """Of all that is drawn for it."""
+        """Return the seed of all that is drawn for the step."""
         return 1000 * (self.draw + 1) + round(100 * self.step)
 
 
@@ -55,7 +55,7 @@ class Reading:
 
 
 def steps(path: str, language: LanguageModel) -> list[Step]:
-    """The steps of a path, those of its first draw first. Raises ParameterError for a path that a model does not have.
+    """List the steps of a path, draw by draw. Raises ParameterError for a path that a model does not have.
 
     A depth has a model whose output is the final norm of what its last layer gives.
     """
@@ -67,7 +67,7 @@ def steps(path: str, language: LanguageModel) -> list[Step]:
 
 
 def readings(rows: Sequence[Row], step: Step) -> list[Reading]:
-    """What a model reads at a step, in the order of the rows' scored tokens."""
+    """Return what a model reads at a step, in the order of the rows' scored tokens."""
     if step.path == "context":
         before = int(step.step)
         at, last = ((row, s) for row in rows for s in row.scored), np.array([before - 1])
@@ -84,8 +84,8 @@ def readings(rows: Sequence[Row], step: Step) -> list[Reading]:
 
 
 @contextmanager
-def made_worse(language: LanguageModel, step: Step) -> Iterator[None]:
-    """The model as it is at a step, and afterwards as before; what it reads, and its logits, are others' to change."""
+def degraded(language: LanguageModel, step: Step) -> Iterator[None]:
+    """Change the model to what it is at a step, then restore it; callers change what it reads, and its logits."""
     if step.path == "depth":
         parent, name, layers = _layers(language)
         setattr(parent, name, nn.ModuleList(list(layers)[: int(step.step)]))
@@ -105,17 +105,17 @@ def made_worse(language: LanguageModel, step: Step) -> Iterator[None]:
     before = [(matrix, matrix.detach().clone()) for matrix in matrices(language.model)]
     try:
         with torch.no_grad():
-            for matrix, own in before:
-                matrix.copy_(changes[step.path](own))
+            for matrix, original in before:
+                matrix.copy_(changes[step.path](original))
         yield
     finally:
         with torch.no_grad():
-            for matrix, own in before:
-                matrix.copy_(own)
+            for matrix, original in before:
+                matrix.copy_(original)
 
 
 def matrices(model: nn.Module) -> list[nn.Parameter]:
-    """All weights of two dimensions and more but the embeddings' and the output layer's."""
+    """Return all weights of two dimensions and more but the embeddings' and the output layer's."""
     apart: list[nn.Module] = [module for module in model.modules() if isinstance(module, nn.Embedding)]
     output = getattr(model, "get_output_embeddings", lambda: None)()
     apart += [output] if isinstance(output, nn.Module) else []
@@ -124,7 +124,7 @@ def matrices(model: nn.Module) -> list[nn.Parameter]:
 
 
 def rounded(weights: torch.Tensor, bits: int) -> torch.Tensor:
-    """Each weight as the nearest of 2^bits − 1 values, evenly from −m to m, with m the largest magnitude of its group.
+    """Round weights to the nearest of 2^bits − 1 values, evenly from −m to m; m: the largest magnitude of its group.
 
     A group is GROUP weights next to one another in a row (the last one of a row may be shorter).
     """
@@ -141,7 +141,7 @@ def _noisy(weights: torch.Tensor, size: float, draw: torch.Generator) -> torch.T
 
 
 def _layers(language: LanguageModel) -> tuple[nn.Module, str, nn.ModuleList]:
-    """The list of a model's layers, and where it hangs. Raises ParameterError unless a norm alone comes after them."""
+    """Find a model's list of layers, its parent and name. Raises ParameterError unless a norm alone follows them."""
     backbone: Any = language.model.base_model
     depth = getattr(language.model.config.get_text_config(), "num_hidden_layers", 0)
     for path, layers in backbone.named_modules():
@@ -154,7 +154,7 @@ def _layers(language: LanguageModel) -> tuple[nn.Module, str, nn.ModuleList]:
 
 
 def _norm_follows(backbone: Any, layers: nn.ModuleList) -> bool:
-    """Whether what the last layer gives becomes the backbone's output by a single module named a norm."""
+    """Return whether a single module named a norm turns the last layer's output into the backbone's."""
     inside = {id(module) for module in layers.modules()}
     seen: list[tuple[torch.Tensor, torch.Tensor]] = []
     last: list[torch.Tensor] = []
@@ -174,6 +174,6 @@ def _norm_follows(backbone: Any, layers: nn.ModuleList) -> bool:
 
 
 def _first(value: Any) -> torch.Tensor:
-    """A module's input or output: the tensor itself, or the first of several."""
+    """Return a module's input or output: the tensor itself, or the first of several."""
     first: torch.Tensor = value[0] if isinstance(value, tuple) else value
     return first

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 def weights_as_merged(module: Any) -> Iterator[tuple[Any, nn.Parameter]]:
-    """The parameters of a model as they would be with its adapters merged, each with what tells it from the others.
+    """Yield a model's parameters as they would be with its adapters merged, each with a key that identifies it.
 
     A shared one has one key, unless an adapter adds to it in some place: merged, that place has its own.
     """
@@ -51,7 +51,7 @@ def weights_as_merged(module: Any) -> Iterator[tuple[Any, nn.Parameter]]:
 
 
 def adapt(model: nn.Module, folder: Path, given: dict[str, list[int]], name: str, base: str) -> Any:
-    """The model with the adapter of a folder beside its weights.
+    """Apply the adapter of a folder beside the model's weights; return the model.
 
     given: the shapes of the adapter's weights by their names; name, base: what errors call the two. Raises DataError if
     peft is not installed, and for an adapter that is none of this model's, or not added to its layers.
@@ -87,14 +87,14 @@ def adapt(model: nn.Module, folder: Path, given: dict[str, list[int]], name: str
             what, name, "It must be one that peft adds to layers of this base model, such as LoRA."
         ) from None
     # what two modules share, the file may hold of one
-    there = {values.untyped_storage().data_ptr() for key, values in taken.items() if key in given}
-    lacking = {key for key, values in needed.items() if values.untyped_storage().data_ptr() not in there}
+    given_storage = {values.untyped_storage().data_ptr() for key, values in taken.items() if key in given}
+    lacking = {key for key, values in needed.items() if values.untyped_storage().data_ptr() not in given_storage}
     if other := sorted((given.keys() - taken.keys()) | lacking):
         what = f"the adapter and the model {base} do not fit together in {and_more(other)}"
         raise DataError(what, name, f"Check {ADAPTER}: is it this model's adapter?")
     if other := [key for key in sorted(given) if given[key] != list(taken[key].shape)]:
-        found, wanted = tuple(given[other[0]]), tuple(taken[other[0]].shape)
-        what = f"{and_more(other)} has the shape {found} in the adapter, and {wanted} by the model {base}"
+        given_shape, wanted = tuple(given[other[0]]), tuple(taken[other[0]].shape)
+        what = f"{and_more(other)} has the shape {given_shape} in the adapter, and {wanted} by the model {base}"
         remedy = "Is it this model's adapter? If its vocabulary was changed, merge it with peft, and give that model."
         raise DataError(what, name, remedy)
     if (share := _share_in_base(adapted)) is not None:
@@ -137,6 +137,6 @@ def _untie(model: nn.Module, adapter: Iterable[str]) -> None:
         shared.setdefault(parameter, []).append(name)
     modules = {name.removeprefix("base_model.model.") for name in adapter}
     for parameter, names in shared.items():
-        if any(name.startswith(f"{own.rpartition('.')[0]}.") for own in names for name in modules):
-            for path, _, name in (own.rpartition(".") for own in names[1:]):
+        if any(name.startswith(f"{full_name.rpartition('.')[0]}.") for full_name in names for name in modules):
+            for path, _, name in (full_name.rpartition(".") for full_name in names[1:]):
                 setattr(model.get_submodule(path), name, nn.Parameter(parameter.detach().clone(), requires_grad=False))

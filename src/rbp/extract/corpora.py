@@ -88,7 +88,7 @@ class _Rows(Sequence[str]):
 
 
 def open_corpus(name: str, fields: Sequence[str] = ()) -> Corpus:
-    """The corpus `name`: one of `CORPORA`, one of another package, the path of a file, or "-".
+    """Open the corpus `name`: one of `CORPORA`, one of another package, the path of a file, or "-".
 
     A file of TEXTS is one document; each row of one of TABLES is one, the text of its `fields` (default: text) joined
     by a newline. Either may be packed (PACKED). "-" is standard input: one document, or JSON lines if there are
@@ -147,7 +147,7 @@ def _is_of_package(name: str) -> bool:
 
 
 def split_suffix(name: str) -> tuple[str, str, str]:
-    """A file's name, its suffix (of TEXTS or TABLES), and what follows (of PACKED); of another file, its name alone."""
+    """Split a file's name into stem, suffix (TEXTS or TABLES) and packing (PACKED); another file's is left whole."""
     low = name.lower()
     packed = next((each for each in PACKED if low.endswith(each)), "")
     suffix = next((each for each in (*TEXTS, *TABLES) if low.removesuffix(packed).endswith(each)), "")
@@ -190,13 +190,13 @@ def _documents(data: bytes, suffix: str, fields: tuple[str, ...], where: str) ->
 
 
 def is_named(corpus: str) -> bool:
-    """Whether a corpus is one of `CORPORA`, or one of another package."""
+    """Return whether a corpus is one of `CORPORA`, or one of another package."""
     package, slash, _ = corpus.partition("/")
     return corpus in CORPORA or bool(slash and package in registry.entries("corpora"))
 
 
 def given_corpus(texts: Iterable[Any], name: str, field: str = "text") -> Corpus:
-    """The documents of a program: strings, or rows (of a `datasets.Dataset`) whose text is in `field`.
+    """Make a corpus of a program's texts: strings, or rows (of a `datasets.Dataset`) whose text is in `field`.
 
     Raises ParameterError for what are no texts, DataError where there is none, and for a row without its text.
     """
@@ -219,7 +219,7 @@ def given_corpus(texts: Iterable[Any], name: str, field: str = "text") -> Corpus
 
 
 def _decoded(data: bytes, where: str) -> str:
-    """The text, without the mark that some editors put before it."""
+    """Decode a text, without the mark that some editors put before it."""
     data = data.removeprefix(codecs.BOM_UTF8)
     try:
         return data.decode()
@@ -229,7 +229,7 @@ def _decoded(data: bytes, where: str) -> str:
 
 
 def _json_lines(data: bytes, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each row, with where it is."""
+    """Yield each row, with where it is."""
     for number, line in enumerate(io.BytesIO(data), 1):
         where = f"{name}, line {number}"
         text = _decoded(line, name if number == 1 else where).strip()
@@ -245,7 +245,7 @@ def _json_lines(data: bytes, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _json(data: bytes, name: str) -> Iterator[tuple[str, dict[str, Any] | str]]:
-    """The rows, or texts, of a JSON list; of one object, itself; of JSON lines, which some call so, theirs."""
+    """Yield the rows, or texts, of a JSON list; an object by itself; or rows of JSON lines, which some call JSON."""
     try:
         rows = parse_json(_decoded(data, name))
     except ValueError as error:
@@ -262,7 +262,7 @@ def _json(data: bytes, name: str) -> Iterator[tuple[str, dict[str, Any] | str]]:
 
 
 def _csv(data: bytes, name: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """The rows of a table whose cells are separated by commas, each with the line where it begins."""
+    """Yield the rows of a table whose cells are separated by commas, each with the line where it begins."""
     limit = csv.field_size_limit(sys.maxsize)  # of 131 072 characters, which a document may pass
     try:
         begin = 1
@@ -283,7 +283,7 @@ def _csv(data: bytes, name: str) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def _complete(text: str, where: str) -> str:
-    """The text. Raises DataError for half of a character, such as JSON can spell, which no tokenizer takes."""
+    """Return a text. Raises DataError for half of a character, such as JSON can spell, which no tokenizer takes."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -351,7 +351,7 @@ def _published(name: str, hub: Hub) -> Corpus:
 
 
 def _snapshot(name: str, hub: Hub) -> Path:
-    """The folder of the corpus's files at one commit; what is to be downloaded is announced with its size."""
+    """Download the corpus's files at one commit; return their folder. The size is announced before."""
     from huggingface_hub import HfApi, snapshot_download
 
     revision = None

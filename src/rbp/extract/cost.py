@@ -38,13 +38,13 @@ class Size:
 
     @property
     def width(self) -> int:
-        """d, of the hidden states: from the head."""
+        """Return d, the width of the hidden states, from the head."""
         return self.head // self.vocabulary
 
 
 @cache
 def config_size(folder: Path) -> Size:
-    """The size by the configuration in a folder: the model is built without its weights, by code of transformers alone.
+    """Return the size by the configuration in a folder, of a model built without weights by transformers' code alone.
 
     Raises DataError for one that transformers cannot build.
     """
@@ -52,7 +52,7 @@ def config_size(folder: Path) -> Size:
 
 
 def read_config(folder: Path) -> Any:
-    """The configuration in a folder. Raises DataError for one that transformers does not know."""
+    """Read the configuration in a folder. Raises DataError for one that transformers does not know."""
     from transformers import AutoConfig
 
     where = str(folder / "config.json")
@@ -69,7 +69,7 @@ _KNOWN = "It must be a causal language model that transformers itself knows."
 
 
 def size_of(config: Any, source: str, where: str) -> Size:
-    """The size of the model that a configuration of transformers describes. Raises DataError as `config_size`."""
+    """Return the size of the model that a transformers configuration describes. Raises DataError as `config_size`."""
     import torch
     from transformers import AutoModelForCausalLM
 
@@ -96,7 +96,7 @@ PROCESS = 1.2e9  # bytes of Python, PyTorch and transformers in a job: about twi
 
 
 def gpu_memory(size: Size, dtype: "Dtype", length: int, rows: int = ROWS) -> float:
-    """Bytes of GPU memory: weights + activations + logits + what CUDA takes.
+    """Estimate the bytes of GPU memory: weights + activations + logits + what CUDA takes.
 
     weights: total · b, with b bytes for a number; activations: rows · length · 12 · d · b, of the one layer at work
     (the residual 1, query, key and value 3, the inner layer of 4 · d before and after its activation 8); logits: one
@@ -107,12 +107,12 @@ def gpu_memory(size: Size, dtype: "Dtype", length: int, rows: int = ROWS) -> flo
 
 
 def cpu_memory(size: Size, dtype: "Dtype", length: int, threads: int) -> float:
-    """Bytes of memory on a CPU, where each thread has a row of its own: the same, and the process."""
+    """Estimate the bytes of memory on a CPU, where each thread has a row of its own: the same, and the process."""
     return gpu_memory(size, dtype, length, threads) - CONTEXT + PROCESS
 
 
 def operations(size: Size, read: float, ranked: int, outputs: int | None = None) -> float:
-    """2 · S for every token that is read, and 2 · V · d for every one that is ranked; outputs: the logits that count.
+    """Count operations: 2 · S for every token read, 2 · V · d for every token ranked; outputs: the logits that count.
 
     Attention's own products, which grow with the length, are left out: some percent at 512 tokens.
     """
@@ -144,7 +144,7 @@ class Rate:
 def measured_rate(
     config: Any, size: Size, dtype: "Dtype", device: "torch.device", rows: int, length: int, threads: int
 ) -> Rate:
-    """The rate of this machine, measured now: in processor time on a CPU, so that other programs do not matter.
+    """Measure the rate of this machine now: in processor time on a CPU, so that other programs do not matter.
 
     rows, length: how many rows of which length are read at once.
     """
@@ -154,9 +154,9 @@ def measured_rate(
     from rbp.kernel import linear_rank
 
     kind, before, columns = getattr(torch, dtype), torch.get_num_threads(), min(8192, size.vocabulary)
-    drawn, count = torch.Generator().manual_seed(0), 8192 if device.type == "cuda" else 512
-    hidden = torch.randn(count, size.width, generator=drawn).to(device, kind)
-    weight = torch.randn(columns, size.width, generator=drawn).to(device, kind)
+    generator, count = torch.Generator().manual_seed(0), 8192 if device.type == "cuda" else 512
+    hidden = torch.randn(count, size.width, generator=generator).to(device, kind)
+    weight = torch.randn(columns, size.width, generator=generator).to(device, kind)
     target = torch.zeros(count, dtype=torch.int64, device=device)
     logits = hidden[:PLACES] @ weight.T
     ways: list[tuple[int, Callable[[], Any]]] = [
@@ -174,7 +174,7 @@ def measured_rate(
 
 
 def _reading_seconds(config: Any, kind: "torch.dtype", device: "torch.device", rows: int, length: int) -> float | None:
-    """Seconds for a token: by models of one and of two of the layers, without weights; None where it has no such."""
+    """Measure seconds per token by models of one and of two of the layers, without weights; None without layers."""
     import torch
     from transformers import AutoModelForCausalLM
 
@@ -200,7 +200,7 @@ def _reading_seconds(config: Any, kind: "torch.dtype", device: "torch.device", r
 
 
 def _best(run: Callable[[], Any], device: "torch.device") -> float:
-    """The shortest of as many runs as a fifth of a second holds, in seconds: of this thread's work on a CPU."""
+    """Return the shortest of as many runs as a fifth of a second holds, in seconds: of this thread's work on a CPU."""
     import torch
 
     cuda = device.type == "cuda"
@@ -215,7 +215,7 @@ def _best(run: Callable[[], Any], device: "torch.device") -> float:
 
 
 def ranking_seconds(rows: "Sequence[Row]", size: Size, rate: Rate, outputs: int) -> float:
-    """How long ranking takes: reading, the output layer, the check before the work and that of a sample after it."""
+    """Estimate how long ranking takes: reading, output layer, the check before the work, the check of a sample."""
     from rbp.extract.probe import SHORT
     from rbp.extract.verify import ROWS as LEAST
     from rbp.extract.verify import SHARE
@@ -251,7 +251,7 @@ class Cost:
 
 
 def plan_lines(costs: Sequence[Cost], spent: float) -> list[str]:
-    """A table as people read it, with the totals.
+    """Format the costs as a table, with the totals.
 
     spent: processor time of the program until here, which ranking takes too, but for what measuring took.
     """

@@ -26,7 +26,7 @@ def must_be_installed() -> None:
 
 
 def find_device(name: str) -> torch.device:
-    """The device `name`; "auto" takes a GPU where there is one. Raises ParameterError if it is not there."""
+    """Find the device `name`; "auto" takes a GPU where there is one. Raises ParameterError if it is not there."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -37,12 +37,12 @@ def find_device(name: str) -> torch.device:
 
 
 def limits(reserved: int) -> Limits:
-    """Bytes that a model may take of each GPU and of memory ("cpu"), less `reserved` of the first of them."""
+    """Return the bytes that a model may take of each GPU and of memory ("cpu"), less `reserved` of the first."""
     from accelerate.utils import get_max_memory
 
-    found = {place: int(SHARE * most) for place, most in get_max_memory().items()}
-    first = next(iter(found))
-    return found | {first: max(0, found[first] - reserved)}
+    memory = {place: int(SHARE * most) for place, most in get_max_memory().items()}
+    first = next(iter(memory))
+    return memory | {first: max(0, memory[first] - reserved)}
 
 
 def hold_head(model: Any, device: torch.device) -> None:
@@ -61,15 +61,15 @@ def hold_head(model: Any, device: torch.device) -> None:
 
 
 def places(model: Any) -> tuple[str, ...]:
-    """Where the parts of a model lie that accelerate spreads, such as "cuda:0", "cpu" and "disk"; of another, none."""
+    """List where the parts of a model that accelerate spreads lie, such as "cuda:0", "cpu", "disk"; () for others."""
     if not any(hooks(module) for module in model.modules()):
         return ()
-    found = {f"cuda:{place}" if isinstance(place, int) else str(place) for place in _map(model).values()}
-    return tuple(sorted(found)) or ("elsewhere",)
+    names = {f"cuda:{place}" if isinstance(place, int) else str(place) for place in _map(model).values()}
+    return tuple(sorted(names)) or ("elsewhere",)
 
 
 def waiting(model: nn.Module) -> Iterator[Any]:
-    """What a spread model fetches its weights from: its copies can share that."""
+    """Yield what a spread model fetches its weights from: its copies can share that."""
     for module in model.modules():
         for hook in hooks(module):
             yield from (hook.weights_map, hook.tied_params_map)
@@ -80,6 +80,6 @@ def _map(model: Any) -> dict[str, Any]:
 
 
 def hooks(module: nn.Module) -> list[Any]:
-    """The hooks of accelerate that know where a module's weights are."""
+    """Return the hooks of accelerate that know where a module's weights are."""
     hook = vars(module).get("_hf_hook")
     return [each for each in getattr(hook, "hooks", [hook]) if hasattr(each, "weights_map")]

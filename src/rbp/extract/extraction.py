@@ -61,13 +61,13 @@ log = logging.getLogger(__name__)
 
 
 def family_name(files: ModelFiles | Loaded) -> str:
-    """The name that an installed package gives the model's family, else the model type."""
+    """Return the name that an installed package gives the model's family, else the model type."""
     known = registry.known_models().get(files.name)
     return known["family"] if known else str(files.config.get("model_type", "unknown"))
 
 
 def circumstances(ranker: Ranker) -> dict[str, Any]:
-    """The size of the model, how it was run, on what, and with which versions."""
+    """Return the size of the model, how it was run, on what, and with which versions."""
     language = ranker.language
     cuda = language.device.type == "cuda"
     packages = ("torch", "transformers", "tokenizers", "pyarrow")
@@ -104,7 +104,7 @@ def _must_go_on_alike(store: Store, logits: str) -> None:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """No progress bars and advice of transformers among our lines."""
+    """Suppress transformers' progress bars and advice."""
     level = transformers_logging.get_verbosity()
     transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
@@ -156,8 +156,8 @@ class _Model:
     def language(self) -> LanguageModel:
         why = "the default, as the authors' program" if self.settings.dtype == "float32" else "as asked for"
         dtype = self.files.config.get("dtype") or self.files.config.get("torch_dtype") or "unknown"
-        own = getattr(self.files, "quantization", None) or dtype
-        log.info("%s: %s on %s (%s; saved as %s)", self.files.name, self.settings.dtype, self.device, why, own)
+        saved_as = getattr(self.files, "quantization", None) or dtype
+        log.info("%s: %s on %s (%s; saved as %s)", self.files.name, self.settings.dtype, self.device, why, saved_as)
         if self.settings.devices is None or isinstance(self.files, Loaded):
             return load_model(self.files, self.settings.dtype, self.device)
         head = config_size(self.files.folder).head * BYTES[self.settings.dtype]
@@ -196,9 +196,9 @@ def extract(
     settings = settings or Settings()
     if shard is not None:
         check_shard(shard)
-    device, found, texts = _resolve_inputs(models, corpora, settings)
+    device, model_files, texts = _resolve_inputs(models, corpora, settings)
     stores = []
-    for files in found:
+    for files in model_files:
         given = settings, device
         if isinstance(files, Loaded):
             given = replace(settings, dtype=files.dtype), find_device(str(files.model.device))
@@ -211,13 +211,13 @@ def extract(
 def planned(
     models: Sequence[str | ModelFiles], corpora: Sequence[str | Corpus], protocol: Protocol, settings: Settings
 ) -> list[Cost]:
-    """What `extract` would cost on one device, if nothing of it is measured: no weights are loaded, nothing is ranked.
+    """Estimate what `extract` would cost on one device from nothing: no weights are loaded, nothing is ranked.
 
     Raises what `extract` raises for what can be seen by then.
     """
-    device, found, texts = _resolve_inputs(models, corpora, settings)
+    device, model_files, texts = _resolve_inputs(models, corpora, settings)
     dtype, costs = known_dtype(settings.dtype), []
-    for files in found:
+    for files in model_files:
         if isinstance(files, Loaded):
             raise ParameterError("a model in memory has no plan", files.name, "Give its folder.")
         with quiet():
@@ -251,7 +251,7 @@ def planned(
 def _resolve_inputs(
     models: Sequence[str | ModelFiles | Loaded], corpora: Sequence[str | Corpus], settings: Settings
 ) -> tuple[torch.device, list[ModelFiles | Loaded], list[Corpus]]:
-    """The device, the models' files and the texts. Raises DataError and ParameterError for what is not right."""
+    """Find the device, the models' files and the texts. Raises DataError and ParameterError for what is not right."""
     if settings.devices is not None and settings.device != "auto":
         what = f"all devices are asked for, and the device {settings.device}"
         raise ParameterError(what, "--devices, --device", "Give one of the two.")
@@ -259,24 +259,24 @@ def _resolve_inputs(
         must_be_installed()
     device = find_device(settings.device)
     known_backend(settings.backend)
-    found = [find_model(model, settings.revision) if isinstance(model, str) else model for model in models]
-    if settings.training is not None and len(found) > 1:
-        what = f"one step, or number of training tokens, for {len(found)} models"
+    model_files = [find_model(model, settings.revision) if isinstance(model, str) else model for model in models]
+    if settings.training is not None and len(model_files) > 1:
+        what = f"one step, or number of training tokens, for {len(model_files)} models"
         raise ParameterError(what, "--step, --training-tokens", f"Give one model, or a table beside them: {TABLE}.")
-    for files in found:
+    for files in model_files:
         if settings.devices is not None and isinstance(files, ModelFiles) and (files.base or files.gguf):
             what = f"{'an adapter' if files.base else 'a GGUF file'} is read on one device"
             raise ParameterError(what, f"{files.name}, --devices", "Save the model as safetensors, and give that.")
         training_of(files, settings.training)
     return (
         device,
-        found,
+        model_files,
         [open_corpus(corpus, settings.fields) if isinstance(corpus, str) else corpus for corpus in corpora],
     )
 
 
 def _key(model: _Model, corpus: Corpus, protocol: Protocol) -> dict[str, Any]:
-    """All that determines the ranks."""
+    """Return all that determines the ranks."""
     settings = model.settings
     dtype = torch.float64 if settings.dtype == "float64" else torch.float32
     chosen = backend_for(model.device, dtype) if settings.backend == "auto" else settings.backend
@@ -403,36 +403,36 @@ def _fill(
     if unchecked:
         start = time.monotonic()
         earlier = {name: noted[name] for pack in mine if (name := whole[pack].name) in noted}  # which stays
-        found = earlier | _verified(store, ranker, rows, unchecked)
-        store.note("all" if shard is None else f"{shard[0]}-of-{shard[1]}", found)
+        checks = earlier | _verified(store, ranker, rows, unchecked)
+        store.note("all" if shard is None else f"{shard[0]}-of-{shard[1]}", checks)
         how["check_seconds"] = round(time.monotonic() - start, 3)
     if store.checked() is not None:
         store.finish({"finished": datetime.now(UTC).isoformat(timespec="seconds"), **how})
 
 
 def _verified(store: Store, ranker: Ranker, rows: RowPlan, packs: Sequence[int]) -> dict[str, SampleCheck]:
-    """What was found when a sample of the rows of some packs was ranked again, by the names of the parts.
+    """Rank a sample of the rows of some packs again; return what was found, by the names of the parts.
 
     Raises DataError if a stored rank is not that of the model's own logits.
     """
     places = [(pack, row) for pack in packs for row in rows.rows_of(pack)]
     sample = [places[i] for i in choose_sample([row for _, row in places], store.manifest["digest"])]
     parts, wrong = store.parts()[0], list[WrongRank]()
-    found = {parts[pack].name: SampleCheck() for pack in packs}
+    checks = {parts[pack].name: SampleCheck() for pack in packs}
     columns = [read_part(parts[pack]) for pack in sorted({pack for pack, _ in sample})]
     ranks = Stored({name: np.concatenate([each[name] for each in columns]) for name in columns[0]}, str(store.folder))
     for (pack, _), (sampled, bad) in zip(sample, _again(ranker, [row for _, row in sample], ranks), strict=True):
-        found[parts[pack].name] += sampled
+        checks[parts[pack].name] += sampled
         wrong += bad
     if wrong:
-        raise wrong_ranks_error(wrong, sum(found.values(), SampleCheck()), str(store.folder))
-    return found
+        raise wrong_ranks_error(wrong, sum(checks.values(), SampleCheck()), str(store.folder))
+    return checks
 
 
 def _again(
     ranker: Ranker, rows: Sequence[Row], ranks: Stored, *, elsewhere: bool = False, cross_entropies: bool = True
 ) -> Iterator[tuple[SampleCheck, list[WrongRank]]]:
-    """`verify_sample`, as this machine can; elsewhere: whether another may have made the ranks."""
+    """Run `verify_sample` as this machine can; elsewhere: whether another machine may have made the ranks."""
     alone = ranker.language.device.type == "cpu" and not ranker.language.places  # as rows are ranked there
     forward = plain_logits(ranker, apart=elsewhere or not alone)
     return verify_sample(forward, rows, ranks, threads=alone, cross_entropies=cross_entropies)
@@ -460,8 +460,8 @@ def verify_store(
     device = find_device(settings.device)
     with quiet(), ieee(device):
         at = key["revision"] or store.training.revision
-        found = _Model(find_model(model, at, tokenizer), settings, device)
-        if found.fingerprints["weights"] != key["weights"]:  # of the tokenizer, its tokens are compared
+        loaded = _Model(find_model(model, at, tokenizer), settings, device)
+        if loaded.fingerprints["weights"] != key["weights"]:  # of the tokenizer, its tokens are compared
             what = f"{model} has other weights than the store was made of"
             raise DataError(what, where, f"Give the same model: the store says {store.model}.")
         texts = [open_corpus(name) for name in corpora or [store.dataset]]
@@ -469,11 +469,11 @@ def verify_store(
         if corpus is None:
             what = f"{', '.join(text.name for text in texts)} is not the text that was ranked, or not as it was"
             raise DataError(what, where, "Give it by --corpus, with the same fields.")
-        rows = plan_rows(corpus, found.tokenizer, Protocol(**key["protocol"])).rows
+        rows = plan_rows(corpus, loaded.tokenizer, Protocol(**key["protocol"])).rows
         sample = [rows[i] for i in choose_sample(rows, seed or store.manifest["digest"], share)]
         columns = {str(name): column.to_numpy() for name, column in store.ranks().items()}
         exact = "nll" not in store.manifest["about"]  # which says how a shipped store's are rounded
-        ranker = Ranker(found.language, "reference", 1, found.limit, settings.round_logits, compiled=False)
+        ranker = Ranker(loaded.language, "reference", 1, loaded.limit, settings.round_logits, compiled=False)
         ranker.check(sample)
         answers = list(_again(ranker, sample, Stored(columns, where), elsewhere=True, cross_entropies=exact))
     sampled = sum((one for one, _ in answers), SampleCheck())
@@ -483,7 +483,7 @@ def verify_store(
 
 
 def _finished(store: Store, key: dict[str, Any], labels: dict[str, Any]) -> bool:
-    """Whether nothing is to be done; a store that lacks only its last line or its label gets it.
+    """Return whether nothing is left to do; a store that lacks only its last line or its label gets it.
 
     Raises DataError for a folder whose manifest says that it is another measurement's.
     """
@@ -521,7 +521,7 @@ def _labels(model: _Model, corpus: Corpus) -> dict[str, Any]:
 
 
 def gpus() -> list[str]:
-    """The GPUs that this process may use, as `CUDA_VISIBLE_DEVICES` names them."""
+    """List the GPUs that this process may use, as `CUDA_VISIBLE_DEVICES` names them."""
     given = os.environ.get("CUDA_VISIBLE_DEVICES")
     count = torch.cuda.device_count()
     return split_names(given)[:count] if given else [str(i) for i in range(count)]
@@ -535,7 +535,7 @@ def extract_on_gpus(
     settings: Settings,
     gpus: Sequence[str],
 ) -> None:
-    """`extract`, a shard in a process of its own for each of `gpus`, as `CUDA_VISIBLE_DEVICES` names them.
+    """Run `extract`, a shard in a process of its own for each of `gpus`, as `CUDA_VISIBLE_DEVICES` names them.
 
     If one fails, the others finish what they do: nothing of it is lost. Raises DataError then.
     """
@@ -551,10 +551,10 @@ def extract_on_gpus(
 
 
 def _shard(tell: Tell, *arguments: Any) -> None:
-    *own, gpu = arguments
+    *inputs, gpu = arguments
     os.environ["CUDA_VISIBLE_DEVICES"] = gpu  # CUDA reads it when it is first used
     say_on_stderr()
-    extract(*own)
+    extract(*inputs)
 
 
 def say_on_stderr() -> None:

@@ -28,7 +28,7 @@ _FINITE = "Check the weights, the model's dtype, and the scales and caps in its 
 
 
 def rank_logits(logits: torch.Tensor, target: torch.Tensor) -> TokenRanks:
-    """The ranks of target [T] among logits [T, V] that are at hand.
+    """Rank each target [T] among given logits [T, V].
 
     The −ln p of a target at −inf is infinite, as in `linear_rank`. Raises RankError where a logit is NaN or +inf.
     """
@@ -95,7 +95,7 @@ class Ranker:
 
     @property
     def rounding_of_logits(self) -> str:
-        """The dtype that the logits which are compared are rounded to."""
+        """Return the dtype that the logits which are compared are rounded to."""
         if self.rounding is not None:
             return self.rounding
         return self.language.dtype if self.head is None or self.language.dtype == "float64" else "float32"
@@ -107,7 +107,7 @@ class Ranker:
         return self.probe
 
     def read(self, ids: torch.Tensor) -> torch.Tensor:
-        """What is ranked of rows of one length [B, n]: what the output layer reads [B, n, d], or logits without one.
+        """Return what is ranked of rows of one length [B, n]: what the output layer reads [B, n, d], or else logits.
 
         By a copy of the model as it is now.
         """
@@ -116,7 +116,7 @@ class Ranker:
         return reader.logits(ids)[0] if hidden is None else hidden
 
     def rank(self, rows: Sequence[Row]) -> Ranks:
-        """The ranks of all scored tokens of `rows`, in order. Raises DataError for NaN, naming the document."""
+        """Rank all scored tokens of `rows`, in order. Raises DataError for NaN, naming the document."""
         parts: dict[int, Ranks] = {}
         for indices in self._batches(rows):
             while indices:
@@ -138,7 +138,7 @@ class Ranker:
         return Ranks(*(np.concatenate([parts[i][c] for i in range(len(rows))]) for c in range(3)))
 
     def _batches(self, rows: Sequence[Row]) -> Iterator[list[int]]:
-        """The indices of rows that may be a batch, the short ones first: the same whatever was done before.
+        """Yield the indices of rows that may be a batch, short rows first: the same whatever was done before.
 
         On a GPU these are rows of one width. On the CPU each is a pass of its own, and those next to one another are
         about as long, so that threads end together.
@@ -150,7 +150,7 @@ class Ranker:
             yield from (list(same) for _, same in groupby(order, key=lambda i: self._width(rows[i])))
 
     def _width(self, row: Row) -> int:
-        """The length that a row is read at: it depends on the row and the model, not on the row's neighbours."""
+        """Return the length that a row is read at: it depends on the row and the model, not on the row's neighbours."""
         length = len(row.ids)
         if not self.padded:
             return length
@@ -158,7 +158,7 @@ class Ranker:
         return width if self._longest is None else max(length, min(width, self._longest))
 
     def _if_memory_allows(self, rows: list[Row]) -> Ranks | None:
-        """The ranks of rows, or None. Then the error is gone, and with it all that its traceback held in memory."""
+        """Rank rows; None if memory is short. Then the error is gone, and all memory that its traceback held."""
         try:
             return self._ranks(rows)
         except RuntimeError as error:
@@ -175,7 +175,7 @@ class Ranker:
         return Ranks(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
     def _part(self, rows: list[Row]) -> Ranks:
-        """The ranks of rows in one go. Raises DataError naming document and position where a logit is NaN."""
+        """Rank rows in one go. Raises DataError naming document and position where a logit is NaN."""
         if self.head is None:
             parts = [self._by_logits(row, *self.reader.logits(self._padded([row]))[:1]) for row in rows]
         else:
@@ -204,33 +204,33 @@ class Ranker:
             )
 
     def _by_product(self, row: Row, head: Head) -> Ranks:
-        """The ranks of a row from the plain product of the output layer."""
+        """Rank a row by the plain product of the output layer."""
         parts = torch.split(self._hidden([row]).to(head.weight.device), PLACES)
         return self._counted(row, (head_logits(head, part) for part in parts))
 
     def _by_logits(self, row: Row, logits: torch.Tensor) -> Ranks:
-        """The ranks of a row from the model's own logits [1, n, V], of which there is no second copy."""
+        """Rank a row by the model's own logits [1, n, V], of which there is no second copy."""
         places = torch.split(torch.from_numpy(row.scored - 1).to(logits.device), PLACES)
         return self._counted(row, (logits[0, part] for part in places))
 
     def _counted(self, row: Row, parts: Iterable[torch.Tensor]) -> Ranks:
-        found, targets = list[Ranks](), torch.split(self._targets([row]), PLACES)
+        ranks, targets = list[Ranks](), torch.split(self._targets([row]), PLACES)
         for i, (logits, target) in enumerate(zip(parts, targets, strict=True)):
             logits = logits[:, : self.vocabulary]
             logits = logits if self.rounding is None else logits.to(getattr(torch, self.rounding))
             try:
-                found.append(_on_cpu(rank_logits(logits, target.to(logits.device))))
+                ranks.append(_on_cpu(rank_logits(logits, target.to(logits.device))))
             except RankError as error:
                 position = row.start + int(row.scored[i * PLACES + error.row])
                 raise DataError(error.what, f"document {row.document}, position {position}", error.remedy) from None
-        return Ranks(*(np.concatenate(column) for column in zip(*found, strict=True)))
+        return Ranks(*(np.concatenate(column) for column in zip(*ranks, strict=True)))
 
     def _targets(self, rows: list[Row]) -> torch.Tensor:
         targets = np.concatenate([row.ids[row.scored] for row in rows])
         return torch.from_numpy(targets).to(self.language.device)
 
     def _hidden(self, rows: list[Row]) -> torch.Tensor:
-        """What the output layer reads before the scored tokens of all rows: [T, d]."""
+        """Return what the output layer reads before the scored tokens of all rows: [T, d]."""
         if self.language.device.type == "cpu" and len(rows) > 1:  # each is a pass of its own
             return torch.cat([self._hidden([row]) for row in rows])
         ids = self._padded(rows)
@@ -241,7 +241,7 @@ class Ranker:
         return hidden.flatten(0, 1)[torch.from_numpy(places).to(hidden.device)]
 
     def _padded(self, rows: list[Row]) -> torch.Tensor:
-        """The tokens [B, n] of rows of one width; the padding comes after all that is scored, and is not seen."""
+        """Pad rows of one width to tokens [B, n]; the padding comes after all that is scored, and is not seen."""
         padded = np.zeros((len(rows), self._width(rows[0])), dtype=np.int64)
         for line, row in zip(padded, rows, strict=True):
             line[: len(row.ids)] = row.ids
@@ -275,7 +275,7 @@ def _documents(rows: Sequence[Row]) -> str:
 
 @contextmanager
 def one_thread_each() -> Iterator[int]:
-    """One thread for each operation while the rows run side by side; gives how many may run."""
+    """Use one thread for each operation while the rows run side by side; gives how many may run."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # it holds for all threads of the process
     try:

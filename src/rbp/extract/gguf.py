@@ -82,7 +82,7 @@ class _Fields:
         self.left = {key.removeprefix(start): value for key, value in fields.items() if key.startswith(start)}
 
     def take(self, key: str, *default: Any) -> Any:
-        """The value of a field, or the default. Raises DataError if there is neither, or one for each layer."""
+        """Take the value of a field, or the default. Raises DataError if there is neither, or one for each layer."""
         if key not in self.left:
             if default:
                 return default[0]
@@ -104,7 +104,7 @@ class _Fields:
 
 
 def _gemma(pattern: int, published: dict[int, int]) -> "Callable[[_Fields, dict[str, Any]], None]":
-    """pattern: every so many layers one has full attention; published: the widths of attention scales by layers."""
+    """Make `more` of Gemma: one of `pattern` layers has full attention; published: attention scales by layers."""
 
     def more(fields: _Fields, values: dict[str, Any]) -> None:
         layers, period = values["num_hidden_layers"], fields.take("attention.sliding_window_pattern", pattern)
@@ -236,7 +236,7 @@ ARCHITECTURES = {
 
 @contextmanager
 def alone(file: Path) -> Iterator[dict[str, Any]]:
-    """Arguments by which transformers reads the file and nothing that lies beside it, without a progress bar."""
+    """Give arguments by which transformers reads this file and nothing beside it, without a progress bar."""
     reading: Any = import_module("transformers.modeling_gguf_pytorch_utils")  # late: slow to import
     bar = reading.tqdm
     reading.tqdm = partial(bar, disable=True)  # no setting of transformers reaches it
@@ -248,7 +248,7 @@ def alone(file: Path) -> Iterator[dict[str, Any]]:
 
 
 def read(file: Path, name: str) -> Contents:
-    """What a file says of its model. name: what errors name.
+    """Read what a file says of its model. name: what errors name.
 
     Raises DataError if gguf is not installed, and for a file that is no whole one, or has an architecture, a field, a
     tensor or a quantization that would not reach the model as it is meant.
@@ -300,14 +300,14 @@ def read(file: Path, name: str) -> Contents:
         raise DataError(
             f"the fields of the GGUF file fit no {architecture}: {first_line(error)}", name, INSTEAD
         ) from None
-    kept = {key.removeprefix("tokenizer."): value for key, value in fields.items() if key.startswith("tokenizer.")}
+    tokenizer = {key.removeprefix("tokenizer."): value for key, value in fields.items() if key.startswith("tokenizer.")}
     scaled = [each.data for each in reader.tensors if each.name == _FREQUENCIES]
     factors = torch.tensor(np.array(scaled[0])) if scaled else None
-    return Contents(config, kept, factors, kinds.most_common(1)[0][0])
+    return Contents(config, tokenizer, factors, kinds.most_common(1)[0][0])
 
 
 def _values(fields: _Fields, which: _Architecture) -> dict[str, Any]:
-    """The configuration's values. What is left in `fields` afterwards is not accounted for."""
+    """Return the configuration's values. What is left in `fields` afterwards is not accounted for."""
     values = {"vocab_size": fields.tensors["token_embd.weight"][0], **which.fixed}
     values["tie_word_embeddings"] = "output.weight" not in fields.tensors
     fields.left.pop("vocab_size", None)  # the rows of the embedding count
@@ -335,7 +335,7 @@ def _values(fields: _Fields, which: _Architecture) -> dict[str, Any]:
 
 
 def _attention(fields: _Fields, which: _Architecture, values: dict[str, Any]) -> None:
-    """Heads and rotary positions."""
+    """Set heads and rotary positions."""
     heads = values["num_attention_heads"]
     values["num_key_value_heads"] = fields.take("attention.head_count_kv", heads)
     width = fields.take("attention.key_length", values["hidden_size"] // heads)
@@ -366,7 +366,7 @@ def _attention(fields: _Fields, which: _Architecture, values: dict[str, Any]) ->
 
 
 def _short(value: float) -> float:
-    """The shortest decimal of a float32: what was in the configuration that a file was made from."""
+    """Return the shortest decimal of a float32, as in the configuration that a file was made from."""
     return float(str(np.float32(value)))
 
 
@@ -385,7 +385,7 @@ def finish(model: Any, contents: Contents, file: Path, name: str) -> None:
             raise DataError(f"{_FREQUENCIES} is not as long as half a head", name, INSTEAD)
         rotary.inv_freq /= contents.frequencies
         rotary.original_inv_freq /= contents.frequencies
-    own = {values.data_ptr(): values.numel() for values in model.state_dict().values()}  # a shared one counts once
-    if sum(own.values()) != (there := sum(tensors.values())):
-        what = f"transformers takes {sum(own.values()):,} of the {there:,} numbers in the GGUF file"
+    taken = {values.data_ptr(): values.numel() for values in model.state_dict().values()}  # a shared one counts once
+    if sum(taken.values()) != (stored := sum(tensors.values())):
+        what = f"transformers takes {sum(taken.values()):,} of the {stored:,} numbers in the GGUF file"
         raise DataError(what, name, INSTEAD)

@@ -27,7 +27,7 @@ class Head:
 
     @property
     def roundings(self) -> int:
-        """How often a model in a short dtype rounds each logit."""
+        """Return how often a model in a short dtype rounds each logit."""
         return 1 + (self.scale != 1) + 2 * (self.softcap is not None)
 
 

@@ -10,7 +10,7 @@ from rbp.io import exists, home_expanded
 
 
 def find_tokenizer(stores: Sequence[RankStore], by_hand: str | None = None) -> Any:
-    """The tokenizer with which one of the stores was made, if its model is where it was; None if none is.
+    """Find the tokenizer that one of the stores was made with, if its model is where it was; else None.
 
     Its files must be those that were read then. Nothing is downloaded: of a hub model, the cache is looked at. by_hand:
     the folder of the tokenizer, which is taken as it is. Raises DataError where that holds none.
@@ -22,15 +22,15 @@ def find_tokenizer(stores: Sequence[RankStore], by_hand: str | None = None) -> A
         return load_tokenizer(ModelFiles(by_hand, folder, None, (), by_hand=folder))
     for store in stores:
         try:
-            if (found := _recorded(store)) is not None:
-                return found
+            if (tokenizer := _recorded(store)) is not None:
+                return tokenizer
         except (RbpError, OSError):  # it was moved, or is no longer in the cache
             continue
     return None
 
 
 def _recorded(store: RankStore) -> Any:
-    """The tokenizer that a store says it was made with; None where it is another by now, or was never said."""
+    """Load the tokenizer that a store names; None where it has changed since, or was never named."""
     key, commit = store.manifest["key"], store.manifest["key"].get("revision")
     if "tokenizer" not in key or not (commit or exists(home_expanded(store.model))):
         return None

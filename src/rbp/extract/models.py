@@ -32,7 +32,7 @@ from rbp.names import and_more
 
 
 def non_embedding_params(model: nn.Module) -> int:
-    """S: all parameters but the input, output and learned position embeddings (the paper's section 3.2).
+    """Count S: all parameters but the input, output and learned position embeddings (the paper's section 3.2).
 
     A weight that is shared (a tied output layer) counts once, and not at all where it is an embedding. Layers
     that bring embeddings to the width of the model, as in OPT-350m, are no embeddings. Adapters count as if they were
@@ -78,43 +78,43 @@ class ModelFiles:
 
     @property
     def config(self) -> dict[str, Any]:
-        """The model's configuration file, or what a GGUF file says. Raises DataError if that cannot be read."""
+        """Read the model's configuration, from its file or its GGUF file. Raises DataError if that cannot be read."""
         if self.gguf:
             return dict(self.contents.config.to_dict())
         return self.base.config if self.base else _json(self.folder / "config.json")
 
     @property
     def gguf(self) -> Path | None:
-        """The GGUF file, if it is one."""
+        """Return the GGUF file, if it is one."""
         return next((path for path in self.weights if path.suffix == gguf.SUFFIX), None)
 
     @property
     def quantization(self) -> str | None:
-        """Of a GGUF file: how most of the numbers in its matrices are stored, as "Q4_0" or "F32"."""
+        """Return how most of the numbers in a GGUF file's matrices are stored, as "Q4_0" or "F32"; None for others."""
         return self.contents.quantization if self.gguf else None
 
     @cached_property
     def contents(self) -> Contents:
-        """What a GGUF file says. Raises DataError if it cannot be read."""
+        """Read what a GGUF file says. Raises DataError if it cannot be read."""
         return gguf.read(self.weights[0], self.name)
 
     @property
     def tokenizer(self) -> Path:
-        """The folder of the tokenizer: an adapter may leave it to its base, a checkpoint to the folder of its run.
+        """Return the tokenizer's folder: an adapter may leave it to its base, a checkpoint to the folder of its run.
 
         Models of another package may share one.
         """
         if self.by_hand is not None:
             return self.by_hand
-        own, run = _has_tokenizer(self.folder), self.folder.parent
-        if not own and self.checkpoint and self.revision is None and _has_tokenizer(run):
+        in_folder, run = _has_tokenizer(self.folder), self.folder.parent
+        if not in_folder and self.checkpoint and self.revision is None and _has_tokenizer(run):
             return run
-        if not own and self.base is None:
+        if not in_folder and self.base is None:
             return next(registry.answers("tokenizers", self.folder), self.folder)
-        return self.folder if own or self.base is None else self.base.tokenizer
+        return self.folder if in_folder or self.base is None else self.base.tokenizer
 
     def fingerprint(self) -> str:
-        """A digest of the weights and the configuration: the contents of the files, not their places."""
+        """Digest the weights and the configuration: the contents of the files, not their places."""
         if self.gguf:
             return checksum(self.gguf)
         if self.base is None:
@@ -124,7 +124,7 @@ class ModelFiles:
         return sha256("".join(parts).encode()).hexdigest()
 
     def tokenizer_fingerprint(self) -> str:
-        """A digest of the tokenizer's files; of one in a GGUF file, as they would be saved."""
+        """Digest the tokenizer's files; of one in a GGUF file, as they would be saved."""
         if self.gguf and self.by_hand is None:
             return _saved_digest(load_tokenizer(self))
         return _digest(tokenizers.files_of(self.tokenizer))
@@ -185,20 +185,20 @@ class Loaded:
 
     @property
     def config(self) -> dict[str, Any]:
-        """The model's configuration."""
+        """Return the model's configuration."""
         return dict(self.model.config.to_dict())
 
     @property
     def dtype(self) -> Dtype:
-        """Of its weights. Raises ParameterError for one that is not ranked in."""
+        """Return the dtype of its weights. Raises ParameterError for one that is not ranked in."""
         return known_dtype(self.model.dtype)
 
     def fingerprint(self) -> str:
-        """A digest of all that determines its logits: of its contents, not of where they came from."""
+        """Digest all that determines its logits: the contents, not where they came from."""
         return state_of(fresh(self.model)).digest
 
     def tokenizer_fingerprint(self) -> str:
-        """A digest of the tokenizer's files, as they would be saved."""
+        """Digest the tokenizer's files, as they would be saved."""
         return _saved_digest(self.tokenizer)
 
 
@@ -217,7 +217,7 @@ def _must_be_rankable(model: Any) -> None:
 
 
 def find_model(name: str, revision: str | None = None, tokenizer: str | None = None) -> ModelFiles:
-    """The files of the model `name`: a folder, a GGUF file, or a hub id, whose missing files are downloaded.
+    """Find the files of the model `name`: a folder, a GGUF file, or a hub id, whose missing files are downloaded.
 
     On the hub `revision` is a branch, tag or commit (default: main), resolved to its commit; of a folder it is a
     sub-folder with a checkpoint. A folder that holds an adapter alone is the model that its configuration names,
@@ -279,12 +279,12 @@ def _must_be_no_pointer(file: Path, name: str) -> None:
 
 
 def _listed_checkpoints(folder: Path) -> str:
-    there = ", ".join(checkpoints("", folder) or [])
-    return f"There is: {there}." if there else "It has no sub-folders with models."
+    names = ", ".join(checkpoints("", folder) or [])
+    return f"There is: {names}." if names else "It has no sub-folders with models."
 
 
 def load_tokenizer(files: ModelFiles | Loaded) -> Any:
-    """The model's tokenizer, as its file has it; texts that are too long are cut at their end.
+    """Load the model's tokenizer, as its file has it; texts that are too long are cut at their end.
 
     Raises DataError if it cannot be read.
     """
@@ -306,7 +306,7 @@ def load_tokenizer(files: ModelFiles | Loaded) -> Any:
 def load_model(
     files: ModelFiles | Loaded, dtype: Dtype, device: torch.device, most: devices.Limits | None = None
 ) -> LanguageModel:
-    """The model in `dtype` on `device`, ready for inference; one in memory as it is.
+    """Load the model in `dtype` on `device`, ready for inference; one in memory is taken as it is.
 
     most: bytes that it may take of each device and of memory, among which it is then spread; the rest stays on disk.
 
@@ -377,7 +377,7 @@ _NOTES = re.compile(
 
 
 def passed_over(raw: dict[str, Any], config: Any, code: str = "") -> list[str]:
-    """The fields of a configuration file that neither its class nor its model's code has, but for notes."""
+    """List the fields of a configuration file that neither its class nor its model's code has, but for notes."""
     from transformers import GenerationConfig, PreTrainedConfig
     from transformers.modeling_rope_utils import RopeParameters
 
@@ -404,7 +404,7 @@ def _language(name: str, model: Any, dtype: Dtype, device: torch.device) -> Lang
 
 
 def looks_at_length(config: dict[str, Any]) -> bool:
-    """Whether positions are encoded by how long the whole input is: rotary scaling "dynamic" (NTK) or "longrope".
+    """Return whether positions depend on the length of the whole input: rotary scaling "dynamic" (NTK) or "longrope".
 
     One configuration may hold several, by kind of layer or of modality.
     """
@@ -414,7 +414,7 @@ def looks_at_length(config: dict[str, Any]) -> bool:
 
 
 def _base(folder: Path, name: str) -> ModelFiles:
-    """The model that the adapter in `folder` adapts."""
+    """Find the model that the adapter in `folder` adapts."""
     config = _json(folder / ADAPTER)
     base, revision = config.get("base_model_name_or_path"), config.get("revision")
     where = f"{name}, base_model_name_or_path in {ADAPTER}"
@@ -425,16 +425,16 @@ def _base(folder: Path, name: str) -> ModelFiles:
         if (home_expanded(base) / ADAPTER).is_file():
             raise DataError("the adapter's base is an adapter itself", where, "Merge that one into its model first.")
     try:
-        found = find_model(base, revision)
+        base_files = find_model(base, revision)
     except DataError as error:
         raise DataError(f"of the adapter's base, {base}: {error.what}", where, error.remedy) from None
-    if found.gguf:
+    if base_files.gguf:
         raise DataError("the adapter's base is a GGUF file", where, "Write the folder or hub id of the model there.")
-    return found
+    return base_files
 
 
 def _quantization(files: ModelFiles) -> str | None:
-    """How the weights are quantized, if they are. Raises DataError for a way that transformers would pass over."""
+    """Return how the weights are quantized, if they are. Raises DataError for a way that transformers would ignore."""
     from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING
 
     config = files.config
@@ -449,7 +449,7 @@ def _quantization(files: ModelFiles) -> str | None:
 
 
 def _shapes(files: ModelFiles) -> dict[str, list[int]]:
-    """The shapes of all weights, by name. Raises DataError for a file that is not whole."""
+    """Return the shapes of all weights, by name. Raises DataError for a file that is not whole."""
     from safetensors import safe_open
 
     shapes: dict[str, list[int]] = {}
@@ -473,8 +473,8 @@ def _fits(report: dict[str, Any], shapes: dict[str, list[int]], files: ModelFile
         what = f"the weights lack {and_more(lacking)}"
         raise DataError(what, name, "Ranks of a partly random model mean nothing: check the weights.")
     if other := sorted(report["mismatched_keys"]):
-        key, found, wanted = other[0]
-        what = f"{key} has the shape {tuple(found)}, and {tuple(wanted)} by {stated}"
+        key, shape, wanted = other[0]
+        what = f"{key} has the shape {tuple(shape)}, and {tuple(wanted)} by {stated}"
         remedy = "One of the two files is another model's, or was edited: compare vocab_size."
         raise DataError(what, name, gguf.INSTEAD if files.gguf else remedy)
     extra = [key for key in sorted(report["unexpected_keys"]) if not _is_mask(key, shapes.get(key))]
@@ -492,7 +492,7 @@ def _is_mask(key: str, shape: list[int] | None) -> bool:
 def _in_one_file(
     path: Path, name: str, revision: str | None, checkpoint: str | None = None, by_hand: Path | None = None
 ) -> ModelFiles:
-    """The model in a GGUF file. Raises DataError if it cannot be read."""
+    """Find the model in a GGUF file. Raises DataError if it cannot be read."""
     if revision is not None:
         raise DataError("a GGUF file has no revisions", name, "Leave --revision away.")
     files = ModelFiles(name, path.parent, None, (path,), None, checkpoint, by_hand)
@@ -501,7 +501,7 @@ def _in_one_file(
 
 
 def given_tokenizer(name: str) -> Path:
-    """The folder of a tokenizer that is given by hand. Raises DataError if it holds none."""
+    """Return the folder of a tokenizer given by hand. Raises DataError if it holds none."""
     folder = home_expanded(name)
     if not (exists(folder) and _has_tokenizer(folder)):
         raise DataError("the folder holds no tokenizer", f"{name}, --tokenizer", "Give one that save_pretrained wrote.")
@@ -513,12 +513,12 @@ def _has_tokenizer(folder: Path) -> bool:
 
 
 def _folder(folder: Path) -> AbstractContextManager[dict[str, Any]]:
-    """As `gguf.alone`, of a folder."""
+    """Give the arguments for a folder, as `gguf.alone` does for a file."""
     return nullcontext({"pretrained_model_name_or_path": folder})
 
 
 def _weight_names(folder: Path, name: str) -> tuple[str, ...]:
-    """The files that transformers reads, by its rules: what config.json names, else the one file, else the shards."""
+    """Return the weight files that transformers reads: those that config.json names, else one file, else shards."""
     _must_be_no_pointer(folder / "config.json", name)
     config = _json(folder / "config.json")
     if "configuration_files" in config:
@@ -552,7 +552,7 @@ def _no_weights(folder: Path, name: str, file: str) -> DataError:
 
 
 def _download(name: str, revision: str | None, patterns: tuple[str, ...]) -> Path:
-    """The folder of a snapshot of the hub repository `name` that holds the files `patterns`."""
+    """Download the files `patterns` of the hub repository `name`; return the snapshot's folder."""
     from huggingface_hub import errors, snapshot_download
 
     try:
@@ -581,12 +581,12 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def _saved_digest(tokenizer: Any) -> str:
-    """Of the files of a tokenizer, and of the code of a class that is the caller's own."""
+    """Digest the files of a tokenizer, and the code of a class that is the caller's own."""
     with TemporaryDirectory() as folder:
         tokenizer.save_pretrained(folder)
-        found, kind = _digest(tokenizers.files_of(Path(folder))), type(tokenizer)
+        digest, kind = _digest(tokenizers.files_of(Path(folder))), type(tokenizer)
     code = [each.__code__ for each in vars(kind).values() if hasattr(each, "__code__")]
-    return found if kind.__module__.startswith("transformers.") else f"{found} {digest_of(code)}"
+    return digest if kind.__module__.startswith("transformers.") else f"{digest} {digest_of(code)}"
 
 
 def _digest(files: list[Path]) -> str:

@@ -67,7 +67,7 @@ class Protocol:
             raise ParameterError(what, "--context", "Give at least 1 and less than --length.")
 
     def as_dict(self) -> dict[str, Any]:
-        """All fields, for the digest of a rank store; bos and special only where they are not the tokenizer's way."""
+        """Return all fields, for the digest of a rank store; bos and special only where they are not the default."""
         usual = {"bos": "auto", "special": "token"}
         return {name: value for name, value in asdict(self).items() if usual.get(name) != value}
 
@@ -83,7 +83,7 @@ def protocol(
     bos: Bos = "auto",
     special: Special = "token",
 ) -> Protocol:
-    """The protocol `name` with its defaults.
+    """Make the protocol `name` with its defaults.
 
     authors: 1000 documents, shuffled with seed 42 as the paper's program does, cut to 512 tokens. windows: all
     documents in windows of 1024 tokens, of which half are context. Raises ParameterError for an unknown name,
@@ -102,7 +102,7 @@ def protocol(
 
 
 def longest_input(config: dict[str, Any]) -> int | None:
-    """How many tokens the model can read at once, where its configuration says so."""
+    """Return how many tokens the model can read at once, where its configuration says so."""
     text = config.get("text_config") or config
     for name in ("max_position_embeddings", "n_positions", "max_seq_len", "n_ctx", "max_target_positions"):
         if isinstance(text.get(name), int):
@@ -111,7 +111,7 @@ def longest_input(config: dict[str, Any]) -> int | None:
 
 
 def default_protocol(corpora: Sequence[str], where: str = "--protocol") -> str:
-    """The protocol for texts that none is named for: the authors' for the paper's corpora, windows for others.
+    """Name the protocol for texts where none is given: the authors' for the paper's corpora, windows for others.
 
     Raises ParameterError where there are both.
     """
@@ -123,7 +123,7 @@ def default_protocol(corpora: Sequence[str], where: str = "--protocol") -> str:
 
 
 def window_length(configs: Sequence[dict[str, Any]]) -> int:
-    """How many tokens at once all models of these configurations read: ranks compare where contexts are alike."""
+    """Return how many tokens at once all models of these configurations read: ranks need alike contexts to compare."""
     return min([1024, *(limit for config in configs if (limit := longest_input(config)) is not None)])
 
 
@@ -160,21 +160,21 @@ class RowPlan:
 
     @property
     def tokens(self) -> int:
-        """How many tokens are scored."""
+        """Count the tokens that are scored."""
         return sum(len(row.scored) for row in self.rows)
 
     @property
     def tokens_read(self) -> int:
-        """How many tokens the model reads, those of contexts again in each row."""
+        """Count the tokens that the model reads, contexts again in each row."""
         return sum(len(row.ids) for row in self.rows)
 
     @property
     def packs(self) -> int:
-        """How many packs there are."""
+        """Count the packs."""
         return -(-len(self.rows) // self.pack)
 
     def rows_of(self, pack: int) -> Sequence[Row]:
-        """The rows of one pack."""
+        """Return the rows of one pack."""
         return self.rows[pack * self.pack : (pack + 1) * self.pack]
 
 
@@ -187,23 +187,23 @@ class Encoded(NamedTuple):
 
 
 def added_tokens(tokenizer: Any) -> list[int]:
-    """The tokens that a tokenizer puts around every text without declaring them as special, in ascending order."""
+    """Return the tokens that a tokenizer puts around every text without declaring them special, in ascending order."""
     ((ids, added, _),) = _encoded(tokenizer, [""], Protocol("windows"))
     return sorted({*ids[added].tolist()} - {*tokenizer.all_special_ids})
 
 
 def opening(tokenizer: Any, bos: Bos) -> list[int]:
-    """The tokens that are put before every window; none of them is scored.
+    """Return the tokens that are put before every window; none of them is scored.
 
     auto: those that the tokenizer puts before every text, if any; always: where it puts none, its BOS token, or else
     its EOS token, with which GPT-2 and others begin; never: none. Raises ParameterError where it has neither token.
     """
     ((ids, added, _),) = _encoded(tokenizer, ["a"], Protocol("windows"))
-    own: list[int] = ids[: _leading(added)].tolist()
+    leading: list[int] = ids[: _leading(added)].tolist()
     if bos == "never":
         return []
-    if bos == "auto" or own:
-        return own
+    if bos == "auto" or leading:
+        return leading
     for name in ("bos_token_id", "eos_token_id"):
         if (token := getattr(tokenizer, name, None)) is not None:
             return [int(token)]
@@ -211,7 +211,7 @@ def opening(tokenizer: Any, bos: Bos) -> list[int]:
 
 
 def opening_entry(tokenizer: Any, bos: Bos) -> dict[str, list[str]]:
-    """The names of the tokens that are put before every window, as "bos", for a manifest; nothing where none is."""
+    """Return the names of the tokens put before every window, as "bos", for a manifest; {} where there are none."""
     names = [str(tokenizer.convert_ids_to_tokens(token)) for token in opening(tokenizer, bos)]
     return {"bos": names} if names else {}
 
@@ -233,7 +233,7 @@ def plan_rows(corpus: Corpus, tokenizer: Any, chosen: Protocol) -> RowPlan:
     left, read = chosen.tokens, 0
     size: int | None = 0
     not_scored: Counter[str] = Counter()
-    own = isinstance(corpus.documents, list)
+    in_memory = isinstance(corpus.documents, list)
     for document, (ids, added, ends) in _tokenized(corpus, tokenizer, chosen, front, apart):
         odd = ~added & np.isin(ids, apart)
         if chosen.special == "text" and (odd & (ids != unknown)).any():
@@ -247,14 +247,14 @@ def plan_rows(corpus: Corpus, tokenizer: Any, chosen: Protocol) -> RowPlan:
         end = scorable[-1] + 1 if left == 0 and len(scorable) else len(ids)
         not_scored.update(_reasons(ids[:end], odd[:end], added[:end], unknown))
         size = None if size is None or ends is None else size + _bytes(corpus.documents[document], ends, scorable)
-        if own:
+        if in_memory:
             read += _characters(corpus.documents[document], ids, scorable, tokenizer, chosen)
         if left == 0:
             break
     if not rows:
         what = "no token can be scored: no document has two plain tokens"
         raise DataError(what, corpus.name, "Give a corpus with more text.")
-    characters = (read, sum(map(len, corpus.documents))) if own else None
+    characters = (read, sum(map(len, corpus.documents))) if in_memory else None
     plan = RowPlan(rows, chosen.pack, characters, dict(not_scored), size)
     if words := left_out(plan.not_scored):
         log.warning("%s: not scored, beside %s tokens that are: %s", corpus.name, f"{plan.tokens:,}", words)
@@ -262,7 +262,7 @@ def plan_rows(corpus: Corpus, tokenizer: Any, chosen: Protocol) -> RowPlan:
 
 
 def unknown_token(tokenizer: Any) -> int:
-    """The token that stands for what the tokenizer does not know; −1 where it has none, or it is another token too."""
+    """Return the token for what the tokenizer does not know; −1 where it has none, or it has another meaning too."""
     token = getattr(tokenizer, "unk_token_id", None)
     if token is None and (raw := getattr(tokenizer, "backend_tokenizer", None)) is not None:
         model = json.loads(raw.to_str())["model"]  # it may have one that nothing declares
@@ -273,7 +273,7 @@ def unknown_token(tokenizer: Any) -> int:
 
 
 def left_out(not_scored: dict[str, int]) -> str:
-    """How many tokens are not scored, and why, in words; first tokens of documents are always among them."""
+    """Say how many tokens are not scored, and why, without the first tokens of documents, which never are."""
     words = {
         "unknown": "unknown to the tokenizer",
         "after_unknown": "after unknown ones",
@@ -284,7 +284,7 @@ def left_out(not_scored: dict[str, int]) -> str:
 
 
 def _reasons(ids: Tokens, odd: Added, added: Added, unknown: int) -> dict[str, int]:
-    """How many tokens of a document are not scored, by the reason: see `RowPlan`."""
+    """Count the tokens of a document that are not scored, by the reason: see `RowPlan`."""
     strange = ids == unknown
     before, after = odd[:-1], ~(odd | added)[1:]
     reasons = {
@@ -298,17 +298,17 @@ def _reasons(ids: Tokens, odd: Added, added: Added, unknown: int) -> dict[str, i
 
 
 def _scorable(apart: Added) -> Tokens:
-    """The places of tokens that are plain, and come after a plain one; apart: which are not."""
+    """Return the places of plain tokens that follow a plain one; apart: which tokens are not plain."""
     return np.flatnonzero(~(apart[1:] | apart[:-1])) + 1
 
 
 def _leading(added: Added) -> int:
-    """How many tokens are put before the text."""
+    """Count the tokens that are put before the text."""
     return len(added) if added.all() else int(np.argmin(added))
 
 
 def _characters(text: str, ids: Tokens, scorable: Tokens, tokenizer: Any, chosen: Protocol) -> int:
-    """How many characters of a document are read: all, or up to the last token that is scored, where it is cut."""
+    """Count the characters of a document that are read: all, or up to the last scored token, where it is cut."""
     if chosen.tokens is None and (chosen.name == "windows" or len(ids) < chosen.length):
         return len(text)
     last = ids[: scorable[-1] + 1] if len(scorable) else ids[:0]
@@ -316,7 +316,7 @@ def _characters(text: str, ids: Tokens, scorable: Tokens, tokenizer: Any, chosen
 
 
 def _bytes(text: str, ends: Tokens, scorable: Tokens) -> int:
-    """How many bytes of a document its scored tokens stand for: each for all from the end of the token before it.
+    """Count the bytes of a document that its scored tokens stand for: each for all from the end of the token before it.
 
     A character in several tokens counts for the first of them, and what no token holds (a space that some tokenizers
     leave out) for the next.
@@ -327,7 +327,7 @@ def _bytes(text: str, ends: Tokens, scorable: Tokens) -> int:
 
 
 def document_order(documents: int, chosen: Protocol) -> npt.NDArray[np.int64]:
-    """The indices of the documents that the protocol takes, in its order.
+    """Return the indices of the documents that the protocol takes, in its order.
 
     With a seed: the order of `datasets.Dataset.shuffle(seed)`, which permutes the whole split.
     """
@@ -339,7 +339,7 @@ def document_order(documents: int, chosen: Protocol) -> npt.NDArray[np.int64]:
 def _tokenized(
     corpus: Corpus, tokenizer: Any, chosen: Protocol, front: Sequence[int], apart: Tokens
 ) -> Iterator[tuple[int, Encoded]]:
-    """The documents, each with its index."""
+    """Yield the documents, each with its index."""
     most = None
     if chosen.name == "authors":  # as many tokens of the text as there is room for beside the opening
         most = chosen.length - len(front) + len(opening(tokenizer, "auto"))
@@ -355,7 +355,7 @@ def _tokenized(
 
 
 def _encoded(tokenizer: Any, texts: Sequence[str], chosen: Protocol, most: int | None = None) -> list[Encoded]:
-    """The tokens of each text, at most so many."""
+    """Tokenize each text, to at most so many tokens."""
     options: dict[str, Any] = {} if most is None else {"truncation": True, "max_length": most}
     as_text = chosen.special == "text"
     if getattr(tokenizer, "split_special_tokens", False) != as_text:  # its own setting is no part of a store's key
@@ -375,7 +375,7 @@ def _encoded(tokenizer: Any, texts: Sequence[str], chosen: Protocol, most: int |
 
 
 def _enough(text: str, tokenizer: Any, chosen: Protocol, most: int | None, apart: Tokens) -> Encoded:
-    """The tokens of a text; of one that is far longer than the budget, those of enough of its beginning.
+    """Tokenize a text; if it is far longer than the budget, only enough of its beginning.
 
     It is enough where a beginning twice as long begins with the same tokens. apart: tokens that are not scored.
     """

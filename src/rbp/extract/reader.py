@@ -40,11 +40,11 @@ class Reader:
         self._lock = Lock()
 
     def twin(self) -> Any:
-        """A copy that has read nothing."""
+        """Copy the model, in a state in which it has read nothing."""
         return fresh(self.language.model, self.written)
 
     def hidden(self, ids: torch.Tensor, twin: Any = None) -> torch.Tensor | None:
-        """What the output layer reads of rows [B, n], [B, n, d]; None where logits are not its output.
+        """Return what the output layer reads of rows [B, n]: [B, n, d]; None where logits are not its output.
 
         twin: a copy prepared by `stopping` that is to read them. Raises DataError where the model cannot read them.
         """
@@ -61,13 +61,13 @@ class Reader:
 
     @property
     def written_to(self) -> list[str]:
-        """The names of weights that were written to, and are as before."""
+        """List the names of weights that were written to, and were restored."""
         return sorted(self.guard.written) if self.guard else []
 
     def logits(
         self, ids: torch.Tensor, keep: torch.Tensor | None = None, shake: int | None = None
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """The model's own logits of rows [B, n], [B, n, V], and what its output layer read, where that is known.
+        """Return the model's own logits of rows [B, n]: [B, n, V], and what its output layer read, where that is known.
 
         keep: the places to give, where not all, of a model that can do so. shake: a seed; all that the model reads is
         then moved by about as much as rounding: where that makes a leap of its logits, as where experts are chosen and
@@ -94,7 +94,7 @@ class Reader:
         return self._aligned(logits, places), None if hidden is None else self._aligned(hidden, places)
 
     def _aligned(self, given: torch.Tensor, places: int) -> torch.Tensor:
-        """What is given for the tokens themselves: an adapter may put virtual ones before them."""
+        """Return the values of the tokens themselves: an adapter may put virtual ones before them."""
         surplus = given.shape[1] - places
         adapter: Any = getattr(self.language.model, "active_peft_config", None)
         if surplus and surplus != (adapter.num_virtual_tokens if getattr(adapter, "is_prompt_learning", False) else 0):
@@ -104,7 +104,7 @@ class Reader:
 
     @contextmanager
     def running(self, width: int) -> Iterator[None]:
-        """While the model reads rows of `width` tokens: what its code raises, but for want of memory, as DataError."""
+        """Turn what the model's code raises on rows of `width` tokens, but for want of memory, into DataError."""
         try:
             with torch.inference_mode(), self.guard.watch() if self.guard else nullcontext():
                 yield
@@ -122,7 +122,7 @@ _REMEDY = "Check its config.json (pad_token_id, for one), or take a shorter --le
 
 
 def stopping(twin: Any) -> Any:
-    """A copy whose forward passes end before its logits are computed."""
+    """Make a copy's forward passes end before its logits are computed."""
     layer = output_layer(twin)
 
     def stop(_: Any, given: tuple[torch.Tensor, ...]) -> None:
@@ -148,7 +148,7 @@ def _shake(twin: Any, seed: int) -> None:
 
 
 def out_of_memory(error: Exception) -> bool:
-    """Whether an error says that memory is short."""
+    """Return whether an error says that memory is short."""
     # without a kind of its own on the CPU, from cuBLAS, and from CUDA where it loads a kernel
-    said = "can't allocate memory", "ALLOC_FAILED", "out of memory"
-    return isinstance(error, torch.OutOfMemoryError) or any(words in str(error) for words in said)
+    phrases = "can't allocate memory", "ALLOC_FAILED", "out of memory"
+    return isinstance(error, torch.OutOfMemoryError) or any(words in str(error) for words in phrases)

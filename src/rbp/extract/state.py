@@ -46,7 +46,7 @@ class State:
 
     @cached_property
     def digest(self) -> str:
-        """A digest of everything: of contents, not of where they came from."""
+        """Digest everything: contents, not where they came from."""
         tensors = {id(weight): weight for weight, _ in self.weights.values()}
         with ThreadPoolExecutor() as pool:
             contents = dict(zip(tensors, pool.map(_tensor, tensors.values()), strict=True))
@@ -83,9 +83,9 @@ def state_of(model: nn.Module) -> State:
 
 def digest_of(value: Any) -> str:
     """Digest a value by its contents, not by places in memory or names of files."""
-    found = sha256()
-    _describe(value, found.update, {})
-    return found.hexdigest()
+    digest = sha256()
+    _describe(value, digest.update, {})
+    return digest.hexdigest()
 
 
 def _instead(kind: type[nn.Module]) -> Any:
@@ -145,8 +145,8 @@ def _parts(value: Any) -> Iterable[Any]:
             ours = str(value.__module__).partition(".")[0] not in _LIBRARIES
             return [*parts, value.__code__, around.globals] if ours else parts
     if hasattr(value, "to_diff_dict"):  # a configuration
-        found = {**value.to_dict(), "attention": getattr(value, "_attn_implementation", None)}
-        return [[name, found[name]] for name in sorted(found) if not name.startswith(("_name", "transformers_"))]
+        entries = {**value.to_dict(), "attention": getattr(value, "_attn_implementation", None)}
+        return [[name, entries[name]] for name in sorted(entries) if not name.startswith(("_name", "transformers_"))]
     if hasattr(value, "tobytes"):  # an array
         return (value.tobytes(),)
     return [each for pair in sorted(vars(value).items()) for each in pair] if hasattr(value, "__dict__") else ()
@@ -222,7 +222,7 @@ class Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     @classmethod
     def ignore_compile_internals(cls) -> bool:
-        """So that entering it in one thread keeps no other from compiling."""
+        """Keep other threads able to compile while one is in this mode."""
         return True
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

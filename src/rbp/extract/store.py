@@ -36,18 +36,18 @@ REDO = "Run the command that made it again: it redoes what is damaged, and nothi
 
 
 def measurement_digest(key: dict[str, Any]) -> str:
-    """The name of a measurement: a digest of all that determines its ranks."""
+    """Name a measurement by a digest of all that determines its ranks."""
     return hashlib.sha256(canonical_json({"format": FORMAT, **key}).encode()).hexdigest()[:16]
 
 
 def sealed(manifest: dict[str, Any]) -> dict[str, Any]:
-    """The manifest with the checksum of all its other entries."""
+    """Return the manifest with the checksum of all its other entries."""
     rest = {name: value for name, value in manifest.items() if name != "checksum"}
     return {**rest, "checksum": hashlib.sha256(canonical_json(rest).encode()).hexdigest()}
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest in a store's folder, if it is as it was written.
+    """Read the manifest in a store's folder, if it is as it was written.
 
     Raises DataError if it is missing, damaged, without its checksum, or of another version.
     """
@@ -60,8 +60,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         raise DataError("the manifest cannot be read", str(path), REDO) from None
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        there = f"format {manifest.get('format')}" if isinstance(manifest, dict) else "no format"
-        what = f"the store was written by another version of rbp: {there}, and this one reads format {FORMAT}"
+        version = f"format {manifest.get('format')}" if isinstance(manifest, dict) else "no format"
+        what = f"the store was written by another version of rbp: {version}, and this one reads format {FORMAT}"
         raise DataError(what, str(folder), "Extract it again, or read it with the version that wrote it.")
     try:
         whole = _is_whole(manifest)
@@ -87,7 +87,7 @@ def _training(about: dict[str, Any]) -> Training:
 
 
 def text_code(corpus: Any) -> str:
-    """A short name for a text, by all that determines it (`Corpus.fingerprint`)."""
+    """Return a short name for a text, by all that determines it (`Corpus.fingerprint`)."""
     return hashlib.sha256(canonical_json(corpus).encode()).hexdigest()[:6]
 
 
@@ -132,11 +132,11 @@ class SampleCheck:
 
     @property
     def unseen(self) -> float:
-        """The share of all rows that may be wrong without one of them among so many, with a probability of 5%."""
+        """Return the share of all rows that may be wrong with none of them in the sample, with a probability of 5%."""
         return 1 - 0.05 ** (1 / self.rows) if self.rows else 1.0
 
     def as_dict(self) -> dict[str, Any]:
-        """All fields, for a manifest."""
+        """Return all fields, for a manifest."""
         return {name: float(f"{value:.3g}") if type(value) is float else value for name, value in asdict(self).items()}
 
 
@@ -148,7 +148,7 @@ class Store:
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """digest, key, about, packs, tokens, complete, checksum, and, once complete, parts {name: {sha256, rows}}.
+        """Read digest, key, about, packs, tokens, complete, checksum, and, once complete, parts {name: {sha256, rows}}.
 
         Raises DataError if it is missing, damaged or of another version.
         """
@@ -159,28 +159,28 @@ class Store:
         manifest = {"format": FORMAT, "digest": measurement_digest(key), "key": key, "about": about}
         self._put({**manifest, "packs": packs, "tokens": tokens, "complete": False})
 
-    def note(self, share: str, found: Mapping[str, SampleCheck]) -> None:
+    def note(self, share: str, checks: Mapping[str, SampleCheck]) -> None:
         """Keep what was found when rows were asked again (`rbp.extract.verify`), by the names of the parts they lie in.
 
         share: which part of the work this was; parts of which no row was drawn have their entry too.
         """
         with full_disk(self.folder):
-            write_json(self.folder / CHECKS / f"{share}.json", {name: each.as_dict() for name, each in found.items()})
+            write_json(self.folder / CHECKS / f"{share}.json", {name: each.as_dict() for name, each in checks.items()})
 
     def noted(self) -> dict[str, SampleCheck]:
-        """What `note` kept, of the parts that are whole. A part that was written anew has to be asked again."""
+        """Read what `note` wrote, of the parts that are whole. A part that was written anew has to be checked again."""
         whole = {path.name for path in self.parts()[0].values()}
-        found: dict[str, SampleCheck] = {}
+        checks: dict[str, SampleCheck] = {}
         for path in sorted((self.folder / CHECKS).glob("*.json")):
             try:
                 entries = parse_json(path.read_bytes())
-                found |= {name: SampleCheck(**each) for name, each in entries.items() if name in whole}
+                checks |= {name: SampleCheck(**each) for name, each in entries.items() if name in whole}
             except (OSError, ValueError, TypeError, AttributeError):  # damaged: these rows are ranked again
                 continue
-        return found
+        return checks
 
     def checked(self) -> SampleCheck | None:
-        """What was found in all parts together; None while a pack is missing, or was not asked again."""
+        """Sum the checks of all parts; None while a pack is missing, or was not checked."""
         noted = self.noted()
         return sum(noted.values(), SampleCheck()) if len(noted) >= self.manifest["packs"] else None
 
@@ -196,12 +196,12 @@ class Store:
             data = path.read_bytes()
             rows = parquet.read_metadata(arrow.BufferReader(data)).num_rows
             parts[path.name] = {"sha256": hashlib.sha256(data).hexdigest(), "rows": rows}
-        said = manifest["about"]
+        notes = manifest["about"]
         if manifest["complete"] and parts != manifest["parts"]:  # what was asked of other parts says nothing of these
-            said = {name: value for name, value in said.items() if name != "check"}
+            notes = {name: value for name, value in notes.items() if name != "check"}
         if (sampled := self.checked()) is not None:
-            said = {**said, "check": sampled.as_dict()}
-        self._put({**manifest, "about": {**said, **about}, "complete": True, "parts": parts})
+            notes = {**notes, "check": sampled.as_dict()}
+        self._put({**manifest, "about": {**notes, **about}, "complete": True, "parts": parts})
 
     def relabel(self, about: dict[str, Any]) -> None:
         """Write the manifest with another `about`."""
@@ -212,7 +212,7 @@ class Store:
             write_json(self.folder / MANIFEST, sealed(manifest))
 
     def parts(self) -> tuple[dict[int, Path], list[Path]]:
-        """The whole parts by pack, and the files that are not: damaged, or left over."""
+        """Return the whole parts by pack, and the files that are not whole: damaged, or left over."""
         whole: dict[int, Path] = {}
         rest = []
         for path in sorted((self.folder / "parts").glob("*")):
@@ -266,17 +266,17 @@ class Store:
 
 
 def find_place(out: Path, name: str, key: dict[str, Any]) -> Store:
-    """The store of a measurement in the folder `out`: the one that is there under its digest, or a new name."""
-    found = sorted(out.glob(f"*-{measurement_digest(key)}"))
-    return Store(found[0] if found else out / store_name(name, key))
+    """Find the store of a measurement in the folder `out`: the existing one by its digest, or a new name."""
+    matches = sorted(out.glob(f"*-{measurement_digest(key)}"))
+    return Store(matches[0] if matches else out / store_name(name, key))
 
 
 def must_be_stores(folders: Iterable[Path]) -> None:
     """Raise DataError for a folder that is no store, a link to one, or that holds other files."""
     for folder in folders:
-        there = is_store(folder) and not folder.is_symlink()
-        other = sorted(path.name for path in folder.iterdir() if not _FILES.fullmatch(path.name)) if there else []
-        if other or not there:
+        valid = is_store(folder) and not folder.is_symlink()
+        other = sorted(path.name for path in folder.iterdir() if not _FILES.fullmatch(path.name)) if valid else []
+        if other or not valid:
             what = f"it holds {other[0]}, which is no part of a store" if other else "this is no rank store's folder"
             raise DataError(f"{what}: nothing was removed", str(folder), "rbp ranks list shows the stores of a folder.")
 
@@ -310,7 +310,7 @@ def rename(folder: Path, labels: Mapping[str, str]) -> Path:
 
 
 def store_name(name: str, key: dict[str, Any]) -> str:
-    """What a new store is called: the model and the data set, with codes of the text and of the measurement."""
+    """Name a new store: the model and the data set, with codes of the text and of the measurement."""
     label = re.sub(r"[^\w.]+", "-", name).strip("-.")[:80] or "ranks"
     text = f"-{text_code(key['corpus'])}" if "corpus" in key else ""
     return f"{label}{text}-{measurement_digest(key)}"
@@ -328,7 +328,7 @@ def full_disk(folder: Path) -> Iterator[None]:
 
 
 def read_part(path: Path) -> dict[str, npt.NDArray[Any]]:
-    """The columns of a part: document, position, token, greater, equal (int32) and nll (float32)."""
+    """Read the columns of a part: document, position, token, greater, equal (int32) and nll (float32)."""
     table = parquet.ParquetFile(path).read()  # `read_table` imports pandas, and so does a column's `to_numpy`
     return {name: np.concatenate([_values(chunk) for chunk in table[name].chunks]) for name in SCHEMA.names}
 
@@ -339,7 +339,7 @@ def _values(chunk: arrow.Array) -> npt.NDArray[Any]:
 
 
 def _array(values: npt.NDArray[Any]) -> arrow.Array:
-    """The values as Arrow has them: `arrow.array` imports pandas, to ask whether they are its own."""
+    """Convert values to Arrow's form: `arrow.array` imports pandas, to ask whether they are its own."""
     values = np.ascontiguousarray(values)
     return arrow.Array.from_buffers(arrow.from_numpy_dtype(values.dtype), len(values), [None, arrow.py_buffer(values)])
 
@@ -368,58 +368,58 @@ class RankStore:
 
     @property
     def text(self) -> str | None:
-        """A short name of the text, by its fingerprint; None where the manifest has none."""
+        """Return a short name of the text, by its fingerprint; None where the manifest has none."""
         corpus = self.manifest["key"].get("corpus")
         return None if corpus is None else text_code(corpus)
 
     @property
     def protocol(self) -> dict[str, Any]:
-        """How the text was read: `Protocol.as_dict`; {} where the manifest does not say."""
-        found = self.manifest["key"].get("protocol")
-        return found if isinstance(found, dict) else {}
+        """Return how the text was read: `Protocol.as_dict`; {} where the manifest does not say."""
+        entry = self.manifest["key"].get("protocol")
+        return entry if isinstance(entry, dict) else {}
 
     @property
     def logits(self) -> str | None:
-        """The dtype that the logits which are ranked are rounded to; None where no model gave any."""
-        found = self.manifest["about"].get("logits")
-        return found if isinstance(found, str) else None
+        """Return the dtype that the ranked logits are rounded to; None where no model gave any."""
+        dtype = self.manifest["about"].get("logits")
+        return dtype if isinstance(dtype, str) else None
 
     @property
     def read(self) -> tuple[int, int] | None:
-        """How many characters of the text were read, of how many; None where that is not known."""
-        found = self.manifest["about"].get("characters")
-        return None if found is None else (found["read"], found["of"])
+        """Return how many characters of the text were read, of how many; None where that is not known."""
+        characters = self.manifest["about"].get("characters")
+        return None if characters is None else (characters["read"], characters["of"])
 
     @property
     def bytes(self) -> int | None:
-        """How many bytes of the text the ranked tokens stand for; None where that is not known."""
-        found: int | None = self.manifest["about"].get("bytes")
-        return found
+        """Return how many bytes of the text the ranked tokens stand for; None where that is not known."""
+        count: int | None = self.manifest["about"].get("bytes")
+        return count
 
     @property
     def sampled(self) -> SampleCheck | None:
-        """What was found when a sample was asked again; None for a store that was made without."""
-        found = self.manifest["about"].get("check")
-        return None if found is None else SampleCheck(**found)
+        """Return what ranking a sample again found; None for a store that was made without."""
+        check = self.manifest["about"].get("check")
+        return None if check is None else SampleCheck(**check)
 
     @property
     def parts(self) -> list[Path]:
-        """The files with the ranks, in order."""
+        """Return the files with the ranks, in order."""
         return [self.folder / "parts" / name for name in sorted(self.manifest["parts"])]
 
     def problems(self) -> list[str]:
-        """What is wrong with the parts: missing, truncated or altered; none if all is well."""
-        found = []
+        """List what is wrong with the parts: missing, truncated or altered; none if all is well."""
+        problems = []
         for name, part in sorted(self.manifest["parts"].items()):
             path = self.folder / "parts" / name
             if not path.is_file():
-                found.append(f"{name} is missing")
+                problems.append(f"{name} is missing")
             elif sha256(path) != part["sha256"]:
-                found.append(f"{name} is truncated or altered")
-        return found
+                problems.append(f"{name} is truncated or altered")
+        return problems
 
     def ranks(self) -> "pd.DataFrame":
-        """One row per ranked token, by document and position: document, position, token, greater, equal, nll.
+        """Read one row per ranked token, by document and position: document, position, token, greater, equal, nll.
 
         Raises DataError if a part is missing, truncated or altered.
         """
@@ -434,7 +434,7 @@ class RankStore:
 
 
 def open_store(folder: str | Path) -> RankStore:
-    """The finished store in `folder`. Raises DataError if it is none, not finished, or of another version."""
+    """Open the finished store in `folder`. Raises DataError if it is none, not finished, or of another version."""
     folder = Path(folder)
     manifest = read_manifest(folder)
     if not manifest["complete"]:
@@ -455,16 +455,16 @@ def open_store(folder: str | Path) -> RankStore:
 
 
 def is_store(folder: Path) -> bool:
-    """Whether a folder holds a manifest."""
+    """Return whether a folder holds a manifest."""
     return (folder / MANIFEST).is_file()
 
 
 def store_folders(paths: Iterable[str | Path]) -> list[Path]:
-    """The stores among `paths`, each a store or a folder of stores. Raises DataError where there is none."""
-    found = []
+    """Find the stores among `paths`, each a store or a folder of stores. Raises DataError where there is none."""
+    folders = []
     for path in map(Path, paths):
         here = [path] if is_store(path) else sorted(p.parent for p in path.glob(f"*/{MANIFEST}"))
         if not here:
             raise DataError("there is no rank store", str(path), "Make one with rbp extract, or give its folder.")
-        found += here
-    return found
+        folders += here
+    return folders

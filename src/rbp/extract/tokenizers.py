@@ -27,13 +27,13 @@ _UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]
 
 
 def _cased(after: str) -> str:
-    """Words that begin with capitals, and others, each with `after`."""
+    """Return a pattern of words that begin with capitals, and of others, each with `after`."""
     start = r"[^\r\n\p{L}\p{N}]?"
     return f"{start}{_UPPER}*{_LOWER}+{after}|{start}{_UPPER}+{_LOWER}*{after}"
 
 
 def _ranges(text: str) -> str:
-    """A class of characters by their first and last code points, in hexadecimal."""
+    """Return a class of characters by their first and last code points, in hexadecimal."""
     spans = (each.partition("-") for each in text.split())
     return "".join(f"{chr(int(first, 16))}-{chr(int(last or first, 16))}" for first, _, last in spans)
 
@@ -90,7 +90,7 @@ _IRRELEVANT = re.compile(
 
 
 def raw_file(folder: Path) -> Path | None:
-    """The file of a folder from which transformers reads the tokenizer whole, if there is one."""
+    """Return the file of a folder from which transformers reads the tokenizer whole, if there is one."""
     from transformers.tokenization_utils_base import get_fast_tokenizer_file
 
     name, config = "tokenizer.json", folder / "tokenizer_config.json"
@@ -103,7 +103,7 @@ def raw_file(folder: Path) -> Path | None:
 
 
 def files_of(folder: Path) -> list[Path]:
-    """The files in a folder that determine its tokenizer."""
+    """List the files in a folder that determine its tokenizer."""
     names = [*FILES, "merges.txt", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"]
     if raw := raw_file(folder):
         names[0] = raw.name
@@ -111,7 +111,7 @@ def files_of(folder: Path) -> list[Path]:
 
 
 def verify_tokens(tokenizer: Any, file: Path | None, name: str) -> Any:
-    """The tokenizer, if it has all that cuts text from its file; else one made of the file, which is said aloud.
+    """Return the tokenizer, if it has all that cuts text from its file; else one made of the file, with a warning.
 
     file: its `tokenizer.json`, None where there is nothing to compare with. What is equal in its parts cuts every text
     alike; whether texts get a start or end token, the tokenizer's configuration may say otherwise. name: what errors
@@ -139,12 +139,12 @@ def verify_tokens(tokenizer: Any, file: Path | None, name: str) -> Any:
     added = {
         key: tokenizer.init_kwargs[key] for key in ("add_bos_token", "add_eos_token") if key in tokenizer.init_kwargs
     }
-    made: Any = PreTrainedTokenizerFast  # which is not typed
-    return made(tokenizer_object=raw, truncation_side="right", **added, **tokenizer.special_tokens_map)
+    tokenizer_class: Any = PreTrainedTokenizerFast  # which is not typed
+    return tokenizer_class(tokenizer_object=raw, truncation_side="right", **added, **tokenizer.special_tokens_map)
 
 
 def _other_parts(backend: Any, raw: Any) -> list[str]:
-    """The parts that cut text, as far as a loaded tokenizer differs from its file; more added tokens are none."""
+    """List the parts that cut text and differ between a tokenizer and its file; added tokens may be more."""
     if backend is None:
         return ["program"]
     loaded, stated = (parse_json(each.to_str()) for each in (backend, raw))
@@ -154,7 +154,7 @@ def _other_parts(backend: Any, raw: Any) -> list[str]:
 
 
 def cut_as_stated(tokenizer: Any, fields: dict[str, Any], name: str) -> Any:
-    """The tokenizer that transformers made of a GGUF file, which cuts words as its fields say, in llama.cpp's meaning.
+    """Make transformers' tokenizer of a GGUF file cut words as its fields say, in llama.cpp's meaning.
 
     fields: those of the tokenizer, without "tokenizer.". Raises DataError for one that nothing here gives a meaning to.
     """

@@ -63,11 +63,11 @@ class Training:
 
     @property
     def known(self) -> dict[str, Any]:
-        """What is known, by name."""
+        """Return what is known, by name."""
         return {name: value for name in NAMES if (value := getattr(self, name)) is not None}
 
     def is_other_than(self, other: "Training") -> bool:
-        """Whether something that both know of themselves says that they are two checkpoints, or two runs."""
+        """Return whether something known of both says that they are two checkpoints, or two runs."""
         mine, its = self.known, other.known
         return any(mine[name] != its[name] for name in mine.keys() & its.keys() - {"compute"})
 
@@ -77,18 +77,18 @@ assert tuple(field.name for field in fields(Training)) == NAMES  # noqa: S101
 
 
 def checkpoints(model: str, folder: Path | None = None) -> list[str] | None:
-    """The checkpoints of a model in the order of training: the sub-folders of a run's folder, or Pythia's revisions.
+    """List a model's checkpoints in the order of training: the sub-folders of a run's folder, or Pythia's revisions.
 
     None for others of the hub, which are not known here.
     """
     if folder is not None:
-        found = {path.parent.name for name in ("config.json", ADAPTER) for path in folder.glob(f"*/{name}")}
-        return sorted(found, key=lambda name: ([int(number) for number in re.findall(r"\d+", name)], name))
+        names = {path.parent.name for name in ("config.json", ADAPTER) for path in folder.glob(f"*/{name}")}
+        return sorted(names, key=lambda name: ([int(number) for number in re.findall(r"\d+", name)], name))
     return [f"step{step}" for step in PYTHIA_STEPS] if _PYTHIA.fullmatch(model) else None
 
 
 def step_of(revision: str) -> int | None:
-    """The step that a revision's name says: 1000 for step1000, 500 for checkpoint-500."""
+    """Return the step that a revision's name says: 1000 for step1000, 500 for checkpoint-500."""
     named = _STEP.search(revision)
     return int(named[1]) if named else None
 
@@ -98,18 +98,18 @@ def _option(name: str) -> str:
 
 
 def training_of(files: Files, stated: Training | None = None) -> Training:
-    """What is known of the training of a model: from `stated`, its own files, its revision's name, and TABLE.
+    """Gather what is known of a model's training: from `stated`, its own files, its revision's name, and TABLE.
 
     Raises DataError where two of these say different things, and for a table or a file that is malformed.
     """
     known: dict[str, tuple[Any, str]] = {}
     if files.checkpoint is not None:
         known["revision"] = files.checkpoint, "the revision"
-    for where, found in _statements(files, stated or Training()):
-        for name, value in found.items():
-            before, there = known.setdefault(name, (value, where))
+    for where, entries in _statements(files, stated or Training()):
+        for name, value in entries.items():
+            before, place = known.setdefault(name, (value, where))
             if before != value:
-                what = f"{name} is {before} by {there}, and {value} by {where}"
+                what = f"{name} is {before} by {place}, and {value} by {where}"
                 raise DataError(what, _called(files), "Correct one of them, or leave it out.")
     try:
         return Training(**{name: value for name, (value, _) in known.items()})
@@ -139,7 +139,7 @@ def _statements(files: Files, stated: Training) -> Iterator[tuple[str, dict[str,
 
 
 def _in_state(path: Path) -> dict[str, Any]:
-    """What transformers' Trainer wrote: the step; the tokens where it was told to count them (else it writes 0)."""
+    """Read what transformers' Trainer wrote: the step; the tokens where it was set to count them (else it writes 0)."""
     if not path.is_file():
         return {}
     try:
@@ -151,7 +151,7 @@ def _in_state(path: Path) -> dict[str, Any]:
 
 
 def _in_table(folder: Path) -> dict[str, Any]:
-    """The row of a model in the table beside it."""
+    """Read the row of a model in the table beside it."""
     path = folder.resolve().parent / TABLE
     if not path.is_file():
         return {}
@@ -167,5 +167,5 @@ def _in_table(folder: Path) -> dict[str, Any]:
     raw, remedy = known_columns(read_csv(path), columns, path), "Correct it: a model is named as its folder."
     table = checked(raw, pa.DataFrameSchema(columns), path, keys=["model"], remedy=remedy)
     rows = table[table["model"] == folder.resolve().name].drop(columns="model").to_dict("records")
-    found = [(str(name), value) for row in rows for name, value in row.items() if pd.notna(value)]
-    return {name: float(value) if name == "compute" else int(value) for name, value in found}
+    values = [(str(name), value) for row in rows for name, value in row.items() if pd.notna(value)]
+    return {name: float(value) if name == "compute" else int(value) for name, value in values}

@@ -84,10 +84,10 @@ class WrongRank:
 
     def __str__(self) -> str:
         place = int(self.row.scored[self.index])
-        (greater, equal, nll), (plain, ties, own) = self.stored, self.plain
+        (greater, equal, nll), (plain, ties, plain_nll) = self.stored, self.plain
         return (
             f"document {self.row.document}, position {self.row.start + place}, token {int(self.row.ids[place])}: rank "
-            f"{greater + equal} (−ln p {nll:.4f}), and alone {plain + ties} ({own:.4f})"
+            f"{greater + equal} (−ln p {nll:.4f}), and alone {plain + ties} ({plain_nll:.4f})"
         )
 
 
@@ -176,8 +176,8 @@ def _verified(
     for part, logits, near in parts:
         target = torch.from_numpy(row.ids[row.scored[part]]).to(logits.device)
         ranks = Ranks(stored.greater[part], stored.equal[part], stored.nll[part])
-        found, bad = _compared(logits, target, ranks, near, cross_entropies)
-        sampled += found
+        check, bad = _compared(logits, target, ranks, near, cross_entropies)
+        sampled += check
         for at, plain in bad:
             was = int(ranks.greater[at]), int(ranks.equal[at]), float(ranks.nll[at])
             wrong.append(WrongRank(row, int(part[at]), was, plain))
@@ -204,16 +204,16 @@ def _compared(
     at = torch.nonzero(other | ~(apart <= 3e-5 * (1 + plain.nll.abs())))[:, 0]
     values = wide(logits[at])
     moved = near()[at].to(values.dtype) if len(at) else values
-    truth, own = (each.gather(1, target[at, None]) for each in (values, moved))
-    surely, possibly = (values - moved > truth + own).sum(1), (values + moved >= truth - own).sum(1)
-    mean = own[:, 0] + (values.softmax(1) * moved).sum(1) + 3e-5 * (1 + plain.nll[at].abs())
+    truth, truth_moved = (each.gather(1, target[at, None]) for each in (values, moved))
+    surely, possibly = (values - moved > truth + truth_moved).sum(1), (values + moved >= truth - truth_moved).sum(1)
+    mean = truth_moved[:, 0] + (values.softmax(1) * moved).sum(1) + 3e-5 * (1 + plain.nll[at].abs())
     right = (surely <= greater[at]) & (greater[at] + equal[at] <= possibly) & (apart[at] <= mean)
     listed = list(zip(plain.greater.tolist(), plain.equal.tolist(), plain.nll.tolist(), strict=True))
     sampled = SampleCheck(
         tokens=len(target),
         differ=int(other.sum()),
         largest=int((plain.greater - greater).abs().max()),
-        slack=float(own.max()) if len(own) else 0.0,
+        slack=float(truth_moved.max()) if len(truth_moved) else 0.0,
         nll=float(apart.nan_to_num(0, 0, 0).max()),
     )
     return sampled, [(i, listed[i]) for i in at[~right].tolist()]

@@ -34,7 +34,7 @@ _BESIDE = 1.03  # lines with intervals stand this factor apart, so that these do
 
 
 def ramp(count: int) -> list[str]:
-    """`count` colours from small to large."""
+    """Return `count` colours from small to large."""
     return [RAMP[round(i * (len(RAMP) - 1) / max(count - 1, 1)) % len(RAMP)] for i in range(count)]
 
 
@@ -47,7 +47,7 @@ def shades(values: Iterable[int]) -> dict[int, str]:
 
 
 def numbered(colours: Mapping[int, str], name: str) -> dict[str, Style]:
-    """What `legend_below` takes for `shades`: "N = 1", 2, 5 …"""
+    """Return the styles that `legend_below` takes, of `shades`: "N = 1", 2, 5 …"""
     return {
         (f"{name} = " if i == 0 else "") + whole(value): Style(colour, "", width=2.2)
         for i, (value, colour) in enumerate(sorted(colours.items()))
@@ -55,25 +55,25 @@ def numbered(colours: Mapping[int, str], name: str) -> dict[str, Style]:
 
 
 def whole(value: int) -> str:
-    """A whole number as it is, or with two digits and a power of ten where it is long."""
+    """Format a whole number as it is, or with two digits and a power of ten where it is long."""
     return f"{value:,}" if value < 100_000 else power_of_ten(float(f"{value:.1e}"))
 
 
 def spread(values: "pd.Series[int]", count: int) -> list[int]:
-    """So many of the different values, from the smallest to the largest, evenly by place; all where there are fewer."""
+    """Choose so many of the different values, from smallest to largest, evenly by place; all where there are fewer."""
     every = sorted(int(value) for value in values.unique())
     places = np.linspace(0, len(every) - 1, min(count, len(every))).round().astype(int)
     return [every[place] for place in places]
 
 
 def by_number(table: pd.DataFrame, column: str) -> Iterator[tuple[int, pd.DataFrame]]:
-    """The rows of each whole number in `column`, in ascending order."""
+    """Yield the rows of each whole number in `column`, in ascending order."""
     for value in sorted(int(value) for value in table[column].unique()):
         yield value, table[table[column] == value]
 
 
 def in_cells(table: pd.DataFrame) -> pd.DataFrame:
-    """A table with the column `cell`, "Pythia on Wikipedia", in the order of the datasets and by family."""
+    """Add the column `cell`, "Pythia on Wikipedia", to a table; sort it in the order of the datasets and by family."""
     order = dataset_order(table["dataset"])
     place = table["dataset"].map(order.index)
     cell = [cell_label(row) for row in table.itertuples()]
@@ -81,7 +81,7 @@ def in_cells(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def melted(table: pd.DataFrame, columns: Mapping[str, str], x: str, *, by: Sequence[str] = ()) -> pd.DataFrame:
-    """A row for each value of some columns: x, those of `by`, line (what `columns` calls the column) and value."""
+    """Make a row for each value of some columns: x, `by`, line (what `columns` calls the column) and value."""
     return table[[x, *by, *columns]].rename(columns=columns).melt([x, *by], var_name="line", value_name="value")
 
 
@@ -103,17 +103,17 @@ def curves(
     ylim: tuple[float | None, float | None] | Literal["shared"] | None = None,
     size: tuple[float, float] = (4.6, 4.0),
 ) -> Panels:
-    """`y` against `x`: a panel for each value of the column `panel` (none: one panel), a line for each of `line`.
+    """Plot `y` against `x`: a panel for each value of the column `panel` (none: one panel), a line for each of `line`.
 
     rows: may have `low` and `high`, drawn as bars or as a `band`, and `hollow`, which points are. styles: the fields of
     a `Style` by line, in order; None: as families, numbers or others are drawn everywhere. A line whose name begins
     with "_" is not named. fitted: curves in place of lines from point to point; `weak` ones dashed. ends: names stand
     at the lines' ends, else below. at, zone: horizontal lines, and a grey stretch of y.
     """
-    drawn = {name: Style(*style) for name, style in (styles or _styles(rows, line)).items()}
+    line_styles = {name: Style(*style) for name, style in (styles or _styles(rows, line)).items()}
     paths = pd.concat(fitted) if fitted else None
     known = set(rows.dropna(subset="low")[line]) if "low" in rows and fitted is None and not band else set()
-    barred = [name for name in drawn if name in known]
+    barred = [name for name in line_styles if name in known]
     limits = _limits(rows, y, [*at, *(zone or ())], log="y" in log) if ylim == "shared" else ylim
     shaded = styles is None and pd.api.types.is_numeric_dtype(rows[line])
 
@@ -123,29 +123,30 @@ def curves(
         for height in at:
             ax.axhline(height, color=INK, lw=0.8, ls="-" if height == 0 else (0, (5, 3)))
         tips, seen = {}, {}
-        for name, style in drawn.items():
-            own, curve = (_own(table, {line: name} | ({panel: key} if panel else {}), x, y) for table in (rows, paths))
-            if own.empty and curve.empty:
+        for name, style in line_styles.items():
+            where = {line: name} | ({panel: key} if panel else {})
+            points, curve = (_select(table, where, x, y) for table in (rows, paths))
+            if points.empty and curve.empty:
                 continue
-            if "hollow" in own:
-                style = style._replace(hollow=bool(own["hollow"].all()))
+            if "hollow" in points:
+                style = style._replace(hollow=bool(points["hollow"].all()))
             place = barred.index(name) - (len(barred) - 1) / 2 if name in barred else 0
-            own = own.assign(**{x: own[x] * _BESIDE**place})
-            _points(ax, own, x, y, style, bars=not band)
-            path = own if fitted is None else curve
+            points = points.assign(**{x: points[x] * _BESIDE**place})
+            _points(ax, points, x, y, style, bars=not band)
+            path = points if fitted is None else curve
             if len(path):
                 dash = "--" if "weak" in path and path["weak"].any() else style.dash
                 ax.plot(path[x], path[y], ls=dash, color=style.colour, lw=style.width)
             if "low" in path and (band or fitted is not None):
                 ax.fill_between(path[x], path["low"], path["high"], color=style.colour, alpha=0.17, lw=0)
-            last = (own if curve.empty else curve).iloc[-1]
+            last = (points if curve.empty else curve).iloc[-1]
             tips[_name(line, name)] = (float(last[x]), float(last[y]), style.colour)
             seen[name] = style
         if limits:
             ax.set_ylim(*limits)
         elif fitted is not None:  # the band of a few points can be wide beyond use
-            own, path = (_own(table, {panel: key} if panel else {}, x, y) for table in (rows, paths))
-            ax.set_ylim(*_limits(own, y, path[y].tolist(), log="y" in log))
+            points, path = (_select(table, {panel: key} if panel else {}, x, y) for table in (rows, paths))
+            ax.set_ylim(*_limits(points, y, path[y].tolist(), log="y" in log))
         if "x" in log:
             log_axis(ax, "x", plain=rows[x].max() < 100_000)
         elif pd.api.types.is_integer_dtype(rows[x]):
@@ -169,10 +170,11 @@ def curves(
 def _keys(rows: pd.DataFrame, panel: str | None) -> list[Any]:
     if panel is None:
         return [""]
-    found = rows[panel]
+    column = rows[panel]
     if panel == "dataset":
-        return dataset_order(found)
-    return sorted(int(value) for value in found.unique()) if pd.api.types.is_integer_dtype(found) else [*found.unique()]
+        return dataset_order(column)
+    values = column.unique()
+    return sorted(map(int, values)) if pd.api.types.is_integer_dtype(column) else [*values]
 
 
 def _styles(rows: pd.DataFrame, line: str) -> dict[Any, tuple[str, str]]:
@@ -186,25 +188,24 @@ def _styles(rows: pd.DataFrame, line: str) -> dict[Any, tuple[str, str]]:
     return dict(zip(names, zip(ramp(len(names)), markers, strict=True), strict=True))
 
 
-def _own(table: pd.DataFrame | None, where: Mapping[str, Any], x: str, y: str) -> pd.DataFrame:
+def _select(table: pd.DataFrame | None, where: Mapping[str, Any], x: str, y: str) -> pd.DataFrame:
     if table is None:
         return pd.DataFrame({x: [], y: []})
-    own = table
+    selected = table
     for column, value in where.items():
-        own = own[own[column] == value]
-    return own.dropna(subset=y).sort_values(x)
+        selected = selected[selected[column] == value]
+    return selected.dropna(subset=y).sort_values(x)
 
 
-def _points(ax: Axes, own: pd.DataFrame, x: str, y: str, style: Style, *, bars: bool) -> None:
-    """A line's points, with their bars."""
-    if "low" in own and bars:
-        ax.vlines(own[x], own["low"], own["high"], color=style.colour, lw=1)
-    hollow = own.get("hollow", pd.Series(False, own.index)).to_numpy(bool)
+def _points(ax: Axes, points: pd.DataFrame, x: str, y: str, style: Style, *, bars: bool) -> None:
+    """Draw a line's points, with their bars."""
+    if "low" in points and bars:
+        ax.vlines(points[x], points["low"], points["high"], color=style.colour, lw=1)
+    hollow = points.get("hollow", pd.Series(False, points.index)).to_numpy(bool)
     for some in (False, True):
-        if (hollow == some).any():
-            ax.plot(
-                own[x][hollow == some], own[y][hollow == some], ls="", zorder=3, **style._replace(hollow=some).marks
-            )
+        chosen = points[hollow == some]
+        if len(chosen):
+            ax.plot(chosen[x], chosen[y], ls="", zorder=3, **style._replace(hollow=some).marks)
 
 
 def _limits(rows: pd.DataFrame, y: str, more: Sequence[float], *, log: bool) -> tuple[float, float]:
@@ -216,7 +217,7 @@ def _limits(rows: pd.DataFrame, y: str, more: Sequence[float], *, log: bool) -> 
 
 
 def _name(column: str, value: Any) -> str:
-    """What a line or a panel is called, by the column that tells them apart."""
+    """Name a line or a panel by the column that distinguishes them."""
     if column == "dataset":
         return dataset_label(value)
     if column == "model":
@@ -234,7 +235,7 @@ def scaling_panels(
     level: float = 0.95,
     panel: str = "dataset",
 ) -> Panels:
-    """Measured values against S, by dataset, with the power law of each family and the confidence band of its line.
+    """Plot measured values against S, by dataset, with each family's power law and the confidence band of its line.
 
     `points` is a measurement table of one metric and one k, or has the column `panel`. Both axes are logarithmic, so a
     power law is a straight line. Families that cannot be fitted show their points alone; a value of 0 is left out.
@@ -247,14 +248,14 @@ def scaling_panels(
 
 
 def fitted_lines(points: pd.DataFrame, by: Sequence[str], level: float = 0.95) -> list[pd.DataFrame]:
-    """What `curves` takes as fitted: the power law of each group over its sizes, with its band; none without a fit.
+    """Fit `curves`' lines: the power law of each group over its sizes, with its band; none without a fit.
 
     points: the columns `by`, size and value.
     """
     lines = []
-    for group, own in points.groupby(list(by)):
+    for group, rows in points.groupby(list(by)):
         with suppress(FitError):
-            law = fit_power_law(own["size"], own["value"], level=level)
+            law = fit_power_law(rows["size"], rows["value"], level=level)
             line = law.predict(np.geomspace(law.size_min, law.size_max, 60))[["size", "value", "mean_low", "mean_high"]]
             line.columns = pd.Index(["size", "value", "low", "high"])
             about: dict[str, Any] = dict(zip(by, group, strict=True))

@@ -112,7 +112,7 @@ class Style(NamedTuple):
 
     @property
     def marks(self) -> dict[str, Any]:
-        """What Matplotlib takes for the markers."""
+        """Return Matplotlib's options for the markers."""
         edges = {"markerfacecolor": "none", "markeredgewidth": 1} if self.hollow else {"markeredgewidth": 0}
         return {"color": self.colour, "marker": self.marker, "markersize": 5} | edges
 
@@ -123,7 +123,7 @@ def use_style() -> None:
 
 
 def family_style(family: str, families: Sequence[str] = ()) -> tuple[str, str]:
-    """Colour and marker of a family; unknown ones take the spare styles that are free, by their place in `families`."""
+    """Return a family's colour and marker; unknown ones take the free spare styles, by their place in `families`."""
     known = FAMILIES | LADDERS | OUTSIDE
     if family in known:
         return known[family]
@@ -134,12 +134,12 @@ def family_style(family: str, families: Sequence[str] = ()) -> tuple[str, str]:
 
 
 def rbp_label(k: int | None = None) -> str:
-    """RBP_k as figures write it, for one k or for any: "RBP₁₀", "RBPₖ"."""
+    """Write RBP_k as figures do, for one k or for any: "RBP₁₀", "RBPₖ"."""
     return "RBP" + ("ₖ" if k is None else str(k).translate(_SUBSCRIPTS))
 
 
 def neg_log_rbp_label(k: int | None = None) -> str:
-    """Axis label of −ln RBP_k, for one k or for any."""
+    """Return the axis label of −ln RBP_k, for one k or for any."""
     return f"−ln {rbp_label(k)}"
 
 
@@ -162,14 +162,14 @@ class Panels:
             raise DataError(what, "measurements", "Give more models, more tokens, or other thresholds.")
 
     def single(self, key: Any) -> Figure:
-        """One panel as a figure of its own."""
+        """Draw one panel as a figure of its own."""
         use_style()
         figure = Figure(figsize=self.size, layout="constrained")
         self.draw(figure.subplots(), key)
         return figure
 
     def figures(self) -> tuple[list[Figure], Figure | None]:
-        """Every panel as a figure of its own, and the one legend of all that have theirs below them (`legend_below`).
+        """Draw every panel as a figure of its own, and one legend for all that have theirs below (`legend_below`).
 
         Where a name looks different in two panels, or a panel has no such legend, each keeps its own: then None.
         """
@@ -194,7 +194,7 @@ class Panels:
 
 
 def single_panel(draw: Callable[[Axes], None], size: tuple[float, float] = (7.2, 4.2)) -> Figure:
-    """A figure of one panel, in the book's style."""
+    """Draw a figure of one panel, in the book's style."""
     use_style()
     figure = Figure(figsize=size, layout="constrained")
     draw(figure.subplots())
@@ -211,20 +211,20 @@ _TICKS: tuple[tuple[float, ...], ...] = (
 
 
 def _count(low: float, high: float, subs: Sequence[float]) -> int:
-    """How many of the multiples `subs` of powers of ten lie in view."""
+    """Count the multiples `subs` of powers of ten that lie in view."""
     powers = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
     ticks = np.outer(powers, subs)
     return int(np.count_nonzero((ticks >= low) & (ticks <= high)))
 
 
 def power_of_ten(value: float, _: int = 0) -> str:
-    """A number as a power of ten, as a tick shows it: 10⁷, or 3·10⁷."""
+    """Format a number as a power of ten, as a tick shows it: 10⁷, or 3·10⁷."""
     exponent = int(np.floor(np.log10(value) + 1e-9))
     return times_power_of_ten(f"{value / 10.0**exponent:.6g}", exponent)
 
 
 def _plain(value: float, place: int) -> str:
-    """A tick's number as one writes it: 0.02 or 5,000, and 3·10⁻⁵ where zeros would have to be counted."""
+    """Format a tick's number as usual: 0.02 or 5,000, and 3·10⁻⁵ where zeros would have to be counted."""
     return f"{value:,g}" if 1e-3 <= value < 1e5 else power_of_ten(value)
 
 
@@ -280,7 +280,7 @@ def label_line_ends(ax: Axes, ends: Mapping[str, tuple[float, float, str]]) -> N
 
 
 def legend_below(ax: Axes, styles: Mapping[str, Sequence[Any]] | None = None) -> None:
-    """A legend below the panel, in as few rows as its names leave room for.
+    """Draw a legend below the panel, in as few rows as its names leave room for.
 
     styles: the fields of a `Style` by name (None: what is drawn, by its labels).
     """
@@ -296,14 +296,14 @@ def legend_below(ax: Axes, styles: Mapping[str, Sequence[Any]] | None = None) ->
 
 
 def _in_rows(handles: Sequence[Any], inches: float) -> int:
-    """How many names of a legend stand beside each other, in as few rows as so wide a panel has room for."""
+    """Return how many names stand beside each other in a legend, in as few rows as so wide a panel has room for."""
     longest = max((len(str(handle.get_label())) for handle in handles), default=0) + 6  # so wide are handle and space
     rows = -(-len(handles) // max(1, int(12 * inches) // longest))
     return -(-len(handles) // max(rows, 1))
 
 
 def _legend(handles: Sequence[Line2D], inches: float) -> Figure:
-    """A legend as a figure of its own, so wide."""
+    """Draw a legend of this width as a figure of its own."""
     columns = _in_rows(handles, inches)
     figure = Figure(figsize=(inches, 0.1 + 0.24 * -(-len(handles) // columns)))
     figure.legend(handles=handles, loc="center", ncols=columns, columnspacing=1, handlelength=1.8, borderpad=0)
@@ -311,6 +311,6 @@ def _legend(handles: Sequence[Line2D], inches: float) -> Figure:
 
 
 def _look(handle: Any) -> list[str]:
-    """All that tells a line, a bar or a group of lines of a legend from another; of the latter, arrays."""
+    """Return all that distinguishes a line, a bar or a group of lines of a legend; of a group, arrays."""
     names = ("color", "facecolor", "marker", "markerfacecolor", "linestyle")
     return [str(getattr(handle, f"get_{name}", str)()) for name in names]

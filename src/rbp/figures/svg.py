@@ -40,7 +40,7 @@ _SVG, _LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}hre
 
 @contextmanager
 def fonts() -> Iterator["typst.Fonts"]:
-    """Typst's own fonts and those of figures: of Matplotlib's not the one that has a box for every sign."""
+    """Give Typst's own fonts and those of figures, without Matplotlib's font that has a box for every sign."""
     import typst  # late, for chapters
 
     with temporary_folder("rbp-fonts") as folder:
@@ -49,8 +49,8 @@ def fonts() -> Iterator["typst.Fonts"]:
         yield typst.Fonts(include_system_fonts=False, font_paths=[str(folder)])
 
 
-def drawn(figure: Figure) -> str:
-    """The figure as Matplotlib draws it. The canvas's own method draws once; `savefig` lays a figure out twice."""
+def render(figure: Figure) -> str:
+    """Render the figure as SVG by Matplotlib's canvas, which draws once; `savefig` lays a figure out twice."""
     buffer = io.StringIO()
     FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None})  # type: ignore[no-untyped-call]
     return buffer.getvalue()
@@ -59,7 +59,7 @@ def drawn(figure: Figure) -> str:
 def tiled(
     svgs: Sequence[str], first: Figure, columns: int, prefixes: Sequence[str], *, legend: Figure | None = None
 ) -> str:
-    """One SVG of several as large as the first figure, in rows of so many; each one's ids begin with its prefix.
+    """Join several SVGs as large as the first figure, in rows of so many; each one's ids begin with its prefix.
 
     legend: of all of them, the last of `svgs`. It stands in the last row's empty place, or below all.
     """
@@ -85,14 +85,14 @@ def tiled(
 
 
 def least_width(svg: str) -> int:
-    """The CSS pixels that a drawn figure must be wide so that its smallest text can be read; 0 without text."""
+    """Return the CSS pixels that a figure must be wide so that its smallest text can be read; 0 without text."""
     width = re.search(r'<svg[^>]* width="([\d.]+)pt"', svg)
     sizes = [float(size) for size in re.findall(r"\bfont(?:-size)?:[^;\"']*?([\d.]+)px", svg)]
     return math.ceil(float(width[1]) * READABLE / min(sizes)) if width and sizes else 0
 
 
 def inline(svg: str, alt: str, prefix: str) -> str:
-    """A drawn figure for within the page, in the page's own ink, so that it reads in the dark as well.
+    """Convert a drawn figure for use within the page, in the page's own ink, so that it reads in the dark as well.
 
     `prefix` begins its ids, which must be unique in a page.
     """
@@ -109,21 +109,21 @@ def inline(svg: str, alt: str, prefix: str) -> str:
 
 
 def beside_each_other(
-    drawn: Sequence[str], alts: Sequence[str], prefixes: Sequence[str], columns: int, *, legend: bool = False
+    svgs: Sequence[str], alts: Sequence[str], prefixes: Sequence[str], columns: int, *, legend: bool = False
 ) -> str:
-    """Drawn figures for within a page: side by side where there is room, else below each other.
+    """Set drawn figures within a page: side by side where there is room, else below each other.
 
     legend: the last is that of all others, and stands where `tiled` has it. What a phone cannot show with readable text
     scrolls within itself.
     """
-    least = max(map(least_width, drawn))
+    least = max(map(least_width, svgs))
     width = f"{least}px" if columns > 1 else "100%"
     grid = f"display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,{width}),1fr));gap:0.5rem"
     focus = ' tabindex="0"' if least > PHONE else ""
-    shown = list(map(inline, drawn, alts, prefixes))
+    shown = list(map(inline, svgs, alts, prefixes))
     if legend:
         below = f"grid-column:1/-1;width:min(100%,{PHONE}px);margin:auto"  # its text is as large as the panels'
-        place = "align-self:center" if (len(drawn) - 1) % columns else below
+        place = "align-self:center" if (len(svgs) - 1) % columns else below
         shown[-1] = f'<div style="{place}">{shown[-1]}</div>'
     return f'<div class="rbp-scroll"{focus}><div style="{grid}">{"".join(shown)}</div></div>'
 
@@ -142,29 +142,31 @@ def _compact(root: ElementTree.Element, prefix: str) -> None:
 
 
 def _shorten(each: ElementTree.Element, names: dict[str, str]) -> None:
-    """An element's attributes in fewer bytes."""
-    own = each.attrib
-    if "id" in own and (name := names.get(own.pop("id"))):
-        own["id"] = name
-    if _LINK in own:
-        own["href"] = f"#{names[own.pop(_LINK)[1:]]}"
+    """Write an element's attributes in fewer bytes."""
+    attributes = each.attrib
+    if "id" in attributes and (name := names.get(attributes.pop("id"))):
+        attributes["id"] = name
+    if _LINK in attributes:
+        attributes["href"] = f"#{names[attributes.pop(_LINK)[1:]]}"
     decimals = 1 if each.tag == f"{_SVG}use" else 2
-    for key in {"d", "x", "y"} & own.keys():
-        own[key] = _NUMBER.sub(lambda found: f"{float(found[0]):.{decimals}f}".rstrip("0").rstrip("."), own[key])
-    if "d" in own:
-        own["d"] = re.sub(r" *([A-Za-z]) *", r"\1", " ".join(own["d"].split()))
-    if "clip-path" in own:
-        own["clip-path"] = f"url(#{names[own['clip-path'][5:-1]]})"
-    if own.get("transform", "").startswith("rotate(-0 "):
-        del own["transform"]
-    if "style" in own and each.tag != f"{_SVG}svg":
-        style = re.sub(r"font-family: [^;]+;?|(?<=\d)px (?='DejaVu)|'DejaVu Sans', sans-serif", _font, own["style"])
-        own["style"] = re.sub(r"\s*([:;])\s*", r"\1", style).strip("; ")
+    for key in {"d", "x", "y"} & attributes.keys():
+        value = attributes[key]
+        attributes[key] = _NUMBER.sub(lambda match: f"{float(match[0]):.{decimals}f}".rstrip("0").rstrip("."), value)
+    if "d" in attributes:
+        attributes["d"] = re.sub(r" *([A-Za-z]) *", r"\1", " ".join(attributes["d"].split()))
+    if "clip-path" in attributes:
+        attributes["clip-path"] = f"url(#{names[attributes['clip-path'][5:-1]]})"
+    if attributes.get("transform", "").startswith("rotate(-0 "):
+        del attributes["transform"]
+    if "style" in attributes and each.tag != f"{_SVG}svg":
+        style = attributes["style"]
+        style = re.sub(r"font-family: [^;]+;?|(?<=\d)px (?='DejaVu)|'DejaVu Sans', sans-serif", _font, style)
+        attributes["style"] = re.sub(r"\s*([:;])\s*", r"\1", style).strip("; ")
 
 
-def _font(found: re.Match[str]) -> str:
-    """What is left of a font's name, which the drawing says once."""
-    return "" if found[0].startswith("font-family") else "px " if found[0].startswith("px") else FONTS
+def _font(match: re.Match[str]) -> str:
+    """Return what is left of a font's name, which the drawing says once."""
+    return "" if match[0].startswith("font-family") else "px " if match[0].startswith("px") else FONTS
 
 
 def _regroup(group: ElementTree.Element) -> None:
@@ -186,7 +188,7 @@ def _regroup(group: ElementTree.Element) -> None:
 
 
 def _opened(each: ElementTree.Element) -> Iterator[ElementTree.Element]:
-    """An element; in place of a group that says nothing its children, and of one marker's group the marker."""
+    """Yield an element; in place of an empty group its children, and of one marker's group the marker."""
     if each.tag == f"{_SVG}defs":
         each[:] = [child for child in each if child.tag != f"{_SVG}style"]
         if not len(each):
@@ -206,7 +208,7 @@ def _opened(each: ElementTree.Element) -> Iterator[ElementTree.Element]:
 
 
 def _alike(each: ElementTree.Element) -> tuple[tuple[str, str], ...] | None:
-    """What a marker may have in common with others; None for what is no marker."""
+    """Return the attributes that a marker may share with others; None for what is no marker."""
     if each.tag != f"{_SVG}use":
         return None
     return tuple((name, each.attrib[name]) for name in ("clip-path", "style") if name in each.attrib)

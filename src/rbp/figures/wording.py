@@ -32,38 +32,38 @@ FAMILIES = OURS | {"v1": "Our first Transformer (10k–2.7M)", "ablation": "Ours
 
 
 def dataset_label(dataset: str) -> str:
-    """The name of a dataset as a title shows it."""
+    """Return the name of a dataset as a title shows it."""
     return DATASETS.get(dataset, dataset)
 
 
 def dataset_order(datasets: Iterable[str]) -> list[str]:
-    """The datasets, each once: the paper's first and in its order, then others by name."""
+    """Sort the datasets, each once: the paper's first and in its order, then others by name."""
     known = list(DATASETS)
     return sorted(set(datasets), key=lambda name: (known.index(name) if name in known else len(known), name))
 
 
 def model_label(model: str) -> str:
-    """The name of a model without its owner's: "pythia-70m" of "EleutherAI/pythia-70m"."""
+    """Return the name of a model without its owner's: "pythia-70m" of "EleutherAI/pythia-70m"."""
     return model.rsplit("/", 1)[-1]
 
 
 def family_label(family: str) -> str:
-    """The name of a family as a title shows it."""
+    """Return the name of a family as a title shows it."""
     return FAMILIES.get(family, family)
 
 
 def cell_label(row: Any) -> str:
-    """ "Pythia on Wikipedia": the family and the dataset of a row, or of whatever else has both."""
+    """Name the family and the dataset of a row, or of whatever else has both: "Pythia on Wikipedia"."""
     return f"{family_label(row.family)} on {dataset_label(row.dataset)}"
 
 
 def listed(names: Iterable[str], *, joint: str = ", ") -> str:
-    """The names in one line; "none" where there is none."""
+    """Join the names in one line; "none" where there is none."""
     return joint.join(names) or "none"
 
 
 def fits_listed(fits: pd.DataFrame, *, r_squared: bool = False, joint: str = ", ") -> str:
-    """The cells of fits in one line: "GPT-2 on HumanEval at k = 100", with R² in brackets if wanted; or "none"."""
+    """List the cells of fits in one line: "GPT-2 on HumanEval at k = 100", with R² in brackets if wanted; or "none"."""
     ends = [f" ({each:.3f})" for each in fits["r_squared"]] if r_squared else [""] * len(fits)
     rows = zip(fits.itertuples(), ends, strict=True)
     return listed((f"{cell_label(row)} at k = {row.k:,}{end}" for row, end in rows), joint=joint)

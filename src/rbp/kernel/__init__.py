@@ -41,7 +41,7 @@ def linear_rank(
     backend: Backend = "auto",
     compiled: bool = True,
 ) -> TokenRanks:
-    """The rank and the cross-entropy of each target among all logits hidden · weightᵀ.
+    """Compute the rank and the cross-entropy of each target among all logits hidden · weightᵀ.
 
         >>> import rbp, torch
         >>> hidden, weight = torch.tensor([[1.0, 0.0], [0.0, 1.0]]), torch.tensor([[2.0, 0.0], [1.0, 3.0], [0.0, 3.0]])
@@ -86,7 +86,7 @@ def linear_rank(
 
 
 def backend_for(device: torch.device, dtype: torch.dtype) -> Backend:
-    """The backend that "auto" takes on `device` for sums in `dtype`: the kernel on a GPU that can, else tiles.
+    """Return the backend that "auto" takes on `device` for sums in `dtype`: the kernel on a GPU that can, else tiles.
 
     The kernel is for GPUs of compute capability 8.0 (Ampere) and above: older ones have no units that multiply
     bfloat16, and too few registers for its tiles.
@@ -97,7 +97,7 @@ def backend_for(device: torch.device, dtype: torch.dtype) -> Backend:
 
 
 def compiling_pays(logits: int) -> bool:
-    """Whether counting so many logits, tokens × vocabulary, takes longer by plain operations than compiling does."""
+    """Return whether counting so many logits, tokens × vocabulary, takes longer plainly than compiling does."""
     return logits >= PAYS
 
 

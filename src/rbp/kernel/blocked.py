@@ -60,30 +60,30 @@ def tally(problem: Problem, rows: int = ROWS, tile: int = TILE, reduce: Reduce |
 class _Block:
     """Some rows, padded by zeros: hidden [R, d] in the dtype of the sums, target [R]; logits [R, C] is scratch.
 
-    names: those of the columns, [C] for each tile, −1 for what pads the last; own: those of the targets, [R].
+    names: those of the columns, [C] for each tile, −1 for what pads the last; target_names: those of the targets, [R].
     """
 
     problem: Problem
     hidden: torch.Tensor
     target: torch.Tensor
     names: tuple[torch.Tensor, ...]
-    own: torch.Tensor
+    target_names: torch.Tensor
     logits: torch.Tensor
 
     def tally(self, reduce: Reduce) -> Tally:
-        """The tally of these rows, those that pad them included, with the truth as the base."""
+        """Tally these rows, padding rows included, with the truth as the base."""
         truth = self.product(self.target).diagonal().clone()
         return self.sweep(truth, finite(truth), reduce)
 
     def again(self, reduce: Reduce, before: Tally) -> Tally:
-        """The same where a truth lies very far below the highest logit: that is taken as the base there."""
+        """Tally again with the highest logit as the base where a truth lies very far below it."""
         peak = torch.stack([tile.amax(1) for tile in self.tiles()]).amax(0)
         return self.sweep(before.truth, torch.where(before.total == torch.inf, finite(peak), before.base), reduce)
 
     def sweep(self, truth: torch.Tensor, base: torch.Tensor, reduce: Reduce) -> Tally:
-        """Counts against the truth, and Σ exp(z − base), over all tiles."""
+        """Count against the truth, and sum exp(z − base), over all tiles."""
         tiles = zip(self.tiles(), self.names, strict=True)
-        counts, parts = zip(*(reduce(tile, truth, base, name, self.own) for tile, name in tiles), strict=True)
+        counts, parts = zip(*(reduce(tile, truth, base, name, self.target_names) for tile, name in tiles), strict=True)
         packed = torch.stack(counts).long()
         total = torch.zeros_like(truth, dtype=torch.float64)
         for part in parts:  # one by one: a sum over a dimension promises no order
@@ -93,7 +93,7 @@ class _Block:
         return Tally((packed // PACK).sum(0), equal, truth, base, total)
 
     def tiles(self) -> Iterator[torch.Tensor]:
-        """The logits, tile after tile, each in the place of the one before; columns beyond the last are −inf."""
+        """Yield the logits, tile after tile, each in the place of the last; columns beyond the last are −inf."""
         height, width = self.problem.weight.shape[0], self.logits.shape[1]
         for start in range(0, height, width):
             tile = self.product(slice(start, start + width))
@@ -101,7 +101,7 @@ class _Block:
             yield tile
 
     def product(self, columns: Any) -> torch.Tensor:
-        """The logits of these columns (a slice or indices), padded by those of zero rows of weight."""
+        """Compute the logits of these columns (a slice or indices), padded by those of zero rows of weight."""
         weight, bias = self.problem.weight[columns], self.problem.bias
         missing = self.logits.shape[1] - weight.shape[0]
         torch.mm(self.hidden, _padded(weight, missing).to(self.problem.dtype).T, out=self.logits)

@@ -30,34 +30,34 @@ class Names(NamedTuple):
     first: torch.Tensor
 
 
-_kept: Any = WeakTensorKeyDictionary()  # by weight: what it and its bias were, the bias, and the names
+_cache: Any = WeakTensorKeyDictionary()  # by weight: what it and its bias were, the bias, and the names
 _lock = Lock()
 
 
 def names_of(weight: torch.Tensor, bias: torch.Tensor | None, rows: int) -> Names:
-    """The names of the first `rows` columns of weight [V, d] and bias [V]: kept, or found anew."""
+    """Return the names of the first `rows` columns of weight [V, d] and bias [V], from the cache or found anew."""
     given = [weight] if bias is None else [weight, bias]
     if any(tensor.is_inference() for tensor in given):  # whose changes are not counted
         return find_names(weight[:rows], None if bias is None else bias[:rows])
     with _lock:
-        before, last, kept = _kept.get(weight, (None, None, None))
+        before, last, cached = _cache.get(weight, (None, None, None))
         now = rows, [_state(tensor) for tensor in given]
         if before == now and last() is given[-1]:
-            names: Names = kept
+            names: Names = cached
         else:
             names = find_names(weight.detach()[:rows], None if bias is None else bias.detach()[:rows])
-            _kept[weight] = now, ref(given[-1]), names
+            _cache[weight] = now, ref(given[-1]), names
         return names
 
 
 def forget(weight: torch.Tensor) -> None:
     """Find the names anew the next time."""
     with _lock:
-        _kept.pop(weight, None)
+        _cache.pop(weight, None)
 
 
 def find_names(weight: torch.Tensor, bias: torch.Tensor | None) -> Names:
-    """The names of the columns of weight [V, d] and bias [V]."""
+    """Find the names of the columns of weight [V, d] and bias [V]."""
     columns = torch.arange(weight.shape[0], device=weight.device)
     of = columns.int()
     some = columns[_shared(_digests(weight, bias, slice(None), 4))]  # most rows differ in their first values
@@ -73,21 +73,21 @@ def find_names(weight: torch.Tensor, bias: torch.Tensor | None) -> Names:
 
 
 def changed(names: Names, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
-    """[], whether columns that have one name are the same no more."""
+    """Return [], whether columns that have one name have become different."""
     if not len(names.later):
         return torch.zeros((), dtype=torch.bool, device=weight.device)
     return ~_same(weight, bias, names.later, names.first).all()
 
 
 def _state(tensor: torch.Tensor) -> tuple[Any, ...]:
-    """Where a tensor's values lie, and how often torch has changed them in place."""
+    """Return where a tensor's values lie, and how often torch has changed them in place."""
     return tensor.data_ptr(), tensor._version, tensor.shape, tensor.stride(), tensor.dtype
 
 
 def _digests(
     weight: torch.Tensor, bias: torch.Tensor | None, columns: torch.Tensor | slice, width: int
 ) -> torch.Tensor:
-    """A number for each column, from the bits of the first `width` values of its row, and of its bias."""
+    """Compute a number for each column from the bits of its row's first `width` values, and of its bias."""
     bits = _bits(weight[:, :width])
     factors = torch.randint(-(2**62), 2**62, (bits.shape[1] + 1,), generator=torch.Generator().manual_seed(0))
     factors = factors.to(bits.device) | 1
@@ -97,7 +97,7 @@ def _digests(
 
 
 def _same(weight: torch.Tensor, bias: torch.Tensor | None, ones: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
-    """Whether the rows of weight, and the biases, of pairs of columns are the same bits."""
+    """Return whether the rows of weight, and the biases, of pairs of columns are the same bits."""
     bits, size = _bits(weight), max(1, PIECE // weight.shape[1])
     pairs = zip(torch.split(ones, size), torch.split(others, size), strict=True)
     same = torch.cat([(bits[one] == bits[other]).all(1) for one, other in pairs])
@@ -105,12 +105,12 @@ def _same(weight: torch.Tensor, bias: torch.Tensor | None, ones: torch.Tensor, o
 
 
 def _bits(values: torch.Tensor) -> torch.Tensor:
-    """The values' bits, as whole numbers."""
+    """Return the values' bits, as whole numbers."""
     return values.view(BITS[values.dtype.itemsize])
 
 
 def _shared(numbers: torch.Tensor) -> torch.Tensor:
-    """Whether each number occurs more than once."""
+    """Return whether each number occurs more than once."""
     _, group, count = torch.unique(numbers, return_inverse=True, return_counts=True)
     shared: torch.Tensor = count[group] > 1
     return shared

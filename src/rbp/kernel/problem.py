@@ -21,14 +21,14 @@ FLOATS = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 class Problem:
     """The arguments of `linear_rank`, checked: weight and bias hold the `vocab` rows that count, and no more.
 
-    target: [T], within 0 … vocab − 1 whatever was asked; that is for `judged` to tell, so that a GPU can go to work
+    target: [T], within 0 … vocab − 1 whatever was given (`given_target`): `judged` tells, so that a GPU can go to work
     before anybody has waited for it.
     """
 
     hidden: torch.Tensor
     weight: torch.Tensor
     target: torch.Tensor
-    asked: torch.Tensor
+    given_target: torch.Tensor
     bias: torch.Tensor | None
     scale: float
     softcap: float | None
@@ -95,7 +95,7 @@ def problem(
         hidden=hidden.detach(),
         weight=weight.detach()[:rows],
         target=within,
-        asked=target,
+        given_target=target,
         bias=None if bias is None else bias.detach()[:rows],
         scale=scale,
         softcap=softcap,
@@ -117,7 +117,7 @@ _before: list[tuple[Any, str]] = []
 
 @contextmanager
 def ieee(device: torch.device) -> Iterator[None]:
-    """Sums of float32 in IEEE float32: no TF32, no bfloat16 passes, no autocast; as it was afterwards."""
+    """Sum float32 in IEEE float32: no TF32, no bfloat16 passes, no autocast; settings are restored afterwards."""
     global _inside
     with _lock:
         if not _inside:
@@ -152,7 +152,7 @@ class Tally(NamedTuple):
     total: torch.Tensor
 
     def impossible(self, vocab: int) -> torch.Tensor:
-        """[T], which of these cannot be counts among `vocab` logits, rows with NaN aside."""
+        """Return [T], which of these cannot be counts among `vocab` logits, rows with NaN aside."""
         counted = (self.greater >= 0) & (self.equal >= 1) & (self.greater + self.equal <= vocab)
         return ~(counted | self.total.isnan())
 
@@ -167,9 +167,9 @@ class Verdict(NamedTuple):
 
 
 def judged(problem: Problem, tally: Tally) -> Verdict:
-    """All that may be wrong, in one look: each makes a program wait for its GPU."""
+    """Check all that may be wrong at once: each look makes a program wait for its GPU."""
     impossible = tally.impossible(problem.weight.shape[0])
-    some = torch.stack([problem.asked != problem.target, impossible, tally.total.isnan()]).any(1)
+    some = torch.stack([problem.given_target != problem.target, impossible, tally.total.isnan()]).any(1)
     renamed = changed(problem.names, problem.weight, problem.bias)
     outside, wrong, nan, other = torch.cat([some, renamed[None]]).tolist()
     return Verdict(outside, other, wrong, nan)
@@ -190,7 +190,7 @@ class TokenRanks:
 
     @property
     def nll(self) -> torch.Tensor:
-        """The cross-entropies, [T], nats. Raises RankError naming the first row that has a logit of +inf."""
+        """Return the cross-entropies, [T], nats. Raises RankError naming the first row that has a logit of +inf."""
         undefined = torch.isnan(self._nll)
         if undefined.any():
             what = "a logit is +inf, so no probability can be taken"
@@ -199,14 +199,14 @@ class TokenRanks:
 
 
 def concluded(problem: Problem, tally: Tally, verdict: Verdict | None = None) -> TokenRanks:
-    """Ranks and cross-entropies from a tally.
+    """Compute ranks and cross-entropies from a tally.
 
     Raises ParameterError for a target outside the vocabulary, and RankError for a row with NaN.
     """
     verdict = verdict or judged(problem, tally)
     if verdict.outside:
-        row = first(problem.asked != problem.target)
-        what = f"the target {int(problem.asked[row])} lies outside 0 … {problem.weight.shape[0] - 1}"
+        row = first(problem.given_target != problem.target)
+        what = f"the target {int(problem.given_target[row])} lies outside 0 … {problem.weight.shape[0] - 1}"
         raise ParameterError(what, f"target, row {row}", "Check the tokenizer, and vocab.")
     if verdict.nan:
         row = first(torch.isnan(tally.total))
@@ -225,10 +225,10 @@ def concluded(problem: Problem, tally: Tally, verdict: Verdict | None = None) ->
 
 
 def finite(values: torch.Tensor) -> torch.Tensor:
-    """The values, with 0 for the infinite ones: what exponents can be taken against."""
+    """Return the values, with 0 for the infinite ones: what exponents can be taken against."""
     return torch.where(values.isinf(), 0.0, values)
 
 
 def first(mask: torch.Tensor) -> int:
-    """The index of the first True."""
+    """Return the index of the first True."""
     return int(mask.int().argmax())

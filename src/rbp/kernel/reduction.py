@@ -41,11 +41,11 @@ _lock, _known = Lock(), dict[Any, Reduce]()
 
 
 def reduction(dtype: torch.dtype, device: torch.device, shapes: Sequence[Shape]) -> Reduce:
-    """The pass over logits [R, C] in `dtype`; shapes: of the tiles that it will get, the commonest first.
+    """Return the pass over logits [R, C] in `dtype`; shapes: of the tiles that it will get, the commonest first.
 
-    It takes logits, truth [R], base [R], name [C] and own [R], and gives [R] counts, greater × PACK + equal, and [R]
-    totals, Σ exp(logits − base). Counts are against truth; a column named as the row's own counts as equal, whatever
-    its logit. Compiled, or `plainly` where that is not to be had, or is found wrong. Threads may share it.
+    It takes logits, truth [R], base [R], name [C] and truth_name [R], and gives [R] counts, greater × PACK + equal, and
+    [R] totals, Σ exp(logits − base). Counts are against truth; a column named as the row's truth counts as equal,
+    whatever its logit. Compiled, or `plainly` where that is not to be had, or is found wrong. Threads may share it.
     """
     key = dtype, device, torch.get_num_threads()  # what the code is compiled for
     with _lock:
@@ -55,10 +55,11 @@ def reduction(dtype: torch.dtype, device: torch.device, shapes: Sequence[Shape])
 
 
 def plainly(
-    logits: torch.Tensor, truth: torch.Tensor, base: torch.Tensor, name: torch.Tensor, own: torch.Tensor
+    logits: torch.Tensor, truth: torch.Tensor, base: torch.Tensor, name: torch.Tensor, truth_name: torch.Tensor
 ) -> Reduced:
-    """The pass without a compiler: logits are used up, to spare memory."""
-    mine, marks = name == own[:, None], torch.empty_like(logits)  # sums of floats take a seventh of those of bools
+    """Run the pass without a compiler; the logits are overwritten, to spare memory."""
+    mine = name == truth_name[:, None]
+    marks = torch.empty_like(logits)  # sums of floats take a seventh of the time of sums of bools
     above = torch.gt(logits, truth[:, None], out=marks).masked_fill_(mine, 0).sum(1)
     same = torch.eq(logits, truth[:, None], out=marks).masked_fill_(mine, 1).sum(1)
     return above.long() * PACK + same.long(), logits.sub_(base[:, None]).exp_().sum(1)
@@ -69,18 +70,18 @@ def _pass(  # what is compiled
     truth: torch.Tensor,
     base: torch.Tensor,
     name: torch.Tensor,
-    own: torch.Tensor,
+    truth_name: torch.Tensor,
     total: torch.dtype,
 ) -> Reduced:
     # Counts are summed in the dtype of the logits, so that one width of vector serves the whole pass, and packed, as a
     # third sum would not find room in the registers.
     count = torch.where(logits > truth[:, None], float(PACK), torch.where(logits == truth[:, None], 1.0, 0.0))
-    count = torch.where(name == own[:, None], 1.0, count).to(logits.dtype)
+    count = torch.where(name == truth_name[:, None], 1.0, count).to(logits.dtype)
     return count.sum(1), (logits - base[:, None]).exp().sum(1, dtype=total)
 
 
 def _checked(dtype: torch.dtype, device: torch.device, shapes: Sequence[Shape]) -> Reduce | None:
-    """The compiled pass, or None. What torch's cache holds and is wrong or damaged is compiled anew, once."""
+    """Compile the pass and check it; None if that fails. Wrong or damaged code in torch's cache is redone, once."""
     from torch._dynamo.exc import BackendCompilerFailed  # late: slow to import
 
     folder = _folder()
@@ -109,7 +110,7 @@ def _checked(dtype: torch.dtype, device: torch.device, shapes: Sequence[Shape]) 
 
 
 def _compiled(dtype: torch.dtype, device: torch.device, shape: Shape) -> Reduce:
-    """`_pass`, compiled for all shapes, by one: work is shared out among threads by what is seen first."""
+    """Compile `_pass` for all shapes from one: threads share work by the shape that is seen first."""
     from torch._inductor.cpu_vec_isa import pick_vec_isa  # late: slow to import
 
     # a sum of a thousand terms needs several lanes, or double precision, to come out as near as torch's own sums
@@ -122,17 +123,17 @@ def _compiled(dtype: torch.dtype, device: torch.device, shape: Shape) -> Reduce:
 
 
 def agrees(reduce: Reduce, shape: Shape, dtype: torch.dtype, device: torch.device) -> bool:
-    """Whether `reduce` does as `plainly` on a random tile with ties, infinities and a NaN: counts to the unit."""
+    """Return whether `reduce` agrees with `plainly` on a random tile with ties, infinities and NaN: counts exactly."""
     given = _example(shape, dtype, device)
-    found, total = reduce(*given)
+    packed, total = reduce(*given)
     counts, expected = plainly(*given)
     near = 64 * torch.finfo(dtype).eps
     same = torch.allclose(total.double(), expected.double(), rtol=near, atol=0.0, equal_nan=True)
-    return same and torch.equal(found.long(), counts)
+    return same and torch.equal(packed.long(), counts)
 
 
 def _example(shape: Shape, dtype: torch.dtype, device: torch.device) -> list[torch.Tensor]:
-    """What the pass takes, of R rows and C columns."""
+    """Make an input of the pass, of R rows and C columns."""
     (rows, columns), generator = shape, torch.Generator().manual_seed(0)
     logits = torch.randint(-40, 40, shape, generator=generator).to(dtype) / 8
     logits[torch.rand(shape, generator=generator) < 0.1] = -torch.inf
@@ -144,7 +145,7 @@ def _example(shape: Shape, dtype: torch.dtype, device: torch.device) -> list[tor
 
 
 def _folder() -> Path:
-    """Where torch is to keep our code: by what a processor has, what torch uses of it, and the version."""
+    """Return where torch is to keep our code: by the processor's instructions, torch's use of them, and the version."""
     from torch._inductor.runtime.cache_dir_utils import default_cache_dir
 
     has = sorted(name for name, value in torch.cpu.get_capabilities().items() if value is True)

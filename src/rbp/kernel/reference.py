@@ -22,7 +22,7 @@ def tally(problem: Problem) -> Tally:
 
 
 def _logits(problem: Problem) -> torch.Tensor:
-    """[T, V], from a product padded to whole vector kernels."""
+    """Compute the logits [T, V], from a product padded to whole vector kernels."""
     rows, width = problem.hidden.shape[0], problem.weight.shape[0]
     hidden = pad(problem.hidden.to(problem.dtype), (0, 0, 0, -rows % 128))
     weight = pad(problem.weight.to(problem.dtype), (0, 0, 0, -width % 1152))

@@ -34,7 +34,7 @@ class Shape(NamedTuple):
 
 
 def shape_for(dtype: torch.dtype, d: int, shared: int) -> Shape:
-    """The tile for products in `dtype` over d, on a device with `shared` bytes of shared memory per block."""
+    """Choose the tile for products in `dtype` over d, on a device with `shared` bytes of shared memory per block."""
     if dtype == torch.float32:  # IEEE products run on the plain units
         return Shape(64, 64, 32, warps=4, stages=2)
     if d >= 2048 and shared >= 3 * (128 + 256) * 64 * 2:  # the widest tile whose accumulator fits the registers
@@ -70,7 +70,7 @@ class Work:
         self.weight = _wide(problem.weight, missing)
         if self.weight.stride(1) != 1:
             self.weight = self.weight.contiguous()
-        self.own = problem.names.of[problem.target]
+        self.target_names = problem.names.of[problem.target]
         self.truth = torch.zeros(len(self.hidden), dtype=torch.float32, device=self.hidden.device)
         # of one size however few the rows, so that the sums over tiles are always taken in one order
         each = triton.cdiv(len(self.weight), shape.columns), LAUNCH
@@ -78,7 +78,7 @@ class Work:
         self.sums = torch.empty(each, dtype=torch.float32, device=self.hidden.device)
 
     def tally(self) -> Tally:
-        """Of all rows."""
+        """Tally all rows."""
         height = len(self.hidden)
         if not height:
             return Tally(*torch.zeros(5, 0, device=self.hidden.device))
@@ -99,7 +99,7 @@ class Work:
         return Tally(greater, equal - struck_out * (self.truth == -torch.inf), self.truth, base, total)
 
     def _count(self, rows: slice, base: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Greater, equal and total of at most LAUNCH rows."""
+        """Return greater, equal and total of at most LAUNCH rows."""
         self._run("count", rows, base)
         greater, equal = (self.counts // PACK.value).sum(0), (self.counts % PACK.value).sum(0)
         height = len(base[rows])
@@ -111,11 +111,11 @@ class Work:
         _kernel[(blocks * (1 if mode == "truth" else len(self.counts)),)](*given, **options)
 
     def arguments(self, mode: str, rows: slice, base: torch.Tensor) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """What the kernel is given for some rows, and what it is compiled for."""
+        """Return what the kernel is given for some rows, and what it is compiled for."""
         problem, shape = self.problem, self.shape
         hidden, sums = self.hidden[rows], self.truth if mode == "truth" else self.sums
         given = (
-            hidden, self.weight, problem.target[rows], problem.bias, problem.names.of, self.own[rows],
+            hidden, self.weight, problem.target[rows], problem.bias, problem.names.of, self.target_names[rows],
             self.truth[rows], base[rows], self.counts, sums,
             len(hidden), len(self.weight), hidden.shape[1], self.weight.stride(0), LAUNCH,
             problem.scale, problem.softcap or 1.0,
@@ -140,7 +140,7 @@ def _wide(matrix: torch.Tensor, missing: int) -> torch.Tensor:
 
 @triton.jit
 def _tanh(x):  # type: ignore[no-untyped-def]
-    """Tanh, by its series near 0, where the quotient would cancel."""
+    """Compute tanh, by its series near 0, where the quotient would cancel."""
     square = x * x
     series = x * (1.0 - square * (1 / 3 - square * (2 / 15 - square * (17 / 315))))
     small = tl.exp(-2.0 * tl.abs(x))
@@ -151,19 +151,19 @@ def _tanh(x):  # type: ignore[no-untyped-def]
 # the same code for any number of rows and tokens: less to compile, and what is tested is what runs
 @triton.jit(do_not_specialize=["height", "vocab"])  # type: ignore[untyped-decorator]
 def _kernel(  # type: ignore[no-untyped-def]
-    hidden, weight, target, bias, names, own, truth, base, counts, sums,
+    hidden, weight, target, bias, names, target_names, truth, base, counts, sums,
     height, vocab, d, stride, pitch, scale, softcap,
     MODE: tl.constexpr, BIAS: tl.constexpr, SCALE: tl.constexpr, CAP: tl.constexpr, ROUND: tl.constexpr,  # noqa: N803
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,  # noqa: N803
 ):  # fmt: skip
-    """One tile. MODE "truth": the diagonal, to `sums` [T]; "count", "peak": to counts, sums [tiles, pitch]."""
+    """Compute a tile. MODE "truth": the diagonal, to `sums` [T]; "count", "peak": to counts, sums [tiles, pitch]."""
     blocks = tl.cdiv(height, BM)
     n = tl.program_id(0) // blocks  # neighbours share a tile of weight, which is read from memory once
     m = tl.program_id(0) % blocks
     row = m * BM + tl.arange(0, BM)
     if MODE == "truth":
-        own = m * BM + tl.arange(0, BN)
-        column = tl.load(target + own, mask=own < height, other=0)
+        diagonal_row = m * BM + tl.arange(0, BN)
+        column = tl.load(target + diagonal_row, mask=diagonal_row < height, other=0)
     else:
         column = n * BN + tl.arange(0, BN)
     a_at = hidden + tl.minimum(row, height - 1).to(tl.int64)[:, None] * d
@@ -186,26 +186,26 @@ def _kernel(  # type: ignore[no-untyped-def]
         bits = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
         z = tl.where(z == z, bits.to(tl.float32, bitcast=True), z)
 
-    there = row < height
+    valid = row < height
     if MODE == "truth":
         diagonal = tl.arange(0, BM)[:, None] == tl.arange(0, BN)[None, :]
-        tl.store(sums + row, tl.sum(tl.where(diagonal, z, 0.0), axis=1), mask=there)
+        tl.store(sums + row, tl.sum(tl.where(diagonal, z, 0.0), axis=1), mask=valid)
     else:  # columns beyond the last are −inf: they exceed nothing, and equal what is −inf itself
         z = tl.where((column < vocab)[None, :], z, -float("inf"))
     if MODE == "peak":
-        tl.store(sums + n * pitch + row, tl.max(z, axis=1), mask=there)
+        tl.store(sums + n * pitch + row, tl.max(z, axis=1), mask=valid)
     if MODE == "count":  # the sum first: so all of it fits the registers
-        own_base = tl.load(base + row, mask=there, other=0.0)[:, None]
-        tl.store(sums + n * pitch + row, tl.sum(tl.exp(z - own_base), axis=1), mask=there)
-        own_truth = tl.load(truth + row, mask=there, other=0.0)[:, None]
-        own_name = tl.load(own + row, mask=there, other=-1)[:, None]
-        mine = tl.load(names + column, mask=column < vocab, other=-2)[None, :] == own_name
-        count = tl.where(mine, 1, tl.where(z > own_truth, PACK, tl.where(z == own_truth, 1, 0)))
-        tl.store(counts + n * pitch + row, tl.sum(count, axis=1), mask=there)
+        row_base = tl.load(base + row, mask=valid, other=0.0)[:, None]
+        tl.store(sums + n * pitch + row, tl.sum(tl.exp(z - row_base), axis=1), mask=valid)
+        row_truth = tl.load(truth + row, mask=valid, other=0.0)[:, None]
+        row_name = tl.load(target_names + row, mask=valid, other=-1)[:, None]
+        mine = tl.load(names + column, mask=column < vocab, other=-2)[None, :] == row_name
+        count = tl.where(mine, 1, tl.where(z > row_truth, PACK, tl.where(z == row_truth, 1, 0)))
+        tl.store(counts + n * pitch + row, tl.sum(count, axis=1), mask=valid)
 
 
 def shared_memory(device: torch.device) -> int:
-    """Bytes of shared memory that a block may take on a GPU; 0 elsewhere."""
+    """Return the bytes of shared memory that a block may take on a GPU; 0 elsewhere."""
     if device.type != "cuda":
         return 0
     return int(getattr(torch.cuda.get_device_properties(device), "shared_memory_per_block_optin", 0))

@@ -43,25 +43,25 @@ class Comparison:
 
     @cached_property
     def ranks(self) -> tuple[Integers | Reals, Integers | Reals]:
-        """The rank of each token under A and under B."""
+        """Return the rank of each token under A and under B."""
         one, other = (rank(each["greater"], each["equal"], self.rule) for each in (self.before, self.after))
         return one, other
 
     @cached_property
     def rise(self) -> Reals:
-        """How far −ln p of each token rose, in nats; 0 where both are infinite."""
+        """Return how far −ln p of each token rose, in nats; 0 where both are infinite."""
         one, other = (each["nll"].to_numpy(np.float64) for each in (self.before, self.after))
-        found: Reals = np.subtract(other, one, out=np.zeros(len(one)), where=one != other)
-        return found
+        rise: Reals = np.subtract(other, one, out=np.zeros(len(one)), where=one != other)
+        return rise
 
     @property
     def documents(self) -> int:
-        """How many documents the tokens are of."""
+        """Count the documents that the tokens are from."""
         return int(self.before["document"].nunique())
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """A row for the cross-entropy, and one for −ln RBP_k at each k.
+        """Tabulate the cross-entropy, and −ln RBP_k at each k, a row each.
 
         Columns metric, k, a, b (the values), difference, low, high (of the difference, documents being the units; NaN
         of a single document), lost (tokens of rank ≤ k under A alone) and gained (under B alone).
@@ -75,7 +75,7 @@ class Comparison:
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = -np.log(shares / tokens[:, None, None]) + 0.0
             differences = np.column_stack([sums[:, 3] / tokens, logs[..., 1] - logs[..., 0]])
-            found = interval(differences, level=self.level)
+            intervals = interval(differences, level=self.level)
         values = np.vstack([sums[0, 1:3] / tokens[0], logs[0]])
         lost, gained = [int((x & ~y).sum()) for x, y in hits], [int((y & ~x).sum()) for x, y in hits]
         return pd.DataFrame(
@@ -84,9 +84,9 @@ class Comparison:
                 "k": pd.array([None, *self.ks], dtype="Int64"),
                 "a": values[:, 0],
                 "b": values[:, 1],
-                "difference": found.estimate,
-                "low": found.low,
-                "high": found.high,
+                "difference": intervals.estimate,
+                "low": intervals.low,
+                "high": intervals.high,
                 "lost": pd.array([None, *lost], dtype="Int64"),
                 "gained": pd.array([None, *gained], dtype="Int64"),
             }
@@ -94,18 +94,18 @@ class Comparison:
 
     @cached_property
     def log_rank_change(self) -> Reals:
-        """ln of each token's rank under B less that under A."""
+        """Return ln of each token's rank under B minus ln of its rank under A."""
         one, other = self.ranks
         return np.log(other) - np.log(one)
 
     @property
     def quantiles(self) -> pd.DataFrame:
-        """Quantiles of `log_rank_change`: columns share (of the tokens, at or below) and change."""
+        """Tabulate quantiles of `log_rank_change`: columns share (of the tokens, at or below) and change."""
         return pd.DataFrame({"share": QUANTILES, "change": np.quantile(self.log_rank_change, QUANTILES)})
 
     @cached_property
     def tokens(self) -> pd.DataFrame:
-        """The tokens of the vocabulary that lost most over all places where they stand, the worst first.
+        """Tabulate the vocabulary's tokens by how much they lost over all places where they stand, the worst first.
 
         Columns token, times, rise (the sum of its `rise`, nats) and each (the mean).
         """
@@ -115,7 +115,7 @@ class Comparison:
 
     @cached_property
     def passages(self) -> pd.DataFrame:
-        """Every `PASSAGE` tokens of each document, those that lost most first.
+        """Tabulate every `PASSAGE` tokens of each document, the passages that lost most first.
 
         Columns document, first, last (positions of tokens), tokens (that were ranked), rise (the sum of theirs, nats),
         and start, stop: the rows of `before` and `after`.
@@ -134,20 +134,20 @@ class Comparison:
         return table.sort_values("rise", ascending=False, kind="stable", ignore_index=True)
 
     def text(self, tokens: Iterable[Any]) -> str:
-        """Tokens as text, as Python writes it; without a tokenizer, their numbers."""
+        """Write tokens as text, as Python writes it; without a tokenizer, their numbers."""
         numbers = list(tokens)
         return " ".join(map(str, numbers)) if self.tokenizer is None else repr(self.tokenizer.decode(numbers))
 
     @property
     def title(self) -> str:
-        """What is compared with what, on what."""
+        """Name what is compared with what, on what."""
         alike = _dtype(self.a) == _dtype(self.b)
         names = [_name(store) + ("" if alike else f" in {_dtype(store)}") for store in (self.b, self.a)]
         return f"{names[0]} (B) against {names[1]} (A) on {self.a.dataset}"
 
     @property
     def verdict(self) -> list[str]:
-        """What the differences say, a sentence for each."""
+        """Say what the differences show, a sentence for each."""
         return [_sentence(row, self.level) for row in self.table.itertuples()]
 
     def __str__(self) -> str:
@@ -178,7 +178,7 @@ class Comparison:
 
     @property
     def moved(self) -> str:
-        """How many ranks are the same, worse and better, in words."""
+        """Say how many ranks are the same, worse and better."""
         change = self.log_rank_change
         return f"{np.mean(change == 0):.1%} the same, {np.mean(change > 0):.1%} worse, {np.mean(change < 0):.1%} better"
 
@@ -211,9 +211,9 @@ def compare(
     before, after = a.ranks(), b.ranks()
     _must_score_alike(a, b, before, after)
     chosen = tuple(sorted({k for k in ks if k <= a.vocabulary}))
-    found = Comparison(a, b, rule or counted or "paper", chosen, level, before, after)
-    found.ranks  # noqa: B018  # raises for an unknown rule
-    return found
+    comparison = Comparison(a, b, rule or counted or "paper", chosen, level, before, after)
+    comparison.ranks  # noqa: B018  # raises for an unknown rule
+    return comparison
 
 
 def must_compare(a: RankStore, b: RankStore) -> None:
@@ -243,7 +243,7 @@ def _must_score_alike(a: RankStore, b: RankStore, before: pd.DataFrame, after: p
 
 
 def _tie_rule(store: RankStore) -> Any:
-    """Under which rule another program counted; None where equal scores are kept apart."""
+    """Return the tie rule under which another program counted; None where ties are stored separately."""
     return store.manifest["key"].get("tie_rule")
 
 
@@ -257,15 +257,15 @@ def _dtype(store: RankStore) -> Any:
 
 
 def _rounding(store: RankStore) -> str | None:
-    """What the ranked logits are rounded to; None where that is not known."""
+    """Return what the ranked logits are rounded to; None where that is not known."""
     dtype = store.logits or _dtype(store)
     return "none" if dtype in ("float32", "float64") else dtype
 
 
 def _reading(store: RankStore) -> str | None:
-    found = store.protocol
-    context = f" with {found['context']} before each" if found.get("context") else ""
-    return f"{found['name']} of {found.get('length')}{context}" if "name" in found else None
+    protocol = store.protocol
+    context = f" with {protocol['context']} before each" if protocol.get("context") else ""
+    return f"{protocol['name']} of {protocol.get('length')}{context}" if "name" in protocol else None
 
 
 _ALIKE: tuple[tuple[str, Callable[[RankStore], Any], str], ...] = (
@@ -292,17 +292,17 @@ _ALIKE: tuple[tuple[str, Callable[[RankStore], Any], str], ...] = (
 
 
 def label(k: Any) -> str:
-    """What a row of `Comparison.table` is of."""
+    """Name what a row of `Comparison.table` is about."""
     return "cross-entropy" if pd.isna(k) else f"−ln RBP_{k}"
 
 
 def worst(table: pd.DataFrame, most: int) -> pd.DataFrame:
-    """The first rows of `Comparison.tokens` or `passages`, as far as they lost."""
+    """Return the first rows of `Comparison.tokens` or `passages`, as far as they lost."""
     return table[table["rise"] > 0].head(most)
 
 
 def _sentence(row: Any, level: float) -> str:
-    """A row of `Comparison.table` in words."""
+    """Write a row of `Comparison.table` in words."""
     what = label(row.k)
     if not np.isfinite(row.low):
         return f"{what}: {row.difference:+.4f}; there are too few documents for an interval."

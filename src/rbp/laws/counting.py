@@ -11,7 +11,7 @@ from rbp.errors import DataError, ParameterError
 def neg_log_rbp_interval(
     hits: npt.ArrayLike, tokens: npt.ArrayLike, level: float = 0.95
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """The interval (low, high) of −ln RBP_k when `hits` of `tokens` independent tokens have rank ≤ k.
+    """Return the interval (low, high) of −ln RBP_k when `hits` of `tokens` independent tokens have rank ≤ k.
 
     Clopper and Pearson's exact binomial interval of the share, put through −ln: it covers at least `level`.
     Tokens of one text are not independent, so the true uncertainty is larger. Raises DataError unless
@@ -27,7 +27,7 @@ def neg_log_rbp_interval(
 
 
 def neg_log_rbp_variance(hits: npt.ArrayLike, tokens: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """The sampling variance of −ln RBP_k, (1 − p)/(p·tokens) with p = hits/tokens (delta method).
+    """Return the sampling variance of −ln RBP_k, (1 − p)/(p·tokens) with p = hits/tokens (delta method).
 
     Infinite where hits is 0. Tokens are taken as independent. Raises DataError as `neg_log_rbp_interval`.
     """
@@ -44,7 +44,7 @@ def _share(hits: npt.ArrayLike, tokens: npt.ArrayLike) -> Reals:
 
 
 def counting_error(value: npt.ArrayLike, tokens: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Standard deviation of ln(−ln RBP_k) by counting alone: a binomial share of N independent tokens.
+    """Return the standard deviation of ln(−ln RBP_k) by counting alone: a binomial share of N independent tokens.
 
     The delta method: with p = RBP_k and y = −ln p, sd(ln y) = √((1 − p)/(p·N))/y; near p = 1 this is one over the
     root of the number of missed tokens. `value` is y; shapes broadcast. Neighbouring tokens are not independent,
@@ -64,7 +64,7 @@ def tokens_needed(
     design_effect: float = 1.0,
     level: float = 0.95,
 ) -> float:
-    """How many tokens each model must be measured on for α to be known to ± `half_width` at confidence `level`.
+    """Compute how many tokens each model must be measured on for α to be known to ± `half_width` at `level`.
 
     size, value: shape (n,), n ≥ 3: the models, and about what −ln RBP_k they have. The interval is Student's, of
     n − 2 degrees of freedom, as that of a fit. Counting is the only noise.
@@ -78,7 +78,7 @@ def tokens_needed(
 
 
 def _of_slope(size: npt.ArrayLike, variance: Reals) -> float:
-    """The variance of the least-squares slope on ln S where the points' variances are these."""
+    """Return the variance of the least-squares slope on ln S where the points' variances are these."""
     x = np.log(np.asarray(size, dtype=float))
     x = x - x.mean()
     return float((x**2 @ variance) / (x @ x) ** 2)

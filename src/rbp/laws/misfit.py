@@ -99,7 +99,7 @@ class Misfit:
         self.gentle = 0.1 / float(np.ptp(self.x) or 1.0) if form in (POWER, OFFSET) else 0.002 * STEEPEST
 
     def __call__(self, point: Reals) -> tuple[float, Reals, Reals]:
-        """The misfit at a point, its gradient and its Hessian."""
+        """Return the misfit at a point, its gradient and its Hessian."""
         terms, slopes, bends = self._terms(point)
         log_y, share = self._raised(terms, point)
         away = log_y - self.logs
@@ -114,21 +114,21 @@ class Misfit:
         return float(away @ away) / 2, whole.T @ away, hessian
 
     def _whole(self, log_y: Reals, share: Reals, slopes: Reals) -> Reals:
-        """The slopes of ln y in the parameters."""
+        """Return the slopes of ln y in the parameters."""
         whole = share[:, None] * slopes
         return np.column_stack([whole, np.exp(-log_y)]) if self.floored else whole
 
     def slopes(self, point: Reals) -> Reals:
-        """The slopes of ln y in the parameters, shape (n, p)."""
+        """Return the slopes of ln y in the parameters, shape (n, p)."""
         terms, slopes, _ = self._terms(point)
         return self._whole(*self._raised(terms, point), slopes)
 
     def log_values(self, point: Reals) -> Reals:
-        """ln y of the law at each row."""
+        """Return ln y of the law at each row."""
         return self._raised(self._terms(point)[0], point)[0]
 
     def _raised(self, terms: Reals, point: Reals) -> tuple[Reals, Reals]:
-        """ln y, and the share of y that lies above the offset."""
+        """Return ln y, and the share of y that lies above the offset."""
         offset = point[-1] if self.floored else 0.0
         if offset == 0:
             return terms, np.ones_like(terms)
@@ -136,7 +136,7 @@ class Misfit:
         return log_y, np.exp(terms - log_y)
 
     def _terms(self, point: Reals) -> tuple[Reals, Reals, tuple[Reals, Reals] | None]:
-        """ln of what lies above the offset; its slopes, shape (n, p); its second derivatives c·d·dᵀ, as c and d."""
+        """Return ln of what lies above the offset; its slopes (n, p); its second derivatives c·d·dᵀ, as c and d."""
         first = self.design[0]
         inner = point[: first.shape[1]]
         if len(self.design) == 1:
@@ -152,7 +152,7 @@ class Misfit:
         return power * both, slopes, (share * (1 - share) / power, across)
 
     def fit(self) -> Bottom:
-        """The lowest minimum. Raises FitError where there is none: the misfit falls for ever."""
+        """Find the lowest minimum. Raises FitError where there is none: the misfit falls for ever."""
         ends = [end for end in self._ends(_NONE) if end.minimum]
         if not ends:
             raise FitError("the fit did not converge", None, "The points may not determine all parameters.")
@@ -162,7 +162,7 @@ class Misfit:
         return max((end for end in ends if end.misfit <= enough), key=lambda end: (bounds[id(end)], -end.misfit))
 
     def interval(self, name: str, best: Bottom, level: float) -> tuple[float, float]:
-        """The interval of a parameter by its profile: of every value near the best that the rows do not exclude.
+        """Return a parameter's interval by its profile: every value near the best that the rows do not exclude.
 
         These are the values at which the other parameters, fitted anew with E ≥ 0, leave a deviance of at most 1 +
         F(level; 1, n − p)/(n − p) times the least (least squares of ln y; residuals are taken for independent). It ends
@@ -175,7 +175,7 @@ class Misfit:
         profiled: dict[float, tuple[float, Bottom | None]] = {}
 
         def at(value: float) -> tuple[float, Bottom | None]:
-            """How far above the cut the profile is, by its root, which is nearly straight; and where that is."""
+            """Return how far above the cut the profile is, by its root, which is nearly straight; and where that is."""
             if value not in profiled:
                 near = profiled[min(profiled, key=lambda known: abs(known - value))][1] if profiled else best
                 end = self._lowest({name: value}, [near.point] if near else [])
@@ -211,7 +211,7 @@ class Misfit:
         return end(low), end(high)
 
     def _crossing(self, start: Bottom | None, place: int, cut: float) -> float:
-        """Where the profile of a parameter crosses a deviance, near a point of the profile; NaN where it is lost.
+        """Find where the profile of a parameter crosses a deviance, near a point of the profile; NaN if not found.
 
         There the gradient by all others is zero, and the deviance is the cut (Venzon and Moolgavkar 1988).
         """
@@ -229,16 +229,16 @@ class Misfit:
             )
 
         with np.errstate(all="ignore"):
-            found = root(equations, start.point[free], jac=True, tol=1e-15).x
-            left, slopes = equations(found)
+            solution = root(equations, start.point[free], jac=True, tol=1e-15).x
+            left, slopes = equations(solution)
             if not (np.isfinite(slopes).all() and abs(left[-1]) <= 1e-10 * cut):
                 return np.nan
             step = np.linalg.lstsq(slopes, left, rcond=None)[0]
-        settled = np.abs(step) <= 1e-9 * np.abs(found) + 1e-9
-        return float((found - step)[free.index(place)]) if settled.all() else np.nan
+        settled = np.abs(step) <= 1e-9 * np.abs(solution) + 1e-9
+        return float((solution - step)[free.index(place)]) if settled.all() else np.nan
 
     def _bound(self, place: int, value: float) -> bool:
-        """Whether a parameter is at the end of its range."""
+        """Return whether a parameter is at the end of its range."""
         if place in self.exponents:
             return not self.limits[0] * (1 - 1e-9) < value < self.limits[1] * (1 - 1e-9)
         return self.names[place] == "offset" and value == 0
@@ -248,7 +248,7 @@ class Misfit:
         return min((end for end in ends if np.isfinite(end.misfit)), key=_misfit, default=None)
 
     def _ends(self, held: Mapping[str, float], near: Sequence[Reals] = ()) -> list[Bottom]:
-        """Where searches ended in which some parameters are held: from the grid, and from points `near`."""
+        """Return the ends of searches in which some parameters are held: from the grid, and from points `near`."""
         with np.errstate(all="ignore"):  # a step too far is taken back
             return self._all_ends(held, near)
 
@@ -269,7 +269,7 @@ class Misfit:
         return ends
 
     def _valleys(self, held: Mapping[str, float]) -> list[Reals]:
-        """The lowest points of a grid of exponents, and of finer grids around them."""
+        """Find the lowest points of a grid of exponents, and of finer grids around them."""
         if len(self.design) == 1 and (not self.floored or held.get("offset") == 0):
             return [self._line(held)]
         ends = np.arcsinh(np.array(self.limits) / self.gentle)
@@ -304,11 +304,11 @@ class Misfit:
             at, points = tried[row, best], points.reshape(len(at), len(around), -1)[row, best]
             step = step / 4
         # Where E would be below 0 next to the valley, it is 0 in the valley, or nearly: that is the law without E.
-        kept = above.reshape(len(at), -1).all(axis=1) & (misfits.min(axis=1) <= _RIVAL * misfits.min())
-        return [*points[kept], *steps]
+        near_lowest = above.reshape(len(at), -1).all(axis=1) & (misfits.min(axis=1) <= _RIVAL * misfits.min())
+        return [*points[near_lowest], *steps]
 
     def _projected(self, at: Reals, held: Mapping[str, float]) -> tuple[Reals, Reals, npt.NDArray[np.bool_]]:
-        """The misfit of ln y at exponents gentle·sinh(at), shape (G, 1 or 2), with the amounts that fit best.
+        """Return the misfit of ln y at exponents gentle·sinh(at), shape (G, 1 or 2), with the amounts that fit best.
 
         And the points, and whether E is above 0 there. Where a term would be negative the misfit is inf.
         """
@@ -335,7 +335,7 @@ class Misfit:
         return np.where(allowed, misfits * power[:, 0] ** 2, np.inf), points, positive[:, -1] | (not fitted)
 
     def _line(self, held: Mapping[str, float]) -> Reals:
-        """The regression of ln y: the law of one term, or where the search for it sets out."""
+        """Fit the regression of ln y: the law of one term, or the start of a search for another."""
         point = np.array([held.get(name, 0.0) for name in self.names])
         design = self.design[0]
         free = [place for place in range(design.shape[1]) if self.names[place] not in held]
@@ -344,7 +344,7 @@ class Misfit:
         return point
 
     def _bottom(self, start: Reals, held: Mapping[str, float], *, inside: bool = False) -> Bottom | None:
-        """Where the search downhill from a point ends; None where it finds nothing, or `inside` would leave E ≥ 0."""
+        """Search downhill from a point; None where nothing is found, or `inside` would leave E ≥ 0."""
         if self.form == OFFSET and "alpha" not in held and self._bound(1, start[1]):
             held = {**held, "alpha": self.limits[int(start[1] > 0)]}
         point = np.array([held.get(name, value) for name, value in zip(self.names, start, strict=True)])
@@ -375,16 +375,16 @@ class Misfit:
         return None if self.form == OFFSET else self._limit(filled, point, free)
 
     def _limit(self, filled: Callable[[Reals], Reals], point: Reals, free: list[int]) -> Bottom | None:
-        """What the misfit of ln y approaches where it falls for ever, as a search that gives up sees it."""
+        """Estimate what the misfit of ln y approaches where it falls for ever, by a search that gives up."""
         with suppress(ValueError):
-            found = least_squares(
+            result = least_squares(
                 lambda part: self.log_values(filled(part)) - self.logs,
                 point[free],
                 lambda part: self.slopes(filled(part))[:, free],
                 method="lm",
                 x_scale="jac",
             )
-            end = filled(found.x)
+            end = filled(result.x)
             if not self.floored or end[-1] >= 0:
                 return Bottom(end, self(end)[0], False)
         return None
@@ -395,18 +395,18 @@ def _misfit(end: Bottom) -> float:
 
 
 def _product(axes: Sequence[Reals]) -> Reals:
-    """Every combination of the axes' values, shape (G, axes)."""
+    """Return every combination of the axes' values, shape (G, axes)."""
     return np.stack([each.ravel() for each in np.meshgrid(*axes, indexing="ij")], axis=-1)
 
 
 def _limits(x: Reals) -> tuple[float, float]:
-    """Exponents at which S^(−α) has vanished at all sizes but one end's: steeper ones give the same law."""
+    """Return exponents at which S^(−α) has vanished at all sizes but one end's: steeper ones give the same law."""
     distinct = np.unique(x)
     return -_GONE / float(distinct[-1] - distinct[-2]), _GONE / float(distinct[1] - distinct[0])
 
 
 def _amounts(columns: Reals, y: Reals, known: float) -> tuple[Reals, Reals, npt.NDArray[np.bool_]]:
-    """How much of each column, on top of `known`, makes y by least squares of ln y; what is left; which are positive.
+    """Fit each column's amount, on top of `known`, to y by least squares of ln y; return residuals, and which are > 0.
 
     columns: shape (G, n, m); y: (G, n). By Gauss and Newton's steps from y itself; an amount below 0 is raised to
     _LEAST of y.

@@ -28,7 +28,7 @@ def minimum(
     *,
     steps: int = 200,
 ) -> Reals:
-    """Where a smooth function, a negative log-likelihood say, has the minimum downhill from `start`, shape (p,).
+    """Find the minimum of a smooth function, such as a negative log-likelihood, downhill from `start`, shape (p,).
 
     function: x → value, gradient (p,), Hessian (p, p); positive: the places of x that stay above 0, though they may
     begin there; steps: at most so many from far away. Raises FitError where there is no minimum.
@@ -40,17 +40,17 @@ def minimum(
         move = np.asarray(np.linalg.solve(hessian, gradient), dtype=np.float64)
         return move, float(gradient @ move)
 
-    found, before = _newton(step, _downhill(function, start, list(positive), steps)), function(start)[0]
-    inside = (found[list(positive)] > 0).all()
-    if not inside or not function(found)[0] <= before + 1e-9 * abs(before) + 1e-20:  # a plain far off is flat too
+    lowest, before = _newton(step, _downhill(function, start, list(positive), steps)), function(start)[0]
+    inside = (lowest[list(positive)] > 0).all()
+    if not inside or not function(lowest)[0] <= before + 1e-9 * abs(before) + 1e-20:  # a plain far off is flat too
         raise FitError(*_LOST)
-    return found
+    return lowest
 
 
 def _downhill(
     function: Callable[[Reals], tuple[float, Reals, Reals]], x: Reals, positive: list[int], steps: int
 ) -> Reals:
-    """Steps from x to where what the next one promises is lost in the value's rounding, and full steps are right.
+    """Step from x to where the next step's gain is lost in the value's rounding, and full steps are right.
 
     A step is halved until the value falls by a part of what it promises, and goes no more than nine tenths of the way
     to an edge.
@@ -78,7 +78,7 @@ def _downhill(
 
 
 def _step(gradient: Reals, hessian: Reals) -> tuple[Reals, bool]:
-    """Newton's step downhill, and whether the function is convex here; where it is not, curvatures change their sign.
+    """Compute Newton's step downhill, and whether the function is convex here; where not, curvatures change sign.
 
     In units in which each parameter's own curvature is 1.
     """
@@ -91,7 +91,7 @@ def _step(gradient: Reals, hessian: Reals) -> tuple[Reals, bool]:
 
 
 def least_squares(residuals: Callable[[Any], Any], start: Reals) -> Reals:
-    """Where the sum of squared residuals has the minimum downhill from `start`, shape (p,).
+    """Find the minimum of the sum of squared residuals downhill from `start`, shape (p,).
 
     residuals: x → shape (n,), made of analytic functions alone: derivatives are taken by a complex step, which loses no
     digits. The steps are Gauss and Newton's: residuals are to be small. Raises FitError where there is no minimum.
@@ -123,7 +123,7 @@ def _slopes(residuals: Callable[[Any], Any], x: Reals) -> Reals:
 
 
 def _newton(step: Callable[[Reals], tuple[Reals, float]], x: Reals) -> Reals:
-    """Steps from x, near the minimum, until their decrement falls no more; where it falls for ever, there is none."""
+    """Step from x, near the minimum, until the decrement falls no more; if it always falls, there is no minimum."""
     last = np.inf
     with contextlib.suppress(np.linalg.LinAlgError), np.errstate(all="ignore"):
         for _ in range(_STEPS):

@@ -45,19 +45,19 @@ class OffsetFit:
 
     @property
     def distinguishable(self) -> bool:
-        """Whether the interval of E leaves out 0."""
+        """Return whether the interval of E leaves out 0."""
         return self.offset_low > 0
 
     @property
     def statement(self) -> str:
-        """Whether E can be told from 0, in one sentence."""
+        """State in one sentence whether E can be distinguished from 0."""
         ends = f"{self.offset_low:.3g} to {self.offset_high:.3g}"
         interval = f"{100 * self.level:.4g}% interval {ends}, {self.n} points"
-        verdict = "can be told from 0" if self.distinguishable else "cannot be told from 0"
+        verdict = "can be distinguished from 0" if self.distinguishable else "cannot be distinguished from 0"
         return f"An offset {verdict}: E = {self.offset:.3g} ({interval})."
 
     def predict(self, size: npt.ArrayLike) -> pd.DataFrame:
-        """The law at each of ``size`` (shape (m,)), with the columns of ``PowerLawFit.predict``.
+        """Evaluate the law at each of ``size`` (shape (m,)), with the columns of ``PowerLawFit.predict``.
 
         The intervals are approximate: delta method on ln y with the t quantile of n − 3 degrees of freedom,
         which takes the law to be linear in its parameters near the best fit. Raises ParameterError for a size
@@ -77,7 +77,7 @@ class OffsetFit:
         return pd.DataFrame({"size": sizes} | {name: np.exp(c) for name, c in columns.items()})
 
     def as_dict(self) -> dict[str, float | int | bool]:
-        """The public fields by name, and ``distinguishable``."""
+        """Return the public fields by name, and ``distinguishable``."""
         return public(self) | {"distinguishable": self.distinguishable}
 
 
@@ -131,13 +131,13 @@ def _fitted(size: npt.ArrayLike, value: npt.ArrayLike) -> tuple[Reals, Misfit, B
 
 
 def _law(point: Reals, x: Reals) -> Reals:
-    """ln(E + A·S^(−α)) at centred ln S; ``point`` is (ln A at the centre, α, E)."""
+    """Return ln(E + A·S^(−α)) at centred ln S; ``point`` is (ln A at the centre, α, E)."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.logaddexp(point[0] - point[1] * x, np.log(point[2])))
 
 
 def _sensitivity(point: Reals, x: Reals) -> Reals:
-    """Derivatives of the law by (ln A, α, E), shape (n, 3)."""
+    """Return the derivatives of the law by (ln A, α, E), shape (n, 3)."""
     law = _law(point, x)
     share = np.exp(point[0] - point[1] * x - law)
     return np.column_stack([share, -share * x, np.exp(-law)])

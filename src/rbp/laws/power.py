@@ -29,7 +29,7 @@ def check_models(points: pd.DataFrame) -> None:
 def check_points(
     size: npt.ArrayLike, value: npt.ArrayLike, *, name: str = "value", minimum: int = 3
 ) -> tuple[Reals, Reals]:
-    """Sizes and values, both of shape (n,), fit for a line through their logarithms.
+    """Return sizes and values, both of shape (n,), checked for a line through their logarithms.
 
     Raises FitError for values or sizes that are not positive and finite, lengths that differ, fewer than ``minimum``
     points, fewer than three different sizes, or values that are all equal: R² is then 1 − 0/0, which the paper's Table
@@ -53,7 +53,7 @@ def check_points(
 
 
 def check_sizes(size: npt.ArrayLike) -> Reals:
-    """The sizes at which a law is asked for, shape (m,). Raises ParameterError unless they are positive and finite."""
+    """Return the sizes at which to evaluate a law, shape (m,). Raises ParameterError unless positive and finite."""
     try:
         return as_positive(np.atleast_1d(np.asarray(size)), "size")
     except FitError as error:
@@ -61,7 +61,7 @@ def check_sizes(size: npt.ArrayLike) -> Reals:
 
 
 def public(fit: Any) -> dict[str, Any]:
-    """The public fields of a fit by name."""
+    """Return the public fields of a fit by name."""
     return {f.name: getattr(fit, f.name) for f in fields(fit) if not f.name.startswith("_")}
 
 
@@ -119,11 +119,11 @@ class PowerLawFit:
 
     @property
     def slope(self) -> float:
-        """d ln y / d ln S, as the paper's Table 1 prints it."""
+        """Return d ln y / d ln S, as the paper's Table 1 prints it."""
         return -self.alpha
 
     def predict(self, size: npt.ArrayLike) -> pd.DataFrame:
-        """The law at each of ``size`` (shape (m,)): a table of m rows.
+        """Evaluate the law at each of ``size`` (shape (m,)): a table of m rows.
 
         Columns ``size``, ``value``; ``mean_low``, ``mean_high`` (confidence band of the line) and ``low``,
         ``high`` (prediction interval of one new measurement). After a weighted fit, a new measurement is
@@ -141,7 +141,7 @@ class PowerLawFit:
         return law
 
     def as_dict(self) -> dict[str, float | int | bool | None]:
-        """The public fields by name."""
+        """Return the public fields by name."""
         return public(self)
 
 

@@ -26,33 +26,33 @@ class Interval(NamedTuple):
 
 
 def without_each(sums: npt.ArrayLike) -> Reals:
-    """Sums over all units, then over all but each in turn: shape (1 + D, …), from each unit's own, shape (D, …)."""
-    own = np.asarray(sums, dtype=np.float64)
-    whole = own.sum(axis=0, keepdims=True)
+    """Sum over all units, then over all but each in turn: shape (1 + D, …), from each unit's own, shape (D, …)."""
+    unit_sums = np.asarray(sums, dtype=np.float64)
+    whole = unit_sums.sum(axis=0, keepdims=True)
     with np.errstate(invalid="ignore"):  # ∞ − ∞: without a document of infinite loss nothing is known
-        return np.concatenate([whole, whole - own])
+        return np.concatenate([whole, whole - unit_sums])
 
 
 def covariance(values: npt.ArrayLike) -> Reals:
-    """How statistics vary together with the units that are drawn: shape (…, m, m), of values of shape (1 + D, …, m).
+    """Return the covariance of statistics over sampled units: shape (…, m, m), of values of shape (1 + D, …, m).
 
     values: as those of `interval`. (D − 1)/D·Σ(θ_d − θ̄)(θ_d − θ̄)ᵀ over the D values without one unit (Efron 1982).
     """
     without = np.asarray(values, dtype=np.float64)[1:]
     away = without - without.mean(axis=0)
-    found: Reals = (len(without) - 1) / len(without) * np.einsum("d...i,d...j->...ij", away, away)
-    return found
+    matrix: Reals = (len(without) - 1) / len(without) * np.einsum("d...i,d...j->...ij", away, away)
+    return matrix
 
 
 def variance(values: npt.ArrayLike) -> Any:
-    """The diagonal of `covariance`: of each statistic alone, shape (…), of values of shape (1 + D, …)."""
+    """Return the diagonal of `covariance`: of each statistic alone, shape (…), of values of shape (1 + D, …)."""
     without = np.asarray(values, dtype=np.float64)[1:]
     with np.errstate(invalid="ignore"):
         return (len(without) - 1) * without.var(axis=0)
 
 
 def interval(values: npt.ArrayLike, *, level: float = 0.95) -> Interval:
-    """The interval of confidence `level` of each statistic: shape (…).
+    """Return the interval of confidence `level` of each statistic: shape (…).
 
     values: shape (1 + D, …), of all units and of all but each, such as functions of `without_each`. Best on a scale
     where errors are alike on both sides: a logarithm. Student's t of D − 1 degrees of freedom. NaN for a single unit,
@@ -66,14 +66,14 @@ def interval(values: npt.ArrayLike, *, level: float = 0.95) -> Interval:
 
 
 def student(estimate: Any, variance: Any, df: float, *, level: float) -> Interval:
-    """Student's interval of an estimate of known variance, which `df` degrees of freedom tell."""
+    """Return Student's interval of an estimate whose variance is known to `df` degrees of freedom."""
     check_level(level)
     half = stdtrit(df, (1 + level) / 2) * np.sqrt(variance)
     return Interval(estimate, estimate - half, estimate + half)
 
 
 def document_sums(columns: npt.ArrayLike, documents: npt.ArrayLike) -> Reals:
-    """The sums of `columns`, shape (T, q), over each of the documents, shape (T,): shape (D, q)."""
+    """Sum `columns`, shape (T, q), over each of the documents, shape (T,): shape (D, q)."""
     column, document = np.asarray(columns, dtype=np.float64), np.asarray(documents)
     if not column.size or len(column) != len(document):
         raise DataError("each value needs its document, and there must be one", "values", "Check them.")
@@ -85,14 +85,14 @@ def document_sums(columns: npt.ArrayLike, documents: npt.ArrayLike) -> Reals:
 
 
 def firsts(groups: npt.NDArray[Any]) -> Integers | None:
-    """Where each group begins, if each stands together, as documents do in a store."""
+    """Return where each group begins, if each stands together, as documents do in a store."""
     first = np.flatnonzero(np.concatenate([[True], groups[1:] != groups[:-1]]))
     names = groups[first]
     return first if (names[1:] > names[:-1]).all() or len(np.unique(names)) == len(names) else None
 
 
 def log_neg_log_share(totals: Any) -> Any:
-    """ln(−ln p) with p = hits/tokens, from totals (…, (hits, tokens)); −inf where all tokens are hits."""
+    """Return ln(−ln p) with p = hits/tokens, from totals (…, (hits, tokens)); −inf where all tokens are hits."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.log(-np.log(totals[..., 0] / totals[..., 1]))
 
@@ -100,7 +100,7 @@ def log_neg_log_share(totals: Any) -> Any:
 def neg_log_rbp_document_interval(
     ranks: npt.ArrayLike, documents: npt.ArrayLike, k: int, level: float = 0.95
 ) -> tuple[float, float]:
-    """The interval (low, high) of −ln RBP_k, documents being the units (`interval` of its logarithm).
+    """Return the interval (low, high) of −ln RBP_k, documents being the units (`interval` of its logarithm).
 
     To be read beside `neg_log_rbp_interval`, which takes tokens as independent. NaN for a single document, where all
     ranks are hits or none is, and where all misses (or hits) lie in one document. Raises as that and `as_ranks`.

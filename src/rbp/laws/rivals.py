@@ -21,7 +21,7 @@ from rbp.laws.surface import Surface, fit_surface
 OF_BOTH = tuple(form for form in FORMS if form not in (POWER, OFFSET))
 LEFT = 3  # sizes, and numbers of tokens, that are never hidden
 SHARE = 4  # one in so many of the largest is hidden where runs are compared, at least one
-TOGETHER = 0.99  # a correlation of ln S and ln D from which on neither's part is told from the other's
+TOGETHER = 0.99  # a correlation of ln S and ln D from which on their parts cannot be distinguished
 
 
 def percent(logs: npt.ArrayLike) -> float:
@@ -32,8 +32,8 @@ def percent(logs: npt.ArrayLike) -> float:
 def log_errors(known: pd.DataFrame, rows: pd.DataFrame, form: str) -> Reals:
     """Compute ln of forecast over measured value of some rows, by a form fitted to others."""
     law = fit_surface(known, form)
-    found: Reals = np.log(law.predict(rows["size"], rows["training_tokens"]) / rows["value"].to_numpy(np.float64))
-    return found
+    errors: Reals = np.log(law.predict(rows["size"], rows["training_tokens"]) / rows["value"].to_numpy(np.float64))
+    return errors
 
 
 def forecast_cells(points: pd.DataFrame, sizes: int, budgets: int) -> dict[str, Reals]:
@@ -45,11 +45,11 @@ def forecast_cells(points: pd.DataFrame, sizes: int, budgets: int) -> dict[str, 
     every = [np.sort(points[name].unique()) for name in ("size", "training_tokens")]
     at_s, at_d = points["size"] <= every[0][-1 - sizes], points["training_tokens"] <= every[1][-1 - budgets]
     rows = (~at_s if sizes else at_s) & (~at_d if budgets else at_d)
-    found = {}
+    errors = {}
     for form in FORMS if bool(sizes) != bool(budgets) else OF_BOTH:
         with suppress(FitError):
-            found[form] = _away(points[at_s & at_d], points[rows], form, along_size=sizes > 0)
-    return found
+            errors[form] = _away(points[at_s & at_d], points[rows], form, along_size=sizes > 0)
+    return errors
 
 
 def _away(known: pd.DataFrame, rows: pd.DataFrame, form: str, *, along_size: bool) -> Reals:
@@ -59,7 +59,7 @@ def _away(known: pd.DataFrame, rows: pd.DataFrame, form: str, *, along_size: boo
         swapped = {"size": "training_tokens", "training_tokens": "size"}
         known, rows = known.rename(columns=swapped), rows.rename(columns=swapped)
     lines = [
-        log_errors(known[known["training_tokens"] == at], own, form) for at, own in rows.groupby("training_tokens")
+        log_errors(known[known["training_tokens"] == at], line, form) for at, line in rows.groupby("training_tokens")
     ]
     return np.concatenate(lines)
 
@@ -118,9 +118,9 @@ def _errors(points: pd.DataFrame, sizes: int, budgets: int) -> Mapping[str, floa
     return {form: float(np.log(np.mean(away**2)) / 2) for form, away in forecast_cells(points, sizes, budgets).items()}
 
 
-def _compared(name: str, found: list[Mapping[str, float]], level: float) -> pd.DataFrame:
+def _compared(name: str, errors: list[Mapping[str, float]], level: float) -> pd.DataFrame:
     """Make the rows of `Rivals.errors` for one cut, from the errors of all runs, then of all but each."""
-    table = pd.DataFrame(found, columns=[form for form in FORMS if form in found[0]], dtype=float)
+    table = pd.DataFrame(errors, columns=[form for form in FORMS if form in errors[0]], dtype=float)
     rows = []
     for form in table:
         best = table.iloc[0].idxmin()
@@ -149,17 +149,17 @@ def parameters(form: str, parts: Sequence[pd.DataFrame], *, level: float = 0.95)
 
 def _bound(rows: pd.DataFrame) -> list[str]:
     """Say what these runs cannot tell apart, whatever the law."""
-    said = []
+    sentences = []
     grid = rows[["size", "training_tokens"]].drop_duplicates()
     logs = np.log(grid.to_numpy(float))
     together = float(np.corrcoef(logs.T)[0, 1]) if len(grid) > 2 and (np.ptp(logs, axis=0) > 0).all() else 0.0
     if abs(together) > TOGETHER:
-        said.append(f"size and tokens grow together (correlation {together:.3f}): a and b cannot be told apart")
+        sentences.append(f"size and tokens grow together (correlation {together:.3f}): a and b cannot be distinguished")
     if grid["size"].is_unique:
-        said.append("each size was measured at one number of training tokens, which tells nothing of D at a size")
-    return said
+        sentences.append("each size was measured at one number of training tokens: nothing is known of D at a size")
+    return sentences
 
 
 def _floor(laws: pd.DataFrame) -> list[str]:
     held = (laws["form"] == ADDITIVE) & ~(laws["offset_low"] > 0)
-    return ["a floor cannot be told from none: the interval of E holds 0"] if held.any() else []
+    return ["a floor cannot be distinguished from none: the interval of E holds 0"] if held.any() else []

@@ -39,7 +39,7 @@ class Surface:
     explained: float
 
     def _shares(self, size: npt.ArrayLike, tokens: npt.ArrayLike) -> tuple[Reals, Reals, Reals]:
-        """y, and the weights of a and b in its exponent: the part of y that each term makes."""
+        """Return y, and the weights of a and b in its exponent: the part of y that each term makes."""
         x = np.log(np.asarray(size, dtype=float) / self.centre[0])
         z = np.log(np.asarray(tokens, dtype=float) / self.centre[1])
         if self.form in (POWER, OFFSET, PRODUCT):
@@ -55,11 +55,11 @@ class Surface:
         return y, np.asarray(by_size / y), np.asarray(by_tokens / y)
 
     def predict(self, size: npt.ArrayLike, tokens: npt.ArrayLike) -> Reals:
-        """y at S and D; shapes broadcast."""
+        """Return y at S and D; shapes broadcast."""
         return self._shares(size, tokens)[0]
 
     def exponent(self, size: npt.ArrayLike, tokens: npt.ArrayLike, along: float = 0.0) -> Reals:
-        """The local exponent −d ln y/d ln S where D grows as S^along: 0 at fixed D, 1 at constant tokens per parameter.
+        """Return the local exponent −d ln y/d ln S where D grows as S^along: 0 at fixed D, 1 at constant D/S.
 
         In a sum it is the mean of a, along·b and 0 with the three terms as weights, in a product a + along·b.
         """

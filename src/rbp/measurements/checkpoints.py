@@ -35,7 +35,7 @@ def check_axis(axis: str) -> None:
 
 
 def against(table: pd.DataFrame, axis: str) -> pd.DataFrame:
-    """The rows of `Source.checkpoints` for a law against something else than size: that stands in `size`.
+    """Select and relabel the rows of `Source.checkpoints` for a law against another axis than size, put in `size`.
 
     Against tokens or steps the lines (`family`) are runs (`runs`). Against compute they are the families, each by the
     checkpoints that none of as little compute beats, where there are several of a size. What was not trained yet has no
@@ -56,7 +56,7 @@ def against(table: pd.DataFrame, axis: str) -> pd.DataFrame:
         cell = ["dataset", "metric", "k", "family"]
         several = rows.groupby(["family", "size"])["x"].transform("nunique") > 1
         ordered = rows.sort_values(["x", "value"], kind="stable")
-        before = ordered.groupby(cell, dropna=False)["value"].transform(lambda own: own.cummin().shift())
+        before = ordered.groupby(cell, dropna=False)["value"].transform(lambda values: values.cummin().shift())
         beaten = (ordered["value"] >= before).reindex(rows.index)
         rows = rows[~(beaten & several.groupby(rows["family"]).transform("any"))]
     elif axis != "size":
@@ -65,7 +65,7 @@ def against(table: pd.DataFrame, axis: str) -> pd.DataFrame:
 
 
 def runs(table: pd.DataFrame) -> "pd.Series[str]":
-    """The training that each row is of, in words: a model, or, where each time has its own name, a size of a family."""
+    """Name the training that each row is of: a model, or, where each time has its own name, a size of a family."""
     seed = table["seed"].fillna(0)
     of_seed = ("-seed" + seed.astype("str")).where(seed > 0, "")
     one = table.groupby([table["family"], table["size"], seed])["model"].transform("nunique") == 1
@@ -74,33 +74,33 @@ def runs(table: pd.DataFrame) -> "pd.Series[str]":
 
 
 def differ(one: Sequence[Any], other: Sequence[Any]) -> bool:
-    """Whether two checkpoints (their CHECKPOINT) are told apart by something that is known of both."""
+    """Return whether something known of both distinguishes two checkpoints (their CHECKPOINT)."""
     return any(not pd.isna(a) and not pd.isna(b) and a != b for a, b in zip(one, other, strict=True))
 
 
 def one_each(stores: Sequence[RankStore], protocol: str | None = None, length: int | None = None) -> list[RankStore]:
-    """One store for each checkpoint of a model on a text, the others left out; a warning says which way was chosen.
+    """Choose one store for each checkpoint of a model on a text; a warning says which way was chosen.
 
     Texts of one name get the code of each after it. Where something was measured in several ways (protocol, length, …),
     the way that everything on that text was measured in is chosen; protocol, length: which is meant. Raises DataError
     where none is, or several are, and where one measurement is there twice.
     """
     wanted = {name: value for name, value in (("name", protocol), ("length", length)) if value is not None}
-    asked = [store for store in stores if wanted.items() <= store.protocol.items()]
-    if stores and not asked:
+    candidates = [store for store in stores if wanted.items() <= store.protocol.items()]
+    if stores and not candidates:
         words = " of length ".join(map(str, wanted.values()))
-        there = "; ".join(sorted({_way(store) for store in stores}))
-        raise DataError(f"there are no ranks by {words}", str(stores[0].folder.parent), f"There is: {there}.")
-    found: dict[str, RankStore] = {}
-    for same in _grouped(asked, lambda store: store.dataset):
+        ways = "; ".join(sorted({_way(store) for store in stores}))
+        raise DataError(f"there are no ranks by {words}", str(stores[0].folder.parent), f"There is: {ways}.")
+    renamed: dict[str, RankStore] = {}
+    for same in _grouped(candidates, lambda store: store.dataset):
         texts = _grouped(same, lambda store: store.text)
-        for own in texts:
-            name = f"{own[0].dataset}-{own[0].text}" if len(texts) > 1 and own[0].text else own[0].dataset
-            found |= {str(store.folder): replace(store, dataset=name) for store in _by_one_way(own)}
-    chosen = [found[str(store.folder)] for store in asked if str(store.folder) in found]
+        for group in texts:
+            name = f"{group[0].dataset}-{group[0].text}" if len(texts) > 1 and group[0].text else group[0].dataset
+            renamed |= {str(store.folder): replace(store, dataset=name) for store in _by_one_way(group)}
+    chosen = [renamed[str(store.folder)] for store in candidates if str(store.folder) in renamed]
     _must_compare(chosen)
     stays = independent(list(map(_claim, chosen)))
-    return [store for store, own in zip(chosen, stays, strict=True) if own]
+    return [store for store, stay in zip(chosen, stays, strict=True) if stay]
 
 
 class Claim(NamedTuple):
@@ -119,20 +119,20 @@ class Claim(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Of the model, and of which checkpoint."""
+        """Name the model, and its checkpoint."""
         known = self.training
         at = _called(known.revision, known.training_tokens, known.step, known.seed) if known.known else ""
         return f"{self.model}@{at}" if at else self.model
 
     def contradicts(self, other: "Claim", *, seeds: bool = True) -> bool:
-        """Whether the two cannot be of one model, whatever it is called."""
+        """Return whether the two cannot be of one model, whatever it is called."""
         names = ("training_tokens", "step", *(["seed"] if seeds else []))
         known = [(getattr(self.training, name), getattr(other.training, name)) for name in names]
         return self.size != other.size or any(None not in pair and pair[0] != pair[1] for pair in known)
 
 
 def independent(claims: Sequence[Claim]) -> list[bool]:
-    """Which of some claims stay: those on one dataset with one identity are copies of one another.
+    """Return which claims stay: those on one dataset with one identity are copies of one another.
 
     Of copies that are told apart by their names alone, the first stays. Where they claim to be of several sizes, steps,
     numbers of training tokens or seeds, at most one can be right, and none stays; a seed that begins as another one is
@@ -164,7 +164,7 @@ def independent(claims: Sequence[Claim]) -> list[bool]:
 
 
 def _grouped(each: Sequence[Each], key: Callable[[Each], Hashable]) -> list[list[Each]]:
-    """Those of one key together, in the order of the first of each."""
+    """Group items by a key, in the order of the first of each."""
     groups: dict[Hashable, list[Each]] = {}
     for one in each:
         groups.setdefault(key(one), []).append(one)
@@ -172,7 +172,7 @@ def _grouped(each: Sequence[Each], key: Callable[[Each], Hashable]) -> list[list
 
 
 def _claim(store: RankStore) -> Claim:
-    """Of a store: the model by its weights, or the file that its ranks were imported from."""
+    """Identify a store: the model by its weights, or the file that its ranks were imported from."""
     key = store.manifest["key"]
     identity = (of, key.get("tokenizer")) if (of := key.get("weights") or key.get("imported")) else None
     return Claim(store.dataset, identity, store.model, store.family, store.size, store.training, str(store.folder))
@@ -183,7 +183,7 @@ _DIGITS, _BY_CHANCE = {"neg_log_rbp": 3, "neg_log_pass": 0}, 8
 
 
 def without_copied_rows(table: pd.DataFrame, where: str) -> pd.DataFrame:
-    """A measurement table without what `independent` leaves out of it. where: its place, for errors.
+    """Return a measurement table without what `independent` leaves out. where: its place, for errors.
 
     Rows of a model on a dataset are copies of another's if all values are the same, in more digits than by chance.
     """
@@ -207,7 +207,7 @@ def without_copied_rows(table: pd.DataFrame, where: str) -> pd.DataFrame:
 
 
 def _digits(values: Iterable[tuple[str, float, float]]) -> int:
-    """How many digits of some values (metric, k, value) say something."""
+    """Count the significant digits of some values (metric, k, value)."""
     written = ((name, f"{value:.12g}".replace(".", "").strip("0")) for name, _, value in values)
     return sum(min(len(digits), _DIGITS.get(name, 12)) for name, digits in written)
 
@@ -217,23 +217,23 @@ def _must_compare(stores: Sequence[RankStore]) -> None:
 
     A warning says where they did not read the same of it.
     """
-    for own in _grouped(stores, lambda store: (store.dataset, store.family)):
-        family, dataset = own[0].family, own[0].dataset
+    for group in _grouped(stores, lambda store: (store.dataset, store.family)):
+        family, dataset = group[0].family, group[0].dataset
         # of rounded logits many are equal
-        rounded = {store.logits not in ("float32", "float64"): store for store in own if store.logits is not None}
+        rounded = {store.logits not in ("float32", "float64"): store for store in group if store.logits is not None}
         if len(rounded) > 1:
             what = f"of {family} on {dataset}, {rounded[True].model} was ranked by logits rounded to "
             what += f"{rounded[True].logits}, and {rounded[False].model} was not: their ranks do not compare"
             remedy = "Rank all in float32 (--dtype float32), or all with --round-logits bfloat16."
             raise DataError(what, f"{rounded[True].folder}; {rounded[False].folder}", remedy)
-        fronts = {tuple(store.manifest["key"].get("bos", ())): store for store in own}
+        fronts = {tuple(store.manifest["key"].get("bos", ())): store for store in group}
         if len(fronts) > 1:
-            said = (f"{store.model} with {' '.join(front) or 'nothing'}" for front, store in fronts.items())
-            what = f"of {family}, models read {dataset} with different tokens before every window: {', '.join(said)}"
+            starts = (f"{store.model} with {' '.join(front) or 'nothing'}" for front, store in fronts.items())
+            what = f"of {family}, models read {dataset} with different tokens before every window: {', '.join(starts)}"
             places = "; ".join(str(store.folder) for store in fronts.values())
             raise DataError(what, places, "Rank all with one --bos: auto, always or never.")
         readings: dict[str, list[str]] = {}
-        for store in own:
+        for store in group:
             readings.setdefault(f"{_reading(store)}, {store.tokens:,} tokens ranked", []).append(store.model)
         if len(readings) > 1:
             listed = "; ".join(f"{way} ({', '.join(dict.fromkeys(models))})" for way, models in readings.items())
@@ -242,17 +242,17 @@ def _must_compare(stores: Sequence[RankStore]) -> None:
 
 
 def _by_one_way(stores: Sequence[RankStore]) -> Sequence[RankStore]:
-    """Of the stores of one text, those of one way of measuring, if something was measured in several.
+    """Choose the stores of one way of measuring a text, if something was measured in several.
 
     Of ways that differ in how much was to be read alone, it is the one that ranked most.
     """
     models = _grouped(stores, lambda store: store.model)
-    pairs = ((other, one) for own in models for i, one in enumerate(own) for other in own[:i])
+    pairs = ((other, one) for group in models for i, one in enumerate(group) for other in group[:i])
     twice = [pair for pair in pairs if _same(*pair)]
     if not twice:
         return stores
-    ways = {_way(own[0]): own for own in _grouped(stores, _way)}
-    whole = [way for way, own in ways.items() if all(any(_same(store, one) for one in own) for store in stores)]
+    ways = {_way(group[0]): group for group in _grouped(stores, _way)}
+    whole = [way for way, group in ways.items() if all(any(_same(store, one) for one in group) for store in stores)]
     alike = [pair for pair in twice if _way(pair[0]) == _way(pair[1])]
     most = max(whole, key=lambda way: sum(store.tokens for store in ways[way]), default="")
     one_but_for_budget = len({_way(ways[way][0], budget=False) for way in whole}) == 1
@@ -277,21 +277,21 @@ def _same(one: RankStore, other: RankStore) -> bool:
 
 
 def _way(store: RankStore, *, budget: bool = True) -> str:
-    """How a text was read and ranked, in words; budget: with how much of it was to be read."""
+    """Describe how a text was read and ranked; budget: with how much of it was to be read."""
     key = store.manifest["key"]
     words = [str(key[name]) for name in ("dtype", "vocabulary", "round_logits", "backend", "device") if key.get(name)]
     return ", ".join([_reading(store, budget=budget), *words])
 
 
 def _reading(store: RankStore, *, budget: bool = True) -> str:
-    """How a text was read, in words."""
-    chosen, asked = store.protocol, ("documents", "tokens", "context") if budget else ("context",)
-    words = [f"{name} {chosen[name]}" for name in (*asked, "bos", "special") if chosen.get(name) is not None]
+    """Describe how a text was read."""
+    chosen, options = store.protocol, ("documents", "tokens", "context") if budget else ("context",)
+    words = [f"{name} {chosen[name]}" for name in (*options, "bos", "special") if chosen.get(name) is not None]
     return ", ".join([f"{chosen.get('name')} of {chosen.get('length')} tokens", *words])
 
 
 def apart(table: pd.DataFrame) -> pd.DataFrame:
-    """A measurement table with a family for each time in training, where some size of a family was measured at several.
+    """Return a measurement table with a family for each time in training, where a size was measured at several.
 
     At its last a family keeps its name, "neox"; before it has that as well: "neox at 0.5 M" training tokens, or "neox
     at step 1000". Where nothing but revisions tells times apart, none is the last: "neox at early". And a model of
@@ -321,7 +321,7 @@ def apart(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def names_in_time(table: pd.DataFrame, family: str) -> set[str]:
-    """The names that `apart` gives a family of `Source.checkpoints`, its own among them: not "A at home" to "A".
+    """Return the names that `apart` gives a family of `Source.checkpoints`, its own among them: not "A at home" to "A".
 
     Raises ParameterError for a family that is not there.
     """
@@ -333,14 +333,14 @@ def names_in_time(table: pd.DataFrame, family: str) -> set[str]:
 
 
 def _called(revision: Any, tokens: Any, step: Any, seed: Any) -> str:
-    """A checkpoint's name behind its model's."""
+    """Return the part of a checkpoint's name after its model's."""
     known = [revision, f"step{step}", amount(tokens).replace(" ", "") if pd.notna(tokens) else ""]
     first = next((name for name, value in zip(known, (revision, step, tokens), strict=True) if pd.notna(value)), "")
     return "-".join(filter(None, [first, f"seed{seed}" if pd.notna(seed) and (seed or not first) else ""]))
 
 
 def amount(tokens: float) -> str:
-    """A number of training tokens in words: 0.5 M, 299.9 B."""
+    """Write a number of training tokens in words: 0.5 M, 299.9 B."""
     size, unit = next((each for each in ((1e12, "T"), (1e9, "B")) if tokens >= each[0]), (1e6, "M"))
     return f"{tokens / size:.4g} {unit}"
 
@@ -351,18 +351,18 @@ def must_agree(table: pd.DataFrame, where: Callable[[int], str]) -> None:
     where: gives the place of a row, which are counted from 0.
     """
     kinds = table[["model", "family", "size"]].reset_index(drop=True).drop_duplicates()
-    for model, own in kinds[kinds.duplicated("model", keep=False)].groupby("model", sort=False):
-        said = own["family"] + " of size " + own["size"].astype("str")
+    for model, group in kinds[kinds.duplicated("model", keep=False)].groupby("model", sort=False):
+        claims = group["family"] + " of size " + group["size"].astype("str")
         remedy = "A model has one size and one family; rbp ranks rename STORE --family NAME gives a store another."
-        raise DataError(f"{model} is given as {' and as '.join(said)}", "; ".join(map(where, own.index)), remedy)
+        raise DataError(f"{model} is given as {' and as '.join(claims)}", "; ".join(map(where, group.index)), remedy)
     known = table.reindex(columns=["model", *CHECKPOINT]).reset_index(drop=True).drop_duplicates()
-    for model, own in known[known.duplicated("model", keep=False)].groupby("model", sort=False):
+    for model, group in known[known.duplicated("model", keep=False)].groupby("model", sort=False):
         for name in CHECKPOINT:
-            if own[name].isna().any() and own[name].notna().any():
-                places = (where(own.index[own[name].isna() == missing][0]) for missing in (False, True))
+            if group[name].isna().any() and group[name].notna().any():
+                places = (where(group.index[group[name].isna() == missing][0]) for missing in (False, True))
                 what = f"{name} of {model} is known of one checkpoint, and missing for another"
                 raise DataError(what, "; ".join(places), "Give it for all of them, or for none.")
-        for _, run in own.groupby("seed", dropna=False):
+        for _, run in group.groupby("seed", dropna=False):
             for one, other in (("revision", "step"), ("revision", "training_tokens"), ("step", "training_tokens")):
                 _must_rise(str(model), run.dropna(subset=[one, other]).sort_values([one, other]), one, other, where)
 
@@ -377,6 +377,6 @@ def _must_rise(model: str, run: pd.DataFrame, one: str, other: str, where: Calla
     if wrong.any():
         place = int(np.flatnonzero(wrong.to_numpy(bool))[0])
         pair = run.iloc[[place - 1, place]]
-        said = " and ".join(f"{row[other]} at {one} {row[one]}" for row in pair.to_dict("records"))
+        values = " and ".join(f"{row[other]} at {one} {row[one]}" for row in pair.to_dict("records"))
         remedy = "A checkpoint has one of each, and a later one has read more: correct one."
-        raise DataError(f"{model} has {other} {said}", "; ".join(map(where, pair.index)), remedy)
+        raise DataError(f"{model} has {other} {values}", "; ".join(map(where, pair.index)), remedy)

@@ -44,33 +44,33 @@ class Counts:
 
     @property
     def names(self) -> list[str]:
-        """The models."""
+        """Return the names of the models."""
         return self.models["model"].tolist()
 
     @property
     def sizes(self) -> Integers:
-        """S of each model."""
+        """Return S of each model."""
         return self.models["size"].to_numpy(np.int64)
 
     @property
     def families(self) -> list[str]:
-        """The families, in the order of the models."""
+        """Return the families, in the order of the models."""
         return list(dict.fromkeys(self.models["family"]))
 
     @property
     def firsts(self) -> Integers:
-        """The places of the first model of each size: the others are its training again, with other seeds."""
+        """Return the places of the first model of each size: the others are its training again, with other seeds."""
         return np.unique(self.sizes, return_index=True)[1].astype(np.int64)
 
     def place(self, k: int) -> int:
-        """Where k is among the thresholds. Raises ParameterError for one that was not counted."""
+        """Return the place of k among the thresholds. Raises ParameterError for one that was not counted."""
         if k not in self.thresholds:
-            there = ", ".join(map(str, self.thresholds))
-            raise ParameterError(f"hits were not counted at k = {k}", "ks", f"There is: {there}.")
+            known = ", ".join(map(str, self.thresholds))
+            raise ParameterError(f"hits were not counted at k = {k}", "ks", f"There is: {known}.")
         return self.thresholds.index(k)
 
     def keep(self, models: npt.ArrayLike | None = None, ks: Sequence[int] | None = None) -> "Counts":
-        """The same for some models, by their places or True and False for each, and at some of the thresholds.
+        """Keep some models, by their places or True and False for each, and some of the thresholds.
 
         Raises ParameterError for a k that was not counted.
         """
@@ -87,46 +87,46 @@ class Counts:
         )
 
     def budgets(self, family: str) -> list[int]:
-        """The training tokens at which there are models of a family of the ladder, ascending."""
+        """Return the training tokens at which a family of the ladder has models, ascending."""
         return sorted(self.models.loc[self.models["family"] == family, "budget"].unique().tolist())
 
     def of(self, family: str, budget: int | None = None, *, seed: int | None = None) -> "Counts":
-        """A family of the ladder at one budget (default: its largest), by size, other seeds after seed 0; or one seed.
+        """Select a family at one budget (default: its largest), by size, other seeds after seed 0; or one seed.
 
         Raises ParameterError for a family or a budget that is not there.
         """
         if family not in self.families:
-            there = ", ".join(self.families)
-            raise ParameterError(f"family {family} is not there", "family", f"There is: {there}.")
+            known = ", ".join(self.families)
+            raise ParameterError(f"family {family} is not there", "family", f"There is: {known}.")
         budgets = self.budgets(family)
         if budget is not None and budget not in budgets:
-            there = ", ".join(f"{each:,}" for each in budgets)
-            raise ParameterError(f"{family} has no budget of {budget:,} tokens", "budget", f"There is: {there}.")
-        own = self.models[(self.models["family"] == family) & (self.models["budget"] == (budget or budgets[-1]))]
-        own = own if seed is None else own[own["seed"] == seed]
-        return self.keep(own.sort_values(["size", "seed"]).index)
+            known = ", ".join(f"{each:,}" for each in budgets)
+            raise ParameterError(f"{family} has no budget of {budget:,} tokens", "budget", f"There is: {known}.")
+        chosen = self.models[(self.models["family"] == family) & (self.models["budget"] == (budget or budgets[-1]))]
+        chosen = chosen if seed is None else chosen[chosen["seed"] == seed]
+        return self.keep(chosen.sort_values(["size", "seed"]).index)
 
     @property
     def neg_log_rbp(self) -> Reals:
-        """−ln RBP_k, shape (models, thresholds); infinite where no token has rank ≤ k."""
+        """Return −ln RBP_k, shape (models, thresholds); infinite where no token has rank ≤ k."""
         with np.errstate(divide="ignore"):
-            found: Reals = -np.log(self.hits.sum(axis=0) / self.tokens.sum()) + 0.0
-        return found
+            value: Reals = -np.log(self.hits.sum(axis=0) / self.tokens.sum()) + 0.0
+        return value
 
     @property
     def log_neg_log_rbp(self) -> Reals:
-        """ln(−ln RBP_k), shape (models, thresholds); −inf where every token is a hit."""
-        found: Reals = _log_neg_log(np.array([self.tokens.sum()]), self.hits.sum(axis=0)[None])[0]
-        return found
+        """Return ln(−ln RBP_k), shape (models, thresholds); −inf where every token is a hit."""
+        value: Reals = _log_neg_log(np.array([self.tokens.sum()]), self.hits.sum(axis=0)[None])[0]
+        return value
 
     @property
     def cross_entropy(self) -> Reals:
-        """Nats per token, shape (models,)."""
-        found: Reals = self.nll.sum(axis=0) / self.tokens.sum()
-        return found
+        """Return the cross-entropy, nats per token, shape (models,)."""
+        value: Reals = self.nll.sum(axis=0) / self.tokens.sum()
+        return value
 
     def table(self) -> pd.DataFrame:
-        """The models' rows of the measurement table (`rbp.measurements.table`), each with its columns of `models`.
+        """Return the models' rows of the measurement table (`rbp.measurements.table`), with their columns of `models`.
 
         A threshold that no token meets has no −ln RBP_k, and an infinite cross-entropy is left out: neither can be a
         point of a fit.
@@ -137,13 +137,13 @@ class Counts:
             met = [(i, k) for i, k in enumerate(self.thresholds) if hits[m, i]]
             rows += [(m, "neg_log_rbp", k, value[m, i], hits[m, i]) for i, k in met]
             rows += [(m, "cross_entropy", None, entropy, None)] if np.isfinite(entropy) else []
-        found = pd.DataFrame(rows, columns=["model", "metric", "k", "value", "hits"])
-        about = self.models.iloc[found.pop("model")].reset_index(drop=True)
-        found = pd.concat([about, found.astype({"k": "Int64", "hits": "Int64"})], axis=1)
-        return found.assign(dataset=self.dataset, tokens=int(self.tokens.sum()))
+        table = pd.DataFrame(rows, columns=["model", "metric", "k", "value", "hits"])
+        about = self.models.iloc[table.pop("model")].reset_index(drop=True)
+        table = pd.concat([about, table.astype({"k": "Int64", "hits": "Int64"})], axis=1)
+        return table.assign(dataset=self.dataset, tokens=int(self.tokens.sum()))
 
     def left_out(self) -> "LeftOut":
-        """Both metrics of the text, and of it without each of its documents: what intervals by documents take.
+        """Compute both metrics of the text, and of it without each document, for intervals by documents.
 
         A document is left out of all models at all k: an easy one is easy for all.
         """
@@ -165,41 +165,41 @@ class LeftOut:
     x: Reals
 
     def keep(self, models: npt.ArrayLike) -> "LeftOut":
-        """Some of the models, as `Counts.keep` takes them."""
+        """Keep some of the models, as `Counts.keep` takes them."""
         at = np.arange(self.x.shape[1])[np.asarray(models)]
         return LeftOut(self.counts.keep(at), self.y[:, at], self.x[:, at])
 
     def at(self, k: int | None) -> Reals:
-        """y at k, or x (None), shape (1 + D, models). Raises what `Counts.place` does."""
+        """Return y at k, or x (None), shape (1 + D, models). Raises what `Counts.place` does."""
         return self.x if k is None else self.y[:, :, self.counts.place(k)]
 
     def each(self) -> Iterator[tuple[int | None, Reals]]:
-        """The cross-entropy (None), then every k: each with what `at` gives of it."""
+        """Yield the cross-entropy (None), then every k, each with its values by `at`."""
         return ((k, self.at(k)) for k in (None, *self.counts.thresholds))
 
 
 def _log_neg_log(tokens: npt.NDArray[Any], hits: npt.NDArray[Any]) -> Reals:
     with np.errstate(divide="ignore"):
-        found: Reals = np.log(np.log(tokens[:, None, None] / hits))
-    return found
+        value: Reals = np.log(np.log(tokens[:, None, None] / hits))
+    return value
 
 
 def count_hits(
     ranks: npt.ArrayLike, cells: Integers, number: int, thresholds: Sequence[int], tokens: npt.ArrayLike | None = None
 ) -> Integers:
-    """How many tokens of each cell have rank ≤ k, shape (number, thresholds).
+    """Count the tokens of each cell that have rank ≤ k, shape (number, thresholds).
 
     ranks, cells: shape (n,), cells from 0 to number − 1; thresholds: ascending; tokens: shape (n,), how many have this
     rank (default: one each).
     """
     width = len(thresholds) + 1
     level = np.searchsorted(thresholds, ranks)  # the first threshold that the rank meets; the last is for none
-    found = np.bincount(cells * width + level, tokens, number * width).reshape(number, width)
-    return found.cumsum(axis=1)[:, :-1].astype(np.int64)
+    counts = np.bincount(cells * width + level, tokens, number * width).reshape(number, width)
+    return counts.cumsum(axis=1)[:, :-1].astype(np.int64)
 
 
 def of_stores(stores: Sequence[RankStore], thresholds: Sequence[int], rule: TieRule = "paper") -> list[Counts]:
-    """What the models of one family make of each text, in the order of the texts' names; models by S, then by name.
+    """Count the hits of one family's models on each text, texts by name; models by S, then by name.
 
     Where models share an S, the first counts as the rung, and the others as its training again with other seeds.
     Raises ParameterError for stores of several families, and for a k that is no possible rank; DataError for a damaged
@@ -215,7 +215,7 @@ def of_stores(stores: Sequence[RankStore], thresholds: Sequence[int], rule: TieR
 
 
 def store_table(ranked: Ranked, thresholds: Sequence[int] | None = None) -> pd.DataFrame:
-    """The measurement table of a rank store (`Counts.table`), at some thresholds or the usual ones.
+    """Return the measurement table of a rank store (`Counts.table`), at some thresholds or the usual ones.
 
     Raises ParameterError for a k that is no possible rank, DataError for a damaged store.
     """
@@ -224,7 +224,7 @@ def store_table(ranked: Ranked, thresholds: Sequence[int] | None = None) -> pd.D
 
 
 def _of_ranked(ranked: Sequence[Ranked], thresholds: Sequence[int] | None, *, by_document: bool = True) -> Counts:
-    """What models make of one text, in their order; or of its documents as one: of each, every k would be too much."""
+    """Count models on one text, in their order; or its documents as one: by document, every k would be too much."""
     store, first = ranked[0].store, ranked[0].tokens
     same, ks = ["document", "position", "token"], ranked[0].thresholds(thresholds)
     places = np.unique(first["document"], return_inverse=True)[1]
@@ -254,7 +254,7 @@ _BESIDE = ["dataset", "vocabulary", "thresholds", "tokens", "hits", "nll", "entr
 
 
 def to_table(counts: Sequence[Counts]) -> pd.DataFrame:
-    """A row for each text and model: dataset, vocabulary, its columns of `models`, and lists of numbers.
+    """Make a row for each text and model: dataset, vocabulary, its columns of `models`, and lists of numbers.
 
     Those are thresholds, and by document tokens, hits (at all thresholds of the first document, then of the next), nll
     and, where there is one, entropy.
@@ -267,7 +267,7 @@ def _rows(one: Counts) -> pd.DataFrame:
     arrays: dict[str, Any] = {
         "thresholds": [one.thresholds] * count,
         "tokens": [one.tokens] * count,
-        "hits": [own.ravel() for own in one.hits.swapaxes(0, 1)],
+        "hits": [model_hits.ravel() for model_hits in one.hits.swapaxes(0, 1)],
         "nll": list(one.nll.T),
         "entropy": None if one.entropy is None else list(one.entropy.T),
     }
@@ -275,21 +275,21 @@ def _rows(one: Counts) -> pd.DataFrame:
 
 
 def from_table(table: pd.DataFrame) -> list[Counts]:
-    """What `to_table` was given, in its order."""
-    found = []
+    """Rebuild what `to_table` was given, in its order."""
+    counts = []
     for dataset, rows in table.groupby("dataset", sort=False):
         first, known = rows.iloc[0], rows["entropy"].notna().all()
         thresholds = tuple(int(k) for k in first["thresholds"])
-        found.append(
+        counts.append(
             Counts(
                 dataset=str(dataset),
                 models=rows.drop(columns=_BESIDE).reset_index(drop=True),
                 vocabulary=int(first["vocabulary"]),
                 thresholds=thresholds,
                 tokens=np.asarray(first["tokens"], dtype=np.int64),
-                hits=np.stack([np.reshape(own, (-1, len(thresholds))) for own in rows["hits"]], axis=1),
+                hits=np.stack([np.reshape(flat, (-1, len(thresholds))) for flat in rows["hits"]], axis=1),
                 nll=np.stack(rows["nll"].tolist(), axis=1),
                 entropy=np.stack(rows["entropy"].tolist(), axis=1) if known else None,
             )
         )
-    return found
+    return counts

@@ -44,11 +44,11 @@ class ImportLabels:
     engine_version: str | None = None
 
     def __post_init__(self) -> None:
-        for name, there in (("tie_rule", RULES), ("dtype", get_args(Dtype))):
-            if (given := getattr(self, name)) not in there:
+        for name, allowed in (("tie_rule", RULES), ("dtype", get_args(Dtype))):
+            if (given := getattr(self, name)) not in allowed:
                 option = f"--{name.replace('_', '-')}"
                 raise ParameterError(
-                    f"unknown {name.replace('_', ' ')} {given!r}", option, f"One of: {', '.join(there)}."
+                    f"unknown {name.replace('_', ' ')} {given!r}", option, f"One of: {', '.join(allowed)}."
                 )
         for name, least in (("size", 1), ("vocabulary", 2)):
             if getattr(self, name) < least:
@@ -117,10 +117,10 @@ def _must_have_its_name(store: Store, about: dict[str, Any]) -> None:
     """Raise DataError for a store that was renamed since: it would lose its new name."""
     if not is_store(store.folder):
         return
-    there = store.manifest["about"]
+    stored = store.manifest["about"]
     for name in ("model", "dataset", "family"):
-        if there[name] != about[name]:
-            what = f"the same ranks are here already, with the {name} {there[name]}, not {about[name]}"
+        if stored[name] != about[name]:
+            what = f"the same ranks are here already, with the {name} {stored[name]}, not {about[name]}"
             remedy = f"Rename them: rbp ranks rename {store.folder} --{name} {about[name]}; or give another --out."
             raise DataError(what, str(store.folder), remedy)
 
@@ -161,7 +161,7 @@ _OTHER_SCORES = "Ranks and log-probabilities are not of the same scores."
 
 
 def _json_lines(path: Path) -> Iterator[tuple[str, Any]]:
-    """Of each line that is not empty, where it is and the value."""
+    """Yield each line that is not empty: where it is, and its value."""
     try:
         lines = path.read_bytes().splitlines()
     except OSError as error:
@@ -177,7 +177,7 @@ def _json_lines(path: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _vllm(path: Path, labels: ImportLabels) -> Iterator[Token]:
-    """The tokens of vLLM's outputs, a document for each prompt; of several choices for one prompt, the first."""
+    """Yield the tokens of vLLM's outputs, a document for each prompt; of several choices for one prompt, the first."""
     document = copies = 0
     by_prefix: dict[int, Token] = {}  # by the hash of a prompt's tokens so far: where it begins alike, it ranks alike
     prompts: dict[tuple[Any, ...], list[Token]] = {}
@@ -211,36 +211,36 @@ def _must_agree(one: Token, other: Token, labels: ImportLabels, where: str) -> N
         f"after the same tokens, one has rank {one.rank:g} and −ln p {one.nll:.6g} in document {one.document}, and "
         f"rank {other.rank:g} and {other.nll:.6g} here"
     )
-    remedy = "Are both of one model? Without prompt_token_ids, prompts cannot be told apart by their first token."
+    remedy = "Are both of one model? Without prompt_token_ids, prompts cannot be distinguished by their first token."
     raise DataError(what, f"{where}, position {other.position}", remedy)
 
 
 def _prompt(output: Any, document: int, labels: ImportLabels, where: str) -> tuple[tuple[Any, ...], list[Token]]:
-    """All tokens of a prompt, the first one None where it is not known, and those that are ranked."""
-    asked = output.get("prompt_logprobs") if isinstance(output, dict) else None
-    if not isinstance(asked, list) or not asked:
+    """Return all tokens of a prompt, the first one None where it is not known, and the ranked tokens."""
+    places = output.get("prompt_logprobs") if isinstance(output, dict) else None
+    if not isinstance(places, list) or not places:
         remedy = "Ask for them: SamplingParams(prompt_logprobs=0)."
         raise DataError("there are no prompt_logprobs", where, remedy)
     ids = output.get("prompt_token_ids")
     if ids is None:  # the server's answer; without alternatives, each place has the prompt's own token alone
         ids = [
             None,
-            *(next(iter(place)) if isinstance(place, dict) and len(place) == 1 else None for place in asked[1:]),
+            *(next(iter(place)) if isinstance(place, dict) and len(place) == 1 else None for place in places[1:]),
         ]
-    if len(ids) != len(asked):
-        what = f"{len(ids)} tokens of the prompt, and {len(asked)} places of prompt_logprobs"
+    if len(ids) != len(places):
+        what = f"{len(ids)} tokens of the prompt, and {len(places)} places of prompt_logprobs"
         raise DataError(what, where, "Is the output whole?")
     tokens = list[Token]()
-    for position, (token, place) in enumerate(zip(ids, asked, strict=True)):
+    for position, (token, place) in enumerate(zip(ids, places, strict=True)):
         if position == 0 and place is None:  # nothing stands before it
             continue
         at = f"{where}, position {position}"
-        found = place.get(str(token)) if isinstance(place, Mapping) else None
-        if not isinstance(found, Mapping) or found.get("rank") is None or found.get("logprob") is None:
+        entry = place.get(str(token)) if isinstance(place, Mapping) else None
+        if not isinstance(entry, Mapping) or entry.get("rank") is None or entry.get("logprob") is None:
             remedy = "Give prompt_token_ids too, or ask for prompt_logprobs=0: then each place has this token alone."
             raise DataError("rank and log-probability of the prompt's own token are missing", at, remedy)
         try:
-            ranked = Token(document, position, int(token), float(found["rank"]), -float(found["logprob"]) + 0.0)
+            ranked = Token(document, position, int(token), float(entry["rank"]), -float(entry["logprob"]) + 0.0)
         except (TypeError, ValueError):
             raise DataError("rank or logprob is no number", at, "Is the file whole?") from None
         tokens.append(_checked(ranked, labels, at))
@@ -251,10 +251,10 @@ def _prompt(output: Any, document: int, labels: ImportLabels, where: str) -> tup
 
 def _must_be_in_order(token: Token, place: Mapping[str, Any], where: str) -> None:
     """Raise DataError where an alternative is likelier than a token, and not before it, or the other way round."""
-    for name, found in place.items():
-        if name == str(token.token) or not isinstance(found, Mapping):
+    for name, entry in place.items():
+        if name == str(token.token) or not isinstance(entry, Mapping):
             continue
-        rank, logprob = found.get("rank"), found.get("logprob")
+        rank, logprob = entry.get("rank"), entry.get("logprob")
         if not (isinstance(rank, int | float) and isinstance(logprob, int | float)):
             continue
         likelier = logprob + token.nll
@@ -264,7 +264,7 @@ def _must_be_in_order(token: Token, place: Mapping[str, Any], where: str) -> Non
 
 
 def _csv(path: Path, labels: ImportLabels) -> Iterator[Token]:
-    """The rows of a table."""
+    """Yield the rows of a table."""
     from rbp.tables import known_columns, read_csv
 
     table = known_columns(read_csv(path), ("document", "position", "token", "rank", "nll", "logprob"), path)

@@ -29,12 +29,12 @@ class MeasuredRanks:
 
     @property
     def neg_log_rbp1(self) -> float:
-        """−ln RBP_1."""
+        """Return −ln RBP_1."""
         return float(-np.log(self.counts.count[self.counts.high == 1].sum() / self.counts.total))
 
 
 def of_store(store: RankStore, rule: TieRule = "paper") -> MeasuredRanks:
-    """The ranks of a store. Under the tie rule "expected" ranks are not whole, and no distribution: take another."""
+    """Count the ranks of a store. The tie rule "expected" gives ranks that are not whole: take another."""
     ranked = Ranked(store, rule)
     return MeasuredRanks(
         dataset=store.dataset,
@@ -48,7 +48,7 @@ def of_store(store: RankStore, rule: TieRule = "paper") -> MeasuredRanks:
 
 
 def entropy(counts: RankCounts) -> tuple[float, float, float]:
-    """The entropy of the ranks in nats: with bins filled smoothly, and its least and greatest value if masses fall.
+    """Compute the entropy of the ranks in nats: by smooth bins, and its bounds for bin masses that fall with rank.
 
     Within a bin the greatest is that of equal masses; the least gives each rank at most the mass of the bin before, per
     rank, and at least that of the bin after. Smoothly: a power law within each bin, its slope that between the

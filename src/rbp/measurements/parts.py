@@ -36,30 +36,30 @@ class Part(ABC):
 
     @abstractmethod
     def table(self) -> pd.DataFrame:
-        """The measurement table."""
+        """Return the measurement table."""
 
     def apart(self, table: pd.DataFrame) -> pd.DataFrame:
-        """Its rows with a family for each time in training: see `apart`."""
+        """Return its rows with a family for each time in training: see `apart`."""
         return apart(table)
 
     def stores(self) -> list[RankStore]:
-        """The rank stores. Raises DataError for a source without, as the methods below do for what they give."""
+        """Return the rank stores. Raises DataError for a source without, as the methods below do for theirs."""
         raise self._lacking("rank stores")
 
     def windows(self) -> pd.DataFrame:
-        """How many windows of n successive tokens have every token in the top k: columns WINDOWS."""
+        """Count the windows of n successive tokens that have every token in the top k: columns WINDOWS."""
         raise self._lacking("counts of windows")
 
     def histograms(self) -> list[MeasuredRanks]:
-        """The measured ranks of each model on each dataset."""
+        """Return the measured ranks of each model on each dataset."""
         raise self._lacking("histograms of ranks")
 
     def entropies(self) -> list[Entropies]:
-        """The entropies of predictions of its stores."""
+        """Return the entropies of predictions of its stores."""
         raise self._lacking("entropies of predictions", "Give rank stores that have them, such as the ladder's.")
 
     def tokens(self, points: pd.DataFrame) -> "pd.Series[float]":
-        """How many tokens each of some rows of the measurement table was measured on; NaN where it is not known."""
+        """Return how many tokens some rows of the measurement table were measured on; NaN where not known."""
         return points["tokens"].astype("Float64").astype(float)
 
     def _lacking(self, what: str, remedy: str = "Give rank stores, as rbp extract makes them.") -> DataError:
@@ -70,7 +70,7 @@ class File(Part):
     """A CSV or Parquet file of the measurement table."""
 
     def table(self) -> pd.DataFrame:
-        """What the file holds, but for copies."""
+        """Return what the file holds, but for copies."""
         return self._read
 
     @cached_property
@@ -90,7 +90,7 @@ class Ranks(Part):
     ks: tuple[int, ...] = ()
 
     def opened(self) -> list[RankStore]:
-        """All stores in the folders. Raises DataError for a folder that is not there."""
+        """Open all stores in the folders. Raises DataError for a folder that is not there."""
         for folder in self.folders:
             if not folder.is_dir():
                 raise self.missing(folder)
@@ -99,16 +99,16 @@ class Ranks(Part):
         return stores
 
     def missing(self, folder: Path) -> DataError:
-        """What to say of a folder that is not there."""
+        """Make the error for a folder that is not there."""
         return DataError("there is no such folder", str(folder), "Check the path.")
 
     @cached_property
     def measured(self) -> list[RankStore]:
-        """The stores, one for each measurement."""
+        """Return the stores, one for each measurement."""
         return one_each(self.opened(), *self.how)
 
     def stores(self) -> list[RankStore]:
-        """One for each measurement, checkpoints apart."""
+        """Return one store for each measurement, checkpoints under names of their own."""
         about = [
             {"family": store.family, "model": store.model, "size": store.size, **store.training.known}
             for store in self.measured
@@ -118,12 +118,12 @@ class Ranks(Part):
         return [replace(store, family=family, model=model) for store, family, model in both]
 
     def table(self) -> pd.DataFrame:
-        """What is counted of the stores."""
+        """Return what is counted of the stores."""
         tables = [_table(*self._now(store), self.ks).assign(dataset=store.dataset) for store in self.measured]
         return pd.concat(tables, ignore_index=True)
 
     def windows(self) -> pd.DataFrame:
-        """Counted."""
+        """Count the windows of the stores."""
         counted = [
             _windows(*self._now(store)).assign(
                 **{name: getattr(store, name) for name in ("dataset", "model", "family", "size")}, basis="counted"
@@ -133,15 +133,15 @@ class Ranks(Part):
         return pd.concat(counted, ignore_index=True)[WINDOWS].astype({"successes": "int64", "windows": "int64"})
 
     def histograms(self) -> list[MeasuredRanks]:
-        """Of every rank."""
+        """Return the counts of every rank."""
         return [of_store(store, self.rule) for store in self.stores()]
 
     def entropies(self) -> list[Entropies]:
-        """Of the stores that have them."""
+        """Return the entropies of the stores that have them."""
         return [Entropies(store) for store in self.stores() if has_entropies(store.folder)] or super().entropies()
 
     def counts(self, thresholds: Sequence[int]) -> list[Counts]:
-        """What the models make of each text: `counts.of_stores`."""
+        """Count each model on each text: `counts.of_stores`."""
         return of_stores(self.stores(), thresholds, self.rule)
 
     def _now(self, store: RankStore) -> tuple[Path, str, TieRule]:

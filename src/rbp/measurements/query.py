@@ -13,7 +13,7 @@ _KINDS = {"revision": "str", **dict.fromkeys(NAMES[1:-1], "Int64"), "compute": "
 
 
 def query(stores: Sequence[RankStore], sql: str) -> pd.DataFrame:
-    """The answer to `sql` over two tables.
+    """Answer `sql` over two tables.
 
     ranks: one row per token: store, model, dataset, family, size, document, position, token, greater, equal,
     nll, and rank (the paper's, greater + equal). stores: store, model, dataset, family, size, tokens,
@@ -45,7 +45,7 @@ def query(stores: Sequence[RankStore], sql: str) -> pd.DataFrame:
 
 
 def _tokens(store: RankStore) -> str:
-    """The rows of one store as SQL; the names come from its manifest, so they are quoted."""
+    """Write the rows of one store as SQL; the names come from its manifest, so they are quoted."""
     labels = {"store": store.folder.name, "model": store.model, "dataset": store.dataset, "family": store.family}
     named = ", ".join(f"{_quoted(value)} AS {name}" for name, value in labels.items())
     files = ", ".join(_quoted(str(path)) for path in store.parts)

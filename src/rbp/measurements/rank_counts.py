@@ -33,7 +33,7 @@ class RankCounts:
 
     @classmethod
     def of_ranks(cls, ranks: npt.ArrayLike, vocabulary: int) -> "RankCounts":
-        """Of one rank for each token, shape (T,). Raises DataError for a rank outside 1 … V, or that is not whole."""
+        """Count one rank for each token, shape (T,). Raises DataError for a rank outside 1 … V, or not whole."""
         values = np.asarray(ranks)
         if not np.issubdtype(values.dtype, np.integer):
             raise DataError("ranks must be whole numbers", "ranks", 'Take the tie rule "paper" or "strict".')
@@ -42,16 +42,16 @@ class RankCounts:
 
     @property
     def total(self) -> float:
-        """How many tokens."""
+        """Count the tokens."""
         return float(self.count.sum())
 
     def since(self, first: int) -> "RankCounts":
-        """The bins that begin at `first` or later. Raises DataError where none is left."""
+        """Return the bins that begin at `first` or later. Raises DataError where none is left."""
         keep = self.low >= first
         return RankCounts(self.low[keep], self.high[keep], self.count[keep], self.vocabulary)
 
     def sums(self, mass: Reals, first: int) -> Reals:
-        """The sum of `mass`, over ranks first … V, in each bin."""
+        """Sum `mass`, over ranks first … V, in each bin."""
         if (self.low == self.high).all():
             return np.asarray(mass[self.low - first], dtype=np.float64)
         ends = np.column_stack([self.low - first, self.high + 1 - first]).ravel()
@@ -74,7 +74,7 @@ class Points:
 
 
 def single(starts: Integers, vocabulary: int) -> Points:
-    """A point at each rank."""
+    """Make a point at each rank."""
     ranks = np.arange(starts[0], vocabulary + 1, dtype=np.float64)
     return Points(int(starts[0]), ranks, np.log(ranks), np.zeros(len(ranks)), starts - starts[0])
 
@@ -90,7 +90,7 @@ def ceiling(starts: Integers, vocabulary: int) -> Points:
 
 
 def _to_the_end(starts: Integers, vocabulary: int, below: float) -> Points:
-    """Bins that begin `below` their first rank; those that begin at 0 have all from there, and the last has no end."""
+    """Make bins that begin `below` their first rank; a bin at 0 has all from there, and the last has no end."""
     inner = np.append(starts, vocabulary) if starts[-1] < vocabulary else starts
     edges = inner - below
     y, measure, nodes = _between(np.log(np.maximum(edges, below)))  # from 0 to 1: by the half-line
@@ -107,12 +107,12 @@ def _to_the_end(starts: Integers, vocabulary: int, below: float) -> Points:
 
 @lru_cache(maxsize=16)
 def by_rank(points: Callable[[Integers, int], Points], first: int, vocabulary: int) -> Points:
-    """The points with each rank as a bin of its own."""
+    """Return the points with each rank as a bin of its own."""
     return points(np.arange(first, vocabulary + 1), vocabulary)
 
 
 def log_sums(weight: Reals, begin: Integers | Sequence[int]) -> Reals:
-    """ln Σ exp(weight) from each beginning to the next, shape (len(begin),)."""
+    """Return ln Σ exp(weight) from each beginning to the next, shape (len(begin),)."""
     top = np.maximum.reduceat(weight, begin)
     share = np.exp(weight - np.repeat(top, np.diff(np.append(begin, len(weight)))))
     return np.asarray(top + np.log(np.add.reduceat(share, begin)), dtype=np.float64)
@@ -126,7 +126,7 @@ def _of(first: int, y: Reals, measure: Reals, nodes: Integers) -> Points:
 
 
 def _between(edges: Reals) -> tuple[Reals, Reals, Integers]:
-    """Gauss–Legendre nodes between edges in y, their weights, and how many each interval has.
+    """Return Gauss–Legendre nodes between edges in y, their weights, and how many each interval has.
 
     As many as give relative errors below 1e-12 where densities fall no faster than a lognormal's with σ = 0.2.
     """
@@ -136,10 +136,10 @@ def _between(edges: Reals) -> tuple[Reals, Reals, Integers]:
     begin = np.cumsum(nodes) - nodes
     for each in np.unique(nodes):
         at, weight = _legendre(int(each))
-        own = nodes == each
-        place = begin[own, None] + np.arange(each)
-        y[place] = middle[own, None] + half[own, None] * at
-        measure[place] = half[own, None] * weight
+        chosen = nodes == each
+        place = begin[chosen, None] + np.arange(each)
+        y[place] = middle[chosen, None] + half[chosen, None] * at
+        measure[place] = half[chosen, None] * weight
     return y, measure, nodes
 
 
@@ -149,7 +149,7 @@ def _legendre(nodes: int) -> tuple[Reals, Reals]:
 
 
 def _half_line() -> tuple[Reals, Reals]:
-    """Nodes and weights on 0 … ∞ for what decays like exp(−a t), a ≥ 0.05, or faster."""
+    """Return nodes and weights on 0 … ∞ for what decays like exp(−a t), a ≥ 0.05, or faster."""
     x = np.arange(-3.5, 6.5, 0.1)
     t = np.exp(x - np.exp(-x))
     return t, 0.1 * t * (1 + np.exp(-x))

@@ -31,12 +31,12 @@ WINDOW_LENGTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500)
 
 
 def large(share: float, vocabulary: int) -> int:
-    """The threshold k that is `share` of a vocabulary, to the nearest whole number, at least 1."""
+    """Return the threshold k that is `share` of a vocabulary, to the nearest whole number, at least 1."""
     return max(1, round(share * vocabulary))
 
 
 def usual(vocabulary: int, also: Sequence[int] = ()) -> list[int]:
-    """The usual thresholds and `also` others, up to a vocabulary, and SHARES of it."""
+    """Return the usual thresholds and `also` others, up to a vocabulary, and SHARES of it."""
     return sorted({*(k for k in (*USUAL, *also) if k <= vocabulary), *(large(share, vocabulary) for share in SHARES)})
 
 
@@ -59,25 +59,25 @@ class Ranked:
 
     @cached_property
     def tokens(self) -> pd.DataFrame:
-        """One row per token: see `RankStore.ranks`."""
+        """Read one row per token: see `RankStore.ranks`."""
         return self.store.ranks()
 
     @cached_property
     def ranks(self) -> Integers | Reals:
-        """The rank of each token."""
+        """Return the rank of each token."""
         return rank(self.tokens["greater"], self.tokens["equal"], self.rule)
 
     def rbp(self, k: npt.ArrayLike) -> Any:
-        """RBP_k, the share of tokens with rank at most k: a float for one k, an array for several."""
+        """Compute RBP_k, the share of tokens with rank at most k: a float for one k, an array for several."""
         return rbp(self.ranks, k)
 
     @property
     def cross_entropy(self) -> float:
-        """The mean of −ln p over the tokens, in nats."""
+        """Return the mean of −ln p over the tokens, in nats."""
         return float(self.tokens["nll"].to_numpy(np.float64).mean())
 
     def to_pandas(self) -> pd.DataFrame:
-        """One row per token: document, position, token, greater, equal, nll, and rank."""
+        """Return one row per token: document, position, token, greater, equal, nll, and rank."""
         return self.tokens.assign(rank=self.ranks)
 
     def save(self, folder: str | Path) -> Path:
@@ -97,7 +97,7 @@ class Ranked:
         return f"{store.model} (S = {store.size:,}) on {store.dataset}: {store.tokens:,} tokens, {measured}"
 
     def thresholds(self, k: Sequence[int] | None) -> list[int]:
-        """`k`, ascending; None: the usual ones. Raises ParameterError for a k that is no possible rank."""
+        """Return `k`, ascending; None: the usual ones. Raises ParameterError for a k that is no possible rank."""
         most = self.store.vocabulary
         if k is None:
             return usual(most)
@@ -107,7 +107,7 @@ class Ranked:
         return sorted(set(k))
 
     def windows(self) -> pd.DataFrame:
-        """Window success, for the thresholds and lengths of the paper's figure 7, as far as documents reach.
+        """Compute window success, for the thresholds and lengths of the paper's figure 7, as far as documents reach.
 
         Columns dataset, model, k, n, successes, windows, p.
         """
@@ -121,7 +121,7 @@ class Ranked:
 
 
 def with_intervals(table: pd.DataFrame, ranked: Ranked, level: float = 0.95) -> pd.DataFrame:
-    """`table` of `ranked` with columns low, high, document_low, document_high for its −ln RBP_k.
+    """Add columns low, high, document_low, document_high to the −ln RBP_k of `table`, of `ranked`.
 
     low, high: the binomial interval; document_low, document_high: documents are the units.
     """
@@ -137,7 +137,7 @@ def with_intervals(table: pd.DataFrame, ranked: Ranked, level: float = 0.95) -> 
 
 
 def with_other_units(table: pd.DataFrame, ranked: Ranked) -> pd.DataFrame:
-    """`table` of `ranked` with its −ln RBP_k and cross-entropy of other units than tokens: documents, and bytes.
+    """Add −ln RBP_k and cross-entropy by other units than tokens, documents and bytes, to `table`, of `ranked`.
 
     macro_rbp: the mean over documents of each one's RBP_k; bits_per_byte: all −ln p over the bytes of the text that the
     ranked tokens stand for, in bits, missing where the store does not know these (`RankStore.bytes`).
@@ -153,13 +153,13 @@ def with_other_units(table: pd.DataFrame, ranked: Ranked) -> pd.DataFrame:
 
 
 def every_k(ranked: Ranked) -> pd.DataFrame:
-    """RBP_k for every k that is some token's rank: columns k, rbp."""
+    """Compute RBP_k for every k that is some token's rank: columns k, rbp."""
     counts = pd.Series(ranked.ranks).value_counts().sort_index()
     return pd.DataFrame({"k": counts.index, "rbp": counts.cumsum().to_numpy() / len(ranked.ranks)})
 
 
 def pieces_of(tokens: pd.DataFrame, tokenizer: Any, rule: TieRule = "paper") -> pd.DataFrame:
-    """Successive ranked tokens of one document: columns text, rank, nll.
+    """Return successive ranked tokens of one document: columns text, rank, nll.
 
     Tokens that hold part of a character only are joined with the next ones: their text is the character's, their rank
     and nll the highest of theirs.

@@ -40,16 +40,16 @@ class Named:
 
 @cache
 def named_sources() -> dict[str, Named]:
-    """The sources of the installed packages by their words (`rbp.registry`)."""
-    found: dict[str, Named] = {}
+    """Return the sources of the installed packages by their words (`rbp.registry`)."""
+    named: dict[str, Named] = {}
     for entry in registry.entries("sources").values():
         sources: Mapping[str, Named] = entry.load()
-        found.update(sources)
-    return found
+        named.update(sources)
+    return named
 
 
 def at_hand() -> dict[str, str]:
-    """The words of `named_sources` whose data are there, each with what it means to a reader."""
+    """Return the words of `named_sources` whose data are there, each with what it means to a reader."""
     opened = {word: source.open(word, "paper") for word, source in named_sources().items()}
     return {
         word: named_sources()[word].what for word, part in opened.items() if any(map(Path.is_dir, part.folders[:1]))
@@ -71,11 +71,11 @@ class Source:
     _parts: tuple[Part, ...]
 
     def is_exactly(self, *shipped: str) -> bool:
-        """Whether it is these shipped sources, nothing else, under the paper's tie rule, as the steps read them."""
+        """Return whether it is these shipped sources alone, under the paper's tie rule, as the steps read them."""
         return self.shipped == set(shipped) and len(self._parts) == len(shipped) and self.rule == "paper"
 
     def at(self, ks: Sequence[int]) -> "Source":
-        """The same with tables at these k too, as far as it has ranks to count; a table of numbers has what it has.
+        """Return the source with tables at these k too, as far as it has ranks to count; a table of numbers stays.
 
         Raises ParameterError for a k that is no rank of any model, where all of it is ranks.
         """
@@ -93,20 +93,20 @@ class Source:
 
     @property
     def parts(self) -> "list[Source]":
-        """Each of the joined sources by itself."""
+        """Return each of the joined sources by itself."""
         return [Source(part.name, self.rule, self.shipped & {part.name}, (part,)) for part in self._parts]
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """The measurement table: the columns of `rbp.measurements.table`, by metric, dataset, family, size, model, k.
+        """Return the measurement table: `rbp.measurements.table`, by metric, dataset, family, size, model, k.
 
         Checkpoints stand apart, each time in training a family of its own (`apart`): a law in S is of one.
         """
-        return self._joined([part.apart(own) for part, own in zip(self._parts, self._tables, strict=True)])
+        return self._joined([part.apart(rows) for part, rows in zip(self._parts, self._tables, strict=True)])
 
     @cached_property
     def checkpoints(self) -> pd.DataFrame:
-        """The same with the checkpoints of a model under its one name, and those of a family under its own."""
+        """Return the same with a model's checkpoints under its one name, and a family's under its own."""
         return self._joined(self._tables)
 
     @cached_property
@@ -117,34 +117,34 @@ class Source:
         table = pd.concat(parts, ignore_index=True)
         table = table.assign(**{name: None for name in CHECKPOINT if name not in table})
         origin: list[str] = []
-        for part, own in zip(self._parts, parts, strict=True):
+        for part, part_rows in zip(self._parts, parts, strict=True):
             several = isinstance(part, Ranks) or len(part.folders) > 1
-            origin += own["source"].tolist() if several else [part.name] * len(own)
+            origin += part_rows["source"].tolist() if several else [part.name] * len(part_rows)
         # within one part nothing is there twice: see `one_each`, and the keys of a file
         number = np.repeat(range(len(parts)), [len(part) for part in parts]).tolist()
         seen: dict[tuple[object, ...], list[tuple[int, tuple[object, ...], str]]] = {}
         rows = (table[list(names)].itertuples(index=False, name=None) for names in (KEYS, CHECKPOINT))
         for key, checkpoint, at, name in zip(*rows, number, origin, strict=True) if len(parts) > 1 else ():
-            for place, other, there in seen.setdefault(key, []):
+            for place, other, earlier in seen.setdefault(key, []):
                 if place != at and not differ(checkpoint, other):
                     dataset, model, metric, k = key
                     measured = "the cross-entropy" if metric == "cross_entropy" else f"−ln RBP_{k}"
                     what = f"{measured} of {model} on {dataset} is in two sources"
-                    raise DataError(what, f"{there} and {name}", _TWICE)
+                    raise DataError(what, f"{earlier} and {name}", _TWICE)
             seen[key].append((at, checkpoint, name))
         must_agree(table, origin.__getitem__)
         return sort_table(table)
 
     @cached_property
     def stores(self) -> list[RankStore]:
-        """The rank stores, by dataset, size and model; of the ladder, one of each rung and dataset."""
+        """Return the rank stores, by dataset, size and model; of the ladder, one of each rung and dataset."""
         parts = [part.stores() for part in self._parts]
         self._all_once([(store.model, store.dataset) for store in stores] for stores in parts)
         return sorted(chain.from_iterable(parts), key=lambda store: (store.dataset, store.size, store.model))
 
     @cached_property
     def windows(self) -> pd.DataFrame:
-        """How many windows of n successive tokens have every token in the top k (figure 7), as whole numbers.
+        """Count windows of n successive tokens that have every token in the top k (figure 7), as whole numbers.
 
         Columns dataset, model, family, size, k, n, successes, windows, p (the share), basis ("counted", or "recovered"
         from a published share), by dataset, family, size, k and n.
@@ -155,21 +155,21 @@ class Source:
 
     @cached_property
     def histograms(self) -> list[MeasuredRanks]:
-        """The measured ranks of each model on each dataset, by family, dataset, size and model (figure 8c)."""
+        """Return the measured ranks of each model on each dataset, by family, dataset, size and model (figure 8c)."""
         parts = [part.histograms() for part in self._parts]
         self._all_once([(one.model, one.dataset) for one in ranks] for ranks in parts)
         return sorted(chain.from_iterable(parts), key=lambda one: (one.family, one.dataset, one.size, one.model))
 
     @cached_property
     def entropies(self) -> list[Entropies]:
-        """The entropies of predictions, and −ln p at other temperatures, of the stores that have them; as `stores`."""
+        """Return entropies of predictions, and −ln p at other temperatures, where stores have them; as `stores`."""
         parts = [part.entropies() for part in self._parts]
-        self._all_once([(one.store.model, one.store.dataset) for one in found] for found in parts)
+        self._all_once([(one.store.model, one.store.dataset) for one in entropies] for entropies in parts)
         order = {(store.model, store.dataset): i for i, store in enumerate(self.stores)}
         return sorted(chain.from_iterable(parts), key=lambda one: order[one.store.model, one.store.dataset])
 
     def counting_variance(self, points: pd.DataFrame) -> Reals:
-        """The sampling variance of each −ln RBP_k by counting alone (`counting.neg_log_rbp_variance`), shape (n,).
+        """Return the variance of each −ln RBP_k by counting alone (`counting.neg_log_rbp_variance`), shape (n,).
 
         points: n rows of its table, of −ln RBP_k. Raises DataError where nobody knows how many tokens were ranked.
         """
@@ -184,13 +184,13 @@ class Source:
 
     @cached_property
     def ranked(self) -> "Source":
-        """Those of its sources that have rank stores, joined; where none has, its `stores` are none."""
+        """Join the sources that have rank stores; where none has, its `stores` are none."""
         parts = tuple(part for part in self._parts if isinstance(part, Ranks))
         names = [part.name for part in parts]
         return replace(self, name=", ".join(names), shipped=self.shipped & set(names), _parts=parts)
 
     def counts(self, thresholds: Sequence[int]) -> list[Counts]:
-        """What its models make of each text, by document and k; of a ladder by itself, with its rungs' other seeds.
+        """Count its models on each text, by document and k; of a ladder by itself, with its rungs' other seeds.
 
         Raises what `counts.of_stores` raises.
         """
@@ -210,7 +210,7 @@ def open_source(
     protocol: str | None = None,
     length: int | None = None,
 ) -> Source:
-    """The source of measurements that is meant by a text or a path, or several of them joined.
+    """Open the source of measurements that a text or a path names, or several of them joined.
 
         >>> import rbp
         >>> table = rbp.open_source("published").table
@@ -238,26 +238,26 @@ def open_source(
 
 
 def _with_one_of_ranks(parts: Sequence[Part], how: tuple[str | None, int | None]) -> list[Part]:
-    """The parts with the user's own rank stores as one of them: they are told apart and chosen together."""
-    own = [part for part in parts if type(part) is Ranks]
-    if not own:
+    """Join the user's own rank stores into one of the parts, so that they are distinguished and chosen together."""
+    ranks = [part for part in parts if type(part) is Ranks]
+    if not ranks:
         return list(parts)
-    folders = tuple(dict.fromkeys(folder for part in own for folder in part.folders))
-    joined = replace(own[0], name=", ".join(dict.fromkeys(part.name for part in own)), folders=folders, how=how)
-    return [joined if part is own[0] else part for part in parts if part is own[0] or part not in own]
+    folders = tuple(dict.fromkeys(folder for part in ranks for folder in part.folders))
+    joined = replace(ranks[0], name=", ".join(dict.fromkeys(part.name for part in ranks)), folders=folders, how=how)
+    return [joined if part is ranks[0] else part for part in parts if part is ranks[0] or part not in ranks]
 
 
 def _remedy() -> str:
     words = ", ".join(f'"{word}"' for word in named_sources())
-    own = "a CSV or Parquet file, or a folder of ranks"
-    return f"Give {words}, {own}." if words else f"Give {own}: no installed package brings sources of its own."
+    files = "a CSV or Parquet file, or a folder of ranks"
+    return f"Give {words}, {files}." if words else f"Give {files}: no installed package brings sources of its own."
 
 
 _TWICE = "Leave it out of one of them: which to believe is yours to say."
 
 
 def is_measured(text: str) -> bool:
-    """Whether a text names what `open_source` could open, by its look: a shipped word, a table, a folder of ranks."""
+    """Return whether a text looks like what `open_source` could open: a shipped word, a table, a folder of ranks."""
     path = Path(text)
     if _is_word(text) or path.suffix.lower() in (".csv", ".parquet"):
         return True

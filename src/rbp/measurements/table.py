@@ -72,14 +72,14 @@ COLUMNS = tuple(_SCHEMA.columns)
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """The measurement table in a CSV or Parquet file; columns may be missing that are not needed.
+    """Read the measurement table in a CSV or Parquet file; columns may be missing that are not needed.
 
     Raises DataError for a table that is malformed, with line or row.
     """
     raw = known_columns(read_csv(path) if path.suffix.lower() == ".csv" else read_parquet(path), COLUMNS, path)
     if "revision" in raw:
-        said = raw.get("step", pd.Series(None, raw.index, dtype=object))
-        raw["step"] = said.where(said.notna(), _named_steps(raw["revision"]))
+        steps = raw.get("step", pd.Series(None, raw.index, dtype=object))
+        raw["step"] = steps.where(steps.notna(), _named_steps(raw["revision"]))
     keys = [*KEYS, *(name for name in CHECKPOINT if name in raw)]
     table = checked(raw, _SCHEMA, path, keys=keys, remedy="Correct the file.")
     table["source"] = table["source"].fillna(path.name)
@@ -88,7 +88,7 @@ def read_table(path: Path) -> pd.DataFrame:
 
 
 def sort_table(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with all COLUMNS in their types, by metric, dataset, family, size, model, k and time in training."""
+    """Sort the table, with all COLUMNS in their types, by metric, dataset, family, size, model, k and training time."""
     table = table.reindex(columns=list(COLUMNS))
     counts = ("k", "tokens", "hits", *CHECKPOINT[1:])
     table = table.astype({"size": "int64", **dict.fromkeys(counts, "Int64"), "compute": "float64"})
@@ -109,7 +109,7 @@ def select(
     metric: str | None = None,
     k: int | Sequence[int] | None = None,
 ) -> pd.DataFrame:
-    """The rows of `table` that match every condition given, sorted by size.
+    """Select the rows of `table` that match every condition given, sorted by size.
 
     A condition is one name or several; None, or a sequence without names, sets no condition. Raises
     ParameterError for a name that the table does not hold, or not beside the other conditions; it lists what
@@ -117,13 +117,13 @@ def select(
     """
     for column, wanted in {"dataset": dataset, "family": family, "metric": metric, "k": k}.items():
         names = [wanted] if isinstance(wanted, str | int) else list(wanted or [])
-        there = sorted(table[column].dropna().unique())
+        available = sorted(table[column].dropna().unique())
         for name in names:
-            if name not in there:
+            if name not in available:
                 if column == "dataset":
                     check_dataset(str(name), table)
-                known = f"There are: {', '.join(map(str, there))}."
-                remedy = known if column == "k" else nearest(str(name), map(str, there))
+                known = f"There are: {', '.join(map(str, available))}."
+                remedy = known if column == "k" else nearest(str(name), map(str, available))
                 raise ParameterError(f"no measurement with {column} {name}", column, remedy)
         if names:
             table = table[table[column].isin(names).fillna(False)]
@@ -152,7 +152,7 @@ def warn_of_no_hits(table: pd.DataFrame, ks: Iterable[int]) -> None:
 
 
 def _named_steps(revisions: pd.Series) -> "pd.Series[int]":
-    """The steps that the names of revisions say, as "step1000" does."""
+    """Return the steps that the names of revisions say, as "step1000" does."""
     steps = [step_of(name) if isinstance(name, str) else None for name in revisions]
     return pd.Series(pd.array(steps, dtype="Int64"), revisions.index)
 

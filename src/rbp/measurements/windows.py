@@ -11,7 +11,7 @@ from rbp.errors import DataError, ParameterError
 
 
 def runs(hit: npt.ArrayLike, documents: npt.ArrayLike, positions: npt.ArrayLike) -> Integers:
-    """At each token, how many successive tokens of its document up to it are hits; 0 where it is none.
+    """Count at each token how many successive tokens of its document up to it are hits; 0 where it is none.
 
     All of shape (T,), a row per token, ordered by document and position. A window of n tokens that ends here
     succeeds where this is at least n.
@@ -28,7 +28,7 @@ def runs(hit: npt.ArrayLike, documents: npt.ArrayLike, positions: npt.ArrayLike)
 def window_counts(
     hit: npt.ArrayLike, documents: npt.ArrayLike, positions: npt.ArrayLike, n: Sequence[int]
 ) -> pd.DataFrame:
-    """For each length of `n`: how many windows there are, and in how many every token is a hit.
+    """Count, for each length of `n`, the windows, and the windows in which every token is a hit.
 
     hit, documents, positions: shape (T,), a row per token, ordered by document and position. Windows overlap, as the
     authors count them: a stretch of L tokens has max(0, L − n + 1). It ends with its document, or at a gap in the
@@ -49,7 +49,7 @@ DOCUMENT_TOKENS = 512  # of a document, by the authors' protocol
 
 
 def runs_alive(counts: pd.DataFrame) -> pd.DataFrame:
-    """How many runs of hits stand behind the successes: the mean of M(m) from each length to the next.
+    """Compute how many runs of hits stand behind the successes: the mean of M(m) from each length to the next.
 
     `counts` has dataset, model, k, n, successes. M never rises, so at least so many runs reach the first length, and
     at most so many the last. Columns of the cell, n, n_next, successes, runs = (c(n) − c(n_next))/(n_next − n).
@@ -63,7 +63,7 @@ def runs_alive(counts: pd.DataFrame) -> pd.DataFrame:
 
 
 def filled(n: Sequence[int], successes: Sequence[int], longest: int = DOCUMENT_TOKENS - 1) -> Reals:
-    """c(m) for m = 1 … longest, filled in between the lengths `n` (ascending, from 1) by straight lines in ln c.
+    """Return c(m) for m = 1 … longest, filled in between the lengths `n` (ascending, from 1) by straight lines in ln c.
 
     A tail no lighter than a geometric one is then never underestimated between two lengths. After the last length
     with a success c falls straight to 0 at the next one, or goes on as before if there is none.
@@ -74,7 +74,7 @@ def filled(n: Sequence[int], successes: Sequence[int], longest: int = DOCUMENT_T
     every = np.arange(1, longest + 1, dtype=float)
     positive = int((count > 0).sum())
     known_n, known = length[:positive], np.log(count[:positive])
-    curve = np.exp(np.interp(every, known_n, known))
+    curve: Reals = np.exp(np.interp(every, known_n, known))
     beyond = every > known_n[-1]
     if positive < len(count):
         end = length[positive]
@@ -82,12 +82,11 @@ def filled(n: Sequence[int], successes: Sequence[int], longest: int = DOCUMENT_T
     elif positive > 1:
         slope = (known[-1] - known[-2]) / (known_n[-1] - known_n[-2])
         curve[beyond] = np.exp(known[-1] + slope * (every[beyond] - known_n[-1]))
-    found: Reals = curve
-    return found
+    return curve
 
 
 def share_error(n: npt.ArrayLike, successes: npt.ArrayLike, windows: npt.ArrayLike) -> Reals:
-    """The standard error of each share p(n) = c(n)/windows(n), relatively, from the counts of one model and one k.
+    """Return the relative standard error of each share p(n) = c(n)/windows(n), from one model's counts at one k.
 
     n, successes, windows: shape (m,), with n[0] = 1. The larger of two: that of runs of hits taken as independent
     draws, and the binomial error of the windows/n windows that do not overlap. What documents share beyond runs is in
@@ -108,7 +107,7 @@ def share_error(n: npt.ArrayLike, successes: npt.ArrayLike, windows: npt.ArrayLi
 
 
 def with_error(counts: pd.DataFrame) -> pd.DataFrame:
-    """`counts` (dataset, model, k, n, successes, windows) with `error`: `share_error`, which is that of ln p."""
+    """Add to `counts` (dataset, model, k, n, successes, windows) `error`: `share_error`, the error of ln p."""
     table = counts.sort_values(["dataset", "model", "k", "n"], ignore_index=True)
     parts = []
     for _, rows in table.groupby(["dataset", "model", "k"], sort=False):

@@ -24,7 +24,7 @@ INTERVAL, INTERVAL_4, INTERVAL_1 = "[{:.3f}, {:.3f}]", "[{:.4f}, {:.4f}]", "[{:+
 def shown(
     rows: pd.DataFrame, columns: Columns, *, caption: str, data: pd.DataFrame | None = None, ranked: bool = False
 ) -> dict[str, Any]:
-    """What `Page.table` takes besides its name: `table`, `caption`, `formats`, and `data`, the table to download.
+    """Make the arguments of `Page.table` besides its name: `table`, `caption`, `formats`, and `data`, the download.
 
     Several columns are written into one by a common format, such as INTERVAL, or as a dash where one is missing.
     Datasets, families and models have their labels. Datasets come in the book's order, unless rows are `ranked` by
@@ -52,7 +52,7 @@ def shown(
 
 
 def _by_dataset(rows: pd.DataFrame, before: Sequence[str | tuple[str, ...]]) -> pd.DataFrame:
-    """The rows with their datasets in the book's order, within each run of rows that agree in the columns before."""
+    """Sort rows by the book's order of datasets, within each run of rows that agree in the columns before."""
     outer = rows[[name for each in before for name in ([each] if isinstance(each, str) else each)]].astype(str)
     run = (outer != outer.shift()).any(axis=1).cumsum()
     place = rows["dataset"].map(dataset_order(rows["dataset"]).index)
@@ -60,7 +60,7 @@ def _by_dataset(rows: pd.DataFrame, before: Sequence[str | tuple[str, ...]]) -> 
 
 
 def written(how: str, values: tuple[Any, ...]) -> str:
-    """Several values in one text, with true minus signs; a dash where one is missing."""
+    """Format several values in one text, with true minus signs; a dash where one is missing."""
     return "–" if any(map(pd.isna, values)) else re.sub(r"(?<!\w)-(?=\d)", "−", how.format(*values))
 
 
@@ -74,7 +74,7 @@ def _cell(value: Any, how: Format | None) -> str:
 
 
 def html_table(table: pd.DataFrame, formats: Mapping[str, Format], rows: int | None = None) -> str:
-    """The table as HTML, as `Page.table` shows it: numbers to the right, words to the left, and only long texts wrap.
+    """Write a table as HTML, as `Page.table` shows it: numbers right, words left, and only long texts wrap.
 
     It scrolls within itself. On a phone, rows with a long text become cards. Cells stand apart in the text that search
     reads. What follows the first `rows` is folded, if that is more than the line which unfolds it.
@@ -113,7 +113,7 @@ _RANK = "display:block;font-size:0.62em;opacity:0.8;line-height:1.1"
 
 
 def coloured_text(pieces: pd.DataFrame) -> str:
-    """A text as HTML, its tokens (columns text, rank) coloured by rank, each with its rank beneath.
+    """Write a text as HTML, its tokens (columns text, rank) coloured by rank, each with its rank beneath.
 
     It wraps like any text, and takes the page's ink, so that it reads on a phone and in the dark.
     """
@@ -135,5 +135,5 @@ def _token(text: str, rank: float) -> str:
 
 
 def shade(rank: float) -> str:
-    """The colour behind a token of this rank, as CSS."""
+    """Return the colour behind a token of this rank, as CSS."""
     return f"background:rgba({COLOUR},{next(strength for top, _, strength in CLASSES if rank <= top):g})"

@@ -40,7 +40,7 @@ PASSAGE = 160  # tokens that are shown coloured
 def chosen(
     table: pd.DataFrame, dataset: str | None, ks: Sequence[int], families: Collection[str] | None = None
 ) -> pd.DataFrame:
-    """The measurements of one dataset at `ks`, and its cross-entropy; of some families alone, where they are named.
+    """Select the measurements of one dataset at `ks`, and its cross-entropy; of some families, where they are named.
 
     Raises ParameterError if there are several datasets, or for what is not there.
     """
@@ -58,22 +58,22 @@ def chosen(
     check_dataset(dataset, table, "--dataset")
     if dataset not in datasets:
         raise ParameterError(f"there is no dataset {dataset!r}", "--dataset", f"There is: {', '.join(datasets)}.")
-    own = table[table["dataset"] == dataset]
-    if missing := [k for k in ks if k not in set(own["k"].dropna())]:
-        have = ", ".join(map(str, sorted(own["k"].dropna().unique())))
+    rows = table[table["dataset"] == dataset]
+    if missing := [k for k in ks if k not in set(rows["k"].dropna())]:
+        have = ", ".join(map(str, sorted(rows["k"].dropna().unique())))
         what = f"there is no RBP_{missing[0]} on {dataset}: it is not measured, or 0 for all"
         raise ParameterError(what, "-k", f"There is: {have}.")
-    return own[own["k"].isna() | own["k"].isin(ks)]
+    return rows[rows["k"].isna() | rows["k"].isin(ks)]
 
 
 def laws(table: pd.DataFrame, level: float) -> pd.DataFrame:
-    """A fit for each family at each k, then of its cross-entropy: `fit_table`, those without a fit included."""
+    """Fit each family at each k, then its cross-entropy: `fit_table`, impossible fits included."""
     fits = fit_table(table, by=("dataset", "metric", "family", "k"), level=level, required=False)
     return fits.sort_values("metric", ascending=False, kind="stable", ignore_index=True)
 
 
 def in_words(fits: pd.DataFrame, level: float, axis: str = "size") -> list[str]:
-    """The fits as lines of text, against an axis of AXES; of a line with too few points, what it would take."""
+    """Write the fits as lines of text, against an axis of AXES; of a line with too few points, what it would take."""
     letter, by_size = AXES[axis][1], axis == "size"
     counted, needs = ("models", "sizes of one family") if by_size else ("checkpoints", "checkpoints of one run")
     lines = []
@@ -94,28 +94,28 @@ def in_words(fits: pd.DataFrame, level: float, axis: str = "size") -> list[str]:
 
 
 def verdicts(fits: pd.DataFrame) -> "pd.Series[str]":
-    """Whether the law holds in each row of `laws`, in words: HOLDS, RISES, BENT, OPEN or NONE."""
+    """Say whether the law holds in each row of `laws`: HOLDS, RISES, BENT, OPEN or NONE."""
     open_ended = (fits["alpha_low"] <= 0) & (fits["alpha_high"] >= 0)
     cases = [fits["alpha"].isna(), open_ended, fits["alpha"] < 0, fits["r_squared"] < STRAIGHT]
     return pd.Series(np.select(cases, [NONE, OPEN, RISES, BENT], HOLDS), fits.index, dtype="str")
 
 
 def summary(fits: pd.DataFrame) -> list[str]:
-    """In how many cases the law holds, and in how many it does not: a sentence for −ln RBP_k, one for cross-entropy."""
+    """Say in how many cases the law holds, and in how many not: a sentence for −ln RBP_k, one for cross-entropy."""
     sentences = []
     for metric, name, cases in (
         ("neg_log_rbp", "−ln RBPₖ", "cases of family, dataset and k"),
         ("cross_entropy", "cross-entropy", "cases of family and dataset"),
     ):
-        found = verdicts(fits[fits["metric"] == metric]).value_counts()
-        if count := int(found.sum()):
-            others = "".join(f" In {found[each]} it {each}." for each in (RISES, BENT, OPEN, NONE) if each in found)
-            sentences.append(f"For {name} the law holds in {found.get(HOLDS, 0)} of {count} {cases}.{others}")
+        counts = verdicts(fits[fits["metric"] == metric]).value_counts()
+        if count := int(counts.sum()):
+            others = "".join(f" In {counts[each]} it {each}." for each in (RISES, BENT, OPEN, NONE) if each in counts)
+            sentences.append(f"For {name} the law holds in {counts.get(HOLDS, 0)} of {count} {cases}.{others}")
     return sentences
 
 
 def verdict_table(fits: pd.DataFrame, *, level: float) -> dict[str, Any]:
-    """The rows of `laws` with their verdicts, as `shown` gives them."""
+    """Format the rows of `laws` with their verdicts, as `shown` gives them."""
     rows = fits.assign(
         what=["cross-entropy" if pd.isna(k) else f"k = {k:,}" for k in fits["k"]],
         verdict=verdicts(fits) + fits["note"].where(fits["note"] == "", ": " + fits["note"]),
@@ -138,27 +138,27 @@ def verdict_table(fits: pd.DataFrame, *, level: float) -> dict[str, Any]:
 
 
 def compared(table: pd.DataFrame, level: float) -> dict[str, Rivals | str]:
-    """Laws in S and D side by side (`stats.rivals`), by what they are of; why there are none, where there are none.
+    """Compare laws in S and D (`laws.rivals`) by cell; where there are none, say why.
 
     table: rows of `Source.checkpoints`. Raises ParameterError where the training tokens are not known.
     """
     runs = against(table, "tokens")["family"]
     rows = table.loc[runs.index].assign(run=runs)
-    found: dict[str, Rivals | str] = {}
-    for (dataset, metric, k, family), own in rows.groupby(
+    comparisons: dict[str, Rivals | str] = {}
+    for (dataset, metric, k, family), points in rows.groupby(
         ["dataset", "metric", "k", "family"], dropna=False, sort=False
     ):
         what = "cross-entropy" if metric == "cross_entropy" else f"−ln RBP_{k}"
         try:
-            rivals: Rivals | str = side_by_side(own, level=level)
+            rivals: Rivals | str = side_by_side(points, level=level)
         except (FitError, DataError) as error:
             rivals = error.what
-        found[f"{what}, {family} on {dataset}"] = rivals
-    return found
+        comparisons[f"{what}, {family} on {dataset}"] = rivals
+    return comparisons
 
 
 def _left_out(sizes: int, budgets: int) -> dict[str, str]:
-    """What so many hidden sizes and numbers of training tokens are, by the names of `Rivals.errors`."""
+    """Name so many hidden sizes and numbers of training tokens, by the names of `Rivals.errors`."""
     words = {}
     if sizes:
         words["size"] = "the largest size" if sizes == 1 else f"the {sizes} largest sizes"
@@ -167,30 +167,30 @@ def _left_out(sizes: int, budgets: int) -> dict[str, str]:
     return words | {"both": " and ".join(words.values())}
 
 
-def compared_in_words(found: Mapping[str, Rivals | str], level: float) -> list[str]:
-    """What `compared` found, as lines of text."""
+def compared_in_words(comparisons: Mapping[str, Rivals | str], level: float) -> list[str]:
+    """Write the results of `compared` as lines of text."""
     lines = []
-    for what, rivals in found.items():
+    for what, rivals in comparisons.items():
         if isinstance(rivals, str):
             lines.append(f"{what}: no laws in S and D: {rivals}")
             continue
         left_out = _left_out(*rivals.hidden)
         each = " or ".join(left_out[name] for name in left_out if name != "both")
         lines.append(f"{what}: {rivals.runs} runs; each law is fitted without {each}, and forecasts what is left out")
-        for hidden, own in rivals.errors.groupby("hidden", sort=False):
-            ordered = own.sort_values("error")
+        for hidden, errors in rivals.errors.groupby("hidden", sort=False):
+            ordered = errors.sort_values("error")
             scores = ", ".join(f"{row.form} {row.error:.1f}%" for row in ordered.itertuples())
             lines.append(f"  without {left_out[str(hidden)]}, error: {scores}")
             if ordered["tied"].sum() > 1:
                 tied = ", ".join(ordered.loc[ordered["tied"], "form"])
-                lines.append(f"    these runs do not tell apart ({level:.0%}): {tied}")
+                lines.append(f"    these runs cannot distinguish ({level:.0%}): {tied}")
         for row in rivals.laws.itertuples():
             ends = [f"a = {_ended(row, 'alpha')}", f"b = {_ended(row, 'beta')}"]
             ends += [f"E = {_ended(row, 'offset')}"] if row.form == ADDITIVE else []
             lines.append(f"  {row.form}, {FORMULAS[str(row.form)]}: {', '.join(ends)}")
         for form in rivals.errors.loc[~rivals.errors["form"].isin(rivals.laws["form"]), "form"].unique():
             lines.append(f"  {form}, {FORMULAS[form]}: in S, fitted at each D alone, or in D at each S")
-        lines += [f"  {said}" for said in rivals.design]
+        lines += [f"  {sentence}" for sentence in rivals.design]
     return lines
 
 
@@ -200,7 +200,7 @@ def _ended(row: Any, name: str) -> str:
 
 
 def over_training(fits: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
-    """The exponents in S of families with a law at several numbers of training tokens; columns `at`, these, and `run`.
+    """Return exponents in S of families with a law at several numbers of training tokens (column `at`); column `run`.
 
     fits: of `laws` of `Source.table`, whose rows `table` is: each family is of one time.
     """
@@ -278,7 +278,7 @@ def write_page(
 
 
 def _typeset(line: str) -> str:
-    """A line of `in_words` as HTML, what is low or high in its formula low or high."""
+    """Write a line of `in_words` as HTML, with the subscripts and superscripts of its formula."""
     low = re.sub(r"RBP_(\d+)", r"RBP<sub>\1</sub>", html.escape(line))
     return re.sub(r"S\^\(?(−?[\d.]*\d)\)?", r"S<sup>\1</sup>", low)
 
@@ -288,14 +288,14 @@ def _label(k: Any) -> str:
 
 
 def _exponents(later: pd.DataFrame) -> Panels:
-    """α against training tokens, a panel for each family."""
+    """Plot α against training tokens, a panel for each family."""
     rows = later.assign(line=[_label(k) for k in later["k"]]).rename(columns={"alpha_low": "low", "alpha_high": "high"})
     labels = ("training tokens D", "exponent α in S")
     return curves(rows, "at", "alpha", labels=labels, panel="run", at=[0], size=(4.6, 3.7))
 
 
 def against_size(table: pd.DataFrame, level: float, axis: str = "size") -> Panels:
-    """A panel for each k, and one for cross-entropy."""
+    """Plot a panel for each k, and one for cross-entropy."""
     rows = table.sort_values("k", kind="stable")
     names = [LABELS["cross_entropy"] if pd.isna(k) else neg_log_rbp_label(int(k)) for k in rows["k"]]
     xlabel = LABELS["size"] if axis == "size" else f"{AXES[axis][2]} {AXES[axis][1]}"
@@ -303,13 +303,13 @@ def against_size(table: pd.DataFrame, level: float, axis: str = "size") -> Panel
 
 
 def stores_behind(source: Source, datasets: set[str], models: set[str]) -> list[Ranked]:
-    """The rank stores behind the table, where there are any, by family and size."""
-    own = [store for store in source.ranked.stores if store.dataset in datasets and store.model in models]
-    return [Ranked(store, source.rule) for store in sorted(own, key=lambda store: (store.family, store.size))]
+    """Return the rank stores behind the table, where there are any, by family and size."""
+    stores = [store for store in source.ranked.stores if store.dataset in datasets and store.model in models]
+    return [Ranked(store, source.rule) for store in sorted(stores, key=lambda store: (store.family, store.size))]
 
 
 def against_k(stores: Sequence[Ranked], most: int) -> Panels:
-    """RBP_k of each model up to k = `most`."""
+    """Plot RBP_k of each model up to k = `most`."""
     styles = [style[:2] for style in (*FAMILIES.values(), *SPARE)]
 
     def draw(ax: Axes, _: str) -> None:
@@ -330,7 +330,7 @@ def against_k(stores: Sequence[Ranked], most: int) -> Panels:
 
 
 def _intervals(stores: Sequence[Ranked], ks: Sequence[int], level: float) -> dict[str, Any]:
-    """RBP_k of each model with its two intervals, as a page shows them."""
+    """Tabulate RBP_k of each model with its two intervals, as a page shows them."""
     counted = [store_table(ranked, [k for k in ks if k <= ranked.store.vocabulary]) for ranked in stores]
     both = zip(counted, stores, strict=True)
     tables = [with_intervals(table, ranked, level).dropna(subset="low") for table, ranked in both]
@@ -354,13 +354,13 @@ def _intervals(stores: Sequence[Ranked], ks: Sequence[int], level: float) -> dic
 
 
 def tokenizers(models: Sequence[str]) -> dict[str, Any]:
-    """The tokenizers of models, by the names that their measurements have."""
+    """Load the tokenizers of models, by the names that their measurements have."""
     if not models:
         return {}
     from rbp.extract.models import find_model, load_tokenizer
 
-    found = [find_model(model) for model in models]
-    return {files.name: load_tokenizer(files) for files in found}
+    model_files = [find_model(model) for model in models]
+    return {files.name: load_tokenizer(files) for files in model_files}
 
 
 def _without_data(table: dict[str, Any]) -> dict[str, Any]:

@@ -34,32 +34,32 @@ class Leaf:
         self._title, self._parts = title, [f"<h1>{html.escape(title)}</h1>"]
 
     def heading(self, text: str) -> None:
-        """A section's heading."""
+        """Add a section's heading."""
         self._parts.append(f"<h2>{html.escape(text)}</h2>")
 
     def text(self, *paragraphs: str) -> None:
-        """Paragraphs."""
+        """Add paragraphs."""
         self._parts += [f"<p>{html.escape(each)}</p>" for each in paragraphs]
 
     def code(self, text: str) -> None:
-        """A command."""
+        """Add a command."""
         self._parts.append(f"<pre>{html.escape(text)}</pre>")
 
     def markup(self, markup: str) -> None:
-        """HTML that a function of the package made."""
+        """Add HTML that a function of the package made."""
         self._parts.append(markup)
 
     def figure(self, figure: Figure | figure_style.Panels, *, caption: str, alt: str) -> None:
-        """A figure, its panels one below the other on a phone; `caption` is HTML."""
+        """Add a figure, its panels one below the other on a phone; `caption` is HTML."""
         if isinstance(figure, Figure):
             panels, alts = [figure], [alt]
         else:
             panels, alts = [figure.single(key) for key in figure.keys], [f"{alt} ({key})" for key in figure.keys]
         prefixes = [f"f{len(self._parts)}-{i}-" for i in range(len(panels))]
-        self._framed(svg.beside_each_other(list(map(svg.drawn, panels)), alts, prefixes, len(panels)), caption)
+        self._framed(svg.beside_each_other(list(map(svg.render, panels)), alts, prefixes, len(panels)), caption)
 
     def table(self, table: pd.DataFrame, *, caption: str, formats: dict[str, Format] | None = None) -> None:
-        """A table, as `html_table` shows it; there is nothing to download."""
+        """Add a table, as `html_table` shows it; there is nothing to download."""
         self._framed(html_table(table, formats or {}), caption)
 
     def _framed(self, body: str, caption: str) -> None:

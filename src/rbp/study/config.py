@@ -48,17 +48,17 @@ class ModelEntry(_Table):
 
     @property
     def label(self) -> str:
-        """The name in tables: the hub id, or the folder's name."""
+        """Return the name in tables: the hub id, or the folder's name."""
         return short_name(self.name) if Path(self.name).is_absolute() else self.name
 
     @property
     def folder(self) -> Path | None:
-        """The folder of its files, if it is a folder on this machine."""
+        """Return the folder of its files, if it is a folder on this machine."""
         return Path(self.name) / (self.revision or "") if Path(self.name).is_absolute() else None
 
     @property
     def training(self) -> Training | None:
-        """What the study's file says of its training. Raises ParameterError for contradictions."""
+        """Return what the study's file says of its training. Raises ParameterError for contradictions."""
         tokens, step = self.training_tokens, self.step
         if self.tokens_per_step is not None:
             step = step_of(self.revision or "") if step is None else step
@@ -128,14 +128,14 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """The name of its files."""
+        """Return the name of its files."""
         revision = f"@{self.model.revision}" if self.model.revision else ""
         name = f"{short_name(self.model.name)}{revision}-{short_name(self.corpus.name)}"
         return re.sub(r"[^A-Za-z0-9.@]+", "-", name).strip("-.")
 
     @property
     def inputs(self) -> list[Path]:
-        """The local files that its ranks and labels are made from."""
+        """List the local files that its ranks and labels are made from."""
         folder, corpus = self.model.folder, Path(self.corpus.name)
         files = [path for path in sorted(folder.iterdir()) if path.is_file()] if folder else []
         beside = [folder.resolve().parent / TABLE] if folder else []
@@ -155,7 +155,7 @@ class Study:
 
     @cached_property
     def cells(self) -> dict[str, Cell]:
-        """Every model on every corpus, by name."""
+        """Return every model on every corpus, by name."""
         cells = [Cell(model, corpus) for model, corpus in product(self.models, self.corpora)]
         return {cell.name: cell for cell in cells}
 

@@ -157,7 +157,7 @@ def test_what_is_read_of_the_projects_data_is_noted(two, tmp_path):
 
 def test_what_a_run_makes_itself_is_no_source(tmp_path):
     with provenance.recording() as read:
-        provenance.note_own(tmp_path / "own")
+        provenance.note_output(tmp_path / "own")
         provenance.note(tmp_path / "own" / "part", tmp_path / "other")
     assert read.files == {(tmp_path / "other").resolve()}
 

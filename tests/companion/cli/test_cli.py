@@ -281,7 +281,7 @@ def test_fit_finds_an_offset_and_says_where_an_interval_has_no_end() -> None:
     found = fitted_as(*PYTHIA, "--k", "10", "--offset", "--at", "1e30")
     assert found["distinguishable"] is False
     assert found["forecast"]["value"] == pytest.approx(found["offset"], rel=1e-2)
-    assert "An offset cannot be told from 0" in here(*PYTHIA, "--k", "10", "--offset").stdout
+    assert "An offset cannot be distinguished from 0" in here(*PYTHIA, "--k", "10", "--offset").stdout
     few = fitted_as(*FIT[:-1], "auslegal", "--family", "GPT-2", "--k", "20000", "--offset")
     assert few["alpha_low"] is None
     assert few["alpha_high"] is None

@@ -241,7 +241,7 @@ def test_a_law_over_training_and_surfaces_on_a_page(project, trained):
     page = BeautifulSoup(out.read_text(), "html.parser").get_text()
     for line in done.stdout.splitlines()[-5:-1]:
         assert line in page
-    assert "these runs do not tell apart (95%)" in done.stdout
+    assert "these runs cannot distinguish (95%)" in done.stdout
     grid = read_grid()
     for words in (f"sum, E + A·S^(−a) + B·D^(−b): a = {grid.alpha:.4f}", f"b = {grid.beta:.4f}"):
         assert words in done.stdout

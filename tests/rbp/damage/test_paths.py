@@ -17,7 +17,7 @@ from rbp.damage import worse
 from rbp.damage.run import WHOLE_STEP as WHOLE
 from rbp.damage.run import measured, run, scored_rows
 from rbp.damage.sums import CELL, CONTEXTS, TEMPERATURES, THRESHOLDS, read_paths
-from rbp.damage.worse import Step, made_worse, matrices, readings, rounded, steps
+from rbp.damage.worse import Step, degraded, matrices, readings, rounded, steps
 from rbp.errors import DataError, ParameterError
 from rbp.extract.corpora import Corpus
 from rbp.extract.models import find_model, load_model, load_tokenizer
@@ -100,7 +100,7 @@ def test_leaving_at_a_layer_is_the_final_norm_of_what_it_gives(kind, make):
     before = whole(ranker, rows)
     model = ranker.language.model
     assert [step.step for step in steps("depth", ranker.language)] == [1, 0]
-    with made_worse(ranker.language, Step("depth", 1)):
+    with degraded(ranker.language, Step("depth", 1)):
         got = measured(ranker, readings(rows, Step("depth", 1)))
     norm = {"llama": "norm", "gpt2": "ln_f", "gemma2": "norm"}[kind]
     logits, documents, targets = [], [], []
@@ -148,7 +148,7 @@ def test_no_noise_is_the_whole_model_and_some_is_not(path, make):
     found = {}
     for size in (0.0, 0.4):
         step = Step(path, size)
-        with made_worse(ranker.language, step):
+        with degraded(ranker.language, step):
             found[size] = measured(ranker, readings(rows, step), step)
     pd.testing.assert_frame_equal(found[0.0], before)
     assert (found[0.4]["nll_1.0"] != before["nll_1.0"]).all()
@@ -160,7 +160,7 @@ def test_weights_come_back_bit_for_bit_also_after_an_error(make):
     before = {name: value.clone() for name, value in model.state_dict().items()}
     changed = {id(matrix) for matrix in matrices(model)}
     for step in (Step("weights", 0.5), Step("bits", 3), Step("depth", 0)):
-        with suppress(KeyError), made_worse(ranker.language, step):
+        with suppress(KeyError), degraded(ranker.language, step):
             same = {name: torch.equal(own, before[name]) for name, own in model.named_parameters()}
             raise KeyError
         if step.path != "depth":

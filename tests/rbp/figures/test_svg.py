@@ -44,7 +44,7 @@ def _seen(browser: Browser, drawing: str) -> np.ndarray:
 
 
 def test_it_looks_the_same(browser: Browser, figure: Figure) -> None:
-    whole = svg.drawn(figure)
+    whole = svg.render(figure)
     before, after = (_seen(browser, each) for each in (whole[whole.index("<svg") :], svg.inline(whole, "A", "f-")))
     assert before.std() > 10, "something is drawn"
     assert np.abs(before - after).mean() < 0.6
@@ -52,7 +52,7 @@ def test_it_looks_the_same(browser: Browser, figure: Figure) -> None:
 
 
 def test_it_is_small_text_is_text_and_its_names_are_its_own(figure: Figure) -> None:
-    whole = svg.drawn(figure)
+    whole = svg.render(figure)
     one, other = (svg.inline(whole, 'alt "text"', prefix) for prefix in ("f-0-", "f-1-"))
     assert len(one) < 0.5 * len(whole)
     assert ">a &lt; b &amp; c</text>" in one

@@ -128,12 +128,12 @@ def test_weights_made_in_inference_mode_are_looked_at_each_time(found: list[int]
 def test_what_is_kept_goes_with_the_weight() -> None:
     case, _ = small()
     gc.collect()
-    before = len(names._kept)
+    before = len(names._cache)
     linear_rank(case.hidden, case.weight, case.target)
-    assert len(names._kept) == before + 1
+    assert len(names._cache) == before + 1
     del case
     gc.collect()
-    assert len(names._kept) == before
+    assert len(names._cache) == before
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

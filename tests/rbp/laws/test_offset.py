@@ -37,7 +37,7 @@ def test_a_perfect_law_is_recovered() -> None:
     assert fit.offset_low == pytest.approx(0.3, rel=1e-6)
     assert fit.offset_high == pytest.approx(0.3, rel=1e-6)
     assert fit.distinguishable
-    assert "can be told from 0" in fit.statement
+    assert "can be distinguished from 0" in fit.statement
 
 
 def test_profile_ends_lie_on_the_cut() -> None:
@@ -61,7 +61,7 @@ def test_a_pure_law_gives_no_offset_and_says_so() -> None:
     fit, pure = fit_offset(SIZES, y), fit_power_law(SIZES, y)
     assert fit.offset_low == 0
     assert not fit.distinguishable
-    assert fit.statement.startswith("An offset cannot be told from 0: E = ")
+    assert fit.statement.startswith("An offset cannot be distinguished from 0: E = ")
     assert f"{fit.offset_high:.3g}" in fit.statement
     assert fit.rss <= pure.residual_se**2 * pure.df * (1 + 1e-12)
     if fit.offset == 0:

@@ -142,7 +142,7 @@ def rank_family(folder: str, corpus: str, protocol: Protocol, settings: Settings
     if not models:
         raise DataError("there are no models below the folder", folder, "Each is a folder with config.json.")
     _note(models, corpus)
-    provenance.note_own(out)
+    provenance.note_output(out)
     with redirect_stderr(io.StringIO()):
         extract(models, [corpus], protocol, out, settings)
     return out
