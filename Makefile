@@ -6,7 +6,7 @@ TESTS = $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-
 # Where it is set, each of the many programs would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: book report archive smollm2 serve check test test-slow test-processors lint bench gpu lock clean
+.PHONY: book report archive smollm2 serve check test test-slow test-processors mutants lint bench gpu lock clean
 
 book: .venv/installed            ## execute stale chapters and build the HTML into _build/html
 	@$(BIN)/rbp book
@@ -50,6 +50,11 @@ test-slow: .venv/installed smollm2 ## what that leaves out: all draws, a second 
 
 test-processors: .venv/installed ## build, verify and test the numbers as on other processors
 	@$(BIN)/python tests/slow/processors.py
+
+PART ?= laws
+mutants: .venv/installed         ## weekly, hours: what changes of a package (PART=laws) do the tests of rbp not notice? `.venv/bin/mutmut results`
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python mutmut==3.8.1
+	@$(BIN)/mutmut run 'rbp.$(PART).*'
 
 lint: .venv/installed            ## ruff, strict mypy, the import rule, notebooks without outputs, and the limits of sizes
 	@$(BIN)/ruff check .
