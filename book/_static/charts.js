@@ -1,4 +1,4 @@
-// What the charts of the pages have in common: elements, numbers as text, markers, tables, and a chart of laws.
+// Shared by the charts of the pages: elements, numbers as text, markers, tables, and a chart of laws.
 // Names come from data, a reader's own too: they are put into the page as text only.
 "use strict";
 

@@ -24,7 +24,7 @@
       .filter((row) => row.family === family && row.metric === metric && (metric === "cross_entropy" || row.k === state.k))
       .sort((a, b) => a.size - b.size || (a.model < b.model ? -1 : 1));
 
-    // What is chosen must be there: names that are not give way, numbers go to the nearest.
+    // The choice must exist: missing names are replaced, numbers go to the nearest.
     function settle() {
       if (!datasets().includes(state.dataset)) state.dataset = datasets()[0];
       if (!here().some(({ metric }) => metric === state.metric)) state.metric = here()[0].metric;

@@ -225,7 +225,7 @@ const neox = (() => {
     }
   }
 
-  // ── What is said of one token
+  // ── Measures of one token
 
   // The truth's rank: how many logits are at least its own (the paper's equation 3).
   function rank(logits, truth) {

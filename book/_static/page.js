@@ -1,4 +1,4 @@
-// What all pages need of a script: names for buttons that are icons, and room for wide tables.
+// The script of all pages: names for buttons that are icons, and room for wide tables.
 "use strict";
 
 document.addEventListener("DOMContentLoaded", () => {

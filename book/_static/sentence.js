@@ -63,12 +63,12 @@ const sentence = (() => {
       return spot.totals.get(state.temperature);
     }
     const cost = (spot, id) => total(spot) - spot.logits[id] / state.temperature; // −ln p
-    // What stands on the page before any weights are there: ranks by Python.
+    // Shown before any weights are loaded: ranks computed by Python.
     const ranksAtFirst = (card) => [null, ...data.first[card.name].map(([rank, nll, top], i) => ({ truth: ids[i + 1], rank: rank ?? null, nll, top }))];
     const nllOf = (spot) => spot.nll ?? cost(spot, spot.truth);
     const topOf = (spot) => spot.top ?? (spot.highest ??= neox.top(spot.logits, TEN)).map((id) => [id, Math.exp(-cost(spot, id))]);
 
-    // Do what is new, a slice at a time; whoever types starts another turn, which ends this one.
+    // Read the new tokens, a slice at a time; typing starts another turn, which ends this one.
     async function run() {
       const turn = turns += 1, mine = chosen();
       const untouched = state.text === data.text && state.temperature === 1;
@@ -149,7 +149,7 @@ const sentence = (() => {
       run();
     }
 
-    // What is left to load is said before anything loads.
+    // The page shows what is left to load before anything loads.
     function announce() {
       const missing = chosen().filter(({ model }) => !model);
       loads.textContent = missing.length ? `Not loaded yet: ${missing.map(({ label }) => label).join(", ")}, ${megabytes(missing)}. A text of yours, or a temperature, loads them.`

@@ -52,7 +52,7 @@ def canonical_overrides(project: Project, name: str) -> str:
 def _existing(project: Project, values: dict[str, Any]) -> list[Path]:
     """List the files that overriding values may name, such as a user's measurements.
 
-    What a word such as "published" stands for is not the book's to know: a text brings all data of the project along.
+    The files behind a word such as "published" are not known here, so any text adds all data of the project.
     """
     texts = [value for value in values.values() if isinstance(value, str)]
     named = [word for text in texts for word in (text.strip(), *split_names(text))]

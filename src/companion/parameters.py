@@ -236,7 +236,7 @@ def check(parameters: Sequence[Parameter], values: Mapping[str, Any], chapter: s
 def parse(parameters: Sequence[Parameter], assignments: Sequence[str], chapter: str) -> dict[str, Any]:
     """Read ``name=value`` strings by the declared types.
 
-    A str is taken as it stands; a bool is true or false; a list is JSON, or items between commas. Nothing is
+    A str is taken as it is; a bool is true or false; a list is JSON, or items between commas. Nothing is
     ever evaluated. Raises ParameterError for an unknown or repeated name, a wrong type, or a value out of its
     choices or its range.
     """

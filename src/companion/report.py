@@ -113,7 +113,7 @@ def _values_file(project: Project) -> Path:
 def faults(project: Project, built: Results) -> list[str]:
     """List why the report is not of this run, a line each: values, figures or tables that are missing or differ.
 
-    The last is asked of a report that was made: of its values, and of the data of its figures and tables.
+    Differences are those of the last report that was made: of its values, and of the data of its figures and tables.
     """
     if not (project.book / SOURCE).exists():
         return []

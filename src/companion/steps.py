@@ -73,7 +73,7 @@ class Step(BaseModel, frozen=True, extra="forbid", strict=True):
 def find_step(project: Project, name: str) -> Step:
     """Find the step of this name in the project's code, below ``src``.
 
-    Raises ParameterError with the nearest name, and for a declaration that cannot be read, or stands there twice.
+    Raises ParameterError with the nearest name, and for a declaration that cannot be read, or is repeated.
     """
     source, steps = project.root / "src", dict[str, Step]()
     for path in files_below(source):

@@ -20,7 +20,7 @@ from ladder import aggregates, ranking
 from ladder import making as making_module
 from ladder.making import Making
 from ladder.recipe import read_ladders, read_recipe
-from ladder.text import Document, import_plain, is_plain, with_plain_text, prepare, split_by_hash
+from ladder.text import Document, import_plain, is_plain, prepare, split_by_hash, with_plain_text
 from ladder.workspace import Workspace
 from rbp.extract.store import open_store, store_folders
 from rbp.measurements import open_source

@@ -1,8 +1,8 @@
 """Rank and cross-entropy: within a family, between models of one cross-entropy, and in their exponents.
 
 Everything is on logarithmic axes: ln(−ln RBP_k) against ln CE, as a line, which is a power law in CE, or as a parabola,
-where only a smooth curve is needed. Scatter about it is what one standard deviation makes of −ln RBP_k, in per cent;
-divided by the slope, it is the scatter of CE, which is comparable over k.
+where only a smooth curve is needed. Scatter about it is one standard deviation, in per cent of −ln RBP_k; divided by
+the slope, it is the scatter of CE, which is comparable over k.
 """
 
 from collections.abc import Mapping, Sequence

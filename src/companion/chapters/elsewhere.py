@@ -309,7 +309,7 @@ def ratios_figure(ratios: pd.DataFrame, *, level: float) -> dict[str, Any]:
 
 
 def five_figure(images: pd.DataFrame, text: pd.DataFrame) -> dict[str, Any]:
-    """Plot RBP_5 against RBP_1 of images and text, beside a constant number of independent tries (ImageNet's).
+    """Plot RBP_5 against RBP_1 of images and text, with a constant number of independent tries (ImageNet's).
 
     images, text: −ln RBP_1 and −ln RBP_5; models of images are gathered in bins of 0.05.
     """

@@ -189,7 +189,7 @@ def clustering_table(stores: Sequence[RankStore], rates: Sequence[float] = RATES
     The units sampled as a whole are `cut_pieces`; the intervals are over documents. One row for each rate and what:
     "misses", the geometric mean over the models; "difference", over the pairs of models, of which one of the two
     misses; and "scatter", of all about a line (`clustering.log_scatter_effect`, of three models or more). Columns
-    dataset, what, rate (asked for), k, tokens, documents, effect, effect_low, effect_high (95%).
+    dataset, what, rate (requested), k, tokens, documents, effect, effect_low, effect_high (95%).
     """
     ordered = sorted(stores, key=lambda store: (store.size, store.model))
     places, ranks = align_ranks(ordered)

@@ -1,7 +1,7 @@
 """Forecast runs of 16 and 32 million tokens by laws of size and tokens, fitted to runs up to 8 million.
 
-`write` puts it into data/predictions/tokens.toml (`rbp ladder predict`), from the shipped sums of
-the grid alone: written again, the file comes out the same, whatever is trained afterwards.
+`write` writes data/predictions/tokens.toml (`rbp ladder predict`) from the shipped sums of the grid alone, so that
+later trainings do not change the file.
 
 An interval is as wide as the law's errors were in a backtest: fitted up to 2 and 4 million tokens, it forecast twice
 and four times as many. Errors of one law are correlated over texts, sizes and cuts, so that few of them are

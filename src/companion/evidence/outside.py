@@ -133,7 +133,7 @@ def read_image_models(path: Path, datasets: Iterable[str], remedy: str) -> pd.Da
 def images(folder: Path | None = None) -> pd.DataFrame:
     """Return all image models as a measurement table: −ln RBP_1 and −ln RBP_5, with how many pictures were hit.
 
-    A model at another resolution is another one, model@pixels; one that is listed under two names is there once. The
+    A model at another resolution counts as another model, model@pixels; a model listed under two names counts once. The
     size is all parameters: there are no embeddings of tokens.
     """
     models = pd.concat([image_models(folder), blind_image_models(folder)])
@@ -180,10 +180,10 @@ def pass_at(k: int, samples: pd.Series, correct: pd.Series) -> Reals:
 def tries(folder: Path | None = None) -> pd.DataFrame:
     """Return `problem_tries` as a measurement table: −ln of the mean pass@k over the problems, at TRIES.
 
-    Beyond the samples that a problem has, its pass@k is not known, and which problems have few is no accident: they
-    were tried until some were right. So there are only k that all problems have. A model after other numbers of
-    training tokens is another one, of another family; those that were not tried at all PROBLEMS, or solved none, are
-    left out. The size is S, without embeddings.
+    The pass@k of a problem is unknown beyond its number of samples, which is not random: problems were tried until some
+    samples were right. So only k that all problems reach are included. A model after another number of training tokens
+    counts as another model of another family; models that were not tried at all PROBLEMS, or solved none, are left out.
+    The size is S, without embeddings.
     """
     known = {each["name"]: each for each in published.models().to_dict("records")}
     rows = []
@@ -230,7 +230,7 @@ def detector_documents(folder: Path | None = None) -> pd.DataFrame:
 def detectors(folder: Path | None = None) -> pd.DataFrame:
     """Return `detector_documents` as a measurement table: means over the documents, each of the same weight.
 
-    What a model wrote itself is another dataset for each of them ("xsum by gpt2-xl"): nobody else read it.
+    Each model's own writing is a dataset of its own ("xsum by gpt2-xl"), since no other model read it.
     """
     read = detector_documents(folder)
     by_itself = read["written_by"] == "model"

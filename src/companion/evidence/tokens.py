@@ -1,8 +1,8 @@
 """The numbers of tokens and windows behind the published points, with the evidence for each number.
 
 A family shares one tokenizer, so its models share N on a dataset. The recovery itself is `companion.stats.recovery`;
-here it is asked for a dataset and a family, with figure 5's shares, which had been rounded to six decimals before
-they were drawn, among the readings. What counting does to the points is `rbp.laws.counting`.
+here it is applied to a dataset and a family. The readings include the shares of figure 5, which were rounded to six
+decimals before plotting. `rbp.laws.counting` has the effect of counting on the points.
 """
 
 from collections.abc import Collection

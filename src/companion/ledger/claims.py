@@ -103,9 +103,9 @@ Judge = Callable[[Numbers], Judged]
 class Claim:
     """A claim in our words, its place in the paper, and the rule that decides it.
 
-    `name`: of its table in the file, and of its address, ledger.html#claim-NAME. `number` stays: 1 to 30 for those of
-    the paper that were listed first, then in the order in which they came. `part`: its subject within the group.
-    `evidence`: the chapter to read, or a figure or table in it ("k1#figure-3"). `core`: much of the argument hangs on
+    `name`: of its table in the file, and of its address, ledger.html#claim-NAME. `number` never changes: 1 to
+    30 for the first claims of the paper, then in the order of addition. `part`: its subject within the group.
+    `evidence`: the chapter to read, or a figure or table in it ("k1#figure-3"). `core`: much of the argument depends on
     it. `keys`: of the recorded values that decide it, CHAPTER::KEY, by the rule's names for them. `rests_on`: other
     claims, whose rules decide it.
     """

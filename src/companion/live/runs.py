@@ -1,7 +1,7 @@
 """Queue the runs of chapters that readers request, on disk, each run in its own process.
 
-A run is a folder, named by chance: run.json (what was asked for, and how it stands), log.txt (what its process said),
-page/ (the executed chapter, once it is whole). Who comes back finds what was finished; what was cut off says so.
+A run is a folder with a random name: run.json (the request and its state), log.txt (the output of its process), page/
+(the executed chapter, once it is whole). Finished runs outlast the server; runs that it cut off say so.
 """
 
 import json

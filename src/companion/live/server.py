@@ -1,16 +1,16 @@
 """`rbp serve`: the built book, and runs of its chapters, for one person on this machine.
 
-Who may come in, and why so:
+How browsers are let in:
 
-- The address that is printed holds a token, good once. It is exchanged for two secrets: a cookie, which the browser
+- The printed address holds a token, which works once. It is exchanged for two secrets: a cookie, which the browser
   sends to every port of this machine, and a key in the address's fragment, which only pages of this origin ever see.
-  Pages of the book ask for the cookie; what acts or tells of runs asks for both.
+  Pages of the book require the cookie; requests that act, or that read of runs, require both.
 - `Host` must be this machine's own, or a foreign name that leads here (DNS rebinding) could read. `Origin` must be
   ours wherever something changes, or any page open in the browser could act.
-- Whoever has no cookie is answered and hung up on, and a connection has a few seconds to say what it asks for; of more
-  than so many that have not, the oldest is closed. So nobody who gets no answer keeps out who is in.
-- A run's page may hold whatever a table's cells held. It is shown under a name made by chance, in a sandbox, as an
-  origin of its own, which has neither the cookie nor the key, and may load nothing.
+- A connection without a cookie is answered and closed, and every connection has a few seconds to send the head of a
+  request; beyond a number of connections that have not, the oldest is closed. So strangers cannot keep readers out.
+- A run's page may hold whatever a table's cells held. It is shown under a random name, in a sandbox, as an origin of
+  its own, which has neither the cookie nor the key, and may load nothing.
 """
 
 import asyncio

@@ -1,9 +1,9 @@
 """The families of rank distributions, each by its logarithmic weight over the ranks; all are normalized alike.
 
-Every family lives on the ranks first … V of a finite vocabulary. Besides the parameters that one reads it has natural
-ones, in which the weight and its derivatives are smooth up to the family's edge, and the edge lies at 0 of a natural
-parameter: 1/σ² = 0 for a lognormal, 1/scale = 0 for a cut-off. There the family turns into another, its limit, which
-has fewer parameters.
+Every family is defined on the ranks first … V of a finite vocabulary. Besides its usual parameters it has natural
+parameters, in which the weight and its derivatives are smooth up to the family's edge, where a natural parameter is 0:
+1/σ² = 0 for a lognormal, 1/scale = 0 for a cut-off. At the edge the family becomes another one, its limit, which has
+fewer parameters.
 """
 
 from collections.abc import Callable

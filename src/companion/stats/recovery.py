@@ -2,7 +2,7 @@
 
 If N is right, every published share times N is a whole number up to the reading error; if N is wrong, the
 products' distances to the nearest whole number are spread evenly. Models of one family share a tokenizer and
-so share N on a dataset: all their thresholds speak together, and one N usually stands out by a factor e^50.
+so share N on a dataset: their thresholds are combined, and one N is usually likelier by a factor e^50.
 """
 
 import math

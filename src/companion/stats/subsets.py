@@ -19,8 +19,8 @@ def set_points(table: pd.DataFrame) -> pd.DataFrame:
     """Sort the rows of `table` (dataset, family, model, k, size, value) into sets, in a new column `models`.
 
     "all": the thresholds at which every model of the dataset and family was measured. "common": the models that were
-    measured at every k ≤ 100 of the table, at those thresholds, where these are not all models. A row can serve both
-    sets, and then stands twice; one that serves neither is left out.
+    measured at every k ≤ 100 of the table, at those thresholds, where these are not all models. A row of both sets
+    appears twice; a row of neither is left out.
     """
     parts = []
     for _, cell in table.groupby(CELL):

@@ -160,7 +160,7 @@ def scatter_parts(left: LeftOut, *, level: float = 0.95) -> pd.DataFrame:
 class LadderLaws:
     """A family's law on each dataset.
 
-    texts: the counts behind it; shown: the thresholds asked for, k → its name ("10", "0.4 V"); points: see
+    texts: the counts behind it; shown: the requested thresholds, k → its name ("10", "0.4 V"); points: see
     `points_by_document`, of the first model of each size; laws: see `laws_by_document`; splits: see `scatter_parts`.
     The tables hold THRESHOLDS as well.
     """

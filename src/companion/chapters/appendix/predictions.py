@@ -91,7 +91,7 @@ def read_predictions(path: Path = PREDICTIONS) -> tuple[pd.DataFrame, float]:
 class Findings:
     """The measurements that the predictions are compared with.
 
-    texts: what all models of the ladder make of each text; stores: the rank stores of each family at its largest
+    texts: the counts of all models of the ladder on each text; stores: the rank stores of each family at its largest
     budget; ablated: rungs of the first ladder with their ablations (`companion.chapters.families.with_ablations`).
     """
 
