@@ -51,7 +51,7 @@ def git(*words: str) -> str:
 
 
 def seconds() -> float:
-    """Return the processor time of this process and of those that it waited for."""
+    """Return the processor time of this process and of the processes that it waited for."""
     return sum(os.times()[:4])
 
 

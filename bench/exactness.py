@@ -24,7 +24,7 @@ TIES = 3  # `gaussian` gives every fifth target so many equal rows of weight, th
 class Question(NamedTuple):
     """A ranking whose answer is known.
 
-    whole: of small whole numbers, which no product rounds: counts must be those of float64. Otherwise they must lie
+    whole: of small whole numbers, which no product rounds: counts must equal float64's. Otherwise they must lie
     where float64 says that sums in float32 can.
     """
 
@@ -87,7 +87,7 @@ def variants() -> list[Variant]:
 
 
 def compare(question: Question, device: str) -> dict[str, Any]:
-    """Compare the ranks with those by float64.
+    """Compare the ranks with ranks by float64.
 
     wrong: positions whose counts float64 does not allow; differ: the share whose counts are not float64's; nll_error:
     the largest error of −ln p, in nats; failed: what must not be, in words.

@@ -51,7 +51,7 @@ def aggregate(measured: dict[str, Measured]) -> dict[str, pd.DataFrame]:
 
 
 def jobs(making: Making, lines: Sequence[Line]) -> list[Task]:
-    """Return those finished models of the lines that are not ranked yet."""
+    """Return a job for each finished model of the lines that is not ranked yet."""
     return [
         Task(line.at(tokens), rank, (making, line, tokens))
         for line, tokens, about in making.finished(lines)

@@ -212,7 +212,7 @@ class _Family(_Stores):
 
 
 class _Families(_Stores):
-    """All models of the families: the folders are those of their rank stores, which the largest budgets have."""
+    """All models of the families; the folders hold their rank stores, which the largest budgets have."""
 
     def opened(self) -> list[RankStore]:
         """Open all stores. Raises DataError where there are none."""

@@ -27,7 +27,7 @@ class ParameterError(RbpError):
 
 
 class FitError(RbpError):
-    """The points given cannot carry the fit that was asked for."""
+    """The points given do not allow the requested fit."""
 
 
 class ChapterError(RbpError):

@@ -20,7 +20,7 @@ from rbp.place import Place
 
 
 class _Commands(TyperGroup):
-    """The commands of `rbp`, by which a wrong name is corrected without naming those that are internal."""
+    """The commands of `rbp`; for a wrong name it suggests one that is not internal."""
 
     def resolve_command(self, context: Any, words: list[str]) -> Any:
         if self.get_command(context, words[0]) is None and not words[0].startswith("-"):

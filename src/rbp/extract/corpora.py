@@ -68,7 +68,7 @@ class Corpus:
 
 
 class _Rows(Sequence[str]):
-    """The documents of a `datasets.Dataset`, read when they are asked for."""
+    """The documents of a `datasets.Dataset`, read when they are needed."""
 
     def __init__(self, dataset: Any, fields: tuple[str, ...]) -> None:
         self.dataset, self.fields = dataset, fields

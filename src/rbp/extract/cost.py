@@ -236,7 +236,7 @@ class Cost:
     """What one model on one corpus costs.
 
     read, ranked: tokens, exactly; flops: operations at least; memory: bytes; seconds: of loading and ranking, by
-    `ranking_seconds`; measuring: what it took of processor time to know them, which ranking does not take.
+    `ranking_seconds`; measuring: processor time spent on these estimates, which ranking does not take.
     """
 
     model: str

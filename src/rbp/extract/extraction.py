@@ -413,7 +413,7 @@ def _fill(
 def _verified(store: Store, ranker: Ranker, rows: RowPlan, packs: Sequence[int]) -> dict[str, SampleCheck]:
     """Rank a sample of the rows of some packs again; return what was found, by the names of the parts.
 
-    Raises DataError if a stored rank is not that of the model's own logits.
+    Raises DataError if a stored rank is not the rank by the model's own logits.
     """
     places = [(pack, row) for pack in packs for row in rows.rows_of(pack)]
     sample = [places[i] for i in choose_sample([row for _, row in places], store.manifest["digest"])]

@@ -75,7 +75,7 @@ def _is_replaced(module: nn.Module) -> bool:
 
 
 def wide(values: torch.Tensor) -> torch.Tensor:
-    """Widen values to float32; those in float64 stay."""
+    """Widen values to float32; float64 stays."""
     return values if values.dtype == torch.float64 else values.float()
 
 

@@ -75,7 +75,7 @@ def _places(document: npt.NDArray[Any], position: npt.NDArray[Any]) -> npt.NDArr
 
 @dataclass(frozen=True)
 class WrongRank:
-    """A token whose stored rank is not that of the model's own logits."""
+    """A token whose stored rank differs from the rank by the model's own logits."""
 
     row: Row
     index: int  # among the row's scored tokens
@@ -191,7 +191,7 @@ def _compared(
     near: Callable[[], torch.Tensor],
     cross_entropies: bool,
 ) -> tuple[SampleCheck, list[tuple[int, tuple[int, int, float]]]]:
-    """Compare ranks with counts among logits [T, V]; list the plain ones of those that rounding does not explain.
+    """Compare ranks with counts among logits [T, V]; list the plain counts where rounding explains no difference.
 
     Counts must lie between those with every logit that is near counted, and with none. A cross-entropy must be as near:
     a wrong scale or cap keeps the order, but not the cross-entropy.
