@@ -1,4 +1,4 @@
-"""Whether ranks are what they must be: every backend of a device against float64, on problems drawn on it."""
+"""Check that ranks are exact: every backend of a device against float64, on problems drawn on it."""
 
 import sys
 from functools import partial
@@ -99,8 +99,8 @@ def compare(question: Question, device: str) -> dict[str, Any]:
     greater, equal = (z > truth).sum(1), (z == truth).sum(1)
     other = (got.greater != greater) | (got.equal != equal)
     slack = _slack(case, truth)
-    surely, possibly = (z > truth + slack).sum(1), (z >= truth - slack).sum(1)
-    wrong = other if question.whole else (got.greater < surely) | (got.greater + got.equal > possibly)
+    least, most = (z > truth + slack).sum(1), (z >= truth - slack).sum(1)
+    wrong = other if question.whole else (got.greater < least) | (got.greater + got.equal > most)
     nll = z.logsumexp(1) - truth[:, 0]
     error = (got.nll.double() - nll).abs()
     counts = {"wrong": int(wrong.sum()), "untied": 0 if question.whole else int((got.equal[::5] < _ties(case)).sum())}

@@ -1,4 +1,4 @@
-"""Rank by every model of the families, and keep what the law needs: of most models not each token's rank, but sums.
+"""Rank by every model of the families, and keep what the law needs: for most models sums, not each token's rank.
 
 aggregates/NAME/ holds, of one model on all documents that are ranked,
 

@@ -1,4 +1,4 @@
-"""What determines the ladders: ladders.toml (families, sizes, training), and ladder.toml (text, what is ranked).
+"""Read the recipes of the ladders: ladders.toml (families, sizes, training), ladder.toml (text, what is ranked).
 
 Together they give a `Course` for each run, which is all that training needs to know.
 """
@@ -179,14 +179,14 @@ class Family:
 
 @dataclass(frozen=True, config=STRICT)
 class Repeat:
-    """Another run: of which weights to begin with, and of which order of the text."""
+    """A repeated run: the seeds of its first weights and of its order of the text."""
 
     weights: Seed
     order: Seed
 
 
 class Change(NamedTuple):
-    """What a trial does otherwise than the grid; None: as the grid does.
+    """The differences between a trial and the grid; None: as in the grid.
 
     rate: the highest learning rate; batch: rows that a step reads; distinct: tokens of the text, read over and over;
     more: tokens that follow the text's.

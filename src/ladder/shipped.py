@@ -1,4 +1,4 @@
-"""What the ladder ships: all its models, and what each makes of the texts (`counted`), as sums by document and by rank.
+"""Read what the ladder ships: all its models, and their counts on the texts (`counted`), by document and by rank.
 
 Ranks of single tokens are there of seed 0 at the largest budget: `open_source("ladder").stores`, "ladder:lstm", …
 In a ladder's folder `rbp ladder ship --family` puts

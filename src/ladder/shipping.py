@@ -1,4 +1,4 @@
-"""Put families into the project, for `ladder.shipped`, with their text; and read what is known of that."""
+"""Put families into the project, for `ladder.shipped`, with their text; and read what is known of the text."""
 
 import shutil
 from collections.abc import Sequence

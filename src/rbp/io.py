@@ -1,4 +1,4 @@
-"""Files and folders that appear whole or not at all: write beside, fsync, rename."""
+"""Write files and folders whole or not at all: write beside, fsync, rename."""
 
 import ctypes
 import errno

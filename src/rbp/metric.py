@@ -1,4 +1,4 @@
-"""From the scores of a model to RBP_k: ranks, tie rules, cross-entropy, and how sure a share is.
+"""Compute RBP_k from the scores of a model: ranks, tie rules, cross-entropy.
 
 A language model gives each of the V tokens of its vocabulary a score. The rank of the ground-truth token is (equation 3
 of the paper)

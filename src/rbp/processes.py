@@ -1,4 +1,4 @@
-"""Work in several processes at once; one that fails or dies is reported, and the others go on."""
+"""Run tasks in several processes at once; one that fails or dies is reported, and the others go on."""
 
 import ctypes
 import math

@@ -1,4 +1,4 @@
-"""What is read while a chapter or a step runs, so that it can be held against what it declares.
+"""Note what is read while a chapter or a step runs, to compare it with what the chapter declares.
 
 Every reader notes its files. Each kernel runs one chapter, so what a process notes is that chapter's; what stands
 inside `recording` is noted apart.

@@ -1,4 +1,4 @@
-"""One model, made worse in many ways (`rbp paths run`): its steps, and its paths as curves that can be compared."""
+"""One model, degraded in many ways (`rbp paths run`): its steps, and its paths as curves that can be compared."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -34,7 +34,7 @@ TEXTS, TABLES, PACKED = (".txt", ".md"), (".jsonl", ".json", ".csv", ".parquet")
 
 @dataclass(frozen=True)
 class Hub:
-    """Where a published corpus lies: repository, the split's files in order, the fields that make a document."""
+    """The place of a published corpus: repository, the split's files in order, the fields that make a document."""
 
     repository: str
     files: tuple[str, ...]

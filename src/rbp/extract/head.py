@@ -1,4 +1,4 @@
-"""The output layer where it is one matrix, its logits, and how far two computations of a logit may lie apart."""
+"""The output layer where it is one matrix, its logits, and the rounding between two computations of a logit."""
 
 import math
 import types

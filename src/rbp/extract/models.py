@@ -150,7 +150,7 @@ class LanguageModel:
 
 @dataclass(frozen=True)
 class Loaded:
-    """A model of transformers in memory, with its tokenizer: what `ModelFiles` is of one on disk.
+    """A transformers model in memory, with its tokenizer; `ModelFiles` is the same for a model on disk.
 
     It is ranked as it is: in its own dtype, on its own device. Raises ParameterError for what is neither.
     """

@@ -1,4 +1,4 @@
-"""What has to be known of a model before its ranks can be believed, found out on short rows and the longest one."""
+"""Check on short rows and the longest one what must hold for a model's ranks to be right."""
 
 import logging
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Which tokens of a corpus are scored, and in what context: from documents to rows, and from rows to packs.
+"""Choose which tokens of a corpus are scored, and in what context: from documents to rows, from rows to packs.
 
 A row is one stretch of one document, read by the model in one go. A pack is a fixed number of consecutive rows:
 the unit of work, of storage and of resuming. Rows and packs follow from corpus, tokenizer and protocol alone.

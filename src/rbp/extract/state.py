@@ -1,4 +1,4 @@
-"""What determines a model's logits: named and digested, so that no two models share a name and no change goes unseen.
+"""Digest all that determines a model's logits, so that no two models share a name and every change is seen.
 
 A model in memory is the caller's: rows are read by copies that share its weights (`fresh`), and whatever writes to a
 weight all the same is undone (`Guard`).

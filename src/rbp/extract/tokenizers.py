@@ -1,4 +1,4 @@
-"""Tokenizers of folders and GGUF files, held to what these files say.
+"""Load tokenizers of folders and GGUF files, checked against what these files say.
 
 transformers builds a tokenizer by the name of its class, and some classes bring a pre-tokenizer of their own, whatever
 `tokenizer.json` says. A GGUF file says the name of its pre-tokenizer alone; what the names mean is llama.cpp's to

@@ -1,6 +1,6 @@
-"""What is known of how a model was trained: which checkpoint, how many steps and tokens, which seed.
+"""Gather how a model was trained: which checkpoint, how many steps and tokens, which seed.
 
-A model says it in its own files, in a small table beside the models, or its user says it. Whoever speaks must agree.
+A model's own files, a small table beside the models, or the user may say it; all that say it must agree.
 """
 
 import re

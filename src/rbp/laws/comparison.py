@@ -1,4 +1,4 @@
-"""Two rank stores of one text compared, token by token: did quantizing, pruning or tuning hurt?
+"""Compare two rank stores of one text, token by token: did quantizing, pruning or tuning hurt?
 
 B is compared with A: differences are B − A, and above 0 B is worse. Both have ranked the same tokens, so that what is
 hard in the text is hard for both, and intervals are of differences within documents (`rbp.laws.resampling`).

@@ -1,4 +1,4 @@
-"""What follows from counting: a share of N tokens is known to its binomial error, and α with it."""
+"""Errors by counting: a share of N tokens is known to its binomial error, and α with it."""
 
 import numpy as np
 import numpy.typing as npt

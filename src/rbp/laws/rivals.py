@@ -1,4 +1,4 @@
-"""Laws of size and training tokens side by side: how well each forecasts runs that it has not seen.
+"""Compare laws of size and training tokens by how well each forecasts runs that it has not seen.
 
 A law of one variable is fitted at each value of the other by itself: an offset for each size, or for each number of
 tokens. It says nothing where both are new.

@@ -1,4 +1,4 @@
-"""How many tokens have rank ≤ k: by document, model and threshold. Hits are counted here, and nowhere else.
+"""Count the tokens of rank ≤ k, by document, model and threshold. Hits are counted here, and nowhere else.
 
 `of_stores` counts rank stores, and `ladder.shipped.counted` the ladder's sums. A `Counts` is of one text. Each of
 its documents can be left out, of all models alike (`Counts.left_out`), and a step keeps it by `to_table`.

@@ -1,4 +1,4 @@
-"""What a source of measurements is joined from: a table, rank stores, or what another package brings."""
+"""The parts that a source of measurements is joined from: a table, rank stores, or what another package brings."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The one door to every source of measurements: a file, your own ranks, or what an installed package brings.
+"""Open every source of measurements: a file, your own ranks, or what an installed package brings.
 
 What a text such as "published", "ladder:lstm", "mine.csv" or "runs/ranks" means is decided in `open_source`, nowhere
 else. Every source has the one table that all fits read: `rbp.measurements.table`.
@@ -58,7 +58,7 @@ def at_hand() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Source:
-    """What one source holds, or several joined; each thing is read when it is first needed.
+    """The contents of one source, or of several joined; each thing is read when it is first needed.
 
     What one of the sources lacks raises DataError, and so does what is malformed, or stands in two of them.
     name: as requested. rule: how equal scores count in ranks. shipped: which of its sources were opened by a
