@@ -32,7 +32,7 @@ STEPS: dict[str, tuple[float, ...]] = {
     "weights": (0.35, 0.6, 0.9, 1.3),
     "logits": (0.5, 0.8, 1.2, 2.0),
 }
-WHOLE, SMALLER, EARLIER = "whole", "parameters", "training"  # paths beside those of STEPS
+WHOLE, SMALLER, EARLIER = "whole", "parameters", "training"  # paths besides STEPS
 SUMS, MANIFEST = "sums.parquet", "manifest.json"
 CELL = ["path", "step", "draw", "model"]
 
