@@ -2,8 +2,8 @@
 
     python .ci/changed.py BASE [--before FOLDER]
 
-Values: those accepted at the commit BASE against those of this build (``_build/results.json``). Figures: those of the
-book's pages in FOLDER, built earlier, against those in ``_build/html``; without FOLDER none are compared.
+Values: as accepted at the commit BASE against this build's (``_build/results.json``). Figures: of the
+book's pages in FOLDER, built earlier, against the pages in ``_build/html``; without FOLDER none are compared.
 """
 
 import argparse
@@ -19,7 +19,7 @@ MOST = 200  # rows of a table
 
 
 def compare_values(project: Project, base: str) -> list[results.Difference]:
-    """Compare the built values with those accepted at a commit."""
+    """Compare the built values with the values accepted at a commit."""
     path = project.expected.relative_to(project.root)
     with TemporaryDirectory() as folder:
         before = Path(folder) / "results.json"

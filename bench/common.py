@@ -1,4 +1,4 @@
-"""What the benchmarks share: ways timed in turn, ratios round by round, and where it was measured."""
+"""Functions that the benchmarks share: ways timed in turn, ratios round by round, the circumstances."""
 
 import argparse
 import platform
@@ -22,7 +22,7 @@ __all__ = ["AIMS", "GPU", "Results", "aim_of", "failure", "worked"]
 
 
 class Question(NamedTuple):
-    """What a part of `bench.gpu` asks: its name, and what gives the answer, as JSON has it.
+    """A question of a part of `bench.gpu`: its name, and what gives the answer, as JSON has it.
 
     An answer's "failed" holds what must not be, in words. What is only slow fails nothing.
     """

@@ -1,4 +1,4 @@
-"""Whether ranks are what they must be: every backend of a device against float64, on problems drawn on it."""
+"""Check that ranks are exact: every backend of a device against float64, on problems drawn on it."""
 
 import sys
 from functools import partial
@@ -24,7 +24,7 @@ TIES = 3  # `gaussian` gives every fifth target so many equal rows of weight, th
 class Question(NamedTuple):
     """A ranking whose answer is known.
 
-    whole: of small whole numbers, which no product rounds: counts must be those of float64. Otherwise they must lie
+    whole: of small whole numbers, which no product rounds: counts must equal float64's. Otherwise they must lie
     where float64 says that sums in float32 can.
     """
 
@@ -87,7 +87,7 @@ def variants() -> list[Variant]:
 
 
 def compare(question: Question, device: str) -> dict[str, Any]:
-    """Compare the ranks with those by float64.
+    """Compare the ranks with ranks by float64.
 
     wrong: positions whose counts float64 does not allow; differ: the share whose counts are not float64's; nll_error:
     the largest error of −ln p, in nats; failed: what must not be, in words.
@@ -99,8 +99,8 @@ def compare(question: Question, device: str) -> dict[str, Any]:
     greater, equal = (z > truth).sum(1), (z == truth).sum(1)
     other = (got.greater != greater) | (got.equal != equal)
     slack = _slack(case, truth)
-    surely, possibly = (z > truth + slack).sum(1), (z >= truth - slack).sum(1)
-    wrong = other if question.whole else (got.greater < surely) | (got.greater + got.equal > possibly)
+    least, most = (z > truth + slack).sum(1), (z >= truth - slack).sum(1)
+    wrong = other if question.whole else (got.greater < least) | (got.greater + got.equal > most)
     nll = z.logsumexp(1) - truth[:, 0]
     error = (got.nll.double() - nll).abs()
     counts = {"wrong": int(wrong.sum()), "untied": 0 if question.whole else int((got.equal[::5] < _ties(case)).sum())}

@@ -1,4 +1,4 @@
-"""`make gpu`: what only a GPU can tell, without a network and in 5 minutes.
+"""`make gpu`: what only a GPU can measure, without a network and in 5 minutes.
 
 Each part asks questions, the most important first, in a process of its own and for so many seconds at most. Every
 answer is written when it comes: whatever ends a part, its answers stay. The exit code is 1 where an answer is missing

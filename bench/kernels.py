@@ -1,4 +1,4 @@
-"""The kernel compiled for a GPU that need not be here: Triton brings the compiler.
+"""Compile the kernel for a GPU that need not be here: Triton brings the compiler.
 
 What it compiles lies in its cache, where a program that runs the kernel finds it: so `bench.gpu` compiles on all cores
 what it is about to time.
@@ -23,7 +23,7 @@ SHARED = {80: 166_912, 89: 101_376, 90: 232_448}  # bytes of shared memory for a
 
 
 class Variant(NamedTuple):
-    """What the kernel is compiled for: the dtype of what is multiplied, d, and which of the options there are."""
+    """A variant of the kernel: the dtype of what is multiplied, d, and which of the options there are."""
 
     dtype: str
     d: int

@@ -1,4 +1,4 @@
-"""Rank by every model of the families, and keep what the law needs: of most models not each token's rank, but sums.
+"""Rank by every model of the families, and keep what the law needs: for most models sums, not each token's rank.
 
 aggregates/NAME/ holds, of one model on all documents that are ranked,
 
@@ -51,7 +51,7 @@ def aggregate(measured: dict[str, Measured]) -> dict[str, pd.DataFrame]:
 
 
 def jobs(making: Making, lines: Sequence[Line]) -> list[Task]:
-    """Return those finished models of the lines that are not ranked yet."""
+    """Return a job for each finished model of the lines that is not ranked yet."""
     return [
         Task(line.at(tokens), rank, (making, line, tokens))
         for line, tokens, about in making.finished(lines)

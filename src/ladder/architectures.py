@@ -1,7 +1,7 @@
 """The architectures of the ladders: GPT-NeoX as transformers has it, and an LSTM language model.
 
-Weights are drawn by `make_model`, saved by `save_pretrained`, and loaded by transformers' `AutoModelForCausalLM`, those
-of the LSTM once this module is imported, which registers its class. No code is stored beside weights.
+Weights are drawn by `make_model`, saved by `save_pretrained`, and loaded by transformers' `AutoModelForCausalLM`; the
+LSTM's once this module is imported, which registers its class. No code is stored beside weights.
 """
 
 from typing import Any, Literal
@@ -90,7 +90,7 @@ class LSTMBlock(nn.Module):
 
 
 class LSTMPreTrainedModel(PreTrainedModel):  # type: ignore[no-untyped-call]
-    """How weights are drawn: those of nn.LSTM by itself, the others as in GPT-NeoX."""
+    """The base class, which draws weights: of nn.LSTM by its own rule, others as in GPT-NeoX."""
 
     config_class = LSTMConfig
     base_model_prefix = "model"

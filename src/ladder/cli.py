@@ -172,7 +172,7 @@ def _open(
 ) -> "tuple[Making, Path | None]":
     """Return the families in their working folder, and the folder of their corpora, None for the public homes.
 
-    Plain text is made corpora in the working folder, which has its text from then on.
+    Plain text becomes corpora in the working folder, which keeps that text from then on.
     """
     from ladder.making import Making
     from ladder.recipe import LADDERS, read_ladders

@@ -1,8 +1,8 @@
 """The corpora from their public homes: repositories at fixed commits, downloaded once and parsed to documents.
 
 The family that is shipped was trained on plain text made from these repositories by others. What is made here
-may differ from it in details (white space, notes, headings): the fingerprints in text.json tell. Of the
-judgments the same ones are taken, those in data/ladder/judgments.txt.
+may differ from it in details (white space, notes, headings): the fingerprints in text.json show it. The
+judgments taken are the same, listed in data/ladder/judgments.txt.
 """
 
 import gzip

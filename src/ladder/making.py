@@ -68,7 +68,7 @@ class Making:
     predictions: Path = PREDICTIONS
 
     def choose(self, families: Sequence[str], rungs: Sequence[str] = (), seeds: Sequence[int] = ()) -> list[Line]:
-        """List the lines of some families, or those of some rungs and seeds of them, in the order of the recipe.
+        """List the lines of some families, all or of some rungs and seeds, in the order of the recipe.
 
         Seed 0 comes first. Raises ParameterError for a family, a rung or a seed that is not there.
         """
@@ -93,7 +93,7 @@ class Making:
     def prepare(self, texts: Path | None, more: int = 0) -> None:
         """Make what is missing of all that training and ranking read; the tokenizer is the shipped one, if it fits.
 
-        texts: the folder of the corpora, or None for their public homes; more: tokens that follow those of the text.
+        texts: the folder of the corpora, or None for their public homes; more: tokens that follow the text's.
         """
         shipped, tokenizer = LADDER / "tokenizer", self.place / "tokenizer"
         if (

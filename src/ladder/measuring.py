@@ -1,4 +1,4 @@
-"""What a model predicts at every token: the rank of the truth, −ln p, the entropy, and −ln p at other temperatures."""
+"""Measure a model at every token: the rank of the truth, −ln p, the entropy, and −ln p at other temperatures."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""Where the checkout is that these packages work in (a copy without one: the working folder), and its families."""
+"""The checkout that these packages work in (without one: the working folder), and the folder of its families."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""How the documents of a domain are ranked, and how they are rebuilt from the ranks."""
+"""Rank the documents of a domain, and rebuild them from the ranks."""
 
 import csv
 import gzip

@@ -1,4 +1,4 @@
-"""What determines the ladders: ladders.toml (families, sizes, training), and ladder.toml (text, what is ranked).
+"""Read the recipes of the ladders: ladders.toml (families, sizes, training), ladder.toml (text, what is ranked).
 
 Together they give a `Course` for each run, which is all that training needs to know.
 """
@@ -89,7 +89,7 @@ class Course(NamedTuple):
     """All that determines the weights of a run, but the rows and the device.
 
     model: arguments of `architectures.make_model`; steps: of AdamW, each reads `batch` rows; rate: the learning rate
-    of a step, from 0 on; betas, decay, clip: see `Schedule`; about: what tells it from other courses.
+    of a step, from 0 on; betas, decay, clip: see `Schedule`; about: what distinguishes it from other courses.
     """
 
     model: dict[str, Any]
@@ -179,17 +179,17 @@ class Family:
 
 @dataclass(frozen=True, config=STRICT)
 class Repeat:
-    """Another run: of which weights to begin with, and of which order of the text."""
+    """A repeated run: the seeds of its first weights and of its order of the text."""
 
     weights: Seed
     order: Seed
 
 
 class Change(NamedTuple):
-    """What a trial does otherwise than the grid; None: as the grid does.
+    """The differences between a trial and the grid; None: as in the grid.
 
     rate: the highest learning rate; batch: rows that a step reads; distinct: tokens of the text, read over and over;
-    more: tokens that follow those of the text.
+    more: tokens that follow the text's.
     """
 
     rate: float | None = None
@@ -206,11 +206,11 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True, config=STRICT)
 class Trial:
-    """Runs that tell how much hangs on how the grid is trained: each rung, seed and budget with each change.
+    """Runs that show how much depends on how the grid is trained: each rung, seed and budget with each change.
 
     rates: the highest learning rates, by rung, or factors of the rate that the rung has in the grid; batches: rows that
     a step reads; distinct: tokens of the text, read over and over; more: so many tokens of the same sources follow
-    those of the text. What is left out is as in the grid.
+    the text's. What is left out is as in the grid.
     """
 
     name: Name
@@ -286,7 +286,7 @@ class Ladders:
         raise ParameterError(f"there is no family {name!r}", "--family", f"There is: {known}.")
 
     def seeds(self, family: Family, rung: str) -> list[int]:
-        """Return the seeds of a rung: 0, and those of the repeats for the smallest rungs."""
+        """Return the seeds of a rung: 0, and for the smallest rungs the repeats' seeds."""
         smallest = sorted(family.rungs, key=lambda name: self.widths[name])[: self.repeated]
         return [0, *(sorted(self.repeats) if rung in smallest else [])]
 

@@ -1,4 +1,4 @@
-"""What `rbp` is told of the families by entry points: their texts, their architectures, what is known of a model."""
+"""What the families register with `rbp` by entry points: texts, architectures, and what is known of a model."""
 
 from pathlib import Path
 from typing import Any

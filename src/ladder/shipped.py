@@ -1,4 +1,4 @@
-"""What the ladder ships: all its models, and what each makes of the texts (`counted`), as sums by document and by rank.
+"""Read what the ladder ships: all its models, and their counts on the texts (`counted`), by document and by rank.
 
 Ranks of single tokens are there of seed 0 at the largest budget: `open_source("ladder").stores`, "ladder:lstm", …
 In a ladder's folder `rbp ladder ship --family` puts
@@ -212,7 +212,7 @@ class _Family(_Stores):
 
 
 class _Families(_Stores):
-    """All models of the families: the folders are those of their rank stores, which the largest budgets have."""
+    """All models of the families; the folders hold their rank stores, which the largest budgets have."""
 
     def opened(self) -> list[RankStore]:
         """Open all stores. Raises DataError where there are none."""

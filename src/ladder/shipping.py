@@ -1,4 +1,4 @@
-"""Put families into the project, for `ladder.shipped`, with their text; and read what is known of that."""
+"""Put families into the project, for `ladder.shipped`, with their text; and read what is known of the text."""
 
 import shutil
 from collections.abc import Sequence
@@ -172,7 +172,7 @@ def _copy_ranks(stores: Sequence[Path], to: Path) -> None:
 def _write_sums(
     folder: Path, records: Sequence[dict[str, Any]], ranks: Path, to: Path, unchanged: Sequence[str] = ()
 ) -> None:
-    """Write the tables of all models; of those whose stores are shipped, by these: their numbers are the stores'.
+    """Write the tables of all models; where a model's stores are shipped, from these, so that numbers agree.
 
     unchanged: models that are in the tables already, and stay.
     """

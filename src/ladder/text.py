@@ -114,7 +114,7 @@ def is_plain(recipe: Recipe, folder: Path) -> bool:
 def import_plain(place: Workspace, recipe: Recipe, folder: Path, tokens: int | None, least: int = 1) -> None:
     """Make corpora of all .txt files below a folder, and a recipe with them (see `with_plain_text`), in texts/.
 
-    Each file is a document. tokens: to be trained on, instead of the recipe's; least: those of one step. Raises
+    Each file is a document. tokens: to be trained on, instead of the recipe's; least: the tokens of one step. Raises
     ParameterError if they are fewer; DataError for a folder without two different texts, for a file that is not
     UTF-8, and if the working folder holds rows of other text, or of another number of tokens.
     """
@@ -438,9 +438,9 @@ def prepare(place: Workspace, recipe: Recipe, folder: Path | None) -> None:
 
 
 def prepare_more(place: Workspace, recipe: Recipe, folder: Path | None, more: int) -> None:
-    """Make the rows that follow those of the text, more.npy, and more.json about them, where they are not there.
+    """Make the rows that follow the text's, more.npy, and more.json about them, where they are missing.
 
-    The text must be (`prepare`). Raises DataError if the corpora are not those that it was made of.
+    The text must exist (`prepare`). Raises DataError if it was made of other corpora.
     """
     first = read_record(place / "text.json")["rows"]["sha256"]
     about = read_record(place / MORE)

@@ -55,7 +55,7 @@ class HeadLoss(torch.autograd.Function):
 
     @staticmethod
     def backward(context: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, None]:
-        """Return the gradients, times that of the loss."""
+        """Return the gradients, times the loss's gradient."""
         d_hidden, d_head = context.saved_tensors
         return gradients[0] * d_hidden, gradients[0] * d_head, None
 

@@ -1,6 +1,6 @@
-"""The trials of ladders.toml: runs beside the grid's that differ in one thing, judged on rows that no run reads.
+"""The trials of ladders.toml: runs that differ from the grid in one thing, judged on rows that no run reads.
 
-They are lines like the grid's, trained, saved and resumed as those are; what a trial does not change is the grid's own
+They are lines like the grid's, trained, saved and resumed alike; what a trial does not change is the grid's own
 run. training/NAME/unseen.json holds what a finished model came to. Runs over more text than the grid's read those rows
 too, so they have no such loss: what they are worth is what they make of the evaluation texts.
 """

@@ -1,4 +1,4 @@
-"""Where the files of a ladder that is being made are: its working folder (runs/ladders)."""
+"""The working folder of a ladder that is being made (runs/ladders), and its files."""
 
 import io
 import json

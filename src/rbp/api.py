@@ -1,6 +1,6 @@
-"""What programs call: `rank` texts by a model, `compare` two models, fit a `law`, `plot` it.
+"""The functions for programs: `rank` texts by a model, `compare` two models, fit a `law`, `plot` it.
 
-What is heavy is imported when it is called.
+Heavy modules are imported when they are needed.
 """
 
 import weakref

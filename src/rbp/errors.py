@@ -1,4 +1,4 @@
-"""One small hierarchy of errors: each says what was wrong, where, and what to do about it."""
+"""A small hierarchy of errors: each says what was wrong, where, and what to do about it."""
 
 from pathlib import Path
 
@@ -23,11 +23,11 @@ class DataError(RbpError):
 
 
 class ParameterError(RbpError):
-    """A name or a value given by the user is not one that there is."""
+    """A name or a value given by the user does not exist or is not allowed."""
 
 
 class FitError(RbpError):
-    """The points given cannot carry the fit that was asked for."""
+    """The points given do not allow the requested fit."""
 
 
 class ChapterError(RbpError):

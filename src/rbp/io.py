@@ -1,4 +1,4 @@
-"""Files and folders that appear whole or not at all: write beside, fsync, rename."""
+"""Write files and folders whole or not at all: write beside, fsync, rename."""
 
 import ctypes
 import errno
@@ -208,12 +208,12 @@ def write_remedy(error: OSError, folder: str) -> str:
 
 def exists(name: str | Path) -> bool:
     """Return whether a file or folder of this name exists; False for what cannot be a name, as a very long text."""
-    return os.path.exists(name)  # noqa: PTH110 (that of pathlib raises for such a name)
+    return os.path.exists(name)  # noqa: PTH110 (pathlib's raises for such a name)
 
 
 def home_expanded(name: str) -> Path:
     """Expand ~ to a home folder in a user's path; the path stays as it is where there is no such user."""
-    return Path(name if "\0" in name else os.path.expanduser(name))  # noqa: PTH111 (that of pathlib raises)
+    return Path(name if "\0" in name else os.path.expanduser(name))  # noqa: PTH111 (pathlib's raises)
 
 
 def files_below(folder: Path) -> list[Path]:

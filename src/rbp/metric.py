@@ -1,4 +1,4 @@
-"""From the scores of a model to RBP_k: ranks, tie rules, cross-entropy, and how sure a share is.
+"""Compute RBP_k from the scores of a model: ranks, tie rules, cross-entropy.
 
 A language model gives each of the V tokens of its vocabulary a score. The rank of the ground-truth token is (equation 3
 of the paper)
@@ -6,7 +6,7 @@ of the paper)
     R = number of tokens v with score(v) ≥ score(truth), the truth itself included.
 
 RBP_k is the share of tokens of a corpus with R ≤ k (equation 4): the distribution function of the rank. Cross-entropy
-is the mean of −ln p(truth) (equation 2): one looks at the order alone, the other at one probability alone.
+is the mean of −ln p(truth) (equation 2): RBP_k depends on the order alone, cross-entropy on one probability alone.
 """
 
 from typing import Any, Literal, get_args

@@ -1,4 +1,4 @@
-"""Where a command works."""
+"""The folders that a command works in."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Place:
-    """Where results go, and the checkout that commands of other packages work in.
+    """The folder of results, and the checkout that commands of other packages work in.
 
     root: another checkout than their own; home: below which results go, by default the root, else the working folder.
     """

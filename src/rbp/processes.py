@@ -1,4 +1,4 @@
-"""Work in several processes at once; one that fails or dies is reported, and the others go on."""
+"""Run tasks in several processes at once; one that fails or dies is reported, and the others go on."""
 
 import ctypes
 import math
@@ -21,7 +21,7 @@ DONE = "done"
 
 
 class Task(NamedTuple):
-    """work: a function of a module, called as work(told, *arguments) in a process of its own; told takes a line."""
+    """work: a function of a module, called as work(tell, *arguments) in a process of its own; tell takes a line."""
 
     name: str
     work: Callable[..., None]

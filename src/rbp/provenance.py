@@ -1,4 +1,4 @@
-"""What is read while a chapter or a step runs, so that it can be held against what it declares.
+"""Note what is read while a chapter or a step runs, to compare it with what the chapter declares.
 
 Every reader notes its files. Each kernel runs one chapter, so what a process notes is that chapter's; what stands
 inside `recording` is noted apart.
@@ -13,7 +13,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Reads:
-    """The files that were read, and the steps whose tables were; and which folders are its own."""
+    """The files that were read, the steps whose tables were read, and the folders that were written (outputs)."""
 
     files: set[Path] = field(default_factory=set)
     steps: set[str] = field(default_factory=set)
@@ -25,14 +25,14 @@ _reads: ContextVar[Reads] = ContextVar("reads", default=_OF_THE_PROCESS)
 
 
 def note(*paths: Path) -> None:
-    """Note that these files were read, but for those that it made itself."""
+    """Note that these files were read, but for files that this process made itself."""
     reads = noted()
     whole = [path.resolve() for path in paths]
     reads.files.update(path for path in whole if not any(map(path.is_relative_to, reads.outputs)))
 
 
 def note_output(folder: Path) -> None:
-    """Note that what lies in a folder is made here: to read it again tells nothing of where numbers come from."""
+    """Note that what lies in a folder is made here: to read it again says nothing of where numbers come from."""
     noted().outputs.add(folder.resolve())
 
 

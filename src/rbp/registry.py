@@ -1,4 +1,4 @@
-"""What other packages add to the library, by entry points of their distributions: a group for each kind.
+"""Find what other packages add to the library, by entry points of their distributions: a group for each kind.
 
     rbp.sources        words of `open_source`: a mapping of each to its `rbp.measurements.sources.Named`
     rbp.corpora        a name before a slash; the function opens the rest of the corpus's name

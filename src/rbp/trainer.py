@@ -63,7 +63,7 @@ class RankCallback(TrainerCallback):
     None. length: tokens that the model reads at once (None: 1 024, or fewer where it can read no more); each token is
     scored once, with half of that before it. bos, special: as for `rbp.rank`.
 
-    The ranks are those of `rbp extract`, of the weights as they are: in float32 where training computes in mixed
+    Ranks are as by `rbp extract`, of the weights as they are: in float32 where training computes in mixed
     precision. An evaluation took 0.46 of the time of `Trainer.evaluate` on the same texts, on two cores. Raises
     ParameterError for thresholds that are no ranks, steps below 1, what are no texts, and a Trainer without a
     tokenizer; DataError for texts without a token to score, and weights that are cut among processes (FSDP, ZeRO-3).

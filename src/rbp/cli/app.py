@@ -20,7 +20,7 @@ from rbp.place import Place
 
 
 class _Commands(TyperGroup):
-    """The commands of `rbp`, by which a wrong name is corrected without naming those that are internal."""
+    """The commands of `rbp`; for a wrong name it suggests one that is not internal."""
 
     def resolve_command(self, context: Any, words: list[str]) -> Any:
         if self.get_command(context, words[0]) is None and not words[0].startswith("-"):
@@ -60,7 +60,7 @@ def _options(
 
 def main() -> None:
     """Run `rbp`: what a user can mend is a message and exit 2, a failed chapter exit 1, Ctrl-C exit 130."""
-    # A job that is told to stop cleans up as after Ctrl-C: no half-written folder stays.
+    # A job that is stopped (SIGTERM) cleans up as after Ctrl-C: no half-written folder stays.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     for stream in (sys.stdout, sys.stderr):  # a character that a terminal's encoding lacks is spelled out
         if isinstance(stream, io.TextIOWrapper):

@@ -1,4 +1,4 @@
-"""The commands `rbp paths`: one model, made worse in many ways, and its ranks at equal cross-entropy."""
+"""The commands `rbp paths`: degrade one model in many ways, and compare its ranks at equal cross-entropy."""
 
 from pathlib import Path
 from typing import Annotated, Any

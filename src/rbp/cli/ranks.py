@@ -395,13 +395,13 @@ def _stores(context: typer.Context, paths: list[Path] | None) -> "list[RankStore
 
 
 def _launched() -> tuple[int, int] | None:
-    """Return this process's share among those that a launcher such as torchrun started; None if it is alone."""
+    """Return this process's share of the work if a launcher such as torchrun started several; None if it is alone."""
     place, count = (os.environ.get(name, "") for name in ("RANK", "WORLD_SIZE"))
     return (int(place) + 1, int(count)) if place.isdecimal() and count.isdecimal() and int(count) > 1 else None
 
 
 def _assigned_gpu() -> str:
-    """Return the GPU of this process among those of its machine."""
+    """Return the GPU of this process among its machine's."""
     import torch
 
     return f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if torch.cuda.is_available() else "cpu"

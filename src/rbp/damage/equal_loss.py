@@ -1,4 +1,4 @@
-"""Models at equal cross-entropy: one that is made worse step by step, along several paths, compared on each.
+"""Compare models at equal cross-entropy: one model, degraded step by step along several paths.
 
 A path is a curve, ln(−ln RBP_k) over ln of the cross-entropy, through its steps from the whole model on. All is
 computed of a text and of it without each of its documents, so that differences between paths are paired by document.

@@ -1,4 +1,4 @@
-"""One model, made worse in many ways (`rbp paths run`): its steps, and its paths as curves that can be compared."""
+"""One model, degraded in many ways (`rbp paths run`): its steps, and its paths as curves that can be compared."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _FALLING = ("context", "depth", "bits", SMALLER)  # the whole model is at the ot
 
 @dataclass(frozen=True)
 class Worse:
-    """What a model and its worse versions make of one text."""
+    """Measurements of a model and its degraded versions on one text."""
 
     measured: Paths
 
@@ -112,7 +112,7 @@ class Worse:
     def equal(self, *, level: float = 0.95) -> pd.DataFrame:
         """Tabulate all paths' offsets at each smaller model's cross-entropy, and at that after the best temperature.
 
-        Columns at (which of the two), rung, nats (the level), then those of `offset_table`.
+        Columns at (which of the two), rung, nats (the level), then `offset_table`'s.
         """
         parts = []
         for kind in (EQUAL, TEMPERED):

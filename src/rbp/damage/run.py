@@ -1,4 +1,4 @@
-"""Measure a model at every step of the paths on which it is made worse (`rbp.damage.worse`): sums by document."""
+"""Measure a model at every step of the paths on which it is degraded (`rbp.damage.worse`): sums by document."""
 
 import logging
 import time

@@ -1,4 +1,4 @@
-"""What is kept of a model that was made worse along paths (`rbp.damage.run`): sums by step and document.
+"""Sums by step and document of a model that was degraded along paths (`rbp.damage.run`).
 
 A folder holds one model on one text: manifest.json (what was measured, how, and when it began) and sums.parquet, a row
 for each step and document. It is written anew, whole, after every step, so that a run which was stopped goes on.
@@ -32,7 +32,7 @@ STEPS: dict[str, tuple[float, ...]] = {
     "weights": (0.35, 0.6, 0.9, 1.3),
     "logits": (0.5, 0.8, 1.2, 2.0),
 }
-WHOLE, SMALLER, EARLIER = "whole", "parameters", "training"  # paths beside those of STEPS
+WHOLE, SMALLER, EARLIER = "whole", "parameters", "training"  # paths besides STEPS
 SUMS, MANIFEST = "sums.parquet", "manifest.json"
 CELL = ["path", "step", "draw", "model"]
 
@@ -41,7 +41,7 @@ _REMEDY = "Restore it, or measure it again: rbp paths run."
 
 @dataclass(frozen=True)
 class Paths:
-    """What was measured of one model on one text: the manifest, and sums by step and document.
+    """The measurements of one model on one text: the manifest, and sums by step and document.
 
     sums: columns CELL, document, tokens, entropy (Σ, nats), hits_K for each of THRESHOLDS (tokens of rank ≤ K, by
     greater + equal), and for each of TEMPERATURES nll_T (Σ −ln p with all logits divided by T, nats) and slope_T (its

@@ -1,10 +1,10 @@
-"""One model, made worse: what it reads, how deep it reads it, its weights, or what it says at the end.
+"""Degrade one model: its input, its depth, its weights, or its logits.
 
 Paths lead from the whole model to a nearly useless one, a step at a time:
 
     context       exactly so many tokens before each scored one: 1 to 64
     depth         so many of its layers, then its final norm and its output layer
-    bits          the matrices of its layers rounded to so many bits
+    bits          the matrices of its layers, rounded to so many bits
     replaced      so large a share of what it reads replaced by other tokens of the same text
     weights       noise on these matrices: so large a standard deviation, in root mean squares of each
     logits        noise on the logits: so large a standard deviation, in nats
@@ -46,7 +46,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Reading:
-    """What a model reads in one go: `ids`; and whose truth it is asked for: the tokens `targets` after `places`."""
+    """What a model reads in one go: `ids`, and the tokens it has to predict: `targets`, after `places`."""
 
     document: int
     ids: npt.NDArray[np.int64]

@@ -34,7 +34,7 @@ TEXTS, TABLES, PACKED = (".txt", ".md"), (".jsonl", ".json", ".csv", ".parquet")
 
 @dataclass(frozen=True)
 class Hub:
-    """Where a published corpus lies: repository, the split's files in order, the fields that make a document."""
+    """The place of a published corpus: repository, the split's files in order, the fields that make a document."""
 
     repository: str
     files: tuple[str, ...]
@@ -68,7 +68,7 @@ class Corpus:
 
 
 class _Rows(Sequence[str]):
-    """The documents of a `datasets.Dataset`, read when they are asked for."""
+    """The documents of a `datasets.Dataset`, read when they are needed."""
 
     def __init__(self, dataset: Any, fields: tuple[str, ...]) -> None:
         self.dataset, self.fields = dataset, fields

@@ -1,4 +1,4 @@
-"""What a measurement would cost: tokens by tokenizing, operations, memory, and time by rates measured here."""
+"""Estimate what a measurement costs: tokens by tokenizing, operations, memory, and time by rates measured here."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -128,7 +128,7 @@ COMPILED, COMPILING = 0.3, 3.3  # what compiling leaves of the time of counting;
 
 @dataclass(frozen=True)
 class Rate:
-    """What one thread of this machine, or its GPU, takes for a model, in seconds.
+    """The seconds that one thread of this machine, or its GPU, takes for a model.
 
     read: a token, through all layers; product, ranked: a token's logits, and these compared and summed; again: a
     token's logits as the check forms and counts them. threads: how many work side by side.
@@ -233,10 +233,10 @@ def ranking_seconds(rows: "Sequence[Row]", size: Size, rate: Rate, outputs: int)
 
 @dataclass(frozen=True)
 class Cost:
-    """What one model on one corpus costs.
+    """The cost of one model on one corpus.
 
     read, ranked: tokens, exactly; flops: operations at least; memory: bytes; seconds: of loading and ranking, by
-    `ranking_seconds`; measuring: what it took of processor time to know them, which ranking does not take.
+    `ranking_seconds`; measuring: processor time spent on these estimates, which ranking does not take.
     """
 
     model: str

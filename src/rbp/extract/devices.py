@@ -1,4 +1,4 @@
-"""One model over several devices, memory and disk: accelerate says where its layers lie, and moves what they read.
+"""Spread one model over several devices, memory and disk: accelerate places its layers, and moves what they read.
 
 Layers that wait in memory or on disk are fetched whenever they are run. The output layer is not among them: the ranking
 reads its rows itself, on the device where they lie.

@@ -1,4 +1,4 @@
-"""Measure: every model on every corpus, a rank store each; what is there already and whole is left alone."""
+"""Measure every model on every corpus into a rank store each; whole stores are left alone."""
 
 import logging
 import os
@@ -121,7 +121,7 @@ Vocabulary = int | Literal["all", "tokenizer"]
 
 @dataclass(frozen=True)
 class Settings:
-    """How to measure.
+    """Settings of a measurement.
 
     dtype: of weights and hidden states; device: "auto", "cpu", "cuda", "cuda:1", …; devices: "auto" spreads a model
     over all GPUs, memory and disk; backend, round_logits: of `linear_rank`; batch: rows at a time (None: by the
@@ -413,7 +413,7 @@ def _fill(
 def _verified(store: Store, ranker: Ranker, rows: RowPlan, packs: Sequence[int]) -> dict[str, SampleCheck]:
     """Rank a sample of the rows of some packs again; return what was found, by the names of the parts.
 
-    Raises DataError if a stored rank is not that of the model's own logits.
+    Raises DataError if a stored rank is not the rank by the model's own logits.
     """
     places = [(pack, row) for pack in packs for row in rows.rows_of(pack)]
     sample = [places[i] for i in choose_sample([row for _, row in places], store.manifest["digest"])]

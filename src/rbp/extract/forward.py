@@ -140,7 +140,7 @@ class Ranker:
     def _batches(self, rows: Sequence[Row]) -> Iterator[list[int]]:
         """Yield the indices of rows that may be a batch, short rows first: the same whatever was done before.
 
-        On a GPU these are rows of one width. On the CPU each is a pass of its own, and those next to one another are
+        On a GPU these are rows of one width. On the CPU each is a pass of its own, and neighbours are
         about as long, so that threads end together.
         """
         order = sorted(range(len(rows)), key=lambda i: self._width(rows[i]))

@@ -46,7 +46,7 @@ class Contents:
 
 @dataclass(frozen=True)
 class _Architecture:
-    """How the fields of one architecture reach a configuration of transformers.
+    """The map from the fields of one architecture to a configuration of transformers.
 
     kind: transformers' model type; norm: the field and the attribute of the norms' epsilon; fields: further ones, by
     field; optional: likewise, where a file may lack them; rotary: whether all of a head is rotated, a part, or nothing,

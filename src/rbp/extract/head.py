@@ -1,4 +1,4 @@
-"""The output layer where it is one matrix, its logits, and how far two computations of a logit may lie apart."""
+"""The output layer where it is one matrix, its logits, and the rounding between two computations of a logit."""
 
 import math
 import types
@@ -75,7 +75,7 @@ def _is_replaced(module: nn.Module) -> bool:
 
 
 def wide(values: torch.Tensor) -> torch.Tensor:
-    """Widen values to float32; those in float64 stay."""
+    """Widen values to float32; float64 stays."""
     return values if values.dtype == torch.float64 else values.float()
 
 

@@ -62,9 +62,9 @@ _SPREAD = "shard-*-model-*-of-*.safetensors"  # how torch.distributed saves: tra
 class ModelFiles:
     """A model's files on this machine.
 
-    name: as it was asked for, a hub id, a folder or a GGUF file; folder: where the files lie; revision: the commit on
+    name: as requested, a hub id, a folder or a GGUF file; folder: where the files lie; revision: the commit on
     the hub, else None; weights: the safetensors files that are read, in order, or the one GGUF file, which holds all;
-    base: of an adapter, the model that it adapts; checkpoint: the revision as it was asked for, if one was; by_hand:
+    base: of an adapter, the model that it adapts; checkpoint: the revision as requested, if one was; by_hand:
     the folder of another tokenizer than the model's own.
     """
 
@@ -134,7 +134,7 @@ class ModelFiles:
 class LanguageModel:
     """A model ready to run.
 
-    name: as asked for; size: S; vocabulary: how many logits it gives; dtype: its name; device: of what it reads;
+    name: as requested; size: S; vocabulary: how many logits it gives; dtype: its name; device: of what it reads;
     places: where its parts lie, if these are several (`rbp.extract.devices`); borrowed: it is the caller's, in memory.
     """
 
@@ -150,7 +150,7 @@ class LanguageModel:
 
 @dataclass(frozen=True)
 class Loaded:
-    """A model of transformers in memory, with its tokenizer: what `ModelFiles` is of one on disk.
+    """A transformers model in memory, with its tokenizer; `ModelFiles` is the same for a model on disk.
 
     It is ranked as it is: in its own dtype, on its own device. Raises ParameterError for what is neither.
     """

@@ -1,4 +1,4 @@
-"""What has to be known of a model before its ranks can be believed, found out on short rows and the longest one."""
+"""Check on short rows and the longest one what must hold for a model's ranks to be right."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ _CAUSAL = "Take a causal model, not a masked one, nor one that sorts all tokens 
 
 
 class Probe(NamedTuple):
-    """What was found out of a causal model that reads all rows.
+    """The findings about a causal model that reads all rows.
 
     head: where its logits are one product. steady: it keeps nothing of what it reads; written: the weights that it
     writes to, if any. padded: it gives the same for rows that are padded; False where that was not to be found out.

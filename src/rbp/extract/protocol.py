@@ -1,4 +1,4 @@
-"""Which tokens of a corpus are scored, and in what context: from documents to rows, and from rows to packs.
+"""Choose which tokens of a corpus are scored, and in what context: from documents to rows, from rows to packs.
 
 A row is one stretch of one document, read by the model in one go. A pack is a fixed number of consecutive rows:
 the unit of work, of storage and of resuming. Rows and packs follow from corpus, tokenizer and protocol alone.
@@ -131,7 +131,7 @@ def window_length(configs: Sequence[dict[str, Any]]) -> int:
 class Row:
     """One stretch of a document for the model to read.
 
-    document: its index in the corpus; ids: the tokens, those of `opening` first; scored: which of them are scored
+    document: its index in the corpus; ids: the tokens, `opening` first; scored: which of them are scored
     (indices into ids, at least 1, ascending); start + i: the position of ids[i] among the tokens that the tokenizer
     gives for the document, wherever a window begins and whatever is put before it.
     """
@@ -195,7 +195,7 @@ def added_tokens(tokenizer: Any) -> list[int]:
 def opening(tokenizer: Any, bos: Bos) -> list[int]:
     """Return the tokens that are put before every window; none of them is scored.
 
-    auto: those that the tokenizer puts before every text, if any; always: where it puts none, its BOS token, or else
+    auto: what the tokenizer puts before every text, if anything; always: where it puts none, its BOS token, or else
     its EOS token, with which GPT-2 and others begin; never: none. Raises ParameterError where it has neither token.
     """
     ((ids, added, _),) = _encoded(tokenizer, ["a"], Protocol("windows"))

@@ -1,4 +1,4 @@
-"""What a model gives for rows of tokens: what its output layer reads, or its logits, by copies of it."""
+"""Read rows of tokens by copies of a model: return what its output layer reads, or its logits."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -65,20 +65,20 @@ class Reader:
         return sorted(self.guard.written) if self.guard else []
 
     def logits(
-        self, ids: torch.Tensor, keep: torch.Tensor | None = None, shake: int | None = None
+        self, ids: torch.Tensor, keep: torch.Tensor | None = None, perturbation: int | None = None
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Return the model's own logits of rows [B, n]: [B, n, V], and what its output layer read, where that is known.
 
-        keep: the places to give, where not all, of a model that can do so. shake: a seed; all that the model reads is
-        then moved by about as much as rounding: where that makes a leap of its logits, as where experts are chosen and
-        two are as good as each other, they have no value.
+        keep: the places to give, where not all, of a model that can do so. perturbation: a seed; all that is read is
+        then moved by about as much as rounding. Where its logits then jump, as where two experts are equally good
+        choices, they have no single value.
         """
         twin, seen = self.twin(), list[torch.Tensor]()
         layer = output_layer(twin)
         if layer is not None:
             layer.register_forward_pre_hook(lambda _, given: seen.extend(given[:1]))
-        if shake is not None:
-            _shake(twin, shake)
+        if perturbation is not None:
+            _perturb(twin, perturbation)
         some = {} if keep is None else {"logits_to_keep": keep}
         with self.running(ids.shape[1]):
             logits = getattr(twin(input_ids=ids, use_cache=False, **some), "logits", None)
@@ -134,7 +134,7 @@ def stopping(twin: Any) -> Any:
     return twin
 
 
-def _shake(twin: Any, seed: int) -> None:
+def _perturb(twin: Any, seed: int) -> None:
     draw = torch.Generator().manual_seed(seed)
 
     def moved(_: Any, __: Any, given: torch.Tensor) -> torch.Tensor:

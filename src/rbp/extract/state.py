@@ -1,6 +1,6 @@
-"""What determines a model's logits: named and digested, so that no two models share a name and no change goes unseen.
+"""Digest all that determines a model's logits, so that no two models share a name and every change is seen.
 
-A model in memory is somebody's: rows are read by copies that share its weights (`fresh`), and whatever writes to a
+A model in memory is the caller's: rows are read by copies that share its weights (`fresh`), and whatever writes to a
 weight all the same is undone (`Guard`).
 """
 
@@ -180,7 +180,7 @@ def fresh(model: Any, written: Iterable[str] = ()) -> Any:
 class Guard:
     """Keep a model's weights and buffers as they are: undo what an operation writes to one.
 
-    written: the names of those that were written to.
+    written: the names of weights and buffers that were written to.
     """
 
     def __init__(self, model: nn.Module) -> None:

@@ -111,10 +111,10 @@ _SMALL: dict[str, Any] = {  # half of what the defaults give, and quicker to rea
 
 @dataclass(frozen=True)
 class SampleCheck:
-    """What was found when rows were asked again.
+    """What ranking some rows again found.
 
     rows, tokens: how many were; differ: tokens whose counts differ, but by no more than rounding; largest: by how much
-    `greater` differs there, at most; slack: how far rounding can move the logits of those, at most; nll: by how much a
+    `greater` differs there, at most; slack: how far rounding can move their logits, at most; nll: by how much a
     cross-entropy differs (nats), at most.
     """
 
@@ -160,7 +160,7 @@ class Store:
         self._put({**manifest, "packs": packs, "tokens": tokens, "complete": False})
 
     def note(self, share: str, checks: Mapping[str, SampleCheck]) -> None:
-        """Keep what was found when rows were asked again (`rbp.extract.verify`), by the names of the parts they lie in.
+        """Write what ranking rows again found (`rbp.extract.verify`), by the names of the rows' parts.
 
         share: which part of the work this was; parts of which no row was drawn have their entry too.
         """

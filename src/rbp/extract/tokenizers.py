@@ -1,4 +1,4 @@
-"""Tokenizers of folders and GGUF files, held to what these files say.
+"""Load tokenizers of folders and GGUF files, checked against what these files say.
 
 transformers builds a tokenizer by the name of its class, and some classes bring a pre-tokenizer of their own, whatever
 `tokenizer.json` says. A GGUF file says the name of its pre-tokenizer alone; what the names mean is llama.cpp's to
@@ -82,7 +82,7 @@ _SPLITS: dict[tuple[str, ...], tuple[str, ...]] = {  # by names of pre-tokenizer
 PRE_TOKENIZERS = {name: splits for names, splits in _SPLITS.items() for name in names}
 # whose words that are tokens are not merged from smaller ones, and texts begin with a start token if no field says so
 _WHOLE_WORDS = ("llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2", "tekken")
-# fields that cut no text, and those of tokens that only chats and infilling use
+# fields that cut no text, and fields of tokens that only chats and infilling use
 _IRRELEVANT = re.compile(
     r"chat_template.*|huggingface\.json|ggml\.(tokens|token_type|merges|scores|model|pre|add_bos_token|add_eos_token|"
     r"(bos|eos|unknown|padding|eot|eom|seperator|mask|cls|prefix|suffix|middle|fim_[a-z]+)_token_id)"

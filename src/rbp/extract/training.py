@@ -1,6 +1,6 @@
-"""What is known of how a model was trained: which checkpoint, how many steps and tokens, which seed.
+"""Gather how a model was trained: which checkpoint, how many steps and tokens, which seed.
 
-A model says it in its own files, in a small table beside the models, or its user says it. Whoever speaks must agree.
+A model's own files, a small table beside the models, or the user may say it; all that say it must agree.
 """
 
 import re
@@ -24,7 +24,7 @@ _STEP = re.compile(r"(?:step|checkpoint|iter)[-_]?(\d+)")  # in a revision's nam
 
 
 class Files(Protocol):
-    """What is asked of a model's files (`rbp.extract.models`), or of a model in memory, which has no folder."""
+    """What is needed of a model's files (`rbp.extract.models`), or of a model in memory, which has no folder."""
 
     @property
     def name(self) -> str: ...  # noqa: D102
@@ -40,7 +40,7 @@ class Files(Protocol):
 class Training:
     """One checkpoint of a model, as far as it is known.
 
-    revision: as it was asked for, a branch, tag or commit, or a sub-folder of a run's folder; training_tokens: D, read
+    revision: as requested, a branch, tag or commit, or a sub-folder of a run's folder; training_tokens: D, read
     until then; step: of the optimizer; seed; compute: floating-point operations (where it is not given, 6·S·D stands
     for it). Raises ParameterError for numbers below 0, and for fewer tokens than steps.
     """

@@ -1,4 +1,4 @@
-"""A sample of what was ranked, ranked again the plain way; every store says what this found.
+"""Rank a sample of what was ranked again, the plain way; every store records the result.
 
 By the model's own forward pass and its own logits, which are counted by comparison: batches, padding, tiles, compiled
 code and the product of the output layer have no part in it. It cannot see a wrong tokenizer, a field or a file that is
@@ -25,7 +25,7 @@ from rbp.extract.store import SampleCheck
 
 ROWS, SHARE = 2, 0.02  # what is ranked again: so many rows, and so much of the tokens, at least
 VALUES = 2**27  # logits of a row that are held at once
-SHAKES = 8  # how often a row is read again, moved by rounding, before a rank is called wrong
+PERTURBATIONS = 8  # how often a row is read again, moved by rounding, before a rank is called wrong
 
 
 class Logits(NamedTuple):
@@ -75,7 +75,7 @@ def _places(document: npt.NDArray[Any], position: npt.NDArray[Any]) -> npt.NDArr
 
 @dataclass(frozen=True)
 class WrongRank:
-    """A token whose stored rank is not that of the model's own logits."""
+    """A token whose stored rank differs from the rank by the model's own logits."""
 
     row: Row
     index: int  # among the row's scored tokens
@@ -120,13 +120,13 @@ def plain_logits(ranker: Ranker, *, apart: bool) -> Forward:
     rounding = None if ranker.rounding is None else getattr(torch, ranker.rounding)
     keeps_some = "logits_to_keep" in inspect.signature(language.model.forward).parameters
 
-    def forward(row: Row, shake: int | None) -> Iterator[Logits]:
+    def forward(row: Row, perturbation: int | None) -> Iterator[Logits]:
         ids, places = torch.from_numpy(row.ids)[None].to(language.device), torch.from_numpy(row.scored - 1)
         whole = len(row.ids) * language.vocabulary <= VALUES or not keeps_some
         step = len(places) if whole else max(1, VALUES // language.vocabulary)
         for start in range(0, len(places), step):
             wanted = places[start : start + step].to(language.device)
-            given, read = reader.logits(ids, None if whole else wanted, shake)
+            given, read = reader.logits(ids, None if whole else wanted, perturbation)
             at = wanted if whole else torch.arange(len(wanted), device=language.device)
             place = given.device if head is None else head.weight.device  # of a model in several places
             logits, hidden = given[0].to(place)[:, : ranker.vocabulary], None if read is None else read[0].to(place)
@@ -156,7 +156,7 @@ def verify_sample(
 
     def verify(index: int) -> tuple[SampleCheck, list[WrongRank]]:
         sampled, wrong = _verified(forward(rows[index], None), rows[index], before[index], cross_entropies)
-        for seed in range(SHAKES if wrong else 0):
+        for seed in range(PERTURBATIONS if wrong else 0):
             _, other = _verified(forward(rows[index], seed), rows[index], before[index], cross_entropies)
             still = {each.index for each in other}
             wrong = [each for each in wrong if each.index in still]
@@ -191,7 +191,7 @@ def _compared(
     near: Callable[[], torch.Tensor],
     cross_entropies: bool,
 ) -> tuple[SampleCheck, list[tuple[int, tuple[int, int, float]]]]:
-    """Compare ranks with counts among logits [T, V]; list the plain ones of those that rounding does not explain.
+    """Compare ranks with counts among logits [T, V]; list the plain counts where rounding explains no difference.
 
     Counts must lie between those with every logit that is near counted, and with none. A cross-entropy must be as near:
     a wrong scale or cap keeps the order, but not the cross-entropy.
@@ -205,9 +205,9 @@ def _compared(
     values = wide(logits[at])
     moved = near()[at].to(values.dtype) if len(at) else values
     truth, truth_moved = (each.gather(1, target[at, None]) for each in (values, moved))
-    surely, possibly = (values - moved > truth + truth_moved).sum(1), (values + moved >= truth - truth_moved).sum(1)
+    least, most = (values - moved > truth + truth_moved).sum(1), (values + moved >= truth - truth_moved).sum(1)
     mean = truth_moved[:, 0] + (values.softmax(1) * moved).sum(1) + 3e-5 * (1 + plain.nll[at].abs())
-    right = (surely <= greater[at]) & (greater[at] + equal[at] <= possibly) & (apart[at] <= mean)
+    right = (least <= greater[at]) & (greater[at] + equal[at] <= most) & (apart[at] <= mean)
     listed = list(zip(plain.greater.tolist(), plain.equal.tolist(), plain.nll.tolist(), strict=True))
     sampled = SampleCheck(
         tokens=len(target),

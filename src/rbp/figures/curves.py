@@ -1,4 +1,4 @@
-"""Lines in panels, which half of the book's figures are: one way to draw, name and shade them."""
+"""Draw lines in panels, as half of the book's figures do, with names and colours by one rule."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress

@@ -102,7 +102,7 @@ _RC: dict[Any, Any] = {
 
 
 class Style(NamedTuple):
-    """How a line is drawn. marker, dash: "" for none; hollow: its markers."""
+    """The style of a line. marker, dash: "" for none; hollow: its markers."""
 
     colour: str
     marker: str = "o"

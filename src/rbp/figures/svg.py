@@ -40,7 +40,7 @@ _SVG, _LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}hre
 
 @contextmanager
 def fonts() -> Iterator["typst.Fonts"]:
-    """Give Typst's own fonts and those of figures, without Matplotlib's font that has a box for every sign."""
+    """Give Typst's own fonts and the figures', without Matplotlib's font that has a box for every sign."""
     import typst  # late, for chapters
 
     with temporary_folder("rbp-fonts") as folder:
@@ -113,7 +113,7 @@ def beside_each_other(
 ) -> str:
     """Set drawn figures within a page: side by side where there is room, else below each other.
 
-    legend: the last is that of all others, and stands where `tiled` has it. What a phone cannot show with readable text
+    legend: the last is a legend of all others, placed as by `tiled`. What a phone cannot show with readable text
     scrolls within itself.
     """
     least = max(map(least_width, svgs))

@@ -1,4 +1,4 @@
-"""How the book names what it shows: datasets, models, cells, and lists of them."""
+"""The book's names for what it shows: datasets, models, cells, and lists of them."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -60,7 +60,7 @@ def tally(problem: Problem, rows: int = ROWS, tile: int = TILE, reduce: Reduce |
 class _Block:
     """Some rows, padded by zeros: hidden [R, d] in the dtype of the sums, target [R]; logits [R, C] is scratch.
 
-    names: those of the columns, [C] for each tile, −1 for what pads the last; target_names: those of the targets, [R].
+    names: the columns', [C] for each tile, −1 for what pads the last; target_names: the targets', [R].
     """
 
     problem: Problem
@@ -101,7 +101,7 @@ class _Block:
             yield tile
 
     def product(self, columns: Any) -> torch.Tensor:
-        """Compute the logits of these columns (a slice or indices), padded by those of zero rows of weight."""
+        """Compute the logits of these columns (a slice or indices), padded by logits of zero rows of weight."""
         weight, bias = self.problem.weight[columns], self.problem.bias
         missing = self.logits.shape[1] - weight.shape[0]
         torch.mm(self.hidden, _padded(weight, missing).to(self.problem.dtype).T, out=self.logits)

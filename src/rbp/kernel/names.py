@@ -1,6 +1,6 @@
-"""Columns that have one logit: those whose rows of weight, and biases, are the same bits. Found once for each weight.
+"""Group output tokens whose weight rows and biases are bit-identical, so that their logits tie exactly.
 
-What was found is kept while weight and bias live and stay as they are, by torch's own count of changes in place. Some
+The groups are cached while weight and bias live and stay as they are, by torch's own count of changes in place. Some
 changes escape that count (through `.data`, or memory that numpy shares), so `changed` asks again at each call whether
 the columns of one name are still the same: none is ever taken for the equal of one that it no longer equals.
 """
@@ -19,7 +19,7 @@ PIECE = 2**22  # values that are looked at together
 class Names(NamedTuple):
     """of: [V] int32, for each column the first one that has the same row of weight, and bias, bit for bit.
 
-    later, first: those columns that are not the first of their name, and the first ones for each of them.
+    later, first: the columns that are not the first of their name, and the first column for each of them.
 
     Columns of one name have one logit, in any exact reckoning; a product may still round it in two ways, as some round
     the edges of a block otherwise. Backends let the target's logit stand for all of its name.

@@ -1,4 +1,4 @@
-"""What a ranking is asked for: checked once, so that no backend needs to check again."""
+"""The arguments of a ranking, checked once, so that no backend needs to check again."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

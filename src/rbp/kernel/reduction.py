@@ -45,7 +45,7 @@ def reduction(dtype: torch.dtype, device: torch.device, shapes: Sequence[Shape])
 
     It takes logits, truth [R], base [R], name [C] and truth_name [R], and gives [R] counts, greater × PACK + equal, and
     [R] totals, Σ exp(logits − base). Counts are against truth; a column named as the row's truth counts as equal,
-    whatever its logit. Compiled, or `plainly` where that is not to be had, or is found wrong. Threads may share it.
+    whatever its logit. Compiled, or `plainly` where compiling fails or gives wrong results. Threads may share it.
     """
     key = dtype, device, torch.get_num_threads()  # what the code is compiled for
     with _lock:

@@ -1,4 +1,4 @@
-"""The judge: all logits are stored, and counted in the plainest way."""
+"""The reference for tests: all logits are stored, and counted in the plainest way."""
 
 import torch
 from torch.nn.functional import pad

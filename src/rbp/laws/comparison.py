@@ -1,4 +1,4 @@
-"""Two rank stores of one text compared, token by token: did quantizing, pruning or tuning hurt?
+"""Compare two rank stores of one text, token by token: did quantizing, pruning or tuning hurt?
 
 B is compared with A: differences are B − A, and above 0 B is worse. Both have ranked the same tokens, so that what is
 hard in the text is hard for both, and intervals are of differences within documents (`rbp.laws.resampling`).
@@ -26,7 +26,7 @@ TOKENS, PASSAGES = 10, 5  # that are shown
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """What B made of the tokens that A ranked too, of `compare`; it prints itself.
+    """The result of `compare`, B against A on the same tokens; it prints itself.
 
     a, b: the stores; rule: how equal scores count; ks: the thresholds; level: the confidence of intervals; before,
     after: a row per token under A and under B, as `RankStore.ranks`; tokenizer: what turns tokens into text, or None.
@@ -117,7 +117,7 @@ class Comparison:
     def passages(self) -> pd.DataFrame:
         """Tabulate every `PASSAGE` tokens of each document, the passages that lost most first.
 
-        Columns document, first, last (positions of tokens), tokens (that were ranked), rise (the sum of theirs, nats),
+        Columns document, first, last (positions of tokens), tokens (that were ranked), rise (their sum, nats),
         and start, stop: the rows of `before` and `after`.
         """
         place = self.before[["document", "position"]].assign(rise=self.rise, row=np.arange(len(self.rise)))
@@ -193,7 +193,7 @@ def compare(
     rule: TieRule | None = None,
     level: float = 0.95,
 ) -> Comparison:
-    """Compare what two models made of one text: rank stores of the same tokens.
+    """Compare two models on one text, by rank stores of the same tokens.
 
     ks: thresholds, as far as the vocabulary reaches; rule: how equal scores count (None: as they were counted by
     another program, or the paper's). Raises DataError for stores that cannot be compared (`must_compare`), or that are

@@ -1,4 +1,4 @@
-"""What follows from counting: a share of N tokens is known to its binomial error, and α with it."""
+"""Errors by counting: a share of N tokens is known to its binomial error, and α with it."""
 
 import numpy as np
 import numpy.typing as npt
@@ -67,7 +67,7 @@ def tokens_needed(
     """Compute how many tokens each model must be measured on for α to be known to ± `half_width` at `level`.
 
     size, value: shape (n,), n ≥ 3: the models, and about what −ln RBP_k they have. The interval is Student's, of
-    n − 2 degrees of freedom, as that of a fit. Counting is the only noise.
+    n − 2 degrees of freedom, as a fit's. Counting is the only noise.
     """
     _positive(half_width=half_width, design_effect=design_effect)
     count = np.asarray(size).size

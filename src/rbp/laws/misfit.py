@@ -63,7 +63,7 @@ class _BelowError(Exception):
 
 
 class Bottom(NamedTuple):
-    """Where a search ended: a point, the misfit there, and whether it is a minimum.
+    """The end of a search: a point, the misfit there, and whether it is a minimum.
 
     It is none where the misfit falls for ever as a parameter grows; it is then the limit, nearly.
     """

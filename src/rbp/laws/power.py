@@ -74,7 +74,7 @@ def formula(prefactor: float, alpha: float, letter: str = "S") -> str:
 
 
 def direction(alpha: float, low: float, high: float, letter: str = "S") -> str:
-    """Say that a law rises, and where its interval leaves open whether it does; "" of one that surely falls."""
+    """Say that a law rises, and where its interval leaves open whether it does; "" of one that falls."""
     rises, open_ended = f"; it rises with {letter}" if alpha < 0 else "", low <= 0 <= high
     verb = "rises" if rises else "falls"
     return rises + (f"; the interval holds 0: that it {verb} is not certain" if open_ended else "")

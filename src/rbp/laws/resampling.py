@@ -1,4 +1,4 @@
-"""The one kind of interval of what a text's documents say: leave each out in turn, and Student's t.
+"""Intervals by documents: leave each document out in turn, then Student's t.
 
 Tokens of one document are alike, so documents are the units: they are taken as drawn from many, and a statistic is
 computed of all of them and of all but each. This jackknife was chosen among seven kinds by how often they cover what
@@ -36,7 +36,7 @@ def without_each(sums: npt.ArrayLike) -> Reals:
 def covariance(values: npt.ArrayLike) -> Reals:
     """Return the covariance of statistics over sampled units: shape (…, m, m), of values of shape (1 + D, …, m).
 
-    values: as those of `interval`. (D − 1)/D·Σ(θ_d − θ̄)(θ_d − θ̄)ᵀ over the D values without one unit (Efron 1982).
+    values: as for `interval`. (D − 1)/D·Σ(θ_d − θ̄)(θ_d − θ̄)ᵀ over the D values without one unit (Efron 1982).
     """
     without = np.asarray(values, dtype=np.float64)[1:]
     away = without - without.mean(axis=0)

@@ -1,4 +1,4 @@
-"""Laws of size and training tokens side by side: how well each forecasts runs that it has not seen.
+"""Compare laws of size and training tokens by how well each forecasts runs that it has not seen.
 
 A law of one variable is fitted at each value of the other by itself: an offset for each size, or for each number of
 tokens. It says nothing where both are new.
@@ -40,7 +40,7 @@ def forecast_cells(points: pd.DataFrame, sizes: int, budgets: int) -> dict[str, 
     """Compute ln of forecast over measured, by form, of the largest `sizes` and `budgets`, hidden from the fit.
 
     points: of one text and measure, columns size, training_tokens, value. Nothing hidden: of the fit itself. A law of
-    one variable is that of S where sizes are hidden, of D where budgets are. A form without a fit is left out.
+    one variable is a law of S where sizes are hidden, of D where budgets are. A form without a fit is left out.
     """
     every = [np.sort(points[name].unique()) for name in ("size", "training_tokens")]
     at_s, at_d = points["size"] <= every[0][-1 - sizes], points["training_tokens"] <= every[1][-1 - budgets]
@@ -66,12 +66,12 @@ def _away(known: pd.DataFrame, rows: pd.DataFrame, form: str, *, along_size: boo
 
 @dataclass(frozen=True)
 class Rivals:
-    """What `side_by_side` found of one text and measure.
+    """The results of `side_by_side` for one text and measure.
 
     errors: a row for each form and each part that was hidden ("size", "budget", "both"): form, hidden, error (the root
-    mean square, per cent), low, high, and tied: whether the runs do not tell it from the form of the least error there.
+    mean square, per cent), low, high, and tied: whether the runs do not distinguish it from the best form there.
     laws: a row for each form of both, fitted to everything: form, alpha, beta, offset, each with _low and _high.
-    hidden: how many sizes and budgets were. runs: how many; design: what the runs cannot tell apart, in words.
+    hidden: how many sizes and budgets were. runs: how many; design: what the runs cannot distinguish, in words.
     """
 
     errors: pd.DataFrame
@@ -148,7 +148,7 @@ def parameters(form: str, parts: Sequence[pd.DataFrame], *, level: float = 0.95)
 
 
 def _bound(rows: pd.DataFrame) -> list[str]:
-    """Say what these runs cannot tell apart, whatever the law."""
+    """Say what these runs cannot distinguish, whatever the law."""
     sentences = []
     grid = rows[["size", "training_tokens"]].drop_duplicates()
     logs = np.log(grid.to_numpy(float))

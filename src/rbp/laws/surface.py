@@ -90,7 +90,7 @@ def fit_surface(table: pd.DataFrame, form: str = ADDITIVE) -> Surface:
 def profile(table: pd.DataFrame, form: str, name: str, *, level: float = 0.95) -> tuple[Surface, float, float]:
     """Fit a law by least squares of ln y, with the interval of one of its parameters by its profile.
 
-    name: of the parameter, alpha, beta or offset; the interval is that of `Misfit.interval`, and an exponent's goes no
+    name: of the parameter, alpha, beta or offset; the interval is by `Misfit.interval`, and an exponent's goes no
     further than −STEEPEST to STEEPEST. Raises what `fit_surface` does, and ParameterError for a parameter that the form
     does not have.
     """
@@ -130,7 +130,7 @@ def deviance(surface: Surface, table: pd.DataFrame) -> float:
 def missed_elsewhere(table: pd.DataFrame, unit: str, form: str) -> pd.Series:
     """Compute how much a form misses of units that it was not fitted to: each left out in turn, and forecast.
 
-    The deviance of each unit, by its name, as a share of that of the constant that is best for all. They sum to above 1
+    The deviance of each unit, by its name, as a share of the deviance of the best constant. They sum to above 1
     where the constant would have done better.
     """
     whole = _deviance_of_constant(as_positive(table["value"], "value"))

@@ -1,4 +1,4 @@
-"""One door to every source of numbers: the published ones, the ladder's, a file's, a rank store's."""
+"""Open every source of measurements: published values, the ladder's, a file's, a rank store's."""
 
 from rbp.measurements.sources import Source, open_source
 from rbp.measurements.table import COLUMNS, KEYS, select

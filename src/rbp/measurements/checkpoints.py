@@ -1,4 +1,4 @@
-"""Checkpoints of one model, and stores of one text: what tells them apart, and which of several are meant."""
+"""Checkpoints of one model, and stores of one text: what distinguishes them, and which of several are meant."""
 
 import logging
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -132,9 +132,9 @@ class Claim(NamedTuple):
 
 
 def independent(claims: Sequence[Claim]) -> list[bool]:
-    """Return which claims stay: those on one dataset with one identity are copies of one another.
+    """Return which claims stay: claims on one dataset with one identity are copies of one another.
 
-    Of copies that are told apart by their names alone, the first stays. Where they claim to be of several sizes, steps,
+    Of copies that differ in their names alone, the first stays. Where they claim to be of several sizes, steps,
     numbers of training tokens or seeds, at most one can be right, and none stays; a seed that begins as another one is
     no independent run, and goes as a whole. A warning names them. Raises DataError where nothing stays.
     """
@@ -293,8 +293,8 @@ def _reading(store: RankStore, *, budget: bool = True) -> str:
 def apart(table: pd.DataFrame) -> pd.DataFrame:
     """Return a measurement table with a family for each time in training, where a size was measured at several.
 
-    At its last a family keeps its name, "neox"; before it has that as well: "neox at 0.5 M" training tokens, or "neox
-    at step 1000". Where nothing but revisions tells times apart, none is the last: "neox at early". And a model of
+    At the last a family keeps its name, "neox"; earlier ones add it: "neox at 0.5 M" training tokens, or "neox
+    at step 1000". Where only revisions distinguish times, none is the last: "neox at early". And a model of
     several checkpoints has a name for each: "pythia-70m@step1000".
     """
     columns = ["family", "size", "model", *CHECKPOINT]
@@ -346,7 +346,7 @@ def amount(tokens: float) -> str:
 
 
 def must_agree(table: pd.DataFrame, where: Callable[[int], str]) -> None:
-    """Raise DataError if what is said of a model or its checkpoints contradicts itself, or is missing for some of them.
+    """Raise DataError if statements on a model or its checkpoints contradict each other, or are missing for some.
 
     where: gives the place of a row, which are counted from 0.
     """

@@ -1,4 +1,4 @@
-"""How many tokens have rank ≤ k: by document, model and threshold. Hits are counted here, and nowhere else.
+"""Count the tokens of rank ≤ k, by document, model and threshold. Hits are counted here, and nowhere else.
 
 `of_stores` counts rank stores, and `ladder.shipped.counted` the ladder's sums. A `Counts` is of one text. Each of
 its documents can be left out, of all models alike (`Counts.left_out`), and a step keeps it by `to_table`.
@@ -24,11 +24,11 @@ THRESHOLDS = (1, 2, 3, 5, 7, 10, 18, 30, 50, 78, 100, 200, 500, 1000)  # up to 1
 
 @dataclass(frozen=True)
 class Counts:
-    """What some models make of one text. All have read the same tokens of the same documents.
+    """Counts of some models on one text. All have read the same tokens of the same documents.
 
     models: a row each, with model (its name), family and size (S); of the ladder's also rung, seed, budget and trained
     (`ladder.shipped`). vocabulary: how many tokens could be; thresholds: k, ascending. tokens: of each document,
-    shape (documents,); hits: those of rank ≤ k, shape (documents, models, thresholds); nll, entropy: sums over a
+    shape (documents,); hits: tokens of rank ≤ k, shape (documents, models, thresholds); nll, entropy: sums over a
     document's tokens of −ln p, and of the entropy of the prediction, in nats, shape (documents, models). Stores give
     no entropy here: see `rbp.extract.entropies`.
     """

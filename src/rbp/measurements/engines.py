@@ -27,7 +27,7 @@ GREEDY = 20.0  # nats: a text of which the model is so unsure has all tokens the
 
 @dataclass(frozen=True)
 class ImportLabels:
-    """What a file of ranks does not say of itself.
+    """The labels that a file of ranks does not give itself.
 
     model, dataset, family: their labels; size: S; vocabulary: how many logits there are; dtype: of the scores that
     were compared; tie_rule: how equal scores were counted (vLLM's V1 engine: paper); engine_version: of the program.

@@ -50,7 +50,7 @@ def of_store(store: RankStore, rule: TieRule = "paper") -> MeasuredRanks:
 def entropy(counts: RankCounts) -> tuple[float, float, float]:
     """Compute the entropy of the ranks in nats: by smooth bins, and its bounds for bin masses that fall with rank.
 
-    Within a bin the greatest is that of equal masses; the least gives each rank at most the mass of the bin before, per
+    Within a bin the greatest is by equal masses; the least gives each rank at most the mass of the bin before, per
     rank, and at least that of the bin after. Smoothly: a power law within each bin, its slope that between the
     neighbours. Each has Miller and Madow's correction: (bins with a token − 1)/(2 · tokens).
     """

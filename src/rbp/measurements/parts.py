@@ -1,4 +1,4 @@
-"""What a source of measurements is joined from: a table, rank stores, or what another package brings."""
+"""The parts that a source of measurements is joined from: a table, rank stores, or what another package brings."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -26,9 +26,9 @@ WINDOWS = ["dataset", "model", "family", "size", "k", "n", "successes", "windows
 
 @dataclass(frozen=True)
 class Part(ABC):
-    """One of the sources that are joined. Each kind has a table; what else it has it says, and the rest it lacks.
+    """One of the sources that are joined. Each kind has a table; its methods give what else it has.
 
-    name: as it was asked for; folders: or files, what it is read from.
+    name: as requested; folders: or files, what it is read from.
     """
 
     name: str

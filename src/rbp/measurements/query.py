@@ -1,4 +1,4 @@
-"""Questions to rank stores in SQL."""
+"""Query rank stores in SQL."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""How many tokens have which rank, in bins of ranks, and the points within bins that sums and integrals take."""
+"""Counts of tokens by rank, in bins of ranks, and the points within bins that sums and integrals take."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -162,7 +162,7 @@ def pieces_of(tokens: pd.DataFrame, tokenizer: Any, rule: TieRule = "paper") -> 
     """Return successive ranked tokens of one document: columns text, rank, nll.
 
     Tokens that hold part of a character only are joined with the next ones: their text is the character's, their rank
-    and nll the highest of theirs.
+    and nll the highest of all.
     """
     rows: list[tuple[str, float, float]] = []
     waiting: list[tuple[int, float, float]] = []

@@ -1,4 +1,4 @@
-"""The one door to every source of measurements: a file, your own ranks, or what an installed package brings.
+"""Open every source of measurements: a file, your own ranks, or what an installed package brings.
 
 What a text such as "published", "ladder:lstm", "mine.csv" or "runs/ranks" means is decided in `open_source`, nowhere
 else. Every source has the one table that all fits read: `rbp.measurements.table`.
@@ -58,10 +58,10 @@ def at_hand() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Source:
-    """What one source holds, or several joined; each thing is read when it is first asked for.
+    """The contents of one source, or of several joined; each thing is read when it is first needed.
 
     What one of the sources lacks raises DataError, and so does what is malformed, or stands in two of them.
-    name: as it was asked for. rule: how equal scores count in ranks. shipped: which of its sources were opened by a
+    name: as requested. rule: how equal scores count in ranks. shipped: which of its sources were opened by a
     word of `named_sources`: a folder of that name elsewhere is none of them.
     """
 
@@ -221,7 +221,7 @@ def open_source(
     of installed packages, such as "published" or "ladder" of the book's checkout. Several are a sequence, or one text
     with commas. A Path, or a text with a slash such as "./ladder", is never a word.
 
-    rule: how equal scores count in ranks. protocol, length: of rank stores of one's own, those that were read so. What
+    rule: how equal scores count in ranks. protocol, length: choose among the user's own rank stores those read so. What
     is inside is read later (see `Source`). Raises ParameterError for an unknown source, DataError for a folder without
     measurements.
     """

@@ -1,4 +1,4 @@
-"""Windows of n tokens in a row that all have rank ≤ k: counted from ranks, and what their counts tell."""
+"""Windows of n tokens in a row that all have rank ≤ k: counted from ranks, and estimates from the counts."""
 
 from collections.abc import Sequence
 

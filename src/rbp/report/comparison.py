@@ -1,4 +1,4 @@
-"""What `rbp compare` found, on one page that opens offline."""
+"""The results of `rbp compare`, on one page that opens offline."""
 
 from dataclasses import replace
 from pathlib import Path

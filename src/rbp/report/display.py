@@ -1,4 +1,4 @@
-"""A table of an analysis as a page shows it: its columns by their labels, its numbers in their formats."""
+"""Format a table of an analysis for a page: its columns by their labels, its numbers in their formats."""
 
 import html
 import re

@@ -1,4 +1,4 @@
-"""What `rbp law` says of a person's own models: the law at each k, in words and on one page that opens offline."""
+"""The results of `rbp law` for a user's models: the law at each k, in words and on one page that opens offline."""
 
 import html
 import re

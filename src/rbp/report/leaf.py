@@ -1,4 +1,4 @@
-"""A page by itself, written by a command instead of a notebook: one HTML file that loads nothing."""
+"""Write a standalone page from a command instead of a notebook: one HTML file that loads nothing."""
 
 import html
 from pathlib import Path

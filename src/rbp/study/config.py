@@ -83,7 +83,7 @@ def _table(entry: Any) -> Any:
 
 
 class ProtocolTable(_Table):
-    """The options of `rbp.extract.protocol.protocol`; the budget stands outside, as `tokens`.
+    """The options of `rbp.extract.protocol.protocol`; the budget is outside, as `tokens`.
 
     Without a name the paper's corpora are read as the authors read them, and other texts whole, in windows.
     """

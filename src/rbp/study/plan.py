@@ -1,4 +1,4 @@
-"""What a study would cost before it runs: tokens, operations and memory, by the formulas of `rbp.extract.cost`."""
+"""Estimate what a study costs before it runs: tokens, operations and memory, by the formulas of `rbp.extract.cost`."""
 
 import math
 from functools import cache
