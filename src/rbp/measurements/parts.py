@@ -10,7 +10,6 @@ import pandas as pd
 
 from rbp import provenance
 from rbp.errors import DataError
-from rbp.extract.entropies import Entropies, has_entropies
 from rbp.extract.store import MANIFEST, RankStore, open_store, store_folders
 from rbp.io import canonical_json
 from rbp.measurements.checkpoints import CHECKPOINT, apart, one_each, without_copied_rows
@@ -53,10 +52,6 @@ class Part(ABC):
     def histograms(self) -> list[MeasuredRanks]:
         """The measured ranks of each model on each dataset."""
         raise self._lacking("histograms of ranks")
-
-    def entropies(self) -> list[Entropies]:
-        """The entropies of predictions of its stores."""
-        raise self._lacking("entropies of predictions", "Give rank stores that have them, such as the ladder's.")
 
     def tokens(self, points: pd.DataFrame) -> "pd.Series[float]":
         """How many tokens each of some rows of the measurement table was measured on; NaN where it is not known."""
@@ -135,10 +130,6 @@ class Ranks(Part):
     def histograms(self) -> list[MeasuredRanks]:
         """Of every rank."""
         return [of_store(store, self.rule) for store in self.stores()]
-
-    def entropies(self) -> list[Entropies]:
-        """Of the stores that have them."""
-        return [Entropies(store) for store in self.stores() if has_entropies(store.folder)] or super().entropies()
 
     def counts(self, thresholds: Sequence[int]) -> list[Counts]:
         """What the models make of each text: `counts.of_stores`."""

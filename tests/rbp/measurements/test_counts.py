@@ -50,7 +50,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "families.json").write_text(json.dumps(records))
     rows = [
         {"model": model, "dataset": "news", "document": document, "greater": greater, "equal": equal}
-        | {"tokens": 1, "nll": nll, "entropy": 2 * nll}
+        | {"tokens": 1, "nll": nll}
         for model, tokens in TOKENS.items()
         for document, greater, equal, nll in tokens
     ]
@@ -70,7 +70,6 @@ def test_hits_by_document_model_and_threshold(folder: Path) -> None:
     assert one.hits[0].tolist() == [[2, 2, 3], [1, 3, 3], [3, 3, 3]]
     assert one.hits[1].tolist() == [[0, 0, 1], [0, 1, 2], [2, 2, 2]]
     assert one.nll.tolist() == [[2.75, 2.0, pytest.approx(0.3)], [5.0, 3.0, pytest.approx(0.2)]]
-    assert one.entropy == pytest.approx(2 * one.nll)
     (strict,) = shipped.counted([1, 2, 5], rule="strict", folder=folder)
     # ranks, counting what scores higher: 1 1 4 | 2 10, then 1 1 2 | 2 5
     assert strict.hits[:, :2].tolist() == [[[2, 2, 3], [2, 3, 3]], [[0, 1, 1], [0, 1, 2]]]
@@ -198,7 +197,7 @@ def test_two_families_and_impossible_thresholds_are_refused(tmp_path: Path) -> N
         of_stores(stores[:1], [51])
 
 
-def made(rng: np.random.Generator, documents: int, models: int, ks: list[int], *, entropy: bool) -> Counts:
+def made(rng: np.random.Generator, documents: int, models: int, ks: list[int]) -> Counts:
     about = {"model": [f"m{i}" for i in range(models)], "family": "toy", "size": rng.integers(1, 9, models)}
     return Counts(
         dataset=f"text {documents}",
@@ -208,7 +207,6 @@ def made(rng: np.random.Generator, documents: int, models: int, ks: list[int], *
         tokens=rng.integers(0, 100, documents),
         hits=rng.integers(0, 100, (documents, models, len(ks))),
         nll=rng.normal(size=(documents, models)),
-        entropy=rng.normal(size=(documents, models)) if entropy else None,
     )
 
 
@@ -217,24 +215,22 @@ def made(rng: np.random.Generator, documents: int, models: int, ks: list[int], *
     st.lists(st.integers(1, 4), min_size=1, max_size=3, unique=True),
     st.integers(1, 3),
     st.sets(st.integers(1, 2000), min_size=1, max_size=4),
-    st.booleans(),
 )
-def test_a_table_that_was_written_gives_the_counts_again(seed, texts, models, ks, entropy) -> None:
+def test_a_table_that_was_written_gives_the_counts_again(seed, texts, models, ks) -> None:
     rng = np.random.default_rng(seed)
-    counts = [made(rng, documents, models, sorted(ks), entropy=entropy) for documents in texts]
+    counts = [made(rng, documents, models, sorted(ks)) for documents in texts]
     written = io.BytesIO()
     to_table(counts).to_parquet(written)
     for one, again in zip(counts, from_table(pd.read_parquet(written)), strict=True):
         assert (again.dataset, again.vocabulary, again.thresholds) == (one.dataset, 99, one.thresholds)
         pd.testing.assert_frame_equal(again.models, one.models, check_dtype=False)
-        for name in ("tokens", "hits", "nll", *(["entropy"] if entropy else [])):
+        for name in ("tokens", "hits", "nll"):
             np.testing.assert_array_equal(getattr(again, name), getattr(one, name))
             assert getattr(again, name).dtype == getattr(one, name).dtype
-        assert (again.entropy is None) == (not entropy)
 
 
 def test_a_family_at_one_of_its_budgets() -> None:
-    one = made(np.random.default_rng(0), 3, 4, [1], entropy=False)
+    one = made(np.random.default_rng(0), 3, 4, [1])
     one = replace(one, models=one.models.assign(budget=[8, 2, 8, 2], size=[9, 9, 1, 1], seed=[0, 0, 0, 1]))
     assert [one.of("toy", budget).names for budget in (None, 8, 2)] == [["m2", "m0"], ["m2", "m0"], ["m3", "m1"]]
     assert one.of("toy", 2, seed=1).names == ["m3"]
@@ -246,20 +242,19 @@ def test_a_family_at_one_of_its_budgets() -> None:
 
 
 def test_some_models_at_some_thresholds() -> None:
-    one = made(np.random.default_rng(0), 3, 4, [1, 5, 10], entropy=True)
+    one = made(np.random.default_rng(0), 3, 4, [1, 5, 10])
     for chosen in ([2, 0], np.array([True, False, True, False])):
         places = [2, 0] if isinstance(chosen, list) else [0, 2]
         some = one.keep(chosen, [10, 1])
         assert (some.names, some.thresholds) == ([f"m{i}" for i in places], (1, 10))
         np.testing.assert_array_equal(some.hits, one.hits[:, places][:, :, [0, 2]])
         np.testing.assert_array_equal(some.nll, one.nll[:, places])
-        np.testing.assert_array_equal(some.entropy, one.entropy[:, places])
     with pytest.raises(ParameterError, match=r"not counted at k = 4 \(ks\)\nThere is: 1, 5, 10"):
         one.keep(ks=[4])
 
 
 def test_documents_are_left_out_of_both_metrics_and_all_models_alike() -> None:
-    one = made(np.random.default_rng(0), 6, 2, [1, 5], entropy=False)
+    one = made(np.random.default_rng(0), 6, 2, [1, 5])
     one = replace(one, tokens=one.tokens + 200, nll=np.abs(one.nll))
     left = one.left_out()
     for row, kept in enumerate([np.arange(6), *(np.delete(np.arange(6), d) for d in range(6))]):
