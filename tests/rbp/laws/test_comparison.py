@@ -189,7 +189,9 @@ def test_the_command_and_its_page_say_the_same(stores, tmp_path):
 
 def test_the_tokenizer_is_that_of_the_model_where_it_still_lies(saved, tmp_path):
     (tmp_path / "text.txt").write_text("the rank of a token falls as models grow. " * 9)
-    done = here("extract", "--model", str(saved("gpt2")), "--corpus", str(tmp_path / "text.txt"), "--out", str(tmp_path))
+    done = here(
+        "extract", "--model", str(saved("gpt2")), "--corpus", str(tmp_path / "text.txt"), "--out", str(tmp_path)
+    )
     store = open_store(done.stdout.strip())
     assert rbp.compare(store.folder, store.folder).text(store.ranks()["token"][:2].tolist())[0] in "'\""
     manifest = json.loads((store.folder / "manifest.json").read_text())
