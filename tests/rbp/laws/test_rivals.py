@@ -76,7 +76,7 @@ def test_what_the_design_cannot_tell_apart_is_said(compared):
     near = pd.concat([together, together.assign(training_tokens=together["training_tokens"] * 1.2)])
     assert any("grow together" in said for said in side_by_side(near).design)
     assert any("floor" in said for said in compared[PRODUCT].design)
-    floored = side_by_side(grid(lambda s, d: 1 + a_sum(s, d), noise=0.0005))
+    floored = side_by_side(grid(lambda s, d: 1 + a_sum(s, d), 0.0005, SIZES[:4], TOKENS[:4]))
     assert not any("floor" in said for said in floored.design)
     assert floored.laws.set_index("form").loc[ADDITIVE, "offset"] == pytest.approx(1, abs=0.1)
 
