@@ -3,12 +3,10 @@
 aggregates/NAME/ holds, of one model on all documents that are ranked,
 
     counts.parquet       dataset, document, greater, equal: how many tokens have this rank
-    by_document.parquet  dataset, document: tokens, nll, entropy (sums, nats, in single precision; of the model's
-                         prediction at each token)
+    by_document.parquet  dataset, document: tokens, nll (sums, nats, in single precision)
     about.json           the weights, and what was ranked
 
-Of the models of seed 0 at the largest budget each token's rank is kept as well, in a rank store in ranks/, and in the
-store's folder the entropies and temperatures of `rbp.extract.entropies`.
+Of the models of seed 0 at the largest budget each token's rank is kept as well, in a rank store in ranks/.
 """
 
 import io
@@ -26,7 +24,6 @@ from ladder.ranking import read_corpus, store_of, windows
 from ladder.recipe import Change
 from ladder.shipped import TABLES
 from ladder.workspace import read_record
-from rbp.extract.entropies import TEMPERATURES, has_entropies, write_entropies
 from rbp.extract.protocol import plan_rows
 from rbp.io import folder_beside, swap_in, write_file, write_json
 from rbp.processes import DONE, Task, Tell
@@ -34,11 +31,7 @@ from rbp.processes import DONE, Task, Tell
 
 def aggregate(measured: dict[str, Measured]) -> dict[str, pd.DataFrame]:
     """Return the tables of what was measured on each dataset, by name: see the module."""
-    columns = [column for column in Measured._fields if column != "tempered"]
-    parts = [
-        pd.DataFrame({"dataset": name, **{column: getattr(each, column) for column in columns}})
-        for name, each in measured.items()
-    ]
+    parts = [pd.DataFrame({"dataset": name, **each._asdict()}) for name, each in measured.items()]
     whole = pd.concat(parts, ignore_index=True).assign(tokens=1)
 
     def sums(by: list[str], added: list[str]) -> pd.DataFrame:
@@ -46,7 +39,7 @@ def aggregate(measured: dict[str, Measured]) -> dict[str, pd.DataFrame]:
 
     return {
         "counts": sums(["document", "greater", "equal"], ["tokens"]),
-        "by_document": sums(["document"], ["tokens", "nll", "entropy"]),
+        "by_document": sums(["document"], ["tokens", "nll"]),
     }
 
 
@@ -55,7 +48,7 @@ def jobs(making: Making, lines: Sequence[Line]) -> list[Task]:
     return [
         Task(line.at(tokens), rank, (making, line, tokens))
         for line, tokens, about in making.finished(lines)
-        if not is_done(making, line.at(tokens), about["checksum"], ranks=keeps_ranks(making, line, tokens))
+        if not is_done(making, line.at(tokens), about["checksum"])
     ]
 
 
@@ -79,11 +72,8 @@ def rank(tell: Tell, making: Making, line: Line, tokens: int) -> None:
         corpus = read_corpus(making.place, domain.name)
         rows = plan_rows(corpus, tokenizer, windows(making.base)).rows
         if keeps_ranks(making, line, tokens):
-            store = store_of(files, corpus, windows(making.base), making.place / "ranks", settings)
-            one = measured[domain.name] = measure(model, rows, TEMPERATURES)
-            write_entropies(store, one.entropy, one.document, one.tempered)
-        else:
-            measured[domain.name] = measure(model, rows)
+            store_of(files, corpus, windows(making.base), making.place / "ranks", settings)
+        measured[domain.name] = measure(model, rows)
     write(making.place / "aggregates" / name, aggregate(measured), key(making, weights))
     tell(DONE)
 
@@ -110,12 +100,9 @@ def key(making: Making, weights: str) -> dict[str, Any]:
     return {"weights": weights, "texts": texts, "windows": windows(making.base).as_dict()}
 
 
-def is_done(making: Making, name: str, weights: str, *, ranks: bool) -> bool:
-    """Say whether the tables of a model are there, made with these weights; ranks: and its rank stores are whole."""
-    if read_record(making.place / "aggregates" / name / "about.json") != key(making, weights):
-        return False
-    manifests = (making.place / "ranks").glob(f"{name}-*/manifest.json") if ranks else ()
-    return all(has_entropies(path.parent) for path in manifests)
+def is_done(making: Making, name: str, weights: str) -> bool:
+    """Say whether the tables of a model are there, made with these weights; they are written after its rank stores."""
+    return read_record(making.place / "aggregates" / name / "about.json") == key(making, weights)
 
 
 def write(folder: Path, tables: dict[str, pd.DataFrame], about: dict[str, Any]) -> None:

@@ -36,10 +36,6 @@ Out = Annotated[
 Families = Annotated[
     str, typer.Option("--family", help="Families of the recipe, with commas: neox (transformers), lstm.")
 ]
-Ranked = Annotated[
-    str,
-    typer.Option("--family", help="Families of the recipe, with commas: neox (transformers), lstm; or ngrams."),
-]
 Rungs = Annotated[str | None, typer.Option(help="Some rungs, with commas; default: all.")]
 Seeds = Annotated[str | None, typer.Option(help="Some seeds, with commas; default: all of each rung.")]
 Jobs = Annotated[int | None, typer.Option(min=1, help="How many at a time; default: one for each core.")]
@@ -112,7 +108,7 @@ def rank(
     rungs: Rungs = None,
     seeds: Seeds = None,
     jobs: Jobs = None,
-    family: Ranked = TRANSFORMERS,
+    family: Families = TRANSFORMERS,
     trials: Annotated[str | None, typer.Option(help="Instead of the grid: some trials, with commas.")] = None,
     texts: Texts = None,
     config: Config = None,
@@ -120,24 +116,19 @@ def rank(
 ) -> None:
     """Rank every token of the evaluation text by every model that is trained.
 
-    Each token's rank is kept for seed 0 at the largest budget, of the other models sums. --family ngrams counts n-grams
-    of 1 to 5 tokens in the text of the largest budget, and ranks by them.
+    Each token's rank is kept for seed 0 at the largest budget, of the other models sums.
     """
-    from ladder import aggregates, floor
+    from ladder import aggregates
 
     making, texts = _open(context, config, out, texts)
-    names = split_names(family)
-    wanted = [name for name in names if name != floor.FAMILY], split_names(rungs), _seeds(seeds)
-    lines = []
-    if wanted[0]:
-        lines = making.choose(*wanted) if trials is None else _trial_lines(making, trials, *wanted)
-        if not any(making.finished(lines)):
-            command = f"train --family {family}" if trials is None else f"sweep --trials {trials}"
-            remedy = f"Train first: rbp ladder {command}."
-            raise ParameterError("none of these models is trained", str(making.place.folder), remedy)
+    wanted = split_names(family), split_names(rungs), _seeds(seeds)
+    lines = making.choose(*wanted) if trials is None else _trial_lines(making, trials, *wanted)
+    if not any(making.finished(lines)):
+        command = f"train --family {family}" if trials is None else f"sweep --trials {trials}"
+        remedy = f"Train first: rbp ladder {command}."
+        raise ParameterError("none of these models is trained", str(making.place.folder), remedy)
     making.prepare(texts)
-    counted = floor.jobs(making) if floor.FAMILY in names else []
-    _end(_work([*aggregates.jobs(making, lines), *counted], jobs))
+    _end(_work(aggregates.jobs(making, lines), jobs))
     typer.echo(str(making.place / "ranks"))
 
 
@@ -145,7 +136,7 @@ def rank(
 def ship(
     context: typer.Context,
     to: Annotated[Path | None, typer.Option(help="Where to.", show_default="data/ladder")] = None,
-    family: Ranked = TRANSFORMERS,
+    family: Families = TRANSFORMERS,
     trials: Annotated[str | None, typer.Option(help="Instead of the grid: some trials, with commas.")] = None,
     config: Config = None,
     out: Out = None,

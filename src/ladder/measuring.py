@@ -1,4 +1,4 @@
-"""Measure a model at every token: the rank of the truth, −ln p, the entropy, and −ln p at other temperatures."""
+"""Measure a model at every token: the rank of the truth, and −ln p."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -13,25 +13,19 @@ BATCH, STEP = 16, 64  # rows of one width that a model reads at once; widths are
 
 
 class Measured(NamedTuple):
-    """Of each scored token: its document, greater and equal (int64, see `rbp.metric`), nll and entropy (nats).
-
-    tempered: −ln p at each temperature that was asked for, shape (tokens, temperatures).
-    """
+    """Of each scored token: its document, greater and equal (int64, see `rbp.metric`), and nll (nats)."""
 
     document: npt.NDArray[np.int64]
     greater: npt.NDArray[np.int64]
     equal: npt.NDArray[np.int64]
     nll: npt.NDArray[np.float64]
-    entropy: npt.NDArray[np.float64]
-    tempered: npt.NDArray[np.float64]
 
 
-def measure(model: Any, rows: Sequence[Row], temperatures: Sequence[float] = ()) -> Measured:
-    """Compute ranks by the model's logits, and the entropy of its predictions, of all scored tokens in order.
+def measure(model: Any, rows: Sequence[Row]) -> Measured:
+    """Compute ranks by the model's logits, and −ln p, of all scored tokens in order.
 
-    model: one of `architectures`, whose output layer is a matrix. At temperature T the logits z are z/T. Rows of one
-    width are read together, padded at the end, which a causal model does not see. Raises DataError where a logit is
-    NaN or infinite.
+    model: one of `architectures`, whose output layer is a matrix. Rows of one width are read together, padded at the
+    end, which a causal model does not see. Raises DataError where a logit is NaN or infinite.
     """
     import torch
 
@@ -53,19 +47,11 @@ def measure(model: Any, rows: Sequence[Row], temperatures: Sequence[float] = ())
                 target = logits.gather(1, torch.from_numpy(rows[i].ids)[scored, None])
                 greater, equal = (logits > target).sum(1), (logits == target).sum(1)
                 highest = logits.amax(1, keepdim=True)
-                lower = logits.sub_(highest)
-                tempered = torch.empty(len(scored), len(temperatures), dtype=torch.float64)
-                weights = torch.empty_like(lower)
-                for column, temperature in zip(tempered.T, temperatures, strict=True):
-                    total = torch.div(lower, temperature, out=weights).exp_().sum(1)  # in double it takes three times
-                    column[:] = total.double().log() - (target - highest)[:, 0] / temperature
-                torch.exp(lower, out=weights)
-                total = weights.sum(1, dtype=torch.float64)
-                nll = total.log() - (target - highest)[:, 0]
-                entropy = total.log() - weights.mul_(lower).sum(1, dtype=torch.float64) / total
-                if not entropy.isfinite().all():
+                if not logits.isfinite().all():
                     what = "a logit is NaN or infinite"
                     raise DataError(what, f"document {rows[i].document}", "Check the weights.")
-                columns[i] = tuple(each.numpy() for each in (greater, equal, nll, entropy, tempered))
+                total = logits.sub_(highest).exp_().sum(1, dtype=torch.float64)
+                nll = total.log() - (target - highest)[:, 0]
+                columns[i] = tuple(each.numpy() for each in (greater, equal, nll))
     document = np.concatenate([np.full(len(row.scored), row.document) for row in rows])
-    return Measured(document, *(np.concatenate([columns[i][n] for i in range(len(rows))]) for n in range(5)))
+    return Measured(document, *(np.concatenate([columns[i][n] for i in range(len(rows))]) for n in range(3)))

@@ -6,7 +6,7 @@ In a ladder's folder `rbp ladder ship --family` puts
     families.json          a record for each model
     families-sums/FAMILY/  of all models of a family:
         counts.parquet       model, dataset, document, greater, equal, tokens: how many have this rank
-        by_document.parquet  model, dataset, document, tokens, nll, entropy (sums, nats; of the predictions' entropies)
+        by_document.parquet  model, dataset, document, tokens, nll (sums, nats)
     families-ranks/FAMILY/ rank stores
 """
 
@@ -38,7 +38,7 @@ APART = (FIRST, ABLATION)  # no families, and there only where they are named
 TRIALS = "-trials"  # ends the name of what is kept of a family's trials, longer runs among them: so are these
 TABLES = {
     "counts": ("document", "greater", "equal", "tokens"),
-    "by_document": ("document", "tokens", "nll", "entropy"),
+    "by_document": ("document", "tokens", "nll"),
 }  # by name, with the columns beside model and dataset
 
 #: what is known of a model, in this order, wherever models are rows
@@ -51,10 +51,10 @@ _REMEDY = "Restore it: git checkout -- data/ladder; or make it: rbp ladder ship 
 def models(families: Collection[str] = (), *, folder: Path = LADDER) -> pd.DataFrame:
     """Read the models whose ranks are shipped, a row each, by family (in the recipe's order), budget, S and seed.
 
-    Columns MODEL: model (its name), family, rung ("10k"; of n-grams their length), seed (0 has all budgets, others the
-    largest), size (S; of n-grams how many are counted), budget (D, as planned), trained (as read, whole batches). Then
-    cpu_seconds (of training), vocabulary. families: some of them; none named: all but APART and trials. Raises
-    ParameterError for a family that is not shipped, DataError for a missing or malformed file.
+    Columns MODEL: model (its name), family, rung ("10k"), seed (0 has all budgets, others the largest), size (S),
+    budget (D, as planned), trained (as read, whole batches). Then cpu_seconds (of training), vocabulary. families: some
+    of them; none named: all but APART and trials. Raises ParameterError for a family that is not shipped, DataError for
+    a missing or malformed file.
     """
     path = folder / RECORDS
     try:
@@ -83,8 +83,8 @@ def is_apart(family: str) -> bool:
 
 def how_to_make(family: str) -> str:
     """Return the commands that make a family and ship it."""
-    make = "" if family == "ngrams" else f"rbp ladder train --family {family}, "
-    return f"Make it: {make}rbp ladder rank --family {family}, rbp ladder ship --family {family}."
+    commands = ", ".join(f"rbp ladder {command} --family {family}" for command in ("train", "rank", "ship"))
+    return f"Make it: {commands}."
 
 
 def counted(
@@ -116,7 +116,7 @@ def counted(
         arrays = [part.get(name, {"tokens": np.zeros((0, 1))}) for part in parts]
         if not all(np.array_equal(one["tokens"], np.tile(tokens, one["tokens"].shape[1])) for one in arrays):
             raise DataError(f"the models did not rank the same tokens of {name}", label(folder / SUMS), _REMEDY)
-        whole = {key: np.concatenate([one[key] for one in arrays], axis=1) for key in ("hits", "nll", "entropy")}
+        whole = {key: np.concatenate([one[key] for one in arrays], axis=1) for key in ("hits", "nll")}
         counts.append(Counts(name, about[MODEL], vocabulary, tuple(ks), tokens[:, 0].astype(np.int64), **whole))
     return counts
 
@@ -163,7 +163,7 @@ def _of_family(about: pd.DataFrame, ks: list[int], rule: TieRule, folder: Path) 
         shape, cell = (len(documents), models), place * models + rows["model"].cat.codes.to_numpy(np.int64)
         arrays: _Arrays = {
             column: np.bincount(cell, rows[column], len(documents) * models).reshape(shape).astype(np.float64)
-            for column in ("tokens", "nll", "entropy")
+            for column in ("tokens", "nll")
         }
         document, tokens = (counts[column].to_numpy()[one] for column in ("document", "tokens"))
         cell = np.searchsorted(documents, document) * models + model[one]
@@ -226,8 +226,8 @@ class _Families(_Stores):
         return measurements(self.rule, self.ks, folder=LADDER)
 
 
-def _one(kind: type[_Stores], family: str) -> Callable[[str, TieRule], Part]:
-    return lambda word, rule: kind(word, (LADDER / RANKS / family,), rule)
+def _one(family: str) -> Callable[[str, TieRule], Part]:
+    return lambda word, rule: _Family(word, (LADDER / RANKS / family,), rule)
 
 
 def _all(word: str, rule: TieRule) -> Part:
@@ -235,10 +235,7 @@ def _all(word: str, rule: TieRule) -> Part:
 
 
 SOURCES = {
-    "ladder": Named(
-        "the ladder: transformers of 10k to 2.7m parameters trained here, 8 M tokens", _one(_Family, "neox")
-    ),
-    "ladder:lstm": Named("the LSTMs trained here, 8 M tokens", _one(_Family, "lstm")),
-    "ladder:ngrams": Named("n-grams of the ladder's text", _one(_Stores, "ngrams")),
+    "ladder": Named("the ladder: transformers of 10k to 2.7m parameters trained here, 8 M tokens", _one("neox")),
+    "ladder:lstm": Named("the LSTMs trained here, 8 M tokens", _one("lstm")),
     "ladder:all": Named("all families trained here, 0.5 to 8 M tokens", _all),
 }

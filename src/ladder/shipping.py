@@ -1,6 +1,5 @@
 """Put families into the project, for `ladder.shipped`, with their text; and read what is known of the text."""
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,17 +9,15 @@ import numpy.typing as npt
 import pandas as pd
 import pandera.pandas as pa
 
-from ladder import aggregates, floor, text
+from ladder import aggregates, text
 from ladder.making import Line, Making
 from ladder.measuring import Measured
-from ladder.ngrams import ORDERS
 from ladder.paths import LADDER
 from ladder.shipped import APART, RANKS, RECORDS, SUMS, TABLES, TRIALS, how_to_make
 from ladder.workspace import read_record
 from rbp import provenance
 from rbp.arrays import Integers
 from rbp.errors import DataError
-from rbp.extract.entropies import BY_TEMPERATURE, ENTROPY, Entropies
 from rbp.extract.store import RankStore, Store, open_store
 from rbp.io import folder_beside, label, parse_json, swap_in, write_file, write_json
 from rbp.tables import COUNT_FROM_0, checked, read_csv
@@ -54,7 +51,7 @@ def ship(making: Making, families: Sequence[str], to: Path) -> dict[str, list[st
             raise DataError(f"no model of {family} is ranked", str(making.place.folder), how_to_make(family))
         entries += records
         with_ranks = [record["name"] for record in records if _stores(making, record["name"])]
-        for name in with_ranks if family != floor.FAMILY else ():
+        for name in with_ranks:
             _copy_model(making.place / "models" / name, to / MODELS / family / name)
         if with_ranks:
             _copy_ranks([path for name in with_ranks for path in _stores(making, name)], to / RANKS / family)
@@ -107,22 +104,23 @@ def _read_records(making: Making, to: Path) -> list[dict[str, Any]]:
 
 def _write_records(making: Making, to: Path, entries: Sequence[dict[str, Any]]) -> None:
     families = [each.name for each in making.ladders.families]
-    order = [*families, floor.FAMILY, *APART, *(name + TRIALS for name in families)]
+    order = [*families, *APART, *(name + TRIALS for name in families)]
     write_json(to / RECORDS, sorted(entries, key=lambda entry: order.index(entry["family"])))
 
 
 def _ship_text(making: Making, to: Path) -> None:
     """Copy the tokenizer and descriptions of the text, and count how often each token is read at the largest budget."""
-    seen = count_tokens(floor.rows_read(making), making.base.text.vocabulary).to_csv(index=False).encode()
-    _put(to / COUNTS, seen)
+    steps = making.ladders.steps(making.base, making.ladders.training.budgets[-1])
+    seen = count_tokens(
+        making.place.rows(making.base)[: steps * making.ladders.training.batch], making.base.text.vocabulary
+    )
+    _put(to / COUNTS, seen.to_csv(index=False).encode())
     for path in (making.place / TEXT, making.place / "documents.csv", *(making.place / "tokenizer").iterdir()):
         _put(to / path.relative_to(making.place.folder), path.read_bytes())
 
 
 def _models(making: Making, family: str) -> list[tuple[str, dict[str, Any]]]:
     """Return the models of a family in the order of the recipe, each with its record, {} if it is not trained."""
-    if family == floor.FAMILY:
-        return [(floor.name(making, order), floor.about(making, order)) for order in ORDERS]
     return [
         (line.at(tokens), making.about(line, tokens)) for line in making.choose([family]) for tokens in line.budgets
     ]
@@ -149,7 +147,7 @@ def _put(path: Path, data: bytes) -> None:
 
 
 def _copy_ranks(stores: Sequence[Path], to: Path) -> None:
-    """Copy some stores, −ln p rounded, with what lies beside them."""
+    """Copy some stores, −ln p rounded."""
     with folder_beside(to) as new:
         for path in stores:
             store = open_store(path)
@@ -164,8 +162,6 @@ def _copy_ranks(stores: Sequence[Path], to: Path) -> None:
             )
             copy.write(0, {**ranks, "nll": nll.astype(np.float32)})
             copy.finish({})
-            for beside in (ENTROPY, BY_TEMPERATURE):
-                shutil.copy(path / beside, copy.folder)
         swap_in(new, to)
 
 
@@ -201,8 +197,7 @@ def _write_sums(
 def _measured(store: RankStore) -> Measured:
     ranks = store.ranks()
     document, greater, equal = (ranks[column].to_numpy(np.int64) for column in ("document", "greater", "equal"))
-    nll = ranks["nll"].to_numpy(np.float64)
-    return Measured(document, greater, equal, nll, Entropies(store).entropy, np.empty((len(nll), 0)))
+    return Measured(document, greater, equal, ranks["nll"].to_numpy(np.float64))
 
 
 _REMEDY = "Restore the file: git checkout -- data/ladder; or make it: rbp ladder ship."

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("without_kernel")
 TAKING = [c.name for c in all_chapters(Project()) if {p.name for p in c.parameters} & {"measurements", "ranks"}]
 THRESHOLDS = {1: 0.08, 2: 0.09, 5: 0.1, 10: 0.12, 20: 0.13, 50: 0.15, 100: 0.2, 1000: 0.2}
 QUICK = {"noise": {"resamples": 100}}
-LADDERS = ["ladder", "ladder:lstm", "ladder:ngrams", "ladder:all"]
+LADDERS = ["ladder", "ladder:lstm", "ladder:all"]
 
 
 def flat(t: pd.DataFrame) -> None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from made_ladder import quiet, write_making
 
-from ladder import aggregates, floor
+from ladder import aggregates
 from ladder import making as making_module
 from ladder.making import Making
 from ladder.shipping import ship
@@ -14,14 +14,14 @@ from ladder.shipping import ship
 
 @pytest.fixture(scope="session")
 def workshop(tmp_path_factory: pytest.TempPathFactory) -> tuple[Making, Path]:
-    """Transformers and n-grams, and the folder that they are shipped to; of the transformers two seeds."""
+    """Transformers and LSTMs, and the folder that they are shipped to; of the transformers two seeds."""
     folder, threads = tmp_path_factory.mktemp("workshop"), torch.get_num_threads()
     making = write_making(folder)
-    lines = making.choose(["neox"], seeds=[0]) + making.choose(["neox"], seeds=[1])
+    lines = making.choose(["neox", "lstm"], seeds=[0]) + making.choose(["neox"], seeds=[1])
     for line in lines:
         making_module.train(quiet, making, line)
-    for job in [*aggregates.jobs(making, lines), *floor.jobs(making)]:
+    for job in aggregates.jobs(making, lines):
         job.work(quiet, *job.arguments)
     torch.set_num_threads(threads)
-    ship(making, ["neox", "ngrams"], folder / "shipped")
+    ship(making, ["neox", "lstm"], folder / "shipped")
     return making, folder / "shipped"

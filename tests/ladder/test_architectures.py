@@ -14,26 +14,19 @@ SHAPES = {"neox": (2, 16, 2), "lstm": (2, 16, 0)}
 KINDS = pytest.mark.parametrize("kind", list(SHAPES))
 
 
-def small(kind: str, seed: int = 0, context: int = 64, scale: float = 4.0) -> torch.nn.Module:
+def small(kind: str) -> torch.nn.Module:
     """A small model whose weights are large enough that every part of it shows."""
     layers, width, heads = SHAPES[kind]
-    model = make_model(kind, layers, width, heads, vocabulary=50, context=context, seed=seed, rotary=1.0).eval()
+    model = make_model(kind, layers, width, heads, vocabulary=50, context=64, seed=0, rotary=1.0).eval()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if parameter.ndim > 1 and "lstm.weight" not in name:
-                parameter.mul_(scale)
+                parameter.mul_(4.0)
     return model
 
 
-def tokens(count: int, batch: int = 3, seed: int = 1) -> torch.Tensor:
-    return torch.randint(50, (batch, count), generator=torch.Generator().manual_seed(seed))
-
-
-@KINDS
-def test_the_first_weights_follow_from_the_seed(kind: str) -> None:
-    first, again, other = (small(kind, seed).state_dict() for seed in (0, 0, 1))
-    assert all(torch.equal(first[name], again[name]) for name in first)
-    assert not all(torch.equal(first[name], other[name]) for name in first)
+def tokens(count: int) -> torch.Tensor:
+    return torch.randint(50, (3, count), generator=torch.Generator().manual_seed(1))
 
 
 @KINDS

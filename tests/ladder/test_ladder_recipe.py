@@ -15,42 +15,25 @@ from rbp.errors import DataError, ParameterError
 from rbp.extract.models import non_embedding_params
 
 
-def _read(tmp_path: Path, text: str):
-    path = tmp_path / "ladder.toml"
-    path.write_text(text.format(tokens=5120))
-    return read_recipe(path)
-
-
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [
         ("vocabulary = 280\n", "", "text.*vocabulary"),
-        ("passage = 12\n", "passage = 12\npassages = 12\n", "passages"),
         ("context = 32\n", "context = 0\n", "greater than or equal to 1"),
-        ("context = 32\n", 'context = "32"\n', "integer"),
         ('name = "sums"', 'name = "tales"', "there twice"),
         ("held_out = 3\n", "", "each source that holds documents out needs one domain"),
         ('source = "tales"\n', "", "domain tales needs a file"),
-        ("seed = 0", "seed = 9223372036854775808", "less than"),
         ('name = "questions"', 'name = "../questions"', "domains.0.name"),
-        ('name = "questions"', 'name = ""', "domains.0.name"),
         ('file = "sums.jsonl.gz"\n', "", "source sums needs a file, or packages"),
-        ('fields = ["question", "answer"]', "fields = []", "at least 1 item"),
         ("vocabulary = 280", "vocabulary = 65537", "less than or equal to 65536"),
         ("[text]", "[text", "not TOML"),
     ],
 )
 def test_a_wrong_recipe_is_refused_with_its_place(tmp_path: Path, before: str, after: str, said: str) -> None:
     assert before in RECIPE
+    (tmp_path / "ladder.toml").write_text(RECIPE.replace(before, after).format(tokens=5120))
     with pytest.raises(DataError, match=said):
-        _read(tmp_path, RECIPE.replace(before, after))
-
-
-def test_there_is_no_such_recipe(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="No such file"):
-        read_recipe(tmp_path / "none.toml")
-    with pytest.raises(DataError, match=r"cannot read the file: Is a directory"):
-        read_recipe(tmp_path)
+        read_recipe(tmp_path / "ladder.toml")
 
 
 def test_the_rungs_are_evenly_spaced_in_ln_s_over_two_decades_and_more() -> None:
@@ -101,11 +84,8 @@ def test_the_rate_of_a_family_rises_holds_and_falls_straight_to_0_at_each_budget
 def test_families_share_rungs_and_seeds_of_the_smallest() -> None:
     ladders, _ = read_ladders()
     assert [len(family.rungs) for family in ladders.families] == [7, 5]
-    assert [ladders.seeds(ladders.family("neox"), rung) for rung in ("10k", "59k", "150k")] == [
-        [0, 1, 2],
-        [0, 1, 2],
-        [0],
-    ]
+    seeds = [ladders.seeds(ladders.family("neox"), rung) for rung in ("10k", "59k", "150k")]
+    assert seeds == [[0, 1, 2], [0, 1, 2], [0]]
     assert ladders.seeds(ladders.family("lstm"), "150k") == [0, 1, 2]
     assert ladders.budgets(0) == tuple(500_000 * 2**i for i in range(5))
     assert ladders.budgets(1) == (8_000_000,)

@@ -1,5 +1,6 @@
+"""The text of a ladder: what is held out and left out, rows that predict each token once, what is said of it."""
+
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,7 +26,13 @@ from ladder.workspace import Workspace
 from rbp.errors import DataError
 
 
-def _stretches(text: str, length: int) -> set[tuple[str, ...]]:
+@pytest.fixture
+def ladder(tmp_path):
+    """The recipe's file, and the folder of its corpora."""
+    return write_ladder(tmp_path)
+
+
+def stretches(text: str, length: int) -> set[tuple[str, ...]]:
     words = WORD.findall(text.lower())
     return {tuple(words[i : i + length]) for i in range(len(words) - length + 1)}
 
@@ -34,12 +41,12 @@ few = st.lists(st.sampled_from(["a", "B", "b", "c,", "d-e", "."]), max_size=12).
 
 
 @given(st.lists(few, max_size=4), few, st.integers(1, 5))
-def test_a_shared_passage_is_found_if_and_only_if_there_is_one(known: list[str], text: str, length: int) -> None:
-    there = set().union(*(_stretches(each, length) for each in known)) if known else set()
-    assert Passages(known, length).shared(text) == bool(there & _stretches(text, length))
+def test_a_shared_passage_is_found_if_and_only_if_there_is_one(known, text, length):
+    there = set().union(*(stretches(each, length) for each in known))
+    assert Passages(known, length).shared(text) == bool(there & stretches(text, length))
 
 
-def test_held_out_are_as_many_as_asked_and_no_other() -> None:
+def test_held_out_are_as_many_as_asked_and_no_other():
     documents = [Document(str(i), "x") for i in range(50)]
     held, others = hold_out(documents, 7, seed=1)
     assert len(held) == 7
@@ -49,12 +56,10 @@ def test_held_out_are_as_many_as_asked_and_no_other() -> None:
     assert hold_out(documents, 7, seed=1)[0] == held != hold_out(documents, 7, seed=2)[0]
 
 
-def test_no_text_for_evaluation_shares_a_passage_with_training_text(tmp_path: Path) -> None:
-    config, folder = write_ladder(tmp_path)
-    recipe = read_recipe(config)
-    texts = gather_texts(recipe, folder)
-    trained = set().union(*(_stretches(d.text, 12) for part in texts.training.values() for d in part))
-    kept = set().union(*(_stretches(d.text, 12) for part in texts.evaluation.values() for d in part))
+def test_no_text_for_evaluation_shares_a_passage_with_training_text(ladder):
+    texts = gather_texts(read_recipe(ladder[0]), ladder[1])
+    trained = set().union(*(stretches(d.text, 12) for part in texts.training.values() for d in part))
+    kept = set().union(*(stretches(d.text, 12) for part in texts.evaluation.values() for d in part))
     assert not trained & kept
     assert texts.left_out == {"tales": [], "sums": ["sums/3"]}
     assert {name: len(part) for name, part in texts.training.items()} == {"tales": 9, "sums": 11}
@@ -62,25 +67,22 @@ def test_no_text_for_evaluation_shares_a_passage_with_training_text(tmp_path: Pa
     assert texts.evaluation["questions"][0].text == f"{tale(1000, 40)}\n{tale(2000, 3)}"
 
 
-def test_every_row_is_text_every_token_is_predicted_once_and_the_sources_have_equal_shares(tmp_path: Path) -> None:
-    config, folder = write_ladder(tmp_path)
-    recipe = read_recipe(config)
-    texts = gather_texts(recipe, folder)
+def test_every_row_is_text_every_token_is_predicted_once_and_the_sources_have_equal_shares(ladder):
+    recipe = read_recipe(ladder[0])
+    texts = gather_texts(recipe, ladder[1])
     tokenizer = make_tokenizer(texts, recipe)
     sources = streams(texts, tokenizer)
     rows = make_rows(sources, recipe, more=20 * 4 * 32)
     np.testing.assert_array_equal(rows[: 40 * 4], make_rows(sources, recipe))  # more text leaves the first as it is
     assert rows.shape == (60 * 4, 33)
     assert rows.dtype == np.uint16
-    np.testing.assert_array_equal(rows, make_rows(sources, recipe, more=20 * 4 * 32))
-    whole = {
-        name: tokenizer.eos_token + tokenizer.eos_token.join(d.text for d in texts.training[name]) for name in sources
-    }
+    for name, stream in sources.items():
+        whole = "".join(tokenizer.eos_token + document.text for document in texts.training[name])
+        assert tokenizer.decode(stream, clean_up_tokenization_spaces=False) == whole
     predicted: dict[str, set[int]] = {name: set() for name in sources}
     for row in rows:
         found = 0
         for name, stream in sources.items():
-            assert tokenizer.decode(stream, clean_up_tokenization_spaces=False) == whole[name]
             places = np.flatnonzero((np.lib.stride_tricks.sliding_window_view(stream, 33) == row).all(1))
             if len(places):
                 found += 1
@@ -91,8 +93,8 @@ def test_every_row_is_text_every_token_is_predicted_once_and_the_sources_have_eq
     assert {len(places) for places in predicted.values()} == {120 * 32}
 
 
-def test_too_little_text_is_said(tmp_path: Path) -> None:
-    config, folder = write_ladder(tmp_path)
+def test_too_little_text_is_said(ladder):
+    config, folder = ladder
     config.write_text(RECIPE.format(tokens=1_000_000))
     recipe = read_recipe(config)
     texts = gather_texts(recipe, folder)
@@ -103,58 +105,49 @@ def test_too_little_text_is_said(tmp_path: Path) -> None:
         make_tokenizer(texts, read_recipe(config))
 
 
-def test_a_missing_or_broken_corpus_is_said(tmp_path: Path) -> None:
-    config, folder = write_ladder(tmp_path)
-    recipe = read_recipe(config)
-    (folder / "sums.jsonl.gz").write_bytes(b"no gzip")
-    with pytest.raises(DataError, match="cannot be read"):
-        gather_texts(recipe, folder)
-    write_corpus(folder / "sums.jsonl.gz", [{"words": "x"}])
-    with pytest.raises(DataError, match=r"no JSON object with the texts id, text \(.*sums.jsonl.gz, line 1\)"):
-        gather_texts(recipe, folder)
-    (folder / "sums.jsonl.gz").write_bytes(b"\x1f\x8b\x08" + bytes(6) + b"\x03" + b"\xff" * 50)
-    with pytest.raises(DataError, match=r"cannot be read: .*invalid block"):
-        gather_texts(recipe, folder)
-    write_corpus(folder / "sums.jsonl.gz", [])
-    with pytest.raises(DataError, match="holds no document"):
-        gather_texts(recipe, folder)
-    (folder / "sums.jsonl.gz").unlink()
-    with pytest.raises(DataError, match="--texts FOLDER"):
-        gather_texts(recipe, folder)
+def test_a_missing_or_broken_corpus_is_said(ladder):
+    recipe, folder = read_recipe(ladder[0]), ladder[1]
+    path = folder / "sums.jsonl.gz"
+    for content, says in (
+        (b"no gzip", "cannot be read"),
+        ([{"words": "x"}], r"no JSON object with the texts id, text \(.*sums.jsonl.gz, line 1\)"),
+        (b"\x1f\x8b\x08" + bytes(6) + b"\x03" + b"\xff" * 50, r"cannot be read: .*invalid block"),
+        ([], "holds no document"),
+        (None, "--texts FOLDER"),
+    ):
+        if content is None:
+            path.unlink()
+        elif isinstance(content, bytes):
+            path.write_bytes(content)
+        else:
+            write_corpus(path, content)
+        with pytest.raises(DataError, match=says):
+            gather_texts(recipe, folder)
 
 
-def test_a_tokenizer_of_text_that_will_not_do_does_not_stay(tmp_path: Path) -> None:
-    config, folder = write_ladder(tmp_path)
-    place = Workspace(tmp_path / "out")
-    config.write_text(config.read_text().replace("held_out = 3", "held_out = 12"))
+def test_text_is_made_once_for_a_recipe_and_not_kept_where_it_will_not_do(ladder, tmp_path):
+    config, folder = ladder
+    place, recipe = Workspace(tmp_path / "out"), config.read_text()
+    config.write_text(recipe.replace("held_out = 3", "held_out = 12"))
     with pytest.raises(DataError, match="tales has 0 tokens"):
         prepare(place, read_recipe(config), folder)
     assert list(place.folder.iterdir()) == []
-    config.write_text(config.read_text().replace("held_out = 12", "held_out = 3"))
+    config.write_text(recipe)
     prepare(place, read_recipe(config), folder)
     assert (place / "tokenizer" / "tokenizer.json").is_file()
-
-
-def test_another_recipe_makes_the_text_again_and_the_same_one_does_not(tmp_path: Path) -> None:
-    config, folder = write_ladder(tmp_path)
-    place = Workspace(tmp_path / "out")
-    prepare(place, read_recipe(config), folder)
     before = {name: (place / name).read_bytes() for name in ("rows.npy", "text.json", "documents.csv")}
     prepare(place, read_recipe(config), tmp_path / "no texts are needed now")
     assert {name: (place / name).read_bytes() for name in before} == before
-    config.write_text(config.read_text().replace("held_out = 3", "held_out = 4"))
+    config.write_text(recipe.replace("held_out = 3", "held_out = 4"))
     prepare(place, read_recipe(config), folder)
     assert json.loads((place / "text.json").read_bytes())["training"][0]["held_out"] == 4
     assert (place / "rows.npy").read_bytes() != before["rows.npy"]
 
 
-def test_what_is_written_about_the_text_is_so_and_the_same_each_time(tmp_path: Path) -> None:
-    config, folder = write_ladder(tmp_path)
-    recipe = read_recipe(config)
-    written = []
+def test_what_is_written_about_the_text_is_so_and_the_same_each_time(ladder, tmp_path):
+    recipe, written = read_recipe(ladder[0]), []
     for name in ("a", "b"):
-        place = Workspace(tmp_path / name)
-        texts = gather_texts(recipe, folder)
+        place, texts = Workspace(tmp_path / name), gather_texts(recipe, ladder[1])
         write_tokenizer(place, recipe, texts)
         about = write_data(place, recipe, texts)
         written.append({p.relative_to(place.folder): p.read_bytes() for p in place.folder.rglob("*") if p.is_file()})
@@ -172,13 +165,6 @@ def test_what_is_written_about_the_text_is_so_and_the_same_each_time(tmp_path: P
     np.save(place / "rows.npy", rows[1:])
     with pytest.raises(DataError, match=r"are \(159, 33\), and the recipe wants \(160, 33\)"):
         place.rows(recipe)
-
-
-def test_a_text_that_cannot_be_ranked_whole_is_refused(tmp_path: Path) -> None:
-    config, folder = write_ladder(tmp_path)
-    recipe, place = read_recipe(config), Workspace(tmp_path / "out")
-    texts = gather_texts(recipe, folder)
-    write_tokenizer(place, recipe, texts)
     texts.evaluation["tales"][0] = Document("odd", "a text <|endoftext|> and more")
     with pytest.raises(DataError, match="document odd is empty, or holds the end of a text"):
         write_data(place, recipe, texts)

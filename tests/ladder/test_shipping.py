@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from made_ladder import beside
 
 from companion.project import LADDER
 from ladder import aggregates, shipped
@@ -13,7 +14,6 @@ from ladder.making import Making
 from ladder.recipe import read_ladders
 from ladder.shipping import COUNTS, RESOLUTION, read_token_counts, ship
 from rbp.errors import DataError, ParameterError
-from rbp.extract.entropies import Entropies
 from rbp.extract.store import open_store, store_folders
 from rbp.measurements import sources
 from rbp.metric import rank
@@ -24,7 +24,7 @@ LAST = "at-0.00256m"
 def test_every_model_is_in_the_table_with_its_size_and_training(workshop: tuple[Making, Path]) -> None:
     making, folder = workshop
     table = shipped.models(folder=folder)
-    assert table["family"].unique().tolist() == ["neox", "ngrams"]
+    assert table["family"].unique().tolist() == ["neox", "lstm"]
     neox = table[table["family"] == "neox"]
     assert neox["model"].tolist() == [
         *(f"neox-{rung}-at-{budget}m" for budget in (0.00064, 0.00128) for rung in ("narrow", "wide")),
@@ -35,7 +35,6 @@ def test_every_model_is_in_the_table_with_its_size_and_training(workshop: tuple[
     for row in neox.to_dict("records"):
         about = json.loads((making.place / "training" / row["model"] / "run.json").read_text())
         assert (row["size"], row["cpu_seconds"]) == (about["size"], about["cpu_seconds"])
-    assert table["rung"].tolist()[-5:] == ["1", "2", "3", "4", "5"]
 
 
 def test_the_models_kept_are_those_of_seed_0_at_the_largest_budget(workshop: tuple[Making, Path]) -> None:
@@ -46,7 +45,7 @@ def test_the_models_kept_are_those_of_seed_0_at_the_largest_budget(workshop: tup
         for file in ("config.json", "model.safetensors"):
             one, other = (place / name / file for place in (folder / "families" / "neox", making.place / "models"))
             assert one.read_bytes() == other.read_bytes()
-    for family, models in (("neox", names), ("ngrams", [f"ngrams-5-{LAST}"])):
+    for family, models in (("neox", names), ("lstm", [f"lstm-narrow-{LAST}"])):
         stores = [open_store(path) for path in store_folders([folder / "families-ranks" / family])]
         assert sorted({store.model for store in stores}) == models
         for store in stores:
@@ -56,14 +55,13 @@ def test_the_models_kept_are_those_of_seed_0_at_the_largest_budget(workshop: tup
             one, other = store.ranks(), before.ranks()
             np.testing.assert_array_equal(one.drop(columns="nll"), other.drop(columns="nll"))
             np.testing.assert_allclose(one["nll"], other["nll"], atol=0.51 / RESOLUTION)
-            assert Entropies(store).temperatures.equals(Entropies(before).temperatures)
 
 
 def test_counts_are_those_of_each_token(workshop: tuple[Making, Path]) -> None:
     (making, folder), rule = workshop, "expected"
     found = {one.dataset: one for one in shipped.counted([1, 3, 100], rule=rule, folder=folder)}
     assert sorted(found) == ["questions", "tales"]
-    for path in store_folders([folder / "families-ranks" / name for name in ("neox", "ngrams")]):
+    for path in store_folders([folder / "families-ranks" / name for name in ("neox", "lstm")]):
         store = open_store(path)
         ranks, one = store.ranks(), found[store.dataset]
         (m,) = np.flatnonzero(one.models["model"] == store.model)
@@ -75,8 +73,6 @@ def test_counts_are_those_of_each_token(workshop: tuple[Making, Path]) -> None:
             assert one.hits[:, m, i].tolist() == np.bincount(place, own <= k).astype(int).tolist()
             assert one.neg_log_rbp[m, i] == pytest.approx(-np.log((own <= k).mean()))
         np.testing.assert_allclose(one.nll[:, m], ranks["nll"].astype(float).groupby(documents).sum(), rtol=1e-6)
-        entropy = Entropies(store).entropy
-        assert one.entropy[:, m].sum() == pytest.approx(entropy.sum(), rel=1e-6)
         assert one.cross_entropy[m] == pytest.approx(ranks["nll"].astype(float).mean(), rel=1e-6)
     for model in found["tales"].models["model"]:  # of the others, those of the aggregates
         counts = aggregates.read(making.place / "aggregates" / model)["counts"]
@@ -90,7 +86,7 @@ def test_shipping_again_changes_nothing_and_another_family_leaves_the_rest(works
     own = tmp_path / "shipped"
     shutil.copytree(folder, own)
     before = {path.relative_to(own): path.read_bytes() for path in own.rglob("*") if path.is_file()}
-    assert ship(making, ["ngrams"], own) == {"ngrams": []}
+    assert ship(making, ["lstm"], own) == {"lstm": [f"lstm-narrow-{LAST}-seed{seed}" for seed in (1, 2)]}
     assert {path.relative_to(own): path.read_bytes() for path in own.rglob("*") if path.is_file()} == before
 
 
@@ -124,7 +120,7 @@ def test_a_gap_in_the_counts_is_refused(tmp_path: Path) -> None:
 def test_what_is_not_ranked_is_left_out_and_said(workshop, tmp_path: Path) -> None:
     making, folder = workshop
     with pytest.raises(DataError, match="no model of lstm is ranked"):
-        ship(making, ["lstm"], tmp_path / "shipped")
+        ship(beside(making, tmp_path), ["lstm"], tmp_path / "shipped")
     assert not (tmp_path / "shipped").exists()
     own = tmp_path / "own"
     own.mkdir()
@@ -147,31 +143,31 @@ def test_what_is_not_ranked_is_left_out_and_said(workshop, tmp_path: Path) -> No
 
 def test_each_family_has_a_door(workshop, tmp_path: Path, monkeypatch) -> None:
     _, folder = workshop
-    monkeypatch.setattr(shipped, "LADDER", folder)
-    ladders = [word for word in sources.at_hand() if word.startswith("ladder")]
-    assert ladders == ["ladder", "ladder:ngrams", "ladder:all"]
-    last = {f"neox-{rung}-{LAST}" for rung in ("narrow", "wide")}
-    assert set(sources.open_source("ladder").table["model"]) == last
-    floor_alone = sources.open_source("ladder:ngrams")
-    assert floor_alone.shipped == {"ladder:ngrams"}
-    assert set(floor_alone.table["model"]) == {f"ngrams-5-{LAST}"}
-    assert len(floor_alone.entropies) == 2
+    monkeypatch.setattr(shipped, "LADDER", tmp_path)
     with pytest.raises(DataError, match="the family lstm is not shipped") as error:
         _ = sources.open_source("ladder:lstm").table
     assert "rbp ladder train --family lstm, rbp ladder rank" in str(error.value)
+    monkeypatch.setattr(shipped, "LADDER", folder)
+    ladders = [word for word in sources.at_hand() if word.startswith("ladder")]
+    assert ladders == ["ladder", "ladder:lstm", "ladder:all"]
+    last = {f"neox-{rung}-{LAST}" for rung in ("narrow", "wide")}
+    assert set(sources.open_source("ladder").table["model"]) == last
+    lstm = sources.open_source("ladder:lstm")
+    assert lstm.shipped == {"ladder:lstm"}
+    assert set(lstm.table["model"]) == {f"lstm-narrow-{LAST}"}
     every = sources.open_source("ladder:all")
-    assert {store.model for store in every.stores} == last | {f"ngrams-5-{LAST}"}
+    assert {store.model for store in every.stores} == last | {f"lstm-narrow-{LAST}"}
     table = every.table
-    assert set(table["family"]) == {"neox", "neox at 0.00064 M", "neox at 0.00128 M", "ngrams"}
-    assert table.groupby("family")["model"].nunique()["ngrams"] == 5
+    assert set(table["family"]) == {"neox", "neox at 0.00064 M", "neox at 0.00128 M"} | {
+        *("lstm", "lstm at 0.00064 M", "lstm at 0.00128 M")
+    }
     assert not table["model"].str.contains("seed").any()
-    own = table[table["model"] == f"ngrams-5-{LAST}"].drop(columns="source")
-    pd.testing.assert_frame_equal(
-        own.reset_index(drop=True), floor_alone.table.drop(columns="source"), check_exact=False, rtol=1e-6
-    )
+    own = table[table["model"] == f"lstm-narrow-{LAST}"].drop(columns="source").reset_index(drop=True)
+    alone = lstm.table.drop(columns="source")[list(own)]
+    pd.testing.assert_frame_equal(own, alone, check_exact=False, rtol=1e-6)
     with pytest.raises(ParameterError, match="unknown source"):
         sources.open_source("ladder:none")
 
 
 def test_what_is_shipped_is_not_too_much() -> None:
-    assert sum(path.stat().st_size for path in LADDER.rglob("*") if path.is_file()) <= 122_000_000
+    assert sum(path.stat().st_size for path in LADDER.rglob("*") if path.is_file()) <= 100_000_000

@@ -10,17 +10,18 @@ import pandas as pd
 import pytest
 import torch
 from commands import here, refused
-from made_ladder import beside, options_of, quiet, write_making
+from made_ladder import options_of, quiet, write_making
 from safetensors import safe_open
 from transformers import AutoModelForCausalLM
 
 from companion.chapters.families import costs
+from companion.project import LADDER
 from ladder import aggregates, shipped, shipping, text, training, trials
 from ladder import making as making_module
 from ladder.making import Line, Making
-from ladder.recipe import CONFIGURATION, LADDERS
+from ladder.recipe import CONFIGURATION, LADDERS, read_ladders
 from ladder.training import Run, loss_of
-from rbp.errors import DataError, ParameterError
+from rbp.errors import DataError
 from rbp.io import sha256
 
 pytestmark = pytest.mark.builds  # it trains
@@ -55,9 +56,8 @@ def test_runs_are_called_by_what_differs_and_narrow_ones_come_first(made: Making
     }
     assert lines(made, "longer")[0].at(16_000) == "neox-narrow-at-0.016m"
     assert lines(made, "data")[0].at(2_560) == "neox-narrow-at-0.00256m-of0.00064m"
-    assert [line.name for line in trials.lines(made, made.ladders.trials[0], ["lstm"])] == [
-        *("lstm-narrow-rate0.001", "lstm-narrow-rate0.01")
-    ]
+    of_lstm = trials.lines(made, made.ladders.trials[0], ["lstm"])
+    assert [line.name for line in of_lstm] == ["lstm-narrow-rate0.001", "lstm-narrow-rate0.01"]
     assert trials.lines(made, made.ladders.trials[0], rungs=["wide"]) == []
 
 
@@ -131,44 +131,6 @@ def test_less_text_is_read_over_and_over(made: Making, monkeypatch: pytest.Monke
     assert made.about(line, 2_560)["distinct"] == 640
 
 
-def test_seeds_of_a_trial_are_those_of_the_grid_at_other_budgets(made: Making) -> None:
-    weights, order = lines(made, "seeds")[1:]
-    assert made.ladders.budgets(1) == (2_560,)
-    for line in (weights, order):
-        trials.run(quiet, made, line)
-        (theirs,) = made.choose(["neox"], ["narrow"], [line.seed])
-        making_module.train(quiet, made, theirs)  # goes on where the trial left the trunk
-        alone = Run(made.course(theirs, 2_560), made.rows(theirs), made.place / f"alone{line.seed}")
-        alone.train()
-        np.testing.assert_array_equal(alone.losses, losses(made.place / "training" / theirs.at(2_560)))
-        np.testing.assert_array_equal(alone.losses[:15], losses(made.place / "training" / line.at(1_280))[:15])
-
-
-def test_a_run_that_was_stopped_goes_on_to_the_same_weights(made: Making, tmp_path: Path, monkeypatch) -> None:
-    line = lines(made, "updates")[2]
-    trials.run(quiet, made, line)
-    other = beside(made, tmp_path)
-    step, taken = Run.step, []
-
-    def stopping(run: Run) -> float:
-        if len(taken) == 5:
-            raise KeyboardInterrupt
-        taken.append(run.done)
-        return step(run)
-
-    monkeypatch.setattr(training, "EVERY", 0.0)
-    monkeypatch.setattr(Run, "step", stopping)
-    with pytest.raises(KeyboardInterrupt):
-        trials.run(quiet, other, line)
-    assert trials.table(other, [line]).empty
-    monkeypatch.setattr(Run, "step", lambda run: taken.append(run.done) or step(run))
-    trials.run(quiet, other, line)
-    assert taken == list(range(10))
-    name = Path("models") / line.at(1_280) / "model.safetensors"
-    assert (tmp_path / name).read_bytes() == (made.place / name).read_bytes()
-    assert trials.loss(other, line, 1_280) == trials.loss(made, line, 1_280)
-
-
 def test_what_is_ranked_of_trials_is_not_the_grid_s_and_by_sums_alone(
     made: Making, monkeypatch, in_this_process
 ) -> None:
@@ -193,12 +155,11 @@ def test_what_is_ranked_of_trials_is_not_the_grid_s_and_by_sums_alone(
 def test_the_command_fills_the_table_and_leaves_what_is_there(made: Making, in_this_process) -> None:
     folder, table = made.place.folder.parent, made.place.folder.parent / "losses.csv"
 
-    def run(*more: str) -> tuple[int, str, str]:
-        done = here("ladder", "sweep", *options_of(folder), "--to", str(table), "--device", "cpu", *more)
-        return done.returncode, done.stdout, done.stderr
+    def run(*more: str):
+        return here("ladder", "sweep", *options_of(folder), "--to", str(table), "--device", "cpu", "--trials", *more)
 
     table.write_text(",".join(trials.COLUMNS) + "\nelse,lstm,narrow,0,640,0.1,2,,5.5\n")
-    assert run("--trials", "rates,data", "--family", "neox")[:2] == (0, f"{table}\n")
+    assert run("rates,data", "--family", "neox").stdout == f"{table}\n"
     found = pd.read_csv(table).set_index("model")
     assert found.loc["else", "loss"] == 5.5
     models = ["neox-narrow-at-0.00064m-rate0.001", "neox-narrow-at-0.00064m-rate0.01"]
@@ -208,16 +169,13 @@ def test_the_command_fills_the_table_and_leaves_what_is_there(made: Making, in_t
     assert found.loc[models[0], ["family", "rung", "seed", "budget", "batch"]].tolist() == ["neox", "narrow", 0, 640, 2]
     assert found["distinct"].isna().tolist() == [True, True, True, False]
     before = table.read_bytes()
-    assert run("--trials", "rates,data", "--family", "neox")[0] == 0
+    assert run("rates,data", "--family", "neox").returncode == 0
     assert table.read_bytes() == before
-    code, _, said = run("--trials", "rate")
-    assert (code, "There is: rates, factors, seeds, updates, data, longer" in said) == (2, True)
+    refused(run("rate"), "There is: rates, factors, seeds, updates, data, longer")
     (folder / "long.toml").write_text((folder / "ladders.toml").read_text().replace("[2_560]", "[12_800]"))
-    code, _, said = run("--config", str(folder / "long.toml"), "--trials", "factors,data")
-    assert (code, "a trial reads 12,800 tokens" in said) == (2, True)
+    refused(run("factors,data", "--config", str(folder / "long.toml")), "a trial reads 12,800 tokens")
     assert not (made.place / "training" / "neox-wide").exists()  # of the other, which would fit
-    code, _, said = run("--trials", "rates", "--rungs", "wide")
-    assert (code, said.splitlines()[0].startswith("error: no trial has such a run")) == (2, True)
+    refused(run("rates", "--rungs", "wide"), "no trial has such a run")
 
 
 def test_a_longer_run_reads_further_rows_after_all_of_the_text_s(made: Making, tmp_path: Path) -> None:
@@ -267,39 +225,19 @@ def test_sums_of_trials_are_kept_apart_and_beside_those_of_others(workshop, tmp_
         assert shipping.ship_trials(making, chosen, own) == {"neox-trials": []}
     assert {path: path.read_bytes() for path in before} == before
     assert "neox-trials" not in set(shipped.models(folder=own)["family"])
-    assert "neox-trials" not in set(costs_of(own))
+    for recipe in (LADDERS, CONFIGURATION):
+        shutil.copy(recipe, own)
+    assert "neox-trials" not in set(costs(own)["family"])
     table = shipped.models(["neox-trials"], folder=own)
-    assert [*table["model"]] == [
-        *("neox-narrow-at-0.00128m-batch1", "neox-narrow-at-0.00128m-batch4", "neox-narrow-at-0.00256m-of0.00064m")
-    ]
+    runs = ["0.00128m-batch1", "0.00128m-batch4", "0.00256m-of0.00064m"]
+    assert [*table["model"]] == [f"neox-narrow-at-{run}" for run in runs]
     (one, _) = shipped.counted([1], families=["neox-trials"], folder=own)
     counts = aggregates.read(making.place / "aggregates" / one.names[1])["counts"]
     best = counts[(counts["dataset"] == one.dataset) & (counts["greater"] + counts["equal"] <= 1)]
     assert one.hits[:, 1, 0].sum() == best["tokens"].sum()
 
 
-def costs_of(folder: Path) -> "pd.Series[str]":
-    shutil.copy(LADDERS, folder)
-    shutil.copy(CONFIGURATION, folder)
-    return costs(folder)["family"]
-
-
-def test_a_text_that_is_too_short_for_a_trial_is_refused(made: Making) -> None:
-    (line,) = lines(made, "data")
-    there = made.base.text.tokens
-    with pytest.raises(DataError, match=f"a trial reads {there:,} tokens and is judged on 256 others"):
-        trials.jobs(made, [line._replace(budgets=(there,))], "cpu")
-
-
-def test_an_unknown_trial_is_refused_with_what_there_is(made: Making) -> None:
-    with pytest.raises(ParameterError, match="There is: rates, factors"):
-        trials.choose(made, ["factor"])
-
-
 def test_the_table_that_is_shipped_is_the_recipe_s(made: Making) -> None:
-    from companion.project import LADDER
-    from ladder.recipe import read_ladders
-
     making = Making(*read_ladders(), made.place)
     runs = {
         line.at(tokens): making.course(line, tokens).about["rate"]

@@ -25,7 +25,7 @@ from rbp.measurements import Source
 from rbp.measurements.counts import THRESHOLDS, Counts, from_table, to_table
 from rbp.measurements.ranked import SHARES, large
 
-TRANSFORMER, LSTM, NGRAMS = "neox", "lstm", "ngrams"
+TRANSFORMER, LSTM = "neox", "lstm"
 OURS = "our small models (10k–2.7M)"
 """What the ladder's models are called in tables, legends and captions."""
 
@@ -172,8 +172,8 @@ def costs(folder: Path = LADDER) -> pd.DataFrame:
     """Summarise the cost to train the shipped families, and their sizes in bytes, a row each, in the records' order.
 
     Columns family; models (trained); core_hours: of training, where budgets of a line share the trunk up to where they
-    branch off; slowest, fastest: tokens per second of one core, over the models (of n-grams: counted); weights, ranks,
-    sums: bytes. Raises DataError for a missing or malformed file.
+    branch off; slowest, fastest: tokens per second of one core, over the models; weights, ranks, sums: bytes. Raises
+    DataError for a missing or malformed file.
     """
     try:
         entries = parse_json((folder / RECORDS).read_bytes())
@@ -184,8 +184,7 @@ def costs(folder: Path = LADDER) -> pd.DataFrame:
     except (OSError, ValueError, KeyError, TypeError):
         raise DataError("this is no list of the families' models", label(folder / RECORDS), None) from None
     provenance.note(folder / RECORDS)
-    branched = table["family"] != NGRAMS
-    share = (~branched).astype(float).mask(branched, cooldown + (1 - cooldown) * last)
+    share = cooldown + (1 - cooldown) * last
     whole = table.assign(core_hours=table["cpu_seconds"] * share / 3600, rate=rate).groupby("family", sort=False)
     summary = whole.agg(
         models=("name", "size"), core_hours=("core_hours", "sum"), slowest=("rate", "min"), fastest=("rate", "max")

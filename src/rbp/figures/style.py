@@ -33,16 +33,16 @@ FAMILIES = {
 LADDERS = {
     "neox": ("#8A7A00", "v"),
     "lstm": ("#6F6FCF", "P"),
-    "ngrams": ("#708090", "*"),
 }
 #: the names that pages give them: whose they are, and how small
-OURS = {"neox": "Our Transformer (10k–2.7M)", "lstm": "Our LSTM (10k–1M)", "ngrams": "Our n-grams"}
+OURS = {"neox": "Our Transformer (10k–2.7M)", "lstm": "Our LSTM (10k–1M)"}
 LADDERS |= {name: LADDERS[family] for family, name in OURS.items()}
 #: of others' training runs
 OUTSIDE = {"Llama": ("#C0504D", "<"), "mLSTM": ("#00889A", ">")}
 #: of families that no figure of the book has beside all of these
 SPARE = [
     *dict.fromkeys(LADDERS.values()),
+    ("#708090", "*"),
     ("#9457C0", "s"),
     ("#5C8A2E", "D"),
     ("#C2447A", "^"),

@@ -28,9 +28,8 @@ class Counts:
 
     models: a row each, with model (its name), family and size (S); of the ladder's also rung, seed, budget and trained
     (`ladder.shipped`). vocabulary: how many tokens could be; thresholds: k, ascending. tokens: of each document,
-    shape (documents,); hits: tokens of rank ≤ k, shape (documents, models, thresholds); nll, entropy: sums over a
-    document's tokens of −ln p, and of the entropy of the prediction, in nats, shape (documents, models). Stores give
-    no entropy here: see `rbp.extract.entropies`.
+    shape (documents,); hits: tokens of rank ≤ k, shape (documents, models, thresholds); nll: sums over a
+    document's tokens of −ln p, in nats, shape (documents, models).
     """
 
     dataset: str
@@ -40,7 +39,6 @@ class Counts:
     tokens: Integers
     hits: Integers
     nll: Reals
-    entropy: Reals | None = None
 
     @property
     def names(self) -> list[str]:
@@ -83,7 +81,6 @@ class Counts:
             thresholds=chosen,
             hits=self.hits[:, at][:, :, [self.place(k) for k in chosen]],
             nll=self.nll[:, at],
-            entropy=None if self.entropy is None else self.entropy[:, at],
         )
 
     def budgets(self, family: str) -> list[int]:
@@ -250,14 +247,14 @@ def _of_ranked(ranked: Sequence[Ranked], thresholds: Sequence[int] | None, *, by
     )
 
 
-_BESIDE = ["dataset", "vocabulary", "thresholds", "tokens", "hits", "nll", "entropy"]  # the columns of its models
+_BESIDE = ["dataset", "vocabulary", "thresholds", "tokens", "hits", "nll"]  # the columns of its models
 
 
 def to_table(counts: Sequence[Counts]) -> pd.DataFrame:
     """Make a row for each text and model: dataset, vocabulary, its columns of `models`, and lists of numbers.
 
-    Those are thresholds, and by document tokens, hits (at all thresholds of the first document, then of the next), nll
-    and, where there is one, entropy.
+    Those are thresholds, and by document tokens, hits (at all thresholds of the first document, then of the next)
+    and nll.
     """
     return pd.concat([_rows(one) for one in counts], ignore_index=True)
 
@@ -269,7 +266,6 @@ def _rows(one: Counts) -> pd.DataFrame:
         "tokens": [one.tokens] * count,
         "hits": [model_hits.ravel() for model_hits in one.hits.swapaxes(0, 1)],
         "nll": list(one.nll.T),
-        "entropy": None if one.entropy is None else list(one.entropy.T),
     }
     return one.models.assign(dataset=one.dataset, vocabulary=one.vocabulary, **arrays)
 
@@ -278,7 +274,7 @@ def from_table(table: pd.DataFrame) -> list[Counts]:
     """Rebuild what `to_table` was given, in its order."""
     counts = []
     for dataset, rows in table.groupby("dataset", sort=False):
-        first, known = rows.iloc[0], rows["entropy"].notna().all()
+        first = rows.iloc[0]
         thresholds = tuple(int(k) for k in first["thresholds"])
         counts.append(
             Counts(
@@ -289,7 +285,6 @@ def from_table(table: pd.DataFrame) -> list[Counts]:
                 tokens=np.asarray(first["tokens"], dtype=np.int64),
                 hits=np.stack([np.reshape(flat, (-1, len(thresholds))) for flat in rows["hits"]], axis=1),
                 nll=np.stack(rows["nll"].tolist(), axis=1),
-                entropy=np.stack(rows["entropy"].tolist(), axis=1) if known else None,
             )
         )
     return counts

@@ -10,7 +10,6 @@ import pandas as pd
 
 from rbp import provenance
 from rbp.errors import DataError
-from rbp.extract.entropies import Entropies, has_entropies
 from rbp.extract.store import MANIFEST, RankStore, open_store, store_folders
 from rbp.io import canonical_json
 from rbp.measurements.checkpoints import CHECKPOINT, apart, one_each, without_copied_rows
@@ -53,10 +52,6 @@ class Part(ABC):
     def histograms(self) -> list[MeasuredRanks]:
         """Return the measured ranks of each model on each dataset."""
         raise self._lacking("histograms of ranks")
-
-    def entropies(self) -> list[Entropies]:
-        """Return the entropies of predictions of its stores."""
-        raise self._lacking("entropies of predictions", "Give rank stores that have them, such as the ladder's.")
 
     def tokens(self, points: pd.DataFrame) -> "pd.Series[float]":
         """Return how many tokens some rows of the measurement table were measured on; NaN where not known."""
@@ -135,10 +130,6 @@ class Ranks(Part):
     def histograms(self) -> list[MeasuredRanks]:
         """Return the counts of every rank."""
         return [of_store(store, self.rule) for store in self.stores()]
-
-    def entropies(self) -> list[Entropies]:
-        """Return the entropies of the stores that have them."""
-        return [Entropies(store) for store in self.stores() if has_entropies(store.folder)] or super().entropies()
 
     def counts(self, thresholds: Sequence[int]) -> list[Counts]:
         """Count each model on each text: `counts.of_stores`."""

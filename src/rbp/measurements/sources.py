@@ -16,7 +16,6 @@ import pandas as pd
 from rbp import registry
 from rbp.arrays import Reals
 from rbp.errors import DataError, ParameterError
-from rbp.extract.entropies import Entropies
 from rbp.extract.store import RankStore, is_store
 from rbp.io import exists
 from rbp.laws.counting import neg_log_rbp_variance
@@ -159,14 +158,6 @@ class Source:
         parts = [part.histograms() for part in self._parts]
         self._all_once([(one.model, one.dataset) for one in ranks] for ranks in parts)
         return sorted(chain.from_iterable(parts), key=lambda one: (one.family, one.dataset, one.size, one.model))
-
-    @cached_property
-    def entropies(self) -> list[Entropies]:
-        """Return entropies of predictions, and −ln p at other temperatures, where stores have them; as `stores`."""
-        parts = [part.entropies() for part in self._parts]
-        self._all_once([(one.store.model, one.store.dataset) for one in entropies] for entropies in parts)
-        order = {(store.model, store.dataset): i for i, store in enumerate(self.stores)}
-        return sorted(chain.from_iterable(parts), key=lambda one: order[one.store.model, one.store.dataset])
 
     def counting_variance(self, points: pd.DataFrame) -> Reals:
         """Return the variance of each −ln RBP_k by counting alone (`counting.neg_log_rbp_variance`), shape (n,).

@@ -24,7 +24,7 @@ def test_budgets_of_a_line_share_their_trunk(tmp_path: Path) -> None:
         record("lstm", "10k", 0, 2, 2.0),
         record("lstm", "10k", 0, 4, 4.0),
         record("lstm", "10k", 1, 4, 8.0),  # another seed is a line of its own
-        record("ngrams", "2", 0, 4, 0.5),
+        record("neox", "22k", 0, 4, 0.5),
     ]
     (tmp_path / "families.json").write_text(json.dumps(records))
     for recipe in LADDER.glob("*.toml"):
@@ -33,8 +33,8 @@ def test_budgets_of_a_line_share_their_trunk(tmp_path: Path) -> None:
         (tmp_path / folder / "lstm" / "10k-at-4").mkdir(parents=True)
         (tmp_path / folder / "lstm" / "10k-at-4" / "a file").write_bytes(bytes(number))
     found = costs(tmp_path).set_index("family")
-    assert found["core_hours"].to_dict() == pytest.approx({"lstm": 0.2 * 1 + 0.2 * 2 + 4 + 8, "ngrams": 0.5}, rel=1e-12)
-    assert found["models"].to_dict() == {"lstm": 4, "ngrams": 1}
+    assert found["core_hours"].to_dict() == pytest.approx({"lstm": 0.2 * 1 + 0.2 * 2 + 4 + 8, "neox": 0.5}, rel=1e-12)
+    assert found["models"].to_dict() == {"lstm": 4, "neox": 1}
     assert found.loc["lstm", ["slowest", "fastest"]].tolist() == [1, 2]
-    assert found.loc["ngrams", "fastest"] == 16
-    assert found[["weights", "ranks", "sums"]].T.to_dict("list") == {"lstm": [5, 6, 7], "ngrams": [0, 0, 0]}
+    assert found.loc["neox", "fastest"] == 16
+    assert found[["weights", "ranks", "sums"]].T.to_dict("list") == {"lstm": [5, 6, 7], "neox": [0, 0, 0]}

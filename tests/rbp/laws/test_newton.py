@@ -7,11 +7,11 @@ from rbp.errors import FitError
 from rbp.laws.newton import least_squares, minimum
 
 
-def valley(x):
+def valley(x, above=0.0):
     a, b = x
-    value = (1 - a) ** 2 + 100 * (b - a * a) ** 2
     gradient = np.array([-2 * (1 - a) - 400 * a * (b - a * a), 200 * (b - a * a)])
-    return value, gradient, np.array([[2 - 400 * (b - 3 * a * a), -400 * a], [-400 * a, 200.0]])
+    hessian = np.array([[2 - 400 * (b - 3 * a * a), -400 * a], [-400 * a, 200.0]])
+    return above + (1 - a) ** 2 + 100 * (b - a * a) ** 2, gradient, hessian
 
 
 @pytest.mark.parametrize("start", [(-1.2, 1.0), (3.0, 3.0), (0.0, -5.0), (1.0, 1.0)])
@@ -21,12 +21,7 @@ def test_a_bent_valley_from_anywhere(start):
 
 def test_a_large_constant_does_not_hide_the_minimum():
     """Values that all agree to rounding: a search that compares them would stop 1e-4 away."""
-
-    def shifted(x):
-        value, gradient, hessian = valley(x)
-        return 1e9 + value, gradient, hessian
-
-    assert minimum(shifted, np.array([1.01, 1.0])) == pytest.approx([1, 1], rel=1e-14)
+    assert minimum(lambda x: valley(x, 1e9), np.array([1.01, 1.0])) == pytest.approx([1, 1], rel=1e-14)
 
 
 def test_a_rate_by_likelihood_is_the_share():
@@ -62,25 +57,21 @@ def test_least_squares_of_a_curve_with_noise():
     def away(p):
         return p[0] * np.exp(-p[1] * x) - y
 
-    found = [least_squares(away, np.array(start)) for start in ((1.0, 1.0), (5.0, 0.1), (2.0, 1.3))]
-    assert found[0] == pytest.approx(found[1], rel=1e-13)
-    assert found[0] == pytest.approx(found[2], rel=1e-13)
-    slopes = np.column_stack([np.exp(-found[0][1] * x), -found[0][0] * x * np.exp(-found[0][1] * x)])
-    assert slopes.T @ away(found[0]) == pytest.approx([0, 0], abs=1e-14)
-
-
-def test_what_the_points_do_not_determine_is_no_fit():
-    with pytest.raises(FitError):
+    found, *others = (least_squares(away, np.array(start)) for start in ((1.0, 1.0), (5.0, 0.1), (2.0, 1.3)))
+    for other in others:
+        assert other == pytest.approx(found, rel=1e-13)
+    slopes = np.column_stack([np.exp(-found[1] * x), -found[0] * x * np.exp(-found[1] * x)])
+    assert slopes.T @ away(found) == pytest.approx([0, 0], abs=1e-14)
+    with pytest.raises(FitError):  # what the points do not determine
         least_squares(lambda p: p[0] + p[1] - np.array([1.0, 2.0]), np.zeros(2))
 
 
 def test_a_start_at_the_minimum_stays_there_though_its_value_is_rounding():
-    x = np.linspace(1, 2, 7)
-    y = 0.3 - 0.7 * x
+    design = np.column_stack([np.ones(7), np.linspace(1, 2, 7)])
+    true = np.array([0.3, -0.7])
 
     def loss(point):
-        design = np.column_stack([np.ones_like(x), x])
-        away = design @ point - y
+        away = design @ point - design @ true
         return float(away @ away) / 2, design.T @ away, design.T @ design
 
-    np.testing.assert_allclose(minimum(loss, np.array([0.3, -0.7])), [0.3, -0.7], rtol=1e-14)
+    np.testing.assert_allclose(minimum(loss, true), true, rtol=1e-14)

@@ -1,3 +1,5 @@
+"""Power laws: against scipy and the normal equations, in any units; and what cannot carry a fit."""
+
 import math
 import pickle
 
@@ -17,44 +19,42 @@ from rbp.laws.table import fit_table
 SIZES = np.geomspace(1e6, 1e10, 8)
 
 
-def noisy(rng: np.random.Generator, sizes: np.ndarray = SIZES, sd: float | np.ndarray = 0.1) -> np.ndarray:
+def noisy(rng, sizes=SIZES, sd=0.1):
+    rng = np.random.default_rng(rng)
     return 7 * sizes**-0.2 * np.exp(sd * rng.normal(size=len(sizes)))
 
 
-def test_agrees_with_scipy() -> None:
-    y = noisy(np.random.default_rng(1))
-    fit, line = fit_power_law(SIZES, y), linregress(np.log(SIZES), np.log(y))
-    half = t_distribution.ppf(0.975, 6) * line.stderr
-    origin = t_distribution.ppf(0.975, 6) * line.intercept_stderr
-    assert fit.alpha == pytest.approx(-line.slope, rel=1e-12)
-    assert (fit.alpha_low, fit.alpha_high) == pytest.approx((-line.slope - half, -line.slope + half), rel=1e-12)
-    assert fit.slope == -fit.alpha
+def test_agrees_with_scipy():
+    y = noisy(1)
+    fit, line, t = fit_power_law(SIZES, y), linregress(np.log(SIZES), np.log(y)), t_distribution.ppf(0.975, 6)
+    assert fit.alpha == -fit.slope == pytest.approx(-line.slope, rel=1e-12)
+    assert (fit.alpha_low, fit.alpha_high) == pytest.approx(
+        (-line.slope - t * line.stderr, -line.slope + t * line.stderr), rel=1e-12
+    )
     assert fit.alpha_se == pytest.approx(line.stderr, rel=1e-12)
     assert fit.r_squared == pytest.approx(line.rvalue**2, rel=1e-12)
-    assert np.log(fit.prefactor) == pytest.approx(line.intercept, rel=1e-11)
-    ends = np.log([fit.prefactor_low, fit.prefactor_high])
-    assert ends == pytest.approx([line.intercept - origin, line.intercept + origin], rel=1e-11)
+    half = t * line.intercept_stderr
+    assert np.log([fit.prefactor, fit.prefactor_low, fit.prefactor_high]) == pytest.approx(
+        [line.intercept, line.intercept - half, line.intercept + half], rel=1e-11
+    )
     assert (fit.n, fit.df, fit.weak, fit.scale) == (8, 6, False, None)
 
 
-def test_prediction_intervals_in_closed_form() -> None:
-    y = noisy(np.random.default_rng(2))
+def test_prediction_intervals_in_closed_form():
+    y, at = noisy(2), np.array([1e5, 1e8, 1e12])
     fit = fit_power_law(SIZES, y, level=0.8)
-    at = np.array([1e5, 1e8, 1e12])
-    x, x0 = np.log(SIZES), np.log(at)
+    x, x0, t = np.log(SIZES), np.log(at), t_distribution.ppf(0.9, 6)
     line = linregress(x, np.log(y))
     mean = line.intercept + line.slope * x0
     lever = 1 / 8 + (x0 - x.mean()) ** 2 / np.sum((x - x.mean()) ** 2)
-    t = t_distribution.ppf(0.9, 6)
-    got = fit.predict(at)
-    assert list(got.columns) == ["size", "value", "mean_low", "mean_high", "low", "high"]
-    np.testing.assert_allclose(got["value"], np.exp(mean), rtol=1e-11)
-    np.testing.assert_allclose(got["mean_low"], np.exp(mean - t * fit.residual_se * np.sqrt(lever)), rtol=1e-10)
-    np.testing.assert_allclose(got["high"], np.exp(mean + t * fit.residual_se * np.sqrt(1 + lever)), rtol=1e-10)
-    assert len(fit.predict(1e9)) == 1
+    ahead = fit.predict(at)
+    assert list(ahead.columns) == ["size", "value", "mean_low", "mean_high", "low", "high"]
+    np.testing.assert_allclose(ahead["value"], np.exp(mean), rtol=1e-11)
+    np.testing.assert_allclose(ahead["mean_low"], np.exp(mean - t * fit.residual_se * np.sqrt(lever)), rtol=1e-10)
+    np.testing.assert_allclose(ahead["high"], np.exp(mean + t * fit.residual_se * np.sqrt(1 + lever)), rtol=1e-10)
 
 
-def test_weighted_fit_agrees_with_the_normal_equations() -> None:
+def test_weighted_fit_agrees_with_the_normal_equations():
     rng = np.random.default_rng(3)
     sd = rng.uniform(0.01, 0.2, 8)
     y = noisy(rng, sd=sd)
@@ -66,15 +66,14 @@ def test_weighted_fit_agrees_with_the_normal_equations() -> None:
     assert fit.alpha == pytest.approx(-coefficients[1], rel=1e-9)
     assert fit.scale == pytest.approx(chi2 / 6, rel=1e-9)
     assert fit.alpha_se == pytest.approx(math.sqrt(covariance[1, 1]), rel=1e-8)
-    ahead = fit.predict(1e11).iloc[0]
-    gradient = np.array([1, np.log(1e11)])
+    ahead, gradient = fit.predict(1e11).iloc[0], np.array([1, np.log(1e11)])
     new = gradient @ covariance @ gradient + fit.scale * np.mean(sd**2)
     assert np.log(ahead["high"] / ahead["value"]) == pytest.approx(t_distribution.ppf(0.975, 6) * new**0.5, rel=1e-8)
 
 
 @pytest.mark.parametrize("draws", loop_and_slow(250, 5000))
 @pytest.mark.parametrize("weighted", [False, True], ids=["OLS", "WLS"])
-def test_intervals_cover(weighted: bool, draws: int) -> None:
+def test_intervals_cover(weighted, draws):
     rng, covered, scales = np.random.default_rng(5), 0, []
     sd = np.linspace(0.02, 0.1, 8) if weighted else np.full(8, 0.05)
     for _ in range(draws):
@@ -86,30 +85,25 @@ def test_intervals_cover(weighted: bool, draws: int) -> None:
     assert np.mean(scales) == pytest.approx(1, abs=3.5 * np.std(scales) / draws**0.5)
 
 
-@given(
-    st.integers(0, 10**6),
-    st.integers(3, 12),
-    st.floats(1e-9, 1e9),
-    st.floats(1e-9, 1e9),
-    st.booleans(),
-)
-def test_units_do_not_matter(seed: int, n: int, of_size: float, of_value: float, weighted: bool) -> None:
+@given(st.integers(0, 10**6), st.integers(3, 12), st.floats(1e-9, 1e9), st.floats(1e-9, 1e9), st.booleans())
+def test_units_do_not_matter(seed, n, of_size, of_value, weighted):
     rng = np.random.default_rng(seed)
     sizes = np.exp(np.linspace(14, 24, n) + rng.uniform(-0.3, 0.3, n))
     y = noisy(rng, sizes)
-    variance = (rng.uniform(0.01, 0.1, n) * y) ** 2 if weighted else None
-    plain = fit_power_law(sizes, y, variance=variance)
-    scaled = fit_power_law(sizes * of_size, y * of_value, variance=None if variance is None else variance * of_value**2)
+    weights = rng.uniform(0.01, 0.1, n)
+
+    def fit(sizes, y):
+        return fit_power_law(sizes, y, variance=(weights * y) ** 2 if weighted else None)
+
+    plain, scaled, only_value = fit(sizes, y), fit(sizes * of_size, y * of_value), fit(sizes, y * of_value)
     for name in ("alpha", "alpha_low", "alpha_high", "r_squared", "residual_se"):
         assert getattr(scaled, name) == pytest.approx(getattr(plain, name), rel=1e-12, abs=1e-12), name
-    only_value = fit_power_law(sizes, y * of_value, variance=None if variance is None else variance * of_value**2)
     for name in ("prefactor", "prefactor_low", "prefactor_high"):
         assert getattr(only_value, name) == pytest.approx(of_value * getattr(plain, name), rel=1e-10), name
 
 
-def test_order_and_integer_sizes_do_not_matter_and_the_fit_can_be_sent_to_another_process() -> None:
-    y = noisy(np.random.default_rng(6))
-    whole = SIZES.astype(np.int64)
+def test_order_and_integer_sizes_do_not_matter_and_the_fit_can_be_sent_to_another_process():
+    y, whole = noisy(6), SIZES.astype(np.int64)
     fit, back = fit_power_law(whole, y), fit_power_law(pd.Series(whole[::-1]), pd.Series(y[::-1]))
     assert back.alpha == pytest.approx(fit.alpha, rel=1e-12)
     assert pickle.loads(pickle.dumps(fit)) == fit  # noqa: S301
@@ -117,17 +111,11 @@ def test_order_and_integer_sizes_do_not_matter_and_the_fit_can_be_sent_to_anothe
     assert not any(name.startswith("_") for name in fit.as_dict())
 
 
-def test_repeated_sizes_are_allowed_while_three_differ() -> None:
-    assert fit_power_law([1e6, 1e6, 1e7, 1e8], [4, 4.1, 3, 2]).n == 4
-    with pytest.raises(FitError, match="only 2 different sizes"):
-        fit_power_law([1e6, 1e6, 1e7, 1e7], [4, 4.1, 3, 2])
-
-
 @pytest.mark.parametrize(
     ("size", "value", "says"),
     [
         ([1e6, 1e7], [2, 1], "2 points are too few"),
-        ([1e6, 1e6, 1e6], [3, 2, 1], "only 1 different sizes"),
+        ([1e6, 1e6, 1e7, 1e7], [4, 4.1, 3, 2], "only 2 different sizes"),
         ([1e6, 1e7, 1e8], [3, 2], "3 sizes but 2 values"),
         ([1e6, 1e7, 1e8], [3, 0, 1], r"row 1.*\n.*every token was in the top k"),
         ([1e6, 1e7, 1e8], [3, 2, -1], "row 2"),
@@ -139,25 +127,27 @@ def test_repeated_sizes_are_allowed_while_three_differ() -> None:
         ([[1e6, 1e7, 1e8]], [[3, 2, 1]], "2 dimensions"),
     ],
 )
-def test_points_that_cannot_carry_a_fit(size: list, value: list, says: str) -> None:
+def test_points_that_cannot_carry_a_fit(size, value, says):
     with pytest.raises(FitError, match=says):
         fit_power_law(size, value)
 
 
-def test_bad_variances_levels_and_sizes_ahead() -> None:
+def test_repeated_sizes_and_bad_variances_levels_and_sizes_ahead():
+    sizes, values = [1e6, 1e7, 1e8], [3, 2, 1]
+    assert fit_power_law([1e6, *sizes], [3.1, *values]).n == 4
     with pytest.raises(FitError, match=r"variance 0 has no logarithm|row 0"):
-        fit_power_law([1e6, 1e7, 1e8], [3, 2, 1], variance=[0, 1, 1])
+        fit_power_law(sizes, values, variance=[0, 1, 1])
     with pytest.raises(FitError, match="2 variances"):
-        fit_power_law([1e6, 1e7, 1e8], [3, 2, 1], variance=[1, 1])
+        fit_power_law(sizes, values, variance=[1, 1])
     for level in (0, 1, 95, math.nan):
         with pytest.raises(ParameterError, match="between 0 and 1"):
-            fit_power_law([1e6, 1e7, 1e8], [3, 2, 1], level=level)
+            fit_power_law(sizes, values, level=level)
     with pytest.raises(ParameterError, match="size -1"):
-        fit_power_law([1e6, 1e7, 1e8], [3, 2, 1]).predict(-1)
+        fit_power_law(sizes, values).predict(-1)
 
 
-def test_many_cells_at_once_drop_none() -> None:
-    y = noisy(np.random.default_rng(7))
+def test_many_cells_at_once_drop_none():
+    y = noisy(7)
     table = pd.DataFrame({"dataset": "d", "family": "F", "metric": "neg_log_rbp", "size": SIZES, "value": y})
     zero = table.assign(k=2, value=np.where(SIZES[3] == SIZES, 0, y))
     ce = table.assign(metric="cross_entropy", k=pd.NA)

@@ -21,31 +21,43 @@ from rbp.laws.resampling import (
 )
 
 
-def ratio(totals):
-    return totals[..., 0] / totals[..., 1]
+def clustered(rng, lengths, rate=0.05, shared=0.02):
+    """Hits and tokens of documents of beta-distributed rates, `shared` the correlation of two tokens of one."""
+    a = (1 / shared - 1) * np.array([rate, 1 - rate])
+    misses = rng.binomial(lengths, rng.beta(*a, len(lengths)))
+    return np.column_stack([lengths - misses, lengths]).astype(float)
 
 
-def test_a_mean_has_students_interval():
-    """One token a document: the textbook's interval, by SciPy."""
-    x = np.random.default_rng(0).normal(3, 1, 20)
-    found = interval(ratio(without_each(np.column_stack([x, np.ones(20)]))), level=0.9)
-    theirs = stats.ttest_1samp(x, 0).confidence_interval(0.9)
-    assert found == pytest.approx((x.mean(), theirs.low, theirs.high), rel=1e-12)
+def lengths_of(rng, count, mean=6.0, spread=0.8):
+    return rng.lognormal(mean, spread, count).astype(int) + 20
 
 
-def test_means_vary_together_as_they_should():
-    """Closed form: the covariance of means is that of the values over their number."""
-    x = np.random.default_rng(1).normal(size=(15, 3)) @ [[1, 2, 0], [0, 1, 1], [0, 0, 3]]
-    means = without_each(x) / np.concatenate([[15], np.full(15, 14)])[:, None]
-    assert covariance(means) == pytest.approx(np.cov(x, rowvar=False) / 15, rel=1e-12)
+def by_scipy(sums, draws, **options):
+    """SciPy's bootstrap interval of ln(−ln RBP), documents being the units."""
+
+    def statistic(hits, tokens, axis):
+        return np.log(-np.log(hits.sum(axis) / tokens.sum(axis)))
+
+    how = {"paired": True, "vectorized": True, "n_resamples": draws}
+    found = stats.bootstrap((*sums.T,), statistic, **how, **options).confidence_interval
+    return found.low, found.high
+
+
+def test_means_have_students_interval_and_vary_together_as_values_over_their_number():
+    """One token a document: the textbook's interval, by SciPy; closed form of the covariance."""
+    x = np.random.default_rng(1).normal(size=(20, 3)) @ [[1, 2, 0], [0, 1, 1], [0, 0, 3]]
+    means = without_each(x) / np.concatenate([[20], np.full(20, 19)])[:, None]
+    assert covariance(means) == pytest.approx(np.cov(x, rowvar=False) / 20, rel=1e-12)
+    found = interval(means[:, 0], level=0.9)
+    theirs = stats.ttest_1samp(x[:, 0], 0).confidence_interval(0.9)
+    assert found == pytest.approx((x[:, 0].mean(), theirs.low, theirs.high), rel=1e-12)
 
 
 def test_leaving_out_is_what_it_says():
     """Brute force: the tokens of all other documents, counted anew."""
     rng = np.random.default_rng(2)
     documents, ranks = rng.integers(0, 9, 400), rng.geometric(0.3, 400)
-    sums = document_sums(np.column_stack([ranks <= 2, np.ones(400)]), documents)
-    found = log_neg_log_share(without_each(sums))
+    found = log_neg_log_share(without_each(document_sums(np.column_stack([ranks <= 2, np.ones(400)]), documents)))
     names = pd.unique(documents)  # the sums' order
     by_hand = [np.log(-np.log((ranks[documents != name] <= 2).mean())) for name in names]
     assert found == pytest.approx([np.log(-np.log((ranks <= 2).mean())), *by_hand], rel=1e-12)
@@ -55,19 +67,10 @@ def test_leaving_out_is_what_it_says():
 
 
 def test_of_many_documents_the_bootstrap_says_the_same():
-    """SciPy's BCa, of 500 documents of unlike lengths."""
     rng = np.random.default_rng(3)
-    sums = clustered(rng, rng.lognormal(4, 0.5, 500).astype(int) + 20)
+    sums = clustered(rng, lengths_of(rng, 500, 4, 0.5))
     low, high = interval(log_neg_log_share(without_each(sums)))[1:]
-    theirs = stats.bootstrap(
-        (*sums.T,),
-        lambda hits, tokens, axis: np.log(-np.log(hits.sum(axis) / tokens.sum(axis))),
-        paired=True,
-        vectorized=True,
-        n_resamples=4000,
-        rng=4,
-    ).confidence_interval
-    assert (low, high) == pytest.approx((theirs.low, theirs.high), abs=0.06 * (high - low))
+    assert (low, high) == pytest.approx(by_scipy(sums, 4000, rng=4), abs=0.06 * (high - low))
 
 
 def test_what_one_document_decides_has_no_interval():
@@ -79,44 +82,28 @@ def test_what_one_document_decides_has_no_interval():
     assert 0 < low < -np.log(298 / 300) < high < np.inf
     assert np.isnan(neg_log_rbp_document_interval(np.ones(4), [0, 0, 1, 1], 1)).all()
     assert np.isnan(neg_log_rbp_document_interval([1, 2], [0, 0], 1)).all()  # a single document
-    losses = without_each(np.array([[1.0], [np.inf], [2.0]]))  # a token of probability 0
-    estimate, *ends = interval(losses)
+    estimate, *ends = interval(without_each(np.array([[1.0], [np.inf], [2.0]])))  # a token of probability 0
     assert estimate == np.inf
     assert np.isnan(ends).all()
     with pytest.raises(ParameterError, match="level"):
         interval([1.0, 2.0, 3.0], level=95)
-
-
-def test_sums_need_a_document_for_each_value():
     with pytest.raises(DataError, match="its document"):
         document_sums(np.ones((3, 1)), [0, 1])
 
 
 def test_sums_of_documents_that_stand_together_are_those_of_scattered_ones():
     rng = np.random.default_rng(8)
-    documents = np.repeat([7, 3, 9, 4], [5, 1, 30, 12])
-    values = rng.normal(size=(len(documents), 3))
+    documents, values = np.repeat([7, 3, 9, 4], [5, 1, 30, 12]), rng.normal(size=(48, 3))
     scattered = np.concatenate([[0, 5, 6, 36], rng.permutation(np.setdiff1d(np.arange(48), [0, 5, 6, 36]))])
     for order in (np.arange(48), scattered):  # both have the documents' first tokens in one order
         found = document_sums(values[order], documents[order])
         assert found == pytest.approx(np.array([values[documents == each].sum(axis=0) for each in (7, 3, 9, 4)]))
 
 
-# How often it covers the truth
-
-
-def clustered(rng, lengths, rate=0.05, shared=0.02):
-    """Hits and tokens of documents of beta-distributed rates, `shared` the correlation of two tokens of one."""
-    a = (1 / shared - 1) * np.array([rate, 1 - rate])
-    misses = rng.binomial(lengths, rng.beta(*a, len(lengths)))
-    return np.column_stack([lengths - misses, lengths]).astype(float)
-
-
 @pytest.mark.parametrize("texts", loop_and_slow(60, 1200))
 def test_intervals_of_24_documents_cover_the_truth(texts):
     rng = np.random.default_rng(4)
-    lengths = rng.lognormal(6, 0.8, 24).astype(int) + 20
-    covered = 0
+    lengths, covered = lengths_of(rng, 24), 0
     for _ in range(texts):
         _, low, high = np.exp(interval(log_neg_log_share(without_each(clustered(rng, lengths)))))
         covered += low <= -np.log(0.95) <= high
@@ -127,9 +114,8 @@ def test_intervals_of_24_documents_cover_the_truth(texts):
 @pytest.mark.parametrize(("documents", "least", "most"), [(24, 0.72, 0.9), (160, 0.83, 0.96)])
 def test_intervals_of_design_effects_cover_less_than_they_say_where_documents_are_few(documents, least, most, texts):
     rng = np.random.default_rng(5)
-    lengths = rng.lognormal(6, 0.6, documents).astype(int) + 20
+    lengths, covered = lengths_of(rng, documents, 6, 0.6), 0
     truth = (lengths * (1 + (lengths - 1) * 0.02)).sum() / lengths.sum()
-    covered = 0
     for _ in range(texts):
         hits, count = clustered(rng, lengths).T
         x = count - hits
@@ -178,22 +164,9 @@ def test_the_table_comes_out_again(table, dataset, texts):
 def test_other_kinds_are_what_they_are_called():
     """SciPy's percentiles, reversed percentiles and BCa of the same sample, but for the chance of the draws."""
     rng = np.random.default_rng(6)
-    sums = clustered(rng, rng.lognormal(5, 0.7, 15).astype(int) + 20)
+    sums = clustered(rng, lengths_of(rng, 15, 5, 0.7))
     times = rng.multinomial(15, np.full(15, 1 / 15), size=20_000).astype(float)
     found = {kind: ends for kind, level, *ends in kinds(sums, log_neg_log_share, times) if level == 0.8}
-
-    def statistic(hits, tokens, axis):
-        return np.log(-np.log(hits.sum(axis) / tokens.sum(axis)))
-
     for method in ("percentile", "basic", "BCa"):
-        theirs = stats.bootstrap(
-            (*sums.T,),
-            statistic,
-            paired=True,
-            vectorized=True,
-            n_resamples=20_000,
-            confidence_level=0.8,
-            method=method,
-            rng=7,
-        ).confidence_interval
-        assert found[method] == pytest.approx([theirs.low, theirs.high], abs=0.04 * (theirs.high - theirs.low))
+        low, high = by_scipy(sums, 20_000, confidence_level=0.8, method=method, rng=7)
+        assert found[method] == pytest.approx([low, high], abs=0.04 * (high - low))

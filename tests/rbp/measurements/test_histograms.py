@@ -1,23 +1,18 @@
-"""Measured distributions of ranks: the published counts, and entropies of bins and of samples."""
+"""Measured distributions of ranks: entropies of bins and of samples; the thresholds at which ranks are counted."""
 
 import numpy as np
 import pytest
 from simulated import drawn, in_bins
 
+from companion.evidence import published
 from companion.stats.rank_families import family
 from companion.stats.rank_fits import RankDistribution
-from rbp.measurements import histograms, open_source
+from rbp.measurements import histograms
 from rbp.measurements.rank_counts import RankCounts
+from rbp.measurements.ranked import USUAL, WINDOW_LENGTHS, WINDOW_THRESHOLDS, large, usual
 
 
-def test_published_counts_add_up_to_the_recovered_tokens() -> None:
-    for own in open_source("published").histograms:
-        assert own.counts.total == pytest.approx(317_684, abs=4)
-        assert own.cross_entropy is not None
-        assert (own.counts.count == np.rint(own.counts.count)).all()
-
-
-def test_entropy_of_bins_brackets_the_truth() -> None:
+def test_entropy_of_bins_brackets_the_truth():
     true = RankDistribution(family("zipf_mandelbrot"), (1.4, 0.3), 5000)
     single = RankCounts(np.arange(1, 5001), np.arange(1, 5001), true.masses * 1e9, 5000)
     assert histograms.entropy(single) == pytest.approx((true.entropy,) * 3, rel=1e-5)
@@ -27,7 +22,7 @@ def test_entropy_of_bins_brackets_the_truth() -> None:
     assert greatest - least < 0.03
 
 
-def test_a_rank_without_a_token_has_no_part_in_the_entropy() -> None:
+def test_a_rank_without_a_token_has_no_part_in_the_entropy():
     counts = RankCounts(np.array([1, 2, 3]), np.array([1, 2, 3]), np.array([2.0, 0.0, 2.0]), 9)
     assert histograms.entropy(counts) == pytest.approx((np.log(2) + (2 - 1) / (2 * 4),) * 3)
 
@@ -51,8 +46,26 @@ def test_a_bin_is_filled_by_the_slope_between_its_neighbours(share, neighbours):
     assert found == pytest.approx(truth + len(neighbours) / (2 * 1000))
 
 
-def test_entropy_of_a_sample_is_nearly_unbiased() -> None:
+def test_entropy_of_a_sample_is_nearly_unbiased():
     true = RankDistribution(family("power_law"), (1.2,), 500)
     found = [histograms.entropy(RankCounts.of_ranks(drawn(true, 4000, seed), 500))[0] for seed in range(20)]
     error = np.std(found) / np.sqrt(20)
     assert np.mean(found) == pytest.approx(true.entropy, abs=3 * error + 0.01)  # the plain one is 0.04 too low
+
+
+@pytest.mark.parametrize(
+    ("share", "vocabulary", "k"),
+    [(0.4, 4096, 1638), (0.6, 4096, 2458), (0.25, 10, 2), (0.75, 10, 8), (0.001, 100, 1), (1.0, 50257, 50257)],
+)
+def test_a_share_of_the_vocabulary_is_rounded_to_the_nearest_threshold(share, vocabulary, k):
+    assert large(share, vocabulary) == k
+
+
+def test_every_threshold_of_the_paper_is_counted_and_between_them_steps_of_1_2_5():
+    steps = {digit * 10**power for digit in (1, 2, 5) for power in range(6)}
+    published_k, windows = set(published.fit_by_k()["k"]), published.sequence_success()
+    assert published_k <= set(USUAL)
+    assert set(USUAL) - published_k <= steps | {4, 6, 8, 9}
+    assert set(windows["k"]) <= set(WINDOW_THRESHOLDS) <= steps | {2500}
+    assert tuple(sorted(set(windows["n"]))) == WINDOW_LENGTHS
+    assert usual(60) == sorted({*range(1, 11), 18, 20, 24, 30, 36, 50})  # those of a small vocabulary end with it

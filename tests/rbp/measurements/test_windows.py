@@ -1,3 +1,5 @@
+"""Windows of tokens that all succeed: against a walk through the text, and errors against texts drawn anew."""
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,20 +10,6 @@ from simulated import chain, rows
 from rbp.errors import DataError, ParameterError
 from rbp.measurements.ranked import WINDOW_LENGTHS, Ranked
 from rbp.measurements.windows import filled, runs_alive, share_error, window_counts, with_error
-
-
-@st.composite
-def texts(draw):
-    """Documents of any length, with gaps in their positions."""
-    hits, documents, positions = [], [], []
-    for document in range(draw(st.integers(1, 4))):
-        position = 0
-        for good in draw(st.lists(st.booleans(), max_size=12)):
-            position += draw(st.sampled_from([1, 1, 1, 2]))
-            hits.append(good)
-            documents.append(document)
-            positions.append(position)
-    return hits, documents, positions
 
 
 def brute(hits, documents, positions, n):
@@ -36,10 +24,17 @@ def brute(hits, documents, positions, n):
     return sum(map(all, windows)), len(windows)
 
 
-@given(texts(), st.integers(1, 6))
-def test_windows_are_those_of_a_walk_through_the_text(text, n):
-    found = window_counts(*map(np.array, text), [n]).iloc[0]
-    assert (found["successes"], found["windows"]) == brute(*text, n)
+@given(
+    st.lists(st.lists(st.tuples(st.booleans(), st.sampled_from([1, 1, 1, 2])), max_size=12), min_size=1, max_size=4),
+    st.integers(1, 6),
+)
+def test_windows_are_those_of_a_walk_through_the_text(texts, n):
+    """Documents of any length, with gaps in their positions."""
+    hits = [hit for text in texts for hit, _ in text]
+    documents = np.repeat(np.arange(len(texts)), list(map(len, texts)))
+    positions = [place for text in texts for place in np.cumsum([step for _, step in text])]
+    found = window_counts(np.array(hits), documents, np.array(positions), [n]).iloc[0]
+    assert (found["successes"], found["windows"]) == brute(hits, documents, positions, n)
 
 
 def test_a_window_needs_a_token():
@@ -63,8 +58,7 @@ def test_runs_are_counted_from_windows():
     good[0, 200:260] = True  # and one of 60
     found = window_counts(*rows(good), [1, 50, 100, 200]).assign(dataset="d", model="m", k=1)
     alive = runs_alive(found).set_index("n")["runs"]
-    assert alive[50] == pytest.approx((11 + 50) / 50)
-    assert alive[100] == pytest.approx(16 / 100)
+    assert (alive[50], alive[100]) == pytest.approx(((11 + 50) / 50, 16 / 100))
 
 
 def test_filling_in_is_exact_for_independent_tokens():
@@ -73,37 +67,32 @@ def test_filling_in_is_exact_for_independent_tokens():
     assert curve == pytest.approx(1e12 * 0.5 ** np.arange(1, 21), rel=1e-6)
     assert filled([1, 3], [8, 0], longest=4) == pytest.approx([8, 4, 0, 0])
     assert filled([1], [5], longest=3) == pytest.approx([5, 5, 5])  # nothing tells how it goes on
-    for n, successes in (
-        ([1, 2], [3, 4]),
-        ([1, 3, 2], [4, 3, 2]),
-        ([2, 3], [4, 3]),
-        ([1, 1], [4, 3]),
-        ([1, 2], [0, 0]),
-    ):
-        with pytest.raises(DataError, match="must ascend from 1, and successes must not rise"):
-            filled(n, successes)
 
 
-def test_one_token_has_its_binomial_error():
+@pytest.mark.parametrize(
+    ("n", "successes"),
+    [([1, 2], [3, 4]), ([1, 3, 2], [4, 3, 2]), ([2, 3], [4, 3]), ([1, 1], [4, 3]), ([1, 2], [0, 0])],
+)
+def test_counts_that_rise_are_not_filled_in(n, successes):
+    with pytest.raises(DataError, match="must ascend from 1, and successes must not rise"):
+        filled(n, successes)
+
+
+def test_one_token_has_its_binomial_error_and_no_success_has_none():
     n = np.arange(1, 30)
     error = share_error(n, np.rint(1e9 * 0.3**n), np.full(n.size, 10**9))[0]
     assert error == pytest.approx(np.sqrt(0.7 / 0.3 / 1e9), rel=1e-6)
+    table = pd.DataFrame({"n": [1, 10], "successes": [5, 0], "windows": [100, 91]}).assign(dataset="d", model="m", k=1)
+    assert with_error(table)["error"].tolist()[1] == np.inf
 
 
 @pytest.mark.parametrize(("hit", "stay"), [(0.5, 0.5), (0.6, 0.85), (0.97, 0.98)])
 def test_the_error_is_that_of_texts_drawn_anew(hit, stay):
     """Independent tokens, and chains: never too small by much, and at most twice too large."""
     rng = np.random.default_rng(7)
-    lengths = [1, 2, 5, 10]
-    found = [window_counts(*chain(rng, 40, 500, hit, stay), lengths) for _ in range(150)]
+    found = [window_counts(*chain(rng, 40, 500, hit, stay), [1, 2, 5, 10]) for _ in range(100)]
     shares = np.array([each["successes"] / each["windows"] for each in found])
-    true = shares.std(axis=0) / shares.mean(axis=0)
     said = np.array([share_error(each["n"], each["successes"], each["windows"]) for each in found])
-    ratio = np.median(said, axis=0) / true
+    ratio = np.median(said, axis=0) / (shares.std(axis=0) / shares.mean(axis=0))
     assert (ratio > 0.8).all()
     assert (ratio < 2.1).all()
-
-
-def test_no_success_has_no_error():
-    table = pd.DataFrame({"n": [1, 10], "successes": [5, 0], "windows": [100, 91]}).assign(dataset="d", model="m", k=1)
-    assert with_error(table)["error"].tolist()[1] == np.inf
