@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 
 FORMAT = 2  # 1: without the dtype of the logits that are ranked
 MANIFEST, CHECKS = "manifest.json", "checks"
-_FILES = re.compile(
-    r"manifest\.json|parts|checks|lock(-\d+-of-\d+)?|\..*\.tmp"
-)  # all that a store may hold
+_FILES = re.compile(r"manifest\.json|parts|checks|lock(-\d+-of-\d+)?|\..*\.tmp")  # all that a store may hold
 PART = re.compile(r"(\d{5,})-([0-9a-f]{16})\.parquet")
 REDO = "Run the command that made it again: it redoes what is damaged, and nothing else."
 
