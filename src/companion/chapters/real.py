@@ -35,7 +35,7 @@ from rbp.measurements.windows import runs
 from rbp.report.display import Columns, shown
 
 MODEL, FAMILY, SIZE, VOCABULARY = "SmolLM2-135M-Instruct", "SmolLM2", 106_204_992, 49_152
-RANKS = DATA / "real" / "ranks.parquet"
+RANKS, DAMAGED = DATA / "real" / "ranks.parquet", DATA / "real" / "damaged.parquet"
 TEXTS = ("humaneval", "wikipedia", "hotpotqa", "auslegal")
 EARLY, START = 3, 32  # the last positions of a document's first tokens, and of its beginning
 THIRD, TENTH = 1 / 3, 1 / 10  # of the misses: the registered bars
@@ -128,6 +128,40 @@ def mean_removed(table: pd.DataFrame, *, level: float = 0.95) -> dict[str, float
     estimate, low, high = student(table["removed"].mean(), squared, df, level=level)
     fewer = float(student_t.cdf((estimate - TENTH) / np.sqrt(squared), df))
     return {"removed": estimate, "removed_low": low, "removed_high": high, "p_fewer": fewer}
+
+
+@cache
+def damaged() -> pd.DataFrame:
+    """Read every token that a damaged model ranked: columns way, text, document, position, rank, rare."""
+    provenance.note(DAMAGED)
+    return pd.read_parquet(DAMAGED)
+
+
+def damaged_misses(k: int = 1_000, *, level: float = 0.95) -> pd.DataFrame:
+    """Compare where damaged models miss with where the whole model does, by way and text.
+
+    Shares of the misses without a start token, of all tokens but a document's first: early and rare, each with _low and
+    _high, _whole (the whole model's) and _p (of no difference, paired by documents, Holm over ways, texts and shares).
+    """
+    rows = []
+    for (way, text), tokens in damaged().groupby(["way", "text"], sort=False, observed=True):
+        whole = tokens_of("A", str(text))
+        both = whole.merge(tokens, on=["document", "position"], suffixes=("_whole", ""), validate="one_to_one")
+        kinds = {"early": both["position"] <= EARLY, "rare": both["rare"]}
+        misses = [both["rank_whole"] > k, both["rank"] > k]
+        columns = [miss & kind for miss in misses for kind in (True, *kinds.values())]
+        sums = without_each(document_sums(np.column_stack(columns).astype(float), both["document"]))
+        row = {"way": way, "dataset": text, "tokens": len(both), "missed_whole": sums[0, 0], "missed": sums[0, 3]}
+        for i, name in enumerate(kinds, start=1):
+            before, after = sums[:, i] / sums[:, 0], sums[:, 3 + i] / sums[:, 3]
+            row |= dict(zip((name, f"{name}_low", f"{name}_high"), interval(after, level=level), strict=True))
+            z = abs(after[0] - before[0]) / np.sqrt(variance(after - before))
+            row |= {f"{name}_whole": before[0], f"{name}_p": 2 * student_t.sf(z, len(sums) - 2)}
+        rows.append(row)
+    table = pd.DataFrame(rows)
+    tested = ["early_p", "rare_p"]
+    table[tested] = np.reshape(holm(table[tested].to_numpy().ravel()), (-1, 2))
+    return table
 
 
 # ── Do hits come together?

@@ -232,6 +232,27 @@ def repeated(ids: npt.NDArray[np.int64], length: int = CONTEXT) -> npt.NDArray[n
     return is_repeated
 
 
+def rare_tokens(files: ModelFiles, folder: Path) -> npt.NDArray[np.bool_]:
+    """Say of each token of the vocabulary whether it occurs at most RARE times in other text."""
+    tokenizer, counts = load_tokenizer(files), np.zeros(files.config["vocab_size"], dtype=np.int64)
+    for text in _others(folder):
+        np.add.at(counts, tokenizer(text, add_special_tokens=False)["input_ids"], 1)
+    return np.asarray(counts <= RARE)
+
+
+def ship_damaged(files: ModelFiles, folder: Path, out: Path) -> None:
+    """Write what `rank_damaged` left as one table to data/real, without the tokens."""
+    rare, parts = rare_tokens(files, folder), []
+    for step in DAMAGES:
+        for file in sorted(out.glob(f"{step.path}-*.parquet")):
+            table = pd.read_parquet(file)
+            small = table[["document", "position"]].astype(np.int16).assign(rank=table["rank"].astype(np.uint16))
+            text = file.stem.removeprefix(f"{step.path}-")
+            parts.append(small.assign(rare=rare[table["token"]], way=step.path, text=text))
+    shipped = pd.concat(parts, ignore_index=True).astype({"way": "category", "text": "category"})
+    shipped.to_parquet(SHIPPED / "damaged.parquet", index=False, compression="zstd", compression_level=19)
+
+
 def ship(files: ModelFiles, folder: Path, out: Path) -> None:
     """Write the finished rankings as one table to data/real, without the tokens, and copy the sums of worse models.
 
@@ -239,9 +260,7 @@ def ship(files: ModelFiles, folder: Path, out: Path) -> None:
     rare (at most RARE times in other texts), repeated (see `repeated`).
     """
     documents, tokenizer, parts = texts(folder), load_tokenizer(files), []
-    counts = np.zeros(files.config["vocab_size"], dtype=np.int64)
-    for text in _others(folder):
-        np.add.at(counts, tokenizer(text, add_special_tokens=False)["input_ids"], 1)
+    rare = rare_tokens(files, folder)
     for letter, text, count, length, bos in RANKINGS:
         folders = [each.parent for each in sorted((out / f"{letter}-{bos}").glob("*/manifest.json"))]
         finished = [open_store(each) for each in folders if read_manifest(each)["complete"]]
@@ -260,7 +279,7 @@ def ship(files: ModelFiles, folder: Path, out: Path) -> None:
             "document": tokens["document"].astype(np.int16),
             "position": tokens["position"].astype(np.int16),
             "rank": np.asarray(ranked.ranks).astype(np.uint16),
-            "rare": counts[tokens["token"]] <= RARE,
+            "rare": rare[tokens["token"]],
             "repeated": [bool(again[document][position]) for document, position in places],
         }
         parts.append(pd.DataFrame(about | columns))
@@ -329,6 +348,7 @@ def main() -> None:
         return
     if arguments.what == "damaged":
         rank_damaged(files, documents, arguments.out / "damaged")
+        ship_damaged(files, arguments.texts, arguments.out / "damaged")
         return
     for letter, text, count, length, bos in RANKINGS:
         chosen = protocol("authors", length=length, documents=count, pack=8, bos=bos)
