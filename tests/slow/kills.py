@@ -1,11 +1,10 @@
 """Kill work at random moments, again and again: after every rerun the content is the same.
 
-Extractions and trainings are functions in processes of their own (see `apart`); `rbp run` and `rbp book` are the
-commands, with a book of three chapters, killed alone or with all that they have started. Half of the commands find an
-older result in place.
+An extraction is a function in a process of its own (see `apart`); `rbp run` and `rbp book` are the commands, with a
+book of three chapters, killed alone or with all that they have started. Half of the commands find an older result in
+place. Trainings are killed in `tests/ladder/test_making.py`.
 """
 
-import fcntl
 import os
 import random
 import shutil
@@ -17,31 +16,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import made_ladder
 import mini
 import tiny
-from apart import Apart, apart, ended, kill
+from apart import Apart, apart, content, ended, kill
 
 from companion.project import ROOT, Project
-from ladder import making as making_module
-from ladder import text
-from ladder.recipe import read_recipe
-from ladder.workspace import Workspace
 from rbp.errors import DataError
 from rbp.extract.extraction import Settings, extract
 from rbp.extract.protocol import protocol
 from rbp.extract.store import open_store
+from rbp.io import lock
 
 Content = dict[str, bytes]
 
 
 def command(project: Path, *arguments: str) -> "subprocess.Popen[bytes]":
     """The command `rbp` on a project, begun."""
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(
         [sys.executable, "-m", "rbp.cli", "--root", str(project), *arguments],
         cwd=project,
-        env=environment,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"},
         stdout=subprocess.DEVNULL,
         stderr=(project / "said.txt").open("wb"),
         start_new_session=True,
@@ -54,7 +48,7 @@ class Work:
 
     prepare: makes the input in a folder, and with True an older result too; start: begins; result: what it has made;
     between: whether that is whole after a kill, given the older and the new result; settle: waits until what a killed
-    one has started has ended.
+    one has started has ended; older: whether there may be an older result.
     """
 
     name: str
@@ -66,20 +60,13 @@ class Work:
     older: bool = False
 
 
-def content(folder: Path, pattern: str = "**/*") -> Content:
-    """The files of a folder that match, but hidden ones and locks."""
-    found = {path.relative_to(folder): path for path in folder.glob(pattern) if path.is_file()}
-    hidden = [name for name in found if any(part.startswith((".", "lock")) for part in name.parts)]
-    return {name.as_posix(): path.read_bytes() for name, path in found.items() if name not in hidden}
-
-
 def _of_either(found: Content, old: Content, new: Content) -> bool:
     return all(data in (old.get(name), new.get(name)) for name, data in found.items())
 
 
 def _make_model(folder: Path) -> None:
     tiny.save_model(folder / "model")
-    tiny.write_texts(folder / "corpus.jsonl", tiny.texts(150))
+    tiny.write_texts(folder / "corpus.jsonl", tiny.texts(100))
 
 
 def _extract(folder: Path) -> None:
@@ -91,12 +78,6 @@ def _extract(folder: Path) -> None:
 def extraction() -> Work:
     """A rank store of some hundred parts."""
 
-    def prepare(folder: Path, older: bool) -> None:
-        apart(_make_model, folder)
-
-    def start(folder: Path) -> Apart:
-        return Apart(_extract, folder)
-
     def result(folder: Path) -> Content:
         found = content(folder / "out", "*/parts/*")
         for manifest in (folder / "out").glob("*/manifest.json"):
@@ -106,40 +87,10 @@ def extraction() -> Work:
                 continue
         return found
 
-    return Work("extraction", prepare, start, result, _of_either)
-
-
-def _train(folder: Path) -> None:
-    from ladder import training
-
-    training.EVERY = 0.02  # in this process
-    making = made_ladder.with_one_budget(folder / "ladders.toml", folder / "out", 15_360)
-    making_module.train(made_ladder.quiet, making, making.choose(["neox"], ["narrow"], [1])[0])
-
-
-def training() -> Work:
-    """The smallest model of very small ladders."""
-
     def prepare(folder: Path, older: bool) -> None:
-        prepare_ladder(folder, 120)
+        apart(_make_model, folder)
 
-    def start(folder: Path) -> Apart:
-        return Apart(_train, folder)
-
-    def result(folder: Path) -> Content:
-        return content(folder / "out" / "models")
-
-    return Work("training", prepare, start, result, _of_either)
-
-
-def prepare_ladder(folder: Path, steps: int) -> None:
-    """Recipes, ladders.toml and small.toml, and in out/ all that training needs."""
-    apart(_make_ladder, folder, steps)
-
-
-def _make_ladder(folder: Path, steps: int) -> None:
-    made_ladder.write_ladder(folder, steps)
-    text.prepare(Workspace(folder / "out"), read_recipe(folder / "small.toml"), folder / "texts")
+    return Work("extraction", prepare, lambda folder: Apart(_extract, folder), result, _of_either)
 
 
 def one_chapter() -> Work:
@@ -166,7 +117,7 @@ def whole_book() -> Work:
         project = Project(folder)
         mini.write_book(project)
         if older:
-            assert ended(command(folder, "book", "--cores", "2")) == 0
+            assert ended(start(folder)) == 0
         (project.book / "parameters.toml").write_text("[01_a]\nk = 40\n")
 
     def start(folder: Path) -> "subprocess.Popen[bytes]":
@@ -174,9 +125,9 @@ def whole_book() -> Work:
 
     def result(folder: Path) -> Content:
         project = Project(folder)
-        pages = content(project.html)
         changing = ("book/made.html", "_sources/book/made.md", "searchindex.js")  # they hold times
-        found = {f"html/{name}": data for name, data in pages.items() if name not in changing}
+        pages = {name: data for name, data in content(project.html).items() if name not in changing}
+        found = {f"html/{name}": data for name, data in pages.items()}
         if project.results.exists():
             found["results.json"] = project.results.read_bytes()
         return found | {f"chapters/{name}": data for name, data in content(project.chapters).items()}
@@ -188,64 +139,61 @@ def whole_book() -> Work:
     def settle(folder: Path) -> None:
         """A driver that is killed alone leaves Snakemake, which ends its work; meanwhile no other build begins."""
         until = time.monotonic() + 300
-        while time.monotonic() < until:
-            with (Project(folder).build / ".lock").open("a") as stream:
-                try:
-                    return fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    time.sleep(0.1)
-        raise AssertionError("what a killed build has left goes on for ever")
+        while not is_free(folder):
+            assert time.monotonic() < until, "what a killed build has left goes on for ever"
+            time.sleep(0.1)
 
     return Work("rbp book", prepare, start, result, between, settle, older=True)
 
 
-WORKS = {"extraction": extraction, "training": training, "rbp run": one_chapter, "rbp book": whole_book}
+def is_free(folder: Path) -> bool:
+    """Whether no build of the book in the folder is going on."""
+    path = Project(folder).build / ".lock"
+    path.parent.mkdir(exist_ok=True)
+    with path.open("a") as stream:
+        return lock(stream) is not False
 
 
-def said(process: Any, folder: Path) -> str:
-    """What a process has said of its end."""
+WORKS = {"extraction": extraction, "rbp run": one_chapter, "rbp book": whole_book}
+
+
+def _said(process: Any, folder: Path) -> str:
     return str(process.said) if isinstance(process, Apart) else (folder / "said.txt").read_text()
 
 
 def kills(work: Work, base: Path, count: int, seed: int = 0) -> Iterator[str]:
     """Kill `work` `count` times and run it again each time; yields what happened. Raises AssertionError."""
     rng = random.Random(seed)  # noqa: S311
-    olds: dict[bool, Content] = {}
-
-    def prepared(older: bool) -> Path:
+    before: dict[bool, Content] = {}
+    for older in (False, True) if work.older else (False,):
         place = base / f"prepared-{older}"
-        if older not in olds:
-            place.mkdir(parents=True)
-            work.prepare(place, older)
-            olds[older] = work.result(place)
-        return place
-
-    shutil.copytree(prepared(False), base / "whole")
+        place.mkdir(parents=True)
+        work.prepare(place, older)
+        before[older] = work.result(place)
+    shutil.copytree(base / "prepared-False", base / "whole")
     began = time.monotonic()
     assert ended(work.start(base / "whole")) == 0, f"{work.name} fails without a kill too"
     lasts, whole = time.monotonic() - began, work.result(base / "whole")
     done = 0
     while done < count:
-        folder, older = base / "killed", work.older and rng.random() < 0.5
-        shutil.copytree(prepared(older), folder)
+        folder, older, by_itself = base / "killed", work.older and rng.random() < 0.5, rng.random() < 0.5
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(base / f"prepared-{older}", folder)
         process = work.start(folder)
         after = rng.uniform(0, lasts)
         time.sleep(after)
         if process.poll() is not None:  # it was quicker than before
             lasts = after
-            shutil.rmtree(folder)
             continue
-        by_itself = rng.random() < 0.5
         kill(process.pid, by_itself)
         ended(process)
         work.settle(folder)
         found = work.result(folder)
         what = f"{work.name} killed after {after:.2f} of {lasts:.2f} s" + (", alone" if by_itself else "")
-        assert work.between(found, olds[older], whole), f"{what}: what is there is neither the old nor the new content"
-        assert ended(again := work.start(folder)) == 0, f"{what}: the rerun fails: {said(again, folder)}"
+        assert work.between(found, before[older], whole), f"{what}: neither the old nor the new content is there"
+        assert ended(again := work.start(folder)) == 0, f"{what}: the rerun fails: {_said(again, folder)}"
         assert work.result(folder) == whole, f"{what}: the rerun gives another content"
         left = [path.name for path in folder.rglob(".*.tmp") if ".snakemake" not in path.parts]
         assert not left, f"{what}: {left} are left over"
-        shutil.rmtree(folder)
         done += 1
         yield f"{what}: {len(found)} of {len(whole)} files were there; the same after the rerun"

@@ -1,8 +1,13 @@
-"""What is written: rank stores, manifests, results, executed chapters, steps' tables, pages, models."""
+"""Failures at every step of writing what we write: rank stores, manifests, results, chapters, tables, pages, models.
+
+After each: what can be read is the old content or the new, whole, or an error that says what is wrong; and a
+run without a failure gives the content that it would have given at once, with nothing left beside it.
+"""
 
 import io
 import json
 import os
+import random
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,11 +21,16 @@ import numpy as np
 import pandas as pd
 import tiny
 import torch
+from apart import content
+from injected import CLEAN, DONE, KILLED, KINDS, Outcome, trial
 
 from companion import results, site, steps
 from companion import run as chapters
 from companion.project import Project
 from companion.run import Chapter, execute
+from ladder import text
+from ladder.recipe import read_recipe
+from ladder.workspace import Workspace
 from rbp.errors import DataError
 from rbp.extract import models as models_module
 from rbp.extract.extraction import Settings, extract
@@ -28,14 +38,6 @@ from rbp.extract.models import find_model, load_model, load_tokenizer
 from rbp.extract.protocol import protocol
 from rbp.extract.store import Store, open_store
 from rbp.io import write_file
-
-Content = dict[str, bytes]
-
-
-def content(folder: Path) -> Content:
-    """All files below a folder, but locks."""
-    files = (path for path in folder.rglob("*") if path.is_file() and not path.name.startswith((".lock", "lock")))
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,6 @@ class Case:
     after; on_the_way: what else may be seen, of what is written in several steps.
     """
 
-    name: str
     prepare: Callable[[Path], object]
     act: Callable[[Path], object]
     seen: Callable[[Path], Any]
@@ -72,19 +73,18 @@ def a_store(models: Path, documents: int = 6, begun: int | None = None) -> Case:
         extract([files], [str(folder / "corpus.jsonl")], windows, folder / "out", Settings(backend="reference"))
 
     def seen(folder: Path) -> Any:
-        found = list((folder / "out").glob("*/manifest.json"))
-        parts = {path.name: path.read_bytes() for path in (folder / "out").glob("*/parts/[!.]*")}
-        if not found:
-            return {"parts": parts, "tokens": None}
-        try:
-            return {"parts": parts, "tokens": open_store(found[0].parent).ranks().to_csv()}
-        except DataError:
-            return {"parts": parts, "tokens": None}
+        tokens, parts = None, content(folder / "out", "*/parts/*")
+        for manifest in (folder / "out").glob("*/manifest.json"):
+            try:
+                tokens = open_store(manifest.parent).ranks().to_csv()
+            except DataError:  # not finished
+                continue
+        return {"parts": parts, "tokens": tokens}
 
     def on_the_way(found: Any, new: Any) -> bool:
         return found["tokens"] in (None, new["tokens"]) and found["parts"].items() <= new["parts"].items()
 
-    return Case("a rank store" if begun is None else "a rank store, half made", prepare, act, seen, on_the_way)
+    return Case(prepare, act, seen, on_the_way)
 
 
 def a_label(models: Path) -> Case:
@@ -102,10 +102,9 @@ def a_label(models: Path) -> Case:
 
     def seen(folder: Path) -> Any:
         (store,) = (folder / "out").iterdir()
-        found = open_store(store)
-        return found.family, found.ranks().to_csv()
+        return open_store(store).family, open_store(store).ranks().to_csv()
 
-    return Case("a manifest", prepare, act, seen)
+    return Case(prepare, act, seen)
 
 
 def merged_results() -> Case:
@@ -118,40 +117,33 @@ def merged_results() -> Case:
     def seen(folder: Path) -> Any:
         return results.read_book(folder / "_build" / "results.json")
 
-    return Case("merged results", lambda folder: write(folder, 30), lambda folder: write(folder, 50), seen)
+    return Case(lambda folder: write(folder, 30), lambda folder: write(folder, 50), seen)
 
 
-def _executed(folder: Path, value: int, size: int = 3) -> None:
-    """Execute a chapter, with the kernel's part of the work done in its stead."""
+def an_executed_chapter(before: bool) -> Case:
+    """The folder of an executed chapter, where none is or in place of an older one; without a kernel."""
 
     def kernel(chapter: Chapter, parameters: Any, output: Path, cwd: Path, tell: object, more: object) -> None:
         notebook = json.loads(chapter.path.read_text())
         for cell in notebook["cells"]:
             cell["metadata"]["papermill"] = {"start_time": "now"}
         output.write_text(json.dumps(notebook))
-        for number in range(size):
+        for number in range(3):
             write_file(output.parent / chapter.name / f"{number}.csv", f"value\n{parameters['k']}\n" * 100)
         recorded = {"value": results.Recorded(parameters["k"])}
         results.write_chapter(output.parent / "results.json", results.ChapterResults(chapter.name, recorded))
 
-    chapters._run = kernel
-    chapter = Chapter(folder / "notebooks" / "01_a.ipynb")
-    execute(chapter, {"k": value}, folder / "runs" / "out", folder, lambda new: write_file(new / "01_a.html", "page"))
-
-
-def an_executed_chapter(before: bool) -> Case:
-    """The folder of an executed chapter, where none is or in place of an older one."""
+    def executed(folder: Path, value: int) -> None:
+        chapters._run = kernel
+        chapter, out = Chapter(folder / "notebooks" / "01_a.ipynb"), folder / "runs" / "out"
+        execute(chapter, {"k": value}, out, folder, lambda new: write_file(new / "01_a.html", "page"))
 
     def prepare(folder: Path) -> None:
         mini.write_chapter(Project(folder), "01_a", parameters="k: int = 1  # a number")
         if before:
-            _executed(folder, 2)
+            executed(folder, 2)
 
-    def seen(folder: Path) -> Any:
-        return content(folder / "runs" / "out")
-
-    name = "an executed chapter" + (", over an older one" if before else "")
-    return Case(name, prepare, lambda folder: _executed(folder, 3), seen)
+    return Case(prepare, lambda folder: executed(folder, 3), lambda folder: content(folder / "runs" / "out"))
 
 
 def a_step() -> Case:
@@ -167,24 +159,22 @@ def a_step() -> Case:
         with patch.dict(os.environ, {steps.TABLES: str(Project(folder).steps)}):
             return steps.table("case", Project(folder)).to_csv()
 
-    return Case("a step's table", lambda folder: write(folder, 5), lambda folder: write(folder, 9), seen)
+    return Case(lambda folder: write(folder, 5), lambda folder: write(folder, 9), seen)
 
 
 def the_pages() -> Case:
     """The book's pages, over older ones."""
 
+    def pages(source: Path, config: Path, output: Path, *more: Any, **options: Any) -> Path:
+        for path in source.rglob("*.*"):
+            write_file(output / "_build" / "html" / path.relative_to(source), path.read_bytes())
+        return output / "_build" / "html"
+
     def build(folder: Path, text: str) -> None:
-        project = Project(folder)
-        write_file(project.book / "more.md", f"# More\n\n{text}\n")
-
-        def pages(source: Path, config: Path, output: Path, *more: Any, **options: Any) -> Path:
-            for path in source.rglob("*.*"):
-                write_file(output / "_build" / "html" / path.relative_to(source), path.read_bytes())
-            return output / "_build" / "html"
-
+        write_file(Project(folder).book / "more.md", f"# More\n\n{text}\n")
         site.jupyter_book = pages
         site.copy_scripts = lambda where: write_file(where / "script.js", "script")
-        site.build_html(project)
+        site.build_html(Project(folder))
 
     def prepare(folder: Path) -> None:
         project = Project(folder)
@@ -198,19 +188,22 @@ def the_pages() -> Case:
         found = content(folder / "_build" / "html")
         return {name: data for name, data in found.items() if not name.endswith("made.md")}  # which holds times
 
-    return Case("the pages", prepare, lambda folder: build(folder, "new"), seen)
+    return Case(prepare, lambda folder: build(folder, "new"), seen)
+
+
+def prepare_ladder(folder: Path) -> None:
+    """Write recipes, ladders.toml and small.toml, and in out/ all that training needs."""
+    made_ladder.write_ladder(folder, 20)
+    text.prepare(Workspace(folder / "out"), read_recipe(folder / "small.toml"), folder / "texts")
 
 
 def a_trained_model(ladder: Path) -> Case:
-    """A training from its start: states, then the model. `ladder`: a prepared ladder, see `kills`."""
+    """A training from its start: states, then the model."""
     from ladder import making, training
 
     def opened(folder: Path) -> tuple[making.Making, making.Line]:
         made = made_ladder.with_one_budget(ladder / "ladders.toml", folder / "out", 192)  # three steps
         return made, made.choose(["neox"], ["narrow"], [1])[0]
-
-    def prepare(folder: Path) -> None:
-        shutil.copytree(ladder / "out", folder / "out")
 
     def act(folder: Path) -> None:
         with patch.object(training, "EVERY", 0.0):
@@ -222,10 +215,10 @@ def a_trained_model(ladder: Path) -> Case:
             return None
         return (made.model(line, 192) / "model.safetensors").read_bytes()
 
-    return Case("a trained model", prepare, act, seen)
+    return Case(lambda folder: shutil.copytree(ladder / "out", folder / "out"), act, seen)
 
 
-#: by name; each is made of the folder of a tiny model and that of a prepared ladder (see `kills`)
+#: by name; each is made of the folder of a tiny model and that of a prepared ladder
 CASES: dict[str, Callable[[Path, Path], Case]] = {
     "merged results": lambda model, ladder: merged_results(),
     "an executed chapter": lambda model, ladder: an_executed_chapter(False),
@@ -237,3 +230,65 @@ CASES: dict[str, Callable[[Path, Path], Case]] = {
     "a manifest": lambda model, ladder: a_label(model),
     "a trained model": lambda model, ladder: a_trained_model(ladder),
 }
+
+
+def count(name: str, base: Path, model: Path, ladder: Path, share: float = 1.0, twice: bool = True) -> int:
+    """Try every fault at a case's first step and at a share of the others, drawn at random; gives how many came about.
+
+    twice: another failure, at random, in the run that follows the first. Raises AssertionError.
+    """
+    rng, tried, case = random.Random(name), 0, CASES[name](model, ladder)  # noqa: S311
+    prepared, work = base / "prepared", base / "work"
+    prepared.mkdir(parents=True)
+    made = trial(lambda: case.prepare(prepared), prepared)
+    assert made.code == DONE, made.said
+    _copied(prepared, work)
+    before = _seen(case, work)
+    whole = _acted(case, work)
+    assert whole.code == DONE, whole.said
+    after = _seen(case, work)
+    assert after != before, "the case writes nothing"
+    for at in (at for at in range(1, whole.steps + 1) if at == 1 or rng.random() < share):
+        for kind in KINDS:
+            what, second = f"{name}, {kind} at step {at} of {whole.steps}", rng.choice(KINDS)
+            _copied(prepared, work)
+            tried += _checked(case, work, _acted(case, work, at, kind), before, after, what)
+            if twice:
+                again = _acted(case, work, rng.randint(1, whole.steps), second)
+                tried += _checked(case, work, again, before, after, f"{what}, and again")
+            last = _acted(case, work)
+            assert last.code == DONE, f"{what}: the rerun fails: {last.said}"
+            assert _seen(case, work) == after, f"{what}: the rerun gives another content"
+            left = [path.name for path in work.rglob(".*.tmp")]
+            assert not left or (twice and second == "broken"), f"{what}: {left} are left over"
+    return tried
+
+
+def _checked(case: Case, work: Path, outcome: Outcome, before: Any, after: Any, what: str) -> bool:
+    """Whether the failure came about; what is then to be seen is whole."""
+    if not outcome.hit:
+        assert outcome.code == DONE, f"{what}: {outcome.said}"
+        return False
+    # a step whose failure costs nothing, as the removal of what is not needed any more, may fail
+    assert outcome.code in (DONE, CLEAN, KILLED), f"{what}: {outcome.said}"
+    found = _seen(case, work)
+    ok = found in (before, after) or case.on_the_way(found, after)
+    assert ok, f"{what}: what can be read is neither the old nor the new content"
+    return True
+
+
+def _acted(case: Case, work: Path, at: int = 0, kind: str = "broken") -> Outcome:
+    return trial(lambda: case.act(work), work, at, kind)
+
+
+def _seen(case: Case, work: Path) -> Any:
+    """What a reader gets of a copy (looking changes nothing), in a process of its own (Arrow begins threads)."""
+    looked = _copied(work, work.with_name("looked"))
+    found = trial(lambda: case.seen(looked), looked)
+    assert found.code == DONE, found.said
+    return found.given
+
+
+def _copied(source: Path, target: Path) -> Path:
+    shutil.rmtree(target, ignore_errors=True)
+    return Path(shutil.copytree(source, target))
