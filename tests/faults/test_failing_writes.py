@@ -17,7 +17,7 @@ LOOP = {
     "merged results": 0.5,
     "an executed chapter, over an older one": 0.05,
     "a rank store": 0.05,
-}  # share of the steps
+}
 SLOW = {name: 0.25 if name == "the pages" else 1 for name in writes.CASES}
 HOURS = 3 * 3600.0
 

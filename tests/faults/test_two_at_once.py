@@ -79,7 +79,7 @@ def test_two_runs_of_a_chapter_into_one_folder(tmp_path):
     last = values["value"]["value"] - len((tmp_path / "data" / "a.csv").read_text())  # the k of the one that is there
     assert last in (7, 8)
     assert found["01_a/data.csv"].decode() == f"value\n{values['value']['value']}\n"
-    assert set(found) == {"01_a.ipynb", "01_a/data.csv", "results.json"}
+    assert set(found) == {"01_a.ipynb", "01_a/data.csv", "results.json", "run.json"}
     assert not list(tmp_path.glob(".out.*"))
 
 
