@@ -9,7 +9,7 @@ import kills
 import pytest
 import writes
 from apart import Apart, apart, ended
-from injected import CLEAN, DONE, KILLED, trial
+from injected import KILLED
 
 from rbp.io import folder_beside, swap_in, write_file
 
@@ -47,29 +47,6 @@ def test_failures_at_every_step_of_writing(name, share, model, ladder, tmp_path)
 )
 def test_a_killed_command_and_its_rerun(name, count, tmp_path):
     assert len(list(kills.kills(kills.WORKS[name](), tmp_path, count))) == count
-
-
-def inject(folder: Path) -> None:
-    path = folder / "file"
-
-    def write() -> None:
-        write_file(path, "new, and longer")
-
-    path.write_text("old")
-    whole = trial(write, folder)
-    assert (whole.code, whole.hit, path.read_text()) == (DONE, False, "new, and longer")
-    path.write_text("old")
-    for kind, code in (("full", CLEAN), ("broken", CLEAN), ("killed", KILLED)):
-        outcome = trial(write, folder, 2, kind)  # the write itself
-        assert (outcome.code, outcome.hit, path.read_text()) == (code, True, "old")
-    (left,) = folder.glob(".file.*.tmp")  # of the kill
-    assert left.read_text() == "new, an"
-    torn = trial(lambda: path.write_text("new, and longer"), folder, 2, "killed")  # what is not written beside
-    assert (torn.code, path.read_text()) == (KILLED, "new, an")
-
-
-def test_the_injection_does_what_it_says(tmp_path):
-    apart(inject, tmp_path)
 
 
 def die_beside(target: Path) -> None:

@@ -4,27 +4,11 @@ padded, as on a GPU."""
 
 import pytest
 import torch
-from draws import rest_slow
-from survey import LONGEST, VARIANTS, survey
 from tiny import save_model
 
 from rbp.extract.forward import Ranker
 from rbp.extract.models import find_model, load_model, looks_at_length
 from rbp.extract.protocol import Row
-
-SEEN = [variant for variant in VARIANTS if variant[1] in ("rope: dynamic", "rope: longrope")]
-
-
-@pytest.mark.parametrize(("family", "name", "own"), rest_slow(SEEN[:1], SEEN[1:]))
-def test_positions_that_depend_on_the_length(family, name, own, tmp_path):
-    found = survey(family, tmp_path, name, **own)
-    assert (found.outcome, found.padding) == ("exact", "seen"), found
-
-
-@pytest.mark.parametrize("family", rest_slow(["mpt"], ["bart"]))
-def test_no_more_positions_than_a_row_has(family, tmp_path):
-    assert LONGEST % 64
-    assert survey(family, tmp_path).outcome == "exact"
 
 
 def test_the_configurations_that_say_it():

@@ -7,7 +7,6 @@ import csv
 import io
 import json
 import random
-import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -16,14 +15,10 @@ from typing import Any
 import pandas as pd
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from mini import write_chapter
 from toy_stores import make_store
 
 from companion import results
-from companion.build import canonical_overrides
-from companion.evidence import published
 from companion.parameters import declared, parse
-from companion.project import DATA, Project
 from companion.run import Chapter
 from ladder import recipe
 from rbp.errors import RbpError
@@ -143,19 +138,6 @@ def names_of_sources(folder: Path, rng: random.Random) -> None:
         _ = open_source(name).table
 
 
-def a_published_file(folder: Path, rng: random.Random) -> None:
-    """One of the published files, damaged, among the others."""
-    there = folder / "published"
-    if not there.exists():
-        shutil.copytree(DATA / "published", there)
-    path = rng.choice([p for p in sorted((DATA / "published").glob("*.csv")) if p.stat().st_size < 20_000])
-    (there / path.name).write_bytes(damaged(path.read_bytes(), rng))
-    try:
-        getattr(published, path.stem)(there)
-    finally:
-        shutil.copy(path, there / path.name)
-
-
 def a_store(folder: Path, rng: random.Random) -> None:
     """The manifest of a store, damaged, or another without its seal; or a damaged part, which is not read."""
     store = folder / "toy-store"
@@ -242,18 +224,6 @@ def declared_parameters(folder: Path, rng: random.Random) -> None:
     declared(damaged(PARAMETERS.encode(), rng).decode(errors="replace"), "01_a")
 
 
-def the_book_s_parameters(folder: Path, rng: random.Random) -> None:
-    """book/parameters.toml."""
-    project = Project(folder / "project")
-    if not project.notebooks.exists():
-        for name in ("01_a", "02_b"):
-            write_chapter(project, name, parameters=PARAMETERS, imports=True)
-        project.book.mkdir()
-    text = '[01_a]\nk = 2\nwords = ["x", "y"]\n\n[02_b]\nname = "x"\nlevel = 0.9\n'
-    (project.book / "parameters.toml").write_bytes(damaged(text.encode(), rng))
-    canonical_overrides(project, "01_a")
-
-
 def a_notebook(folder: Path, rng: random.Random) -> None:
     """A chapter's notebook, with entries of other kinds."""
     cell = {"cell_type": "code", "id": "p", "metadata": {"tags": ["parameters"]}, "source": ["k: int = 1  # a number"]}
@@ -289,8 +259,8 @@ def a_corpus(folder: Path, rng: random.Random) -> None:
 TARGETS: dict[str, Callable[[Path, random.Random], None]] = {
     target.__name__: target
     for target in (
-        *(measurements, cells, names_of_sources, a_published_file, a_store, a_recipe, a_study, given_parameters),
-        *(declared_parameters, the_book_s_parameters, a_notebook, recorded_values, a_corpus),
+        *(measurements, cells, names_of_sources, a_store, a_recipe, a_study, given_parameters),
+        *(declared_parameters, a_notebook, recorded_values, a_corpus),
     )
 }
 

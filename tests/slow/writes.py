@@ -4,9 +4,7 @@ After each: what can be read is the old content or the new, whole, or an error t
 run without a failure gives the content that it would have given at once, with nothing left beside it.
 """
 
-import io
 import json
-import os
 import random
 import shutil
 from collections.abc import Callable
@@ -17,14 +15,12 @@ from unittest.mock import patch
 
 import made_ladder
 import mini
-import numpy as np
-import pandas as pd
 import tiny
 import torch
 from apart import content
 from injected import CLEAN, DONE, KILLED, KINDS, Outcome, trial
 
-from companion import results, site, steps
+from companion import results, site
 from companion import run as chapters
 from companion.project import Project
 from companion.run import Chapter, execute
@@ -146,22 +142,6 @@ def an_executed_chapter(before: bool) -> Case:
     return Case(prepare, lambda folder: executed(folder, 3), lambda folder: content(folder / "runs" / "out"))
 
 
-def a_step() -> Case:
-    """The table of a workflow step, over an older one."""
-
-    def write(folder: Path, count: int) -> None:
-        buffer = io.BytesIO()
-        pd.DataFrame({"x": np.arange(count)}).to_parquet(buffer)
-        steps._content = lambda project, name: buffer.getvalue()
-        steps.make_table(Project(folder), "case")
-
-    def seen(folder: Path) -> Any:
-        with patch.dict(os.environ, {steps.TABLES: str(Project(folder).steps)}):
-            return steps.table("case", Project(folder)).to_csv()
-
-    return Case(lambda folder: write(folder, 5), lambda folder: write(folder, 9), seen)
-
-
 def the_pages() -> Case:
     """The book's pages, over older ones."""
 
@@ -223,7 +203,6 @@ CASES: dict[str, Callable[[Path, Path], Case]] = {
     "merged results": lambda model, ladder: merged_results(),
     "an executed chapter": lambda model, ladder: an_executed_chapter(False),
     "an executed chapter, over an older one": lambda model, ladder: an_executed_chapter(True),
-    "a step's table": lambda model, ladder: a_step(),
     "the pages": lambda model, ladder: the_pages(),
     "a rank store": lambda model, ladder: a_store(model),
     "a rank store, half made": lambda model, ladder: a_store(model, 8, 2),
