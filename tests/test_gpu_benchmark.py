@@ -133,7 +133,7 @@ def test_a_part_worked_where_all_is_there_and_nothing_failed() -> None:
 
 
 #: what a machine with torch, triton, numpy, transformers and safetensors need not have
-LACKING = "pandas pandera pyarrow pydantic rich duckdb datasets zstandard hypothesis scipy matplotlib peft gguf sympy"
+LACKING = "pandas pandera pyarrow pydantic rich duckdb datasets zstandard hypothesis scipy matplotlib peft gguf"
 BLOCK = f"""
 import sys
 sys.modules.update(dict.fromkeys({LACKING.split()}))
@@ -141,18 +141,19 @@ sys.modules.update(dict.fromkeys({LACKING.split()}))
 
 
 @pytest.mark.builds
-def test_all_parts_in_little_on_a_bare_machine(tmp_path) -> None:
+def test_the_parts_in_little_on_a_bare_machine(tmp_path) -> None:
     pytest.importorskip("triton")
     (tmp_path / "sitecustomize.py").write_text(BLOCK)
     place = tmp_path / "bare.json"
-    command = [sys.executable, "-m", "bench.gpu", "--tiny", "--json", str(place)]
+    parts = [name for name in PARTS if name != "extraction Pythia-1.4B"]  # in little it is Pythia-70M's
+    command = [sys.executable, "-m", "bench.gpu", *parts, "--tiny", "--json", str(place)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT / "src")])}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-6000:]
     results = json.loads(place.read_bytes())
     assert results["interpreter"]
     found = results["parts"]
-    assert set(found) == set(PARTS)
+    assert list(found) == parts
     exact = found["exactness"]["answers"]
     assert {answer["wrong"] for answer in exact} == {0}
     assert {"bfloat16", "float16", "float32"} <= {answer["question"].split(", ")[1] for answer in exact}

@@ -7,19 +7,12 @@ from pathlib import Path
 from urllib.parse import unquote, urldefrag, urljoin
 
 import pandas as pd
-import pytest
 from bs4 import BeautifulSoup, NavigableString, Tag
 
 from companion.project import Project
 from companion.prose import chapter_numbers
 
 NUMBERS = {f"notebooks/{name}.html": number for name, number in chapter_numbers(Project()).items()}
-
-
-@pytest.fixture(scope="module")
-def soups(book: Path, pages: list[str]) -> dict[str, BeautifulSoup]:
-    """Every page, parsed."""
-    return {page: BeautifulSoup((book / page).read_text(encoding="utf-8"), "html.parser") for page in pages}
 
 
 def test_every_figure_says_what_it_shows(soups: dict[str, BeautifulSoup]) -> None:

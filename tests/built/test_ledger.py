@@ -3,22 +3,18 @@
 import json
 from pathlib import Path
 
-import pytest
 from bs4 import BeautifulSoup
 
 from companion.ledger.claims import GROUPS, VERDICTS, read_claims
 from companion.project import Project
 
-
-@pytest.fixture(scope="module")
-def ledger(book: Path) -> BeautifulSoup:
-    return BeautifulSoup((book / "notebooks" / "ledger.html").read_text(encoding="utf-8"), "html.parser")
+LEDGER = "notebooks/ledger.html"
 
 
 def test_every_row_has_a_verdict_a_finding_a_rule_and_links_to_its_figure_or_table(
-    ledger: BeautifulSoup, book: Path
+    soups: dict[str, BeautifulSoup], book: Path
 ) -> None:
-    for row in ledger.select(".rbp-claim"):
+    for row in soups[LEDGER].select(".rbp-claim"):
         verdict = row.select_one(".rbp-verdict").get_text(" ", strip=True)
         assert any(verdict.endswith(known) for known in VERDICTS), row["id"]
         assert len(row.select_one(".rbp-finding > p").get_text()) > 30, row["id"]
@@ -29,8 +25,9 @@ def test_every_row_has_a_verdict_a_finding_a_rule_and_links_to_its_figure_or_tab
 
 
 def test_each_group_counts_the_recorded_verdicts_and_the_papers_are_on_the_welcome_page(
-    ledger: BeautifulSoup, book: Path
+    soups: dict[str, BeautifulSoup],
 ) -> None:
+    ledger = soups[LEDGER]
     values = {key: each["value"] for key, each in json.loads(Project().results.read_text())["ledger"].items()}
     for group in GROUPS:
         verdicts = [values[f"verdict.{claim.name}"] for claim in read_claims() if claim.group == group]
@@ -40,6 +37,6 @@ def test_each_group_counts_the_recorded_verdicts_and_the_papers_are_on_the_welco
         assert len(ledger.select(f"#claims-{group.key} .rbp-claim")) == sum(found)
     paper = [values[f"count.paper.{key}"] for key in ("holds", "part", "fails", "undecided")]
     assert sum(paper) == values["count.paper.judged"]
-    welcome = BeautifulSoup((book / "book" / "welcome.html").read_text(encoding="utf-8"), "html.parser").get_text()
+    welcome = soups["book/welcome.html"].get_text()
     counted = "{} hold, {} hold in part, {} do not, and {} are not decided".format(*paper)
     assert counted in " ".join(welcome.split())

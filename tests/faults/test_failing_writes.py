@@ -5,7 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-import kills
 import pytest
 import writes
 from apart import Apart, apart, ended
@@ -39,14 +38,6 @@ def test_failures_at_some_steps_of_writing(name, share, model, tmp_path):
 @pytest.mark.parametrize(("name", "share"), SLOW.items())
 def test_failures_at_every_step_of_writing(name, share, model, ladder, tmp_path):
     assert apart(partial(writes.count, share=share), name, tmp_path / "work", model, ladder, seconds=HOURS) >= 30
-
-
-@pytest.mark.builds
-@pytest.mark.parametrize(
-    ("name", "count"), [("extraction", 1), *(pytest.param(name, 25, marks=pytest.mark.slow) for name in kills.WORKS)]
-)
-def test_a_killed_command_and_its_rerun(name, count, tmp_path):
-    assert len(list(kills.kills(kills.WORKS[name](), tmp_path, count))) == count
 
 
 def die_beside(target: Path) -> None:

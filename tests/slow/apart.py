@@ -21,7 +21,7 @@ from typing import Any, Protocol
 import psutil
 
 BOUND = 300.0  # seconds for anything that takes a few
-IMPORTED = ["__main__", "writes", "kills", "pyarrow.parquet", "transformers.models.gpt2.modeling_gpt2"]
+IMPORTED = ["__main__", "writes", "pyarrow.parquet", "transformers.models.gpt2.modeling_gpt2"]
 #: no threads of OpenMP, OpenBLAS, the tokenizers or Arrow's allocator, in the server and in all that comes from it
 ALONE = {
     "OMP_NUM_THREADS": "1",
