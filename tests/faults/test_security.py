@@ -11,10 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
-import pyarrow as arrow
-import pyarrow.parquet as parquet
 import pytest
-import tiny
 import torch
 import yaml
 from toy_stores import make_store
@@ -22,10 +19,7 @@ from toy_stores import make_store
 from companion.project import ROOT
 from rbp.errors import DataError, RbpError
 from rbp.extract.corpora import open_corpus
-from rbp.extract.extraction import Settings, extract
 from rbp.extract.models import find_model, load_model, load_tokenizer
-from rbp.extract.protocol import protocol
-from rbp.extract.store import open_store
 from rbp.measurements import open_source
 from rbp.measurements.query import query
 
@@ -108,21 +102,6 @@ def test_a_pickle_as_a_tokenizer_s_file(copy, bomb, name, alone):
         assert name not in ("tokenizer.json", "tokenizer_config.json"), "beside a whole tokenizer, and not looked at"
 
 
-def test_a_pickle_as_a_store(copy, bomb, tmp_path):
-    corpus = str(tiny.write_texts(tmp_path / "corpus.jsonl", tiny.texts(3)))
-    windows, settings = protocol("windows", length=64, pack=1), Settings(backend="reference")
-    (folder,) = extract([str(copy)], [corpus], windows, tmp_path / "out", settings)
-    for part in (folder / "parts").iterdir():
-        part.write_bytes(bomb)
-    with pytest.raises(DataError, match="damaged"):
-        open_store(folder).ranks()
-    extract([str(copy)], [corpus], windows, tmp_path / "out", settings)
-    assert open_store(folder).problems() == []
-    (folder / "manifest.json").write_bytes(bomb)
-    with pytest.raises(DataError, match="cannot be read"):
-        open_store(folder)
-
-
 @pytest.mark.parametrize("name", ["mine.parquet", "mine.csv", "mine.jsonl", "mine.jsonl.gz", "mine.txt"])
 def test_a_pickle_as_measurements_or_as_a_corpus(bomb, tmp_path, name):
     (tmp_path / name).write_bytes(bomb)
@@ -130,17 +109,6 @@ def test_a_pickle_as_measurements_or_as_a_corpus(bomb, tmp_path, name):
         _ = open_source(str(tmp_path / name)).table
     with pytest.raises(RbpError):
         open_corpus(str(tmp_path / name))
-
-
-def test_a_pickle_in_the_description_of_a_parquet_file(bomb, tmp_path):
-    """Arrow once kept Python's own types as pickles in a file's schema, and read them."""
-    about = {b"ARROW:extension:name": b"arrow.py_extension_type", b"ARROW:extension:metadata": bomb}
-    schema = arrow.schema([arrow.field("text", arrow.string(), metadata=about)])
-    table = arrow.table([arrow.array(["some text"])], schema)
-    parquet.write_table(table.replace_schema_metadata({b"pandas": bomb}), tmp_path / "mine.parquet")
-    open_corpus(str(tmp_path / "mine.parquet"))
-    with pytest.raises(DataError):
-        _ = open_source(str(tmp_path / "mine.parquet")).table
 
 
 @pytest.mark.parametrize("own_type", [True, False], ids=["a type of its own", "a known type"])
