@@ -71,7 +71,6 @@ LOOP = [  # what has failed once, where it is cheap
     ("holds", "one_factor"),
     ("forecasts", "flat"),
     ("ladder", "all hits"),
-    ("emergence", "three stores"),
     ("noise", "all hits"),
 ]
 REST = [(name, source) for name in TAKING for source in SOURCES if (name, source) not in LOOP]

@@ -6,16 +6,18 @@ from pathlib import Path
 
 import nbformat
 import pandas as pd
-from commands import rbp
+import pytest
+from commands import here
 from playwright.sync_api import Browser
 from tabs import watched
 
 from companion.project import ROOT
 
 
+@pytest.mark.usefixtures("without_kernel")
 def test_a_chapter_reruns_with_another_level(browser: Browser, book: Path, tmp_path: Path) -> None:
     chapter, out, by = "holds", tmp_path / "run", ["dataset", "family", "k"]
-    done = rbp("run", chapter, "-p", "level=0.8", "-p", "datasets=wikipedia", "--out", str(out), cwd=ROOT)
+    done = here("run", chapter, "-p", "level=0.8", "-p", "datasets=wikipedia", "--out", str(out), cwd=ROOT)
     assert done.returncode == 0, done.stderr
     for fits, keys in (("fits", by), ("figure-6", ["models", *by])):
         shown = Path(chapter) / f"{fits}.csv"

@@ -2,7 +2,6 @@
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from injected import KILLED
 from rbp.io import folder_beside, swap_in, write_file
 
 #: which share of the steps of each case is tried
-LOOP = {"merged results": 0.5, "an executed chapter, over an older one": 0.05, "a rank store": 0.05}
+LOOP = {"merged results": 1, "an executed chapter, over an older one": 0.1, "a rank store": 0.1}
 SLOW = {name: 0.25 if name == "the pages" else 1 for name in writes.CASES}
 HOURS = 3 * 3600.0
 
@@ -27,14 +26,13 @@ def ladder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(("name", "share"), LOOP.items())
 def test_failures_at_some_steps_of_writing(name, share, model, tmp_path):
-    once = partial(writes.count, share=share, twice=False)
-    assert apart(once, name, tmp_path / "work", model, tmp_path) >= 3
+    assert apart(writes.count, name, tmp_path / "work", model, tmp_path, share, False) >= 3
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "share"), SLOW.items())
 def test_failures_at_every_step_of_writing(name, share, model, ladder, tmp_path):
-    assert apart(partial(writes.count, share=share), name, tmp_path / "work", model, ladder, seconds=HOURS) >= 20
+    assert apart(writes.count, name, tmp_path / "work", model, ladder, share, True, seconds=HOURS) >= 20
 
 
 def die_beside(target: Path) -> None:

@@ -211,10 +211,11 @@ CASES: dict[str, Callable[[Path, Path], Case]] = {
 }
 
 
-def count(name: str, base: Path, model: Path, ladder: Path, share: float = 1.0, twice: bool = True) -> int:
-    """Try every fault at a case's first step and at a share of the others, drawn at random; gives how many came about.
+def count(name: str, base: Path, model: Path, ladder: Path, share: float, whole: bool) -> int:
+    """Let a case's first step fail and a share of the others, drawn at random; gives how many failures came about.
 
-    twice: another failure, at random, in the run that follows the first. Raises AssertionError.
+    whole: by every fault, and again, at random, in the run that follows; else by one fault, drawn. Raises
+    AssertionError.
     """
     rng, tried, case = random.Random(name), 0, CASES[name](model, ladder)  # noqa: S311
     prepared, work = base / "prepared", base / "work"
@@ -223,23 +224,23 @@ def count(name: str, base: Path, model: Path, ladder: Path, share: float = 1.0, 
     assert made.code == DONE, made.said
     _copied(prepared, work)
     before = _seen(case, work)
-    whole = _acted(case, work)
-    assert whole.code == DONE, whole.said
+    done = _acted(case, work)
+    assert done.code == DONE, done.said
     after = _seen(case, work)
     assert after != before, "the case writes nothing"
-    for at in (at for at in range(1, whole.steps + 1) if at == 1 or rng.random() < share):
-        for kind in KINDS:
-            what, second = f"{name}, {kind} at step {at} of {whole.steps}", rng.choice(KINDS)
+    for at in (at for at in range(1, done.steps + 1) if at == 1 or rng.random() < share):
+        for kind in KINDS if whole else (rng.choice(KINDS),):
+            what, second = f"{name}, {kind} at step {at} of {done.steps}", rng.choice(KINDS)
             _copied(prepared, work)
             tried += _checked(case, work, _acted(case, work, at, kind), before, after, what)
-            if twice:
-                again = _acted(case, work, rng.randint(1, whole.steps), second)
+            if whole:
+                again = _acted(case, work, rng.randint(1, done.steps), second)
                 tried += _checked(case, work, again, before, after, f"{what}, and again")
             last = _acted(case, work)
             assert last.code == DONE, f"{what}: the rerun fails: {last.said}"
             assert _seen(case, work) == after, f"{what}: the rerun gives another content"
             left = [path.name for path in work.rglob(".*.tmp")]
-            assert not left or (twice and second == "broken"), f"{what}: {left} are left over"
+            assert not left or (whole and second == "broken"), f"{what}: {left} are left over"
     return tried
 
 
