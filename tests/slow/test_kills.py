@@ -22,7 +22,7 @@ from companion.project import ROOT, Project
 from rbp.io import lock
 
 pytestmark = pytest.mark.slow
-KILLS = 1
+KILLS = 25
 Content = dict[str, bytes]
 
 
