@@ -162,6 +162,8 @@ def the_pages() -> Case:
         for name in ("01_a", "02_b", "03_c"):
             write_file(project.chapters / name / f"{name}.ipynb", (project.notebooks / f"{name}.ipynb").read_bytes())
             write_file(project.chapters / name / name / "data.csv", "value\n1\n")
+            recorded = results.ChapterResults(name, {"v": results.Recorded(2.5)})
+            results.write_chapter(project.chapters / name / "results.json", recorded)
         build(folder, "old")
 
     def seen(folder: Path) -> Any:
