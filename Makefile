@@ -6,7 +6,7 @@ TESTS = $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-
 # Where it is set, each of the many programs would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: book report archive smollm2 serve check test test-slow test-processors mutants lint bench gpu lock clean
+.PHONY: book report archive smollm2 serve check test test-slow mutants lint bench gpu lock clean
 
 book: .venv/installed            ## execute stale chapters and build the HTML into _build/html
 	@$(BIN)/rbp book
@@ -42,14 +42,8 @@ check: lint                      ## lint, types, and the tests that build and tr
 test: .venv/installed            ## the tests of the loop, those of the built book in a headless browser included
 	@$(TESTS)
 
-test-slow: .venv/installed smollm2 ## what that leaves out: all draws, a second build, kills, fuzzing, models of all kinds, Slurm; keeps figures
-	@$(TESTS) -m "slow or hypothesis" --hypothesis-profile full
-	@$(BIN)/python tests/slow/run.py
-	@$(BIN)/python tests/slow/models.py
-	@$(BIN)/python tests/slow/slurm_study.py
-
-test-processors: .venv/installed ## build, verify and test the numbers as on other processors
-	@$(BIN)/python tests/slow/processors.py
+test-slow: .venv/installed smollm2 ## weekly, hours: all draws, a second build, every architecture, kills, fuzzing, Slurm, other processors
+	@$(TESTS) -m "slow or hypothesis" --hypothesis-profile full $(WHICH)
 
 PART ?= laws
 mutants: .venv/installed         ## weekly, hours: what changes of a package (PART=laws) do the tests of rbp not notice? `.venv/bin/mutmut results`

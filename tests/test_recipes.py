@@ -26,12 +26,7 @@ def stores():
     return [open_store(folder) for folder in store_folders([LADDER / "families-ranks" / "neox"])]
 
 
-def test_there_are_ten_queries_and_no_others():
-    assert list(QUERIES) == list(range(1, 11))
-    assert PAGE.count("```sql") == 10
-
-
-@pytest.mark.parametrize("number", [n for n in QUERIES if n not in (1, 2, 3)])
+@pytest.mark.parametrize("number", range(4, 11))
 def test_a_query_answers(stores, number):
     found = query(stores, QUERIES[number])
     assert len(found)

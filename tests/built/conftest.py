@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from bs4 import BeautifulSoup
 
 from companion.project import Project
 from companion.run import chapter_names
@@ -65,6 +66,12 @@ def pages(book: Path) -> list[str]:
     found = [path.relative_to(book).as_posix() for path in (*book.glob("book/*.html"), *chapters)]
     assert len(found) >= 14
     return sorted(found)
+
+
+@pytest.fixture(scope="session")
+def soups(book: Path, pages: list[str]) -> dict[str, BeautifulSoup]:
+    """Every page, parsed."""
+    return {page: BeautifulSoup((book / page).read_text(encoding="utf-8"), "html.parser") for page in pages}
 
 
 @pytest.fixture(scope="session")

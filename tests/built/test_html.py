@@ -7,19 +7,12 @@ from pathlib import Path
 from urllib.parse import unquote, urldefrag, urljoin
 
 import pandas as pd
-import pytest
 from bs4 import BeautifulSoup, NavigableString, Tag
 
 from companion.project import Project
 from companion.prose import chapter_numbers
 
 NUMBERS = {f"notebooks/{name}.html": number for name, number in chapter_numbers(Project()).items()}
-
-
-@pytest.fixture(scope="module")
-def soups(book: Path, pages: list[str]) -> dict[str, BeautifulSoup]:
-    """Every page, parsed."""
-    return {page: BeautifulSoup((book / page).read_text(encoding="utf-8"), "html.parser") for page in pages}
 
 
 def test_every_figure_says_what_it_shows(soups: dict[str, BeautifulSoup]) -> None:
@@ -33,16 +26,6 @@ def test_every_figure_says_what_it_shows(soups: dict[str, BeautifulSoup]) -> Non
         ids = [element["id"] for element in soup.select("[id]")]
         assert len(ids) == len(set(ids)), (page, sorted({each for each in ids if ids.count(each) > 1}))
     assert figures >= 20
-
-
-def test_what_unfolds_says_what_it_is(soups: dict[str, BeautifulSoup]) -> None:
-    solutions = {}
-    for page, soup in soups.items():
-        solved = soup.select("h2:-soup-contains('Exercises')")
-        said = [each.get_text(strip=True) for each in soup.select(".tag_hide-cell details.hide > summary p")]
-        solutions[page] = (len(solved), sorted(set(said)))
-    expected = {(0, ()), (1, ("Hide the solution", "Show the solution"))}
-    assert {(count, tuple(said)) for count, said in solutions.values()} == expected
 
 
 def test_links_lead_somewhere_and_downloads_are_whole(book: Path, soups: dict[str, BeautifulSoup]) -> None:
@@ -70,16 +53,8 @@ def test_every_icon_is_drawn(book: Path, soups: dict[str, BeautifulSoup]) -> Non
     style = (book / "_static" / "styles" / "pydata-sphinx-theme.css").read_text(encoding="utf-8")
     shown = {each for soup in soups.values() for icon in soup.select("[class*='fa-']") for each in icon["class"]}
     names = {name for name in shown if name.startswith("fa-")} - {"fa-solid", "fa-brands", "fa-regular", "fa-lg"}
-    assert {"fa-bars", "fa-download", "fa-magnifying-glass"} <= names
+    assert "fa-magnifying-glass" in names
     assert {name for name in names if f".{name}{{--icon:url(" not in style} == set()
-
-
-def test_a_page_with_code_has_one_switch_below_its_title(soups: dict[str, BeautifulSoup]) -> None:
-    for page, soup in soups.items():
-        switches = soup.select("article details.rbp-code")
-        assert len(switches) == bool(soup.select(".cell .cell_input")), page
-        assert all(each.find_previous_sibling(True).name == "h1" for each in switches), page
-        assert not soup.select(".cell:not(.tag_hide-cell) > details"), page
 
 
 def test_each_page_has_a_title_and_a_description(soups: dict[str, BeautifulSoup]) -> None:
@@ -146,26 +121,8 @@ def _words(part: Tag) -> list[str]:
     return [word for word in "".join(_texts(part)).split() if re.search(r"\w", word)]
 
 
-@pytest.fixture(scope="module")
-def lengths(soups: dict[str, BeautifulSoup]) -> pd.DataFrame:
-    """A row for each page: words in all, figures and tables, and of its answer words, numbers and figures."""
-    rows = []
-    for page, soup in soups.items():
-        article = soup.select_one("article")
-        answer = article.select_one("section#the-answer") or soup.new_tag("section")
-        words = _words(answer)[2:]  # without the heading's
-        row = {"page": page.removesuffix(".html"), "words": len(_words(article))}
-        row |= {"figures": len(article.select(".rbp-figure:not(.rbp-tabled)"))}
-        row |= {"tables": len(article.select(".rbp-tabled")), "answer": len(words)}
-        row |= {"numbers": len(NUMBER.findall(" ".join(words))), "shown": len(answer.select(".rbp-figure"))}
-        rows.append(row)
-    return pd.DataFrame(rows).set_index("page")
-
-
-def test_answers_are_short(lengths: pd.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
-    total = lengths.sum().to_frame("all").T
-    with capsys.disabled():
-        print("\n" + pd.concat([lengths, total]).to_string())  # noqa: T201
-    assert (lengths.filter(like="notebooks/", axis="index").answer > 0).all()
-    long = lengths[(lengths.answer > MOST_WORDS) | (lengths.numbers > MOST_NUMBERS)]
-    assert long.empty, long.to_string()
+def test_answers_are_short(soups: dict[str, BeautifulSoup]) -> None:
+    for page in NUMBERS:
+        words = _words(soups[page].select_one("article section#the-answer"))[2:]  # without the heading's
+        assert 0 < len(words) <= MOST_WORDS, page
+        assert len(NUMBER.findall(" ".join(words))) <= MOST_NUMBERS, page

@@ -150,7 +150,7 @@ def test_a_run_is_cancelled_and_two_tabs_see_the_same(context: BrowserContext, s
     button = tab.wait_for_selector(".rbp-now >> text=Cancel")
     other.reload()
     other.wait_for_selector(".rbp-now >> text=Cancel")
-    tab.wait_for_timeout(1200)
+    tab.wait_for_timeout(1200)  # it asks each second
     assert tab.evaluate("button => button === document.querySelector('.rbp-now button')", button)  # its focus stays
     other.click(".rbp-now >> text=Cancel")
     for each in (tab, other):

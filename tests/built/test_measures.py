@@ -12,7 +12,7 @@ LIMITS = pd.read_csv(measures.LIMITS, index_col="page")
 SLACK = 1.05  # another machine's fonts
 
 
-@pytest.mark.parametrize("every", loop_and_slow(9, 1))
+@pytest.mark.parametrize("every", loop_and_slow(12, 1))
 def test_no_page_grows_or_is_cut_or_fades(browser: Browser, book: Path, every: int) -> None:
     names = measures.page_names(book)
     found = measures.measure(browser, book, list(dict.fromkeys(["book/welcome.html", *names[::every]])))

@@ -6,25 +6,20 @@ from pathlib import Path
 
 import nbformat
 import pandas as pd
+import pytest
+from commands import here
 from playwright.sync_api import Browser
 from tabs import watched
 
 from companion.project import ROOT
 
 
-def _run(*arguments: str, out: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "rbp.cli", "run", *arguments, "--out", str(out)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
-
-
-CELL = ["dataset", "family", "k"]
-
-
+@pytest.mark.usefixtures("without_kernel")
 def test_a_chapter_reruns_with_another_level(browser: Browser, book: Path, tmp_path: Path) -> None:
-    chapter, out = "holds", tmp_path / "run"
-    done = _run(chapter, "-p", "level=0.8", "-p", "datasets=wikipedia", out=out)
+    chapter, out, by = "holds", tmp_path / "run", ["dataset", "family", "k"]
+    done = here("run", chapter, "-p", "level=0.8", "-p", "datasets=wikipedia", "--out", str(out), cwd=ROOT)
     assert done.returncode == 0, done.stderr
-    for fits, keys in (("fits", CELL), ("figure-6", ["models", *CELL])):
+    for fits, keys in (("fits", by), ("figure-6", ["models", *by])):
         shown = Path(chapter) / f"{fits}.csv"
         wide = pd.read_csv(ROOT / "_build" / "chapters" / chapter / shown)
         both = wide.merge(pd.read_csv(out / shown), on=keys).dropna(subset=["alpha_low_x", "alpha_low_y"])
@@ -37,7 +32,6 @@ def test_a_chapter_reruns_with_another_level(browser: Browser, book: Path, tmp_p
 
     page = (out / f"{chapter}.html").as_uri()
     with watched(browser, page, page, viewport={"width": 390, "height": 844}, offline=True) as tab:
-        tab.wait_for_timeout(1500)
         assert tab.locator("figure.rbp-figure svg").count() >= 1
         assert "level = 0.8" in tab.locator("main").inner_text()
         assert tab.evaluate("document.documentElement.scrollWidth") <= 390

@@ -12,9 +12,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from checkout import copy_tree
 
 from companion import report
-from companion.project import ROOT, Project
+from companion.project import Project
 
 pytestmark = pytest.mark.slow
 
@@ -22,33 +23,19 @@ pytestmark = pytest.mark.slow
 MADE = {"book/made.html", "_sources/book/made.md"}
 
 
-def _built_again(folder: Path) -> Path:
-    """Build the book in a copy of the working tree below a folder; returns the copy."""
-    other = folder / "another folder"
-    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    names = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
-    for name in filter(None, names):
-        if (ROOT / name).is_file():
-            (other / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(ROOT / name, other / name)
-    shutil.copytree(Project().steps, other / "_build" / "steps")
-    command = [sys.executable, "-m", "rbp.cli", "book"]
-    environment = os.environ | {"PYTHONPATH": str(other / "src")}
-    done = subprocess.run(command, cwd=other, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return other
-
-
 def _files(folder: Path) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_two_builds_give_the_same_bytes(book: Path, tmp_path: Path) -> None:
-    other = _built_again(tmp_path)
-    again = other / "_build" / "html"
-    assert again.is_dir(), "the copy has built into another folder than its own"
-    assert _files(again) == _files(book) - {"report.pdf"}  # that is set when it is asked for
-    changed = [name for name in sorted(_files(again)) if not filecmp.cmp(book / name, again / name, shallow=False)]
+    other = Project(copy_tree(tmp_path / "another folder"))
+    shutil.copytree(Project().steps, other.steps)
+    command, environment = [sys.executable, "-m", "rbp.cli", "book"], {"PYTHONPATH": str(other.root / "src")}
+    done = subprocess.run(command, cwd=other.root, env=os.environ | environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert other.html.is_dir(), "the copy has built into another folder than its own"
+    assert _files(other.html) == _files(book) - {"report.pdf"}  # that is set when it is asked for
+    changed = [name for name in _files(other.html) if not filecmp.cmp(book / name, other.html / name, shallow=False)]
     assert set(changed) <= MADE
-    assert (other / "_build" / "results.json").read_bytes() == (ROOT / "_build" / "results.json").read_bytes()
-    assert report.make(Project(other)).read_bytes() == report.make(Project()).read_bytes()
+    assert other.results.read_bytes() == Project().results.read_bytes()
+    assert report.make(other).read_bytes() == report.make(Project()).read_bytes()

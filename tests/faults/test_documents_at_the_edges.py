@@ -1,8 +1,6 @@
-"""Faults 7, 8 and 17: documents that are long, empty or of one token; tokenizers that pad or cut on the left, have no
-padding token, or add one before or after a text, declared as special or not; and the order of the documents: all
-against one forward pass a token, by hand."""
+"""Documents that are long, empty or of one token, and tokenizers that pad or cut on the left, have no padding token,
+or add one before or after a text, declared as special or not: all against one forward pass a token, by hand."""
 
-import json
 import shutil
 from pathlib import Path
 
@@ -14,7 +12,7 @@ from rbp.extract.extraction import Settings, extract
 from rbp.extract.protocol import document_order, protocol
 from rbp.extract.store import open_store
 
-DOCUMENTS = [tiny.texts(1, seed=3, longest=400)[0], "", "the", " ", *tiny.texts(3, seed=4, longest=9), "a", ""]
+DOCUMENTS = [tiny.texts(1, seed=3, longest=400)[0], "", "the", " ", *tiny.texts(2, seed=4, longest=9), "a", ""]
 TOKENIZERS = {
     "plain, without a padding token": {},
     "padding on the left": {"padding_side": "left", "pad_token": "<|end|>"},
@@ -66,33 +64,19 @@ def test_nothing_is_off_by_one(saved, tokenizer, name, tmp_path):
         assert_ranked(logits, token, row.greater, row.equal, row.nll)
 
 
-def test_what_pads_or_not_gives_the_same_bits(saved, tmp_path):
-    """The three tokenizers without added tokens differ in nothing that is ranked."""
-    corpus = tiny.write_texts(tmp_path / "corpus.jsonl", DOCUMENTS)
-    chosen, found = protocol("windows", length=48, context=16), []
-    for name in list(TOKENIZERS)[:3]:
-        (folder,) = extract([str(saved(name))], [str(corpus)], chosen, tmp_path / "out", Settings(backend="reference"))
-        found.append(open_store(folder).ranks())
-    assert found[0].equals(found[1])
-    assert found[0].equals(found[2])
-
-
 def test_the_order_of_documents_changes_nothing_but_their_numbers(model, tmp_path):
     documents = [f"{text} {number}" for number, text in enumerate(tiny.texts(12, longest=60))]
-    chosen = protocol("windows", length=48, context=16, pack=3)
-    found = []
+    chosen, stores = protocol("windows", length=48, context=16, pack=3), []
     for name, some in (("one", documents), ("other", documents[::-1])):
         corpus = tiny.write_texts(tmp_path / f"{name}.jsonl", some)
-        (folder,) = extract([str(model)], [str(corpus)], chosen, tmp_path / "out", Settings(backend="blocked"))
-        found.append(open_store(folder).ranks())
-    found[1]["document"] = len(documents) - 1 - found[1]["document"]
-    again = found[1].sort_values(["document", "position"], ignore_index=True)
-    for column in found[0]:
-        assert (
-            found[0][column].to_numpy().tobytes() == again[column].astype(found[0][column].dtype).to_numpy().tobytes()
-        )
+        stores += extract([str(model)], [str(corpus)], chosen, tmp_path / "out", Settings(backend="blocked"))
+    one, other = (open_store(folder).ranks() for folder in stores)
+    other["document"] = len(documents) - 1 - other["document"]
+    again = other.sort_values(["document", "position"], ignore_index=True).astype(one.dtypes)
+    for column in one:
+        assert one[column].to_numpy().tobytes() == again[column].to_numpy().tobytes()
 
 
 def test_the_authors_order_takes_each_document_once():
     assert sorted(document_order(50, protocol("authors")).tolist()) == list(range(50))
-    assert json.dumps(document_order(3, protocol("windows")).tolist()) == "[0, 1, 2]"
+    assert document_order(3, protocol("windows")).tolist() == [0, 1, 2]

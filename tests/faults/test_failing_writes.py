@@ -1,62 +1,38 @@
-"""Fault 1: what is written is whole or not there, wherever writing ends. `make test-slow` does the same at length."""
+"""What is written is whole or not there, wherever writing ends: by a failure at a step of it, or by a kill."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 
-import kills
 import pytest
-import write_points
+import writes
 from apart import Apart, apart, ended
-from draws import rest_slow
-from injected import CLEAN, DONE, KILLED, trial
+from injected import KILLED
 
 from rbp.io import folder_beside, swap_in, write_file
 
-SHARES = {
-    "merged results": 1,
-    "a step's table": 0.3,
-    "an executed chapter": 0.1,
-    "an executed chapter, over an older one": 0.1,
-    "a rank store": 0.1,
-    "a manifest": 0.5,
-}
+#: which share of the steps of each case is tried
+LOOP = {"merged results": 1, "an executed chapter, over an older one": 0.1, "a rank store": 0.1}
+SLOW = {name: 0.25 if name == "the pages" else 1 for name in writes.CASES}
+HOURS = 3 * 3600.0
 
 
-@pytest.mark.parametrize("name", SHARES)
-def test_failures_at_steps_of_writing(name, model, tmp_path):
-    once = partial(write_points.count, share=SHARES[name], twice=False)
-    assert apart(once, name, tmp_path / "work", model, None) >= 3
+@pytest.fixture(scope="module")
+def ladder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("ladder")
+    apart(writes.prepare_ladder, folder)
+    return folder
 
 
-@pytest.mark.builds
-@pytest.mark.parametrize("name", rest_slow(["extraction"], ["rbp run", "rbp book"]))
-def test_a_killed_command_and_its_rerun(name, tmp_path):
-    assert len(list(kills.kills(kills.WORKS[name](), tmp_path, 1))) == 1
+@pytest.mark.parametrize(("name", "share"), LOOP.items())
+def test_failures_at_some_steps_of_writing(name, share, model, tmp_path):
+    assert apart(writes.count, name, tmp_path / "work", model, tmp_path, share, False) >= 3
 
 
-def inject(folder: Path) -> None:
-    path = folder / "file"
-
-    def write() -> None:
-        write_file(path, "new, and longer")
-
-    path.write_text("old")
-    whole = trial(write, folder)
-    assert (whole.code, whole.hit, path.read_text()) == (DONE, False, "new, and longer")
-    path.write_text("old")
-    for kind, code in (("full", CLEAN), ("broken", CLEAN), ("killed", KILLED)):
-        outcome = trial(write, folder, 2, kind)  # the write itself
-        assert (outcome.code, outcome.hit, path.read_text()) == (code, True, "old")
-    (left,) = folder.glob(".file.*.tmp")  # of the kill
-    assert left.read_text() == "new, an"
-    torn = trial(lambda: path.write_text("new, and longer"), folder, 2, "killed")  # what is not written beside
-    assert (torn.code, path.read_text()) == (KILLED, "new, an")
-
-
-def test_the_injection_does_what_it_says(tmp_path):
-    apart(inject, tmp_path)
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "share"), SLOW.items())
+def test_failures_at_every_step_of_writing(name, share, model, ladder, tmp_path):
+    assert apart(writes.count, name, tmp_path / "work", model, ladder, share, True, seconds=HOURS) >= 20
 
 
 def die_beside(target: Path) -> None:
@@ -66,7 +42,8 @@ def die_beside(target: Path) -> None:
 
 def test_what_a_dead_process_has_left_is_removed_and_what_a_living_one_has_is_not(tmp_path):
     target = tmp_path / "folder"
-    assert ended(Apart(die_beside, target)) == KILLED
+    os.mkfifo(tmp_path / ".folder.01234567.tmp")  # what others put there is not waited for
+    assert ended(Apart(die_beside, target), 60) == KILLED
     (dead,) = tmp_path.glob(".folder.*.tmp")
     with folder_beside(target) as living:
         assert not dead.exists()
@@ -82,7 +59,7 @@ def test_what_a_dead_process_has_left_is_removed_and_what_a_living_one_has_is_no
 
 def test_folders_that_are_made_at_once_do_not_take_each_other_for_left_behind(tmp_path):
     def make_and_remove(number: int) -> None:
-        for _ in range(200):
+        for _ in range(100):
             with folder_beside(tmp_path / "folder") as new:
                 (new / "of").write_text(f"{number}")
                 assert (new / "of").read_text() == f"{number}"
@@ -90,11 +67,6 @@ def test_folders_that_are_made_at_once_do_not_take_each_other_for_left_behind(tm
     with ThreadPoolExecutor(4) as threads:  # a lock is one opening's, so threads are to it as processes are
         list(threads.map(make_and_remove, range(4)))
     assert not list(tmp_path.iterdir())
-
-
-def test_what_others_put_beside_a_file_or_folder_in_a_folder_of_all_is_not_waited_for(tmp_path):
-    os.mkfifo(tmp_path / ".folder.01234567.tmp")
-    assert ended(Apart(die_beside, tmp_path / "folder"), 60) == KILLED
 
 
 def test_who_may_read_is_said_when_a_file_or_folder_is_made(tmp_path):

@@ -1,4 +1,4 @@
-"""Fault 12: a machine without a network. Every process is watched: what tries to leave the machine is refused and
+"""A machine without a network. Every process is watched: what tries to leave the machine is refused and
 noted, where Hugging Face's own switch for offline work is off."""
 
 import os
@@ -9,8 +9,6 @@ from pathlib import Path
 
 import mini
 import pytest
-from apart import BOUND
-from draws import loop_and_slow
 
 from companion.project import ROOT, Project
 
@@ -60,38 +58,20 @@ def guarded(tmp_path: Path):
         environment = {name: value for name, value in os.environ.items() if not name.upper().endswith("_PROXY")}
         environment |= {"PYTHONPATH": path, "RBP_TEST_NOTED": str(noted), "HF_HOME": str(tmp_path / "hub")}
         environment.pop("HF_HUB_OFFLINE", None)
-        root = ["--root", str(project)] if project else []
-        command = [sys.executable, "-m", "rbp.cli", *root, *arguments]
-        where = project or tmp_path
-        done = subprocess.run(
-            command, cwd=where, env=environment, capture_output=True, text=True, check=False, timeout=BOUND
-        )
+        command = [sys.executable, "-m", "rbp.cli", *(["--root", str(project)] if project else []), *arguments]
+        done = subprocess.run(command, cwd=project or tmp_path, env=environment, capture_output=True, text=True)
         return done, noted.read_text()
 
     return run
 
 
-@pytest.mark.parametrize("whole", loop_and_slow(False, True))
-def test_a_chapter_runs_and_the_book_is_built_and_nothing_tries_to_leave(guarded, tmp_path, whole):
+def test_a_chapter_runs_and_nothing_tries_to_leave(guarded, tmp_path):
     project = Project(tmp_path / "book")
     mini.write_book(project)
     cell = "from rbp.measurements import open_source\nvalue = len(open_source('published').table)"
     mini.write_chapter(project, "02_b", "%%md Words.", cell)  # one that reads real data
     done, noted = guarded("run", "2", "--out", "out", project=project.root)
     assert (done.returncode, noted) == (0, ""), done.stderr
-    if whole:
-        done, noted = guarded("book", "--cores", "2", project=project.root)
-        assert (done.returncode, noted) == (0, ""), done.stdout + done.stderr
-        assert (project.html / "index.html").exists()
-
-
-def test_the_guard_guards(guarded, tmp_path):
-    project = Project(tmp_path / "book")
-    mini.write_book(project)
-    mini.write_chapter(project, "01_a", "import urllib.request\nurllib.request.urlopen('http://example.org')")
-    done, noted = guarded("run", "1", "--out", "out", project=project.root)
-    assert done.returncode == 1
-    assert "example.org" in noted
 
 
 def test_a_study_is_planned_without_asking_anybody(guarded):
@@ -100,35 +80,23 @@ def test_a_study_is_planned_without_asking_anybody(guarded):
     assert "24 models × 6 corpora" in done.stdout
 
 
-def test_a_study_names_the_remedy_before_any_work(guarded, model, tmp_path):
-    file = tmp_path / "study.toml"
-    file.write_text(f'models = ["{model}"]\ncorpora = ["humaneval"]\noutput = "out"\n')
-    done, noted = guarded("study", "run", str(file), "--profile", "local")
-    assert done.returncode == 2
-    assert noted, "it does ask for the network"
-    assert re.search(r"error: the corpus is not on this machine.*\n(Connect|Check|Give)[^\n]*\.\n\Z", done.stderr)
-    assert not (tmp_path / "out").exists()
-
-
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
+        (["study", "run", "study.toml", "--profile", "local"], "the corpus is not on this machine"),
         (["extract", "--model", "gpt2", "--corpus", "corpus.txt"], "the model is not on this machine"),
-        pytest.param(
-            ["extract", "--model", "MODEL", "--corpus", "humaneval"],
-            "the corpus is not on this machine",
-            marks=pytest.mark.slow,
-        ),
         pytest.param(["ladder", "train"], "--texts FOLDER", marks=pytest.mark.slow),
     ],
+    ids=["study", "extract", "ladder"],
 )
-def test_a_loader_without_a_network_names_the_remedy(guarded, model, tmp_path, arguments, says):
+def test_what_needs_a_network_names_the_remedy_before_any_work(guarded, model, tmp_path, arguments, says):
     (tmp_path / "corpus.txt").write_text("some text")
-    arguments = [str(model) if each == "MODEL" else each for each in arguments]
-    done, noted = guarded(*arguments, "--out", str(tmp_path / "out"))
+    (tmp_path / "study.toml").write_text(f'models = ["{model}"]\ncorpora = ["humaneval"]\noutput = "out"\n')
+    done, noted = guarded(*arguments, *([] if "study" in arguments else ["--out", str(tmp_path / "out")]))
     assert done.returncode == 2, done.stderr
-    assert noted, "it does ask for the network"
+    assert noted, "it asks for the network, and is seen to"
     assert "Traceback" not in done.stderr
     (error,) = re.findall(r"^error: .*(?:\n.*)?\Z", done.stderr.strip(), re.MULTILINE)
     assert says in error
     assert re.search(r"(Connect|Check|Give)[^\n]*\.$", error)
+    assert not list((tmp_path / "out").glob("*"))

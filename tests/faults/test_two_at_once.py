@@ -1,6 +1,5 @@
-"""Fault 5: two runs at once, and locks whose owners died."""
+"""Two runs at once, and locks whose owners died."""
 
-import fcntl
 import json
 import os
 import signal
@@ -8,40 +7,39 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import kills
+import in_process
 import mini
 import pytest
 import tiny
-from apart import BOUND, Apart, Process, ended
-from kills import command, content
+from apart import BOUND, Apart, Process, content, ended
 
+from companion import run as chapters
 from companion.project import Project
+from companion.run import Chapter, execute
 from rbp.errors import DataError
 from rbp.extract.extraction import Settings, extract
 from rbp.extract.protocol import protocol
 from rbp.extract.store import Store, open_store
 
-WINDOWS = protocol("windows", length=64, context=32, pack=1)
-QUICK = Settings(backend="reference")
-
 
 def extract_or_be_refused(model: Path, corpus: str, out: Path) -> str:
+    windows = protocol("windows", length=64, context=32, pack=1)
     try:
-        extract([str(model)], [corpus], WINDOWS, out, QUICK)
+        extract([str(model)], [corpus], windows, out, Settings(backend="reference"))
     except DataError as error:
         return str(error)
     return ""
 
 
-def test_two_extractions_at_once_make_one_store(model, tmp_path):
-    corpus = str(tiny.write_texts(tmp_path / "corpus.jsonl", tiny.texts(40)))
-    (whole,) = extract([str(model)], [corpus], WINDOWS, tmp_path / "whole", QUICK)
+def test_extractions_at_once_make_one_store(model, tmp_path):
+    corpus = str(tiny.write_texts(tmp_path / "corpus.jsonl", tiny.texts(20)))
+    assert extract_or_be_refused(model, corpus, tmp_path / "whole") == ""
     three = [Apart(extract_or_be_refused, model, corpus, tmp_path / "out") for _ in range(3)]
     said = sorted(each.result() for each in three)
     assert said[0] == ""
     for words in filter(None, said):  # one that came late finds the work done
         assert "another run is working on this store" in words
-    (store,) = (tmp_path / "out").iterdir()
+    (store,), (whole,) = ((tmp_path / name).iterdir() for name in ("out", "whole"))
     assert content(store, "parts/*") == content(whole, "parts/*")
     assert open_store(store).problems() == []
 
@@ -52,7 +50,7 @@ def hold(folder: Path, shard: tuple[int, int] | None) -> None:
         time.sleep(60)
 
 
-@pytest.mark.parametrize("shard", [None, (1, 2)])
+@pytest.mark.parametrize("shard", [None, (1, 2)], ids=["whole", "shard"])
 def test_a_lock_whose_owner_died_holds_nobody_up(tmp_path, shard):
     store = Store(tmp_path / "store")
     holder = Apart(hold, store.folder, shard)
@@ -66,38 +64,23 @@ def test_a_lock_whose_owner_died_holds_nobody_up(tmp_path, shard):
         pass
 
 
-@pytest.mark.builds
+def run_chapter(folder: Path, k: int) -> None:
+    chapters._run = in_process.run
+    execute(Chapter(folder / "notebooks" / "01_a.ipynb"), {"k": k}, folder / "out", folder)
+
+
 def test_two_runs_of_a_chapter_into_one_folder(tmp_path):
     """Both come to an end, and the folder is one of them, whole."""
     mini.write_book(Project(tmp_path))
-    both = [command(tmp_path, "run", "1", "-p", f"k={k}", "--out", "out") for k in (7, 8)]
-    said = [ended(process) for process in both]
-    assert said == [0, 0], (tmp_path / "said.txt").read_text()
+    for each in [Apart(run_chapter, tmp_path, k) for k in (7, 8)]:
+        each.result()
     found = content(tmp_path / "out")
     values = json.loads(found["results.json"])["values"]
     last = values["value"]["value"] - len((tmp_path / "data" / "a.csv").read_text())  # the k of the one that is there
     assert last in (7, 8)
-    assert ended(command(tmp_path, "run", "1", "-p", f"k={last}", "--out", "alone")) == 0
-    assert found == content(tmp_path / "alone")
+    assert found["01_a/data.csv"].decode() == f"value\n{values['value']['value']}\n"
+    assert set(found) == {"01_a.ipynb", "01_a/data.csv", "results.json", "run.json"}
     assert not list(tmp_path.glob(".out.*"))
-
-
-@pytest.mark.slow
-def test_a_build_whose_driver_died_keeps_others_off_only_while_it_goes_on(tmp_path):
-    work = kills.whole_book()
-    work.prepare(tmp_path, False)
-    driver = work.start(tmp_path)
-    lock = Project(tmp_path).build / ".lock"
-    until(lambda: lock.exists() and not _free(lock), driver)
-    time.sleep(1)
-    os.kill(driver.pid, signal.SIGKILL)  # Snakemake goes on
-    ended(driver)
-    second = work.start(tmp_path)
-    code, said = ended(second), (tmp_path / "said.txt").read_text()
-    assert code == 0 or (code == 2 and "another build of this book is running" in said), said
-    work.settle(tmp_path)
-    assert ended(work.start(tmp_path)) == 0
-    assert (Project(tmp_path).html / "index.html").exists()
 
 
 def until(there: Callable[[], bool], process: Process) -> None:
@@ -107,12 +90,3 @@ def until(there: Callable[[], bool], process: Process) -> None:
         assert process.poll() is None, "it has ended before"
         assert time.monotonic() < latest, "it does not come to it"
         time.sleep(0.02)
-
-
-def _free(lock: Path) -> bool:
-    with lock.open("a") as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True

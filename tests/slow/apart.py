@@ -1,14 +1,12 @@
 """Work in a process of its own, with a bound on its time.
 
 A plain fork copies the locks of all threads and none of the threads: once PyTorch, Arrow, DuckDB or ZeroMQ have begun
-some, the copy may wait for ever. Progress bars (tqdm) are worse: their lock is shared between a process and its forks,
-and one that is killed while it draws keeps it from all others. So these processes are forked from a server that has
-only imported what they need, has one thread, and draws no bars.
+some, the copy may wait for ever. So these processes are forked from a server that has only imported what they need, has
+one thread, and draws no progress bars (whose lock a killed process keeps from all others).
 """
 
 import faulthandler
 import os
-import signal
 import sys
 import tempfile
 import time
@@ -23,7 +21,7 @@ from typing import Any, Protocol
 import psutil
 
 BOUND = 300.0  # seconds for anything that takes a few
-IMPORTED = ["__main__", "write_points", "kills", "pyarrow.parquet", "transformers.models.gpt2.modeling_gpt2"]
+IMPORTED = ["__main__", "writes", "pyarrow.parquet", "transformers.models.gpt2.modeling_gpt2"]
 #: no threads of OpenMP, OpenBLAS, the tokenizers or Arrow's allocator, in the server and in all that comes from it
 ALONE = {
     "OMP_NUM_THREADS": "1",
@@ -87,9 +85,8 @@ def apart(do: Callable[..., object], *arguments: object, seconds: float = BOUND)
 
 
 def _work(answer: Connection, said: str, do: Callable[..., object], arguments: tuple[Any, ...]) -> None:
-    descriptor = os.open(said, os.O_WRONLY | os.O_APPEND)
-    os.dup2(descriptor, 2)
-    faulthandler.register(signal.SIGUSR1, file=2)
+    os.dup2(os.open(said, os.O_WRONLY | os.O_APPEND), 2)
+    faulthandler.enable(file=2)
     try:
         answer.send(do(*arguments))
     except BaseException:
@@ -109,34 +106,29 @@ class Process(Protocol):
 def ended(process: Process, seconds: float = BOUND) -> int:
     """The exit code of a process, once it has ended.
 
-    One that takes longer is killed, with all that it has started. Raises AssertionError for it, which says where it was
-    if that can be known.
+    One that takes longer is killed, with all that it has started. Raises AssertionError for it.
     """
     until = time.monotonic() + seconds
     while (code := process.poll()) is None:
         if time.monotonic() > until:
-            raise AssertionError(f"it has not ended after {seconds:.0f} s{_stopped(process)}")
+            kill(process.pid)
+            raise AssertionError(f"it has not ended after {seconds:.0f} s")
         time.sleep(0.005)
     return code
 
 
-def _stopped(process: Process) -> str:
-    if isinstance(process, Apart):
-        os.kill(process.pid, signal.SIGUSR1)  # it writes down where it is
-        time.sleep(0.5)
-    kill(process.pid)
-    while process.poll() is None:
-        time.sleep(0.005)
-    return f": {process.said}" if isinstance(process, Apart) else ""
-
-
 def kill(pid: int, by_itself: bool = False) -> None:
     """SIGKILL to a process, and to all that it has started unless it is to die alone."""
-    try:
-        tree = [] if by_itself else psutil.Process(pid).children(recursive=True)
-    except psutil.NoSuchProcess:
-        tree = []
-    os.kill(pid, signal.SIGKILL)
-    for child in tree:
-        with suppress(psutil.NoSuchProcess):
-            child.kill()
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        tree = [] if by_itself else process.children(recursive=True)
+        for each in (process, *tree):
+            with suppress(psutil.NoSuchProcess):
+                each.kill()
+
+
+def content(folder: Path, pattern: str = "**/*") -> dict[str, bytes]:
+    """The files of a folder that match, but hidden ones and locks."""
+    found = {path.relative_to(folder): path for path in folder.glob(pattern) if path.is_file()}
+    hidden = [name for name in found if any(part.startswith((".", "lock")) for part in name.parts)]
+    return {name.as_posix(): path.read_bytes() for name, path in found.items() if name not in hidden}

@@ -15,7 +15,6 @@ import io
 import os
 import pickle
 import sys
-import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +26,7 @@ from rbp.io import refusal
 
 KINDS = ("full", "broken", "killed")
 GROWING = ("open", "write", "mkdir")  # what a full disk refuses
-DONE, HUNG, CLEAN, TRACEBACK, KILLED = 0, 1, 2, 3, 9  # HUNG: as faulthandler ends it
+DONE, CLEAN, TRACEBACK, KILLED = 0, 2, 3, 9
 SECONDS = 120.0  # for one trial, which takes a second or two
 
 
@@ -122,8 +121,8 @@ class _Torn:
 
 
 class Outcome(NamedTuple):
-    """How a trial ended: DONE, CLEAN (an error of one or two lines), TRACEBACK, KILLED or HUNG; whether its fault came
-    about; how many steps it counted; what it said (HUNG: where it stood); what `act` gave (DONE)."""
+    """How a trial ended: DONE, CLEAN (an error of one or two lines), TRACEBACK, KILLED, or 1 where it took too long;
+    whether its fault came about; how many steps it counted; what it said; what `act` gave (DONE)."""
 
     code: int
     hit: bool
@@ -135,9 +134,8 @@ class Outcome(NamedTuple):
 def trial(act: Callable[[], object], folder: Path, at: int = 0, kind: str = "broken") -> Outcome:
     """Run `act` in a process whose step number `at` (from 1; 0: none) below `folder` fails.
 
-    After SECONDS it is HUNG. What it gives must be a value that pickle can send.
+    After SECONDS it is ended, and says where it was. What it gives must be a value that pickle can send.
     """
-    assert len(_threads()) <= 1, f"a copy of several threads might wait for ever: {_threads()}"
     here, there = os.pipe()
     process = os.fork()
     if not process:
@@ -167,19 +165,6 @@ def trial(act: Callable[[], object], folder: Path, at: int = 0, kind: str = "bro
     if code in (DONE, CLEAN, TRACEBACK):
         return Outcome(code, *pickle.loads(sent))  # noqa: S301 (our own process has sent it)
     return Outcome(code, True, 0, f"it ended with {code}: {sent.decode(errors='replace')}")
-
-
-def _threads() -> list[str]:
-    """The names of this process's threads where the system tells; one that has been joined may take a moment to end."""
-    names: list[str] = []
-    end = time.monotonic() + 1
-    while time.monotonic() < end:
-        tasks = Path("/proc/self/task").glob("*/comm")
-        names = [path.read_text().strip() for path in tasks if path.exists()]
-        if len(names) <= 1:
-            break
-        time.sleep(0.05)
-    return names
 
 
 def _send(descriptor: int, data: bytes) -> None:

@@ -17,6 +17,14 @@ def ended(runs: Runs, name: str) -> Run:
     return run
 
 
+def running(runs: Runs, name: str) -> None:
+    """Wait until the process of a run says something."""
+    until = time.monotonic() + 60
+    while not runs.progress(name):
+        assert time.monotonic() < until, runs.get(name)
+        time.sleep(0.01)
+
+
 class Browser:
     """Asks a server as a browser would, or as none would."""
 
@@ -34,7 +42,7 @@ class Browser:
         headers |= {name.replace("_", "-"): value for name, value in other.items()}
         headers = {name: value for name, value in headers.items() if name not in drop}
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
-        connection = http.client.HTTPConnection("127.0.0.1", self.live.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.live.port, timeout=120)
         try:
             connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
             for name, value in headers.items():

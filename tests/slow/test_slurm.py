@@ -1,9 +1,6 @@
-"""Run a study on a real Slurm of one node, kill one shard, and compare the store with a run in one go.
+"""A study on a real Slurm of one node: one shard is killed, and the store is that of a run in one go.
 
-    python tests/slow/slurm_study.py
-
-Needs Debian's packages slurm-wlm and munge. The Slurm runs on loopback without systemd, cgroups or accounting. Exits 1
-if a byte of the ranks differs.
+Needs Debian's packages slurm-wlm and munge. The Slurm runs on loopback without systemd, cgroups or accounting.
 """
 
 import os
@@ -12,17 +9,21 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-TESTS = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS), str(TESTS / "rbp" / "study")]
+import pytest
 
-from test_study_file import read  # noqa: E402
-from test_study_run import FILE, kill_first_shard, parts, unsharded  # noqa: E402
+sys.path.append(str(Path(__file__).resolve().parents[1] / "rbp" / "study"))
+
+from test_study_file import read
+from test_study_run import FILE, kill_first_shard, parts, unsharded
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not Path("/usr/sbin/slurmctld").exists(), reason="no Slurm (Debian: slurm-wlm, munge)"),
+]
 
 CONFIGURATION = """\
 ClusterName=local
@@ -54,9 +55,10 @@ PartitionName=main Nodes={host} Default=YES MaxTime=1-00:00:00 DefaultTime=30 St
 """
 
 
-@contextmanager
-def cluster(folder: Path) -> Iterator[dict[str, str]]:
-    """Start a cluster with its files in `folder`; gives the environment of its users; stops it at the end."""
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """A cluster of this machine: the environment of its users."""
+    folder = tmp_path / "slurm"
     for name in ("state", "spool", "bin"):
         (folder / name).mkdir(parents=True)
     host, user = socket.gethostname().split(".")[0], subprocess.check_output(["id", "-un"], text=True).strip()
@@ -86,19 +88,11 @@ def cluster(folder: Path) -> Iterator[dict[str, str]]:
                 os.kill(int(pid.read_text()), signal.SIGTERM)
 
 
-def main() -> None:
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name, cluster(Path(name) / "slurm") as environment:
-        folder = Path(name)
-        study = read(folder, FILE.replace("shards = 2", "shards = 4"))
-        command = [sys.executable, "-m", "rbp.cli", "study", "run", str(study.path), "--profile", "slurm"]
-        driver = subprocess.Popen([*command, "--", "--seconds-between-status-checks", "2"], env=environment)
-        kill_first_shard(study.out / "ranks", driver)
-        code = driver.wait(1800)
-        unsharded(folder / "whole")
-        same = parts(study.out / "ranks") == parts(folder / "whole")
-    print(f"exit {code}; one shard of 4 was killed; {'the same bytes' if same else 'THE STORE DIFFERS'}")  # noqa: T201
-    sys.exit(code or not same)
-
-
-if __name__ == "__main__":
-    main()
+def test_a_killed_shard_is_repeated_and_the_store_is_the_same(cluster, tmp_path):
+    study = read(tmp_path, FILE.replace("shards = 2", "shards = 4"))
+    command = [sys.executable, "-m", "rbp.cli", "study", "run", str(study.path), "--profile", "slurm"]
+    driver = subprocess.Popen([*command, "--", "--seconds-between-status-checks", "2"], env=cluster)
+    kill_first_shard(study.out / "ranks", driver)
+    assert driver.wait(1800) == 0
+    unsharded(tmp_path / "whole")
+    assert parts(study.out / "ranks") == parts(tmp_path / "whole")

@@ -1,0 +1,75 @@
+"""Everything that can be ranked: architectures, adapters, GGUF files, tokenizers, and a real model.
+
+The survey of architectures, where it is whole, becomes the table that the book shows (data/faults/architectures.csv).
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+import transformers
+from adapters import kinds, survey_adapter
+from cuts import KINDS, survey_tokenizer
+from ggufs import CASES, survey_file
+from survey import FAMILIES, VARIANTS, survey
+
+from companion.chapters.appendix.ranking import FOLDER
+from companion.project import ROOT
+from rbp.extract.corpora import open_corpus
+from rbp.extract.extraction import Settings, extract, quiet
+from rbp.extract.models import find_model, load_model, load_tokenizer
+from rbp.extract.protocol import protocol
+from rbp.extract.store import open_store
+from rbp.io import write_file
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+SMOLLM2 = ROOT / "runs" / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
+
+
+def test_architectures(tmp_path):
+    found = []
+    for number, (family, variant, own) in enumerate([*((name, "", {}) for name in FAMILIES), *VARIANTS]):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        found.append(survey(family, folder, variant, **own))
+    table = pd.DataFrame(found)
+    assert table[table["outcome"] == "wrong"].empty, table[table["outcome"] == "wrong"].to_string()
+    assert (table["outcome"] == "exact").sum() >= 60
+    with_version = table.assign(transformers=transformers.__version__)
+    write_file(FOLDER / "architectures.csv", with_version.to_csv(index=False))
+
+
+@pytest.mark.parametrize(
+    ("survey_one", "names", "least"),
+    [(survey_adapter, kinds(), 33), (survey_file, list(CASES), 20), (survey_tokenizer, list(KINDS), 12)],
+    ids=["adapters", "GGUF files", "tokenizers"],
+)
+def test_what_else_a_model_may_be_made_of(survey_one, names, least, tmp_path):
+    found = []
+    for number, name in enumerate(names):
+        (tmp_path / str(number)).mkdir()
+        found.append(survey_one(name, tmp_path / str(number)))
+    assert [each for each in found if each.outcome == "wrong"] == []
+    assert sum(each.outcome == "exact" for each in found) >= least
+
+
+@pytest.mark.skipif(not SMOLLM2.exists(), reason="make smollm2 fetches the file")
+def test_a_real_model_ranks_a_text_as_a_plain_script_does(tmp_path):
+    """All of HumanEval by SmolLM2's GGUF file, and by a script that reads its dequantized weights."""
+    files, text = find_model(str(SMOLLM2)), open_corpus("ladder/humaneval")
+    with quiet():
+        load_tokenizer(files).save_pretrained(tmp_path / "model")
+        load_model(files, "float32", torch.device("cpu")).model.save_pretrained(tmp_path / "model")
+    lines = "".join(json.dumps({"text": document}) + "\n" for document in text.documents)
+    (tmp_path / "text.jsonl").write_text(lines, encoding="utf-8")
+    plain = [sys.executable, "-m", "bench.plain", str(tmp_path / "model"), str(tmp_path / "text.jsonl"), str(10**9)]
+    shares = list(map(float, subprocess.check_output(plain, cwd=ROOT, text=True).split()))
+    windows = protocol("windows", length=512, context=1)
+    (store,) = extract([files], [text], windows, tmp_path / "out", Settings(device="cpu"))
+    greater = open_store(Path(store)).ranks()["greater"].to_numpy()
+    # some ranks differ by rounding
+    assert [(greater < k).mean() for k in (1, 10)] == pytest.approx(shares, abs=1e-4)

@@ -1,0 +1,276 @@
+"""Failures at every step of writing what we write: rank stores, manifests, results, chapters, tables, pages, models.
+
+After each: what can be read is the old content or the new, whole, or an error that says what is wrong; and a
+run without a failure gives the content that it would have given at once, with nothing left beside it.
+"""
+
+import json
+import random
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import made_ladder
+import mini
+import tiny
+import torch
+from apart import content
+from injected import CLEAN, DONE, KILLED, KINDS, Outcome, trial
+
+from companion import results, site
+from companion import run as chapters
+from companion.project import Project
+from companion.run import Chapter, execute
+from ladder import text
+from ladder.recipe import read_recipe
+from ladder.workspace import Workspace
+from rbp.errors import DataError
+from rbp.extract import models as models_module
+from rbp.extract.extraction import Settings, extract
+from rbp.extract.models import find_model, load_model, load_tokenizer
+from rbp.extract.protocol import protocol
+from rbp.extract.store import Store, open_store
+from rbp.io import write_file
+
+
+@dataclass(frozen=True)
+class Case:
+    """One thing that is written.
+
+    prepare: makes what is there before; act: writes; seen: what a reader gets, which must be that of before or of
+    after; on_the_way: what else may be seen, of what is written in several steps.
+    """
+
+    prepare: Callable[[Path], object]
+    act: Callable[[Path], object]
+    seen: Callable[[Path], Any]
+    on_the_way: Callable[[Any, Any], bool] = lambda found, new: False
+
+
+def a_store(models: Path, documents: int = 6, begun: int | None = None) -> Case:
+    """A rank store: made from nothing, or going on with some packs there."""
+    files = find_model(str(models))
+    tokenizer, language = load_tokenizer(files), load_model(files, "float32", torch.device("cpu"))
+
+    def prepare(folder: Path) -> None:
+        tiny.write_texts(folder / "corpus.jsonl", tiny.texts(documents, longest=30))
+        if begun is not None:
+            act(folder)
+            (store,) = (folder / "out").iterdir()
+            for part in sorted((store / "parts").iterdir())[begun:]:
+                part.unlink()
+
+    def act(folder: Path) -> None:
+        models_module.load_tokenizer, models_module.load_model = lambda files: tokenizer, lambda *which: language
+        windows = protocol("windows", length=32, context=16, pack=2)
+        extract([files], [str(folder / "corpus.jsonl")], windows, folder / "out", Settings(backend="reference"))
+
+    def seen(folder: Path) -> Any:
+        tokens, parts = None, content(folder / "out", "*/parts/*")
+        for manifest in (folder / "out").glob("*/manifest.json"):
+            try:
+                tokens = open_store(manifest.parent).ranks().to_csv()
+            except DataError:  # not finished
+                continue
+        return {"parts": parts, "tokens": tokens}
+
+    def on_the_way(found: Any, new: Any) -> bool:
+        return found["tokens"] in (None, new["tokens"]) and found["parts"].items() <= new["parts"].items()
+
+    return Case(prepare, act, seen, on_the_way)
+
+
+def a_label(models: Path) -> Case:
+    """The manifest of a finished store, which gets another label."""
+    made = a_store(models, 3)
+
+    def prepare(folder: Path) -> None:
+        made.prepare(folder)
+        made.act(folder)
+
+    def act(folder: Path) -> None:
+        (store,) = (folder / "out").iterdir()
+        with Store(store).lock():
+            Store(store).finish({"family": "another"})
+
+    def seen(folder: Path) -> Any:
+        (store,) = (folder / "out").iterdir()
+        return open_store(store).family, open_store(store).ranks().to_csv()
+
+    return Case(prepare, act, seen)
+
+
+def merged_results() -> Case:
+    """The merged results of a book, over older ones."""
+
+    def write(folder: Path, count: int) -> None:
+        values = {f"key{i}": results.Recorded(i + count) for i in range(count)}
+        results.write_book(folder / "_build" / "results.json", {"01_a": values})
+
+    def seen(folder: Path) -> Any:
+        return results.read_book(folder / "_build" / "results.json")
+
+    return Case(lambda folder: write(folder, 30), lambda folder: write(folder, 50), seen)
+
+
+def an_executed_chapter(before: bool) -> Case:
+    """The folder of an executed chapter, where none is or in place of an older one; without a kernel."""
+
+    def kernel(chapter: Chapter, parameters: Any, output: Path, cwd: Path, tell: object, more: object) -> None:
+        notebook = json.loads(chapter.path.read_text())
+        for cell in notebook["cells"]:
+            cell["metadata"]["papermill"] = {"start_time": "now"}
+        output.write_text(json.dumps(notebook))
+        for number in range(3):
+            write_file(output.parent / chapter.name / f"{number}.csv", f"value\n{parameters['k']}\n" * 100)
+        recorded = {"value": results.Recorded(parameters["k"])}
+        results.write_chapter(output.parent / "results.json", results.ChapterResults(chapter.name, recorded))
+
+    def executed(folder: Path, value: int) -> None:
+        chapters._run = kernel
+        chapter, out = Chapter(folder / "notebooks" / "01_a.ipynb"), folder / "runs" / "out"
+        execute(chapter, {"k": value}, out, folder, lambda new: write_file(new / "01_a.html", "page"))
+
+    def prepare(folder: Path) -> None:
+        mini.write_chapter(Project(folder), "01_a", parameters="k: int = 1  # a number")
+        if before:
+            executed(folder, 2)
+
+    return Case(prepare, lambda folder: executed(folder, 3), lambda folder: content(folder / "runs" / "out"))
+
+
+def the_pages() -> Case:
+    """The book's pages, over older ones."""
+
+    def pages(source: Path, config: Path, output: Path, *more: Any, **options: Any) -> Path:
+        for path in source.rglob("*.*"):
+            write_file(output / "_build" / "html" / path.relative_to(source), path.read_bytes())
+        return output / "_build" / "html"
+
+    def build(folder: Path, text: str) -> None:
+        write_file(Project(folder).book / "more.md", f"# More\n\n{text}\n")
+        site.jupyter_book = pages
+        site.copy_scripts = lambda where: write_file(where / "script.js", "script")
+        site.build_html(Project(folder))
+
+    def prepare(folder: Path) -> None:
+        project = Project(folder)
+        mini.write_book(project)
+        for name in ("01_a", "02_b", "03_c"):
+            write_file(project.chapters / name / f"{name}.ipynb", (project.notebooks / f"{name}.ipynb").read_bytes())
+            write_file(project.chapters / name / name / "data.csv", "value\n1\n")
+            recorded = results.ChapterResults(name, {"v": results.Recorded(2.5)})
+            results.write_chapter(project.chapters / name / "results.json", recorded)
+        build(folder, "old")
+
+    def seen(folder: Path) -> Any:
+        found = content(folder / "_build" / "html")
+        return {name: data for name, data in found.items() if not name.endswith("made.md")}  # which holds times
+
+    return Case(prepare, lambda folder: build(folder, "new"), seen)
+
+
+def prepare_ladder(folder: Path) -> None:
+    """Write recipes, ladders.toml and small.toml, and in out/ all that training needs."""
+    made_ladder.write_ladder(folder, 20)
+    text.prepare(Workspace(folder / "out"), read_recipe(folder / "small.toml"), folder / "texts")
+
+
+def a_trained_model(ladder: Path) -> Case:
+    """A training from its start: states, then the model."""
+    from ladder import making, training
+
+    def opened(folder: Path) -> tuple[making.Making, making.Line]:
+        made = made_ladder.with_one_budget(ladder / "ladders.toml", folder / "out", 192)  # three steps
+        return made, made.choose(["neox"], ["narrow"], [1])[0]
+
+    def act(folder: Path) -> None:
+        with patch.object(training, "EVERY", 0.0):
+            making.train(made_ladder.quiet, *opened(folder))
+
+    def seen(folder: Path) -> Any:
+        made, line = opened(folder)
+        if not made.is_done(line, 192, made.rows(line)):
+            return None
+        return (made.model(line, 192) / "model.safetensors").read_bytes()
+
+    return Case(lambda folder: shutil.copytree(ladder / "out", folder / "out"), act, seen)
+
+
+#: by name; each is made of the folder of a tiny model and that of a prepared ladder
+CASES: dict[str, Callable[[Path, Path], Case]] = {
+    "merged results": lambda model, ladder: merged_results(),
+    "an executed chapter": lambda model, ladder: an_executed_chapter(False),
+    "an executed chapter, over an older one": lambda model, ladder: an_executed_chapter(True),
+    "the pages": lambda model, ladder: the_pages(),
+    "a rank store": lambda model, ladder: a_store(model),
+    "a rank store, half made": lambda model, ladder: a_store(model, 8, 2),
+    "a manifest": lambda model, ladder: a_label(model),
+    "a trained model": lambda model, ladder: a_trained_model(ladder),
+}
+
+
+def count(name: str, base: Path, model: Path, ladder: Path, share: float, whole: bool) -> int:
+    """Let a case's first step fail and a share of the others, drawn at random; gives how many failures came about.
+
+    whole: by every fault, and again, at random, in the run that follows; else by one fault, drawn. Raises
+    AssertionError.
+    """
+    rng, tried, case = random.Random(name), 0, CASES[name](model, ladder)  # noqa: S311
+    prepared, work = base / "prepared", base / "work"
+    prepared.mkdir(parents=True)
+    made = trial(lambda: case.prepare(prepared), prepared)
+    assert made.code == DONE, made.said
+    _copied(prepared, work)
+    before = _seen(case, work)
+    done = _acted(case, work)
+    assert done.code == DONE, done.said
+    after = _seen(case, work)
+    assert after != before, "the case writes nothing"
+    for at in (at for at in range(1, done.steps + 1) if at == 1 or rng.random() < share):
+        for kind in KINDS if whole else (rng.choice(KINDS),):
+            what, second = f"{name}, {kind} at step {at} of {done.steps}", rng.choice(KINDS)
+            _copied(prepared, work)
+            tried += _checked(case, work, _acted(case, work, at, kind), before, after, what)
+            if whole:
+                again = _acted(case, work, rng.randint(1, done.steps), second)
+                tried += _checked(case, work, again, before, after, f"{what}, and again")
+            last = _acted(case, work)
+            assert last.code == DONE, f"{what}: the rerun fails: {last.said}"
+            assert _seen(case, work) == after, f"{what}: the rerun gives another content"
+            left = [path.name for path in work.rglob(".*.tmp")]
+            assert not left or (whole and second == "broken"), f"{what}: {left} are left over"
+    return tried
+
+
+def _checked(case: Case, work: Path, outcome: Outcome, before: Any, after: Any, what: str) -> bool:
+    """Whether the failure came about; what is then to be seen is whole."""
+    if not outcome.hit:
+        assert outcome.code == DONE, f"{what}: {outcome.said}"
+        return False
+    # a step whose failure costs nothing, as the removal of what is not needed any more, may fail
+    assert outcome.code in (DONE, CLEAN, KILLED), f"{what}: {outcome.said}"
+    found = _seen(case, work)
+    ok = found in (before, after) or case.on_the_way(found, after)
+    assert ok, f"{what}: what can be read is neither the old nor the new content"
+    return True
+
+
+def _acted(case: Case, work: Path, at: int = 0, kind: str = "broken") -> Outcome:
+    return trial(lambda: case.act(work), work, at, kind)
+
+
+def _seen(case: Case, work: Path) -> Any:
+    """What a reader gets of a copy (looking changes nothing), in a process of its own (Arrow begins threads)."""
+    looked = _copied(work, work.with_name("looked"))
+    found = trial(lambda: case.seen(looked), looked)
+    assert found.code == DONE, found.said
+    return found.given
+
+
+def _copied(source: Path, target: Path) -> Path:
+    shutil.rmtree(target, ignore_errors=True)
+    return Path(shutil.copytree(source, target))
