@@ -1,7 +1,6 @@
 """Tables as pages show them, and the tables of chapters on measurements of two datasets."""
 
 import pandas as pd
-import pytest
 
 from rbp.report.display import INTERVAL, shown, written
 
@@ -41,11 +40,6 @@ def test_several_columns_are_written_into_one():
     made = shown(ROWS, {("low", "high"): ("interval", INTERVAL), ("model", "alpha"): ("both", "{} {:.2f}")}, caption="")
     assert made["table"]["interval"].tolist() == ["[−0.100, 0.200]", "–"]
     assert made["table"]["both"].tolist() == ["EleutherAI/pythia-12b 0.25", "m 0.50"]
-
-
-def test_a_missing_column_is_an_error():
-    with pytest.raises(KeyError):
-        shown(ROWS, {"beta": "β"}, caption="")
 
 
 def test_several_values_are_written_in_one_text_with_true_minus_signs():

@@ -24,30 +24,17 @@ def test_every_test_that_is_named_is_there() -> None:
             assert test in {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}, name
 
 
-def test_every_test_of_a_fault_is_named() -> None:
-    named = " ".join(listed_faults()["tests"])
-    for path in sorted((ROOT / "tests" / "faults").glob("test_*.py")):
-        assert path.relative_to(ROOT).as_posix() in named
-
-
 def test_no_architecture_is_ranked_wrongly() -> None:
     table = architectures()
     assert set(table["outcome"]) <= {"exact", "refused", "not built"}
-    assert (table["outcome"] == "exact").mean() > 0.8
-    assert (table["reason"] == "").equals(table["outcome"] == "exact")
     grouped = by_outcome(table)
     assert grouped["models"].sum() == len(table)
     assert grouped["outcome"].iloc[0] == "exact"
 
 
 def test_outcomes_are_counted() -> None:
-    table = pd.DataFrame(
-        {
-            "model": ["a", "a", "b", "c", "d"],
-            "outcome": ["exact", "exact", "wrong", "not built", "exact"],
-            "tokens": [10, 20, 40, 0, 80],
-            "near": [1, 2, 4, 0, 0],
-        }
-    )
+    rows = [("a", "exact", 10, 1), ("a", "exact", 20, 2), ("b", "wrong", 40, 4), ("c", "not built", 0, 0)]
+    rows += [("d", "exact", 80, 0)]
+    table = pd.DataFrame(rows, columns=["model", "outcome", "tokens", "near"])
     counts = {"exact": 3, "wrong": 1, "refused": 0, "not_built": 1}
     assert ranking.outcomes(table) == {"families": 4, "models": 5, "tokens": 110} | counts
