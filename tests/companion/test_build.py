@@ -162,15 +162,13 @@ def test_a_failing_chapter_is_named_and_the_old_book_stays(project: Project, cap
 
 @pytest.mark.builds
 def test_a_page_that_the_contents_name_and_the_pages_lack_is_named(tmp_path: Path) -> None:
-    source = tmp_path / "source"
-    (source / "book").mkdir(parents=True)
-    (source / "book" / "one.md").write_text("# One\n\nWords.\n")
-    (source / "book" / "two.md").write_text("# Two\n\nWords.\n")
-    (source / "_toc.yml").write_text("format: jb-book\nroot: book/one\nchapters:\n- file: book/two.md\n")
-    config = tmp_path / "config.yml"
-    config.write_text("title: T\nonly_build_toc_files: true\n")
-    edit(config, "true\n", "true\nsphinx:\n  config:\n    exclude_patterns: [book/two.md]\n")
-    with pytest.raises(RbpError, match="the contents name book/two, and the built pages have no such page"):
+    source, config = tmp_path / "source", tmp_path / "config.yml"
+    source.mkdir()
+    for name in ("one", "two"):
+        (source / f"{name}.md").write_text(f"# {name}\n\nWords.\n")
+    (source / "_toc.yml").write_text("format: jb-book\nroot: one\nchapters:\n- file: two.md\n")
+    config.write_text("title: T\nonly_build_toc_files: true\nsphinx:\n  config:\n    exclude_patterns: [two.md]\n")
+    with pytest.raises(RbpError, match="the contents name two, and the built pages have no such page"):
         site.jupyter_book(source, config, tmp_path / "lacking", strict=True)
 
 

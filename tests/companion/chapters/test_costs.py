@@ -34,6 +34,9 @@ def test_ranges_and_the_table_come_from_the_rows(tmp_path):
     assert row["device"] == "a float32 machine"
     assert [row[f"ours_{what}"] for what in ("min", "max", "memory")] == pytest.approx([1.3, 1.8, 12])
     assert [row[f"plain_{what}"] for what in ("min", "max", "memory")] == pytest.approx([3.1, 3.6, 30])
+    shown = cost.costs_table(found)["table"]
+    assert shown["T × d × V"].tolist() == ["2,048 × 128 × 50,304", "2,048 × 768 × 50,304"]
+    assert shown["plain route, MB"].tolist() == pytest.approx([30, 30])
     (tmp_path / "ranking-gpu.json").write_text(json.dumps(result("bfloat16")))
     both = cost.ranges(cost.read_costs(tmp_path))
     assert both["device"].tolist() == ["a bfloat16 machine", "a float32 machine"]

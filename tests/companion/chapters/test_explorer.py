@@ -135,20 +135,6 @@ def test_the_address_holds_what_was_chosen(tab: Page, browser: Browser) -> None:
         assert shown(again) == before
 
 
-def test_a_model_is_left_out_by_a_click_and_by_the_keyboard(tab: Page) -> None:
-    whole = shown(tab)["Pythia"]["alpha"]
-    tab.locator(".rbp-explorer-point").first.click()
-    expect(tab.get_by_label("The command")).to_contain_text("--without EleutherAI/pythia-14m")
-    without = shown(tab)["Pythia"]["alpha"]
-    assert without != whole
-    tab.locator("#rbp-explorer-models summary").press("Enter")
-    box = tab.get_by_role("checkbox", name="pythia-14m")
-    expect(box).not_to_be_checked()
-    box.press("Space")
-    expect(tab.get_by_label("The command")).not_to_contain_text("--without")
-    assert shown(tab)["Pythia"]["alpha"] == whole
-
-
 def test_each_family_has_its_own_colour_and_marker(source: Source) -> None:
     page = json.loads(explorer(source).partition('json">')[2].partition("</script")[0])
     assert set(page["styles"]) == set(source.table["family"])

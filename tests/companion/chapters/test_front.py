@@ -40,7 +40,8 @@ def test_the_pictures_show_the_models_and_their_lines() -> None:
     line, hide = front.line_figure(table), front.hide_figure(table)
     own = line["data"][line["data"]["family"] == "Pythia"]
     fit = fit_power_law(own["size"], own["value"])
-    assert f"α = {fit.alpha:.3f}, R² = {fit.r_squared:.3f}" in line["figure"].axes[0].get_title("left")
+    assert "24 models" in line["caption"]
+    assert line["figure"].axes[0].get_title("left") == f"Pythia: α = {fit.alpha:.3f}, R² = {fit.r_squared:.3f}"
     slope, start = np.polyfit(np.log(own["size"].iloc[:-2].astype(float)), np.log(own["value"].iloc[:-2]), 1)
     error = np.expm1(start + slope * np.log(own["size"].iloc[-1]) - np.log(own["value"].iloc[-1]))
     assert f"{100 * error:+.1f}%".replace("-", "−") in hide["figure"].axes[0].get_title("left")

@@ -44,6 +44,14 @@ def test_scores_of_numbers_and_events_are_log_probabilities():
         assert np.isnan(event.inside)
 
 
+def test_a_mark_is_filled_inside_its_interval_and_an_arrow_beyond_the_view():
+    rows = pd.DataFrame({"label": "exponent", "away": [0.5, -2.0, 9.0], "inside": [1.0, 0.0, 0.0]})
+    (ax,) = study.plot_scores({"ladders": rows}, 0.8).single("ladders").axes
+    marks = [line for line in ax.get_lines() if line.get_marker() in ("o", ">", "<") and len(line.get_xdata())]
+    shown = [(line.get_marker(), line.get_xdata().tolist(), line.get_markerfacecolor() == "none") for line in marks]
+    assert shown == [("o", [0.5], False), ("o", [-2.0], True), (">", [4.0], True)]
+
+
 def test_files_are_scored_by_hand():
     first = pd.DataFrame({"inside": [1.0, 0.0, np.nan], "naive_inside": [1.0, 1.0, np.nan], "gain": [0.5, -2.0, 0.1]})
     first = first.assign(fair_gain=[0.2, np.nan, np.nan], fair_inside=[0.0, np.nan, np.nan])

@@ -6,8 +6,9 @@ import pytest
 
 from companion.chapters.appendix import data
 from companion.evidence import published
+from companion.evidence.tokens import tokens_behind
 from rbp.errors import DataError
-from rbp.measurements import open_source
+from rbp.measurements import open_source, select
 
 
 def test_counting_knows_a_point_to_one_over_the_root_of_its_misses() -> None:
@@ -22,6 +23,14 @@ def test_counting_knows_a_point_to_one_over_the_root_of_its_misses() -> None:
         data.with_counting_error(own, tokens[:0])
     with pytest.raises(DataError, match="none of their families"):
         data.published_points(own.assign(family="Other"))
+
+
+def test_the_setup_beside_the_paper() -> None:
+    points = select(open_source("published").table, metric="neg_log_rbp")
+    recovered = tokens_behind(points[points["dataset"] == "wikipedia"])
+    table = data.setup_table(points, points.drop_duplicates("model"), recovered)["table"].set_index("what")
+    assert table.loc["models", "ours"] == "24"
+    assert table.loc["vocabulary, OPT", ["printed", "ours"]].tolist() == ["50,272", "50,272"]
 
 
 def test_every_check_passes_but_the_coarse_points_of_figure_6():
@@ -55,3 +64,5 @@ def test_coverage_counts_models_and_knows_how_many_there_could_be():
     assert own[own["k"].isna()]["models"].tolist() == [10]
     assert own[own["k"] == 2][["models", "of"]].to_numpy().tolist() == [[4, 10]]
     assert counted.query("dataset == 'humaneval' and family == 'Pythia' and k == 20000").empty
+    grid = data.coverage_panels(counted).single("humaneval")
+    assert {text.get_text() for ax in grid.axes for text in ax.texts} == {"10", "4", "5"}

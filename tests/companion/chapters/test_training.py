@@ -51,6 +51,7 @@ def test_the_shape_that_made_a_grid_passes_and_the_other_does_not(law, right, wr
     statistics = training.separability_statistics(table.dropna(subset="k"))
     assert (statistics[f"{right}.rejected"], statistics[f"{wrong}.rejected"]) == (0, 1)
     assert (statistics["apart.cells"], statistics["apart.loss_cells"]) == (1, 0)
+    assert len(training.separability_table(table, level=0.95, caption="")["table"]) == len(table)
     with pytest.raises(DataError, match="no family has a grid"):
         training.separability_tests([text], [1], ["neox"])
 
@@ -168,3 +169,19 @@ def test_a_referees_numbers_are_met() -> None:
         assert found[f"llama.{measure}.ratio_low"] < 1 < found[f"llama.{measure}.ratio_high"]
     with pytest.raises(ParameterError, match="no runs of 'GPT'"):
         training.read_runs("GPT")
+
+
+def test_figures_have_a_panel_for_each_dataset_and_the_laws_of_the_chosen_steps(texts, snapshots) -> None:
+    names = [text.dataset for text in texts]
+    lines = training.group_by_budget(texts, [1])
+    by_budget, along = training.budget_exponents(lines), training.ratio_exponents(lines, 20)
+    surface = training.surface_panels(points_of(texts, KS), 10, names)
+    for panels in (surface, training.exponent_panels(by_budget, along, 20, names)):
+        assert set(panels.keys) == set(names)
+        assert all(panels.single(key).axes for key in panels.keys)
+    own = snapshots[snapshots["family"] == "Pythia deduped"]
+    panels = training.snapshot_panels(own, training.fit_snapshots(own), [3000, 7, 143000])  # no step 7
+    left, right = (panels.single(key).axes[0] for key in panels.keys)
+    assert len(left.lines) == 2 * 2  # points and the law
+    assert {text.get_text() for text in left.texts} == {"3,000", "143,000"}
+    assert len(right.lines) == 1 + 2 + 1  # all exponents, those of the left, and 0

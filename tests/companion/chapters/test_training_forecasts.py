@@ -112,6 +112,9 @@ def test_scores_are_those_counted_by_hand(tmp_path) -> None:
     assert (row["n"], row["inside"]) == (6 * 4, some["inside"].mean())
     assert row["mean"] == pytest.approx(100 * np.expm1(some["error"].mean()))
     assert row["error"] == pytest.approx(100 * np.expm1(np.sqrt(np.mean(some["error"] ** 2))))
+    panels = training_scores.error_panels(table, some)
+    assert panels.keys == [16_000_000]
+    assert len(panels.single(16_000_000).axes[0].get_yticklabels()) == 9 + 1, "a row for each law and the guess"
     told = training_scores.score_statistics(said, table, pd.DataFrame())
     assert (told["longer.asked"], told["longer.models"], told["longer.laws"]) == (16, 6, 9)
     own = table[table["law"] == "offset_in_tokens"]
