@@ -103,11 +103,11 @@ def test_what_is_executed_again_and_what_is_not(project: Project, executed: Buil
     assert executed() == set()
     before = checksums(project.chapters)
     shutil.copytree(project.chapters / "01_a", project.chapters / "04_gone")
-    for name, chapters in (("code.py", {"01_a"}), ("bars.toml", {"01_a", "02_b"})):
+    for name, stale in (("code.py", {"01_a"}), ("bars.toml", {"01_a", "02_b"})):
         edit(project.root / "src" / "small" / name, "1", "2")
-        assert len(differences_of_tree(project)) == len(chapters)
-        assert executed() == chapters | {"03_c"}, "who imports it, and who reads their results"
-        assert differences_of_tree(project) == []
+        assert {each.split()[0] for each in differences_of_tree(project)} == stale, "who imports it"
+    assert executed() == {"01_a", "02_b", "03_c"}, "and who reads their results"
+    assert differences_of_tree(project) == []
     assert checksums(project.chapters) == before, "the same bytes, and no chapter that is gone"
 
     edit(project.root / "data" / "a.csv", "1", "10")

@@ -39,13 +39,6 @@ def test_each_row_is_on_its_line_in_its_panel() -> None:
     assert names(drawn("wikipedia", styles=STYLES)) == ["B", "A"]
 
 
-def test_lines_are_named_by_their_column_or_at_their_ends() -> None:
-    assert names(drawn("wikipedia", ROWS.assign(n=[2, 2, 5, 20]), line="n")) == ["N = 5", "20"]
-    ax = drawn("wikipedia", ROWS.assign(model="Owner/" + ROWS["line"]), line="model", ends=True)
-    assert [text.get_text() for text in ax.texts] == ["A", "B"]
-    assert ax.figure.legends == []
-
-
 def test_intervals_stand_beside_each_other_or_are_bands() -> None:
     rows = ROWS.assign(low=ROWS["value"] - 0.5, high=ROWS["value"] + [0.5, np.nan, 0.5, 0.5])
     ax = drawn("wikipedia", rows)
@@ -64,14 +57,6 @@ def test_fitted_curves_replace_the_lines_from_point_to_point() -> None:
     faces = {tuple(line.get_xdata()): line.get_markerfacecolor() for line in ax.get_lines()}
     assert (faces[1,], faces[10,]) == ("none", "blue")
     assert paths(drawn("wikipedia", styles=STYLES, fitted=[fitted])) == {}, "no fit, no line"
-
-
-def test_shared_limits_hold_all_that_is_drawn_anywhere() -> None:
-    rows = ROWS.assign(low=ROWS["value"] - 1, high=ROWS["value"] + 1)
-    for key in ("wikipedia", "humaneval"):
-        ax = drawn(key, rows, at=[-1], zone=(5.5, 6), ylim="shared")
-        assert ax.get_ylim() == pytest.approx((-1.56, 6.56))
-    assert drawn("humaneval", log="xy", ylim="shared").get_ylim() == pytest.approx((4**-0.08, 4**1.08))
 
 
 def test_tables_in_cells_and_melted() -> None:

@@ -106,17 +106,6 @@ def test_checks_of_what_is_wrong_fail_and_a_term_that_dominates_is_said_to() -> 
     assert statements.check_dominant(sp.log(c) + mu**2 / (2 * sigma**2) + sp.log(sigma), "x", "", "").verdict == FOLLOWS
 
 
-@pytest.mark.parametrize(("m", "sd"), POINTS)
-def test_equations_18_to_21_agree_in_numbers(m: float, sd: float) -> None:
-    with mp.workdps(40):
-        level = _density(mp.mpf(1), m, sd) / 2 + mp.ncdf(m / sd)
-        values = []
-        for right in (statements.RIGHT18, statements.RIGHT19, statements.RIGHT21):
-            values.append(_number(right, m, sd, c=level))
-        assert mp.almosteq(values[0], values[1], rel_eps=1e-10)
-        assert mp.almosteq(values[0], values[2], rel_eps=1e-10)
-
-
 def test_entropy_of_a_finite_lognormal_is_equation_17() -> None:
     ranks, (m, sd) = np.arange(1, 4001.0), (-1.3, 2.1)
     weight = np.array([float(_density(mp.mpf(r), m, sd)) for r in ranks])

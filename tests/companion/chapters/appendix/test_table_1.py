@@ -63,14 +63,6 @@ def test_what_print_implies_is_the_fits_own_interval() -> None:
     assert np.isnan(implied_by_print(0.0, 1.0, 5)).all()
 
 
-def test_rounding_leaves_cross_entropy_alone(table: pd.DataFrame) -> None:
-    coarse = with_rounded_shares(table, 2)
-    entropy = table["metric"] == "cross_entropy"
-    assert coarse[entropy].equals(table[entropy])
-    shares = np.exp(-coarse[~entropy]["value"]) * 100
-    assert shares.to_numpy() == pytest.approx(np.rint(shares).to_numpy())
-
-
 def test_cells_are_counted_and_named(table: pd.DataFrame, cells: pd.DataFrame) -> None:
     assert count_agreement(cells) == (108, 107)  # one number of 54 cells differs
     differs = cells[cells["verdict"] == "differs"]
