@@ -66,7 +66,7 @@ STORES = {
     "one document": {"documents": 1},
     "all hits": {"all_hits": True},
 }
-SOURCES = ["published", "ladder", "ladder:lstm", "ladder:ngrams", "ladder:all", *TABLES, *STORES]
+SOURCES = ["published", "ladder", "ladder:lstm", "ladder:all", *TABLES, *STORES]
 LOOP = [  # what has failed once, where it is cheap
     ("holds", "one_factor"),
     ("forecasts", "flat"),

@@ -11,7 +11,6 @@ from companion.parameters import declared, sweeps
 from companion.project import Project
 from companion.results import Recorded
 from companion.run import copied_names, find, with_names
-from rbp.errors import ParameterError
 from rbp.report import law
 
 SIZES = (10**6, 10**7, 10**8, 10**9)
@@ -55,11 +54,6 @@ def test_each_family_and_k_has_its_verdict(tmp_path: Path) -> None:
     ]
     bent = fitted(write(tmp_path / "mine.csv", {"F": 1.0}), level=0.5).fits
     assert list(law.verdicts(bent))[2] == law.BENT
-    two = pd.read_csv(tmp_path / "mine.csv")
-    two[two["size"] < 10**8].to_csv(tmp_path / "two.csv", index=False)
-    few = fitted(str(tmp_path / "two.csv")).fits
-    assert set(law.verdicts(few)) == {law.NONE}
-    assert "has no line: 2 points are too few" in law.verdict_table(few, level=0.95)["table"].iloc[0, -1]
 
 
 def test_what_was_not_requested_or_not_measured_is_said(tmp_path: Path) -> None:
@@ -83,7 +77,7 @@ def test_sentences_that_no_longer_apply_are_counted_and_shown() -> None:
     said = rerun.sentences(chapter, book, run)
     assert "Of the 3 sentences with numbers of this chapter, 1 apply unchanged" in said
     assert "1 have other numbers in this run, and this run lacks 1." in said
-    for cell in ("Of the fits, 3 of 4 hold.", "0 of 4", "yours", "In GPT-2 0.5 rise.", "not in this run"):
+    for cell in ("Of the fits, 3 of 4 hold.", "0 of 4", "yours", "not in this run"):
         assert f">{cell}</td>" in said
     assert prose.fill_in(text, "one", book, run).count("this run") == 2
     assert "3 of 4 (this run: 0 of 4)" in prose.fill_in(text, "one", book, run)
@@ -99,8 +93,6 @@ def test_several_values_make_several_runs() -> None:
     ]
     both = ["measurements=a.csv,b.csv", "measurements=c.csv"]
     assert sweeps(parameters, both, "one") == [{"measurements": "a.csv,b.csv"}, {"measurements": "c.csv"}]
-    with pytest.raises(ParameterError, match="sets nothing"):
-        sweeps(parameters, ["level"], "one")
 
 
 def test_runs_are_compared_by_family_dataset_and_k(tmp_path: Path) -> None:
@@ -112,9 +104,6 @@ def test_runs_are_compared_by_family_dataset_and_k(tmp_path: Path) -> None:
     assert rows["G", "text", "k = 10"] == (f"−0.050 [−0.050, −0.050], R² 1.000: {law.RISES}",) * 2
     assert rows["F", "text", "k = 1"][0].startswith("0.100 ")
     assert rows["F", "text", "k = 1"][1] == rows["H", "text", "k = 10"][0] == "–"
-    assert list(table.columns[3:]) == ["one.csv", "other.csv"]
-    page = (tmp_path / "compared.html").read_text()
-    assert "2 of 8 cases of family, dataset and measure have a law in every run" in page
     assert pd.read_csv(tmp_path / "compared.csv")["alpha | other.csv"].notna().sum() == 4
 
 

@@ -1,17 +1,13 @@
 """What pages load: formulas without a script, icons without a font, and no file that no page names."""
 
-import re
 from pathlib import Path
-from urllib.parse import unquote
 from xml.etree import ElementTree
 
 import pytest
 from math_core import LatexError
 
-from companion.assets import icons, trim_assets
+from companion.assets import trim_assets
 from companion.formulas import mathml
-
-MATH = "{http://www.w3.org/1998/Math/MathML}"
 
 
 def test_a_formula_is_markup_that_a_browser_sets() -> None:
@@ -21,16 +17,6 @@ def test_a_formula_is_markup_that_a_browser_sets() -> None:
     assert (top.text, [part.text for part in bottom], bottom.tag) == ("C", ["S", "α"], "msup")
     with pytest.raises(LatexError):
         mathml(r"\nosuchcommand{x}")
-
-
-def test_icons_are_drawings_of_the_themes_script() -> None:
-    style = icons({"bars", "magnifying-glass", "github", "lg", "nosuchicon"})
-    drawn = dict(re.findall(r"\.fa-([\w-]+)\{--icon:url\('data:image/svg\+xml,([^']+)'\)\}", style))
-    assert set(drawn) == {"bars", "magnifying-glass", "github"}
-    for drawing in drawn.values():
-        (path,) = ElementTree.fromstring(unquote(drawing))  # noqa: S314
-        assert re.fullmatch(r"M[\d.,\s a-zA-Z-]+", path.get("d"))
-    assert "CC BY 4.0" in style
 
 
 THEME = """a{color:red}.fa-bars:before{content:"\\f0c9"}.fa-bars,.fa-file:before{width:1em}.fa-bars,b{top:0}

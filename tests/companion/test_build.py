@@ -1,10 +1,8 @@
 import fcntl
 import hashlib
 import json
-import os
 import re
 import shutil
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -55,18 +53,14 @@ def edit(path: Path, old: str, new: str) -> None:
 
 def test_a_page_by_hand_shows_a_chapters_figure(tmp_path: Path) -> None:
     project = Project(tmp_path)
-    link = '<a href="01_a/one.svg" download>SVG</a>'
-    shown = f'<figure class="rbp-figure" id="one"><svg>\n\n</svg>{link}</figure>'
-    cells = [{"outputs": [{"data": {"text/html": [html]}}]} for html in ("<p>other</p>", shown)]
+    shown = '<figure class="rbp-figure" id="one"><svg>\n\n</svg><a href="01_a/one.svg" download>SVG</a></figure>'
     executed = project.chapters / "01_a" / "01_a.ipynb"
     executed.parent.mkdir(parents=True)
-    executed.write_text(json.dumps({"cells": [{"source": ""}, *cells]}))
+    executed.write_text(json.dumps({"cells": [{"outputs": [{"data": {"text/html": [shown]}}]}]}))
     page = site.with_figures("Before.\n\n<!-- figure 01_a::one -->\n\nAfter.", project, "page.md")
-    assert "```{raw} html\n<figure" in page
     assert 'href="../notebooks/01_a/one.svg"' in page
-    assert page.startswith("Before.\n\n")
+    assert page.startswith("Before.\n\n```{raw} html\n<figure")
     assert page.endswith("</figure>\n```\n\nAfter.")
-    assert site.with_figures("No figure.", project, "page.md") == "No figure."
     for absent in ("01_a::two", "02_b::one"):
         with pytest.raises(ChapterError, match="has none of this name"):
             site.with_figures(f"<!-- figure {absent} -->", project, "page.md")
@@ -75,20 +69,17 @@ def test_a_page_by_hand_shows_a_chapters_figure(tmp_path: Path) -> None:
 @pytest.mark.builds
 def test_the_book_is_built_whole(project: Project, capfd: pytest.CaptureFixture[str]) -> None:
     assert build(project, 2), capfd.readouterr()
-    said = capfd.readouterr().out
-    assert re.search(r"\[1/3\] 01_a …\n", said)
-    assert re.search(r"\[3/3\] 03_c … \d+\.\d s\n", said)
-    assert str(project.html / "index.html") in said
+    assert str(project.html / "index.html") in capfd.readouterr().out
     welcome = (project.html / "book" / "welcome.html").read_text()
     assert "5.50" in welcome
     results = json.loads(project.results.read_text())
     assert {name: values["value"]["value"] for name, values in results.items()} == {"01_a": 5, "02_b": 2, "03_c": 7}
     assert (project.html / "notebooks" / "01_a" / "data.csv").read_text() == "value\n5\n"
     assert "<math" in (project.html / "notebooks" / "01_a.html").read_text()
-    assert {path.suffix for path in (project.html / "_static").rglob("*.*")} <= {".css", ".js", ".svg", ".png", ".txt"}
-    assert sorted(path.name for path in project.root.iterdir() if path.name != ".snakemake") == sorted(
-        ["CITATION.cff", "_build", "_config.yml", "book", "data", "notebooks", "requirements.lock", "src"]
-    )
+    index = (project.html / "searchindex.js").read_text()
+    terms = json.loads(index.removeprefix("Search.setIndex(").removesuffix(")"))["terms"]
+    assert {"cell", "apart", "figur", "word"} <= terms.keys(), "stems"
+    assert not {"ink", "celledapart", "also", "download", "displai", "pathlib"} & terms.keys(), "nor code"
 
 
 @pytest.mark.builds
@@ -97,21 +88,11 @@ def test_figures_tables_and_equations_are_numbered_by_chapter(project: Project) 
         BeautifulSoup((project.html / "notebooks" / page).read_text(), "html.parser")
         for page in ("01_a.html", "02_b.html")
     )
-    assert first.select_one("title").get_text().startswith("1. Chapter 01_a")
     captions = [each.get_text() for each in first.select("figure.rbp-figure .caption-number")]
     assert [each.strip() for each in captions] == ["Figure 1.1", "Table 1.1"]
     assert first.select_one("a.reference[href='#one']").get_text() == "Figure 1.1"
     assert second.select_one("a.reference[href='01_a.html#two']").get_text() == "Table 1.1"
     assert second.select_one("a.reference[href='01_a.html#equation-square']").get_text() == "(1.1)"
-    assert "eqno" in str(first)
-
-
-@pytest.mark.builds
-def test_search_reads_words_and_cells_and_neither_code_nor_the_labels_of_figures(project: Project) -> None:
-    index = (project.html / "searchindex.js").read_text()
-    terms = json.loads(index.removeprefix("Search.setIndex(").removesuffix(")"))["terms"]
-    assert {"cell", "apart", "figur", "word"} <= terms.keys(), "stems"
-    assert not {"ink", "celledapart", "also", "download", "displai", "pathlib"} & terms.keys()
 
 
 @pytest.mark.builds
@@ -119,18 +100,14 @@ def test_what_is_executed_again_and_what_is_not(project: Project, executed: Buil
     for path in project.root.rglob("*"):
         if not {"_build", ".snakemake"} & set(path.parts):
             path.touch()
-    start = time.perf_counter()
     assert executed() == set()
-    if os.getloadavg()[0] < 1.5:  # on a busy machine the time says nothing
-        assert time.perf_counter() - start < 4
-
     before = checksums(project.chapters)
     shutil.copytree(project.chapters / "01_a", project.chapters / "04_gone")
-    for name, chapters in (("code.py", {"01_a"}), ("other.py", {"02_b"}), ("bars.toml", {"01_a", "02_b"})):
+    for name, stale in (("code.py", {"01_a"}), ("bars.toml", {"01_a", "02_b"})):
         edit(project.root / "src" / "small" / name, "1", "2")
-        assert len(differences_of_tree(project)) == len(chapters)
-        assert executed() == chapters | {"03_c"}, "who imports it, and who reads their results"
-        assert differences_of_tree(project) == []
+        assert {each.split()[0] for each in differences_of_tree(project)} == stale, "who imports it"
+    assert executed() == {"01_a", "02_b", "03_c"}, "and who reads their results"
+    assert differences_of_tree(project) == []
     assert checksums(project.chapters) == before, "the same bytes, and no chapter that is gone"
 
     edit(project.root / "data" / "a.csv", "1", "10")
@@ -170,7 +147,6 @@ def test_a_failing_chapter_is_named_and_the_old_book_stays(project: Project, cap
     assert not build(project, 2)
     said = capfd.readouterr()
     assert "[2/3] 02_b failed: 02_b failed at cell 3: ZeroDivisionError: division by zero" in said.out
-    assert "02_b.failed.ipynb" in said.out
     assert "Traceback" not in said.out + said.err
     assert "The book is not complete." in said.err
     assert checksums(project.html) == before
@@ -179,26 +155,21 @@ def test_a_failing_chapter_is_named_and_the_old_book_stays(project: Project, cap
     edit(project.notebooks / "02_b.ipynb", "value = 3 / 0", "value = 3")
     edit(project.book / "more.md", "Words.", "[nowhere](nowhere.md)")
     assert not build(project, 2)
-    said = capfd.readouterr()
-    assert re.search(r"book/more.md:3: WARNING: .*nowhere", said.err)
+    assert re.search(r"book/more.md:3: WARNING: .*nowhere", capfd.readouterr().err)
     assert checksums(project.html) == before
     edit(project.book / "more.md", "[nowhere](nowhere.md)", "Words.")
 
 
 @pytest.mark.builds
 def test_a_page_that_the_contents_name_and_the_pages_lack_is_named(tmp_path: Path) -> None:
-    source = tmp_path / "source"
-    (source / "book").mkdir(parents=True)
-    (source / "book" / "one.md").write_text("# One\n\nWords.\n")
-    (source / "book" / "two.md").write_text("# Two\n\nWords.\n")
-    (source / "_toc.yml").write_text("format: jb-book\nroot: book/one\nchapters:\n- file: book/two.md\n")
-    config = tmp_path / "config.yml"
-    config.write_text("title: T\nonly_build_toc_files: true\n")
-    site.jupyter_book(source, config, tmp_path / "built", strict=True)
-    edit(config, "true\n", "true\nsphinx:\n  config:\n    exclude_patterns: [book/two.md]\n")
-    for strict in (True, False):
-        with pytest.raises(RbpError, match="the contents name book/two, and the built pages have no such page"):
-            site.jupyter_book(source, config, tmp_path / "lacking", strict=strict)
+    source, config = tmp_path / "source", tmp_path / "config.yml"
+    source.mkdir()
+    for name in ("one", "two"):
+        (source / f"{name}.md").write_text(f"# {name}\n\nWords.\n")
+    (source / "_toc.yml").write_text("format: jb-book\nroot: one\nchapters:\n- file: two.md\n")
+    config.write_text("title: T\nonly_build_toc_files: true\nsphinx:\n  config:\n    exclude_patterns: [two.md]\n")
+    with pytest.raises(RbpError, match="the contents name two, and the built pages have no such page"):
+        site.jupyter_book(source, config, tmp_path / "lacking", strict=True)
 
 
 def test_one_build_at_a_time(project: Project) -> None:
@@ -216,30 +187,20 @@ def test_a_chapter_depends_on_what_it_reads_and_on_the_files_its_parameters_name
     project.book.mkdir()
     (project.book / "parameters.toml").write_text('[01_a]\nmeasurements = "published, mine"\n')
     (project.root / "requirements.lock").touch()
-    (project.root / "mine").mkdir()
-    (project.root / "mine" / "part.csv").touch()
-    (project.root / "data" / "published").mkdir(parents=True)
-    (project.root / "data" / "published" / "one.csv").touch()
-    of_parameters = ["mine/part.csv", "data/published/one.csv"]
-    assert chapter_inputs(project, "01_a") == [
-        "notebooks/01_a.ipynb",
-        "data/b.csv",
-        *of_parameters,
-        "requirements.lock",
-    ]
-    assert chapter_inputs(project, "02_b") == [
-        "notebooks/02_b.ipynb",
-        "requirements.lock",
-        "_build/chapters/01_a/results.json",
-    ]
+    files = ["mine/part.csv", "data/published/one.csv"]
+    for name in files:
+        (project.root / name).parent.mkdir(parents=True)
+        (project.root / name).touch()
+    own = ["notebooks/01_a.ipynb", "data/b.csv", *files, "requirements.lock"]
+    assert chapter_inputs(project, "01_a") == own
+    others = ["notebooks/02_b.ipynb", "requirements.lock", "_build/chapters/01_a/results.json"]
+    assert chapter_inputs(project, "02_b") == others
 
 
 @pytest.mark.parametrize(
     ("toml", "complaint"),
     [
         ("[01_b]\nk = 1", r'"01_b" is no table of a chapter.*\nDid you mean "01_a"'),
-        ("k = 1", '"k" is no table'),
-        ("[01_a]\nq = 1", 'no parameter "q"'),
         ("[01_a]\nk = 'one'", "no int"),
         ("[01_a", "not TOML"),
     ],
@@ -294,17 +255,9 @@ def test_other_parameters_are_a_rerun_whose_sentences_have_both_values_and_are_f
 
 
 @pytest.mark.builds
-@pytest.mark.parametrize(
-    ("prose", "complaint"),
-    [
-        ("It is {value}`w`.", "a value that no chapter records, after “It is”"),
-        ("It is {value}`v`.", "a real number needs a format"),
-        ("It is {value}`v:,d`.", "Unknown format code"),
-    ],
-)
-def test_prose_that_names_a_value_wrongly_is_refused(tmp_path: Path, prose: str, complaint: str) -> None:
-    with pytest.raises(ChapterError, match=complaint):
-        stage_one(Project(tmp_path), prose)
+def test_prose_that_names_a_value_wrongly_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ChapterError, match="a value that no chapter records, after “It is”"):
+        stage_one(Project(tmp_path), "It is {value}`w`.")
 
 
 def test_a_chapter_that_cannot_run_leaves_no_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -318,15 +271,11 @@ def test_a_chapter_that_cannot_run_leaves_no_output(tmp_path: Path, capsys: pyte
 def test_how_the_book_was_made(tmp_path: Path) -> None:
     project = Project(tmp_path)
     write_chapter(project, "01_a")
-    (tmp_path / "data").mkdir()
+    for folder in (tmp_path / "data", project.book):
+        folder.mkdir(exist_ok=True)
     (tmp_path / "data" / "a.csv").write_text("x\n")
-    page = made_page(project)
-    assert page.startswith("---\nnosearch: true\nmade: true\n---\n# How this book was made\n")
-    assert f"| `data/a.csv` | `{hashlib.sha256(b'x' + chr(10).encode()).hexdigest()}` |" in page
-    assert "| papermill | 2." in page
-    assert "Commit: not a checkout" in page
-    assert "Verdicts" not in page
     moved = 'moved = [{ claim = 7, before = "holds", after = "does not hold", why = "Other data." }]'
-    project.book.mkdir(exist_ok=True)
     (project.book / "verdicts.toml").write_text(moved)
-    assert "| 7 | holds → does not hold. Other data. |" in made_page(project)
+    page = made_page(project)
+    assert f"| `data/a.csv` | `{hashlib.sha256(b'x' + chr(10).encode()).hexdigest()}` |" in page
+    assert "| 7 | holds → does not hold. Other data. |" in page

@@ -34,15 +34,10 @@ def listed(project: Project, *names: str, appendices: tuple[str, ...] = ()) -> N
     for name in (*names, *appendices, "a_draft"):
         write_chapter(project, name)
     project.book.mkdir(exist_ok=True)
-    parts = [("The law", names), ("Appendices", appendices)]
-    (project.book / "_toc.yml").write_text(
-        "format: jb-book\nroot: book/welcome\nparts:\n"
-        + "".join(
-            f"- caption: {caption}\n  chapters:\n" + "".join(f"  - file: notebooks/{name}\n" for name in own)
-            for caption, own in parts
-            if own
-        )
-    )
+    toc = "format: jb-book\nroot: book/welcome\nparts:\n"
+    for caption, own in (("The law", names), ("Appendices", appendices)):
+        toc += f"- caption: {caption}\n  chapters:\n" + "".join(f"  - file: notebooks/{name}\n" for name in own)
+    (project.book / "_toc.yml").write_text(toc)
 
 
 def test_the_contents_order_and_number_the_chapters(project: Project) -> None:
@@ -102,21 +97,20 @@ def test_execution_is_whole_reproducible_and_leaves_the_caller_alone(project: Pr
     chapter = Chapter(write_chapter(project, "01_a", cell, parameters=PARAMETERS))
     work = project.root / "some {where}"
     work.mkdir()
-    before, folder = dict(os.environ), Path.cwd()
     # Values are data: none of these may end the string, run, or be expanded.
     name = "\"; import os; os._exit(1)  # '\\ {k} $HOME `id`\nñ"
-    out = project.runs / "out"
-    seconds = execute(chapter, {"name": name, "k": 7}, out, work)
-    assert 0 < seconds < 60
-    assert (dict(os.environ), Path.cwd()) == (before, folder)
-    assert left(project.runs) == ["out"]
+    out, caller = project.runs / "out", (dict(os.environ), Path.cwd())
+    project.runs.mkdir()
+    (project.runs / "out.failed.ipynb").touch()
+    execute(chapter, {"name": name, "k": 7}, out, work)
+    assert (dict(os.environ), Path.cwd()) == caller
+    assert left(project.runs) == ["out"], "a success takes the old failure away"
     assert left(out) == ["01_a", "01_a.ipynb", "results.json", "run.json"]
     assert outputs(out / "01_a.ipynb").startswith(f"{name}|{work}|1|")
     assert json.loads((out / "results.json").read_text())["values"]["value"]["value"] == 7
 
-    notebook = json.loads((out / "01_a.ipynb").read_text())
-    assert notebook["metadata"]["rbp"]["changed"] == {"name": name, "k": 7}
     first = (out / "01_a.ipynb").read_bytes()
+    assert json.loads(first)["metadata"]["rbp"]["changed"] == {"name": name, "k": 7}
     (out / "01_a" / "old.csv").write_text("of an earlier execution")
     execute(chapter, {"name": name, "k": 7}, out, work)
     assert (out / "01_a.ipynb").read_bytes() == first
@@ -141,8 +135,6 @@ def test_a_folder_with_other_things_is_never_replaced(project: Project) -> None:
     (precious / "thesis.tex").write_text("years")
     with pytest.raises(ParameterError, match=r"other things: thesis\.tex"):
         execute(chapter, {}, precious, project.root)
-    with pytest.raises(ParameterError, match="this is a file"):
-        execute(chapter, {}, precious / "thesis.tex", project.root)
     assert left(precious) == ["thesis.tex"]
 
 
@@ -160,11 +152,6 @@ def test_a_failing_cell_and_a_dead_kernel_are_named(project: Project, cell: str,
     assert caught.value.partial_notebook == out.with_name("out.failed.ipynb")
     assert outputs(caught.value.partial_notebook).startswith("so far")
 
-    write_chapter(project, "01_a", "value = 1")
-    execute(Chapter(chapter.path), {}, out, project.root)
-    assert left(project.runs) == ["out"], "a success takes the old failure away"
-    assert "was run with" not in (out / "01_a.ipynb").read_text()
-
 
 @pytest.mark.builds
 def test_an_error_that_the_user_can_mend_comes_out_of_the_kernel_as_it_was_raised(project: Project) -> None:
@@ -175,35 +162,18 @@ def test_an_error_that_the_user_can_mend_comes_out_of_the_kernel_as_it_was_raise
     chapter = Chapter(write_chapter(project, "01_a", cell))
     with pytest.raises(DataError) as caught:
         execute(chapter, {}, project.runs / "out", project.root)
-    assert (caught.value.what, caught.value.where, caught.value.remedy) == (
-        "no cross-entropy here",
-        "my.csv",
-        "Add it.",
-    )
+    error = caught.value
+    assert (error.what, error.where, error.remedy) == ("no cross-entropy here", "my.csv", "Add it.")
     assert left(project.runs) == []
 
 
 @pytest.mark.builds
-def test_another_packages_error_of_the_same_name_is_a_failure(project: Project) -> None:
-    chapter = Chapter(write_chapter(project, "01_a", "class DataError(Exception): pass\nraise DataError('x')"))
-    with pytest.raises(ChapterFailed, match=r"cell 2: DataError: x"):
-        execute(chapter, {}, project.runs / "out", project.root)
-
-
-@pytest.mark.builds
 def test_a_chapter_must_close_its_page_and_declare_what_it_reads(project: Project) -> None:
-    parameters = 'measurements: str = "published"  # source'
     out = project.runs / "out"
     with pytest.raises(ChapterError, match=r"page.close\(\)"):
         execute(Chapter(write_chapter(project, "01_a", close=False)), {}, out, project.root)
-    path = write_chapter(
-        project,
-        "01_a",
-        "value = 1",
-        parameters=parameters,
-        reads=("data/a.csv", "data/b.csv"),
-        declared=("data/a.csv",),
-    )
+    reads, parameters = ("data/a.csv", "data/b.csv"), 'measurements: str = "published"  # source'
+    path = write_chapter(project, "01_a", "value = 1", parameters=parameters, reads=reads, declared=reads[:1])
     with pytest.raises(ChapterError, match=r"undeclared files: data/b.csv"):
         execute(Chapter(path), {}, out, project.root)
     assert left(project.runs) == []

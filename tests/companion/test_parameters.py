@@ -55,23 +55,15 @@ def test_declarations_are_read_from_the_source() -> None:
         ("import os", "declares no parameter"),
         ("k: int  # threshold", "declares no parameter"),
         ("k: int = 1", "no comment"),
-        ("k: int = 1 + len('a')  # code", "cannot be read"),
         ("k: int = __import__('os').getpid()  # code", "cannot be read"),
-        ("k: dict = {}  # type", "cannot be read"),
         ("k: list[list[int]] = []  # nested", "cannot be read"),
         ("k: int = 'one'  # type", "does not fit"),
-        ("k: int = True  # type", "does not fit"),
         ("k: Literal['a'] = 'b'  # choice", "does not fit"),
         ("k: int = 0  # a number; k ≥ 1", "does not fit"),
         ("k: int = 1  # a number ≥ 1", "range cannot be read"),
         ("k: int = 1  # a number; m ≥ 1", "range cannot be read"),
-        ("k: int = 1  # a number; k >= 1", "range cannot be read"),
-        ("k: int = 1  # a number; 0 < k", "range cannot be read"),
         ("k: int = 1  # a number; 0 < k > 1", "range cannot be read"),
-        ("k: int = 1  # a number; k ≥ one", "range cannot be read"),
-        ("k: int = 1  # a number; k ≥ 1; of tokens", "range cannot be read"),
         ("k: str = 'a'  # a text; k ≥ 1", "range cannot be read"),
-        ("k: bool = True  # a text; k ≥ 1", "range cannot be read"),
         ("k: int = (", "not Python"),
     ],
 )
@@ -84,17 +76,14 @@ def test_a_parameters_cell_declares_and_does_nothing_else(source: str, complaint
 @pytest.mark.parametrize(
     ("assignment", "expected"),
     [
-        ("level=0.9", 0.9),
         ("level=1e-9", 1e-9),
         ("k=10", 10),
         ("log=false", False),
         ("log=True", True),
         ("ks=1,2, 3", [1, 2, 3]),
-        ("ks=[4, 5]", [4, 5]),
         ("ks=", []),
         ("names=GPT-2,Pythia", ["GPT-2", "Pythia"]),
         ('names=["a,b"]', ["a,b"]),
-        ("tie_rule=strict", "strict"),
         ("sets=code,wiki", ["code", "wiki"]),
         ("measurements=a=b.csv", "a=b.csv"),
         ("measurements=", ""),
@@ -121,14 +110,10 @@ def test_a_str_is_taken_as_it_stands(text: str) -> None:
         (["k=1.5"], r"'1.5' is no int \(parameter k\)\nIts type is int, its default -1"),
         (["log=maybe"], "no bool"),
         (["ks=1,x"], "no list"),
-        (["ks=[1"], "no list"),
-        (["ks=[1.5]"], "no list"),
         (["level=1"], r"^1 is out of range \(parameter level\)\nIts range is 0 < level < 1, its default 0.95.$"),
         (["level=0"], "out of range"),
-        (["level=-1"], "out of range"),
         (["ks=1,10,0"], r"^0 is out of range \(parameter ks\)\nIts range is 1 ≤ ks ≤ 1000, its default \[1, 10\].$"),
         (["ks=[1, 1001]"], "1001 is out of range"),
-        (["ks=[0, 1.5]"], "no list"),
         (["tie_rule=Papr"], r"'Papr' is not a choice.*\nDid you mean \"paper\"\? There are: paper, strict, expected"),
         (["sets=wiki,x"], "'x' is not a choice"),
     ],
@@ -138,7 +123,7 @@ def test_mistakes_are_answered_with_what_there_is(assignments: list[str], compla
         parse(PARAMETERS, assignments, "01_a")
 
 
-@pytest.mark.parametrize("text", ["ten", "1e999", "nan", "1;2", "__import__('os')", "0x10", "", "1 2"])
+@pytest.mark.parametrize("text", ["ten", "1e999", "nan", "__import__('os')", "0x10", ""])
 def test_what_is_no_number_is_said_to_be_none(text: str) -> None:
     for name, kind in (("k", "int"), ("level", "float")):
         with pytest.raises(ParameterError, match=f"is no {kind}"):

@@ -19,7 +19,6 @@ from companion.results import (
     write_chapter,
 )
 from rbp.errors import DataError, RbpError
-from rbp.io import canonical_json
 
 VALUES = st.one_of(st.floats(allow_nan=False, allow_infinity=False), st.integers(), st.booleans(), st.text())
 TOLERANCES = st.one_of(st.none(), st.floats(0, 10))
@@ -55,11 +54,6 @@ def test_the_same_results_give_the_same_bytes(tmp_path: Path) -> None:
     assert read_book(tmp_path / "1") == {"01": {"a": a, "b": b}, "02": {}}
 
 
-def test_numpy_scalars_become_plain() -> None:
-    for value, plain in ((np.float64(0.1), float), (np.int64(3), int), (np.bool_(True), bool)):
-        assert type(recorded("k", value).value) is plain
-
-
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), np.float64("nan"), None, [1], 1j])
 def test_what_is_no_value_is_refused_by_its_key(tmp_path: Path, value: object) -> None:
     with pytest.raises(RbpError, match=r"\(alpha\.x\)"):
@@ -67,23 +61,15 @@ def test_what_is_no_value_is_refused_by_its_key(tmp_path: Path, value: object) -
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("tolerance", [-1e-9, float("nan"), float("inf")])
-def test_a_tolerance_is_a_relative_distance(tolerance: float) -> None:
-    with pytest.raises(RbpError, match="tolerance"):
-        recorded("k", 1.0, tolerance=tolerance)
+@pytest.mark.parametrize("limits", [(-1e-9,), (float("nan"),), (0.0, -1.0, "why"), (0.0, 3.0, "")])
+def test_a_tolerance_is_a_relative_distance_and_a_wider_one_has_a_reason(limits: tuple) -> None:
+    with pytest.raises(RbpError, match=r"tolerance|may move by"):
+        recorded("k", 1.0, "", *limits)
 
 
-@pytest.mark.parametrize("within", [(-1.0, "why"), (float("inf"), "why"), (3.0, "")])
-def test_what_a_value_may_move_by_has_a_reason(within: tuple[float, str]) -> None:
-    with pytest.raises(RbpError, match="may move by"):
-        recorded("k", 1.0, "", 0.0, *within)
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{", '{"chapter": "a"}', '{"chapter": "a", "values": {"k": {"size": 1}}}'])
+@pytest.mark.parametrize("text", ["", "[]", '{"chapter": "a"}', '{"chapter": "a", "values": {"k": {"size": 1}}}'])
 def test_malformed_results_name_their_file(tmp_path: Path, text: str) -> None:
     path = tmp_path / "results.json"
-    with pytest.raises(DataError, match=r"no results here .*results\.json"):
-        read_chapter(path)
     path.write_text(text)
     with pytest.raises(DataError, match=r"results\.json"):
         read_chapter(path)
@@ -96,22 +82,14 @@ def test_two_results_of_one_chapter_do_not_merge(tmp_path: Path) -> None:
         merge([tmp_path / "a", tmp_path / "b"])
 
 
-def changes(old: Recorded | None, new: Recorded | None) -> list[str]:
-    sides = [{"01": {"k": each}} if each else {} for each in (new, old)]
-    return [difference.kind for difference in compare(*sides)]
-
-
 @pytest.mark.parametrize(
     ("old", "new", "kinds"),
     [
         (Recorded(2.0, tolerance=0.1), Recorded(2.19, tolerance=0.1), []),
         (Recorded(2.0, tolerance=0.1), Recorded(2.21, tolerance=0.1), ["moved"]),
-        (Recorded(-2.0, tolerance=0.1), Recorded(-1.79, tolerance=0.1), ["moved"]),
-        (Recorded(0.0), Recorded(1e-30), ["moved"]),
         (Recorded(5.0, tolerance=None), Recorded(50.0, tolerance=None), []),
         (Recorded(100, within=3, because="near"), Recorded(103, within=2, because="near"), []),
         (Recorded(100, within=3, because="near"), Recorded(104, within=9, because="near"), ["moved"]),
-        (Recorded(0, within=1, because="near"), Recorded(1, within=1, because="near"), []),
         (Recorded(2.0, tolerance=1e-9), Recorded(2.1, tolerance=1.0), ["moved"]),  # it cannot widen its own
         (Recorded(2.0), Recorded(2.0, "nats"), ["moved"]),
         (Recorded(1), Recorded(True), ["moved"]),
@@ -119,32 +97,18 @@ def changes(old: Recorded | None, new: Recorded | None) -> list[str]:
         (Recorded(1), Recorded(1.0), []),
         (None, Recorded(1.0), ["new"]),
         (Recorded(1.0), None, ["missing"]),
-        (Recorded(1.0, tolerance=None), None, ["missing"]),
     ],
 )
 def test_compare(old: Recorded | None, new: Recorded | None, kinds: list[str]) -> None:
-    assert changes(old, new) == kinds
-    for difference in compare({"01": {"k": new}} if new else {}, {"01": {"k": old}} if old else {}):
-        assert "01 k" in str(difference)
-
-
-@given(VALUES)
-def test_equal_values_never_move(value: float) -> None:
-    assert changes(Recorded(value), Recorded(value)) == []
+    differences = compare({"01": {"k": new} if new else {}}, {"01": {"k": old} if old else {}})
+    assert [difference.kind for difference in differences] == kinds
 
 
 def test_a_difference_says_by_how_much() -> None:
-    (difference,) = compare({"03": {"alpha": Recorded(1.1)}}, {"03": {"alpha": Recorded(1.0)}})
-    assert str(difference) == "moved   03 alpha: 1.0 -> 1.1 (+0.1 of it; allowed 1e-09)"
     old, new = (Recorded(hits, within=2, because="2 tokens lie within rounding") for hits in (10, 15))
     (difference,) = compare({"03": {"hits": new}}, {"03": {"hits": old}})
-    assert str(difference).endswith("(+0.5 of it; allowed 1e-09, and ±2: 2 tokens lie within rounding)")
-
-
-def test_canonical_json_is_one_for_equal_values() -> None:
-    assert canonical_json({"b": 1, "a": "é"}) == canonical_json({"a": "é", "b": 1}) == '{"a": "é", "b": 1}'
-    with pytest.raises(ValueError, match="JSON compliant"):
-        canonical_json(float("nan"))
+    said = "moved   03 hits: 10 -> 15 (+0.5 of it; allowed 1e-09, and ±2: 2 tokens lie within rounding)"
+    assert str(difference) == said
 
 
 def test_what_agrees_is_accepted_as_it_was() -> None:

@@ -16,14 +16,12 @@ from companion import steps as steps_module
 from companion.build import build, run_step, step_urgency
 from companion.inputs import imported_files, named_modules
 from companion.project import ROOT, Project
-from companion.run import Chapter, execute, find, times
-from companion.site import made_page
+from companion.run import execute, find, times
 from companion.steps import table
 from rbp import provenance
 from rbp.errors import ChapterError, DataError, ParameterError
 
 HEAVY = """
-import time
 from pathlib import Path
 
 import pandas as pd
@@ -39,8 +37,6 @@ def double():
 
     with (ROOT / "made.txt").open("a") as made:
         made.write("x")
-    if (ROOT / "slowly").exists():
-        time.sleep(0.3)
     values = pd.read_csv(ROOT / "data" / "a.csv")["x"]
     return pd.DataFrame({"x": values * TWO, "word": "ñ"})
 
@@ -98,24 +94,12 @@ def test_a_table_is_computed_outside_the_build_and_read_inside(
     assert made(project) == before
 
 
-def test_an_unknown_step_gets_the_nearest_name(project: Project) -> None:
-    with pytest.raises(ParameterError, match=r'no step "duoble".*\nDid you mean "double"\?'):
-        table("duoble", project)
-    assert not project.steps.exists()
-
-
 @pytest.mark.parametrize(
     ("code", "words"),
     [
         ("@step(", r"this is no Python.*\(heavy\.more\)"),
-        ("@step()\ndef f(): ...", r"declares no step.*\(heavy\.more, line 1\)"),
-        (
-            "READS = []\n@step('a', reads=READS)\ndef f(): ...",
-            r"declares no step: no plain values \(heavy\.more, line 2\)",
-        ),
+        ("READS = []\n@step('a', reads=READS)\ndef f(): ...", r"no plain values \(heavy\.more, line 2\)"),
         ("@step('a', reads='data')\ndef f(): ...", "declares no step: reads Input should be a valid list"),
-        ("@step('a', read=[])\ndef f(): ...", "declares no step: reads Field required"),
-        ("@step('a', reads=[], seconds='9')\ndef f(): ...", "declares no step: seconds Input should be"),
         ("@step('double', reads=[])\ndef f(): ...", r'two steps are called "double" \(heavy\.more, heavy\.tables\)'),
     ],
 )
@@ -123,14 +107,6 @@ def test_steps_that_are_declared_wrongly(project: Project, code: str, words: str
     (project.root / "src" / "heavy" / "more.py").write_text(code)
     with pytest.raises(ParameterError, match=words):
         table("double", project)
-
-
-def test_the_book_s_steps_are_there() -> None:
-    names = {step for path in (ROOT / "notebooks").glob("*.ipynb") for step in Chapter(path).steps}
-    assert len(names) > 5
-    for name in names:
-        found = steps_module.find_step(Project(), name)
-        assert isinstance(getattr(importlib.import_module(found.module), found.function), steps_module.StepFunction)
 
 
 class Source:
@@ -151,10 +127,13 @@ def test_a_step_of_a_source_is_read_for_that_source_alone(monkeypatch: pytest.Mo
     assert steps_module.step("one", reads=[])(lambda: 1)() == "the table one"
 
 
-def test_a_step_needs_its_files(project: Project) -> None:
+def test_a_step_needs_its_name_and_its_files(project: Project) -> None:
+    with pytest.raises(ParameterError, match=r'no step "duoble".*\nDid you mean "double"\?'):
+        table("duoble", project)
     (project.root / "data" / "a.csv").unlink()
     with pytest.raises(DataError, match=r"reads a file that is not there \(double: .*a\.csv"):
         table("double", project)
+    assert not project.steps.exists()
 
 
 def test_a_step_declares_what_it_reads(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,7 +143,6 @@ def test_a_step_declares_what_it_reads(project: Project, monkeypatch: pytest.Mon
         with pytest.raises(ChapterError, match=r"what it does not declare: data/c\.csv \(careless"):
             table("careless", project)
     assert read.files == {ROOT / "data" / "of-the-chapter.csv"}, "what a step reads is not noted as the chapter's"
-    assert read.steps == {"careless"}
     assert not (project.steps / "careless.parquet").exists()
 
 
@@ -181,7 +159,6 @@ def test_what_a_module_imports_is_among_its_files() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     files = set(imported_files(Project(), [module]))
     assert {Path(path) for path in done.stdout.split()} <= files
-    assert not {path for path in files if path.is_relative_to(ROOT / "src" / "companion" / "live")}
 
 
 def test_imports_of_a_cell_are_found_wherever_they_stand() -> None:
@@ -210,10 +187,6 @@ def test_a_chapter_declares_the_steps_that_it_reads(project: Project) -> None:
     declare_read(write_chapter(project, "01_a", read_in(project)))
     with pytest.raises(ChapterError, match=r"it reads undeclared steps: double.*\nAdd them to rbp\.steps"):
         execute(find(project, "01_a"), {}, project.runs / "a", project.root)
-    declare_read(write_chapter(project, "01_a", read_in(project), steps=("double",)))
-    execute(find(project, "01_a"), {}, project.runs / "a", project.root)
-    results = json.loads((project.runs / "a" / "results.json").read_text())
-    assert (results["values"]["value"]["value"], results["steps"]) == (12, ["double"])
 
 
 def test_a_step_is_as_urgent_as_what_waits_for_it_is_long(project: Project) -> None:
@@ -223,9 +196,6 @@ def test_a_step_is_as_urgent_as_what_waits_for_it_is_long(project: Project) -> N
         path = write_chapter(project, name, "value = 1", steps=("slow",))
         path.write_text(path.read_text().replace('"rbp": {', f'"rbp": {{"seconds": {long}, '))
     assert (step_urgency(project, "slow"), step_urgency(project, "quick")) == (5 + 7, 0)
-    path.write_text(path.read_text().replace('"seconds": 4', '"seconds": "long"'))
-    with pytest.raises(ChapterError, match="seconds is no whole number"):
-        step_urgency(project, "slow")
 
 
 @pytest.mark.builds
@@ -241,14 +211,9 @@ def test_the_book_makes_what_is_stale_and_executes_the_chapters_after_it(
 
     assert sorted(executed()) == ["01_a", "02_b", "double"]
     assert list(times(project)) == ["double", "01_a", "02_b"]
-    assert re.search(r"\| double \| \d+\.\d \|", made_page(project))
     (project.root / "data" / "a.csv").write_text("x\n1\n6\n")
     assert executed() == ["double", "01_a"]
     assert json.loads(project.results.read_text())["01_a"]["value"]["value"] == 14
-
-    write_chapter(project, "01_a", steps=("duoble",))
-    with pytest.raises(ParameterError, match='Did you mean "double"'):
-        build(project)
 
 
 def test_a_step_whose_data_change_while_it_runs_fails(

@@ -5,14 +5,12 @@ import pandas as pd
 import pytest
 from draws import loop_and_slow, may_be
 from made_grid import SIZES, additive, make
-from scipy.stats import linregress
 
 from companion.chapters import elsewhere
 from companion.chapters.elsewhere import sampling_covariance, sampling_test
 from companion.evidence import outside
 from rbp.errors import FitError
 from rbp.laws.table import fit_table
-from rbp.measurements import open_source, select
 
 S = np.array([1e6, 1e7, 1e8, 1e9])
 K = np.array([1, 2, 3, 5, 7, 10, 18, 30, 50, 78, 100])
@@ -89,10 +87,10 @@ def test_counts_are_those_of_the_largest_k_of_each_source():
     assert [found[f"text.{name}"] for name in ("families", "above", "straight")] == [1, 0, 1]
     assert [found[f"ladder.{name}"] for name in ("families", "above")] == [1, 1]
     assert [found[f"images.{name}"] for name in ("families", "above", "straight", "sets")] == [2, 1, 0, 2]
-    assert [found[f"{name}.imagenet-r"] for name in ("families", "above", "ratio")] == [1, 0, 0.8]
     shown = elsewhere.ratios_figure(table.assign(low=0.5, high=1.5), level=0.95)["figure"]
     assert shown.keys == ["Text", elsewhere.IMAGES]
-    assert {text.get_text() for text in shown.single("Text").axes[0].texts} >= {"k = 10", "k = 100", "0 of 1", "1 of 1"}
+    assert {text.get_text() for text in shown.single("Text").axes[0].texts} >= {"k = 10", "0 of 1", "1 of 1"}
+    assert [found[f"{name}.imagenet-r"] for name in ("families", "above", "ratio")] == [1, 0, 0.8]
 
 
 def test_five_guesses_are_worth_the_tries_that_made_them():
@@ -109,20 +107,6 @@ def test_five_guesses_are_worth_the_tries_that_made_them():
 
 def model(value, *, name="a", size=1000, k=K):
     return pd.DataFrame({"dataset": "d", "family": "f", "model": name, "size": size, "k": k, "value": value})
-
-
-def test_published_pairs_agree_with_scipy_and_with_the_preprint():
-    table = select(open_source("published").table, metric="neg_log_rbp")
-    points = table[table.k <= 100]
-    fits = elsewhere.fits_in_k(points, NO_TOKENS)
-    assert len(fits) == 64
-    assert fits.r_squared.min() >= 0.99  # what the preprint says
-    assert fits.p.isna().all()
-    for row in fits.to_dict("records"):
-        own = points.query("dataset == @row['dataset'] and model == @row['model']")
-        line = linregress(np.log(own.k.astype(float)), np.log(own.value))
-        assert (row["alpha"], row["r_squared"]) == pytest.approx((-line.slope, line.rvalue**2), rel=1e-9)
-        assert row["size"] == own["size"].iloc[0]
 
 
 def simulate(rng, law, tokens, k=K):

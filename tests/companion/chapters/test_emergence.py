@@ -10,9 +10,7 @@ from toy_stores import make_store
 from companion.chapters import emergence
 from companion.evidence.tokens import published_windows
 from companion.stats.hit_models import beta_binomial, markov
-from rbp.errors import DataError, ParameterError
-from rbp.figures.curves import shades
-from rbp.measurements import open_source
+from rbp.errors import ParameterError
 
 LENGTHS = np.array([1, 2, 5, 10, 50, 100])
 
@@ -65,12 +63,6 @@ def test_windows_without_success_give_a_bound_only():
     assert set(emergence.by_size(counts)["n"]).isdisjoint(none["n"])
 
 
-def test_single_tokens_are_needed():
-    counts = table(lambda n, size: n * single(size))
-    with pytest.raises(DataError, match="windows of one token"):
-        emergence.ratios(counts[counts["n"] > 1])
-
-
 def test_the_law_that_made_the_counts_predicts_long_windows():
     counts = table(lambda n, size: beta_binomial(n, 3 / 3.5, 1 / 4.5), sizes=(10**6,))
     found = emergence.extrapolations(counts)
@@ -88,13 +80,6 @@ def test_the_closest_law_is_undecided_where_two_are_as_close():
     assert emergence.closest(found).to_dict() == {("a", 1): "beta-binomial", ("b", 1): "undecided"}
 
 
-def test_published_windows_are_far_from_independent():
-    found = emergence.ratio_by_length(emergence.ratios(published_windows().query("family == 'Pythia'")))
-    at = found.set_index(["k", "n"])["ratio"]
-    assert at[1, 10] == pytest.approx(0.592, abs=5e-4)
-    assert (at < 1).all()
-
-
 SIZES = np.geomspace(1e6, 1e10, 10)
 
 
@@ -109,20 +94,16 @@ def law(alpha=0.15, length=0.6, constant=2.0, windows=10**6, scatter=0.0, seed=0
     return table.assign(successes=np.rint(windows * np.exp(-table["y"])).astype(int))
 
 
-def test_the_power_of_n_is_found_and_its_interval_covers_it():
-    (fit,) = emergence.powers_of_length(law(windows=10**12, scatter=0.02)).itertuples()
-    assert fit.alpha == pytest.approx(0.15, abs=0.005)
-    assert fit.length_low < 0.6 < fit.length_high
-    assert fit.scatter == pytest.approx(0.02, rel=0.3)
-
-
-def test_without_zeros_it_is_least_squares():
-    table = law(windows=10**12, scatter=0.1)
+def test_without_zeros_the_power_of_n_is_that_of_least_squares():
+    table = law(windows=10**12, scatter=0.02)
     design = np.column_stack([np.ones(len(table)), np.log(table["n"]), -np.log(table["size"])])
     y = np.log(-np.log(table["successes"] / table["windows"]))
     least = np.linalg.lstsq(design, y, rcond=None)[0]
     (fit,) = emergence.powers_of_length(table).itertuples()
     assert (fit.constant, fit.length, fit.alpha) == pytest.approx(tuple(least), rel=1e-9)
+    assert fit.length_low < 0.6 < fit.length_high
+    assert fit.scatter == pytest.approx(0.02, rel=0.3)
+    assert emergence.powers_of_length(table[table["model"].isin(["0", "1", "2"])]).empty, "too few models"
 
 
 def test_zeros_do_not_bend_the_law():
@@ -132,11 +113,6 @@ def test_zeros_do_not_bend_the_law():
     (fit,) = emergence.powers_of_length(table).itertuples()
     assert fit.alpha == pytest.approx(0.15, abs=0.015)
     assert fit.length == pytest.approx(0.6, abs=0.02)
-
-
-def test_few_models_have_no_power():
-    table = law()
-    assert emergence.powers_of_length(table[table["model"].isin(["0", "1", "2"])]).empty
 
 
 def test_a_whole_sigmoid_is_visible_and_a_piece_is_not():
@@ -152,15 +128,9 @@ def test_a_whole_sigmoid_is_visible_and_a_piece_is_not():
     assert found["rises"].tolist() == [12, 12, 7]
 
 
-@pytest.fixture(scope="module")
-def pythia():
-    return published_windows().query("family == 'Pythia'")
-
-
-def test_means_over_separate_lines_give_all_sixteen_printed_numbers(pythia):
-    fits = emergence.printed_fits(pythia)
+def test_means_over_separate_lines_give_all_sixteen_printed_numbers():
+    fits = emergence.printed_fits(published_windows().query("family == 'Pythia'"))
     assert emergence.count_printed(fits) == {"agree": 16, "numbers": 16}
-    assert np.round(fits["alpha"], 3).tolist() == fits["alpha_printed"].tolist()
     off = fits.assign(alpha=fits["alpha"] + 0.001 * (fits["k"] == 1))
     assert emergence.count_printed(off) == {"agree": 15, "numbers": 16}
 
@@ -179,66 +149,17 @@ def test_the_family_with_the_most_models_is_taken_unless_one_is_named():
     assert set(emergence.select_family(windows, "A")["model"]) == {"a"}
     with pytest.raises(ParameterError, match=r"no windows of C.*\n.*there is: A, B"):
         emergence.select_family(windows, "C")
-    with pytest.raises(ParameterError, match=r"no windows of pile.*\nThere is: c4"):
-        emergence.select_dataset(windows, "pile")
 
 
 def test_what_follows_by_algebra_is_so_by_numbers():
     follows = emergence.algebra()
     assert follows == {"power": "yes", "sigmoid": "yes", "sharper": "no"}
-    drawn = np.random.default_rng(1).random((200_000, 4)) < 0.6
-    assert drawn.all(axis=1).mean() == pytest.approx(0.6**4, abs=4 * np.sqrt(0.6**4 / 200_000))
     x = np.linspace(-20, 60, 400_001)
     curves = {n: np.exp(-3 * n * np.exp(-0.3 * x)) for n in (1, 50)}
     for curve in curves.values():
         bend = np.gradient(np.gradient(curve, x), x)[(curve > 1e-6) & (curve < 1 - 1e-6)]
         assert (np.diff(np.sign(bend)) != 0).sum() == 1
         assert np.gradient(curve, x).max() == pytest.approx(0.3 / np.e, rel=1e-6)
-
-
-def toy() -> pd.DataFrame:
-    rows = [
-        ("wikipedia", f"toy/{size}", "Toy", size, k, n, 0.0 if (n, i) == (50, 0) else (0.3 + 0.1 * i) ** (n / k))
-        for i, size in enumerate([10**6, 10**7, 10**8])
-        for k in (1, 10)
-        for n in (1, 5, 50)
-    ]
-    return pd.DataFrame(rows, columns=["dataset", "model", "family", "size", "k", "n", "p"])
-
-
-def test_points_stand_beside_their_independent_twins_and_are_hollow_without_success() -> None:
-    table = toy()
-    panels = emergence.success_figure(table)["figure"]
-    assert list(panels.keys) == [1, 10]
-    single = table[table["n"] == 1].set_index(["size", "k"])["p"]
-    for k in panels.keys:
-        (ax,) = panels.single(k).axes
-        rows = table[table["k"] == k].sort_values(["n", "size"])
-        dots = [line for line in ax.get_lines() if line.get_marker() == "o" and len(line.get_xdata())]
-        assert sorted(y for line in dots for y in line.get_ydata()) == sorted(rows["p"])
-        hollow = [line for line in dots if line.get_markerfacecolor() == "none"]
-        assert [line.get_ydata().tolist() for line in hollow] == [[0.0]]
-        dashed = [y for line in ax.get_lines() if line.get_linestyle() == "--" for y in line.get_ydata()]
-        assert dashed == pytest.approx([single[size, k] ** n for size, n in zip(rows["size"], rows["n"], strict=True)])
-
-
-def test_every_line_has_its_shade_and_its_panel() -> None:
-    table = toy().query("size == 10**7").assign(ratio=lambda rows: rows["p"], low=np.nan, high=np.nan)
-    panels = emergence.ratio_figure(table, level=0.95)["figure"]
-    assert list(panels.keys) == ["Toy"]
-    (ax,) = panels.single("Toy").axes
-    lines = {line.get_color(): line.get_ydata().tolist() for line in ax.get_lines() if line.get_marker() == "o"}
-    assert set(lines) == set(shades([1, 10]).values())
-    assert lines[shades([1, 10])[1]] == pytest.approx(table[table["k"] == 1].sort_values("n")["ratio"].tolist())
-
-
-def test_independent_ranks_have_the_ratio_1_within_their_intervals(tmp_path) -> None:
-    rng = np.random.default_rng(3)
-    store = make_store(tmp_path / "store", rng.integers(0, 20, 60 * 500), [500] * 60)
-    table = emergence.ratios_by_document([store], ks=[5, 10, 15], lengths=[2, 3, 5])
-    assert len(table) == 9
-    assert ((table["low"] < 1) & (table["high"] > 1)).sum() >= 8
-    assert table["ratio"].to_numpy() == pytest.approx(1, abs=0.1)
 
 
 def test_counts_and_ratios_are_those_of_a_loop(tmp_path) -> None:
@@ -252,16 +173,8 @@ def test_counts_and_ratios_are_those_of_a_loop(tmp_path) -> None:
     succeed = sum(all(part[i : i + 3]) for part in parts for i in range(len(part) - 2))
     share = succeed / sum(len(part) - 2 for part in parts)
     assert row.successes == succeed
+    assert row.low < row.ratio < row.high
     assert row.ratio == pytest.approx(np.log(share) / (3 * np.log((greater == 0).mean())), rel=1e-12)
-
-
-def test_the_largest_of_our_small_models_has_a_referees_ratios() -> None:
-    stores = [store for store in open_source("ladder").stores if "2.7m" in store.model]
-    found = emergence.count_by_text(emergence.ratios_by_document(stores, ks=[1, 10])).set_index(["dataset", "k"])
-    given = {("wikipedia", 10): 1.131, ("hotpotqa", 10): 1.091, ("humaneval", 10): 0.880, ("auslegal", 1): 0.736}
-    assert {key: found["ratio"][key] for key in given} == pytest.approx(given, abs=6e-4)
-    assert found["low"]["wikipedia", 10] > 1
-    assert found["high"]["humaneval", 10] < 1
 
 
 def test_a_power_of_n_has_one_local_power() -> None:
@@ -274,3 +187,18 @@ def test_a_power_of_n_has_one_local_power() -> None:
     assert found["power"].to_numpy() == pytest.approx(0.6, abs=1e-9)
     assert found["models"].tolist() == [2] * 4
     assert list(zip(found["n"], found["n_next"], strict=True)) == list(pairwise(n))
+
+
+def test_figures_show_the_rows_that_they_are_given() -> None:
+    p = [0.0, 0.9, 0.6, 0.4, 0.3, 0.1]
+    rows = {"dataset": "wikipedia", "model": ["a", "b"] * 3, "family": "Toy", "size": [10**6, 10**7] * 3, "k": 1}
+    table = pd.DataFrame(rows | {"n": [50, 50, 1, 1, 5, 5], "p": p})
+    (ax,) = emergence.success_figure(table)["figure"].single(1).axes
+    dots = [line for line in ax.get_lines() if line.get_marker() == "o" and len(line.get_xdata())]
+    assert sorted(y for line in dots for y in line.get_ydata()) == sorted(p)
+    assert [line.get_ydata().tolist() for line in dots if line.get_markerfacecolor() == "none"] == [[0.0]]
+    lines = table[table["size"] == 10**7].assign(ratio=lambda each: each["p"], low=np.nan, high=np.nan)
+    figure = emergence.ratio_figure(lines, level=0.95)["figure"]
+    assert list(figure.keys) == ["Toy"]
+    (ax,) = figure.single("Toy").axes
+    assert [line.get_ydata().tolist() for line in ax.get_lines() if line.get_marker() == "o"] == [[0.4, 0.1, 0.9]]

@@ -14,7 +14,7 @@ import pytest
 from commands import here
 from draws import loop_and_slow
 from playwright.sync_api import Browser, Page, expect
-from tabs import BY_MOUSE_AND_TOUCH, write_page
+from tabs import write_page
 
 from companion.chapters.forecasts import explorer
 from rbp.errors import FitError
@@ -110,23 +110,16 @@ CHOICES = [
 ]
 
 
-def commanded(tab: Page, cwd: Path) -> dict[str, dict[str, Any]]:
-    """What the commands on the page print as JSON, by family."""
-    lines = [shlex.split(line) for line in tab.get_by_label("The command").inner_text().splitlines()]
-    found = {}
-    for words in lines:
-        done = here(*words[1:], "--json", cwd=cwd)
-        assert done.returncode == 0, done.stderr
-        found[words[words.index("--family") + 1]] = json.loads(done.stdout)
-    return found
-
-
-@pytest.mark.parametrize("choice", CHOICES)
+@pytest.mark.parametrize("choice", CHOICES, ids=["hidden", "entropy", "without"])
 def test_the_command_that_it_shows_gives_its_numbers(tab: Page, tmp_path: Path, choice: dict[str, Any]) -> None:
-    found, printed = shown(tab, **choice), commanded(tab, tmp_path)
-    assert set(found) == set(printed)
-    for family, numbers in found.items():
-        agree(numbers, printed[family], printed[family]["forecast"], tolerance=1e-9)
+    found = shown(tab, **choice)
+    for line in tab.get_by_label("The command").inner_text().splitlines():
+        words = shlex.split(line)
+        done = here(*words[1:], "--json", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        printed = json.loads(done.stdout)
+        agree(found.pop(words[words.index("--family") + 1]), printed, printed["forecast"], tolerance=1e-9)
+    assert found == {}
 
 
 def test_the_address_holds_what_was_chosen(tab: Page, browser: Browser) -> None:
@@ -137,36 +130,16 @@ def test_the_address_holds_what_was_chosen(tab: Page, browser: Browser) -> None:
     tab.wait_for_function("location.hash.includes('level=0.9') && location.hash.includes('Qwen2.5')")
     before = shown(tab)
     assert set(before) == {"Pythia", "Qwen2.5"}
-    again = browser.new_page()
-    again.goto(tab.url)
-    assert shown(again) == before
-    again.close()
+    with closing(browser.new_page()) as again:
+        again.goto(tab.url)
+        assert shown(again) == before
 
 
-def test_a_model_is_left_out_by_a_click_and_by_the_keyboard(tab: Page) -> None:
-    whole = shown(tab)["Pythia"]["alpha"]
-    tab.locator(".rbp-explorer-point").first.click()
-    expect(tab.get_by_label("The command")).to_contain_text("--without EleutherAI/pythia-14m")
-    without = shown(tab)["Pythia"]["alpha"]
-    assert without != whole
-    tab.locator("#rbp-explorer-models summary").focus()
-    tab.keyboard.press("Enter")
-    box = tab.get_by_role("checkbox", name="pythia-14m")
-    expect(box).not_to_be_checked()
-    box.focus()
-    tab.keyboard.press("Space")
-    expect(tab.get_by_label("The command")).not_to_contain_text("--without")
-    assert shown(tab)["Pythia"]["alpha"] == whole
-
-
-def test_each_family_has_its_own_colour_and_marker(tab: Page, source: Source) -> None:
+def test_each_family_has_its_own_colour_and_marker(source: Source) -> None:
     page = json.loads(explorer(source).partition('json">')[2].partition("</script")[0])
     assert set(page["styles"]) == set(source.table["family"])
     styles = [tuple(style) for style in page["styles"].values()]
     assert len({colour for colour, _ in styles}) == len(set(styles)) == len(styles)
-    plotted = tab.evaluate("""() => [...document.querySelectorAll('.rbp-explorer-row .rbp-explorer-check svg path')]
-      .map(each => each.getAttribute('fill') + each.getAttribute('d'))""")
-    assert len(plotted) == len(set(plotted)) == 6
 
 
 def test_the_largest_are_hidden_and_judged_by_both_measures(tab: Page, points: pd.DataFrame) -> None:
@@ -185,7 +158,6 @@ def test_the_largest_are_hidden_and_judged_by_both_measures(tab: Page, points: p
     assert len(tab.get_by_label("The command").inner_text().split("--without")) == 5
 
 
-@pytest.mark.parametrize("tab", **BY_MOUSE_AND_TOUCH)
 def test_the_forecast_is_dragged(tab: Page) -> None:
     before = shown(tab)["Pythia"]["value"]
     chart = tab.locator(".rbp-explorer-chart").first
@@ -195,31 +167,13 @@ def test_the_forecast_is_dragged(tab: Page) -> None:
     assert box is not None
     tab.mouse.move(handle["x"] + handle["width"] / 2, handle["y"] + 5)
     tab.mouse.down()
-    there = box["x"] + box["width"] * 0.6
-    tab.mouse.move(there, handle["y"] - 3, steps=4)
-    expect(tab.get_by_label("Forecast at S")).not_to_have_value("12")
-    moved = tab.locator(".rbp-explorer-at").last.bounding_box()
-    assert moved is not None
-    assert abs(moved["x"] + moved["width"] / 2 - there) < 2, "the line is where the pointer is"
+    tab.mouse.move(box["x"] + box["width"] * 0.6, handle["y"] - 3, steps=4)
     tab.mouse.up()
     tab.wait_for_function("location.hash.includes('at=') && !location.hash.includes('at=1000000000000')")
-    dragged = shown(tab)["Pythia"]["value"]
-    assert dragged > before, "a smaller model is worse"
+    assert shown(tab)["Pythia"]["value"] > before, "a smaller model is worse"
     slider = tab.get_by_label("Forecast at S")
-    rail = slider.bounding_box()
-    assert rail is not None
-    near_its_end = {"x": rail["width"] * 0.95, "y": rail["height"] / 2}
-    (slider.tap if tab.evaluate("navigator.maxTouchPoints") else slider.click)(position=near_its_end)
-    tab.wait_for_function("e => (e.value - e.min) / (e.max - e.min) > 0.9", arg=slider.element_handle())
-    slider.press("ArrowRight")
+    slider.press("End")
     assert shown(tab)["Pythia"]["value"] < before
-    assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
-
-
-def test_every_control_has_a_label(tab: Page) -> None:
-    controls = "document.querySelectorAll('.rbp-explorer :is(input, select, button)')"
-    assert tab.evaluate(f"{controls}.length") > 12
-    assert tab.evaluate(f"[...{controls}].filter(e => !e.labels?.length && !e.textContent.trim()).length") == 0
 
 
 def test_names_are_text(browser: Browser, tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from scipy.stats import norm
 from companion.chapters import forecasts
 from companion.stats import cells
 from rbp.errors import FitError
-from rbp.figures.style import INK
 from rbp.laws.power import fit_power_law
 from rbp.measurements import open_source, select
 
@@ -62,31 +61,15 @@ def test_every_cut_of_every_family_is_forecast_from_the_smaller_models(points: p
         slope, at_0 = np.polyfit(np.log(small["size"]), np.log(small["value"]), 1)
         right = np.exp(at_0 + slope * np.log(large["size"].to_numpy()))
         assert rows.sort_values("size")["error"].to_numpy() == pytest.approx(right / large["value"].to_numpy() - 1)
+    assert forecasts.cut_panels(told).keys == ["Pythia", "OPT, Qwen2.5, GPT-2"]
+    assert all(forecasts.cut_panels(told).single(key).axes for key in forecasts.cut_panels(told).keys)
+    table = forecasts.cut_table(told, caption="")["table"].set_index(["family", "hidden"])
+    last = told[(told.family == "Pythia") & (told.hidden == 2)]
+    assert table.loc[("Pythia", 2), "too optimistic"] == f"{(last.error < 0).sum()} of {len(last)}"
     straight = points.assign(value=points["size"] ** -0.1)
     assert forecasts.forecast_every_cut(straight, level=0.9)["error"].abs().max() < 1e-9
     with pytest.raises(FitError, match="points enough"):
         forecasts.forecast_every_cut(points[points["size"] > 5e9], level=0.9)
-
-
-def test_the_figure_shows_every_cut_with_its_count(points: pd.DataFrame) -> None:
-    told = forecasts.forecast_every_cut(points, level=0.95)
-    figure = forecasts.cut_panels(told)
-    assert figure.keys == ["Pythia", "OPT, Qwen2.5, GPT-2"]
-    shown, medians = [], 0
-    for key in figure.keys:
-        ax = figure.single(key).axes[0]
-        shown += [label.get_text() for label in ax.get_xticklabels()]
-        medians += sum(line.get_color() == INK and len(line.get_xdata()) == 2 for line in ax.lines) - 1  # and the 0
-    summary = forecasts.summarize_cuts(told, ["family", "hidden"]).set_index(["family", "hidden"])
-    order = [("Pythia", h) for h in range(1, 8)] + [
-        ("OPT", 1),
-        ("OPT", 2),
-        ("Qwen2.5", 1),
-        ("Qwen2.5", 2),
-        ("GPT-2", 1),
-    ]
-    assert shown == [f"{h}\n{summary.optimistic[f, h]}/{summary['count'][f, h]}" for f, h in order]
-    assert medians == len(order)
 
 
 def test_a_floor_is_fitted_to_the_models_that_are_seen_alone() -> None:
@@ -110,14 +93,6 @@ def test_a_floor_is_fitted_to_the_models_that_are_seen_alone() -> None:
     )
     assert zero["floor_zero"].tolist() == [1, 1, 1, 0]
     assert zero["floor_optimistic"].tolist() == [*zero["optimistic"][:3].tolist(), 0]
-
-
-def test_the_table_has_a_row_for_each_cut(points: pd.DataFrame) -> None:
-    every = forecasts.forecast_every_cut(points, level=0.9)
-    table = forecasts.cut_table(every, caption="")["table"].set_index(["family", "hidden"])
-    assert len(table) == 12
-    last = every[(every.family == "Pythia") & (every.hidden == 2)]
-    assert table.loc[("Pythia", 2), "too optimistic"] == f"{(last.error < 0).sum()} of {len(last)}"
 
 
 def test_the_control_forecasts_the_cross_entropy_of_the_same_hidden_models(points: pd.DataFrame) -> None:

@@ -4,7 +4,6 @@ import re
 
 import numpy as np
 import pandas as pd
-import pytest
 from bs4 import BeautifulSoup
 
 from companion.chapters import front, paths, see
@@ -31,18 +30,17 @@ def test_each_token_has_its_rank_and_what_was_expected() -> None:
     marked = [[row.td.get_text() for row in table.select("tr.rbp-sentence-truth")] for table in shown.select("table")]
     assert marked == [["900"], ["1"], ["2"], ["7"]]
     assert "5.0%" in shown.select("table")[3].select("tr")[2].get_text(), "exp(-3)"
-    assert [label.input.has_attr("checked") for label in labels] == [False, False, False, True], (
-        "none of the first three"
-    )
+    checked = [label.input.has_attr("checked") for label in labels]
+    assert checked == [False, False, False, True], "none of the first three"
     assert shown.select("fieldset b") == [], "what is in the text is text"
 
 
-def test_the_pictures_tell_the_models_and_their_lines() -> None:
+def test_the_pictures_show_the_models_and_their_lines() -> None:
     table = open_source("published").table
     line, hide = front.line_figure(table), front.hide_figure(table)
-    assert "24 models" in line["caption"]
     own = line["data"][line["data"]["family"] == "Pythia"]
     fit = fit_power_law(own["size"], own["value"])
+    assert "24 models" in line["caption"]
     assert line["figure"].axes[0].get_title("left") == f"Pythia: α = {fit.alpha:.3f}, R² = {fit.r_squared:.3f}"
     slope, start = np.polyfit(np.log(own["size"].iloc[:-2].astype(float)), np.log(own["value"].iloc[:-2]), 1)
     error = np.expm1(start + slope * np.log(own["size"].iloc[-1]) - np.log(own["value"].iloc[-1]))
@@ -50,22 +48,12 @@ def test_the_pictures_tell_the_models_and_their_lines() -> None:
     assert len(hide["living"]["points"]) == 3 * 24
 
 
-@pytest.mark.parametrize(
-    ("there", "cell", "lines"),
-    [
-        ({"neox": ["replaced", "context", "depth", "bits"]}, "auslegal", ["replaced", "context", "depth"]),
-        ({"a/model": ["bits", "weights"]}, "mine", ["bits", "weights"]),
-    ],
-)
-def test_the_curves_of_one_loss_are_of_one_model(there: dict[str, list[str]], cell: str, lines: list[str]) -> None:
-    rows = [
-        {"family": family, "dataset": text, "nats": 3.8, "path": path, "k": k, "offset": 1.0, "low": 0.0, "high": 2.0}
-        for family, own in there.items()
-        for text in ("mine", "auslegal")[: 1 + (cell == "auslegal")]
-        for path in [*own, "parameters"]
-        for k in (1, 10)
-    ]
-    shown = paths.front_figure(pd.DataFrame(rows), 0.95)
-    assert shown["data"]["dataset"].unique().tolist() == [cell]
-    assert shown["data"]["path"].unique().tolist() == lines
-    shown["figure"].single("")
+def test_the_curves_of_one_loss_are_of_one_model() -> None:
+    rows = pd.DataFrame({"path": ["replaced", "bits", "weights", "depth", "parameters"], "family": "neox", "nats": 3.8})
+    rows = rows.assign(offset=1.0, low=0.0, high=2.0).merge(pd.DataFrame({"k": [1, 10]}), how="cross")
+    both = rows.merge(pd.DataFrame({"dataset": ["mine", "auslegal"]}), how="cross")
+    of_book = paths.front_figure(both, 0.95)["data"]
+    assert of_book["dataset"].unique().tolist() == ["auslegal"]
+    assert of_book["path"].unique().tolist() == ["replaced", "depth"]
+    own = rows[~rows["path"].isin(["replaced", "depth"])].assign(dataset="mine", family="a/model")
+    assert paths.front_figure(own, 0.95)["data"]["path"].unique().tolist() == ["bits", "weights"]

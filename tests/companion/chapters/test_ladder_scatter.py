@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from draws import loop_and_slow, may_be
 from simulated import counts
 
 from companion.chapters.appendix.ladder import laws_by_document, points_by_document, scatter_parts, split_scatter
@@ -51,19 +50,6 @@ def test_the_text_interval_of_alpha_covers_what_other_texts_give():
     row = laws_by_document(others[0].left_out()).iloc[0]
     assert row.text_low < row.alpha < row.text_high
     assert row.misses == (others[0].tokens.sum() - others[0].hits.sum(axis=0)).min()
-
-
-@pytest.mark.parametrize("draws", loop_and_slow(60, 800))
-def test_the_text_interval_of_few_documents_covers(draws):
-    """24 documents, as the smallest text has, which tilt the line."""
-    rng = np.random.default_rng(12)
-    true = np.mean([exponents(SIZES, family_of(rng, 20_000, own=0.3).log_neg_log_rbp[None, :, 0])[0] for _ in range(4)])
-    covered = 0
-    for _ in range(draws):
-        one = family_of(rng, 24, own=0.3)
-        row = laws_by_document(one.left_out()).iloc[0]
-        covered += row.text_low <= true <= row.text_high
-    assert may_be(covered, draws, 0.92, 0.97)
 
 
 def test_a_text_without_misses_gives_no_law():

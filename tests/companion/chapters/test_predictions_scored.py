@@ -12,8 +12,6 @@ from simulated import counts
 
 from companion.chapters.appendix import predictions as study
 from companion.chapters.families import first_ladder, with_ablations
-from ladder import shipped
-from rbp.errors import DataError
 from rbp.measurements.counts import Counts
 
 
@@ -28,7 +26,7 @@ def number(outcome, middle=1.0, low=0.8, high=1.4, naive=(0.5, 1.5)):
 
 
 def test_a_density_of_two_halves_has_a_tenth_beyond_each_end_and_sums_to_1():
-    points = [np.linspace(*ends, 61) for ends in ((-1.0, 0.8), (0.8, 0.9999), (1.0, 1.4), (1.4, 4.0))]
+    points = [np.linspace(*ends, 21) for ends in ((-1.0, 0.8), (0.8, 0.9999), (1.0, 1.4), (1.4, 4.0))]
     parts = [integrate.simpson([np.exp(number(x).score) for x in part], x=part) for part in points]
     assert parts == pytest.approx([0.1, 0.4, 0.4, 0.1], abs=2e-3)
 
@@ -38,54 +36,28 @@ def test_scores_of_numbers_and_events_are_log_probabilities():
     assert row.away == pytest.approx(0.2 / (0.4 / norm.ppf(0.9)))
     assert row.naive_score == pytest.approx(norm.logpdf(1.2, 1.0, 0.5 / norm.ppf(0.9)))
     assert (row.inside, row.naive_inside, number(1.41).inside, number(0.79).inside) == (1, 1, 0, 0)
-    for happened, said in ((1.0, 0.9), (0.0, 0.1)):
-        event = study.score(made(kind="event", probability=0.9, naive=0.5, outcome=happened).infer_objects(), 0.8).iloc[
-            0
-        ]
-        assert event.score == pytest.approx(np.log(said))
-        assert event.gain == pytest.approx(np.log(said / 0.5))
+    for happened, p in ((1.0, 0.9), (0.0, 0.1)):
+        made_event = made(kind="event", probability=0.9, naive=0.5, outcome=happened)
+        event = study.score(made_event.infer_objects(), 0.8).iloc[0]
+        assert event.score == pytest.approx(np.log(p))
+        assert event.gain == pytest.approx(np.log(p / 0.5))
         assert np.isnan(event.inside)
-
-
-def test_honest_densities_hold_four_of_five_and_beat_wider_guesses():
-    drawn = np.random.default_rng(0).normal(1, 0.1 / norm.ppf(0.9), 4000)
-    many = pd.concat(
-        [made(middle=1.0, low=0.9, high=1.1, naive_low=0.8, naive_high=1.2)] * len(drawn), ignore_index=True
-    )
-    found = study.score(many.assign(outcome=drawn).infer_objects(), 0.8)
-    held = study.count_inside(found, 0.8)
-    assert held["inside"] / held["intervals"] == pytest.approx(0.8, abs=0.02)
-    assert held["likely_low"] <= held["inside"] <= held["likely_high"]
-    # half the spread of a normal gains ln 2 less half of 1 − 1/4
-    assert found.gain.mean() == pytest.approx(np.log(2) - 0.375, abs=0.02)
 
 
 def test_a_mark_is_filled_inside_its_interval_and_an_arrow_beyond_the_view():
     rows = pd.DataFrame({"label": "exponent", "away": [0.5, -2.0, 9.0], "inside": [1.0, 0.0, 0.0]})
     (ax,) = study.plot_scores({"ladders": rows}, 0.8).single("ladders").axes
     marks = [line for line in ax.get_lines() if line.get_marker() in ("o", ">", "<") and len(line.get_xdata())]
-    assert [(line.get_marker(), line.get_xdata().tolist()) for line in marks] == [
-        ("o", [0.5]),
-        ("o", [-2.0]),
-        (">", [4.0]),
-    ]
-    assert [line.get_markerfacecolor() == "none" for line in marks] == [False, True, True]
+    shown = [(line.get_marker(), line.get_xdata().tolist(), line.get_markerfacecolor() == "none") for line in marks]
+    assert shown == [("o", [0.5], False), ("o", [-2.0], True), (">", [4.0], True)]
 
 
 def test_files_are_scored_by_hand():
     first = pd.DataFrame({"inside": [1.0, 0.0, np.nan], "naive_inside": [1.0, 1.0, np.nan], "gain": [0.5, -2.0, 0.1]})
     first = first.assign(fair_gain=[0.2, np.nan, np.nan], fair_inside=[0.0, np.nan, np.nan])
     (row,) = study.score_files({"one": first}, 0.8)["data"].to_dict("records")
-    wanted = {
-        "intervals": 2,
-        "inside": 1,
-        "naive_inside": 2,
-        "better": 1,
-        "fair": 1,
-        "fair_inside": 0,
-        "fair_better": 1,
-    }
-    assert {name: row[name] for name in wanted} == wanted
+    columns = ["intervals", "inside", "naive_inside", "better", "fair", "fair_inside", "fair_better"]
+    assert [row[name] for name in columns] == [2, 1, 2, 1, 1, 0, 1]
     assert row["gain"] == pytest.approx(-1.4)
 
 
@@ -184,10 +156,7 @@ def test_what_cannot_be_tested_says_why(result):
     assert len(found) + len(left) == len(table)
     assert study.score_kinds(table, found).tested.sum() == len(found)
     assert set(found[found.kind == "event"].outcome) <= {0.0, 1.0}
-    names = study.describe(table)
-    assert not names.duplicated().any()
-    less = names[(table.kind == "exponent_difference") & (table.family == "lstm") & (table.than == "neox")]
-    assert less.str.startswith("difference of exponents, Our LSTM (10k–1M) less Our Transformer (10k–2.7M), k = ").all()
+    assert not study.describe(table).duplicated().any()
 
 
 def test_what_lacks_a_model_that_it_speaks_of_is_untested():
@@ -214,32 +183,13 @@ def test_at_equal_cross_entropy_nothing_is_taken_from_outside():
     assert np.isnan(study.at_cross_entropy(y, entropy, 5.01))
 
 
-def test_a_file_that_holds_no_predictions_is_refused(tmp_path):
-    (tmp_path / "none.toml").write_text("exponent = 3")
-    with pytest.raises(DataError, match="no predictions"):
-        study.read_predictions(tmp_path / "none.toml")
-
-
-def test_the_first_ladder_s_sums_are_those_of_its_stores_and_there_only_where_it_is_named():
-    # the slopes of ln(−ln RBP₁) in ln CE as they were recorded of its rank stores, before these went
-    recorded = {"auslegal": 1.5628218296554313, "hotpotqa": 2.5712306577667395}
-    for one in shipped.counted([1], families=[shipped.FIRST], datasets=list(recorded)):
-        own = one.keep(one.models["seed"] == 0)
-        slope = np.polyfit(np.log(own.cross_entropy), np.log(own.neg_log_rbp[:, 0]), 1)[0]
-        assert slope == pytest.approx(recorded[one.dataset], rel=1e-6)
-    assert len(one.models) == 11
-    assert not set(shipped.APART) & set(shipped.models()["family"])
-
-
 def test_the_shipped_ablations_stand_beside_their_rungs():
     texts = first_ladder(10)
     for one, first in zip(with_ablations(texts), texts, strict=True):
         assert one.names == ["ladder-59k", "ladder-59k-40", "ladder-150k", "ladder-150k-8"]
-        assert one.sizes.tolist() == [59_240] * 2 + [150_080] * 2
         places = [first.names.index(name) for name in one.names[::2]]
         np.testing.assert_array_equal(one.hits[:, ::2], first.hits[:, places])
         np.testing.assert_array_equal(one.nll[:, ::2], first.nll[:, places])
-        assert (one.hits[:, 1::2].sum(axis=0) != one.hits[:, ::2].sum(axis=0)).all()
 
 
 def test_the_terms_of_cross_entropy_are_summed_error_by_error():

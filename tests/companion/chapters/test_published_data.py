@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 from companion.chapters.appendix import data
-from companion.chapters.see import figure_1
 from companion.evidence import published
 from companion.evidence.tokens import tokens_behind
 from rbp.errors import DataError
@@ -32,7 +31,6 @@ def test_the_setup_beside_the_paper() -> None:
     table = data.setup_table(points, points.drop_duplicates("model"), recovered)["table"].set_index("what")
     assert table.loc["models", "ours"] == "24"
     assert table.loc["vocabulary, OPT", ["printed", "ours"]].tolist() == ["50,272", "50,272"]
-    assert table.loc["vocabulary, Pythia", "ours"] == "50,304 or 50,432 or 50,688"
 
 
 def test_every_check_passes_but_the_coarse_points_of_figure_6():
@@ -59,10 +57,6 @@ def test_a_wrong_number_fails_a_check(tmp_path, monkeypatch):
     assert data.checks().set_index("check").loc["table_1", "agree"] < 96
 
 
-def texts(figure):
-    return [text.get_text() for ax in figure.axes for text in ax.texts]
-
-
 def test_coverage_counts_models_and_knows_how_many_there_could_be():
     counted = data.coverage(open_source("published").table)
     own = counted.query("dataset == 'wikipedia' and family == 'Pythia'")
@@ -71,20 +65,4 @@ def test_coverage_counts_models_and_knows_how_many_there_could_be():
     assert own[own["k"] == 2][["models", "of"]].to_numpy().tolist() == [[4, 10]]
     assert counted.query("dataset == 'humaneval' and family == 'Pythia' and k == 20000").empty
     grid = data.coverage_panels(counted).single("humaneval")
-    assert sorted(set(texts(grid))) == ["10", "4", "5"]
-
-
-def test_columns_of_the_grid_are_in_the_order_of_k():
-    counted = data.coverage(open_source("published").table)
-    ax = data.coverage_panels(counted).single("wikipedia").axes[0]
-    labels = [label.get_text() for label in ax.get_xticklabels()]
-    assert labels[-1] == "CE"
-    assert [int(label.replace(",", "")) for label in labels[:-1]] == sorted(
-        set(open_source("published").table["k"].dropna())
-    )
-
-
-def test_the_truth_carries_its_rank():
-    figure = figure_1()["figure"]
-    assert "0.28  correct, rank 3" in texts(figure.single("Outranked"))
-    assert "0.28  correct, rank 1" in texts(figure.single("First"))
+    assert {text.get_text() for ax in grid.axes for text in ax.texts} == {"10", "4", "5"}

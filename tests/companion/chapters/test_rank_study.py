@@ -1,5 +1,4 @@
 import json
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,7 +9,6 @@ from companion.chapters.appendix import ranking
 from companion.chapters.near_ties import NearTies
 from companion.project import LADDER
 from ladder.shipping import RESOLUTION
-from rbp import provenance
 from rbp.errors import DataError, ParameterError
 from rbp.extract.extraction import Settings
 from rbp.extract.models import find_model, load_model, load_tokenizer
@@ -20,7 +18,6 @@ from rbp.laws.power import fit_power_law
 from rbp.measurements.counts import store_table
 from rbp.measurements.ranked import Ranked, every_k, with_intervals
 from rbp.metric import rbp
-from rbp.report.display import coloured_text
 
 TEXTS = ["The rank of a token is −ln of nothing: α ≤ β, “quoted”.\n\nIt counts.", "def rank(scores): return 1\n"]
 CPU = Settings(device="cpu", backend="reference")
@@ -140,56 +137,27 @@ def test_pieces_make_up_the_text_and_join_parts_of_characters(study):
         study.pieces(7, 10, "paper")
 
 
-def test_too_little_text_is_said(tmp_path):
+def test_too_little_text_and_missing_files_are_said(tmp_path):
     path = tmp_path / "one.jsonl"
     path.write_text('{"text": "漢字"}\n')
     with pytest.raises(DataError, match=r"0 of \d+ tokens have rank 1"):
         ranking.rank_variants(MODEL, str(path), WINDOWS, CPU, tmp_path / "out")
-
-
-def test_what_is_read_of_the_projects_data_is_noted(two, tmp_path):
-    with provenance.recording() as read:
-        ranking.rank_variants(MODEL, two, WINDOWS, CPU, tmp_path)
-    model = Path(MODEL).resolve()
-    assert {model / "config.json", model / "model.safetensors"} <= read.files
-    assert not any(path.name == "two.jsonl" for path in read.files)
-
-
-def test_what_a_run_makes_itself_is_no_source(tmp_path):
-    with provenance.recording() as read:
-        provenance.note_output(tmp_path / "own")
-        provenance.note(tmp_path / "own" / "part", tmp_path / "other")
-    assert read.files == {(tmp_path / "other").resolve()}
-
-
-def test_every_model_below_a_folder_is_ranked_and_compared_with_what_is_shipped(tmp_path):
-    one = protocol("windows", length=256, documents=3)
-    folder = ranking.rank_family("data/ladder/families/neox", "ladder/humaneval", one, CPU, tmp_path / "mine")
-    stores = [open_store(path) for path in folder.iterdir()]
-    assert len(stores) == len(list((LADDER / "families" / "neox").iterdir()))
-    beside = ranking.compare_with_shipped(stores)
-    assert set(beside["model"]) == {path.name for path in (LADDER / "families" / "neox").iterdir()}
-    near = ranking.family_near("data/ladder/families/neox", "ladder/humaneval", one, CPU)
-    # windows of 256 tokens with 128 before each, as shipped: nothing differs but by rounding
-    assert beside["changed"].sum() <= sum(ties.changing() for ties in near.values()) < 0.02 * beside["tokens"].sum()
-    assert beside["nll"].max() <= 1e-4 + 0.51 / RESOLUTION
-    with pytest.raises(DataError, match="no models below"):
-        ranking.rank_family(str(tmp_path), "ladder/humaneval", one, CPU, tmp_path / "none")
-
-
-def test_a_path_of_the_project_is_found_from_anywhere(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    found = ranking.project_path(MODEL)
-    assert (tmp_path / found / "config.json").is_file()
-    assert ranking.project_path("owner/model") == "owner/model"
     with pytest.raises(DataError, match="no such file"):
         ranking.rank_variants(MODEL, "no.txt", WINDOWS, CPU, tmp_path)
 
 
-def test_a_coloured_text_shows_every_token_with_its_rank(study):
-    pieces = study.pieces(0, 1000, "paper").assign(text=lambda t: t.text.replace("counts", "<b>&"))
-    shown = coloured_text(pieces)
-    assert shown.count("display:block") == len(pieces)
-    assert "<b>" not in shown
-    assert "↵" in shown
-    assert "<br>" in shown
+def test_every_model_below_a_folder_is_ranked_and_compared_with_what_is_shipped(tmp_path):
+    names = ["neox-10k-at-8m", "neox-22k-at-8m"]
+    (tmp_path / "neox").mkdir()
+    for name in names:
+        (tmp_path / "neox" / name).symlink_to(LADDER / "families" / "neox" / name)
+    how = str(tmp_path / "neox"), "ladder/humaneval", protocol("windows", length=256, documents=3), CPU
+    folder = ranking.rank_family(*how, tmp_path / "mine")
+    beside = ranking.compare_with_shipped([open_store(path) for path in folder.iterdir()])
+    assert sorted(beside["model"]) == names
+    near = ranking.family_near(*how)
+    # windows of 256 tokens with 128 before each, as shipped: nothing differs but by rounding
+    assert beside["changed"].sum() <= sum(ties.changing() for ties in near.values()) < 0.02 * beside["tokens"].sum()
+    assert beside["nll"].max() <= 1e-4 + 0.51 / RESOLUTION
+    with pytest.raises(DataError, match="no models below"):
+        ranking.rank_family(str(tmp_path / "mine"), *how[1:], tmp_path / "none")

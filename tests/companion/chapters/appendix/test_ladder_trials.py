@@ -57,14 +57,6 @@ def test_updates_and_repeated_text_stand_beside_the_grid_s_own_run() -> None:
     assert statistics["updates.again"] == pytest.approx(100 * (5.5 - 1.0) / (5.5 - 4.5))
 
 
-def test_the_trials_that_are_there_are_shown() -> None:
-    trials = ladder.read_trials()
-    there = {"10k": 9_872, "22k": 21_720, "59k": 59_240, "150k": 150_080, "390k": 393_640, "1m": 1_022_952}
-    found = ladder.compare_rates(trials, pd.Series(there | {"2.7m": 2_674_576}))
-    assert {"22k to 150k"} <= set(found["what"])
-    assert (found["seeds"] > 0).all()
-
-
 def test_what_trials_do_to_ranks_is_counted_by_hand() -> None:
     def counts(dataset: str, models: list[tuple], hits: list[int], nll: list[float]) -> Counts:
         about = pd.DataFrame(models, columns=["model", "family", "rung", "seed", "size", "budget"])
