@@ -29,15 +29,15 @@ def test_a_plan_counts_what_extraction_ranks_and_writes_nothing(saved, text, tmp
 
 def test_operations_by_hand(saved, tmp_path):
     """GPT-2 of two layers, d = 32: 12·d² + 13·d in each, and the last norm."""
-    text = write_texts(tmp_path / "mine.jsonl", ["the rank of a token"] * 3)
-    (found,) = planned([str(saved("gpt2"))], [str(text)], protocol("windows", length=64), Settings(device="cpu"))
+    text, how = write_texts(tmp_path / "mine.jsonl", ["the rank of a token"] * 3), protocol("windows", length=64)
+    (found,), (half,) = (
+        planned([str(saved("gpt2"))], [str(text)], how, Settings(device="cpu", vocabulary=vocabulary))
+        for vocabulary in ("all", VOCAB // 2)
+    )
     body = 2 * (12 * 32**2 + 13 * 32) + 2 * 32
     assert found.size.non_embedding == body
     assert found.read - found.ranked == 3  # the first token of each is read alone
     assert found.flops == 2 * (found.read * body + found.ranked * VOCAB * 32)
-    (half,) = planned(
-        [str(saved("gpt2"))], [str(text)], protocol("windows", length=64), Settings(device="cpu", vocabulary=VOCAB // 2)
-    )
     assert found.flops - half.flops == found.ranked * VOCAB * 32
 
 
@@ -52,9 +52,9 @@ def test_contexts_are_read_again(saved, tmp_path):
 def test_law_plans_all_its_models(saved, text, tmp_path):
     models = str(saved("gpt2")), str(saved("neox"))
     plan = here("law", *models, "--corpus", str(text), "--tokens", "200", "--plan", root=tmp_path)
-    assert plan.returncode == 0, plan.stderr
-    assert "in all: 400 tokens ranked" in plan.stdout
+    assert "in all: 400 tokens ranked" in plan.stdout, plan.stderr
     assert not (tmp_path / "runs").exists()
+    refused(here("law", "ladder", "--plan"), "nothing to plan", "--plan")  # of what is measured
 
 
 @pytest.mark.parametrize(
@@ -67,12 +67,8 @@ def test_law_plans_all_its_models(saved, text, tmp_path):
         (("--field", "story"), "no field story"),
     ],
 )
-def test_a_plan_refuses_what_extraction_refuses(saved, text, tmp_path, more, word):
+def test_a_plan_refuses_what_extraction_refuses(saved, text, more, word):
     refused(here("extract", "--model", str(saved("gpt2")), "--corpus", str(text), "--plan", *more), word)
-
-
-def test_a_law_of_what_is_measured_has_no_plan():
-    refused(here("law", "ladder", "--plan"), "nothing to plan", "--plan")
 
 
 def test_a_longer_text_takes_as_much_longer(saved, tmp_path):
@@ -88,7 +84,7 @@ def test_a_longer_text_takes_as_much_longer(saved, tmp_path):
     assert long.read == 2 * short.read
 
 
-@pytest.mark.parametrize("kind", ["gpt2", "neox", "qwen2", "gemma2", "mixtral"])
+@pytest.mark.parametrize("kind", ["gpt2", "gemma2", "mixtral"])
 def test_layers_are_timed_of_each_architecture(saved, kind):
     config = cost.read_config(saved(kind))
     assert cost._reading_seconds(config, torch.float32, torch.device("cpu"), 1, 16) > 0

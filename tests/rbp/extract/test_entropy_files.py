@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -35,24 +36,28 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         np.testing.assert_allclose(rows, nll[document == place].sum(0), rtol=1e-6)
 
 
-def test_the_store_is_the_same_with_them_and_without(tmp_path: Path) -> None:
+def test_the_store_is_the_same_with_them_and_its_source_has_them(tmp_path: Path) -> None:
     store, *_ = written(tmp_path)
     assert open_store(store.folder).manifest == store.manifest
     assert open_store(store.folder).problems() == []
-    (again,) = open_source(store.folder).stores
-    assert again == store
+    assert open_source(store.folder).stores == [store]
+    make_store(tmp_path / "two", [0, 1], [2], model="two")
+    assert [one.store for one in open_source(tmp_path).entropies] == [store]
+    for lacking in (tmp_path / "two", "published"):
+        with pytest.raises(DataError, match="has no entropies of predictions"):
+            _ = open_source(lacking).entropies
 
 
 def test_those_of_another_model_or_text_are_refused(tmp_path: Path) -> None:
     store, document, entropy, nll = written(tmp_path)
-    with pytest.raises(DataError, match="of another model or text"):
-        write_entropies(store, entropy, document, nll * 1.001)
-    with pytest.raises(DataError, match="of another model or text"):
-        write_entropies(store, entropy, np.minimum(document, 1), nll)
-    with pytest.raises(DataError, match="not the entropies of the store's tokens"):
-        write_entropies(store, entropy[:-1], document, nll)
-    with pytest.raises(DataError, match="not the entropies of the store's tokens"):
-        write_entropies(store, entropy + 5, document, nll)
+    for given, message in (
+        ((entropy, document, nll * 1.001), "of another model or text"),
+        ((entropy, np.minimum(document, 1), nll), "of another model or text"),
+        ((entropy[:-1], document, nll), "not the entropies of the store's tokens"),
+        ((entropy + 5, document, nll), "not the entropies of the store's tokens"),
+    ):
+        with pytest.raises(DataError, match=message):
+            write_entropies(store, *given)
     other = make_store(tmp_path / "other", np.zeros(sum(LENGTHS), dtype=int), LENGTHS, nll=2.0, model="other")
     for path in store.folder.glob("*.parquet"):
         (other.folder / path.name).write_bytes(path.read_bytes())
@@ -60,25 +65,19 @@ def test_those_of_another_model_or_text_are_refused(tmp_path: Path) -> None:
         _ = Entropies(other).temperatures
 
 
-def test_damaged_files_are_said(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("columns", "cut", "message"),
+    [
+        ({"entropy": np.zeros(3, dtype=np.float16)}, None, "not the entropies of the store's tokens"),
+        ({"entropy": np.zeros(3, dtype=np.float16)}, -9, "cannot be read"),
+        ({"other": [1.0]}, None, "cannot be read"),
+    ],
+    ids=["too few", "cut short", "another column"],
+)
+def test_damaged_files_are_said(columns: dict[str, Any], cut: int | None, message: str, tmp_path: Path) -> None:
     store, *_ = written(tmp_path)
     path = store.folder / ENTROPY
-    pd.DataFrame({"entropy": np.zeros(3, dtype=np.float16)}).to_parquet(path)
-    with pytest.raises(DataError, match="not the entropies of the store's tokens"):
+    pd.DataFrame(columns).to_parquet(path)
+    path.write_bytes(path.read_bytes()[:cut])
+    with pytest.raises(DataError, match=message):
         _ = Entropies(store).entropy
-    path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(DataError, match="cannot be read"):
-        _ = Entropies(store).entropy
-    pd.DataFrame({"other": [1.0]}).to_parquet(path)
-    with pytest.raises(DataError, match="cannot be read"):
-        _ = Entropies(store).entropy
-
-
-def test_a_source_says_whether_it_has_them(tmp_path: Path) -> None:
-    store, *_ = written(tmp_path)
-    assert [one.store for one in open_source(tmp_path).entropies] == [store]
-    make_store(tmp_path / "two", [0, 1], [2], model="two")
-    assert [one.store for one in open_source(tmp_path).entropies] == [store]
-    for lacking in (tmp_path / "two", "published"):
-        with pytest.raises(DataError, match="has no entropies of predictions"):
-            _ = open_source(lacking).entropies
