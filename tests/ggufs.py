@@ -277,9 +277,11 @@ def packed(weight: np.ndarray, kind: gguf.GGMLQuantizationType) -> np.ndarray:
         return np.resize(fine, (rows * columns // length, size)).reshape(rows, -1)
 
 
-def write_bare(name: str, folder: Path, file: Path, more: dict[str, Any], tokens: dict[str, Any] | None = None) -> Path:
-    """A file that has all fields of a case, and no weights but an embedding."""
-    writer = gguf.GGUFWriter(file, name)
+def write_bare(
+    name: str, folder: Path, file: Path, more: dict[str, Any], tokens: dict[str, Any] | None = None, arch: str = ""
+) -> Path:
+    """A file that has all fields of a case, and no weights but an embedding; arch: another architecture's name."""
+    writer = gguf.GGUFWriter(file, arch or name)
     for key, value in {**stated(name), **more}.items():
         put(writer, f"{name}.{key}", value)
     write_tokenizer(writer, folder, tokens or {})
