@@ -115,11 +115,12 @@ def test_a_folder_of_stores_joined_with_a_file(make, tmp_path):
 def test_what_cannot_be_loaded(make, tmp_path):
     folder, _ = make("m", seed=1)
     other, _ = make("m", seed=2)
+    with pytest.raises(DataError, match="m on d is in two stores"):
+        _ = open_source(tmp_path / "ranks").table
     unfinished, _ = make("n", finished=False)
     next((other / "parts").iterdir()).unlink()
     (tmp_path / "empty").mkdir()
     for place, message in (
-        (tmp_path / "ranks", "m on d is in two stores"),
         (other, r"damaged.*missing"),
         (unfinished, "not finished"),
         (tmp_path / "empty", "no rank store"),
