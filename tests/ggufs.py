@@ -231,10 +231,7 @@ def write_case(
             state[key] = turned if stored is not weight else left
     for key, values in (extra or {}).items():
         writer.add_tensor(key, values)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    finish(writer)
     save_file({key: torch.from_numpy(values.copy()) for key, values in state.items()}, folder / "model.safetensors",
               {"format": "pt"})  # fmt: skip
     return file
@@ -286,11 +283,15 @@ def write_bare(
         put(writer, f"{name}.{key}", value)
     write_tokenizer(writer, folder, tokens or {})
     writer.add_tensor("token_embd.weight", np.zeros((VOCAB, 4), np.float32))
+    finish(writer)
+    return file
+
+
+def finish(writer: gguf.GGUFWriter) -> None:
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    return file
 
 
 def put(writer: gguf.GGUFWriter, key: str, value: Any) -> None:

@@ -1,12 +1,16 @@
-"""Ranks against a count by hand over the model's own logits, and what they must not depend on."""
+"""Ranks against a count by hand over the model's own logits, and a sample of the survey of architectures.
 
+All of them take minutes: tests/slow/models.py.
+"""
+
+import re
 import weakref
 from itertools import islice
 
-import numpy as np
 import pytest
 import torch
 from by_hand import assert_ranked, token_by_token
+from survey import VARIANTS, survey
 from tiny import CONFIGS, VOCAB, texts
 
 from rbp.errors import DataError, ParameterError, RankError
@@ -48,52 +52,6 @@ def test_by_hand(kind, make, saved):
         assert_ranked(logits, target, got.greater[i], got.equal[i], got.nll[i])
         exact += got.greater[i] == (logits > logits[target]).sum()
     assert exact >= 149
-
-
-@pytest.mark.parametrize(
-    ("kind", "backend"), [("gpt2", "reference"), ("gemma2", "reference"), ("mixtral", "reference"), ("neox", "blocked")]
-)
-def test_batch_and_threads_change_no_bit(kind, backend, make):
-    ranker, rows = make(kind, batch=4, chosen=protocol("windows", length=200, context=100))
-    ranker.backend = backend
-    ranker.check(rows)
-    first = ranker.rank(rows)
-    threads = torch.get_num_threads()
-    try:
-        for batch, count in ((1, 1), (3, 2), (64, 3)):
-            torch.set_num_threads(count)
-            ranker.batch = batch
-            again = ranker.rank(rows)
-            assert all(a.tobytes() == b.tobytes() for a, b in zip(first, again, strict=True)), (batch, count)
-    finally:
-        torch.set_num_threads(threads)
-    parts = [ranker.rank(rows[i : i + 1]) for i in range(len(rows))]  # nor do a row's neighbours
-    for column in range(3):
-        assert np.concatenate([part[column] for part in parts]).tobytes() == first[column].tobytes()
-
-
-def test_documents_do_not_leak(make):
-    ranker, rows = make("llama")
-    alone = plan_rows(
-        Corpus("c", [CORPUS.documents[3]]), load_tokenizer(find_model(ranker.language.model.name_or_path)), WINDOWS
-    )
-    whole = ranker.rank(rows)
-    mine = np.concatenate([np.full(len(row.scored), row.document == 3) for row in rows])
-    assert all((a[mine] == b).all() for a, b in zip(whole, ranker.rank(alone.rows), strict=True))
-
-
-def test_bfloat16(make):
-    ranker, rows = make("neox", dtype="bfloat16")
-    ranker.check(rows)
-    assert ranker.head is not None
-    low, (high, _) = ranker.rank(rows), make("neox")
-    assert np.corrcoef(low.nll, high.rank(rows).nll)[0, 1] > 0.99
-    rounded = make("neox", dtype="bfloat16", rounding="bfloat16")[0].rank(rows)
-    assert rounded.equal.sum() > low.equal.sum()  # logits rounded to bfloat16 tie more often
-    ranker.head = None  # the logits that the model gives in bfloat16 are rounded: ranks of others are others
-    own = ranker.rank(rows)
-    assert (rounded.greater == own.greater).mean() > 0.95
-    assert (low.greater != own.greater).mean() > 0.1
 
 
 def test_vocabulary_limit(make, tokenizer):
@@ -176,38 +134,6 @@ def test_nan_names_document_and_position(make, monkeypatch):
         ranker.rank(rows)
 
 
-def test_a_model_that_sees_ahead(make, monkeypatch):
-    ranker, rows = make("llama")
-    for layer in ranker.language.model.model.layers:
-        layer.self_attn.is_causal = False
-    monkeypatch.setattr("transformers.models.llama.modeling_llama.create_causal_mask", lambda *a, **k: None)
-    with pytest.raises(DataError, match="sees the tokens"):
-        ranker.check(rows)
-
-
-def test_a_row_s_own_logits_are_not_copied_as_a_whole(make):
-    """Of a model that ranks by them: no tensor of theirs is made but the model's, and those of 64 places."""
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    class Sizes(TorchDispatchMode):
-        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-            out = function(*args, **(kwargs or {}))
-            if isinstance(out, torch.Tensor) and out.numel() >= 100 * VOCAB:
-                large.add(out.untyped_storage().data_ptr())  # a view has its base's
-            return out
-
-    ranker, rows = make("neox", chosen=protocol("windows", length=256))
-    row = max(rows, key=lambda row: len(row.ids))
-    assert len(row.ids) > 100
-    ranker.head, large = None, set()
-    with Sizes():
-        logits, _ = ranker.reader.logits(torch.from_numpy(row.ids)[None])
-        made = {*large}
-        with torch.inference_mode():
-            ranker._by_logits(row, logits)
-    assert large == made
-
-
 @pytest.mark.parametrize(
     "error", [IndexError("index out of range in self"), TypeError("null"), RuntimeError("\nsize\n")]
 )
@@ -227,3 +153,26 @@ def test_float64_logits_are_compared_as_such():
     logits = torch.tensor([[1.0, 1.0 + 1e-12, 0.0]], dtype=torch.float64)
     found = rank_logits(logits, torch.tensor([0]))
     assert (int(found.greater), int(found.equal)) == (1, 1)
+
+
+@pytest.mark.parametrize("family", ["gemma2", "roberta"])
+def test_every_rank_is_that_of_the_logits(family, tmp_path):
+    found = survey(family, tmp_path)
+    assert found.outcome == "exact", found
+    assert found.tokens > 200
+    assert found.near < 0.1 * found.tokens  # the others are decided
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("an encoder", "sees the tokens that it is asked to predict"),
+        ("no padding token", "cannot read a row of"),
+        ("no language", "cannot read a row of .*set_default_language"),
+    ],
+)
+def test_what_cannot_be_ranked_is_refused(name, reason, tmp_path):
+    family, _, own = next(variant for variant in VARIANTS if variant[1] == name)
+    found = survey(family, tmp_path, name, **own)
+    assert found.outcome == "refused"
+    assert re.search(reason, found.reason)

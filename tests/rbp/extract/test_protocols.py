@@ -100,16 +100,6 @@ def test_windows_score_every_token_once_with_enough_context(documents, length, d
         assert all(p >= min(context, row.start + p) for p in row.scored)
 
 
-@pytest.mark.parametrize("name", ["authors", "windows"])
-@pytest.mark.parametrize("budget", [1, 7, 20, 10**6])
-def test_a_budget_takes_the_first_tokens(name, budget, tokenizer):
-    corpus = Corpus("c", texts(8))
-    every = scored(plan_rows(corpus, tokenizer, protocol(name, length=16)).rows)
-    some = plan_rows(corpus, tokenizer, protocol(name, length=16, tokens=budget))
-    assert scored(some.rows) == every[:budget]
-    assert some.tokens == min(budget, len(every))
-
-
 def test_packs_are_consecutive_rows_of_the_first_documents():
     some = plan_rows(Corpus("c", ["abc"] * 10), Characters(), protocol("windows", pack=4, documents=9))
     assert some.packs == 3

@@ -73,32 +73,6 @@ def test_the_measurement_table(make):
         assert at_5 == (ranks <= 5).sum()
 
 
-def test_windows_by_hand(make):
-    folder, tokens = make()
-    windows = open_source(folder).windows
-    for row in windows[windows["k"].isin([10, 50])].itertuples():
-        successes = total = 0
-        for _, document in tokens.groupby("document"):
-            hit = (document["greater"] + document["equal"] <= row.k).tolist()
-            starts = range(len(hit) - row.n + 1)
-            total += len(starts)
-            successes += sum(all(hit[s : s + row.n]) for s in starts)
-        assert (row.successes, row.windows) == (successes, total)
-        assert row.p == successes / total
-    assert windows["n"].max() == 50  # no document has 100 tokens
-
-
-def test_histograms_count_every_rank(make):
-    folder, tokens = make()
-    (own,) = open_source(folder).histograms
-    ranks = tokens["greater"] + tokens["equal"]
-    assert dict(zip(own.counts.low, own.counts.count, strict=True)) == ranks.value_counts().to_dict()
-    assert (own.counts.low == own.counts.high).all()
-    assert own.counts.vocabulary == VOCABULARY
-    assert own.neg_log_rbp1 == pytest.approx(-np.log((ranks == 1).mean()))
-    assert own.cross_entropy == pytest.approx(tokens["nll"].astype(float).mean())
-
-
 def test_a_folder_of_stores_joined_with_a_file(make, tmp_path):
     make("small", 10, seed=1)
     make("large", 20, seed=2)

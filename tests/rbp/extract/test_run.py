@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,18 +11,14 @@ import pyarrow as arrow
 import pyarrow.parquet as parquet
 import pytest
 from commands import here
-from draws import loop_and_slow
 from tiny import texts
 
-from rbp import kernel
 from rbp.errors import DataError, ParameterError
 from rbp.extract import extraction, store
 from rbp.extract.extraction import Settings, extract, extract_on_gpus
 from rbp.extract.forward import Ranker
 from rbp.extract.protocol import protocol
 from rbp.extract.store import SCHEMA, Store, open_store
-from rbp.kernel import blocked
-from rbp.kernel.reduction import plainly
 
 WINDOWS = protocol("windows", length=64, context=32, pack=4)
 QUICK = Settings(backend="reference")
@@ -95,24 +90,6 @@ def test_resumed_and_sharded_stores_are_the_same(saved, corpus, tmp_path, caplog
     assert open_store(sharded).problems() == []
 
 
-@pytest.mark.builds
-@pytest.mark.parametrize("apart", loop_and_slow(False, True))
-def test_shards_in_processes(saved, corpus, tmp_path, monkeypatch, request, apart):
-    if not apart:
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # which each shard sets
-        monkeypatch.setattr(extraction, "say_on_stderr", lambda: None)
-        request.getfixturevalue("in_this_process")
-    out = tmp_path / "out"
-    model, chosen = [str(saved("gpt2"))], protocol("windows", length=64, pack=4)
-    extract_on_gpus(model, [corpus], chosen, out, QUICK, ["", ""])
-    (folder,) = out.iterdir()
-    (whole,) = extract(model, [corpus], chosen, tmp_path / "whole", QUICK)
-    assert parts(folder) == parts(whole)
-    assert open_store(folder).manifest["complete"]
-    with pytest.raises(DataError, match=r"shard 1 of 1 failed: unknown backend"):
-        extract_on_gpus(model, [corpus], chosen, out, replace(QUICK, backend="none"), [""])
-
-
 def test_processes_of_a_launcher_take_their_shares(saved, corpus, tmp_path, monkeypatch):
     """Two processes of torchrun make one store between them, of the same bytes as one process; so do tasks of srun."""
     asked = ["extract", "--model", str(saved("neox")), "--corpus", corpus, "--protocol", "windows"]
@@ -146,13 +123,6 @@ def test_nothing_half_written_where_nothing_was_ranked(saved, corpus, tmp_path, 
     with pytest.raises(DataError, match="no space left"):
         extract([str(saved("gpt2"))], [corpus], WINDOWS, tmp_path / "out", QUICK)
     assert list((tmp_path / "out").iterdir()) == []
-
-
-def test_models_times_corpora(saved, corpus, write_corpus, tmp_path):
-    corpora = [corpus, str(write_corpus(texts(3, seed=5), "other.jsonl"))]
-    models = [str(saved("gpt2")), str(saved("opt"))]
-    found = [open_store(folder) for folder in extract(models, corpora, WINDOWS, tmp_path / "out", QUICK)]
-    assert [(one.model, one.dataset) for one in found] == [(m, d) for m in models for d in ("mine", "other")]
 
 
 def test_inputs_that_do_not_fit(saved, corpus, tmp_path):
@@ -196,16 +166,3 @@ def test_nan_leaves_no_store(saved, corpus, tmp_path, monkeypatch):
     with pytest.raises(DataError, match="NaN"):
         extract([str(saved("gpt2"))], [corpus], WINDOWS, tmp_path / "out", QUICK)
     assert list((tmp_path / "out").iterdir()) == []
-
-
-def test_a_small_measurement_is_not_worth_a_compiler(saved, corpus, tmp_path, monkeypatch):
-    taken = []
-    monkeypatch.setattr(blocked, "reduction", lambda *_: taken.append(1) or plainly)
-    tiles = Settings(backend="blocked")
-    (plain,) = extract([str(saved("gpt2"))], [corpus], WINDOWS, tmp_path / "plain", tiles)
-    assert not taken
-    monkeypatch.setattr(kernel, "PAYS", 1)
-    (compiled,) = extract([str(saved("gpt2"))], [corpus], WINDOWS, tmp_path / "compiled", tiles)
-    assert taken
-    assert compiled.name == plain.name  # one measurement, by either way
-    assert parts(compiled) == parts(plain)

@@ -21,7 +21,7 @@ from transformers import PreTrainedTokenizerFast
 
 import rbp
 from rbp.errors import DataError
-from rbp.extract.extraction import extract
+from rbp.extract.extraction import Settings, extract, planned
 from rbp.extract.models import Loaded, find_model, load_model, load_tokenizer
 from rbp.extract.protocol import protocol
 from rbp.extract.store import open_store
@@ -229,8 +229,13 @@ def test_a_tokenizer_by_hand(tmp_path):
     assert "--tokenizer" in (refused.value.remedy or "")
     corpus = [str(write_texts(tmp_path / "text.jsonl", texts(4)))]
     found = [find_model(str(model), tokenizer=given) for model in (file, whole)]
-    one, other = (open_store(path).ranks() for path in extract(found, corpus, plan, tmp_path / "out"))
-    assert one["greater"].tolist() == other["greater"].tolist()
+    one, other = (open_store(path) for path in extract(found, corpus, plan, tmp_path / "out"))
+    assert one.ranks()["greater"].tolist() == other.ranks()["greater"].tolist()
+    about = one.manifest["about"]
+    assert (about["file"], about["quantization"], about["family"]) == ("a.gguf", "F32", "llama")
+    assert (about["size"], one.manifest["key"]["dtype"]) == (other.manifest["about"]["size"], "float32")
+    costs = planned(found, corpus, plan, Settings(device="cpu"))  # where the folder of one has no config.json
+    assert len({(each.size.non_embedding, each.size.total, each.flops) for each in costs}) == 1
     assert found[1].tokenizer_fingerprint() != find_model(str(whole)).tokenizer_fingerprint()
     with pytest.raises(DataError, match="holds no tokenizer"):
         find_model(str(file), tokenizer=str(tmp_path))

@@ -11,7 +11,6 @@ import pytest
 import torch
 from commands import here
 from hypothesis import strategies as st
-from survey import FACTORS, save_tiny, tiny_config
 from tiny import save_model, texts
 
 from rbp.errors import DataError
@@ -195,16 +194,6 @@ def loading(change):
     return load
 
 
-def swapped(rank):
-    def ranks(self, rows):
-        found, (a, b) = rank(self, rows), [len(each.scored) for each in rows[:2]]
-        places = np.arange(len(found.nll))
-        order = np.concatenate([places[a : a + b], places[:a], places[a + b :]])
-        return forward.Ranks(*(column[order] for column in found))
-
-    return ranks
-
-
 def off_by_one(linear_rank):
     """A kernel that counts one too many where it has more rows than the checks of the beginning give it."""
 
@@ -219,7 +208,6 @@ def off_by_one(linear_rank):
 
 BREAKS = {
     "kernel": lambda patch: patch.setattr(forward, "linear_rank", off_by_one(forward.linear_rank)),
-    "packing": lambda patch: patch.setattr(Ranker, "rank", swapped(Ranker.rank)),
     "buffer": lambda patch: (
         patch.setattr(extraction, "load_model", loading(remembers)),
         patch.setattr(probe, "_steadied", lambda language, *_: Reader(language, steady=True)),
@@ -253,32 +241,6 @@ def test_what_breaks_is_caught(what, saved, write_corpus, threads, tmp_path, mon
     shutil.rmtree(folder)
     (again,) = extract(*given)
     assert open_store(again).sampled.tokens == open_store(again).tokens
-
-
-def test_long_and_short_rows_side_by_side(threads, tmp_path):
-    """A model that turns its positions by the length of what it reads, as Phi-3's long ones do."""
-    rope = {"rope_parameters": {"rope_type": "longrope", "rope_theta": 1e4, **FACTORS}}
-    save_tiny(tiny_config("phi3", max_position_embeddings=256, **rope), tmp_path)
-    language = load_model(find_model(str(tmp_path)), "float32", CPU)
-    rows = [row(i, n) for i, n in enumerate(np.random.default_rng(3).integers(14, 221, 60))]
-    threads(1)
-    alone = [Ranker(language, "reference", 1).rank([each]) for each in rows]
-    threads(4)
-    ranker = Ranker(language, "reference", 8)
-    ranker.check(rows)
-    assert not ranker.probe.steady
-    for column, wanted in zip(ranker.rank(rows), zip(*alone, strict=True), strict=True):
-        assert column.tobytes() == np.concatenate(wanted).tobytes()
-
-
-def test_models_that_keep_nothing_are_not_copied(language, monkeypatch):
-    rows = [row(i, n) for i, n in enumerate((20, 64, 90))]
-    ranker = Ranker(language, "reference", 2)
-    ranker.check(rows)
-    assert ranker.probe.steady
-    ranker.rank(rows)
-    monkeypatch.setattr(Reader, "twin", lambda self: pytest.fail("a second copy"))
-    ranker.rank(rows)
 
 
 def test_shards_verify_rows_of_their_own_and_the_sum_is_kept(saved, write_corpus, tmp_path):

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import numpy as np
 import torch
 from hypothesis import strategies as st
-from torch.overrides import TorchFunctionMode
 
 from rbp.kernel import linear_rank
 from rbp.kernel.problem import TokenRanks
@@ -115,20 +113,3 @@ def uneven(product: Callable[..., Any]) -> Callable[..., Any]:
         return out
 
     return rounded
-
-
-class Looks(TorchFunctionMode):
-    """What makes a program wait for its GPU, counted on any device: values, and sizes that depend on values."""
-
-    WAITS = frozenset({"tolist", "item", "cpu", "numpy", "equal", "nonzero", "unique", "masked_select"})
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen: Counter[str] = Counter()
-
-    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name = getattr(function, "__name__", "")
-        masked = name in ("__getitem__", "__setitem__") and getattr(args[1], "dtype", None) == torch.bool
-        if masked or name.strip("_") in self.WAITS | {"bool", "int", "float", "index"} or "unique" in name:
-            self.seen[name] += 1
-        return function(*args, **(kwargs or {}))

@@ -137,41 +137,22 @@ def test_the_switches_of_precision_are_off_within_and_back_after(backend: str) -
     assert torch.equal(before.nll, after.nll)
 
 
-def switches() -> dict[str, str]:
-    """What each switch of PyTorch's that has a precision of float32 says."""
-    backends: Any = torch.backends
-    parts = {
-        "all": backends,
-        "cudnn": backends.cudnn,
-        "cudnn.conv": backends.cudnn.conv,
-        "cudnn.rnn": backends.cudnn.rnn,
-        "cuda.matmul": backends.cuda.matmul,
-        "mkldnn.matmul": backends.mkldnn.matmul,
-        "mkldnn.conv": backends.mkldnn.conv,
-        "mkldnn.rnn": backends.mkldnn.rnn,
-    }
-    return {name: part.fp32_precision for name, part in parts.items()}
+TORCH: Any = torch.backends
+SWITCHES: list[Any] = [
+    *(TORCH, TORCH.cudnn, TORCH.cudnn.conv, TORCH.cudnn.rnn, TORCH.cuda.matmul),
+    *(TORCH.mkldnn.matmul, TORCH.mkldnn.conv, TORCH.mkldnn.rnn),
+]
 
 
-def readings() -> list[dict[str, str]]:
-    """What each says, and would say if the general one were set: one that is not set follows it."""
-    read, was = [switches()], torch.backends.fp32_precision
-    for general in ("ieee", "tf32"):
-        torch.backends.fp32_precision = general
-        read.append(switches())
-    torch.backends.fp32_precision = was
-    return read
-
-
-@pytest.mark.parametrize("changed", [None, torch.backends, torch.backends.cudnn, torch.backends.cuda.matmul])
-def test_every_switch_says_ieee_within(changed: Any) -> None:
+@pytest.mark.parametrize("changed", [None, *SWITCHES[:2], TORCH.cuda.matmul])
+def test_every_switch_says_ieee_within_and_what_it_said_after(changed: Any) -> None:
     if changed:
         changed.fp32_precision = "tf32"
     try:
-        before = readings()
+        before = [switch.fp32_precision for switch in SWITCHES]
         with ieee(torch.device("cpu")), ieee(torch.device("cpu")):
-            assert {*switches().values()} == {"ieee"}
-        assert readings() == before
+            assert {switch.fp32_precision for switch in SWITCHES} == {"ieee"}
+        assert [switch.fp32_precision for switch in SWITCHES] == before
     finally:
         if changed:
             changed.fp32_precision = "none"

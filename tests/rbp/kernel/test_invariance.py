@@ -11,7 +11,7 @@ from ranking_cases import DTYPES, Case, gaussian, ulp
 
 from rbp.kernel import blocked, linear_rank
 from rbp.kernel.problem import TokenRanks, concluded, problem
-from rbp.kernel.reduction import Reduce, plainly
+from rbp.kernel.reduction import Reduce
 
 ROWS, COLUMNS = 700, 5003
 
@@ -60,12 +60,6 @@ def test_row_blocks_and_threads_change_nothing(case: Case, rows: int) -> None:
 @pytest.mark.parametrize("tile", rest_slow([1056], [2112, 4032]))
 def test_tiles_change_no_count_and_the_nll_by_four_units_at_most(case: Case, tile: int) -> None:
     assert_same_counts(cut(case), cut(case, tile=tile), 4 * ulp(case.logits().logsumexp(1)))
-
-
-def test_without_a_compiler_the_same_counts(case: Case) -> None:
-    plain, compiled = cut(case, reduce=plainly), cut(case)
-    assert_same_counts(compiled, plain, 4 * ulp(compiled.nll))
-    assert same(plain, cut(case, rows=48, reduce=plainly))
 
 
 @given(seed=st.integers(0, 2**32), rows=st.integers(1, ROWS))

@@ -1,6 +1,5 @@
 """Which rows of weight are equal: found once, and anew whenever weight or bias is no longer what it was."""
 
-import gc
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from ranking_cases import BACKENDS, DTYPES, Case, Looks, gaussian, uneven
+from ranking_cases import BACKENDS, DTYPES, Case, gaussian, uneven
 
 from rbp import kernel
 from rbp.errors import ParameterError
@@ -133,28 +132,6 @@ def test_weights_made_in_inference_mode_are_looked_at_each_time(found: list[int]
         case.weight[0] += 1
         assert_right(case, None)
     assert len(found) == 4  # two of them for the judge
-
-
-def test_what_is_kept_goes_with_the_weight() -> None:
-    case, _ = small()
-    gc.collect()
-    before = len(names._kept)
-    linear_rank(case.hidden, case.weight, case.target)
-    assert len(names._kept) == before + 1
-    del case
-    gc.collect()
-    assert len(names._kept) == before
-
-
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("rows", [10, 5000])
-def test_how_often_a_gpu_would_be_waited_for_does_not_depend_on_the_rows(backend: str, rows: int) -> None:
-    case = gaussian(rows, 300, 16, 5)
-    linear_rank(case.hidden, case.weight, case.target, backend=backend)
-    with Looks() as looks:
-        got = linear_rank(case.hidden, case.weight, case.target, backend=backend, compiled=False)
-        _ = got.nll
-    assert 1 <= looks.seen.total() <= 3, looks.seen
 
 
 def test_without_triton_its_backend_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

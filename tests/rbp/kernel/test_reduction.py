@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 import torch
 from ranking_cases import gaussian, has_compiler, ranks
-from torch._dynamo.utils import counters
 
 from rbp import kernel
 from rbp.kernel import blocked, linear_rank
@@ -103,19 +102,6 @@ def test_compiled_code_lies_in_the_users_cache_by_processor(tmp_path: Path, monk
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "another")
     assert reduction_module._folder().parent == own.parent
     assert reduction_module._folder() != own
-
-
-@compiles
-def test_it_is_compiled_once_for_all_that_follows() -> None:
-    reduce = reduction(torch.float32, CPU, SHAPES)
-    before = counters["stats"]["unique_graphs"]
-    for shape in ((1, 1), (16, 4032), (1152, 1152)):
-        logits = torch.randn(shape)
-        given = torch.zeros(shape[0]), torch.zeros(shape[0]), torch.arange(shape[1]).int(), torch.zeros(shape[0]).int()
-        with torch.autocast("cpu", torch.bfloat16):
-            found = reduce(logits, *given)
-        assert torch.equal(found[0].long(), plainly(logits, *given)[0])
-    assert counters["stats"]["unique_graphs"] == before
 
 
 @compiles

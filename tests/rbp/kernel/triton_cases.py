@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from ranking_cases import DTYPES, Case, Looks, cases, gaussian, ulp, uneven
+from ranking_cases import DTYPES, Case, cases, gaussian, ulp, uneven
 
 from rbp.errors import ParameterError, RankError
 from rbp.kernel import linear_rank, triton_kernel
@@ -96,32 +96,6 @@ def test_tiles_and_launches_change_no_count(shape: Shape) -> None:
     assert ((one.nll - other.nll).abs().double() <= 4 * ulp(one.nll)).all()
 
 
-@pytest.mark.skipif(DEVICE != "cpu", reason="the interpreter's own operations are left out, a GPU's compiler's not")
-def test_how_often_the_gpu_is_waited_for_does_not_depend_on_the_launches(monkeypatch: pytest.MonkeyPatch) -> None:
-    kernel, modes = triton_kernel._kernel, []
-
-    class Uncounted:
-        def __getitem__(self, grid: Any) -> Any:
-            def run(*given: Any, **options: Any) -> None:
-                modes.append(options["MODE"])
-                with torch._C.DisableTorchFunction():
-                    kernel[grid](*given, **options)
-
-            return run
-
-    monkeypatch.setattr(triton_kernel, "_kernel", Uncounted())
-    monkeypatch.setattr(triton_kernel, "LAUNCH", 128)
-    case = gaussian(1000, 300, 40, 3)
-    linear_rank(case.hidden, case.weight, case.target, backend="triton")
-    for rows in (100, 1000):
-        modes.clear()
-        with Looks() as looks:
-            got = linear_rank(case.hidden[:rows], case.weight, case.target[:rows], backend="triton")
-            _ = got.nll
-        assert 1 <= looks.seen.total() <= 3, looks.seen
-        assert modes == ["truth", *["count"] * -(-rows // 128)]
-
-
 @given(seed=st.integers(0, 2**32), rows=st.integers(1, 150))
 def test_order_and_company_of_rows_change_nothing(seed: int, rows: int) -> None:
     case = exactly(gaussian(150, 300, 40, 12))
@@ -181,13 +155,6 @@ def test_infinities_nan_and_the_largest_numbers() -> None:
     with pytest.raises(RankError, match="NaN") as caught:
         ranks(case)
     assert caught.value.row == 7
-
-
-@pytest.mark.parametrize(("rows", "columns"), [(0, 17), (1, 17), (1, 1)])
-def test_the_smallest_shapes(rows: int, columns: int) -> None:
-    got = ranks(Case(torch.ones(rows, 3), torch.ones(columns, 3), torch.zeros(rows, dtype=torch.int64)))
-    assert got.equal.tolist() == [columns] * rows
-    assert got.greater.tolist() == [0] * rows
 
 
 def test_float64_is_refused() -> None:
