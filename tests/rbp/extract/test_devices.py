@@ -7,12 +7,15 @@ import pytest
 import tiny
 import torch
 from commands import here, refused
+from transformers import AutoModelForCausalLM
 
 from rbp.errors import DataError
 from rbp.extract import extraction
 from rbp.extract.devices import limits
 from rbp.extract.extraction import Settings, extract
-from rbp.extract.protocol import protocol
+from rbp.extract.forward import Ranker
+from rbp.extract.models import Loaded, find_model, load_model
+from rbp.extract.protocol import plan_rows, protocol
 from rbp.extract.store import open_store
 
 CPU = torch.device("cpu")
@@ -52,6 +55,24 @@ def test_what_fits_into_one_place_is_in_one(tmp_path, corpus, saved):
     (store,) = extract([str(saved("neox"))], [corpus], HOW, tmp_path / "ranks", Settings(devices="auto"))
     assert "places" not in open_store(store).manifest["about"]
     assert 0 < limits(10)["cpu"] <= limits(0)["cpu"] * 1.5
+
+
+def test_a_model_in_memory_that_was_spread_by_its_user(tmp_path, corpus, saved):
+    """Its parts are fetched one row at a time; a head that waits is not read by the ranking."""
+    folder = saved("neox")
+    how = {"device_map": "auto", "max_memory": some_memory("neox"), "offload_folder": tmp_path}
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **how).eval()
+    language = load_model(Loaded("mine", model, tiny.make_tokenizer()), "float32", CPU)
+    assert "disk" in language.places
+    rows = plan_rows(extraction.open_corpus(corpus), tiny.make_tokenizer(), HOW).rows[:6]
+    spread, plain = (
+        Ranker(each, "reference", 8) for each in (language, load_model(find_model(str(folder)), "float32", CPU))
+    )
+    for ranker in (spread, plain):
+        ranker.check(rows)
+    assert spread.head is None
+    assert spread.probe.steady
+    assert spread.rank(rows).greater.tolist() == plain.rank(rows).greater.tolist()
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import re
 import weakref
 from itertools import islice
 
+import numpy as np
 import pytest
 import torch
 from by_hand import assert_ranked, token_by_token
@@ -52,6 +53,20 @@ def test_by_hand(kind, make, saved):
         assert_ranked(logits, target, got.greater[i], got.equal[i], got.nll[i])
         exact += got.greater[i] == (logits > logits[target]).sum()
     assert exact >= 149
+
+
+def test_bfloat16(make):
+    ranker, rows = make("neox", dtype="bfloat16")
+    ranker.check(rows)
+    assert ranker.head is not None
+    low, (high, _) = ranker.rank(rows), make("neox")
+    assert np.corrcoef(low.nll, high.rank(rows).nll)[0, 1] > 0.99
+    rounded = make("neox", dtype="bfloat16", rounding="bfloat16")[0].rank(rows)
+    assert rounded.equal.sum() > low.equal.sum()  # logits rounded to bfloat16 tie more often
+    ranker.head = None  # the logits that the model gives in bfloat16 are rounded: ranks of others are others
+    own = ranker.rank(rows)
+    assert (rounded.greater == own.greater).mean() > 0.95
+    assert (low.greater != own.greater).mean() > 0.1
 
 
 def test_vocabulary_limit(make, tokenizer):

@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -88,6 +89,20 @@ def test_resumed_and_sharded_stores_are_the_same(saved, corpus, tmp_path, caplog
     assert parts(sharded) == parts(whole)
     assert caplog.text.count("damaged or left over") == 2
     assert open_store(sharded).problems() == []
+
+
+def test_shards_in_processes(saved, corpus, tmp_path, monkeypatch, in_this_process):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # which each shard sets
+    monkeypatch.setattr(extraction, "say_on_stderr", lambda: None)
+    out = tmp_path / "out"
+    model, chosen = [str(saved("gpt2"))], protocol("windows", length=64, pack=4)
+    extract_on_gpus(model, [corpus], chosen, out, QUICK, ["", ""])
+    (folder,) = out.iterdir()
+    (whole,) = extract(model, [corpus], chosen, tmp_path / "whole", QUICK)
+    assert parts(folder) == parts(whole)
+    assert open_store(folder).manifest["complete"]
+    with pytest.raises(DataError, match=r"shard 1 of 1 failed: unknown backend"):
+        extract_on_gpus(model, [corpus], chosen, out, replace(QUICK, backend="none"), [""])
 
 
 def test_processes_of_a_launcher_take_their_shares(saved, corpus, tmp_path, monkeypatch):
