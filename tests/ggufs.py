@@ -231,10 +231,7 @@ def write_case(
             state[key] = turned if stored is not weight else left
     for key, values in (extra or {}).items():
         writer.add_tensor(key, values)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    finish(writer)
     save_file({key: torch.from_numpy(values.copy()) for key, values in state.items()}, folder / "model.safetensors",
               {"format": "pt"})  # fmt: skip
     return file
@@ -277,18 +274,24 @@ def packed(weight: np.ndarray, kind: gguf.GGMLQuantizationType) -> np.ndarray:
         return np.resize(fine, (rows * columns // length, size)).reshape(rows, -1)
 
 
-def write_bare(name: str, folder: Path, file: Path, more: dict[str, Any], tokens: dict[str, Any] | None = None) -> Path:
-    """A file that has all fields of a case, and no weights but an embedding."""
-    writer = gguf.GGUFWriter(file, name)
+def write_bare(
+    name: str, folder: Path, file: Path, more: dict[str, Any], tokens: dict[str, Any] | None = None, arch: str = ""
+) -> Path:
+    """A file that has all fields of a case, and no weights but an embedding; arch: another architecture's name."""
+    writer = gguf.GGUFWriter(file, arch or name)
     for key, value in {**stated(name), **more}.items():
         put(writer, f"{name}.{key}", value)
     write_tokenizer(writer, folder, tokens or {})
     writer.add_tensor("token_embd.weight", np.zeros((VOCAB, 4), np.float32))
+    finish(writer)
+    return file
+
+
+def finish(writer: gguf.GGUFWriter) -> None:
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    return file
 
 
 def put(writer: gguf.GGUFWriter, key: str, value: Any) -> None:

@@ -2,7 +2,6 @@
 
 import copy
 import doctest
-import os
 import subprocess
 import sys
 import warnings
@@ -13,7 +12,7 @@ import pytest
 import torch
 from datasets import Dataset
 from pandas import DataFrame
-from tiny import WORDS, make_tokenizer, random_model, save_model, texts, write_texts
+from tiny import make_tokenizer, random_model, save_model, texts, write_texts
 from transformers import LlamaForTokenClassification, T5Config, T5ForConditionalGeneration
 from typer.testing import CliRunner
 
@@ -27,13 +26,6 @@ from rbp.extract.store import open_store
 from rbp.measurements.ranked import Ranked
 
 TEXTS = texts(5)
-GPT2 = f"""
-import datasets, transformers, rbp
-model = transformers.GPT2LMHeadModel(transformers.GPT2Config(n_positions=256))
-tokenizer = transformers.AutoTokenizer.from_pretrained("tokenizer")
-texts = datasets.Dataset.from_dict({{"text": {[" ".join(WORDS)] * 2}}})
-print(rbp.rank(model, texts, tokenizer=tokenizer).rbp(1))
-"""
 
 
 def ranked_twice():
@@ -50,19 +42,12 @@ def model():
     return random_model("gpt2")
 
 
-def fresh(code, cwd):
-    """What a program prints, by a new interpreter, of which nothing is said on the way."""
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "HF_HUB_OFFLINE": "1"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=cwd, env=environment)
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout
-
-
 def test_six_names_and_nothing_heavy_is_imported(tmp_path):
     code = (
         "import sys, rbp; print(*dir(rbp)); print({'torch', 'pandas', 'transformers', 'matplotlib'} & {*sys.modules})"
     )
-    assert fresh(code, tmp_path) == "compare law linear_rank open_source plot rank\nset()\n"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True)
+    assert (done.stdout, done.stderr) == ("compare law linear_rank open_source plot rank\nset()\n", "")
     with pytest.raises(AttributeError, match="has no attribute 'ranking'"):
         rbp.ranking  # noqa: B018
 
@@ -73,13 +58,6 @@ def test_the_example_of_each_name(name, monkeypatch):
     (example,) = doctest.DocTestFinder(recurse=False).find(getattr(rbp, name), name, module=False, globs={})
     assert len(example.examples) >= 2
     assert doctest.DocTestRunner().run(example).failed == 0
-
-
-@pytest.mark.builds
-def test_five_lines_rank_a_data_set_by_a_model_of_the_shape_of_gpt_2(tmp_path, tokenizer):
-    tokenizer.save_pretrained(tmp_path / "tokenizer")
-    assert len(GPT2.strip().splitlines()) == 5
-    assert 0 <= float(fresh(GPT2, tmp_path)) < 0.2  # random weights, 50 257 tokens
 
 
 def test_ranks_are_those_of_the_logits_whatever_holds_the_texts(model, tokenizer):
@@ -107,44 +85,25 @@ def test_ranks_are_those_of_the_logits_whatever_holds_the_texts(model, tokenizer
 
 
 def test_a_model_in_memory_is_ranked_as_the_one_saved_of_it(tmp_path, model, tokenizer):
-    saved = save_model(tmp_path / "m")
-    corpus = write_texts(tmp_path / "mine.jsonl", TEXTS)
-    (folder,) = extract([str(saved)], [str(corpus)], protocol("windows", length=64), tmp_path / "ranks", Settings())
+    """With the same opening and special tokens."""
+    saved, some = save_model(tmp_path / "m"), ["the cat <|end|> the dog and the cat", *TEXTS]
+    corpus, how = write_texts(tmp_path / "mine.jsonl", some), {"length": 64, "bos": "always", "special": "text"}
+    (folder,) = extract([str(saved)], [str(corpus)], protocol("windows", **how), tmp_path / "ranks", Settings())
     by_name, in_memory = (
-        rbp.rank(given, TEXTS, tokenizer=own, length=64, name="m")
-        for given, own in ((str(saved), None), (model, tokenizer))
+        rbp.rank(given, some, tokenizer=own, name="m", **how) for given, own in ((str(saved), None), (model, tokenizer))
     )
+    key, about = open_store(folder).manifest["key"], open_store(folder).manifest["about"]
     for ranked in (by_name, in_memory):
+        mine = ranked.store.manifest
+        assert (mine["about"]["not_scored"], mine["key"]["bos"]) == (about["not_scored"], key["bos"])
+        assert mine["key"]["protocol"] == key["protocol"]
         assert ranked.to_pandas().drop(columns="rank").equals(open_store(folder).ranks())
         assert (ranked.store.model, ranked.store.size, ranked.store.family) == ("m", open_store(folder).size, "gpt2")
     assert by_name.store.manifest["key"]["tokenizer"] == in_memory.store.manifest["key"]["tokenizer"]
-
-
-def test_openings_and_special_tokens_are_those_of_extraction(tmp_path, model, tokenizer):
-    saved, some = save_model(tmp_path / "m"), ["the cat <|end|> the dog and the cat", *TEXTS]
-    corpus = write_texts(tmp_path / "mine.jsonl", some)
-    seen = []
-    for bos, special in (("always", "text"), ("never", "token")):
-        how = protocol("windows", length=16, bos=bos, special=special)
-        (folder,) = extract([str(saved)], [str(corpus)], how, tmp_path / "ranks", Settings())
-        ranked = rbp.rank(model, some, tokenizer=tokenizer, length=16, bos=bos, special=special)
-        assert ranked.to_pandas().drop(columns="rank").equals(open_store(folder).ranks())
-        about, key = open_store(folder).manifest["about"], open_store(folder).manifest["key"]
-        mine = ranked.store.manifest
-        assert (mine["about"]["not_scored"], mine["key"].get("bos")) == (about["not_scored"], key.get("bos"))
-        assert mine["key"]["protocol"] == key["protocol"]
-        seen.append(mine["digest"])
-    assert len({*seen, rbp.rank(model, some, tokenizer=tokenizer, length=16).store.manifest["digest"]}) == 3
-
-
-def test_other_weights_tokenizers_and_texts_are_other_measurements(model, tokenizer):
-    other = copy.deepcopy(model)
-    with torch.no_grad():
-        other.transformer.h[0].mlp.c_fc.bias[0] += 1e-3
-    given = [(model, TEXTS, tokenizer), (other, TEXTS, tokenizer), (model, TEXTS[:4], tokenizer)]
-    given.append((model, TEXTS, make_tokenizer("$A <|end|>")))
-    found = [rbp.rank(one, some, tokenizer=own).store.manifest["digest"] for one, some, own in given]
-    assert len(set(found)) == 4
+    low = {"name": "m", "device": torch.device("cpu"), **how}
+    named, typed = (rbp.rank(str(saved), some, dtype=dtype, **low) for dtype in ("bfloat16", torch.bfloat16))
+    assert named.to_pandas().equals(typed.to_pandas())
+    assert not named.to_pandas().equals(by_name.to_pandas())
 
 
 def test_model_and_tokenizer_stay_as_they_were(model, tokenizer):
@@ -157,11 +116,8 @@ def test_model_and_tokenizer_stay_as_they_were(model, tokenizer):
     ranked = rbp.rank(model, TEXTS, tokenizer=own)
     assert ranked.store.tokens == sum(len(tokenizer(text)["input_ids"]) - 1 for text in TEXTS)
     assert (own.truncation_side, own.backend_tokenizer.to_str()) == ("left", before)
-    assert [module.training for module in (model, model.transformer.h[0], model.transformer.h[1])] == [
-        True,
-        True,
-        False,
-    ]
+    modules = model, model.transformer.h[0], model.transformer.h[1]
+    assert [module.training for module in modules] == [True, True, False]
     ids = torch.tensor([tokenizer(TEXTS[0])["input_ids"]])
     model(ids, labels=ids).loss.backward()  # what it keeps is no tensor of inference
     assert model.lm_head.weight.grad is not None
@@ -254,36 +210,19 @@ def test_what_is_not_there_or_not_clear_is_named(call, words):
         call()
 
 
-def test_a_dtype_and_a_device_of_torch(tmp_path, tokenizer):
-    folder = save_model(tmp_path / "model", "llama", tokenizer)
-    names = rbp.rank(str(folder or tmp_path / "model"), texts(2), dtype="bfloat16", device="cpu")
-    objects = rbp.rank(str(folder or tmp_path / "model"), texts(2), dtype=torch.bfloat16, device=torch.device("cpu"))
-    assert objects.to_pandas().equals(names.to_pandas())
-
-
-def _t5():
-    return T5ForConditionalGeneration(T5Config(vocab_size=320, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2))
+def _packed(whole=True):
+    model = random_model("llama")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        packed = torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.qint8)
+    if not whole:  # but for the head
+        model.model = packed.model
+    return packed if whole else model
 
 
 def _on_meta():
     with torch.device("meta"):
         return random_model("llama")
-
-
-def _packed():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return torch.ao.quantization.quantize_dynamic(random_model("llama"), {torch.nn.Linear}, dtype=torch.qint8)
-
-
-def _packed_but_for_the_head():
-    model = random_model("llama")
-    model.model = _packed().model
-    return model
-
-
-def _classifier():
-    return LlamaForTokenClassification(random_model("llama").config)
 
 
 def _scaled_by_zero():
@@ -292,16 +231,20 @@ def _scaled_by_zero():
     return model
 
 
+T5 = T5Config(vocab_size=320, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2)
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (_t5, "reads by an encoder"),
+        (lambda: T5ForConditionalGeneration(T5), "reads by an encoder"),
         (_on_meta, "it has no weights"),
         (_packed, "packed in whole numbers"),
-        (_packed_but_for_the_head, "packed in whole numbers"),
-        (_classifier, "gives 2 logits for each token"),
+        (lambda: _packed(whole=False), "packed in whole numbers"),
+        (lambda: LlamaForTokenClassification(random_model("llama").config), "gives 2 logits for each token"),
         (_scaled_by_zero, "a logit is [+]inf"),
     ],
+    ids=["encoder", "no weights", "packed", "packed but for the head", "classifier", "infinite"],
 )
 def test_models_whose_weights_cannot_be_ranked_by(make, words, tokenizer):
     with pytest.raises(RbpError, match=words):

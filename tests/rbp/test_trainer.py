@@ -12,7 +12,6 @@ from transformers import Trainer, TrainerCallback, TrainingArguments
 
 from rbp import trainer as integration
 from rbp.errors import DataError, ParameterError
-from rbp.extract import probe
 from rbp.extract.extraction import extract
 from rbp.extract.protocol import protocol
 from rbp.extract.store import open_store
@@ -124,30 +123,17 @@ def test_a_trainer_logs_what_extraction_finds(tmp_path):
 
 
 @pytest.mark.builds
-def test_what_weights_do_not_change_is_asked_once(tmp_path, monkeypatch):
-    """Of three evaluations, whether the model sees later tokens once; the output layer is looked at each time."""
-    seen = []
-    for name in ("_check_causal", "_judged"):
-        own = getattr(probe, name)
-        monkeypatch.setattr(probe, name, lambda *given, own=own, name=name: seen.append(name) or own(*given))
-    trained(tmp_path, [lambda _: RankCallback(tiny.texts(1, seed=1), ks=[1], every=1)], steps=3)
-    assert seen == ["_judged", "_check_causal", "_judged", "_judged"]
-
-
-@pytest.mark.parametrize(
-    "steps", [pytest.param(4, marks=pytest.mark.builds), pytest.param(600, marks=pytest.mark.slow)]
-)
-def test_tensorboard_has_it(tmp_path, steps):
+def test_tensorboard_has_it(tmp_path):
     """In the run's one event file, beside the loss, read by TensorBoard itself; the model learns."""
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     texts = tiny.texts(6, seed=1)
-    every, monitored = steps // 2, {"report_to": "tensorboard", "logging_steps": 1}
-    trained(tmp_path, [lambda _: RankCallback(texts, ks=[1, 10], every=every)], steps=steps, **monitored)
+    monitored = {"report_to": "tensorboard", "logging_steps": 1}
+    trained(tmp_path, [lambda _: RankCallback(texts, ks=[1, 10], every=2)], steps=4, **monitored)
     (events,) = tmp_path.glob("out/**/events.*")
     read = EventAccumulator(str(events)).Reload()
     assert {"train/loss", "eval/rbp_1", "eval/rbp_10", "eval/cross_entropy"} <= {*read.Tags()["scalars"]}
-    assert [each.step for each in read.Scalars("eval/rbp_10")] == [every, steps]
+    assert [each.step for each in read.Scalars("eval/rbp_10")] == [2, 4]
     losses = [each.value for each in read.Scalars("eval/cross_entropy")]
     assert losses[1] < losses[0]
 

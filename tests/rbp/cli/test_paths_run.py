@@ -17,18 +17,8 @@ def place(tmp_path_factory):
 
 
 def test_a_model_is_made_worse_and_compared(place, caplog):
-    command = [
-        "paths",
-        "run",
-        "--model",
-        "gpt2",
-        "--corpus",
-        "mine.jsonl",
-        "--paths",
-        "depth,bits",
-        "--smaller",
-        "neox",
-    ]
+    command = ["paths", "run", "--model", "gpt2", "--corpus", "mine.jsonl", "--paths", "depth,bits"]
+    command += ["--smaller", "neox"]
     done = here(*command, cwd=place)
     assert done.returncode == 0, done.stderr
     folder = place / done.stdout.strip()

@@ -10,7 +10,7 @@ KS = (1, 10, 100)
 TOKENS = np.array([3000.0, 5000, 2000, 4000, 3500, 2500])
 
 
-def made(path, entropies, factor, draw=0, wobble=0.0, names=None, seed=0):
+def made(path, entropies, factor, draw=0, wobble=0.0, seed=0):
     """A path on which −ln RBP_k is factor_k · 0.1 · CE^1.5, exactly where wobble is 0; its documents differ."""
     rng = np.random.default_rng(seed)
     ce = np.asarray(entropies)
@@ -18,15 +18,8 @@ def made(path, entropies, factor, draw=0, wobble=0.0, names=None, seed=0):
     easier = 1 + wobble * rng.normal(size=(len(TOKENS), 1))
     nll = TOKENS[:, None] * ce * easier
     hits = TOKENS[:, None, None] * share * (1 + wobble * rng.normal(size=(len(TOKENS), 1, 1)))
-    return curve(
-        path,
-        draw,
-        names or [f"{each:g}" for each in ce],
-        TOKENS,
-        hits,
-        nll,
-        without_each(nll) / without_each(TOKENS)[:, None],
-    )
+    left = without_each(nll) / without_each(TOKENS)[:, None]
+    return curve(path, draw, [f"{each:g}" for each in ce], TOKENS, hits, nll, left)
 
 
 def test_known_offsets_come_back():
@@ -70,16 +63,9 @@ def test_intervals_are_paired_by_document_and_draws_are_averaged():
     table = offset_table(offsets([smaller, *draws], "parameters", "4"), KS, level=0.9)
     row = table[(table["path"] == "weights") & (table["k"] == 1)].iloc[0]
 
-    def statistic(left_out):
-        def values(one, d):
-            return one.x[d], one.y[d, :, 0]
-
-        x0, y0 = values(smaller, left_out)
-        away = []
-        for one in draws:
-            x, y = values(one, left_out)
-            away.append(np.interp(x0[1], x, y) - y0[1])
-        return np.mean(away)
+    def statistic(d):
+        level, there = smaller.x[d, 1], smaller.y[d, 1, 0]
+        return np.mean([np.interp(level, one.x[d], one.y[d, :, 0]) - there for one in draws])
 
     every = [statistic(d) for d in range(len(TOKENS) + 1)]
     expected = 100 * np.expm1(interval(np.array(every), level=0.9))
@@ -88,7 +74,7 @@ def test_intervals_are_paired_by_document_and_draws_are_averaged():
     assert row["draws"] > 0
 
 
-@pytest.mark.parametrize("scale", [0.3, 0.8, 1.0, 1.7, 3.0])
+@pytest.mark.parametrize("scale", [0.3, 0.8, 1.7, 3.0])
 def test_the_best_temperature_is_that_of_a_fine_grid(scale):
     rng = np.random.default_rng(7)
     logits = rng.normal(size=(400, 50)) * 2

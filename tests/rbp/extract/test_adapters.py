@@ -13,7 +13,10 @@ from rbp.errors import DataError
 from rbp.extract.models import find_model, load_model, non_embedding_params
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:peft")
-CPU = torch.device("cpu")
+
+
+def load(folder):
+    return load_model(find_model(str(folder)), "float32", torch.device("cpu"))
 
 
 @pytest.mark.parametrize("kind", ["LORA", "IA3", "LOHA", "OFT", "layer_replication", "whole head", "on the embedding"])
@@ -23,42 +26,36 @@ def test_an_adapter_gives_the_bits_that_peft_gives(kind, tmp_path):
     assert found.outcome == "exact", found.reason
 
 
-def test_a_field_that_peft_does_not_know_is_named(tmp_path):
-    """peft passes over it: an adapter of a later version may mean something by it."""
-    adapter("LORA", tmp_path)
-    path = tmp_path / "adapter" / "adapter_config.json"
+def test_what_would_not_be_applied_as_it_is_meant_is_refused_by_name(tmp_path):
+    adapter("LORA", tmp_path / "lora")
+    path = tmp_path / "lora" / "adapter" / "adapter_config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "turned": True, "untold": None}))
     with pytest.raises(DataError, match=r"peft does not know turned of adapter_config\.json"):
-        load_model(find_model(str(tmp_path / "adapter")), "float32", CPU)
-
-
-def test_an_adapter_of_tokens_before_the_text_is_refused_by_name(tmp_path):
-    adapter("PROMPT_TUNING", tmp_path)
+        load(path.parent)
+    adapter("PROMPT_TUNING", tmp_path / "prompt")
     with pytest.raises(DataError, match=r"adds tokens before the text \(prompt tuning\)"):
-        load_model(find_model(str(tmp_path / "adapter")), "float32", CPU)
+        load(tmp_path / "prompt" / "adapter")
 
 
-@pytest.mark.parametrize("kind", ["LORA", "DoRA", "whole head", "on the head", "on the embedding", "some tokens"])
+@pytest.mark.parametrize("kind", ["DoRA", "whole head", "on the head", "on the embedding", "some tokens"])
 def test_the_size_is_that_of_the_merged_model(kind, tmp_path):
     own = adapter(kind, tmp_path)
     size = non_embedding_params(own)
-    assert size == non_embedding_params(own.merge_and_unload())
-    assert size == load_model(find_model(str(tmp_path / "base")), "float32", CPU).size
+    assert size == non_embedding_params(own.merge_and_unload()) == load(tmp_path / "base").size
 
 
 def test_the_size_of_replicas_that_an_adapter_sets_apart(tmp_path):
     """Merged, the replica of a layer would have matrices of its own where the adapter changes them."""
     base = adapter("layer_replication", tmp_path).get_base_model().model.layers[0].self_attn
     more = base.q_proj.base_layer.weight.numel() + base.v_proj.base_layer.weight.numel()
-    whole, found = (load_model(find_model(str(tmp_path / name)), "float32", CPU) for name in ("base", "adapter"))
-    assert found.size == whole.size + more
+    assert load(tmp_path / "adapter").size == load(tmp_path / "base").size + more
 
 
 @pytest.mark.parametrize("kind", ["LORA", "LOHA"])
 def test_an_adapter_that_its_base_holds_already_is_named(kind, tmp_path, caplog):
     merged = adapter(kind, tmp_path).merge_and_unload()
-    load_model(find_model(str(tmp_path / "adapter")), "float32", CPU)
+    load(tmp_path / "adapter")
     assert "merged into them" not in caplog.text
     merged.save_pretrained(tmp_path / "base")
-    load_model(find_model(str(tmp_path / "adapter")), "float32", CPU)
+    load(tmp_path / "adapter")
     assert "of what the adapter adds: if it was merged into them" in caplog.text

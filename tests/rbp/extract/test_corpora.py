@@ -1,3 +1,5 @@
+"""Texts from files that people have, packed or not, and what is said of those that cannot be read."""
+
 import gzip
 import io
 import json
@@ -12,72 +14,70 @@ from rbp.extract.corpora import given_corpus, open_corpus
 
 ROWS = [{"text": "one", "title": "a"}, {"text": "zwei ü", "title": "b"}]
 LINES = "".join(json.dumps(row) + "\n" for row in ROWS)
+CONTENTS = {
+    ".jsonl": LINES + "\n",
+    ".json": json.dumps(ROWS),
+    ".pretty.json": json.dumps(ROWS, indent=2),
+    ".lines.json": LINES,
+    ".csv": pd.DataFrame(ROWS).to_csv(index=False),
+    ".CSV": pd.DataFrame(ROWS).to_csv(index=False),
+}
+PACK = {"": bytes, ".gz": gzip.compress, ".zst": zstandard.compress}
 
 
 @pytest.fixture
-def files(tmp_path):
-    (tmp_path / "c.jsonl").write_text(LINES + "\n")
-    (tmp_path / "c.txt").write_text("one\ntwo\n")
-    with gzip.open(tmp_path / "c.jsonl.gz", "wt") as stream:
-        stream.write(LINES)
-    pd.DataFrame(ROWS).to_parquet(tmp_path / "c.parquet")
-    return tmp_path
+def write(tmp_path):
+    def write(name, content):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return str(path)
+
+    return write
 
 
-@pytest.mark.parametrize("name", ["c.jsonl", "c.jsonl.gz", "c.parquet"])
-def test_files_with_fields(files, name):
-    corpus = open_corpus(str(files / name))
-    assert corpus.name == "c"
-    assert list(corpus.documents) == ["one", "zwei ü"]
-    assert list(open_corpus(str(files / name), ["title", "text"]).documents) == ["a\none", "b\nzwei ü"]
+def assert_rows(path, name):
+    corpus = open_corpus(path)
+    assert (corpus.name, list(corpus.documents)) == (name, ["one", "zwei ü"])
+    assert list(open_corpus(path, ["title", "text"]).documents) == ["a\none", "b\nzwei ü"]
     with pytest.raises(DataError, match="no field body"):
-        open_corpus(str(files / name), ["body"])
+        open_corpus(path, ["body"])
 
 
-@pytest.mark.parametrize("packed", ["", ".gz", ".zst"])
-@pytest.mark.parametrize("suffix", [".jsonl", ".json", ".pretty.json", ".lines.json", ".csv", ".CSV"])
-def test_files_that_people_have(tmp_path, suffix, packed):
+@pytest.mark.parametrize("packed", PACK)
+@pytest.mark.parametrize("suffix", CONTENTS)
+def test_files_with_fields(write, suffix, packed):
     """Each as it is and packed; two frames of a .zst are one file, as of a .gz."""
-    content = {
-        ".jsonl": LINES,
-        ".json": json.dumps(ROWS),
-        ".pretty.json": json.dumps(ROWS, indent=2),
-        ".lines.json": LINES,
-        ".csv": pd.DataFrame(ROWS).to_csv(index=False),
-    }[suffix.lower()].encode()
-    pack = {"": bytes, ".gz": gzip.compress, ".zst": zstandard.compress}[packed]
-    path = tmp_path / f"c{suffix}{packed}"
-    path.write_bytes(pack(content[:9]) + pack(content[9:]))
-    corpus = open_corpus(str(path))
-    assert corpus.name == f"c{suffix}"[: -len(suffix.rpartition(".")[2]) - 1]
-    assert list(corpus.documents) == ["one", "zwei ü"]
-    assert list(open_corpus(str(path), ["title", "text"]).documents) == ["a\none", "b\nzwei ü"]
-    with pytest.raises(DataError, match="no field body"):
-        open_corpus(str(path), ["body"])
+    content, pack = CONTENTS[suffix].encode(), PACK[packed]
+    whole = pack(content[:9]) + pack(content[9:])
+    path = write(f"c{suffix}{packed}", whole)
+    assert_rows(path, f"c{suffix}"[: -len(suffix.rpartition(".")[2]) - 1])
     if packed:
-        path.write_bytes(path.read_bytes()[:-6])
+        write(f"c{suffix}{packed}", whole[:-6])
         with pytest.raises(DataError, match="cannot read"):
-            open_corpus(str(path))
+            open_corpus(path)
 
 
-@pytest.mark.parametrize("name", ["t.txt.gz", "t.txt.zst", "t.md", "t.md.gz"])
-def test_a_packed_text_is_the_text(files, name):
-    pack = gzip.compress if name.endswith(".gz") else zstandard.compress if name.endswith(".zst") else bytes
-    (files / name).write_bytes(pack(b"one\ntwo\n"))
-    corpus, plain = open_corpus(str(files / name)), open_corpus(str(files / "c.txt"))
+def test_a_parquet_file(tmp_path):
+    pd.DataFrame(ROWS).to_parquet(tmp_path / "c.parquet")
+    assert_rows(str(tmp_path / "c.parquet"), "c")
+
+
+@pytest.mark.parametrize("name", ["t.txt", "t.txt.gz", "t.txt.zst", "t.md", "t.md.gz"])
+def test_a_text_file_is_one_document_packed_or_not(write, name):
+    pack = PACK.get(f".{name.split('.')[-1]}", bytes)
+    corpus, plain = open_corpus(write(name, pack(b"one\ntwo\n"))), open_corpus(write("c.txt", b"one\ntwo\n"))
     assert (corpus.name, corpus.documents) == ("t", ["one\ntwo\n"])
     assert corpus.fingerprint == plain.fingerprint
+    with pytest.raises(ParameterError, match="no fields"):
+        open_corpus(write("c.txt", b"one"), ["text"])
 
 
-def test_texts_of_other_lists(tmp_path):
-    path = tmp_path / "c.json"
-    path.write_text('["one", "two"]')
-    assert open_corpus(str(path)).documents == ["one", "two"]
-    path.write_text('{"text": "one"}')
-    assert open_corpus(str(path)).documents == ["one"]
+def test_texts_of_other_lists(write):
+    assert open_corpus(write("c.json", '["one", "two"]')).documents == ["one", "two"]
+    assert open_corpus(write("c.json", '{"text": "one"}')).documents == ["one"]
     long = 'x, "y"\n' * 50_000  # in a cell, with commas, quotes and lines
-    pd.DataFrame({"n": [1, 2], "text": ["  a ", long]}).to_csv(tmp_path / "c.csv", index=False)
-    assert open_corpus(str(tmp_path / "c.csv")).documents == ["  a ", long]
+    table = pd.DataFrame({"n": [1, 2], "text": ["  a ", long]}).to_csv(index=False)
+    assert open_corpus(write("c.csv", table)).documents == ["  a ", long]
 
 
 def test_standard_input(monkeypatch):
@@ -89,44 +89,20 @@ def test_standard_input(monkeypatch):
     corpora._standard_input.cache_clear()
 
 
-def test_half_a_character_is_named_by_file_and_line(tmp_path):
-    for name, content, place in (
-        ("c.jsonl", '{"text": "a"}\n{"text": "one \\ud83d two"}\n', "line 2"),
-        ("c.json", '[{"text": "a"}, "one \\ude00"]', "item 2"),
-    ):
-        (tmp_path / name).write_text(content)
-        with pytest.raises(DataError, match="half a character") as error:
-            open_corpus(str(tmp_path / name))
-        assert error.value.where == f"{tmp_path / name}, {place}"
-    with pytest.raises(DataError, match="half a character") as error:
-        given_corpus(["a", "\ud83d"], "texts")
-    assert error.value.where == "texts, text 2"
-    (tmp_path / "c.jsonl").write_text('{"text": "\\ud83d\\ude00"}')
-    assert open_corpus(str(tmp_path / "c.jsonl")).documents == ["😀"]
-
-
-def test_a_text_file_is_one_document(files):
-    assert list(open_corpus(str(files / "c.txt")).documents) == ["one\ntwo\n"]
-    with pytest.raises(ParameterError, match="no fields"):
-        open_corpus(str(files / "c.txt"), ["text"])
-
-
 @pytest.mark.parametrize("name", ["c.txt", "c.jsonl"])
-def test_the_mark_that_some_editors_put_before_a_text_is_none_of_it(files, name):
-    plain = open_corpus(str(files / name))
-    (files / name).write_bytes(b"\xef\xbb\xbf" + (files / name).read_bytes())
-    marked = open_corpus(str(files / name))
+def test_the_mark_that_some_editors_put_before_a_text_is_none_of_it(write, name):
+    plain = open_corpus(write(name, LINES))
+    marked = open_corpus(write(name, b"\xef\xbb\xbf" + LINES.encode()))
     assert marked.documents == plain.documents
     assert (marked.fingerprint == plain.fingerprint) == (name == "c.txt")
 
 
-def test_the_fingerprint_follows_content_and_fields(files):
-    first = open_corpus(str(files / "c.jsonl")).fingerprint
-    (files / "copy.jsonl").write_bytes((files / "c.jsonl").read_bytes())
-    assert open_corpus(str(files / "copy.jsonl")).fingerprint == first
-    assert open_corpus(str(files / "c.jsonl"), ["title"]).fingerprint != first
-    (files / "copy.jsonl").write_text(LINES.replace("one", "two"))
-    assert open_corpus(str(files / "copy.jsonl")).fingerprint != first
+def test_the_fingerprint_follows_content_and_fields(write):
+    path = write("c.jsonl", LINES)
+    first = open_corpus(path).fingerprint
+    assert open_corpus(write("copy.jsonl", LINES)).fingerprint == first
+    assert open_corpus(path, ["title"]).fingerprint != first
+    assert open_corpus(write("copy.jsonl", LINES.replace("one", "two"))).fingerprint != first
 
 
 @pytest.mark.parametrize(
@@ -141,54 +117,50 @@ def test_the_fingerprint_follows_content_and_fields(files):
         ("bad.txt", b" \n", "empty"),
         ("bad.jsonl.gz", b"not gzip", "cannot read"),
         ("bad.jsonl.gz", b"\x1f\x8b\x08" + bytes(6) + b"\x03" + b"\xff" * 50, "cannot read .*invalid block"),
+        ("bad.txt.zst", b"no zst", "cannot read"),
         ("bad.parquet", b"not parquet", "Parquet"),
         ("bad.json", b'[{"text": "a"},\n{"text": }]', r"no JSON .*line 2"),
         ("bad.json", b'[{"text": "a"}, 3]', "item 2 is neither"),
         ("bad.csv", b'text,n\n"a",1\nb', r"1 cells .*line 3"),
         ("bad.csv", b'text\n"a"b\n', r"no CSV|not CSV"),
         ("bad.csv", b"text\n", "empty"),
-        ("bad.txt.zst", b"no zst", "cannot read"),
+        ("c.jsonl", b'{"text": "a"}\n{"text": "one \\ud83d two"}\n', r"half a character[^(]*\(.*c\.jsonl, line 2\)"),
+        ("c.json", b'[{"text": "a"}, "one \\ude00"]', r"half a character[^(]*\(.*c\.json, item 2\)"),
+        ("none", None, "unknown corpus"),
     ],
 )
-def test_bad_files(tmp_path, name, content, message):
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(DataError, match=message):
-        open_corpus(str(tmp_path / name))
+def test_a_bad_file_is_named_with_the_place_in_it(write, tmp_path, name, content, message):
+    path = str(tmp_path / "c.docx") if content is None else write(name, content)
+    with pytest.raises((DataError, ParameterError), match=message):
+        open_corpus(path)
 
 
-def test_a_truncated_gzip_file(files):
-    path = files / "c.jsonl.gz"
-    path.write_bytes(path.read_bytes()[:-12])
-    with pytest.raises(DataError, match="cannot read"):
-        open_corpus(str(path))
+def test_half_a_character_of_a_text_in_memory_is_named_and_a_whole_one_is_read(write):
+    with pytest.raises(DataError, match=r"half a character[^(]*\(texts, text 2\)"):
+        given_corpus(["a", "\ud83d"], "texts")
+    assert open_corpus(write("c.jsonl", '{"text": "\\ud83d\\ude00"}')).documents == ["😀"]
 
 
 def test_unknown_names(tmp_path):
     with pytest.raises(ParameterError, match='Did you mean "wikipedia"'):
         open_corpus("wikipdia")
-    with pytest.raises(ParameterError, match="unknown corpus"):
-        open_corpus(str(tmp_path / "c.docx"))
     with pytest.raises(DataError, match="no such file"):
         open_corpus(str(tmp_path / "none.jsonl"))
 
 
-@pytest.mark.parametrize("name", corpora.CORPORA)
-def test_offline_says_what_to_do(name, tmp_path, monkeypatch):
+def test_offline_says_what_to_do(tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    with pytest.raises(DataError, match=r"not on this machine.*\n.*file of your own"):
-        open_corpus(name)
+    for name in corpora.CORPORA:
+        with pytest.raises(DataError, match=r"not on this machine.*\n.*file of your own"):
+            open_corpus(name)
 
 
-def snapshot(monkeypatch, folder):
-    monkeypatch.setattr(corpora, "_snapshot", lambda name, hub: folder)
-
-
-def test_fields_of_a_published_corpus(tmp_path, monkeypatch):
+def test_a_published_corpus_has_its_fields_and_all_its_documents(tmp_path, monkeypatch):
     folder = tmp_path / "abc" / "openai_humaneval"
     folder.mkdir(parents=True)
     rows = [{"task_id": i, "prompt": f"def f{i}():", "canonical_solution": f"    return {i}"} for i in range(164)]
     pd.DataFrame(rows).to_parquet(folder / "test-00000-of-00001.parquet")
-    snapshot(monkeypatch, tmp_path / "abc")
+    monkeypatch.setattr(corpora, "_snapshot", lambda name, hub: tmp_path / "abc")
     corpus = open_corpus("humaneval")
     assert len(corpus.documents) == 164
     assert corpus.documents[7] == "def f7():\n    return 7"
@@ -206,7 +178,7 @@ def test_the_github_part_of_the_pile(tmp_path, monkeypatch):
             for part in ("Github", "ArXiv")
         ]
         (tmp_path / f"{file}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    snapshot(monkeypatch, tmp_path)
+    monkeypatch.setattr(corpora, "_snapshot", lambda name, hub: tmp_path)
     hub = corpora.CORPORA["pile-github"]
     plain = corpora.Hub(hub.repository, ("val.jsonl", "test.jsonl"), hub.fields, subset=hub.subset)
     monkeypatch.setitem(corpora.CORPORA, "pile-github", plain)

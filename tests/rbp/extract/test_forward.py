@@ -1,5 +1,9 @@
-"""Ranks against a count by hand over the model's own logits, and what they must not depend on."""
+"""Ranks against a count by hand over the model's own logits, and a sample of the survey of architectures.
 
+All of them take minutes: tests/slow/models.py.
+"""
+
+import re
 import weakref
 from itertools import islice
 
@@ -7,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from by_hand import assert_ranked, token_by_token
+from survey import VARIANTS, survey
 from tiny import CONFIGS, VOCAB, texts
 
 from rbp.errors import DataError, ParameterError, RankError
@@ -50,58 +55,6 @@ def test_by_hand(kind, make, saved):
     assert exact >= 149
 
 
-@pytest.mark.parametrize(
-    ("kind", "backend"),
-    [*((kind, "reference") for kind in ("gpt2", "neox", "qwen2", "gemma2", "mixtral")), ("neox", "blocked")],
-)
-def test_batch_and_threads_change_no_bit(kind, backend, make):
-    ranker, rows = make(kind, batch=4, chosen=protocol("windows", length=200, context=100))
-    ranker.backend = backend
-    ranker.check(rows)
-    first = ranker.rank(rows)
-    threads = torch.get_num_threads()
-    try:
-        for batch, count in ((1, 1), (3, 2), (64, 3)):
-            torch.set_num_threads(count)
-            ranker.batch = batch
-            again = ranker.rank(rows)
-            assert all(a.tobytes() == b.tobytes() for a, b in zip(first, again, strict=True)), (batch, count)
-    finally:
-        torch.set_num_threads(threads)
-    parts = [ranker.rank(rows[i : i + 1]) for i in range(len(rows))]  # nor do a row's neighbours
-    for column in range(3):
-        assert np.concatenate([part[column] for part in parts]).tobytes() == first[column].tobytes()
-
-
-def test_documents_do_not_leak(make):
-    ranker, rows = make("llama")
-    alone = plan_rows(
-        Corpus("c", [CORPUS.documents[3]]), load_tokenizer(find_model(ranker.language.model.name_or_path)), WINDOWS
-    )
-    whole = ranker.rank(rows)
-    mine = np.concatenate([np.full(len(row.scored), row.document == 3) for row in rows])
-    assert all((a[mine] == b).all() for a, b in zip(whole, ranker.rank(alone.rows), strict=True))
-
-
-def test_a_head_that_is_something_else(make, monkeypatch, caplog):
-    ranker, rows = make("cohere")
-    whole = ranker.rank(rows)
-    find = forward.find_head
-
-    def without_scale(model):
-        head = find(model)
-        return forward.Head(head.weight, head.bias, 1.0, None)
-
-    monkeypatch.setattr(forward, "find_head", without_scale)  # an architecture whose scale goes by another name
-    other, _ = make("cohere")
-    other.check(rows)
-    assert other.head is None
-    assert "own logits" in caplog.text
-    again = other.rank(rows)
-    assert (again.greater == whole.greater).mean() > 0.99
-    assert again.nll == pytest.approx(whole.nll, abs=1e-4)
-
-
 def test_bfloat16(make):
     ranker, rows = make("neox", dtype="bfloat16")
     ranker.check(rows)
@@ -129,15 +82,19 @@ def test_vocabulary_limit(make, tokenizer):
             make("gpt2", vocabulary=limit)
 
 
-def test_out_of_memory_halves_the_batch(make, monkeypatch, caplog):
+@pytest.mark.parametrize("said", ["CUDA out of memory", "CUBLAS_STATUS_ALLOC_FAILED", "can't allocate memory"])
+def test_out_of_memory_halves_the_batch_and_lets_go_of_what_it_held(make, monkeypatch, caplog, said):
     ranker, rows = make("gpt2", batch=8)
     whole = ranker.rank(rows)
-    ranks, asked = Ranker._ranks, []
+    ranks, asked, held = Ranker._ranks, [], []
 
     def short_of_memory(self, some):
+        assert all(tensor() is None for tensor in held)
         asked.append(len(some))
         if len(some) > 2 and len(asked) > 1:  # the first batch passes, so that there is something to compare
-            raise torch.OutOfMemoryError("CUDA out of memory")
+            activations = torch.zeros(3)
+            held.append(weakref.ref(activations))
+            raise RuntimeError(said)
         return ranks(self, some)
 
     monkeypatch.setattr(Ranker, "_ranks", short_of_memory)
@@ -146,37 +103,35 @@ def test_out_of_memory_halves_the_batch(make, monkeypatch, caplog):
     assert ranker.batch == 2
     assert (2, 0.0) in ranker.halvings
     assert "out of memory: going on with 2 rows at a time; 0.0000% of the ranks of the last batch" in caplog.text
+    monkeypatch.setattr(Ranker, "_ranks", lambda self, some: short_of_memory(self, [*some, *some, *some]))
+    with pytest.raises(DataError, match="single row"):
+        ranker.rank(rows)
 
 
 @pytest.mark.parametrize(
-    "said", ["CUDA out of memory", "CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate", "can't allocate memory"]
+    ("kind", "dtype", "name", "said"),
+    [("cohere", "float32", "find_head", "own logits"), ("neox", "bfloat16", "linear_rank", "two values: documents 0")],
+    ids=["a scale by another name", "arithmetic that fails"],
 )
-def test_what_a_batch_held_is_let_go_before_a_smaller_one(make, monkeypatch, said):
-    ranker, rows = make("gpt2", batch=8)
-    ranks, held = Ranker._ranks, []
+def test_where_the_product_is_not_to_be_had_a_plain_one_is_ranked(make, monkeypatch, caplog, kind, dtype, name, said):
+    ranker, rows = make(kind, dtype)
+    whole, find = ranker.rank(rows), forward.find_head
 
-    def short_of_memory(self, some):
-        assert all(tensor() is None for tensor in held)
-        if len(some) > 4:
-            activations = torch.zeros(3)
-            held.append(weakref.ref(activations))
-            raise RuntimeError(said)
-        return ranks(self, some)
+    def without_scale(model):
+        head = find(model)
+        return forward.Head(head.weight, head.bias, 1.0, None)
 
-    monkeypatch.setattr(Ranker, "_ranks", short_of_memory)
-    ranker.rank(rows)
-    assert held
+    def at_odds(*given, **options):
+        raise RankError("cpu gave one product two values", 3, 'Take backend="reference".')
 
-
-def test_out_of_memory_with_one_row(make, monkeypatch):
-    ranker, rows = make("gpt2")
-
-    def none(self, some):
-        raise torch.OutOfMemoryError("CUDA out of memory")
-
-    monkeypatch.setattr(Ranker, "_hidden", none)
-    with pytest.raises(DataError, match="single row"):
-        ranker.rank(rows)
+    monkeypatch.setattr(forward, name, without_scale if name == "find_head" else at_odds)
+    other, _ = make(kind, dtype)
+    other.check(rows)
+    assert (other.head is None) == (name == "find_head")
+    again = other.rank(rows)
+    assert said in caplog.text
+    assert (again.greater == whole.greater).mean() > 0.99  # but for rounding
+    assert again.nll == pytest.approx(whole.nll, abs=1e-4)
 
 
 def test_nan_names_document_and_position(make, monkeypatch):
@@ -192,55 +147,6 @@ def test_nan_names_document_and_position(make, monkeypatch):
     monkeypatch.setattr(Ranker, "_hidden", with_nan)
     with pytest.raises(DataError, match=f"NaN .document {bad.document}, position {bad.start + bad.scored[2]}"):
         ranker.rank(rows)
-
-
-def test_a_model_that_sees_ahead(make, monkeypatch):
-    ranker, rows = make("llama")
-    for layer in ranker.language.model.model.layers:
-        layer.self_attn.is_causal = False
-    monkeypatch.setattr("transformers.models.llama.modeling_llama.create_causal_mask", lambda *a, **k: None)
-    with pytest.raises(DataError, match="sees the tokens"):
-        ranker.check(rows)
-
-
-def test_arithmetic_that_fails_is_nobody_s_error(make, monkeypatch, caplog):
-    """Where the kernel finds that a processor's products are not what it needs, a plain product is ranked."""
-    ranker, rows = make("neox", dtype="bfloat16")
-    whole = ranker.rank(rows)
-
-    def at_odds(*given, **options):
-        raise RankError("cpu gave one product two values", 3, 'Take backend="reference".')
-
-    monkeypatch.setattr(forward, "linear_rank", at_odds)
-    other, _ = make("neox", dtype="bfloat16")
-    other.check(rows)
-    again = other.rank(rows)
-    assert (again.greater == whole.greater).mean() > 0.99  # in float32 as before, but for rounding
-    assert again.nll == pytest.approx(whole.nll, abs=1e-4)
-    assert "two values: documents 0" in caplog.text
-
-
-def test_a_row_s_own_logits_are_not_copied_as_a_whole(make):
-    """Of a model that ranks by them: no tensor of theirs is made but the model's, and those of 64 places."""
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    class Sizes(TorchDispatchMode):
-        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-            out = function(*args, **(kwargs or {}))
-            if isinstance(out, torch.Tensor) and out.numel() >= 100 * VOCAB:
-                large.add(out.untyped_storage().data_ptr())  # a view has its base's
-            return out
-
-    ranker, rows = make("neox", chosen=protocol("windows", length=256))
-    (row,) = [max(rows, key=lambda row: len(row.ids))][:1]
-    assert len(row.ids) > 100
-    ranker.head, large = None, set()
-    with Sizes():
-        logits, _ = ranker.reader.logits(torch.from_numpy(row.ids)[None])
-        made = {*large}
-        with torch.inference_mode():
-            ranker._by_logits(row, logits)
-    assert large == made
 
 
 @pytest.mark.parametrize(
@@ -262,3 +168,26 @@ def test_float64_logits_are_compared_as_such():
     logits = torch.tensor([[1.0, 1.0 + 1e-12, 0.0]], dtype=torch.float64)
     found = rank_logits(logits, torch.tensor([0]))
     assert (int(found.greater), int(found.equal)) == (1, 1)
+
+
+@pytest.mark.parametrize("family", ["gemma2", "roberta"])
+def test_every_rank_is_that_of_the_logits(family, tmp_path):
+    found = survey(family, tmp_path)
+    assert found.outcome == "exact", found
+    assert found.tokens > 200
+    assert found.near < 0.1 * found.tokens  # the others are decided
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("an encoder", "sees the tokens that it is asked to predict"),
+        ("no padding token", "cannot read a row of"),
+        ("no language", "cannot read a row of .*set_default_language"),
+    ],
+)
+def test_what_cannot_be_ranked_is_refused(name, reason, tmp_path):
+    family, _, own = next(variant for variant in VARIANTS if variant[1] == name)
+    found = survey(family, tmp_path, name, **own)
+    assert found.outcome == "refused"
+    assert re.search(reason, found.reason)

@@ -1,6 +1,5 @@
 """The output layer: where it is one matrix, and how far two computations of a logit may lie apart."""
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -9,7 +8,6 @@ from peft import LoraConfig, get_peft_model
 from tiny import random_model
 
 from rbp.extract.head import Head, find_head, head_logits, tolerance
-from rbp.kernel import linear_rank
 
 
 def problem(seed, bias=None, dtype=torch.float32, **options):
@@ -52,14 +50,6 @@ def test_a_huge_logit_makes_no_other_uncertain(seed, bias):
     wanted = tolerance(exact.float()[:, :150], torch.float32, hidden, usual)
     torch.testing.assert_close(near[:, :150], wanted, rtol=1e-5, atol=0)  # but for the last bits of a product
     assert not near.isnan().any()
-
-
-def test_the_kernel_s_ranks_are_those_of_the_product():
-    hidden, head, target, _ = problem(1, scale=0.3, softcap=5.0)
-    found = linear_rank(hidden, head.weight, target, bias=head.bias, scale=0.3, softcap=5.0, compiled=False)
-    logits = head_logits(head, hidden)
-    truth = logits.gather(1, target[:, None])
-    assert np.array_equal((logits > truth).sum(1), found.greater)
 
 
 def test_what_may_do_anything_to_logits_is_no_matrix():

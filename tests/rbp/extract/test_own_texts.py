@@ -1,7 +1,6 @@
 """A user's own text is read whole, and the summary says how much was; stores are removed and renamed by command."""
 
 import io
-import shutil
 
 import pytest
 from commands import here, refused
@@ -12,7 +11,7 @@ from rbp.extract.store import open_store
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory):
-    """The third thing that was seen: a text of which the authors' protocol reads the beginning alone."""
+    """A text of which the authors' protocol reads the beginning alone."""
     path = tmp_path_factory.mktemp("text") / "mine.txt"
     path.write_text(" ".join(texts(60, longest=60)))
     return path
@@ -32,29 +31,23 @@ def test_a_plain_file_is_read_whole(saved, text, tmp_path):
     assert store.tokens > 4 * 256
     assert store.ranks()["position"].tolist() == list(range(1, store.tokens + 1))
     assert "the whole text read" in said
+    asked = ("extract", "--model", str(saved("gpt2")), "--corpus", str(text), "--corpus", "humaneval")
+    refused(here(*asked, root=tmp_path), "--protocol")  # own texts and the paper's are not mixed
 
 
-def test_how_much_the_authors_protocol_reads_is_said(saved, text, tmp_path, tokenizer):
-    store, said = extracted(tmp_path, saved("gpt2"), text, "--protocol", "authors", "--length", "64")
-    assert store.tokens == 63
+@pytest.mark.parametrize(
+    ("more", "tokens"), [(("--protocol", "authors", "--length", "64"), 63), (("--tokens", "100"), 100)]
+)
+def test_how_much_of_a_text_is_read_is_said(saved, text, tmp_path, tokenizer, more, tokens):
+    store, said = extracted(tmp_path, saved("gpt2"), text, *more)
+    assert store.tokens == tokens
     whole = text.read_text()
-    start = tokenizer.decode(tokenizer(whole)["input_ids"][:64])
+    start = tokenizer.decode(tokenizer(whole)["input_ids"][: tokens + 1])
     assert whole.startswith(start)
     assert store.read == (len(start), len(whole))
     words = f"{len(start):,} of {len(whole):,} characters read"
     assert words in said
     assert words in here("ranks", "summary", "--k", "1", root=tmp_path).stderr
-
-
-def test_a_budget_is_counted_too(saved, text, tmp_path, tokenizer):
-    store, _ = extracted(tmp_path, saved("gpt2"), text, "--tokens", "100")
-    start = tokenizer.decode(tokenizer(text.read_text())["input_ids"][:101])
-    assert store.read == (len(start), len(text.read_text()))
-
-
-def test_own_texts_and_the_papers_are_not_mixed(saved, text, tmp_path):
-    asked = ("extract", "--model", str(saved("gpt2")), "--corpus", str(text), "--corpus", "humaneval")
-    refused(here(*asked, root=tmp_path), "--protocol")
 
 
 @pytest.fixture
@@ -70,18 +63,15 @@ def stores(saved, tmp_path):
     return folders
 
 
-def test_a_store_is_removed_and_nothing_else(stores, tmp_path, monkeypatch):
+def test_a_store_is_removed_and_nothing_else(stores, monkeypatch):
     one, other = stores
     assert here("ranks", "rm", str(one), "--yes").returncode == 0
-    assert not one.exists()
     assert open_store(other).ranks().size
-    assert (one.parent / "notes.txt").read_text() == "mine"
     assert sorted(path.name for path in one.parent.iterdir()) == sorted([other.name, "notes.txt"])
-    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
-    assert here("ranks", "rm", str(other)).returncode == 1
-    assert other.exists()
-    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
-    assert here("ranks", "rm", str(other)).returncode == 0
+    for answer, code in (("n\n", 1), ("y\n", 0)):
+        assert other.exists()
+        monkeypatch.setattr("sys.stdin", io.StringIO(answer))
+        assert here("ranks", "rm", str(other)).returncode == code
     assert not other.exists()
 
 
@@ -109,6 +99,5 @@ def test_a_store_is_renamed(stores, tmp_path):
     refused(here("ranks", "rename", str(other), "--model", " "), "empty model")
     refused(here("ranks", "rename", str(other)), "no new name")
     refused(here("ranks", "rename", str(tmp_path), "--model", "x"), "no rank store")
-    shutil.copytree(store.folder, tmp_path / "copy")
     back = here("ranks", "rename", str(store.folder), "--family", "Mine")
     assert back.stdout.strip() == str(store.folder)

@@ -1,4 +1,4 @@
-import itertools
+"""Which tokens of a text are scored, in which rows, after which context."""
 
 import datasets
 import numpy as np
@@ -51,11 +51,6 @@ def test_authors_cut_and_leave_out_special_tokens():
     assert "".join(map(chr, first.ids)) == "^abcd"
 
 
-def test_the_first_token_is_never_scored():
-    rows = plan_rows(Corpus("c", ["abc"]), Characters(), protocol("authors")).rows
-    assert scored(rows) == [(0, 1), (0, 2)]
-
-
 class Bytes(ByT5Tokenizer):
     """A tokenizer in Python, which puts around a text what it is told to."""
 
@@ -105,29 +100,13 @@ def test_windows_score_every_token_once_with_enough_context(documents, length, d
         assert all(p >= min(context, row.start + p) for p in row.scored)
 
 
-@pytest.mark.parametrize("name", ["authors", "windows"])
-@pytest.mark.parametrize("budget", [1, 7, 20, 10**6])
-def test_a_budget_takes_the_first_tokens(name, budget, tokenizer):
-    corpus = Corpus("c", texts(8))
-    every = scored(plan_rows(corpus, tokenizer, protocol(name, length=16)).rows)
-    some = plan_rows(corpus, tokenizer, protocol(name, length=16, tokens=budget))
-    assert scored(some.rows) == every[:budget]
-    assert some.tokens == min(budget, len(every))
-
-
-def test_packs_are_consecutive_rows():
-    some = plan_rows(Corpus("c", ["abc"] * 10), Characters(), protocol("windows", pack=4))
+def test_packs_are_consecutive_rows_of_the_first_documents():
+    some = plan_rows(Corpus("c", ["abc"] * 10), Characters(), protocol("windows", pack=4, documents=9))
     assert some.packs == 3
     assert [row for pack in range(3) for row in some.rows_of(pack)] == list(some.rows)
-
-
-def test_first_documents():
-    rows = plan_rows(Corpus("c", ["abc", "abd", "abe"]), Characters(), protocol("windows", documents=2)).rows
-    assert [row.document for row in rows] == [0, 1]
-    assert (
-        document_order(10, protocol("authors", documents=3)).tolist()
-        == np.random.default_rng(42).permutation(10)[:3].tolist()
-    )
+    assert [row.document for row in some.rows] == list(range(9))
+    first = np.random.default_rng(42).permutation(10)[:3]
+    assert document_order(10, protocol("authors", documents=3)).tolist() == first.tolist()
 
 
 @pytest.mark.parametrize(
@@ -143,16 +122,13 @@ def test_first_documents():
         {"context": 3},
         {"name": "windows", "length": 8, "context": 8},
         {"name": "windows", "context": 0},
+        {"bos": "sometimes"},
+        {"special": "both"},
     ],
 )
 def test_values_without_sense(given_):
     with pytest.raises(ParameterError):
         protocol(**given_)
-
-
-def test_nothing_to_score():
-    with pytest.raises(DataError, match="no token can be scored"):
-        plan_rows(Corpus("c", ["a", "", "%%"]), Characters(), protocol())
 
 
 @pytest.mark.parametrize("template", [None, "<|end|> $A", "<|end|> $A <|end|>", "t a $A ."])
@@ -184,14 +160,17 @@ def test_every_window_begins_alike(template, bos, name):
         assert scored(plan.rows) == scored(usual)
 
 
-def test_an_opening_needs_a_token_and_room():
-    with pytest.raises(ParameterError, match="neither a BOS nor an EOS"):
-        plan_rows(Corpus("c", ["abc"]), Characters(), protocol(bos="always"))
-    with pytest.raises(ParameterError, match="no room"):
-        plan_rows(Corpus("c", ["abc"]), Characters(begin=True), protocol("windows", length=4, context=3))
-    for wrong in ({"bos": "sometimes"}, {"special": "both"}):
-        with pytest.raises(ParameterError):
-            protocol(**wrong)
+@pytest.mark.parametrize(
+    ("text", "begin", "chosen", "message"),
+    [
+        ("abc", False, protocol(bos="always"), "neither a BOS nor an EOS"),
+        ("abc", True, protocol("windows", length=4, context=3), "no room"),
+        ("%%", False, protocol(), "no token can be scored"),
+    ],
+)
+def test_an_opening_needs_a_token_and_room_and_a_text_a_token_to_score(text, begin, chosen, message):
+    with pytest.raises((ParameterError, DataError), match=message):
+        plan_rows(Corpus("c", [text, "", "a"]), Characters(begin), chosen)
 
 
 def test_as_a_dictionary_the_usual_way_is_not_named():
@@ -243,29 +222,27 @@ class Counting:
         return self.tokenizer(texts, **options)
 
 
-@pytest.mark.parametrize("template", [None, "<|end|> $A <|end|>"])
-@pytest.mark.parametrize("name", ["authors", "windows"])
-def test_a_budget_reads_no_more_of_a_long_line_than_it_needs(name, template):
+FEW = "%" * 99 + "ab" * 2  # of which few tokens are scored: more of the text is read, until there is enough
+
+
+@pytest.mark.parametrize(
+    ("name", "tokenizer", "text", "budget", "read"),
+    [
+        ("authors", make_tokenizer(), " ".join(texts(1500, seed=8)), 500, 0.17),
+        ("windows", make_tokenizer("<|end|> $A <|end|>"), " ".join(texts(1500, seed=8)), 500, 0.17),
+        ("windows", Characters(), FEW * 3000, 3000, 1.5),
+    ],
+    ids=["authors", "windows", "few"],
+)
+def test_a_budget_reads_no_more_of_a_long_line_than_it_needs(name, tokenizer, text, budget, read):
     """The rows are those of the whole text, cut by hand."""
-    words = itertools.cycle(texts(50, seed=8))
-    long = "".join(itertools.islice(words, 1500))
-    plain, counting = make_tokenizer(template), Counting(make_tokenizer(template))
-    chosen = protocol(name, length=64, tokens=500)
-    some = plan_rows(Corpus("c", [long, long[::-1]]), counting, chosen)
-    every = plan_rows(Corpus("c", [long, long[::-1]]), plain, protocol(name, length=64))
-    assert scored(some.rows) == scored(every.rows)[:500]
+    counting, corpus = Counting(tokenizer), Corpus("c", [text, text[::-1]])
+    some = plan_rows(corpus, counting, protocol(name, length=64, tokens=budget))
+    every = plan_rows(corpus, tokenizer, protocol(name, length=64))
+    assert scored(some.rows) == scored(every.rows)[:budget]
     for one, other in zip(some.rows, every.rows, strict=False):
         assert one.ids.tolist() == other.ids[: len(one.ids)].tolist()
-    assert counting.characters < len(long) / 3
-
-
-def test_a_budget_is_kept_where_a_long_line_has_few_tokens_to_score():
-    """Nine in ten are special: more of the text is read, until there is enough."""
-    text = "%" * 9 + "ab" * 2
-    long = text * 10_000
-    some = plan_rows(Corpus("c", [long]), Characters(), protocol("windows", tokens=3000))
-    every = plan_rows(Corpus("c", [long]), Characters(), protocol("windows"))
-    assert scored(some.rows) == scored(every.rows)[:3000]
+    assert counting.characters < 2 * len(text) * read
 
 
 def test_bytes_are_those_of_the_scored_tokens():
@@ -278,7 +255,4 @@ def test_bytes_are_those_of_the_scored_tokens():
         assert plan.bytes == sum(map(len, raw)), text  # in a byte-level vocabulary a token has a letter for each byte
     within = plan_rows(Corpus("c", ["😀😀"]), tokenizer, protocol("windows"))
     assert (within.tokens, within.bytes) == (7, 4)  # a character counts for the first of its tokens
-
-
-def test_a_tokenizer_that_says_no_places_has_no_bytes():
     assert plan_rows(Corpus("c", ["abc"]), Characters(), protocol("windows")).bytes is None

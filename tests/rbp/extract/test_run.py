@@ -4,8 +4,6 @@ import errno
 import json
 import os
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,18 +12,14 @@ import pyarrow as arrow
 import pyarrow.parquet as parquet
 import pytest
 from commands import here
-from draws import loop_and_slow
 from tiny import texts
 
-from rbp import kernel
 from rbp.errors import DataError, ParameterError
 from rbp.extract import extraction, store
 from rbp.extract.extraction import Settings, extract, extract_on_gpus
 from rbp.extract.forward import Ranker
 from rbp.extract.protocol import protocol
 from rbp.extract.store import SCHEMA, Store, open_store
-from rbp.kernel import blocked
-from rbp.kernel.reduction import plainly
 
 WINDOWS = protocol("windows", length=64, context=32, pack=4)
 QUICK = Settings(backend="reference")
@@ -45,6 +39,9 @@ def test_what_a_store_holds(saved, corpus, tmp_path):
     found = open_store(folder)
     tokens = found.ranks()
     assert list(tokens) == ["document", "position", "token", "greater", "equal", "nll"]
+    assert all(parquet.read_table(part).schema.equals(SCHEMA) for part in (folder / "parts").iterdir())
+    with pytest.raises(arrow.ArrowInvalid, match="not in range"):
+        Store(folder).write(1, {name: np.full(9, 2**31 if name == "token" else 1) for name in SCHEMA.names})
     assert len(tokens) == found.tokens
     assert (tokens["position"] >= 1).all()
     assert not tokens.duplicated(["document", "position"]).any()
@@ -57,32 +54,6 @@ def test_what_a_store_holds(saved, corpus, tmp_path):
     assert {"versions", "begun", "finished", "tokens_per_second"} < found.manifest["about"].keys()
 
 
-def test_a_part_is_as_arrow_writes_it_without_pandas(tmp_path):
-    columns = {name: np.arange(9) * 300 for name in SCHEMA.names} | {"nll": np.linspace(0, 1, 9, dtype=np.float32)}
-    np.savez(tmp_path / "columns.npz", **columns)
-    script = (
-        "import sys, numpy; from pathlib import Path; from rbp.extract.store import Store; given = Path(sys.argv[1])\n"
-        "Store(given).write(0, dict(numpy.load(given / 'columns.npz'))); print('pandas' in sys.modules)"
-    )
-    (tmp_path / "parts").mkdir()
-    done = subprocess.run([sys.executable, "-c", script, tmp_path], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"  # half a second, before the first rank is on disk
-    (part,) = (tmp_path / "parts").iterdir()
-    found = parquet.read_table(part)
-    assert found.schema.equals(SCHEMA)
-    assert found.to_pydict() == {name: column.tolist() for name, column in columns.items()}
-    with pytest.raises(arrow.ArrowInvalid, match="not in range"):
-        Store(tmp_path).write(1, columns | {"token": np.array([2**31] * 9)})
-
-
-def test_models_times_corpora(saved, corpus, write_corpus, tmp_path):
-    other = str(write_corpus(texts(3, seed=5), "other.jsonl"))
-    models = [str(saved("gpt2")), str(saved("opt"))]
-    folders = extract(models, [corpus, other], WINDOWS, tmp_path / "out", QUICK)
-    found = [open_store(folder) for folder in folders]
-    assert [(f.model, f.dataset) for f in found] == [(m, d) for m in models for d in ("mine", "other")]
-
-
 def test_a_rerun_does_nothing(saved, corpus, tmp_path, monkeypatch):
     arguments = ([str(saved("gpt2"))], [corpus], WINDOWS, tmp_path / "out", QUICK)
     (folder,) = extract(*arguments)
@@ -92,6 +63,9 @@ def test_a_rerun_does_nothing(saved, corpus, tmp_path, monkeypatch):
     assert (folder / "manifest.json").read_bytes() == manifest
     extract(*arguments[:4], Settings(backend="reference", family="mine"))  # a label is no reason to measure again
     assert open_store(folder).family == "mine"
+    (folder / "manifest.json").write_text(json.dumps({**json.loads(manifest), "format": 99}))
+    with pytest.raises(DataError, match="another version"):
+        open_store(folder)
 
 
 def test_resumed_and_sharded_stores_are_the_same(saved, corpus, tmp_path, caplog):
@@ -117,21 +91,9 @@ def test_resumed_and_sharded_stores_are_the_same(saved, corpus, tmp_path, caplog
     assert open_store(sharded).problems() == []
 
 
-def test_another_version(saved, corpus, tmp_path):
-    (folder,) = extract([str(saved("gpt2"))], [corpus], WINDOWS, tmp_path / "out", QUICK)
-    manifest = json.loads((folder / "manifest.json").read_text())
-    (folder / "manifest.json").write_text(json.dumps({**manifest, "format": 99}))
-    with pytest.raises(DataError, match="another version"):
-        open_store(folder)
-
-
-@pytest.mark.builds
-@pytest.mark.parametrize("apart", loop_and_slow(False, True))
-def test_shards_in_processes(saved, corpus, tmp_path, monkeypatch, request, apart):
-    if not apart:
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # which each shard sets
-        monkeypatch.setattr(extraction, "say_on_stderr", lambda: None)
-        request.getfixturevalue("in_this_process")
+def test_shards_in_processes(saved, corpus, tmp_path, monkeypatch, in_this_process):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # which each shard sets
+    monkeypatch.setattr(extraction, "say_on_stderr", lambda: None)
     out = tmp_path / "out"
     model, chosen = [str(saved("gpt2"))], protocol("windows", length=64, pack=4)
     extract_on_gpus(model, [corpus], chosen, out, QUICK, ["", ""])
@@ -143,24 +105,18 @@ def test_shards_in_processes(saved, corpus, tmp_path, monkeypatch, request, apar
         extract_on_gpus(model, [corpus], chosen, out, replace(QUICK, backend="none"), [""])
 
 
-@pytest.mark.parametrize("apart", loop_and_slow(False, True))
-def test_processes_of_a_launcher_take_their_shares(saved, corpus, tmp_path, monkeypatch, apart):
-    """torchrun's two processes make one store between them, of the same bytes as one process; so do srun's."""
-    extract = ["extract", "--model", str(saved("neox")), "--corpus", corpus, "--protocol", "windows"]
-    extract += ["--length", "64", "--pack", "4", "--out"]
+def test_processes_of_a_launcher_take_their_shares(saved, corpus, tmp_path, monkeypatch):
+    """Two processes of torchrun make one store between them, of the same bytes as one process; so do tasks of srun."""
+    asked = ["extract", "--model", str(saved("neox")), "--corpus", corpus, "--protocol", "windows"]
+    asked += ["--length", "64", "--pack", "4", "--out"]
     alone, launched, tasks = (str(tmp_path / name) for name in ("alone", "launched", "tasks"))
-    assert here(*extract, alone).returncode == 0
-    for shard in ("2/2", "1/2"):  # as a task of srun is told
-        assert here(*extract, tasks, "--shard", shard).returncode == 0
-    if apart:
-        launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--no-python"]
-        command = [sys.executable, *launcher, sys.executable, "-m", "rbp.cli", *extract, launched]
-        subprocess.run(command, check=True, capture_output=True)
-    else:
-        monkeypatch.setenv("WORLD_SIZE", "2")
-        for rank in ("1", "0"):
-            monkeypatch.setenv("RANK", rank)
-            assert here(*extract, launched).returncode == 0
+    done = [here(*asked, alone)]
+    done += [here(*asked, tasks, "--shard", shard) for shard in ("2/2", "1/2")]
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    for rank in ("1", "0"):
+        monkeypatch.setenv("RANK", rank)
+        done.append(here(*asked, launched))
+    assert not any(each.returncode for each in done)
     (whole,), *others = (list(Path(out).iterdir()) for out in (alone, launched, tasks))
     for (shared,) in others:
         assert parts(shared) == parts(whole)
@@ -225,16 +181,3 @@ def test_nan_leaves_no_store(saved, corpus, tmp_path, monkeypatch):
     with pytest.raises(DataError, match="NaN"):
         extract([str(saved("gpt2"))], [corpus], WINDOWS, tmp_path / "out", QUICK)
     assert list((tmp_path / "out").iterdir()) == []
-
-
-def test_a_small_measurement_is_not_worth_a_compiler(saved, corpus, tmp_path, monkeypatch):
-    taken = []
-    monkeypatch.setattr(blocked, "reduction", lambda *_: taken.append(1) or plainly)
-    tiles = Settings(backend="blocked")
-    (plain,) = extract([str(saved("gpt2"))], [corpus], WINDOWS, tmp_path / "plain", tiles)
-    assert not taken
-    monkeypatch.setattr(kernel, "PAYS", 1)
-    (compiled,) = extract([str(saved("gpt2"))], [corpus], WINDOWS, tmp_path / "compiled", tiles)
-    assert taken
-    assert compiled.name == plain.name  # one measurement, by either way
-    assert parts(compiled) == parts(plain)

@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 import torch
-from cuts import TEXTS, other_cut, survey_tokenizer, train
+from commands import here
+from commands import refused as refused_by
+from cuts import TEXTS, survey_tokenizer, train
 from ggufs import save_case, write_bare, write_case
-from tiny import SPECIAL, make_tokenizer, random_model, save_model, texts, write_texts
+from tiny import make_tokenizer, random_model, save_model, texts, write_texts
 from tokenizers import Regex, Tokenizer, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
-from typer.testing import CliRunner
 
 import rbp
-from rbp.cli.app import app
 from rbp.errors import DataError
-from rbp.extract.extraction import extract
+from rbp.extract.extraction import Settings, extract, planned
 from rbp.extract.models import Loaded, find_model, load_model, load_tokenizer
 from rbp.extract.protocol import protocol
 from rbp.extract.store import open_store
@@ -151,15 +151,8 @@ def test_a_sentencepiece_tokenizer(prefix, trained, tmp_path):
     pieces = ["<unk>", "<s>", "</s>", *letters, *words]
     scores = [0.0, 0.0, 0.0, *(-1000.0 - i for i in range(len(letters))), *(float(-i) for i in range(len(words)))]
     types = [2, 3, 3] + [1] * (len(pieces) - 3)
-    tokens = {
-        "model": "llama",
-        "pre": "default",
-        "tokens": pieces,
-        "scores": scores,
-        "token_type": types,
-        "merges": None,
-    }
-    tokens |= {"bos_token_id": 1, "eos_token_id": 2, "unknown_token_id": 0, "add_bos_token": False}
+    tokens = {"model": "llama", "pre": "default", "tokens": pieces, "scores": scores, "token_type": types}
+    tokens |= {"merges": None, "bos_token_id": 1, "eos_token_id": 2, "unknown_token_id": 0, "add_bos_token": False}
     tokens |= {} if prefix is None else {"add_space_prefix": prefix}
     files = find_model(str(write_bare("llama", trained[1], tmp_path / "a.gguf", {}, tokens)))
     if prefix is False:
@@ -188,21 +181,12 @@ def test_the_file_is_followed_not_the_class(kind, tmp_path, caplog):
         assert "tokenizer.json is followed" in caplog.text
 
 
-def test_a_folder_is_ranked_as_the_model_in_memory(tmp_path):
-    file = other_cut(tmp_path / "cut", "qwen2") / "tokenizer.json"
-    tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(file), **SPECIAL)
-    folder = save_model(tmp_path / "model", "qwen2", tokenizer)
-    model = load_model(find_model(str(folder)), "float32", torch.device("cpu")).model
-    one = rbp.rank(str(folder), texts=TEXTS, length=64).to_pandas()
-    other = rbp.rank(model, TEXTS, tokenizer=tokenizer, length=64).to_pandas()
-    assert one["token"].tolist() == other["token"].tolist()
-    assert one["rank"].tolist() == other["rank"].tolist()
-
-
-def test_words_that_the_file_lacks_are_said(tmp_path, caplog):
+def test_words_that_the_file_lacks_are_said_and_nothing_else(tmp_path, caplog):
     folder = save_model(tmp_path / "model", "llama")
-    (folder / "added_tokens.json").write_text(json.dumps({"rank": 300}))
     with caplog.at_level(logging.WARNING, "rbp"):
+        load_tokenizer(find_model(str(folder)))
+        assert not caplog.text
+        (folder / "added_tokens.json").write_text(json.dumps({"rank": 300}))
         assert load_tokenizer(find_model(str(folder))).tokenize("a rank")[-1] == "rank"
     assert "texts are also cut at words that tokenizer.json lacks: rank" in caplog.text
 
@@ -224,7 +208,7 @@ def test_a_tokenizer_of_a_class_of_ones_own_is_known_by_its_code(tmp_path):
         def __call__(self, text, **options):
             return super().__call__([each.lower() for each in text], **options)
 
-    class Upper(PreTrainedTokenizerFast):
+    class Upper(Lower):
         def __call__(self, text, **options):
             return super().__call__([each.upper() for each in text], **options)
 
@@ -233,13 +217,6 @@ def test_a_tokenizer_of_a_class_of_ones_own_is_known_by_its_code(tmp_path):
     digests = [Loaded("m", random_model("gpt2"), each).tokenizer_fingerprint() for each in found]
     assert len({*digests}) == 3
     assert digests[2] == digests[3]
-
-
-def test_nothing_is_said_of_a_tokenizer_that_is_its_file(tmp_path, caplog):
-    folder = save_model(tmp_path / "model", "gpt2")
-    with caplog.at_level(logging.WARNING, "rbp"):
-        load_tokenizer(find_model(str(folder)))
-    assert not caplog.text
 
 
 def test_a_tokenizer_by_hand(tmp_path):
@@ -252,22 +229,17 @@ def test_a_tokenizer_by_hand(tmp_path):
     assert "--tokenizer" in (refused.value.remedy or "")
     corpus = [str(write_texts(tmp_path / "text.jsonl", texts(4)))]
     found = [find_model(str(model), tokenizer=given) for model in (file, whole)]
-    one, other = (open_store(path).ranks() for path in extract(found, corpus, plan, tmp_path / "out"))
-    assert one["greater"].tolist() == other["greater"].tolist()
+    one, other = (open_store(path) for path in extract(found, corpus, plan, tmp_path / "out"))
+    assert one.ranks()["greater"].tolist() == other.ranks()["greater"].tolist()
+    about = one.manifest["about"]
+    assert (about["file"], about["quantization"], about["family"]) == ("a.gguf", "F32", "llama")
+    assert (about["size"], one.manifest["key"]["dtype"]) == (other.manifest["about"]["size"], "float32")
+    costs = planned(found, corpus, plan, Settings(device="cpu"))  # where the folder of one has no config.json
+    assert len({(each.size.non_embedding, each.size.total, each.flops) for each in costs}) == 1
     assert found[1].tokenizer_fingerprint() != find_model(str(whole)).tokenizer_fingerprint()
     with pytest.raises(DataError, match="holds no tokenizer"):
         find_model(str(file), tokenizer=str(tmp_path))
-
-
-def test_a_tokenizer_by_hand_on_the_command_line(tmp_path):
-    whole = save_case("llama", tmp_path / "whole")
-    file = write_case("llama", whole, tmp_path / "a.gguf", tokens={"pre": "sorcery"})
-    corpus = write_texts(tmp_path / "text.jsonl", texts(2))
-    arguments = ["extract", "--model", file, "--corpus", corpus, "--length", 48, "--out", tmp_path / "out"]
-    refused, ranked = (
-        CliRunner().invoke(app, [str(each) for each in [*arguments, *more]]) for more in ([], ["--tokenizer", whole])
-    )
-    assert refused.exit_code != 0
-    assert "sorcery" in str(refused.exception)
-    assert ranked.exit_code == 0, ranked.output
-    assert len(open_store(Path(ranked.stdout.splitlines()[-1])).ranks()) > 20
+    asked = ("extract", "--model", str(file), "--corpus", *corpus, "--length", "48", "--out", str(tmp_path / "other"))
+    refused_by(here(*asked), "sorcery")
+    done = here(*asked, "--tokenizer", str(whole))
+    assert open_store(Path(done.stdout.splitlines()[-1])).ranks()["token"].size > 20, done.stderr

@@ -1,4 +1,4 @@
-"""Problems whose logits are known exactly, and what their ranks must be by sorting."""
+"""Problems whose logits are known exactly, what their ranks must be by sorting, and what makes a GPU be waited for."""
 
 import os
 import shutil
@@ -8,6 +8,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from hypothesis import strategies as st
+
+from rbp.kernel import linear_rank
+from rbp.kernel.problem import TokenRanks
 
 
 def has_compiler() -> bool:
@@ -16,6 +20,7 @@ def has_compiler() -> bool:
 
 
 DTYPES = [torch.float32, torch.bfloat16, torch.float16]
+BACKENDS = ["reference", "blocked"]
 
 
 @dataclass
@@ -46,6 +51,32 @@ class Case:
         low = [np.searchsorted(row, t, "left") for row, t in zip(ordered, truth, strict=True)]
         high = [np.searchsorted(row, t, "right") for row, t in zip(ordered, truth, strict=True)]
         return rows.shape[1] - np.array(high, dtype=int), np.array(high, dtype=int) - np.array(low, dtype=int)
+
+
+def ranks(case: Case, backend: str = "blocked") -> TokenRanks:
+    return linear_rank(case.hidden, case.weight, case.target, backend=backend, **case.options)
+
+
+@st.composite
+def cases(draw: st.DrawFn, rows: int = 140, columns: int = 2500) -> Case:
+    """Ragged shapes, ties in plenty (small whole numbers, repeated rows of weight), all options."""
+    height = draw(st.sampled_from([1, 2, 16, 127, 128, 129, rows]))
+    width = draw(st.sampled_from([1, 2, 17, 96, 1151, 1152, 1153, columns]))
+    d = draw(st.integers(1, 40))
+    generator = torch.Generator().manual_seed(draw(st.integers(0, 2**32)))
+    spread = draw(st.sampled_from([1, 8]))
+    hidden = torch.randint(-spread, spread + 1, (height, d), generator=generator).to(draw(st.sampled_from(DTYPES)))
+    weight = torch.randint(-spread, spread + 1, (width, d), generator=generator).to(draw(st.sampled_from(DTYPES)))
+    weight = weight[torch.randint(0, width, (width,), generator=generator)]
+    vocab = draw(st.none() | st.integers(1, width))
+    options = {
+        "bias": torch.randint(-9, 9, (width,), generator=generator).float() if draw(st.booleans()) else None,
+        "scale": draw(st.sampled_from([1.0, 0.5, 4.0])),
+        "softcap": draw(st.none() | st.sampled_from([1.0, 30.0])),
+        "vocab": vocab,
+        "round_logits": draw(st.sampled_from([None, "bfloat16"])),
+    }
+    return Case(hidden, weight, torch.randint(0, vocab or width, (height,), generator=generator), options)
 
 
 def gaussian(

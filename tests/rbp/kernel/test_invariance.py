@@ -11,7 +11,7 @@ from ranking_cases import DTYPES, Case, gaussian, ulp
 
 from rbp.kernel import blocked, linear_rank
 from rbp.kernel.problem import TokenRanks, concluded, problem
-from rbp.kernel.reduction import Reduce, plainly
+from rbp.kernel.reduction import Reduce
 
 ROWS, COLUMNS = 700, 5003
 
@@ -41,27 +41,25 @@ def same(one: TokenRanks, other: TokenRanks) -> bool:
     return all(torch.equal(getattr(one, f), getattr(other, f)) for f in ("greater", "equal", "nll"))
 
 
+def assert_same_counts(one: TokenRanks, other: TokenRanks, allowed: torch.Tensor) -> None:
+    assert torch.equal(one.greater, other.greater)
+    assert torch.equal(one.equal, other.equal)
+    assert ((one.nll.double() - other.nll.double()).abs() <= allowed).all()
+
+
 @pytest.mark.parametrize("rows", rest_slow([48, 1152], [16, 128, 256]))
-def test_row_blocks_change_nothing(case: Case, rows: int) -> None:
-    assert same(cut(case), cut(case, rows=rows))
+@pytest.mark.usefixtures("threads")
+def test_row_blocks_and_threads_change_nothing(case: Case, rows: int) -> None:
+    before = cut(case)
+    assert same(before, cut(case, rows=rows))
+    torch.set_num_threads(3)
+    assert same(before, cut(case))
+    assert same(before, cut(case, rows=rows))
 
 
 @pytest.mark.parametrize("tile", rest_slow([1056], [2112, 4032]))
 def test_tiles_change_no_count_and_the_nll_by_four_units_at_most(case: Case, tile: int) -> None:
-    one, other = cut(case), cut(case, tile=tile)
-    assert torch.equal(one.greater, other.greater)
-    assert torch.equal(one.equal, other.equal)
-    allowed = 4 * ulp(case.logits().logsumexp(1))
-    assert ((one.nll.double() - other.nll.double()).abs() <= allowed).all()
-
-
-@pytest.mark.parametrize("number", rest_slow([3], [1, 2, 8]))
-@pytest.mark.usefixtures("threads")
-def test_threads_change_nothing(case: Case, number: int) -> None:
-    before = cut(case)
-    torch.set_num_threads(number)
-    assert same(before, cut(case))
-    assert same(before, cut(case, rows=48))
+    assert_same_counts(cut(case), cut(case, tile=tile), 4 * ulp(case.logits().logsumexp(1)))
 
 
 @given(seed=st.integers(0, 2**32), rows=st.integers(1, ROWS))
@@ -75,11 +73,9 @@ def test_order_and_company_of_rows_change_nothing(seed: int, rows: int) -> None:
 
 def test_order_of_the_vocabulary_changes_no_count(case: Case) -> None:
     order = torch.randperm(COLUMNS, generator=torch.Generator().manual_seed(2))
-    place = torch.argsort(order)
     options = case.options | {"bias": case.options["bias"][order]}
-    one, other = cut(case), cut(Case(case.hidden, case.weight[order], place[case.target], options))
-    assert torch.equal(one.greater, other.greater)
-    assert torch.equal(one.equal, other.equal)
+    other = Case(case.hidden, case.weight[order], torch.argsort(order)[case.target], options)
+    assert_same_counts(cut(case), cut(other), torch.tensor(torch.inf))
 
 
 def test_strides_and_inference_mode_change_nothing() -> None:
@@ -89,11 +85,3 @@ def test_strides_and_inference_mode_change_nothing() -> None:
     with torch.inference_mode():
         case = gaussian(150, 2000, 48, 4)
         assert same(before, linear_rank(case.hidden, case.weight, case.target.int()))
-
-
-def test_without_a_compiler_the_same_counts(case: Case) -> None:
-    compiled, plain = cut(case), cut(case, reduce=plainly)
-    assert torch.equal(compiled.greater, plain.greater)
-    assert torch.equal(compiled.equal, plain.equal)
-    assert ((compiled.nll - plain.nll).abs().double() <= 4 * ulp(compiled.nll)).all()
-    assert same(plain, cut(case, rows=48, reduce=plainly))
