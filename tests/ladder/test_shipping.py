@@ -148,6 +148,9 @@ def test_each_family_has_a_door(workshop, tmp_path, monkeypatch):
     assert lstm.shipped == {"ladder:lstm"}
     assert set(lstm.table["model"]) == set(KEPT["lstm"])
     assert {store.model for store in every.stores} == {*KEPT["neox"], *KEPT["lstm"]}
+    assert all(set(text.names) == {*KEPT["neox"], f"neox-narrow-{LAST}-seed1"} for text in neox.counts([1]))
+    by_size = every.checkpoints.groupby(["family", "size"])["training_tokens"]
+    assert by_size.unique().map(sorted).tolist() == [[640, 1_280, 2_560]] * 3
     table = every.table
     times = ("", " at 0.00064 M", " at 0.00128 M")
     assert set(table["family"]) == {f"{family}{time}" for family in KEPT for time in times}

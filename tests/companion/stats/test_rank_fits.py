@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.optimize import minimize
-from simulated import MEMBERS, in_bins
+from simulated import in_bins
 
 from companion.stats.rank_families import FAMILIES, family
 from companion.stats.rank_fits import RankDistribution, fit
@@ -15,6 +15,15 @@ from rbp.measurements.rank_counts import RankCounts
 
 V = 400
 RANKS = np.arange(1.0, V + 1)
+#: a member of each family of rank distributions
+MEMBERS = {
+    "lognormal": {"mu": 0.7, "sigma": 1.6},
+    "lognormal_rounded": {"mu": 0.7, "sigma": 1.6},
+    "lognormal_ceiling": {"mu": 0.7, "sigma": 1.6},
+    "power_law": {"s": 1.7},
+    "power_law_cutoff": {"s": 1.1, "scale": 60.0},
+    "zipf_mandelbrot": {"s": 2.0, "shift": 1.5},
+}
 
 
 def member(name: str, vocabulary: int = V, first: int = 1) -> RankDistribution:
