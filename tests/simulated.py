@@ -7,16 +7,6 @@ from companion.stats.rank_fits import RankDistribution
 from rbp.measurements.counts import Counts
 from rbp.measurements.rank_counts import RankCounts
 
-#: a member of each family of rank distributions
-MEMBERS = {
-    "lognormal": {"mu": 0.7, "sigma": 1.6},
-    "lognormal_rounded": {"mu": 0.7, "sigma": 1.6},
-    "lognormal_ceiling": {"mu": 0.7, "sigma": 1.6},
-    "power_law": {"s": 1.7},
-    "power_law_cutoff": {"s": 1.1, "scale": 60.0},
-    "zipf_mandelbrot": {"s": 2.0, "shift": 1.5},
-}
-
 
 def drawn(it: RankDistribution, size: int, seed: int) -> np.ndarray:
     """Ranks drawn independently from a distribution."""
@@ -31,11 +21,6 @@ def chain(rng, documents, length, hit, stay):
     for i in range(1, length):
         good[:, i] = rng.random(documents) < np.where(good[:, i - 1], stay, back)
     return rows(good)
-
-
-def varying(rng, documents, length, a, b):
-    """Documents whose hit rate is drawn from Beta(a, b)."""
-    return rows(rng.random((documents, length)) < rng.beta(a, b, documents)[:, None])
 
 
 def rows(good):

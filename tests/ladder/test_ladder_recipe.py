@@ -1,18 +1,14 @@
 import json
-import math
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from made_ladder import RECIPE
 
 from companion.project import LADDER
-from ladder.architectures import make_model
 from ladder.recipe import LADDERS, read_ladders, read_recipe
-from rbp.errors import DataError, ParameterError
-from rbp.extract.models import non_embedding_params
+from rbp.errors import DataError
 
 
 @pytest.mark.parametrize(
@@ -34,21 +30,6 @@ def test_a_wrong_recipe_is_refused_with_its_place(tmp_path: Path, before: str, a
     (tmp_path / "ladder.toml").write_text(RECIPE.replace(before, after).format(tokens=5120))
     with pytest.raises(DataError, match=said):
         read_recipe(tmp_path / "ladder.toml")
-
-
-def test_the_rungs_are_evenly_spaced_in_ln_s_over_two_decades_and_more() -> None:
-    ladders, base = read_ladders()
-    family = ladders.family("neox")
-    with torch.device("meta"):
-        models = [make_model(**ladders.course(base, family, rung, 0, 8_000_000).model) for rung in family.rungs]
-    sizes = np.array([non_embedding_params(model) for model in models])
-    steps = np.diff(np.log(sizes))
-    assert len(sizes) >= 7
-    assert sizes[0] <= 10_000
-    assert sizes[-1] >= 2_500_000
-    assert steps.sum() / math.log(10) >= 2.4
-    assert steps.max() / steps.min() < 1.4
-    assert (base.text.vocabulary, base.text.context) == (4096, 256)
 
 
 def test_a_model_of_the_shipped_recipe_is_told_by_the_digest_that_it_always_had() -> None:
@@ -79,18 +60,6 @@ def test_the_rate_of_a_family_rises_holds_and_falls_straight_to_0_at_each_budget
         assert [trunk.rate(s) for s in range(first)] == [course.rate(s) for s in range(first)]
         assert trunk.rate(first) == course.rate(first) > course.rate(first + 1)
     assert trunk.steps == first
-
-
-def test_families_share_rungs_and_seeds_of_the_smallest() -> None:
-    ladders, _ = read_ladders()
-    assert [len(family.rungs) for family in ladders.families] == [7, 5]
-    seeds = [ladders.seeds(ladders.family("neox"), rung) for rung in ("10k", "59k", "150k")]
-    assert seeds == [[0, 1, 2], [0, 1, 2], [0]]
-    assert ladders.seeds(ladders.family("lstm"), "150k") == [0, 1, 2]
-    assert ladders.budgets(0) == tuple(500_000 * 2**i for i in range(5))
-    assert ladders.budgets(1) == (8_000_000,)
-    with pytest.raises(ParameterError, match="There is: neox, lstm"):
-        ladders.family("gru")
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,4 @@
 import hashlib
-import itertools
-import random
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,16 +7,12 @@ import pytest
 import torch
 from made_ladder import beside, quiet
 from safetensors import safe_open
-from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from ladder import aggregates
 from ladder import making as making_module
 from ladder.making import Making
-from ladder.measuring import Measured, measure
-from ladder.ranking import read_corpus, windows
 from ladder.training import Run
 from rbp.errors import ParameterError
-from rbp.extract.protocol import plan_rows
 from rbp.extract.store import open_store, store_folders
 
 pytestmark = pytest.mark.builds  # it trains
@@ -69,36 +59,6 @@ def test_each_budget_is_a_whole_run_of_its_own_and_two_runs_give_the_same_bytes(
         assert about["processors"]
         assert about["tokens_per_second"] > 0
     assert made.jobs([line], "cpu") == []
-
-
-@pytest.mark.slow
-def test_a_kill_and_a_rerun_give_the_same_weights(made: Making, tmp_path: Path) -> None:
-    line = made.choose(["neox"], ["narrow"], [0])[0]
-    other = beside(made, tmp_path)
-    config = made.place.folder.parent / "ladders.toml"
-    given = ["--config", str(config), "--texts", str(config.parent / "texts"), "--out", str(tmp_path)]
-    names = ["--family", "neox", "--rungs", "narrow", "--seeds", "0", "--jobs", "1", "--device", "cpu"]
-    command = [sys.executable, "-m", "rbp.cli", "ladder", "train", *names, *given]
-    for _ in range(2):
-        running = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-        begun = time.monotonic()
-        while not list((tmp_path / "training" / "neox-narrow").glob("*.safetensors")):
-            assert time.monotonic() < begun + 100
-            time.sleep(0.005)
-        time.sleep(random.uniform(0, 0.3))  # noqa: S311
-        running.send_signal(signal.SIGKILL)
-        running.wait()
-        time.sleep(0.5)  # its worker ends with it
-    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
-    assert ended.returncode == 0, ended.stderr
-    models = [made.model(line, tokens).name for tokens in made.ladders.training.budgets]
-    assert ended.stdout.split() == [str(tmp_path / "models" / name) for name in models]
-    for name in models:
-        state = Path("training") / name / "state.safetensors"
-        assert same(tmp_path / state, made.place / state)
-        model = Path("models") / name / "model.safetensors"
-        assert (tmp_path / model).read_bytes() == (made.place / model).read_bytes()
-    assert other.jobs([line], "cpu") == []
 
 
 def test_a_line_goes_on_whatever_is_there(made: Making, tmp_path: Path) -> None:
@@ -180,56 +140,3 @@ def test_ranking_keeps_ranks_of_the_last_budget_and_sums_of_all(family: str, mad
         others = tables["counts"].groupby(["document", "greater"])["tokens"].sum()
         moved = counts.sub(others, fill_value=0).abs().sum() / 2  # logits nearer to one another than rounding
         assert moved <= 0.002 * len(ranks)
-
-
-@FAMILIES
-def test_what_is_measured_is_what_the_logits_say(family: str, made: Making) -> None:
-    line = made.choose([family], ["narrow"], [0])[0]
-    model = AutoModelForCausalLM.from_pretrained(made.model(line, 640), dtype=torch.float32).eval()
-    tokenizer = AutoTokenizer.from_pretrained(made.place / "tokenizer")
-    corpus = read_corpus(made.place, "questions")
-    found = measure(model, plan_rows(corpus, tokenizer, windows(made.base)).rows)
-    token = 0
-    for document, text in enumerate(corpus.documents):
-        ids = tokenizer(text)["input_ids"]
-        for position in range(1, len(ids)):
-            # of the windows of 32 tokens that begin at each 16th, the first that holds the position
-            start = 0 if position < 32 else (position - 16) // 16 * 16
-            if document % 5 == 0:  # one by one is slow
-                with torch.inference_mode():
-                    logits = model(input_ids=torch.tensor([ids[start:position]]), use_cache=False).logits[0, -1]
-                logits = logits.double()
-                chances, own = logits.softmax(0), logits[ids[position]]
-                assert found.document[token] == document
-                assert (logits > own + 1e-5).sum() <= found.greater[token] <= (logits > own - 1e-5).sum()
-                assert found.equal[token] >= 1
-                assert found.nll[token] == pytest.approx(-float(chances[ids[position]].log()), abs=1e-5)
-            token += 1
-    assert token == len(found.nll)
-
-
-def test_the_tables_are_sums_over_tokens() -> None:
-    random_ = np.random.default_rng(0)
-    measured = {
-        name: Measured(
-            np.sort(random_.integers(3, size=count)),
-            random_.integers(4, size=count),
-            1 + random_.integers(2, size=count),
-            random_.random(count),
-        )
-        for name, count in (("b", 40), ("a", 25))
-    }
-    tables = aggregates.aggregate(measured)
-    for (name, one), document, greater, equal in itertools.product(measured.items(), range(3), range(4), (1, 2)):
-        rank = (one.greater == greater) & (one.equal == equal)
-        for table, same, columns in (
-            ("counts", rank & (one.document == document), {"document": document, "greater": greater, "equal": equal}),
-            ("by_document", one.document == document, {"document": document}),
-        ):
-            rows = tables[table]
-            for column, value in {"dataset": name, **columns}.items():
-                rows = rows[rows[column] == value]
-            assert rows["tokens"].sum() == same.sum()
-            assert len(rows) == (same.sum() > 0)
-            if table == "by_document":
-                assert rows["nll"].sum() == pytest.approx(one.nll[same].sum(), rel=1e-12)

@@ -1,4 +1,4 @@
-"""A ladder on any folder of .txt files: what is held out, what the README says, what is refused."""
+"""A ladder on any folder of .txt files: what is held out, what the guide says, what is refused."""
 
 import hashlib
 import random
@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import torch
-from commands import here
+from commands import here, refused
 from hypothesis import given
 from hypothesis import strategies as st
 from made_ladder import LADDERS, RECIPE, quiet, tale, write_ladder
@@ -26,7 +26,7 @@ from rbp.extract.store import open_store, store_folders
 from rbp.measurements import open_source
 
 CONTEXT = 32
-TRAIN = ("ladder", "train", "--rungs", "narrow", "--seeds", "0", "--device", "cpu")
+LONG = {f"{i}.txt": tale(i) for i in range(4)}
 
 
 @pytest.fixture
@@ -38,17 +38,19 @@ def config(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture
+def train(config, tmp_path):
+    """The command that trains one of them on the folder `texts`."""
+    given = ("--rungs", "narrow", "--seeds", "0", "--device", "cpu", "--config", str(config), "--texts", "texts")
+    return lambda *more: here("ladder", "train", *given, *more, cwd=tmp_path, root=tmp_path)
+
+
 def write_texts(folder: Path, texts: dict[str, str]) -> Path:
+    folder.mkdir(exist_ok=True)
     for name, text in texts.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
     return folder
-
-
-def rbp(root: Path, *arguments: str) -> tuple[int, str, str]:
-    """The exit code and what is printed; in this process."""
-    done = here(*arguments, cwd=root, root=root)
-    return done.returncode, done.stdout, done.stderr
 
 
 def is_held_out(text: str) -> bool:
@@ -56,73 +58,65 @@ def is_held_out(text: str) -> bool:
     return int(hashlib.sha256(text.encode()).hexdigest()[:12], 16) / 16**12 < 0.05
 
 
-documents = st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=3), max_size=30).map(
-    lambda texts: [Document(str(i), text) for i, text in enumerate(texts)]
-)
-
-
-@given(documents)
-def test_each_document_is_on_one_side_equal_ones_on_the_same_and_no_side_is_empty(found: list[Document]) -> None:
-    held, others = split_by_hash(found)
-    assert sorted([*held, *others], key=lambda document: int(document.name)) == found
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=3), max_size=30))
+def test_each_document_is_on_one_side_equal_ones_on_the_same_and_no_side_is_empty(texts):
+    documents = [Document(str(i), text) for i, text in enumerate(texts)]
+    held, others = split_by_hash(documents)
+    assert sorted([*held, *others], key=lambda document: int(document.name)) == documents
     assert [held, others] == [sorted(side, key=lambda document: int(document.name)) for side in (held, others)]
     assert not {document.text for document in held} & {document.text for document in others}
-    assert bool(held) == (len({document.text for document in found}) > 1)
+    assert bool(held) == (len(set(texts)) > 1)
 
 
 @given(st.permutations(range(300)), st.integers(150, 300))
-def test_a_twentieth_is_held_out_and_new_documents_move_none(order: list[int], count: int) -> None:
-    found = [Document(str(i), tale(i, 5)) for i in order]
-    held, some = (split_by_hash(each)[0] for each in (found, found[:count]))
-    assert held == [document for document in found if is_held_out(document.text)]
-    assert some == [document for document in found[:count] if is_held_out(document.text)]
-    assert 5 <= len(held) <= 30
-
-
-TOKENS = "30000"  # instead of the README's, which take three times as long
+def test_a_twentieth_is_held_out_and_new_documents_move_none(order, count):
+    documents = [Document(str(i), tale(i, 5)) for i in order]
+    for some in (documents, documents[:count]):
+        held = split_by_hash(some)[0]
+        assert held == [document for document in some if is_held_out(document.text)]
+    assert 5 <= len(split_by_hash(documents)[0]) <= 30
 
 
 @pytest.mark.builds
-def test_the_readme_s_commands_train_rank_and_fit_a_folder_of_text(tmp_path: Path, in_this_process: None) -> None:
+def test_the_guide_s_commands_train_rank_and_fit_a_folder_of_text(tmp_path, in_this_process):
     rng = random.Random(0)  # noqa: S311
     syllables = [a + b for a in "bcdfghklmnprstvz" for b in "aeiou"]
     words = ["".join(rng.choices(syllables, k=rng.randint(1, 4))) for _ in range(4000)]
     often = [1 / (i + 1) for i in range(len(words))]
     texts = {f"{'' if i % 3 else 'more/'}{i}.txt": " ".join(rng.choices(words, often, k=2500)) for i in range(45)}
     books = write_texts(tmp_path / "books", texts | {"notes.md": "no text of the ladder", "blank.txt": " \n"})
-    readme = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
-    (block,) = (block for block in re.findall(r"```bash\n(.*?)```", readme, re.DOTALL) if "--texts" in block)
-    lines = [line.split("#")[0].split() for line in block.splitlines()]
-    for program, *arguments in lines:
+    guide = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
+    (block,) = (block for block in re.findall(r"```bash\n(.*?)```", guide, re.DOTALL) if "--texts" in block)
+    for line in block.splitlines():
+        program, *arguments = line.split("#")[0].replace("100000", "10240").split()  # which take a tenth of the time
         assert program == ".venv/bin/rbp"
-        code, said, errors = rbp(tmp_path, *(TOKENS if each == "100000" else each for each in arguments))
-        assert code == 0, errors
-    assert re.search(r"alpha|α", said)
-    place = tmp_path / "runs" / "ladder-books"
+        done = here(*arguments, cwd=tmp_path, root=tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert re.search(r"alpha|α", done.stdout)
+    place = Workspace(tmp_path / "runs" / "ladder-books")
     held = [texts[name] for name in sorted(texts, key=lambda name: Path(name).parts) if is_held_out(texts[name])]
     assert 1 <= len(held) <= 8
-    assert ranking.read_corpus(Workspace(place), "held-out").documents == held
+    assert ranking.read_corpus(place, "held-out").documents == held
     tokenizer = AutoTokenizer.from_pretrained(place / "tokenizer")
     scored = sum(len(tokenizer(text)["input_ids"]) - 1 for text in held)
     stores = {store.model: store for store in (open_store(path) for path in store_folders([place / "ranks"]))}
-    rungs = [f"neox-{rung}-at-0.03m" for rung in ("10k", "22k", "59k")]
-    assert sorted(stores) == ["lstm-10k-at-0.03m", *rungs]
+    rungs = [f"neox-{rung}-at-0.01024m" for rung in ("10k", "22k", "59k")]
+    assert sorted(stores) == ["lstm-10k-at-0.01024m", *rungs]
     assert {store.tokens for store in stores.values()} == {scored}
-    table = open_source(place / "ranks").table
-    assert set(table["dataset"]) == {"held-out"}
-    assert set(table.loc[table["family"] == "neox", "model"]) == set(rungs)
-    rows = Workspace(place).rows(with_plain_text(Workspace(place), read_recipe()))
-    assert rows[:, 1:].size == int(TOKENS) // 256 * 256
+    assert {store.dataset for store in stores.values()} == {"held-out"}
+    rows = place.rows(on_own_text(place, read_recipe()))
+    assert rows[:, 1:].size == 10240
     pieces = [piece for row in rows[::20] for piece in re.split(r"<\|endoftext\|>", tokenizer.decode(row))]
     assert all(any(piece in text for text in texts.values() if text not in held) for piece in pieces)
 
     shutil.move(books, tmp_path / "away")  # what was made needs them no longer
-    code, said, _ = rbp(tmp_path, "ladder", "train", "--rungs", "10k", "--seeds", "0", "--out", str(place))
-    assert (code, said.strip()) == (0, str(place / "models" / "neox-10k-at-0.03m"))
+    again = ("--rungs", "10k", "--seeds", "0", "--out", str(place.folder))
+    done = here("ladder", "train", *again, cwd=tmp_path, root=tmp_path)
+    assert (done.returncode, done.stdout.strip()) == (0, str(place / "models" / "neox-10k-at-0.01024m"))
 
 
 @pytest.mark.builds
-def test_plain_text_is_trained_on_and_ranked_however_short_its_documents_are(config: Path, tmp_path: Path) -> None:
+def test_plain_text_is_trained_on_and_ranked_however_short_its_documents_are(config, tmp_path):
     texts = write_texts(tmp_path / "texts", {f"{i:03}.txt": tale(i, 4) for i in range(200)})
     place, threads = Workspace(tmp_path / "out"), torch.get_num_threads()
     ladders, base = read_ladders(config)
@@ -136,92 +130,65 @@ def test_plain_text_is_trained_on_and_ranked_however_short_its_documents_are(con
     aggregates.rank(quiet, making, line, 256)
     torch.set_num_threads(threads)
     assert set(open_source(place / "ranks").table["dataset"]) == {"held-out"}
-    named = pd.read_csv(place / "documents.csv")
-    assert all(is_held_out((texts / name).read_text()) for name in named["name"])
+    assert all(is_held_out((texts / name).read_text()) for name in pd.read_csv(place / "documents.csv")["name"])
     (store,) = (open_store(path) for path in store_folders([place / "ranks"]))
     assert store.ranks()["position"].max() < CONTEXT
 
 
 @pytest.mark.builds
-def test_the_text_of_a_working_folder_is_not_replaced(config: Path, tmp_path: Path, in_this_process: None) -> None:
+def test_the_text_of_a_working_folder_is_not_replaced(train, tmp_path, in_this_process):
     write_texts(tmp_path / "texts", {f"{i}.txt": tale(i) for i in range(30)})
-    given = (*TRAIN, "--texts", "texts", "--config", str(config))
-    assert rbp(tmp_path, *given, "--tokens", "256")[0] == 0
+    assert train("--tokens", "256").returncode == 0
     out = tmp_path / "runs" / "ladder-texts"
     assert "plain text, fingerprint" in (out / "text.json").read_text()
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    assert rbp(tmp_path, *given)[0] == 0
-    for more in (["--tokens", "512"], []):
-        if not more:
-            write_texts(tmp_path / "texts", {"30.txt": tale(30)})
-        code, _, said = rbp(tmp_path, *given, *more)
-        assert code == 2
-        assert f"a ladder of other text, or of another number of tokens ({out})" in said
+    assert train().returncode == 0
+    refused(train("--tokens", "512"), f"a ladder of other text, or of another number of tokens ({out})")
+    write_texts(tmp_path / "texts", {"30.txt": tale(30)})
+    refused(train(), f"a ladder of other text, or of another number of tokens ({out})")
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
-
-
-LONG = {f"{i}.txt": tale(i) for i in range(4)}
 
 
 @pytest.mark.parametrize(
     ("texts", "more", "words"),
     [
         (None, [], ["there is no such folder (texts)"]),
-        ({}, [], ["no .txt file with text in it, nor a corpus of the recipe (texts)"]),
-        ({"a.md": "text", "b.txt": " \n"}, [], ["no .txt file with text in it"]),
-        ({"a.txt": tale(0)}, [], ["there is only one text", "cut it into several"]),
-        ({"a.txt": tale(0), "b.txt": tale(0)}, [], ["there is only one text"]),
+        ({"a.md": "text", "b.txt": " \n"}, [], ["no .txt file with text in it, nor a corpus of the recipe (texts)"]),
+        ({"a.txt": tale(0), "b.txt": tale(0)}, [], ["there is only one text", "cut it into several"]),
         (LONG, ["--tokens", "50"], ["50 tokens are too few for a step (--tokens)", "Give 64 or more."]),
         (dict.fromkeys(LONG, "z") | {"b.txt": "zz"}, [], ["the text gives only"]),
         ({name: f"{text} {tale(99)}" for name, text in LONG.items()}, [], ["all 3 documents share 12 words in a row"]),
     ],
 )
-def test_text_that_will_not_do_is_refused(
-    texts: dict[str, str] | None, more: list[str], words: list[str], config: Path, tmp_path: Path
-) -> None:
+def test_text_that_will_not_do_is_refused(texts, more, words, train, tmp_path):
     if texts is not None:
-        (tmp_path / "texts").mkdir()
         write_texts(tmp_path / "texts", texts)
-    code, said, errors = rbp(tmp_path, *TRAIN, "--texts", "texts", "--config", str(config), *more)
-    assert (code, said) == (2, ""), errors
-    assert errors.startswith("error: ")
-    assert all(word in errors for word in words), errors
+    refused(train(*more), *words)
 
 
-def test_the_file_and_the_byte_are_named_where_text_is_not_utf_8(config: Path, tmp_path: Path) -> None:
-    write_texts(tmp_path / "texts", LONG)
-    (tmp_path / "texts" / "b.txt").write_bytes("naïve".encode("latin-1"))
-    code, _, errors = rbp(tmp_path, *TRAIN, "--texts", "texts", "--config", str(config))
-    assert code == 2
-    assert "the text is not UTF-8" in errors
-    assert "texts/b.txt, byte 2)" in errors
+def test_the_file_and_the_byte_are_named_where_text_is_not_utf_8(train, tmp_path):
+    (write_texts(tmp_path / "texts", LONG) / "b.txt").write_bytes("naïve".encode("latin-1"))
+    refused(train(), "the text is not UTF-8", "texts/b.txt, byte 2)")
 
 
 @pytest.mark.builds
-def test_too_little_text_is_said_with_what_is_there_and_that_much_will_do(
-    config: Path, tmp_path: Path, in_this_process: None
-) -> None:
-    write_texts(tmp_path / "texts", LONG)
-    documents = [Document(name, text) for name, text in LONG.items()]
-    ((held, *_), _) = split_by_hash(documents)
-    write_texts(tmp_path / "texts", {"quotes.txt": f"{tale(7)} {held.text}"})
-    command = (*TRAIN, "--texts", "texts", "--config", str(config))
-    code, _, errors = rbp(tmp_path, *command, "--tokens", "1000000")
-    assert code == 2
-    (there, most) = re.search(
-        r"texts has ([\d,]+) tokens, and 1,000,000 are wanted.*: (\d+) at most", errors, re.DOTALL
+def test_too_little_text_is_said_with_what_is_there_and_that_much_will_do(train, tmp_path, in_this_process):
+    ((held, *_), _) = split_by_hash([Document(name, text) for name, text in LONG.items()])
+    write_texts(tmp_path / "texts", LONG | {"quotes.txt": f"{tale(7)} {held.text}"})
+    said = train("--tokens", "1000000").stderr
+    there, most = re.search(
+        r"texts has ([\d,]+) tokens, and 1,000,000 are wanted.*: (\d+) at most", said, re.S
     ).groups()
-    assert "1 documents are left out" in errors
+    assert "1 documents are left out" in said
     assert int(there.replace(",", "")) == int(most)
-    assert rbp(tmp_path, *command, "--tokens", str(int(most) + CONTEXT))[0] == 2
-    assert rbp(tmp_path, *command, "--tokens", most)[0] == 0
+    assert train("--tokens", str(int(most) + CONTEXT)).returncode == 2
+    assert train("--tokens", most).returncode == 0
 
 
-def test_tokens_and_budgets_are_of_the_plain_text_alone(config: Path, tmp_path: Path) -> None:
+def test_tokens_and_budgets_are_of_the_plain_text_alone(config, train, tmp_path):
     _, corpora = write_ladder(tmp_path / "made")
     assert not is_plain(read_recipe(config.with_name("small.toml")), corpora)
-    code, _, errors = rbp(tmp_path, *TRAIN, "--texts", str(corpora), "--config", str(config), "--tokens", "256")
-    assert (code, "the number of tokens is in the recipe" in errors) == (2, True)
+    refused(train("--texts", str(corpora), "--tokens", "256"), "the number of tokens is in the recipe")
     ladders, base = read_ladders()
     assert ladders.up_to(base.text.tokens) == ladders
     assert ladders.up_to(1_999_999).training.budgets == (500_000, 1_000_000)

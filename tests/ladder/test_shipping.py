@@ -1,7 +1,8 @@
+"""What is shipped of a ladder: models, ranks, sums and records, and how they are read."""
+
 import json
 import shutil
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,6 @@ from made_ladder import beside
 
 from companion.project import LADDER
 from ladder import aggregates, shipped
-from ladder.making import Making
 from ladder.recipe import read_ladders
 from ladder.shipping import COUNTS, RESOLUTION, read_token_counts, ship
 from rbp.errors import DataError, ParameterError
@@ -19,9 +19,15 @@ from rbp.measurements import sources
 from rbp.metric import rank
 
 LAST = "at-0.00256m"
+#: the models of seed 0 at the largest budget
+KEPT = {"neox": [f"neox-{rung}-{LAST}" for rung in ("narrow", "wide")], "lstm": [f"lstm-narrow-{LAST}"]}
 
 
-def test_every_model_is_in_the_table_with_its_size_and_training(workshop: tuple[Making, Path]) -> None:
+def contents(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_every_model_is_in_the_table_with_its_size_and_training(workshop):
     making, folder = workshop
     table = shipped.models(folder=folder)
     assert table["family"].unique().tolist() == ["neox", "lstm"]
@@ -37,65 +43,57 @@ def test_every_model_is_in_the_table_with_its_size_and_training(workshop: tuple[
         assert (row["size"], row["cpu_seconds"]) == (about["size"], about["cpu_seconds"])
 
 
-def test_the_models_kept_are_those_of_seed_0_at_the_largest_budget(workshop: tuple[Making, Path]) -> None:
+@pytest.mark.parametrize("family", KEPT)
+def test_the_models_kept_are_those_of_seed_0_at_the_largest_budget(workshop, family):
     making, folder = workshop
-    names = [f"neox-{rung}-{LAST}" for rung in ("narrow", "wide")]
-    assert sorted(path.name for path in (folder / "families" / "neox").iterdir()) == names
-    for name in names:
+    assert sorted(path.name for path in (folder / "families" / family).iterdir()) == KEPT[family]
+    for name in KEPT[family]:
         for file in ("config.json", "model.safetensors"):
-            one, other = (place / name / file for place in (folder / "families" / "neox", making.place / "models"))
+            one, other = (place / name / file for place in (folder / "families" / family, making.place / "models"))
             assert one.read_bytes() == other.read_bytes()
-    for family, models in (("neox", names), ("lstm", [f"lstm-narrow-{LAST}"])):
-        stores = [open_store(path) for path in store_folders([folder / "families-ranks" / family])]
-        assert sorted({store.model for store in stores}) == models
-        for store in stores:
-            before = open_store(making.place / "ranks" / store.folder.name)
-            assert store.problems() == []
-            assert store.manifest["key"] == before.manifest["key"]
-            one, other = store.ranks(), before.ranks()
-            np.testing.assert_array_equal(one.drop(columns="nll"), other.drop(columns="nll"))
-            np.testing.assert_allclose(one["nll"], other["nll"], atol=0.51 / RESOLUTION)
+    stores = [open_store(path) for path in store_folders([folder / "families-ranks" / family])]
+    assert sorted({store.model for store in stores}) == KEPT[family]
+    for store in stores:
+        before = open_store(making.place / "ranks" / store.folder.name)
+        assert store.manifest["key"] == before.manifest["key"]
+        one, other = store.ranks(), before.ranks()
+        np.testing.assert_array_equal(one.drop(columns="nll"), other.drop(columns="nll"))
+        np.testing.assert_allclose(one["nll"], other["nll"], atol=0.51 / RESOLUTION)
 
 
-def test_counts_are_those_of_each_token(workshop: tuple[Making, Path]) -> None:
+def test_counts_are_those_of_each_token(workshop):
     (making, folder), rule = workshop, "expected"
     found = {one.dataset: one for one in shipped.counted([1, 3, 100], rule=rule, folder=folder)}
     assert sorted(found) == ["questions", "tales"]
-    for path in store_folders([folder / "families-ranks" / name for name in ("neox", "lstm")]):
+    for path in store_folders([folder / "families-ranks" / name for name in KEPT]):
         store = open_store(path)
         ranks, one = store.ranks(), found[store.dataset]
-        (m,) = np.flatnonzero(one.models["model"] == store.model)
-        own = np.asarray(rank(ranks["greater"], ranks["equal"], rule))
-        documents = ranks["document"]
-        place = np.unique(documents, return_inverse=True)[1]
+        m = one.names.index(store.model)
+        own, documents = np.asarray(rank(ranks["greater"], ranks["equal"], rule)), ranks["document"]
         assert documents.groupby(documents).size().tolist() == one.tokens.tolist()
         for i, k in enumerate(one.thresholds):
-            assert one.hits[:, m, i].tolist() == np.bincount(place, own <= k).astype(int).tolist()
-            assert one.neg_log_rbp[m, i] == pytest.approx(-np.log((own <= k).mean()))
+            assert one.hits[:, m, i].tolist() == pd.Series(own <= k).groupby(documents).sum().tolist()
         np.testing.assert_allclose(one.nll[:, m], ranks["nll"].astype(float).groupby(documents).sum(), rtol=1e-6)
         assert one.cross_entropy[m] == pytest.approx(ranks["nll"].astype(float).mean(), rel=1e-6)
-    for model in found["tales"].models["model"]:  # of the others, those of the aggregates
+    tales = found["tales"]
+    for m, model in enumerate(tales.names):  # of the others, those of the aggregates
         counts = aggregates.read(making.place / "aggregates" / model)["counts"]
         own = counts[(counts["dataset"] == "tales") & (rank(counts["greater"], counts["equal"], rule) <= 3)]
-        (m,) = np.flatnonzero(found["tales"].models["model"] == model)
-        assert abs(found["tales"].hits[:, m, 1].sum() - own["tokens"].sum()) <= 2  # near ties
+        assert abs(tales.hits[:, m, 1].sum() - own["tokens"].sum()) <= 2  # near ties
 
 
-def test_shipping_again_changes_nothing_and_another_family_leaves_the_rest(workshop, tmp_path: Path) -> None:
+def test_shipping_a_family_again_changes_nothing(workshop, tmp_path):
     making, folder = workshop
-    own = tmp_path / "shipped"
-    shutil.copytree(folder, own)
-    before = {path.relative_to(own): path.read_bytes() for path in own.rglob("*") if path.is_file()}
+    own = shutil.copytree(folder, tmp_path / "shipped")
     assert ship(making, ["lstm"], own) == {"lstm": [f"lstm-narrow-{LAST}-seed{seed}" for seed in (1, 2)]}
-    assert {path.relative_to(own): path.read_bytes() for path in own.rglob("*") if path.is_file()} == before
+    assert contents(own) == contents(folder)
 
 
-def test_the_text_s_descriptions_go_along_and_another_text_s_families_are_refused(workshop, tmp_path: Path) -> None:
+def test_the_text_s_descriptions_go_along_and_another_text_s_families_are_refused(workshop, tmp_path):
     making, folder = workshop
     for name in ("text.json", "documents.csv", "tokenizer/tokenizer.json"):
         assert (folder / name).read_bytes() == (making.place / name).read_bytes()
-    read = making.place.rows(making.base)[: 2_560 // 32]  # at the largest budget, of rows of 32
-    counts = Counter(read.ravel().tolist())
+    counts = Counter(making.place.rows(making.base)[: 2_560 // 32].ravel().tolist())  # of the largest budget
     assert read_token_counts(folder).tolist() == [counts[token] for token in range(280)]
     (tmp_path / "text.json").write_text("{}")
     with pytest.raises(DataError, match="of another text"):
@@ -103,21 +101,18 @@ def test_the_text_s_descriptions_go_along_and_another_text_s_families_are_refuse
     assert [path.name for path in tmp_path.iterdir()] == ["text.json"]
 
 
-def test_the_projects_own_count_is_of_what_the_families_read() -> None:
+def test_the_projects_own_count_is_of_what_the_families_read(tmp_path):
     counts = read_token_counts()
     assert len(counts) == 4096
     ladders, base = read_ladders()
     rows = ladders.steps(base, 8_000_000) * ladders.training.batch
-    assert counts.sum() == rows * 257  # a row has one more token than it trains on: what the last is to foretell
-
-
-def test_a_gap_in_the_counts_is_refused(tmp_path: Path) -> None:
+    assert counts.sum() == rows * 257  # a row has one more token than it trains on: what the last is to predict
     (tmp_path / COUNTS).write_text("token,count\n0,1\n2,1\n")
     with pytest.raises(DataError, match="numbered from 0"):
         read_token_counts(tmp_path)
 
 
-def test_what_is_not_ranked_is_left_out_and_said(workshop, tmp_path: Path) -> None:
+def test_what_is_not_ranked_is_left_out_and_said(workshop, tmp_path):
     making, folder = workshop
     with pytest.raises(DataError, match="no model of lstm is ranked"):
         ship(beside(making, tmp_path), ["lstm"], tmp_path / "shipped")
@@ -131,9 +126,7 @@ def test_what_is_not_ranked_is_left_out_and_said(workshop, tmp_path: Path) -> No
     (own / "families.json").write_text(json.dumps([entries[0], other, {**entries[-1], "name": lost, "family": "neox"}]))
     assert ship(making, ["neox"], own) == {"neox": [lost]}
     table = shipped.models(folder=own)
-    assert table["model"].tolist() == [
-        each for each in shipped.models(folder=folder)["model"] if each.startswith("neox")
-    ]
+    assert table["model"].tolist() == shipped.models(["neox"], folder=folder)["model"].tolist()
     seconds = table.set_index("model")["cpu_seconds"]
     assert seconds[entries[0]["name"]] == 7.5
     assert seconds[entries[1]["name"]] == entries[1]["cpu_seconds"]
@@ -141,7 +134,7 @@ def test_what_is_not_ranked_is_left_out_and_said(workshop, tmp_path: Path) -> No
     assert [name for name, ranked in kept.items() if not ranked] == [lost]
 
 
-def test_each_family_has_a_door(workshop, tmp_path: Path, monkeypatch) -> None:
+def test_each_family_has_a_door(workshop, tmp_path, monkeypatch):
     _, folder = workshop
     monkeypatch.setattr(shipped, "LADDER", tmp_path)
     with pytest.raises(DataError, match="the family lstm is not shipped") as error:
@@ -150,24 +143,23 @@ def test_each_family_has_a_door(workshop, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(shipped, "LADDER", folder)
     ladders = [word for word in sources.at_hand() if word.startswith("ladder")]
     assert ladders == ["ladder", "ladder:lstm", "ladder:all"]
-    last = {f"neox-{rung}-{LAST}" for rung in ("narrow", "wide")}
-    assert set(sources.open_source("ladder").table["model"]) == last
-    lstm = sources.open_source("ladder:lstm")
+    neox, lstm, every = map(sources.open_source, ladders)
+    assert set(neox.table["model"]) == set(KEPT["neox"])
     assert lstm.shipped == {"ladder:lstm"}
-    assert set(lstm.table["model"]) == {f"lstm-narrow-{LAST}"}
-    every = sources.open_source("ladder:all")
-    assert {store.model for store in every.stores} == last | {f"lstm-narrow-{LAST}"}
+    assert set(lstm.table["model"]) == set(KEPT["lstm"])
+    assert {store.model for store in every.stores} == {*KEPT["neox"], *KEPT["lstm"]}
+    assert all(set(text.names) == {*KEPT["neox"], f"neox-narrow-{LAST}-seed1"} for text in neox.counts([1]))
+    by_size = every.checkpoints.groupby(["family", "size"])["training_tokens"]
+    assert by_size.unique().map(sorted).tolist() == [[640, 1_280, 2_560]] * 3
     table = every.table
-    assert set(table["family"]) == {"neox", "neox at 0.00064 M", "neox at 0.00128 M"} | {
-        *("lstm", "lstm at 0.00064 M", "lstm at 0.00128 M")
-    }
+    times = ("", " at 0.00064 M", " at 0.00128 M")
+    assert set(table["family"]) == {f"{family}{time}" for family in KEPT for time in times}
     assert not table["model"].str.contains("seed").any()
-    own = table[table["model"] == f"lstm-narrow-{LAST}"].drop(columns="source").reset_index(drop=True)
-    alone = lstm.table.drop(columns="source")[list(own)]
-    pd.testing.assert_frame_equal(own, alone, check_exact=False, rtol=1e-6)
+    own = table[table["model"] == KEPT["lstm"][0]].drop(columns="source").reset_index(drop=True)
+    pd.testing.assert_frame_equal(own, lstm.table[list(own)], check_exact=False, rtol=1e-6)
     with pytest.raises(ParameterError, match="unknown source"):
         sources.open_source("ladder:none")
 
 
-def test_what_is_shipped_is_not_too_much() -> None:
+def test_what_is_shipped_is_not_too_much():
     assert sum(path.stat().st_size for path in LADDER.rglob("*") if path.is_file()) <= 100_000_000

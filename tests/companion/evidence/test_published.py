@@ -38,88 +38,58 @@ def edit(folder):
     return change
 
 
-@pytest.mark.parametrize("name", READERS)
-def test_missing_empty_and_headless_files(name, folder):
-    reader, _ = READERS[name]
-    path = folder / name
-    text = path.read_text(encoding="utf-8")
+def test_missing_empty_and_headless_files(folder):
+    path = folder / "rbp.csv"
+    head = path.read_text(encoding="utf-8").splitlines()[0]
     path.unlink()
-    with pytest.raises(DataError, match=rf"No such file.*{name}.*\n.*git checkout"):
-        reader(folder)
-    path.write_bytes(b"")
-    with pytest.raises(DataError, match=rf"empty.*{name}"):
-        reader(folder)
-    path.write_text(text.splitlines()[0] + "\n", encoding="utf-8")
-    with pytest.raises(DataError, match="no rows"):
-        reader(folder)
+    with pytest.raises(DataError, match=r"No such file.*rbp.csv.*\n.*git checkout"):
+        published.rbp(folder)
+    for content, says in (("", r"empty.*rbp.csv"), (f"{head}\n", "no rows")):
+        path.write_text(content, encoding="utf-8")
+        with pytest.raises(DataError, match=says):
+            published.rbp(folder)
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_a_missing_or_unknown_column_is_named(name, folder, edit):
-    header = (folder / name).read_text(encoding="utf-8").splitlines()[0]
-    last = header.split(",")[-1]
-    edit(name, 1, header + "x")
-    with pytest.raises(DataError, match=rf"column {last} is missing.*{name}"):
-        READERS[name][0](folder)
-
-
-@pytest.mark.parametrize("name", READERS)
-def test_a_repeated_row_names_both_lines(name, folder, edit):
-    row = (folder / name).read_text(encoding="utf-8").splitlines()[2]
-    edit(name, 4, row)
+def test_a_repeated_row_a_cell_that_is_no_number_and_a_missing_column_are_named(name, folder, edit):
+    reader, lines = READERS[name][0], (folder / name).read_text(encoding="utf-8").splitlines()
+    edit(name, 4, lines[2])
     with pytest.raises(DataError, match=rf"repeats line 3.*{name}, line 4"):
-        READERS[name][0](folder)
-
-
-@pytest.mark.parametrize("name", [name for name in READERS if name not in ("table1.csv", "fit_by_k.csv")])
-def test_nan_and_text_in_place_of_a_number(name, folder, edit):
-    cells = (folder / name).read_text(encoding="utf-8").splitlines()[4].split(",")
-    place = -2 if name == "rbp.csv" else -1
-    for wrong, words in [
-        ("NaN", "is NaN"),
-        ("", "is empty"),
-        ("many", "is no number"),
-        ("inf", "is infinite"),
-    ]:
+        reader(folder)
+    edit(name, 4, lines[3])
+    cells, place = lines[4].split(","), -2 if name == "rbp.csv" else -1
+    wrongs = [("NaN", "is NaN"), ("", "is empty"), ("many", "is no number"), ("inf", "is infinite")]
+    for wrong, words in wrongs if name not in ("table1.csv", "fit_by_k.csv") else ():
         cells[place] = wrong
         edit(name, 5, ",".join(cells))
         with pytest.raises(DataError, match=rf"{words}.*{name}, line 5"):
-            READERS[name][0](folder)
+            reader(folder)
+    edit(name, 1, lines[0] + "x")
+    with pytest.raises(DataError, match=rf"column {lines[0].split(',')[-1]} is missing.*{name}"):
+        reader(folder)
 
 
 @pytest.mark.parametrize(
-    ("name", "line", "text", "words"),
+    ("name", "text", "words"),
     [
-        ("rbp.csv", 2, "auslegal,openai-community/gpt2,1,-0.4,figure 3", "neg_log_rbp -0.4 must be above 0"),
-        ("rbp.csv", 2, "auslegal,openai-community/gpt2,0,0.4,figure 3", "k 0 must be at least 1"),
-        ("rbp.csv", 2, "auslegal,openai-community/gpt2,1.5,0.4,figure 3", "k is no whole number"),
-        ("rbp.csv", 2, "auslegal,openai-community/gpt2,1,0.4,figure 12", "source figure 12 must be one of"),
-        ("rbp.csv", 2, "auslegol,openai-community/gpt2,1,0.4,figure 3", "dataset auslegol must be one of"),
-        ("rbp.csv", 2, "auslegal,gpt2,1,0.4,figure 3", "unknown model 'gpt2'"),
-        ("rbp.csv", 2, "auslegal,openai-community/gpt2,1,0,4,figure 3", "6 cells where the header has 5"),
-        ("rbp.csv", 2, 'auslegal,"openai-community/gpt2,1,0.4,figure 3', "not CSV"),
-        ("table1.csv", 2, "auslegal,cross_entropy,1,GPT-2,0.961,-0.071", "k belongs to neg_log_rbp"),
-        ("table1.csv", 2, "auslegal,cross_entropy,,GPT-2,1.961,-0.071", "r_squared 1.961 must lie between"),
-        ("table1.csv", 2, "auslegal,cross_entropy,,GPT-3,0.961,-0.071", "family GPT-3 must be one of"),
-        ("sequence_success.csv", 2, "wikipedia,EleutherAI/pythia-14m,1,1,1.2", "p_success 1.2 must lie"),
-        (
-            "gpt2_window_counts.csv",
-            2,
-            "wikipedia,openai-community/gpt2,1,1,9,8",
-            "more successes than windows",
-        ),
-        (
-            "models.csv",
-            2,
-            "openai-community/gpt2,GPT-2,gpt2,124439808,39383808,85056001,50257",
-            "do not add up",
-        ),
-        ("rank_frequency.csv", 2, "wikipedia,EleutherAI/pythia-14m,1.5,0.1", "must be at least 2"),
+        ("rbp.csv", "auslegal,openai-community/gpt2,1,-0.4,figure 3", "neg_log_rbp -0.4 must be above 0"),
+        ("rbp.csv", "auslegal,openai-community/gpt2,0,0.4,figure 3", "k 0 must be at least 1"),
+        ("rbp.csv", "auslegol,openai-community/gpt2,1,0.4,figure 3", "dataset auslegol must be one of"),
+        ("rbp.csv", "auslegal,gpt2,1,0.4,figure 3", "unknown model 'gpt2'"),
+        ("rbp.csv", "auslegal,openai-community/gpt2,1,0,4,figure 3", "6 cells where the header has 5"),
+        ("rbp.csv", 'auslegal,"openai-community/gpt2,1,0.4,figure 3', "not CSV"),
+        ("table1.csv", "auslegal,cross_entropy,1,GPT-2,0.961,-0.071", "k belongs to neg_log_rbp"),
+        ("table1.csv", "auslegal,cross_entropy,,GPT-2,1.961,-0.071", "r_squared 1.961 must lie between"),
+        ("table1.csv", "auslegal,cross_entropy,,GPT-3,0.961,-0.071", "family GPT-3 must be one of"),
+        ("sequence_success.csv", "wikipedia,EleutherAI/pythia-14m,1,1,1.2", "p_success 1.2 must lie"),
+        ("gpt2_window_counts.csv", "wikipedia,openai-community/gpt2,1,1,9,8", "more successes than windows"),
+        ("models.csv", "openai-community/gpt2,GPT-2,gpt2,124439808,39383808,85056001,50257", "do not add up"),
+        ("rank_frequency.csv", "wikipedia,EleutherAI/pythia-14m,1.5,0.1", "must be at least 2"),
     ],
 )
-def test_impossible_rows(folder, edit, name, line, text, words):
-    edit(name, line, text)
-    with pytest.raises(DataError, match=rf"{words}[^\n]*{name}, line {line}") as caught:
+def test_impossible_rows(folder, edit, name, text, words):
+    edit(name, 2, text)
+    with pytest.raises(DataError, match=rf"{words}[^\n]*{name}, line 2") as caught:
         READERS[name][0](folder)
     assert str(caught.value).count("\n") == 1
 
@@ -146,9 +116,9 @@ def test_other_encodings_are_an_error_but_a_byte_order_mark_is_not(folder):
         published.models(folder)
 
 
-def test_the_last_failure_does_not_hide_how_many_there_are(folder, edit):
-    edit("rbp.csv", 3, "auslegal,openai-community/gpt2,2,-1,figure 9")
-    edit("rbp.csv", 5, "auslegal,openai-community/gpt2,5,-1,figure 9")
+def test_the_first_failure_does_not_hide_how_many_there_are(folder, edit):
+    for line in (3, 5):
+        edit("rbp.csv", line, f"auslegal,openai-community/gpt2,{line},-1,figure 9")
     with pytest.raises(DataError, match=r"and 1 more rows are wrong.*line 3"):
         published.rbp(folder)
 

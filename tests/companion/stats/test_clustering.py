@@ -1,10 +1,18 @@
-"""Design effects: against simulated texts, brute force, and statistics of known error."""
+"""Design effects and bounds of trends: against simulated texts, brute force, and statistics of known error."""
 
 import numpy as np
 import pytest
 from draws import loop_and_slow
+from hypothesis import given
+from hypothesis import strategies as st
 
-from companion.stats.clustering import cluster_sums, log_design_effect, log_scatter_effect, scatter_sums
+from companion.stats.clustering import (
+    cluster_sums,
+    log_design_effect,
+    log_scatter_effect,
+    scatter_sums,
+    trend_bound,
+)
 from companion.stats.overdispersion import fit_counts
 from rbp.errors import DataError
 
@@ -18,11 +26,6 @@ def documents(rng, count, length, spread):
 
 def design_effect(values, documents):
     return float(np.exp(log_design_effect(cluster_sums(values, documents).sum(axis=0))))
-
-
-def test_independent_tokens_have_none():
-    values, document = documents(np.random.default_rng(0), 3000, 20, 0.0)
-    assert design_effect(values, document) == pytest.approx(1, abs=0.1)
 
 
 def test_it_is_what_resampling_documents_gives():
@@ -39,22 +42,15 @@ def test_of_two_documents_by_hand():
     assert design_effect([1, 1, 0, 0], [0, 0, 1, 1]) == pytest.approx(4)
 
 
-def test_whole_documents_that_miss_have_the_length_as_effect():
-    values, document = np.repeat(np.random.default_rng(2).random(500) < 0.1, 30), np.repeat(np.arange(500), 30)
-    assert design_effect(values, document) == pytest.approx(30, rel=0.01)
-
-
-def test_each_value_needs_its_document():
-    with pytest.raises(DataError, match="each value needs its document"):
-        design_effect([1.0, 0.0, 1.0], [3, 4])
-
-
 def test_clusters_inside_documents_are_what_is_drawn():
     """Pieces that miss all or nothing have their length as effect, in however few documents they lie."""
     values, piece = np.repeat(np.random.default_rng(2).random(500) < 0.1, 30), np.repeat(np.arange(500), 30)
     sums = cluster_sums(values, piece, piece // 50)
     assert len(sums) == 10
     assert np.exp(log_design_effect(sums.sum(axis=0))) == pytest.approx(design_effect(values, piece), rel=1e-12)
+    assert design_effect(values, piece) == pytest.approx(30, rel=0.01)
+    with pytest.raises(DataError, match="each value needs its document"):
+        design_effect([1.0, 0.0, 1.0], [3, 4])
     assert sums.sum(axis=0)[:4].tolist() == [500, values.sum(), values.sum(), 15_000]
 
 
@@ -106,16 +102,6 @@ def test_the_scatters_effect_by_its_definition():
     assert np.exp(found) == pytest.approx(effect, rel=1e-6)
 
 
-def test_models_that_miss_the_same_tokens_have_no_scatter_of_their_own():
-    rng = np.random.default_rng(1)
-    missed, document = rng.random((20_000, 4)) < 0.05, np.repeat(np.arange(200), 100)
-    effect = log_scatter_effect(SIZES)
-    assert np.exp(effect(scatter_sums(missed, document, document).sum(axis=0))) == pytest.approx(1, abs=0.25)
-    same = np.repeat(missed[:, :1], 4, axis=1)
-    same[:3, 1] ^= True  # else the logarithm of nothing
-    assert np.exp(effect(scatter_sums(same, document, document).sum(axis=0))) < 0.02
-
-
 def test_clusters_that_stand_together_are_summed_as_scattered_ones():
     rng = np.random.default_rng(8)
     documents, values = np.repeat([7, 3, 9, 4], [5, 1, 30, 12]), rng.normal(size=48)
@@ -124,3 +110,22 @@ def test_clusters_that_stand_together_are_summed_as_scattered_ones():
     clusters[5:7] = [90, 91]  # none reaches into another document
     together = cluster_sums(values, clusters, documents)
     assert cluster_sums(values[scattered], clusters[scattered], documents[scattered]) == pytest.approx(together)
+
+
+@given(st.lists(st.lists(st.booleans(), min_size=3, max_size=3), min_size=2, max_size=40), st.integers(0, 3))
+def test_no_sharing_of_misses_gives_a_larger_variance_than_the_bound(tokens, shape):
+    """Brute force: tokens that three models miss or not, every contrast's sum of squares against the bound."""
+    weights = np.array([(-1, 0, 1), (-1, 0.25, 0.75), (0.5, -1, 0.5), (-0.5, -0.5, 1)][shape])
+    missed = np.array(tokens, dtype=float)
+    actual = float(((missed @ weights) ** 2).sum())
+    bound = trend_bound(missed.sum(axis=0), weights)
+    assert actual <= bound.sd**2 + 1e-9
+    assert bound.change == pytest.approx((missed @ weights).sum())
+
+
+def test_for_two_models_it_is_mcnemar_without_shared_misses():
+    bound = trend_bound([1212, 1577], [-1, 1])
+    assert bound.z == pytest.approx((1577 - 1212) / np.sqrt(1577 + 1212))
+    assert bound.needed == pytest.approx((bound.z / 1.959964) ** 2, rel=1e-6)
+    with pytest.raises(DataError, match="sum must be 0"):
+        trend_bound([3, 4], [1, 1])

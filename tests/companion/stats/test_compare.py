@@ -1,6 +1,9 @@
+"""Laws compared: by AICc, in pairs, for equivalence, ahead of what they were fitted to, and from k to k."""
+
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from draws import loop_and_slow, may_be
 from scipy.optimize import brentq
@@ -8,11 +11,14 @@ from scipy.stats import kstest, linregress
 from scipy.stats import t as t_distribution
 
 from companion.stats.compare import aicc, delta_aicc, equivalence, paired_exponents
+from companion.stats.forecast import forecast
+from companion.stats.subsets import chains, fit_thresholds, set_points, steps
 from rbp.errors import FitError, ParameterError
 from rbp.laws.offset import fit_offset
 from rbp.laws.power import fit_power_law
 
 SIZES = np.geomspace(1e6, 1e10, 10)
+DECADES = [10**7, 10**8, 10**9, 10**10, 10**11]
 
 
 def test_aicc_by_hand_and_where_it_is_none() -> None:
@@ -23,34 +29,16 @@ def test_aicc_by_hand_and_where_it_is_none() -> None:
     assert math.isfinite(aicc(0.0, 10, 3) or math.nan)
 
 
-def told(value: np.ndarray) -> float | None:
-    sizes = SIZES[: len(value)]
-    return delta_aicc(fit_power_law(sizes, value), fit_offset(sizes, value))
-
-
 def test_the_criterion_counts_three_parameters_of_a_line_and_four_of_an_offset() -> None:
     value = (0.3 + 40 * SIZES**-0.25) * np.exp(0.01 * np.random.default_rng(1).normal(size=10))
     (rss,) = np.polyfit(np.log(SIZES), np.log(value), 1, full=True)[1]
     line = 10 * np.log(rss / 10) + 6 + 24 / 6
     offset = 10 * np.log(fit_offset(SIZES, value).rss / 10) + 8 + 40 / 5
-    assert told(value) == pytest.approx(offset - line, rel=1e-9)
-
-
-def test_the_criterion_finds_the_law_that_made_the_points() -> None:
-    rng = np.random.default_rng(1)
-    noise = np.exp(0.01 * rng.normal(size=10))
-    bent, straight = told((0.3 + 40 * SIZES**-0.25) * noise), told(40 * SIZES**-0.25 * noise)
-    assert bent is not None
-    assert bent < -10
-    assert straight is not None
-    assert straight > -2
-    perfect = told(40 * SIZES**-0.25)
-    assert perfect is not None
-    assert perfect > 0  # rounding must not buy a parameter
-
-
-def test_the_criterion_does_not_pretend_with_few_points() -> None:
-    assert told(np.array([3, 2, 1.5, 1.4, 1.3])) is None
+    assert delta_aicc(fit_power_law(SIZES, value), fit_offset(SIZES, value)) == pytest.approx(offset - line, rel=1e-9)
+    perfect = 40 * SIZES**-0.25
+    assert delta_aicc(fit_power_law(SIZES, perfect), fit_offset(SIZES, perfect)) > 0  # rounding buys no parameter
+    few = SIZES[:5], value[:5]
+    assert delta_aicc(fit_power_law(*few), fit_offset(*few)) is None
 
 
 def test_paired_exponents_are_the_line_of_the_log_ratio() -> None:
@@ -138,3 +126,77 @@ def test_no_bound_where_the_second_exponent_may_be_zero() -> None:
     assert not flat.outside
     with pytest.raises(ParameterError, match="two tests cannot err"):
         equivalence(SIZES, first, second, level=0.5)
+
+
+def test_the_held_out_are_the_largest_whatever_the_order() -> None:
+    rng = np.random.default_rng(1)
+    y = 4 * SIZES**-0.1 * np.exp(0.02 * rng.normal(size=10))
+    shuffle, held = rng.permutation(10), slice(8, None)
+    got = forecast(SIZES[shuffle], y[shuffle], holdout=2, level=0.9)
+    fit = fit_power_law(SIZES[:8], y[:8], level=0.9)
+    ahead = fit.predict(SIZES[held])
+    assert got.fit.alpha == pytest.approx(fit.alpha, rel=1e-12)
+    assert got.rows["size"].tolist() == SIZES[held].tolist()
+    assert got.rows["value"].tolist() == y[held].tolist()
+    np.testing.assert_allclose(got.rows["predicted"], ahead["value"], rtol=1e-12)
+    np.testing.assert_allclose(got.rows["high"], ahead["high"], rtol=1e-10)
+    np.testing.assert_allclose(got.rows["error"], ahead["value"] / y[held] - 1, atol=1e-12)
+    assert got.rows["covered"].tolist() == ((ahead["low"] <= y[held]) & (y[held] <= ahead["high"])).tolist()
+
+
+def test_points_of_equal_size_are_held_out_together() -> None:
+    sizes = [1e6, 1e7, 1e8, 1e9, 1e9]
+    got = forecast(sizes, [5, 4, 3.1, 2.2, 2.1], holdout=1)
+    assert got.rows["size"].tolist() == [1e9, 1e9]
+    assert got.fit.n == 3
+
+
+@pytest.mark.parametrize("holdout", [0, -1, 8])
+def test_too_few_left_or_none_held_out(holdout: int) -> None:
+    with pytest.raises(ParameterError, match=r"\(holdout\)"):
+        forecast(SIZES, 4 * SIZES**-0.1, holdout=holdout)
+    with pytest.raises(FitError, match="row 1"):
+        forecast([1e6, 1e7, 1e8, 1e9], [4, -1, 2, 1], holdout=1)
+
+
+def decades(alpha: dict[int, float], missing: dict[int, set[int]] | None = None) -> pd.DataFrame:
+    """One family of five models: −ln RBP_k = S^(−alpha[k]), a little off the line; `missing[k]` are left out."""
+    wobble = [1.02, 0.99, 1.01, 0.97, 1.0]
+    rows = [
+        ("d", "F", f"m{i}", size, k, size**-exponent * wobble[(i * (k + 1)) % 5])
+        for k, exponent in alpha.items()
+        for i, size in enumerate(DECADES)
+        if i not in (missing or {}).get(k, set())
+    ]
+    return pd.DataFrame(rows, columns=["dataset", "family", "model", "size", "k", "value"])
+
+
+def test_sets_never_mix_models() -> None:
+    """k = 2 lacks one model: it serves only the common set, and k = 500 only the set of all."""
+    sets = set_points(decades({1: 0.1, 2: 0.12, 10: 0.15, 500: 0.2}, {2: {4}}))
+    served = {key: set(rows["model"]) for key, rows in sets.groupby(["models", "k"])}
+    every = {f"m{i}" for i in range(5)}
+    assert served == {("all", k): every for k in (1, 10, 500)} | {("common", k): every - {"m4"} for k in (1, 2, 10)}
+
+
+def test_fits_are_those_of_the_set() -> None:
+    table = decades({1: 0.1, 2: 0.12}, {2: {4}})
+    fits = fit_thresholds(table).set_index(["models", "k"])
+    own = table[(table["k"] == 1) & (table["model"] != "m4")]
+    assert fits.loc[("common", 1), "alpha"] == fit_power_law(own["size"], own["value"]).alpha
+    assert fits.loc[("all", 1), "n"] == 5
+    assert ("all", 2) not in fits.index
+
+
+def test_steps_are_paired_differences() -> None:
+    table = decades({1: 0.1, 10: 0.2, 100: 0.15})
+    found = steps(table)
+    at = {k: rows.sort_values("model") for k, rows in table.groupby("k")}
+    paired = paired_exponents(at[10]["size"], at[10]["value"], at[1]["value"])
+    first = found.iloc[0]
+    assert (first["k"], first["next_k"], first["difference"], first["low"]) == (1, 10, paired.difference, paired.low)
+    summed = chains(found).iloc[0]
+    assert (summed["steps"], summed["falling"], summed["surely_falling"]) == (2, 1, 1)
+    assert chains(steps(table[table["k"] == 1])).empty
+    one = table[table["k"] == 1]
+    assert steps(pd.concat([one, one.assign(k=10, value=one["value"] / 2)])).empty  # no scatter about no change

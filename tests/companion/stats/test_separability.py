@@ -57,14 +57,6 @@ def test_the_interval_holds_the_power_that_made_the_table(draws: int) -> None:
     assert may_be(held, draws, 0.95, 0.95)
 
 
-def test_what_rows_and_columns_share_drops_out_and_units_change_nothing() -> None:
-    grid, again = made(np.random.default_rng(3))
-    first = interaction(grid, again)
-    assert interaction(grid + np.arange(ROWS)[:, None], again).f == pytest.approx(first.f)
-    rescaled = power_interval(1000 * grid, [1000 * each for each in again])
-    assert [*vars(rescaled).values()] == pytest.approx([*vars(power_interval(grid, again)).values()], rel=1e-4)
-
-
 def test_no_power_and_every_power() -> None:
     rng = np.random.default_rng(4)
     mixed, again = made(rng)

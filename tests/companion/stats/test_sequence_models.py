@@ -23,12 +23,11 @@ def test_the_beta_binomial_is_a_ratio_of_beta_functions():
     n, a, b = np.array([1, 2, 10, 300]), 0.7, 3.0
     expected = betaln(a, b) - betaln(a + n, b)
     assert beta_binomial(n, a / (a + b), 1 / (a + b + 1)) == pytest.approx(expected, rel=1e-12)
-
-
-def test_the_ends_of_its_parameters_are_the_simpler_laws():
-    n = np.array([1, 2, 7, 50])
-    assert beta_binomial(n, 0.3, 0.0) == pytest.approx(-n * np.log(0.3))
+    assert beta_binomial(n, 0.3, 0.0) == pytest.approx(-n * np.log(0.3))  # at the ends it is the simpler laws
     assert beta_binomial(n, 0.3, 1.0) == pytest.approx(np.full(4, -np.log(0.3)))
+    alone = fit_distance([1, 2, 5, 10], LAWS["independence"]([1, 2, 5, 10], hit=0.4), "beta-binomial")
+    assert alone.edge == "independence"
+    assert alone.neg_log([100])[0] == pytest.approx(LAWS["independence"]([100], hit=0.4)[0], rel=1e-9)
 
 
 MADE = [
@@ -49,13 +48,6 @@ def test_a_fit_finds_the_law_that_made_the_values(law, parameters):
     assert fit.parameters == pytest.approx(parameters, rel=1e-9)
     assert fit.neg_log([100])[0] == pytest.approx(LAWS[law]([100], **parameters)[0], rel=1e-9)
     assert fit.edge == ""
-
-
-def test_a_law_that_needs_no_more_than_a_simpler_one_is_that_one():
-    n = [1, 2, 5, 10]
-    fit = fit_distance(n, LAWS["independence"](n, hit=0.4), "beta-binomial")
-    assert fit.edge == "independence"
-    assert fit.neg_log([100])[0] == pytest.approx(LAWS["independence"]([100], hit=0.4)[0], rel=1e-9)
 
 
 @pytest.mark.parametrize("law", ["markov", "beta-binomial"])

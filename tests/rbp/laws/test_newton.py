@@ -24,19 +24,6 @@ def test_a_large_constant_does_not_hide_the_minimum():
     assert minimum(lambda x: valley(x, 1e9), np.array([1.01, 1.0])) == pytest.approx([1, 1], rel=1e-14)
 
 
-def test_a_rate_by_likelihood_is_the_share():
-    hits, misses = 3, 10**6
-
-    def loss(x):
-        rate = 1 / (1 + np.exp(-x[0]))
-        value = -hits * np.log(rate) - misses * np.log1p(-rate)
-        total = hits + misses
-        return value, np.array([total * rate - hits]), np.array([[total * rate * (1 - rate)]])
-
-    (found,) = minimum(loss, np.zeros(1))
-    assert found == pytest.approx(np.log(hits / misses), rel=1e-14)
-
-
 @pytest.mark.parametrize(
     "function",
     [

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from draws import loop_and_slow, may_be
 from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.optimize import differential_evolution
@@ -79,17 +78,6 @@ def test_an_offset_of_0_is_the_pure_law():
         fit.predict(-1)
 
 
-@pytest.mark.parametrize("draws", loop_and_slow(15, 300))
-def test_intervals_cover(draws):
-    rng, of_offset, of_alpha = np.random.default_rng(3), 0, 0
-    for _ in range(draws):
-        fit = fit_offset(SIZES, law(noise=0.03, rng=rng))
-        of_offset += fit.offset_low <= 0.3 <= fit.offset_high
-        of_alpha += fit.alpha_low <= 0.25 <= fit.alpha_high
-    assert may_be(of_offset, draws, 0.95)
-    assert may_be(of_alpha, draws, 0.95)
-
-
 @given(st.integers(0, 10**6), st.floats(1e-6, 1e6), st.floats(1e-6, 1e6))
 def test_units_do_not_matter(seed, of_size, of_value):
     y = law(noise=0.02, rng=seed)
@@ -125,7 +113,7 @@ def test_prediction_near_the_linear_case_is_that_of_least_squares():
 
 
 @pytest.mark.parametrize("sd", [1e-4, 0.05, 0.5])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_no_search_over_everywhere_ends_lower(seed, sd):
     """Noise alone: many valleys, steps between two sizes among them. E = 0 and steps are in the search's bounds."""
     rng = np.random.default_rng(seed)

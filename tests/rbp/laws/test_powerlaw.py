@@ -6,7 +6,6 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from draws import loop_and_slow, may_be
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import linregress
@@ -69,20 +68,6 @@ def test_weighted_fit_agrees_with_the_normal_equations():
     ahead, gradient = fit.predict(1e11).iloc[0], np.array([1, np.log(1e11)])
     new = gradient @ covariance @ gradient + fit.scale * np.mean(sd**2)
     assert np.log(ahead["high"] / ahead["value"]) == pytest.approx(t_distribution.ppf(0.975, 6) * new**0.5, rel=1e-8)
-
-
-@pytest.mark.parametrize("draws", loop_and_slow(250, 5000))
-@pytest.mark.parametrize("weighted", [False, True], ids=["OLS", "WLS"])
-def test_intervals_cover(weighted, draws):
-    rng, covered, scales = np.random.default_rng(5), 0, []
-    sd = np.linspace(0.02, 0.1, 8) if weighted else np.full(8, 0.05)
-    for _ in range(draws):
-        y = noisy(rng, sd=sd)
-        fit = fit_power_law(SIZES, y, variance=(sd * y) ** 2 if weighted else None)
-        covered += fit.alpha_low <= 0.2 <= fit.alpha_high
-        scales.append(fit.scale or 1.0)
-    assert may_be(covered, draws, 0.95)
-    assert np.mean(scales) == pytest.approx(1, abs=3.5 * np.std(scales) / draws**0.5)
 
 
 @given(st.integers(0, 10**6), st.integers(3, 12), st.floats(1e-9, 1e9), st.floats(1e-9, 1e9), st.booleans())

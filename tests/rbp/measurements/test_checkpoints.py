@@ -8,7 +8,6 @@ import pytest
 from commands import here, refused
 from toy_stores import make_store
 
-from companion.project import LADDER
 from rbp.errors import DataError
 from rbp.measurements import COLUMNS, open_source
 from rbp.measurements.checkpoints import amount, names_in_time, runs
@@ -181,18 +180,6 @@ def test_seeds_that_begin_with_the_same_weights_are_one_run(weighed, ranks, capl
         weighed("run", f"last of {seed}", seed=seed, step=100)
     assert {*ranks().checkpoints["seed"]} == {0, 2}
     assert "they are no independent runs" in caplog.text
-
-
-def test_the_ladders_models_are_checkpoints_of_their_families():
-    (folder,) = (LADDER / "families-ranks" / "lstm").glob("lstm-10k-at-8m-humaneval-*")
-    store = open_source(folder).table  # which says nothing of training
-    assert store[["revision", "training_tokens", "step", "seed", "compute"]].isna().all(axis=None)
-    source = open_source("ladder:all")
-    own = source.checkpoints
-    grid = own[(own["family"] == "neox") & (own["k"] == 1) & (own["dataset"] == "wikipedia")]
-    assert grid.groupby("size")["training_tokens"].nunique().eq(5).all()
-    early = source.table.query("training_tokens == 500_000")
-    assert set(early["family"]) == {"neox at 0.5 M", "lstm at 0.5 M"}
 
 
 @pytest.fixture

@@ -119,16 +119,6 @@ def test_own_file(write, name):
     assert str(own.table["k"].dtype) == "Int64"
 
 
-def test_a_ladder_s_counts_are_those_of_its_stores_with_other_seeds():
-    ladder = open_source("ladder")
-    (text,) = (one for one in ladder.counts([1, 10]) if one.dataset == "humaneval")
-    for k, hits in zip((1, 10), text.hits.sum(axis=0).T, strict=True):
-        counted = dict(zip(text.names, hits.tolist(), strict=True))
-        stored = select(ladder.table, dataset="humaneval", k=k).set_index("model")["hits"].to_dict()
-        assert stored.items() <= counted.items()
-        assert any("seed" in name for name in counted.keys() - stored.keys())
-
-
 def test_counts_of_an_own_file(write):
     counted = OWN.iloc[:2].assign(tokens=1000, hits=[600, 700])
     exact = counted.assign(value=-np.log(counted["hits"] / 1000))
