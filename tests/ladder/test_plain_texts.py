@@ -104,7 +104,7 @@ def test_the_guide_s_commands_train_rank_and_fit_a_folder_of_text(tmp_path, in_t
     assert sorted(stores) == ["lstm-10k-at-0.01024m", *rungs]
     assert {store.tokens for store in stores.values()} == {scored}
     assert {store.dataset for store in stores.values()} == {"held-out"}
-    rows = place.rows(on_own_text(place, read_recipe()))
+    rows = place.rows(with_plain_text(place, read_recipe()))
     assert rows[:, 1:].size == 10240
     pieces = [piece for row in rows[::20] for piece in re.split(r"<\|endoftext\|>", tokenizer.decode(row))]
     assert all(any(piece in text for text in texts.values() if text not in held) for piece in pieces)
