@@ -142,7 +142,8 @@ class Builder(StandaloneHTMLBuilder):
                 node.parent.remove(node)
         for raw in readable.findall(nodes.raw):
             raw[:] = [nodes.Text(_sentences(raw.astext()))]
-        self.sentences[pagename] = " ".join(readable.astext().split())
+        if "made" not in self.env.metadata.get(pagename, {}):  # times and a commit, other ones in each build
+            self.sentences[pagename] = " ".join(readable.astext().split())
         super().index_page(pagename, readable, title)
 
     def dump_search_index(self) -> None:
