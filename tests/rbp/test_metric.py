@@ -40,13 +40,6 @@ def test_ranks_are_places_in_a_sorted_list(scores, data):
         assert 1 <= strict <= expected <= paper <= len(row)
 
 
-def test_scores_of_any_shape():
-    scores = np.random.default_rng(0).normal(size=(2, 3, 5))
-    greater, equal = metric.greater_equal(scores, np.zeros((2, 3), dtype=int))
-    assert greater.shape == equal.shape == (2, 3)
-    assert (equal == 1).all()
-
-
 def test_figure_2_of_the_paper():
     assert metric.rbp([3, 1, 3], 2) == pytest.approx(1 / 3)
     assert metric.cross_entropy([0.21, 0.28, 0.19]) == pytest.approx(-math.log(0.21 * 0.28 * 0.19) / 3)

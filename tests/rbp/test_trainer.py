@@ -122,22 +122,6 @@ def test_a_trainer_logs_what_extraction_finds(tmp_path):
     assert [entry["step"] for entry in kept] == [2, 4, 5]
 
 
-@pytest.mark.builds
-def test_tensorboard_has_it(tmp_path):
-    """In the run's one event file, beside the loss, read by TensorBoard itself; the model learns."""
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    texts = tiny.texts(6, seed=1)
-    monitored = {"report_to": "tensorboard", "logging_steps": 1}
-    trained(tmp_path, [lambda _: RankCallback(texts, ks=[1, 10], every=2)], steps=4, **monitored)
-    (events,) = tmp_path.glob("out/**/events.*")
-    read = EventAccumulator(str(events)).Reload()
-    assert {"train/loss", "eval/rbp_1", "eval/rbp_10", "eval/cross_entropy"} <= {*read.Tags()["scalars"]}
-    assert [each.step for each in read.Scalars("eval/rbp_10")] == [2, 4]
-    losses = [each.value for each in read.Scalars("eval/cross_entropy")]
-    assert losses[1] < losses[0]
-
-
 def test_a_callback_needs_a_tokenizer_and_text(tmp_path):
     with pytest.raises(DataError, match="text"):
         RankCallback(Dataset.from_dict({"lines": ["a"]}))

@@ -12,7 +12,6 @@ from transformers import AutoModelForCausalLM, Gemma3Config, LlamaConfig, Qwen3M
 
 from rbp.errors import DataError, ParameterError
 from rbp.extract.models import find_model, load_model, load_tokenizer, passed_over
-from rbp.extract.protocol import longest_input
 
 CPU = torch.device("cpu")
 
@@ -200,9 +199,3 @@ def test_a_revision_of_a_folder_is_a_checkpoint_in_it(copy, tmp_path):
             find_model(str(run), revision)
     with pytest.raises(DataError, match="no checkpoint main"):
         find_model(str(copy), "main")
-
-
-def test_longest_input():
-    assert longest_input({"n_positions": 1024}) == 1024
-    assert longest_input({"text_config": {"max_position_embeddings": 7}}) == 7
-    assert longest_input({}) is None

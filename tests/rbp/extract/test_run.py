@@ -17,7 +17,6 @@ from tiny import texts
 from rbp.errors import DataError, ParameterError
 from rbp.extract import extraction, store
 from rbp.extract.extraction import Settings, extract, extract_on_gpus
-from rbp.extract.forward import Ranker
 from rbp.extract.protocol import protocol
 from rbp.extract.store import SCHEMA, Store, open_store
 
@@ -168,16 +167,3 @@ def test_another_models_tokenizer(saved, corpus, tmp_path):
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
     with pytest.raises(DataError, match="another model's"):
         extract([str(folder)], [corpus], WINDOWS, tmp_path / "out", QUICK)
-
-
-def test_nan_leaves_no_store(saved, corpus, tmp_path, monkeypatch):
-    each, calls = Ranker._hidden, []
-
-    def broken(self, some):
-        calls.append(some)
-        return each(self, some) * (np.nan if len(calls) > 1 else 1)  # the first is the look at the model
-
-    monkeypatch.setattr(Ranker, "_hidden", broken)
-    with pytest.raises(DataError, match="NaN"):
-        extract([str(saved("gpt2"))], [corpus], WINDOWS, tmp_path / "out", QUICK)
-    assert list((tmp_path / "out").iterdir()) == []
