@@ -74,19 +74,24 @@ def test_masses_are_scipys(name, masses):
     np.testing.assert_allclose(member(name).pmf(RANKS), expected, rtol=1e-9, atol=1e-15)
 
 
-def test_a_rounded_lognormal_has_no_end_and_keeps_its_digits_in_the_tail():
+def test_rounded_families_have_no_end_and_keep_their_digits_in_the_tail():
     def cdf(at):
         return stats.lognorm.cdf(at, 1.6, scale=np.exp(0.7))
 
     inner = RANKS[:-1]
     expected = (cdf(inner + 0.5) - cdf(inner - 0.5)) / (1 - cdf(0.5))
     np.testing.assert_allclose(member("lognormal_rounded").pmf(inner), expected, rtol=1e-8)
+    power = RankDistribution(family("power_law_rounded"), (1.7,), V).pmf(inner)
+    expected = ((inner - 0.5) ** -0.7 - (inner + 0.5) ** -0.7) / 0.5**-0.7
+    np.testing.assert_allclose(power, expected, rtol=1e-8)
+    # rounded up, nothing is cut off
+    np.testing.assert_allclose(member("lognormal_ceiling").pmf(inner), cdf(inner) - cdf(inner - 1), rtol=1e-8)
     # from rank 2, as the authors' library conditions on the smallest rank
     at = member("lognormal_rounded", first=2).pmf(7)
     assert at == pytest.approx((cdf(7.5) - cdf(6.5)) / (1 - cdf(1.5)), rel=1e-8)
     it = RankDistribution.of(family("lognormal_rounded"), {"mu": -14.0, "sigma": 5.5}, 50_688)
     half = mp.mpf(1) / 2
-    for rank in (1, 7, 700, 50_000):
+    for rank in (1, 2, 7, 99, 700, 50_000):
         with mp.workdps(40):
             above = [mp.ncdf(-(mp.log(x) + 14) / mp.mpf("5.5")) for x in (rank - half, rank + half, half)]
         assert it.pmf(rank) == pytest.approx(float((above[0] - above[1]) / above[2]), rel=2e-12)

@@ -13,6 +13,7 @@ from rank_stores import write_store
 
 from ladder import shipped
 from rbp.errors import DataError, ParameterError
+from rbp.measurements import open_source
 from rbp.measurements.counts import Counts, count_hits, from_table, of_stores, store_table, to_table
 from rbp.measurements.ranked import Ranked
 
@@ -139,6 +140,9 @@ def test_stores_are_counted_by_document_model_and_threshold(tmp_path, rule, more
     stores = {name: write_store(tmp_path, name, sizes[name], greater[name], nll=sizes[name]) for name in greater}
     (found,) = of_stores([*stores.values()], [30, 1, 5], rule)
     assert (found.names, found.thresholds) == (["small", "small-seed1", "big"], (1, 5, 30))
+    for source in (tmp_path, [store.folder for store in stores.values()]):
+        (same,) = open_source(source, rule).counts([30, 1, 5])
+        np.testing.assert_array_equal(same.hits, found.hits)
     assert found.tokens.tolist() == [25] * 4
     assert found.firsts.tolist() == [0, 2]
     assert found.nll.tolist() == [[500, 500, 7500]] * 4

@@ -201,6 +201,8 @@ def test_several_sources(write, all_published):
     other = write(OWN.iloc[:1], "other.csv")
     with pytest.raises(DataError, match=r"−ln RBP_1 of a on mine is in two sources.*own\.csv and .*other\.csv"):
         _ = open_source([path, other]).table
+    with pytest.raises(DataError, match="on wikipedia is in two sources"):
+        _ = open_source("published,published").histograms
     larger = write(OWN.iloc[:1].assign(dataset="else", size=11), "larger.csv")
     with pytest.raises(DataError, match=r"a is given as letters of size 10 and as letters of size 11"):
         _ = open_source([path, larger]).table
