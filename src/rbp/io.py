@@ -222,11 +222,6 @@ def files_below(folder: Path) -> list[Path]:
     return sorted(p for p in files if not any(part[0] == "." or part == "__pycache__" for part in p.parts[-2:]))
 
 
-def bytes_below(folder: Path) -> int:
-    """Sum the bytes of the files below ``folder``; 0 if it is not there."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-
-
 def expanded(paths: Iterable[Path]) -> list[Path]:
     """List each file, and in place of each folder all `files_below` it."""
     return [file for path in paths for file in (files_below(path) if path.is_dir() else [path])]

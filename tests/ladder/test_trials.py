@@ -14,12 +14,11 @@ from made_ladder import options_of, quiet, write_making
 from safetensors import safe_open
 from transformers import AutoModelForCausalLM
 
-from companion.chapters.families import costs
 from companion.project import LADDER
 from ladder import aggregates, shipped, shipping, text, training, trials
 from ladder import making as making_module
 from ladder.making import Line, Making
-from ladder.recipe import CONFIGURATION, LADDERS, read_ladders
+from ladder.recipe import read_ladders
 from ladder.training import Run, loss_of
 from rbp.errors import DataError
 from rbp.io import sha256
@@ -225,9 +224,6 @@ def test_sums_of_trials_are_kept_apart_and_beside_those_of_others(workshop, tmp_
         assert shipping.ship_trials(making, chosen, own) == {"neox-trials": []}
     assert {path: path.read_bytes() for path in before} == before
     assert "neox-trials" not in set(shipped.models(folder=own)["family"])
-    for recipe in (LADDERS, CONFIGURATION):
-        shutil.copy(recipe, own)
-    assert "neox-trials" not in set(costs(own)["family"])
     table = shipped.models(["neox-trials"], folder=own)
     runs = ["0.00128m-batch1", "0.00128m-batch4", "0.00256m-of0.00064m"]
     assert [*table["model"]] == [f"neox-narrow-at-{run}" for run in runs]

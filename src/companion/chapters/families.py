@@ -5,21 +5,17 @@ on the same tokens.
 """
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from companion.project import LADDER
 from companion.steps import step
 from ladder.recipe import LADDERS, Ladders, read_ladders
-from ladder.shipped import ABLATION, FIRST, RANKS, RECORDS, SUMS, TRIALS, counted, models
+from ladder.shipped import ABLATION, FIRST, counted, models
 from rbp import provenance
 from rbp.arrays import Integers, Reals
-from rbp.errors import DataError
 from rbp.figures.wording import dataset_order
-from rbp.io import bytes_below, label, parse_json
 from rbp.laws.resampling import interval
 from rbp.measurements import Source
 from rbp.measurements.counts import THRESHOLDS, Counts, from_table, to_table
@@ -166,29 +162,3 @@ def with_ablations(first: Sequence[Counts]) -> list[Counts]:
         chosen = about.assign(changed=changed)[rungs | changed].sort_values(["size", "changed"], kind="stable")
         selected.append(text.keep(chosen.index))
     return selected
-
-
-def costs(folder: Path = LADDER) -> pd.DataFrame:
-    """Summarise the cost to train the shipped families, and their sizes in bytes, a row each, in the records' order.
-
-    Columns family; models (trained); core_hours: of training, where budgets of a line share the trunk up to where they
-    branch off; slowest, fastest: tokens per second of one core, over the models; weights, ranks, sums: bytes. Raises
-    DataError for a missing or malformed file.
-    """
-    try:
-        entries = parse_json((folder / RECORDS).read_bytes())
-        table = pd.DataFrame(e for e in entries if e["family"] != FIRST and not e["family"].endswith(TRIALS))
-        cooldown = read_ladders(folder / LADDERS.name)[0].training.cooldown
-        rate = table["tokens"] / table["cpu_seconds"].clip(lower=0.1)
-        last = table["budget"] == table.groupby(["family", "rung", "seed"])["budget"].transform("max")
-    except (OSError, ValueError, KeyError, TypeError):
-        raise DataError("this is no list of the families' models", label(folder / RECORDS), None) from None
-    provenance.note(folder / RECORDS)
-    share = cooldown + (1 - cooldown) * last
-    whole = table.assign(core_hours=table["cpu_seconds"] * share / 3600, rate=rate).groupby("family", sort=False)
-    summary = whole.agg(
-        models=("name", "size"), core_hours=("core_hours", "sum"), slowest=("rate", "min"), fastest=("rate", "max")
-    ).reset_index()
-    for column, place in (("weights", "families"), ("ranks", RANKS), ("sums", SUMS)):
-        summary[column] = [bytes_below(folder / place / name) for name in summary["family"]]
-    return summary

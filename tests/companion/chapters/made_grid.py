@@ -25,7 +25,7 @@ def additive(size, tokens, k=1):
     return (0.4 + 6.0 * size**-0.3 + 900.0 * tokens**-0.6) / k**0.4
 
 
-def make(value=additive, *, families=("neox", "lstm", "ngrams"), texts=TEXTS, tokens=TOKENS, ks=KS, spread=0.1):
+def make(value=additive, *, families=("neox", "lstm"), texts=TEXTS, tokens=TOKENS, ks=KS, spread=0.1):
     """A text's counts each: hits are expectations, rounded; a document is easier or harder for all models.
 
     value: −ln RBP_k by S, D and k, of all families, or of each by its name.
@@ -39,9 +39,8 @@ def _text(dataset, documents, laws, families, tokens, ks, spread):
     models, hits, nll = [], [], []
     for family in families:
         value = laws[family]
-        rungs = {"1": 4_096, "2": 400_000, "5": 9_000_000} if family == "ngrams" else SIZES
-        for budget in BUDGETS if family != "ngrams" else BUDGETS[-1:]:
-            for rung, size in rungs.items():
+        for budget in BUDGETS:
+            for rung, size in SIZES.items():
                 name = f"{family}-{rung}-at-{budget / 1e6:g}m"
                 models.append({"model": name, "family": family, "rung": rung, "seed": 0, "size": size})
                 models[-1] |= {"budget": budget, "trained": budget}

@@ -44,7 +44,7 @@ def test_what_hardly_falls_with_size_has_no_ratio():
 
 
 def test_the_ladders_ratio_is_by_documents():
-    texts = make({"neox": additive, "lstm": additive}, families=("neox", "lstm"))
+    texts = make()
     found = elsewhere.ratios_of_documents(texts, [10])
     sizes = np.array(list(SIZES.values()), dtype=float)
     by_hand = [-np.polyfit(np.log(sizes), np.log(additive(sizes, 8e6, k)), 1)[0] for k in (1, 10)]

@@ -93,7 +93,7 @@ def test_what_is_known_of_the_text_is_read_and_a_broken_description_named(tmp_pa
 
 def test_the_difference_of_exponents_is_that_of_the_laws():
     steeper = lambda size, tokens, k=1: additive(size, tokens, k) * (size / 1e5) ** -0.02  # noqa: E731
-    texts = make({"neox": additive, "lstm": steeper}, families=("neox", "lstm"))
+    texts = make({"neox": additive, "lstm": steeper})
     texts = [text.keep(~text.models["model"].str.contains("lstm-22k|lstm-2.7m")) for text in texts]
     found = compare_architectures(texts, "lstm", [1, 10])
     ranks = found.dropna(subset="k")
@@ -108,7 +108,7 @@ def test_the_difference_of_exponents_is_that_of_the_laws():
 
 
 def test_too_few_shared_rungs_are_an_error():
-    texts = make(families=("neox", "lstm"))
+    texts = make()
     few = [text.keep((text.models["family"] == "neox") | (text.sizes < 5e4)) for text in texts]
     with pytest.raises(DataError, match="2 rungs"):
         compare_architectures(few, "lstm", [1])

@@ -62,7 +62,7 @@ def test_errors_that_are_alike_are_worth_one() -> None:
 def test_a_law_is_asked_for_what_is_beyond_each_cut_and_its_spread_is_the_mean_square(monkeypatch) -> None:
     laws = {name: training_forecasts.LAWS[name] for name in ("sum", "product")}
     monkeypatch.setattr(training_forecasts, "LAWS", laws)
-    table = training_forecasts.cells(make(families=("neox", "lstm"), texts={"wikipedia": 3, "auslegal": 3}, spread=0.0))
+    table = training_forecasts.cells(make(texts={"wikipedia": 3, "auslegal": 3}, spread=0.0))
     assert set(table["training_tokens"]) == {500_000, 1_000_000, 2_000_000, 4_000_000, 8_000_000}
     found = training_forecasts.backtest(table)
     assert {*zip(found["known"], found["factor"], strict=True)} == {(2_000_000, 2), (2_000_000, 4), (4_000_000, 2)}
