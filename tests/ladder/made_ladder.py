@@ -92,13 +92,6 @@ budgets = [640, 1_280]
 factors = [0.5, 1]
 
 [[trials]]
-name = "seeds"
-families = ["neox"]
-rungs = ["narrow"]
-budgets = [1_280]
-seeds = [0, 1, 2]
-
-[[trials]]
 name = "updates"
 families = ["neox"]
 rungs = ["narrow"]

@@ -1,22 +1,19 @@
-"""A family and its ranks: one made up on the spot, and the one that is shipped."""
+"""A family and its ranks: one made up on the spot, and those that are shipped."""
 
 import json
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pytest
 import torch
 from draws import rest_slow
 from made_ladder import quiet
-from safetensors.torch import load_file
 
 from companion.project import LADDER
 from ladder import aggregates, ranking
 from ladder.making import Making
-from ladder.recipe import Recipe, read_recipe
+from ladder.recipe import read_recipe
 from ladder.shipping import RESOLUTION
-from rbp.errors import DataError, ParameterError
 from rbp.extract.extraction import verify_store
 from rbp.extract.models import find_model, load_model, load_tokenizer
 from rbp.extract.store import open_store, store_folders
@@ -26,24 +23,6 @@ from rbp.metric import rank, rbp
 MODELS = sorted(path.parent for path in (LADDER / "families").glob("*/*/model.safetensors"))
 FIRST = [(path, "humaneval") for path in MODELS if path.name in ("neox-10k-at-8m", "lstm-10k-at-8m")]
 EVERY = [(path, domain) for path in MODELS for domain in ("humaneval", "wikipedia", "hotpotqa", "auslegal")]
-
-
-class Family(NamedTuple):
-    """Shipped transformers: folder: a ladder's; sample: documents of a domain that are ranked another way."""
-
-    folder: Path
-    recipe: Recipe
-    domain: str
-    sample: int
-
-
-@pytest.fixture(params=[pytest.param("made", marks=pytest.mark.builds), "shipped"])
-def family(request, monkeypatch) -> Family:
-    if request.param == "shipped":
-        return Family(LADDER, read_recipe(), "humaneval", 12)
-    making, folder = request.getfixturevalue("workshop")
-    monkeypatch.setattr("ladder.registered.LADDER", folder)  # whose models have its tokenizer
-    return Family(folder, making.base, "tales", 2)
 
 
 @pytest.mark.parametrize(("model", "domain"), rest_slow(FIRST, [each for each in EVERY if each not in FIRST]), ids=str)
@@ -56,22 +35,21 @@ def test_shipped_ranks_are_those_of_the_shipped_weights(model, domain):
     assert verified.differ < 0.01 * verified.tokens  # by rounding
 
 
-def test_rbp_from_a_store_is_that_of_stored_logits_for_every_k(family):
+def test_rbp_from_a_store_is_that_of_stored_logits_for_every_k():
     """The logits of some documents, by the whole model; ranks by counting; RBP_k by its definition."""
-    weights = (family.folder / "families" / "neox").glob("*/model.safetensors")
-    smallest = min(weights, key=lambda path: path.stat().st_size).parent
-    (folder,) = (family.folder / "families-ranks" / "neox").glob(f"{smallest.name}-{family.domain}-*")
-    store, files, context = open_store(folder), find_model(str(smallest)), family.recipe.text.context
+    (folder,) = (LADDER / "families-ranks" / "neox").glob("neox-10k-at-8m-humaneval-*")
+    store, context, sample = open_store(folder), read_recipe().text.context, 12
+    files = find_model(str(LADDER / "families" / "neox" / "neox-10k-at-8m"))
     tokenizer, model = load_tokenizer(files), load_model(files, "float32", torch.device("cpu")).model
     counted, nll = [], []
-    for document in ranking.evaluation_documents(family.domain, family.folder)[: family.sample]:
+    for document in ranking.evaluation_documents("humaneval")[:sample]:
         ids = torch.tensor(tokenizer(document.text)["input_ids"])[:context]
         with torch.inference_mode():
             logits = model(input_ids=ids[None]).logits[0, :-1].double()
         of_truth = logits.gather(1, ids[1:, None])
         counted += (1 + (logits > of_truth).sum(1)).tolist()
         nll += (logits.logsumexp(1) - of_truth[:, 0]).tolist()
-    stored = store.ranks().query("document < @family.sample and position < @context")
+    stored = store.ranks().query("document < @sample and position < @context")
     ours, brute = np.asarray(rank(stored["greater"], stored["equal"])), np.array(counted)
     assert len(ours) == len(brute)
     assert np.count_nonzero(ours != brute) <= 1  # another product may round two logits to the other order
@@ -81,20 +59,18 @@ def test_rbp_from_a_store_is_that_of_stored_logits_for_every_k(family):
     np.testing.assert_allclose(stored["nll"], nll, atol=1e-4 + 0.51 / RESOLUTION)  # −ln p is rounded
 
 
-def test_shipped_weights_are_those_of_the_records_and_stores_are_whole(family):
-    entries = {entry["name"]: entry for entry in json.loads((family.folder / "families.json").read_text())}
-    weights = list(family.folder.glob("families/*/*/model.safetensors"))
+def test_shipped_weights_are_those_of_the_records_and_stores_are_whole():
+    entries = {entry["name"]: entry for entry in json.loads((LADDER / "families.json").read_text())}
+    weights = list(LADDER.glob("families/*/*/model.safetensors"))
     assert len(weights) >= 2
     for path in weights:
         entry = entries[path.parent.name]
         assert sha256(path) == entry["checksum"]
         assert (entry["seed"], entry["family"]) == (0, path.parent.parent.name)
-        assert find_model(str(path.parent)).tokenizer == family.folder / "tokenizer"
-    stores = [open_store(path) for path in store_folders([family.folder / "families-ranks" / "neox"])]
+        assert find_model(str(path.parent)).tokenizer == LADDER / "tokenizer"
+    stores = [open_store(path) for path in store_folders([*LADDER.glob("families-ranks/*")])]
     assert all(store.problems() == [] for store in stores)
     assert all(store.size == entries[store.model]["size"] for store in stores)
-    assert {store.dataset for store in stores} == {domain.name for domain in family.recipe.domains}
-    assert len({store.tokens for store in stores if store.dataset == family.domain}) == 1
 
 
 def test_the_shipped_domains_are_large_enough_and_their_texts_are_the_ones_described():
@@ -109,18 +85,6 @@ def test_the_shipped_domains_are_large_enough_and_their_texts_are_the_ones_descr
         assert tokens.pop() >= 200_000 or name == "humaneval"
 
 
-def test_texts_are_rebuilt_exactly(workshop, tmp_path):
-    making, folder = workshop
-    for domain in ("questions", "tales"):
-        written = ranking.read_corpus(making.place, domain)
-        rebuilt = ranking.evaluation_corpus(domain, ranking.evaluation_documents(domain, folder))
-        assert (rebuilt.documents, rebuilt.fingerprint) == (written.documents, written.fingerprint)
-    with pytest.raises(ParameterError, match="There is: questions, tales"):
-        ranking.evaluation_documents("code", folder)
-    with pytest.raises(DataError, match="rbp ladder train"):
-        ranking.evaluation_documents("tales", tmp_path)
-
-
 def test_ranking_again_changes_nothing_and_stores_of_other_weights_go(workshop: tuple[Making, Path]):
     making, _ = workshop
     line, threads = making.choose(["neox"], ["narrow"], [0])[0], torch.get_num_threads()
@@ -133,16 +97,3 @@ def test_ranking_again_changes_nothing_and_stores_of_other_weights_go(workshop: 
     torch.set_num_threads(threads)
     assert (kept / "manifest.json").read_bytes() == before
     assert not stale.exists()
-
-
-def test_a_trained_model_is_the_state_in_half_precision(workshop: tuple[Making, Path]):
-    making, _ = workshop
-    line, tokens, about = next(making.finished(making.choose(["neox"])))
-    state = load_file(making.place / "training" / line.at(tokens) / "state.safetensors")
-    assert about["name"] == line.at(tokens) == "neox-narrow-at-0.00064m"
-    files = find_model(str(making.model(line, tokens)))
-    assert files.config["dtype"] == "float16"
-    weights = load_model(files, "float32", torch.device("cpu")).model.state_dict()
-    assert {f"model.{name}" for name in weights} == {name for name in state if name.startswith("model.")}
-    for name, value in weights.items():
-        assert torch.equal(value, state[f"model.{name}"].half().float())

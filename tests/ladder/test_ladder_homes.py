@@ -7,12 +7,10 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from made_ladder import write_ladder
 
 from companion.project import LADDER
 from ladder import homes
 from ladder.recipe import read_recipe
-from rbp.errors import DataError
 
 JUDGED = (LADDER / "judgments.txt").read_text().split()[:2]
 CASE = """<?xml version="1.0"?>
@@ -116,22 +114,3 @@ def test_the_recipe_s_corpora_are_downloaded_once_and_parsed(server: Path, tmp_p
     assert {path.name for path in tmp_path.iterdir()} == {"server", "cache"}
     server.rename(tmp_path / "gone")
     assert homes.fetch(read_recipe()) == folder
-
-
-def test_each_home_is_the_one_that_the_recipe_names() -> None:
-    recipe = read_recipe()
-    for part in (*recipe.sources, *recipe.domains):
-        if part.file is not None:
-            for home in homes.HOMES[part.file]:
-                assert f"{home.repository} @ {home.commit}" in part.origin
-
-
-def test_without_a_network_or_the_files_it_says_what_to_do(server: Path, tmp_path: Path) -> None:
-    broken = server / "openai" / "human-eval" / "tar.gz" / "6d43fb98"
-    broken.write_bytes(broken.read_bytes()[:60])
-    (server / "ysymyth" / "ReAct" / "tar.gz" / "6bdb3a1f").unlink()
-    for file in ("humaneval.jsonl.gz", "hotpotqa_dev.jsonl.gz"):
-        with pytest.raises(DataError, match=r"(?s)cannot be downloaded.*--texts FOLDER"):
-            homes._rows(homes.HOMES[file][0])
-    with pytest.raises(DataError, match="no public home"):
-        homes.fetch(read_recipe(write_ladder(tmp_path / "made")[0]))

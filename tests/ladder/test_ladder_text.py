@@ -1,12 +1,13 @@
 """The text of a ladder: what is held out and left out, rows that predict each token once, what is said of it."""
 
+import gzip
 import json
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_ladder import RECIPE, tale, write_corpus, write_ladder
+from made_ladder import tale, write_ladder
 
 from ladder.recipe import read_recipe
 from ladder.text import (
@@ -19,8 +20,6 @@ from ladder.text import (
     make_tokenizer,
     prepare,
     streams,
-    write_data,
-    write_tokenizer,
 )
 from ladder.workspace import Workspace
 from rbp.errors import DataError
@@ -93,36 +92,21 @@ def test_every_row_is_text_every_token_is_predicted_once_and_the_sources_have_eq
     assert {len(places) for places in predicted.values()} == {120 * 32}
 
 
-def test_too_little_text_is_said(ladder):
-    config, folder = ladder
-    config.write_text(RECIPE.format(tokens=1_000_000))
-    recipe = read_recipe(config)
-    texts = gather_texts(recipe, folder)
-    with pytest.raises(DataError, match=r"tales has .* tokens, and 500,000 are wanted"):
-        make_rows(streams(texts, make_tokenizer(texts, recipe)), recipe)
-    config.write_text(RECIPE.format(tokens=5120).replace("vocabulary = 280", "vocabulary = 9000"))
-    with pytest.raises(DataError, match="the text gives only"):
-        make_tokenizer(texts, read_recipe(config))
-
-
-def test_a_missing_or_broken_corpus_is_said(ladder):
-    recipe, folder = read_recipe(ladder[0]), ladder[1]
-    path = folder / "sums.jsonl.gz"
-    for content, says in (
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
         (b"no gzip", "cannot be read"),
-        ([{"words": "x"}], r"no JSON object with the texts id, text \(.*sums.jsonl.gz, line 1\)"),
-        (b"\x1f\x8b\x08" + bytes(6) + b"\x03" + b"\xff" * 50, r"cannot be read: .*invalid block"),
-        ([], "holds no document"),
+        (gzip.compress(b'{"words": "x"}\n'), r"no JSON object with the texts id, text \(.*sums.jsonl.gz, line 1\)"),
         (None, "--texts FOLDER"),
-    ):
-        if content is None:
-            path.unlink()
-        elif isinstance(content, bytes):
-            path.write_bytes(content)
-        else:
-            write_corpus(path, content)
-        with pytest.raises(DataError, match=says):
-            gather_texts(recipe, folder)
+    ],
+    ids=["no gzip", "no text", "missing"],
+)
+def test_a_missing_or_broken_corpus_is_said(ladder, content, says):
+    config, folder = ladder
+    path = folder / "sums.jsonl.gz"
+    path.unlink() if content is None else path.write_bytes(content)
+    with pytest.raises(DataError, match=says):
+        gather_texts(read_recipe(config), folder)
 
 
 def test_text_is_made_once_for_a_recipe_and_not_kept_where_it_will_not_do(ladder, tmp_path):
@@ -133,38 +117,14 @@ def test_text_is_made_once_for_a_recipe_and_not_kept_where_it_will_not_do(ladder
         prepare(place, read_recipe(config), folder)
     assert list(place.folder.iterdir()) == []
     config.write_text(recipe)
+    names, other = ("tokenizer/tokenizer.json", "rows.npy", "text.json", "documents.csv"), Workspace(tmp_path / "other")
     prepare(place, read_recipe(config), folder)
-    assert (place / "tokenizer" / "tokenizer.json").is_file()
-    before = {name: (place / name).read_bytes() for name in ("rows.npy", "text.json", "documents.csv")}
+    before = {name: (place / name).read_bytes() for name in names}
     prepare(place, read_recipe(config), tmp_path / "no texts are needed now")
-    assert {name: (place / name).read_bytes() for name in before} == before
+    prepare(other, read_recipe(config), folder)
+    for each in (place, other):
+        assert {name: (each / name).read_bytes() for name in names} == before
     config.write_text(recipe.replace("held_out = 3", "held_out = 4"))
     prepare(place, read_recipe(config), folder)
     assert json.loads((place / "text.json").read_bytes())["training"][0]["held_out"] == 4
     assert (place / "rows.npy").read_bytes() != before["rows.npy"]
-
-
-def test_what_is_written_about_the_text_is_so_and_the_same_each_time(ladder, tmp_path):
-    recipe, written = read_recipe(ladder[0]), []
-    for name in ("a", "b"):
-        place, texts = Workspace(tmp_path / name), gather_texts(recipe, ladder[1])
-        write_tokenizer(place, recipe, texts)
-        about = write_data(place, recipe, texts)
-        written.append({p.relative_to(place.folder): p.read_bytes() for p in place.folder.rglob("*") if p.is_file()})
-    assert written[0] == written[1]
-    assert json.loads((place / "text.json").read_text()) == about
-    tales, sums = about["training"]
-    assert (tales["documents"], tales["held_out"], tales["left_out"]) == (9, 3, [])
-    assert (sums["documents"], sums["left_out"]) == (11, ["sums/3"])
-    assert sums["characters"] == sum(len(document.text) for document in texts.training["sums"])
-    questions, held = about["evaluation"]
-    assert (questions["documents"], questions["kept_from_training"]) == (30, 40)
-    assert (held["documents"], held["kept_from_training"]) == (2, 3)
-    assert about["rows"]["tokens"] == recipe.text.tokens
-    rows = place.rows(recipe)
-    np.save(place / "rows.npy", rows[1:])
-    with pytest.raises(DataError, match=r"are \(159, 33\), and the recipe wants \(160, 33\)"):
-        place.rows(recipe)
-    texts.evaluation["tales"][0] = Document("odd", "a text <|endoftext|> and more")
-    with pytest.raises(DataError, match="document odd is empty, or holds the end of a text"):
-        write_data(place, recipe, texts)

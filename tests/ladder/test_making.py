@@ -1,10 +1,8 @@
-import hashlib
 import random
 import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +15,6 @@ from ladder import aggregates
 from ladder import making as making_module
 from ladder.making import Making
 from ladder.training import Run
-from rbp.errors import ParameterError
 from rbp.extract.store import open_store, store_folders
 
 pytestmark = pytest.mark.builds  # it trains
@@ -123,35 +120,6 @@ def test_seeds_are_other_weights_or_another_order_of_the_same_text(made: Making)
     seeds = [made.course(line, 2_560).model["seed"] for line in lines]
     assert seeds == [0, 1, 0]
     assert [line.at(2_560) for line in lines][1:] == ["neox-narrow-at-0.00256m-seed1", "neox-narrow-at-0.00256m-seed2"]
-
-
-def test_lines_are_chosen_seed_0_first(made: Making) -> None:
-    assert [line.name for line in made.choose(["neox", "lstm"])] == [
-        *("neox-narrow", "neox-wide", "lstm-narrow"),
-        *("neox-narrow-seed1", "neox-narrow-seed2", "lstm-narrow-seed1", "lstm-narrow-seed2"),
-    ]
-    with pytest.raises(ParameterError, match="There is: narrow"):
-        made.choose(["lstm"], ["wide"])
-    with pytest.raises(ParameterError, match="There is: 0"):
-        made.choose(["neox"], ["wide"], [1])
-
-
-def test_a_line_says_which_predictions_there_were_before_its_first_step(
-    made: Making, tmp_path: Path, monkeypatch
-) -> None:
-    predictions = tmp_path / "predictions.toml"
-    predictions.write_text("a = 1\n")
-    making = replace(beside(made, tmp_path), predictions=predictions)
-    line = making.choose(["neox"], ["narrow"], [1])[0]
-    began = hashlib.sha256(b"a = 1\n").hexdigest()
-    monkeypatch.setattr(Run, "train", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-    with pytest.raises(KeyboardInterrupt):
-        making_module.train(quiet, making, line)
-    monkeypatch.undo()
-    predictions.write_text("a = 2\n")
-    making_module.train(quiet, making, line)
-    assert making.about(line, 2_560)["predictions"] == began
-    assert [about["name"] for _, _, about in making.finished([line])] == ["neox-narrow-at-0.00256m-seed1"]
 
 
 @FAMILIES

@@ -6,24 +6,19 @@ import re
 import shutil
 from pathlib import Path
 
-import pandas as pd
 import pytest
-import torch
 from commands import here, refused
 from hypothesis import given
 from hypothesis import strategies as st
-from made_ladder import LADDERS, RECIPE, quiet, tale, write_ladder
+from made_ladder import LADDERS, RECIPE, tale
 from transformers import AutoTokenizer
 
 from companion.project import ROOT
-from ladder import aggregates, ranking
-from ladder import making as making_module
-from ladder.making import Making
-from ladder.recipe import read_ladders, read_recipe
-from ladder.text import Document, import_plain, is_plain, prepare, split_by_hash, with_plain_text
+from ladder import ranking
+from ladder.recipe import read_recipe
+from ladder.text import Document, split_by_hash, with_plain_text
 from ladder.workspace import Workspace
 from rbp.extract.store import open_store, store_folders
-from rbp.measurements import open_source
 
 CONTEXT = 32
 LONG = {f"{i}.txt": tale(i) for i in range(4)}
@@ -116,26 +111,6 @@ def test_the_guide_s_commands_train_rank_and_fit_a_folder_of_text(tmp_path, in_t
 
 
 @pytest.mark.builds
-def test_plain_text_is_trained_on_and_ranked_however_short_its_documents_are(config, tmp_path):
-    texts = write_texts(tmp_path / "texts", {f"{i:03}.txt": tale(i, 4) for i in range(200)})
-    place, threads = Workspace(tmp_path / "out"), torch.get_num_threads()
-    ladders, base = read_ladders(config)
-    import_plain(place, base, texts, None)
-    recipe = with_plain_text(place, base)
-    assert with_plain_text(Workspace(tmp_path), base) == base
-    prepare(place, recipe, place / "texts")
-    making = Making(ladders.up_to(recipe.text.tokens), recipe, place)
-    (line,) = making.choose(["neox"], ["narrow"], [0])
-    making_module.train(quiet, making, line)
-    aggregates.rank(quiet, making, line, 256)
-    torch.set_num_threads(threads)
-    assert set(open_source(place / "ranks").table["dataset"]) == {"held-out"}
-    assert all(is_held_out((texts / name).read_text()) for name in pd.read_csv(place / "documents.csv")["name"])
-    (store,) = (open_store(path) for path in store_folders([place / "ranks"]))
-    assert store.ranks()["position"].max() < CONTEXT
-
-
-@pytest.mark.builds
 def test_the_text_of_a_working_folder_is_not_replaced(train, tmp_path, in_this_process):
     write_texts(tmp_path / "texts", {f"{i}.txt": tale(i) for i in range(30)})
     assert train("--tokens", "256").returncode == 0
@@ -156,8 +131,6 @@ def test_the_text_of_a_working_folder_is_not_replaced(train, tmp_path, in_this_p
         ({"a.md": "text", "b.txt": " \n"}, [], ["no .txt file with text in it, nor a corpus of the recipe (texts)"]),
         ({"a.txt": tale(0), "b.txt": tale(0)}, [], ["there is only one text", "cut it into several"]),
         (LONG, ["--tokens", "50"], ["50 tokens are too few for a step (--tokens)", "Give 64 or more."]),
-        (dict.fromkeys(LONG, "z") | {"b.txt": "zz"}, [], ["the text gives only"]),
-        ({name: f"{text} {tale(99)}" for name, text in LONG.items()}, [], ["all 3 documents share 12 words in a row"]),
     ],
 )
 def test_text_that_will_not_do_is_refused(texts, more, words, train, tmp_path):
@@ -183,13 +156,3 @@ def test_too_little_text_is_said_with_what_is_there_and_that_much_will_do(train,
     assert int(there.replace(",", "")) == int(most)
     assert train("--tokens", str(int(most) + CONTEXT)).returncode == 2
     assert train("--tokens", most).returncode == 0
-
-
-def test_tokens_and_budgets_are_of_the_plain_text_alone(config, train, tmp_path):
-    _, corpora = write_ladder(tmp_path / "made")
-    assert not is_plain(read_recipe(config.with_name("small.toml")), corpora)
-    refused(train("--texts", str(corpora), "--tokens", "256"), "the number of tokens is in the recipe")
-    ladders, base = read_ladders()
-    assert ladders.up_to(base.text.tokens) == ladders
-    assert ladders.up_to(1_999_999).training.budgets == (500_000, 1_000_000)
-    assert ladders.up_to(200_000).training.budgets == (200_000,)

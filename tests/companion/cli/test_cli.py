@@ -267,4 +267,3 @@ def test_the_families_that_there_are(tmp_path: Path) -> None:
             refused(done, f"'{name}'", "is: neox, lstm.")
     refused(here("ladder", "rank", *out), "none of these models is trained", "rbp ladder train --family neox")
     refused(here("ladder", "ship", *out), "no model of neox is ranked", "rbp ladder rank --family neox")
-    refused(here("ladder", "train", "--family", "ngrams"), "no family 'ngrams'", "There is: neox, lstm")

@@ -66,61 +66,6 @@ def test_rows_of_the_measurement_table(folder):
     assert entropy["value"].to_dict() == pytest.approx({"toy-1k": 7.75 / 5, "toy-4k": 1.0, "toy-9k": 0.1})
 
 
-@pytest.mark.parametrize(
-    ("ks", "options", "says"),
-    [
-        (
-            [1],
-            {"families": ["lstm"]},
-            r"lstm is not shipped .*\nThere is: toy. Make it: rbp ladder train",
-        ),
-        ([1], {"datasets": ["sports"]}, r"no ranks on sports .*\nThere is: news"),
-        ([1, 0], {}, "k = 0 is not among the ranks 1 to 10"),
-        ([1, 11], {}, "k = 11 is not among the ranks 1 to 10"),
-    ],
-)
-def test_what_is_not_shipped_is_said(folder, ks, options, says):
-    with pytest.raises(ParameterError, match=says):
-        shipped.counted(ks, **options, folder=folder)
-
-
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [("[]", "no family is shipped"), ("[1]", "no list of the families' models"), (None, "cannot read the file")],
-)
-def test_a_list_of_models_that_is_none(folder, content, says):
-    path = folder / "families.json"
-    path.unlink() if content is None else path.write_text(content)
-    with pytest.raises(DataError, match=says):
-        shipped.counted([1], folder=folder)
-
-
-def test_sums_that_are_not_of_the_same_models_and_tokens_are_refused(folder):
-    def refused(says):
-        with pytest.raises(DataError, match=says):
-            shipped.counted([1], folder=folder)
-
-    counts, sums = (folder / "families-sums" / "toy" / f"{name}.parquet" for name in ("counts", "by_document"))
-    table = pd.read_parquet(counts)
-    table.assign(tokens=table["tokens"] + (table.index == 0)).to_parquet(counts)
-    refused("the tables do not fit together on news")
-    table[(table["model"] != "toy-9k") | (table["document"] != 7)].to_parquet(counts)  # of one model a document is gone
-    table = pd.read_parquet(sums)
-    table[(table["model"] != "toy-9k") | (table["document"] != 7)].to_parquet(sums)
-    refused("the models did not rank the same tokens of news")
-    table[table["model"] != "toy-9k"].to_parquet(sums)
-    refused(r"its models are not those of families.json .*by_document")
-    counts.write_bytes(b"PAR1")
-    refused(r"cannot read the file: .*counts")
-
-
-def test_ranks_are_counted_up_to_k_and_not_beyond():
-    """An off-by-one at either side of a threshold shows: ranks of 2 and 2½ about k = 2, 1 and 4 about the ends."""
-    ranks, cells = np.array([1, 2, 2.5, 3, 4]), np.array([0, 0, 0, 2, 2])
-    assert count_hits(ranks, cells, 3, [1, 2, 3]).tolist() == [[1, 2, 3], [0, 0, 0], [0, 0, 1]]
-    assert count_hits(ranks, cells, 3, [2], tokens=[1, 10, 100, 1000, 10_000]).tolist() == [[11], [0], [0]]
-
-
 @given(
     st.lists(st.tuples(st.integers(1, 9), st.integers(0, 3), st.integers(0, 5)), max_size=30),
     st.sets(st.integers(1, 10), min_size=1),
