@@ -12,31 +12,43 @@ def make_store(
     *,
     model="toy/one",
     dataset="wikipedia",
+    family="Toy",
     size=1000,
     vocabulary=100,
+    names=None,
+    token=None,
+    equal=1,
     nll=1.0,
     key=None,
     **training,
 ):
-    """A finished rank store without ties: `greater` for each token, documents of `lengths` tokens.
+    """A finished rank store: `greater` for each token, documents of `lengths` tokens, numbered from 0 or as in `names`.
 
-    key: what its key has besides model and dataset; training: what is known of it.
+    token: of every place; by default they differ. key: what its key has besides model and dataset; training: what is
+    known of it.
     """
-    documents = np.repeat(np.arange(len(lengths)), lengths)
+    documents = np.repeat(np.arange(len(lengths)) if names is None else names, lengths)
     positions = np.concatenate([np.arange(1, length + 1) for length in lengths])
     tokens = len(documents)
     columns = {
         "document": documents,
         "position": positions,
-        "token": np.arange(tokens) % vocabulary,
+        "token": np.arange(tokens) % vocabulary if token is None else np.full(tokens, token),
         "greater": np.asarray(greater),
-        "equal": np.ones(tokens, dtype=int),
+        "equal": np.full(tokens, equal),
         "nll": np.full(tokens, nll, dtype="float32"),
     }
-    about = {"model": model, "dataset": dataset, "family": "Toy", "size": size, "vocabulary": vocabulary}
+    about = {"model": model, "dataset": dataset, "family": family, "size": size, "vocabulary": vocabulary}
     about |= training
     store = Store(folder)
     store.begin({"model": model, "dataset": dataset, **(key or {})}, about, 1, tokens)
     store.write(0, columns)
     store.finish({})
     return open_store(folder)
+
+
+def write_store(root, model, size, greater, *, family="Ladder", dataset="wikipedia", token=0, vocabulary=50, **more):
+    """A store of 4 documents of equal length under `root`; the first two tokens have an equal."""
+    about = {"model": model, "dataset": dataset, "family": family, "size": size, "vocabulary": vocabulary}
+    places = {"names": [3, 5, 6, 9], "token": token, "equal": np.where(np.arange(len(greater)) < 2, 2, 1)}
+    return make_store(root / f"{model}-{dataset}", greater, [len(greater) // 4] * 4, **about, **places, **more)

@@ -92,25 +92,11 @@ budgets = [640, 1_280]
 factors = [0.5, 1]
 
 [[trials]]
-name = "updates"
-families = ["neox"]
-rungs = ["narrow"]
-budgets = [1_280]
-batches = [1, 2, 4]
-
-[[trials]]
 name = "data"
 families = ["neox"]
 rungs = ["narrow"]
 budgets = [2_560]
 distinct = 640
-
-[[trials]]
-name = "longer"
-families = ["neox"]
-rungs = ["narrow"]
-budgets = [12_800, 16_000]
-more = 3_840
 """
 WORDS = ["the", "a", "rank", "of", "token", "grows", "law", "and", "so", "was", "it", "–", "“says”", "naïve", "漢字"]
 

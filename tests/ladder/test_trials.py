@@ -1,6 +1,5 @@
 """Trials: runs beside the grid's, that differ from it in what they say and in nothing else."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,14 +8,11 @@ import pytest
 import torch
 from commands import here, refused
 from made_ladder import options_of, quiet, write_making
-from safetensors import safe_open
 from transformers import AutoModelForCausalLM
 
 from ladder import making as making_module
-from ladder import text, trials
+from ladder import trials
 from ladder.making import Line, Making
-from ladder.training import Run
-from rbp.errors import DataError
 
 pytestmark = pytest.mark.builds  # it trains
 TIMES = {"begun", "seconds", "cpu_seconds", "tokens_per_second"}
@@ -26,12 +22,6 @@ TIMES = {"begun", "seconds", "cpu_seconds", "tokens_per_second"}
 def made(tmp_path_factory: pytest.TempPathFactory) -> Making:
     """A grid whose text is made, and nothing is trained."""
     return write_making(tmp_path_factory.mktemp("trials"))
-
-
-def losses(folder: Path) -> list[float]:
-    """The loss of every step of the run in `folder`, in nats."""
-    with safe_open(folder / "state.safetensors", "np") as file:
-        return file.get_tensor("losses").tolist()
 
 
 def lines(making: Making, name: str) -> list[Line]:
@@ -78,21 +68,6 @@ def test_a_loss_is_that_of_the_kept_weights_on_rows_that_no_run_reads(made: Maki
     assert trials.loss(made, line, 640) == pytest.approx(wanted.item(), abs=1e-4)
 
 
-def test_half_the_batch_is_twice_the_steps_over_the_same_tokens(made: Making) -> None:
-    small, _, large = lines(made, "updates")
-    for line in (small, large):
-        trials.run(quiet, made, line)
-    for line, steps in ((small, 40), (large, 10)):
-        about = made.about(line, 1_280)
-        assert (about["steps"], about["tokens"], about["batch"]) == (steps, 1_280, 1_280 // 32 // steps)
-    warm, cold = 256 // 32, 1_280 * 3 // 4 // 32  # steps of one row: the schedule's are told in tokens
-    rates = [made.course(small, 1_280).rate(step) for step in range(40)]
-    highest = 0.01 * 16 / 8
-    np.testing.assert_allclose(rates[:warm], highest * np.arange(1, warm + 1) / warm)
-    np.testing.assert_allclose(rates[warm:cold], highest)
-    np.testing.assert_allclose(rates[cold:], highest * np.arange(40 - cold, 0, -1) / (40 - cold))
-
-
 def test_the_command_fills_the_table_and_leaves_what_is_there(made: Making, in_this_process) -> None:
     """Of what does not fit nothing is trained, nor of other trials that would."""
     folder, table = made.place.folder.parent, made.place.folder.parent / "losses.csv"
@@ -114,25 +89,3 @@ def test_the_command_fills_the_table_and_leaves_what_is_there(made: Making, in_t
     (folder / "long.toml").write_text((folder / "ladders.toml").read_text().replace("[2_560]", "[12_800]"))
     refused(run("factors,data", "--config", str(folder / "long.toml")), "a trial reads 12,800 tokens")
     assert not (made.place / "training" / "neox-wide").exists()
-
-
-def test_a_longer_run_reads_further_rows_after_all_of_the_text_s(made: Making, tmp_path: Path) -> None:
-    (line,) = lines(made, "longer")
-    texts = made.place.folder.parent / "texts"
-    before = made.place.rows(made.base)
-    made.prepare(texts, 3_840)
-    rows = made.rows(line)
-    np.testing.assert_array_equal(rows[:400], before)
-    assert rows.shape == (520, 33)
-    trials.run(quiet, made, line)
-    whole = Run(made.course(line, 16_000), rows, tmp_path / "alone")
-    whole.train()
-    np.testing.assert_array_equal(whole.losses, losses(made.place / "training" / line.at(16_000)))
-    np.testing.assert_array_equal(whole.losses[:150], losses(made.place / "training" / line.at(12_800))[:150])
-    own = made.choose(["neox"], ["narrow"], [0])[0]
-    making_module.train(quiet, made, own)  # in the same folder, and of the same text: neither stands in the other's way
-    np.testing.assert_array_equal(whole.losses[:30], losses(made.place / "training" / own.at(2_560))[:30])
-    assert trials.jobs(made, [line], "cpu") == []
-    assert trials.table(made, [line]).empty  # the rows that others are judged by are among those that it read
-    with pytest.raises(DataError, match="not those that the training text was made of"):
-        text.prepare_more(made.place, replace(made.base, text=replace(made.base.text, seed=1)), texts, 3_200)

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
 from draws import loop_and_slow, may_be
-from rank_stores import write_store
 from simulated import counts
+from toy_stores import write_store
 
 from companion.chapters import cross_entropy as ce
 from companion.stats.compare import Equivalence

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from made_grid import SIZES as RUNGS
 from made_grid import additive, make
-from rank_stores import write_store
+from toy_stores import write_store
 
 from companion.chapters.appendix.ladder import compare_architectures, fit_ladder
 from companion.chapters.families import reruns

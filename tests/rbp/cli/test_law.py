@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 from commands import here, refused
-from rank_stores import write_store
+from toy_stores import write_store
 
 import rbp
 from companion.chapters import families

@@ -51,14 +51,3 @@ def test_least_squares_of_a_curve_with_noise():
     assert slopes.T @ away(found) == pytest.approx([0, 0], abs=1e-14)
     with pytest.raises(FitError):  # what the points do not determine
         least_squares(lambda p: p[0] + p[1] - np.array([1.0, 2.0]), np.zeros(2))
-
-
-def test_a_start_at_the_minimum_stays_there_though_its_value_is_rounding():
-    design = np.column_stack([np.ones(7), np.linspace(1, 2, 7)])
-    true = np.array([0.3, -0.7])
-
-    def loss(point):
-        away = design @ point - design @ true
-        return float(away @ away) / 2, design.T @ away, design.T @ design
-
-    np.testing.assert_allclose(minimum(loss, true), true, rtol=1e-14)

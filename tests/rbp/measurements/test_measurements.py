@@ -1,7 +1,5 @@
 """The one door: what is published, a table of one's own, several sources; and what none of these is."""
 
-import shutil
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -63,31 +61,6 @@ def test_bin_edges_are_a_truncated_logarithmic_grid():
         edges = [*bins["low"], bins["high"].iloc[-1] + 1]
         grids = [np.geomspace(2, edges[-1] + off, points) for points in (43, 44) for off in (-1, 0)]
         assert edges in [np.unique([*grid[:-1].astype(int), edges[-1]]).tolist() for grid in grids]
-
-
-@pytest.mark.parametrize(
-    ("name", "old", "new"),
-    [
-        ("rbp.csv", "wikipedia,EleutherAI/pythia-14m,1,1.100006", "wikipedia,EleutherAI/pythia-14m,1,1.100106"),
-        ("sequence_success.csv", "pythia-14m,1,1,0.332869", "pythia-14m,1,1,0.332889"),
-        ("gpt2_window_counts.csv", "gpt2,1,1,132065", "gpt2,1,1,132075"),
-        ("rank_frequency.csv", "14m,7.000017", "14m,7.2"),
-    ],
-)
-def test_published_files_that_disagree_are_an_error(tmp_path, monkeypatch, name, old, new):
-    assert published.agreement()["ok"].all()
-    folder = shutil.copytree(published.FOLDER, tmp_path / "published")
-    monkeypatch.setattr(published, "FOLDER", folder)
-    text = (folder / name).read_text(encoding="utf-8")
-    assert old in text
-    (folder / name).write_text(text.replace(old, new), encoding="utf-8")
-    if name == "rank_frequency.csv":
-        with pytest.raises(DataError, match=r"bins do not follow.*line 6"):
-            _ = open_source("published").histograms
-    else:
-        assert (~published.agreement(folder)["ok"]).any()
-        with pytest.raises(DataError, match=r"disagree on −ln RBP_1 of .* on wikipedia"):
-            _ = open_source("published").table
 
 
 @pytest.mark.parametrize("name", ["own.csv", "own.parquet"])
