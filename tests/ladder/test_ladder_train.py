@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from made_ladder import options_of
 
 from ladder.making import Making
-from ladder.training import CHUNK, HeadLoss, Run
-from rbp.errors import DataError
+from ladder.training import CHUNK, HeadLoss
 
 
 @given(st.integers(1, 2 * CHUNK + 3), st.integers(1, 9), st.integers(2, 40), st.integers(0, 10**6))
@@ -61,15 +60,3 @@ def test_what_is_trained_is_left_alone_and_other_work_is_refused(
     (folder / "away").rename(models[0])
     state.with_name("kept").rename(state)
     assert state.stat().st_mtime_ns == before
-
-
-@pytest.mark.builds
-def test_a_state_of_other_rows_is_not_gone_on_with(workshop: tuple[Making, Path]) -> None:
-    making, _ = workshop
-    line, other = making.choose(["neox"], ["narrow"], [0, 1])
-    rows, folder, course = making.rows(line), making.place / "training" / line.at(2_560), making.course(line, 2_560)
-    assert Run(course, rows, folder).resume()
-    assert not Run(course, rows[::-1].copy(), folder).resume()
-    assert not Run(making.course(other, 2_560), rows, folder).resume()
-    with pytest.raises(DataError, match="too few"):
-        Run(course, rows[:79], folder)

@@ -1,7 +1,7 @@
 """Kill `rbp run` and `rbp book` at random moments, again and again: after every rerun the content is the same.
 
 The book has three chapters. The command is killed alone or with all that it has started; half of the runs find an older
-result in place. Extractions are killed at every write (`writes.py`), trainings in `tests/ladder/test_making.py`.
+result in place. Extractions and trainings are killed at every write (`writes.py`).
 """
 
 import os

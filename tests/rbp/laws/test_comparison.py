@@ -13,7 +13,7 @@ from tiny import make_tokenizer
 from toy_stores import make_store
 
 import rbp
-from rbp.errors import DataError, ParameterError
+from rbp.errors import DataError
 from rbp.extract.store import Store, open_store
 from rbp.measurements.ranked import Ranked
 
@@ -145,8 +145,6 @@ def test_two_tie_rules_are_refused_and_one_is_kept(tmp_path):
     with pytest.raises(DataError, match="two tie rules"):
         rbp.compare(tmp_path / "p", tmp_path / "s")
     assert rbp.compare(tmp_path / "s", tmp_path / "t").rule == "strict"
-    with pytest.raises(ParameterError, match="under paper"):
-        rbp.compare(tmp_path / "s", tmp_path / "t", tie_rule="paper")
 
 
 def test_unfinished_stores_and_impossible_thresholds_are_refused(stores, tmp_path):

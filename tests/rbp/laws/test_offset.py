@@ -58,16 +58,6 @@ def test_profile_ends_lie_on_the_cut():
         assert left.var(axis=1).min() * 10 == pytest.approx(cut, rel=1e-4)
 
 
-def test_a_pure_law_gives_no_offset_and_says_so():
-    y = law(offset=0, noise=0.02, rng=2)
-    fit, pure = fit_offset(SIZES, y), fit_power_law(SIZES, y)
-    assert fit.offset_low == 0
-    assert not fit.distinguishable
-    assert fit.statement.startswith("An offset cannot be distinguished from 0: E = ")
-    assert f"{fit.offset_high:.3g}" in fit.statement
-    assert fit.rss <= pure.residual_se**2 * pure.df * (1 + 1e-12)
-
-
 def test_an_offset_of_0_is_the_pure_law():
     y = 5 * SIZES**-0.2 * np.exp(-0.003 * (np.log(SIZES) - 18) ** 2)  # bends down: an offset could only harm
     fit, pure = fit_offset(SIZES, y), fit_power_law(SIZES, y)

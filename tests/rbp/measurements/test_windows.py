@@ -1,7 +1,6 @@
 """Windows of tokens that all succeed: against a walk through the text, and errors against texts drawn anew."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +8,7 @@ from simulated import chain, rows
 
 from rbp.errors import DataError
 from rbp.measurements.ranked import WINDOW_LENGTHS, Ranked
-from rbp.measurements.windows import filled, runs_alive, share_error, window_counts, with_error
+from rbp.measurements.windows import filled, runs_alive, share_error, window_counts
 
 
 def brute(hits, documents, positions, n):
@@ -71,14 +70,6 @@ def test_filling_in_is_exact_for_independent_tokens():
 def test_counts_that_rise_are_not_filled_in(n, successes):
     with pytest.raises(DataError, match="must ascend from 1, and successes must not rise"):
         filled(n, successes)
-
-
-def test_one_token_has_its_binomial_error_and_no_success_has_none():
-    n = np.arange(1, 30)
-    error = share_error(n, np.rint(1e9 * 0.3**n), np.full(n.size, 10**9))[0]
-    assert error == pytest.approx(np.sqrt(0.7 / 0.3 / 1e9), rel=1e-6)
-    table = pd.DataFrame({"n": [1, 10], "successes": [5, 0], "windows": [100, 91]}).assign(dataset="d", model="m", k=1)
-    assert with_error(table)["error"].tolist()[1] == np.inf
 
 
 @pytest.mark.parametrize(("hit", "stay"), [(0.5, 0.5), (0.6, 0.85), (0.97, 0.98)])
