@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -98,8 +97,6 @@ def test_shards_in_processes(saved, corpus, tmp_path, monkeypatch, in_this_proce
     (whole,) = extract(model, [corpus], chosen, tmp_path / "whole", QUICK)
     assert parts(folder) == parts(whole)
     assert open_store(folder).manifest["complete"]
-    with pytest.raises(DataError, match=r"shard 1 of 1 failed: unknown backend"):
-        extract_on_gpus(model, [corpus], chosen, out, replace(QUICK, backend="none"), [""])
 
 
 def test_processes_of_a_launcher_take_their_shares(saved, corpus, tmp_path, monkeypatch):

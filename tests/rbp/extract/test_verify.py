@@ -48,14 +48,9 @@ def given(saved, write_corpus, tmp_path):
     return [str(saved("gpt2"))], [str(write_corpus(texts(20)))], WINDOWS, tmp_path / "out", QUICK
 
 
-@pytest.fixture
-def language(saved):
-    return load_model(find_model(str(saved("gpt2"))), "float32", CPU)
-
-
-def verified(ranker, rows, ranks, **options):
+def verified(ranker, rows, ranks):
     """What `verify_sample` finds in all rows."""
-    return list(verify_sample(plain_logits(ranker, apart=False), rows, ranks, **options))
+    return list(verify_sample(plain_logits(ranker, apart=False), rows, ranks))
 
 
 def stored(rows, ranks, **change):
@@ -99,8 +94,6 @@ def test_every_change_of_a_rank_is_found(saved, monkeypatch, values, dtype):
             assert len(found) == 1, (name, at)
             (wrong,) = found
             assert wrong.row.ids[wrong.row.scored[wrong.index]] == np.concatenate([r.ids[1:] for r in rows])[at]
-    quiet = verified(ranker, rows, stored(rows, ranks, nll=(70, 0.01)), cross_entropies=False)
-    assert not any(wrong for _, wrong in quiet)
 
 
 def off_by_one(linear_rank):

@@ -29,8 +29,6 @@ def test_the_papers_study_is_all_models_on_all_datasets(tmp_path):
     assert len(paper.cells) == 24 * 6
     assert (paper.protocol.name, paper.protocol.documents, paper.protocol.seed) == ("authors", 1000, 42)
     assert paper.out == tmp_path / "studies" / "paper"
-    for name in ("ladder", "small"):
-        assert read_study(ROOT / "studies" / f"{name}.toml", tmp_path).cells
 
 
 @pytest.mark.parametrize(
