@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 import torch
 from datasets import Dataset
-from pandas import DataFrame
 from tiny import make_tokenizer, random_model, save_model, texts, write_texts
-from transformers import LlamaForTokenClassification, T5Config, T5ForConditionalGeneration
+from transformers import T5Config, T5ForConditionalGeneration
 from typer.testing import CliRunner
 
 import rbp
@@ -140,52 +139,20 @@ def test_what_is_saved_is_a_rank_store_and_a_result_needs_no_place(tmp_path, mod
     assert (said.exit_code, "whole" in said.stdout) == (0, True)
 
 
-def test_a_law_and_figures_of_results(tmp_path, tokenizer):
-    found = []
-    for i, kind in enumerate(("gpt2", "neox", "llama")):
-        found.append(rbp.rank(random_model(kind), TEXTS, tokenizer=tokenizer, name=f"m{i}", family="Mine"))
-    fit = rbp.law(found, k=20)
-    sizes, values = [one.store.size for one in found], [-np.log(one.rbp(20)) for one in found]
-    assert fit.alpha == pytest.approx(-np.polyfit(np.log(sizes), np.log(values), 1)[0], rel=1e-9)
-    entropies = np.log([one.cross_entropy for one in found])
-    assert rbp.law(found, k=None).alpha == pytest.approx(-np.polyfit(np.log(sizes), entropies, 1)[0], rel=1e-6)
-    assert rbp.law([one.save(tmp_path) for one in found], k=20).alpha == fit.alpha
-    assert rbp.law(rbp.open_source(tmp_path), k=20).alpha == fit.alpha
-    curves = rbp.plot(found).axes[0]
-    assert curves.get_xscale() == "log"
-    assert len(curves.get_lines()) == 3
-    assert rbp.plot(found[0]).axes
-    assert rbp.plot(found, k=20).axes[0].get_yscale() == "log"
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         ({"tokenizer": None}, "comes without its tokenizer"),
         ({"tokenizer": make_tokenizer().backend_tokenizer}, "PreTrainedTokenizerFast"),
-        ({"tokenizer": "gpt2"}, "str is no tokenizer"),
-        ({"model": torch.nn.Linear(2, 2)}, "Linear is no language model"),
         ({"model": 5}, "int is no language model"),
         ({"model": "nowhere/at/all", "tokenizer": None}, "no such model folder"),
-        ({"model": "some/model"}, "has its own tokenizer"),
         ({"texts": []}, "there is no text"),
-        ({"texts": iter(())}, "there is no text"),
-        ({"texts": ["", " "]}, "there is no text"),
         ({"texts": "a text by itself"}, "unknown corpus 'a text by itself' .texts.\nA text itself goes into a list"),
-        ({"texts": "a text by itself " * 99}, "unknown corpus '.{78}' .texts"),
-        ({"texts": DataFrame({"text": TEXTS})}, "DataFrame holds no texts"),
         ({"texts": Path("nowhere.txt")}, "no such file"),
-        ({"texts": b"bytes"}, "bytes holds no texts"),
-        ({"texts": {"train": Dataset.from_dict({"text": TEXTS})}}, "one split"),
-        ({"texts": 5}, "int holds no texts"),
         ({"texts": ["one", 2]}, "text 2 is no string: int"),
         ({"texts": Dataset.from_dict({"body": TEXTS})}, "Give field=; there is: body"),
-        ({"texts": ["x"]}, "no token can be scored"),
-        ({"dtype": "float64"}, "ranked as it is"),
         ({"model": str(ROOT / "data/ladder/families/neox/neox-10k-at-8m"), "tokenizer": None, "dtype": "int8"}, "int8"),
-        ({"length": 1}, "length must be at least 2"),
         ({"length": 1000}, "reads 256 tokens at most"),
-        ({"tokens": 0}, "tokens must be at least 1"),
     ],
 )
 def test_bad_input_is_named(model, tokenizer, change, words):
@@ -197,11 +164,9 @@ def test_bad_input_is_named(model, tokenizer, change, words):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: rbp.law("published", family="Pythia"), "several datasets"),
         (lambda: rbp.law("published", dataset="wikipedia"), "several families"),
         (lambda: rbp.law("published", dataset="wikipedia", family="Pythia", k=11), "k 11"),
         (lambda: rbp.plot("published", dataset="wikipedia"), "takes rank stores"),
-        (lambda: rbp.plot("publshed"), "unknown source"),
         (lambda: rbp.law([ranked_twice(), ranked_twice()]), "two results are called gpt2 on texts"),
     ],
 )
@@ -210,25 +175,10 @@ def test_what_is_not_there_or_not_clear_is_named(call, words):
         call()
 
 
-def _packed(whole=True):
-    model = random_model("llama")
+def _packed():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        packed = torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.qint8)
-    if not whole:  # but for the head
-        model.model = packed.model
-    return packed if whole else model
-
-
-def _on_meta():
-    with torch.device("meta"):
-        return random_model("llama")
-
-
-def _scaled_by_zero():
-    model = random_model("llama")
-    model.lm_head.register_forward_hook(lambda *given: given[2] / 0)
-    return model
+        return torch.ao.quantization.quantize_dynamic(random_model("llama"), {torch.nn.Linear}, dtype=torch.qint8)
 
 
 T5 = T5Config(vocab_size=320, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2)
@@ -238,13 +188,9 @@ T5 = T5Config(vocab_size=320, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads
     ("make", "words"),
     [
         (lambda: T5ForConditionalGeneration(T5), "reads by an encoder"),
-        (_on_meta, "it has no weights"),
         (_packed, "packed in whole numbers"),
-        (lambda: _packed(whole=False), "packed in whole numbers"),
-        (lambda: LlamaForTokenClassification(random_model("llama").config), "gives 2 logits for each token"),
-        (_scaled_by_zero, "a logit is [+]inf"),
     ],
-    ids=["encoder", "no weights", "packed", "packed but for the head", "classifier", "infinite"],
+    ids=["encoder", "packed"],
 )
 def test_models_whose_weights_cannot_be_ranked_by(make, words, tokenizer):
     with pytest.raises(RbpError, match=words):

@@ -2,11 +2,8 @@
 
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
-import psutil
 import pytest
 
 from rbp import processes
@@ -41,26 +38,3 @@ def test_a_worker_that_dies_is_named_and_the_others_go_on(tmp_path: Path) -> Non
     assert isinstance(error := failed.pop("second"), DataError)
     assert str(error) == "nothing there (here)\nLook elsewhere."
     assert failed == {}
-
-
-ENDS = """
-import os, sys, time
-sys.platform = {!r}
-from rbp.processes import end_with
-end_with({})
-print(os.getpid(), flush=True)
-time.sleep(300)
-"""
-
-
-@pytest.mark.parametrize("platform", ["linux", "darwin"])
-def test_a_process_ends_with_its_parent_even_if_that_has_ended_before(platform: str) -> None:
-    child = ENDS.format(platform, "os.getppid()")
-    parent = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {child!r}])"
-    with subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        begun = psutil.Process(int(process.stdout.readline()))
-        process.kill()
-    assert psutil.wait_procs([begun], 60)[1] == []
-    late = subprocess.run([sys.executable, "-c", ENDS.format(platform, os.getpid() + 1)], timeout=60, check=False)
-    assert late.returncode == -signal.SIGTERM

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from rbp import registry
-from rbp.errors import ParameterError
 from rbp.extract.corpora import open_corpus
 from rbp.measurements import open_source, sources
 
@@ -48,15 +47,3 @@ def test_what_an_installed_package_brings_is_found(tmp_path: Path, monkeypatch: 
     assert source.is_exactly("mine")
     assert sources.at_hand().keys() > {"published", "ladder"}, "those of this checkout are there too"
     assert list(open_corpus("brought/one").documents) == ["the text one"]
-
-
-def test_without_other_packages_files_are_read_and_words_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(registry, "entry_points", lambda group: ())
-    pd.DataFrame([ROW]).to_csv(tmp_path / "mine.csv", index=False)
-    assert open_source(tmp_path / "mine.csv").table["value"].tolist() == [0.5]
-    with pytest.raises(ParameterError, match=r"unknown source of measurements 'published'.*\n.*no installed package"):
-        open_source("published")
-    with pytest.raises(ParameterError, match="unknown corpus 'ladder/humaneval'"):
-        open_corpus("ladder/humaneval")

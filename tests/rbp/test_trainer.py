@@ -11,7 +11,6 @@ from torch.nn.functional import cross_entropy
 from transformers import Trainer, TrainerCallback, TrainingArguments
 
 from rbp import trainer as integration
-from rbp.errors import DataError, ParameterError
 from rbp.extract.extraction import extract
 from rbp.extract.protocol import protocol
 from rbp.extract.store import open_store
@@ -82,15 +81,6 @@ def test_the_example_runs():
     assert found.attempted >= 2  # from Python 3.13 on, those that are skipped count too
 
 
-@pytest.mark.parametrize(
-    ("labels", "ks", "error"),
-    [([1], [1], ParameterError), ([1, 1], [9], ParameterError), ([-100, -100], [1], DataError)],
-)
-def test_what_does_not_fit(labels, ks, error):
-    with pytest.raises(error):
-        rank_metrics(torch.ones(2, 3), torch.ones(4, 3), torch.tensor(labels), ks=ks)
-
-
 @pytest.mark.builds
 def test_a_trainer_logs_what_extraction_finds(tmp_path):
     """At steps 2, 4 and the last; what reporters get is what the checkpoints' own stores say."""
@@ -120,14 +110,3 @@ def test_a_trainer_logs_what_extraction_finds(tmp_path):
         assert logs[step]["eval_cross_entropy"] == pytest.approx(float(ranks.nll.astype(np.float64).mean()), abs=1e-6)
     kept = [entry for entry in trainer.state.log_history if "eval_rbp_1" in entry]
     assert [entry["step"] for entry in kept] == [2, 4, 5]
-
-
-def test_a_callback_needs_a_tokenizer_and_text(tmp_path):
-    with pytest.raises(DataError, match="text"):
-        RankCallback(Dataset.from_dict({"lines": ["a"]}))
-    with pytest.raises(ParameterError, match="str holds no texts"):
-        RankCallback("a text that is no list of texts")
-    with pytest.raises(ParameterError, match="every 0 steps"):
-        RankCallback(["a text"], every=0)
-    with pytest.raises(ParameterError, match="k = 100000 is not"):
-        trained(tmp_path, [lambda _: RankCallback(["the rank of a token"], ks=[100_000])])

@@ -5,13 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pandas as pd
 import pytest
-from commands import here, refused
-
-import rbp
-from rbp.errors import ParameterError
-from rbp.measurements import select
 
 LINES = "".join(f"m{s},$\\bar{{$,text,{s}000000,neg_log_rbp,1,{s**-0.5}\n" for s in (1, 2, 4, 8))
 TABLE = f"model,family,dataset,size,metric,k,value\n{LINES}"
@@ -28,17 +22,11 @@ for arguments in {!r}:
 RANK, TEXT = "--model none --corpus none.txt", "law none --corpus ladder/humaneval"
 MISTAKES = {
     f"extract {RANK} --dtype float8": "unknown dtype 'float8'",
-    f"extract {RANK} --backend tiles": "unknown backend 'tiles'",
-    f"extract {RANK} --device tpu": "there is no device 'tpu'",
     f"extract {RANK} --shard 5/2": "no shard 5 of 2",
     f"extract {RANK}": "there is no such file (none.txt)",
     f"paths run {RANK} --paths dept": "no path 'dept'",
     "law none --corpus none.txt": "there is no such file (none.txt)",
     f"{TEXT} --against sizes": "no law against 'sizes'",
-    f"{TEXT} --dtype float8": "unknown dtype 'float8'",
-    f"{TEXT} --device tpu": "there is no device 'tpu'",
-    f"{TEXT} --bos x": "bos cannot be 'x'",
-    f"{TEXT} --length 1": "length must be at least 2",
 }
 
 
@@ -64,18 +52,3 @@ def test_characters_that_an_encoding_lacks_are_spelled_out(table: Path) -> None:
     environment = os.environ | {"PYTHONIOENCODING": "latin-1"}
     done = subprocess.run([*command, "--family", "$\\bar{$"], capture_output=True, env=environment, check=True)
     assert done.stdout.startswith(rb"\u2212ln RBP_1 = ")
-
-
-def test_names_with_dollar_signs_are_drawn_as_they_are(table: Path, tmp_path: Path) -> None:
-    rbp.plot(table, k=1).savefig(tmp_path / "law.svg")
-    assert (tmp_path / "law.svg").stat().st_size
-
-
-def test_a_table_that_is_not_there() -> None:
-    refused(here("law", "none.csv"), "there is no such file of measurements (none.csv)")
-
-
-def test_texts_of_one_name_are_listed() -> None:
-    table = pd.DataFrame({"dataset": ["humaneval-acf85f", "humaneval-ebac60", "other"], "tokens": [17, 3000, 5]})
-    with pytest.raises(ParameterError, match=r"2 texts called humaneval(.|\n)*humaneval-ebac60 \(3,000 tokens\)"):
-        select(table, dataset="humaneval")

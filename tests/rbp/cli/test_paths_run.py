@@ -37,14 +37,9 @@ def test_a_model_is_made_worse_and_compared(place, caplog):
     ("changed", "words"),
     [
         (["--paths", "luck"], ["there is no path 'luck'", "context, depth"]),
-        (["--paths", "bits,bits"], ["one twice"]),
-        (["--paths", ""], ["names no paths"]),
         (["--model", "opt", "--paths", "depth"], ["opt has no final norm"]),
-        (["--model", "nowhere/at/all"], ["no such model folder"]),
         (["--predictions", "none.toml"], ["no such file", "none.toml"]),
         (["--length", "90"], ["windows of 90 tokens", "128"]),
-        (["--device", "abacus"], ["there is no device"]),
-        (["--dtype", "int3"], ["unknown dtype"]),
     ],
 )
 def test_bad_input_is_refused(place, changed, words):

@@ -1,8 +1,6 @@
 """A model made worse: against token-by-token passes by hand, and what must be so at the ends of every path."""
 
-import hashlib
 import json
-import shutil
 from contextlib import suppress
 
 import numpy as np
@@ -13,15 +11,12 @@ from tiny import texts
 from transformers import AutoModelForCausalLM
 
 from rbp.damage import run as paths
-from rbp.damage import worse
 from rbp.damage.run import WHOLE_STEP as WHOLE
 from rbp.damage.run import measured, run, scored_rows
 from rbp.damage.sums import CELL, TEMPERATURES, THRESHOLDS, read_paths
 from rbp.damage.worse import Step, degraded, matrices, readings, rounded, steps
-from rbp.errors import DataError, ParameterError
 from rbp.extract.corpora import Corpus
 from rbp.extract.models import find_model, load_model, load_tokenizer
-from rbp.extract.protocol import Row
 
 CORPUS = Corpus("c", texts(12, seed=3, longest=400), {"made": "up"})
 CPU = torch.device("cpu")
@@ -122,19 +117,6 @@ def test_rounding_by_hand():
     assert error.max() > 0
 
 
-@pytest.mark.parametrize("path", ["weights", "logits", "replaced"])
-def test_no_noise_is_the_whole_model_and_some_is_not(path, make):
-    ranker, rows = make("neox")
-    before = whole(ranker, rows)
-    found = {}
-    for size in (0.0, 0.4):
-        step = Step(path, size)
-        with degraded(ranker.language, step):
-            found[size] = measured(ranker, readings(rows, step), step)
-    pd.testing.assert_frame_equal(found[0.0], before)
-    assert (found[0.4]["nll_1.0"] != before["nll_1.0"]).all()
-
-
 def test_weights_come_back_bit_for_bit_also_after_an_error(make):
     ranker, _ = make("neox")
     model = ranker.language.model
@@ -149,22 +131,6 @@ def test_weights_come_back_bit_for_bit_also_after_an_error(make):
     assert model.state_dict().keys() == before.keys()
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     assert not changed & {id(model.get_input_embeddings().weight), id(model.get_output_embeddings().weight)}
-
-
-def test_noise_has_the_size_it_says_and_draws_differ():
-    row = Row(0, 0, np.arange(400), np.arange(64, 400))
-    (read,) = readings([row], Step("replaced", 0.3))
-    assert 0.2 < (read.ids != row.ids[:-1]).mean() < 0.4
-    assert {*read.ids.tolist()} <= {*row.ids.tolist()}
-    assert np.array_equal(read.targets, row.ids[64:])  # what is asked for is the text's own
-    model = torch.nn.Linear(300, 200)
-    noisy = [
-        worse._noisy(model.weight, 0.5, torch.Generator().manual_seed(Step("weights", 0.5, d).seed)) for d in (0, 1)
-    ]
-    away = [(each - model.weight).detach() for each in noisy]
-    size = float(model.weight.detach().square().mean().sqrt())
-    assert float(away[0].std()) == pytest.approx(0.5 * size, rel=0.02)
-    assert abs(np.corrcoef(away[0].flatten(), away[1].flatten())[0, 1]) < 0.02
 
 
 def test_sums_at_temperatures_are_those_of_the_divided_logits(make):
@@ -218,44 +184,3 @@ def test_a_run_goes_on_where_it_was_stopped(measure, monkeypatch):
     sums = read_paths(folder).sums
     assert not sums.duplicated([*CELL, "document"]).any()
     assert json.loads((folder / "manifest.json").read_text())["about"]["dataset"] == "c"
-
-
-def test_a_smaller_model_that_was_trained_on_is_measured_again(measure, saved, tmp_path):
-    """Under the same name and of the same size; and not where it is as it was. Forecasts are kept by their checksum."""
-    smaller, forecasts = shutil.copytree(saved("neox"), tmp_path / "smaller"), tmp_path / "forecasts.toml"
-    forecasts.write_text("level = 0.8\n")
-
-    def again():
-        folder = measure(chosen=[], smaller=[find_model(str(smaller))], predictions=forecasts)
-        manifest = json.loads((folder / "manifest.json").read_text())
-        assert manifest["predictions"] == hashlib.sha256(forecasts.read_bytes()).hexdigest()
-        sums = read_paths(folder).sums
-        return sums[sums["path"] == "parameters"]
-
-    first = again()
-    assert again().equals(first)
-    model = AutoModelForCausalLM.from_pretrained(smaller)
-    with torch.no_grad():
-        model.get_output_embeddings().weight.mul_(0.5)
-    model.save_pretrained(smaller)
-    second = again()
-    assert len(second) == len(first)  # the old numbers are gone
-    assert (second["nll_1.0"].sort_values().to_numpy() != first["nll_1.0"].sort_values().to_numpy()).all()
-    assert again().equals(second)
-
-
-def test_bad_input_is_refused_before_anything_is_written(measure, tmp_path, saved):
-    for options, words in (
-        ({"chosen": ("bits", "luck")}, "there is no path 'luck'"),
-        ({"kind": "opt", "chosen": ("depth",), "smaller": []}, "no final norm"),
-        ({"length": 100}, "windows of 100 tokens"),
-        ({"length": 500}, "windows of 500 tokens"),
-        ({"smaller": [find_model(str(saved("llama")))]}, "another tokenizer"),
-    ):
-        with pytest.raises((ParameterError, DataError), match=words):
-            measure(**options)
-    with pytest.raises(DataError, match="no document has a window"):
-        measure(documents=1, length=256)
-    assert not any(path.is_dir() for path in tmp_path.iterdir())
-    with pytest.raises(DataError, match="holds no paths"):
-        read_paths(tmp_path)

@@ -1,6 +1,6 @@
 """Adapters run beside the weights of their model: nothing is merged, but S counts as if it were.
 
-All kinds of them: tests/slow/models.py.
+All kinds of them: tests/slow/test_every_model.py.
 """
 
 import json
@@ -10,7 +10,7 @@ import torch
 from adapters import adapter, survey_adapter
 
 from rbp.errors import DataError
-from rbp.extract.models import find_model, load_model, non_embedding_params
+from rbp.extract.models import find_model, load_model
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:peft")
 
@@ -35,20 +35,6 @@ def test_what_would_not_be_applied_as_it_is_meant_is_refused_by_name(tmp_path):
     adapter("PROMPT_TUNING", tmp_path / "prompt")
     with pytest.raises(DataError, match=r"adds tokens before the text \(prompt tuning\)"):
         load(tmp_path / "prompt" / "adapter")
-
-
-@pytest.mark.parametrize("kind", ["DoRA", "whole head", "on the head", "on the embedding", "some tokens"])
-def test_the_size_is_that_of_the_merged_model(kind, tmp_path):
-    own = adapter(kind, tmp_path)
-    size = non_embedding_params(own)
-    assert size == non_embedding_params(own.merge_and_unload()) == load(tmp_path / "base").size
-
-
-def test_the_size_of_replicas_that_an_adapter_sets_apart(tmp_path):
-    """Merged, the replica of a layer would have matrices of its own where the adapter changes them."""
-    base = adapter("layer_replication", tmp_path).get_base_model().model.layers[0].self_attn
-    more = base.q_proj.base_layer.weight.numel() + base.v_proj.base_layer.weight.numel()
-    assert load(tmp_path / "adapter").size == load(tmp_path / "base").size + more
 
 
 @pytest.mark.parametrize("kind", ["LORA", "LOHA"])

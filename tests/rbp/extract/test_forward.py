@@ -1,23 +1,20 @@
 """Ranks against a count by hand over the model's own logits, and a sample of the survey of architectures.
 
-All of them take minutes: tests/slow/models.py.
+All of them take minutes: tests/slow/test_every_model.py.
 """
 
-import re
 import weakref
 from itertools import islice
 
-import numpy as np
 import pytest
 import torch
 from by_hand import assert_ranked, token_by_token
-from survey import VARIANTS, survey
+from survey import survey
 from tiny import CONFIGS, VOCAB, texts
 
-from rbp.errors import DataError, ParameterError, RankError
-from rbp.extract import forward
+from rbp.errors import DataError, ParameterError
 from rbp.extract.corpora import Corpus
-from rbp.extract.forward import Ranker, rank_logits
+from rbp.extract.forward import Ranker
 from rbp.extract.models import find_model, load_model, load_tokenizer
 from rbp.extract.protocol import plan_rows, protocol
 
@@ -53,20 +50,6 @@ def test_by_hand(kind, make, saved):
         assert_ranked(logits, target, got.greater[i], got.equal[i], got.nll[i])
         exact += got.greater[i] == (logits > logits[target]).sum()
     assert exact >= 149
-
-
-def test_bfloat16(make):
-    ranker, rows = make("neox", dtype="bfloat16")
-    ranker.check(rows)
-    assert ranker.head is not None
-    low, (high, _) = ranker.rank(rows), make("neox")
-    assert np.corrcoef(low.nll, high.rank(rows).nll)[0, 1] > 0.99
-    rounded = make("neox", dtype="bfloat16", rounding="bfloat16")[0].rank(rows)
-    assert rounded.equal.sum() > low.equal.sum()  # logits rounded to bfloat16 tie more often
-    ranker.head = None  # the logits that the model gives in bfloat16 are rounded: ranks of others are others
-    own = ranker.rank(rows)
-    assert (rounded.greater == own.greater).mean() > 0.95
-    assert (low.greater != own.greater).mean() > 0.1
 
 
 def test_vocabulary_limit(make, tokenizer):
@@ -108,32 +91,6 @@ def test_out_of_memory_halves_the_batch_and_lets_go_of_what_it_held(make, monkey
         ranker.rank(rows)
 
 
-@pytest.mark.parametrize(
-    ("kind", "dtype", "name", "said"),
-    [("cohere", "float32", "find_head", "own logits"), ("neox", "bfloat16", "linear_rank", "two values: documents 0")],
-    ids=["a scale by another name", "arithmetic that fails"],
-)
-def test_where_the_product_is_not_to_be_had_a_plain_one_is_ranked(make, monkeypatch, caplog, kind, dtype, name, said):
-    ranker, rows = make(kind, dtype)
-    whole, find = ranker.rank(rows), forward.find_head
-
-    def without_scale(model):
-        head = find(model)
-        return forward.Head(head.weight, head.bias, 1.0, None)
-
-    def at_odds(*given, **options):
-        raise RankError("cpu gave one product two values", 3, 'Take backend="reference".')
-
-    monkeypatch.setattr(forward, name, without_scale if name == "find_head" else at_odds)
-    other, _ = make(kind, dtype)
-    other.check(rows)
-    assert (other.head is None) == (name == "find_head")
-    again = other.rank(rows)
-    assert said in caplog.text
-    assert (again.greater == whole.greater).mean() > 0.99  # but for rounding
-    assert again.nll == pytest.approx(whole.nll, abs=1e-4)
-
-
 def test_nan_names_document_and_position(make, monkeypatch):
     ranker, rows = make("gpt2", batch=1)
     own, bad = Ranker._hidden, rows[4]
@@ -149,45 +106,9 @@ def test_nan_names_document_and_position(make, monkeypatch):
         ranker.rank(rows)
 
 
-@pytest.mark.parametrize(
-    "error", [IndexError("index out of range in self"), TypeError("null"), RuntimeError("\nsize\n")]
-)
-def test_a_model_whose_code_raises(make, error):
-    ranker, rows = make("gpt2")
-
-    def raising(*_, **__):
-        raise error
-
-    ranker.language.model.transformer.wpe.forward = raising
-    for work in (ranker.check, ranker.rank):
-        with pytest.raises(DataError, match=r"cannot read a row of \d+ tokens: (IndexError: index|null|size)"):
-            work(rows)
-
-
-def test_float64_logits_are_compared_as_such():
-    logits = torch.tensor([[1.0, 1.0 + 1e-12, 0.0]], dtype=torch.float64)
-    found = rank_logits(logits, torch.tensor([0]))
-    assert (int(found.greater), int(found.equal)) == (1, 1)
-
-
 @pytest.mark.parametrize("family", ["gemma2", "roberta"])
 def test_every_rank_is_that_of_the_logits(family, tmp_path):
     found = survey(family, tmp_path)
     assert found.outcome == "exact", found
     assert found.tokens > 200
     assert found.near < 0.1 * found.tokens  # the others are decided
-
-
-@pytest.mark.parametrize(
-    ("name", "reason"),
-    [
-        ("an encoder", "sees the tokens that it is asked to predict"),
-        ("no padding token", "cannot read a row of"),
-        ("no language", "cannot read a row of .*set_default_language"),
-    ],
-)
-def test_what_cannot_be_ranked_is_refused(name, reason, tmp_path):
-    family, _, own = next(variant for variant in VARIANTS if variant[1] == name)
-    found = survey(family, tmp_path, name, **own)
-    assert found.outcome == "refused"
-    assert re.search(reason, found.reason)

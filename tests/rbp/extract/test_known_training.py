@@ -1,11 +1,9 @@
 """What is known of a model's training: who says it, and that they agree."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
-from commands import here, refused
 from tiny import texts
 
 from companion.project import LADDER
@@ -66,14 +64,9 @@ def test_pythias_recipe_is_known(name, revision, step):
     ("state", "table", "said", "words"),
     [
         ({"global_step": 400}, None, {}, "step is 500 by the revision's name, and 400 by trainer_state.json"),
-        (None, "model,step\ncheckpoint-500,7\n", {}, "step is 500 .* 7 by checkpoints.csv"),
-        (None, None, {"step": 7}, "step is 7 by what was asked for, and 500"),
         (None, None, {"training_tokens": 499}, "499 training tokens do not fit 500 steps"),
-        (None, "model,training_tokens\ncheckpoint-500,-1\n", {}, "must not be negative"),
         ({"step": 3}, None, {}, "no state of a Trainer"),
-        (None, None, {"step": -1}, "step cannot be -1"),
         (None, None, {"training_tokens": -5}, "training_tokens cannot be -5"),
-        (None, None, {"training_tokens": 3, "step": 4}, "do not fit 4 steps"),
     ],
 )
 def test_what_contradicts_itself_is_refused(run, state, table, said, words):
@@ -94,29 +87,3 @@ def test_a_store_keeps_it_and_takes_it_later(saved, write_corpus, tmp_path):
     assert {path.name: path.read_bytes() for path in (folder / "parts").iterdir()} == before
     with pytest.raises(ParameterError, match="for 2 models"):
         extract([model, model], [corpus], WINDOWS, out, Settings(training=known))
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--step", "9", "--training-tokens", "3"], "do not fit 9 steps"),
-        (["--revision", "step9"], "no checkpoint step9"),
-    ],
-)
-def test_bad_input_writes_nothing(saved, write_corpus, tmp_path, options, words):
-    asked = ("extract", "--model", str(saved("gpt2")), "--corpus", str(write_corpus(texts(4))), *options)
-    refused(here(*asked, root=tmp_path), words)
-    assert not (tmp_path / "runs").exists()
-
-
-def test_a_checkpoint_is_named_in_its_store(saved, write_corpus, tmp_path):
-    run = tmp_path / "run"
-    shutil.copytree(saved("gpt2"), run / "checkpoint-500")
-    asked = ("extract", "--model", str(run), "--revision", "checkpoint-500", "--training-tokens", "64000")
-    done = here(*asked, "--corpus", str(write_corpus(texts(4))), "--length", "64", root=tmp_path)
-    assert done.returncode == 0, done.stderr
-    found = open_store(done.stdout.strip())
-    assert found.training == Training("checkpoint-500", 64_000, 500)
-    assert found.folder.name == f"run-checkpoint-500-mine-{found.text}-{found.manifest['digest']}"
-    listed = here("ranks", "list", root=tmp_path).stdout
-    assert "revision checkpoint-500, training tokens 64000, step 500" in listed

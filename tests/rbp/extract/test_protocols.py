@@ -1,17 +1,13 @@
 """Which tokens of a text are scored, in which rows, after which context."""
 
 import datasets
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from tiny import SPECIAL, make_tokenizer, texts
+from tiny import make_tokenizer, texts
 from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import ByT5Tokenizer, PreTrainedTokenizer, PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerFast
 
-from rbp.errors import DataError, ParameterError
 from rbp.extract.corpora import Corpus
-from rbp.extract.protocol import added_tokens, document_order, opening, plan_rows, protocol
+from rbp.extract.protocol import document_order, opening, plan_rows, protocol
 
 
 class Characters:
@@ -42,95 +38,6 @@ def test_authors_order_is_that_of_datasets():
     assert document_order(5000, protocol("authors")).tolist() == split["i"][:1000]
 
 
-def test_authors_cut_and_leave_out_special_tokens():
-    corpus = Corpus("c", ["abcdef", "ab%cd", "", "x", "%%%"])
-    rows = plan_rows(corpus, Characters(begin=True), protocol("authors", length=5)).rows
-    # ^abcd: b, c, d; ^ab%c: b (neither %, nor c after it); nothing of the others
-    assert sorted(scored(rows)) == [(0, 2), (0, 3), (0, 4), (1, 2)]
-    first = next(row for row in rows if row.document == 0)
-    assert "".join(map(chr, first.ids)) == "^abcd"
-
-
-class Bytes(ByT5Tokenizer):
-    """A tokenizer in Python, which puts around a text what it is told to."""
-
-    build_inputs_with_special_tokens = PreTrainedTokenizer.build_inputs_with_special_tokens
-    get_special_tokens_mask = PreTrainedTokenizer.get_special_tokens_mask
-
-    def __init__(self, before, after):
-        super().__init__(special_tokens_pattern="prefix_suffix", **SPECIAL)
-        self.prefix_tokens, self.suffix_tokens = map(self.convert_tokens_to_ids, (before, after))
-
-
-@pytest.mark.parametrize("before", ["", "a", "b a", "<|end|>"])
-@pytest.mark.parametrize("after", ["", "a", "b <|end|>"])
-@pytest.mark.parametrize("name", ["authors", "windows"])
-@pytest.mark.parametrize("fast", [True, False])
-def test_what_a_tokenizer_adds_by_itself_is_not_scored(fast, name, before, after):
-    """Against its tokens without what it adds; texts begin and end with the same ones. One token is declared."""
-    tokenizer = make_tokenizer(f"{before} $A {after}".strip()) if fast else Bytes(before.split(), after.split())
-    before, after = (tokenizer.convert_tokens_to_ids(words.split()) for words in (before, after))
-    documents = [*texts(3, longest=9), "a", "aba", ""]
-    rows = plan_rows(Corpus("c", documents), tokenizer, protocol(name, length=12)).rows
-    wanted = []
-    for document, text in enumerate(documents):
-        ids = tokenizer(text, add_special_tokens=False)["input_ids"]
-        if name == "authors":
-            ids = ids[: max(0, 12 - len(before) - len(after))]
-        wanted += [(document, len(before) + i, ids[i]) for i in range(1, len(ids))]
-    found = [(row.document, row.start + int(p), int(row.ids[p])) for row in rows for p in row.scored]
-    assert sorted(found) == wanted
-    assert added_tokens(tokenizer) == sorted({*before, *after} - {*tokenizer.all_special_ids})
-
-
-@given(
-    st.lists(st.text("ab%", max_size=40), min_size=1, max_size=6).filter(lambda d: any("aa" in t for t in d)),
-    st.integers(2, 12),
-    st.data(),
-)
-def test_windows_score_every_token_once_with_enough_context(documents, length, data):
-    context = data.draw(st.integers(1, length - 1))
-    rows = plan_rows(Corpus("c", documents), Characters(), protocol("windows", length=length, context=context)).rows
-    wanted = [(d, p) for d, t in enumerate(documents) for p in range(1, len(t)) if t[p] != "%" and t[p - 1] != "%"]
-    assert scored(rows) == wanted
-    for row in rows:
-        text = documents[row.document]
-        assert "".join(map(chr, row.ids)) == text[row.start : row.start + len(row.ids)]  # of one document alone
-        assert len(row.ids) <= length
-        assert all(p >= min(context, row.start + p) for p in row.scored)
-
-
-def test_packs_are_consecutive_rows_of_the_first_documents():
-    some = plan_rows(Corpus("c", ["abc"] * 10), Characters(), protocol("windows", pack=4, documents=9))
-    assert some.packs == 3
-    assert [row for pack in range(3) for row in some.rows_of(pack)] == list(some.rows)
-    assert [row.document for row in some.rows] == list(range(9))
-    first = np.random.default_rng(42).permutation(10)[:3]
-    assert document_order(10, protocol("authors", documents=3)).tolist() == first.tolist()
-
-
-@pytest.mark.parametrize(
-    "given_",
-    [
-        {"tokens": -5},
-        {"tokens": 0},
-        {"documents": 0},
-        {"length": 1},
-        {"length": 0},
-        {"pack": 0},
-        {"name": "window"},
-        {"context": 3},
-        {"name": "windows", "length": 8, "context": 8},
-        {"name": "windows", "context": 0},
-        {"bos": "sometimes"},
-        {"special": "both"},
-    ],
-)
-def test_values_without_sense(given_):
-    with pytest.raises(ParameterError):
-        protocol(**given_)
-
-
 @pytest.mark.parametrize("template", [None, "<|end|> $A", "<|end|> $A <|end|>", "t a $A ."])
 @pytest.mark.parametrize("bos", ["auto", "always", "never"])
 @pytest.mark.parametrize("name", ["authors", "windows"])
@@ -158,19 +65,6 @@ def test_every_window_begins_alike(template, bos, name):
     if name == "windows":
         usual = plan_rows(Corpus("c", documents), tokenizer, protocol(name, length=12)).rows
         assert scored(plan.rows) == scored(usual)
-
-
-@pytest.mark.parametrize(
-    ("text", "begin", "chosen", "message"),
-    [
-        ("abc", False, protocol(bos="always"), "neither a BOS nor an EOS"),
-        ("abc", True, protocol("windows", length=4, context=3), "no room"),
-        ("%%", False, protocol(), "no token can be scored"),
-    ],
-)
-def test_an_opening_needs_a_token_and_room_and_a_text_a_token_to_score(text, begin, chosen, message):
-    with pytest.raises((ParameterError, DataError), match=message):
-        plan_rows(Corpus("c", [text, "", "a"]), Characters(begin), chosen)
 
 
 def test_as_a_dictionary_the_usual_way_is_not_named():

@@ -1,10 +1,7 @@
 """Whole measurements: what a store holds, resumes, shards, kills, and what goes wrong."""
 
-import errno
 import json
-import os
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +11,8 @@ import pytest
 from commands import here
 from tiny import texts
 
-from rbp.errors import DataError, ParameterError
-from rbp.extract import extraction, store
+from rbp.errors import DataError
+from rbp.extract import extraction
 from rbp.extract.extraction import Settings, extract, extract_on_gpus
 from rbp.extract.protocol import protocol
 from rbp.extract.store import SCHEMA, Store, open_store
@@ -100,8 +97,6 @@ def test_shards_in_processes(saved, corpus, tmp_path, monkeypatch, in_this_proce
     (whole,) = extract(model, [corpus], chosen, tmp_path / "whole", QUICK)
     assert parts(folder) == parts(whole)
     assert open_store(folder).manifest["complete"]
-    with pytest.raises(DataError, match=r"shard 1 of 1 failed: unknown backend"):
-        extract_on_gpus(model, [corpus], chosen, out, replace(QUICK, backend="none"), [""])
 
 
 def test_processes_of_a_launcher_take_their_shares(saved, corpus, tmp_path, monkeypatch):
@@ -127,37 +122,6 @@ def test_a_shard_whose_process_fails_is_named(saved, corpus, tmp_path, monkeypat
     monkeypatch.setattr(extraction, "run_tasks", lambda todo, *_: {todo[1].name: ended})
     with pytest.raises(DataError, match=f"shard 2 of 2 failed: {ended}"):
         extract_on_gpus([str(saved("gpt2"))], [corpus], WINDOWS, tmp_path / "out", QUICK, ["0", "1"])
-
-
-def test_nothing_half_written_where_nothing_was_ranked(saved, corpus, tmp_path, monkeypatch):
-    def full(path, content):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(store, "write_file", full)
-    with pytest.raises(DataError, match="no space left"):
-        extract([str(saved("gpt2"))], [corpus], WINDOWS, tmp_path / "out", QUICK)
-    assert list((tmp_path / "out").iterdir()) == []
-
-
-def test_inputs_that_do_not_fit(saved, corpus, tmp_path):
-    model, out = str(saved("gpt2")), tmp_path / "out"
-    for chosen, settings, message in (
-        (protocol("authors"), QUICK, "reads 256 tokens at most"),
-        (WINDOWS, Settings(device="cuda:7"), "no device"),
-        (WINDOWS, Settings(device="gpu"), "no device"),
-        (WINDOWS, Settings(device="meta"), "no device"),
-        (WINDOWS, Settings(backend="none"), "backend"),
-        (WINDOWS, Settings(dtype="float3"), "dtype"),
-        (WINDOWS, Settings(vocabulary=10**6), "vocabulary"),
-        (WINDOWS, Settings(batch=-1), "batch"),
-    ):
-        with pytest.raises(ParameterError, match=message):
-            extract([model], [corpus], chosen, out, settings)
-    with pytest.raises(ParameterError, match="no shard 3 of 2"):
-        extract([model], [corpus], WINDOWS, out, QUICK, (3, 2))
-    with pytest.raises(DataError, match="no such"):
-        extract([model, "/none"], [corpus], WINDOWS, out, QUICK)  # before the first model is measured
-    assert not out.exists() or list(out.iterdir()) == []
 
 
 def test_another_models_tokenizer(saved, corpus, tmp_path):

@@ -1,7 +1,6 @@
 """Identity of models in memory, and that nothing that is done with one changes it."""
 
 import copy
-import threading
 
 import pytest
 import torch
@@ -12,11 +11,7 @@ from transformers import RwkvConfig, RwkvForCausalLM
 from transformers.models.llama.modeling_llama import LlamaMLP
 
 import rbp
-from rbp.errors import DataError
 from rbp.extract.models import Loaded
-from rbp.extract.protocol import plan_rows, protocol
-from rbp.extract.state import Guard, fresh, untouched
-from rbp.trainer import RankCallback
 
 TEXTS, TOKENIZER = texts(4, seed=3, longest=60), make_tokenizer()
 
@@ -123,77 +118,15 @@ def test_an_adapter_that_is_on_off_or_another_has_another_digest(tmp_path):
     assert digest(model) == found[0]
 
 
-@pytest.mark.parametrize("training", [False, True])
-def test_a_model_that_scales_its_own_weights_is_ranked_right_and_stays_as_it_is(training):
+def test_a_model_that_scales_its_own_weights_is_ranked_right_and_stays_as_it_is():
     """Each time: what it does to its weights at the first call made all ranks of the second wrong."""
-    model = rwkv().train(training)
+    model = rwkv()
     before = held(model)
     for _ in range(2):
         found = ranked(model, TEXTS[:1])
         assert_as_before(model, before)
         with torch.inference_mode():
             assert_by_hand(found, lambda ids: copy.deepcopy(model).eval()(ids, use_cache=False).logits[0])
-    if training:  # and looked at while it is trained
-        callback = RankCallback(TEXTS[:1], ks=[1, 10], tokenizer=TOKENIZER, length=64)
-        callback._loaded = Loaded("in training", model, TOKENIZER)  # as `on_train_begin` has it
-        callback._plan = plan_rows(callback.texts, TOKENIZER, protocol("windows", length=64))
-        measured = [callback._measured() for _ in range(2)]
-        assert_as_before(model, before)
-        assert measured[0] == measured[1]
-        assert measured[0]["cross_entropy"] == pytest.approx(found.cross_entropy, abs=1e-6)
-
-
-def test_whatever_a_forward_pass_does_is_undone():
-    """A replaced one, which holds the model itself: its copies run that."""
-    model = random_model("llama")
-    own = model.forward
-
-    def forward(*given, **named):
-        with torch.no_grad():
-            model.model.norm.weight.mul_(2)
-            model.model.rotary_emb.inv_freq.add_(1)
-        model.calls, model.config.rms_norm_eps = 1, 0.5
-        model.model.layers[0].mlp.act_fn = torch.nn.ReLU()
-        return own(*given, **named)
-
-    model.forward = forward
-    before, names = held(model), {*vars(model)}
-    for _ in range(2):
-        try:
-            ranked(model)
-        except DataError:
-            continue
-        finally:
-            assert_as_before(model, before)
-            assert {*vars(model)} == names
-            assert not isinstance(model.model.layers[0].mlp.act_fn, torch.nn.ReLU)
-
-
-def test_copies_share_weights_but_those_that_are_named():
-    model = random_model("llama").train()
-    twin = fresh(model, ["model.norm.weight"])
-    assert twin.lm_head.weight is model.lm_head.weight
-    assert twin.model.norm.weight is not model.model.norm.weight
-    assert (twin.training, model.training) == (False, True)
-    model.held = (lambda: None, threading.Lock())
-    with pytest.raises(DataError, match="cannot be copied"):
-        fresh(model)
-
-
-def test_writes_are_undone_in_place_and_named():
-    model = random_model("gpt2")
-    before, guard = held(model), Guard(model)
-
-    def fails():
-        model.transformer.wte.weight[3:5].fill_(7)
-        torch._foreach_add_([model.transformer.ln_f.weight], 1)
-        torch.add(torch.ones(32), 1, out=model.transformer.ln_f.bias)
-        raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError), torch.no_grad(), untouched(model), guard.watch():
-        fails()
-    assert_as_before(model, before)
-    assert guard.written == {"transformer.wte.weight", "transformer.ln_f.weight", "transformer.ln_f.bias"}
 
 
 @pytest.mark.parametrize("kind", ["prompt", "prefix"])
@@ -206,22 +139,10 @@ def test_virtual_tokens_before_a_text_are_not_scored(kind):
         assert_by_hand(found, lambda ids: model.eval()(input_ids=ids, use_cache=False).logits[0, -ids.shape[1] :])
 
 
-def test_logits_of_another_length_are_refused():
-    model = random_model("llama")
-
-    def longer(_, __, out):
-        out.logits = torch.nn.functional.pad(out.logits, (0, 0, 3, 0))
-        return out
-
-    model.register_forward_hook(longer)
-    with pytest.raises(DataError, match=r"logits for \d+ places where it reads \d+ tokens"):
-        ranked(model)
-
-
 def test_a_rank_has_one_meaning_in_bfloat16():
     """In float32, by the product, for an adapter too; where logits are the model's own, the store says their dtype."""
     model = lora().to(torch.bfloat16)
-    found = ranked(model, name="a", family="F")
+    found = ranked(model)
     assert found.store.logits == "float32"
     hidden = []
     model.get_output_embeddings().register_forward_pre_hook(lambda _, given: hidden.append(given[0][0]))
@@ -232,9 +153,5 @@ def test_a_rank_has_one_meaning_in_bfloat16():
             return hidden.pop().float() @ model.get_output_embeddings().weight.float().T
 
         assert_by_hand(found, product)
-    other = random_model("llama").to(torch.bfloat16)
-    other.lm_head.register_forward_hook(scaled_by(0.95))
-    mixed = ranked(other, name="b", family="F")
-    assert mixed.store.logits == "bfloat16"
-    with pytest.raises(DataError, match="their ranks do not compare"):
-        rbp.law([found, mixed])
+    model.get_output_embeddings().register_forward_hook(scaled_by(0.95))
+    assert ranked(model).store.logits == "bfloat16"

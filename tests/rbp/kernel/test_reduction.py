@@ -1,19 +1,16 @@
 """The compiled pass over a tile: what is wrong with it is found, said, and does not reach a rank."""
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
-from ranking_cases import gaussian, has_compiler, ranks
+from ranking_cases import has_compiler
 
-from rbp import kernel
-from rbp.kernel import blocked, linear_rank
+from rbp.kernel import blocked
 from rbp.kernel import reduction as reduction_module
-from rbp.kernel.reduction import PACK, Reduce, Reduced, _compiled, agrees, plainly, reduction
+from rbp.kernel.reduction import PACK, Reduce, Reduced, agrees, plainly, reduction
 
 CPU = torch.device("cpu")
 SHAPES = [(blocked.ROWS, blocked.TILE)]
@@ -88,69 +85,3 @@ def test_wrong_code_is_compiled_again_once_and_then_not_used(
     assert caplog.text.count("ranking runs on plain tiles") == (not compiled)
     assert kept.exists() is not bool(discarded)
     assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == str(tmp_path)
-
-
-@compiles
-def test_compiled_code_lies_in_the_users_cache_by_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(reduction_module, "_known", {})
-    own = reduction_module._folder()
-    assert reduction(torch.float32, CPU, SHAPES) is not plainly
-    files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert files
-    assert all(path.is_relative_to(own) for path in files)
-    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "another")
-    assert reduction_module._folder().parent == own.parent
-    assert reduction_module._folder() != own
-
-
-@compiles
-def test_sums_are_as_near_on_a_processor_without_vectors() -> None:
-    with torch._inductor.config.patch({"cpp.simdlen": 1}):
-        reduce = _compiled(torch.float32, CPU, SHAPES[0])
-    logits = torch.randn(128, 4032, generator=torch.Generator().manual_seed(0))
-    zero = torch.zeros(128)
-    total = reduce(logits, zero, zero, torch.zeros(4032).int(), zero.int())[1].double()
-    exact = logits.double().exp().sum(1)
-    assert ((total - exact).abs() <= 2 * 2.0**-24 * exact).all()
-
-
-def test_counts_that_cannot_be_are_counted_again_and_said_once(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    case = gaussian(300, 3000, 32, 8)
-    judge = ranks(case, "reference")
-    monkeypatch.setattr(blocked, "reduction", lambda *_: changed(lambda z, n, t: (n + PACK * len(z[0]), t)))
-    kernel._say_once.cache_clear()
-    for _ in range(2):
-        got = ranks(case)
-        assert torch.equal(got.greater, judge.greater)
-        assert torch.equal(got.equal, judge.equal)
-    assert caplog.text.count("ranked again by plain tiles") == 1
-
-
-def test_plain_tiles_count_the_same_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    case = gaussian(300, 3000, 32, 8)
-    judge = ranks(case, "reference")
-    monkeypatch.setattr(blocked, "reduction", lambda *_: pytest.fail("it was compiled"))
-    got = linear_rank(case.hidden, case.weight, case.target, backend="blocked", compiled=False)
-    assert torch.equal(got.greater, judge.greater)
-    assert torch.equal(got.equal, judge.equal)
-    torch.testing.assert_close(got.nll, judge.nll, rtol=1e-6, atol=1e-6)
-
-
-NO_COMPILER = """
-import torch
-from rbp.kernel import linear_rank
-ranks = linear_rank(torch.eye(3), torch.eye(3), torch.arange(3), backend="blocked")
-print(ranks.greater.tolist(), ranks.equal.tolist())
-"""
-
-
-@pytest.mark.builds
-def test_a_machine_without_a_compiler_ranks_with_one_message(tmp_path: Path) -> None:
-    environment = os.environ | {"CXX": "/nonexistent/c++", "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
-    command = [sys.executable, "-c", NO_COMPILER]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout == "[0, 0, 0] [1, 1, 1]\n"
-    assert done.stderr.count("ranking runs on plain tiles: the same counts, slower") == 1

@@ -1,7 +1,6 @@
 """The Triton kernel: run by its interpreter, and compiled for GPUs that are not here, as Triton brings the compiler."""
 
 import os
-import re
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -40,22 +39,9 @@ def test_the_kernel_by_the_interpreter(profile: str) -> None:
     assert "passed" in done.stdout
 
 
-def spilled(code: str, card: int, folder: Path) -> int:
-    """Bytes that a thread spills to memory for want of registers, as the assembler says."""
-    import triton
-
-    assembler = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "ptxas"
-    (folder / "kernel.ptx").write_text(code)
-    command = [str(assembler), "-v", f"--gpu-name=sm_{card}{'a' if card >= 90 else ''}", "kernel.ptx"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
-    return int(re.search(r"(\d+) bytes spill stores", done.stderr)[1])
-
-
 @pytest.mark.parametrize("cases", loop_and_slow(SHARE, EVERY))
-def test_it_compiles_fits_and_spills_no_registers(cases, tmp_path: Path) -> None:
+def test_it_compiles_and_fits(cases) -> None:
     for card, variant, mode in cases:
         found = compiled(card, SHARED[card], variant, mode)
         assert found.shared <= SHARED[card]
         assert (PRODUCTS[card] in found.code) == (variant.dtype != "float32")
-        if mode != "peak":  # whose launch is rare, and may spill
-            assert spilled(found.code, card, tmp_path) <= 16, (card, variant, mode)

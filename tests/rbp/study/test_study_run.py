@@ -9,16 +9,13 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from commands import here, rbp, refused
+from commands import rbp
 from test_study_file import MODEL, read
 
-from rbp.errors import DataError, ParameterError
 from rbp.extract.extraction import Settings, extract
 from rbp.extract.protocol import protocol
 from rbp.extract.store import Store
 from rbp.measurements import open_source
-from rbp.study.jobs import merge_shards
-from rbp.study.run import find_profile, forget_damaged
 
 FILE = f"""
 models = [{{ name = "{MODEL}", family = "neox" }}]
@@ -82,56 +79,3 @@ def test_a_killed_shard_is_repeated_and_the_store_is_the_same(tmp_path):
     assert again.returncode == 0, again.stderr
     assert parts(study.out / "ranks") == parts(tmp_path / "whole")
     assert {path for path in before if path.stat().st_mtime_ns != before[path]} == {damaged}
-
-
-def test_a_merge_needs_every_pack_and_one_store_and_damaged_ones_are_forgotten(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    store = unsharded(Path("ranks"))
-    assert merge_shards({store.folder}) == store.folder
-    with pytest.raises(DataError, match="measured different things"):
-        merge_shards({store.folder, Path("ranks/other")})
-    study = read(tmp_path, FILE.replace('"out"', '"."'))
-    (cell,) = study.cells.values()
-    records = study.out / "shards" / cell.name
-    records.mkdir(parents=True)
-    (records / "1-of-2").write_text("ranks/x\n")
-    forget_damaged(study, cell)  # the other shard is still to come
-    (records / "all").write_text(f"ranks/{store.folder.name}\n")
-    forget_damaged(study, cell)
-    assert records.exists()
-    next(store.folder.glob("parts/*")).unlink()
-    with pytest.raises(DataError, match="a pack is missing"):
-        merge_shards({store.folder})
-    forget_damaged(study, cell)
-    assert not records.exists()
-
-
-def test_the_profile_is_what_the_machine_has(monkeypatch, tmp_path):
-    monkeypatch.setattr("shutil.which", lambda name: None)
-    assert find_profile(None).name == "local"
-    with pytest.raises(ParameterError, match="no sbatch"):
-        find_profile("slurm")
-    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
-    assert (find_profile(None).name, find_profile("local").name) == ("slurm", "local")
-    (tmp_path / "config.yaml").touch()
-    assert find_profile(str(tmp_path)) == tmp_path
-    with pytest.raises(ParameterError, match="no profile cloud"):
-        find_profile("cloud")
-    monkeypatch.setattr("rbp.study.run.find_spec", lambda name: None if "slurm" in name else name)
-    with pytest.raises(DataError, match="snakemake_executor_plugin_slurm is not installed"):
-        find_profile(None)
-
-
-@pytest.mark.parametrize(
-    ("entry", "words"),
-    [
-        ('{ name = "RUN", revision = "step1" }', ["no checkpoint step1"]),
-        ('{ name = "RUN", step = 4 }', ["step"]),
-        ('"empty"', ["no model: no config.json"]),
-    ],
-)
-def test_a_mistake_shows_before_any_work(tmp_path, entry, words):
-    (tmp_path / "empty").mkdir()
-    read(tmp_path, f'models = [{entry.replace("RUN", str(MODEL))}]\ncorpora = ["ladder/humaneval"]\noutput = "out"')
-    refused(here("study", "run", str(tmp_path / "s.toml"), "--profile", "local"), *words)
-    assert not (tmp_path / "out").exists()

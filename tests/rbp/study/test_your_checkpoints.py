@@ -4,14 +4,12 @@ import re
 import shutil
 
 import numpy as np
-import pandas as pd
 import pytest
 from commands import here, rbp
 
 from companion.project import LADDER, ROOT
 from rbp.extract.store import open_store
 from rbp.laws.power import fit_power_law
-from rbp.measurements import open_source
 
 PAGE = (ROOT / "book" / "recipes.md").read_text(encoding="utf-8").split("## Your checkpoints")[1].split("\n## ")[0]
 STEP = 8 * 256  # tokens that a step of the ladder's reads
@@ -68,14 +66,3 @@ def test_the_recipe_runs_as_it_stands(run, monkeypatch):
         assert f"{len(tokens)} checkpoints" in line
     entropy = [line for line in lines if line.startswith("cross-entropy")]
     assert "D^(−" in entropy[0], "it learns"
-    # a row of the table and a name for each checkpoint
-    out, steps = home / "runs/studies/checkpoints", [tokens // STEP for tokens in budgets]
-    table = pd.read_csv(out / "measurements.csv")
-    rows = zip(table["model"], table["revision"], table["step"], table["training_tokens"], strict=True)
-    assert set(rows) == {("my-run", f"step{step}", step, STEP * step) for step in steps}
-    sources = [open_source(out / name) for name in ("measurements.parquet", "ranks")]
-    for source in sources:
-        assert set(source.table["model"]) == {f"my-run@step{step}" for step in steps}
-    pd.testing.assert_frame_equal(*(source.checkpoints.drop(columns="source") for source in sources))
-    own = table[table["metric"] == "cross_entropy"]
-    assert own["compute"].tolist() == pytest.approx((6 * own["size"] * own["training_tokens"]).tolist())
