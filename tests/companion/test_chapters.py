@@ -1,11 +1,8 @@
 import json
 import os
-import socket
-import sys
 from pathlib import Path
 
 import pytest
-from jupyter_client.connect import LocalPortCache
 from mini import outputs, write_chapter
 
 from companion.parameters import Parameter
@@ -59,15 +56,6 @@ def test_an_unknown_chapter_gets_the_nearest_name(project: Project, name: str) -
         find(project, name)
 
 
-def test_no_chapters_and_no_notebook(project: Project) -> None:
-    with pytest.raises(ChapterError, match="there are no chapters"):
-        all_chapters(project)
-    project.notebooks.mkdir()
-    (project.notebooks / "a.ipynb").write_text("{}")
-    with pytest.raises(ChapterError, match="no notebook"):
-        _ = find(project, "a").parameters
-
-
 def test_a_parameter_that_no_cell_reads_is_an_error(project: Project) -> None:
     def parameters(*cells: str) -> list[Parameter]:
         return Chapter(write_chapter(project, "01_a", *cells, parameters="k: int = 1  # a", close=False)).parameters
@@ -115,17 +103,6 @@ def test_execution_is_whole_reproducible_and_leaves_the_caller_alone(project: Pr
     execute(chapter, {"name": name, "k": 7}, out, work)
     assert (out / "01_a.ipynb").read_bytes() == first
     assert left(out / "01_a") == ["data.csv"], "the old folder is replaced whole"
-
-
-@pytest.mark.builds
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere kernels listen on TCP ports")
-def test_a_port_that_somebody_takes_before_the_kernel_stops_no_chapter(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_chapter(project, "01_a", "value = 1")
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        monkeypatch.setattr(LocalPortCache, "find_available_port", lambda self, ip: taken.getsockname()[1])
-        execute(find(project, "01_a"), {}, project.chapters / "01_a", project.root)
 
 
 def test_a_folder_with_other_things_is_never_replaced(project: Project) -> None:

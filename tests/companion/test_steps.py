@@ -13,7 +13,7 @@ import pytest
 from mini import write_chapter
 
 from companion import steps as steps_module
-from companion.build import build, run_step, step_urgency
+from companion.build import build, run_step
 from companion.inputs import imported_files, named_modules
 from companion.project import ROOT, Project
 from companion.run import execute, find, times
@@ -189,15 +189,6 @@ def test_a_chapter_declares_the_steps_that_it_reads(project: Project) -> None:
         execute(find(project, "01_a"), {}, project.runs / "a", project.root)
 
 
-def test_a_step_is_as_urgent_as_what_waits_for_it_is_long(project: Project) -> None:
-    steps = "@step('slow', reads=[], seconds=5)\ndef a(): ...\n@step('quick', reads=[])\ndef b(): ...\n"
-    (project.root / "src" / "heavy" / "more.py").write_text(steps)
-    for name, long in (("01_a", 7), ("02_b", 4)):
-        path = write_chapter(project, name, "value = 1", steps=("slow",))
-        path.write_text(path.read_text().replace('"rbp": {', f'"rbp": {{"seconds": {long}, '))
-    assert (step_urgency(project, "slow"), step_urgency(project, "quick")) == (5 + 7, 0)
-
-
 @pytest.mark.builds
 def test_the_book_makes_what_is_stale_and_executes_the_chapters_after_it(
     project: Project, capfd: pytest.CaptureFixture[str]
@@ -214,17 +205,3 @@ def test_the_book_makes_what_is_stale_and_executes_the_chapters_after_it(
     (project.root / "data" / "a.csv").write_text("x\n1\n6\n")
     assert executed() == ["double", "01_a"]
     assert json.loads(project.results.read_text())["01_a"]["value"]["value"] == 14
-
-
-def test_a_step_whose_data_change_while_it_runs_fails(
-    project: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def save_meanwhile(project: Project, name: str) -> None:
-        (project.root / "data" / "a.csv").write_text("x\n1\n8\n")
-
-    monkeypatch.setattr(steps_module, "make_table", save_meanwhile)
-    assert not run_step(project, "double")
-    assert "an input was changed while it was in use (data/a.csv)" in capsys.readouterr().out
-    (project.root / "data" / "a.csv").unlink()
-    assert not run_step(project, "double")
-    assert "step double failed: the step reads a file that is not there" in capsys.readouterr().out

@@ -253,19 +253,6 @@ def test_trainings_that_differ_by_documents_alone_are_seldom_apart(draws: int) -
     assert ce.trainings(several(0, own=0.05)).documents.item() < 1
 
 
-def test_trainings_are_tested_again_without_each_text_and_without_the_smallest_models() -> None:
-    texts = several(2, own=0.03)
-    found = ce.trainings_without(texts).set_index("without")
-    names = [text.counts.dataset for text in texts]
-    assert sorted(found.index) == sorted(["", ce.SMALLEST, *names])
-    for name in names:
-        (alone,) = ce.trainings([text for text in texts if text.counts.dataset != name]).moved
-        assert found.moved[name] == alone
-    sizes = texts[0].counts.sizes
-    assert found.models[ce.SMALLEST] == (sizes > sizes.min()).sum() - len(set(sizes[sizes > sizes.min()]))
-    assert len(ce.trainings_without(texts[:1])) <= 2  # no other text is left
-
-
 def test_a_shift_of_all_texts_is_told_from_those_of_each() -> None:
     alike, each = (ce.trainings(several(3, documents=400, **how)).iloc[0] for how in ({"common": 0.04}, {"own": 0.04}))
     assert alike.common == pytest.approx(alike.moved, rel=0.1)
@@ -286,38 +273,6 @@ def test_forecasts_of_exact_laws_are_exact_and_a_floor_deceives_both_metrics() -
         assert 1 + found / 100 == pytest.approx((1 + control / 100) ** slope, rel=1e-4)
     said = ce.forecast_summary(misled)
     assert said["direct.Pythia.k1"] == pytest.approx(np.median(np.abs(at_1)))
-
-
-def test_what_decides_the_claims_counts_a_model_and_a_pair_once() -> None:
-    pairs = [("f", "a", "b", 1, True, 3.0), ("f", "a", "c", 1, False, -0.5), ("f", "a", "b", 10, True, 4.0)]
-    texts = pd.DataFrame(pairs, columns=["family", "first", "second", "k", "apart", "offset"])
-    again = pd.DataFrame({"k": [1, 10, 50], "p": [0.001, 0.04, 0.9], "moved": [1.0, 2.0, 3.0], "common": [0.5, 0, 0]})
-    again = again.assign(models=6, texts=4, documents=0.3, share=0.5, without="")
-    less = again.assign(without=ce.SMALLEST, moved=0.7), again.assign(without="law", moved=0.6, p=[0.002, 0.03, 0.9])
-    again = pd.concat([again, *less])
-    across, by_size = ce.sweeps(runs_of(0.0)), ce.size_at_equal_entropy(runs_of(0.0))
-    found = ce.equal_summary(texts, again, across, by_size)
-    kinds = ("equal.texts", "equal.texts_apart", "seeds.p")
-    assert [found["equal.runs"], found["equal.runs_apart"]] == [1, 1]
-    assert [found[f"{key}.k1"] for key in kinds] == [2, 1, 0.002]
-    assert [found[f"{key}.every_k"] for key in kinds] == [2, 1, 0.04]  # at the k of the texts: 1 and 10
-    kept = ("seeds.models", "seeds.moved", "seeds.moved.small", "seeds.moved.text", "offset_max.texts.k1")
-    assert [found[key] for key in kept] == [6, 1.0, 0.7, 0.6, 3.0]
-    assert found["seeds.odd_text"] == "law"
-
-
-def test_a_hidden_model_counts_once_on_several_texts() -> None:
-    pairs = pd.concat([family(dataset=name, noise=0.01, seed=i) for i, name in enumerate(("news", "law", "poems"))])
-    assert ce.forecast_summary(ce.forecasts(pairs, holdout=2, holdout_few=1))["forecasts.models"] == 2
-    assert ce.family_summary(ce.entropy_curves(pairs))["tightest.families"] == 1
-
-
-def test_where_entropy_is_closer_is_counted() -> None:
-    pairs = pd.concat([family("A", noise=0.01), family("A", "law", noise=0.01, seed=1, scale=1.1)])
-    found = ce.entropy_curves(pairs)
-    said = ce.family_summary(found.assign(smooth=[1, 2, 1, 2], smooth_size=[2, 1, 2, 2]))
-    assert (said["smooth.closer"], said["smooth.cells"], said["told_by_cross_entropy.cells"]) == (2, 4, 2)
-    assert ce.scatter_figure(ce.along_k(found), "law")["figure"].keys == ["A on law"]
 
 
 def test_no_model_with_both_metrics():

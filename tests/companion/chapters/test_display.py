@@ -18,15 +18,6 @@ def test_columns_have_labels_formats_and_an_order():
     assert (made["formats"], made["caption"]) == ({"α": "{:.1f}"}, "c")
 
 
-def test_datasets_come_in_the_books_order_unless_the_rows_are_ranked_by_something_else():
-    names = ["auslegal", "auslegal", "mine", "wikipedia", "auslegal", "humaneval"]
-    rows = pd.DataFrame({"half": list("aaaabb"), "dataset": names, "n": range(6)})
-    within = shown(rows, {"half": "half", "dataset": "Dataset", "n": "n"}, caption="")
-    assert within["table"]["n"].tolist() == [3, 0, 1, 2, 5, 4]  # of each half; the others as they came
-    assert shown(rows, {"dataset": "Dataset", "n": "n"}, caption="")["table"]["n"].tolist() == [3, 5, 0, 1, 4, 2]
-    assert shown(rows, {"dataset": "Dataset", "n": "n"}, caption="", ranked=True)["table"]["n"].tolist() == [*range(6)]
-
-
 def test_several_values_are_written_in_one_text_with_true_minus_signs():
     assert written("α = {:.1f} ([{:.1f}, {:.1f}]), x-axis", (-0.25, -1, 1)) == "α = −0.2 ([−1.0, 1.0]), x-axis"
     assert written(INTERVAL, (0.1, float("nan"))) == "–"

@@ -9,7 +9,6 @@ from made_grid import SIZES, additive, make
 from companion.chapters import elsewhere
 from companion.chapters.elsewhere import sampling_covariance, sampling_test
 from companion.evidence import outside
-from rbp.errors import FitError
 from rbp.laws.table import fit_table
 
 S = np.array([1e6, 1e7, 1e8, 1e9])
@@ -126,11 +125,6 @@ def test_covariance_and_coverage_against_simulated_ranks(draws):
     tests = [sampling_test(K, value, tokens) for value in values[:draws]]
     assert np.mean([chi2 for chi2, _ in tests]) == pytest.approx(9, abs=3.5 * (2 * 9 / draws) ** 0.5)
     assert may_be(sum(p < 0.05 for _, p in tests), draws, 0.05)
-
-
-def test_equal_shares_have_no_test():
-    with pytest.raises(FitError, match="same RBP_k"):
-        sampling_test([1, 2, 3], [0.5, 0.4, 0.4], 1000)
 
 
 def test_bounds_are_no_numbers_of_tokens_and_few_thresholds_no_curve():

@@ -135,14 +135,6 @@ def test_means_over_separate_lines_give_all_sixteen_printed_numbers():
     assert emergence.count_printed(off) == {"agree": 15, "numbers": 16}
 
 
-def test_a_length_without_any_success_counts_as_a_perfect_flat_line(monkeypatch):
-    monkeypatch.setattr(emergence, "PRINTED", {1: (0.15, 1.0)})
-    size = np.array([1e6, 1e7, 1e8])
-    law = pd.DataFrame({"k": 1, "n": 1, "size": size, "p": np.exp(-((size / 1e6) ** -0.3))})
-    (fit,) = emergence.printed_fits(pd.concat([law, law.assign(n=500, p=0.0)])).itertuples()
-    assert (fit.alpha, fit.r_squared) == pytest.approx((0.15, 1.0))
-
-
 def test_the_family_with_the_most_models_is_taken_unless_one_is_named():
     windows = pd.DataFrame({"dataset": "c4", "family": ["A", "B", "B"], "model": ["a", "b", "c"]})
     assert set(emergence.select_family(emergence.select_dataset(windows, "c4"))["model"]) == {"b", "c"}
@@ -187,18 +179,3 @@ def test_a_power_of_n_has_one_local_power() -> None:
     assert found["power"].to_numpy() == pytest.approx(0.6, abs=1e-9)
     assert found["models"].tolist() == [2] * 4
     assert list(zip(found["n"], found["n_next"], strict=True)) == list(pairwise(n))
-
-
-def test_figures_show_the_rows_that_they_are_given() -> None:
-    p = [0.0, 0.9, 0.6, 0.4, 0.3, 0.1]
-    rows = {"dataset": "wikipedia", "model": ["a", "b"] * 3, "family": "Toy", "size": [10**6, 10**7] * 3, "k": 1}
-    table = pd.DataFrame(rows | {"n": [50, 50, 1, 1, 5, 5], "p": p})
-    (ax,) = emergence.success_figure(table)["figure"].single(1).axes
-    dots = [line for line in ax.get_lines() if line.get_marker() == "o" and len(line.get_xdata())]
-    assert sorted(y for line in dots for y in line.get_ydata()) == sorted(p)
-    assert [line.get_ydata().tolist() for line in dots if line.get_markerfacecolor() == "none"] == [[0.0]]
-    lines = table[table["size"] == 10**7].assign(ratio=lambda each: each["p"], low=np.nan, high=np.nan)
-    figure = emergence.ratio_figure(lines, level=0.95)["figure"]
-    assert list(figure.keys) == ["Toy"]
-    (ax,) = figure.single("Toy").axes
-    assert [line.get_ydata().tolist() for line in ax.get_lines() if line.get_marker() == "o"] == [[0.4, 0.1, 0.9]]

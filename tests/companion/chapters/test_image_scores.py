@@ -10,7 +10,7 @@ from commands import here, refused
 from scipy.stats import linregress
 
 from companion.chapters.appendix import image_scores
-from companion.chapters.appendix.image_scores import by_rule, score_statistics, scored
+from companion.chapters.appendix.image_scores import scored
 from rbp.errors import DataError
 
 SIZES = (10, 20, 40, 80)  # millions
@@ -119,28 +119,6 @@ def test_a_bad_file_is_refused_and_nothing_is_written(tmp_path: Path, old: str, 
     path.write_text(path.read_text().replace(old, new))
     refused(here("forecasts", "score", "mine.csv", cwd=tmp_path), *words)
     assert [each.name for each in tmp_path.iterdir()] == ["mine.csv"]
-
-
-def test_too_few_models_are_refused(tmp_path: Path) -> None:
-    path = write(tmp_path, "imagenet-r")
-    path.write_text("".join(path.read_text().splitlines(keepends=True)[:3]))
-    refused(here("forecasts", "score", "mine.csv", cwd=tmp_path), "imagenet-r has fewer than three models")
-
-
-def test_the_registered_forecasts_have_the_score_that_plain_code_gives_them() -> None:
-    """Coverage and log scores again, from the file's numbers and with formulas of their own."""
-    table = scored()
-    assert len(table) == 30
-    inside = [low <= came <= high for low, came, high in table[["low", "outcome", "high"]].to_numpy()]
-    assert table["inside"].tolist() == inside
-    gains = [
-        density(row.outcome, row.low, row.middle, row.high)
-        - density(row.outcome, row.naive_low, (row.naive_low + row.naive_high) / 2, row.naive_high)
-        for row in table.itertuples()
-    ]
-    assert table["gain"].to_numpy() == pytest.approx(gains)
-    values = score_statistics(table, by_rule())
-    assert (values["inside"], values["naive_inside"], values["better"]) == (sum(inside), 8, sum(g > 0 for g in gains))
 
 
 def test_forecasts_are_those_that_were_registered(tmp_path):

@@ -32,14 +32,6 @@ def test_one_models_interval_is_that_of_its_own_hits():
     assert row.value == pytest.approx(-np.log(hits.sum() / one.tokens.sum()), rel=1e-12)
 
 
-def test_exponents_are_those_of_a_line():
-    y = np.random.default_rng(4).normal(size=(6, 5))
-    by_hand = [-np.polyfit(np.log(SIZES), row, 1)[0] for row in y]
-    assert exponents(SIZES, y) == pytest.approx(by_hand)
-    y[2, 1] = -np.inf
-    assert np.isnan(exponents(SIZES, y)).tolist() == [False, False, True, False, False, False]
-
-
 def test_the_text_interval_of_alpha_covers_what_other_texts_give():
     """The documents of one corpus tell the spread of α over independent corpora."""
     rng = np.random.default_rng(6)
@@ -102,12 +94,3 @@ def test_the_split_finds_known_components():
     covered = ((found.seed_low <= SEED) & (found.seed_high >= SEED)).mean()
     assert 0.91 <= covered <= 0.99
     assert (found.seed_df == 6).all()
-
-
-def test_without_other_seeds_the_rest_holds_the_seeds_part():
-    rng = np.random.default_rng(11)
-    y = 1 - 0.1 * np.log(SIZES) + rng.normal(0, 0.05, 5)
-    found = split_scatter(SIZES, np.vstack([y, y + rng.normal(0, 0.01, (40, 5))]))
-    assert np.isnan(found.seed)
-    assert found.seed_df == 0
-    assert found.lack == pytest.approx(found.total - found.document)

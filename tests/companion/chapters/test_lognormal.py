@@ -10,7 +10,7 @@ from simulated import drawn, in_bins
 
 from companion.chapters import lognormal
 from companion.evidence import published
-from companion.stats.rank_families import FAMILIES, family
+from companion.stats.rank_families import family
 from companion.stats.rank_fits import RankDistribution
 from rbp.measurements import open_source
 from rbp.measurements.histograms import MeasuredRanks
@@ -62,16 +62,6 @@ def test_families_within_the_margin_are_level(fits: pd.DataFrame) -> None:
     assert "power_law" not in lognormal.better(near, "lognormal")
     apart = table.assign(per_token=table.per_token + np.where(of_power_law, 1e-6, 0.0))
     assert "power_law" in lognormal.better(apart, "lognormal")
-
-
-def test_likelihoods_are_those_of_the_fitted_masses(fits: pd.DataFrame, pythia: list[MeasuredRanks]) -> None:
-    for own in pythia[::3]:
-        for name in FAMILIES:
-            row = lognormal.row_of(fits, own, name, 2)
-            counts, it = own.counts.since(2), lognormal.distribution_of(row)
-            by_hand = counts.count @ np.log(np.maximum(counts.sums(it.masses, 2), 1e-300)) / counts.total
-            assert row["per_token"] == pytest.approx(by_hand, rel=1e-12)
-            assert np.isnan(row["p1"])
 
 
 def test_the_authors_parameters_come_out_of_their_histogram(fits: pd.DataFrame, pythia: list[MeasuredRanks]) -> None:

@@ -8,7 +8,6 @@ from own_sources import paths
 
 from companion.chapters import paths as study
 from ladder.shipped import counted
-from rbp.damage.paths import EQUAL, TEMPERED
 from rbp.errors import DataError
 
 
@@ -62,18 +61,6 @@ def test_a_path_is_tested_by_documents_and_by_another_training(folder):
     assert (blunt.p_training > 0.9).all()
     said = study.path_tests_summary(sharp.reset_index(), level=0.95)
     assert list(said.values()) == [3, 2, 2, 2, 1]  # all; apart: by documents, with seeds, after Holm, of the input
-
-
-def test_after_the_best_temperature_levels_and_steps_move_together(folder):
-    """The parabola is the same for all: its minimum takes one per cent off every cross-entropy, and changes nothing."""
-    (cell,) = study.cells(str(folder))
-    for path, tempered in cell.tempered.items():
-        assert tempered == pytest.approx(cell.equal[path], abs=5e-4)
-    steps = cell.worse.steps
-    assert steps["temperature"].to_numpy() == pytest.approx(1 / 0.9, rel=5e-3)
-    assert (steps["tempered"] / steps["cross_entropy"]).to_numpy() == pytest.approx(1 - 0.01, abs=1e-3)
-    level = cell.worse.equal().groupby(["at", "rung"])["nats"].first()
-    assert (level[TEMPERED] / level[EQUAL]).to_numpy() == pytest.approx(1 - 0.01, abs=1e-3)
 
 
 def test_every_prediction_has_its_outcome_and_events_come_true_or_not(folder):

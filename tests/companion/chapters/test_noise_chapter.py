@@ -195,17 +195,6 @@ def test_models_must_have_ranked_the_same(tmp_path):
         align_ranks([a, b])
 
 
-def test_rare_tokens_are_summed_over_their_classes(stores):
-    table = by_training_count(stores, np.arange(100) * 2, [0.1])
-    values = noise.summarize_rare(table)
-    places, ranks = align_ranks(stores)
-    count, missed = places["token"].to_numpy() * 2, ranks > table["k"].iloc[0]
-    assert values["rare_tokens"] == pytest.approx(100 * (count < 100).mean())
-    assert values["rare_misses"] == pytest.approx(100 * (count[missed[:, 1]] < 100).mean())
-    rarest = missed[count < 10].sum(axis=0)
-    assert (values["rarest_rises"], values["texts"]) == (int(rarest[1] > rarest[0]), 1)
-
-
 def test_a_fit_beyond_noise_is_filled() -> None:
     rows = [(1, 0.02, 0.3, 0.1, 0.6, BEYOND), (10, 0.05, 0.0, 0.0, 0.2, OPEN)]
     fits = pd.DataFrame(rows, columns=["k", "counting", "extra", "extra_low", "extra_high", "verdict"])

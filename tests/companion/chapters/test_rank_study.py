@@ -15,8 +15,7 @@ from rbp.extract.models import find_model, load_model, load_tokenizer
 from rbp.extract.protocol import protocol
 from rbp.extract.store import open_store
 from rbp.laws.power import fit_power_law
-from rbp.measurements.counts import store_table
-from rbp.measurements.ranked import Ranked, every_k, with_intervals
+from rbp.measurements.ranked import Ranked, every_k
 from rbp.metric import rbp
 
 TEXTS = ["The rank of a token is −ln of nothing: α ≤ β, “quoted”.\n\nIt counts.", "def rank(scores): return 1\n"]
@@ -65,16 +64,6 @@ def logits(study):
             rows.append(language.model(input_ids=ids[None]).logits[0, :-1])
         truths.append(ids[1:])
     return torch.cat(rows), torch.cat(truths)
-
-
-def test_the_ratio_of_widths_is_that_of_the_table(study):
-    k = 10  # with hits and misses in every document
-    ranked = Ranked(study.stores["all"])
-    row = with_intervals(store_table(ranked, [k]), ranked, 0.9).iloc[0]
-    wide = [np.exp(-row[f"{kind}low"]) - np.exp(-row[f"{kind}high"]) for kind in ("document_", "")]
-    found = ranking.width_ratio(ranked.ranks, study.tokens.document, k, 0.9)
-    assert found > 0
-    assert found == pytest.approx(wide[0] / wide[1])
 
 
 def test_an_exponent_moves_no_more_than_its_hits_allow():

@@ -48,14 +48,6 @@ def test_significands():
     assert see.round_significand(0.0, 3) == 0
 
 
-def test_the_papers_examples_are_distributions_with_its_ranks():
-    for ps in see.FIGURE_1.values():
-        assert math.isclose(sum(ps), 1)
-    assert [see.ranks_of(ps, 0, "paper") for ps in see.FIGURE_1.values()] == [3, 1]
-    (ax, *_) = see.figure_1()["figure"].single("Outranked").axes
-    assert "0.28  correct, rank 3" in [text.get_text() for text in ax.texts]
-
-
 def test_coarser_scores_separate_the_rules_and_fine_ones_do_not():
     scores, truth = see.simulated_scores(1, 500, 50)
     for bits, apart in ((53, False), (4, True)):

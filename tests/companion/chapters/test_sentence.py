@@ -255,15 +255,6 @@ def test_the_scripts_keep_to_their_weight(folder: Path) -> None:
     assert sum(sizes.values()) <= 24e6
 
 
-def test_models_that_are_quoted_are_those_of_the_counted_sizes() -> None:
-    read = see.read(TEXT, RUNGS)
-    quoted = see.count_models(read, {rung.name: 1 for rung in RUNGS})
-    last = next(each for each in read if each.size == quoted["size.larger"])
-    statistics = {key: value for values, _ in see.rank_statistics(read) for key, value in values.items()}
-    assert statistics["rbp1.larger"] == (np.asarray(last.ranks()[0]) == 1).mean()
-    assert [statistics[f"cross_entropy.larger.t{t}"] for t in (1, 2)] == [last.cross_entropy(t) for t in (1, 2)]
-
-
 def test_the_same_ranks_as_the_ranker() -> None:
     (read,) = see.read(TEXT, RUNGS[2:3])
     ids = read.ids.numpy()

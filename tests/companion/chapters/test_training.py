@@ -130,20 +130,6 @@ def test_a_snapshot_without_a_success_has_no_exponent(snapshots: pd.DataFrame) -
     assert fits["alpha"].iloc[-1] == pytest.approx(-slope, rel=1e-9)
 
 
-def test_a_change_of_the_exponent_is_the_difference_of_the_exponents(snapshots: pd.DataFrame) -> None:
-    own = snapshots[snapshots["family"] == "Pythia"]
-    moves = training.exponent_changes(own, [3000, 33000], 143000).set_index(["models", "step"])
-    alpha = training.fit_snapshots(own).set_index("step")["alpha"]
-    assert moves.change["all", 3000] == pytest.approx(alpha[143000] - alpha[3000], abs=1e-12)
-    late = moves.loc[("above 10⁸", 33000)]
-    assert (late.change, late.low, late.high) == pytest.approx((0.024, -0.031, 0.080), abs=6e-4)  # a referee's
-    assert moves.r_squared["all", 3000] == pytest.approx(0.79, abs=5e-3)
-    assert moves.low["above 10⁹", 3000] > 0 > moves.alpha["above 10⁹", 3000]
-    statistics = training.snapshot_statistics(training.fit_snapshots(own), own, moves.reset_index(), 143000)
-    assert (statistics["step.early"], statistics["step.between"]) == (3000, 33000)
-    assert statistics["large.change_low"] < 0 < statistics["large.change_high"]
-
-
 def test_a_change_compares_each_model_with_itself() -> None:
     size = np.geomspace(1e7, 1e10, 6)
     own = np.exp(np.random.default_rng(0).normal(0, 0.3, 6))  # what each model keeps
@@ -169,19 +155,3 @@ def test_a_referees_numbers_are_met() -> None:
         assert found[f"llama.{measure}.ratio_low"] < 1 < found[f"llama.{measure}.ratio_high"]
     with pytest.raises(ParameterError, match="no runs of 'GPT'"):
         training.read_runs("GPT")
-
-
-def test_figures_have_a_panel_for_each_dataset_and_the_laws_of_the_chosen_steps(texts, snapshots) -> None:
-    names = [text.dataset for text in texts]
-    lines = training.group_by_budget(texts, [1])
-    by_budget, along = training.budget_exponents(lines), training.ratio_exponents(lines, 20)
-    surface = training.surface_panels(points_of(texts, KS), 10, names)
-    for panels in (surface, training.exponent_panels(by_budget, along, 20, names)):
-        assert set(panels.keys) == set(names)
-        assert all(panels.single(key).axes for key in panels.keys)
-    own = snapshots[snapshots["family"] == "Pythia deduped"]
-    panels = training.snapshot_panels(own, training.fit_snapshots(own), [3000, 7, 143000])  # no step 7
-    left, right = (panels.single(key).axes[0] for key in panels.keys)
-    assert len(left.lines) == 2 * 2  # points and the law
-    assert {text.get_text() for text in left.texts} == {"3,000", "143,000"}
-    assert len(right.lines) == 1 + 2 + 1  # all exponents, those of the left, and 0

@@ -7,7 +7,7 @@ from made_grid import make
 
 from companion.chapters import training_forecasts, training_scores
 from rbp.errors import DataError
-from rbp.laws.misfit import KAPLAN, PRODUCT
+from rbp.laws.misfit import PRODUCT
 
 GRID = pd.DataFrame(
     [(size, tokens) for size in np.geomspace(1e4, 2e6, 6) for tokens in (5e5, 1e6, 2e6, 4e6, 8e6)],
@@ -168,20 +168,6 @@ def test_parameters_have_the_intervals_of_a_profile_and_of_sizes_left_out() -> N
     assert scaled.tolist() == pytest.approx(b.tolist(), rel=1e-6)
 
 
-def test_what_is_said_of_parameters_is_counted_by_hand() -> None:
-    names = ["dataset", "k", "form", "name", "value", "low", "high", "out_low", "out_high"]
-    rows = [
-        ("wikipedia", 1, PRODUCT, "alpha", 0.1, 0.0, 0.2, 0.05, 0.15),
-        ("wikipedia", 1, KAPLAN, "alpha", 0.3, 0.2, 0.4, 0.16, 0.44),
-        ("hotpotqa", 1, PRODUCT, "alpha", 0.5, 0.4, 0.6, 0.2, 0.8),
-        ("hotpotqa", 1, KAPLAN, "alpha", 0.3, 0.2, 0.4, 0.0, 0.6),
-    ]
-    told = training_scores.parameter_statistics(pd.DataFrame(rows, columns=names))
-    assert told.pop("parameters.ratio") == pytest.approx((1.4 + 3.0) / 2)
-    expected = {"count": 4, "wider": 3, "product": 0.1, "kaplan": 0.3, "apart": 1, "measures": 2}
-    assert told == {f"parameters.{name}": value for name, value in expected.items()}
-
-
 def test_a_law_is_best_where_its_squares_are_smaller_at_every_size() -> None:
     rows = [("neox", rung, law, e) for rung in "abc" for law, e in (("sum", 0.01), ("kaplan", 0.1), ("power", 0.011))]
     table = pd.DataFrame(rows, columns=["family", "rung", "law", "error"])
@@ -191,30 +177,3 @@ def test_a_law_is_best_where_its_squares_are_smaller_at_every_size() -> None:
     squares = {"sum": 0.01**2, "power": (0.001**2 + 2 * 0.011**2) / 3}
     assert found["difference"]["sum"] == pytest.approx(squares["power"] - squares["sum"])
     assert found["high"]["kaplan"] < 0 < found["high"]["sum"]
-
-
-def test_a_law_is_said_to_win_where_every_other_misses_more_beyond_chance() -> None:
-    said = training_scores.read_forecasts()
-    rows = said.assign(error=np.where(said["law"] == "sum", 0.01, 0.1), inside=said["law"] == "sum", size=10_000)
-    found = training_scores.score_statistics(said, rows, pd.DataFrame())
-    assert [found[f"longer.{name}"] for name in ("best", "beaten", "others")] == [training_scores.SHORT["sum"], 8, 8]
-    errors = [found[f"longer.{law}.error"] for law in ("sum", "power")]
-    assert errors == pytest.approx([100 * np.expm1(0.01), 100 * np.expm1(0.1)])
-    rows.loc[(rows["law"] == "kaplan") & (rows["rung"] != "10k"), "error"] = 0.009  # wins at some sizes
-    assert training_scores.score_statistics(said, rows, pd.DataFrame())["longer.beaten"] == 7
-
-
-def test_a_grid_that_is_a_sum_is_no_product_and_is_judged_where_all_its_rungs_are_trained() -> None:
-    known = training_forecasts.cells(make(families=("neox",), texts={"wikipedia": 4, "auslegal": 4}, spread=0.0))
-    seeds = known[(known["training_tokens"] == training_forecasts.KNOWN) & (known["rung"] == "10k")]
-    known = pd.concat([known, *(seeds.assign(seed=n, value=seeds["value"] * (1 + n / 1000)) for n in (1, 2))])
-    last = known[known["training_tokens"] == training_forecasts.KNOWN]
-    runs = pd.concat([last.assign(training_tokens=tokens) for tokens in training_forecasts.AHEAD])
-    runs = runs[(runs["seed"] == 0) & runs["rung"].isin(["10k", "22k", "59k"])]
-    scale = runs["k"].replace(0, 1) ** 0.4 / np.where(runs["k"] == 0, 2, 1)  # the cross-entropy is 2y + 1
-    runs["value"] += 900.0 * (runs["training_tokens"] ** -0.6 - training_forecasts.KNOWN**-0.6) / scale
-    found = training_scores.count_rejections(known, runs).set_index("of")
-    assert found["rungs"].tolist() == [3, 3]  # the six are not all there
-    assert found["rejected"].to_dict() == {"sum": 0, "product": 8}
-    assert found["inside"].to_dict() == {"sum": False, "product": False}  # 15 and 16 of 16 were forecast
-    assert training_scores.count_rejections(known, runs[runs["rung"] != "22k"]).empty

@@ -257,14 +257,3 @@ def test_fit_finds_an_offset_and_says_where_an_interval_has_no_end() -> None:
     assert "An offset cannot be distinguished from 0" in here(*PYTHIA, "--k", "10", "--offset").stdout
     few = fit("auslegal", "--family", "GPT-2", "--k", "20000", "--offset")
     assert (few["alpha_low"], few["alpha_high"], few["weak"]) == (None, None, True)
-
-
-def test_the_families_that_there_are(tmp_path: Path) -> None:
-    out = ("--out", str(tmp_path))
-    for command in ("train", "rank", "ship"):
-        for name in ("nosuch", "ablation"):
-            done = here("ladder", command, "--family", name, *out)
-            refused(done, f"'{name}'", "is: neox, lstm.")
-    refused(here("ladder", "rank", *out), "none of these models is trained", "rbp ladder train --family neox")
-    refused(here("ladder", "ship", *out), "no model of neox is ranked", "rbp ladder rank --family neox")
-    refused(here("ladder", "train", "--family", "ngrams"), "no family 'ngrams'", "There is: neox, lstm")

@@ -2,15 +2,12 @@ import math
 
 import pandas as pd
 import pytest
-import torch
 from test_published import READERS as PUBLISHED
-from transformers import AutoModelForCausalLM, GPT2Config, GPTJConfig, GPTNeoConfig, GPTNeoXConfig, OPTConfig
 
 from companion.evidence import outside, published
 from companion.project import Project
 from rbp import provenance
 from rbp.errors import DataError, ParameterError
-from rbp.extract.models import non_embedding_params
 from rbp.measurements import open_source, select
 
 READERS = {
@@ -48,21 +45,6 @@ def test_sizes_leave_both_embeddings_out():
     assert (inner - inner.round()).abs().max() < 1e-9
     every = outside.xlstm_runs()
     assert set(every.loc[every["diverged"], "run"]) == {"oantrap7", "3xm54vu7", "8sfzhgv2"}  # as the README says
-
-
-def test_sizes_of_readers_are_those_of_their_architectures():
-    shapes = {
-        "gpt2-xl": GPT2Config(n_embd=1600, n_layer=48, n_head=25),
-        "opt-2.7b": OPTConfig(hidden_size=2560, num_hidden_layers=32, ffn_dim=10240, num_attention_heads=32),
-        "gpt-neo-2.7B": GPTNeoConfig(
-            hidden_size=2560, num_layers=32, num_heads=20, attention_types=[[["global", "local"], 16]]
-        ),
-        "gpt-j-6B": GPTJConfig(),
-        "gpt-neox-20b": GPTNeoXConfig(),
-    }
-    with torch.device("meta"):
-        sizes = {name: non_embedding_params(AutoModelForCausalLM.from_config(shape)) for name, shape in shapes.items()}
-    assert {name: size for name, (_, size) in outside.READERS.items()} == sizes
 
 
 def test_the_door_gives_both_metrics_of_each_run():

@@ -1,7 +1,6 @@
 """Who may come in at the live book's door, and what they may ask: attacked here over HTTP."""
 
 import io
-import os
 import socket
 import zipfile
 from contextlib import ExitStack, suppress
@@ -254,13 +253,6 @@ def test_a_request_that_makes_no_sense_is_answered(reader):
         assert reader("POST", "/api/runs", body)[0] == 422
 
 
-def test_a_file_whose_name_is_no_text_is_named_all_the_same(reader):
-    folder = reader.live.project.runs / "studies" / os.fsdecode(b"caf\xe9")
-    folder.mkdir(parents=True)
-    (folder / "measurements.parquet").touch()
-    assert reader("GET", "/api/chapters/01_a")[0] == 200
-
-
 def test_the_form_knows_ranges_and_which_texts_name_sources(reader):
     _, form = reader("GET", "/api/chapters/01_a")
     assert {field["name"]: field["bounds"] for field in form["fields"] if field["bounds"]} == {"draws": {"ge": 1}}
@@ -319,15 +311,6 @@ def test_what_is_no_table_is_refused_by_its_name_and_not_kept(reader, name, data
     assert what in said["what"]
     assert "uploads" not in said["what"]
     assert uploads(reader) == []
-
-
-def test_only_so_many_uploads_are_kept(reader):
-    folder = reader.live.project.runs / "live" / "uploads"
-    folder.mkdir(parents=True)
-    for number in range(50):
-        (folder / f"{number:08x}-a.csv").write_text("")
-    status, said = reader("PUT", "/api/uploads/a.csv", b"x")
-    assert (status, said["what"]) == (422, "there are 50 uploads already")
 
 
 def test_a_huge_upload_is_not_read_to_its_end(reader):

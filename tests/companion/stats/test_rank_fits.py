@@ -4,13 +4,11 @@ import mpmath as mp
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.optimize import minimize
 from simulated import in_bins
 
 from companion.stats.rank_families import FAMILIES, family
 from companion.stats.rank_fits import RankDistribution, fit
 from rbp.errors import DataError, FitError, ParameterError
-from rbp.measurements import open_source
 from rbp.measurements.rank_counts import RankCounts
 
 V = 400
@@ -38,12 +36,6 @@ def from_masses(masses: np.ndarray, first: int = 1) -> RankCounts:
 
 def coarse(counts: RankCounts) -> RankCounts:
     return in_bins(counts, np.unique(np.round(np.geomspace(1, counts.vocabulary + 1, 30))))
-
-
-@pytest.fixture(scope="module")
-def largest() -> RankCounts:
-    """Of Pythia-12B on Wikipedia (figure 8c), over V = 50 688."""
-    return next(own.counts for own in open_source("published").histograms if own.model.endswith("12b"))
 
 
 @pytest.mark.parametrize("name", MEMBERS)
@@ -130,32 +122,6 @@ def test_at_the_edge_the_fit_is_the_limit_and_just_inside_it_is_not(name):
             assert found.log_likelihood > at_limit.log_likelihood + 1e-7 * tilt**2
         if tilt == 0:
             np.testing.assert_allclose(found.distribution.values, true.values, rtol=1e-10)
-
-
-def test_the_largest_model_has_its_known_lognormals(largest):
-    found = fit(family("lognormal"), largest, first=2).distribution.parameters
-    assert largest.vocabulary == 50_688
-    assert found["mu"] == pytest.approx(-27.3740731659, rel=1e-11)
-    assert found["sigma"] == pytest.approx(7.56853044602, rel=1e-11)
-    found = fit(family("lognormal_rounded"), largest, first=2).distribution.parameters
-    assert found["mu"] == pytest.approx(-14.3198412836, rel=1e-11)
-
-
-def test_rounded_up_the_largest_model_has_a_lognormal_with_rank_1(largest):
-    found = fit(family("lognormal_ceiling"), largest)
-    mu, sigma = found.distribution.values
-    assert not found.at_limit
-
-    def loss(free):
-        below, above = np.maximum(largest.low - 1, 1e-300), largest.high
-        ends = [stats.norm.cdf((np.log(edge) - free[0]) / np.exp(free[1])) for edge in (above, below)]
-        ends[0][above == largest.vocabulary] = 1
-        return -float(largest.count @ np.log(ends[0] - ends[1])) / largest.total
-
-    best = minimize(loss, [0.0, 1.0], method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-15})
-    assert found.per_token == pytest.approx(-best.fun, abs=1e-9)
-    assert (mu, np.log(sigma)) == pytest.approx(tuple(best.x), abs=1e-4)
-    assert fit(family("lognormal"), largest).at_limit  # the density at whole ranks has none
 
 
 def test_what_has_no_maximum_or_no_distribution_is_named():

@@ -1,12 +1,8 @@
-from functools import partial
-
 import numpy as np
 import pytest
-from scipy.optimize import minimize
-from scipy.special import betaln, logit
+from scipy.special import betaln
 from simulated import chain
 
-from companion.stats import hit_models
 from companion.stats.hit_models import LAWS, beta_binomial, fit_distance, markov
 from rbp.errors import DataError, ParameterError
 from rbp.measurements.windows import window_counts
@@ -48,28 +44,6 @@ def test_a_fit_finds_the_law_that_made_the_values(law, parameters):
     assert fit.parameters == pytest.approx(parameters, rel=1e-9)
     assert fit.neg_log([100])[0] == pytest.approx(LAWS[law]([100], **parameters)[0], rel=1e-9)
     assert fit.edge == ""
-
-
-@pytest.mark.parametrize("law", ["markov", "beta-binomial"])
-def test_noisy_values_give_the_same_fit_from_anywhere(law, monkeypatch):
-    n = np.array([1, 2, 5, 10])
-    noise = np.exp(0.02 * np.random.default_rng(6).normal(size=4))
-    y = beta_binomial(n, 0.8, 0.4) * noise
-    fit = fit_distance(n, y, law)
-    starts = hit_models._starts
-    free = [np.log(-np.log(v)) if law == "markov" else logit(v) for v in fit.parameters.values()]
-    for seed in range(3):
-        start = np.array(free) + 0.3 * np.random.default_rng(seed).normal(size=len(free))
-        only = partial(lambda start, name, *of: [start] if name == law else starts(name, *of), start)
-        monkeypatch.setattr(hit_models, "_starts", only)
-        assert fit_distance(n, y, law).parameters == pytest.approx(fit.parameters, rel=1e-9)
-    direct = minimize(
-        lambda x: np.sum(np.log(LAWS[law](n, *hit_models._bound(law, x)) / y) ** 2),
-        free,
-        method="Nelder-Mead",
-        options={"xatol": 1e-10, "fatol": 1e-16},
-    )
-    assert fit.distance == pytest.approx(np.sqrt(direct.fun / 4), rel=1e-6)
 
 
 def test_what_cannot_be_fitted_is_said():
