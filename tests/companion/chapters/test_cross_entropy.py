@@ -71,13 +71,6 @@ def straight(family: str, hits: list[float], per_nat: float = 1 / 4.5) -> pd.Dat
     return pd.DataFrame(about | {"cross_entropy": (1.1 - h) / per_nat, "neg_log_rbp": -np.log(h)})
 
 
-def test_a_straight_line_in_cross_entropy_is_found() -> None:
-    few, h = straight("B", [0.2, 0.3]), [0.2, 0.25, 0.3, 0.35, 0.4]
-    found = ce.straight_lines(pd.concat([straight("Pythia", h), few]))
-    (line,) = found.to_dict("records")  # a family of two has none
-    assert [line[key] for key in ("per_nat", "at_zero", "r_squared")] == pytest.approx([1 / 4.5, 1.1, 1])
-
-
 def test_too_few_models_have_no_curve() -> None:
     with pytest.raises(FitError, match="four models"):
         ce.entropy_curves(family(sizes=SIZES[:3]))
@@ -253,14 +246,6 @@ def test_trainings_that_differ_by_documents_alone_are_seldom_apart(draws: int) -
     assert ce.trainings(several(0, own=0.05)).documents.item() < 1
 
 
-def test_a_shift_of_all_texts_is_told_from_those_of_each() -> None:
-    alike, each = (ce.trainings(several(3, documents=400, **how)).iloc[0] for how in ({"common": 0.04}, {"own": 0.04}))
-    assert alike.common == pytest.approx(alike.moved, rel=0.1)
-    assert each.common < 0.6 * each.moved
-    assert np.isnan(ce.trainings(several(3, own=0.04, texts=1)).common.item())
-    assert ce.trainings([simulated(np.random.default_rng(5), sizes=(1, 2, 4, 8)).left_out()]).empty
-
-
 def test_forecasts_of_exact_laws_are_exact_and_a_floor_deceives_both_metrics() -> None:
     errors = ce.forecasts(family(noise=1e-7), holdout=2, holdout_few=1)
     assert errors[["direct", "control"]].abs().max().max() < 1e-3
@@ -291,18 +276,6 @@ def test_tries_do_not_pass_as_ranks():
     pairs = ce.pair_metrics(pd.concat([table, tries, averages]))
     pd.testing.assert_frame_equal(pairs, ce.pair_metrics(table))
     assert pairs.groupby("family").size().to_dict() == {"GPT-2": 4, "Pythia": 10}
-
-
-def test_printed_differences_of_cells_looked_up_by_hand():
-    table = ce.printed_differences()
-    assert len(table) == 24 * 6
-    at = table.set_index(["dataset", "family", "k"])
-    assert at.loc[("wikipedia", "Pythia", 1), "difference"].item() == 0.008  # 0.087 − 0.079
-    assert at.loc[("pile-github", "GPT-2", 1), "difference"].item() == -0.049  # 0.027 − 0.076
-    assert not table[table.k == 1].within.any()
-    first = at.loc[("wikipedia", "Pythia", 1)]
-    ends = [100 * (0.0865 / 0.0795 - 1), 100 * (0.087 / 0.079 - 1), 100 * (0.0875 / 0.0785 - 1)]
-    assert first[["relative_low", "relative", "relative_high"]].tolist() == pytest.approx(ends)
 
 
 def test_what_table_1_says_is_counted_by_hand():

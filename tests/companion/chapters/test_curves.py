@@ -48,12 +48,3 @@ def test_intervals_stand_beside_each_other_or_are_bands() -> None:
     assert first < 1
     assert first * second == pytest.approx(1), "as far to the left of 1 as to the right"
     assert [isinstance(each, PolyCollection) for each in drawn("wikipedia", rows, band=True).collections] == [True] * 2
-
-
-def test_fitted_curves_replace_the_lines_from_point_to_point() -> None:
-    fitted = pd.DataFrame({"dataset": "humaneval", "line": "B", "k": [1, 5, 10], "value": [2.1, 2.5, 2.9]})
-    ax = drawn("humaneval", ROWS.assign(hollow=ROWS["k"] == 1), styles=STYLES, fitted=[fitted.assign(weak=True)])
-    assert paths(ax) == {"blue": ([1, 5, 10], [2.1, 2.5, 2.9])}
-    faces = {tuple(line.get_xdata()): line.get_markerfacecolor() for line in ax.get_lines()}
-    assert (faces[1,], faces[10,]) == ("none", "blue")
-    assert paths(drawn("wikipedia", styles=STYLES, fitted=[fitted])) == {}, "no fit, no line"

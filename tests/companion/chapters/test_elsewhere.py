@@ -69,14 +69,6 @@ def test_problems_are_left_out_as_one_by_one_by_hand():
     assert found.low < alphas[1] / alphas[0] < found.high
 
 
-def test_families_of_images_need_four_sizes_over_a_factor_of_three():
-    tables = [
-        family(lambda k, size: 1.0, ks=(1, 5), sizes=sizes, name=name)
-        for name, sizes in (("a", [1, 2, 2.5, 3]), ("b", [1, 2, 2.5, 2.9]), ("c", [1, 2, 9]), ("d", [1, 2, 2, 9]))
-    ]
-    assert set(elsewhere.image_families(pd.concat(tables)).family) == {"a"}
-
-
 def test_counts_are_those_of_the_largest_k_of_each_source():
     rows = [(elsewhere.TEXT, "d", "f", 10, 1.2, 0.98), (elsewhere.TEXT, "d", "f", 100, 0.9, 0.98)]
     rows += [(elsewhere.LADDER, "d", "neox", 100, 1.3, 0.9)]

@@ -135,13 +135,6 @@ def test_the_address_holds_what_was_chosen(tab: Page, browser: Browser) -> None:
         assert shown(again) == before
 
 
-def test_each_family_has_its_own_colour_and_marker(source: Source) -> None:
-    page = json.loads(explorer(source).partition('json">')[2].partition("</script")[0])
-    assert set(page["styles"]) == set(source.table["family"])
-    styles = [tuple(style) for style in page["styles"].values()]
-    assert len({colour for colour, _ in styles}) == len(set(styles)) == len(styles)
-
-
 def test_the_largest_are_hidden_and_judged_by_both_measures(tab: Page, points: pd.DataFrame) -> None:
     tab.get_by_label("Hide the largest").focus()
     for _ in range(4):

@@ -6,9 +6,7 @@ import pytest
 from scipy.stats import norm
 
 from companion.chapters import forecasts
-from companion.stats import cells
 from rbp.errors import FitError
-from rbp.laws.power import fit_power_law
 from rbp.measurements import open_source, select
 
 
@@ -70,22 +68,3 @@ def test_every_cut_of_every_family_is_forecast_from_the_smaller_models(points: p
     assert forecasts.forecast_every_cut(straight, level=0.9)["error"].abs().max() < 1e-9
     with pytest.raises(FitError, match="points enough"):
         forecasts.forecast_every_cut(points[points["size"] > 5e9], level=0.9)
-
-
-def test_the_control_forecasts_the_cross_entropy_of_the_same_hidden_models(points: pd.DataFrame) -> None:
-    table = open_source("published").table
-    how = {"holdout": 2, "holdout_few": 1, "level": 0.9}
-    told = cells.forecasts(points, holdout=2, holdout_few=1)
-    beside = forecasts.forecast_cross_entropy(table, told, **how)
-    assert beside.groupby("family")["model"].nunique().to_dict() == {"GPT-2": 1, "Pythia": 2}
-    pythia = select(table, metric="cross_entropy", family="Pythia")
-    small = fit_power_law(pythia["size"][:-2], pythia["value"][:-2], level=0.9)
-    by_hand = small.predict(pythia["size"][-2:])
-    own = beside[beside.family == "Pythia"]
-    assert own.error_control.tolist() == pytest.approx(
-        by_hand["value"].to_numpy() / pythia["value"][-2:].to_numpy() - 1
-    )
-    inside = pythia["value"][-2:].between(by_hand["low"].to_numpy(), by_hand["high"].to_numpy())
-    assert own.covered_control.tolist() == inside.tolist()
-    assert own.error.tolist() == told[told.model.isin(own.model) & (told.dataset == "wikipedia")].error.tolist()
-    assert forecasts.forecast_cross_entropy(table[table.metric == "neg_log_rbp"], told, **how).empty

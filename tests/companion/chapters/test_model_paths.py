@@ -63,32 +63,6 @@ def test_a_path_is_tested_by_documents_and_by_another_training(folder):
     assert list(said.values()) == [3, 2, 2, 2, 1]  # all; apart: by documents, with seeds, after Holm, of the input
 
 
-def test_every_prediction_has_its_outcome_and_events_come_true_or_not(folder):
-    (cell,) = study.cells(str(folder))
-    table, level = study.read_predictions()
-    assert level == 0.8
-    own = table.assign(family=table["family"].where(table["family"].isna(), "big"))
-    own["dataset"] = own["dataset"].where(own["dataset"].isna(), "text")
-    came = study.outcomes(own, [cell]).set_index(["kind", "path", "k"])["outcome"]
-    at = study.at_equal([cell]).set_index(["path", "k"])["offset"]
-    assert np.expm1(came["offset", "weights", 1].iloc[0]) * 100 == pytest.approx(at["weights", 1])
-    assert np.isnan(came["offset", "depth", 1]).all()  # it does not reach the level
-    assert np.isnan(came["offset", "training", 1]).all()  # there is none
-    spread = study.spreads([cell]).set_index("k")["spread"]
-    for k in (1, 10, 100, 1000):
-        assert np.expm1(came["spread"].xs(k, level="k").iloc[0]) * 100 == pytest.approx(spread[k])
-    assert np.exp(came["least_k"].to_numpy()) == pytest.approx(30)
-    events = study.outcomes(own, [cell]).query("kind == 'event'").set_index("what")["outcome"]
-    assert np.isnan(events[events.index.str.startswith("training")]).all()
-    others = events[~events.index.str.startswith("training")].tolist()
-    assert others == [1, 1, 1, 1, 1]
-    cell.__dict__["equal"] = {path: -own for path, own in cell.equal.items()}  # now replaced is the highest at 1
-    events = study.outcomes(own, [cell]).query("kind == 'event'")["outcome"].dropna()
-    assert events.tolist() == [1, 0, 0, 1, 1]
-    elsewhere = study.outcomes(table[table["kind"] == "spread"], [cell])
-    assert elsewhere["outcome"].isna().all()  # of other models
-
-
 def test_a_folder_without_smaller_models_has_no_level(tmp_path):
     with pytest.raises(DataError, match="no model that was made worse"):
         study.cells(str(tmp_path))

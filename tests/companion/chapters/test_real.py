@@ -6,7 +6,6 @@ import pytest
 
 from companion.chapters import real
 from companion.evidence.real import repeated
-from rbp.damage.equal_loss import Curve
 
 
 def tiny(rng: np.random.Generator, lengths: list[int], share: float = 0.5) -> pd.DataFrame:
@@ -76,14 +75,3 @@ def test_repeated_tokens_are_those_of_a_search() -> None:
     text = ids.tolist()
     for i, found in enumerate(repeated(ids)):
         assert found == any(i >= 4 and text[j : j + 4] == text[i - 4 : i] for j in range(i - 4))
-
-
-def test_a_way_is_followed_past_its_last_step_but_not_far() -> None:
-    x = np.log(np.array([[3.0, 3.2, 3.78]] * 4))
-    y = (2 * x - 1)[..., None]
-    one = Curve("layers", 0, ("whole", "0.1", "0.2"), x, np.full_like(x, np.nan), y)
-    for rise in (0.3, 0.8):  # 3.8 lies past the last step by less than a tenth of 0.8
-        value = real.at_rise(one, rise)
-        assert value is not None
-        assert value[0, 0] == pytest.approx(2 * np.log(3 + rise) - 1)
-    assert real.at_rise(one, 1.0) is None

@@ -249,12 +249,6 @@ def test_weights_that_are_missing_are_said_to_be(browser: Browser, folder: Path,
 # What Python does
 
 
-def test_the_scripts_keep_to_their_weight(folder: Path) -> None:
-    sizes = {rung.label: (folder / "weights" / rung.script).stat().st_size for rung in RUNGS}
-    assert sum(sizes[label] for label in see.FIRST) <= 6e6
-    assert sum(sizes.values()) <= 24e6
-
-
 def test_the_same_ranks_as_the_ranker() -> None:
     (read,) = see.read(TEXT, RUNGS[2:3])
     ids = read.ids.numpy()

@@ -1,7 +1,5 @@
 """Size and training, on made-up grids whose law is known, and on others' measurements, asked in more than one way."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +7,7 @@ from made_grid import BUDGETS, KS, SIZES, additive, make
 
 from companion.chapters import training
 from companion.chapters.families import points as points_of
-from rbp.errors import DataError, FitError, ParameterError
+from rbp.errors import DataError, ParameterError
 from rbp.laws.misfit import ADDITIVE, KAPLAN
 from rbp.measurements.counts import Counts
 
@@ -56,18 +54,6 @@ def test_the_shape_that_made_a_grid_passes_and_the_other_does_not(law, right, wr
         training.separability_tests([text], [1], ["neox"])
 
 
-def test_seeds_of_trials_count_at_their_size_and_budget() -> None:
-    (text,) = make(families=("neox",), texts={"wikipedia": 4}, spread=0.0)
-    known, first = with_seeds(text, 0.001), text.keep([0])
-    hits = np.round(first.hits * 1.2).astype(np.int64)  # far away
-    trial = replace(first, models=first.models.assign(family="neox-trials", seed=1), hits=hits)
-    before, after = (training.separability_tests([known], [1], ["neox"], each) for each in ((), [trial]))
-    assert (after.df_den == before.df_den + 1).all()
-    assert after[after.k == 1].p_product.item() > before[before.k == 1].p_product.item()
-    longer = replace(trial, models=trial.models.assign(seed=0))  # no other seed: a longer run, or another rate
-    pd.testing.assert_frame_equal(training.separability_tests([known], [1], ["neox"], [longer]), before)
-
-
 def test_bends_are_found_at_each_budget() -> None:
     def bent(size, tokens, k=1):
         sign = 1 if tokens > 1e6 else -1
@@ -107,27 +93,7 @@ def test_along_constant_tokens_per_parameter_both_terms_fall(texts) -> None:
     assert cells(direct).alpha.item() > statistics["alpha.last"] > statistics["alpha.first"]
 
 
-def test_sizes_that_a_budget_lacks_are_left_out_of_all(texts) -> None:
-    some = [text.keep((text.sizes < 5e5) | (text.models["budget"] == BUDGETS[-1])) for text in texts]
-    assert set(training.budget_exponents(training.group_by_budget(some, [1])).n) == {5}
-    with pytest.raises(FitError, match="2 sizes are at every budget"):
-        training.group_by_budget([text.keep(text.sizes < 5e4) for text in some], [1])
-
-
 # ── Others' measurements
-
-
-@pytest.fixture(scope="module")
-def snapshots() -> pd.DataFrame:
-    return training.read_snapshots()
-
-
-def test_a_snapshot_without_a_success_has_no_exponent(snapshots: pd.DataFrame) -> None:
-    fits = training.fit_snapshots(snapshots).query("family == 'Pythia'")
-    assert fits["step"].min() == 1000
-    last = snapshots.query("family == 'Pythia' and step == 143000")
-    slope = np.polyfit(np.log(last["size"]), np.log(-np.log(last["accuracy"])), 1)[0]
-    assert fits["alpha"].iloc[-1] == pytest.approx(-slope, rel=1e-9)
 
 
 def test_a_change_compares_each_model_with_itself() -> None:

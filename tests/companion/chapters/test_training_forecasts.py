@@ -6,7 +6,6 @@ import pytest
 from made_grid import make
 
 from companion.chapters import training_forecasts, training_scores
-from rbp.errors import DataError
 from rbp.laws.misfit import PRODUCT
 
 GRID = pd.DataFrame(
@@ -82,15 +81,7 @@ def test_a_law_is_asked_for_what_is_beyond_each_cut_and_its_spread_is_the_mean_s
     np.testing.assert_allclose(np.log(one["high"] / one["middle"]), np.log(one["middle"] / one["low"]))
 
 
-def test_the_scatter_of_seeds_is_pooled_over_cells() -> None:
-    values = {"a": (1, 1.1), "b": (2, 2, 2.3)}
-    rows = [("neox", text, 1, "10k", 8_000_000, y) for text, ys in values.items() for y in ys]
-    table = pd.DataFrame(rows, columns=["family", "dataset", "k", "rung", "training_tokens", "value"])
-    wanted = np.sqrt((np.var(np.log([1, 1.1]), ddof=1) + 2 * np.var(np.log([2, 2, 2.3]), ddof=1)) / 3)
-    assert training_forecasts.measure_seed_scatter(table)["neox", 1] == pytest.approx(wanted)
-
-
-def test_scores_are_those_counted_by_hand(tmp_path) -> None:
+def test_scores_are_those_counted_by_hand() -> None:
     said = training_scores.read_forecasts()
     assert {*said["law"]} == {*training_forecasts.LAWS}
     assert len(said) == 256 * 9
@@ -112,16 +103,6 @@ def test_scores_are_those_counted_by_hand(tmp_path) -> None:
     assert (row["n"], row["inside"]) == (6 * 4, some["inside"].mean())
     assert row["mean"] == pytest.approx(100 * np.expm1(some["error"].mean()))
     assert row["error"] == pytest.approx(100 * np.expm1(np.sqrt(np.mean(some["error"] ** 2))))
-    panels = training_scores.error_panels(table, some)
-    assert panels.keys == [16_000_000]
-    assert len(panels.single(16_000_000).axes[0].get_yticklabels()) == 9 + 1, "a row for each law and the guess"
-    told = training_scores.score_statistics(said, table, pd.DataFrame())
-    assert (told["longer.asked"], told["longer.models"], told["longer.laws"]) == (16, 6, 9)
-    own = table[table["law"] == "offset_in_tokens"]
-    assert told["longer.offset_in_tokens.inside"] == pytest.approx(100 * own["inside"].mean())
-    (tmp_path / "no.toml").write_text("target = 3\n")
-    with pytest.raises(DataError, match="no predictions"):
-        training_scores.read_forecasts(tmp_path / "no.toml")
 
 
 def test_a_fair_guess_goes_on_as_the_last_doublings_went() -> None:

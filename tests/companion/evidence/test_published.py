@@ -73,18 +73,12 @@ def test_a_repeated_row_a_cell_that_is_no_number_and_a_missing_column_are_named(
     ("name", "text", "words"),
     [
         ("rbp.csv", "auslegal,openai-community/gpt2,1,-0.4,figure 3", "neg_log_rbp -0.4 must be above 0"),
-        ("rbp.csv", "auslegal,openai-community/gpt2,0,0.4,figure 3", "k 0 must be at least 1"),
         ("rbp.csv", "auslegol,openai-community/gpt2,1,0.4,figure 3", "dataset auslegol must be one of"),
         ("rbp.csv", "auslegal,gpt2,1,0.4,figure 3", "unknown model 'gpt2'"),
         ("rbp.csv", "auslegal,openai-community/gpt2,1,0,4,figure 3", "6 cells where the header has 5"),
-        ("rbp.csv", 'auslegal,"openai-community/gpt2,1,0.4,figure 3', "not CSV"),
         ("table1.csv", "auslegal,cross_entropy,1,GPT-2,0.961,-0.071", "k belongs to neg_log_rbp"),
-        ("table1.csv", "auslegal,cross_entropy,,GPT-2,1.961,-0.071", "r_squared 1.961 must lie between"),
-        ("table1.csv", "auslegal,cross_entropy,,GPT-3,0.961,-0.071", "family GPT-3 must be one of"),
-        ("sequence_success.csv", "wikipedia,EleutherAI/pythia-14m,1,1,1.2", "p_success 1.2 must lie"),
         ("gpt2_window_counts.csv", "wikipedia,openai-community/gpt2,1,1,9,8", "more successes than windows"),
         ("models.csv", "openai-community/gpt2,GPT-2,gpt2,124439808,39383808,85056001,50257", "do not add up"),
-        ("rank_frequency.csv", "wikipedia,EleutherAI/pythia-14m,1.5,0.1", "must be at least 2"),
     ],
 )
 def test_impossible_rows(folder, edit, name, text, words):

@@ -146,14 +146,9 @@ def test_what_has_no_maximum_or_no_distribution_is_named():
     ("low", "high", "count"),
     [
         ([0, 2], [1, 3], [1, 1]),
-        ([1, 4], [2, 3], [1, 1]),
         ([1, 2], [2, 3], [1, 1]),
-        ([1, 9], [8, V + 1], [1, 1]),
         ([1, 2], [1, 2], [1, -1]),
-        ([1, 2], [1, 2], [0, 0]),
-        ([1, 2], [1], [1, 1]),
         ([1, 2], [1, 2], [1]),
-        ([], [], []),
     ],
 )
 def test_bins_that_are_none_are_refused(low, high, count):

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 from scipy.special import betaln
 from simulated import chain
 
@@ -44,6 +45,20 @@ def test_a_fit_finds_the_law_that_made_the_values(law, parameters):
     assert fit.parameters == pytest.approx(parameters, rel=1e-9)
     assert fit.neg_log([100])[0] == pytest.approx(LAWS[law]([100], **parameters)[0], rel=1e-9)
     assert fit.edge == ""
+
+
+@pytest.mark.parametrize("law", ["markov", "beta-binomial"])
+def test_noisy_values_have_the_fit_of_a_direct_search(law):
+    n = np.array([1, 2, 5, 10])
+    y = beta_binomial(n, 0.8, 0.4) * np.exp(0.02 * np.random.default_rng(6).normal(size=4))
+    search = minimize(
+        lambda p: np.mean(np.log(LAWS[law](n, *p) / y) ** 2),
+        [0.7, 0.5],
+        method="Nelder-Mead",
+        bounds=[(0.01, 0.99)] * 2,
+        options={"xatol": 1e-10, "fatol": 1e-16},
+    )
+    assert fit_distance(n, y, law).distance == pytest.approx(np.sqrt(search.fun), rel=1e-6)
 
 
 def test_what_cannot_be_fitted_is_said():

@@ -40,17 +40,3 @@ def test_the_exponents_and_their_bend_are_those_by_hand() -> None:
     statistics = ladder.rate_statistics(found)
     assert (statistics["rates.rows"], statistics["rates.sure"]) == (3, 2)
     assert statistics["rates.moved"] == pytest.approx(best - grid)
-
-
-def test_updates_and_repeated_text_stand_beside_the_grid_s_own_run() -> None:
-    found = ladder.compare_updates(
-        table().assign(loss=lambda rows: rows["loss"] + rows["batch"].eq(4) * 4.1)
-    ).set_index("rung")
-    assert found.index.tolist() == ["m", "s"]  # the LSTM has no grid here
-    assert found["updates"].to_dict() == {"m": 2_000_000 // 2048, "s": 2_000_000 // 1024}
-    assert found["difference"].to_dict() == pytest.approx({"m": 1.0 - 4.5, "s": 5.1 - 5.0})
-    chance = np.std(np.log([5, 5.01]), ddof=1)
-    assert found["seeds"]["s"] == pytest.approx(chance * np.hypot(5.0, 5.1))
-    once = row("m", 5.5, model="neox-m-at-7e-06m")  # the 7 tokens that "d" reads again and again, read once
-    statistics = ladder.update_statistics(found.reset_index(), pd.DataFrame([once]))
-    assert statistics["updates.again"] == pytest.approx(100 * (5.5 - 1.0) / (5.5 - 4.5))
