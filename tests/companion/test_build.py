@@ -50,21 +50,6 @@ def edit(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new))
 
 
-def test_a_page_by_hand_shows_a_chapters_figure(tmp_path: Path) -> None:
-    project = Project(tmp_path)
-    shown = '<figure class="rbp-figure" id="one"><svg>\n\n</svg><a href="01_a/one.svg" download>SVG</a></figure>'
-    executed = project.chapters / "01_a" / "01_a.ipynb"
-    executed.parent.mkdir(parents=True)
-    executed.write_text(json.dumps({"cells": [{"outputs": [{"data": {"text/html": [shown]}}]}]}))
-    page = site.with_figures("Before.\n\n<!-- figure 01_a::one -->\n\nAfter.", project, "page.md")
-    assert 'href="../notebooks/01_a/one.svg"' in page
-    assert page.startswith("Before.\n\n```{raw} html\n<figure")
-    assert page.endswith("</figure>\n```\n\nAfter.")
-    for absent in ("01_a::two", "02_b::one"):
-        with pytest.raises(ChapterError, match="has none of this name"):
-            site.with_figures(f"<!-- figure {absent} -->", project, "page.md")
-
-
 @pytest.mark.builds
 def test_the_book_is_built_whole(project: Project, capfd: pytest.CaptureFixture[str]) -> None:
     assert build(project, 2), capfd.readouterr()

@@ -2,10 +2,8 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from companion.parameters import Parameter, check, declared, parse
+from companion.parameters import declared, parse
 from rbp.errors import ChapterError, ParameterError
 
 SOURCE = """
@@ -95,11 +93,6 @@ def test_values_are_read_by_the_declared_type(assignment: str, expected: Any) ->
     assert type(result) is type(expected)
 
 
-@given(st.text(st.characters(codec="utf-8", exclude_characters="\0")))
-def test_a_str_is_taken_as_it_stands(text: str) -> None:
-    assert value(f"measurements={text}") == text
-
-
 @pytest.mark.parametrize(
     ("assignments", "complaint"),
     [
@@ -128,11 +121,3 @@ def test_what_is_no_number_is_said_to_be_none(text: str) -> None:
     for name, kind in (("k", "int"), ("level", "float")):
         with pytest.raises(ParameterError, match=f"is no {kind}"):
             parse(PARAMETERS, [f"{name}={text}"], "01_a")
-
-
-def test_typed_values_are_checked_alike() -> None:
-    assert check(PARAMETERS, {"level": 0.5, "ks": [2]}, "01_a") == {"level": 0.5, "ks": [2]}
-    for wrong in ({"k": True}, {"k": "1"}, {"ks": 1}, {"measurements": 3}, {"x": 1}, {"level": 1}, {"ks": [1, 0]}):
-        with pytest.raises(ParameterError):
-            check(PARAMETERS, wrong, "01_a")
-    assert check([Parameter("a", "str", "x", "h")], {}, "01_a") == {}

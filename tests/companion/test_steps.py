@@ -19,7 +19,7 @@ from companion.project import ROOT, Project
 from companion.run import execute, find, times
 from companion.steps import table
 from rbp import provenance
-from rbp.errors import ChapterError, DataError, ParameterError
+from rbp.errors import ChapterError
 
 HEAVY = """
 from pathlib import Path
@@ -92,48 +92,6 @@ def test_a_table_is_computed_outside_the_build_and_read_inside(
     monkeypatch.setenv(steps_module.TABLES, str(project.steps))
     pd.testing.assert_frame_equal(table("double", project), expected, check_dtype=False)
     assert made(project) == before
-
-
-@pytest.mark.parametrize(
-    ("code", "words"),
-    [
-        ("@step(", r"this is no Python.*\(heavy\.more\)"),
-        ("READS = []\n@step('a', reads=READS)\ndef f(): ...", r"no plain values \(heavy\.more, line 2\)"),
-        ("@step('a', reads='data')\ndef f(): ...", "declares no step: reads Input should be a valid list"),
-        ("@step('double', reads=[])\ndef f(): ...", r'two steps are called "double" \(heavy\.more, heavy\.tables\)'),
-    ],
-)
-def test_steps_that_are_declared_wrongly(project: Project, code: str, words: str) -> None:
-    (project.root / "src" / "heavy" / "more.py").write_text(code)
-    with pytest.raises(ParameterError, match=words):
-        table("double", project)
-
-
-class Source:
-    """A source by the names that come with a project."""
-
-    def __init__(self, *shipped: str) -> None:
-        self.shipped = frozenset(shipped)
-
-    def is_exactly(self, *shipped: str) -> bool:
-        return self.shipped == set(shipped)
-
-
-def test_a_step_of_a_source_is_read_for_that_source_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(steps_module, "table", lambda name: f"the table {name}")
-    count = steps_module.step("counts", reads=[], of=lambda: Source("b", "a"))(lambda source: len(source.shipped))
-    assert count(Source("a", "b")) == "the table counts"
-    assert [count(Source("a")), count(Source("a", "b", "c")), count.make()] == [1, 3, 2]
-    assert steps_module.step("one", reads=[])(lambda: 1)() == "the table one"
-
-
-def test_a_step_needs_its_name_and_its_files(project: Project) -> None:
-    with pytest.raises(ParameterError, match=r'no step "duoble".*\nDid you mean "double"\?'):
-        table("duoble", project)
-    (project.root / "data" / "a.csv").unlink()
-    with pytest.raises(DataError, match=r"reads a file that is not there \(double: .*a\.csv"):
-        table("double", project)
-    assert not project.steps.exists()
 
 
 def test_a_step_declares_what_it_reads(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

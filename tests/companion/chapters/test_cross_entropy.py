@@ -10,7 +10,7 @@ from simulated import counts
 
 from companion.chapters import cross_entropy as ce
 from companion.stats.compare import Equivalence
-from rbp.errors import DataError, FitError
+from rbp.errors import DataError
 from rbp.measurements import open_source
 from rbp.measurements.counts import Counts, LeftOut
 
@@ -69,15 +69,6 @@ def straight(family: str, hits: list[float], per_nat: float = 1 / 4.5) -> pd.Dat
     h = np.array(hits)
     about = {"dataset": "news", "family": family, "model": range(len(h)), "size": 10 ** np.arange(len(h))}
     return pd.DataFrame(about | {"cross_entropy": (1.1 - h) / per_nat, "neg_log_rbp": -np.log(h)})
-
-
-def test_too_few_models_have_no_curve() -> None:
-    with pytest.raises(FitError, match="four models"):
-        ce.entropy_curves(family(sizes=SIZES[:3]))
-    twice = family(sizes=SIZES[:4], entropy=np.array([7.0, 6.0, 6.0, 5.0]))
-    with pytest.raises(FitError, match="four models"):
-        ce.entropy_curves(twice)
-    assert ce.entropy_curves(family(sizes=SIZES[:4])).n.tolist() == [4, 4]
 
 
 def test_the_closest_k_by_hand() -> None:
@@ -258,14 +249,6 @@ def test_forecasts_of_exact_laws_are_exact_and_a_floor_deceives_both_metrics() -
         assert 1 + found / 100 == pytest.approx((1 + control / 100) ** slope, rel=1e-4)
     said = ce.forecast_summary(misled)
     assert said["direct.Pythia.k1"] == pytest.approx(np.median(np.abs(at_1)))
-
-
-def test_no_model_with_both_metrics():
-    table = open_source("published").table
-    with pytest.raises(DataError, match="both its cross-entropy"):
-        ce.pair_metrics(table[table.metric == "neg_log_rbp"])
-    with pytest.raises(DataError, match="RBP_3 "):
-        ce.pair_metrics(table[(table.metric == "cross_entropy") | (table.k == 1)], k=3)
 
 
 def test_tries_do_not_pass_as_ranks():

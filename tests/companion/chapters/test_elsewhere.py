@@ -37,11 +37,6 @@ def test_the_ratio_is_that_of_the_laws_with_an_interval_over_models():
     assert other["low"] < other["ratio"] < other["high"]
 
 
-def test_what_hardly_falls_with_size_has_no_ratio():
-    assert elsewhere.ratios_of_models(family(lambda k, size: size**-0.01), [10], source="x").empty
-    assert elsewhere.ratios_of_models(family(lambda k, size: size**-0.1, sizes=S[:2]), [10], source="x").empty
-
-
 def test_the_ladders_ratio_is_by_documents():
     texts = make({"neox": additive, "lstm": additive}, families=("neox", "lstm"))
     found = elsewhere.ratios_of_documents(texts, [10])

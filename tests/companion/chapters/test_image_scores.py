@@ -75,21 +75,6 @@ def test_made_up_values_have_the_scores_that_are_counted_by_hand(made_up: pd.Dat
     assert highest["score"] == pytest.approx(density(1.25, 1.38, 1.6, 2.1))
 
 
-def test_a_curve_is_that_of_the_nearest_model_or_of_a_line_through_the_nearest_two(made_up: pd.DataFrame) -> None:
-    found = made_up[made_up["dataset"] == "imagenet-a"].set_index("of")["outcome"]
-    # the flat family's first model has RBP_1 = exp(−0.9) = 0.407, as all first ones have; its RBP_5 is exp(−0.4)
-    assert found["RBP₅ at RBP₁ = 0.4"] == pytest.approx(math.exp(-0.4))
-    # nobody is near 0.2 or 0.8: the line through the nearest two, by hand
-    table = pd.DataFrame(rows("imagenet-a")).query("top1 > 0 and top5 < 100")
-    for share in (0.2, 0.8):
-        by_first = table.groupby("top1")["top5"].first() / 100  # what shares its RBP_1 here has the same RBP_5
-        (a, fa), (b, fb) = sorted(by_first.items(), key=lambda each: abs(each[0] / 100 - share))[:2]
-        xa, xb, at = (math.log(-math.log(each)) for each in (a / 100, b / 100, share))
-        za, zb = math.log(-math.log(fa)), math.log(-math.log(fb))
-        expected = math.exp(-math.exp(za + (zb - za) / (xb - xa) * (at - xa)))
-        assert found[f"RBP₅ at RBP₁ = {share:g}"] == pytest.approx(expected)
-
-
 def test_the_command_writes_the_scores_and_says_how_many_hold(tmp_path: Path) -> None:
     path = write(tmp_path, "imagenet-real")
     table = pd.read_csv(path)

@@ -39,23 +39,6 @@ def test_scores_of_numbers_and_events_are_log_probabilities():
         assert np.isnan(event.inside)
 
 
-def test_files_are_scored_by_hand():
-    first = pd.DataFrame({"inside": [1.0, 0.0, np.nan], "naive_inside": [1.0, 1.0, np.nan], "gain": [0.5, -2.0, 0.1]})
-    first = first.assign(fair_gain=[0.2, np.nan, np.nan], fair_inside=[0.0, np.nan, np.nan])
-    (row,) = study.score_files({"one": first}, 0.8)["data"].to_dict("records")
-    columns = ["intervals", "inside", "naive_inside", "better", "fair", "fair_inside", "fair_better"]
-    assert [row[name] for name in columns] == [2, 1, 2, 1, 1, 0, 1]
-    assert row["gain"] == pytest.approx(-1.4)
-
-
-def test_events_and_extremes_are_counted_by_hand():
-    table = pd.DataFrame({"kind": ["event", "event", "seeds"], "outcome": [1.0, 0.0, 0.3], "gain": [0.1, -0.4, 2.0]})
-    table = table.assign(sure=[False, False, True], probability=[0.95, 0.5, np.nan], better=[True, False, True])
-    assert study.summarize_events(table, 0.9) == {"events": 2, "events_happened": 1, "sure_tested": 2, "sure_right": 1}
-    assert study.count_better(table) == 1
-    assert study.name_extremes(table, pd.Series(["a", "b", "c"])) == {"worst": "b", "best": "c"}
-
-
 @pytest.fixture(scope="module")
 def result():
     table, level = study.read_predictions()

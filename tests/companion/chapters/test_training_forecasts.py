@@ -48,16 +48,6 @@ def errors(values: object, datasets: object, rungs: object) -> pd.DataFrame:
     return pd.DataFrame({"error": values, "dataset": datasets, "rung": rungs, "known": 1})
 
 
-def test_errors_that_are_alike_are_worth_one() -> None:
-    texts, rungs = np.repeat(list("abcd"), 6), np.tile(list("uvwxyz"), 4)
-    assert training_forecasts.count_degrees(errors(np.full(24, 0.3), texts, rungs)) == pytest.approx(1)
-    by_size = np.tile([1.0, -1, 1, -1, 1, -1], 4)  # the same on every text: pairs of one size have a correlation of 1
-    # others: of 5 sizes 2 agree and 3 do not, so −0.2, taken as 0
-    assert training_forecasts.count_degrees(errors(by_size, texts, rungs)) == pytest.approx(24**2 / (24 * 4))
-    signs = np.random.default_rng(0).choice([-1.0, 1.0], 24)
-    assert 12 < training_forecasts.count_degrees(errors(signs, texts, rungs)) <= 24
-
-
 def test_a_law_is_asked_for_what_is_beyond_each_cut_and_its_spread_is_the_mean_square(monkeypatch) -> None:
     laws = {name: training_forecasts.LAWS[name] for name in ("sum", "product")}
     monkeypatch.setattr(training_forecasts, "LAWS", laws)

@@ -36,17 +36,6 @@ def test_reads_all_rows_and_notes_the_file(name):
     assert {own} <= set(map(Project().label, read.files)) <= {own} | beside
 
 
-def test_sizes_leave_both_embeddings_out():
-    # A Llama block of width d has 4d² in attention, and 3 products of d with the inner width, a multiple of 64.
-    runs = outside.xlstm_runs().query("architecture == 'Llama'")
-    norms = (2 * runs["layers"] + 1) * runs["width"]
-    inner = ((runs["size"] - norms) / runs["layers"] - 4 * runs["width"] ** 2) / (3 * runs["width"])
-    assert (inner.round() % 64 == 0).all()
-    assert (inner - inner.round()).abs().max() < 1e-9
-    every = outside.xlstm_runs()
-    assert set(every.loc[every["diverged"], "run"]) == {"oantrap7", "3xm54vu7", "8sfzhgv2"}  # as the README says
-
-
 def test_the_door_gives_both_metrics_of_each_run():
     table = open_source("outside").table
     run = table.query("model == 'r8uk96gf'").set_index("metric")["value"]
@@ -102,20 +91,6 @@ def test_tries_are_no_ranks():
         select(table, metric="neg_log_rbp")
     with pytest.raises(DataError, match="this source has no rank stores"):
         _ = open_source("tries").stores
-
-
-def test_means_of_documents_are_of_people_and_of_each_model():
-    table, raw = open_source("detectors").table, outside.detector_documents()
-    assert set(table.metric) == {"cross_entropy", "mean_log_rank", "entropy"}
-    assert table.k.isna().all()
-    for text, author in (("squad", "human"), ("squad by gpt-j-6B", "model")):
-        own = raw[(raw.dataset == "squad") & (raw.model == "gpt-j-6B") & (raw.written_by == author)]
-        found = table[(table.dataset == text) & (table.model == "gpt-j-6B")].set_index("metric").value
-        assert found["mean_log_rank"] == pytest.approx(own.mean_log_rank.mean())
-    # of shapes 48·1600, 32·2560, 28·4096 and 44·6144: GPT-2's and OPT's are in the published table
-    assert outside.READERS["gpt-neox-20b"][1] == pytest.approx(12 * 44 * 6144**2, rel=1e-3)
-    known = open_source("published").table.set_index("model")["size"]
-    assert known["openai-community/gpt2-xl"].iloc[0] == outside.READERS["gpt2-xl"][1]
 
 
 def test_ranks_of_gltr_are_greater_plus_one():

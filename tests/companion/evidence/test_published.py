@@ -1,4 +1,3 @@
-import math
 import shutil
 
 import pytest
@@ -92,18 +91,3 @@ def test_lines_are_counted_as_an_editor_counts_them(folder, edit):
     edit("rbp.csv", 2, "\n\nauslegal,openai-community/gpt2,1,x,figure 3")  # after two blank lines
     with pytest.raises(DataError, match=r"rbp\.csv, line 4"):
         published.rbp(folder)
-
-
-def test_contents_are_those_the_readme_tells_of():
-    table = published.rbp()
-    # four models of each family, four datasets, k = 1, 10, 50, 100: the values that stand in two figures
-    four = table[table["source"] == "figure 9"]["model"].unique()
-    twice = table[table["model"].isin(four) & table["k"].isin([1, 10, 50, 100])]
-    assert len(twice) == 256
-    assert (published.sequence_success()["p_success"] == 0).sum() == 73
-    assert published.fit_by_k().groupby("dataset")["slope"].count().eq(20).all()
-    models = published.models().set_index("model")
-    assert models.loc["EleutherAI/pythia-14m", "non_embedding_params"] == 1_189_888
-    gpt2 = published.gpt2_cross_entropy()
-    # Jensen: the mean of −ln p is at least −ln of the mean of p
-    assert all(gpt2["cross_entropy"] >= [-math.log(p) for p in gpt2["mean_p_truth"]])

@@ -7,7 +7,6 @@ from draws import loop_and_slow, may_be
 from scipy.stats import chi2
 
 from companion.stats.overdispersion import fit_counts, scatter_about_law
-from rbp.errors import DataError, FitError
 
 SIZES = np.geomspace(1e6, 1e10, 8)
 TOKENS = 50_000
@@ -88,10 +87,3 @@ def test_few_models_cannot_be_shown_to_be_noise():
     assert found.p > 0.05
     assert found.extra_high > 2 * found.counting
     assert not found.enough
-
-
-def test_what_cannot_be_asked():
-    with pytest.raises(FitError, match="three sizes"):
-        scatter_about_law(SIZES[:2], [3, 4], 100)
-    with pytest.raises(DataError, match="miss some tokens"):
-        scatter_about_law(SIZES[:3], [3, 0, 4], 100)

@@ -142,20 +142,6 @@ def test_what_has_no_maximum_or_no_distribution_is_named():
         RankDistribution.of(family("lognormal"), {"mu": 1}, V)
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "count"),
-    [
-        ([0, 2], [1, 3], [1, 1]),
-        ([1, 2], [2, 3], [1, 1]),
-        ([1, 2], [1, 2], [1, -1]),
-        ([1, 2], [1, 2], [1]),
-    ],
-)
-def test_bins_that_are_none_are_refused(low, high, count):
-    with pytest.raises(DataError, match="bins"):
-        RankCounts(np.array(low), np.array(high), np.array(count, dtype=float), V)
-
-
 def test_ranks_that_are_none_are_refused():
     with pytest.raises(DataError, match="whole"):
         RankCounts.of_ranks([1.5, 2.0], V)
