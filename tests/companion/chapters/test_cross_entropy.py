@@ -71,13 +71,6 @@ def straight(family: str, hits: list[float], per_nat: float = 1 / 4.5) -> pd.Dat
     return pd.DataFrame(about | {"cross_entropy": (1.1 - h) / per_nat, "neg_log_rbp": -np.log(h)})
 
 
-def test_the_closest_k_by_hand() -> None:
-    table = pd.DataFrame({"k": [1, 10, 100, 5000], "in_entropy": [0.5, 0.2, 0.9, 0.1], "n": [8, 8, 8, 8]})
-    table = table.assign(dataset="d", family="f", smooth=[1.0, 2.0, 3.0, 9.0], smooth_size=[2.0, 1.5, 2.5, 1.0])
-    assert ce.tightest(table).k.tolist() == [10]
-    assert ce.tightest(table.assign(n=4)).empty
-
-
 def test_two_texts_on_one_curve_are_not_apart_and_an_offset_is_found() -> None:
     first, entropy = family("A", noise=0.004), np.linspace(3.5, 6, 6)
     for offset in (0.0, 0.08):
@@ -99,13 +92,6 @@ def test_the_analysis_of_covariance_is_statsmodels_own() -> None:
     assert (row.offset, row.low, row.high) == pytest.approx((100 * np.expm1(fit.params["other"]), low, high))
     turned = ce.matched(one, ["dataset", "k"], "family", order=["B"]).iloc[0]
     assert (1 + turned.offset / 100) * (1 + row.offset / 100) == pytest.approx(1)
-
-
-def test_families_that_may_have_two_tokenizers_or_share_no_entropy_are_not_compared() -> None:
-    other = family("B", scale=1.1, noise=0.01, seed=1)
-    assert ce.at_equal_entropy(pd.concat([family("A", noise=0.01), other]), []).empty
-    far = family("B", entropy=np.linspace(8, 9, 5), sizes=SIZES[:5])
-    assert ce.matched(pd.concat([family("A"), far]), ["dataset", "k"], "family").empty
 
 
 def runs_of(effect: float) -> pd.DataFrame:

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from draws import loop_and_slow, may_be
-from made_grid import SIZES, additive, make
 
 from companion.chapters import elsewhere
 from companion.chapters.elsewhere import sampling_covariance, sampling_test
@@ -35,17 +34,6 @@ def test_the_ratio_is_that_of_the_laws_with_an_interval_over_models():
     by_hand = [-np.polyfit(np.log(S[:3]), np.log(3 * S[:3] ** -a * wave[:3]), 1)[0] for a in (0.1, 0.17)]
     assert other["ratio"] == pytest.approx(by_hand[1] / by_hand[0])  # only models that have both
     assert other["low"] < other["ratio"] < other["high"]
-
-
-def test_the_ladders_ratio_is_by_documents():
-    texts = make({"neox": additive, "lstm": additive}, families=("neox", "lstm"))
-    found = elsewhere.ratios_of_documents(texts, [10])
-    sizes = np.array(list(SIZES.values()), dtype=float)
-    by_hand = [-np.polyfit(np.log(sizes), np.log(additive(sizes, 8e6, k)), 1)[0] for k in (1, 10)]
-    neox = found[found.family == "neox"]
-    assert neox.ratio.to_numpy() == pytest.approx(by_hand[1] / by_hand[0], rel=0.02)
-    assert (found.low <= found.ratio).all()
-    assert (found.ratio <= found.high).all()
 
 
 def test_problems_are_left_out_as_one_by_one_by_hand():

@@ -9,7 +9,7 @@ from toy_stores import make_store
 
 from companion.chapters import emergence
 from companion.evidence.tokens import published_windows
-from companion.stats.hit_models import beta_binomial, markov
+from companion.stats.hit_models import markov
 from rbp.errors import ParameterError
 
 LENGTHS = np.array([1, 2, 5, 10, 50, 100])
@@ -61,16 +61,6 @@ def test_windows_without_success_give_a_bound_only():
     assert none["ratio_low"].to_numpy() == pytest.approx(np.log(1000) / (none["n"] * none["single"]).to_numpy())
     assert set(emergence.ratio_by_length(found)["n"]).isdisjoint(none["n"])
     assert set(emergence.by_size(counts)["n"]).isdisjoint(none["n"])
-
-
-def test_the_law_that_made_the_counts_predicts_long_windows():
-    counts = table(lambda n, size: beta_binomial(n, 3 / 3.5, 1 / 4.5), sizes=(10**6,))
-    found = emergence.extrapolations(counts)
-    at_100 = found[found["n"] == 100].set_index("law")
-    assert at_100.loc["beta-binomial", "factor"] == pytest.approx(1, rel=1e-3)
-    assert at_100.loc["markov", "factor"] > 1.2
-    # equation 6 takes the single token alone
-    assert at_100.loc["independence", "predicted"] == pytest.approx(-100 * np.log(3 / 3.5), rel=1e-6)
 
 
 def test_the_closest_law_is_undecided_where_two_are_as_close():

@@ -151,24 +151,6 @@ def test_the_largest_are_hidden_and_judged_by_both_measures(tab: Page, points: p
     assert len(tab.get_by_label("The command").inner_text().split("--without")) == 5
 
 
-def test_the_forecast_is_dragged(tab: Page) -> None:
-    before = shown(tab)["Pythia"]["value"]
-    chart = tab.locator(".rbp-explorer-chart").first
-    chart.scroll_into_view_if_needed()
-    handle, box = tab.locator(".rbp-explorer-at").last.bounding_box(), chart.bounding_box()
-    assert handle is not None
-    assert box is not None
-    tab.mouse.move(handle["x"] + handle["width"] / 2, handle["y"] + 5)
-    tab.mouse.down()
-    tab.mouse.move(box["x"] + box["width"] * 0.6, handle["y"] - 3, steps=4)
-    tab.mouse.up()
-    tab.wait_for_function("location.hash.includes('at=') && !location.hash.includes('at=1000000000000')")
-    assert shown(tab)["Pythia"]["value"] > before, "a smaller model is worse"
-    slider = tab.get_by_label("Forecast at S")
-    slider.press("End")
-    assert shown(tab)["Pythia"]["value"] < before
-
-
 def test_names_are_text(browser: Browser, tmp_path: Path) -> None:
     evil = ["<script>window.hurt = 1</script>", "<img src=x onerror='window.hurt = 1'>", "__proto__", "constructor"]
     rows = [

@@ -9,7 +9,6 @@ from scipy import stats
 from simulated import drawn
 
 from companion.chapters import lognormal
-from companion.evidence import published
 from companion.stats.rank_families import family
 from companion.stats.rank_fits import RankDistribution
 from rbp.measurements import open_source
@@ -103,17 +102,6 @@ def test_the_formula_gives_the_published_predictions(curves: pd.DataFrame) -> No
     both = wide.dropna()
     assert len(both) == 20
     assert (np.abs(both[lognormal.EXACT] / both[lognormal.PUBLISHED] - 1) > 1e-3).all()
-
-
-def test_exact_predictions_are_sums_of_the_density(curves: pd.DataFrame) -> None:
-    given = published.lognormal_parameters().set_index("model").loc["EleutherAI/pythia-160m"]
-    weight = stats.lognorm.pdf(np.arange(1, 50_305), given["sigma"], scale=np.exp(given["mu"]))
-    p = weight / weight.sum()
-    own = curves[(curves.model == "EleutherAI/pythia-160m") & (curves.kind == lognormal.EXACT)]
-    found = own.set_index("metric")["value"]
-    assert found["cross_entropy"] == pytest.approx(-(p * np.log(p)).sum(), rel=1e-9)
-    for k in lognormal.KS:
-        assert found[f"neg_log_rbp{k}"] == pytest.approx(-np.log(p[:k].sum()), rel=1e-9)
 
 
 # Exponents on lines

@@ -1,13 +1,10 @@
 """Models made worse, at equal cross-entropy: made-up paths whose answers are known, and what ships."""
 
 import numpy as np
-import pandas as pd
 import pytest
-from draws import rest_slow
 from own_sources import paths
 
 from companion.chapters import paths as study
-from ladder.shipped import counted
 from rbp.errors import DataError
 
 
@@ -66,32 +63,3 @@ def test_a_path_is_tested_by_documents_and_by_another_training(folder):
 def test_a_folder_without_smaller_models_has_no_level(tmp_path):
     with pytest.raises(DataError, match="no model that was made worse"):
         study.cells(str(tmp_path))
-
-
-@pytest.mark.parametrize("at", rest_slow([3], [0, 1, 2]))
-def test_what_ships_is_what_the_ladders_sums_say_and_is_interpolated_by_hand(at):
-    """The offset of less training from the tables of hits by hand; the others from the steps as they are shown."""
-    each = study.cells()[at]  # of two families, on two texts each
-    worse = each.worse
-    assert worse.tokens >= 40_000
-    assert len(worse.documents) > 10
-    budgets = [f"{each.family}-{worse.model.split('-')[1]}-at-{b}" for b in ("8m", "4m", "2m", "1m", "0.5m")]
-    (counts,) = counted([1, 100], families=[each.family], datasets=[worse.dataset])
-    names = [*budgets, each.rung]
-    nll = counts.nll[worse.documents].sum(0)[[counts.names.index(name) for name in names]]
-    tokens = counts.tokens[worse.documents].sum()
-    for i, k in enumerate((1, 100)):
-        hits = counts.hits[worse.documents].sum(0)[[counts.names.index(name) for name in names], i]
-        y = np.log(-np.log(hits / tokens))
-        x = np.log(nll / tokens)
-        expected = np.interp(x[-1], x[:-1], y[:-1]) - y[-1]
-        assert each.equal["training"][0, 0, worse.thresholds.index(k)] == pytest.approx(expected, abs=1e-9)
-    steps = worse.steps
-    rung = steps[steps["model"].str.endswith(each.rung)].iloc[0]
-    for path in ("context", "bits", "depth"):
-        own = steps[(steps["path"] == path) & np.isfinite(steps["k1"])].sort_values("step", ascending=False)
-        own = pd.concat([steps[steps["path"] == "whole"], own])
-        if path in each.equal:
-            expected = np.interp(np.log(rung["cross_entropy"]), np.log(own["cross_entropy"]), np.log(own["k10"]))
-            got = each.equal[path][0, 0, worse.thresholds.index(10)]
-            assert got == pytest.approx(expected - np.log(rung["k10"]), abs=1e-9)

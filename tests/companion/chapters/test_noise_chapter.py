@@ -11,6 +11,7 @@ from companion.chapters.noise import (
     ENOUGH,
     OPEN,
     align_ranks,
+    by_training_count,
     clustering_table,
     design_effects_at,
     find_rises,

@@ -51,25 +51,6 @@ def test_windows_are_those_of_a_loop_and_new_ones_hold_no_repeated_token() -> No
                 assert value == pytest.approx(np.log(success / there))
 
 
-def test_shuffling_within_documents_breaks_stretches_and_keeps_documents() -> None:
-    rng = np.random.default_rng(3)
-    tokens = tiny(rng, [641] * 40)
-    stretch = (tokens["position"] - 1) // 64
-    rate = pd.Series(rng.choice([0.2, 0.9], 40 * 10))[tokens["document"] * 10 + stretch].to_numpy()
-    tokens["rank"] = np.where(rng.random(len(tokens)) < rate, 1, 9)  # a rate for each stretch of 64
-    whole, within, blocks = (
-        np.exp(real.log_ratio(logs))[0, real.LENGTHS.index(5)]
-        for logs in (
-            real.log_success(tokens["rank"] == 1, tokens),
-            real.shuffled(tokens, 1, None),
-            real.shuffled(tokens, 1, 64),
-        )
-    )
-    assert blocks == pytest.approx(whole, abs=0.02)  # all of the dependence is between the stretches
-    assert whole < 0.7
-    assert within > whole + 0.1  # documents of ten stretches still differ
-
-
 def test_repeated_tokens_are_those_of_a_search() -> None:
     ids = np.random.default_rng(4).integers(0, 3, 200)
     text = ids.tolist()

@@ -3,10 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
-from made_grid import BUDGETS, KS, SIZES, additive, make
+from made_grid import BUDGETS, SIZES, additive, make
 
 from companion.chapters import training
-from companion.chapters.families import points as points_of
 from rbp.errors import DataError, ParameterError
 from rbp.laws.misfit import ADDITIVE, KAPLAN
 from rbp.measurements.counts import Counts
@@ -52,20 +51,6 @@ def test_the_shape_that_made_a_grid_passes_and_the_other_does_not(law, right, wr
     assert len(training.separability_table(table, level=0.95, caption="")["table"]) == len(table)
     with pytest.raises(DataError, match="no family has a grid"):
         training.separability_tests([text], [1], ["neox"])
-
-
-def test_bends_are_found_at_each_budget() -> None:
-    def bent(size, tokens, k=1):
-        sign = 1 if tokens > 1e6 else -1
-        return 8 * size**-0.1 * np.exp(sign * 0.004 * (np.log(size) - 12) ** 2) / k**0.4
-
-    points = points_of(make(bent, families=("neox",), spread=0.0), KS).dropna(subset="k")
-    table = training.fit_bends(points)
-    assert table.coefficient.abs().to_numpy() == pytest.approx(0.004, abs=1e-4)
-    counted = training.count_bends(table).set_index("training_tokens")
-    assert counted.surely_down.to_list() == [12, 12, 0, 0, 0]
-    assert counted.surely_up.to_list() == [0, 0, 12, 12, 12]
-    assert training.grid_statistics(points, table)["down.first"] == 12
 
 
 def test_exponents_at_a_budget_are_those_of_the_law(texts) -> None:

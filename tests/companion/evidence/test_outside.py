@@ -59,18 +59,6 @@ def test_a_family_of_images_is_told_by_names(model, family):
     assert outside.image_family(model, 224) == family
 
 
-def test_shares_of_images_are_rounded_counts_of_pictures():
-    table, raw = open_source("images").table, pd.concat([outside.image_models(), outside.blind_image_models()])
-    assert len(table) == 2 * 6 * (1556 - 5)  # LeViT's five are listed twice
-    one = table.query("model == 'eva02_large_patch14_448.mim_in22k_ft_in22k_in1k@448' and dataset == 'imagenet'")
-    assert one.set_index("k").hits.to_dict() == {1: 44978, 5: 49507}  # 89.956 and 99.014 per cent of 50 000
-    assert set(one["size"]) == {305_080_000}
-    for name, pictures in (outside.PICTURES | outside.BLIND_PICTURES).items():
-        shares = raw.loc[raw.dataset == name, "top1"]
-        away = (shares - 100 * (shares * pictures / 100).round() / pictures).abs()
-        assert away.max() < 0.0006  # printed with three digits
-
-
 def test_a_chance_in_k_tries_is_that_of_drawing_without_putting_back():
     n, c = pd.Series([10, 10, 4, 128]), pd.Series([3, 0, 4, 1])
     by_hand = [1 - math.comb(7, 4) / math.comb(10, 4), 0.0, 1.0, 4 / 128]

@@ -37,18 +37,6 @@ def edit(folder):
     return change
 
 
-def test_missing_empty_and_headless_files(folder):
-    path = folder / "rbp.csv"
-    head = path.read_text(encoding="utf-8").splitlines()[0]
-    path.unlink()
-    with pytest.raises(DataError, match=r"No such file.*rbp.csv.*\n.*git checkout"):
-        published.rbp(folder)
-    for content, says in (("", r"empty.*rbp.csv"), (f"{head}\n", "no rows")):
-        path.write_text(content, encoding="utf-8")
-        with pytest.raises(DataError, match=says):
-            published.rbp(folder)
-
-
 @pytest.mark.parametrize("name", READERS)
 def test_a_repeated_row_a_cell_that_is_no_number_and_a_missing_column_are_named(name, folder, edit):
     reader, lines = READERS[name][0], (folder / name).read_text(encoding="utf-8").splitlines()
@@ -85,9 +73,3 @@ def test_impossible_rows(folder, edit, name, text, words):
     with pytest.raises(DataError, match=rf"{words}[^\n]*{name}, line 2") as caught:
         READERS[name][0](folder)
     assert str(caught.value).count("\n") == 1
-
-
-def test_lines_are_counted_as_an_editor_counts_them(folder, edit):
-    edit("rbp.csv", 2, "\n\nauslegal,openai-community/gpt2,1,x,figure 3")  # after two blank lines
-    with pytest.raises(DataError, match=r"rbp\.csv, line 4"):
-        published.rbp(folder)

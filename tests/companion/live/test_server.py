@@ -138,15 +138,6 @@ def test_a_connection_must_soon_say_what_it_asks_for(live, reader, monkeypatch):
             pass
 
 
-def test_only_who_is_in_keeps_a_connection(live, reader):
-    for path in ("/", "/enter?token=x", "/shown/guess/01_a.html", "/api/runs"):
-        stranger = Browser(live)
-        assert stranger("GET", path)[0] in (401, 404)
-        assert stranger.headers["connection"] == "close"
-    assert reader("GET", "/")[0] == 200
-    assert "connection" not in reader.headers
-
-
 # ── Requests
 
 

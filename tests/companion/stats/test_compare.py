@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from draws import loop_and_slow, may_be
 from scipy.optimize import brentq
-from scipy.stats import kstest, linregress
+from scipy.stats import linregress
 from scipy.stats import t as t_distribution
 
 from companion.stats.compare import delta_aicc, equivalence, paired_exponents
@@ -43,20 +43,6 @@ def test_paired_exponents_are_the_line_of_the_log_ratio() -> None:
     assert (got.p, got.df) == (pytest.approx(line.pvalue, rel=1e-8), 8)
     assert got.t == pytest.approx(-line.slope / line.stderr, rel=1e-9)
     assert got.low < got.difference < got.high
-
-
-@pytest.mark.parametrize("draws", loop_and_slow(50, 500))
-def test_what_both_metrics_share_at_a_model_cancels(draws: int) -> None:
-    rng, p, wide = np.random.default_rng(6), [], []
-    for _ in range(draws):
-        shared = np.exp(0.2 * rng.normal(size=10))
-        first, second = (a * SIZES**-0.1 * shared * np.exp(0.01 * rng.normal(size=10)) for a in (4, 2))
-        got = paired_exponents(SIZES, first, second)
-        p.append(got.p)
-        wide.append(got.high - got.low)
-    assert kstest(p, "uniform").pvalue > 0.01
-    alone = fit_power_law(SIZES, first)
-    assert np.mean(wide) < 0.2 * (alone.alpha_high - alone.alpha_low)
 
 
 def pair(rng: np.random.Generator, ratio: float, sd: float = 0.01) -> tuple[np.ndarray, np.ndarray]:

@@ -7,8 +7,6 @@ import sympy as sp
 
 from companion.chapters.appendix.algebra import notation, numbers, statements
 from companion.chapters.appendix.algebra.notation import (
-    FAILS,
-    FOLLOWS,
     I1,
     I2,
     Equation,
@@ -77,14 +75,6 @@ def test_wrong_variants_are_rejected(wrong: Equation) -> None:
     assert not wrong.holds()
 
 
-def test_checks_of_what_is_wrong_fail_and_a_term_that_dominates_is_said_to() -> None:
-    assert statements.check_moment(Equation("14", I1, "=", mu * P - sigma * notation.varphi(a)), 1).verdict == FAILS
-    step = Equation("19 → 21", statements.RIGHT19, "=", statements.RIGHT21 + P / c)
-    assert statements.check_step(statements.EQ21, step, "").verdict == FAILS
-    # −ln p₁ would be dominated by ln Z itself
-    assert statements.check_dominant(sp.log(c) + mu**2 / (2 * sigma**2) + sp.log(sigma), "x", "", "").verdict == FOLLOWS
-
-
 def test_entropy_of_a_finite_lognormal_is_equation_17() -> None:
     ranks, (m, sd) = np.arange(1, 4001.0), (-1.3, 2.1)
     weight = np.array([float(_density(mp.mpf(r), m, sd)) for r in ranks])
@@ -137,14 +127,6 @@ def test_what_is_left_at_fixed_sigma() -> None:
         found = exact(-at * 9, 3)
         assert found["neg_log_p1"] - _value(lead, at, 3) == pytest.approx(_value(following, at, 3), rel=allowed)
         assert found["entropy"] == pytest.approx(_value(entropy, at, 3), rel=allowed / 5)
-
-
-@pytest.mark.parametrize("at", [0.6, 1.7])
-def test_what_is_left_at_fixed_lambda(at: float) -> None:
-    series, found = statements.on_fixed_lambda(), exact(-at * 200**2, 200)
-    for name, value in (("−ln p₁", found["neg_log_p1"]), ("CE", found["entropy"])):
-        lead, following = (_value(series[f"{name}, {which}"], at, 200) for which in ("limit", "next term"))
-        assert value - lead == pytest.approx(following, rel=0.01)
 
 
 # The entropy of ranks
