@@ -16,7 +16,7 @@ from companion.project import Project
 from companion.results import Recorded
 from companion.results import write_book as write_results
 from companion.run import find
-from rbp.errors import ChapterError, ParameterError, RbpError
+from rbp.errors import ParameterError, RbpError
 
 Build = Callable[..., set[str]]
 
@@ -224,9 +224,3 @@ def test_other_parameters_are_a_rerun_whose_sentences_have_both_values_and_are_f
     assert title == "# 1. Chapter 01_a"  # `Page` says whose run it is
     assert prose.startswith("## The answer\n\n<details")
     assert "It is 1.50 (this run: 3.50), or 1 (this run: 3)." in prose
-
-
-@pytest.mark.builds
-def test_prose_that_names_a_value_wrongly_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ChapterError, match="a value that no chapter records, after “It is”"):
-        stage_one(Project(tmp_path), "It is {value}`w`.")

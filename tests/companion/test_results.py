@@ -1,4 +1,3 @@
-import json
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +10,8 @@ from companion.results import (
     Recorded,
     accepted,
     compare,
-    read_book,
     read_chapter,
     recorded,
-    write_book,
     write_chapter,
 )
 from rbp.errors import DataError, RbpError
@@ -36,21 +33,6 @@ def test_a_chapter_reads_back_as_it_was_written(tmp_path_factory: pytest.TempPat
     assert {key: type(each.value) for key, each in back.values.items()} == {
         key: type(each.value) for key, each in values.items()
     }
-
-
-def test_the_same_results_give_the_same_bytes(tmp_path: Path) -> None:
-    a, b = Recorded(1.0), Recorded("x", "nats", None)
-    write_book(tmp_path / "1", {"01": {"a": a, "b": b}, "02": {}})
-    write_book(tmp_path / "2", {"02": {}, "01": {"b": b, "a": a}})
-    assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes()
-    assert json.loads((tmp_path / "1").read_text()) == {
-        "01": {
-            "a": {"value": 1.0, "unit": "", "tolerance": 1e-9},
-            "b": {"value": "x", "unit": "nats", "tolerance": None},
-        },
-        "02": {},
-    }
-    assert read_book(tmp_path / "1") == {"01": {"a": a, "b": b}, "02": {}}
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), np.float64("nan"), None, [1], 1j])

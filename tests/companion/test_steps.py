@@ -104,11 +104,6 @@ def test_a_step_declares_what_it_reads(project: Project, monkeypatch: pytest.Mon
     assert not (project.steps / "careless.parquet").exists()
 
 
-def test_the_code_of_a_step_is_all_that_it_imports(project: Project) -> None:
-    names = {path.name for path in steps_module.code(project, "double")}
-    assert names == {"__init__.py", "tables.py", "numbers.py", "digits.py"}
-
-
 def test_what_a_module_imports_is_among_its_files() -> None:
     """What the static graph finds holds all that Python loads of the project for the same import."""
     module = "rbp.measurements.sources"

@@ -67,15 +67,6 @@ def test_counts_are_those_of_the_largest_k_of_each_source():
     assert [found[f"{name}.imagenet-r"] for name in ("families", "above", "ratio")] == [1, 0, 0.8]
 
 
-def test_five_guesses_are_worth_the_tries_that_made_them():
-    first = family(lambda k, size: -np.log(0.2 + 0.1 * np.log10(size / 1e6)), ks=(1,))
-    missed = (1 - np.exp(-first.value)) ** 1.7
-    both = pd.concat([first, first.assign(k=5, value=-np.log(1 - missed))])
-    assert elsewhere.worth(both).to_numpy() == pytest.approx(1.7)
-    found = elsewhere.worth_summary(both.assign(dataset="imagenet"), both)
-    assert found == pytest.approx({"worth.imagenet": 1.7, "worth.text": 1.7})
-
-
 # −ln RBP_k as a power of k
 
 

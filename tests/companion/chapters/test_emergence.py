@@ -44,14 +44,6 @@ def test_a_chain_has_the_ratio_of_its_closed_form():
     assert found.loc[100, "effective"] == pytest.approx(34, rel=1e-3)
 
 
-def test_a_change_with_size_is_seen():
-    counts = table(lambda n, size: n * single(size) * np.where(n > 1, (size / 1e6) ** -0.05, 1))
-    found = emergence.by_size(counts)
-    assert found["difference"].to_numpy() == pytest.approx(np.full(len(found), 0.05), abs=1e-3)
-    assert (found["low"] > 0).all()
-    assert found["alpha_single"].to_numpy() == pytest.approx(np.full(len(found), 0.1), abs=1e-3)
-
-
 def test_windows_without_success_give_a_bound_only():
     counts = table(lambda n, size: n * single(size), windows=1000)
     found = emergence.ratios(counts)

@@ -7,7 +7,7 @@ from simulated import counts
 
 from companion.chapters.appendix.ladder import laws_by_document, points_by_document, scatter_parts, split_scatter
 from companion.chapters.families import exponents
-from rbp.laws.resampling import neg_log_rbp_document_interval, variance, without_each
+from rbp.laws.resampling import variance, without_each
 
 SIZES = np.array([10_000, 30_000, 100_000, 300_000, 1_000_000])
 
@@ -20,16 +20,6 @@ def family_of(rng, documents=40, spread=0.3, sizes=SIZES, own=0.0):
     tokens = rng.integers(2000, 4000, documents)
     hits = rng.binomial(tokens[:, None], share)[:, :, None]
     return counts([f"m{i}" for i in range(len(sizes))], sizes, [1], tokens, hits, hits[..., 0] * 1.0)
-
-
-def test_one_models_interval_is_that_of_its_own_hits():
-    """Those of each document, as `rbp ranks summary` takes them from the ranks."""
-    one = family_of(np.random.default_rng(2), documents=12)
-    row = points_by_document(one.left_out(), level=0.9).iloc[2]
-    hits, document = one.hits[:, 2, 0], np.repeat(np.arange(12), one.tokens)
-    ranks = np.concatenate([np.where(np.arange(t) < h, 1, 2) for h, t in zip(hits, one.tokens, strict=True)])
-    assert (row.low, row.high) == pytest.approx(neg_log_rbp_document_interval(ranks, document, 1, 0.9), rel=1e-9)
-    assert row.value == pytest.approx(-np.log(hits.sum() / one.tokens.sum()), rel=1e-12)
 
 
 def test_the_text_interval_of_alpha_covers_what_other_texts_give():

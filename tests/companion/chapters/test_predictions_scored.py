@@ -97,20 +97,3 @@ def test_what_cannot_be_tested_says_why(result):
     assert study.score_kinds(table, found).tested.sum() == len(found)
     assert set(found[found.kind == "event"].outcome) <= {0.0, 1.0}
     assert not study.describe(table).duplicated().any()
-
-
-def test_at_equal_cross_entropy_nothing_is_taken_from_outside():
-    y, entropy = np.array([2.0, 1.0]), np.array([5.0, 4.0])
-    assert study.at_cross_entropy(y, entropy, 4.25) == pytest.approx(1.25)
-    assert np.isnan(study.at_cross_entropy(y, entropy, 5.01))
-
-
-def test_the_terms_of_cross_entropy_are_summed_error_by_error():
-    rng = np.random.default_rng(3)
-    errors, nll = rng.integers(0, 6, 50), rng.exponential(3.0, 50)
-    p = {e: np.mean(errors == e) for e in set(errors.tolist())}
-    q = {e: np.exp(-nll[errors == e].mean()) for e in p}
-    c = sum(q.values())
-    terms = [-sum(p[e] * np.log(p[e]) for e in p), sum(p[e] * np.log(p[e] * c / q[e]) for e in p), -np.log(c)]
-    assert study.loss_terms(errors, nll) == pytest.approx(terms)
-    assert study.loss_terms(errors, nll).sum() == pytest.approx(nll.mean())

@@ -281,11 +281,9 @@ def test_uploads_become_sources_of_their_owner_alone_and_are_deleted(reader):
     ("name", "data", "what"),
     [
         ("a.csv", b"this is no table", "no rows"),
-        ("a.csv", b"", "empty"),
         ("mine.csv", b"dataset,model\na,b\n", "(mine.csv"),
         ("a.parquet", b"PAR1" + bytes(100), "Parquet"),
         ("a.pkl", b"\x80\x04.", "only CSV and Parquet"),
-        ("a.csv.exe", b"x", "only CSV and Parquet"),
     ],
 )
 def test_what_is_no_table_is_refused_by_its_name_and_not_kept(reader, name, data, what):

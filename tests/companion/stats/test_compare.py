@@ -113,13 +113,6 @@ def test_the_held_out_are_the_largest_whatever_the_order() -> None:
     assert got.rows["covered"].tolist() == ((ahead["low"] <= y[held]) & (y[held] <= ahead["high"])).tolist()
 
 
-def test_points_of_equal_size_are_held_out_together() -> None:
-    sizes = [1e6, 1e7, 1e8, 1e9, 1e9]
-    got = forecast(sizes, [5, 4, 3.1, 2.2, 2.1], holdout=1)
-    assert got.rows["size"].tolist() == [1e9, 1e9]
-    assert got.fit.n == 3
-
-
 @pytest.mark.parametrize("holdout", [0, -1, 8])
 def test_too_few_left_or_none_held_out(holdout: int) -> None:
     with pytest.raises(ParameterError, match=r"\(holdout\)"):

@@ -62,9 +62,7 @@ def test_truncated_moments_are_the_integrals(equation: Equation, power: int, m: 
     [
         Equation("13", P, "=", notation.Phi(-mu / sigma)),
         Equation("14", I1, "=", mu * P - sigma * notation.varphi(a)),
-        Equation("14", I1, "=", mu * P + notation.varphi(a)),
         Equation("15", I2, "=", (mu**2 - sigma**2) * P + mu * sigma * notation.varphi(a)),
-        Equation("15", I2, "=", (mu**2 + sigma**2) * P + sigma * notation.varphi(a)),
         Equation("16", statements.EQ16.left, "=", statements.EQ16.right - mu**2 / sigma**2),
         Equation("17", statements.EQ17.left, "=", statements.EQ17.right - 2 * sp.log(k)),
         Equation("19", statements.STEP_19.left, "=", statements.RIGHT19 + mu / (2 * sigma * c) * notation.varphi(a)),
