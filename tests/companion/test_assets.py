@@ -1,4 +1,4 @@
-"""What pages load: formulas without a script, icons without a font, and no file that no page names."""
+"""What pages load: icons without a font, and no file that no page names."""
 
 from pathlib import Path
 

@@ -25,7 +25,7 @@ CITATION = "title: Made up\nauthors:\n- name: Nobody\nversion: 0.1.0\ndate-relea
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    """A book of one chapter without cells, with results and a figure, and no report yet."""
+    """A book of one chapter without cells, with results, and no report yet."""
     made = Project(tmp_path / "book with a space")
     figures = made.chapters / "laws" / "laws"
     for folder in (made.book, made.notebooks, figures):

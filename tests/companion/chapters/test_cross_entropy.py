@@ -64,13 +64,6 @@ def test_slopes_are_recovered_and_scatter_is_that_of_polynomials_by_another_libr
             assert row[name + of] == pytest.approx(100 * (np.exp(scatter) - 1), rel=1e-6)
 
 
-def straight(family: str, hits: list[float], per_nat: float = 1 / 4.5) -> pd.DataFrame:
-    """Models whose RBP_1 is a straight line in CE, 1.1 at CE = 0."""
-    h = np.array(hits)
-    about = {"dataset": "news", "family": family, "model": range(len(h)), "size": 10 ** np.arange(len(h))}
-    return pd.DataFrame(about | {"cross_entropy": (1.1 - h) / per_nat, "neg_log_rbp": -np.log(h)})
-
-
 def test_two_texts_on_one_curve_are_not_apart_and_an_offset_is_found() -> None:
     first, entropy = family("A", noise=0.004), np.linspace(3.5, 6, 6)
     for offset in (0.0, 0.08):

@@ -1,4 +1,4 @@
-"""α over k of made-up families, what a list is worth, and −ln RBP_k as a power of k against simulated ranks."""
+"""α over k of made-up families, and −ln RBP_k as a power of k against simulated ranks."""
 
 import numpy as np
 import pandas as pd
@@ -74,7 +74,7 @@ def model(value, *, name="a", size=1000, k=K):
     return pd.DataFrame({"dataset": "d", "family": "f", "model": name, "size": size, "k": k, "value": value})
 
 
-def simulate(rng, law, tokens, k=K):
+def simulate(rng, law, tokens):
     """RBP_k of ranks drawn one token at a time (in bins between thresholds)."""
     share = np.exp(-law)
     counts = rng.multinomial(tokens, np.append(np.diff(share, prepend=0), 1 - share[-1]))

@@ -1,4 +1,4 @@
-"""The chapter's study of a family, from rank stores to its laws, and the record of its training."""
+"""The chapter's study of a family, from rank stores to its laws."""
 
 import numpy as np
 import pytest

@@ -12,14 +12,14 @@ from rbp.laws.resampling import variance, without_each
 SIZES = np.array([10_000, 30_000, 100_000, 300_000, 1_000_000])
 
 
-def family_of(rng, documents=40, spread=0.3, sizes=SIZES, own=0.0):
+def family_of(rng, documents=40, own=0.0):
     """Hits of models of −ln RBP₁ = 8 S^(−0.1) on documents that are easier or harder for all, or for one (`own`)."""
-    level = np.log(8) - 0.1 * np.log(sizes)
-    effect = rng.normal(0, spread, documents)[:, None] + rng.normal(0, own, (documents, len(sizes)))
+    level = np.log(8) - 0.1 * np.log(SIZES)
+    effect = rng.normal(0, 0.3, documents)[:, None] + rng.normal(0, own, (documents, len(SIZES)))
     share = np.exp(-np.exp(level + effect))
     tokens = rng.integers(2000, 4000, documents)
     hits = rng.binomial(tokens[:, None], share)[:, :, None]
-    return counts([f"m{i}" for i in range(len(sizes))], sizes, [1], tokens, hits, hits[..., 0] * 1.0)
+    return counts([f"m{i}" for i in range(len(SIZES))], SIZES, [1], tokens, hits, hits[..., 0] * 1.0)
 
 
 def test_the_text_interval_of_alpha_covers_what_other_texts_give():

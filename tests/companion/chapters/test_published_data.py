@@ -1,4 +1,4 @@
-"""The chapter on the authors' numbers: what it counts, sets beside the paper, checks and draws."""
+"""The chapter on the authors' numbers: what counting leaves open, and what it checks."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""The real model: sums are those of loops over a tiny table, and shuffling breaks what it should."""
+"""The real model: sums are those of loops over a tiny table."""
 
 import numpy as np
 import pandas as pd

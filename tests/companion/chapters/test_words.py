@@ -13,7 +13,7 @@ from companion.prose import VALUE, chapter_numbers, fill_in
 WRITTEN = [name for name, number in chapter_numbers(Project()).items() if number.isdigit() and name != "ledger"]
 MOST_WORDS, MOST_NUMBERS = 1_110, 47  # a count, "29 of 32", is two numbers
 ACCEPTED = results.read_book(Project().expected)
-NOTEBOOKS, BOOK = ROOT / "notebooks", ROOT / "book"
+NOTEBOOKS = ROOT / "notebooks"
 
 
 def prose(path: Path) -> str:

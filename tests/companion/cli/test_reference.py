@@ -1,4 +1,4 @@
-"""The book's reference: every command that is not hidden, and docstrings that Sphinx shows as they stand."""
+"""The book's reference: every command that is not hidden."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Design effects and bounds of trends: against simulated texts, brute force, and statistics of known error."""
+"""Design effects and bounds of trends: by hand, by their definition, and against brute force."""
 
 import numpy as np
 import pytest

@@ -12,9 +12,9 @@ SIZES = np.geomspace(1e6, 1e10, 8)
 TOKENS = 50_000
 
 
-def counts(rng, extra=0.0, level=0.02, sizes=SIZES, tokens=TOKENS):
-    value = level * (sizes / 1e8) ** -0.15 * np.exp(rng.normal(0, extra, sizes.size) if extra else 0)
-    return rng.binomial(tokens, -np.expm1(-value))
+def counts(rng, extra=0.0, level=0.02):
+    value = level * (SIZES / 1e8) ** -0.15 * np.exp(rng.normal(0, extra, SIZES.size) if extra else 0)
+    return rng.binomial(TOKENS, -np.expm1(-value))
 
 
 def test_the_fit_is_the_generalized_linear_model():

@@ -24,8 +24,8 @@ MEMBERS = {
 }
 
 
-def member(name: str, vocabulary: int = V, first: int = 1) -> RankDistribution:
-    return RankDistribution.of(family(name), MEMBERS[name], vocabulary, first)
+def member(name: str, first: int = 1) -> RankDistribution:
+    return RankDistribution.of(family(name), MEMBERS[name], V, first)
 
 
 def from_masses(masses: np.ndarray, first: int = 1) -> RankCounts:

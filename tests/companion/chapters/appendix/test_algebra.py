@@ -1,4 +1,4 @@
-"""Appendix C: equations against numbers computed in another way and wrong variants, sums, paths, and what is shown."""
+"""Appendix C: equations against numbers computed in another way and wrong variants, and sums."""
 
 import mpmath as mp
 import numpy as np
@@ -109,7 +109,7 @@ def test_the_tail_does_not_depend_on_where_it_begins(m: float, sd: float, monkey
     np.testing.assert_allclose(first, numbers.exact_sums(np.array([m]), np.array([sd])), rtol=1e-11)
 
 
-# The authors' points, and paths
+# Paths
 
 
 def _value(expression: sp.Expr, at_lambda: float, at_sigma: float) -> float:

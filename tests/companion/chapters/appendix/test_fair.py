@@ -1,4 +1,4 @@
-"""Student's t beside registered forecasts: against a closed form, simulation, and the heads of the registered files."""
+"""Student's t beside registered forecasts, against a closed form."""
 
 import numpy as np
 import pandas as pd

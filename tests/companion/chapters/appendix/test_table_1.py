@@ -1,4 +1,4 @@
-"""Table 1 beside our fits: which cells are compared, why others are not, and what print alone implies."""
+"""Table 1 beside our fits: which cells agree, and what print alone implies."""
 
 import numpy as np
 import pandas as pd
