@@ -1,23 +1,8 @@
-"""What pages load: formulas without a script, icons without a font, and no file that no page names."""
+"""What pages load: icons without a font, and no file that no page names."""
 
 from pathlib import Path
-from xml.etree import ElementTree
-
-import pytest
-from math_core import LatexError
 
 from companion.assets import trim_assets
-from companion.formulas import mathml
-
-
-def test_a_formula_is_markup_that_a_browser_sets() -> None:
-    root = ElementTree.fromstring(mathml(r"-\ln p = \frac{C}{S^\alpha}", displayed=True).replace("&ApplyFunction;", ""))  # noqa: S314
-    assert (root.tag, root.get("display")) == ("math", "block")
-    top, bottom = root.find(".//mfrac")
-    assert (top.text, [part.text for part in bottom], bottom.tag) == ("C", ["S", "α"], "msup")
-    with pytest.raises(LatexError):
-        mathml(r"\nosuchcommand{x}")
-
 
 THEME = """a{color:red}.fa-bars:before{content:"\\f0c9"}.fa-bars,.fa-file:before{width:1em}.fa-bars,b{top:0}
 @font-face{font-family:Font Awesome\\ 6 Free;src:url(../vendor/icons.woff2)}

@@ -16,8 +16,7 @@ from companion.project import Project
 from companion.results import Recorded
 from companion.results import write_book as write_results
 from companion.run import find
-from companion.site import made_page
-from rbp.errors import ChapterError, ParameterError, RbpError
+from rbp.errors import ParameterError, RbpError
 
 Build = Callable[..., set[str]]
 
@@ -49,21 +48,6 @@ def edit(path: Path, old: str, new: str) -> None:
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new))
-
-
-def test_a_page_by_hand_shows_a_chapters_figure(tmp_path: Path) -> None:
-    project = Project(tmp_path)
-    shown = '<figure class="rbp-figure" id="one"><svg>\n\n</svg><a href="01_a/one.svg" download>SVG</a></figure>'
-    executed = project.chapters / "01_a" / "01_a.ipynb"
-    executed.parent.mkdir(parents=True)
-    executed.write_text(json.dumps({"cells": [{"outputs": [{"data": {"text/html": [shown]}}]}]}))
-    page = site.with_figures("Before.\n\n<!-- figure 01_a::one -->\n\nAfter.", project, "page.md")
-    assert 'href="../notebooks/01_a/one.svg"' in page
-    assert page.startswith("Before.\n\n```{raw} html\n<figure")
-    assert page.endswith("</figure>\n```\n\nAfter.")
-    for absent in ("01_a::two", "02_b::one"):
-        with pytest.raises(ChapterError, match="has none of this name"):
-            site.with_figures(f"<!-- figure {absent} -->", project, "page.md")
 
 
 @pytest.mark.builds
@@ -160,18 +144,6 @@ def test_a_failing_chapter_is_named_and_the_old_book_stays(project: Project, cap
     edit(project.book / "more.md", "[nowhere](nowhere.md)", "Words.")
 
 
-@pytest.mark.builds
-def test_a_page_that_the_contents_name_and_the_pages_lack_is_named(tmp_path: Path) -> None:
-    source, config = tmp_path / "source", tmp_path / "config.yml"
-    source.mkdir()
-    for name in ("one", "two"):
-        (source / f"{name}.md").write_text(f"# {name}\n\nWords.\n")
-    (source / "_toc.yml").write_text("format: jb-book\nroot: one\nchapters:\n- file: two.md\n")
-    config.write_text("title: T\nonly_build_toc_files: true\nsphinx:\n  config:\n    exclude_patterns: [two.md]\n")
-    with pytest.raises(RbpError, match="the contents name two, and the built pages have no such page"):
-        site.jupyter_book(source, config, tmp_path / "lacking", strict=True)
-
-
 def test_one_build_at_a_time(project: Project) -> None:
     project.build.mkdir(exist_ok=True)
     with (project.build / ".lock").open("w") as lock:
@@ -252,30 +224,3 @@ def test_other_parameters_are_a_rerun_whose_sentences_have_both_values_and_are_f
     assert title == "# 1. Chapter 01_a"  # `Page` says whose run it is
     assert prose.startswith("## The answer\n\n<details")
     assert "It is 1.50 (this run: 3.50), or 1 (this run: 3)." in prose
-
-
-@pytest.mark.builds
-def test_prose_that_names_a_value_wrongly_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ChapterError, match="a value that no chapter records, after “It is”"):
-        stage_one(Project(tmp_path), "It is {value}`w`.")
-
-
-def test_a_chapter_that_cannot_run_leaves_no_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    project = Project(tmp_path)
-    write_chapter(project, "01_a", close=False)
-    assert not run_chapter(project, "01_a")
-    assert "[1/1] 01_a failed: the chapter wrote no results" in capsys.readouterr().out
-    assert list(project.chapters.iterdir()) == []
-
-
-def test_how_the_book_was_made(tmp_path: Path) -> None:
-    project = Project(tmp_path)
-    write_chapter(project, "01_a")
-    for folder in (tmp_path / "data", project.book):
-        folder.mkdir(exist_ok=True)
-    (tmp_path / "data" / "a.csv").write_text("x\n")
-    moved = 'moved = [{ claim = 7, before = "holds", after = "does not hold", why = "Other data." }]'
-    (project.book / "verdicts.toml").write_text(moved)
-    page = made_page(project)
-    assert f"| `data/a.csv` | `{hashlib.sha256(b'x' + chr(10).encode()).hexdigest()}` |" in page
-    assert "| 7 | holds → does not hold. Other data. |" in page

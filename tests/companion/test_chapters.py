@@ -1,18 +1,15 @@
 import json
 import os
-import socket
-import sys
 from pathlib import Path
 
 import pytest
-from jupyter_client.connect import LocalPortCache
 from mini import outputs, write_chapter
 
 from companion.parameters import Parameter
 from companion.project import Project
 from companion.prose import chapter_numbers
 from companion.run import Chapter, all_chapters, execute, find
-from rbp.errors import ChapterError, ChapterFailed, DataError, ParameterError
+from rbp.errors import ChapterError, ChapterFailed, ParameterError
 
 PARAMETERS = """
     name: str = "a"  # a word
@@ -51,23 +48,6 @@ def test_the_contents_order_and_number_the_chapters(project: Project) -> None:
         all_chapters(project)
 
 
-@pytest.mark.parametrize("name", ["metrics", "metric", "METRC"])
-def test_an_unknown_chapter_gets_the_nearest_name(project: Project, name: str) -> None:
-    for each in ("01_metric", "03_k1"):
-        write_chapter(project, each)
-    with pytest.raises(ParameterError, match=r'there is no chapter.*\nDid you mean "01_metric"\? There are: '):
-        find(project, name)
-
-
-def test_no_chapters_and_no_notebook(project: Project) -> None:
-    with pytest.raises(ChapterError, match="there are no chapters"):
-        all_chapters(project)
-    project.notebooks.mkdir()
-    (project.notebooks / "a.ipynb").write_text("{}")
-    with pytest.raises(ChapterError, match="no notebook"):
-        _ = find(project, "a").parameters
-
-
 def test_a_parameter_that_no_cell_reads_is_an_error(project: Project) -> None:
     def parameters(*cells: str) -> list[Parameter]:
         return Chapter(write_chapter(project, "01_a", *cells, parameters="k: int = 1  # a", close=False)).parameters
@@ -77,14 +57,6 @@ def test_a_parameter_that_no_cell_reads_is_an_error(project: Project) -> None:
             parameters(*cells)
     for cell in ("print(k)", "f'{k:.2f}'", "lambda: {k}", "%time f(k)"):
         assert [each.name for each in parameters("value = 1", cell)] == ["k"]
-
-
-def test_the_hash_names_the_chapter_and_all_effective_parameters(project: Project) -> None:
-    one = Chapter(write_chapter(project, "01_a", parameters=PARAMETERS))
-    two = Chapter(write_chapter(project, "02_a", parameters=PARAMETERS))
-    assert one.short_hash({}) == one.short_hash({"k": 3}) != one.short_hash({"k": 4})
-    assert one.short_hash({}) != two.short_hash({})
-    assert len(one.short_hash({})) == 8
 
 
 @pytest.mark.builds
@@ -117,17 +89,6 @@ def test_execution_is_whole_reproducible_and_leaves_the_caller_alone(project: Pr
     assert left(out / "01_a") == ["data.csv"], "the old folder is replaced whole"
 
 
-@pytest.mark.builds
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere kernels listen on TCP ports")
-def test_a_port_that_somebody_takes_before_the_kernel_stops_no_chapter(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_chapter(project, "01_a", "value = 1")
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        monkeypatch.setattr(LocalPortCache, "find_available_port", lambda self, ip: taken.getsockname()[1])
-        execute(find(project, "01_a"), {}, project.chapters / "01_a", project.root)
-
-
 def test_a_folder_with_other_things_is_never_replaced(project: Project) -> None:
     chapter = Chapter(write_chapter(project, "01_a", "value = 1"))
     precious = project.root / "precious"
@@ -151,20 +112,6 @@ def test_a_failing_cell_and_a_dead_kernel_are_named(project: Project, cell: str,
     assert left(project.runs) == ["out.failed.ipynb"]
     assert caught.value.partial_notebook == out.with_name("out.failed.ipynb")
     assert outputs(caught.value.partial_notebook).startswith("so far")
-
-
-@pytest.mark.builds
-def test_an_error_that_the_user_can_mend_comes_out_of_the_kernel_as_it_was_raised(project: Project) -> None:
-    cell = """
-        from rbp.errors import DataError
-        raise DataError("no cross-entropy here", "my.csv", "Add it.")
-    """
-    chapter = Chapter(write_chapter(project, "01_a", cell))
-    with pytest.raises(DataError) as caught:
-        execute(chapter, {}, project.runs / "out", project.root)
-    error = caught.value
-    assert (error.what, error.where, error.remedy) == ("no cross-entropy here", "my.csv", "Add it.")
-    assert left(project.runs) == []
 
 
 @pytest.mark.builds

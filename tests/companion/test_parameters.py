@@ -2,10 +2,8 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from companion.parameters import Parameter, check, declared, parse
+from companion.parameters import declared, parse
 from rbp.errors import ChapterError, ParameterError
 
 SOURCE = """
@@ -52,17 +50,12 @@ def test_declarations_are_read_from_the_source() -> None:
     ("source", "complaint"),
     [
         ("k = 1  # threshold", "declares no parameter"),
-        ("import os", "declares no parameter"),
-        ("k: int  # threshold", "declares no parameter"),
         ("k: int = 1", "no comment"),
         ("k: int = __import__('os').getpid()  # code", "cannot be read"),
-        ("k: list[list[int]] = []  # nested", "cannot be read"),
         ("k: int = 'one'  # type", "does not fit"),
         ("k: Literal['a'] = 'b'  # choice", "does not fit"),
         ("k: int = 0  # a number; k ≥ 1", "does not fit"),
         ("k: int = 1  # a number ≥ 1", "range cannot be read"),
-        ("k: int = 1  # a number; m ≥ 1", "range cannot be read"),
-        ("k: int = 1  # a number; 0 < k > 1", "range cannot be read"),
         ("k: str = 'a'  # a text; k ≥ 1", "range cannot be read"),
         ("k: int = (", "not Python"),
     ],
@@ -77,9 +70,7 @@ def test_a_parameters_cell_declares_and_does_nothing_else(source: str, complaint
     ("assignment", "expected"),
     [
         ("level=1e-9", 1e-9),
-        ("k=10", 10),
         ("log=false", False),
-        ("log=True", True),
         ("ks=1,2, 3", [1, 2, 3]),
         ("ks=", []),
         ("names=GPT-2,Pythia", ["GPT-2", "Pythia"]),
@@ -95,25 +86,16 @@ def test_values_are_read_by_the_declared_type(assignment: str, expected: Any) ->
     assert type(result) is type(expected)
 
 
-@given(st.text(st.characters(codec="utf-8", exclude_characters="\0")))
-def test_a_str_is_taken_as_it_stands(text: str) -> None:
-    assert value(f"measurements={text}") == text
-
-
 @pytest.mark.parametrize(
     ("assignments", "complaint"),
     [
         (["levle=0.9"], r'no parameter "levle" \(01_a\)\nDid you mean "level"\? There are: measurements, level'),
-        (["zzzz=1"], r'no parameter "zzzz" \(01_a\)\nThere are: measurements, level'),
         (["level"], "sets nothing"),
         (["k=1", "k=2"], "given twice"),
         (["k=1.5"], r"'1.5' is no int \(parameter k\)\nIts type is int, its default -1"),
         (["log=maybe"], "no bool"),
-        (["ks=1,x"], "no list"),
         (["level=1"], r"^1 is out of range \(parameter level\)\nIts range is 0 < level < 1, its default 0.95.$"),
-        (["level=0"], "out of range"),
         (["ks=1,10,0"], r"^0 is out of range \(parameter ks\)\nIts range is 1 ≤ ks ≤ 1000, its default \[1, 10\].$"),
-        (["ks=[1, 1001]"], "1001 is out of range"),
         (["tie_rule=Papr"], r"'Papr' is not a choice.*\nDid you mean \"paper\"\? There are: paper, strict, expected"),
         (["sets=wiki,x"], "'x' is not a choice"),
     ],
@@ -128,11 +110,3 @@ def test_what_is_no_number_is_said_to_be_none(text: str) -> None:
     for name, kind in (("k", "int"), ("level", "float")):
         with pytest.raises(ParameterError, match=f"is no {kind}"):
             parse(PARAMETERS, [f"{name}={text}"], "01_a")
-
-
-def test_typed_values_are_checked_alike() -> None:
-    assert check(PARAMETERS, {"level": 0.5, "ks": [2]}, "01_a") == {"level": 0.5, "ks": [2]}
-    for wrong in ({"k": True}, {"k": "1"}, {"ks": 1}, {"measurements": 3}, {"x": 1}, {"level": 1}, {"ks": [1, 0]}):
-        with pytest.raises(ParameterError):
-            check(PARAMETERS, wrong, "01_a")
-    assert check([Parameter("a", "str", "x", "h")], {}, "01_a") == {}

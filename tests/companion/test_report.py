@@ -20,14 +20,12 @@ from rbp.io import write_json
 HEAD = '#set document(title: "Made up", date: datetime(year: 2026, month: 1, day: 2))\n'
 AWKWARD = r'12. #"a" \ $ * _ [x] @b <c> // /* -'
 VALUES = {"laws": {"alpha": recorded("alpha", -0.123456), "n": recorded("n", 7), "what": recorded("what", AWKWARD)}}
-DRAWN = """<svg xmlns="http://www.w3.org/2000/svg" width="90pt" height="20pt">
-<text y="15" font-family="DejaVu Sans">αβ</text></svg>"""
 CITATION = "title: Made up\nauthors:\n- name: Nobody\nversion: 0.1.0\ndate-released: 2026-01-02\nlicense: MIT\n"
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    """A book of one chapter without cells, with results and a figure, and no report yet."""
+    """A book of one chapter without cells, with results, and no report yet."""
     made = Project(tmp_path / "book with a space")
     figures = made.chapters / "laws" / "laws"
     for folder in (made.book, made.notebooks, figures):
@@ -35,7 +33,6 @@ def project(tmp_path: Path) -> Project:
     notebook = '{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'
     for path in (made.notebooks / "laws.ipynb", figures.parent / "laws.ipynb"):
         path.write_text(notebook)
-    (figures / "drawn.svg").write_text(DRAWN)
     (figures.parent / "results.json").touch()
     write_json(made.inputs / "laws.json", checksums(made, sources_of(made, "laws")))
     (made.root / "_config.yml").write_text("title: Laws\n")
@@ -57,14 +54,6 @@ def test_values_stand_there_as_they_are(project: Project) -> None:
     text = "{value}`laws::what`\n\nFrom {value}`laws::alpha:.2f`.Then\n"
     text += "{value}`laws::n`. is no list, {value}`laws::n:words`(a) no call.\n"
     assert shown(report.make(written(project, text))) == f"{AWKWARD} From −0.12.Then 7. is no list, seven(a) no call."
-
-
-def test_figures_are_those_of_the_run_and_their_fonts_are_in_it(project: Project) -> None:
-    made = report.make(written(project, '#image("/_build/chapters/laws/laws/drawn.svg", width: 3cm)\n'))
-    (page,) = PdfReader(made).pages
-    fonts = [font.get_object()["/BaseFont"] for font in page["/Resources"]["/Font"].values()]
-    assert [name.split("+")[1] for name in fonts] == ["DejaVuSans"]  # not what stands in for it
-    assert "αβ" in shown(made)
 
 
 def test_the_same_bytes_in_another_place_and_time(project: Project, tmp_path: Path) -> None:

@@ -1,4 +1,3 @@
-import json
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +10,8 @@ from companion.results import (
     Recorded,
     accepted,
     compare,
-    merge,
-    read_book,
     read_chapter,
     recorded,
-    write_book,
     write_chapter,
 )
 from rbp.errors import DataError, RbpError
@@ -39,21 +35,6 @@ def test_a_chapter_reads_back_as_it_was_written(tmp_path_factory: pytest.TempPat
     }
 
 
-def test_the_same_results_give_the_same_bytes(tmp_path: Path) -> None:
-    a, b = Recorded(1.0), Recorded("x", "nats", None)
-    write_book(tmp_path / "1", {"01": {"a": a, "b": b}, "02": {}})
-    write_book(tmp_path / "2", {"02": {}, "01": {"b": b, "a": a}})
-    assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes()
-    assert json.loads((tmp_path / "1").read_text()) == {
-        "01": {
-            "a": {"value": 1.0, "unit": "", "tolerance": 1e-9},
-            "b": {"value": "x", "unit": "nats", "tolerance": None},
-        },
-        "02": {},
-    }
-    assert read_book(tmp_path / "1") == {"01": {"a": a, "b": b}, "02": {}}
-
-
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), np.float64("nan"), None, [1], 1j])
 def test_what_is_no_value_is_refused_by_its_key(tmp_path: Path, value: object) -> None:
     with pytest.raises(RbpError, match=r"\(alpha\.x\)"):
@@ -73,13 +54,6 @@ def test_malformed_results_name_their_file(tmp_path: Path, text: str) -> None:
     path.write_text(text)
     with pytest.raises(DataError, match=r"results\.json"):
         read_chapter(path)
-
-
-def test_two_results_of_one_chapter_do_not_merge(tmp_path: Path) -> None:
-    for name in "ab":
-        write_chapter(tmp_path / name, ChapterResults("01", {}))
-    with pytest.raises(DataError, match="has results already"):
-        merge([tmp_path / "a", tmp_path / "b"])
 
 
 @pytest.mark.parametrize(
@@ -102,13 +76,6 @@ def test_two_results_of_one_chapter_do_not_merge(tmp_path: Path) -> None:
 def test_compare(old: Recorded | None, new: Recorded | None, kinds: list[str]) -> None:
     differences = compare({"01": {"k": new} if new else {}}, {"01": {"k": old} if old else {}})
     assert [difference.kind for difference in differences] == kinds
-
-
-def test_a_difference_says_by_how_much() -> None:
-    old, new = (Recorded(hits, within=2, because="2 tokens lie within rounding") for hits in (10, 15))
-    (difference,) = compare({"03": {"hits": new}}, {"03": {"hits": old}})
-    said = "moved   03 hits: 10 -> 15 (+0.5 of it; allowed 1e-09, and ±2: 2 tokens lie within rounding)"
-    assert str(difference) == said
 
 
 def test_what_agrees_is_accepted_as_it_was() -> None:

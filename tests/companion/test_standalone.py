@@ -7,7 +7,6 @@ from mini import FIGURE, write_book, write_chapter
 from playwright.sync_api import Browser
 from tabs import watched
 
-from companion import standalone
 from companion.project import Project
 from companion.results import Recorded
 from companion.results import write_book as write_results
@@ -73,39 +72,3 @@ def test_the_page_works_without_a_network(page: Path, browser: Browser) -> None:
         assert tab.locator(".math math msup").bounding_box()["height"] > 10
         assert tab.evaluate("document.documentElement.dataset.theme") == "dark"
         assert tab.evaluate("document.documentElement.scrollWidth") <= 390
-
-
-def test_only_links_that_lead_somewhere_are_kept(tmp_path: Path) -> None:
-    html = '<a href="#gone">0</a><a href="#a" id="a">1</a><a href="../x.html">2</a>'
-    html += '<a download href="n/f.csv">3</a><a href="n/no.csv">4</a>'
-    (tmp_path / "page" / "n").mkdir(parents=True)
-    for name in ("x.html", "page/n/f.csv"):
-        (tmp_path / name).touch()
-    kept = []
-    for places in ((tmp_path / "page",), (tmp_path / "page", tmp_path)):
-        soup = BeautifulSoup(html, "html.parser")
-        standalone.keep_links(soup, *places)
-        kept.append(str(soup))
-    assert kept == [
-        '<a>0</a><a href="#a" id="a">1</a><a>2</a><a download="" href="n/f.csv">3</a><a>4</a>',
-        '<a>0</a><a href="#a" id="a">1</a><a href="../x.html">2</a><a download="" href="n/f.csv">3</a><a>4</a>',
-    ]
-
-
-def test_addresses_become_data(tmp_path: Path) -> None:
-    (tmp_path / "t.css").write_text("b { color: red }")
-    (tmp_path / "s.css").write_text("@import\"t.css?v=2\";a { src: url(f.woff2?v=1) url('#x') url(https://x.org/y) }")
-    (tmp_path / "f.woff2").write_bytes(b"font")
-    (tmp_path / "p.png").write_bytes(b"picture")
-    (tmp_path / "doctools.js").write_text("'</script>'")
-    (tmp_path / "searchtools.js").write_text("search()")
-    html = '<head><link rel="stylesheet" href="s.css?digest=1"><link rel="next" href="x.html"></head><body>'
-    html += '<script defer src="doctools.js"></script><script src="searchtools.js"></script><img src="p.png"></body>'
-    soup = BeautifulSoup(html, "html.parser")
-    standalone.inline(soup, tmp_path)
-    text = str(soup)
-    assert "<style>b { color: red }a { src: url(data:font/woff2;base64,Zm9udA==) url('#x') url(https://x.org/y)" in text
-    assert 'src="data:image/png;base64,cGljdHVyZQ=="' in text
-    assert text.index("<img") < text.index(r"'<\/script>'"), "deferred scripts come last"
-    assert "search()" not in text
-    assert "link" not in text

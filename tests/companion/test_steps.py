@@ -13,13 +13,13 @@ import pytest
 from mini import write_chapter
 
 from companion import steps as steps_module
-from companion.build import build, run_step, step_urgency
+from companion.build import build, run_step
 from companion.inputs import imported_files, named_modules
 from companion.project import ROOT, Project
 from companion.run import execute, find, times
 from companion.steps import table
 from rbp import provenance
-from rbp.errors import ChapterError, DataError, ParameterError
+from rbp.errors import ChapterError
 
 HEAVY = """
 from pathlib import Path
@@ -94,48 +94,6 @@ def test_a_table_is_computed_outside_the_build_and_read_inside(
     assert made(project) == before
 
 
-@pytest.mark.parametrize(
-    ("code", "words"),
-    [
-        ("@step(", r"this is no Python.*\(heavy\.more\)"),
-        ("READS = []\n@step('a', reads=READS)\ndef f(): ...", r"no plain values \(heavy\.more, line 2\)"),
-        ("@step('a', reads='data')\ndef f(): ...", "declares no step: reads Input should be a valid list"),
-        ("@step('double', reads=[])\ndef f(): ...", r'two steps are called "double" \(heavy\.more, heavy\.tables\)'),
-    ],
-)
-def test_steps_that_are_declared_wrongly(project: Project, code: str, words: str) -> None:
-    (project.root / "src" / "heavy" / "more.py").write_text(code)
-    with pytest.raises(ParameterError, match=words):
-        table("double", project)
-
-
-class Source:
-    """A source by the names that come with a project."""
-
-    def __init__(self, *shipped: str) -> None:
-        self.shipped = frozenset(shipped)
-
-    def is_exactly(self, *shipped: str) -> bool:
-        return self.shipped == set(shipped)
-
-
-def test_a_step_of_a_source_is_read_for_that_source_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(steps_module, "table", lambda name: f"the table {name}")
-    count = steps_module.step("counts", reads=[], of=lambda: Source("b", "a"))(lambda source: len(source.shipped))
-    assert count(Source("a", "b")) == "the table counts"
-    assert [count(Source("a")), count(Source("a", "b", "c")), count.make()] == [1, 3, 2]
-    assert steps_module.step("one", reads=[])(lambda: 1)() == "the table one"
-
-
-def test_a_step_needs_its_name_and_its_files(project: Project) -> None:
-    with pytest.raises(ParameterError, match=r'no step "duoble".*\nDid you mean "double"\?'):
-        table("duoble", project)
-    (project.root / "data" / "a.csv").unlink()
-    with pytest.raises(DataError, match=r"reads a file that is not there \(double: .*a\.csv"):
-        table("double", project)
-    assert not project.steps.exists()
-
-
 def test_a_step_declares_what_it_reads(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     (project.root / "data" / "b").mkdir()
     with provenance.recording() as read:
@@ -144,11 +102,6 @@ def test_a_step_declares_what_it_reads(project: Project, monkeypatch: pytest.Mon
             table("careless", project)
     assert read.files == {ROOT / "data" / "of-the-chapter.csv"}, "what a step reads is not noted as the chapter's"
     assert not (project.steps / "careless.parquet").exists()
-
-
-def test_the_code_of_a_step_is_all_that_it_imports(project: Project) -> None:
-    names = {path.name for path in steps_module.code(project, "double")}
-    assert names == {"__init__.py", "tables.py", "numbers.py", "digits.py"}
 
 
 def test_what_a_module_imports_is_among_its_files() -> None:
@@ -189,15 +142,6 @@ def test_a_chapter_declares_the_steps_that_it_reads(project: Project) -> None:
         execute(find(project, "01_a"), {}, project.runs / "a", project.root)
 
 
-def test_a_step_is_as_urgent_as_what_waits_for_it_is_long(project: Project) -> None:
-    steps = "@step('slow', reads=[], seconds=5)\ndef a(): ...\n@step('quick', reads=[])\ndef b(): ...\n"
-    (project.root / "src" / "heavy" / "more.py").write_text(steps)
-    for name, long in (("01_a", 7), ("02_b", 4)):
-        path = write_chapter(project, name, "value = 1", steps=("slow",))
-        path.write_text(path.read_text().replace('"rbp": {', f'"rbp": {{"seconds": {long}, '))
-    assert (step_urgency(project, "slow"), step_urgency(project, "quick")) == (5 + 7, 0)
-
-
 @pytest.mark.builds
 def test_the_book_makes_what_is_stale_and_executes_the_chapters_after_it(
     project: Project, capfd: pytest.CaptureFixture[str]
@@ -214,17 +158,3 @@ def test_the_book_makes_what_is_stale_and_executes_the_chapters_after_it(
     (project.root / "data" / "a.csv").write_text("x\n1\n6\n")
     assert executed() == ["double", "01_a"]
     assert json.loads(project.results.read_text())["01_a"]["value"]["value"] == 14
-
-
-def test_a_step_whose_data_change_while_it_runs_fails(
-    project: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def save_meanwhile(project: Project, name: str) -> None:
-        (project.root / "data" / "a.csv").write_text("x\n1\n8\n")
-
-    monkeypatch.setattr(steps_module, "make_table", save_meanwhile)
-    assert not run_step(project, "double")
-    assert "an input was changed while it was in use (data/a.csv)" in capsys.readouterr().out
-    (project.root / "data" / "a.csv").unlink()
-    assert not run_step(project, "double")
-    assert "step double failed: the step reads a file that is not there" in capsys.readouterr().out

@@ -19,12 +19,6 @@ def result(dtype="float32", ratios=(1.0, 3.0, 1.2)):
     return {"device": f"a {dtype} machine", "dtype": dtype, "date": "2026-01-02", "rows": rows}
 
 
-def test_no_results_are_no_rows(tmp_path):
-    none = cost.read_costs(tmp_path / "none")
-    assert none.empty
-    assert cost.ranges(none).empty
-
-
 def test_ranges_and_the_table_come_from_the_rows(tmp_path):
     (tmp_path / "ranking-cpu.json").write_text(json.dumps(result()))
     (tmp_path / "fits.json").write_text("{}")

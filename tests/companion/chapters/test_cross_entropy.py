@@ -10,7 +10,7 @@ from toy_stores import write_store
 
 from companion.chapters import cross_entropy as ce
 from companion.stats.compare import Equivalence
-from rbp.errors import DataError, FitError
+from rbp.errors import DataError
 from rbp.measurements import open_source
 from rbp.measurements.counts import Counts, LeftOut
 
@@ -64,36 +64,6 @@ def test_slopes_are_recovered_and_scatter_is_that_of_polynomials_by_another_libr
             assert row[name + of] == pytest.approx(100 * (np.exp(scatter) - 1), rel=1e-6)
 
 
-def straight(family: str, hits: list[float], per_nat: float = 1 / 4.5) -> pd.DataFrame:
-    """Models whose RBP_1 is a straight line in CE, 1.1 at CE = 0."""
-    h = np.array(hits)
-    about = {"dataset": "news", "family": family, "model": range(len(h)), "size": 10 ** np.arange(len(h))}
-    return pd.DataFrame(about | {"cross_entropy": (1.1 - h) / per_nat, "neg_log_rbp": -np.log(h)})
-
-
-def test_a_straight_line_in_cross_entropy_is_found() -> None:
-    few, h = straight("B", [0.2, 0.3]), [0.2, 0.25, 0.3, 0.35, 0.4]
-    found = ce.straight_lines(pd.concat([straight("Pythia", h), few]))
-    (line,) = found.to_dict("records")  # a family of two has none
-    assert [line[key] for key in ("per_nat", "at_zero", "r_squared")] == pytest.approx([1 / 4.5, 1.1, 1])
-
-
-def test_too_few_models_have_no_curve() -> None:
-    with pytest.raises(FitError, match="four models"):
-        ce.entropy_curves(family(sizes=SIZES[:3]))
-    twice = family(sizes=SIZES[:4], entropy=np.array([7.0, 6.0, 6.0, 5.0]))
-    with pytest.raises(FitError, match="four models"):
-        ce.entropy_curves(twice)
-    assert ce.entropy_curves(family(sizes=SIZES[:4])).n.tolist() == [4, 4]
-
-
-def test_the_closest_k_by_hand() -> None:
-    table = pd.DataFrame({"k": [1, 10, 100, 5000], "in_entropy": [0.5, 0.2, 0.9, 0.1], "n": [8, 8, 8, 8]})
-    table = table.assign(dataset="d", family="f", smooth=[1.0, 2.0, 3.0, 9.0], smooth_size=[2.0, 1.5, 2.5, 1.0])
-    assert ce.tightest(table).k.tolist() == [10]
-    assert ce.tightest(table.assign(n=4)).empty
-
-
 def test_two_texts_on_one_curve_are_not_apart_and_an_offset_is_found() -> None:
     first, entropy = family("A", noise=0.004), np.linspace(3.5, 6, 6)
     for offset in (0.0, 0.08):
@@ -115,13 +85,6 @@ def test_the_analysis_of_covariance_is_statsmodels_own() -> None:
     assert (row.offset, row.low, row.high) == pytest.approx((100 * np.expm1(fit.params["other"]), low, high))
     turned = ce.matched(one, ["dataset", "k"], "family", order=["B"]).iloc[0]
     assert (1 + turned.offset / 100) * (1 + row.offset / 100) == pytest.approx(1)
-
-
-def test_families_that_may_have_two_tokenizers_or_share_no_entropy_are_not_compared() -> None:
-    other = family("B", scale=1.1, noise=0.01, seed=1)
-    assert ce.at_equal_entropy(pd.concat([family("A", noise=0.01), other]), []).empty
-    far = family("B", entropy=np.linspace(8, 9, 5), sizes=SIZES[:5])
-    assert ce.matched(pd.concat([family("A"), far]), ["dataset", "k"], "family").empty
 
 
 def runs_of(effect: float) -> pd.DataFrame:
@@ -253,27 +216,6 @@ def test_trainings_that_differ_by_documents_alone_are_seldom_apart(draws: int) -
     assert ce.trainings(several(0, own=0.05)).documents.item() < 1
 
 
-def test_trainings_are_tested_again_without_each_text_and_without_the_smallest_models() -> None:
-    texts = several(2, own=0.03)
-    found = ce.trainings_without(texts).set_index("without")
-    names = [text.counts.dataset for text in texts]
-    assert sorted(found.index) == sorted(["", ce.SMALLEST, *names])
-    for name in names:
-        (alone,) = ce.trainings([text for text in texts if text.counts.dataset != name]).moved
-        assert found.moved[name] == alone
-    sizes = texts[0].counts.sizes
-    assert found.models[ce.SMALLEST] == (sizes > sizes.min()).sum() - len(set(sizes[sizes > sizes.min()]))
-    assert len(ce.trainings_without(texts[:1])) <= 2  # no other text is left
-
-
-def test_a_shift_of_all_texts_is_told_from_those_of_each() -> None:
-    alike, each = (ce.trainings(several(3, documents=400, **how)).iloc[0] for how in ({"common": 0.04}, {"own": 0.04}))
-    assert alike.common == pytest.approx(alike.moved, rel=0.1)
-    assert each.common < 0.6 * each.moved
-    assert np.isnan(ce.trainings(several(3, own=0.04, texts=1)).common.item())
-    assert ce.trainings([simulated(np.random.default_rng(5), sizes=(1, 2, 4, 8)).left_out()]).empty
-
-
 def test_forecasts_of_exact_laws_are_exact_and_a_floor_deceives_both_metrics() -> None:
     errors = ce.forecasts(family(noise=1e-7), holdout=2, holdout_few=1)
     assert errors[["direct", "control"]].abs().max().max() < 1e-3
@@ -288,46 +230,6 @@ def test_forecasts_of_exact_laws_are_exact_and_a_floor_deceives_both_metrics() -
     assert said["direct.Pythia.k1"] == pytest.approx(np.median(np.abs(at_1)))
 
 
-def test_what_decides_the_claims_counts_a_model_and_a_pair_once() -> None:
-    pairs = [("f", "a", "b", 1, True, 3.0), ("f", "a", "c", 1, False, -0.5), ("f", "a", "b", 10, True, 4.0)]
-    texts = pd.DataFrame(pairs, columns=["family", "first", "second", "k", "apart", "offset"])
-    again = pd.DataFrame({"k": [1, 10, 50], "p": [0.001, 0.04, 0.9], "moved": [1.0, 2.0, 3.0], "common": [0.5, 0, 0]})
-    again = again.assign(models=6, texts=4, documents=0.3, share=0.5, without="")
-    less = again.assign(without=ce.SMALLEST, moved=0.7), again.assign(without="law", moved=0.6, p=[0.002, 0.03, 0.9])
-    again = pd.concat([again, *less])
-    across, by_size = ce.sweeps(runs_of(0.0)), ce.size_at_equal_entropy(runs_of(0.0))
-    found = ce.equal_summary(texts, again, across, by_size)
-    kinds = ("equal.texts", "equal.texts_apart", "seeds.p")
-    assert [found["equal.runs"], found["equal.runs_apart"]] == [1, 1]
-    assert [found[f"{key}.k1"] for key in kinds] == [2, 1, 0.002]
-    assert [found[f"{key}.every_k"] for key in kinds] == [2, 1, 0.04]  # at the k of the texts: 1 and 10
-    kept = ("seeds.models", "seeds.moved", "seeds.moved.small", "seeds.moved.text", "offset_max.texts.k1")
-    assert [found[key] for key in kept] == [6, 1.0, 0.7, 0.6, 3.0]
-    assert found["seeds.odd_text"] == "law"
-
-
-def test_a_hidden_model_counts_once_on_several_texts() -> None:
-    pairs = pd.concat([family(dataset=name, noise=0.01, seed=i) for i, name in enumerate(("news", "law", "poems"))])
-    assert ce.forecast_summary(ce.forecasts(pairs, holdout=2, holdout_few=1))["forecasts.models"] == 2
-    assert ce.family_summary(ce.entropy_curves(pairs))["tightest.families"] == 1
-
-
-def test_where_entropy_is_closer_is_counted() -> None:
-    pairs = pd.concat([family("A", noise=0.01), family("A", "law", noise=0.01, seed=1, scale=1.1)])
-    found = ce.entropy_curves(pairs)
-    said = ce.family_summary(found.assign(smooth=[1, 2, 1, 2], smooth_size=[2, 1, 2, 2]))
-    assert (said["smooth.closer"], said["smooth.cells"], said["told_by_cross_entropy.cells"]) == (2, 4, 2)
-    assert ce.scatter_figure(ce.along_k(found), "law")["figure"].keys == ["A on law"]
-
-
-def test_no_model_with_both_metrics():
-    table = open_source("published").table
-    with pytest.raises(DataError, match="both its cross-entropy"):
-        ce.pair_metrics(table[table.metric == "neg_log_rbp"])
-    with pytest.raises(DataError, match="RBP_3 "):
-        ce.pair_metrics(table[(table.metric == "cross_entropy") | (table.k == 1)], k=3)
-
-
 def test_tries_do_not_pass_as_ranks():
     """−ln pass@1 of the same models, and averages without a k, change no pair."""
     table = open_source("published").table
@@ -336,18 +238,6 @@ def test_tries_do_not_pass_as_ranks():
     pairs = ce.pair_metrics(pd.concat([table, tries, averages]))
     pd.testing.assert_frame_equal(pairs, ce.pair_metrics(table))
     assert pairs.groupby("family").size().to_dict() == {"GPT-2": 4, "Pythia": 10}
-
-
-def test_printed_differences_of_cells_looked_up_by_hand():
-    table = ce.printed_differences()
-    assert len(table) == 24 * 6
-    at = table.set_index(["dataset", "family", "k"])
-    assert at.loc[("wikipedia", "Pythia", 1), "difference"].item() == 0.008  # 0.087 − 0.079
-    assert at.loc[("pile-github", "GPT-2", 1), "difference"].item() == -0.049  # 0.027 − 0.076
-    assert not table[table.k == 1].within.any()
-    first = at.loc[("wikipedia", "Pythia", 1)]
-    ends = [100 * (0.0865 / 0.0795 - 1), 100 * (0.087 / 0.079 - 1), 100 * (0.0875 / 0.0785 - 1)]
-    assert first[["relative_low", "relative", "relative_high"]].tolist() == pytest.approx(ends)
 
 
 def test_what_table_1_says_is_counted_by_hand():

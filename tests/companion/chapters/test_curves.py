@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from matplotlib.collections import LineCollection, PolyCollection
 
-from rbp.figures.curves import curves, in_cells, melted
+from rbp.figures.curves import curves
 
 ROWS = pd.DataFrame(
     [("humaneval", "B", 10, 3.0), ("humaneval", "B", 1, 2.0), ("wikipedia", "A", 1, 1.0), ("wikipedia", "B", 1, 4.0)],
@@ -48,19 +48,3 @@ def test_intervals_stand_beside_each_other_or_are_bands() -> None:
     assert first < 1
     assert first * second == pytest.approx(1), "as far to the left of 1 as to the right"
     assert [isinstance(each, PolyCollection) for each in drawn("wikipedia", rows, band=True).collections] == [True] * 2
-
-
-def test_fitted_curves_replace_the_lines_from_point_to_point() -> None:
-    fitted = pd.DataFrame({"dataset": "humaneval", "line": "B", "k": [1, 5, 10], "value": [2.1, 2.5, 2.9]})
-    ax = drawn("humaneval", ROWS.assign(hollow=ROWS["k"] == 1), styles=STYLES, fitted=[fitted.assign(weak=True)])
-    assert paths(ax) == {"blue": ([1, 5, 10], [2.1, 2.5, 2.9])}
-    faces = {tuple(line.get_xdata()): line.get_markerfacecolor() for line in ax.get_lines()}
-    assert (faces[1,], faces[10,]) == ("none", "blue")
-    assert paths(drawn("wikipedia", styles=STYLES, fitted=[fitted])) == {}, "no fit, no line"
-
-
-def test_tables_in_cells_and_melted() -> None:
-    cells = in_cells(ROWS.assign(family=["Z", "Z", "Z", "A"], other=ROWS["value"] * 2))
-    assert cells["cell"].unique().tolist() == ["A on Wikipedia", "Z on Wikipedia", "Z on HumanEval"]
-    long = melted(cells, {"value": "one", "other": "two"}, "k", by=["cell"])
-    assert long.groupby("line")["value"].sum().to_dict() == {"one": 10, "two": 20}

@@ -135,13 +135,6 @@ def test_the_address_holds_what_was_chosen(tab: Page, browser: Browser) -> None:
         assert shown(again) == before
 
 
-def test_each_family_has_its_own_colour_and_marker(source: Source) -> None:
-    page = json.loads(explorer(source).partition('json">')[2].partition("</script")[0])
-    assert set(page["styles"]) == set(source.table["family"])
-    styles = [tuple(style) for style in page["styles"].values()]
-    assert len({colour for colour, _ in styles}) == len(set(styles)) == len(styles)
-
-
 def test_the_largest_are_hidden_and_judged_by_both_measures(tab: Page, points: pd.DataFrame) -> None:
     tab.get_by_label("Hide the largest").focus()
     for _ in range(4):
@@ -156,24 +149,6 @@ def test_the_largest_are_hidden_and_judged_by_both_measures(tab: Page, points: p
         verdicts = [row.locator("td").nth(4 + 4 * i).inner_text() == "yes" for row in rows.all()]
         assert verdicts == inside
     assert len(tab.get_by_label("The command").inner_text().split("--without")) == 5
-
-
-def test_the_forecast_is_dragged(tab: Page) -> None:
-    before = shown(tab)["Pythia"]["value"]
-    chart = tab.locator(".rbp-explorer-chart").first
-    chart.scroll_into_view_if_needed()
-    handle, box = tab.locator(".rbp-explorer-at").last.bounding_box(), chart.bounding_box()
-    assert handle is not None
-    assert box is not None
-    tab.mouse.move(handle["x"] + handle["width"] / 2, handle["y"] + 5)
-    tab.mouse.down()
-    tab.mouse.move(box["x"] + box["width"] * 0.6, handle["y"] - 3, steps=4)
-    tab.mouse.up()
-    tab.wait_for_function("location.hash.includes('at=') && !location.hash.includes('at=1000000000000')")
-    assert shown(tab)["Pythia"]["value"] > before, "a smaller model is worse"
-    slider = tab.get_by_label("Forecast at S")
-    slider.press("End")
-    assert shown(tab)["Pythia"]["value"] < before
 
 
 def test_names_are_text(browser: Browser, tmp_path: Path) -> None:

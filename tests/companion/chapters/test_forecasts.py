@@ -6,9 +6,7 @@ import pytest
 from scipy.stats import norm
 
 from companion.chapters import forecasts
-from companion.stats import cells
 from rbp.errors import FitError
-from rbp.laws.power import fit_power_law
 from rbp.measurements import open_source, select
 
 
@@ -61,54 +59,7 @@ def test_every_cut_of_every_family_is_forecast_from_the_smaller_models(points: p
         slope, at_0 = np.polyfit(np.log(small["size"]), np.log(small["value"]), 1)
         right = np.exp(at_0 + slope * np.log(large["size"].to_numpy()))
         assert rows.sort_values("size")["error"].to_numpy() == pytest.approx(right / large["value"].to_numpy() - 1)
-    assert forecasts.cut_panels(told).keys == ["Pythia", "OPT, Qwen2.5, GPT-2"]
-    assert all(forecasts.cut_panels(told).single(key).axes for key in forecasts.cut_panels(told).keys)
-    table = forecasts.cut_table(told, caption="")["table"].set_index(["family", "hidden"])
-    last = told[(told.family == "Pythia") & (told.hidden == 2)]
-    assert table.loc[("Pythia", 2), "too optimistic"] == f"{(last.error < 0).sum()} of {len(last)}"
     straight = points.assign(value=points["size"] ** -0.1)
     assert forecasts.forecast_every_cut(straight, level=0.9)["error"].abs().max() < 1e-9
     with pytest.raises(FitError, match="points enough"):
         forecasts.forecast_every_cut(points[points["size"] > 5e9], level=0.9)
-
-
-def test_a_floor_is_fitted_to_the_models_that_are_seen_alone() -> None:
-    size = np.geomspace(1e7, 1e10, 7)
-    about = {"dataset": "d", "k": 1, "family": "f", "model": [f"m{i}" for i in range(7)], "size": size}
-    level = pd.DataFrame(about | {"value": 0.8 + 2 * (size / 1e7) ** -0.4})
-    told = forecasts.forecast_every_cut(level.assign(value=level["value"].where(size < 1e9, 9.0)), level=0.9)
-    seen = told[(told["seen"] == 4) & (told["size"] > 1e9)]  # what lies ahead is no part of the fit
-    assert seen["floor"].tolist() == pytest.approx([0.8] * len(seen), rel=1e-4)
-    assert (9 * (1 + seen["floor_error"])).tolist() == pytest.approx(level["value"][-len(seen) :].tolist(), rel=1e-4)
-    assert told[told["seen"] == 3]["floored"].isna().all()
-    straight = level.assign(value=2 * size**-0.1)
-    counted = forecasts.summarize_cuts(
-        forecasts.forecast_every_cut(straight, level=0.9), ["family", "hidden"]
-    ).set_index("hidden")
-    assert counted["floored"].tolist() == [1, 2, 3, 0]
-    assert counted.loc[counted["family"] == "f", "floor_median"].max() < 1e-3
-    steep = level.assign(value=2 * np.exp(-((np.log(size) - 16) ** 2) / 30))  # bends down: the best floor is 0
-    zero = forecasts.summarize_cuts(forecasts.forecast_every_cut(steep, level=0.9), ["family", "hidden"]).set_index(
-        "hidden"
-    )
-    assert zero["floor_zero"].tolist() == [1, 1, 1, 0]
-    assert zero["floor_optimistic"].tolist() == [*zero["optimistic"][:3].tolist(), 0]
-
-
-def test_the_control_forecasts_the_cross_entropy_of_the_same_hidden_models(points: pd.DataFrame) -> None:
-    table = open_source("published").table
-    how = {"holdout": 2, "holdout_few": 1, "level": 0.9}
-    told = cells.forecasts(points, holdout=2, holdout_few=1)
-    beside = forecasts.forecast_cross_entropy(table, told, **how)
-    assert beside.groupby("family")["model"].nunique().to_dict() == {"GPT-2": 1, "Pythia": 2}
-    pythia = select(table, metric="cross_entropy", family="Pythia")
-    small = fit_power_law(pythia["size"][:-2], pythia["value"][:-2], level=0.9)
-    by_hand = small.predict(pythia["size"][-2:])
-    own = beside[beside.family == "Pythia"]
-    assert own.error_control.tolist() == pytest.approx(
-        by_hand["value"].to_numpy() / pythia["value"][-2:].to_numpy() - 1
-    )
-    inside = pythia["value"][-2:].between(by_hand["low"].to_numpy(), by_hand["high"].to_numpy())
-    assert own.covered_control.tolist() == inside.tolist()
-    assert own.error.tolist() == told[told.model.isin(own.model) & (told.dataset == "wikipedia")].error.tolist()
-    assert forecasts.forecast_cross_entropy(table[table.metric == "neg_log_rbp"], told, **how).empty

@@ -2,13 +2,9 @@
 
 import re
 
-import numpy as np
-import pandas as pd
 from bs4 import BeautifulSoup
 
-from companion.chapters import front, paths, see
-from rbp.laws.power import fit_power_law
-from rbp.measurements import open_source
+from companion.chapters import see
 
 SENTENCE = {
     "tokens": [
@@ -33,27 +29,3 @@ def test_each_token_has_its_rank_and_what_was_expected() -> None:
     checked = [label.input.has_attr("checked") for label in labels]
     assert checked == [False, False, False, True], "none of the first three"
     assert shown.select("fieldset b") == [], "what is in the text is text"
-
-
-def test_the_pictures_show_the_models_and_their_lines() -> None:
-    table = open_source("published").table
-    line, hide = front.line_figure(table), front.hide_figure(table)
-    own = line["data"][line["data"]["family"] == "Pythia"]
-    fit = fit_power_law(own["size"], own["value"])
-    assert "24 models" in line["caption"]
-    assert line["figure"].axes[0].get_title("left") == f"Pythia: α = {fit.alpha:.3f}, R² = {fit.r_squared:.3f}"
-    slope, start = np.polyfit(np.log(own["size"].iloc[:-2].astype(float)), np.log(own["value"].iloc[:-2]), 1)
-    error = np.expm1(start + slope * np.log(own["size"].iloc[-1]) - np.log(own["value"].iloc[-1]))
-    assert f"{100 * error:+.1f}%".replace("-", "−") in hide["figure"].axes[0].get_title("left")
-    assert len(hide["living"]["points"]) == 3 * 24
-
-
-def test_the_curves_of_one_loss_are_of_one_model() -> None:
-    rows = pd.DataFrame({"path": ["replaced", "bits", "weights", "depth", "parameters"], "family": "neox", "nats": 3.8})
-    rows = rows.assign(offset=1.0, low=0.0, high=2.0).merge(pd.DataFrame({"k": [1, 10]}), how="cross")
-    both = rows.merge(pd.DataFrame({"dataset": ["mine", "auslegal"]}), how="cross")
-    of_book = paths.front_figure(both, 0.95)["data"]
-    assert of_book["dataset"].unique().tolist() == ["auslegal"]
-    assert of_book["path"].unique().tolist() == ["replaced", "depth"]
-    own = rows[~rows["path"].isin(["replaced", "depth"])].assign(dataset="mine", family="a/model")
-    assert paths.front_figure(own, 0.95)["data"]["path"].unique().tolist() == ["bits", "weights"]

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from companion.chapters.appendix.cost import measured_on, read_costs
+from companion.chapters.appendix.cost import read_costs
 from companion.chapters.appendix.gpu import aim_of, failure, read_gpu, worked
 from rbp.errors import DataError
 
@@ -37,12 +37,6 @@ RUN = {"device": "a card", "date": "2026-01-02", "interpreter": False, "parts": 
 def write(folder, content):
     (folder / "gpu.json").write_text(json.dumps(content))
     return folder / "gpu.json"
-
-
-def test_the_card_and_the_date_are_named(tmp_path):
-    assert read_gpu(tmp_path / "gpu.json") is None
-    assert measured_on(None) == "No GPU was measured"
-    assert measured_on(read_gpu(write(tmp_path, RUN))) == "Measured on a GPU: a card, 2026-01-02"
 
 
 def test_a_gpus_costs_in_bfloat16_stand_beside_the_processors(tmp_path):

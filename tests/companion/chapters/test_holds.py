@@ -30,18 +30,6 @@ def test_gains_compare_the_ends_of_each_family_at_two_thresholds() -> None:
     assert holds.compare_gains(table[table["k"] == 1], 1, 100)["gain_cells"] == 0
 
 
-def test_exponents_rise_from_1_to_100() -> None:
-    own = points({1: 0.1, 10: 0.15, 50: 0.12, 100: 0.2})
-    rise = subsets.steps(own[own["k"].isin([1, 100])])
-    chains = subsets.chains(subsets.steps(own))
-    fits = subsets.fit_thresholds(own)
-    row = holds.exponent_table(fits, rise, chains, level=0.95, caption="")["table"].iloc[0]
-    assert row[["α, k = 1", "α, k = 100", "rise of α"]].tolist() == pytest.approx([0.1, 0.2, 0.1])
-    assert row["steps without a rise"] == "1 of 3"
-    few = holds.exponent_table(fits[fits["models"] == "common"], rise, chains, level=0.95, caption="")["table"]
-    assert few["α, k = 1"].isna().all()
-
-
 def test_the_rival_is_a_line_in_the_logarithm_of_size() -> None:
     own = points({1: 0.2})
     line = own.assign(value=3 - 0.1 * np.log(own["size"]))

@@ -10,7 +10,7 @@ from commands import here, refused
 from scipy.stats import linregress
 
 from companion.chapters.appendix import image_scores
-from companion.chapters.appendix.image_scores import by_rule, score_statistics, scored
+from companion.chapters.appendix.image_scores import scored
 from rbp.errors import DataError
 
 SIZES = (10, 20, 40, 80)  # millions
@@ -75,21 +75,6 @@ def test_made_up_values_have_the_scores_that_are_counted_by_hand(made_up: pd.Dat
     assert highest["score"] == pytest.approx(density(1.25, 1.38, 1.6, 2.1))
 
 
-def test_a_curve_is_that_of_the_nearest_model_or_of_a_line_through_the_nearest_two(made_up: pd.DataFrame) -> None:
-    found = made_up[made_up["dataset"] == "imagenet-a"].set_index("of")["outcome"]
-    # the flat family's first model has RBP_1 = exp(−0.9) = 0.407, as all first ones have; its RBP_5 is exp(−0.4)
-    assert found["RBP₅ at RBP₁ = 0.4"] == pytest.approx(math.exp(-0.4))
-    # nobody is near 0.2 or 0.8: the line through the nearest two, by hand
-    table = pd.DataFrame(rows("imagenet-a")).query("top1 > 0 and top5 < 100")
-    for share in (0.2, 0.8):
-        by_first = table.groupby("top1")["top5"].first() / 100  # what shares its RBP_1 here has the same RBP_5
-        (a, fa), (b, fb) = sorted(by_first.items(), key=lambda each: abs(each[0] / 100 - share))[:2]
-        xa, xb, at = (math.log(-math.log(each)) for each in (a / 100, b / 100, share))
-        za, zb = math.log(-math.log(fa)), math.log(-math.log(fb))
-        expected = math.exp(-math.exp(za + (zb - za) / (xb - xa) * (at - xa)))
-        assert found[f"RBP₅ at RBP₁ = {share:g}"] == pytest.approx(expected)
-
-
 def test_the_command_writes_the_scores_and_says_how_many_hold(tmp_path: Path) -> None:
     path = write(tmp_path, "imagenet-real")
     table = pd.read_csv(path)
@@ -119,28 +104,6 @@ def test_a_bad_file_is_refused_and_nothing_is_written(tmp_path: Path, old: str, 
     path.write_text(path.read_text().replace(old, new))
     refused(here("forecasts", "score", "mine.csv", cwd=tmp_path), *words)
     assert [each.name for each in tmp_path.iterdir()] == ["mine.csv"]
-
-
-def test_too_few_models_are_refused(tmp_path: Path) -> None:
-    path = write(tmp_path, "imagenet-r")
-    path.write_text("".join(path.read_text().splitlines(keepends=True)[:3]))
-    refused(here("forecasts", "score", "mine.csv", cwd=tmp_path), "imagenet-r has fewer than three models")
-
-
-def test_the_registered_forecasts_have_the_score_that_plain_code_gives_them() -> None:
-    """Coverage and log scores again, from the file's numbers and with formulas of their own."""
-    table = scored()
-    assert len(table) == 30
-    inside = [low <= came <= high for low, came, high in table[["low", "outcome", "high"]].to_numpy()]
-    assert table["inside"].tolist() == inside
-    gains = [
-        density(row.outcome, row.low, row.middle, row.high)
-        - density(row.outcome, row.naive_low, (row.naive_low + row.naive_high) / 2, row.naive_high)
-        for row in table.itertuples()
-    ]
-    assert table["gain"].to_numpy() == pytest.approx(gains)
-    values = score_statistics(table, by_rule())
-    assert (values["inside"], values["naive_inside"], values["better"]) == (sum(inside), 8, sum(g > 0 for g in gains))
 
 
 def test_forecasts_are_those_that_were_registered(tmp_path):

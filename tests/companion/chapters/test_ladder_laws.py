@@ -1,6 +1,4 @@
-"""The chapter's study of a family, from rank stores to its laws, and the record of its training."""
-
-import json
+"""The chapter's study of a family, from rank stores to its laws."""
 
 import numpy as np
 import pytest
@@ -10,8 +8,7 @@ from toy_stores import write_store
 
 from companion.chapters.appendix.ladder import compare_architectures, fit_ladder
 from companion.chapters.families import reruns
-from ladder import shipping
-from rbp.errors import DataError, FitError, ParameterError
+from rbp.errors import ParameterError
 from rbp.laws.power import fit_power_law
 from rbp.measurements import open_source
 
@@ -73,24 +70,6 @@ def test_values_that_make_no_sense_are_refused(ranks, changed, message):
         fit_ladder(open_source(ranks), **{"datasets": [], "ks": [1], "shares": [], **changed})
 
 
-def test_two_sizes_make_no_law(tmp_path):
-    for model, size in (("a", 1000), ("b", 4000)):
-        write_store(tmp_path, model, size, np.arange(40))
-    with pytest.raises(FitError, match=r"2 sizes are too few for a law \(Ladder on wikipedia\)"):
-        fit_ladder(open_source(tmp_path), [], [1], [])
-
-
-def test_what_is_known_of_the_text_is_read_and_a_broken_description_named(tmp_path):
-    part = {"name": "novels", "origin": "a", "licence": "b", "documents": 2, "characters": 9, "tokens": 4}
-    text = {"training": [{**part, "left_out": ["x", "y"], "held_out": 3}], "evaluation": [part]}
-    (tmp_path / "text.json").write_text(json.dumps(text))
-    table = shipping.shipped_text(tmp_path)
-    assert table[["use", "left_out", "held_out"]].to_numpy().tolist() == [["training", 2, 3], ["evaluation", 0, 0]]
-    (tmp_path / "text.json").write_text('{"training": []}')
-    with pytest.raises(DataError, match=r"does not describe the ladder's text \(.*text.json\)"):
-        shipping.shipped_text(tmp_path)
-
-
 def test_the_difference_of_exponents_is_that_of_the_laws():
     steeper = lambda size, tokens, k=1: additive(size, tokens, k) * (size / 1e5) ** -0.02  # noqa: E731
     texts = make({"neox": additive, "lstm": steeper})
@@ -105,12 +84,3 @@ def test_the_difference_of_exponents_is_that_of_the_laws():
     five = np.array([size for rung, size in RUNGS.items() if rung not in ("22k", "2.7m")])
     by_hand = -np.polyfit(np.log(five), np.log(additive(five, 8e6)), 1)[0]
     assert ranks.query("k == 1").alpha_transformer.to_numpy() == pytest.approx(by_hand, abs=2e-3)
-
-
-def test_too_few_shared_rungs_are_an_error():
-    texts = make()
-    few = [text.keep((text.models["family"] == "neox") | (text.sizes < 5e4)) for text in texts]
-    with pytest.raises(DataError, match="2 rungs"):
-        compare_architectures(few, "lstm", [1])
-    with pytest.raises(ParameterError, match="not counted at k = 4"):
-        compare_architectures(texts, "lstm", [4])

@@ -143,11 +143,3 @@ def test_a_sentence_follows_the_bars_of_the_claims_on_which_it_rests(tab: Page) 
     tab.keyboard.press("End")
     assert verdicts(tab) == judged(**{"1.fits": float(slider.input_value())})
     assert verdicts(tab)[81] == PART
-
-
-def test_without_its_script_all_is_there(browser: Browser, address: str) -> None:
-    with closing(browser.new_context(java_script_enabled=False)) as context:
-        tab = context.new_page()
-        tab.goto(address)
-        assert tab.locator(".rbp-claim").count() == len(ENTRIES)
-        expect(tab.locator(".rbp-ledger-tools")).to_be_hidden()

@@ -6,11 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from simulated import drawn, in_bins
+from simulated import drawn
 
 from companion.chapters import lognormal
-from companion.evidence import published
-from companion.stats.rank_families import FAMILIES, family
+from companion.stats.rank_families import family
 from companion.stats.rank_fits import RankDistribution
 from rbp.measurements import open_source
 from rbp.measurements.histograms import MeasuredRanks
@@ -52,28 +51,6 @@ def test_the_family_of_the_largest_model_stands_for_all() -> None:
     assert [own.model for own in lognormal.main_group(measured)] == ["A1", "A4", "A9"]
 
 
-def test_families_within_the_margin_are_level(fits: pd.DataFrame) -> None:
-    table = fits[(fits["first"] == 1) & fits["model"].str.endswith("12b")]
-    assert set(lognormal.better(table, "lognormal")) == {"zipf_mandelbrot", "lognormal_rounded", "lognormal_ceiling"}
-    assert lognormal.place(table, "zipf_mandelbrot") == "the best of 6"
-    assert lognormal.place(table, "power_law") == "fourth of 6 (level with the lognormal and power law with cut-off)"
-    of_power_law = table.distribution == "power_law"
-    near = table.assign(per_token=table.per_token + np.where(of_power_law, 1e-12, 0.0))
-    assert "power_law" not in lognormal.better(near, "lognormal")
-    apart = table.assign(per_token=table.per_token + np.where(of_power_law, 1e-6, 0.0))
-    assert "power_law" in lognormal.better(apart, "lognormal")
-
-
-def test_likelihoods_are_those_of_the_fitted_masses(fits: pd.DataFrame, pythia: list[MeasuredRanks]) -> None:
-    for own in pythia[::3]:
-        for name in FAMILIES:
-            row = lognormal.row_of(fits, own, name, 2)
-            counts, it = own.counts.since(2), lognormal.distribution_of(row)
-            by_hand = counts.count @ np.log(np.maximum(counts.sums(it.masses, 2), 1e-300)) / counts.total
-            assert row["per_token"] == pytest.approx(by_hand, rel=1e-12)
-            assert np.isnan(row["p1"])
-
-
 def test_the_authors_parameters_come_out_of_their_histogram(fits: pd.DataFrame, pythia: list[MeasuredRanks]) -> None:
     found = lognormal.rank_1(pythia, fits)
     np.testing.assert_allclose(found["mu"], found["mu_published"], atol=0.0314)
@@ -82,17 +59,6 @@ def test_the_authors_parameters_come_out_of_their_histogram(fits: pd.DataFrame, 
     ranks = np.arange(1, 50_689)
     weight = stats.lognorm.pdf(ranks, found["sigma"].iloc[-1], scale=np.exp(found["mu"].iloc[-1]))
     assert found["density_p1"].iloc[-1] == pytest.approx(weight[0] / weight.sum(), rel=1e-9)
-
-
-def test_the_lognormal_comes_close_as_drawn_and_a_power_law_is_told_apart(pythia: list[MeasuredRanks]) -> None:
-    true = RankDistribution(family("lognormal_rounded"), (1.5, 2.5), 50_000, 2)
-    single = RankCounts(np.arange(1, 50_001), np.arange(1, 50_001), np.append(1e8, true.masses * 1e8), 50_000)
-    binned = in_bins(single, np.append(1, np.unique(np.round(np.geomspace(2, 50_001, 30)))))
-    own = replace(pythia[0], counts=binned)
-    (found,) = lognormal.rank_1([own], lognormal.fits([own])).to_dict("records")
-    assert found["r_squared"] == pytest.approx(1, abs=1e-6)
-    assert found["r_squared_power_law"] < 0.99
-    assert (found["mu"], found["sigma"]) == pytest.approx((1.5, 2.5), rel=1e-4)
 
 
 def test_the_rounding_decides_whether_there_is_a_best_lognormal(
@@ -113,13 +79,6 @@ def test_the_rounding_decides_whether_there_is_a_best_lognormal(
         assert row.excess == pytest.approx(by_hand, rel=1e-6)
         assert row.deviance == pytest.approx(2 * counts.total * by_hand, rel=1e-6)
     assert found["sigma_off.lognormal_rounded"] < 0.005 < found["sigma_off.lognormal_ceiling"]
-
-
-def test_a_ratio_straight_in_log_size_is_found_to_be() -> None:
-    group = [made_up(size, values=((1 - 0.2 * np.log(size)) * 1.3, 1.3)) for size in (2, 20, 200)]
-    found = lognormal.falls_of_ratio(group, lognormal.fits(group))
-    assert found["ratio_falls.lognormal"] == pytest.approx(0.2, rel=1e-6)
-    assert not lognormal.falls_of_ratio(group[:2], lognormal.fits(group[:2]))
 
 
 def test_a_limit_has_no_mu_and_no_sigma() -> None:
@@ -143,17 +102,6 @@ def test_the_formula_gives_the_published_predictions(curves: pd.DataFrame) -> No
     both = wide.dropna()
     assert len(both) == 20
     assert (np.abs(both[lognormal.EXACT] / both[lognormal.PUBLISHED] - 1) > 1e-3).all()
-
-
-def test_exact_predictions_are_sums_of_the_density(curves: pd.DataFrame) -> None:
-    given = published.lognormal_parameters().set_index("model").loc["EleutherAI/pythia-160m"]
-    weight = stats.lognorm.pdf(np.arange(1, 50_305), given["sigma"], scale=np.exp(given["mu"]))
-    p = weight / weight.sum()
-    own = curves[(curves.model == "EleutherAI/pythia-160m") & (curves.kind == lognormal.EXACT)]
-    found = own.set_index("metric")["value"]
-    assert found["cross_entropy"] == pytest.approx(-(p * np.log(p)).sum(), rel=1e-9)
-    for k in lognormal.KS:
-        assert found[f"neg_log_rbp{k}"] == pytest.approx(-np.log(p[:k].sum()), rel=1e-9)
 
 
 # Exponents on lines

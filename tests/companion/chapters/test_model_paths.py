@@ -1,14 +1,10 @@
 """Models made worse, at equal cross-entropy: made-up paths whose answers are known, and what ships."""
 
 import numpy as np
-import pandas as pd
 import pytest
-from draws import rest_slow
 from own_sources import paths
 
 from companion.chapters import paths as study
-from ladder.shipped import counted
-from rbp.damage.paths import EQUAL, TEMPERED
 from rbp.errors import DataError
 
 
@@ -64,73 +60,6 @@ def test_a_path_is_tested_by_documents_and_by_another_training(folder):
     assert list(said.values()) == [3, 2, 2, 2, 1]  # all; apart: by documents, with seeds, after Holm, of the input
 
 
-def test_after_the_best_temperature_levels_and_steps_move_together(folder):
-    """The parabola is the same for all: its minimum takes one per cent off every cross-entropy, and changes nothing."""
-    (cell,) = study.cells(str(folder))
-    for path, tempered in cell.tempered.items():
-        assert tempered == pytest.approx(cell.equal[path], abs=5e-4)
-    steps = cell.worse.steps
-    assert steps["temperature"].to_numpy() == pytest.approx(1 / 0.9, rel=5e-3)
-    assert (steps["tempered"] / steps["cross_entropy"]).to_numpy() == pytest.approx(1 - 0.01, abs=1e-3)
-    level = cell.worse.equal().groupby(["at", "rung"])["nats"].first()
-    assert (level[TEMPERED] / level[EQUAL]).to_numpy() == pytest.approx(1 - 0.01, abs=1e-3)
-
-
-def test_every_prediction_has_its_outcome_and_events_come_true_or_not(folder):
-    (cell,) = study.cells(str(folder))
-    table, level = study.read_predictions()
-    assert level == 0.8
-    own = table.assign(family=table["family"].where(table["family"].isna(), "big"))
-    own["dataset"] = own["dataset"].where(own["dataset"].isna(), "text")
-    came = study.outcomes(own, [cell]).set_index(["kind", "path", "k"])["outcome"]
-    at = study.at_equal([cell]).set_index(["path", "k"])["offset"]
-    assert np.expm1(came["offset", "weights", 1].iloc[0]) * 100 == pytest.approx(at["weights", 1])
-    assert np.isnan(came["offset", "depth", 1]).all()  # it does not reach the level
-    assert np.isnan(came["offset", "training", 1]).all()  # there is none
-    spread = study.spreads([cell]).set_index("k")["spread"]
-    for k in (1, 10, 100, 1000):
-        assert np.expm1(came["spread"].xs(k, level="k").iloc[0]) * 100 == pytest.approx(spread[k])
-    assert np.exp(came["least_k"].to_numpy()) == pytest.approx(30)
-    events = study.outcomes(own, [cell]).query("kind == 'event'").set_index("what")["outcome"]
-    assert np.isnan(events[events.index.str.startswith("training")]).all()
-    others = events[~events.index.str.startswith("training")].tolist()
-    assert others == [1, 1, 1, 1, 1]
-    cell.__dict__["equal"] = {path: -own for path, own in cell.equal.items()}  # now replaced is the highest at 1
-    events = study.outcomes(own, [cell]).query("kind == 'event'")["outcome"].dropna()
-    assert events.tolist() == [1, 0, 0, 1, 1]
-    elsewhere = study.outcomes(table[table["kind"] == "spread"], [cell])
-    assert elsewhere["outcome"].isna().all()  # of other models
-
-
 def test_a_folder_without_smaller_models_has_no_level(tmp_path):
     with pytest.raises(DataError, match="no model that was made worse"):
         study.cells(str(tmp_path))
-
-
-@pytest.mark.parametrize("at", rest_slow([3], [0, 1, 2]))
-def test_what_ships_is_what_the_ladders_sums_say_and_is_interpolated_by_hand(at):
-    """The offset of less training from the tables of hits by hand; the others from the steps as they are shown."""
-    each = study.cells()[at]  # of two families, on two texts each
-    worse = each.worse
-    assert worse.tokens >= 40_000
-    assert len(worse.documents) > 10
-    budgets = [f"{each.family}-{worse.model.split('-')[1]}-at-{b}" for b in ("8m", "4m", "2m", "1m", "0.5m")]
-    (counts,) = counted([1, 100], families=[each.family], datasets=[worse.dataset])
-    names = [*budgets, each.rung]
-    nll = counts.nll[worse.documents].sum(0)[[counts.names.index(name) for name in names]]
-    tokens = counts.tokens[worse.documents].sum()
-    for i, k in enumerate((1, 100)):
-        hits = counts.hits[worse.documents].sum(0)[[counts.names.index(name) for name in names], i]
-        y = np.log(-np.log(hits / tokens))
-        x = np.log(nll / tokens)
-        expected = np.interp(x[-1], x[:-1], y[:-1]) - y[-1]
-        assert each.equal["training"][0, 0, worse.thresholds.index(k)] == pytest.approx(expected, abs=1e-9)
-    steps = worse.steps
-    rung = steps[steps["model"].str.endswith(each.rung)].iloc[0]
-    for path in ("context", "bits", "depth"):
-        own = steps[(steps["path"] == path) & np.isfinite(steps["k1"])].sort_values("step", ascending=False)
-        own = pd.concat([steps[steps["path"] == "whole"], own])
-        if path in each.equal:
-            expected = np.interp(np.log(rung["cross_entropy"]), np.log(own["cross_entropy"]), np.log(own["k10"]))
-            got = each.equal[path][0, 0, worse.thresholds.index(10)]
-            assert got == pytest.approx(expected - np.log(rung["k10"]), abs=1e-9)

@@ -13,7 +13,6 @@ from companion.chapters.noise import (
     align_ranks,
     by_training_count,
     clustering_table,
-    cut_pieces,
     design_effects_at,
     find_rises,
     judge_scatter,
@@ -80,14 +79,6 @@ def test_a_verdict_holds_for_every_design_effect_of_the_interval():
     assert judged(points, 150_000, effects(high=1.1)).iloc[0]["verdict"] == BEYOND
     least = judged(points, 20_000, effects(low=0.05)).iloc[0]
     assert (judged(points, 20_000).iloc[0]["mostly"], least["mostly"]) == (True, False)
-
-
-def test_fits_of_a_range_are_corrected_together():
-    points = pd.concat([wobbling(1.02).assign(k=k) for k in (1, 10, 10_000)])
-    found = judged(points, 150_000).set_index("k")
-    assert found["range"].tolist() == ["small", "small", "large"]
-    p = found["p"].iloc[0]
-    assert found["p_holm"].tolist() == pytest.approx([2 * p, 2 * p, p])
 
 
 def test_the_effect_is_the_datasets_own_at_the_nearest_rate_or_the_widest_of_all():
@@ -170,11 +161,6 @@ def test_three_models_have_scatter_about_a_line(tmp_path):
     assert row["effect_low"] < 1 < row["effect_high"]  # independent tokens, independent models
 
 
-def test_pieces_do_not_cross_documents():
-    places = pd.DataFrame({"document": [0, 0, 0, 1, 1], "position": [1, 2, 3, 1, 2]})
-    assert cut_pieces(places, 2).tolist() == [0, 1, 1, 2, 3]
-
-
 def test_classes_of_training_counts_hold_every_token_once(stores):
     counts = np.arange(100) * 37
     found = by_training_count(stores, counts, [0.1], (0, 1, 100, 1000))
@@ -193,17 +179,6 @@ def test_models_must_have_ranked_the_same(tmp_path):
     b = make_store(tmp_path / "b", [0, 1, 2, 3], [2, 2], model="toy/b")
     with pytest.raises(DataError, match="did not rank the same tokens"):
         align_ranks([a, b])
-
-
-def test_rare_tokens_are_summed_over_their_classes(stores):
-    table = by_training_count(stores, np.arange(100) * 2, [0.1])
-    values = noise.summarize_rare(table)
-    places, ranks = align_ranks(stores)
-    count, missed = places["token"].to_numpy() * 2, ranks > table["k"].iloc[0]
-    assert values["rare_tokens"] == pytest.approx(100 * (count < 100).mean())
-    assert values["rare_misses"] == pytest.approx(100 * (count[missed[:, 1]] < 100).mean())
-    rarest = missed[count < 10].sum(axis=0)
-    assert (values["rarest_rises"], values["texts"]) == (int(rarest[1] > rarest[0]), 1)
 
 
 def test_a_fit_beyond_noise_is_filled() -> None:

@@ -13,7 +13,6 @@ from companion.page import Page
 from companion.project import Project
 from companion.run import all_chapters, find
 from rbp import provenance
-from rbp.measurements import open_source
 
 FOLDERS = ("myladder", "published2", "ladder")
 MINE = "myladder/ranks, published2, ./ladder"
@@ -67,18 +66,3 @@ def test_nothing_that_is_shipped_is_recorded_as_the_readers(name, mine, tmp_path
     shipped = [path for path in found["reads"] if path.startswith(SHIPPED_DATA)]
     assert all(name in BESIDE and path.startswith(BESIDE[name]) for path in shipped)
     assert sum(path.startswith(str(mine)) for path in found["reads"]) == 6
-
-
-def test_a_word_is_what_is_shipped_and_a_folder_is_not(mine, monkeypatch):
-    monkeypatch.chdir(mine)
-    assert open_source("ladder").is_exactly("ladder")
-    for own in ("./ladder", Path("ladder"), mine / "ladder", ["published2"], "published2,myladder/ranks"):
-        source = open_source(own)
-        assert not source.shipped
-        assert not source.is_exactly("ladder")
-        assert set(source.table["model"]) <= {f"m{i}" for i in range(6)}
-    both = open_source("ladder, ./ladder")
-    assert both.shipped == {"ladder"}
-    assert not both.is_exactly("ladder")
-    assert open_source("published,ladder").is_exactly("ladder", "published")
-    assert not open_source("ladder", "strict").is_exactly("ladder"), "the steps are of the paper's rule"

@@ -7,16 +7,12 @@ import torch
 
 from companion.chapters.appendix import ranking
 from companion.chapters.near_ties import NearTies
-from companion.project import LADDER
-from ladder.shipping import RESOLUTION
-from rbp.errors import DataError, ParameterError
+from rbp.errors import DataError
 from rbp.extract.extraction import Settings
 from rbp.extract.models import find_model, load_model, load_tokenizer
 from rbp.extract.protocol import protocol
-from rbp.extract.store import open_store
 from rbp.laws.power import fit_power_law
-from rbp.measurements.counts import store_table
-from rbp.measurements.ranked import Ranked, every_k, with_intervals
+from rbp.measurements.ranked import Ranked, every_k
 from rbp.metric import rbp
 
 TEXTS = ["The rank of a token is −ln of nothing: α ≤ β, “quoted”.\n\nIt counts.", "def rank(scores): return 1\n"]
@@ -65,16 +61,6 @@ def logits(study):
             rows.append(language.model(input_ids=ids[None]).logits[0, :-1])
         truths.append(ids[1:])
     return torch.cat(rows), torch.cat(truths)
-
-
-def test_the_ratio_of_widths_is_that_of_the_table(study):
-    k = 10  # with hits and misses in every document
-    ranked = Ranked(study.stores["all"])
-    row = with_intervals(store_table(ranked, [k]), ranked, 0.9).iloc[0]
-    wide = [np.exp(-row[f"{kind}low"]) - np.exp(-row[f"{kind}high"]) for kind in ("document_", "")]
-    found = ranking.width_ratio(ranked.ranks, study.tokens.document, k, 0.9)
-    assert found > 0
-    assert found == pytest.approx(wide[0] / wide[1])
 
 
 def test_an_exponent_moves_no_more_than_its_hits_allow():
@@ -127,16 +113,6 @@ def test_ties_among_rounded_logits_are_those_of_the_models_own(study, logits):
     assert row.tied > study.ties().tied[0]
 
 
-def test_pieces_make_up_the_text_and_join_parts_of_characters(study):
-    pieces = study.pieces(0, 1000, "paper")
-    assert TEXTS[0].endswith("".join(pieces.text))
-    assert len("".join(pieces.text)) >= len(TEXTS[0]) - 4, "only the first token is not ranked"
-    assert "�" not in "".join(pieces.text)
-    assert pieces["rank"].max() == study.tokens[study.tokens.document == 0].eval("greater + equal").max()
-    with pytest.raises(ParameterError, match="document 7 has no ranked tokens"):
-        study.pieces(7, 10, "paper")
-
-
 def test_too_little_text_and_missing_files_are_said(tmp_path):
     path = tmp_path / "one.jsonl"
     path.write_text('{"text": "漢字"}\n')
@@ -144,20 +120,3 @@ def test_too_little_text_and_missing_files_are_said(tmp_path):
         ranking.rank_variants(MODEL, str(path), WINDOWS, CPU, tmp_path / "out")
     with pytest.raises(DataError, match="no such file"):
         ranking.rank_variants(MODEL, "no.txt", WINDOWS, CPU, tmp_path)
-
-
-def test_every_model_below_a_folder_is_ranked_and_compared_with_what_is_shipped(tmp_path):
-    names = ["neox-10k-at-8m", "neox-22k-at-8m"]
-    (tmp_path / "neox").mkdir()
-    for name in names:
-        (tmp_path / "neox" / name).symlink_to(LADDER / "families" / "neox" / name)
-    how = str(tmp_path / "neox"), "ladder/humaneval", protocol("windows", length=256, documents=3), CPU
-    folder = ranking.rank_family(*how, tmp_path / "mine")
-    beside = ranking.compare_with_shipped([open_store(path) for path in folder.iterdir()])
-    assert sorted(beside["model"]) == names
-    near = ranking.family_near(*how)
-    # windows of 256 tokens with 128 before each, as shipped: nothing differs but by rounding
-    assert beside["changed"].sum() <= sum(ties.changing() for ties in near.values()) < 0.02 * beside["tokens"].sum()
-    assert beside["nll"].max() <= 1e-4 + 0.51 / RESOLUTION
-    with pytest.raises(DataError, match="no models below"):
-        ranking.rank_family(str(tmp_path / "mine"), *how[1:], tmp_path / "none")

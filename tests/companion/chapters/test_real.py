@@ -1,4 +1,4 @@
-"""The real model: sums are those of loops over a tiny table, and shuffling breaks what it should."""
+"""The real model: sums are those of loops over a tiny table."""
 
 import numpy as np
 import pandas as pd
@@ -6,7 +6,6 @@ import pytest
 
 from companion.chapters import real
 from companion.evidence.real import repeated
-from rbp.damage.equal_loss import Curve
 
 
 def tiny(rng: np.random.Generator, lengths: list[int], share: float = 0.5) -> pd.DataFrame:
@@ -52,38 +51,8 @@ def test_windows_are_those_of_a_loop_and_new_ones_hold_no_repeated_token() -> No
                 assert value == pytest.approx(np.log(success / there))
 
 
-def test_shuffling_within_documents_breaks_stretches_and_keeps_documents() -> None:
-    rng = np.random.default_rng(3)
-    tokens = tiny(rng, [641] * 40)
-    stretch = (tokens["position"] - 1) // 64
-    rate = pd.Series(rng.choice([0.2, 0.9], 40 * 10))[tokens["document"] * 10 + stretch].to_numpy()
-    tokens["rank"] = np.where(rng.random(len(tokens)) < rate, 1, 9)  # a rate for each stretch of 64
-    whole, within, blocks = (
-        np.exp(real.log_ratio(logs))[0, real.LENGTHS.index(5)]
-        for logs in (
-            real.log_success(tokens["rank"] == 1, tokens),
-            real.shuffled(tokens, 1, None),
-            real.shuffled(tokens, 1, 64),
-        )
-    )
-    assert blocks == pytest.approx(whole, abs=0.02)  # all of the dependence is between the stretches
-    assert whole < 0.7
-    assert within > whole + 0.1  # documents of ten stretches still differ
-
-
 def test_repeated_tokens_are_those_of_a_search() -> None:
     ids = np.random.default_rng(4).integers(0, 3, 200)
     text = ids.tolist()
     for i, found in enumerate(repeated(ids)):
         assert found == any(i >= 4 and text[j : j + 4] == text[i - 4 : i] for j in range(i - 4))
-
-
-def test_a_way_is_followed_past_its_last_step_but_not_far() -> None:
-    x = np.log(np.array([[3.0, 3.2, 3.78]] * 4))
-    y = (2 * x - 1)[..., None]
-    one = Curve("layers", 0, ("whole", "0.1", "0.2"), x, np.full_like(x, np.nan), y)
-    for rise in (0.3, 0.8):  # 3.8 lies past the last step by less than a tenth of 0.8
-        value = real.at_rise(one, rise)
-        assert value is not None
-        assert value[0, 0] == pytest.approx(2 * np.log(3 + rise) - 1)
-    assert real.at_rise(one, 1.0) is None

@@ -1,14 +1,12 @@
 import math
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import softmax
 
 from companion.chapters import see
 from rbp import metric
-from rbp.errors import ParameterError
 
 SHARES = st.lists(st.floats(0.011, 0.99), min_size=1, max_size=8)
 
@@ -46,35 +44,3 @@ def test_significands():
     np.testing.assert_array_equal(see.round_significand(values, 24), values.astype(np.float32).astype(float))
     np.testing.assert_array_equal(see.round_significand(values, 11), values.astype(np.float16).astype(float))
     assert see.round_significand(0.0, 3) == 0
-
-
-def test_the_papers_examples_are_distributions_with_its_ranks():
-    for ps in see.FIGURE_1.values():
-        assert math.isclose(sum(ps), 1)
-    assert [see.ranks_of(ps, 0, "paper") for ps in see.FIGURE_1.values()] == [3, 1]
-    (ax, *_) = see.figure_1()["figure"].single("Outranked").axes
-    assert "0.28  correct, rank 3" in [text.get_text() for text in ax.texts]
-
-
-def test_coarser_scores_separate_the_rules_and_fine_ones_do_not():
-    scores, truth = see.simulated_scores(1, 500, 50)
-    for bits, apart in ((53, False), (4, True)):
-        counts = metric.greater_equal(see.round_significand(scores, bits), truth)
-        assert (metric.rbp(metric.rank(*counts, "paper"), 3) < metric.rbp(metric.rank(*counts, "strict"), 3)) == apart
-    assert see.tie_ranks() == {"paper": 4, "strict": 2, "expected": 3}
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: see.even([1.0], 5),
-        lambda: see.even([0.5], 1),
-        lambda: see.crowded([0.1], 9),
-        lambda: see.simulated_scores(0, 0, 5),
-        lambda: see.p_truth(np.zeros((1, 2)), np.array([0]), 0.0),
-        lambda: see.round_significand(1.0, 0),
-    ],
-)
-def test_impossible_parameters(call):
-    with pytest.raises(ParameterError):
-        call()

@@ -1,15 +1,12 @@
 """Size and training, on made-up grids whose law is known, and on others' measurements, asked in more than one way."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
-from made_grid import BUDGETS, KS, SIZES, additive, make
+from made_grid import BUDGETS, SIZES, additive, make
 
 from companion.chapters import training
-from companion.chapters.families import points as points_of
-from rbp.errors import DataError, FitError, ParameterError
+from rbp.errors import DataError, ParameterError
 from rbp.laws.misfit import ADDITIVE, KAPLAN
 from rbp.measurements.counts import Counts
 
@@ -56,32 +53,6 @@ def test_the_shape_that_made_a_grid_passes_and_the_other_does_not(law, right, wr
         training.separability_tests([text], [1], ["neox"])
 
 
-def test_seeds_of_trials_count_at_their_size_and_budget() -> None:
-    (text,) = make(families=("neox",), texts={"wikipedia": 4}, spread=0.0)
-    known, first = with_seeds(text, 0.001), text.keep([0])
-    hits = np.round(first.hits * 1.2).astype(np.int64)  # far away
-    trial = replace(first, models=first.models.assign(family="neox-trials", seed=1), hits=hits)
-    before, after = (training.separability_tests([known], [1], ["neox"], each) for each in ((), [trial]))
-    assert (after.df_den == before.df_den + 1).all()
-    assert after[after.k == 1].p_product.item() > before[before.k == 1].p_product.item()
-    longer = replace(trial, models=trial.models.assign(seed=0))  # no other seed: a longer run, or another rate
-    pd.testing.assert_frame_equal(training.separability_tests([known], [1], ["neox"], [longer]), before)
-
-
-def test_bends_are_found_at_each_budget() -> None:
-    def bent(size, tokens, k=1):
-        sign = 1 if tokens > 1e6 else -1
-        return 8 * size**-0.1 * np.exp(sign * 0.004 * (np.log(size) - 12) ** 2) / k**0.4
-
-    points = points_of(make(bent, families=("neox",), spread=0.0), KS).dropna(subset="k")
-    table = training.fit_bends(points)
-    assert table.coefficient.abs().to_numpy() == pytest.approx(0.004, abs=1e-4)
-    counted = training.count_bends(table).set_index("training_tokens")
-    assert counted.surely_down.to_list() == [12, 12, 0, 0, 0]
-    assert counted.surely_up.to_list() == [0, 0, 12, 12, 12]
-    assert training.grid_statistics(points, table)["down.first"] == 12
-
-
 def test_exponents_at_a_budget_are_those_of_the_law(texts) -> None:
     found = training.budget_exponents(training.group_by_budget(texts, [1]))
     sizes = np.array(list(SIZES.values()))
@@ -107,41 +78,7 @@ def test_along_constant_tokens_per_parameter_both_terms_fall(texts) -> None:
     assert cells(direct).alpha.item() > statistics["alpha.last"] > statistics["alpha.first"]
 
 
-def test_sizes_that_a_budget_lacks_are_left_out_of_all(texts) -> None:
-    some = [text.keep((text.sizes < 5e5) | (text.models["budget"] == BUDGETS[-1])) for text in texts]
-    assert set(training.budget_exponents(training.group_by_budget(some, [1])).n) == {5}
-    with pytest.raises(FitError, match="2 sizes are at every budget"):
-        training.group_by_budget([text.keep(text.sizes < 5e4) for text in some], [1])
-
-
 # ── Others' measurements
-
-
-@pytest.fixture(scope="module")
-def snapshots() -> pd.DataFrame:
-    return training.read_snapshots()
-
-
-def test_a_snapshot_without_a_success_has_no_exponent(snapshots: pd.DataFrame) -> None:
-    fits = training.fit_snapshots(snapshots).query("family == 'Pythia'")
-    assert fits["step"].min() == 1000
-    last = snapshots.query("family == 'Pythia' and step == 143000")
-    slope = np.polyfit(np.log(last["size"]), np.log(-np.log(last["accuracy"])), 1)[0]
-    assert fits["alpha"].iloc[-1] == pytest.approx(-slope, rel=1e-9)
-
-
-def test_a_change_of_the_exponent_is_the_difference_of_the_exponents(snapshots: pd.DataFrame) -> None:
-    own = snapshots[snapshots["family"] == "Pythia"]
-    moves = training.exponent_changes(own, [3000, 33000], 143000).set_index(["models", "step"])
-    alpha = training.fit_snapshots(own).set_index("step")["alpha"]
-    assert moves.change["all", 3000] == pytest.approx(alpha[143000] - alpha[3000], abs=1e-12)
-    late = moves.loc[("above 10⁸", 33000)]
-    assert (late.change, late.low, late.high) == pytest.approx((0.024, -0.031, 0.080), abs=6e-4)  # a referee's
-    assert moves.r_squared["all", 3000] == pytest.approx(0.79, abs=5e-3)
-    assert moves.low["above 10⁹", 3000] > 0 > moves.alpha["above 10⁹", 3000]
-    statistics = training.snapshot_statistics(training.fit_snapshots(own), own, moves.reset_index(), 143000)
-    assert (statistics["step.early"], statistics["step.between"]) == (3000, 33000)
-    assert statistics["large.change_low"] < 0 < statistics["large.change_high"]
 
 
 def test_a_change_compares_each_model_with_itself() -> None:
@@ -169,19 +106,3 @@ def test_a_referees_numbers_are_met() -> None:
         assert found[f"llama.{measure}.ratio_low"] < 1 < found[f"llama.{measure}.ratio_high"]
     with pytest.raises(ParameterError, match="no runs of 'GPT'"):
         training.read_runs("GPT")
-
-
-def test_figures_have_a_panel_for_each_dataset_and_the_laws_of_the_chosen_steps(texts, snapshots) -> None:
-    names = [text.dataset for text in texts]
-    lines = training.group_by_budget(texts, [1])
-    by_budget, along = training.budget_exponents(lines), training.ratio_exponents(lines, 20)
-    surface = training.surface_panels(points_of(texts, KS), 10, names)
-    for panels in (surface, training.exponent_panels(by_budget, along, 20, names)):
-        assert set(panels.keys) == set(names)
-        assert all(panels.single(key).axes for key in panels.keys)
-    own = snapshots[snapshots["family"] == "Pythia deduped"]
-    panels = training.snapshot_panels(own, training.fit_snapshots(own), [3000, 7, 143000])  # no step 7
-    left, right = (panels.single(key).axes[0] for key in panels.keys)
-    assert len(left.lines) == 2 * 2  # points and the law
-    assert {text.get_text() for text in left.texts} == {"3,000", "143,000"}
-    assert len(right.lines) == 1 + 2 + 1  # all exponents, those of the left, and 0

@@ -6,8 +6,7 @@ import pytest
 from made_grid import make
 
 from companion.chapters import training_forecasts, training_scores
-from rbp.errors import DataError
-from rbp.laws.misfit import KAPLAN, PRODUCT
+from rbp.laws.misfit import PRODUCT
 
 GRID = pd.DataFrame(
     [(size, tokens) for size in np.geomspace(1e4, 2e6, 6) for tokens in (5e5, 1e6, 2e6, 4e6, 8e6)],
@@ -49,16 +48,6 @@ def errors(values: object, datasets: object, rungs: object) -> pd.DataFrame:
     return pd.DataFrame({"error": values, "dataset": datasets, "rung": rungs, "known": 1})
 
 
-def test_errors_that_are_alike_are_worth_one() -> None:
-    texts, rungs = np.repeat(list("abcd"), 6), np.tile(list("uvwxyz"), 4)
-    assert training_forecasts.count_degrees(errors(np.full(24, 0.3), texts, rungs)) == pytest.approx(1)
-    by_size = np.tile([1.0, -1, 1, -1, 1, -1], 4)  # the same on every text: pairs of one size have a correlation of 1
-    # others: of 5 sizes 2 agree and 3 do not, so −0.2, taken as 0
-    assert training_forecasts.count_degrees(errors(by_size, texts, rungs)) == pytest.approx(24**2 / (24 * 4))
-    signs = np.random.default_rng(0).choice([-1.0, 1.0], 24)
-    assert 12 < training_forecasts.count_degrees(errors(signs, texts, rungs)) <= 24
-
-
 def test_a_law_is_asked_for_what_is_beyond_each_cut_and_its_spread_is_the_mean_square(monkeypatch) -> None:
     laws = {name: training_forecasts.LAWS[name] for name in ("sum", "product")}
     monkeypatch.setattr(training_forecasts, "LAWS", laws)
@@ -82,15 +71,7 @@ def test_a_law_is_asked_for_what_is_beyond_each_cut_and_its_spread_is_the_mean_s
     np.testing.assert_allclose(np.log(one["high"] / one["middle"]), np.log(one["middle"] / one["low"]))
 
 
-def test_the_scatter_of_seeds_is_pooled_over_cells() -> None:
-    values = {"a": (1, 1.1), "b": (2, 2, 2.3)}
-    rows = [("neox", text, 1, "10k", 8_000_000, y) for text, ys in values.items() for y in ys]
-    table = pd.DataFrame(rows, columns=["family", "dataset", "k", "rung", "training_tokens", "value"])
-    wanted = np.sqrt((np.var(np.log([1, 1.1]), ddof=1) + 2 * np.var(np.log([2, 2, 2.3]), ddof=1)) / 3)
-    assert training_forecasts.measure_seed_scatter(table)["neox", 1] == pytest.approx(wanted)
-
-
-def test_scores_are_those_counted_by_hand(tmp_path) -> None:
+def test_scores_are_those_counted_by_hand() -> None:
     said = training_scores.read_forecasts()
     assert {*said["law"]} == {*training_forecasts.LAWS}
     assert len(said) == 256 * 9
@@ -112,16 +93,6 @@ def test_scores_are_those_counted_by_hand(tmp_path) -> None:
     assert (row["n"], row["inside"]) == (6 * 4, some["inside"].mean())
     assert row["mean"] == pytest.approx(100 * np.expm1(some["error"].mean()))
     assert row["error"] == pytest.approx(100 * np.expm1(np.sqrt(np.mean(some["error"] ** 2))))
-    panels = training_scores.error_panels(table, some)
-    assert panels.keys == [16_000_000]
-    assert len(panels.single(16_000_000).axes[0].get_yticklabels()) == 9 + 1, "a row for each law and the guess"
-    told = training_scores.score_statistics(said, table, pd.DataFrame())
-    assert (told["longer.asked"], told["longer.models"], told["longer.laws"]) == (16, 6, 9)
-    own = table[table["law"] == "offset_in_tokens"]
-    assert told["longer.offset_in_tokens.inside"] == pytest.approx(100 * own["inside"].mean())
-    (tmp_path / "no.toml").write_text("target = 3\n")
-    with pytest.raises(DataError, match="no predictions"):
-        training_scores.read_forecasts(tmp_path / "no.toml")
 
 
 def test_a_fair_guess_goes_on_as_the_last_doublings_went() -> None:
@@ -168,20 +139,6 @@ def test_parameters_have_the_intervals_of_a_profile_and_of_sizes_left_out() -> N
     assert scaled.tolist() == pytest.approx(b.tolist(), rel=1e-6)
 
 
-def test_what_is_said_of_parameters_is_counted_by_hand() -> None:
-    names = ["dataset", "k", "form", "name", "value", "low", "high", "out_low", "out_high"]
-    rows = [
-        ("wikipedia", 1, PRODUCT, "alpha", 0.1, 0.0, 0.2, 0.05, 0.15),
-        ("wikipedia", 1, KAPLAN, "alpha", 0.3, 0.2, 0.4, 0.16, 0.44),
-        ("hotpotqa", 1, PRODUCT, "alpha", 0.5, 0.4, 0.6, 0.2, 0.8),
-        ("hotpotqa", 1, KAPLAN, "alpha", 0.3, 0.2, 0.4, 0.0, 0.6),
-    ]
-    told = training_scores.parameter_statistics(pd.DataFrame(rows, columns=names))
-    assert told.pop("parameters.ratio") == pytest.approx((1.4 + 3.0) / 2)
-    expected = {"count": 4, "wider": 3, "product": 0.1, "kaplan": 0.3, "apart": 1, "measures": 2}
-    assert told == {f"parameters.{name}": value for name, value in expected.items()}
-
-
 def test_a_law_is_best_where_its_squares_are_smaller_at_every_size() -> None:
     rows = [("neox", rung, law, e) for rung in "abc" for law, e in (("sum", 0.01), ("kaplan", 0.1), ("power", 0.011))]
     table = pd.DataFrame(rows, columns=["family", "rung", "law", "error"])
@@ -191,30 +148,3 @@ def test_a_law_is_best_where_its_squares_are_smaller_at_every_size() -> None:
     squares = {"sum": 0.01**2, "power": (0.001**2 + 2 * 0.011**2) / 3}
     assert found["difference"]["sum"] == pytest.approx(squares["power"] - squares["sum"])
     assert found["high"]["kaplan"] < 0 < found["high"]["sum"]
-
-
-def test_a_law_is_said_to_win_where_every_other_misses_more_beyond_chance() -> None:
-    said = training_scores.read_forecasts()
-    rows = said.assign(error=np.where(said["law"] == "sum", 0.01, 0.1), inside=said["law"] == "sum", size=10_000)
-    found = training_scores.score_statistics(said, rows, pd.DataFrame())
-    assert [found[f"longer.{name}"] for name in ("best", "beaten", "others")] == [training_scores.SHORT["sum"], 8, 8]
-    errors = [found[f"longer.{law}.error"] for law in ("sum", "power")]
-    assert errors == pytest.approx([100 * np.expm1(0.01), 100 * np.expm1(0.1)])
-    rows.loc[(rows["law"] == "kaplan") & (rows["rung"] != "10k"), "error"] = 0.009  # wins at some sizes
-    assert training_scores.score_statistics(said, rows, pd.DataFrame())["longer.beaten"] == 7
-
-
-def test_a_grid_that_is_a_sum_is_no_product_and_is_judged_where_all_its_rungs_are_trained() -> None:
-    known = training_forecasts.cells(make(families=("neox",), texts={"wikipedia": 4, "auslegal": 4}, spread=0.0))
-    seeds = known[(known["training_tokens"] == training_forecasts.KNOWN) & (known["rung"] == "10k")]
-    known = pd.concat([known, *(seeds.assign(seed=n, value=seeds["value"] * (1 + n / 1000)) for n in (1, 2))])
-    last = known[known["training_tokens"] == training_forecasts.KNOWN]
-    runs = pd.concat([last.assign(training_tokens=tokens) for tokens in training_forecasts.AHEAD])
-    runs = runs[(runs["seed"] == 0) & runs["rung"].isin(["10k", "22k", "59k"])]
-    scale = runs["k"].replace(0, 1) ** 0.4 / np.where(runs["k"] == 0, 2, 1)  # the cross-entropy is 2y + 1
-    runs["value"] += 900.0 * (runs["training_tokens"] ** -0.6 - training_forecasts.KNOWN**-0.6) / scale
-    found = training_scores.count_rejections(known, runs).set_index("of")
-    assert found["rungs"].tolist() == [3, 3]  # the six are not all there
-    assert found["rejected"].to_dict() == {"sum": 0, "product": 8}
-    assert found["inside"].to_dict() == {"sum": False, "product": False}  # 15 and 16 of 16 were forecast
-    assert training_scores.count_rejections(known, runs[runs["rung"] != "22k"]).empty

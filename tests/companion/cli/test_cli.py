@@ -7,7 +7,6 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 from commands import here, rbp, refused
 from mini import write_book, write_chapter
@@ -19,7 +18,6 @@ from companion.results import ChapterResults, Recorded, read_book
 from companion.results import write_book as write_results
 from companion.results import write_chapter as write_chapter_results
 from rbp.io import write_json
-from rbp.measurements import open_source, select
 
 
 @pytest.fixture(scope="module")
@@ -233,23 +231,6 @@ def test_fit_prints_the_slope_of_table_1() -> None:
     assert f"wikipedia,neg_log_rbp,1,Pythia,{fitted['r_squared']:.3f},{-fitted['alpha']:.3f}" in table
 
 
-def test_fit_weights_leaves_out_and_forecasts() -> None:
-    without = ["EleutherAI/pythia-14m", "EleutherAI/pythia-70m"]
-    options = ["--k", "10", "--weights", "--without", without[0], "--without", without[1], "--at", "1e12"]
-    fitted = fit("wikipedia", "--family", "Pythia", *options)
-    points = select(open_source("published").table, dataset="wikipedia", family="Pythia", k=10)
-    points = points[~points["model"].isin(without)]
-    x, y = np.log(points["size"].to_numpy()), np.log(points["value"].to_numpy())
-    tokens = 317_684  # of which the misses are binomial: sd of ln(−ln p)
-    noise = np.sqrt(np.expm1(points["value"].to_numpy()) / tokens) / points["value"].to_numpy()
-    slope, level = np.polyfit(x, y, 1, w=1 / noise)
-    assert fitted["n"] == 8
-    assert fitted["alpha"] == pytest.approx(-slope, rel=1e-9)
-    assert fitted["forecast"]["value"] == pytest.approx(np.exp(level + slope * np.log(1e12)), rel=1e-9)
-    assert fitted["scale"] == pytest.approx(np.sum(((y - level - slope * x) / noise) ** 2) / 6, rel=1e-6)
-    assert fitted["forecast"]["low"] < fitted["forecast"]["mean_low"] < fitted["forecast"]["value"]
-
-
 def test_fit_finds_an_offset_and_says_where_an_interval_has_no_end() -> None:
     fitted = fit("wikipedia", "--family", "Pythia", "--k", "10", "--offset", "--at", "1e30")
     assert fitted["distinguishable"] is False
@@ -257,13 +238,3 @@ def test_fit_finds_an_offset_and_says_where_an_interval_has_no_end() -> None:
     assert "An offset cannot be distinguished from 0" in here(*PYTHIA, "--k", "10", "--offset").stdout
     few = fit("auslegal", "--family", "GPT-2", "--k", "20000", "--offset")
     assert (few["alpha_low"], few["alpha_high"], few["weak"]) == (None, None, True)
-
-
-def test_the_families_that_there_are(tmp_path: Path) -> None:
-    out = ("--out", str(tmp_path))
-    for command in ("train", "rank", "ship"):
-        for name in ("nosuch", "ablation"):
-            done = here("ladder", command, "--family", name, *out)
-            refused(done, f"'{name}'", "is: neox, lstm.")
-    refused(here("ladder", "rank", *out), "none of these models is trained", "rbp ladder train --family neox")
-    refused(here("ladder", "ship", *out), "no model of neox is ranked", "rbp ladder rank --family neox")

@@ -2,15 +2,12 @@ import math
 
 import pandas as pd
 import pytest
-import torch
 from test_published import READERS as PUBLISHED
-from transformers import AutoModelForCausalLM, GPT2Config, GPTJConfig, GPTNeoConfig, GPTNeoXConfig, OPTConfig
 
 from companion.evidence import outside, published
 from companion.project import Project
 from rbp import provenance
 from rbp.errors import DataError, ParameterError
-from rbp.extract.models import non_embedding_params
 from rbp.measurements import open_source, select
 
 READERS = {
@@ -39,32 +36,6 @@ def test_reads_all_rows_and_notes_the_file(name):
     assert {own} <= set(map(Project().label, read.files)) <= {own} | beside
 
 
-def test_sizes_leave_both_embeddings_out():
-    # A Llama block of width d has 4d² in attention, and 3 products of d with the inner width, a multiple of 64.
-    runs = outside.xlstm_runs().query("architecture == 'Llama'")
-    norms = (2 * runs["layers"] + 1) * runs["width"]
-    inner = ((runs["size"] - norms) / runs["layers"] - 4 * runs["width"] ** 2) / (3 * runs["width"])
-    assert (inner.round() % 64 == 0).all()
-    assert (inner - inner.round()).abs().max() < 1e-9
-    every = outside.xlstm_runs()
-    assert set(every.loc[every["diverged"], "run"]) == {"oantrap7", "3xm54vu7", "8sfzhgv2"}  # as the README says
-
-
-def test_sizes_of_readers_are_those_of_their_architectures():
-    shapes = {
-        "gpt2-xl": GPT2Config(n_embd=1600, n_layer=48, n_head=25),
-        "opt-2.7b": OPTConfig(hidden_size=2560, num_hidden_layers=32, ffn_dim=10240, num_attention_heads=32),
-        "gpt-neo-2.7B": GPTNeoConfig(
-            hidden_size=2560, num_layers=32, num_heads=20, attention_types=[[["global", "local"], 16]]
-        ),
-        "gpt-j-6B": GPTJConfig(),
-        "gpt-neox-20b": GPTNeoXConfig(),
-    }
-    with torch.device("meta"):
-        sizes = {name: non_embedding_params(AutoModelForCausalLM.from_config(shape)) for name, shape in shapes.items()}
-    assert {name: size for name, (_, size) in outside.READERS.items()} == sizes
-
-
 def test_the_door_gives_both_metrics_of_each_run():
     table = open_source("outside").table
     run = table.query("model == 'r8uk96gf'").set_index("metric")["value"]
@@ -78,26 +49,12 @@ def test_the_door_gives_both_metrics_of_each_run():
     ("model", "family"),
     [
         ("convnext_tiny.fb_in1k", "convnext.fb_in1k@224"),
-        ("resnet101d.ra2_in1k", "resnet.ra2_in1k@224"),
         ("vit_base_patch16_224.augreg_in1k", "vit_patch16.augreg_in1k@224"),
-        ("caformer_b36.sail_in1k_384", "caformer.sail_in1k_384@224"),
         ("swin_tiny_patch4_window7_224.ms_in1k", "swin_patch4_window7.ms_in1k@224"),
     ],
 )
 def test_a_family_of_images_is_told_by_names(model, family):
     assert outside.image_family(model, 224) == family
-
-
-def test_shares_of_images_are_rounded_counts_of_pictures():
-    table, raw = open_source("images").table, pd.concat([outside.image_models(), outside.blind_image_models()])
-    assert len(table) == 2 * 6 * (1556 - 5)  # LeViT's five are listed twice
-    one = table.query("model == 'eva02_large_patch14_448.mim_in22k_ft_in22k_in1k@448' and dataset == 'imagenet'")
-    assert one.set_index("k").hits.to_dict() == {1: 44978, 5: 49507}  # 89.956 and 99.014 per cent of 50 000
-    assert set(one["size"]) == {305_080_000}
-    for name, pictures in (outside.PICTURES | outside.BLIND_PICTURES).items():
-        shares = raw.loc[raw.dataset == name, "top1"]
-        away = (shares - 100 * (shares * pictures / 100).round() / pictures).abs()
-        assert away.max() < 0.0006  # printed with three digits
 
 
 def test_a_chance_in_k_tries_is_that_of_drawing_without_putting_back():
@@ -122,20 +79,6 @@ def test_tries_are_no_ranks():
         _ = open_source("tries").stores
 
 
-def test_means_of_documents_are_of_people_and_of_each_model():
-    table, raw = open_source("detectors").table, outside.detector_documents()
-    assert set(table.metric) == {"cross_entropy", "mean_log_rank", "entropy"}
-    assert table.k.isna().all()
-    for text, author in (("squad", "human"), ("squad by gpt-j-6B", "model")):
-        own = raw[(raw.dataset == "squad") & (raw.model == "gpt-j-6B") & (raw.written_by == author)]
-        found = table[(table.dataset == text) & (table.model == "gpt-j-6B")].set_index("metric").value
-        assert found["mean_log_rank"] == pytest.approx(own.mean_log_rank.mean())
-    # of shapes 48·1600, 32·2560, 28·4096 and 44·6144: GPT-2's and OPT's are in the published table
-    assert outside.READERS["gpt-neox-20b"][1] == pytest.approx(12 * 44 * 6144**2, rel=1e-3)
-    known = open_source("published").table.set_index("model")["size"]
-    assert known["openai-community/gpt2-xl"].iloc[0] == outside.READERS["gpt2-xl"][1]
-
-
 def test_ranks_of_gltr_are_greater_plus_one():
     own = open_source("gltr").table.query("dataset == 'gltr: NYTimes'")
     assert own.query("k == 1").hits.item() == 171
@@ -150,14 +93,8 @@ def test_ranks_of_gltr_are_greater_plus_one():
     [
         ("xlstm_runs.csv", "steps", "1", "training_tokens is not steps × batch × context"),
         ("xlstm_runs.csv", "accuracy", "1.3", "must lie between 0 and 1"),
-        ("xlstm_runs.csv", "accuracy", "-0.3", "must lie between 0 and 1"),
-        ("xlstm_runs.csv", "loss", "0", "must be above 0"),
-        ("xlstm_runs.csv", "layers", "0", "must be at least 1"),
-        ("image_models.csv", "top1", "101", "must lie between 0 and 100"),
         ("image_models.csv", "top5", "0.1", "top1 is above top5"),
-        ("image_models.csv", "dataset", "imagenet-x", "must be one of imagenet,"),
         ("pythia_math_tries.csv", "correct", "99999999", "more were right than were tried"),
-        ("detector_documents.csv", "written_by", "cat", "must be one of human, model"),
         ("detector_documents.csv", "mean_rank", "1", "above the log of mean_rank"),
         ("gltr_gpt2_tokens.csv", "greater", "-1", "must not be negative"),
     ],

@@ -1,9 +1,7 @@
-import numpy as np
 import pandas as pd
 import pytest
 
 from companion.evidence import published, tokens
-from companion.stats import recovery
 from rbp.measurements import open_source
 
 
@@ -23,34 +21,6 @@ def test_exact_counts_are_recovered_and_tokens_of_the_small_datasets_are_sure(fo
         assert own["tokens"].tolist() == tokens_
         assert (own["margin"] > 90).all()
     assert (found.loc["humaneval", "bound"] == 83_804).all()
-
-
-def test_figure_5_sharpens_what_the_other_figures_say(found):
-    table = published.rbp()
-    families = published.models().set_index("model")["family"]
-    others = table[(table["dataset"] == "wikipedia") & (table["model"].map(families) == "OPT")]
-    others = others[others["source"] != "figure 5"]
-    value = others["neg_log_rbp"].to_numpy()
-    error = value * np.exp(-value) * recovery.READING_ERROR
-    without = recovery.recover_total(np.exp(-value), error, np.arange(200_000, 511_001))
-    row = found.loc[("wikipedia", "OPT")]
-    assert row["tokens"] == without.tokens
-    assert row["margin"] > without.margin + 5
-
-
-def test_what_is_not_identified_says_so(found):
-    assert (found["basis"] == "likely").sum() == 5
-    assert (found.loc["auslegal", "basis"] == "likely").all()
-    assert (found["tokens"] <= found["bound"]).all()
-    assert found.loc["humaneval", "gap"].isna().all()  # the protocol excludes half a million there
-    assert (found["gap"].dropna() > 0).all()
-
-
-def test_the_largest_number_that_the_protocol_allows_can_be_found(found, monkeypatch):
-    cell = ("hotpotqa", "Qwen2.5")
-    known = found.loc[cell, "tokens"]
-    monkeypatch.setattr(recovery, "protocol_bound", lambda dataset: known)
-    assert tokens.recovered_tokens([cell])["tokens"].tolist() == [known]
 
 
 def test_the_histogram_gives_the_same_number(found):

@@ -1,7 +1,6 @@
 """Who may come in at the live book's door, and what they may ask: attacked here over HTTP."""
 
 import io
-import os
 import socket
 import zipfile
 from contextlib import ExitStack, suppress
@@ -139,15 +138,6 @@ def test_a_connection_must_soon_say_what_it_asks_for(live, reader, monkeypatch):
             pass
 
 
-def test_only_who_is_in_keeps_a_connection(live, reader):
-    for path in ("/", "/enter?token=x", "/shown/guess/01_a.html", "/api/runs"):
-        stranger = Browser(live)
-        assert stranger("GET", path)[0] in (401, 404)
-        assert stranger.headers["connection"] == "close"
-    assert reader("GET", "/")[0] == 200
-    assert "connection" not in reader.headers
-
-
 # ── Requests
 
 
@@ -199,25 +189,17 @@ def test_a_runs_page_is_shown_in_a_sandbox_and_by_its_chance_name_alone(reader):
 REFUSED = [
     ("draws", "1000000000", "1,000,000,000 is too much"),
     ("draws", "0", "0 is out of range"),
-    ("value", "-999999", "too much"),
     ("draws", "2e3", "is no int"),
     ("draws", "__import__('os').system('touch /tmp/x')", "is no int"),
-    ("value", "1e300", "too much"),
     ("value", "nan", "is no float"),
     ("measurements", "", "no source is named"),
-    ("measurements", ",", "no source is named"),
-    ("measurements", "published,published", "named twice"),
     ("measurements", ",".join(["published"] * 5000), "named twice"),
     ("measurements", "/etc/passwd", "not among the sources"),
     ("measurements", "../secret.csv", "not among the sources"),
-    ("measurements", "./runs", "not among the sources"),
     ("measurements", "published,EleutherAI/pythia-14m", "not among the sources"),
-    ("measurements", "published\0", "not among the sources"),
     ("datasets", "a/b", "is no name"),
     ("datasets", "<script>alert(1)</script>", "is no name"),
-    ("datasets", ",".join(["a"] * 31), "too long"),
     ("study", "/etc/passwd", "not at hand"),
-    ("study", "studies/other.csv", "not at hand"),
     ("study", "studies/../studies/two.toml", "not at hand"),
     ("nothing", "1", "there is no parameter"),
     *((name, "\ud800", "") for name in ("\ud800", "datasets", "measurements", "value")),  # half a character
@@ -252,13 +234,6 @@ def test_a_request_that_makes_no_sense_is_answered(reader):
     bodies = [b"", b"{", b"[]", b'{"chapter": 1}', b'{"chapter": "01_a", "parameters": {"value": 1}}', b"[" * 60_000]
     for body in (*chapters, *bodies):
         assert reader("POST", "/api/runs", body)[0] == 422
-
-
-def test_a_file_whose_name_is_no_text_is_named_all_the_same(reader):
-    folder = reader.live.project.runs / "studies" / os.fsdecode(b"caf\xe9")
-    folder.mkdir(parents=True)
-    (folder / "measurements.parquet").touch()
-    assert reader("GET", "/api/chapters/01_a")[0] == 200
 
 
 def test_the_form_knows_ranges_and_which_texts_name_sources(reader):
@@ -306,11 +281,9 @@ def test_uploads_become_sources_of_their_owner_alone_and_are_deleted(reader):
     ("name", "data", "what"),
     [
         ("a.csv", b"this is no table", "no rows"),
-        ("a.csv", b"", "empty"),
         ("mine.csv", b"dataset,model\na,b\n", "(mine.csv"),
         ("a.parquet", b"PAR1" + bytes(100), "Parquet"),
         ("a.pkl", b"\x80\x04.", "only CSV and Parquet"),
-        ("a.csv.exe", b"x", "only CSV and Parquet"),
     ],
 )
 def test_what_is_no_table_is_refused_by_its_name_and_not_kept(reader, name, data, what):
@@ -319,15 +292,6 @@ def test_what_is_no_table_is_refused_by_its_name_and_not_kept(reader, name, data
     assert what in said["what"]
     assert "uploads" not in said["what"]
     assert uploads(reader) == []
-
-
-def test_only_so_many_uploads_are_kept(reader):
-    folder = reader.live.project.runs / "live" / "uploads"
-    folder.mkdir(parents=True)
-    for number in range(50):
-        (folder / f"{number:08x}-a.csv").write_text("")
-    status, said = reader("PUT", "/api/uploads/a.csv", b"x")
-    assert (status, said["what"]) == (422, "there are 50 uploads already")
 
 
 def test_a_huge_upload_is_not_read_to_its_end(reader):

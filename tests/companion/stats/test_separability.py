@@ -9,7 +9,6 @@ from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
 from companion.stats.separability import interaction, power_interval
-from rbp.errors import FitError
 
 ROWS, COLUMNS, AGAIN = 7, 5, 3  # a grid, and of three of its cells two more values each
 
@@ -69,15 +68,3 @@ def test_no_power_and_every_power() -> None:
     assert noisy.p > 0.001
     every = power_interval(*made(rng, noise=2.0, inverse=lambda sums: 100 + sums))
     assert (every.low, every.high) == (-np.inf, np.inf)
-
-
-def test_what_cannot_be_tested_says_why() -> None:
-    grid, again = made(np.random.default_rng(5))
-    with pytest.raises(FitError, match="no interaction"):
-        interaction(grid[:1], again)
-    with pytest.raises(FitError, match="no cell is repeated"):
-        interaction(grid, [each[:1] for each in again])
-    with pytest.raises(FitError, match="and differs"):
-        interaction(grid, [np.full(3, 0.7)])
-    with pytest.raises(FitError, match="no logarithm"):
-        interaction(grid - 9, again)

@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from draws import loop_and_slow, may_be
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
@@ -13,7 +12,6 @@ from companion.stats import cells
 from companion.stats.cells import holm
 from companion.stats.shapes import fit_shape
 from rbp.errors import FitError, ParameterError
-from rbp.laws.offset import fit_offset
 from rbp.laws.power import curvature
 
 SIZES = np.geomspace(1e6, 1e10, 8)
@@ -64,13 +62,6 @@ def test_curvature_is_the_parabola_of_polyfit() -> None:
     assert curvature(SIZES / 1e6, value).coefficient == pytest.approx(found.coefficient)
 
 
-@pytest.mark.parametrize("draws", loop_and_slow(150, 1500))
-def test_curvature_raises_false_alarms_at_its_level(draws: int) -> None:
-    rng = np.random.default_rng(0)
-    alarms = sum(curvature(SIZES, np.exp(-0.1 * X + rng.normal(0, 0.02, 8))).p < 0.05 for _ in range(draws))
-    assert may_be(alarms, draws, 0.05)
-
-
 def test_curvature_needs_four_points_and_some_scatter() -> None:
     with pytest.raises(FitError, match="at least 4"):
         curvature(SIZES[:3], CURVES["logarithm"][:3])
@@ -97,26 +88,6 @@ def test_forecasts_hold_out_fewer_models_of_small_families() -> None:
     assert last["predicted"] == pytest.approx(np.exp(np.polyval(law, X[3])))
     assert last["model"] == "b-3"
     assert last["ahead"] == pytest.approx(SIZES[3] / SIZES[2], rel=1e-5)
-
-
-def test_holms_correction_is_by_the_number_of_cells() -> None:
-    bent = np.exp(-0.1 * X + 0.01 * (X - X.mean()) ** 2) * WIGGLE
-    tests = cells.curvatures(table(a=bent, b=CURVES["power law"] * WIGGLE, c=bent[:3]))  # the last has too few sizes
-    p = tests.set_index("family")["p"]
-    assert tests.set_index("family")["p_holm"].to_dict() == pytest.approx({"a": 2 * p["a"], "b": p["b"]})
-    assert tests.set_index("family")["alarm_holm"].to_dict() == {"a": True, "b": False}
-
-
-def test_every_question_has_one_answer_a_cell() -> None:
-    points = table(a=CURVES["logarithm"] * WIGGLE, b=2 * CURVES["logarithm"] * WIGGLE[::-1])
-    floors = cells.offsets(points).set_index("family")
-    assert len(floors) == 2
-    own = points[points["family"] == "a"]
-    fit = fit_offset(own["size"], own["value"])
-    left = np.log(own["value"].to_numpy() / fit.predict(own["size"])["value"].to_numpy())
-    assert floors.r_squared["a"] == pytest.approx(1 - left @ left / len(left) / np.log(own["value"]).var(ddof=0))
-    with pytest.raises(FitError, match="no family"):
-        cells.forecasts(table(a=CURVES["logarithm"][:3]), holdout=1, holdout_few=1)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30))

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 from companion.chapters.appendix import ladder
-from rbp.measurements.counts import Counts
 
 SIZES = pd.Series({"s": 1_000, "m": 10_000, "l": 1_000_000})
 
@@ -41,54 +40,3 @@ def test_the_exponents_and_their_bend_are_those_by_hand() -> None:
     statistics = ladder.rate_statistics(found)
     assert (statistics["rates.rows"], statistics["rates.sure"]) == (3, 2)
     assert statistics["rates.moved"] == pytest.approx(best - grid)
-
-
-def test_updates_and_repeated_text_stand_beside_the_grid_s_own_run() -> None:
-    found = ladder.compare_updates(
-        table().assign(loss=lambda rows: rows["loss"] + rows["batch"].eq(4) * 4.1)
-    ).set_index("rung")
-    assert found.index.tolist() == ["m", "s"]  # the LSTM has no grid here
-    assert found["updates"].to_dict() == {"m": 2_000_000 // 2048, "s": 2_000_000 // 1024}
-    assert found["difference"].to_dict() == pytest.approx({"m": 1.0 - 4.5, "s": 5.1 - 5.0})
-    chance = np.std(np.log([5, 5.01]), ddof=1)
-    assert found["seeds"]["s"] == pytest.approx(chance * np.hypot(5.0, 5.1))
-    once = row("m", 5.5, model="neox-m-at-7e-06m")  # the 7 tokens that "d" reads again and again, read once
-    statistics = ladder.update_statistics(found.reset_index(), pd.DataFrame([once]))
-    assert statistics["updates.again"] == pytest.approx(100 * (5.5 - 1.0) / (5.5 - 4.5))
-
-
-def test_what_trials_do_to_ranks_is_counted_by_hand() -> None:
-    def counts(dataset: str, models: list[tuple], hits: list[int], nll: list[float]) -> Counts:
-        about = pd.DataFrame(models, columns=["model", "family", "rung", "seed", "size", "budget"])
-        found = np.array(hits).reshape(1, len(models), 1)
-        return Counts(dataset, about, 4096, (1,), np.array([1000]), found, np.array([nll]))
-
-    grid = [("neox-s-at-2m", "neox", "s", 0, 10, 2_000_000), ("neox-m-at-2m", "neox", "m", 0, 20, 2_000_000)]
-    half, again = (
-        ("neox-s-at-2m-rate0.005", "of", "s", 0, 10, 2_000_000),
-        ("neox-s-at-2m-seed1", "of", "s", 1, 10, 2_000_000),
-    )
-    of_grid = [counts("a", grid, [300, 400], [5000.0, 4000.0]), counts("b", grid, [200, 250], [6000.0, 5000.0])]
-    of_runs = [
-        counts("a", [half, again], [320, 310], [4900.0, 5100.0]),
-        counts("b", [half, again], [190, 205], [6060.0, 5900.0]),
-    ]
-    trials = pd.DataFrame([row("s", 5.0), row("s", 4.9, 0.005), row("s", 5.1, seed=1)])
-    found = ladder.compare_ranks(of_grid, of_runs, trials)
-    assert found["what"].tolist() == ["0.5 × the rate"] * 2
-    one = found[found["k"] == 1].iloc[0]
-    y = {hits: 100 * np.log(-np.log(hits / 1000)) for hits in (300, 200, 320, 190, 310, 205)}
-    away = y[320] - y[300], y[190] - y[200]
-    assert (one["difference"], one["least"], one["most"]) == pytest.approx((np.mean(away), away[0], away[1]))
-    seeds = (y[310] + y[205]) / 2 - (y[300] + y[200]) / 2
-    assert one["seeds"] == pytest.approx(abs(seeds))  # a difference of two that are drawn alike
-    loss = found[found["k"].isna()].iloc[0]
-    assert loss["difference"] == pytest.approx(50 * (np.log(4900 / 5000) + np.log(6060 / 6000)))
-    points = pd.DataFrame([("a", 1, 5, 2_000_000, 2.0), ("a", 1, 10, 2_000_000, 1.5)])
-    points.columns = ["dataset", "k", "size", "training_tokens", "value"]
-    twice = found.assign(what="2 × the rate", difference=50.0)  # a trial of another rate is not among them
-    statistics = ladder.rank_statistics(pd.concat([found, twice]), points, 1)
-    by_grid = np.log(2.0 / 1.5) / np.log(2)
-    by_trial = by_grid - one["difference"] / 100 / np.log(2)
-    expected = {"falls": -one["difference"], "seeds": one["seeds"], "step.grid": by_grid, "step.half": by_trial}
-    assert statistics == pytest.approx({f"trials.{name}": value for name, value in expected.items()})
