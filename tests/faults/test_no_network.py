@@ -74,20 +74,13 @@ def test_a_chapter_runs_and_nothing_tries_to_leave(guarded, tmp_path):
     assert (done.returncode, noted) == (0, ""), done.stderr
 
 
-def test_a_study_is_planned_without_asking_anybody(guarded):
-    done, noted = guarded("study", "plan", str(ROOT / "studies" / "paper.toml"))
-    assert (done.returncode, noted) == (0, ""), done.stderr
-    assert "24 models × 6 corpora" in done.stdout
-
-
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
         (["study", "run", "study.toml", "--profile", "local"], "the corpus is not on this machine"),
         (["extract", "--model", "gpt2", "--corpus", "corpus.txt"], "the model is not on this machine"),
-        pytest.param(["ladder", "train"], "--texts FOLDER", marks=pytest.mark.slow),
     ],
-    ids=["study", "extract", "ladder"],
+    ids=["study", "extract"],
 )
 def test_what_needs_a_network_names_the_remedy_before_any_work(guarded, model, tmp_path, arguments, says):
     (tmp_path / "corpus.txt").write_text("some text")

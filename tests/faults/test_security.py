@@ -1,16 +1,14 @@
 """No pickle is read, no code of others is run, and dependencies are audited.
 
-Each trap leaves a trace, the canary, when it is sprung; `test_the_traps_are_real` springs them.
+Each trap leaves a trace, the canary, when it is sprung.
 """
 
-import ast
 import json
 import pickle
 import shutil
 from contextlib import suppress
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 import yaml
@@ -56,17 +54,6 @@ def load_all(folder: Path) -> None:
     files = find_model(str(folder))
     load_tokenizer(files)
     load_model(files, "float32", torch.device("cpu"))
-
-
-def test_the_traps_are_real(bomb, canary, tmp_path):
-    pickle.loads(bomb)  # noqa: S301
-    canary.unlink()
-    torch.save({"weights": Bomb(canary)}, tmp_path / "weights.bin")
-    torch.load(tmp_path / "weights.bin", weights_only=False)
-    canary.unlink()
-    np.save(tmp_path / "rows.npy", np.array([Bomb(canary)], dtype=object), allow_pickle=True)
-    np.load(tmp_path / "rows.npy", allow_pickle=True)
-    canary.unlink()
 
 
 WEIGHTS = ["pytorch_model.bin", "model.safetensors", "model.pt", "tf_model.h5", "flax_model.msgpack"]
@@ -132,22 +119,6 @@ def test_a_store_s_labels_are_no_sql(tmp_path, monkeypatch):
     store = make_store(tmp_path / "a'b-store", [0, 1, 2], [3], model=name)
     assert query([store], "SELECT DISTINCT model FROM ranks")["model"].tolist() == [name]
     assert not Path("canary.csv").exists()
-
-
-def test_no_source_of_ours_reads_a_pickle_or_runs_a_text():
-    """By the syntax trees: what is imported, called, and switched on."""
-    modules, functions = {"pickle", "dill", "joblib", "shelve", "marshal"}, {"eval", "exec"}
-    switches = {"trust_remote_code", "allow_pickle", "shell"}
-    for path in sorted((ROOT / "src").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            where = f"{path}, line {getattr(node, 'lineno', 0)}"
-            if isinstance(node, ast.Import | ast.ImportFrom):
-                names = {alias.name.split(".")[0] for alias in node.names} | {getattr(node, "module", "") or ""}
-                assert not names & modules, where
-            if isinstance(node, ast.Call):
-                on = {k.arg for k in node.keywords if isinstance(k.value, ast.Constant) and k.value.value is True}
-                assert ast.unparse(node.func) not in {"torch.load", "pd.read_pickle", "os.system", *functions}, where
-                assert not on & switches, where
 
 
 def test_dependencies_are_audited_every_week():

@@ -15,15 +15,11 @@ from typing import Any
 import pandas as pd
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from toy_stores import make_store
 
-from companion import results
 from companion.parameters import declared, parse
 from companion.run import Chapter
-from ladder import recipe
 from rbp.errors import RbpError
 from rbp.extract.corpora import open_corpus
-from rbp.extract.store import Store, open_store
 from rbp.io import canonical_json
 from rbp.measurements import open_source
 from rbp.study.config import read_study
@@ -138,38 +134,6 @@ def names_of_sources(folder: Path, rng: random.Random) -> None:
         _ = open_source(name).table
 
 
-def a_store(folder: Path, rng: random.Random) -> None:
-    """The manifest of a store, damaged, or another without its seal; or a damaged part, which is not read."""
-    store = folder / "toy-store"
-    if not store.exists():
-        make_store(store, [0, 3, 2, 9, 0, 1] * 5, [10, 20])
-    (part,) = (store / "parts").iterdir()
-    path = rng.choice([part, store / "manifest.json"])
-    before = path.read_bytes()
-    if path == part or rng.random() < 0.5:
-        path.write_bytes(damaged(before, rng))
-    else:
-        other = altered(json.loads(before), rng)
-        try:
-            path.write_text(canonical_json(other))
-        except ValueError:  # NaN is no JSON of ours; others write it
-            path.write_text(json.dumps(other))
-    try:
-        for read in (lambda: open_source(store).windows, lambda: open_store(store).ranks(), Store(store).parts):
-            with suppress(RbpError):
-                read()
-        if path == part and path.read_bytes() != before:
-            assert Store(store).parts() == ({}, [path])
-    finally:
-        path.write_bytes(before)
-
-
-def a_recipe(folder: Path, rng: random.Random) -> None:
-    """ladder.toml, damaged, or with other values."""
-    (folder / "ladder.toml").write_bytes(damaged_toml(recipe.CONFIGURATION.read_text(), rng))
-    recipe.read_recipe(folder / "ladder.toml")
-
-
 #: with every key that a study may have
 STUDY = """models = ["gpt2", { name = "a/b", revision = "main", family = "F" }]
 families = ["Pythia"]
@@ -219,11 +183,6 @@ def given_parameters(folder: Path, rng: random.Random) -> None:
     canonical_json(parse(declared(PARAMETERS, "01_a"), words, "01_a")).encode()
 
 
-def declared_parameters(folder: Path, rng: random.Random) -> None:
-    """The cell that declares parameters."""
-    declared(damaged(PARAMETERS.encode(), rng).decode(errors="replace"), "01_a")
-
-
 def a_notebook(folder: Path, rng: random.Random) -> None:
     """A chapter's notebook, with entries of other kinds."""
     cell = {"cell_type": "code", "id": "p", "metadata": {"tags": ["parameters"]}, "source": ["k: int = 1  # a number"]}
@@ -235,21 +194,6 @@ def a_notebook(folder: Path, rng: random.Random) -> None:
     _ = chapter.title, chapter.parameters, chapter.reads, chapter.steps, chapter.results_of
 
 
-VALUE = {"value": 0.5, "unit": "", "tolerance": 1e-9}
-RESULTS = {"01_a": {"alpha": VALUE, "word": {**VALUE, "value": "x", "tolerance": None}}}
-
-
-def recorded_values(folder: Path, rng: random.Random) -> None:
-    """The values of a chapter, and of the book."""
-    path = folder / "results.json"
-    path.write_text(json.dumps(altered(RESULTS, rng)))
-    with suppress(RbpError):
-        results.compare(results.read_book(path), {})
-    one = {"chapter": "01_a", "values": RESULTS["01_a"], "reads": ["a"], "steps": []}
-    path.write_text(json.dumps(altered(one, rng)))
-    results.read_chapter(path)
-
-
 def a_corpus(folder: Path, rng: random.Random) -> None:
     """A corpus, damaged."""
     (folder / "mine.jsonl").write_bytes(damaged(CORPUS, rng))
@@ -258,10 +202,7 @@ def a_corpus(folder: Path, rng: random.Random) -> None:
 
 TARGETS: dict[str, Callable[[Path, random.Random], None]] = {
     target.__name__: target
-    for target in (
-        *(measurements, cells, names_of_sources, a_store, a_recipe, a_study, given_parameters),
-        *(declared_parameters, a_notebook, recorded_values, a_corpus),
-    )
+    for target in (*(measurements, cells, names_of_sources, a_study, given_parameters, a_notebook, a_corpus),)
 }
 
 
