@@ -156,25 +156,3 @@ def test_a_page_says_whose_data_each_part_shows(sources: dict[str, str], tmp_pat
     assert (out / "inputs" / "a file.csv").read_bytes() == Path(sources["a file"]).read_bytes()
     assert "{value" not in " ".join(part.get_text() for part in page.select("article p"))
     assert page.select(".problematic, .system-message") == []
-
-
-@pytest.mark.parametrize(
-    ("name", "values", "said"),
-    [
-        ("data", {}, "none of their families is here"),
-        ("holds", {"ks": [20000]}, "no measurement with k 20000"),
-        ("holds", {"level": 2.0}, "between 0 and 1"),
-        ("holds", {"datasets": ["new"]}, 'Did you mean "news"?'),
-        ("forecasts", {"measurements": "two models"}, "four sizes"),
-    ],
-)
-def test_a_sentence_says_what_is_lacking(
-    sources: dict[str, str], tmp_path: Path, name: str, values: dict, said: str
-) -> None:
-    given = {"measurements": "a file"} | values
-    with pytest.raises(RbpError) as caught:
-        execute(
-            find(Project(), name), given | {"measurements": sources[given["measurements"]]}, tmp_path / "out", tmp_path
-        )
-    assert said in str(caught.value)
-    assert list(tmp_path.iterdir()) == []

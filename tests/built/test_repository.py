@@ -91,18 +91,3 @@ def test_the_pages_name_the_authors_and_their_own_address(addressed: dict[str, B
     footer = " ".join(addressed["holds"].select_one("footer.bd-footer-content").get_text(" ").split())
     assert "By Ada Lovelace, The Noether group" in footer
     assert "2026, Ada Lovelace, The Noether group" in footer
-
-
-def test_the_pages_name_both_licences_and_the_first_how_to_cite(soups: dict[str, BeautifulSoup]) -> None:
-    licences = [link["href"] for link in soups["book/welcome.html"].select("a[rel=license]")]
-    assert [Path(each).stem for each in licences] == ["CC-BY-4.0", "MIT"]
-    said = soups["book/welcome.html"].select_one(".highlight-bibtex pre").get_text().strip()
-    assert f"```bibtex\n{said}\n```" in citation.bibtex_box(Project())
-
-
-def test_every_page_says_what_others_show_of_a_link(soups: dict[str, BeautifulSoup]) -> None:
-    for page, soup in soups.items():
-        tags = _meta(soup)
-        assert tags["og:title"] in soup.select_one("title").get_text(), page
-        assert tags["og:description"] == tags["description"], page
-        assert "og:image" not in tags, page

@@ -11,10 +11,8 @@ from pathlib import Path
 
 import pytest
 import torch
-import yaml
 from toy_stores import make_store
 
-from companion.project import ROOT
 from rbp.errors import DataError, RbpError
 from rbp.extract.corpora import open_corpus
 from rbp.extract.models import find_model, load_model, load_tokenizer
@@ -119,10 +117,3 @@ def test_a_store_s_labels_are_no_sql(tmp_path, monkeypatch):
     store = make_store(tmp_path / "a'b-store", [0, 1, 2], [3], model=name)
     assert query([store], "SELECT DISTINCT model FROM ranks")["model"].tolist() == [name]
     assert not Path("canary.csv").exists()
-
-
-def test_dependencies_are_audited_every_week():
-    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "audit.yml").read_text())
-    assert workflow[True]["schedule"], "on: schedule"
-    said = [step.get("run", "") for job in workflow["jobs"].values() for step in job["steps"]]
-    assert any("pip-audit" in each and "requirements.lock" in each for each in said)

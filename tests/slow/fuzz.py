@@ -17,7 +17,6 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from companion.parameters import declared, parse
-from companion.run import Chapter
 from rbp.errors import RbpError
 from rbp.extract.corpora import open_corpus
 from rbp.io import canonical_json
@@ -58,21 +57,6 @@ def damaged(data: bytes, rng: random.Random) -> bytes:
         else:
             changed[at:at] = changed[max(0, at - length) : at]
     return bytes(changed)
-
-
-def altered(node: Any, rng: random.Random) -> Any:
-    """A JSON value with one entry replaced, removed or added, at any depth."""
-    if isinstance(node, dict) and node and rng.random() < 0.9:
-        name = rng.choice(sorted(node))
-        if rng.random() < 0.15:
-            return {k: v for k, v in node.items() if k != name}
-        if rng.random() < 0.1:
-            return {**node, rng.choice(WORDS): rng.choice(ODD)}
-        return {**node, name: altered(node[name], rng)}
-    if isinstance(node, list) and node and rng.random() < 0.8:
-        at = rng.randrange(len(node))
-        return [*node[:at], altered(node[at], rng), *node[at + 1 :]]
-    return rng.choice(ODD)
 
 
 def reassigned(text: str, rng: random.Random) -> str:
@@ -183,17 +167,6 @@ def given_parameters(folder: Path, rng: random.Random) -> None:
     canonical_json(parse(declared(PARAMETERS, "01_a"), words, "01_a")).encode()
 
 
-def a_notebook(folder: Path, rng: random.Random) -> None:
-    """A chapter's notebook, with entries of other kinds."""
-    cell = {"cell_type": "code", "id": "p", "metadata": {"tags": ["parameters"]}, "source": ["k: int = 1  # a number"]}
-    title = {"cell_type": "markdown", "id": "t", "metadata": {}, "source": "# Title"}
-    notebook = {"cells": [title, cell], "metadata": {"rbp": {"reads": ["a"], "steps": []}}, "nbformat": 4}
-    path = folder / "01_a.ipynb"
-    path.write_text(json.dumps(altered(notebook, rng)))
-    chapter = Chapter(path)
-    _ = chapter.title, chapter.parameters, chapter.reads, chapter.steps, chapter.results_of
-
-
 def a_corpus(folder: Path, rng: random.Random) -> None:
     """A corpus, damaged."""
     (folder / "mine.jsonl").write_bytes(damaged(CORPUS, rng))
@@ -202,7 +175,7 @@ def a_corpus(folder: Path, rng: random.Random) -> None:
 
 TARGETS: dict[str, Callable[[Path, random.Random], None]] = {
     target.__name__: target
-    for target in (*(measurements, cells, names_of_sources, a_study, given_parameters, a_notebook, a_corpus),)
+    for target in (*(measurements, cells, names_of_sources, a_study, given_parameters, a_corpus),)
 }
 
 
