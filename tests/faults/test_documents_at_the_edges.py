@@ -1,4 +1,4 @@
-"""Documents that are long, empty or of one token, and tokenizers that pad on the left, have no padding token,
+"""Documents that are long, empty or of one token, and tokenizers that pad or cut on the left, have no padding token,
 or add one before or after a text, declared as special or not: all against one forward pass a token, by hand."""
 
 import shutil
@@ -15,8 +15,7 @@ from rbp.extract.store import open_store
 DOCUMENTS = [tiny.texts(1, seed=3, longest=400)[0], "", "the", " ", *tiny.texts(2, seed=4, longest=9), "a", ""]
 TOKENIZERS = {
     "plain, without a padding token": {},
-    "padding on the left": {"padding_side": "left", "pad_token": "<|end|>"},
-    "padding on the right": {"padding_side": "right", "pad_token": "<|end|>"},
+    "padding and cutting on the left": {"padding_side": "left", "pad_token": "<|end|>", "truncation_side": "left"},
     "a token before and after": {"template": "<|end|> $A <|end|>", "padding_side": "left", "pad_token": "<|end|>"},
     "letters before and after that are not declared": {"template": "t a $A .", "padding_side": "left"},
 }

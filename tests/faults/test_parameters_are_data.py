@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-from commands import here, refused
 from mini import write_chapter
 
 from companion.parameters import check, parse
@@ -54,20 +53,3 @@ def test_every_number_of_every_chapter_has_a_range_and_what_is_outside_is_refuse
             for value in (low - 1 if "ge" in parameter.bounds else low, -(10**9)):
                 with pytest.raises(ParameterError, match=f"{value} is out of range \\(parameter {parameter.name}\\)"):
                     parse(chapter.parameters, [f"{parameter.name}={value}"], chapter.name)
-
-
-FIT = {"measurements": "published", "dataset": "wikipedia", "family": "Pythia", "k": "1"}
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"k": "0"},
-        {"level": "1.5"},
-        {"dataset": "wikpedia"},
-        {"measurements": "a" * 5000 + ".csv"},
-    ],
-    ids=lambda change: next(iter(change)),
-)
-def test_a_fit_out_of_range_is_a_message(change) -> None:
-    refused(here("fit", *(word for name, value in (FIT | change).items() for word in (f"--{name}", value))))

@@ -21,7 +21,6 @@ from rbp.errors import RbpError
 from rbp.extract.corpora import open_corpus
 from rbp.io import canonical_json
 from rbp.measurements import open_source
-from rbp.study.config import read_study
 
 #: texts that have broken readers: numbers at the edges, other alphabets, code, names of files, NUL and half characters
 WORDS = [
@@ -32,10 +31,6 @@ WORDS = [
     *("__import__('os')", "wikipedia", "Pythia", "neg_log_rbp", "cross_entropy", "a" * 5000, "published", "\\"),
 ]
 ODD: list[Any] = [None, True, -1, 0, 1.5, float("nan"), float("inf"), 10**400, "", "x", [], {}, [[]], {"a": 1}]
-ODD_TOML = (
-    *("-1", "0", "1.5", "nan", "inf", "''", "[]", "{}", "true", "[1]", "9" * 30, "1979-05-27", '"x"', "[" * 2000),
-    *('"a\\u0000b"', '["a", "a"]', "{ a = 1 }", "1e400", "0x10", '"../../x"', "[[]]", '[{ name = "" }]'),
-)
 
 
 def damaged(data: bytes, rng: random.Random) -> bytes:
@@ -57,21 +52,6 @@ def damaged(data: bytes, rng: random.Random) -> bytes:
         else:
             changed[at:at] = changed[max(0, at - length) : at]
     return bytes(changed)
-
-
-def reassigned(text: str, rng: random.Random) -> str:
-    """TOML with one to three of its assignments given other values, taken away, or doubled under another name."""
-    lines = text.splitlines()
-    assigned = [i for i, line in enumerate(lines) if "=" in line and not line.startswith(("#", " "))]
-    for at in rng.sample(assigned, rng.randint(1, 3)):
-        name, value = lines[at].split("=", 1)
-        doubled = f"{lines[at]}\n{name.strip()}_{rng.randrange(9)} = {value}"
-        lines[at] = rng.choice([*4 * [f"{name}= {rng.choice(ODD_TOML)}"], "", doubled])
-    return "\n".join(lines)
-
-
-def damaged_toml(text: str, rng: random.Random) -> bytes:
-    return damaged(text.encode(), rng) if rng.random() < 0.5 else reassigned(text, rng).encode()
 
 
 CORPUS = "".join(json.dumps({"text": f"text {i}", "id": i}) + "\n" for i in range(5)).encode()
@@ -118,38 +98,6 @@ def names_of_sources(folder: Path, rng: random.Random) -> None:
         _ = open_source(name).table
 
 
-#: with every key that a study may have
-STUDY = """models = ["gpt2", { name = "a/b", revision = "main", family = "F" }]
-families = ["Pythia"]
-corpora = ["wikipedia", { name = "mine.jsonl", fields = ["text"] }]
-tokens = 4000
-dtype = "float32"
-vocabulary = 300
-shards = 2
-threads = 1
-device = "cpu"
-output = "out"
-
-[protocol]
-name = "windows"
-length = 128
-context = 64
-documents = 10
-pack = 4
-"""
-
-
-def a_study(folder: Path, rng: random.Random) -> None:
-    """A study's file, damaged, or with other values, or of words that have broken readers."""
-    path = folder / "study.toml"
-    (folder / "mine.jsonl").write_bytes(CORPUS)
-    path.write_bytes(damaged_toml(STUDY, rng))
-    if rng.random() < 0.2:
-        words = [json.dumps(rng.choice(WORDS)) for _ in range(rng.randint(1, 3))]
-        path.write_text(f"models = [{words[0]}]\ncorpora = [{', '.join(words)}]\n")
-    assert len(read_study(path, folder).cells) > 0
-
-
 PARAMETERS = """k: int = 1  # a number
 level: float = 0.5  # a level
 name: str = "a"  # a word
@@ -174,8 +122,7 @@ def a_corpus(folder: Path, rng: random.Random) -> None:
 
 
 TARGETS: dict[str, Callable[[Path, random.Random], None]] = {
-    target.__name__: target
-    for target in (*(measurements, cells, names_of_sources, a_study, given_parameters, a_corpus),)
+    target.__name__: target for target in (*(measurements, cells, names_of_sources, given_parameters, a_corpus),)
 }
 
 
