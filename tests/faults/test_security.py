@@ -13,10 +13,8 @@ import pytest
 import torch
 from toy_stores import make_store
 
-from rbp.errors import DataError, RbpError
-from rbp.extract.corpora import open_corpus
+from rbp.errors import DataError
 from rbp.extract.models import find_model, load_model, load_tokenizer
-from rbp.measurements import open_source
 from rbp.measurements.query import query
 
 
@@ -85,15 +83,6 @@ def test_a_pickle_as_a_tokenizer_s_file(copy, bomb, name, alone):
         pass
     else:
         assert name not in ("tokenizer.json", "tokenizer_config.json"), "beside a whole tokenizer, and not looked at"
-
-
-@pytest.mark.parametrize("name", ["mine.parquet", "mine.csv", "mine.jsonl", "mine.jsonl.gz", "mine.txt"])
-def test_a_pickle_as_measurements_or_as_a_corpus(bomb, tmp_path, name):
-    (tmp_path / name).write_bytes(bomb)
-    with pytest.raises(RbpError):
-        _ = open_source(str(tmp_path / name)).table
-    with pytest.raises(RbpError):
-        open_corpus(str(tmp_path / name))
 
 
 @pytest.mark.parametrize("own_type", [True, False], ids=["a type of its own", "a known type"])

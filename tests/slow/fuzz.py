@@ -89,15 +89,6 @@ def cells(folder: Path, rng: random.Random) -> None:
     _ = open_source(path).table
 
 
-def names_of_sources(folder: Path, rng: random.Random) -> None:
-    """Names of sources that are none."""
-    name = "".join(rng.choice(WORDS) for _ in range(rng.randint(1, 4)))
-    with suppress(RbpError):
-        open_corpus(name.replace("wikipedia", "w").replace("humaneval", "h"))
-    if name.strip(", ") not in ("", "published"):
-        _ = open_source(name).table
-
-
 PARAMETERS = """k: int = 1  # a number
 level: float = 0.5  # a level
 name: str = "a"  # a word
@@ -122,7 +113,7 @@ def a_corpus(folder: Path, rng: random.Random) -> None:
 
 
 TARGETS: dict[str, Callable[[Path, random.Random], None]] = {
-    target.__name__: target for target in (*(measurements, cells, names_of_sources, given_parameters, a_corpus),)
+    target.__name__: target for target in (*(measurements, cells, given_parameters, a_corpus),)
 }
 
 
