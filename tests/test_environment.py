@@ -1,23 +1,16 @@
 """The pins, and the files that describe the project, hold together."""
 
-import json
-import os
 import re
-import shutil
 import subprocess
-import sys
 import tomllib
 from importlib.metadata import version
 from itertools import chain
-from pathlib import Path
 
 import pytest
 import yaml
 from checkout import checked_in
 
-from companion.citation import read_citation
-from companion.project import ROOT, Project
-from rbp import __version__
+from companion.project import ROOT
 
 HASHED, TORCH = ((ROOT / name).read_text() for name in ("requirements.lock", "requirements-torch.lock"))
 PIN = r"([a-z0-9.-]+)==([\w.]+)( ; [\w.'<>=!()* -]*[\w')])?"
@@ -58,51 +51,6 @@ def test_environment_yml_has_the_same_pins() -> None:
     assert sorted(pinned) == sorted(_pins(HASHED) + torch)
 
 
-@pytest.mark.slow
-def test_make_lock_upgrades_nothing_unless_asked_to(tmp_path: Path) -> None:
-    """Of a copy with an older pin: it stays, whether or not a package is added, until --upgrade is given."""
-    locks = [path.name for path in ROOT.glob("requirements*")]
-    for name in (".ci/lock.py", "environment.yml", "pyproject.toml", "src/pyproject.toml", *locks):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        shutil.copy(ROOT / name, tmp_path / name)
-    older = re.sub(r"^wcwidth==.*\n(    --hash=.*\n)+", "wcwidth==0.2.13\n", HASHED, flags=re.MULTILINE)
-    (tmp_path / "requirements.lock").write_text(older)
-
-    def lock(*options: str) -> dict[str, str]:
-        ran = subprocess.run([sys.executable, tmp_path / ".ci" / "lock.py", *options], capture_output=True, text=True)
-        if "error sending request" in ran.stderr:
-            pytest.skip("the package index cannot be reached")
-        assert ran.returncode == 0, ran.stderr
-        text = "".join((tmp_path / name).read_text() for name in ("requirements.lock", "requirements-torch.lock"))
-        return dict(pin.split(" ;")[0].split("==", 1) for pin in _pins(text))
-
-    assert lock() == {**_lock(), "wcwidth": "0.2.13"}
-    pyproject = tmp_path / "src" / "pyproject.toml"
-    pyproject.write_text(pyproject.read_text().replace('"uv"]', '"uv", "colorlog"]'))
-    added = lock()
-    assert added.pop("colorlog")
-    assert added == {**_lock(), "wcwidth": "0.2.13"}
-    assert lock("--upgrade")["wcwidth"] != "0.2.13"
-
-
-def test_containers_take_the_pins_and_leave_the_rights_of_root() -> None:
-    """What Docker, Binder and editors make of the checkout is `make`'s and `make lock`'s."""
-    docker = (ROOT / "Dockerfile").read_text()
-    last = docker.rpartition("\nFROM ")[2]
-    assert re.search(r"^USER [1-9]\d*$", last, re.MULTILINE), "what is served, is served without rights"
-    assert "RUN make book\n" in docker
-    (folder,) = re.findall(r"^WORKDIR (\S+)$", docker, re.MULTILINE)
-    assert f"--chmod=555 {folder}/_build/html" in last
-    assert not re.search(r":latest\b|^FROM [^:]*$", docker, re.MULTILINE)
-    editor = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text())
-    assert f"\n{editor['postCreateCommand'].removeprefix('make ')}:" in (ROOT / "Makefile").read_text()
-    assert yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"][0] == "python=3.11"
-    assert all("python:3.11-" in image for image in (docker, editor["image"]))
-    after = ROOT / ".binder" / "postBuild"
-    assert os.access(after, os.X_OK)
-    assert "--no-deps --editable . --editable src" in after.read_text()
-
-
 def test_actions_are_pinned_by_commit_and_the_workflow_runs_what_the_readme_says() -> None:
     used = {}
     for path in (ROOT / ".github" / "workflows").glob("*.yml"):
@@ -125,16 +73,6 @@ def test_what_the_packages_need_is_pinned_and_installed(folder: str) -> None:
         if name != "rbp":
             assert name in lock, f"{name} is not in requirements.lock: make lock"
             assert version(name).split("+")[0] == lock[name], name
-
-
-def test_version_licence_and_authors_are_the_same_everywhere() -> None:
-    citation = read_citation(Project())
-    assert citation.version == __version__
-    assert f"## {__version__}" in (ROOT / "CHANGELOG.md").read_text()
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert project["license"] == citation.license
-    owners = ", ".join(author.full_name for author in citation.authors)
-    assert f"Copyright (c) {citation.date_released.year} {owners}\n" in (ROOT / "LICENSE").read_text()
 
 
 def test_no_machine_of_ours_is_named() -> None:

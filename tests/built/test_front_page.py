@@ -88,12 +88,3 @@ def test_what_is_hidden_is_forecast(
                 tab.keyboard.press("ArrowRight")
             assert int(count.input_value()) == len(x) - 3, "three models are left at least"
         assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
-
-
-def test_the_verdict_is_the_ledgers(browser: Browser, book: Path) -> None:
-    with watched(browser, (book / "notebooks" / "ledger.html").as_uri(), "file:") as tab:
-        rows = tab.locator("#claims-argument .rbp-claim .rbp-says").all_text_contents()[:3]
-        tab.goto((book / PAGE).as_uri())
-        items = tab.locator("section#the-verdict > ul > li").all_inner_texts()
-    assert [" ".join(each.split()) for each in items] == rows
-    assert len(rows) == 3

@@ -9,8 +9,6 @@ from tabs import watched
 
 EXPLORER, SENTENCE = "notebooks/forecasts.html", "notebooks/see.html"
 CHARTS, HIDDEN = ".rbp-explorer-chart:visible", "[aria-label='Where the hidden models fall'] tbody tr"
-MIDDLE = "point => { const { e, f } = point.querySelector('path').getScreenCTM(); return [e, f]; }"
-FAMILIES = "family=Pythia&family=GPT-2&family=OPT&family=Qwen2.5&family=neox"
 WIDTHS = pytest.mark.parametrize(("width", "scheme"), rest_slow([(390, "dark")], [(1280, "light"), (768, "light")]))
 
 
@@ -34,25 +32,6 @@ def test_the_ledger_works_from_a_file_and_its_count_stays_in_sight(
         assert tab.evaluate("document.documentElement.scrollWidth") <= width
 
 
-@WIDTHS
-def test_a_click_on_a_point_takes_that_model(browser: Browser, book: Path, width: int, scheme: str) -> None:
-    place = f"{(book / EXPLORER).as_uri()}#fit?dataset=wikipedia&k=10&{FAMILIES}"
-    with watched(browser, place, "file:", viewport={"width": width, "height": 844}, color_scheme=scheme) as tab:
-        tab.locator(".rbp-explorer-point").first.wait_for()
-        taken, names = [], []
-        for point in tab.locator(".rbp-explorer-point").all():
-            point.scroll_into_view_if_needed()
-            names.append((point.locator("title").text_content() or "").partition(":")[0])
-            tab.mouse.click(*point.evaluate(MIDDLE))
-            left = tab.locator(".rbp-explorer-point title", has_text="(left out)")
-            expect(left).to_have_count(1)
-            taken.append((left.text_content() or "").partition(":")[0])
-            tab.evaluate("document.querySelector('#rbp-explorer-everybody').click()")
-            expect(left).to_have_count(0)
-        assert len(names) == len(set(names)) > 24
-        assert taken == names
-
-
 @pytest.mark.parametrize("how", ["file", "http"])
 def test_a_sentence_that_is_typed_is_ranked(browser: Browser, book: Path, address: str, how: str) -> None:
     inside = book.as_uri() if how == "file" else address
@@ -61,18 +40,3 @@ def test_a_sentence_that_is_typed_is_ranked(browser: Browser, book: Path, addres
         expect(tab.get_by_role("status").filter(has_text="tokens ranked")).to_contain_text("ranked by 3 models")
         expect(tab.locator(".rbp-sentence-card")).to_have_count(3)
         assert tab.evaluate("document.documentElement.scrollWidth") <= 390
-
-
-def test_its_page_is_light_and_weights_lie_beside_it(book: Path) -> None:
-    assert (book / SENTENCE).stat().st_size < 1.5e6
-    weights = sorted((book / SENTENCE).with_suffix("").glob("*.js"))
-    assert len(weights) == 7
-    assert sum(path.stat().st_size for path in weights) < 24e6
-    vocabulary = (book / "searchindex.js").read_text(encoding="utf-8").lower()
-    assert "ġ" not in vocabulary.replace("\\u0121", "ġ"), "the search reads none"
-
-
-@pytest.mark.parametrize(("script", "page"), [("sentence.js", SENTENCE), ("explorer.js", EXPLORER)])
-def test_only_its_page_loads_a_script(book: Path, script: str, page: str) -> None:
-    loading = {path.name for path in (book / "notebooks").glob("*.html") if script in path.read_text()}
-    assert loading == {Path(page).name}

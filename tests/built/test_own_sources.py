@@ -16,7 +16,6 @@ from own_sources import paths, stores, table
 
 from companion.project import Project
 from companion.run import all_chapters, execute, find
-from companion.standalone import render_chapter
 from rbp.errors import RbpError
 
 pytestmark = pytest.mark.usefixtures("without_kernel")
@@ -131,50 +130,3 @@ def test_a_page_or_a_sentence(chapter: str, source: str, values: dict, sources: 
     if source not in ("published", "the paper's names"):
         captions = " ".join(part.get_text() for part in page.select("figcaption"))
         assert not re.search(r"of the (paper|preprint), recomputed", captions)
-
-
-YOURS, BOTH, BOOK = "Data: yours", "Data: yours and the book’s", "Data: the book’s, unchanged"
-DATA = {  # whose data figures and tables of a chapter show, by what its notebook reads
-    "holds": {"law-k1": YOURS, "law-k10": YOURS, "law-k100": YOURS, "figure-6": YOURS, "exponent-by-k": YOURS},
-    "forecasts": {"every-cut": YOURS, "forecasts-by-cut": YOURS, "other-curves": YOURS},
-    "cross_entropy": {"fingerprint": BOTH, "real-ways": BOOK, "runs": BOOK, "scatter-by-k": YOURS},
-}
-
-
-@pytest.mark.parametrize("name", ["cross_entropy", *(pytest.param(n, marks=pytest.mark.slow) for n in DATA)])
-def test_a_page_says_whose_data_each_part_shows(sources: dict[str, str], tmp_path: Path, name: str) -> None:
-    project = Project()
-    chapter, out = find(project, name), tmp_path / "out"
-    given = {"measurements": sources["a file"]} | ({"worse": sources["worse"]} if name == "cross_entropy" else {})
-    execute(chapter, given, out, tmp_path, finish=lambda new: render_chapter(project, chapter, new))
-    page = BeautifulSoup((out / f"{chapter.name}.html").read_text(), "html.parser")
-    opening = page.select_one("article .rbp-answer").get_text()
-    assert "This page was run on your data: measurements = a file.csv" in opening
-    assert "For −ln RBPₖ the law holds in " in opening
-    data = {each["id"]: each.select_one(".rbp-data").get_text() for each in page.select("figure.rbp-figure")}
-    assert data.items() >= DATA[name].items()
-    assert (out / "inputs" / "a file.csv").read_bytes() == Path(sources["a file"]).read_bytes()
-    assert "{value" not in " ".join(part.get_text() for part in page.select("article p"))
-    assert page.select(".problematic, .system-message") == []
-
-
-@pytest.mark.parametrize(
-    ("name", "values", "said"),
-    [
-        ("data", {}, "none of their families is here"),
-        ("holds", {"ks": [20000]}, "no measurement with k 20000"),
-        ("holds", {"level": 2.0}, "between 0 and 1"),
-        ("holds", {"datasets": ["new"]}, 'Did you mean "news"?'),
-        ("forecasts", {"measurements": "two models"}, "four sizes"),
-    ],
-)
-def test_a_sentence_says_what_is_lacking(
-    sources: dict[str, str], tmp_path: Path, name: str, values: dict, said: str
-) -> None:
-    given = {"measurements": "a file"} | values
-    with pytest.raises(RbpError) as caught:
-        execute(
-            find(Project(), name), given | {"measurements": sources[given["measurements"]]}, tmp_path / "out", tmp_path
-        )
-    assert said in str(caught.value)
-    assert list(tmp_path.iterdir()) == []

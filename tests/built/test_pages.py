@@ -1,12 +1,10 @@
 """Every page as a reader meets it: on a desktop, on a phone, in the dark, by keyboard, without a network."""
 
-import gzip
 import importlib.resources
 import re
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import pytest
 from draws import loop_and_slow
@@ -128,35 +126,6 @@ def test_texts_of_figures_can_be_read_and_nothing_is_cut_without_a_sign(seen: Se
     assert sum(each["texts"] for each in seen[mode].values()) > 100
 
 
-SECOND = 700_000 / 8
-"""The bytes that a slow line carries in a second: 700 kbit."""
-
-
-def test_pages_are_light(seen: Seen, book: Path, address: str) -> None:
-    """What they load at once, as gzip sends it, and of that what the first look at them has to wait for."""
-
-    def sent(file: str) -> int:
-        return len(gzip.compress((book / unquote(urlsplit(file).path.lstrip("/"))).read_bytes()))
-
-    weights = {}
-    for page, each in seen["desktop"].items():
-        files = {name.removeprefix(address): status for name, status in each["loaded"] if name.startswith(address)}
-        assert any(name.endswith(".css") for name in files), page
-        if page == SEARCH:  # it loads the index
-            continue
-        blocking = [name for name, status in files.items() if status == "blocking"]
-        weights[page] = (sum(map(sent, {page, *files})), sum(map(sent, {page, *blocking})))
-    heavy = {page: whole for page, (whole, _) in weights.items() if whole > (250e3 if "welcome" in page else 700e3)}
-    assert heavy == {}
-    assert {page: first for page, (_, first) in weights.items() if first > 2.5 * SECOND} == {}  # and half a second more
-
-
-def test_the_index_leads_to_the_first_page(browser: Browser, address: str) -> None:
-    with watched(browser, f"{address}/index.html", address) as tab:
-        tab.wait_for_url("**/book/welcome.html")
-        assert tab.locator("main h1").first.inner_text().startswith("Does rank scale?")
-
-
 def test_the_search_finds_the_law_and_leaves_out_how_the_book_was_made(browser: Browser, address: str) -> None:
     with watched(browser, f"{address}/search.html", address) as tab:
 
@@ -172,17 +141,6 @@ def test_the_search_finds_the_law_and_leaves_out_how_the_book_was_made(browser: 
         assert "Code and parameters" not in tab.locator("#search-results").inner_text()
         assert any("glossary.html" in href for href in found("perplexity"))
         assert not any("notebooks/" in href for href in found("numpy")), "no code of cells"
-
-
-def test_the_search_of_a_file_shows_sentences_and_chapters_first(browser: Browser, book: Path) -> None:
-    with watched(browser, (book / "search.html").as_uri() + "?q=temperature", "file:", offline=True) as tab:
-        tab.wait_for_selector("#search-results li p.context")
-        expect(tab.locator("#search-results p.search-summary")).not_to_be_empty()
-        results = tab.locator("#search-results li")
-        pages = [each.get_attribute("href") or "" for each in results.locator("a").all()]
-        assert pages[0].startswith("notebooks/see.html")
-        assert any("api.html" in page for page in pages), "the reference has it too"
-        expect(results.first.locator("p.context")).to_contain_text(re.compile("temperature", re.IGNORECASE))
 
 
 def test_a_page_opens_from_a_file_and_its_code_at_the_switch_without_a_script_too(browser: Browser, book: Path) -> None:

@@ -5,36 +5,8 @@ import sys
 from pathlib import Path
 
 import nbformat
-import pandas as pd
-import pytest
-from commands import here
-from playwright.sync_api import Browser
-from tabs import watched
 
 from companion.project import ROOT
-
-
-@pytest.mark.usefixtures("without_kernel")
-def test_a_chapter_reruns_with_another_level(browser: Browser, book: Path, tmp_path: Path) -> None:
-    chapter, out, by = "holds", tmp_path / "run", ["dataset", "family", "k"]
-    done = here("run", chapter, "-p", "level=0.8", "-p", "datasets=wikipedia", "--out", str(out), cwd=ROOT)
-    assert done.returncode == 0, done.stderr
-    for fits, keys in (("fits", by), ("figure-6", ["models", *by])):
-        shown = Path(chapter) / f"{fits}.csv"
-        wide = pd.read_csv(ROOT / "_build" / "chapters" / chapter / shown)
-        both = wide.merge(pd.read_csv(out / shown), on=keys).dropna(subset=["alpha_low_x", "alpha_low_y"])
-        assert len(both) >= 4
-        assert (both["alpha_low_y"] > both["alpha_low_x"]).all()
-        assert (both["alpha_high_y"] < both["alpha_high_x"]).all()
-    files = {path.suffix for path in (out / chapter).iterdir()}
-    assert {".svg", ".png", ".csv"} <= files
-    nbformat.validate(nbformat.read(out / f"{chapter}.ipynb", as_version=4))
-
-    page = (out / f"{chapter}.html").as_uri()
-    with watched(browser, page, page, viewport={"width": 390, "height": 844}, offline=True) as tab:
-        assert tab.locator("figure.rbp-figure svg").count() >= 1
-        assert "level = 0.8" in tab.locator("main").inner_text()
-        assert tab.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 def test_papermill_alone_answers_and_writes_one_file(tmp_path: Path) -> None:

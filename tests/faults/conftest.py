@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS / "slow"), str(TESTS / "ladder")]
+sys.path.insert(0, str(TESTS / "slow"))
 
 
 @pytest.fixture(scope="session")

@@ -9,19 +9,15 @@ import tiny
 from by_hand import assert_ranked, token_by_token
 
 from rbp.extract.extraction import Settings, extract
-from rbp.extract.protocol import document_order, protocol
+from rbp.extract.protocol import protocol
 from rbp.extract.store import open_store
 
 DOCUMENTS = [tiny.texts(1, seed=3, longest=400)[0], "", "the", " ", *tiny.texts(2, seed=4, longest=9), "a", ""]
 TOKENIZERS = {
     "plain, without a padding token": {},
-    "padding on the left": {"padding_side": "left", "pad_token": "<|end|>"},
-    "padding on the right": {"padding_side": "right", "pad_token": "<|end|>"},
-    "cutting on the left": {"truncation_side": "left"},
-    "a token before every text": {"template": "<|end|> $A"},
+    "padding and cutting on the left": {"padding_side": "left", "pad_token": "<|end|>", "truncation_side": "left"},
     "a token before and after": {"template": "<|end|> $A <|end|>", "padding_side": "left", "pad_token": "<|end|>"},
     "letters before and after that are not declared": {"template": "t a $A .", "padding_side": "left"},
-    "a letter before, and a token after": {"template": "a $A <|end|>"},
 }
 LONG = {"windows": (48, 16), "authors": (40, None)}
 
@@ -62,21 +58,3 @@ def test_nothing_is_off_by_one(saved, tokenizer, name, tmp_path):
         token, logits = expected[row.document, row.position]
         assert row.token == token
         assert_ranked(logits, token, row.greater, row.equal, row.nll)
-
-
-def test_the_order_of_documents_changes_nothing_but_their_numbers(model, tmp_path):
-    documents = [f"{text} {number}" for number, text in enumerate(tiny.texts(12, longest=60))]
-    chosen, stores = protocol("windows", length=48, context=16, pack=3), []
-    for name, some in (("one", documents), ("other", documents[::-1])):
-        corpus = tiny.write_texts(tmp_path / f"{name}.jsonl", some)
-        stores += extract([str(model)], [str(corpus)], chosen, tmp_path / "out", Settings(backend="blocked"))
-    one, other = (open_store(folder).ranks() for folder in stores)
-    other["document"] = len(documents) - 1 - other["document"]
-    again = other.sort_values(["document", "position"], ignore_index=True).astype(one.dtypes)
-    for column in one:
-        assert one[column].to_numpy().tobytes() == again[column].to_numpy().tobytes()
-
-
-def test_the_authors_order_takes_each_document_once():
-    assert sorted(document_order(50, protocol("authors")).tolist()) == list(range(50))
-    assert document_order(3, protocol("windows")).tolist() == [0, 1, 2]

@@ -2,10 +2,8 @@
 noted, where Hugging Face's own switch for offline work is off."""
 
 import os
-import re
 import subprocess
 import sys
-from pathlib import Path
 
 import mini
 import pytest
@@ -45,58 +43,25 @@ socket.socket, socket.getaddrinfo = Guarded, getaddrinfo
 """
 
 
-@pytest.fixture
-def guarded(tmp_path: Path):
-    """guarded(*command): runs it without a network; gives the finished process and what tried to leave."""
+def test_a_chapter_runs_and_nothing_tries_to_leave(tmp_path):
     (tmp_path / "guard").mkdir()
     (tmp_path / "guard" / "sitecustomize.py").write_text(GUARD)
-    noted = tmp_path / "noted.txt"
-
-    def run(*arguments: str, project: Path | None = None) -> "tuple[subprocess.CompletedProcess[str], str]":
-        noted.write_text("")
-        path = os.pathsep.join([str(tmp_path / "guard"), str(ROOT / "src")])
-        environment = {name: value for name, value in os.environ.items() if not name.upper().endswith("_PROXY")}
-        environment |= {"PYTHONPATH": path, "RBP_TEST_NOTED": str(noted), "HF_HOME": str(tmp_path / "hub")}
-        environment.pop("HF_HUB_OFFLINE", None)
-        command = [sys.executable, "-m", "rbp.cli", *(["--root", str(project)] if project else []), *arguments]
-        done = subprocess.run(command, cwd=project or tmp_path, env=environment, capture_output=True, text=True)
-        return done, noted.read_text()
-
-    return run
-
-
-def test_a_chapter_runs_and_nothing_tries_to_leave(guarded, tmp_path):
-    project = Project(tmp_path / "book")
+    noted, project = tmp_path / "noted.txt", Project(tmp_path / "book")
     mini.write_book(project)
     cell = "from rbp.measurements import open_source\nvalue = len(open_source('published').table)"
     mini.write_chapter(project, "02_b", "%%md Words.", cell)  # one that reads real data
-    done, noted = guarded("run", "2", "--out", "out", project=project.root)
-    assert (done.returncode, noted) == (0, ""), done.stderr
+    environment = {name: value for name, value in os.environ.items() if not name.upper().endswith("_PROXY")}
+    path = os.pathsep.join([str(tmp_path / "guard"), str(ROOT / "src")])
+    environment |= {"PYTHONPATH": path, "RBP_TEST_NOTED": str(noted), "HF_HOME": str(tmp_path / "hub")}
+    environment.pop("HF_HUB_OFFLINE", None)
 
+    def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, *arguments], cwd=project.root, env=environment, capture_output=True, text=True
+        )
 
-def test_a_study_is_planned_without_asking_anybody(guarded):
-    done, noted = guarded("study", "plan", str(ROOT / "studies" / "paper.toml"))
-    assert (done.returncode, noted) == (0, ""), done.stderr
-    assert "24 models × 6 corpora" in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["study", "run", "study.toml", "--profile", "local"], "the corpus is not on this machine"),
-        (["extract", "--model", "gpt2", "--corpus", "corpus.txt"], "the model is not on this machine"),
-        pytest.param(["ladder", "train"], "--texts FOLDER", marks=pytest.mark.slow),
-    ],
-    ids=["study", "extract", "ladder"],
-)
-def test_what_needs_a_network_names_the_remedy_before_any_work(guarded, model, tmp_path, arguments, says):
-    (tmp_path / "corpus.txt").write_text("some text")
-    (tmp_path / "study.toml").write_text(f'models = ["{model}"]\ncorpora = ["humaneval"]\noutput = "out"\n')
-    done, noted = guarded(*arguments, *([] if "study" in arguments else ["--out", str(tmp_path / "out")]))
-    assert done.returncode == 2, done.stderr
-    assert noted, "it asks for the network, and is seen to"
-    assert "Traceback" not in done.stderr
-    (error,) = re.findall(r"^error: .*(?:\n.*)?\Z", done.stderr.strip(), re.MULTILINE)
-    assert says in error
-    assert re.search(r"(Connect|Check|Give)[^\n]*\.$", error)
-    assert not list((tmp_path / "out").glob("*"))
+    done = run("-m", "rbp.cli", "--root", str(project.root), "run", "2", "--out", "out")
+    assert done.returncode == 0, done.stderr
+    assert not noted.exists(), noted.read_text()
+    assert run("-c", "import socket; socket.create_connection(('example.org', 80))").returncode == 1
+    assert noted.read_text() == "example.org\n", "what tries to leave is seen"

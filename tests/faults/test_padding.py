@@ -2,7 +2,6 @@
 no position for the padding. The ranks are those of the model's own logits for the row alone, also where rows are
 padded, as on a GPU."""
 
-import pytest
 import torch
 from tiny import save_model
 
@@ -40,12 +39,3 @@ def test_what_no_configuration_says_is_found_out(tmp_path, caplog):
     right = alone.rank(rows)
     assert (ranker.rank(rows).greater == right.greater).all()
     assert (wrong.nll != right.nll).mean() > 0.5  # had it not been found out
-
-
-@pytest.mark.parametrize(("longest", "wanted"), [(256, [64, 64, 128, 256]), (100, [64, 64, 100, 200])])
-def test_padded_rows_are_a_multiple_of_64_wide_but_no_wider_than_the_model_reads(longest, wanted, tmp_path):
-    language = load_model(find_model(str(save_model(tmp_path))), "float32", torch.device("cpu"))
-    ranker = Ranker(language, "reference", 1, padded=True)
-    ranker._longest = longest
-    rows = [Row(0, 0, torch.arange(n).numpy(), torch.arange(1, n).numpy()) for n in (2, 64, 65, 200)]
-    assert [ranker._width(row) for row in rows] == wanted

@@ -1,15 +1,12 @@
 """Whatever determines the ranks is in the store's name, so another measurement never finds the same store."""
 
 import dataclasses
-import json
 import shutil
 from pathlib import Path
 
 import pytest
 import tiny
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from rbp.errors import DataError
 from rbp.extract import extraction
@@ -72,17 +69,7 @@ def test_another_setting_protocol_or_revision_is_another_store(model, corpus, pl
     assert not same(key(model, corpus, revision="a" * 40), plain)
 
 
-@pytest.mark.parametrize(
-    "change", [{"n_layer": 1}, {"layer_norm_epsilon": 1e-3}, {"activation_function": "relu"}], ids=str
-)
-def test_another_configuration(model, corpus, plain, change, tmp_path):
-    folder = Path(shutil.copytree(model, tmp_path / "model"))
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, **change}))
-    assert not same(key(folder, corpus), plain)
-
-
-@pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json", "tokenizer_config.json"])
+@pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json"])
 def test_one_bit_of_the_weights_or_of_the_tokenizer(model, plain, name, tmp_path):
     folder = Path(shutil.copytree(model, tmp_path / "model"))
     data = bytearray((folder / name).read_bytes())
@@ -101,20 +88,6 @@ def test_another_corpus_by_a_letter_a_field_or_an_order(model, plain, tmp_path):
         assert not same(key(model, str(other)), plain)
     again = tiny.write_texts(tmp_path / "same.jsonl", texts)  # the same text by another name is the same
     assert same(key(model, str(again)), plain)
-
-
-leaf = st.none() | st.booleans() | st.integers(-5, 5) | st.sampled_from(["", "a", "1", "null"]) | st.floats(-1, 1)
-keys = st.dictionaries(
-    st.sampled_from(["weights", "corpus", "dtype", "1"]),
-    leaf | st.dictionaries(st.sampled_from("ab"), leaf),
-    max_size=4,
-)
-
-
-@given(keys, keys)
-def test_digests_agree_only_for_equal_keys(one, other):
-    # a float and an int that are equal are one number to JSON's readers, and written differently: no harm
-    assert same(one, other) == (json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True))
 
 
 def test_two_names_that_look_alike_do_not_share_a_store(tmp_path):

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from companion.stats.compare import delta_aicc, paired_exponents
+from companion.stats.compare import paired_exponents
 from companion.stats.forecast import forecast
 from companion.stats.shapes import SHAPES, fit_shape
 from rbp.errors import DataError, FitError, ParameterError
@@ -59,16 +59,3 @@ def test_the_same_model_twice_would_narrow_the_interval():
     assert fits["alpha"].isna().tolist() == [True, False]
     with pytest.raises(DataError, match="is in two sources"):
         _ = open_source(["published", "published"]).table
-
-
-def test_few_points_are_marked_or_refused():
-    three, all_six = fit_power_law(SIZES[:3], VALUES[:3]), fit_power_law(SIZES, VALUES)
-    assert (three.n, three.df, three.weak) == (3, 1, True)
-    assert three.alpha_high - three.alpha_low > 5 * (all_six.alpha_high - all_six.alpha_low)
-    for name in ("offset", "forecast", "curvature"):
-        with pytest.raises((FitError, ParameterError)):
-            FITS[name](SIZES[:3], VALUES[:3])
-    offset = fit_offset(SIZES[:4], VALUES[:4])
-    assert (offset.n, offset.df, offset.weak, offset.offset_low) == (4, 1, True, 0)
-    five = SIZES[:5], VALUES[:5]
-    assert delta_aicc(fit_power_law(*five), fit_offset(*five)) is None, "too few to compare laws by"

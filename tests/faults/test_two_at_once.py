@@ -1,21 +1,15 @@
 """Two runs at once, and locks whose owners died."""
 
-import json
 import os
 import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-import in_process
-import mini
 import pytest
 import tiny
 from apart import BOUND, Apart, Process, content, ended
 
-from companion import run as chapters
-from companion.project import Project
-from companion.run import Chapter, execute
 from rbp.errors import DataError
 from rbp.extract.extraction import Settings, extract
 from rbp.extract.protocol import protocol
@@ -62,25 +56,6 @@ def test_a_lock_whose_owner_died_holds_nobody_up(tmp_path, shard):
     assert (store.folder / "lock").exists(), "the file is still there, and says nothing"
     with store.lock():
         pass
-
-
-def run_chapter(folder: Path, k: int) -> None:
-    chapters._run = in_process.run
-    execute(Chapter(folder / "notebooks" / "01_a.ipynb"), {"k": k}, folder / "out", folder)
-
-
-def test_two_runs_of_a_chapter_into_one_folder(tmp_path):
-    """Both come to an end, and the folder is one of them, whole."""
-    mini.write_book(Project(tmp_path))
-    for each in [Apart(run_chapter, tmp_path, k) for k in (7, 8)]:
-        each.result()
-    found = content(tmp_path / "out")
-    values = json.loads(found["results.json"])["values"]
-    last = values["value"]["value"] - len((tmp_path / "data" / "a.csv").read_text())  # the k of the one that is there
-    assert last in (7, 8)
-    assert found["01_a/data.csv"].decode() == f"value\n{values['value']['value']}\n"
-    assert set(found) == {"01_a.ipynb", "01_a/data.csv", "results.json", "run.json"}
-    assert not list(tmp_path.glob(".out.*"))
 
 
 def until(there: Callable[[], bool], process: Process) -> None:

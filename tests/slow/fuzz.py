@@ -15,18 +15,12 @@ from typing import Any
 import pandas as pd
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from toy_stores import make_store
 
-from companion import results
 from companion.parameters import declared, parse
-from companion.run import Chapter
-from ladder import recipe
 from rbp.errors import RbpError
 from rbp.extract.corpora import open_corpus
-from rbp.extract.store import Store, open_store
 from rbp.io import canonical_json
 from rbp.measurements import open_source
-from rbp.study.config import read_study
 
 #: texts that have broken readers: numbers at the edges, other alphabets, code, names of files, NUL and half characters
 WORDS = [
@@ -37,10 +31,6 @@ WORDS = [
     *("__import__('os')", "wikipedia", "Pythia", "neg_log_rbp", "cross_entropy", "a" * 5000, "published", "\\"),
 ]
 ODD: list[Any] = [None, True, -1, 0, 1.5, float("nan"), float("inf"), 10**400, "", "x", [], {}, [[]], {"a": 1}]
-ODD_TOML = (
-    *("-1", "0", "1.5", "nan", "inf", "''", "[]", "{}", "true", "[1]", "9" * 30, "1979-05-27", '"x"', "[" * 2000),
-    *('"a\\u0000b"', '["a", "a"]', "{ a = 1 }", "1e400", "0x10", '"../../x"', "[[]]", '[{ name = "" }]'),
-)
 
 
 def damaged(data: bytes, rng: random.Random) -> bytes:
@@ -62,36 +52,6 @@ def damaged(data: bytes, rng: random.Random) -> bytes:
         else:
             changed[at:at] = changed[max(0, at - length) : at]
     return bytes(changed)
-
-
-def altered(node: Any, rng: random.Random) -> Any:
-    """A JSON value with one entry replaced, removed or added, at any depth."""
-    if isinstance(node, dict) and node and rng.random() < 0.9:
-        name = rng.choice(sorted(node))
-        if rng.random() < 0.15:
-            return {k: v for k, v in node.items() if k != name}
-        if rng.random() < 0.1:
-            return {**node, rng.choice(WORDS): rng.choice(ODD)}
-        return {**node, name: altered(node[name], rng)}
-    if isinstance(node, list) and node and rng.random() < 0.8:
-        at = rng.randrange(len(node))
-        return [*node[:at], altered(node[at], rng), *node[at + 1 :]]
-    return rng.choice(ODD)
-
-
-def reassigned(text: str, rng: random.Random) -> str:
-    """TOML with one to three of its assignments given other values, taken away, or doubled under another name."""
-    lines = text.splitlines()
-    assigned = [i for i, line in enumerate(lines) if "=" in line and not line.startswith(("#", " "))]
-    for at in rng.sample(assigned, rng.randint(1, 3)):
-        name, value = lines[at].split("=", 1)
-        doubled = f"{lines[at]}\n{name.strip()}_{rng.randrange(9)} = {value}"
-        lines[at] = rng.choice([*4 * [f"{name}= {rng.choice(ODD_TOML)}"], "", doubled])
-    return "\n".join(lines)
-
-
-def damaged_toml(text: str, rng: random.Random) -> bytes:
-    return damaged(text.encode(), rng) if rng.random() < 0.5 else reassigned(text, rng).encode()
 
 
 CORPUS = "".join(json.dumps({"text": f"text {i}", "id": i}) + "\n" for i in range(5)).encode()
@@ -129,79 +89,6 @@ def cells(folder: Path, rng: random.Random) -> None:
     _ = open_source(path).table
 
 
-def names_of_sources(folder: Path, rng: random.Random) -> None:
-    """Names of sources that are none."""
-    name = "".join(rng.choice(WORDS) for _ in range(rng.randint(1, 4)))
-    with suppress(RbpError):
-        open_corpus(name.replace("wikipedia", "w").replace("humaneval", "h"))
-    if name.strip(", ") not in ("", "published"):
-        _ = open_source(name).table
-
-
-def a_store(folder: Path, rng: random.Random) -> None:
-    """The manifest of a store, damaged, or another without its seal; or a damaged part, which is not read."""
-    store = folder / "toy-store"
-    if not store.exists():
-        make_store(store, [0, 3, 2, 9, 0, 1] * 5, [10, 20])
-    (part,) = (store / "parts").iterdir()
-    path = rng.choice([part, store / "manifest.json"])
-    before = path.read_bytes()
-    if path == part or rng.random() < 0.5:
-        path.write_bytes(damaged(before, rng))
-    else:
-        other = altered(json.loads(before), rng)
-        try:
-            path.write_text(canonical_json(other))
-        except ValueError:  # NaN is no JSON of ours; others write it
-            path.write_text(json.dumps(other))
-    try:
-        for read in (lambda: open_source(store).windows, lambda: open_store(store).ranks(), Store(store).parts):
-            with suppress(RbpError):
-                read()
-        if path == part and path.read_bytes() != before:
-            assert Store(store).parts() == ({}, [path])
-    finally:
-        path.write_bytes(before)
-
-
-def a_recipe(folder: Path, rng: random.Random) -> None:
-    """ladder.toml, damaged, or with other values."""
-    (folder / "ladder.toml").write_bytes(damaged_toml(recipe.CONFIGURATION.read_text(), rng))
-    recipe.read_recipe(folder / "ladder.toml")
-
-
-#: with every key that a study may have
-STUDY = """models = ["gpt2", { name = "a/b", revision = "main", family = "F" }]
-families = ["Pythia"]
-corpora = ["wikipedia", { name = "mine.jsonl", fields = ["text"] }]
-tokens = 4000
-dtype = "float32"
-vocabulary = 300
-shards = 2
-threads = 1
-device = "cpu"
-output = "out"
-
-[protocol]
-name = "windows"
-length = 128
-context = 64
-documents = 10
-pack = 4
-"""
-
-
-def a_study(folder: Path, rng: random.Random) -> None:
-    """A study's file, damaged, or with other values, or of words that have broken readers."""
-    path = folder / "study.toml"
-    (folder / "mine.jsonl").write_bytes(CORPUS)
-    path.write_bytes(damaged_toml(STUDY, rng))
-    if rng.random() < 0.2:
-        words = [json.dumps(rng.choice(WORDS)) for _ in range(rng.randint(1, 3))]
-        path.write_text(f"models = [{words[0]}]\ncorpora = [{', '.join(words)}]\n")
-    assert len(read_study(path, folder).cells) > 0
-
-
 PARAMETERS = """k: int = 1  # a number
 level: float = 0.5  # a level
 name: str = "a"  # a word
@@ -219,37 +106,6 @@ def given_parameters(folder: Path, rng: random.Random) -> None:
     canonical_json(parse(declared(PARAMETERS, "01_a"), words, "01_a")).encode()
 
 
-def declared_parameters(folder: Path, rng: random.Random) -> None:
-    """The cell that declares parameters."""
-    declared(damaged(PARAMETERS.encode(), rng).decode(errors="replace"), "01_a")
-
-
-def a_notebook(folder: Path, rng: random.Random) -> None:
-    """A chapter's notebook, with entries of other kinds."""
-    cell = {"cell_type": "code", "id": "p", "metadata": {"tags": ["parameters"]}, "source": ["k: int = 1  # a number"]}
-    title = {"cell_type": "markdown", "id": "t", "metadata": {}, "source": "# Title"}
-    notebook = {"cells": [title, cell], "metadata": {"rbp": {"reads": ["a"], "steps": []}}, "nbformat": 4}
-    path = folder / "01_a.ipynb"
-    path.write_text(json.dumps(altered(notebook, rng)))
-    chapter = Chapter(path)
-    _ = chapter.title, chapter.parameters, chapter.reads, chapter.steps, chapter.results_of
-
-
-VALUE = {"value": 0.5, "unit": "", "tolerance": 1e-9}
-RESULTS = {"01_a": {"alpha": VALUE, "word": {**VALUE, "value": "x", "tolerance": None}}}
-
-
-def recorded_values(folder: Path, rng: random.Random) -> None:
-    """The values of a chapter, and of the book."""
-    path = folder / "results.json"
-    path.write_text(json.dumps(altered(RESULTS, rng)))
-    with suppress(RbpError):
-        results.compare(results.read_book(path), {})
-    one = {"chapter": "01_a", "values": RESULTS["01_a"], "reads": ["a"], "steps": []}
-    path.write_text(json.dumps(altered(one, rng)))
-    results.read_chapter(path)
-
-
 def a_corpus(folder: Path, rng: random.Random) -> None:
     """A corpus, damaged."""
     (folder / "mine.jsonl").write_bytes(damaged(CORPUS, rng))
@@ -257,11 +113,7 @@ def a_corpus(folder: Path, rng: random.Random) -> None:
 
 
 TARGETS: dict[str, Callable[[Path, random.Random], None]] = {
-    target.__name__: target
-    for target in (
-        *(measurements, cells, names_of_sources, a_store, a_recipe, a_study, given_parameters),
-        *(declared_parameters, a_notebook, recorded_values, a_corpus),
-    )
+    target.__name__: target for target in (*(measurements, cells, given_parameters, a_corpus),)
 }
 
 

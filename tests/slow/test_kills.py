@@ -1,7 +1,7 @@
-"""Kill `rbp run` and `rbp book` at random moments, again and again: after every rerun the content is the same.
+"""Kill `rbp book` at random moments, again and again: after every rerun the content is the same.
 
-The book has three chapters. The command is killed alone or with all that it has started; half of the runs find an older
-result in place. Extractions and trainings are killed at every write (`writes.py`).
+The book has three chapters. The command is killed alone or with all that it has started; half of the builds find an
+older book in place. What can be read after a kill at each step of writing: `writes.py`.
 """
 
 import os
@@ -10,9 +10,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import mini
 import pytest
@@ -23,46 +21,12 @@ from rbp.io import lock
 
 pytestmark = pytest.mark.slow
 KILLS = 25
-Content = dict[str, bytes]
+WITH_TIMES = ("book/made.html", "_sources/book/made.md", "_static/sentences.js", "searchindex.js")
 
 
-class Work(NamedTuple):
-    """A command on a project, what it has made, and whether what is there after a kill is whole, old or new."""
-
-    command: list[str]
-    result: Callable[[Path], Content]
-    between: Callable[[Content, Content, Content], bool]
-
-
-def run_is_whole(found: Content, old: Content, new: Content) -> bool:
-    return found in ({}, old, new)
-
-
-def made_by_book(folder: Path) -> Content:
-    project = Project(folder)
-    changing = ("book/made.html", "_sources/book/made.md", "_static/sentences.js", "searchindex.js")  # with times
-    pages = {name: data for name, data in content(project.html).items() if name not in changing}
-    found = {f"html/{name}": data for name, data in pages.items()}
-    if project.results.exists():
-        found["results.json"] = project.results.read_bytes()
-    return found | {f"chapters/{name}": data for name, data in content(project.chapters).items()}
-
-
-def book_is_whole(found: Content, old: Content, new: Content) -> bool:
-    pages = [{n: d for n, d in each.items() if n.startswith("html/")} for each in (found, old, new)]
-    files = all(data in (old.get(name), new.get(name)) for name, data in found.items())
-    return pages[0] in ({}, *pages[1:]) and files
-
-
-WORKS = {
-    "rbp run": Work(["run", "1", "--out", "out"], lambda folder: content(folder / "out"), run_is_whole),
-    "rbp book": Work(["book", "--cores", "2"], made_by_book, book_is_whole),
-}
-
-
-def start(work: Work, folder: Path) -> "subprocess.Popen[bytes]":
+def start(folder: Path) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(
-        [sys.executable, "-m", "rbp.cli", "--root", str(folder), *work.command],
+        [sys.executable, "-m", "rbp.cli", "--root", str(folder), "book", "--cores", "2"],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"},
         stdout=subprocess.DEVNULL,
@@ -81,34 +45,28 @@ def settle(folder: Path) -> None:
             time.sleep(0.1)
 
 
-@pytest.fixture(params=WORKS)
-def work(request: pytest.FixtureRequest) -> Work:
-    return WORKS[request.param]
+def made(folder: Path) -> dict[str, bytes]:
+    """Pages, results and chapters, but what holds times."""
+    project = Project(folder)
+    pages = {f"html/{name}": data for name, data in content(project.html).items() if name not in WITH_TIMES}
+    return pages | content(project.build, "results.json") | content(project.chapters)
 
 
-@pytest.fixture
-def prepared(work: Work, tmp_path: Path) -> dict[bool, Path]:
-    """A book, and the same with an older result, since when its data have changed."""
-    folders = {older: tmp_path / f"prepared-{older}" for older in (False, True)}
-    for older, folder in folders.items():
-        mini.write_book(Project(folder))
-        if older:
-            assert ended(start(work, folder)) == 0
-        (folder / "data" / "a.csv").write_text("x\n1\n2\n")
-    return folders
-
-
-def test_a_rerun_after_a_kill_gives_the_same(work: Work, prepared: dict[bool, Path], tmp_path: Path) -> None:
+def test_a_rerun_after_a_kill_gives_the_same(tmp_path: Path) -> None:
     rng, done = random.Random(0), 0  # noqa: S311
-    whole_folder = Path(shutil.copytree(prepared[False], tmp_path / "whole"))
-    began = time.monotonic()
-    assert ended(start(work, whole_folder)) == 0, "it fails without a kill too"
-    lasts, whole = time.monotonic() - began, work.result(whole_folder)
+    prepared = {older: tmp_path / f"prepared-{older}" for older in (False, True)}
+    for older, folder in prepared.items():
+        mini.write_book(Project(folder))
+        assert not older or ended(start(folder)) == 0
+        (folder / "data" / "a.csv").write_text("x\n1\n2\n")  # what the older book does not have
+    whole_folder, began = Path(shutil.copytree(prepared[False], tmp_path / "whole")), time.monotonic()
+    assert ended(start(whole_folder)) == 0, "it fails without a kill too"
+    lasts, whole = time.monotonic() - began, made(whole_folder)
     while done < KILLS:
         older, by_itself, after = rng.random() < 0.5, rng.random() < 0.5, rng.uniform(0, lasts)
         shutil.rmtree(tmp_path / "killed", ignore_errors=True)
         folder = Path(shutil.copytree(prepared[older], tmp_path / "killed"))
-        process = start(work, folder)
+        process = start(folder)
         time.sleep(after)
         if process.poll() is not None:  # it was quicker than before
             lasts = after
@@ -116,10 +74,10 @@ def test_a_rerun_after_a_kill_gives_the_same(work: Work, prepared: dict[bool, Pa
         kill(process.pid, by_itself)
         ended(process)
         settle(folder)
+        old, found = made(prepared[older]), made(folder)
         what = f"killed after {after:.2f} of {lasts:.2f} s{', alone' * by_itself}{', over an older one' * older}"
-        assert work.between(work.result(folder), work.result(prepared[older]), whole), what
-        assert ended(start(work, folder)) == 0, f"{what}: the rerun fails: {(folder / 'said.txt').read_text()}"
-        assert work.result(folder) == whole, f"{what}: the rerun gives another content"
-        left = [path.name for path in folder.rglob(".*.tmp") if ".snakemake" not in path.parts]
-        assert not left, f"{what}: {left} are left over"
+        assert all(data in (old.get(name), whole.get(name)) for name, data in found.items()), what
+        assert ended(start(folder)) == 0, f"{what}: the rerun fails: {(folder / 'said.txt').read_text()}"
+        assert made(folder) == whole, f"{what}: the rerun gives another content"
+        assert not [path for path in folder.rglob(".*.tmp") if ".snakemake" not in path.parts], what
         done += 1

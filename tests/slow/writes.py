@@ -1,4 +1,4 @@
-"""Failures at every step of writing what we write: rank stores, manifests, results, chapters, tables, pages, models.
+"""Failures at every step of writing what we write: rank stores, chapters, pages.
 
 After each: what can be read is the old content or the new, whole, or an error that says what is wrong; and a
 run without a failure gives the content that it would have given at once, with nothing left beside it.
@@ -11,9 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
-import made_ladder
 import mini
 import tiny
 import torch
@@ -24,15 +22,12 @@ from companion import results, site
 from companion import run as chapters
 from companion.project import Project
 from companion.run import Chapter, execute
-from ladder import text
-from ladder.recipe import read_recipe
-from ladder.workspace import Workspace
 from rbp.errors import DataError
 from rbp.extract import models as models_module
 from rbp.extract.extraction import Settings, extract
 from rbp.extract.models import find_model, load_model, load_tokenizer
 from rbp.extract.protocol import protocol
-from rbp.extract.store import Store, open_store
+from rbp.extract.store import open_store
 from rbp.io import write_file
 
 
@@ -50,18 +45,17 @@ class Case:
     on_the_way: Callable[[Any, Any], bool] = lambda found, new: False
 
 
-def a_store(models: Path, documents: int = 6, begun: int | None = None) -> Case:
-    """A rank store: made from nothing, or going on with some packs there."""
+def a_store(models: Path) -> Case:
+    """A rank store that goes on with some packs there."""
     files = find_model(str(models))
     tokenizer, language = load_tokenizer(files), load_model(files, "float32", torch.device("cpu"))
 
     def prepare(folder: Path) -> None:
-        tiny.write_texts(folder / "corpus.jsonl", tiny.texts(documents, longest=30))
-        if begun is not None:
-            act(folder)
-            (store,) = (folder / "out").iterdir()
-            for part in sorted((store / "parts").iterdir())[begun:]:
-                part.unlink()
+        tiny.write_texts(folder / "corpus.jsonl", tiny.texts(8, longest=30))
+        act(folder)
+        (store,) = (folder / "out").iterdir()
+        for part in sorted((store / "parts").iterdir())[2:]:
+            part.unlink()
 
     def act(folder: Path) -> None:
         models_module.load_tokenizer, models_module.load_model = lambda files: tokenizer, lambda *which: language
@@ -83,41 +77,8 @@ def a_store(models: Path, documents: int = 6, begun: int | None = None) -> Case:
     return Case(prepare, act, seen, on_the_way)
 
 
-def a_label(models: Path) -> Case:
-    """The manifest of a finished store, which gets another label."""
-    made = a_store(models, 3)
-
-    def prepare(folder: Path) -> None:
-        made.prepare(folder)
-        made.act(folder)
-
-    def act(folder: Path) -> None:
-        (store,) = (folder / "out").iterdir()
-        with Store(store).lock():
-            Store(store).finish({"family": "another"})
-
-    def seen(folder: Path) -> Any:
-        (store,) = (folder / "out").iterdir()
-        return open_store(store).family, open_store(store).ranks().to_csv()
-
-    return Case(prepare, act, seen)
-
-
-def merged_results() -> Case:
-    """The merged results of a book, over older ones."""
-
-    def write(folder: Path, count: int) -> None:
-        values = {f"key{i}": results.Recorded(i + count) for i in range(count)}
-        results.write_book(folder / "_build" / "results.json", {"01_a": values})
-
-    def seen(folder: Path) -> Any:
-        return results.read_book(folder / "_build" / "results.json")
-
-    return Case(lambda folder: write(folder, 30), lambda folder: write(folder, 50), seen)
-
-
-def an_executed_chapter(before: bool) -> Case:
-    """The folder of an executed chapter, where none is or in place of an older one; without a kernel."""
+def an_executed_chapter() -> Case:
+    """The folder of an executed chapter, in place of an older one; without a kernel."""
 
     def kernel(chapter: Chapter, parameters: Any, output: Path, cwd: Path, tell: object, more: object) -> None:
         notebook = json.loads(chapter.path.read_text())
@@ -136,8 +97,7 @@ def an_executed_chapter(before: bool) -> Case:
 
     def prepare(folder: Path) -> None:
         mini.write_chapter(Project(folder), "01_a", parameters="k: int = 1  # a number")
-        if before:
-            executed(folder, 2)
+        executed(folder, 2)
 
     return Case(prepare, lambda folder: executed(folder, 3), lambda folder: content(folder / "runs" / "out"))
 
@@ -173,53 +133,21 @@ def the_pages() -> Case:
     return Case(prepare, lambda folder: build(folder, "new"), seen)
 
 
-def prepare_ladder(folder: Path) -> None:
-    """Write recipes, ladders.toml and small.toml, and in out/ all that training needs."""
-    made_ladder.write_ladder(folder, 20)
-    text.prepare(Workspace(folder / "out"), read_recipe(folder / "small.toml"), folder / "texts")
-
-
-def a_trained_model(ladder: Path) -> Case:
-    """A training from its start: states, then the model."""
-    from ladder import making, training
-
-    def opened(folder: Path) -> tuple[making.Making, making.Line]:
-        made = made_ladder.with_one_budget(ladder / "ladders.toml", folder / "out", 192)  # three steps
-        return made, made.choose(["neox"], ["narrow"], [1])[0]
-
-    def act(folder: Path) -> None:
-        with patch.object(training, "EVERY", 0.0):
-            making.train(made_ladder.quiet, *opened(folder))
-
-    def seen(folder: Path) -> Any:
-        made, line = opened(folder)
-        if not made.is_done(line, 192, made.rows(line)):
-            return None
-        return (made.model(line, 192) / "model.safetensors").read_bytes()
-
-    return Case(lambda folder: shutil.copytree(ladder / "out", folder / "out"), act, seen)
-
-
-#: by name; each is made of the folder of a tiny model and that of a prepared ladder
-CASES: dict[str, Callable[[Path, Path], Case]] = {
-    "merged results": lambda model, ladder: merged_results(),
-    "an executed chapter": lambda model, ladder: an_executed_chapter(False),
-    "an executed chapter, over an older one": lambda model, ladder: an_executed_chapter(True),
-    "the pages": lambda model, ladder: the_pages(),
-    "a rank store": lambda model, ladder: a_store(model),
-    "a rank store, half made": lambda model, ladder: a_store(model, 8, 2),
-    "a manifest": lambda model, ladder: a_label(model),
-    "a trained model": lambda model, ladder: a_trained_model(ladder),
+#: by name; each is made of the folder of a tiny model
+CASES: dict[str, Callable[[Path], Case]] = {
+    "an executed chapter, over an older one": lambda model: an_executed_chapter(),
+    "the pages": lambda model: the_pages(),
+    "a rank store, half made": lambda model: a_store(model),
 }
 
 
-def count(name: str, base: Path, model: Path, ladder: Path, share: float, whole: bool) -> int:
+def count(name: str, base: Path, model: Path, share: float, whole: bool) -> int:
     """Let a case's first step fail and a share of the others, drawn at random; gives how many failures came about.
 
     whole: by every fault, and again, at random, in the run that follows; else by one fault, drawn. Raises
     AssertionError.
     """
-    rng, tried, case = random.Random(name), 0, CASES[name](model, ladder)  # noqa: S311
+    rng, tried, case = random.Random(name), 0, CASES[name](model)  # noqa: S311
     prepared, work = base / "prepared", base / "work"
     prepared.mkdir(parents=True)
     made = trial(lambda: case.prepare(prepared), prepared)
