@@ -2,6 +2,7 @@
 
 import json
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,8 @@ from companion.prose import VALUE, chapter_numbers, fill_in
 WRITTEN = [name for name, number in chapter_numbers(Project()).items() if number.isdigit() and name != "ledger"]
 MOST_WORDS, MOST_NUMBERS = 1_110, 47  # a count, "29 of 32", is two numbers
 ACCEPTED = results.read_book(Project().expected)
-NOTEBOOKS = ROOT / "notebooks"
+NOTEBOOKS, BOOK = ROOT / "notebooks", ROOT / "book"
+CLAIMS = ROOT / "src" / "companion" / "ledger" / "claims.toml"
 
 
 def prose(path: Path) -> str:
@@ -39,3 +41,27 @@ def test_a_chapter_can_be_read_to_its_end(chapter: str) -> None:
     answer = text.partition("## The answer\n")[2].partition("\n## ")[0].split("\n\n")
     statements = [paragraph.startswith("**") for paragraph in map(str.strip, answer) if paragraph]
     assert statements == [True] * 3, "each begins with what it says"
+
+
+AVOIDED = re.compile(
+    r"\b(foretel\w*|foretold|hopeful\w*|surely|beyond doubt|per cent|hangs? together|not without)\b|\d \d{3}\b",
+    re.IGNORECASE,
+)
+"""Words that have a plainer one, and numbers without a comma: see "Words and names" in CONTRIBUTING.md."""
+
+
+@pytest.mark.parametrize(
+    "path",
+    [*sorted(NOTEBOOKS.glob("*.ipynb")), *sorted(BOOK.glob("*.md")), BOOK / "report.typ", CLAIMS],
+    ids=lambda path: path.name,
+)
+def test_prose_has_the_words_of_the_style(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".ipynb":
+        cells = json.loads(text)["cells"]
+        text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    if path == CLAIMS:
+        claims = tomllib.loads(text).values()
+        text = "\n".join(claim.get(part, "") for claim in claims for part in ("says", "rule", "finding"))
+    plain = re.sub(r"\{[^}]*\}(`[^`]*`)?|```.*?```|`[^`]*`", "", text, flags=re.DOTALL)
+    assert [plain[max(0, found.start() - 30) : found.end() + 10] for found in AVOIDED.finditer(plain)] == []

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 import torch
+from drawn_cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
-from ranking_cases import BACKENDS, DTYPES, Case, cases, gaussian, ranks, ulp, uneven
+from ranking_cases import BACKENDS, DTYPES, Case, gaussian, ranks, ulp, uneven
 
 from rbp.kernel.problem import TokenRanks
 

@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from drawn_cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
-from ranking_cases import Case, cases, gaussian, ulp, uneven
+from ranking_cases import Case, gaussian, ulp, uneven
 
 from rbp.errors import RankError
 from rbp.kernel import linear_rank, triton_kernel
