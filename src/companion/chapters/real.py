@@ -442,6 +442,19 @@ def misses_table(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
     return shown(rows.assign(**percent), columns, caption=caption, data=table)
 
 
+def summarize_damaged(table: pd.DataFrame) -> dict[str, Any]:
+    """Collect what chapter 8 says of `damaged_misses`, by key: counts, per cent, and how many times as many misses."""
+    factor, humaneval = table["missed"] / table["missed_whole"], table[table["dataset"] == "humaneval"]
+    values: dict[str, Any] = {"damaged.tests": len(table), "damaged.ways": table["way"].nunique()}
+    values |= {f"damaged.{share}.moved": int((table[f"{share}_p"] < 0.05).sum()) for share in ("early", "rare")}
+    values["damaged.early.whole"] = 100 * humaneval["early_whole"].iloc[0]
+    values |= {
+        "damaged.early.least": 100 * humaneval["early"].min(),
+        "damaged.early.most": 100 * humaneval["early"].max(),
+    }
+    return values | {"damaged.factor.least": factor.min(), "damaged.factor.most": factor.max()}
+
+
 def summarize_windows(table: pd.DataFrame, n: int = 10) -> dict[str, Any]:
     """Collect chapter 7's numbers from `window_ratios` at one length, by key."""
     values: dict[str, Any] = {}

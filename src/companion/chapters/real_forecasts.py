@@ -1,4 +1,4 @@
-"""The forecasts of the real model (data/predictions/real.toml), and the outcomes."""
+"""The forecasts of the real model (data/predictions/real.toml, real_damaged.toml), and the outcomes."""
 
 from collections.abc import Callable, Iterable
 from functools import cached_property
@@ -14,6 +14,7 @@ from companion.steps import step
 from rbp.figures.wording import dataset_label
 
 PREDICTIONS = DATA / "predictions" / "real.toml"
+LATER = DATA / "predictions" / "real_damaged.toml"
 KINDS = {
     "early": "misses: first three tokens",
     "removed": "misses: gone with a start token",
@@ -40,7 +41,7 @@ _WINDOWS = {
 
 def read_predictions(path: Path = PREDICTIONS) -> tuple[pd.DataFrame, float]:
     """Read the predictions in their order, as the appendix's `score` takes them, and their probability."""
-    return paths.read_predictions(path, about=("name", "what", "text", "k", "level"))
+    return paths.read_predictions(path, about=("name", "what", "text", "k", "level", "way"))
 
 
 def describe(table: pd.DataFrame) -> "pd.Series[str]":
@@ -54,6 +55,7 @@ def describe(table: pd.DataFrame) -> "pd.Series[str]":
             parts.append("mean of texts" if row.text == "mean" else dataset_label(row.text))
         parts += [f"k = {row.k:.0f}"] if pd.notna(row.k) else []
         parts += [f"{row.level:+g} nats"] if pd.notna(row.level) else []
+        parts += [real.WAYS[row.way]] if isinstance(row.way, str) else []
         return ", ".join(parts)
 
     return pd.Series([words(row) for row in table.itertuples()], table.index, dtype="str")
@@ -164,4 +166,18 @@ def measure_outcomes(table: pd.DataFrame) -> pd.DataFrame:
     findings = Findings()
     rows: Iterable[Any] = table.rename(columns={"name": "event"}).itertuples()
     values = [float(_EVENTS[row.event](findings)) if row.kind == "event" else findings.value(row) for row in rows]
+    return table.assign(outcome=values)
+
+
+def measure_damaged(table: pd.DataFrame) -> pd.DataFrame:
+    """Add the outcome to each prediction of real_damaged.toml (`outcome`); missing for F, which was not run."""
+    misses = real.damaged_misses().set_index(["way", "dataset"])
+    whole = {text: misses.xs(text, level="dataset") for text in ("humaneval", "wikipedia")}
+    falls = (whole["humaneval"]["early_p"] < 0.05) & (whole["humaneval"]["early"] < whole["humaneval"]["early_whole"])
+    rises = (whole["wikipedia"]["rare_p"] < 0.05) & (whole["wikipedia"]["rare"] > whole["wikipedia"]["rare_whole"])
+    events = {"early_falls": float(falls.all()), "rare_gains_wikipedia": float(rises.all())}
+    values = [
+        float(misses[row.kind][row.way, row.text]) if row.kind in ("early", "rare") else events.get(row.event, np.nan)
+        for row in table.rename(columns={"name": "event"}).itertuples()
+    ]
     return table.assign(outcome=values)

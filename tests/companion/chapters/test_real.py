@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import t as student_t
 
 from companion.chapters import real
 from companion.evidence.real import repeated
@@ -32,6 +33,28 @@ def test_shares_of_misses_are_those_of_a_loop() -> None:
     assert found["rare"] == pytest.approx(sum(rare for _, rare in missed) / len(missed))
     assert found["removed"] == pytest.approx(1 - left / len(missed))
     assert found["removed_low"] < found["removed"] < found["removed_high"]
+
+
+def test_damaged_models_are_compared_with_the_whole_one_by_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(4)
+    whole = tiny(rng, [50, 7, 90, 33])
+    ranks = {way: np.where(rng.random(len(whole)) < 0.6, 3000, 2) for way in ("layers", "weights")}
+    tables = [whole.assign(rank=rank, way=way, text="humaneval") for way, rank in ranks.items()]
+    monkeypatch.setattr(real, "tokens_of", lambda *_: whole)
+    monkeypatch.setattr(real, "damaged", lambda: pd.concat(tables).drop(columns="repeated"))
+    found = real.damaged_misses().set_index("way")
+    for way, rank in ranks.items():
+        for share, kind in (("early", whole["position"] <= 3), ("rare", whole["rare"])):
+            for name, miss in ((share, rank > 1000), (f"{share}_whole", whole["rank"] > 1000)):
+                assert found[name][way] == pytest.approx(sum(miss & kind) / sum(miss))
+            away = []
+            for gone in (None, *whole["document"].unique()):
+                rest = whole["document"] != gone
+                shares = [sum(m & kind & rest) / sum(m & rest) for m in (rank > 1000, whole["rank"] > 1000)]
+                away.append(shares[0] - shares[1])
+            error = np.sqrt(3 / 4 * sum((one - np.mean(away[1:])) ** 2 for one in away[1:]))
+            plain = 2 * student_t.sf(abs(away[0]) / error, 3)
+            assert plain - 1e-12 <= found[f"{share}_p"][way] <= 4 * plain + 1e-12  # Holm over four
 
 
 def test_windows_are_those_of_a_loop_and_new_ones_hold_no_repeated_token() -> None:
