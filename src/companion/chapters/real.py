@@ -70,14 +70,8 @@ def misses(without: pd.DataFrame, start: pd.DataFrame, k: int) -> Reals:
     miss, position = both["rank"] > k, both["position"]
     after = both["rank_start"] > k
     kinds = (position <= EARLY, (position > EARLY) & (position <= START), both["rare"])
-    columns: list[Any] = [
-        np.ones(len(both)),
-        miss,
-        *(miss & kind for kind in kinds),
-        after,
-        after & kinds[0],
-        both["rare"],
-    ]
+    columns: list[Any] = [np.ones(len(both)), miss, *(miss & kind for kind in kinds)]
+    columns += [after, after & kinds[0], both["rare"]]
     return document_sums(np.column_stack(columns), both["document"])
 
 
@@ -149,7 +143,7 @@ def damaged_misses(k: int = 1_000, *, level: float = 0.95) -> pd.DataFrame:
         both = whole.merge(tokens, on=["document", "position"], suffixes=("_whole", ""), validate="one_to_one")
         kinds = {"early": both["position"] <= EARLY, "rare": both["rare"]}
         misses = [both["rank_whole"] > k, both["rank"] > k]
-        columns = [miss & kind for miss in misses for kind in (True, *kinds.values())]
+        columns = [column for miss in misses for column in (miss, *(miss & kind for kind in kinds.values()))]
         sums = without_each(document_sums(np.column_stack(columns).astype(float), both["document"]))
         row = {"way": way, "dataset": text, "tokens": len(both), "missed_whole": sums[0, 0], "missed": sums[0, 3]}
         for i, name in enumerate(kinds, start=1):
@@ -158,10 +152,8 @@ def damaged_misses(k: int = 1_000, *, level: float = 0.95) -> pd.DataFrame:
             z = abs(after[0] - before[0]) / np.sqrt(variance(after - before))
             row |= {f"{name}_whole": before[0], f"{name}_p": 2 * student_t.sf(z, len(sums) - 2)}
         rows.append(row)
-    table = pd.DataFrame(rows)
-    tested = ["early_p", "rare_p"]
-    table[tested] = np.reshape(holm(table[tested].to_numpy().ravel()), (-1, 2))
-    return table
+    table, tested = pd.DataFrame(rows), ["early_p", "rare_p"]
+    return table.assign(**dict(zip(tested, holm(table[tested].to_numpy().T.ravel()).reshape(2, -1), strict=True)))
 
 
 # ── Do hits come together?

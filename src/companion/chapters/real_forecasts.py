@@ -176,8 +176,9 @@ def measure_damaged(table: pd.DataFrame) -> pd.DataFrame:
     falls = (whole["humaneval"]["early_p"] < 0.05) & (whole["humaneval"]["early"] < whole["humaneval"]["early_whole"])
     rises = (whole["wikipedia"]["rare_p"] < 0.05) & (whole["wikipedia"]["rare"] > whole["wikipedia"]["rare_whole"])
     events = {"early_falls": float(falls.all()), "rare_gains_wikipedia": float(rises.all())}
+    rows: Iterable[Any] = table.rename(columns={"name": "event"}).itertuples()
     values = [
         float(misses[row.kind][row.way, row.text]) if row.kind in ("early", "rare") else events.get(row.event, np.nan)
-        for row in table.rename(columns={"name": "event"}).itertuples()
+        for row in rows
     ]
     return table.assign(outcome=values)
