@@ -440,10 +440,8 @@ def summarize_damaged(table: pd.DataFrame) -> dict[str, Any]:
     values: dict[str, Any] = {"damaged.tests": len(table), "damaged.ways": table["way"].nunique()}
     values |= {f"damaged.{share}.moved": int((table[f"{share}_p"] < 0.05).sum()) for share in ("early", "rare")}
     values["damaged.early.whole"] = 100 * humaneval["early_whole"].iloc[0]
-    values |= {
-        "damaged.early.least": 100 * humaneval["early"].min(),
-        "damaged.early.most": 100 * humaneval["early"].max(),
-    }
+    values["damaged.early.least"] = 100 * humaneval["early"].min()
+    values["damaged.early.most"] = 100 * humaneval["early"].max()
     return values | {"damaged.factor.least": factor.min(), "damaged.factor.most": factor.max()}
 
 
