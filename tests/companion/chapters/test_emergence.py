@@ -11,6 +11,7 @@ from companion.chapters import emergence
 from companion.evidence.tokens import published_windows
 from companion.stats.hit_models import markov
 from rbp.errors import ParameterError
+from rbp.figures.curves import shades
 
 LENGTHS = np.array([1, 2, 5, 10, 50, 100])
 
@@ -161,3 +162,23 @@ def test_a_power_of_n_has_one_local_power() -> None:
     assert found["power"].to_numpy() == pytest.approx(0.6, abs=1e-9)
     assert found["models"].tolist() == [2] * 4
     assert list(zip(found["n"], found["n_next"], strict=True)) == list(pairwise(n))
+
+
+def toy() -> pd.DataFrame:
+    rows = [
+        ("wikipedia", f"toy/{size}", "Toy", size, k, n, 0.0 if (n, i) == (50, 0) else (0.3 + 0.1 * i) ** (n / k))
+        for i, size in enumerate([10**6, 10**7, 10**8])
+        for k in (1, 10)
+        for n in (1, 5, 50)
+    ]
+    return pd.DataFrame(rows, columns=["dataset", "model", "family", "size", "k", "n", "p"])
+
+
+def test_every_line_has_its_shade_and_its_panel() -> None:
+    table = toy().query("size == 10**7").assign(ratio=lambda rows: rows["p"], low=np.nan, high=np.nan)
+    panels = emergence.ratio_figure(table, level=0.95)["figure"]
+    assert list(panels.keys) == ["Toy"]
+    (ax,) = panels.single("Toy").axes
+    lines = {line.get_color(): line.get_ydata().tolist() for line in ax.get_lines() if line.get_marker() == "o"}
+    assert set(lines) == set(shades([1, 10]).values())
+    assert lines[shades([1, 10])[1]] == pytest.approx(table[table["k"] == 1].sort_values("n")["ratio"].tolist())

@@ -2,9 +2,12 @@
 
 import re
 
+import numpy as np
 from bs4 import BeautifulSoup
 
-from companion.chapters import see
+from companion.chapters import front, see
+from rbp.laws.power import fit_power_law
+from rbp.measurements import open_source
 
 SENTENCE = {
     "tokens": [
@@ -29,3 +32,16 @@ def test_each_token_has_its_rank_and_what_was_expected() -> None:
     checked = [label.input.has_attr("checked") for label in labels]
     assert checked == [False, False, False, True], "none of the first three"
     assert shown.select("fieldset b") == [], "what is in the text is text"
+
+
+def test_the_pictures_tell_the_models_and_their_lines() -> None:
+    table = open_source("published").table
+    line, hide = front.line_figure(table), front.hide_figure(table)
+    assert "24 models" in line["caption"]
+    own = line["data"][line["data"]["family"] == "Pythia"]
+    fit = fit_power_law(own["size"], own["value"])
+    assert line["figure"].axes[0].get_title("left") == f"Pythia: α = {fit.alpha:.3f}, R² = {fit.r_squared:.3f}"
+    slope, start = np.polyfit(np.log(own["size"].iloc[:-2].astype(float)), np.log(own["value"].iloc[:-2]), 1)
+    error = np.expm1(start + slope * np.log(own["size"].iloc[-1]) - np.log(own["value"].iloc[-1]))
+    assert f"{100 * error:+.1f}%".replace("-", "−") in hide["figure"].axes[0].get_title("left")
+    assert len(hide["living"]["points"]) == 3 * 24

@@ -7,6 +7,7 @@ import sympy as sp
 
 from companion.chapters.appendix.algebra import notation, numbers, statements
 from companion.chapters.appendix.algebra.notation import (
+    FAILS,
     I1,
     I2,
     Equation,
@@ -136,3 +137,13 @@ def test_one_sorted_distribution_and_calibration_make_the_entropy_of_ranks_the_c
     rank = rng.choice(40, 50_000, p=q) + 1
     one = MeasuredRanks("x", "m", "F", 1, RankCounts.of_ranks(rank, 40), float(-np.log(q[rank - 1]).mean()))
     assert numbers.entropies([one])["share"].item() == pytest.approx(1, abs=0.01)
+
+
+def test_a_check_of_a_wrong_moment_fails() -> None:
+    wrong = Equation("14", I1, "=", mu * P - sigma * notation.varphi(a))
+    assert statements.check_moment(wrong, 1).verdict == FAILS
+
+
+def test_a_wrong_step_fails() -> None:
+    step = Equation("19 → 21", statements.RIGHT19, "=", statements.RIGHT21 + P / c)
+    assert statements.check_step(statements.EQ21, step, "").verdict == FAILS

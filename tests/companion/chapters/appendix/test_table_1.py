@@ -7,8 +7,11 @@ from scipy.stats import linregress
 
 from companion.chapters.appendix.data import (
     CELL,
+    count_agreement,
     implied_by_print,
+    name_cells,
     recompute,
+    table_1_statistics,
     with_rounded_shares,
 )
 from rbp.measurements import open_source
@@ -49,3 +52,14 @@ def test_what_print_implies_is_the_fits_own_interval() -> None:
     assert (low + high) / 2 == pytest.approx(line.slope)
     assert (high - low) / 2 == pytest.approx(3.182446 * line.stderr, rel=1e-6)  # t(0.975; 3)
     assert np.isnan(implied_by_print(0.0, 1.0, 5)).all()
+
+
+def test_cells_are_counted_and_named(table: pd.DataFrame, cells: pd.DataFrame) -> None:
+    assert count_agreement(cells) == (108, 107)  # one number of 54 cells differs
+    differs = cells[cells["verdict"] == "differs"]
+    assert name_cells(differs) == "GPT-2, Wikipedia, k = 10,000"
+    assert name_cells(differs, r_squared=True) == "GPT-2, Wikipedia, k = 10,000 (0.915)"
+    assert name_cells(cells[:1]) == "GPT-2, Australian legal, cross-entropy"
+    values = table_1_statistics(table)
+    assert [values[f"table1.{name}"] for name in ("cells", "recomputed", "agree_rounded")] == [168, 54, 108]
+    assert table_1_statistics(table.assign(dataset="mine")) == {}
