@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from companion.chapters import lognormal, paths, real
+from companion.chapters import lognormal, paths, real, real_damage
 from companion.project import DATA
 from companion.steps import step
 from rbp.figures.wording import dataset_label
@@ -55,7 +55,7 @@ def describe(table: pd.DataFrame) -> "pd.Series[str]":
             parts.append("mean of texts" if row.text == "mean" else dataset_label(row.text))
         parts += [f"k = {row.k:.0f}"] if pd.notna(row.k) else []
         parts += [f"{row.level:+g} nats"] if pd.notna(row.level) else []
-        parts += [real.WAYS[row.way]] if isinstance(row.way, str) else []
+        parts += [real_damage.WAYS[row.way]] if isinstance(row.way, str) else []
         return ", ".join(parts)
 
     return pd.Series([words(row) for row in table.itertuples()], table.index, dtype="str")
@@ -92,8 +92,8 @@ class Findings:
 
     @cached_property
     def spreads(self) -> pd.DataFrame:
-        """`real.spread_table`."""
-        return real.spread_table(real.worse())
+        """`real_damage.spread_table`."""
+        return real_damage.spread_table(real_damage.worse())
 
     def value(self, row: Any) -> float:
         """Look up the outcome of a number."""
@@ -146,7 +146,9 @@ _EVENTS: dict[str, Callable[[Findings], Any]] = {
         findings.windows.query("kind == @real.NEW and k == 1 and dataset == 'wikipedia'")["high"].item() >= 1
     ),
     "sentence_refuted": _small,
-    "sentence_stands": lambda findings: not _small(findings) and (real.pairs(real.worse())["p_holm"] < 0.05).any(),
+    "sentence_stands": lambda findings: (
+        not _small(findings) and (real_damage.pairs(real_damage.worse())["p_holm"] < 0.05).any()
+    ),
     "advice_refuted": _advice,
     "density_runs": lambda findings: findings.fits.xs("lognormal", level="distribution")["at_limit"].all(),
     "ceil_finite": lambda findings: not findings.fits.xs("lognormal_ceiling", level="distribution")["at_limit"].any(),
@@ -171,7 +173,7 @@ def measure_outcomes(table: pd.DataFrame) -> pd.DataFrame:
 
 def measure_damaged(table: pd.DataFrame) -> pd.DataFrame:
     """Add the outcome to each prediction of real_damaged.toml (`outcome`); missing for F, which was not run."""
-    misses = real.damaged_misses().set_index(["way", "dataset"])
+    misses = real_damage.damaged_misses().set_index(["way", "dataset"])
     whole = {text: misses.xs(text, level="dataset") for text in ("humaneval", "wikipedia")}
     falls = (whole["humaneval"]["early_p"] < 0.05) & (whole["humaneval"]["early"] < whole["humaneval"]["early_whole"])
     rises = (whole["wikipedia"]["rare_p"] < 0.05) & (whole["wikipedia"]["rare"] > whole["wikipedia"]["rare_whole"])

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import t as student_t
 
-from companion.chapters import real
+from companion.chapters import real, real_damage
 from companion.evidence.real import repeated
 
 
@@ -40,9 +40,9 @@ def test_damaged_models_are_compared_with_the_whole_one_by_loops(monkeypatch: py
     whole = tiny(rng, [50, 7, 90, 33])
     ranks = {way: np.where(rng.random(len(whole)) < 0.6, 3000, 2) for way in ("layers", "weights")}
     tables = [whole.assign(rank=rank, way=way, text="humaneval") for way, rank in ranks.items()]
-    monkeypatch.setattr(real, "tokens_of", lambda *_: whole)
-    monkeypatch.setattr(real, "damaged", lambda: pd.concat(tables).drop(columns="repeated"))
-    found = real.damaged_misses().set_index("way")
+    monkeypatch.setattr(real_damage, "tokens_of", lambda *_: whole)
+    monkeypatch.setattr(real_damage, "damaged", lambda: pd.concat(tables).drop(columns="repeated"))
+    found = real_damage.damaged_misses().set_index("way")
     for way, rank in ranks.items():
         for share, kind in (("early", whole["position"] <= 3), ("rare", whole["rare"])):
             for name, miss in ((share, rank > 1000), (f"{share}_whole", whole["rank"] > 1000)):
