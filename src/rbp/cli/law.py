@@ -55,9 +55,10 @@ def law(
     given = [each for each in models if _is_measured(each)]
     to_rank = [each for each in models if each not in given]
     if to_rank and corpus is None:
-        raise ParameterError(
-            f"there is nothing to rank {to_rank[0]} on", "--corpus", "Give a text, as rbp extract takes it."
-        )
+        from rbp.measurements.sources import known_sources
+
+        what = f"{to_rank[0]} is no source of measurements, and there is nothing to rank a model on"
+        raise ParameterError(what, "--corpus", f"{known_sources()} To rank a model, give a text as well.")
     if corpus is not None and not to_rank:
         raise ParameterError("all of these are measured", "--corpus", "Leave it out, or give models.")
     if plan and not to_rank:

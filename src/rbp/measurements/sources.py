@@ -222,7 +222,7 @@ def open_source(
     else:
         given = list(source)
     if not given:
-        raise ParameterError("no source of measurements is given", "measurements", _remedy())
+        raise ParameterError("no source of measurements is given", "measurements", known_sources())
     parts = _with_one_of_ranks([_part(one, rule) for one in given], (protocol, length))
     shipped = frozenset(str(one) for one in given if _is_word(one))
     return Source(", ".join(part.name for part in parts), rule, shipped, tuple(parts))
@@ -238,7 +238,8 @@ def _with_one_of_ranks(parts: Sequence[Part], how: tuple[str | None, int | None]
     return [joined if part is ranks[0] else part for part in parts if part is ranks[0] or part not in ranks]
 
 
-def _remedy() -> str:
+def known_sources() -> str:
+    """Say what may be given as a source: the end of an error."""
     words = ", ".join(f'"{word}"' for word in named_sources())
     files = "a CSV or Parquet file, or a folder of ranks"
     return f"Give {words}, {files}." if words else f"Give {files}: no installed package brings sources of its own."
@@ -266,18 +267,18 @@ def _is_word(one: str | Path) -> bool:
 def _part(one: str | Path, rule: TieRule) -> Part:
     name, path = str(one), Path(one)
     if not name or "\0" in name:
-        raise ParameterError("a source of measurements without a name", "measurements", _remedy())
+        raise ParameterError("a source of measurements without a name", "measurements", known_sources())
     if isinstance(one, str) and (named := named_sources().get(one)):
         return named.open(one, rule)
     if exists(path) and path.is_dir():
         if _holds_stores(path):
             return Ranks(name, (path,), rule)
-        raise DataError("the folder holds no measurements: no rank store is in it", name, _remedy())
+        raise DataError("the folder holds no measurements: no rank store is in it", name, known_sources())
     if path.suffix.lower() in (".csv", ".parquet"):
         if not exists(path):
             raise DataError("there is no such file of measurements", name, "Check the path.")
         return File(name, (path,))
-    raise ParameterError(f"unknown source of measurements {name!r}", "measurements", _remedy())
+    raise ParameterError(f"unknown source of measurements {name!r}", "measurements", known_sources())
 
 
 def _all_once(places: Iterable[tuple[str, str, str]], kind: str) -> None:

@@ -88,6 +88,7 @@ PUBLISHED = ("published", "--dataset", "wikipedia", "-k", "1")
     ("arguments", "words"),
     [
         ([MODELS[0]], ["nothing to rank", "--corpus"]),
+        (["publisht"], ["publisht is no source", '"published"']),
         (["published", "--corpus", "x.txt"], ["all of these are measured"]),
         (["published", "--dataset", "moon"], ["no dataset 'moon'", "wikipedia"]),
         ([*PUBLISHED, "--against", "time"], ["no law against 'time'", "size, tokens, compute, step"]),
