@@ -334,6 +334,7 @@ def _run(
                 engine_name="rbp",
                 kernel_name="python3",
                 progress_bar=False,
+                start_timeout=300,  # seconds: on a busy machine a kernel takes longer than papermill's 60
                 kernel_environment=os.environ | environment | dict(more),
                 kernel_cwd=str(cwd),
                 connection_file=str(start / "connection.json"),
