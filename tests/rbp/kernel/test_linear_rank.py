@@ -5,9 +5,6 @@ In one file, since each process that runs some of it compiles the pass over a ti
 
 import os
 import pickle
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -21,10 +18,10 @@ from rbp.errors import ParameterError, RankError
 from rbp.kernel import blocked, linear_rank, names
 from rbp.kernel import reduction as reduction_module
 from rbp.kernel.problem import TokenRanks, concluded, problem
-from rbp.kernel.reduction import PACK, Reduce, Reduced, agrees, plainly, reduction
+from rbp.kernel.reduction import PACK, agrees, plainly, reduction
 
 
-def assert_within(got: TokenRanks, logits: torch.Tensor, target: torch.Tensor, slack: Any) -> None:
+def assert_within(got, logits, target, slack):
     """The counts are those of the logits, but for what lies nearer than `slack`."""
     truth = logits.gather(1, target[:, None])
     assert ((logits > truth + slack).sum(1) <= got.greater).all()
@@ -33,7 +30,7 @@ def assert_within(got: TokenRanks, logits: torch.Tensor, target: torch.Tensor, s
 
 
 @given(case=cases(), backend=st.sampled_from(BACKENDS))
-def test_counts_and_nll_are_those_of_the_sorted_logits(case: Case, backend: str) -> None:
+def test_counts_and_nll_are_those_of_the_sorted_logits(case, backend):
     got, (greater, equal) = ranks(case, backend), case.by_sorting()
     assert got.greater.tolist() == greater.tolist()
     assert got.equal.tolist() == equal.tolist()
@@ -44,7 +41,7 @@ def test_counts_and_nll_are_those_of_the_sorted_logits(case: Case, backend: str)
 
 
 @given(seed=st.integers(0, 2**32), dtype=st.sampled_from(DTYPES), d=st.integers(1, 200), width=st.integers(2, 3000))
-def test_ranks_lie_where_float64_says_they_can(seed: int, dtype: torch.dtype, d: int, width: int) -> None:
+def test_ranks_lie_where_float64_says_they_can(seed, dtype, d, width):
     case = gaussian(70, width, d, seed, dtype)
     slack = d * 2.0**-23 * (case.hidden.double().norm(dim=1, keepdim=True) * case.weight.double().norm(dim=1).max())
     for backend in BACKENDS:
@@ -55,7 +52,7 @@ def test_ranks_lie_where_float64_says_they_can(seed: int, dtype: torch.dtype, d:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize(("rows", "columns"), [(0, 17), (1, 17), (1, 1), (0, 1)])
-def test_the_smallest_shapes(backend: str, rows: int, columns: int) -> None:
+def test_the_smallest_shapes(backend, rows, columns):
     case = Case(torch.ones(rows, 3), torch.ones(columns, 3), torch.zeros(rows, dtype=torch.int64))
     got = ranks(case, backend)
     assert got.greater.tolist() == [0] * rows
@@ -65,7 +62,7 @@ def test_the_smallest_shapes(backend: str, rows: int, columns: int) -> None:
 
 
 @pytest.mark.parametrize("far", [0, 1500, 2499])
-def test_a_truth_far_below_the_highest_logit_changes_no_other_row(far: int) -> None:
+def test_a_truth_far_below_the_highest_logit_changes_no_other_row(far):
     case = gaussian(2500, 700, 16, 4)  # three blocks of rows
     before = ranks(case)
     case.hidden[far] *= 500
@@ -83,9 +80,7 @@ def test_a_truth_far_below_the_highest_logit_changes_no_other_row(far: int) -> N
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
 @pytest.mark.parametrize("options", [{}, {"scale": 0.7}, {"softcap": 20.0}, {"round_logits": "bfloat16"}], ids=str)
-def test_a_target_ties_with_itself_and_its_equals(
-    backend: str, dtype: torch.dtype, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_target_ties_with_itself_and_its_equals(backend, dtype, options, monkeypatch):
     """Even where products round one sum in two ways, as some libraries do at the edges of a block."""
     monkeypatch.setattr(torch, "mm", uneven(torch.mm))
     case = gaussian(200, 3001, 64, 9, dtype)
@@ -102,33 +97,33 @@ ROWS, COLUMNS = 700, 5003
 
 
 @pytest.fixture
-def threads() -> Iterator[None]:
+def threads():
     before = torch.get_num_threads()
     yield
     torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module", params=rest_slow(DTYPES[:2], DTYPES[2:]), ids=str)
-def case(request: pytest.FixtureRequest) -> Case:
+def case(request):
     case = gaussian(ROWS, COLUMNS, 96, 11, request.param)
     case.options = {"bias": torch.randn(COLUMNS, generator=torch.Generator().manual_seed(1)), "softcap": 20.0}
     return case
 
 
-def cut(case: Case, rows: int = blocked.ROWS) -> TokenRanks:
+def cut(case, rows=blocked.ROWS):
     options = {"bias": None, "scale": 1.0, "softcap": None, "vocab": None, "rounding": None} | case.options
     with torch.no_grad():
         given = problem(case.hidden, case.weight, case.target, **options)
         return concluded(given, blocked.tally(given, rows))
 
 
-def same(one: TokenRanks, other: TokenRanks) -> bool:
+def same(one, other):
     return all(torch.equal(getattr(one, f), getattr(other, f)) for f in ("greater", "equal", "nll"))
 
 
 @pytest.mark.parametrize("rows", rest_slow([48, 1152], [16, 128, 256]))
 @pytest.mark.usefixtures("threads")
-def test_row_blocks_and_threads_change_nothing(case: Case, rows: int) -> None:
+def test_row_blocks_and_threads_change_nothing(case, rows):
     before = cut(case)
     assert same(before, cut(case, rows=rows))
     torch.set_num_threads(3)
@@ -137,7 +132,7 @@ def test_row_blocks_and_threads_change_nothing(case: Case, rows: int) -> None:
 
 
 @given(seed=st.integers(0, 2**32), rows=st.integers(1, ROWS))
-def test_order_and_company_of_rows_change_nothing(seed: int, rows: int) -> None:
+def test_order_and_company_of_rows_change_nothing(seed, rows):
     case = gaussian(ROWS, COLUMNS, 64, 12)
     whole = cut(case)
     some = torch.randperm(ROWS, generator=torch.Generator().manual_seed(seed))[:rows]
@@ -145,14 +140,14 @@ def test_order_and_company_of_rows_change_nothing(seed: int, rows: int) -> None:
     assert same(part, TokenRanks(whole.greater[some], whole.equal[some], whole.nll[some]))
 
 
-def small() -> tuple[Case, torch.Tensor]:
+def small():
     """Every fifth target is one of three equal rows, one of which has another bias."""
     case, bias = gaussian(60, 400, 16, 5), torch.zeros(400)
     bias[200] = 1.0
     return case, bias
 
 
-def assert_right(case: Case, bias: torch.Tensor | None, **options: Any) -> None:
+def assert_right(case, bias, **options):
     """Ranks are those of an output layer that nobody has seen before."""
     got = linear_rank(case.hidden, case.weight, case.target, bias=bias, **options)
     other = None if bias is None else bias.clone()
@@ -170,9 +165,7 @@ def assert_right(case: Case, bias: torch.Tensor | None, **options: Any) -> None:
     biased=st.booleans(),
     poor=st.booleans(),
 )
-def test_columns_of_one_name_have_the_same_weights_and_bias(
-    seed: int, dtype: torch.dtype, d: int, width: int, spread: int, biased: bool, poor: bool
-) -> None:
+def test_columns_of_one_name_have_the_same_weights_and_bias(seed, dtype, d, width, spread, biased, poor):
     generator = torch.Generator().manual_seed(seed)
     weight = torch.randint(-spread, spread + 1, (width, d), generator=generator).to(dtype)
     weight = weight[torch.randint(0, width, (width,), generator=generator)]
@@ -189,7 +182,7 @@ def test_columns_of_one_name_have_the_same_weights_and_bias(
     assert not names.changed(got, weight, bias)
 
 
-def _in_inference_mode(case: Case, bias: torch.Tensor) -> None:
+def _in_inference_mode(case, bias):
     with torch.inference_mode():
         case.weight[399] = -case.weight[399]
 
@@ -208,9 +201,7 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("rounded_by_place", [False, True])
-def test_a_change_of_weight_or_bias_is_noticed(
-    change: Callable[[Case, torch.Tensor], Any], backend: str, rounded_by_place: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_change_of_weight_or_bias_is_noticed(change, backend, rounded_by_place, monkeypatch):
     if rounded_by_place:  # so that only the names tell which logits tie
         monkeypatch.setattr(torch, "mm", uneven(torch.mm))
     case, bias = small()
@@ -223,7 +214,7 @@ def test_a_change_of_weight_or_bias_is_noticed(
 INF, NAN = float("inf"), float("nan")
 
 
-def arguments(rows: int = 5, columns: int = 20, d: int = 4) -> dict[str, torch.Tensor]:
+def arguments(rows=5, columns=20, d=4):
     generator = torch.Generator().manual_seed(0)
     return {
         "hidden": torch.randn(rows, d, generator=generator),
@@ -243,9 +234,7 @@ def arguments(rows: int = 5, columns: int = 20, d: int = 4) -> dict[str, torch.T
         ("hidden", (2, slice(2)), torch.tensor([INF, -INF]), 2, "infinite values or an overflow"),
     ],
 )
-def test_nan_is_an_error_that_names_the_row(
-    backend: str, name: str, index: tuple[Any], value: Any, row: int, says: str
-) -> None:
+def test_nan_is_an_error_that_names_the_row(backend, name, index, value, row, says):
     given = arguments()
     given[name][index] = value
     with pytest.raises(RankError, match=says) as caught:
@@ -270,14 +259,14 @@ def test_nan_is_an_error_that_names_the_row(
         ({"backend": "cuda"}, "backend"),
     ],
 )
-def test_arguments_that_do_not_fit(change: dict[str, Any], where: str) -> None:
+def test_arguments_that_do_not_fit(change, where):
     with pytest.raises(ParameterError) as caught:
         linear_rank(**(arguments() | change))
     assert caught.value.where == where
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_the_switches_of_precision_are_off_within_and_back_after(backend: str) -> None:
+def test_the_switches_of_precision_are_off_within_and_back_after(backend):
     given = arguments(200, 3000, 300)
     before = linear_rank(**given, backend=backend)
     was = torch.get_float32_matmul_precision()
@@ -297,10 +286,10 @@ SHAPES = [(blocked.ROWS, blocked.TILE)]
 compiles = pytest.mark.skipif(not has_compiler(), reason="no C++ compiler: counted plainly")
 
 
-def changed(change: Callable[[torch.Tensor, torch.Tensor, torch.Tensor], Reduced]) -> Reduce:
+def changed(change):
     """The pass with its counts and totals changed."""
 
-    def reduce(logits: torch.Tensor, *others: torch.Tensor) -> Reduced:
+    def reduce(logits, *others):
         return change(logits, *plainly(logits.clone(), *others))
 
     return reduce
@@ -319,7 +308,7 @@ WRONG = {
 @compiles
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_the_check_tells_right_from_wrong(wrong: Reduce, dtype: torch.dtype) -> None:
+def test_the_check_tells_right_from_wrong(wrong, dtype):
     shape = (37, 1101)
     assert agrees(RIGHT, shape, dtype, CPU)
     assert agrees(reduction(dtype, CPU, SHAPES), shape, dtype, CPU)
@@ -336,17 +325,10 @@ def test_the_check_tells_right_from_wrong(wrong: Reduce, dtype: torch.dtype) -> 
     ],
     ids=["wrong once", "damaged once", "wrong", "no compiler"],
 )
-def test_wrong_code_is_compiled_again_once_and_then_not_used(
-    outcomes: list[Reduce | Exception],
-    discarded: int,
-    compiled: bool,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_wrong_code_is_compiled_again_once(outcomes, discarded, compiled, tmp_path, monkeypatch, caplog):
     left = list(outcomes)
 
-    def compile_(*_: object) -> Reduce:
+    def compile_(*_):
         outcome = left.pop(0)
         if isinstance(outcome, Exception):
             raise outcome

@@ -91,12 +91,7 @@ def test_the_profile_of_a_product_is_the_interval_of_linear_regression(name):
 
 @pytest.mark.parametrize(
     ("form", "name", "noise"),
-    [
-        (ADDITIVE, "offset", 0.03),
-        (ADDITIVE, "alpha", 0.01),
-        (SUM, "beta", 0.01),
-        (KAPLAN, "beta", 0.01),
-    ],
+    [(ADDITIVE, "offset", 0.03), (ADDITIVE, "alpha", 0.01), (SUM, "beta", 0.01), (KAPLAN, "beta", 0.01)],
 )
 def test_a_profile_ends_where_the_deviance_with_the_parameter_held_is_just_small_enough(form, name, noise):
     table = runs(form, noise)

@@ -175,10 +175,7 @@ def written(tmp_path):
 
 @pytest.mark.parametrize(
     ("revisions", "families", "steps"),
-    [
-        (("step10", "step80"), {"F", "F at step 10"}, {10, 80}),
-        (("main", "early"), {"F at main", "F at early"}, set()),
-    ],
+    [(("step10", "step80"), {"F", "F at step 10"}, {10, 80}), (("main", "early"), {"F at main", "F at early"}, set())],
 )
 def test_checkpoints_that_their_revisions_alone_tell_apart_are_no_models_of_one_law(
     written, revisions, families, steps
