@@ -69,26 +69,33 @@ def kinds() -> list[str]:
     return [*(kind.name for kind in peft.PeftType), *VARIANTS]
 
 
+def save_adapter(base: Path, config: Any, folder: Path, **save: Any) -> Any:
+    """Save an adapter of the model in `base`, all of whose weights have moved; gives peft's own model."""
+    import peft
+
+    torch.manual_seed(5)
+    net = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
+    model = peft.get_peft_model(net, config).eval()
+    moved = [each for each in model.parameters() if each.requires_grad and each.is_floating_point()]
+    moved += [model.get_input_embeddings().weight] if save.get("save_embedding_layers") else []
+    with torch.no_grad():
+        for parameter in moved:
+            parameter.add_(torch.randn_like(parameter) * 0.3)
+    model.save_pretrained(folder, **save)
+    return model
+
+
 def adapter(kind: str, folder: Path) -> Any:
-    """Save an adapter of a kind, all of whose weights have moved, as `folder`/adapter; gives peft's own model."""
+    """Save an adapter of a kind as `folder`/adapter; gives peft's own model."""
     import peft
     from peft.mapping import PEFT_TYPE_TO_CONFIG_MAPPING
 
-    base = save_model(folder / "base", "llama")
-    torch.manual_seed(5)
-    net = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
     name = "LORA" if kind in VARIANTS else kind
     options = {"target_modules": TARGETS, **SETTINGS.get(name, {}), **VARIANTS.get(kind, {}), "task_type": "CAUSAL_LM"}
     known = PEFT_TYPE_TO_CONFIG_MAPPING[peft.PeftType[name]]
     fields = known.__dataclass_fields__
     config = known(**{key: value for key, value in options.items() if key in fields})
-    model = peft.get_peft_model(net, config).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.requires_grad and parameter.is_floating_point():
-                parameter.add_(torch.randn_like(parameter) * 0.3)
-    model.save_pretrained(folder / "adapter")
-    return model
+    return save_adapter(save_model(folder / "base", "llama"), config, folder / "adapter")
 
 
 def survey_adapter(kind: str, folder: Path) -> Found:

@@ -11,7 +11,7 @@ import torch
 import transformers
 from adapters import Found
 from safetensors.torch import load_file, save_file
-from tiny import make_tokenizer
+from tiny import save_model
 
 from rbp.errors import RbpError
 from rbp.extract.extraction import quiet
@@ -177,14 +177,7 @@ def config_of(name: str) -> Any:
 
 def save_case(name: str, folder: Path) -> Path:
     """The folder of a random model of a case, with a tokenizer."""
-    torch.manual_seed(1)
-    model = transformers.AutoModelForCausalLM.from_config(config_of(name)).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.2)
-    model.save_pretrained(folder)
-    make_tokenizer().save_pretrained(folder)
-    return folder
+    return save_model(folder, config_of(name))
 
 
 def write_case(

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from tiny import VOCAB, make_tokenizer
+from tiny import VOCAB, save_model
 from transformers import CONFIG_MAPPING, AutoModelForCausalLM
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
@@ -208,33 +208,39 @@ def save_tiny(config: Any, folder: Path) -> None:
         size = sum(each.numel() for each in AutoModelForCausalLM.from_config(config).parameters())
     if size > LARGE:
         raise ValueError(f"it has {size:,} parameters")
-    torch.manual_seed(1)
-    model = AutoModelForCausalLM.from_config(config).eval()
-    with torch.no_grad():  # as initialized, the logits would be near 0 and near one another
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.2)
-    model.save_pretrained(folder)
-    make_tokenizer().save_pretrained(folder)
+    save_model(folder, config)
 
 
 def survey(family: str, folder: Path, variant: str = "", **own: Any) -> Outcome:
     """What an extraction makes of a tiny model of `family`; own: fields of its configuration."""
+    exact = Outcome(family, variant, "exact")
     with quiet():
         try:
             save_tiny(tiny_config(family, **own), folder)
         except Exception as error:  # of any kind: what transformers cannot build by these means is no model to rank
-            return Outcome(family, variant, "not built", reason=_line(error))
+            reason = f"{type(error).__name__}: {' '.join(str(error).split())}".split(". ")[0][:160]
+            return exact._replace(outcome="not built", reason=reason)
+        found: dict[str, Outcome] = {}
         try:
             language = load_model(find_model(str(folder)), "float32", CPU)
         except RbpError as error:
-            return Outcome(family, variant, "refused", reason=_reason(error, folder))
+            return _refused(exact, error, folder)
         biased = getattr(language.model.get_output_embeddings(), "bias", None) is not None
-        changes = [name for name, (bias, _) in CHANGES.items() if bias is None or biased]
-        found = [_outcome(Outcome(family, variant, "exact"), _changed(language, change), folder) for change in changes]
-    other = [f"{change}: {each.reason}" for change, each in zip(changes, found, strict=True) if each.outcome == "wrong"]
-    if other or len({each.outcome for each in found}) > 1:
-        return found[0]._replace(outcome="wrong", reason="; ".join(other) or str([each.outcome for each in found]))
-    return found[0]
+        for change, (bias, _) in CHANGES.items():
+            if bias is None or biased:
+                try:
+                    found[change] = _compared(exact, _changed(language, change))
+                except RbpError as error:
+                    found[change] = _refused(exact, error, folder)
+    first, outcomes = next(iter(found.values())), [each.outcome for each in found.values()]
+    wrong = [f"{change}: {each.reason}" for change, each in found.items() if each.outcome == "wrong"]
+    if wrong or len({*outcomes}) > 1:
+        return first._replace(outcome="wrong", reason="; ".join(wrong) or str(outcomes))
+    return first
+
+
+def _refused(exact: Outcome, error: RbpError, folder: Path) -> Outcome:
+    return exact._replace(outcome="refused", reason=error.what.replace(str(folder), "…")[:160])
 
 
 def _changed(language: LanguageModel, change: str) -> LanguageModel:
@@ -248,17 +254,6 @@ def _changed(language: LanguageModel, change: str) -> LanguageModel:
             if isinstance(values, torch.Tensor) and value is not None:
                 values[TOKENS:] = value if name == "bias" else values[TOKENS:] * value
     return replace(language, model=model)
-
-
-def _outcome(exact: Outcome, language: LanguageModel, folder: Path) -> Outcome:
-    try:
-        return _compared(exact, language)
-    except RbpError as error:
-        return exact._replace(outcome="refused", reason=_reason(error, folder))
-
-
-def _reason(error: RbpError, folder: Path) -> str:
-    return error.what.replace(str(folder), "…")[:160]
 
 
 def _compared(exact: Outcome, language: LanguageModel) -> Outcome:
@@ -313,7 +308,3 @@ def _logits(model: Any, rows: list[Row]) -> Any:
             logits = copy.deepcopy(model)(torch.from_numpy(row.ids)[None], use_cache=False).logits[0]
         found.append(logits[row.scored - 1].double().numpy())
     return np.concatenate(found)
-
-
-def _line(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}".split(". ")[0][:160]

@@ -77,8 +77,9 @@ def make_tokenizer(template=None, **options):
 
 
 def random_model(kind):
+    """A model with random weights, of an architecture of CONFIGS or of a configuration."""
     torch.manual_seed(1)
-    model = AutoModelForCausalLM.from_config(deepcopy(CONFIGS[kind])).eval()
+    model = AutoModelForCausalLM.from_config(deepcopy(CONFIGS[kind] if isinstance(kind, str) else kind)).eval()
     with torch.no_grad():  # as initialized, the logits would be near 0 and near one another
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.2)
@@ -86,7 +87,7 @@ def random_model(kind):
 
 
 def save_model(folder, kind="gpt2", tokenizer=None):
-    """The folder of a tiny model of that architecture with a tokenizer."""
+    """The folder of such a model with a tokenizer."""
     random_model(kind).save_pretrained(folder)
     (tokenizer or make_tokenizer()).save_pretrained(folder)
     return Path(folder)

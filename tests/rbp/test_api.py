@@ -27,15 +27,6 @@ from rbp.measurements.ranked import Ranked
 TEXTS = texts(5)
 
 
-def ranked_twice():
-    return rbp.rank(random_model("gpt2"), TEXTS[:1], tokenizer=make_tokenizer())
-
-
-@pytest.fixture(scope="module")
-def tokenizer():
-    return make_tokenizer()
-
-
 @pytest.fixture
 def model():
     return random_model("gpt2")
@@ -139,6 +130,15 @@ def test_what_is_saved_is_a_rank_store_and_a_result_needs_no_place(tmp_path, mod
     assert (said.exit_code, "whole" in said.stdout) == (0, True)
 
 
+def packed():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return torch.ao.quantization.quantize_dynamic(random_model("llama"), {torch.nn.Linear}, dtype=torch.qint8)
+
+
+T5 = T5Config(vocab_size=320, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -146,6 +146,8 @@ def test_what_is_saved_is_a_rank_store_and_a_result_needs_no_place(tmp_path, mod
         ({"tokenizer": make_tokenizer().backend_tokenizer}, "PreTrainedTokenizerFast"),
         ({"model": 5}, "int is no language model"),
         ({"model": "nowhere/at/all", "tokenizer": None}, "no such model folder"),
+        ({"model": T5ForConditionalGeneration(T5)}, "reads by an encoder"),
+        ({"model": packed()}, "packed in whole numbers"),
         ({"texts": []}, "there is no text"),
         ({"texts": "a text by itself"}, "unknown corpus 'a text by itself' .texts.\nA text itself goes into a list"),
         ({"texts": Path("nowhere.txt")}, "no such file"),
@@ -161,37 +163,13 @@ def test_bad_input_is_named(model, tokenizer, change, words):
         rbp.rank(given.pop("model"), given.pop("texts"), **given)
 
 
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
+def test_what_is_not_there_or_not_clear_is_named(model, tokenizer):
+    one = rbp.rank(model, TEXTS[:1], tokenizer=tokenizer)
+    for call, words in (
         (lambda: rbp.law("published", dataset="wikipedia"), "several families"),
         (lambda: rbp.law("published", dataset="wikipedia", family="Pythia", k=11), "k 11"),
         (lambda: rbp.plot("published", dataset="wikipedia"), "takes rank stores"),
-        (lambda: rbp.law([ranked_twice(), ranked_twice()]), "two results are called gpt2 on texts"),
-    ],
-)
-def test_what_is_not_there_or_not_clear_is_named(call, words):
-    with pytest.raises(RbpError, match=words):
-        call()
-
-
-def _packed():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return torch.ao.quantization.quantize_dynamic(random_model("llama"), {torch.nn.Linear}, dtype=torch.qint8)
-
-
-T5 = T5Config(vocab_size=320, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2)
-
-
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (lambda: T5ForConditionalGeneration(T5), "reads by an encoder"),
-        (_packed, "packed in whole numbers"),
-    ],
-    ids=["encoder", "packed"],
-)
-def test_models_whose_weights_cannot_be_ranked_by(make, words, tokenizer):
-    with pytest.raises(RbpError, match=words):
-        rbp.rank(make(), texts(2), tokenizer=tokenizer)
+        (lambda: rbp.law([one, one]), "two results are called gpt2 on texts"),
+    ):
+        with pytest.raises(RbpError, match=words):
+            call()

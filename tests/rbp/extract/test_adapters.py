@@ -4,19 +4,52 @@ All kinds of them: tests/slow/test_every_model.py.
 """
 
 import json
+import shutil
+import sys
 
 import pytest
 import torch
-from adapters import adapter, survey_adapter
+from adapters import adapter, save_adapter, survey_adapter
+from peft import LoraConfig
+from safetensors.torch import load_file, save_file
+from tiny import VOCAB
+from transformers import AutoModelForCausalLM
 
 from rbp.errors import DataError
 from rbp.extract.models import find_model, load_model
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:peft")
+#: of GPT-2, whose input and output share one matrix: settings of an adapter, and of saving it
+TIED = {
+    "output, without the model's own weights": ({"target_modules": ["lm_head"]}, {"save_embedding_layers": False}),
+    "output, with magnitudes": ({"target_modules": ["lm_head"], "use_dora": True}, {}),
+    "input and output": ({"target_modules": ["wte", "lm_head"]}, {}),
+    "neither, but both are saved": ({"target_modules": ["c_attn"]}, {"save_embedding_layers": True}),
+    "whole output": ({"target_modules": ["c_attn"], "modules_to_save": ["lm_head"]}, {}),
+    "some tokens": ({"target_modules": ["c_attn"], "trainable_token_indices": [7, 80]}, {}),
+}
 
 
 def load(folder):
     return load_model(find_model(str(folder)), "float32", torch.device("cpu"))
+
+
+def configure(folder, **fields):
+    path = folder / "adapter_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
+
+
+def tied(base, folder, which):
+    config, save = TIED[which]
+    lora = LoraConfig(r=2, lora_alpha=6, task_type="CAUSAL_LM", fan_in_fan_out=True, **config)
+    return save_adapter(base, lora, folder, **save)
+
+
+@pytest.fixture
+def whole(saved, tmp_path):
+    """The folder of an adapter of GPT-2's attention, with an output layer of its own."""
+    tied(saved("gpt2"), tmp_path / "adapter", "whole output")
+    return tmp_path / "adapter"
 
 
 @pytest.mark.parametrize("kind", ["LORA", "IA3", "LOHA", "OFT", "layer_replication", "whole head", "on the embedding"])
@@ -26,15 +59,45 @@ def test_an_adapter_gives_the_bits_that_peft_gives(kind, tmp_path):
     assert found.outcome == "exact", found.reason
 
 
-def test_what_would_not_be_applied_as_it_is_meant_is_refused_by_name(tmp_path):
-    adapter("LORA", tmp_path / "lora")
-    path = tmp_path / "lora" / "adapter" / "adapter_config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "turned": True, "untold": None}))
-    with pytest.raises(DataError, match=r"peft does not know turned of adapter_config\.json"):
-        load(path.parent)
+@pytest.mark.parametrize("which", TIED)
+def test_what_is_added_to_one_use_of_a_shared_matrix_does_not_get_into_the_other(saved, which, tmp_path):
+    own = tied(saved("gpt2"), tmp_path / "adapter", which)
+    ids = torch.arange(40)[None]
+    with torch.inference_mode():
+        expected = own(input_ids=ids).logits
+        ours, before = (load(each).model(input_ids=ids).logits for each in (tmp_path / "adapter", saved("gpt2")))
+    assert (before - expected).abs().max() > 0.1
+    assert (ours - expected).abs().max() < 1e-5 * expected.abs().max()
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"turned": True, "untold": None}, r"peft does not know turned of adapter_config\.json"),
+        ({"base_model_name_or_path": "/no/such/model"}, "there is no such model folder"),
+        ({"base_model_name_or_path": ""}, "does not say which model"),
+        ({"target_modules": ["no_such_layer"]}, "cannot apply the adapter"),
+    ],
+)
+def test_a_configuration_that_would_not_be_applied_as_it_is_meant_is_refused(whole, fields, message):
+    configure(whole, **fields)
+    with pytest.raises(DataError, match=message):
+        load(whole)
+
+
+def test_tokens_before_the_text_weights_beside_and_a_missing_package_are_named(whole, saved, tmp_path, monkeypatch):
     adapter("PROMPT_TUNING", tmp_path / "prompt")
-    with pytest.raises(DataError, match=r"adds tokens before the text \(prompt tuning\)"):
-        load(tmp_path / "prompt" / "adapter")
+    both = shutil.copytree(saved("gpt2"), tmp_path / "both")
+    shutil.copytree(whole, both, dirs_exist_ok=True)
+    for folder, message in (
+        (tmp_path / "prompt" / "adapter", r"adds tokens before the text \(prompt tuning\)"),
+        (both, r"weights and an adapter beside them(.|\n)*folder of its own"),
+    ):
+        with pytest.raises(DataError, match=message):
+            load(folder)
+    monkeypatch.setitem(sys.modules, "peft", None)
+    with pytest.raises(DataError, match=r"this is an adapter(.|\n)*merge_and_unload"):
+        load(whole)
 
 
 @pytest.mark.parametrize("kind", ["LORA", "LOHA"])
@@ -45,3 +108,28 @@ def test_an_adapter_that_its_base_holds_already_is_named(kind, tmp_path, caplog)
     merged.save_pretrained(tmp_path / "base")
     load(tmp_path / "adapter")
     assert "of what the adapter adds: if it was merged into them" in caplog.text
+
+
+def test_an_adapter_of_more_tokens_than_the_model_has(saved, tmp_path):
+    net = AutoModelForCausalLM.from_pretrained(saved("gpt2"), dtype=torch.float32)
+    net.resize_token_embeddings(VOCAB + 3)
+    net.save_pretrained(tmp_path / "larger")
+    tied(tmp_path / "larger", tmp_path / "adapter", "neither, but both are saved")
+    configure(tmp_path / "adapter", base_model_name_or_path=str(saved("gpt2")))
+    shapes = r"lm_head.weight and 1 more has the shape \(323, 32\) in the adapter, and \(320, 32\)"
+    with pytest.raises(DataError, match=rf"{shapes}(.|\n)*vocabulary was changed"):
+        load(tmp_path / "adapter")
+
+
+@pytest.mark.parametrize("change", ["one more", "one less"])
+def test_an_adapter_of_another_model_is_not_applied_in_part(whole, change):
+    path = whole / "adapter_model.safetensors"
+    state = load_file(path)
+    for name in [name for name in state if ".h.1." in name]:
+        if change == "one more":
+            state[name.replace(".h.1.", ".h.7.")] = state[name].clone()
+        else:
+            del state[name]
+    save_file(state, path, {"format": "pt"})
+    with pytest.raises(DataError, match=r"do not fit together in .*\.h\.[17]\."):
+        load(whole)

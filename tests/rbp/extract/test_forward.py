@@ -1,24 +1,27 @@
-"""Ranks against a count by hand over the model's own logits, and a sample of the survey of architectures.
+"""Ranks against the model's own logits, one pass for each token: of many architectures, and of odd documents.
 
-All of them take minutes: tests/slow/test_every_model.py.
+A sample of the survey of architectures is here too. All of them take minutes: tests/slow/test_every_model.py.
 """
 
+import shutil
 import weakref
 from itertools import islice
 
 import pytest
+import survey
 import torch
 from by_hand import assert_ranked, token_by_token
-from survey import survey
-from tiny import CONFIGS, VOCAB, texts
+from tiny import CONFIGS, VOCAB, make_tokenizer, texts, write_texts
 
 from rbp.errors import DataError, ParameterError
 from rbp.extract.corpora import Corpus
+from rbp.extract.extraction import Settings, extract
 from rbp.extract.forward import Ranker
-from rbp.extract.models import find_model, load_model, load_tokenizer
-from rbp.extract.protocol import plan_rows, protocol
+from rbp.extract.models import find_model, load_model, load_tokenizer, looks_at_length
+from rbp.extract.protocol import Row, plan_rows, protocol
+from rbp.extract.store import open_store
 
-CORPUS = Corpus("c", texts(12))
+CORPUS = Corpus("c", texts(6))
 WINDOWS = protocol("windows", length=48, context=16)
 
 
@@ -26,10 +29,10 @@ WINDOWS = protocol("windows", length=48, context=16)
 def make(saved):
     """make(kind): a ranker with that model, and the rows of the corpus."""
 
-    def make(kind, dtype="float32", batch=4, chosen=WINDOWS, **options):
+    def make(kind, batch=4, **options):
         files = find_model(str(saved(kind)))
-        rows = plan_rows(CORPUS, load_tokenizer(files), chosen).rows
-        language = load_model(files, dtype, torch.device("cpu"))
+        rows = plan_rows(CORPUS, load_tokenizer(files), WINDOWS).rows
+        language = load_model(files, "float32", torch.device("cpu"))
         return Ranker(language, "reference", batch, **options), rows
 
     return make
@@ -44,12 +47,43 @@ def test_by_hand(kind, make, saved):
     places = [(row.document, row.start + int(p)) for row in rows for p in row.scored]
     exact = 0
     before = int(kind in ("opt", "llama"))  # whose tokenizer puts a token before every text
-    by_hand = islice(token_by_token(saved(kind), CORPUS.documents, 48, 16, before), 150)
+    by_hand = islice(token_by_token(saved(kind), CORPUS.documents, 48, 16, before), 70)  # of two windows
     for i, (place, target, logits) in enumerate(by_hand):
         assert places[i] == place
         assert_ranked(logits, target, got.greater[i], got.equal[i], got.nll[i])
         exact += got.greater[i] == (logits > logits[target]).sum()
-    assert exact >= 149
+    assert exact >= 69
+
+
+DOCUMENTS = [" ".join(texts(2, seed=4, longest=60)), "", "the", " ", *texts(2, seed=4, longest=9), "a", ""]
+TOKENIZERS = {
+    "plain, without a padding token": {},
+    "padding and cutting on the left": {"padding_side": "left", "pad_token": "<|end|>", "truncation_side": "left"},
+    "a token before and after": {"template": "<|end|> $A <|end|>", "padding_side": "left", "pad_token": "<|end|>"},
+    "letters before and after that are not declared": {"template": "t a $A .", "padding_side": "left"},
+}
+
+
+@pytest.mark.parametrize(("name", "length", "context"), [("windows", 16, 8), ("authors", 40, None)])
+@pytest.mark.parametrize("which", TOKENIZERS)
+def test_nothing_is_off_by_one(saved, which, name, length, context, tmp_path):
+    """Long and empty documents, of one token, and tokenizers that pad or cut on the left, or add tokens."""
+    model = shutil.copytree(saved("gpt2"), tmp_path / "model", ignore=shutil.ignore_patterns("*token*"))
+    make_tokenizer(**TOKENIZERS[which]).save_pretrained(model)
+    corpus, chosen = write_texts(tmp_path / "corpus.jsonl", DOCUMENTS), protocol(name, length=length, context=context)
+    (folder,) = extract([str(model)], [str(corpus)], chosen, tmp_path / "out", Settings(backend="reference"))
+    tokens, key = open_store(folder).ranks(), open_store(folder).manifest["key"]
+    assert ("added" in key) == ("letter" in which), "other tokens are ranked than before: another store"
+    around = [len(words.split()) for words in TOKENIZERS[which].get("template", "$A").split("$A")]
+    by_hand = token_by_token(model, DOCUMENTS, length, context, *around)
+    expected = {place: (token, logits) for place, token, logits in by_hand}
+    assert list(zip(tokens["document"], tokens["position"], strict=True)) == sorted(expected)
+    if name == "windows":
+        assert (tokens["document"] == 0).sum() > 3 * length, "a text of several windows is among them"
+    for row in tokens.itertuples():
+        token, logits = expected[row.document, row.position]
+        assert row.token == token
+        assert_ranked(logits, token, row.greater, row.equal, row.nll)
 
 
 def test_vocabulary_limit(make, tokenizer):
@@ -106,9 +140,43 @@ def test_nan_names_document_and_position(make, monkeypatch):
         ranker.rank(rows)
 
 
-@pytest.mark.parametrize("family", ["gemma2", "roberta"])
-def test_every_rank_is_that_of_the_logits(family, tmp_path):
-    found = survey(family, tmp_path)
+def test_every_rank_is_that_of_the_logits_whatever_the_rows_of_no_token_are(tmp_path, monkeypatch):
+    monkeypatch.setattr(survey, "THREADS", (2,))
+    changes = ("biases of -1e9", "weights times 1e3")
+    monkeypatch.setattr(survey, "CHANGES", {name: survey.CHANGES[name] for name in changes})
+    found = survey.survey("roberta", tmp_path)
     assert found.outcome == "exact", found
     assert found.tokens > 200
     assert found.near < 0.1 * found.tokens  # the others are decided
+
+
+@pytest.mark.parametrize(
+    ("kinds", "looks"),
+    [(("dynamic", "longrope"), True), (("default", "linear", "yarn", "llama3", "proportional"), False)],
+)
+def test_the_configurations_that_say_that_a_model_looks_at_the_length_of_its_input(kinds, looks):
+    for kind in kinds:
+        assert looks_at_length({"rope_parameters": {"rope_type": kind}}) is looks
+        assert looks_at_length({"rope_scaling": {"type": kind, "factor": 2.0}, "activation": "dynamic"}) is looks
+        assert looks_at_length({"text_config": {"rope_parameters": {"full_attention": {"rope_type": kind}}}}) is looks
+
+
+def test_a_look_at_the_length_that_no_configuration_says_is_found_out(saved, caplog):
+    """Rows are padded, as on a GPU, where the model does not see it: else ranks are those of each row alone."""
+    language = load_model(find_model(str(saved("gpt2"))), "float32", torch.device("cpu"))
+    rows = [Row(i, 0, torch.arange(3, 3 + n).numpy(), torch.arange(1, n).numpy()) for i, n in enumerate((20, 64, 90))]
+    assert not Ranker(language, "reference", 1).padded, "on a CPU"
+    plain = Ranker(language, "reference", 2, padded=True)
+    plain.check(rows)
+    assert plain.padded
+    language.model.base_model.ln_f.register_forward_hook(
+        lambda _, __, out: out * torch.linspace(1, out.shape[1], out.shape[2])
+    )
+    ranker, alone = Ranker(language, "reference", 2, padded=True), Ranker(language, "reference", 2)
+    wrong = plain.rank(rows)
+    ranker.check(rows)
+    assert not ranker.padded
+    assert "looks at the length of its input" in caplog.text
+    right = alone.rank(rows)
+    assert (ranker.rank(rows).greater == right.greater).all()
+    assert (wrong.nll != right.nll).mean() > 0.5  # had it not been found out

@@ -4,17 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
-from tiny import texts
 
 from companion.project import LADDER
 from rbp.errors import DataError, ParameterError
-from rbp.extract.extraction import Settings, extract
 from rbp.extract.models import ModelFiles, find_model
-from rbp.extract.protocol import protocol
-from rbp.extract.store import open_store
 from rbp.extract.training import PYTHIA_STEP, Training, training_of
-
-WINDOWS = protocol("windows", length=64, context=32)
 
 
 def files(folder, checkpoint=None, name=None, commit=None):
@@ -72,18 +66,3 @@ def test_pythias_recipe_is_known(name, revision, step):
 def test_what_contradicts_itself_is_refused(run, state, table, said, words):
     with pytest.raises((DataError, ParameterError), match=words):
         training_of(run(state, table), Training(**said) if said else None)
-
-
-def test_a_store_keeps_it_and_takes_it_later(saved, write_corpus, tmp_path):
-    model, corpus = str(saved("gpt2")), str(write_corpus(texts(4)))
-    out = tmp_path / "out"
-    (folder,) = extract([model], [corpus], WINDOWS, out, Settings(backend="reference"))
-    assert open_store(folder).training == Training()
-    before = {path.name: path.read_bytes() for path in (folder / "parts").iterdir()}
-    known = Training(training_tokens=9000, step=30)
-    (again,) = extract([model], [corpus], WINDOWS, out, Settings(backend="reference", training=known))
-    assert again == folder
-    assert open_store(folder).training == known
-    assert {path.name: path.read_bytes() for path in (folder / "parts").iterdir()} == before
-    with pytest.raises(ParameterError, match="for 2 models"):
-        extract([model, model], [corpus], WINDOWS, out, Settings(training=known))

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import save_file
-from tiny import CONFIGS
+from safetensors.torch import load_file, save_file
+from tiny import CONFIGS, VOCAB, texts
 from transformers import AutoModelForCausalLM
 
-from rbp.errors import DataError
-from rbp.extract.models import find_model, load_model
-
-CPU = torch.device("cpu")
+from rbp.errors import DataError, ParameterError
+from rbp.extract.extraction import Settings, extract
+from rbp.extract.models import find_model, load_model, load_tokenizer
+from rbp.extract.protocol import protocol
 
 
 @pytest.fixture
@@ -21,13 +21,23 @@ def copy(saved, tmp_path):
     return Path(shutil.copytree(saved("gpt2"), tmp_path / "model"))
 
 
-def load(folder):
-    return load_model(find_model(str(folder)), "float32", CPU)
+def load(folder, dtype="float32"):
+    files = find_model(str(folder))
+    load_tokenizer(files)
+    return load_model(files, dtype, torch.device("cpu"))
 
 
-def change(path, **fields):
-    """A file of JSON with some fields set."""
+def configure(folder, **fields):
+    path = folder / "config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
+
+
+def refused(folder, message):
+    """The remedy, of the error that says `message`."""
+    with pytest.raises(DataError, match=message) as caught:
+        load(folder)
+    assert "\n" not in caught.value.what
+    return caught.value.remedy
 
 
 def test_the_files_that_are_read_are_fingerprinted(copy):
@@ -53,25 +63,25 @@ def test_the_files_that_are_read_are_fingerprinted(copy):
     assert seen()[1].equal(whole)
     (copy / "model.safetensors").unlink()
     assert seen()[1].equal(model.transformer.wte.weight)
-    weight = write("model.safetensors")
-    names, found = seen()
-    assert names == ["model.safetensors"]
-    assert found.equal(weight)
-    weight = write("other.safetensors")
-    change(copy / "config.json", transformers_weights="other.safetensors")
-    names, found = seen()
-    assert names == ["other.safetensors"]
-    assert found.equal(weight)
+    for name, fields in (
+        ("model.safetensors", {}),
+        ("other.safetensors", {"transformers_weights": "other.safetensors"}),
+    ):
+        weight = write(name)
+        configure(copy, **fields)
+        names, found = seen()
+        assert names == [name]
+        assert found.equal(weight)
     assert len({*fingerprints[1:]}) == 4
 
 
 def test_fields_that_the_class_does_not_have_are_named(copy, caplog):
     """What is meant by them does not reach the model, whose ranks are then another one's."""
     load(copy)
-    change(copy / "config.json", n_ctx=64, task_specific_params={"a": 1}, unset=None, off=False)
+    configure(copy, n_ctx=64, task_specific_params={"a": 1}, unset=None, off=False)
     load(copy)
     assert "does not use" not in caplog.text
-    change(copy / "config.json", alibi=True, auto_map={"AutoModelForCausalLM": "mine.Mine"})
+    configure(copy, alibi=True, auto_map={"AutoModelForCausalLM": "mine.Mine"})
     load(copy)
     assert "GPT2LMHeadModel does not use what config.json says by alibi, auto_map: ranks are of" in caplog.text
 
@@ -89,3 +99,43 @@ def test_a_revision_of_a_folder_is_a_checkpoint_in_it(copy, tmp_path):
     assert find_model(str(copy)).checkpoint is None
     with pytest.raises(DataError, match=r"no checkpoint main(.|\n)*There is: checkpoint-500, checkpoint-1000\."):
         find_model(str(run), "main")
+
+
+@pytest.mark.parametrize(
+    ("fields", "message", "remedy"),
+    [
+        ({"n_layer": 1}, r"does not take .*h\.1\.", "num_hidden_layers"),
+        ({"vocab_size": VOCAB + 8}, rf"has the shape \({VOCAB}, 32\), and", "vocab_size"),
+        ({"quantization_config": {"quant_method": "gptq", "bits": 4}}, r"quantized \(gptq\)", "before it was"),
+        ({"text_config": {"quantization_config": {"quant_method": "sorcery"}}}, "not know: sorcery", ""),
+    ],
+    ids=["fewer layers", "another head", "gptq", "of the text"],
+)
+def test_a_configuration_that_is_not_that_of_the_weights(copy, fields, message, remedy):
+    configure(copy, **fields)
+    assert remedy in refused(copy, message)
+
+
+def test_masks_that_old_versions_saved_are_no_weights(saved, tmp_path):
+    folder = Path(shutil.copytree(saved("neox"), tmp_path / "neox"))
+    state = load_file(folder / "model.safetensors")
+    masks = {"attention.bias": torch.ones(1, 1, 8, 8, dtype=torch.bool), "attention.masked_bias": torch.tensor(-1e9)}
+    state |= {f"layers.0.attn.{name}": mask for name, mask in masks.items()}
+    save_file(state, folder / "model.safetensors", {"format": "pt"})
+    load(folder)
+    state["layers.0.mlp.qweight"] = torch.ones(32)
+    save_file(state, folder / "model.safetensors", {"format": "pt"})
+    refused(folder, "GPTQ or AWQ")
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json"])
+def test_a_pointer_of_git_lfs(copy, name):
+    (copy / name).write_text(f"version https://git-lfs.github.com/spec/v1\noid sha256:{64 * '0'}\nsize 12345\n")
+    assert "git lfs pull" in refused(copy, f"{name} is a pointer of git LFS")
+
+
+def test_float64_is_refused_where_parts_are_computed_in_float32(copy, saved, write_corpus, tmp_path):
+    assert load(copy, "float64").model.dtype == torch.float64
+    corpus, settings = [str(write_corpus(texts(4)))], Settings(dtype="float64", backend="reference")
+    with pytest.raises(ParameterError, match="llama computes parts in float32"):
+        extract([str(saved("llama"))], corpus, protocol("windows", length=48), tmp_path / "out", settings)

@@ -116,15 +116,16 @@ class Counting:
         return self.tokenizer(texts, **options)
 
 
+LONG = " ".join(texts(500, seed=8))
 FEW = "%" * 99 + "ab" * 2  # of which few tokens are scored: more of the text is read, until there is enough
 
 
 @pytest.mark.parametrize(
     ("name", "tokenizer", "text", "budget", "read"),
     [
-        ("authors", make_tokenizer(), " ".join(texts(1500, seed=8)), 500, 0.17),
-        ("windows", make_tokenizer("<|end|> $A <|end|>"), " ".join(texts(1500, seed=8)), 500, 0.17),
-        ("windows", Characters(), FEW * 3000, 3000, 1.5),
+        ("authors", make_tokenizer(), LONG, 100, 0.4),
+        ("windows", make_tokenizer("<|end|> $A <|end|>"), LONG, 100, 0.2),
+        ("windows", Characters(), FEW * 1500, 1000, 1.5),
     ],
     ids=["authors", "windows", "few"],
 )

@@ -1,16 +1,19 @@
-"""From stores with known ranks to tables, and the commands."""
+"""From stores with known ranks to tables, and the commands that read, remove and rename them."""
 
+import io
 import math
 
 import numpy as np
 import pandas as pd
 import pytest
+from commands import here, refused
+from toy_stores import make_store
 from typer.testing import CliRunner
 
 from rbp import metric
 from rbp.cli.app import app
 from rbp.errors import DataError, ParameterError
-from rbp.extract.store import Store, find_place, open_store
+from rbp.extract.store import Store, open_store
 from rbp.measurements import COLUMNS, open_source, select
 from rbp.measurements.query import query
 
@@ -19,31 +22,22 @@ VOCABULARY = 1000
 
 @pytest.fixture
 def make(tmp_path):
-    """make(model, size, ...): a finished store of random ranks, as rbp extract would have left it."""
+    """make(model, size, …): the folder of a store of random ranks, and these."""
 
-    def make(model="m", size=10, dataset="d", seed=0, finished=True, **key):
+    def make(model="m", size=10, seed=0, dataset="d"):
         rng = np.random.default_rng(seed)
         lengths = rng.integers(1, 60, 20)
         total = int(lengths.sum())
-        greater = np.minimum(rng.geometric(0.05, total) - 1, VOCABULARY - 3)
         columns = {
-            "document": np.repeat(np.arange(20), lengths),
-            "position": np.concatenate([np.arange(1, n + 1) for n in lengths]),
+            "greater": np.minimum(rng.geometric(0.05, total) - 1, VOCABULARY - 3),
             "token": rng.integers(0, VOCABULARY, total),
-            "greater": greater,
             "equal": rng.integers(1, 3, total),
             "nll": rng.exponential(3, total).astype(np.float32),
         }
-        key = {"of": model, "seed": seed, "dtype": "float32", "device": "cpu", "protocol": {"name": "windows"}, **key}
-        found = find_place(tmp_path / "ranks", model, key)
         about = {"model": model, "dataset": dataset, "family": "f", "size": size, "vocabulary": VOCABULARY}
-        found.begin(key, about, 2, total)
-        cut = lengths[:9].sum()
-        for pack, rows in enumerate((slice(0, cut), slice(cut, None))):
-            found.write(pack, {name: column[rows] for name, column in columns.items()})
-        if finished:
-            found.finish({})
-        return found.folder, pd.DataFrame(columns)
+        key = {"dtype": "float32", "device": "cpu", "protocol": {"name": "windows"}, "corpus": {"sha256": dataset}}
+        store = make_store(tmp_path / "ranks" / f"{model}-{seed}", lengths=lengths, key=key, **about, **columns)
+        return store.folder, store.ranks()
 
     return make
 
@@ -72,14 +66,14 @@ def test_what_cannot_be_loaded(make, tmp_path):
     make("m", seed=2)
     with pytest.raises(DataError, match="m on d is in two stores"):
         _ = open_source(tmp_path / "ranks").table
-    unfinished, _ = make("n", finished=False)
+    Store(tmp_path / "begun").begin({}, {"model": "n", "dataset": "d"}, 2, 9)
     with pytest.raises(DataError, match="not finished"):
-        _ = open_source(unfinished).table
+        _ = open_source(tmp_path / "begun").table
 
 
 def test_query(make, tmp_path):
     small, few = make("small", 10, seed=1)
-    large, _ = make("it's large", 20, seed=1, other=True)
+    large, _ = make("it's large", 20, seed=1)
     stores = [open_store(small), open_store(large)]
     sql = """
         SELECT a.document, a.position FROM ranks a JOIN ranks b USING (dataset, document, position)
@@ -154,3 +148,41 @@ def test_rbp_per_document_and_bits_per_byte(make, tmp_path):
     assert rows["bits_per_byte"]["cross_entropy"] == pytest.approx(bits, rel=1e-6)
     assert rows["macro_rbp"].isna()["cross_entropy"]
     assert len(open_source(summary).table) == 2
+
+
+def test_a_store_is_removed_and_nothing_else(make, tmp_path, monkeypatch):
+    (one, _), (other, _), (third, _) = (make(seed=seed) for seed in (1, 2, 3))
+    (one.parent / "notes.txt").write_text("mine")
+    assert here("ranks", "rm", str(one), "--yes").returncode == 0
+    for answer, code in (("n\n", 1), ("y\n", 0)):
+        assert other.exists()
+        monkeypatch.setattr("sys.stdin", io.StringIO(answer))
+        assert here("ranks", "rm", str(other)).returncode == code
+    assert sorted(path.name for path in one.parent.iterdir()) == sorted([third.name, "notes.txt"])
+    (third / "thesis.tex").write_text("mine")
+    (tmp_path / "link").symlink_to(third)
+    (tmp_path / "empty").mkdir()
+    for folder, word in (
+        (third.parent, "thesis.tex"),
+        (tmp_path / "link", "nothing was removed"),
+        (tmp_path / "empty", "no rank store"),
+    ):
+        refused(here("ranks", "rm", str(folder), "--yes"), word)
+    assert (third / "thesis.tex").is_file()
+    assert open_store(third).ranks().size
+
+
+def test_a_store_is_renamed(make, tmp_path):
+    (one, _), (other, _) = (make(seed=seed) for seed in (1, 2))
+    before = open_store(one).ranks()
+    done = here("ranks", "rename", str(one), "--model", "a/b", "--dataset", "poems", "--family", "Mine")
+    store = open_store(done.stdout.strip())
+    assert (store.model, store.dataset, store.family) == ("a/b", "poems", "Mine")
+    assert store.folder.name == f"b-poems-{store.text}-{store.manifest['digest']}"
+    assert store.ranks().equals(before)
+    assert not one.exists()
+    refused(here("ranks", "rename", str(other), "--model", " "), "empty model")
+    refused(here("ranks", "rename", str(other)), "no new name")
+    refused(here("ranks", "rename", str(tmp_path), "--model", "x"), "no rank store")
+    back = here("ranks", "rename", str(store.folder), "--family", "Mine")
+    assert back.stdout.strip() == str(store.folder)

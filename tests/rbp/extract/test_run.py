@@ -1,6 +1,7 @@
-"""Whole measurements: what a store holds, resumes, shards, kills, and what goes wrong."""
+"""Whole measurements: what a store holds, how it resumes, and what is done again where it is damaged."""
 
 import json
+import random
 import shutil
 from pathlib import Path
 
@@ -8,30 +9,46 @@ import numpy as np
 import pyarrow as arrow
 import pyarrow.parquet as parquet
 import pytest
-from commands import here
-from tiny import texts
+from commands import here, refused
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from tiny import texts, write_texts
 
-from rbp.errors import DataError
+from rbp.errors import DataError, ParameterError
 from rbp.extract import extraction
 from rbp.extract.extraction import Settings, extract, extract_on_gpus
 from rbp.extract.protocol import protocol
-from rbp.extract.store import SCHEMA, Store, open_store
+from rbp.extract.store import SCHEMA, Store, open_store, read_manifest
+from rbp.extract.training import Training
+from rbp.io import write_json
+from rbp.measurements import open_source
 
-WINDOWS = protocol("windows", length=64, context=32, pack=4)
-QUICK = Settings(backend="reference")
+WINDOWS = protocol("windows", length=64, context=32, pack=2)
+
+
+@pytest.fixture(scope="module")
+def measured(saved, tmp_path_factory):
+    """The model, the corpus, and the store of a measurement in one go."""
+    folder = tmp_path_factory.mktemp("whole")
+    model, corpus = str(saved("gpt2")), str(write_texts(folder / "mine.jsonl", texts(12)))
+    (whole,) = extract([model], [corpus], WINDOWS, folder / "out", Settings())
+    return model, corpus, whole
 
 
 @pytest.fixture
-def corpus(write_corpus):
-    return str(write_corpus(texts(12)))
+def again(measured, tmp_path):
+    """again(…): the folder of the same measurement, gone on with in a copy of the store."""
+    model, corpus, whole = measured
+    shutil.copytree(whole, tmp_path / "out" / whole.name)
+    return lambda more=None: extract([model], [corpus], WINDOWS, tmp_path / "out", more or Settings())[0]
 
 
 def parts(folder):
     return {path.name: path.read_bytes() for path in (Path(folder) / "parts").iterdir()}
 
 
-def test_what_a_store_holds(saved, corpus, tmp_path):
-    (folder,) = extract([str(saved("gpt2"))], [corpus], WINDOWS, tmp_path / "out", QUICK)
+def test_what_a_store_holds(measured):
+    model, _, folder = measured
     found = open_store(folder)
     tokens = found.ranks()
     assert list(tokens) == ["document", "position", "token", "greater", "equal", "nll"]
@@ -43,91 +60,178 @@ def test_what_a_store_holds(saved, corpus, tmp_path):
     assert not tokens.duplicated(["document", "position"]).any()
     assert (tokens["equal"] >= 1).all()
     assert (tokens["greater"] + tokens["equal"]).max() <= found.vocabulary
-    assert (found.dataset, found.family, found.model) == ("mine", "gpt2", str(saved("gpt2")))
+    assert (found.dataset, found.family, found.model) == ("mine", "gpt2", model)
     key = found.manifest["key"]
     assert {"weights", "revision", "tokenizer", "corpus", "protocol", "dtype", "vocabulary"} < key.keys()
     assert {"round_logits", "backend", "device", "precision"} < key.keys()
     assert {"versions", "begun", "finished", "tokens_per_second"} < found.manifest["about"].keys()
 
 
-def test_a_rerun_does_nothing(saved, corpus, tmp_path, monkeypatch):
-    arguments = ([str(saved("gpt2"))], [corpus], WINDOWS, tmp_path / "out", QUICK)
-    (folder,) = extract(*arguments)
-    manifest = (folder / "manifest.json").read_bytes()
+def test_a_rerun_does_nothing_but_take_labels_and_what_is_known_of_the_training(again, measured, monkeypatch):
+    before = (measured[2] / "manifest.json").read_bytes()
     monkeypatch.setattr(extraction, "load_model", None)  # not even the model is loaded
-    assert extract(*arguments) == [folder]
-    assert (folder / "manifest.json").read_bytes() == manifest
-    extract(*arguments[:4], Settings(backend="reference", family="mine"))  # a label is no reason to measure again
-    assert open_store(folder).family == "mine"
-    (folder / "manifest.json").write_text(json.dumps({**json.loads(manifest), "format": 99}))
+    folder = again()
+    assert (folder / "manifest.json").read_bytes() == before
+    assert open_store(folder).training == Training()
+    known = Training(training_tokens=9000, step=30)
+    assert again(Settings(family="mine", training=known)) == folder
+    assert (open_store(folder).family, open_store(folder).training) == ("mine", known)
+    assert parts(folder) == parts(measured[2])
+    (folder / "manifest.json").write_text(json.dumps({**json.loads(before), "format": 99}))
     with pytest.raises(DataError, match="another version"):
         open_store(folder)
+    with pytest.raises(ParameterError, match="for 2 models"):
+        extract([measured[0]] * 2, [measured[1]], WINDOWS, folder, Settings(training=known))
 
 
-def test_resumed_and_sharded_stores_are_the_same(saved, corpus, tmp_path, caplog):
-    model = str(saved("neox"))
-    (whole,) = extract([model], [corpus], WINDOWS, tmp_path / "whole", QUICK)
+def test_shards_in_any_order_and_in_processes_make_the_same_store(measured, tmp_path, monkeypatch, in_this_process):
+    """Those of one machine, of torchrun's processes, and of srun's tasks."""
+    model, corpus, whole = measured
     for i in (3, 1, 2):
-        settings = Settings(backend="reference", batch=i)
-        (sharded,) = extract([model], [corpus], WINDOWS, tmp_path / "sharded", settings, (i, 3))
-    assert parts(sharded) == parts(whole)
-    assert open_store(sharded).ranks().equals(open_store(whole).ranks())
-
-    names = sorted(parts(whole))
-    (sharded / "parts" / names[0]).unlink()
-    (sharded / "parts" / names[1]).write_bytes(b"PAR1")
-    altered = bytearray((sharded / "parts" / names[2]).read_bytes())
-    altered[40] ^= 1
-    (sharded / "parts" / names[2]).write_bytes(altered)
-    (sharded / "parts" / ".00001.tmp").write_bytes(b"half")
-    caplog.set_level("INFO")
-    extract([model], [corpus], WINDOWS, tmp_path / "sharded", QUICK)
-    assert parts(sharded) == parts(whole)
-    assert caplog.text.count("damaged or left over") == 2
-    assert open_store(sharded).problems() == []
-
-
-def test_shards_in_processes(saved, corpus, tmp_path, monkeypatch, in_this_process):
+        settings = Settings(batch=i)
+        extract([model], [corpus], WINDOWS, tmp_path / "sharded", settings, (i, 3))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # which each shard sets
     monkeypatch.setattr(extraction, "say_on_stderr", lambda: None)
-    out = tmp_path / "out"
-    model, chosen = [str(saved("gpt2"))], protocol("windows", length=64, pack=4)
-    extract_on_gpus(model, [corpus], chosen, out, QUICK, ["", ""])
-    (folder,) = out.iterdir()
-    (whole,) = extract(model, [corpus], chosen, tmp_path / "whole", QUICK)
-    assert parts(folder) == parts(whole)
-    assert open_store(folder).manifest["complete"]
-
-
-def test_processes_of_a_launcher_take_their_shares(saved, corpus, tmp_path, monkeypatch):
-    """Two processes of torchrun make one store between them, of the same bytes as one process; so do tasks of srun."""
-    asked = ["extract", "--model", str(saved("neox")), "--corpus", corpus, "--protocol", "windows"]
-    asked += ["--length", "64", "--pack", "4", "--out"]
-    alone, launched, tasks = (str(tmp_path / name) for name in ("alone", "launched", "tasks"))
-    done = [here(*asked, alone)]
-    done += [here(*asked, tasks, "--shard", shard) for shard in ("2/2", "1/2")]
+    extract_on_gpus([model], [corpus], WINDOWS, tmp_path / "processes", Settings(), ["", ""])
+    asked = ["extract", "--model", model, "--corpus", corpus, "--protocol", "windows", "--length", "64", "--pack", "2"]
+    done = [here(*asked, "--out", str(tmp_path / "tasks"), "--shard", shard) for shard in ("2/2", "1/2")]
     monkeypatch.setenv("WORLD_SIZE", "2")
     for rank in ("1", "0"):
         monkeypatch.setenv("RANK", rank)
-        done.append(here(*asked, launched))
+        done.append(here(*asked, "--out", str(tmp_path / "launched")))
     assert not any(each.returncode for each in done)
-    (whole,), *others = (list(Path(out).iterdir()) for out in (alone, launched, tasks))
-    for (shared,) in others:
+    for name in ("sharded", "processes", "tasks", "launched"):
+        (shared,) = (tmp_path / name).iterdir()
         assert parts(shared) == parts(whole)
-        assert open_store(shared).manifest["complete"]
+        assert open_store(shared).ranks().equals(open_store(whole).ranks())
+        assert open_store(shared).problems() == []
 
 
-def test_a_shard_whose_process_fails_is_named(saved, corpus, tmp_path, monkeypatch):
+def test_a_shard_whose_process_fails_is_named(measured, tmp_path, monkeypatch):
     ended = "its process was ended by signal 9"
     monkeypatch.setattr(extraction, "run_tasks", lambda todo, *_: {todo[1].name: ended})
     with pytest.raises(DataError, match=f"shard 2 of 2 failed: {ended}"):
-        extract_on_gpus([str(saved("gpt2"))], [corpus], WINDOWS, tmp_path / "out", QUICK, ["0", "1"])
+        extract_on_gpus([measured[0]], [measured[1]], WINDOWS, tmp_path / "out", Settings(), ["0", "1"])
 
 
-def test_another_models_tokenizer(saved, corpus, tmp_path):
-    folder = Path(shutil.copytree(saved("gpt2"), tmp_path / "model"))
+def test_another_models_tokenizer(measured, tmp_path):
+    folder = Path(shutil.copytree(measured[0], tmp_path / "model"))
     tokenizer = json.loads((folder / "tokenizer.json").read_text())
     tokenizer["model"]["vocab"] = {word: i + 200 if i else 0 for word, i in tokenizer["model"]["vocab"].items()}
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
     with pytest.raises(DataError, match="another model's"):
-        extract([str(folder)], [corpus], WINDOWS, tmp_path / "out", QUICK)
+        extract([str(folder)], [measured[1]], WINDOWS, tmp_path / "out", Settings())
+
+
+DAMAGES = ["truncated", "zeros", "longer", "a bit"]
+
+
+def damaged(data, how, place, length):
+    """The data with one damage."""
+    at = min(int(place * len(data)), len(data) - 1)
+    if how == "truncated":
+        return data[:at]
+    if how == "zeros":
+        return data[:at] + bytes(min(length, len(data) - at)) + data[at + length :]
+    if how == "longer":
+        return data + bytes(length)
+    return data[:at] + bytes([data[at] ^ (1 << length % 8)]) + data[at + 1 :]
+
+
+@given(st.tuples(st.sampled_from(DAMAGES), st.floats(0, 1), st.integers(1, 5000)), st.booleans())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example(("a bit", 0.5, 1), True)
+@example(("truncated", 1.0, 1), True)  # the line's end, which JSON does without
+def test_a_damaged_file_is_never_served(measured, tmp_path, damage, of_manifest):
+    store = measured[2]
+    folder = tmp_path / str(len(list(tmp_path.iterdir())))  # what was read of a folder once is remembered
+    shutil.copytree(store, folder)
+    path = folder / "manifest.json" if of_manifest else next((folder / "parts").iterdir())
+    before = path.read_bytes()
+    path.write_bytes(damaged(before, *damage))
+    if path.read_bytes() == before:
+        return
+    said = ""
+    try:
+        table = open_source(folder).table
+    except DataError as error:
+        said = str(error)
+    if said:
+        assert str(folder) in said
+        assert "again" in said, "the remedy"
+        return
+    # what JSON does not care for, a space for another, may be altered without being damage
+    assert of_manifest
+    assert json.loads(before) == json.loads(path.read_bytes())
+    assert open_store(folder).ranks().equals(open_store(store).ranks())
+    assert table.drop(columns="source").equals(open_source(store).table.drop(columns="source"))
+
+
+def test_a_manifest_without_its_checksum_is_not_believed_and_what_made_it_seals_it(again, measured):
+    folder, manifest = again(), read_manifest(measured[2])
+    del manifest["checksum"]
+    manifest["about"]["size"] += 1
+    write_json(folder / "manifest.json", manifest)
+    with pytest.raises(DataError, match=r"(?s)altered.*Run the command that made it again"):
+        open_store(folder)
+    again()
+    assert open_store(folder).size == manifest["about"]["size"] - 1
+    assert open_store(folder).ranks().equals(open_store(measured[2]).ranks())
+
+
+def test_whatever_is_damaged_missing_or_left_over_is_done_again(again, measured, caplog):
+    folder, before = again(), parts(measured[2])
+    rng = random.Random(0)  # noqa: S311
+    *some, missing = rng.sample(sorted(before), 5)
+    for name, how in zip(some, DAMAGES, strict=True):
+        (folder / "parts" / name).write_bytes(damaged(before[name], how, rng.random(), 60))
+    (folder / "parts" / missing).unlink()
+    (folder / "parts" / ".00001.tmp").write_bytes(b"half")
+    manifest = folder / "manifest.json"
+    manifest.write_bytes(damaged(manifest.read_bytes(), "zeros", 0.3, 60))
+    caplog.set_level("WARNING")
+    again()
+    assert caplog.text.count("damaged or left over: done again") == 4
+    assert parts(folder) == before
+    assert open_store(folder).problems() == []
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    """A text of which the authors' protocol reads the beginning alone."""
+    path = tmp_path_factory.mktemp("text") / "mine.txt"
+    path.write_text(" ".join(texts(60, longest=60)))
+    return path
+
+
+def extracted(root, model, text, *more):
+    done = here("extract", "--model", str(model), "--corpus", str(text), *more, root=root)
+    assert done.returncode == 0, done.stderr
+    return open_store(done.stdout.strip()), done.stderr
+
+
+def test_a_plain_file_is_read_whole(saved, text, tmp_path):
+    store, said = extracted(tmp_path, saved("gpt2"), text)
+    assert store.protocol["name"] == "windows"
+    assert store.protocol["length"] == 256  # what the model reads
+    assert store.read == (len(text.read_text()),) * 2
+    assert store.tokens > 4 * 256
+    assert store.ranks()["position"].tolist() == list(range(1, store.tokens + 1))
+    assert "the whole text read" in said
+    asked = ("extract", "--model", str(saved("gpt2")), "--corpus", str(text), "--corpus", "humaneval")
+    refused(here(*asked, root=tmp_path), "--protocol")  # own texts and the paper's are not mixed
+
+
+@pytest.mark.parametrize(
+    ("more", "tokens"), [(("--protocol", "authors", "--length", "64"), 63), (("--tokens", "100"), 100)]
+)
+def test_how_much_of_a_text_is_read_is_said(saved, text, tmp_path, tokenizer, more, tokens):
+    store, said = extracted(tmp_path, saved("gpt2"), text, *more)
+    assert store.tokens == tokens
+    whole = text.read_text()
+    start = tokenizer.decode(tokenizer(whole)["input_ids"][: tokens + 1])
+    assert whole.startswith(start)
+    assert store.read == (len(start), len(whole))
+    words = f"{len(start):,} of {len(whole):,} characters read"
+    assert words in said
+    assert words in here("ranks", "summary", "--k", "1", root=tmp_path).stderr

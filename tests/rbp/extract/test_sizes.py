@@ -11,15 +11,8 @@ from rbp.extract.models import non_embedding_params
 PUBLISHED = pd.read_csv(DATA / "published" / "models.csv")
 # width, layers, heads; what else differs within a family
 GPT2 = {"gpt2": (768, 12, 12), "gpt2-xl": (1600, 48, 25)}
-OPT = {
-    "opt-125m": (768, 12, 12),
-    "opt-350m": (1024, 24, 16),
-}
-PYTHIA = {
-    "pythia-14m": (128, 6, 4),
-    "pythia-1b": (2048, 16, 8),
-    "pythia-12b": (5120, 36, 40),
-}
+OPT = {"opt-125m": (768, 12, 12), "opt-350m": (1024, 24, 16)}
+PYTHIA = {"pythia-14m": (128, 6, 4), "pythia-1b": (2048, 16, 8), "pythia-12b": (5120, 36, 40)}
 QWEN = {  # and heads of keys and values, and the inner width
     "Qwen2.5-0.5B": (896, 24, 14, 2, 4864),
     "Qwen2.5-7B": (3584, 28, 28, 4, 18944),

@@ -54,16 +54,9 @@ V3 = (
 )
 WORDS = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 PUBLISHED = {
-    "gpt-2": [GPT2],
-    "mpt": [GPT2],
-    "olmo": [GPT2],
-    "phi-2": [GPT2],
-    "smollm": [DIGITS, GPT2],
-    "starcoder": [DIGITS, GPT2],
-    "refact": [DIGITS, GPT2],
-    "command-r": [DIGITS, GPT2],
-    "llama-bpe": [split(LLAMA3), BYTES],
-    "dbrx": [split(LLAMA3), BYTES],
+    **{name: [GPT2] for name in ("gpt-2", "mpt", "olmo", "phi-2")},
+    **{name: [DIGITS, GPT2] for name in ("smollm", "starcoder", "refact", "command-r")},
+    **{name: [split(LLAMA3), BYTES] for name in ("llama-bpe", "dbrx")},
     "qwen2": [split(LLAMA3.replace("{1,3}", "")), BYTES],
     "tekken": [split(TEKKEN), BYTES],
     "gpt-4o": [split(GPT4O), BYTES],

@@ -10,8 +10,12 @@ from hypothesis import strategies as st
 from scipy.stats import linregress
 from scipy.stats import t as t_distribution
 
+from companion.stats.compare import paired_exponents
+from companion.stats.forecast import forecast
+from companion.stats.shapes import SHAPES, fit_shape
 from rbp.errors import DataError, FitError, ParameterError
-from rbp.laws.power import fit_power_law
+from rbp.laws.offset import fit_offset
+from rbp.laws.power import curvature, fit_power_law
 from rbp.laws.table import fit_table
 
 SIZES = np.geomspace(1e6, 1e10, 8)
@@ -86,26 +90,43 @@ def test_units_do_not_matter(seed, n, of_size, of_value, weighted):
         assert getattr(only_value, name) == pytest.approx(of_value * getattr(plain, name), rel=1e-10), name
 
 
-@pytest.mark.parametrize(
-    ("size", "value", "says"),
-    [
-        ([1e6, 1e7], [2, 1], "2 points are too few"),
-        ([1e6, 1e6, 1e7, 1e7], [4, 4.1, 3, 2], "only 2 different sizes"),
-        ([1e6, 1e7, 1e8], [3, 2], "3 sizes but 2 values"),
-        ([1e6, 1e7, 1e8], [3, 0, 1], r"row 1.*\n.*every token was in the top k"),
-        ([1e6, 1e7, 1e8], [math.nan, 2, 1], "row 0"),
-        ([1e6, 0, 1e8], [3, 2, 1], "size 0 has no logarithm"),
-        ([1e6, 1e7, 1e8], [2, 2, 2], "do not vary"),
-    ],
-)
-def test_points_that_cannot_carry_a_fit(size, value, says):
-    with pytest.raises(FitError, match=says):
-        fit_power_law(size, value)
+VALUES = np.geomspace(3, 0.6, 8)
+FITS = {
+    "power law": fit_power_law,
+    "offset": fit_offset,
+    "forecast": lambda size, value: forecast(size, value, holdout=1),
+    "curvature": curvature,
+    "paired": lambda size, value: paired_exponents(size, value, np.asarray(value) * np.linspace(1, 2, len(value))),
+    **{f"shape {shape}": lambda size, value, shape=shape: fit_shape(shape, size, value) for shape in SHAPES},
+}
+BAD = [  # sizes, values, and what is said of them
+    (SIZES[:2], VALUES[:2], "2 points are too few"),
+    ([], [], "0 points"),
+    ([1e7] * 5, VALUES[:5], "only 1 different size"),
+    ([1e7, 1e7, 1e8, 1e8, 1e8], VALUES[:5], "only 2 different sizes"),
+    (SIZES, [*VALUES[:7], 0.0], r"row 7.*\n.*every token was in the top k"),
+    (SIZES, [*VALUES[:7], -0.1], "row 7"),
+    (SIZES, [math.nan, *VALUES[1:]], "row 0"),
+    (SIZES, [math.inf, *VALUES[1:]], "row 0"),
+    ([0, *SIZES[1:]], VALUES, "size 0 has no logarithm"),
+    ([-1e6, *SIZES[1:]], VALUES, "has no logarithm"),
+    ([*SIZES[:7], math.inf], VALUES, "has no logarithm"),
+    (SIZES, [2.0] * 8, "do not vary"),
+]
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_points_that_carry_no_fit_are_an_error_and_never_a_silent_number(name):
+    for size, value, says in BAD:
+        with pytest.raises((FitError, ParameterError), match=says if name == "power law" else None):
+            pytest.fail(f"{says}: {FITS[name](size, value)}")
 
 
 def test_repeated_sizes_and_bad_variances_levels_and_sizes_ahead():
     sizes, values = [1e6, 1e7, 1e8], [3, 2, 1]
     assert fit_power_law([1e6, *sizes], [3.1, *values]).n == 4
+    with pytest.raises(FitError, match="3 sizes but 2 values"):
+        fit_power_law(sizes, values[:2])
     with pytest.raises(FitError, match=r"variance 0 has no logarithm|row 0"):
         fit_power_law(sizes, values, variance=[0, 1, 1])
     with pytest.raises(ParameterError, match="between 0 and 1"):
@@ -116,16 +137,18 @@ def test_repeated_sizes_and_bad_variances_levels_and_sizes_ahead():
 
 def test_many_cells_at_once_drop_none():
     y = noisy(7)
-    table = pd.DataFrame({"dataset": "d", "family": "F", "metric": "neg_log_rbp", "size": SIZES, "value": y})
+    about = {"dataset": "d", "family": "F", "metric": "neg_log_rbp", "model": [f"m{i}" for i in range(len(SIZES))]}
+    table = pd.DataFrame({**about, "size": SIZES, "value": y})
     zero = table.assign(k=2, value=np.where(SIZES[3] == SIZES, 0, y))
-    ce = table.assign(metric="cross_entropy", k=pd.NA)
-    whole = pd.concat([table.assign(k=1), zero, table.assign(k=3)[:2], ce]).astype({"k": "Int64"})
+    ce, one = table.assign(metric="cross_entropy", k=pd.NA), table.assign(k=4)
+    whole = pd.concat([table.assign(k=1), zero, table.assign(k=3)[:2], one, one[:1], ce]).astype({"k": "Int64"})
     fits = fit_table(whole, level=0.5)
-    assert fits["k"].tolist() == [1, 2, 3, pd.NA]
-    assert fits["alpha"].isna().tolist() == [False, True, True, False]
-    assert fits["n"].tolist() == [8, 8, 2, 8]
+    assert fits["k"].tolist() == [1, 2, 3, 4, pd.NA]
+    assert fits["alpha"].isna().tolist() == [False, True, True, True, False]
+    assert fits["n"].tolist() == [8, 8, 2, 9, 8]
     assert "row 3" in fits["note"][1]
     assert "2 points are too few" in fits["note"][2]
+    assert fits["note"][3] == "m0 is there twice (model)"  # which would narrow the interval
     assert not fits["note"][0]
     assert fits["alpha_low"][0] == fit_power_law(SIZES, y, level=0.5).alpha_low
     with pytest.raises(ParameterError, match="several values of k"):

@@ -82,7 +82,7 @@ def test_intervals_of_24_documents_cover_the_truth(texts):
     assert may_be(covered, texts, 0.91, 0.96)
 
 
-@pytest.mark.parametrize("texts", loop_and_slow(15, 600))
+@pytest.mark.parametrize("texts", loop_and_slow(6, 600))
 @pytest.mark.parametrize("dataset", rest_slow(["humaneval"], ["wikipedia"]))
 def test_the_table_by_which_it_was_chosen_comes_out_again(dataset, texts):
     table = pd.read_csv(LADDER / "coverage.csv")

@@ -91,12 +91,7 @@ def test_the_profile_of_a_product_is_the_interval_of_linear_regression(name):
 
 @pytest.mark.parametrize(
     ("form", "name", "noise"),
-    [
-        (ADDITIVE, "offset", 0.03),
-        (ADDITIVE, "alpha", 0.01),
-        (SUM, "beta", 0.01),
-        (KAPLAN, "beta", 0.01),
-    ],
+    [(ADDITIVE, "offset", 0.03), (ADDITIVE, "alpha", 0.01), (SUM, "beta", 0.01), (KAPLAN, "beta", 0.01)],
 )
 def test_a_profile_ends_where_the_deviance_with_the_parameter_held_is_just_small_enough(form, name, noise):
     table = runs(form, noise)
@@ -142,13 +137,6 @@ def test_units_that_were_left_out_are_forecast_by_the_true_form():
         held[true] = {form: 1 - missed_elsewhere(own, "size", form).sum() for form in (ADDITIVE, PRODUCT)}
         assert held[true][true] > 0.97
     assert held[ADDITIVE][PRODUCT] < held[ADDITIVE][ADDITIVE] - 0.05  # a sum has the room to imitate a product
-
-
-def test_the_order_of_rows_and_units_of_measure_change_nothing():
-    table = runs(ADDITIVE, 0.02)
-    scaled = table.assign(size=table["size"] / 1e6, training_tokens=table["training_tokens"] / 1e9)
-    for other in (table.sample(frac=1, random_state=1), scaled):
-        assert parameters(fit_surface(other)) == pytest.approx(parameters(fit_surface(table)), rel=1e-10)
 
 
 @pytest.mark.parametrize(("form", "parameters"), [(PRODUCT, 3), (SUM, 4), (ADDITIVE, 5), (KAPLAN, 4)])
@@ -198,8 +186,10 @@ def test_a_sum_is_not_taken_for_its_mirror(steep, flat):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_last_bits_move_no_optimum(form):
+def test_last_bits_units_and_the_order_of_rows_move_no_optimum(form):
     table, rng = runs(ADDITIVE, 0.05)[::3], np.random.default_rng(7)
-    nudges = 1 + 1e-15 * rng.choice([-1, 1], (5, len(table)))
-    numbers = np.array([parameters(fit_surface(table.assign(value=table["value"] * each), form)) for each in nudges])
-    np.testing.assert_allclose(numbers, numbers[:1].repeat(5, axis=0), rtol=1e-9, atol=1e-12)
+    others = [table.assign(size=table["size"] / 1e6, training_tokens=table["training_tokens"] / 1e9)]
+    others += [table.sample(frac=1, random_state=1)]
+    others += [table.assign(value=table["value"] * (1 + 1e-15 * rng.choice([-1, 1], len(table)))) for _ in range(3)]
+    numbers = [parameters(fit_surface(other, form)) for other in (table, *others)]
+    np.testing.assert_allclose(numbers, [numbers[0]] * len(numbers), rtol=1e-9, atol=1e-12)

@@ -64,13 +64,21 @@ def test_a_model_may_be_there_at_several_steps(store, ranks):
     assert len({one.model for one in source.histograms}) == 6
 
 
-def test_a_model_of_two_sizes_is_refused_with_its_stores_and_the_command(store, ranks):
-    store("a", size=10)
-    store("a", size=11, dataset="other")
-    with pytest.raises(DataError, match="a is given as Toy of size 10 and as Toy of size 11") as refused:
+@pytest.mark.parametrize(
+    ("other", "message", "remedy"),
+    [
+        ({"size": 1001, "dataset": "other"}, "a is given as Toy of size 1000 and as Toy of size 1001", "rename STORE"),
+        ({"step": 3}, "a on mine is in two stores", "rbp ranks rm"),  # of one nothing is known: they may be the same
+        ({"model": "b", "size": 20, "key": {"bos": ["<s>"]}}, "a with nothing, b with <s>", "--bos"),
+    ],
+    ids=["two sizes", "twice", "windows that begin otherwise"],
+)
+def test_stores_that_do_not_fit_together_are_refused_with_the_command_that_helps(store, ranks, other, message, remedy):
+    folders = [store().folder, store(**other).folder]
+    with pytest.raises(DataError, match=message) as refused:
         _ = ranks().table
-    assert "ranks s0; ranks s1" in refused.value.where
-    assert "rbp ranks rename STORE --family" in refused.value.remedy
+    assert remedy in refused.value.remedy
+    assert "--bos" in remedy or all(folder.name in refused.value.where for folder in folders)
 
 
 def test_of_two_ways_of_reading_the_one_of_all_models_is_taken(store, ranks, tmp_path, caplog, monkeypatch):
@@ -114,28 +122,11 @@ def test_a_family_that_did_not_read_a_text_alike_is_said(store, ranks, caplog, o
     assert "models of Other" not in caplog.text
 
 
-def test_windows_that_begin_otherwise_are_not_mixed(store, ranks):
-    store("a", size=10)
-    store("b", size=20, key={"bos": ["<s>"]})
-    with pytest.raises(DataError, match="a with nothing, b with <s>") as error:
-        _ = ranks().table
-    assert "--bos" in error.value.remedy
-
-
 def test_texts_of_one_name_are_two_datasets(store, ranks):
     one, other = store(text="one"), store(text="other")
     assert one.text != other.text
     assert set(ranks().table["dataset"]) == {f"mine-{one.text}", f"mine-{other.text}"}
     assert {s.dataset for s in ranks().stores} == {f"mine-{one.text}", f"mine-{other.text}"}
-
-
-def test_one_measurement_twice_is_refused_with_the_command_that_helps(store, ranks):
-    first, second = store(), store(step=3)  # of one of them nothing is known: they may be the same
-    with pytest.raises(DataError, match="a on mine is in two stores") as refused:
-        _ = ranks().table
-    assert {str(first.folder), str(second.folder)} == set(refused.value.where.split("; "))
-    assert "rbp ranks rm" in refused.value.remedy
-    assert "rbp ranks rename" in refused.value.remedy
 
 
 def test_copies_of_a_checkpoint_are_no_checkpoints(weighed, ranks, caplog):
@@ -184,10 +175,7 @@ def written(tmp_path):
 
 @pytest.mark.parametrize(
     ("revisions", "families", "steps"),
-    [
-        (("step10", "step80"), {"F", "F at step 10"}, {10, 80}),
-        (("main", "early"), {"F at main", "F at early"}, set()),
-    ],
+    [(("step10", "step80"), {"F", "F at step 10"}, {10, 80}), (("main", "early"), {"F at main", "F at early"}, set())],
 )
 def test_checkpoints_that_their_revisions_alone_tell_apart_are_no_models_of_one_law(
     written, revisions, families, steps
@@ -199,7 +187,9 @@ def test_checkpoints_that_their_revisions_alone_tell_apart_are_no_models_of_one_
     assert set(source.checkpoints["step"].dropna()) == steps
 
 
-def test_a_table_with_checkpoints_and_one_without(written):
+def test_a_table_with_checkpoints_and_seeds_which_are_runs_of_their_own_and_one_without(written):
+    rows = [f"t,m,F,100,neg_log_rbp,1,2,{step},{step * 8},,{seed}" for seed in (0, 1) for step in (10, 20)]
+    assert set(written(rows).table["model"]) == {"m@step10", "m@step20", "m@step10-seed1", "m@step20-seed1"}
     rows = [f"t,m,F,100,neg_log_rbp,1,{2 - i / 4},{step},{step * 8},," for i, step in enumerate((0, 20, 40))]
     table = written(rows).checkpoints
     assert table["training_tokens"].tolist() == [0, 160, 320]
@@ -222,11 +212,6 @@ def test_a_table_with_checkpoints_and_one_without(written):
 def test_a_table_that_contradicts_itself_is_refused(written, rows, words):
     with pytest.raises(DataError, match=words):
         _ = written([f"t,m,F,100,neg_log_rbp,{row}" for row in rows]).table
-
-
-def test_seeds_are_runs_of_their_own(written):
-    rows = [f"t,m,F,100,neg_log_rbp,1,2,{step},{step * 8},,{seed}" for seed in (0, 1) for step in (10, 20)]
-    assert set(written(rows).table["model"]) == {"m@step10", "m@step20", "m@step10-seed1", "m@step20-seed1"}
 
 
 def test_copies_among_rows_are_no_models(written, caplog):

@@ -4,6 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
+import pytest
 from scipy.special import logit
 
 from companion.chapters import training
@@ -44,6 +45,7 @@ def every_file():
         yield own.droplevel(0)
 
 
+@pytest.mark.slow
 def test_what_is_measured_twice_is_what_the_readme_names():
     found = {pair for wide in every_file() for pair in one_and_the_same(wide)}
     levit = {

@@ -112,10 +112,7 @@ def test_no_other_tie_rule_is_read(ranked, imported, tmp_path):
         (lambda line: own_place(line, 1).update(logprob=0.5), "no logarithm"),
         (lambda line: own_place(line, 1).update(rank=3, logprob=-0.1), "cannot have"),
         (lambda line: own_place(line, 1).update(logprob="x"), "no number"),
-        (
-            lambda line: line["prompt_logprobs"][3].update({"7": {"rank": 320, "logprob": -0.01}}),
-            "token 7 rank 320",
-        ),
+        (lambda line: line["prompt_logprobs"][3].update({"7": {"rank": 320, "logprob": -0.01}}), "token 7 rank 320"),
     ],
 )
 def test_files_that_are_not_whole(ranked, imported, tmp_path, change, says):

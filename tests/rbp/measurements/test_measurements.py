@@ -84,39 +84,32 @@ def test_counts_of_an_own_file(write):
         _ = open_source(write(counted)).table
 
 
-@pytest.mark.parametrize(
-    ("row", "column", "value", "words"),
-    [
-        (1, "value", None, "value is empty"),
-        (1, "value", -0.1, "value -0.1 must not be negative"),
-        (1, "size", 0, "size 0 must be at least 1"),
-        (1, "metric", "accuracy", "metric accuracy must be one of neg_log_rbp, cross_entropy"),
-        (1, "k", None, "neg_log_rbp needs a threshold k"),
-        (3, "size", 30, "b is given as letters of size 20 and as letters of size 30"),
-    ],
-)
-@pytest.mark.parametrize("name", ["own.csv", "own.parquet"])
-def test_impossible_rows_of_an_own_file(write, name, row, column, value, words):
-    table = OWN.copy().assign(hits=None)
-    values = table[column].astype(object).where(table[column].notna(), None).tolist()
+def with_cell(row, column, value):
+    """OWN with another value in a cell."""
+    values = OWN[column].astype(object).where(OWN[column].notna(), None).tolist()
     values[row] = value
-    table[column] = pd.Series(values, dtype="float64" if column in ("size", "k", "hits", "value") else object)
-    place = f"line {row + 2}" if name.endswith("csv") else f"row {row + 1}"
-    with pytest.raises(DataError, match=rf"{words}.*{name}, {place}"):
-        _ = open_source(write(table, name)).table
+    return OWN.assign(**{column: pd.Series(values), "hits": None})
 
 
+@pytest.mark.parametrize("name", ["own.csv", "own.parquet"])
 @pytest.mark.parametrize(
-    ("table", "name", "words"),
+    ("table", "words", "row"),
     [
-        (OWN.iloc[:2].assign(tokens=10, hits=11), "own.csv", "more hits than tokens"),
-        (pd.concat([OWN, OWN.iloc[:1]]), "own.csv", r"repeats line 2.*line 6"),
-        (pd.concat([OWN, OWN.iloc[2:3]]), "own.parquet", r"repeats row 3.*row 5"),  # no k: still the same measurement
-        (OWN.rename(columns={"value": "valeu"}), "own.csv", "column value is missing"),
+        (with_cell(1, "value", None), "value is empty", 1),
+        (with_cell(1, "value", -0.1), "value -0.1 must not be negative", 1),
+        (with_cell(1, "size", 0), "size 0 must be at least 1", 1),
+        (with_cell(1, "metric", "accuracy"), "metric accuracy must be one of neg_log_rbp, cross_entropy", 1),
+        (with_cell(1, "k", None), "neg_log_rbp needs a threshold k", 1),
+        (with_cell(3, "size", 30), "b is given as letters of size 20 and as letters of size 30", 3),
+        (OWN.iloc[:2].assign(tokens=10, hits=11), "more hits than tokens", 0),
+        (pd.concat([OWN, OWN.iloc[:1]]), r"repeats (line 2|row 1)", 4),
+        (pd.concat([OWN, OWN.iloc[2:3]]), r"repeats (line 4|row 3)", 4),  # no k: still the same measurement
+        (OWN.rename(columns={"value": "valeu"}), "column value is missing", None),
     ],
 )
-def test_repeated_misnamed_and_contradictory(write, table, name, words):
-    with pytest.raises(DataError, match=words):
+def test_what_a_file_must_not_hold_is_named_with_its_place(write, name, table, words, row):
+    place = "" if row is None else f", line {row + 2}" if name.endswith("csv") else f", row {row + 1}"
+    with pytest.raises(DataError, match=rf"{words}.*{name}{place}"):
         _ = open_source(write(table, name)).table
 
 

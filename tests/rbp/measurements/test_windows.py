@@ -63,10 +63,7 @@ def test_filling_in_is_exact_for_independent_tokens():
     assert filled([1], [5], longest=3) == pytest.approx([5, 5, 5])  # nothing tells how it goes on
 
 
-@pytest.mark.parametrize(
-    ("n", "successes"),
-    [([1, 2], [3, 4]), ([1, 3, 2], [4, 3, 2]), ([2, 3], [4, 3])],
-)
+@pytest.mark.parametrize(("n", "successes"), [([1, 2], [3, 4]), ([1, 3, 2], [4, 3, 2]), ([2, 3], [4, 3])])
 def test_counts_that_rise_are_not_filled_in(n, successes):
     with pytest.raises(DataError, match="must ascend from 1, and successes must not rise"):
         filled(n, successes)

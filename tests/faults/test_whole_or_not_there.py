@@ -1,0 +1,178 @@
+"""What is written is whole or not there, wherever writing ends: by a failure at a step, by a kill, or beside others.
+
+In one file, since each process that runs some of it begins the server of `apart`.
+"""
+
+import errno
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import tiny
+import writes
+from apart import BOUND, Apart, Process, apart, content, ended
+from injected import KILLED
+from mini import outputs, write_chapter
+
+from companion.project import Project
+from companion.run import Chapter, execute
+from rbp.errors import ChapterFailed, DataError
+from rbp.extract.extraction import Settings, extract
+from rbp.extract.protocol import protocol
+from rbp.extract.store import Store, open_store
+from rbp.io import folder_beside, swap_in, write_file, write_remedy
+
+#: which share of the steps of each case is tried
+LOOP = {"an executed chapter, over an older one": 0.1, "a rank store, half made": 0.1}
+SLOW = {name: 0.25 if name == "the pages" else 1 for name in writes.CASES}
+HOURS = 3 * 3600.0
+
+
+@pytest.mark.parametrize(("name", "share"), LOOP.items())
+def test_failures_at_some_steps_of_writing(name, share, model, tmp_path):
+    assert apart(writes.count, name, tmp_path / "work", model, share, False) >= 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "share"), SLOW.items())
+def test_failures_at_every_step_of_writing(name, share, model, tmp_path):
+    assert apart(writes.count, name, tmp_path / "work", model, share, True, seconds=HOURS) >= 20
+
+
+def die_beside(target: Path) -> None:
+    with folder_beside(target):
+        os._exit(KILLED)
+
+
+def test_what_a_dead_process_has_left_is_removed_and_what_a_living_one_has_is_not(tmp_path):
+    target = tmp_path / "folder"
+    os.mkfifo(tmp_path / ".folder.01234567.tmp")  # what others put there is not waited for
+    assert ended(Apart(die_beside, target), 60) == KILLED
+    (dead,) = tmp_path.glob(".folder.*.tmp")
+    with folder_beside(target) as living:
+        assert not dead.exists()
+        with folder_beside(target) as other:  # as another process would
+            assert living.exists()
+            (other / "of").write_text("the other")
+            swap_in(other, target)
+        (living / "of").write_text("the last")
+        swap_in(living, target)
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+    assert (target / "of").read_text() == "the last"
+
+
+def test_folders_that_are_made_at_once_do_not_take_each_other_for_left_behind(tmp_path):
+    def make_and_remove(number: int) -> None:
+        for _ in range(100):
+            with folder_beside(tmp_path / "folder") as new:
+                (new / "of").write_text(f"{number}")
+                assert (new / "of").read_text() == f"{number}"
+
+    with ThreadPoolExecutor(4) as threads:  # a lock is one opening's, so threads are to it as processes are
+        list(threads.map(make_and_remove, range(4)))
+    assert not list(tmp_path.iterdir())
+
+
+def test_who_may_read_is_said_when_a_file_or_folder_is_made(tmp_path):
+    write_file(tmp_path / "file", "ours", 0o600)
+    with folder_beside(tmp_path / "folder", 0o700) as new:
+        assert new.stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o600
+
+
+def test_without_an_exchange_in_one_step_a_folder_is_replaced_all_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr("rbp.io._exchange", lambda one, other: False)
+    for text in ("old", "new"):
+        with folder_beside(tmp_path / "folder") as new:
+            (new / "file").write_text(text)
+            swap_in(new, tmp_path / "folder")
+    assert (tmp_path / "folder" / "file").read_text() == "new"
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+@pytest.mark.parametrize(("number", "full"), [(errno.ENOSPC, True), (errno.EDQUOT, True), (errno.EROFS, False)])
+def test_what_to_do_follows_from_what_was_wrong(number, full):
+    assert write_remedy(OSError(number, "no"), "choose another folder").startswith("Free some space") == full
+
+
+def until(there: Callable[[], bool], process: Process | None = None) -> None:
+    """Wait for something that a process does."""
+    latest = time.monotonic() + BOUND
+    while not there():
+        assert process is None or process.poll() is None, "it has ended before"
+        assert time.monotonic() < latest, "it does not come to it"
+        time.sleep(0.02)
+
+
+def extract_or_be_refused(model: Path, corpus: str, out: Path) -> str:
+    windows = protocol("windows", length=64, context=32, pack=1)
+    try:
+        extract([str(model)], [corpus], windows, out, Settings(backend="reference"))
+    except DataError as error:
+        return str(error)
+    return ""
+
+
+def test_extractions_at_once_make_one_store(model, tmp_path):
+    corpus = str(tiny.write_texts(tmp_path / "corpus.jsonl", tiny.texts(20)))
+    assert extract_or_be_refused(model, corpus, tmp_path / "whole") == ""
+    three = [Apart(extract_or_be_refused, model, corpus, tmp_path / "out") for _ in range(3)]
+    said = sorted(each.result() for each in three)
+    assert said[0] == ""
+    for words in filter(None, said):  # one that came late finds the work done
+        assert "another run is working on this store" in words
+    (store,), (whole,) = ((tmp_path / name).iterdir() for name in ("out", "whole"))
+    assert content(store, "parts/*") == content(whole, "parts/*")
+    assert open_store(store).problems() == []
+
+
+def hold(folder: Path, shard: tuple[int, int] | None) -> None:
+    with Store(folder).lock(shard):
+        (folder / "held").touch()
+        time.sleep(60)
+
+
+@pytest.mark.parametrize("shard", [None, (1, 2)], ids=["whole", "shard"])
+def test_a_lock_whose_owner_died_holds_nobody_up(tmp_path, shard):
+    store = Store(tmp_path / "store")
+    holder = Apart(hold, store.folder, shard)
+    until(lambda: (store.folder / "held").exists(), holder)
+    with pytest.raises(DataError, match="another run is working on this store"), store.lock():
+        pass
+    os.kill(holder.pid, signal.SIGKILL)
+    assert ended(holder) == -signal.SIGKILL
+    assert (store.folder / "lock").exists(), "the file is still there, and says nothing"
+    with store.lock():
+        pass
+
+
+LONG_CELL = """
+import os, pathlib, time
+print("so far", flush=True)
+pathlib.Path("kernel").write_text(str(os.getpid()))
+time.sleep(300)
+"""
+
+
+@pytest.mark.builds
+def test_a_kernel_killed_from_outside_is_named_promptly(tmp_path: Path) -> None:
+    project, kernel, killed = Project(tmp_path), tmp_path / "kernel", []
+    chapter = Chapter(write_chapter(project, "01_a", "value = 1", LONG_CELL, "print('never')"))
+
+    def kill() -> None:
+        until(lambda: kernel.exists() and kernel.read_text() != "")
+        time.sleep(0.5)
+        os.kill(int(kernel.read_text()), signal.SIGKILL)
+        killed.append(time.monotonic())
+
+    threading.Thread(target=kill, daemon=True).start()
+    with pytest.raises(ChapterFailed, match=r"01_a failed at cell 3: Kernel died") as caught:
+        execute(chapter, {}, project.runs / "out", project.root)
+    assert time.monotonic() - killed[0] < 20
+    assert [path.name for path in project.runs.iterdir()] == ["out.failed.ipynb"]
+    assert outputs(caught.value.partial_notebook).startswith("so far")

@@ -1,0 +1,349 @@
+"""Ranks from hidden states: against sorting and float64, however the work is cut, and what is wrong is named.
+
+In one file, since each process that runs some of it compiles the pass over a tile.
+"""
+
+import os
+import pickle
+
+import pytest
+import torch
+from drawn_cases import cases
+from draws import rest_slow
+from hypothesis import given
+from hypothesis import strategies as st
+from ranking_cases import BACKENDS, DTYPES, Case, gaussian, has_compiler, ranks, ulp, uneven
+
+from rbp.errors import ParameterError, RankError
+from rbp.kernel import blocked, linear_rank, names
+from rbp.kernel import reduction as reduction_module
+from rbp.kernel.problem import TokenRanks, concluded, problem
+from rbp.kernel.reduction import PACK, agrees, plainly, reduction
+
+
+def assert_within(got, logits, target, slack):
+    """The counts are those of the logits, but for what lies nearer than `slack`."""
+    truth = logits.gather(1, target[:, None])
+    assert ((logits > truth + slack).sum(1) <= got.greater).all()
+    assert (got.greater + got.equal <= (logits >= truth - slack).sum(1)).all()
+    assert (got.equal >= 1).all()
+
+
+@given(case=cases(), backend=st.sampled_from(BACKENDS))
+def test_counts_and_nll_are_those_of_the_sorted_logits(case, backend):
+    got, (greater, equal) = ranks(case, backend), case.by_sorting()
+    assert got.greater.tolist() == greater.tolist()
+    assert got.equal.tolist() == equal.tolist()
+    z = case.logits()
+    lse, truth = z.logsumexp(1), z.gather(1, case.target[:, None])[:, 0]
+    allowed = 4 * ulp(torch.maximum(lse.abs(), (lse - truth).abs()))
+    assert ((got.nll.double() - (lse - truth)).abs() <= allowed).all()
+
+
+@given(seed=st.integers(0, 2**32), dtype=st.sampled_from(DTYPES), d=st.integers(1, 200), width=st.integers(2, 3000))
+def test_ranks_lie_where_float64_says_they_can(seed, dtype, d, width):
+    case = gaussian(70, width, d, seed, dtype)
+    slack = d * 2.0**-23 * (case.hidden.double().norm(dim=1, keepdim=True) * case.weight.double().norm(dim=1).max())
+    for backend in BACKENDS:
+        got = ranks(case, backend)
+        assert_within(got, case.logits(), case.target, slack)
+        assert (got.equal[::5] >= min(3, width)).all()  # the target's row of weight stands there three times
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(("rows", "columns"), [(0, 17), (1, 17), (1, 1), (0, 1)])
+def test_the_smallest_shapes(backend, rows, columns):
+    case = Case(torch.ones(rows, 3), torch.ones(columns, 3), torch.zeros(rows, dtype=torch.int64))
+    got = ranks(case, backend)
+    assert got.greater.tolist() == [0] * rows
+    assert got.equal.tolist() == [columns] * rows
+    assert torch.allclose(got.nll, torch.tensor(float(columns)).log().expand(rows))
+    assert (got.greater.dtype, got.equal.dtype, got.nll.dtype) == (torch.int64, torch.int64, torch.float32)
+
+
+@pytest.mark.parametrize("far", [0, 1500, 2499])
+def test_a_truth_far_below_the_highest_logit_changes_no_other_row(far):
+    case = gaussian(2500, 700, 16, 4)  # three blocks of rows
+    before = ranks(case)
+    case.hidden[far] *= 500
+    case.target[far] = case.logits()[far].argmin()
+    got, z = ranks(case), case.logits()
+    others = torch.arange(2500) != far
+    assert torch.equal(got.nll[others], before.nll[others])
+    assert torch.equal(got.greater[others], before.greater[others])
+    assert got.greater[far] == 699
+    exact = z[far].logsumexp(0) - z[far].min()
+    assert exact > 100  # whose exponential is beyond float32
+    assert torch.isclose(got.nll[far].double(), exact, rtol=1e-6)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("options", [{}, {"scale": 0.7}, {"softcap": 20.0}, {"round_logits": "bfloat16"}], ids=str)
+def test_a_target_ties_with_itself_and_its_equals(backend, dtype, options, monkeypatch):
+    """Even where products round one sum in two ways, as some libraries do at the edges of a block."""
+    monkeypatch.setattr(torch, "mm", uneven(torch.mm))
+    case = gaussian(200, 3001, 64, 9, dtype)
+    bias = torch.randn(3001, generator=torch.Generator().manual_seed(1))
+    bias[-1] = bias[0]  # of the three equal rows of weight, one has another bias
+    case.options = {"bias": bias.to(dtype)} | options
+    got, z = ranks(case, backend), case.logits()
+    rounding = 2**-8 * z.gather(1, case.target[:, None]).abs() if "round_logits" in options else 0
+    assert_within(got, z, case.target, 64 * 2.0**-23 * z.abs().max() + rounding)
+    assert (got.equal[::5] >= 2).all()
+
+
+ROWS, COLUMNS = 700, 5003
+
+
+@pytest.fixture
+def threads():
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module", params=rest_slow(DTYPES[:2], DTYPES[2:]), ids=str)
+def case(request):
+    case = gaussian(ROWS, COLUMNS, 96, 11, request.param)
+    case.options = {"bias": torch.randn(COLUMNS, generator=torch.Generator().manual_seed(1)), "softcap": 20.0}
+    return case
+
+
+def cut(case, rows=blocked.ROWS):
+    options = {"bias": None, "scale": 1.0, "softcap": None, "vocab": None, "rounding": None} | case.options
+    with torch.no_grad():
+        given = problem(case.hidden, case.weight, case.target, **options)
+        return concluded(given, blocked.tally(given, rows))
+
+
+def same(one, other):
+    return all(torch.equal(getattr(one, f), getattr(other, f)) for f in ("greater", "equal", "nll"))
+
+
+@pytest.mark.parametrize("rows", rest_slow([48, 1152], [16, 128, 256]))
+@pytest.mark.usefixtures("threads")
+def test_row_blocks_and_threads_change_nothing(case, rows):
+    before = cut(case)
+    assert same(before, cut(case, rows=rows))
+    torch.set_num_threads(3)
+    assert same(before, cut(case))
+    assert same(before, cut(case, rows=rows))
+
+
+@given(seed=st.integers(0, 2**32), rows=st.integers(1, ROWS))
+def test_order_and_company_of_rows_change_nothing(seed, rows):
+    case = gaussian(ROWS, COLUMNS, 64, 12)
+    whole = cut(case)
+    some = torch.randperm(ROWS, generator=torch.Generator().manual_seed(seed))[:rows]
+    part = cut(Case(case.hidden[some], case.weight, case.target[some]))
+    assert same(part, TokenRanks(whole.greater[some], whole.equal[some], whole.nll[some]))
+
+
+def small():
+    """Every fifth target is one of three equal rows, one of which has another bias."""
+    case, bias = gaussian(60, 400, 16, 5), torch.zeros(400)
+    bias[200] = 1.0
+    return case, bias
+
+
+def assert_right(case, bias, **options):
+    """Ranks are those of an output layer that nobody has seen before."""
+    got = linear_rank(case.hidden, case.weight, case.target, bias=bias, **options)
+    other = None if bias is None else bias.clone()
+    judge = linear_rank(case.hidden, case.weight.clone(), case.target, bias=other, backend="reference")
+    assert torch.equal(got.greater, judge.greater)
+    assert torch.equal(got.equal, judge.equal)
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    dtype=st.sampled_from([*DTYPES, torch.float64]),
+    d=st.sampled_from([1, 3, 16, 17, 40]),
+    width=st.integers(1, 200),
+    spread=st.integers(0, 2),
+    biased=st.booleans(),
+    poor=st.booleans(),
+)
+def test_columns_of_one_name_have_the_same_weights_and_bias(seed, dtype, d, width, spread, biased, poor):
+    generator = torch.Generator().manual_seed(seed)
+    weight = torch.randint(-spread, spread + 1, (width, d), generator=generator).to(dtype)
+    weight = weight[torch.randint(0, width, (width,), generator=generator)]
+    bias = torch.randint(0, 2, (width,), generator=generator).to(dtype) if biased else None
+    whole = weight if bias is None else torch.cat([weight, bias[:, None]], 1)
+    expected = [next(j for j in range(i + 1) if torch.equal(whole[j], whole[i])) for i in range(width)]
+    with pytest.MonkeyPatch.context() as patch:
+        if poor:  # digests only save work
+            patch.setattr(names, "_digests", lambda _, __, columns, ___: torch.zeros_like(torch.arange(width)[columns]))
+        got = names.find_names(weight, bias)
+    assert got.of.tolist() == expected
+    assert got.later.tolist() == [i for i in range(width) if expected[i] != i]
+    assert got.first.tolist() == [j for i, j in enumerate(expected) if j != i]
+    assert not names.changed(got, weight, bias)
+
+
+def _in_inference_mode(case, bias):
+    with torch.inference_mode():
+        case.weight[399] = -case.weight[399]
+
+
+CHANGES = {
+    "in place": lambda case, bias: case.weight[0].add_(1),
+    "in inference mode": _in_inference_mode,
+    "other values": lambda case, bias: setattr(case.weight, "data", case.weight.flip(0).contiguous()),
+    "through data": lambda case, bias: case.weight.data[399].add_(1),
+    "through numpy": lambda case, bias: case.weight.numpy()[0].fill(0),
+    "bias": lambda case, bias: bias[200].zero_(),
+    "bias through data": lambda case, bias: bias.data[0].fill_(2.0),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("rounded_by_place", [False, True])
+def test_a_change_of_weight_or_bias_is_noticed(change, backend, rounded_by_place, monkeypatch):
+    if rounded_by_place:  # so that only the names tell which logits tie
+        monkeypatch.setattr(torch, "mm", uneven(torch.mm))
+    case, bias = small()
+    assert_right(case, bias, backend=backend)
+    change(case, bias)
+    assert_right(case, bias, backend=backend)
+    assert_right(case, None, backend=backend)  # without it, another output layer
+
+
+INF, NAN = float("inf"), float("nan")
+
+
+def arguments(rows=5, columns=20, d=4):
+    generator = torch.Generator().manual_seed(0)
+    return {
+        "hidden": torch.randn(rows, d, generator=generator),
+        "weight": torch.randn(columns, d, generator=generator),
+        "target": torch.arange(rows),
+        "bias": torch.zeros(columns),
+    }
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    ("name", "index", "value", "row", "says"),
+    [
+        ("hidden", (3, 1), NAN, 3, "the hidden state holds NaN"),
+        ("weight", (19, 0), NAN, 0, "the output embedding holds NaN"),
+        ("bias", (7,), NAN, 0, "the output embedding holds NaN"),
+        ("hidden", (2, slice(2)), torch.tensor([INF, -INF]), 2, "infinite values or an overflow"),
+    ],
+)
+def test_nan_is_an_error_that_names_the_row(backend, name, index, value, row, says):
+    given = arguments()
+    given[name][index] = value
+    with pytest.raises(RankError, match=says) as caught:
+        linear_rank(**given, backend=backend)
+    assert caught.value.row == row
+    assert f"row {row}" in str(caught.value)
+    assert pickle.loads(pickle.dumps(caught.value)).row == row  # noqa: S301
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        ({"hidden": torch.zeros(5, 3)}, "hidden, weight"),
+        ({"target": torch.zeros(4, dtype=torch.int64)}, "target"),
+        ({"target": torch.tensor([0, 1, 20, 3, 4])}, "target, row 2"),
+        ({"target": torch.tensor([0, 1, 2, -100, 4])}, "target, row 3"),
+        ({"vocab": 4}, "target, row 4"),
+        ({"bias": torch.zeros(19)}, "bias"),
+        ({"hidden": torch.zeros(5, 4, dtype=torch.int64)}, "hidden, weight, bias"),
+        ({"scale": NAN}, "scale, softcap"),
+        ({"softcap": -1.0}, "scale, softcap"),
+        ({"backend": "cuda"}, "backend"),
+    ],
+)
+def test_arguments_that_do_not_fit(change, where):
+    with pytest.raises(ParameterError) as caught:
+        linear_rank(**(arguments() | change))
+    assert caught.value.where == where
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_switches_of_precision_are_off_within_and_back_after(backend):
+    given = arguments(200, 3000, 300)
+    before = linear_rank(**given, backend=backend)
+    was = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("medium")
+    try:
+        with torch.autocast("cpu", torch.bfloat16):
+            after = linear_rank(**given, backend=backend)
+        assert torch.get_float32_matmul_precision() == "medium"
+    finally:
+        torch.set_float32_matmul_precision(was)
+    assert torch.equal(before.greater, after.greater)
+    assert torch.equal(before.nll, after.nll)
+
+
+CPU = torch.device("cpu")
+SHAPES = [(blocked.ROWS, blocked.TILE)]
+compiles = pytest.mark.skipif(not has_compiler(), reason="no C++ compiler: counted plainly")
+
+
+def changed(change):
+    """The pass with its counts and totals changed."""
+
+    def reduce(logits, *others):
+        return change(logits, *plainly(logits.clone(), *others))
+
+    return reduce
+
+
+RIGHT = changed(lambda _, n, t: (n, t))
+WRONG = {
+    "the last column again": changed(lambda z, n, t: (n + PACK * (z[:, -1] > 0), t)),
+    "one row": changed(lambda z, n, t: (n + (torch.arange(len(n)) == len(n) - 1), t)),
+    "totals": changed(lambda z, n, t: (n, t * (1 + 1e-4))),
+    "nan": changed(lambda z, n, t: (n, t.nan_to_num(1.0, float("inf")))),
+    "names": lambda z, truth, base, name, own: plainly(z.clone(), truth, base, name, torch.full_like(own, -1)),
+}
+
+
+@compiles
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_check_tells_right_from_wrong(wrong, dtype):
+    shape = (37, 1101)
+    assert agrees(RIGHT, shape, dtype, CPU)
+    assert agrees(reduction(dtype, CPU, SHAPES), shape, dtype, CPU)
+    assert not agrees(wrong, shape, dtype, CPU)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "discarded", "compiled"),
+    [
+        ([WRONG["one row"], RIGHT], 1, True),  # as code of another processor in the cache
+        ([OSError("no such file"), RIGHT], 1, True),
+        ([WRONG["one row"], WRONG["one row"]], 1, False),
+        ([RuntimeError("no compiler")], 0, False),
+    ],
+    ids=["wrong once", "damaged once", "wrong", "no compiler"],
+)
+def test_wrong_code_is_compiled_again_once(outcomes, discarded, compiled, tmp_path, monkeypatch, caplog):
+    left = list(outcomes)
+
+    def compile_(*_):
+        outcome = left.pop(0)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(reduction_module, "_known", {})
+    monkeypatch.setattr(reduction_module, "_compiled", compile_)
+    reduction_module._say_once.cache_clear()
+    kept = reduction_module._folder() / "kept"
+    kept.mkdir(parents=True)
+    for _ in range(2):
+        assert (reduction(torch.float32, CPU, SHAPES) is RIGHT) is compiled
+    assert not left
+    assert caplog.text.count("is discarded and compiled again") == discarded
+    assert caplog.text.count("ranking runs on plain tiles") == (not compiled)
+    assert kept.exists() is not bool(discarded)
+    assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == str(tmp_path)
