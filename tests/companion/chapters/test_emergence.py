@@ -8,7 +8,6 @@ import pytest
 from toy_stores import make_store
 
 from companion.chapters import emergence
-from companion.evidence.tokens import published_windows
 from companion.stats.hit_models import markov
 from rbp.errors import ParameterError
 from rbp.figures.curves import shades
@@ -109,13 +108,6 @@ def test_a_whole_sigmoid_is_visible_and_a_piece_is_not():
     assert found["turns"].tolist() == [True, True, True]
     assert found["steps"].tolist() == [12, 12, 7]  # the six smallest have no success of 100 tokens
     assert found["rises"].tolist() == [12, 12, 7]
-
-
-def test_means_over_separate_lines_give_all_sixteen_printed_numbers():
-    fits = emergence.printed_fits(published_windows().query("family == 'Pythia'"))
-    assert emergence.count_printed(fits) == {"agree": 16, "numbers": 16}
-    off = fits.assign(alpha=fits["alpha"] + 0.001 * (fits["k"] == 1))
-    assert emergence.count_printed(off) == {"agree": 15, "numbers": 16}
 
 
 def test_the_family_with_the_most_models_is_taken_unless_one_is_named():

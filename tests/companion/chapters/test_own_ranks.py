@@ -16,10 +16,7 @@ from rbp import provenance
 
 FOLDERS = ("myladder", "published2", "ladder")
 MINE = "myladder/ranks, published2, ./ladder"
-QUICK = {
-    "forecasts": {"draws": 100},
-    "noise": {"resamples": 100},
-}
+QUICK = {"forecasts": {"draws": 100}, "noise": {"resamples": 100}}
 PUBLISHED_ONLY = {"data"}  # it is about the authors' numbers, and refuses others
 TAKING = [c.name for c in all_chapters(Project()) if {p.name for p in c.parameters} & {"measurements", "ranks"}]
 BESIDE = {"elsewhere": "data/ladder/families"}  # it sets all sources side by side
