@@ -202,7 +202,7 @@ def stage_one(project: Project, prose: str) -> list[str]:
 PROSE = "## The answer\n\nIt is {value}`v:.2f`, or {value}`value`."
 
 
-@pytest.mark.builds
+@pytest.mark.usefixtures("without_kernel")
 def test_prose_tells_the_accepted_values_and_the_page_says_where_this_build_differs(tmp_path: Path) -> None:
     project = Project(tmp_path)
     assert "It is 1.50, or 1." in stage_one(project, PROSE)[1]  # nothing is accepted yet
@@ -214,7 +214,7 @@ def test_prose_tells_the_accepted_values_and_the_page_says_where_this_build_diff
     assert stage_one(project, PROSE)[0] == "# 1. Chapter 01_a"
 
 
-@pytest.mark.builds
+@pytest.mark.usefixtures("without_kernel")
 def test_other_parameters_are_a_rerun_whose_sentences_have_both_values_and_are_folded(tmp_path: Path) -> None:
     project = Project(tmp_path)
     write_results(project.expected, {"01_a": {"v": Recorded(1.5), "value": Recorded(1)}})

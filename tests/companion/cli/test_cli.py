@@ -57,10 +57,10 @@ def test_chapters_are_listed(project: Project) -> None:
 
 
 @pytest.mark.builds
-def test_a_run_gives_a_folder_named_by_its_parameters(project: Project, tmp_path: Path) -> None:
+def test_a_run_gives_a_folder_named_by_its_parameters(project: Project, tmp_path: Path, without_kernel: None) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "a.csv").write_text("of the caller's folder\n")
-    done = rbp("run", "01_a", "-p", "k=7", cwd=tmp_path, root=project.root)
+    done = here("run", "01_a", "-p", "k=7", cwd=tmp_path, root=project.root)
     assert done.returncode == 0, done.stderr
     page = Path(done.stdout.strip())
     assert page.parent.parent == project.runs
