@@ -114,7 +114,7 @@ def test_a_failing_cell_and_a_dead_kernel_are_named(project: Project, cell: str,
     assert outputs(caught.value.partial_notebook).startswith("so far")
 
 
-@pytest.mark.builds
+@pytest.mark.usefixtures("without_kernel")
 def test_a_chapter_must_close_its_page_and_declare_what_it_reads(project: Project) -> None:
     out = project.runs / "out"
     with pytest.raises(ChapterError, match=r"page.close\(\)"):

@@ -1,8 +1,6 @@
 """The report: values by their keys, the same bytes each time; and what is wrong is said, with its line."""
 
-import os
-import subprocess
-import sys
+import shutil
 from pathlib import Path
 
 import pytest
@@ -56,12 +54,12 @@ def test_values_stand_there_as_they_are(project: Project) -> None:
     assert shown(report.make(written(project, text))) == f"{AWKWARD} From −0.12.Then 7. is no list, seven(a) no call."
 
 
-def test_the_same_bytes_in_another_place_and_time(project: Project, tmp_path: Path) -> None:
+def test_the_same_bytes_in_another_place_and_time(project: Project, tmp_path: Path, monkeypatch) -> None:
     first = report.make(written(project, "{value}`laws::n`")).read_bytes()
-    other = {"TZ": "Asia/Tokyo", "LC_ALL": "C", "HOME": str(tmp_path), "SOURCE_DATE_EPOCH": "1"}
-    command = [sys.executable, "-m", "rbp.cli", "--root", str(project.root), "report"]
-    subprocess.run(command, check=True, env=os.environ | other)
-    assert site.report_file(project).read_bytes() == first
+    other = Project(shutil.copytree(project.root, tmp_path / "elsewhere"))
+    for name, value in (("TZ", "Asia/Tokyo"), ("LC_ALL", "C"), ("HOME", str(tmp_path)), ("SOURCE_DATE_EPOCH", "1")):
+        monkeypatch.setenv(name, value)
+    assert report.make(other).read_bytes() == first
 
 
 def test_all_that_nobody_recorded_is_named_with_its_line_and_nothing_is_written(project: Project) -> None:

@@ -5,15 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from companion.results import (
-    ChapterResults,
-    Recorded,
-    accepted,
-    compare,
-    read_chapter,
-    recorded,
-    write_chapter,
-)
+from companion.results import ChapterResults, Recorded, accepted, compare, read_chapter, recorded, write_chapter
 from rbp.errors import DataError, RbpError
 
 VALUES = st.one_of(st.floats(allow_nan=False, allow_infinity=False), st.integers(), st.booleans(), st.text())

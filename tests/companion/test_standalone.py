@@ -1,16 +1,17 @@
 import shutil
 from pathlib import Path
 
+import in_process
 import pytest
 from bs4 import BeautifulSoup
 from mini import FIGURE, write_book, write_chapter
 from playwright.sync_api import Browser
 from tabs import watched
 
+from companion import run
 from companion.project import Project
 from companion.results import Recorded
 from companion.results import write_book as write_results
-from companion.run import execute, find
 from companion.standalone import render_chapter
 
 pytestmark = pytest.mark.builds  # a chapter
@@ -38,10 +39,11 @@ With $x^2$: {value}`v:.2f`, of another {value}`02_b::w:.1f`, [more](../book/more
         project, "01_a", prose, "value = k\nalso = {'v': float(k)}", LINKS, FIGURE, parameters="k: int = 1  # a number"
     )
     write_results(project.expected, {"02_b": {"w": Recorded(2.25)}, "01_a": {"v": Recorded(1.0)}})
-    chapter = find(project, "01_a")
-    execute(
-        chapter, {"k": 3}, project.runs / "out", project.root, finish=lambda new: render_chapter(project, chapter, new)
-    )
+    chapter = run.find(project, "01_a")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run, "_run", in_process.run)  # as the fixture `without_kernel` does
+        finish = lambda new: render_chapter(project, chapter, new)  # noqa: E731
+        run.execute(chapter, {"k": 3}, project.runs / "out", project.root, finish=finish)
     away = tmp_path_factory.mktemp("away") / "out"
     shutil.move(project.runs / "out", away)
     shutil.rmtree(project.root)

@@ -38,7 +38,6 @@ WIKI = """
  x
  = B =
 """
-CODE = {"prompt": "p", "canonical_solution": "s"}
 REPOSITORIES = {
     "southern-cross-ai/AustLII-Legal-Case-Report/tar.gz/2ca2d1b6": {
         **{f"AustLII/corpus/fulltext/{name}.xml": CASE.encode() for name in reversed(JUDGED)},
@@ -59,32 +58,21 @@ REPOSITORIES = {
         "data/hotpot_dev_v1_simplified.json": b'[{"question": "q", "answer": "a", "type": "bridge"}]'
     },
 }
+JUDGMENT = "A v B [2006] FCA 1 (5 January 2006)\n\nBackground\n\n1 The applicants & others. They appeal."
+ARTICLE = '= Du Fu =\nDu Fu (712–770) didn\'t travel 1,000 miles, "far" away.\n== Life ==\nx'
+#: the documents of each corpus: a name, and its texts
 WANTED = {
-    "fca_judgments.jsonl.gz": [
-        {
-            "id": f"fca/{name}",
-            "text": "A v B [2006] FCA 1 (5 January 2006)\n\nBackground\n\n1 The applicants & others. They appeal.",
-        }
-        for name in JUDGED
-    ],
-    "novels_eltec_eng.jsonl.gz": [
-        {"id": "eltec-eng/ENG1_A", "text": "CHAPTER I.\n\nIt was a dark night & cold.\n\nO moon,"}
-    ],
+    "fca_judgments.jsonl.gz": [[f"fca/{name}", JUDGMENT] for name in JUDGED],
+    "novels_eltec_eng.jsonl.gz": [["eltec-eng/ENG1_A", "CHAPTER I.\n\nIt was a dark night & cold.\n\nO moon,"]],
     "tech_proposals.jsonl.gz": [
-        {"id": "peps/pep-0001.rst", "text": "Purpose\n\nWhat?\n===="},
-        {"id": "eips/eip-1.md", "text": "Aims\n\n## Why"},
-        {"id": "swift-evolution/proposals/0001-a.md", "text": "# Allow"},
-        {"id": "swift-evolution/visions/b.md", "text": "# See"},
+        ["peps/pep-0001.rst", "Purpose\n\nWhat?\n===="],
+        ["eips/eip-1.md", "Aims\n\n## Why"],
+        ["swift-evolution/proposals/0001-a.md", "# Allow"],
+        ["swift-evolution/visions/b.md", "# See"],
     ],
-    "wikitext2_raw_test.jsonl.gz": [
-        {
-            "id": "wikitext2-raw/test/0",
-            "text": '= Du Fu =\nDu Fu (712–770) didn\'t travel 1,000 miles, "far" away.\n== Life ==\nx',
-        },
-        {"id": "wikitext2-raw/test/1", "text": "= B ="},
-    ],
-    "humaneval.jsonl.gz": [{"id": "HumanEval/0", **CODE}],
-    "hotpotqa_dev.jsonl.gz": [{"id": "hotpot-dev/0", "question": "q", "answer": "a"}],
+    "wikitext2_raw_test.jsonl.gz": [["wikitext2-raw/test/0", ARTICLE], ["wikitext2-raw/test/1", "= B ="]],
+    "humaneval.jsonl.gz": [["HumanEval/0", "p", "s"]],
+    "hotpotqa_dev.jsonl.gz": [["hotpot-dev/0", "q", "a"]],
 }
 
 
@@ -107,7 +95,7 @@ def test_the_recipe_s_corpora_are_downloaded_once_and_parsed(server: Path, tmp_p
     folder = homes.fetch(read_recipe())
     assert folder == tmp_path / "cache" / "rbp" / "corpora"
     found = {
-        path.name: [json.loads(line) for line in gzip.decompress(path.read_bytes()).decode().splitlines()]
+        path.name: [[*json.loads(line).values()] for line in gzip.decompress(path.read_bytes()).decode().splitlines()]
         for path in folder.iterdir()
     }
     assert found == WANTED

@@ -10,17 +10,7 @@ from hypothesis import strategies as st
 from made_ladder import tale, write_ladder
 
 from ladder.recipe import read_recipe
-from ladder.text import (
-    WORD,
-    Document,
-    Passages,
-    gather_texts,
-    hold_out,
-    make_rows,
-    make_tokenizer,
-    prepare,
-    streams,
-)
+from ladder.text import WORD, Document, Passages, gather_texts, hold_out, make_rows, make_tokenizer, prepare, streams
 from ladder.workspace import Workspace
 from rbp.errors import DataError
 

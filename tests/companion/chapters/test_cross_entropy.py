@@ -10,7 +10,6 @@ from toy_stores import write_store
 
 from companion.chapters import cross_entropy as ce
 from companion.stats.compare import Equivalence
-from rbp.errors import DataError
 from rbp.measurements import open_source
 from rbp.measurements.counts import Counts, LeftOut
 
@@ -31,23 +30,6 @@ def family(name="A", dataset="news", *, scale=1.0, slopes=SLOPES, entropy=None, 
     return table.assign(model=f"{name}-" + table["size"].astype(str))
 
 
-def test_pairs_are_those_of_both_metrics_at_every_k() -> None:
-    own = family(noise=0.1)
-    ranks = own.rename(columns={"neg_log_rbp": "value"}).assign(metric="neg_log_rbp")
-    entropy = own[own.k == 1].rename(columns={"cross_entropy": "value"}).assign(metric="cross_entropy", k=pd.NA)
-    columns = ["dataset", "family", "model", "size", "metric", "k", "value"]
-    table = pd.concat([ranks[columns], entropy[columns].iloc[1:]]).astype({"k": "Int64"})
-    pairs = ce.pairs_by_k(table)
-    assert pairs.groupby("k").size().to_dict() == {1: 7, 10: 7}  # one has no cross-entropy
-    merged = pairs.merge(own, on=["model", "k"])
-    assert merged.neg_log_rbp_x.tolist() == merged.neg_log_rbp_y.tolist()
-    assert merged.cross_entropy_x.tolist() == merged.cross_entropy_y.tolist()
-    never_wrong = table.assign(value=table["value"].where((table["k"] != 10).fillna(True), 0.0))
-    assert set(ce.pairs_by_k(never_wrong).k) == {1}
-    with pytest.raises(DataError, match="both its cross-entropy"):
-        ce.pairs_by_k(ranks[columns])
-
-
 def test_slopes_are_recovered_and_scatter_is_that_of_polynomials_by_another_library() -> None:
     own = family(noise=0.02)
     row = ce.entropy_curves(own).set_index("k").loc[10]
@@ -62,16 +44,6 @@ def test_slopes_are_recovered_and_scatter_is_that_of_polynomials_by_another_libr
             left = np.log(one.neg_log_rbp) - fit(np.log(x))
             scatter = np.sqrt((left**2).sum() / (len(one) - degree - 1))
             assert row[name + of] == pytest.approx(100 * (np.exp(scatter) - 1), rel=1e-6)
-
-
-def test_two_texts_on_one_curve_are_not_apart_and_an_offset_is_found() -> None:
-    first, entropy = family("A", noise=0.004), np.linspace(3.5, 6, 6)
-    for offset in (0.0, 0.08):
-        second = family("A", "law", scale=1 + offset, noise=0.004, seed=1, entropy=entropy, sizes=SIZES[:6])
-        found = ce.at_equal_entropy(pd.concat([first, second]), []).set_index("k")
-        assert found[["first", "second"]].iloc[0].tolist() == ["news", "law"]
-        assert found.offset[1] == pytest.approx(100 * offset, abs=1)
-        assert found.apart[1] == bool(offset)
 
 
 def test_the_analysis_of_covariance_is_statsmodels_own() -> None:
@@ -214,20 +186,6 @@ def test_trainings_that_differ_by_documents_alone_are_seldom_apart(draws: int) -
     assert may_be(sum(p <= 0.2 for p in ps), draws, 0.1, 0.3)
     assert ce.trainings(several(0, own=0.05)).p.item() < 1e-3
     assert ce.trainings(several(0, own=0.05)).documents.item() < 1
-
-
-def test_forecasts_of_exact_laws_are_exact_and_a_floor_deceives_both_metrics() -> None:
-    errors = ce.forecasts(family(noise=1e-7), holdout=2, holdout_few=1)
-    assert errors[["direct", "control"]].abs().max().max() < 1e-3
-    floor = family("Pythia", entropy=2 + 5 * (SIZES / 1e5) ** -0.2, noise=1e-7)
-    misled = ce.forecasts(floor, holdout=2, holdout_few=1)
-    assert (misled[["direct", "control"]] < -1).all().all()
-    at_1, at_10 = (misled[misled.k == k].direct.to_numpy() for k in SLOPES)
-    control = misled[misled.k == 1].control.to_numpy()
-    for found, slope in ((at_1, 0.9), (at_10, 1.5)):  # a miss in CE, times the slope
-        assert 1 + found / 100 == pytest.approx((1 + control / 100) ** slope, rel=1e-4)
-    said = ce.forecast_summary(misled)
-    assert said["direct.Pythia.k1"] == pytest.approx(np.median(np.abs(at_1)))
 
 
 def test_tries_do_not_pass_as_ranks():

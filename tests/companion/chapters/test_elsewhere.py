@@ -8,7 +8,6 @@ from draws import loop_and_slow, may_be
 from companion.chapters import elsewhere
 from companion.chapters.elsewhere import sampling_covariance, sampling_test
 from companion.evidence import outside
-from rbp.laws.table import fit_table
 
 S = np.array([1e6, 1e7, 1e8, 1e9])
 K = np.array([1, 2, 3, 5, 7, 10, 18, 30, 50, 78, 100])
@@ -103,15 +102,3 @@ def test_bounds_are_no_numbers_of_tokens_and_few_thresholds_no_curve():
     assert elsewhere.fits_in_k(alike, counted).p.isna().all()  # two thresholds share one value
     both = pd.concat([points, model(0.5, name="b", k=K[:5]).assign(value=K[:5] ** -0.1)])
     assert elsewhere.fits_in_k(both, counted).model.tolist() == ["a"]
-
-
-def test_exponents_in_k_and_in_size_are_compared_by_hand():
-    """−ln RBP_k = S^(−0.1·g(k))·k^(−0.3), where the exponent in k of a model is 0.3 + 0.1·ln S·d ln g/d ln k."""
-    points = pd.concat([model(size ** (-0.1 * K**0.05) * K**-0.3, name=f"{size:g}", size=size) for size in S])
-    in_k = elsewhere.fits_in_k(points, NO_TOKENS)
-    in_s = fit_table(points[points.k.isin([1, 10, 100])], ["dataset", "family", "k"])
-    found = elsewhere.in_k_summary(in_k, in_s)
-    assert [found[name] for name in ("pairs", "compared", "larger", "noise_tested")] == [4, 12, 12, 0]
-    assert [found[name] for name in ("cells", "rising_cells", "s_rises")] == [1, 1, 1]
-    assert found["times_max"] == pytest.approx(in_k.alpha.max() / 0.1)  # α in S at k = 1
-    assert (found["exchanged"], found["local_impossible"]) == (4, 4)

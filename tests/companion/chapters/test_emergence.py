@@ -8,7 +8,6 @@ import pytest
 from toy_stores import make_store
 
 from companion.chapters import emergence
-from companion.evidence.tokens import published_windows
 from companion.stats.hit_models import markov
 from rbp.errors import ParameterError
 from rbp.figures.curves import shades
@@ -98,26 +97,6 @@ def test_zeros_do_not_bend_the_law():
     assert fit.length == pytest.approx(0.6, abs=0.02)
 
 
-def test_a_whole_sigmoid_is_visible_and_a_piece_is_not():
-    sizes = np.geomspace(1e6, 1e12, 13)
-    parts = []
-    for n in (1, 3, 100):
-        p = np.exp(-3 * n * (sizes / 1e6) ** -0.5)
-        parts.append(pd.DataFrame({"size": sizes, "n": n, "successes": np.rint(p * 10**6), "windows": 10**6}))
-    found = emergence.transitions(pd.concat(parts).assign(dataset="d", family="f", k=1)).set_index("n")
-    assert found["visible"].tolist() == [True, True, False]  # of 100 tokens the largest succeeds at 0.74
-    assert found["turns"].tolist() == [True, True, True]
-    assert found["steps"].tolist() == [12, 12, 7]  # the six smallest have no success of 100 tokens
-    assert found["rises"].tolist() == [12, 12, 7]
-
-
-def test_means_over_separate_lines_give_all_sixteen_printed_numbers():
-    fits = emergence.printed_fits(published_windows().query("family == 'Pythia'"))
-    assert emergence.count_printed(fits) == {"agree": 16, "numbers": 16}
-    off = fits.assign(alpha=fits["alpha"] + 0.001 * (fits["k"] == 1))
-    assert emergence.count_printed(off) == {"agree": 15, "numbers": 16}
-
-
 def test_the_family_with_the_most_models_is_taken_unless_one_is_named():
     windows = pd.DataFrame({"dataset": "c4", "family": ["A", "B", "B"], "model": ["a", "b", "c"]})
     assert set(emergence.select_family(emergence.select_dataset(windows, "c4"))["model"]) == {"b", "c"}
@@ -150,18 +129,6 @@ def test_counts_and_ratios_are_those_of_a_loop(tmp_path) -> None:
     assert row.successes == succeed
     assert row.low < row.ratio < row.high
     assert row.ratio == pytest.approx(np.log(share) / (3 * np.log((greater == 0).mean())), rel=1e-12)
-
-
-def test_a_power_of_n_has_one_local_power() -> None:
-    n = np.array([1, 2, 5, 10, 50])
-    parts = [
-        pd.DataFrame({"model": f"m{a}", "k": 1, "n": n, "windows": 10**15, "successes": 1e15 * np.exp(-a * n**0.6)})
-        for a in (0.2, 0.5)
-    ]
-    found = emergence.local_powers(pd.concat(parts))
-    assert found["power"].to_numpy() == pytest.approx(0.6, abs=1e-9)
-    assert found["models"].tolist() == [2] * 4
-    assert list(zip(found["n"], found["n_next"], strict=True)) == list(pairwise(n))
 
 
 def toy() -> pd.DataFrame:

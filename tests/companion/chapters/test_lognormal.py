@@ -28,7 +28,8 @@ def made_up(size: int, name: str = "lognormal", values: tuple[float, ...] = (1.0
 
 @pytest.fixture(scope="module")
 def pythia() -> list[MeasuredRanks]:
-    return lognormal.main_group(open_source("published").histograms)
+    """Two of the four models."""
+    return lognormal.main_group(open_source("published").histograms)[::2]
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +57,7 @@ def test_the_authors_parameters_come_out_of_their_histogram(fits: pd.DataFrame, 
     np.testing.assert_allclose(found["mu"], found["mu_published"], atol=0.0314)
     np.testing.assert_allclose(found["sigma"], found["sigma_published"], atol=0.0048)
     assert found["at_limit"].all()
-    ranks = np.arange(1, 50_689)
+    ranks = np.arange(1, 50_305)
     weight = stats.lognorm.pdf(ranks, found["sigma"].iloc[-1], scale=np.exp(found["mu"].iloc[-1]))
     assert found["density_p1"].iloc[-1] == pytest.approx(weight[0] / weight.sum(), rel=1e-9)
 
@@ -66,7 +67,7 @@ def test_the_rounding_decides_whether_there_is_a_best_lognormal(
 ) -> None:
     found = lognormal.roundings_summary(pythia, fits)
     limits = [found[f"limits.{name}"] for name in lognormal.ROUNDINGS]
-    assert limits == [4, 3, 0]
+    assert limits == [2, 1, 0]
     assert found["passed"] == 0
     up = lognormal.roundings(pythia, fits).query("rounding == 'lognormal_ceiling' and first == 1")
     for own, row in zip(pythia, up.itertuples(), strict=True):

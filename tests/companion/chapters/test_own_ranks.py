@@ -12,14 +12,12 @@ from own_sources import paths, stores
 from companion.page import Page
 from companion.project import Project
 from companion.run import all_chapters, find
+from companion.steps import TABLES
 from rbp import provenance
 
 FOLDERS = ("myladder", "published2", "ladder")
 MINE = "myladder/ranks, published2, ./ladder"
-QUICK = {
-    "forecasts": {"draws": 100},
-    "noise": {"resamples": 100},
-}
+QUICK = {"forecasts": {"draws": 100}, "noise": {"resamples": 100}}
 PUBLISHED_ONLY = {"data"}  # it is about the authors' numbers, and refuses others
 TAKING = [c.name for c in all_chapters(Project()) if {p.name for p in c.parameters} & {"measurements", "ranks"}]
 BESIDE = {"elsewhere": "data/ladder/families"}  # it sets all sources side by side
@@ -45,6 +43,9 @@ def recorded(name: str, out: Path, monkeypatch: pytest.MonkeyPatch) -> dict:
         given["worse"] = str(out / "worse")
     (out / name).mkdir(parents=True)
     monkeypatch.setenv("RBP_OUT", str(out))
+    steps = [Project().steps / f"{step}.parquet" for step in STEPS.get(name, [])]
+    if all(path.exists() for path in steps):  # computed anew they take 15 seconds
+        monkeypatch.setenv(TABLES, str(Project().steps))
     for shown in ("figure", "table", "show", "download"):
         monkeypatch.setattr(Page, shown, lambda *_, **__: None)
     variables: dict = {}

@@ -28,14 +28,13 @@ def test_a_wrong_number_fails_a_check(tmp_path, monkeypatch):
     for file in published.FOLDER.glob("*.csv"):
         (tmp_path / file.name).write_bytes(file.read_bytes())
     rbp = pd.read_csv(tmp_path / "rbp.csv")
-    rbp.loc[(rbp["source"] == "figure 5").idxmax(), "neg_log_rbp"] *= 1.3
+    for figure, factor in (("figure 5", 1.3), ("figure 3", 1.01)):
+        rbp.loc[(rbp["source"] == figure).idxmax(), "neg_log_rbp"] *= factor
     rbp.to_csv(tmp_path / "rbp.csv", index=False)
     monkeypatch.setattr(published, "FOLDER", tmp_path)
     table = data.checks().set_index("check")
     assert table.loc["figure_5", "agree"] < table.loc["figure_5", "compared"]
-    rbp.loc[(rbp["source"] == "figure 3").idxmax(), "neg_log_rbp"] *= 1.01
-    rbp.to_csv(tmp_path / "rbp.csv", index=False)
-    assert data.checks().set_index("check").loc["table_1", "agree"] < 96
+    assert table.loc["table_1", "agree"] < 96
 
 
 def texts(figure):

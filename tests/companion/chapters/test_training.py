@@ -81,18 +81,6 @@ def test_along_constant_tokens_per_parameter_both_terms_fall(texts) -> None:
 # ── Others' measurements
 
 
-def test_a_change_compares_each_model_with_itself() -> None:
-    size = np.geomspace(1e7, 1e10, 6)
-    own = np.exp(np.random.default_rng(0).normal(0, 0.3, 6))  # what each model keeps
-    y = {100: own * (size / 1e8) ** -0.1, 900: own * 0.5 * (size / 1e8) ** -0.25}
-    rows = [pd.DataFrame({"size": size, "step": step, "accuracy": np.exp(-each)}) for step, each in y.items()]
-    table = pd.concat(rows, ignore_index=True)
-    grown = training.exponent_change(table, 100, 900)
-    assert (grown.alpha, grown.alpha_low, grown.alpha_high) == pytest.approx((0.15, 0.15, 0.15), abs=1e-9)
-    with pytest.raises(ParameterError, match="step 500"):
-        training.exponent_change(table, 100, 500)
-
-
 def test_a_referees_numbers_are_met() -> None:
     """What others computed from the same file: a product and Kaplan's form."""
     table = training.fit_without_sweeps(training.read_runs()).set_index(["measure", "form"])

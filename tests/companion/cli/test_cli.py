@@ -17,7 +17,9 @@ from companion.project import ROOT, Project
 from companion.results import ChapterResults, Recorded, read_book
 from companion.results import write_book as write_results
 from companion.results import write_chapter as write_chapter_results
+from rbp.extract.corpora import open_corpus
 from rbp.io import write_json
+from rbp.registry import entries
 
 
 @pytest.fixture(scope="module")
@@ -26,9 +28,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     write_book(project)
     write_chapter(project, "04_fails", "1 / 0", parameters="mode: Literal['a', 'b'] = 'a'  # which", imports=True)
     write_chapter(
-        project,
-        "05_needs",
-        "from rbp.errors import DataError\nraise DataError('no cross-entropy', 'x.csv', 'Add it.')",
+        project, "05_needs", "from rbp.errors import DataError\nraise DataError('no cross-entropy', 'x.csv', 'Add it.')"
     )
     return project
 
@@ -45,15 +45,8 @@ def test_help_names_the_commands_and_imports_nothing_heavy() -> None:
 
 
 def test_the_command_opens_the_ladder_s_texts_and_models() -> None:
-    code = """
-import rbp.cli
-from rbp.registry import entries
-from rbp.extract.corpora import open_corpus
-
-print(len(open_corpus("ladder/humaneval").documents), *entries("architectures"))
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["164", "rbp_lstm"]
+    assert list(entries("architectures")) == ["rbp_lstm"]
+    assert len(open_corpus("ladder/humaneval").documents) == 164
 
 
 def test_chapters_are_listed(project: Project) -> None:
@@ -64,10 +57,10 @@ def test_chapters_are_listed(project: Project) -> None:
 
 
 @pytest.mark.builds
-def test_a_run_gives_a_folder_named_by_its_parameters(project: Project, tmp_path: Path) -> None:
+def test_a_run_gives_a_folder_named_by_its_parameters(project: Project, tmp_path: Path, without_kernel: None) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "a.csv").write_text("of the caller's folder\n")
-    done = rbp("run", "01_a", "-p", "k=7", cwd=tmp_path, root=project.root)
+    done = here("run", "01_a", "-p", "k=7", cwd=tmp_path, root=project.root)
     assert done.returncode == 0, done.stderr
     page = Path(done.stdout.strip())
     assert page.parent.parent == project.runs
@@ -98,15 +91,9 @@ PYTHIA = [*FIT, "--family", "Pythia"]
         (PYTHIA, ["--k"]),
         ([*PYTHIA, "--metric", "cross_entropy", "--weights"], ["counting noise is that of RBP_k", "--weights"]),
         ([*PYTHIA, "--k", "1", "--weights", "--offset"], ["without weights", "Leave one of them out"]),
-        (
-            [*PYTHIA, "--k", "1", "--without", "pythia-14"],
-            ["no model pythia-14", '"EleutherAI/pythia-14m"?'],
-        ),
+        ([*PYTHIA, "--k", "1", "--without", "pythia-14"], ["no model pythia-14", '"EleutherAI/pythia-14m"?']),
         ([*PYTHIA, "--k", "1", "--at", "-5"], ["size -5", "Give sizes as positive numbers"]),
-        (
-            [*FIT, "--family", "Qwen2.5", "--k", "1", "--weights"],
-            ["nobody knows how many tokens", "Fit without"],
-        ),
+        ([*FIT, "--family", "Qwen2.5", "--k", "1", "--weights"], ["nobody knows how many tokens", "Fit without"]),
     ],
 )
 def test_mistakes_are_answered_and_leave_nothing(
@@ -116,8 +103,9 @@ def test_mistakes_are_answered_and_leave_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.builds
 def test_a_failing_cell_exits_1_and_keeps_the_partial_notebook(project: Project, tmp_path: Path) -> None:
-    done = rbp("run", "04_fails", "--out", "new", cwd=tmp_path, root=project.root)
+    done = here("run", "04_fails", "--out", "new", cwd=tmp_path, root=project.root)
     assert done.returncode == 1
     assert "error: 04_fails failed at cell 4: ZeroDivisionError" in done.stderr
     assert "Traceback" not in done.stderr

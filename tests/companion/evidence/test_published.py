@@ -45,7 +45,9 @@ def test_a_repeated_row_a_cell_that_is_no_number_and_a_missing_column_are_named(
         reader(folder)
     edit(name, 4, lines[3])
     cells, place = lines[4].split(","), -2 if name == "rbp.csv" else -1
-    wrongs = [("NaN", "is NaN"), ("", "is empty"), ("many", "is no number"), ("inf", "is infinite")]
+    wrongs = [("", "is empty")]
+    if name == "models.csv":  # the same code reads the others
+        wrongs += [("NaN", "is NaN"), ("many", "is no number"), ("inf", "is infinite")]
     for wrong, words in wrongs if name not in ("table1.csv", "fit_by_k.csv") else ():
         cells[place] = wrong
         edit(name, 5, ",".join(cells))

@@ -5,13 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from companion.stats.clustering import (
-    cluster_sums,
-    log_design_effect,
-    log_scatter_effect,
-    scatter_sums,
-    trend_bound,
-)
+from companion.stats.clustering import cluster_sums, log_design_effect, log_scatter_effect, scatter_sums, trend_bound
 from rbp.errors import DataError
 
 

@@ -16,19 +16,19 @@ def recover_tokens(neg_log_rbp: npt.ArrayLike, *, relative_error: float, candida
 def test_simulated_counts_are_found(tokens):
     rng = np.random.default_rng(tokens)
     found = 0
-    for _ in range(20):
+    for _ in range(6):
         value = -np.log(rng.binomial(tokens, rng.uniform(0.3, 0.97, 40)) / tokens)
         value *= 1 + rng.normal(0, 2e-6, value.size)
         result = recover_tokens(value, relative_error=2e-6, candidates=np.arange(10_000, 100_000))
         found += result.tokens == tokens and result.identified
-    assert found == 20
+    assert found == 6
 
 
 def test_arbitrary_numbers_are_not_identified():
     rng = np.random.default_rng(0)
     candidates = np.arange(10_000, 30_000)
     best = []
-    for _ in range(100):
+    for _ in range(40):
         found = recover_tokens(rng.uniform(0.02, 1.2, 40), relative_error=2e-6, candidates=candidates)
         assert not found.identified
         best.append(found.log_likelihood)

@@ -17,11 +17,7 @@ from rbp.laws.power import curvature
 SIZES = np.geomspace(1e6, 1e10, 8)
 X = np.log(SIZES)
 WIGGLE = np.exp(0.02 * np.array([1, -1, 0.5, -0.5, -1, 1, 0.3, -0.3]))
-CURVES = {
-    "power law": 5 * SIZES**-0.1,
-    "logarithm": 3 - 0.1 * X,
-    "logistic": np.log1p(np.exp(2 - 0.2 * X)),
-}
+CURVES = {"power law": 5 * SIZES**-0.1, "logarithm": 3 - 0.1 * X, "logistic": np.log1p(np.exp(2 - 0.2 * X))}
 
 
 @pytest.mark.parametrize("shape", CURVES)

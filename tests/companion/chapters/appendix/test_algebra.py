@@ -6,24 +6,11 @@ import pytest
 import sympy as sp
 
 from companion.chapters.appendix.algebra import notation, numbers, statements
-from companion.chapters.appendix.algebra.notation import (
-    FAILS,
-    I1,
-    I2,
-    Equation,
-    P,
-    Z,
-    a,
-    c,
-    k,
-    lam,
-    mu,
-    sigma,
-)
+from companion.chapters.appendix.algebra.notation import FAILS, I1, I2, Equation, P, Z, a, c, k, lam, mu, sigma
 from rbp.measurements.histograms import MeasuredRanks
 from rbp.measurements.rank_counts import RankCounts
 
-POINTS = [tuple(point) for point in np.random.default_rng(6).uniform([-20, 0.4], [4, 7], (4, 2))]
+POINTS = [tuple(point) for point in np.random.default_rng(6).uniform([-20, 0.4], [4, 7], (2, 2))]
 
 
 def _number(expression: sp.Expr, m: float, sd: float, **names: mp.mpf) -> mp.mpf:
