@@ -88,6 +88,7 @@ _RC: dict[Any, Any] = {
     "axes.titlesize": 11.5,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
+    "axes.titley": 1.0,  # where Matplotlib puts it too, once it has looked at all ticks again in each layout
     "axes.labelsize": TEXT,
     "xtick.labelsize": TEXT,
     "ytick.labelsize": TEXT,
