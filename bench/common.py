@@ -6,19 +6,16 @@ import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from importlib.util import find_spec
-from math import ceil, inf
+from math import ceil
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
 import torch
 
-from companion.chapters.appendix.gpu import AIMS, GPU, aim_of, failure, worked
-from companion.chapters.appendix.gpu import Record as Results
 from rbp.io import write_json
-from rbp.kernel import CAPABILITY
 
-__all__ = ["AIMS", "GPU", "Results", "aim_of", "failure", "worked"]
+Results = dict[str, Any]
 
 
 class Question(NamedTuple):
@@ -28,41 +25,38 @@ class Question(NamedTuple):
     """
 
     name: str
-    ask: Callable[[], dict[str, Any]]
+    ask: Callable[[], Results]
 
 
-def in_turn(
-    ways: Mapping[str, Callable[[], object]], rounds: int, device: str, least: float = 0.0, most: float = inf
-) -> dict[str, list[float]]:
+def in_turn(ways: Mapping[str, Callable[[], object]], rounds: int, least: float = 0.0) -> dict[str, list[float]]:
     """Time every way in each round, in seconds, after one untimed run each, which also compiles.
 
-    least: seconds for which a way goes on in each round, if once takes less; most: after so many seconds no round
-    begins, but for the first.
+    least: seconds for which a way goes on in each round, if once takes less.
     """
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     with torch.no_grad():
         for way in ways.values():
             way()
-        calls = {name: ceil(least / max(_timed(way, 1, device), 1e-6)) or 1 for name, way in ways.items() if least}
-        begun = time.perf_counter()
-        for done in range(rounds):
-            if done and time.perf_counter() - begun > most:
-                break
+        calls = {name: ceil(least / max(_timed(way, 1), 1e-6)) or 1 for name, way in ways.items() if least}
+        for _ in range(rounds):
             for name, way in ways.items():
-                seconds[name].append(_timed(way, calls.get(name, 1), device))
+                seconds[name].append(_timed(way, calls.get(name, 1)))
     return seconds
 
 
-def _timed(way: Callable[[], object], calls: int, device: str) -> float:
+def _timed(way: Callable[[], object], calls: int) -> float:
     """Return the seconds of one call, averaged over so many in a row."""
-    if device == "cuda":
-        torch.cuda.synchronize()
+    _wait_for_gpu()
     start = time.perf_counter()
     for _ in range(calls):
         way()
-    if device == "cuda":
-        torch.cuda.synchronize()
+    _wait_for_gpu()
     return (time.perf_counter() - start) / calls
+
+
+def _wait_for_gpu() -> None:
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
 
 
 def spread(seconds: list[float], reference: list[float]) -> dict[str, float]:
@@ -92,50 +86,24 @@ def circumstances(device: str) -> Results:
     }
 
 
-def machine(tiny: bool) -> Results:
-    """Return the circumstances, and of a GPU its driver, memory (GB) and capability; tiny: the CPU stands in for it."""
-    if tiny:
-        about = circumstances("cpu")
-        return about | {"device": f"triton's interpreter on {about['device']}"}
-    card = torch.cuda.get_device_properties(0)
-    about = {"memory_gb": round(card.total_memory / 1e9, 1), "capability": f"{card.major}.{card.minor}"}
-    return circumstances("cuda") | about | {"driver": _driver()}
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.processor())
 
 
-def no_gpu() -> str | None:
-    """Say why no GPU can be measured here, and what is needed; None where one can."""
-    least = ".".join(map(str, CAPABILITY))
-    needed = f"Needed: one of compute capability {least} or above, its driver, and a PyTorch with CUDA."
-    if not torch.cuda.is_available():
-        return f"PyTorch {torch.__version__} finds no GPU. {needed}"
-    capability = torch.cuda.get_device_capability()
-    if capability < CAPABILITY:
-        name = torch.cuda.get_device_name()
-        return f"{name} has compute capability {capability[0]}.{capability[1]}. {needed}"
-    return None
-
-
-def _driver() -> str | None:
-    """Return the version of NVIDIA's driver, where one is loaded."""
-    try:
-        words = Path("/proc/driver/nvidia/version").read_text().split()
-    except OSError:
-        return None
-    return next((word for word in words if word[0].isdigit() and "." in word), "of an unknown version")
-
-
-def report(measured: Callable[..., Results], about: str, *named: str) -> None:
+def report(measured: Callable[..., Results], about: str, *optional: str) -> None:
     """Measure in as many rounds as the command line says, and print the rows; with --json, write all of it too.
 
-    named: what else `measured` takes, before the rounds, from the command line.
+    optional: names of what else `measured` takes, before the rounds, where the command line gives all of it.
     """
     parser = argparse.ArgumentParser(description=about.split("\n\n")[0])
-    for name in named:
-        parser.add_argument(name)
+    for name in optional:
+        parser.add_argument(name, nargs="?")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--json", type=Path, help="write the results there, such as bench/results/start-cpu.json")
     given = parser.parse_args()
-    results = measured(*(getattr(given, name) for name in named), given.rounds)
+    results = measured(*(getattr(given, name) for name in optional), given.rounds)
     print(f"{results['device']}, {results['dtype']}, {results['threads']} threads, {results['date']}")
     print(f"{'way':56}{'seconds':>10}{'ratio':>8}  smallest to largest")
     for row in results["rows"]:
@@ -145,9 +113,3 @@ def report(measured: Callable[..., Results], about: str, *named: str) -> None:
         print("  ".join([f"{size + row['way']:56}{figures}", *more]))
     if given.json:
         write_json(given.json, results)
-
-
-def _processor() -> str:
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.processor())

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import torch
 
 from bench import common
-from bench.kernels import Variant
 from bench.ranking import Shape
 from rbp.choices import Backend
 from rbp.kernel import linear_rank
@@ -67,23 +66,6 @@ def part(tiny: bool) -> list[common.Question]:
     """List all questions, as a part of `bench.gpu`."""
     device = "cpu" if tiny else "cuda"
     return [common.Question(question.name, partial(compare, question, device)) for question in questions(tiny)]
-
-
-def variants() -> list[Variant]:
-    """List what the kernel must be compiled for to answer them."""
-    needed = [
-        Variant(
-            str(question.dtype).removeprefix("torch."),
-            question.shape.d,
-            bias="biased" in question.options,
-            scale="scale" in question.options,
-            softcap="softcap" in question.options,
-            rounded="round_logits" in question.options,
-        )
-        for question in questions(False)
-        if question.backend == "triton"
-    ]
-    return list(dict.fromkeys(needed))
 
 
 def compare(question: Question, device: str) -> dict[str, Any]:

@@ -1,49 +1,147 @@
-"""`python -m bench.extraction`: what a whole extraction costs beside the time that the model itself needs.
+"""`python -m bench.extraction`: whole models of random weights rank, against the plain way and the backbone alone.
 
-A model of Pythia-14M's shape on the CPU, of Pythia-1.4B's on a GPU, with random weights, reads documents of random
-words. The time allowed is that of the backbone on the same rows and, on the CPU, of the bare product of its hidden
-states with the output layer: of each, the fastest way that was found. On a GPU it is the backbone's alone. Three times
-are ours: the whole call, from the model's files to the finished store; of it the packs alone, that is, ranking and
-storing; and the check, which ranks a sample again the plain way. All ways run once a round, in turn.
+The plain way ranks all logits of some rows by one comparison. Rows of random tokens are ranked from memory; the whole
+call reads a model's files and a text, checks, and writes a store. A model of Pythia-14M's shape runs on the CPU,
+larger ones as a part of `bench.gpu`.
 """
 
 import json
 import random
 import shutil
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stderr
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
+import numpy as np
 import torch
 
-from bench.common import Results, circumstances, in_turn, report, spread
-from bench.gpu_models import LENGTH, PYTHIA_1_4B, Shape, random_model
-from bench.ranking import Way, chunks, tiles
-from ladder.text import byte_level_bpe
-from rbp.extract.corpora import open_corpus
-from rbp.extract.extraction import Settings, extract, quiet
-from rbp.extract.models import LanguageModel, find_model, load_model, load_tokenizer
-from rbp.extract.protocol import plan_rows, protocol
-from rbp.extract.store import Store
+from bench.common import Question, Results, circumstances, in_turn, report, spread
+from rbp.choices import Dtype
+from rbp.extract.forward import Ranker
+from rbp.extract.models import LanguageModel, non_embedding_params
+from rbp.extract.protocol import Row
 
+LENGTH = 512  # tokens of a row: the authors' protocol
+BATCH = 32  # rows at a time, the default of `rbp extract` on a GPU
+PLAIN = 8  # rows at a time whose logits are stored whole
 VOCABULARY = 1000  # of the tokenizer
-WHOLE, PACKS = "ours: the whole call", "ours: its packs, ranked and stored"
-CHECK = "ours: its check of a sample"
+BACKBONE, PLAINLY = "backbone alone", "plain way: logits, a comparison"
+RANKS, WHOLE = "ours: ranks", "ours: the whole call"
 
 
-SHAPES = {"cpu": Shape("Pythia-14M", 6, 128, 4, 512, 50304, 128), "cuda": PYTHIA_1_4B._replace(documents=512)}
+class Shape(NamedTuple):
+    """A GPT-NeoX model, and how many documents it reads."""
+
+    name: str
+    layers: int
+    d: int
+    heads: int
+    intermediate: int
+    vocabulary: int
+    documents: int
 
 
-def make(folder: Path, shape: Shape, device: str) -> tuple[Path, Path]:
+PYTHIA_14M = Shape("Pythia-14M", 6, 128, 4, 512, 50304, 128)
+PYTHIA_70M = Shape("Pythia-70M", 6, 512, 8, 2048, 50304, 512)  # what is around the model costs most
+PYTHIA_1_4B = Shape("Pythia-1.4B", 24, 2048, 16, 8192, 50304, 64)
+TINY = Shape("a tiny model", 2, 32, 2, 64, 512, 6)
+
+
+def part(tiny: bool) -> list[Question]:
+    """List what is asked about two models on a GPU, as a part of `bench.gpu`; tiny: about a tiny one on the CPU."""
+    device, shapes = ("cpu", [TINY]) if tiny else ("cuda", [PYTHIA_70M, PYTHIA_1_4B])
+    questions = []
+    for shape in shapes:
+        questions += [
+            Question(f"{shape.name}, rows from memory, {dtype}", partial(from_memory, shape, device, dtype, 2))
+            for dtype in ("bfloat16", "float32")
+        ]
+        questions += [Question(f"{shape.name}, the whole call, bfloat16", partial(whole_call, shape, device, 1))]
+    return questions
+
+
+def on_this_cpu(rounds: int) -> Results:
+    """Time both ways of ranking; return what is printed, and written as JSON."""
+    about = circumstances("cpu") | PYTHIA_14M._asdict() | {"rounds": rounds}
+    memory, whole = from_memory(PYTHIA_14M, "cpu", "float32", rounds), whole_call(PYTHIA_14M, "cpu", rounds)
+    about |= {name: whole[name] for name in ("tokens", "check_share")}
+    from_files = [row | {"way": f"{row['way']}, from files"} for row in whole["rows"]]
+    return about | {"rows": memory["rows"] + from_files}
+
+
+def from_memory(shape: Shape, device: str, dtype: str, rounds: int) -> Results:
+    """Time ranking rows from memory: the backbone alone, the plain way, and ours; with a GPU's peak memory in MB.
+
+    operations_per_second: ours, 2 · S and 2 · V · d for each token, as a plan counts them; parameters: S.
+    """
+    model = random_model(shape, device, dtype)
+    language = LanguageModel(  # as `load_model` gives it, without files
+        shape.name, model, non_embedding_params(model), shape.vocabulary, cast(Dtype, dtype), torch.device(device)
+    )
+    ids = torch.randint(0, shape.vocabulary, (shape.documents, LENGTH), generator=torch.Generator().manual_seed(0))
+    scored = np.arange(1, LENGTH)
+    rows = [Row(i, 0, line, scored) for i, line in enumerate(ids.numpy())]
+    ranker, device_ids = Ranker(language, "auto", BATCH), ids.to(device)
+    ways: dict[str, Callable[[], object]] = {
+        BACKBONE: partial(_backbone, language, device_ids),
+        PLAINLY: partial(_plainly, language, device_ids),
+        RANKS: partial(ranker.rank, rows),
+    }
+    tokens = ids[:, 1:].numel()
+    answer = _answer(in_turn(ways, rounds), tokens, BACKBONE)
+    if device == "cuda":
+        answer["rows"] = [row | {"peak_mb": _peak(ways[row["way"]])} for row in answer["rows"]]
+    operations = 2 * (language.size + shape.vocabulary * shape.d) * answer["rows"][-1]["tokens_per_second"]
+    return answer | {"dtype": dtype, "parameters": language.size, "operations_per_second": operations}
+
+
+def whole_call(shape: Shape, device: str, rounds: int) -> Results:
+    """Time the way from a model's files and text to a store, and the plain way to ranks in memory: all included.
+
+    check_share: of our time, what the second ranking of a sample takes.
+    """
+    from rbp.extract.corpora import open_corpus  # late: they import what a bare machine need not have
+    from rbp.extract.extraction import Settings, extract, quiet
+    from rbp.extract.models import find_model, load_model, load_tokenizer
+    from rbp.extract.protocol import plan_rows, protocol
+    from rbp.extract.store import Store
+
+    settings = Settings(dtype="bfloat16" if device == "cuda" else "float32", device=device)
+    reading, checks = protocol("authors", length=LENGTH, documents=shape.documents), list[float]()
+
+    def plainly() -> None:
+        files = find_model(str(model))
+        with quiet():
+            language = load_model(files, settings.dtype, torch.device(device))
+        planned = plan_rows(open_corpus(str(corpus)), load_tokenizer(files), reading)
+        _plainly(language, torch.stack([torch.from_numpy(row.ids) for row in planned.rows]).to(device))
+
+    def ours() -> None:
+        with redirect_stderr(StringIO()):  # the progress
+            (store,) = extract([str(model)], [str(corpus)], reading, model.parent / "stores", settings)
+        checks.append(Store(store).manifest["about"]["check_seconds"])
+        shutil.rmtree(model.parent / "stores")
+
+    with TemporaryDirectory() as folder:
+        model, corpus = write_model_and_text(Path(folder), shape, device)
+        seconds = in_turn({PLAINLY: plainly, WHOLE: ours}, rounds)
+    share = median(check / whole for check, whole in zip(checks[1:], seconds[WHOLE], strict=True))
+    return _answer(seconds, shape.documents * (LENGTH - 1), PLAINLY) | {"check_share": share}
+
+
+def write_model_and_text(folder: Path, shape: Shape, device: str) -> tuple[Path, Path]:
     """Write a model with random weights and its tokenizer, and a corpus of random words; gives their places.
 
     The weights are float32, and bfloat16 for a GPU.
     """
+    from ladder.text import byte_level_bpe  # late: see above
+    from rbp.extract.extraction import quiet
+
     draw = random.Random(0)  # noqa: S311
     words = ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=draw.randint(2, 9))) for _ in range(5000)]
     texts = [" ".join(draw.choices(words, k=LENGTH)) for _ in range(shape.documents)]  # at least a token a word
@@ -55,122 +153,54 @@ def make(folder: Path, shape: Shape, device: str) -> tuple[Path, Path]:
     return model, corpus
 
 
-class Backbone(NamedTuple):
-    """The backbone on documents ids [N, LENGTH]."""
+def random_model(shape: Shape, device: str, dtype: str) -> Any:
+    """Make the model, its weights drawn on the device."""
+    from transformers import AutoModelForCausalLM, GPTNeoXConfig  # late: slow to import
 
-    language: LanguageModel
-    ids: torch.Tensor
-
-    def batches(self, rows: int) -> Callable[[], object]:
-        """Read some rows at a time."""
-        return lambda: [self._run(part) for part in self.ids.split(rows)]
-
-    def side_by_side(self) -> None:
-        """Read a row at a time on each thread."""
-        _side_by_side(self._run, self.ids.split(1))
-
-    def _run(self, ids: torch.Tensor) -> torch.Tensor:
-        with torch.inference_mode():
-            hidden: torch.Tensor = self.language.model.base_model(input_ids=ids, use_cache=False)[0]
-        return hidden
-
-
-class Product(NamedTuple):
-    """The bare product of hidden states with the output layer."""
-
-    hidden: torch.Tensor
-    weight: torch.Tensor
-
-    def by(self, way: Way) -> Callable[[], object]:
-        """Multiply in one of the ways of `bench.ranking`."""
-        return lambda: self._run(way, self.hidden)
-
-    def side_by_side(self) -> None:
-        """Multiply in tiles, some documents on each thread."""
-        _side_by_side(lambda hidden: self._run(tiles, hidden), self.hidden.chunk(torch.get_num_threads()))
-
-    def _run(self, way: Way, hidden: torch.Tensor) -> None:
-        with torch.inference_mode():
-            way(hidden, self.weight, hidden)  # a bare product looks at no target
+    config = GPTNeoXConfig(
+        vocab_size=shape.vocabulary,
+        hidden_size=shape.d,
+        num_hidden_layers=shape.layers,
+        num_attention_heads=shape.heads,
+        intermediate_size=shape.intermediate,
+        max_position_embeddings=2048,
+        bos_token_id=0,
+        eos_token_id=0,
+        tie_word_embeddings=False,
+    )
+    torch.manual_seed(0)
+    with torch.device(device):
+        return AutoModelForCausalLM.from_config(config, dtype=getattr(torch, dtype)).eval()
 
 
-def _side_by_side(run: Callable[[torch.Tensor], object], parts: tuple[torch.Tensor, ...]) -> None:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(run, parts))
-    finally:
-        torch.set_num_threads(threads)
-
-
-class Extraction:
-    """The whole extraction, afresh each time; packs, checks: the seconds that each took for these alone."""
-
-    def __init__(self, model: Path, corpus: Path, documents: int, device: str) -> None:
-        self.model, self.corpus, self.out = str(model), str(corpus), model.parent / "stores"
-        self.protocol = protocol("authors", length=LENGTH, documents=documents)
-        self.settings = Settings(dtype="bfloat16" if device == "cuda" else "float32", device=device)
-        self.packs: list[float] = []
-        self.checks: list[float] = []
-        self.checked_tokens = 0
-
-    def run(self) -> None:
-        """Extract, note the packs' seconds, and take the store away again."""
-        with redirect_stderr(StringIO()):  # the progress
-            (folder,) = extract([self.model], [self.corpus], self.protocol, self.out, self.settings)
-        manifest = Store(folder).manifest
-        self.packs.append(manifest["tokens"] / manifest["about"]["tokens_per_second"])
-        self.checks.append(manifest["about"]["check_seconds"])
-        self.checked_tokens = manifest["about"]["check"]["tokens"]
-        shutil.rmtree(self.out)
-
-    def reference(self) -> tuple[Backbone, int]:
-        """Return the backbone with the rows that it reads, and how many tokens are scored."""
-        files = find_model(self.model)
-        with quiet():
-            language = load_model(files, self.settings.dtype, torch.device(self.settings.device))
-        planned = plan_rows(open_corpus(self.corpus), load_tokenizer(files), self.protocol)
-        ids = torch.stack([torch.from_numpy(row.ids) for row in planned.rows])
-        return Backbone(language, ids.to(language.device)), planned.tokens
-
-
-def measured(device: str, shape: Shape, rounds: int) -> Results:
-    """Time every way on `device`; return what is printed, and written as JSON."""
-    with TemporaryDirectory() as folder:
-        ours = Extraction(*make(Path(folder), shape, device), shape.documents, device)
-        backbone, tokens = ours.reference()
-        weight = backbone.language.model.get_output_embeddings().weight.detach()
-        hidden = torch.randn(tokens, shape.d, device=weight.device, dtype=weight.dtype)
-        product = Product(hidden, weight)
-        if device == "cpu":
-            backbones = {
-                "backbone, 8 rows at a time": backbone.batches(8),
-                "backbone, a row at a time on each thread": backbone.side_by_side,
-            }
-            products = {
-                "bare product, in our tiles": product.by(tiles),
-                "bare product, in our tiles on each thread": product.side_by_side,
-                "bare product, 256 rows at a time": product.by(chunks(256)),
-            }
-        else:
-            backbones = {f"backbone, {rows} rows at a time": backbone.batches(rows) for rows in (16, 32, 64)}
-            products = {"bare product, 2048 rows at a time": product.by(chunks(2048))}
-        seconds = in_turn({**backbones, **products, WHOLE: ours.run}, rounds, device)
-    seconds |= {PACKS: ours.packs[1:], CHECK: ours.checks[1:]}
-    fastest = [min(ways, key=lambda name: median(seconds[name])) for ways in (backbones, products)]
-    allowed = fastest if device == "cpu" else fastest[:1]
-    reference = [sum(parts) for parts in zip(*(seconds[name] for name in allowed), strict=True)]
+def _answer(seconds: dict[str, list[float]], tokens: int, reference: str) -> Results:
     rows = [
-        {"way": name, "tokens_per_second": tokens / median(times)} | spread(times, reference)
-        for name, times in {**seconds, "allowed": reference}.items()
+        {"way": name, "tokens_per_second": tokens / median(times)} | spread(times, seconds[reference])
+        for name, times in seconds.items()
     ]
-    share = median(check / whole for check, whole in zip(seconds[CHECK], seconds[WHOLE], strict=True))
-    about = shape._asdict() | {"tokens": tokens, "allowed": allowed, "rounds": rounds}
-    about |= {"tokens_asked_again": ours.checked_tokens, "check_share": share}
-    return circumstances(device) | about | {"rows": rows}
+    return {"tokens": tokens, "reference": reference, "rows": rows}
+
+
+def _backbone(language: LanguageModel, ids: torch.Tensor) -> None:
+    with torch.inference_mode():
+        for rows in ids.split(BATCH):
+            language.model.base_model(input_ids=rows, use_cache=False)
+
+
+def _plainly(language: LanguageModel, ids: torch.Tensor) -> None:
+    with torch.inference_mode():
+        for rows in ids.split(PLAIN):
+            logits = language.model(input_ids=rows, use_cache=False).logits[:, :-1]
+            (logits > logits.gather(2, rows[:, 1:, None])).sum(2).cpu()
+
+
+def _peak(way: Callable[[], object]) -> float:
+    """Return the peak memory, in MB, of tensors while `way` runs, the model's own included."""
+    torch.cuda.reset_peak_memory_stats()
+    way()
+    torch.cuda.synchronize()
+    return torch.cuda.max_memory_allocated() / 1e6
 
 
 if __name__ == "__main__":
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    report(lambda rounds: measured(device, SHAPES[device], rounds), __doc__ or "")
+    report(on_this_cpu, __doc__ or "")

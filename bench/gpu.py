@@ -11,38 +11,24 @@ import argparse
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from importlib import import_module
 from math import isfinite
+from multiprocessing import get_context
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 
-from bench.common import GPU, Results, aim_of, failure, machine, no_gpu, worked
-from companion.project import ROOT
+import torch
+
+from bench.common import Results, circumstances
+from companion.chapters.appendix.gpu import GPU, aim_of, failure, worked
 from rbp.io import write_json
+from rbp.kernel import CAPABILITY
 
-
-class Part(NamedTuple):
-    """A function of a module of bench that gives questions, and the seconds that they may take together."""
-
-    module: str
-    function: str
-    limit: float
-
-
-PARTS = {
-    "kernels": Part("kernels", "part", 35),
-    "exactness": Part("exactness", "part", 65),
-    "ranking": Part("ranking", "part", 85),
-    "extraction Pythia-70M": Part("gpu_models", "pythia_70m", 45),
-    "extraction Pythia-1.4B": Part("gpu_models", "pythia_1_4b", 65),
-}
+PARTS = {"exactness": 90, "ranking": 85, "extraction": 115}  # modules of bench, and the seconds that each may take
 OURS = ("rbp", "bench", "torch", "triton", "numpy", "transformers", "safetensors")  # what must be there
 SLOW = 10  # times the seconds of a part, where a CPU that may be busy stands in for a GPU
 
@@ -52,74 +38,83 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("part", nargs="*", help=f"default: all, which are {', '.join(PARTS)}")
     parser.add_argument("--tiny", action="store_true", help="in little, on the CPU")
-    parser.add_argument("--json", type=Path, help="the results; default: bench/results/gpu.json, with --tiny none")
-    parser.add_argument("--work", nargs=2, help=argparse.SUPPRESS)  # module and function
+    parser.add_argument("--json", type=Path, help="the results; default: bench/results/gpu.json, needed with --tiny")
     given = parser.parse_args(arguments)
     if unknown := [name for name in given.part if name not in PARTS]:
         parser.error(f"there is no part {unknown[0]!r}: take some of {', '.join(PARTS)}")
-    if given.tiny and given.json and given.json.resolve() == GPU:
+    place = given.json or GPU
+    if given.tiny and place.resolve() == GPU:
         parser.error(f"{GPU.name} is for a GPU's figures: give --json another file")
-    if given.work:
-        work(*given.work, given.tiny, given.part[0], given.json)
-        return 0
-    with TemporaryDirectory() as scratch:
-        place = given.json or (Path(scratch) / "tiny.json" if given.tiny else GPU)
-        return run({name: PARTS[name] for name in given.part or PARTS}, given.tiny, place)
+    return run(given.part or list(PARTS), given.tiny, place)
 
 
-def run(parts: Mapping[str, Part], tiny: bool, place: Path) -> int:
+def run(parts: Sequence[str], tiny: bool, place: Path) -> int:
     """Run parts one after the other, and write the results to `place`; gives the exit code."""
     if not tiny and (reason := no_gpu()):
         print(f"error: {reason}\nRun it on a machine with a GPU; --tiny tries it on this one.", file=sys.stderr)
         return 2
-    write_json(place, machine(tiny) | {"interpreter": tiny, "parts": {}})
-    for name, part in parts.items():
-        print(f"— {name}, {part.limit:g} s at most", flush=True)
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    about = circumstances("cpu" if tiny else "cuda")
+    if tiny:
+        os.environ["TRITON_INTERPRET"] = "1"
+        about["device"] = f"triton's interpreter on {about['device']}"
+    write_json(place, about | {"interpreter": tiny, "parts": {}})
+    for name in parts:
+        limit = PARTS[name] * (SLOW if tiny else 1)
+        print(f"— {name}, {limit:g} s at most", flush=True)
         start = time.monotonic()
-        ended = in_a_process(part, tiny, name, place)
+        ended = in_a_process(name, tiny, place, limit)
         results = json.loads(place.read_bytes())
-        now = results["parts"].setdefault(name, {"answers": [], "left": []})
-        now["seconds"] = round(time.monotonic() - start, 1)
+        part = results["parts"].setdefault(name, {"answers": [], "left": []})
+        part["seconds"] = round(time.monotonic() - start, 1)
         if ended:
-            now["error"] = ended
+            part["error"] = ended
         for word in ("error", "left_out"):
-            if word in now:
-                print(f"  {word.replace('_', ' ')}: {now[word]}", flush=True)
+            if word in part:
+                print(f"  {word.replace('_', ' ')}: {part[word]}", flush=True)
         write_json(place, results)
     failed = [name for name in parts if not worked(results["parts"][name])]
     print(f"{results['device']}, {results['date']}: " + (f"not whole: {', '.join(failed)}" if failed else "done"))
     return int(bool(failed))
 
 
-def in_a_process(part: Part, tiny: bool, name: str, place: Path) -> str | None:
+def no_gpu() -> str | None:
+    """Say why no GPU can be measured here, and what is needed; None where one can."""
+    least = ".".join(map(str, CAPABILITY))
+    needed = f"Needed: one of compute capability {least} or above, its driver, and a PyTorch with CUDA."
+    if not torch.cuda.is_available():
+        return f"PyTorch {torch.__version__} finds no GPU. {needed}"
+    capability = torch.cuda.get_device_capability()
+    if capability < CAPABILITY:
+        return f"{torch.cuda.get_device_name()} has compute capability {'.'.join(map(str, capability))}. {needed}"
+    return None
+
+
+def in_a_process(name: str, tiny: bool, place: Path, limit: float) -> str | None:
     """Ask a part's questions in a process, whose answers are in the results; gives why it did not end well."""
-    limit = part.limit * (SLOW if tiny else 1)
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1", **({"TRITON_INTERPRET": "1"} if tiny else {})}
-    command = [sys.executable, "-m", "bench.gpu", name, "--json", str(place), "--work", part.module, part.function]
-    process = subprocess.Popen(  # noqa: S603
-        [*command, *(["--tiny"] if tiny else [])], cwd=ROOT, env=environment, start_new_session=True
-    )
+    process = get_context("spawn").Process(target=ask, args=(name, tiny, place))
+    process.start()
     try:
-        code = process.wait(limit)
-    except subprocess.TimeoutExpired:
-        return f"not done after {limit:g} s"
+        process.join(limit)
+        if process.is_alive():
+            return f"not done after {limit:g} s"
     finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # and all that it started
-        process.wait()
-    return None if code == 0 else f"its process ended with {code}"
+        process.kill()
+        process.join()
+    return None if process.exitcode == 0 else f"its process ended with {process.exitcode}"
 
 
-def work(module: str, function: str, tiny: bool, name: str, place: Path) -> None:
+def ask(name: str, tiny: bool, place: Path) -> None:
     """Ask a part's questions, and write each answer to the results when it comes."""
     results = json.loads(place.read_bytes())
-    now = results["parts"][name] = {"answers": [], "left": []}
+    part: Results = {"answers": [], "left": []}
+    results["parts"][name] = part
     try:
-        questions = getattr(import_module(f"bench.{module}"), function)(tiny)
+        questions = import_module(f"bench.{name}").part(tiny)
     except Exception as error:
-        now |= reason(error)
+        part |= reason(error)
         questions = []
-    now["left"] = [question.name for question in questions]
+    part["left"] = [question.name for question in questions]
     write_json(place, results)
     for question in questions:
         start = time.monotonic()
@@ -128,8 +123,8 @@ def work(module: str, function: str, tiny: bool, name: str, place: Path) -> None
         except Exception as error:
             result = reason(error)
         answer = {"question": question.name} | plain(result) | {"seconds": round(time.monotonic() - start, 1)}
-        now["left"].remove(question.name)
-        now["answers"].append(answer)
+        part["left"].remove(question.name)
+        part["answers"].append(answer)
         write_json(place, results)
         print(f"  {described(answer)}", flush=True)
 

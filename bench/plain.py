@@ -1,4 +1,4 @@
-"""`python -m bench.plain MODEL TEXTS TOKENS`: the plain way to rank, which `bench.start` and `bench.peers` time.
+"""`python -m bench.plain MODEL TEXTS TOKENS`: the plain way to rank, which `bench.start` times.
 
 Prints RBP_1 and RBP_10 of so many tokens, in windows of 512 of each document: all logits, one comparison.
 """

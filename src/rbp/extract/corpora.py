@@ -124,8 +124,8 @@ def open_corpus(name: str, fields: Sequence[str] = ()) -> Corpus:
 
 def check_corpus(name: str, fields: Sequence[str] = ()) -> None:
     """Check by its name alone whether `open_corpus` knows a corpus, and raise what that raises: nothing is read."""
-    if name in CORPORA and fields:
-        raise ParameterError("a published corpus has its own fields", f"{name}, --field", "Leave --field out.")
+    if fields and (name in CORPORA or _is_of_package(name)):
+        raise ParameterError("a corpus by name has its own fields", f"{name}, --field", "Leave --field out.")
     if name in (*CORPORA, STDIN) or _is_of_package(name):
         return
     path = home_expanded(name)
@@ -133,7 +133,7 @@ def check_corpus(name: str, fields: Sequence[str] = ()) -> None:
     if not suffix:
         others = "".join(f"{package}/humaneval …, or " for package in registry.entries("corpora"))
         kinds = f"{', '.join((*TEXTS, *TABLES))}, as they are or with {' or '.join(PACKED)}"
-        remedy = f"{nearest(name, CORPORA)} Or give {others}a file: {kinds}; or - for standard input."
+        remedy = f"{nearest(path.name, CORPORA)} Or give {others}a file: {kinds}; or - for standard input."
         called = name if len(name) < 80 else f"{name[:76]} …"  # where it is a text
         raise ParameterError(f"unknown corpus {called!r}", "--corpus", remedy)
     if not (exists(path) and path.is_file()):

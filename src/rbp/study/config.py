@@ -1,17 +1,18 @@
 """A study's file, in TOML: models or families, corpora, protocol, budget, shards; read and checked."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import product
+from itertools import product, starmap
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from rbp.configuration import read_configuration
-from rbp.errors import ParameterError
-from rbp.extract.corpora import CORPORA, is_named, split_suffix
+from rbp.errors import ParameterError, RbpError
+from rbp.extract.corpora import check_corpus, is_named
 from rbp.extract.protocol import Bos, Name, Protocol, Special, default_protocol, window_length
 from rbp.extract.protocol import protocol as make_protocol
 from rbp.extract.training import TABLE, Training, checkpoints, step_of
@@ -20,14 +21,23 @@ from rbp.names import nearest
 from rbp.registry import known_models
 
 Count = Field(default=None, ge=1)
-Known = Field(default=None, ge=0)
+HUB_ID = re.compile(r"[\w-][\w.-]*/[\w.-]+")
 
 
 class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class ModelEntry(_Table):
+class _Named(_Table):
+    name: str = Field(min_length=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_alone(cls, entry: Any) -> Any:
+        return {"name": entry} if isinstance(entry, str) else entry
+
+
+class ModelEntry(_Named):
     """A model: a hub id or a folder, its family, and which of its checkpoints.
 
     revision: a branch, tag or commit of the hub, or a sub-folder of a run's folder; revisions: several; every: every
@@ -35,15 +45,14 @@ class ModelEntry(_Table):
     training, where its files do not say it; tokens_per_step: gives training_tokens by the revisions' steps.
     """
 
-    name: str = Field(min_length=1)
     revision: str | None = None
     revisions: list[Annotated[str, Field(min_length=1)]] = []
     every: int | None = Count
     family: str | None = None
-    training_tokens: int | None = Known
-    step: int | None = Known
-    seed: int | None = Known
-    compute: float | None = Known
+    training_tokens: int | None = None
+    step: int | None = None
+    seed: int | None = None
+    compute: float | None = None
     tokens_per_step: int | None = Count
 
     @property
@@ -70,16 +79,10 @@ class ModelEntry(_Table):
         return training if training.known else None
 
 
-class CorpusEntry(_Table):
+class CorpusEntry(_Named):
     """A corpus: a name that `rbp extract` knows, or a file, and the fields of it that make a document."""
 
-    name: str = Field(min_length=1)
     fields: list[str] = []
-
-
-def _table(entry: Any) -> Any:
-    """Read a name alone as a table with that name."""
-    return {"name": entry} if isinstance(entry, str) else entry
 
 
 class ProtocolTable(_Table):
@@ -106,9 +109,9 @@ class StudyFile(_Table):
     cores of a job; output: a folder (none: runs/studies/NAME).
     """
 
-    models: list[Annotated[ModelEntry, BeforeValidator(_table)]] = []
+    models: list[ModelEntry] = []
     families: list[str] = []
-    corpora: list[Annotated[CorpusEntry, BeforeValidator(_table)]] = Field(min_length=1)
+    corpora: list[CorpusEntry] = Field(min_length=1)
     protocol: ProtocolTable = ProtocolTable()
     tokens: int | None = Count
     dtype: Literal["float32", "bfloat16", "float16", "float64"] = "float32"
@@ -144,7 +147,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Study:
-    """A checked study: its file, the folder of its results, and its models and corpora with absolute paths."""
+    """A checked study: its file, the folder of its results, and its models and corpora with absolute paths.
+
+    cells: every model on every corpus, by name.
+    """
 
     path: Path
     out: Path
@@ -152,12 +158,7 @@ class Study:
     models: tuple[ModelEntry, ...]
     corpora: tuple[CorpusEntry, ...]
     protocol: Protocol
-
-    @cached_property
-    def cells(self) -> dict[str, Cell]:
-        """Return every model on every corpus, by name."""
-        cells = [Cell(model, corpus) for model, corpus in product(self.models, self.corpora)]
-        return {cell.name: cell for cell in cells}
+    cells: dict[str, Cell]
 
     def settings(self, cell: Cell) -> str:
         """Return all that the file says of a cell's ranks and labels, as JSON: a change of it runs the shards again."""
@@ -173,87 +174,86 @@ def read_study(path: Path, runs: Path) -> Study:
     """
     content = read_configuration(path, StudyFile)
     models, corpora = _find_models(content, path), _find_corpora(content, path)
-    given = content.protocol
-    name, length = given.name or default_protocol([c.name for c in corpora], f"{path}, protocol.name"), given.length
-    if name == "windows" and length is None:
-        configs = [at / "config.json" for model in models if (at := model.folder)]
-        length = window_length([parse_json(config.read_bytes()) for config in configs if config.is_file()])
-    rest = given.model_dump(include={"context", "documents", "pack", "bos", "special"})
-    try:
-        protocol = make_protocol(name, length=length, tokens=content.tokens, **rest)
-    except ParameterError as error:
-        key = "protocol." + (error.where or "").removeprefix("--")
-        raise ParameterError(error.what, f"{path}, {key}", "See rbp extract --help for a protocol's options.") from None
+    with _located(f"{path}, protocol"):
+        protocol = _protocol(content, models, corpora)
     out = _resolved(content.output, path) if content.output else runs.resolve() / "studies" / path.stem
-    names = [Cell(*pair).name for pair in product(models, corpora)]
-    for name in names:
-        if names.count(name) > 1:
-            raise ParameterError(f"{name} is there twice", str(path), "Leave one of them out, or rename a file.")
-    return Study(path.resolve(), out, content, models, corpora, protocol)
+    cells = dict[str, Cell]()
+    for cell in starmap(Cell, product(models, corpora)):
+        if cell.name in cells:
+            raise ParameterError(f"{cell.name} is there twice", str(path), "Leave one of them out, or rename a file.")
+        cells[cell.name] = cell
+    return Study(path.resolve(), out, content, models, corpora, protocol, cells)
+
+
+@contextmanager
+def _located(where: str) -> Iterator[None]:
+    """Say of an error at which place of the study's file it is."""
+    try:
+        yield
+    except RbpError as error:
+        raise type(error)(error.what, where, error.remedy) from None
+
+
+def _protocol(content: StudyFile, models: tuple[ModelEntry, ...], corpora: tuple[CorpusEntry, ...]) -> Protocol:
+    options = content.protocol.model_dump()
+    options["name"] = options["name"] or default_protocol([corpus.name for corpus in corpora])
+    if options["name"] == "windows" and options["length"] is None:
+        configs = [at / "config.json" for model in models if (at := model.folder)]
+        options["length"] = window_length([parse_json(config.read_bytes()) for config in configs if config.is_file()])
+    return make_protocol(**options, tokens=content.tokens)
 
 
 def _find_models(content: StudyFile, path: Path) -> tuple[ModelEntry, ...]:
     known, models = known_models(), list[ModelEntry]()
     for model in content.models:
-        where, local = f"{path}, models: {model.name}", _resolved(model.name, path)
+        local = _resolved(model.name, path)
         if local.is_dir():
-            models += _spread(model.model_copy(update={"name": str(local)}), local, where)
-        elif model.name.startswith((".", "/", "~")) or model.name.count("/") > 1:
-            remedy = "Give a folder, relative to the study's file, or a hub id."
-            raise ParameterError(f"there is no model in {model.name}", where, remedy)
-        elif "/" not in model.name and model.name not in known:
+            model = model.model_copy(update={"name": str(local)})
+        elif model.name not in known and not HUB_ID.fullmatch(model.name):
+            what = f'"{model.name}" is neither a folder beside the study\'s file nor a hub id with its owner'
             remedy = nearest(model.name, known, key=lambda name: short_name(name).lower())
-            raise ParameterError(f'"{model.name}" is neither a folder nor a hub id with its owner', where, remedy)
-        else:
-            models += _spread(model, None, where)
-    families = {row["family"] for row in known.values()}
+            raise ParameterError(what, f"{path}, models", remedy)
+        with _located(f"{path}, models: {model.name}"):
+            models += _checkpoints(model)
+    families = {
+        row["family"]: [name for name in known if known[name]["family"] == row["family"]] for row in known.values()
+    }
     for family in content.families:
         if family not in families:
-            remedy = nearest(family, sorted(families))
-            raise ParameterError(f'there is no family "{family}"', f"{path}, families", remedy)
-        models += [ModelEntry(name=name, family=family) for name, row in known.items() if row["family"] == family]
+            raise ParameterError(f'there is no family "{family}"', f"{path}, families", nearest(family, families))
+        models += [ModelEntry(name=name, family=family) for name in families[family]]
     if not models:
         raise ParameterError("the study has no model", str(path), "Give models, or families.")
     return tuple(models)
 
 
-def _spread(model: ModelEntry, folder: Path | None, where: str) -> list[ModelEntry]:
-    """Return an entry for each of a model's requested checkpoints; folder: the run's, None for a model of the hub."""
+def _checkpoints(model: ModelEntry) -> list[ModelEntry]:
+    """Return an entry for each of the checkpoints that are requested of a model."""
     if sum(given is not None for given in (model.revision, model.revisions or None, model.every)) > 1:
-        raise ParameterError("revision, revisions and every are three ways to say one thing", where, "Give one.")
+        raise ParameterError("revision, revisions and every are three ways to say one thing", None, "Give one.")
     revisions: list[str | None] = [*model.revisions] or [model.revision]
     if model.every is not None:
-        known = checkpoints(model.name, folder)
+        known = checkpoints(model.name, model.folder)
         if not known:
             remedy = 'List them: revisions = ["step1000", "step2000"].'
-            raise ParameterError("which checkpoints this model has is not known here", where, remedy)
+            raise ParameterError("which checkpoints this model has is not known here", None, remedy)
         revisions = [*known[::-1][:: model.every][::-1]]
     if len(revisions) > 1 and any(value is not None for value in (model.training_tokens, model.step, model.compute)):
         what = f"one step, or number of training tokens, for {len(revisions)} checkpoints"
-        raise ParameterError(what, where, f"Give tokens_per_step, or a table beside the models: {TABLE}.")
+        raise ParameterError(what, None, f"Give tokens_per_step, or a table beside the models: {TABLE}.")
     entries = [model.model_copy(update={"revision": each, "revisions": [], "every": None}) for each in revisions]
-    try:
-        _ = [entry.training for entry in entries]
-    except ParameterError as error:
-        raise ParameterError(error.what, where, error.remedy) from None
+    for entry in entries:
+        _ = entry.training  # raises for contradictions
     return entries
 
 
 def _find_corpora(content: StudyFile, path: Path) -> tuple[CorpusEntry, ...]:
     corpora = []
     for corpus in content.corpora:
-        where, local = f"{path}, corpora: {corpus.name}", _resolved(corpus.name, path)
-        if is_named(corpus.name):
-            if corpus.fields:
-                raise ParameterError("a corpus by name has its own fields", where, "Leave them out.")
-            corpora.append(corpus)
-        elif local.is_file() and split_suffix(local.name)[1]:
-            corpora.append(corpus.model_copy(update={"name": str(local)}))
-        elif split_suffix(corpus.name)[1]:
-            remedy = "Give its path, relative to the study's file."
-            raise ParameterError(f"there is no file {corpus.name}", where, remedy)
-        else:
-            raise ParameterError(f'there is no corpus "{corpus.name}"', where, nearest(corpus.name, CORPORA))
+        name = corpus.name if is_named(corpus.name) else str(_resolved(corpus.name, path))
+        with _located(f"{path}, corpora: {corpus.name}"):
+            check_corpus(name, corpus.fields)
+        corpora.append(corpus.model_copy(update={"name": name}))
     return tuple(corpora)
 
 

@@ -1,6 +1,7 @@
 """Estimate what a study costs before it runs: tokens, operations and memory, by the formulas of `rbp.extract.cost`."""
 
 import math
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -42,11 +43,8 @@ def make_plan(study: Study) -> pd.DataFrame:
 
 
 def _cost(study: Study, cell: Cell) -> dict[str, Any]:
-    model, protocol = cell.model, study.protocol
-    size, tokens = model_size(model.name, model.folder), most_tokens(cell.corpus.name, protocol)
-    counts = _count_tokens(cell, protocol)
-    if counts is None and tokens is not None:
-        counts = tokens * protocol.length / (protocol.length - (protocol.context or 0)), tokens
+    model = cell.model
+    size, counts = model_size(model.name, model.folder), _count_tokens(cell, study.protocol)
     return {
         "model": model.label + (f"@{model.revision}" if model.revision else ""),
         "corpus": cell.corpus.name,
@@ -64,28 +62,26 @@ def _memory(study: Study, size: Size) -> float:
     return cpu_memory(size, content.dtype, length, content.threads)
 
 
-def most_tokens(corpus: str, protocol: Protocol) -> int | None:
-    """Return how many tokens of a corpus a protocol ranks at most; None if the corpus alone decides."""
-    bounds = [] if protocol.tokens is None else [protocol.tokens]
-    known = CORPORA[corpus].documents if corpus in CORPORA else None
+def _count_tokens(cell: Cell, protocol: Protocol) -> tuple[float, int] | None:
+    """Count the tokens read and ranked: of a local text by a local model exactly, else as many as the protocol allows.
+
+    None where the corpus alone decides.
+    """
+    if cell.model.folder is not None and cell.corpus.name not in CORPORA:
+        from rbp.extract.models import find_model, load_tokenizer
+
+        with suppress(RbpError):  # the job itself will say why
+            tokenizer = load_tokenizer(find_model(cell.model.name, cell.model.revision))
+            rows = plan_rows(open_corpus(cell.corpus.name, cell.corpus.fields), tokenizer, protocol)
+            return rows.tokens_read, rows.tokens
+    known = CORPORA[cell.corpus.name].documents if cell.corpus.name in CORPORA else None
     documents = min((n for n in (known, protocol.documents) if n is not None), default=None)
+    bounds = [] if protocol.tokens is None else [protocol.tokens]
     if documents is not None and protocol.name == "authors":
         bounds.append(documents * (protocol.length - 1))  # the first of a document is not ranked
-    return min(bounds, default=None)
-
-
-def _count_tokens(cell: Cell, protocol: Protocol) -> tuple[float, int] | None:
-    """Count the tokens that a local model reads and ranks of a local text; None for others, or if that fails."""
-    if cell.model.folder is None or cell.corpus.name in CORPORA:
+    if not bounds:
         return None
-    from rbp.extract.models import find_model, load_tokenizer
-
-    try:
-        tokenizer = load_tokenizer(find_model(cell.model.name, cell.model.revision))
-        rows = plan_rows(open_corpus(cell.corpus.name, cell.corpus.fields), tokenizer, protocol)
-    except RbpError:  # the job itself will say why
-        return None
-    return rows.tokens_read, rows.tokens
+    return min(bounds) * protocol.length / (protocol.length - (protocol.context or 0)), min(bounds)
 
 
 def job_memory(study: Study, cell: Cell) -> int:

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 from draws import loop_and_slow
-
-from bench.kernels import MODES, SHARED, Variant, compiled
+from elsewhere import MODES, SHARED, Variant, compiled
 
 pytestmark = pytest.mark.skipif(not find_spec("triton"), reason="triton is not installed")
 

@@ -1,20 +1,11 @@
-"""Compile the kernel for a GPU that need not be here: Triton brings the compiler.
+"""Compile the kernel for a GPU that need not be here: Triton brings the compiler."""
 
-What it compiles lies in its cache, where a program that runs the kernel finds it: so `bench.gpu` compiles on all cores
-what it is about to time.
-"""
-
-import os
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
-from multiprocessing import get_context
 from typing import Any, NamedTuple
 
 import torch
 
-from bench.common import Question
 from rbp.kernel.names import Names
 from rbp.kernel.problem import Problem
 
@@ -63,44 +54,6 @@ def compiled(capability: int, shared: int, variant: Variant, mode: str) -> Compi
     with elsewhere(capability):
         done = triton_kernel._kernel.warmup(*given, grid=(1,), **options)
     return Compiled(done.asm["ptx"], done.metadata.shared)
-
-
-def compile_on_all_cores(capability: int, shared: int, variants: Iterable[Variant]) -> int:
-    """Compile each variant in each mode; gives how many that are."""
-    plain = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
-    cases = [(variant, mode) for variant in variants for mode in MODES]
-    with ProcessPoolExecutor(min(cores(), len(cases)), get_context("spawn"), _as_environment, (plain,)) as pool:
-        for job in [pool.submit(compiled, capability, shared, *each) for each in cases]:
-            job.result()
-    return len(cases)
-
-
-def cores() -> int:
-    """Count the cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def part(tiny: bool) -> list[Question]:
-    """Compile all that the other parts run before anything is timed: a part of `bench.gpu`."""
-    return [Question("kernels", partial(_kernels, tiny))]
-
-
-def _kernels(tiny: bool) -> dict[str, Any]:
-    from bench import exactness, ranking  # late: they import this
-    from rbp.kernel.triton_kernel import shape_for, shared_memory
-
-    capability, shared, chosen = 90, SHARED[90], [Variant("float32", 64)]
-    if not tiny:
-        card = torch.cuda.get_device_properties(0)
-        capability, shared = 10 * card.major + card.minor, shared_memory(torch.device("cuda", 0))
-        chosen = [*exactness.variants(), *ranking.variants()]
-    different = {(*each._replace(d=0), shape_for(getattr(torch, each.dtype), each.d, shared)): each for each in chosen}
-    return {"kernels": compile_on_all_cores(capability, shared, different.values()), "processes": cores()}
-
-
-def _as_environment(environment: dict[str, str]) -> None:
-    os.environ.clear()
-    os.environ.update(environment)
 
 
 class _Elsewhere(NamedTuple):
