@@ -81,9 +81,9 @@ def _faults_of_access(tab: Page) -> list[Any]:
     return found
 
 
-@pytest.fixture(scope="module", params=loop_and_slow(8, 1))
+@pytest.fixture(scope="module", params=loop_and_slow(12, 1))
 def seen(request: pytest.FixtureRequest, browser: Browser, pages: list[str], address: str) -> Seen:
-    """By mode and page, what the front page and each eighth show, each opened once; in the slow set, all of them."""
+    """By mode and page, what the front page and each twelfth show, each opened once; in the slow set, all of them."""
     found: Seen = {mode: {} for mode in MODES}
     inside, every = (address + "/", "data:", "blob:", "about:"), request.param
     for page in dict.fromkeys([FRONT, FORMULAS, *pages[every // 2 :: every], SEARCH]):

@@ -18,8 +18,8 @@ pytestmark = pytest.mark.builds  # a chapter
 
 BOOK = "https://somebody.example/companion/"
 LINKS = """
-from IPython.display import HTML
-HTML('<a href="01_a/data.csv">data</a> <a href="../elsewhere.html">elsewhere</a>')
+from IPython.display import HTML, display
+display(HTML('<a href="01_a/data.csv">data</a> <a href="../elsewhere.html">elsewhere</a>'))
 """
 
 
