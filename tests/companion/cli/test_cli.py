@@ -56,20 +56,6 @@ def test_chapters_are_listed(project: Project) -> None:
     assert first == {"name": "01_a", "title": "Chapter 01_a", "parameters": [parameter]}
 
 
-@pytest.mark.builds
-def test_a_run_gives_a_folder_named_by_its_parameters(project: Project, tmp_path: Path, without_kernel: None) -> None:
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "a.csv").write_text("of the caller's folder\n")
-    done = here("run", "01_a", "-p", "k=7", cwd=tmp_path, root=project.root)
-    assert done.returncode == 0, done.stderr
-    page = Path(done.stdout.strip())
-    assert page.parent.parent == project.runs
-    names = ["01_a", "01_a.html", "01_a.ipynb", "results.json", "run.json"]
-    assert sorted(path.name for path in page.parent.iterdir()) == names
-    assert json.loads((page.parent / "results.json").read_text())["values"]["value"]["value"] == 7 + 23
-    assert [path.name for path in project.runs.iterdir()] == [page.parent.name]
-
-
 FIT = ["fit", "--measurements", "published", "--dataset", "wikipedia"]
 PYTHIA = [*FIT, "--family", "Pythia"]
 
