@@ -85,10 +85,3 @@ def test_every_published_share_is_a_whole_number_of_windows(counts):
     read = published.sequence_success().sort_values(["model", "k", "n"])["p_success"].to_numpy()
     ours = pythia.sort_values(["model", "k", "n"])["p"].to_numpy()
     assert ours == pytest.approx(read, abs=1.2e-6)
-
-
-def test_successes_never_rise_with_the_length(counts):
-    change = counts.sort_values("n").groupby(["model", "k"])["successes"].diff().dropna()
-    assert (change <= 0).all()
-    row = counts.query("model == 'openai-community/gpt2' and k == 1 and n == 100").iloc[0]
-    assert (row["successes"], row["windows"], row["basis"]) == (16, 224617, "counted")  # as published
