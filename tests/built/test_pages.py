@@ -132,12 +132,12 @@ def test_the_search_finds_the_law_and_leaves_out_how_the_book_was_made(browser: 
         def found(word: str) -> list[str]:
             tab.goto(f"{address}/search.html?q={word}")
             tab.wait_for_selector("#search-results p.search-summary:not(:empty)", timeout=10_000)
-            tab.wait_for_timeout(500)
             return [link.get_attribute("href") or "" for link in tab.locator("#search-results li a").all()]
 
         assert len(found("exponent")) >= 3
         assert not any("made.html" in href for href in found("papermill"))
         assert "emergence.html" in found("emergence")[0], "titles first"
+        tab.wait_for_timeout(500)  # it fetches what it shows of each page
         assert "Code and parameters" not in tab.locator("#search-results").inner_text()
         assert any("glossary.html" in href for href in found("perplexity"))
         assert not any("notebooks/" in href for href in found("numpy")), "no code of cells"
