@@ -81,9 +81,9 @@ def _faults_of_access(tab: Page) -> list[Any]:
     return found
 
 
-@pytest.fixture(scope="module", params=loop_and_slow(8, 1))
+@pytest.fixture(scope="module", params=loop_and_slow(12, 1))
 def seen(request: pytest.FixtureRequest, browser: Browser, pages: list[str], address: str) -> Seen:
-    """By mode and page, what the front page and each eighth show, each opened once; in the slow set, all of them."""
+    """By mode and page, what the front page and each twelfth show, each opened once; in the slow set, all of them."""
     found: Seen = {mode: {} for mode in MODES}
     inside, every = (address + "/", "data:", "blob:", "about:"), request.param
     for page in dict.fromkeys([FRONT, FORMULAS, *pages[every // 2 :: every], SEARCH]):
@@ -132,12 +132,12 @@ def test_the_search_finds_the_law_and_leaves_out_how_the_book_was_made(browser: 
         def found(word: str) -> list[str]:
             tab.goto(f"{address}/search.html?q={word}")
             tab.wait_for_selector("#search-results p.search-summary:not(:empty)", timeout=10_000)
-            tab.wait_for_timeout(500)
             return [link.get_attribute("href") or "" for link in tab.locator("#search-results li a").all()]
 
         assert len(found("exponent")) >= 3
         assert not any("made.html" in href for href in found("papermill"))
         assert "emergence.html" in found("emergence")[0], "titles first"
+        tab.wait_for_timeout(500)  # it fetches what it shows of each page
         assert "Code and parameters" not in tab.locator("#search-results").inner_text()
         assert any("glossary.html" in href for href in found("perplexity"))
         assert not any("notebooks/" in href for href in found("numpy")), "no code of cells"

@@ -1,9 +1,11 @@
+import json
 import shutil
 from pathlib import Path
 
 import in_process
 import pytest
 from bs4 import BeautifulSoup
+from commands import here
 from mini import FIGURE, write_book, write_chapter
 from playwright.sync_api import Browser
 from tabs import watched
@@ -12,20 +14,19 @@ from companion import run
 from companion.project import Project
 from companion.results import Recorded
 from companion.results import write_book as write_results
-from companion.standalone import render_chapter
 
 pytestmark = pytest.mark.builds  # a chapter
 
 BOOK = "https://somebody.example/companion/"
 LINKS = """
-from IPython.display import HTML
-HTML('<a href="01_a/data.csv">data</a> <a href="../elsewhere.html">elsewhere</a>')
+from IPython.display import HTML, display
+display(HTML('<a href="01_a/data.csv">data</a> <a href="../elsewhere.html">elsewhere</a>'))
 """
 
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A chapter with mathematics, a citation and ties to other pages, moved away from its project."""
+    """A chapter with mathematics, a citation and ties to other pages, run by a command and moved away."""
     project = Project(tmp_path_factory.mktemp("project"))
     write_book(project)
     with (project.root / "CITATION.cff").open("a") as citation:
@@ -35,17 +36,20 @@ With $x^2$: {value}`v:.2f`, of another {value}`02_b::w:.1f`, [more](../book/more
 [gone](gone.md), {ref}`nowhere <nowhere>`, {value}`absent:.3f`, {cite}`yue2025relative`, <https://example.org/>,
 {numref}`one`, {numref}`02_b::other`.
 """
-    write_chapter(
-        project, "01_a", prose, "value = k\nalso = {'v': float(k)}", LINKS, FIGURE, parameters="k: int = 1  # a number"
-    )
+    value = "value = k + len(open('mine.csv').read())\nalso = {'v': float(k)}"
+    write_chapter(project, "01_a", prose, value, LINKS, FIGURE, parameters="k: int = 1  # a number")
     write_results(project.expected, {"02_b": {"w": Recorded(2.25)}, "01_a": {"v": Recorded(1.0)}})
-    chapter = run.find(project, "01_a")
+    caller = tmp_path_factory.mktemp("caller")
+    (caller / "mine.csv").write_text("1234567")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(run, "_run", in_process.run)  # as the fixture `without_kernel` does
-        finish = lambda new: render_chapter(project, chapter, new)  # noqa: E731
-        run.execute(chapter, {"k": 3}, project.runs / "out", project.root, finish=finish)
+        done = here("run", "01_a", "-p", "k=3", cwd=caller, root=project.root)
+    assert done.returncode == 0, done.stderr
+    (out,) = project.runs.iterdir()
+    assert done.stdout == f"{out / '01_a.html'}\n"
+    assert json.loads((out / "results.json").read_text())["values"]["value"]["value"] == 3 + 7
     away = tmp_path_factory.mktemp("away") / "out"
-    shutil.move(project.runs / "out", away)
+    shutil.move(out, away)
     shutil.rmtree(project.root)
     return away / "01_a.html"
 

@@ -3,7 +3,6 @@
 import gzip
 import json
 import random
-from dataclasses import replace
 from pathlib import Path
 
 from ladder.making import Making
@@ -146,12 +145,6 @@ def beside(making: Making, folder: Path) -> Making:
     for name in ("tokenizer", "rows.npy", "text.json", "evaluation"):
         (folder / name).symlink_to(making.place / name)
     return Making(making.ladders, making.base, Workspace(folder))
-
-
-def with_one_budget(config: Path, out: Path, tokens: int) -> Making:
-    """The families of a recipe in the working folder `out`, trained on so many tokens and no other number."""
-    ladders, base = read_ladders(config)
-    return Making(replace(ladders, training=replace(ladders.training, budgets=(tokens,))), base, Workspace(out))
 
 
 def quiet(line: str) -> None:

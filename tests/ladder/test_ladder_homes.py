@@ -60,7 +60,7 @@ REPOSITORIES = {
 }
 JUDGMENT = "A v B [2006] FCA 1 (5 January 2006)\n\nBackground\n\n1 The applicants & others. They appeal."
 ARTICLE = '= Du Fu =\nDu Fu (712–770) didn\'t travel 1,000 miles, "far" away.\n== Life ==\nx'
-#: the documents of each corpus: a name, and its texts
+#: the documents of each corpus: name and texts, in the order of their keys
 WANTED = {
     "fca_judgments.jsonl.gz": [[f"fca/{name}", JUDGMENT] for name in JUDGED],
     "novels_eltec_eng.jsonl.gz": [["eltec-eng/ENG1_A", "CHAPTER I.\n\nIt was a dark night & cold.\n\nO moon,"]],
@@ -71,8 +71,8 @@ WANTED = {
         ["swift-evolution/visions/b.md", "# See"],
     ],
     "wikitext2_raw_test.jsonl.gz": [["wikitext2-raw/test/0", ARTICLE], ["wikitext2-raw/test/1", "= B ="]],
-    "humaneval.jsonl.gz": [["HumanEval/0", "p", "s"]],
-    "hotpotqa_dev.jsonl.gz": [["hotpot-dev/0", "q", "a"]],
+    "humaneval.jsonl.gz": [["s", "HumanEval/0", "p"]],
+    "hotpotqa_dev.jsonl.gz": [["a", "hotpot-dev/0", "q"]],
 }
 
 

@@ -78,7 +78,7 @@ def test_the_guide_s_commands_train_rank_and_fit_a_folder_of_text(tmp_path, in_t
     syllables = [a + b for a in "bcdfghklmnprstvz" for b in "aeiou"]
     words = ["".join(rng.choices(syllables, k=rng.randint(1, 4))) for _ in range(4000)]
     often = [1 / (i + 1) for i in range(len(words))]
-    texts = {f"{'' if i % 3 else 'more/'}{i}.txt": " ".join(rng.choices(words, often, k=2500)) for i in range(45)}
+    texts = {f"{'' if i % 3 else 'more/'}{i}.txt": " ".join(rng.choices(words, often, k=1200)) for i in range(45)}
     books = write_texts(tmp_path / "books", texts | {"notes.md": "no text of the ladder", "blank.txt": " \n"})
     guide = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
     (block,) = (block for block in re.findall(r"```bash\n(.*?)```", guide, re.DOTALL) if "--texts" in block)

@@ -1,27 +1,55 @@
+"""What ranking costs, from the files of the benchmarks: of processors, and of a GPU."""
+
 import json
 
 import pytest
 
 from companion.chapters.appendix import cost
+from companion.chapters.appendix.gpu import aim_of, failure, read_gpu, worked
 from rbp.errors import DataError
 
+RATIOS = {
+    "bare product, in our tiles": 1.0,
+    "plain route: logits, softmax, top 10 000, count": 3.0,
+    "ours: linear_rank": 1.2,
+}
 
-def result(dtype="float32", ratios=(1.0, 3.0, 1.2)):
-    ways = ("bare product, in our tiles", "plain route: logits, softmax, top 10 000, count", "ours: linear_rank")
-    shapes = ({"rows": 2048, "d": d, "vocabulary": 50304} for d in (128, 768))
-    rows = [
-        shape
-        | {"way": way, "seconds": 1.0, "ratio": ratio + shape["d"] / 1280, "ratio_low": 1, "ratio_high": 2}
-        | {"extra_memory_mb": 10 * ratio}
-        for shape in shapes
-        for way, ratio in zip(ways, ratios, strict=True)
+
+def rows(dtype="float32"):
+    """Two shapes by three ways; the wider one costs 0.5 more."""
+    return [
+        {"rows": 2048, "d": d, "vocabulary": 50304, "dtype": dtype, "way": way, "seconds": 1.0, "share_of_peak": 0.5}
+        | {"ratio": ratio + d / 1280, "ratio_low": 1, "ratio_high": 2, "extra_memory_mb": 10 * ratio}
+        for d in (128, 768)
+        for way, ratio in RATIOS.items()
     ]
-    return {"device": f"a {dtype} machine", "dtype": dtype, "date": "2026-01-02", "rows": rows}
+
+
+def result(dtype="float32"):
+    return {"device": f"a {dtype} machine", "dtype": dtype, "date": "2026-01-02", "rows": rows(dtype)}
+
+
+MISSING = {"rows": 64, "d": 768, "vocabulary": 50304, "dtype": "bfloat16", "way": "Liger", "why": "not installed"}
+ANSWERS = [
+    {"question": "q", "rows": rows("bfloat16"), "left_out": [MISSING]},
+    {"question": "r", "rows": rows("float32"), "left_out": []},
+    {"question": "s", "error": "out of memory"},
+]
+PARTS = {
+    "ranking": {"answers": ANSWERS, "left": ["t", "u"], "error": "not done after 95 s"},
+    "tests": {"answers": [], "left_out": "hypothesis is not installed"},
+}
+RUN = {"device": "a card", "date": "2026-01-02", "interpreter": False, "parts": PARTS}
+
+
+def write(folder, content, name="gpu.json"):
+    (folder / name).write_text(json.dumps(content))
+    return folder / name
 
 
 def test_ranges_and_the_table_come_from_the_rows(tmp_path):
-    (tmp_path / "ranking-cpu.json").write_text(json.dumps(result()))
-    (tmp_path / "fits.json").write_text("{}")
+    write(tmp_path, result(), "ranking-cpu.json")
+    write(tmp_path, {}, "fits.json")
     found = cost.read_costs(tmp_path)
     assert len(found) == 6
     (row,) = cost.ranges(found).to_dict("records")
@@ -31,7 +59,7 @@ def test_ranges_and_the_table_come_from_the_rows(tmp_path):
     shown = cost.costs_table(found)["table"]
     assert shown["T × d × V"].tolist() == ["2,048 × 128 × 50,304", "2,048 × 768 × 50,304"]
     assert shown["plain route, MB"].tolist() == pytest.approx([30, 30])
-    (tmp_path / "ranking-gpu.json").write_text(json.dumps(result("bfloat16")))
+    write(tmp_path, result("bfloat16"), "ranking-gpu.json")
     both = cost.ranges(cost.read_costs(tmp_path))
     assert both["device"].tolist() == ["a bfloat16 machine", "a float32 machine"]
 
@@ -41,3 +69,37 @@ def test_a_malformed_result_is_named(tmp_path, text):
     (tmp_path / "ranking-x.json").write_text(text)
     with pytest.raises(DataError, match="no result of the ranking's benchmark"):
         cost.read_costs(tmp_path)
+
+
+def test_a_gpus_costs_in_bfloat16_stand_beside_the_processors(tmp_path):
+    assert cost.read_costs(tmp_path).empty
+    write(tmp_path, RUN)
+    found = cost.read_costs(tmp_path)
+    assert found.gpu.all()
+    assert found.ratio.tolist() == [row["ratio"] for row in rows()[3:]], "of the widths that have an aim"
+    assert set(found.dtype) == {"bfloat16"}
+    write(tmp_path, result(), "ranking-cpu.json")
+    assert cost.read_costs(tmp_path).gpu.tolist() == 6 * [False] + 3 * [True]
+    write(tmp_path, RUN | {"parts": {"ranking": {"answers": ANSWERS[2:]}}})
+    assert not cost.read_costs(tmp_path).gpu.any()
+
+
+@pytest.mark.parametrize("content", [[], {}, RUN | {"parts": {"memory": 3}}, RUN | {"device": None}])
+def test_another_file_is_refused(tmp_path, content):
+    with pytest.raises(DataError, match="no result of make gpu"):
+        read_gpu(write(tmp_path, content))
+    with pytest.raises(DataError, match="interpreter's"):
+        read_gpu(write(tmp_path, RUN | {"interpreter": True}))
+
+
+def test_what_failed_did_not_work():
+    good = {"question": "q", "failed": []}
+    assert worked({"answers": [good]})
+    assert worked({"answers": [], "left_out": "x is not installed"})
+    wrong = [{"question": "r", "failed": ["a rank is wrong"]}, {"question": "r", "error": "none"}]
+    several = [{"answers": [good, each]} for each in wrong]
+    for part in (None, *several, {"answers": [good], "left": ["r"]}, {"answers": [good], "error": "none"}):
+        assert not worked(part)
+    assert failure({"failed": ["a", "b"]}) == "a; b"
+    way = {"way": "ours: linear_rank", "rows": 64, "d": 4096, "vocabulary": 128256, "dtype": "bfloat16"}
+    assert [aim_of(way | other) for other in ({}, {"way": "plain route"}, {"dtype": "float32"})] == [1.05, None, None]

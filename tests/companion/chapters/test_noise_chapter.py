@@ -6,17 +6,7 @@ import pytest
 from toy_stores import make_store
 
 from companion.chapters import noise
-from companion.chapters.noise import (
-    BEYOND,
-    ENOUGH,
-    OPEN,
-    align_ranks,
-    by_training_count,
-    clustering_table,
-    design_effects_at,
-    find_rises,
-    judge_scatter,
-)
+from companion.chapters.noise import BEYOND, ENOUGH, OPEN
 from companion.stats.clustering import cluster_sums, log_design_effect
 from rbp.errors import DataError, FitError
 from rbp.figures.style import FAINT
@@ -43,7 +33,7 @@ NONE = effects().iloc[:0]
 
 
 def judged(points, count, clustered=NONE, **options):
-    return judge_scatter(points, tokens(count), clustered, **{"resamples": 300} | options)
+    return noise.judge_scatter(points, tokens(count), clustered, **{"resamples": 300} | options)
 
 
 def wobbling(by=1.2):
@@ -83,10 +73,10 @@ def test_a_verdict_holds_for_every_design_effect_of_the_interval():
 
 def test_the_effect_is_the_datasets_own_at_the_nearest_rate_or_the_widest_of_all():
     both = pd.concat([effects(), effects(rate=0.5, effect=7.0), effects("humaneval", 0.1, 3.0, 9.0)])
-    assert design_effects_at(both, "wikipedia", 0.03) == (1.0, 0.5, 2.0)
-    assert design_effects_at(both, "wikipedia", 0.3) == (7.0, 0.5, 2.0)
-    assert design_effects_at(both, "other", 0.03) == (2.0, 0.1, 9.0)
-    assert np.isnan(design_effects_at(both, "wikipedia", 0.03, "difference")).all()
+    assert noise.design_effects_at(both, "wikipedia", 0.03) == (1.0, 0.5, 2.0)
+    assert noise.design_effects_at(both, "wikipedia", 0.3) == (7.0, 0.5, 2.0)
+    assert noise.design_effects_at(both, "other", 0.03) == (2.0, 0.1, 9.0)
+    assert np.isnan(noise.design_effects_at(both, "wikipedia", 0.03, "difference")).all()
 
 
 def test_what_cannot_be_tested_is_left_out():
@@ -95,12 +85,12 @@ def test_what_cannot_be_tested_is_left_out():
     with pytest.raises(FitError, match="three models"):
         judged(points[points["k"] == 10], 10_000)
     with pytest.raises(DataError, match="no number of tokens"):
-        judge_scatter(points, tokens(10_000, "at most"), NONE)
+        noise.judge_scatter(points, tokens(10_000, "at most"), NONE)
 
 
 def test_only_rising_misses_are_tested():
     points = table(lambda size, k: 0.01 * (size / 1e6) ** (0.1 if k == 10 else -0.1))
-    found = find_rises(points, tokens(100_000), NONE)
+    found = noise.find_rises(points, tokens(100_000), NONE)
     assert found["k"].tolist() == [10]
     row = found.iloc[0]
     assert row["misses_smallest"] == round(100_000 * -np.expm1(-0.01))
@@ -108,7 +98,7 @@ def test_only_rising_misses_are_tested():
     assert row["trend_needed"] == pytest.approx((row["trend_z"] / 1.959964) ** 2, rel=1e-6)
     assert row["beyond"]
     for high, beyond in ((row["trend_needed"] * 1.01, False), (row["trend_needed"] * 0.99, True)):
-        found = find_rises(points, tokens(100_000), effects(high=high, what="difference"))
+        found = noise.find_rises(points, tokens(100_000), effects(high=high, what="difference"))
         assert found["beyond"].tolist() == [beyond]
 
 
@@ -132,9 +122,9 @@ def stores(tmp_path):
 
 
 def test_effects_are_means_over_models_and_pairs(stores):
-    found = clustering_table(stores, [0.1]).set_index("what")
+    found = noise.clustering_table(stores, [0.1]).set_index("what")
     assert found.index.tolist() == ["misses", "difference"]
-    places, ranks = align_ranks(stores)
+    places, ranks = noise.align_ranks(stores)
     missed = ranks > found["k"].iloc[0]
     assert missed.mean() <= 0.1
     assert (ranks > found["k"].iloc[0] - 1).mean() > 0.1
@@ -156,18 +146,18 @@ def test_three_models_have_scatter_about_a_line(tmp_path):
         make_store(tmp_path / f"{i}", rng.integers(0, 100, 1800), LENGTHS, model=f"toy/{i}", size=10**i, vocabulary=100)
         for i in (3, 4, 5)
     ]
-    row = clustering_table(made, [0.1]).iloc[-1]
+    row = noise.clustering_table(made, [0.1]).iloc[-1]
     assert row["what"] == "scatter"
     assert row["effect_low"] < 1 < row["effect_high"]  # independent tokens, independent models
 
 
 def test_classes_of_training_counts_hold_every_token_once(stores):
     counts = np.arange(100) * 37
-    found = by_training_count(stores, counts, [0.1], (0, 1, 100, 1000))
+    found = noise.by_training_count(stores, counts, [0.1], (0, 1, 100, 1000))
     first = found[found["model"] == "toy/a"]
     assert first["tokens"].sum() == 1800
     assert first["share_of_misses"].sum() == pytest.approx(1)
-    places, ranks = align_ranks(stores)
+    places, ranks = noise.align_ranks(stores)
     chosen = (counts[places["token"]] >= 100) & (counts[places["token"]] < 1000)
     row = first[first["low"] == 100].iloc[0]
     assert row["tokens"] == chosen.sum()
@@ -178,7 +168,7 @@ def test_models_must_have_ranked_the_same(tmp_path):
     a = make_store(tmp_path / "a", [0, 1, 2, 3], [4], model="toy/a")
     b = make_store(tmp_path / "b", [0, 1, 2, 3], [2, 2], model="toy/b")
     with pytest.raises(DataError, match="did not rank the same tokens"):
-        align_ranks([a, b])
+        noise.align_ranks([a, b])
 
 
 def test_a_fit_beyond_noise_is_filled() -> None:

@@ -17,24 +17,6 @@ def tiny(rng: np.random.Generator, lengths: list[int], share: float = 0.5) -> pd
     return table.assign(rank=np.where(misses, 5000, 1), rare=rng.random(len(table)) < 0.3, repeated=False)
 
 
-def test_shares_of_misses_are_those_of_a_loop() -> None:
-    rng = np.random.default_rng(1)
-    without = tiny(rng, [50, 7, 90, 33])
-    start = without.assign(rank=np.where(rng.random(len(without)) < 0.3, 2000, 3))
-    start = pd.concat([start, start.query("position == 1").assign(position=0, rank=9000)]).sort_values(
-        ["document", "position"]
-    )
-    found = real.shares_of_misses(real.misses(without, start, 1000))
-    missed = [(row.position, row.rare) for row in without.itertuples() if row.rank > 1000]
-    left = sum(row.rank > 1000 and row.position > 0 for row in start.itertuples())
-    assert found["missed"] == len(missed)
-    assert found["early"] == pytest.approx(sum(p <= 3 for p, _ in missed) / len(missed))
-    assert found["beginning"] == pytest.approx(sum(4 <= p <= 32 for p, _ in missed) / len(missed))
-    assert found["rare"] == pytest.approx(sum(rare for _, rare in missed) / len(missed))
-    assert found["removed"] == pytest.approx(1 - left / len(missed))
-    assert found["removed_low"] < found["removed"] < found["removed_high"]
-
-
 def test_damaged_models_are_compared_with_the_whole_one_by_loops(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(4)
     whole = tiny(rng, [50, 7, 90, 33])

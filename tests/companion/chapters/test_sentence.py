@@ -155,7 +155,7 @@ def test_it_opens_with_the_ranks_of_python_and_a_temperature_moves_none(tab: Pag
     tab.get_by_label("2.7m").check()
     agrees(tab, TEXT, chosen=(*see.FIRST, "2.7m"))
     assert asked == [], "of the first text all ranks are there"
-    tab.get_by_label("2.7m").uncheck()
+    tab.get_by_role("checkbox", name="2.7m").uncheck()
     for key, temperature in (("End", 4.0), ("Home", 0.25)):
         tab.get_by_label("Temperature").press(key)
         shown = tab.get_by_label("The text by each model")

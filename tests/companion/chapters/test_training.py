@@ -53,18 +53,6 @@ def test_the_shape_that_made_a_grid_passes_and_the_other_does_not(law, right, wr
         training.separability_tests([text], [1], ["neox"])
 
 
-def test_exponents_at_a_budget_are_those_of_the_law(texts) -> None:
-    found = training.budget_exponents(training.group_by_budget(texts, [1]))
-    sizes = np.array(list(SIZES.values()))
-    for budget in BUDGETS:
-        by_hand = -np.polyfit(np.log(sizes), np.log(additive(sizes, budget)), 1)[0]
-        own = found[(found.training_tokens == budget) & (found.k == 1)]
-        assert own.alpha.to_numpy() == pytest.approx(by_hand, abs=1e-4)
-    last = found[(found.training_tokens == BUDGETS[-1]) & (found.k == 1)]
-    assert (last.difference > 0.02).all()  # what tokens leave, size cannot take away
-    assert (last.difference_high - last.difference_low < 1e-4).all()  # documents that are alike tell no difference
-
-
 def test_along_constant_tokens_per_parameter_both_terms_fall(texts) -> None:
     lines = training.group_by_budget(texts, [1])
     direct = training.ratio_exponents(lines, 20)

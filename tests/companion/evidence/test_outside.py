@@ -19,15 +19,11 @@ READERS = {
     "detector_documents.csv": (outside.detector_documents, 13_000),
     "gltr_gpt2_tokens.csv": (outside.gltr_tokens, 2136),
 }
+FILES = sorted(path.name for module in (outside, published) for path in module.FOLDER.glob("*.csv"))
 
 
-def test_every_file_of_the_folders_has_a_reader():
-    for module, readers in ((outside, READERS), (published, PUBLISHED)):
-        assert {path.name for path in module.FOLDER.glob("*.csv")} == set(readers)
-
-
-@pytest.mark.parametrize("name", [*READERS, *PUBLISHED])
-def test_reads_all_rows_and_notes_the_file(name):
+@pytest.mark.parametrize("name", FILES)
+def test_every_file_has_a_reader_of_all_its_rows_which_notes_it(name):
     reader, rows = (READERS | PUBLISHED)[name]
     with provenance.recording() as read:
         assert len(reader()) == rows
@@ -45,16 +41,10 @@ def test_the_door_gives_both_metrics_of_each_run():
     assert set(table["k"].dropna()) == {1}
 
 
-@pytest.mark.parametrize(
-    ("model", "family"),
-    [
-        ("convnext_tiny.fb_in1k", "convnext.fb_in1k@224"),
-        ("vit_base_patch16_224.augreg_in1k", "vit_patch16.augreg_in1k@224"),
-        ("swin_tiny_patch4_window7_224.ms_in1k", "swin_patch4_window7.ms_in1k@224"),
-    ],
-)
-def test_a_family_of_images_is_told_by_names(model, family):
-    assert outside.image_family(model, 224) == family
+def test_a_family_of_images_is_told_by_names():
+    models = ["convnext_tiny.fb_in1k", "vit_base_patch16_224.augreg_in1k", "swin_tiny_patch4_window7_224.ms_in1k"]
+    families = ["convnext.fb_in1k@224", "vit_patch16.augreg_in1k@224", "swin_patch4_window7.ms_in1k@224"]
+    assert [outside.image_family(model, 224) for model in models] == families
 
 
 def test_a_chance_in_k_tries_is_that_of_drawing_without_putting_back():

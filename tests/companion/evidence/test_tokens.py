@@ -57,7 +57,9 @@ def test_an_unsure_number_is_a_bound_or_likely(found):
 
 
 def test_the_tokens_of_a_row_are_stated_or_found_or_unknown():
-    table = open_source("published").table.query("k == 1 and dataset in ['wikipedia', 'auslegal']")
+    table = open_source("published").table.query(
+        "k == 1 and (dataset == 'wikipedia' or dataset == 'auslegal' and family == 'OPT')"
+    )
     mine = table.query("family == 'Pythia'").assign(model=lambda t: "my-" + t["model"], source=None)
     counted = mine.assign(model=lambda t: "counted-" + t["model"], tokens=7)
     known = tokens.known_tokens(pd.concat([table, mine, counted], ignore_index=True))
@@ -69,26 +71,15 @@ def test_the_tokens_of_a_row_are_stated_or_found_or_unknown():
     assert (known[n + len(mine) :] == 7).all()
 
 
-@pytest.fixture(scope="module")
-def counts():
-    return tokens.published_windows()
-
-
-def test_every_published_share_is_a_whole_number_of_windows(counts):
-    pythia = counts[counts["basis"] == "recovered"]
-    assert len(pythia) == 720
+def test_every_published_share_is_a_whole_number_of_windows(monkeypatch):
+    shares = published.sequence_success().query("n <= 10")  # the longer ones take longer
+    monkeypatch.setattr(published, "sequence_success", lambda *_: shares)
+    pythia = tokens.published_windows().query("basis == 'recovered'")
     totals = pythia.groupby("n")["windows"].unique()
     assert all(len(each) == 1 for each in totals)
     # Every document is longer than ten tokens, so each length takes one window a document: what is no part of the
     # recovery, which treats each length on its own.
     assert [totals[1][0] - totals[n][0] for n in (2, 5, 10)] == [1000, 4000, 9000]
-    read = published.sequence_success().sort_values(["model", "k", "n"])["p_success"].to_numpy()
+    read = shares.sort_values(["model", "k", "n"])["p_success"].to_numpy()
     ours = pythia.sort_values(["model", "k", "n"])["p"].to_numpy()
     assert ours == pytest.approx(read, abs=1.2e-6)
-
-
-def test_successes_never_rise_with_the_length(counts):
-    change = counts.sort_values("n").groupby(["model", "k"])["successes"].diff().dropna()
-    assert (change <= 0).all()
-    row = counts.query("model == 'openai-community/gpt2' and k == 1 and n == 100").iloc[0]
-    assert (row["successes"], row["windows"], row["basis"]) == (16, 224617, "counted")  # as published

@@ -221,18 +221,11 @@ def test_what_is_impossible_or_looks_like_code_is_refused(reader):
     assert reader.live.runs.all() == []
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "taken"),
-    [
-        ("draws", "20000", 20000),
-        ("measurements", "outside, ladder", "outside,ladder"),
-        ("datasets", "wiki-2 (en), b", ["wiki-2 (en)", "b"]),
-        ("study", "studies/two.toml", "studies/two.toml"),
-    ],
-)
-def test_what_is_sensible_is_taken(reader, name, value, taken):
-    status, run = ask(reader, **{name: value})
-    assert (status, run["parameters"]) == (201, {name: taken})
+def test_what_is_sensible_is_taken(reader):
+    given = {"draws": "20000", "measurements": "outside, ladder", "datasets": "wiki-2 (en), b"}
+    status, run = ask(reader, **given, study="studies/two.toml")
+    taken = {"draws": 20000, "measurements": "outside,ladder", "datasets": ["wiki-2 (en)", "b"]}
+    assert (status, run["parameters"]) == (201, taken | {"study": "studies/two.toml"})
 
 
 def test_a_request_that_makes_no_sense_is_answered(reader):
@@ -283,15 +276,11 @@ def test_uploads_become_sources_of_their_owner_alone_and_are_deleted(reader):
     assert listed == [second["value"]]
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "what"),
-    [("mine.csv", b"dataset,model\na,b\n", "(mine.csv"), ("a.pkl", b"\x80\x04.", "only CSV and Parquet")],
-)
-def test_what_is_no_table_is_refused_by_its_name_and_not_kept(reader, name, data, what):
-    status, said = reader("PUT", f"/api/uploads/{name}", data)
-    assert status == 422
-    assert what in said["what"]
-    assert "uploads" not in said["what"]
+def test_what_is_no_table_is_refused_by_its_name_and_not_kept(reader):
+    wrong = [("mine.csv", b"dataset,model\na,b\n", "(mine.csv"), ("a.pkl", b"\x80\x04.", "only CSV and Parquet")]
+    for name, data, what in wrong:
+        status, said = reader("PUT", f"/api/uploads/{name}", data)
+        assert (status, what in said["what"], "uploads" in said["what"]) == (422, True, False)
     assert uploads(reader) == []
 
 
@@ -313,13 +302,10 @@ def test_a_huge_upload_is_not_read_to_its_end(reader):
 # ── The command
 
 
-def test_another_address_needs_leave(project):
+def test_another_address_needs_leave_and_a_book_and_a_free_port_are_needed(project, tmp_path):
     with pytest.raises(ParameterError, match="other machines could run chapters") as caught:
         server.serve(project, EVERYWHERE, 0, i_know=False, minutes=1)
     assert "--i-know" in caught.value.remedy
-
-
-def test_a_book_that_is_not_built_and_a_port_that_is_taken(project, tmp_path):
     with pytest.raises(RbpError, match="not built yet"):
         server.serve(Project(tmp_path), "127.0.0.1", 0, i_know=False, minutes=1)
     with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(RbpError, match="is taken"):
@@ -332,8 +318,5 @@ def test_where_others_are_let_in_an_address_is_a_host_and_a_name_is_not(project,
         assert live._is_here(host)
     for host in ("evil.example:8000", "192.168.1.5:8001"):
         assert not live._is_here(host)
-
-
-def test_loopback():
     assert all(map(server.is_loopback, ("127.0.0.1", "127.8.8.8", "::1", "localhost")))
     assert not any(map(server.is_loopback, (EVERYWHERE, "::", "192.168.1.5", "example.org", "")))

@@ -64,13 +64,3 @@ def test_with_one_error_for_all_it_is_the_chi_square_interval():
     assert found.extra == pytest.approx(np.sqrt(squares / 6), rel=1e-5)
     assert found.df == 6
     assert not found.enough
-
-
-def test_a_design_effect_makes_noise_of_scatter():
-    misses = counts(np.random.default_rng(6), 0.08)
-    one, four, many = scatter_about_law(SIZES, misses, TOKENS, design_effects=(1.0, 4.0, 1000.0), resamples=500)
-    assert one.p <= four.p <= many.p == 1
-    assert one.extra >= four.extra >= many.extra == 0
-    assert four.counting == pytest.approx(2 * one.counting)
-    assert many.enough
-    assert not one.enough

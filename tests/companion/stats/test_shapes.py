@@ -1,14 +1,12 @@
 """Shapes that are not power laws, and the straightness of a line, against independent computations."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from statsmodels.stats.multitest import multipletests
 
-from companion.stats import cells
 from companion.stats.cells import holm
 from companion.stats.shapes import fit_shape
 from rbp.errors import FitError, ParameterError
@@ -63,27 +61,6 @@ def test_curvature_needs_four_points_and_some_scatter() -> None:
         curvature(SIZES[:3], CURVES["logarithm"][:3])
     with pytest.raises(FitError, match="no scatter"):
         curvature(SIZES, CURVES["power law"])
-
-
-def table(**families: np.ndarray) -> pd.DataFrame:
-    rows = [
-        {"dataset": "d", "k": 1, "family": family, "model": f"{family}-{i}", "size": int(s), "value": v}
-        for family, values in families.items()
-        for i, (s, v) in enumerate(zip(SIZES, values, strict=False))
-    ]
-    return pd.DataFrame(rows)
-
-
-def test_forecasts_hold_out_fewer_models_of_small_families() -> None:
-    points = table(a=CURVES["logarithm"] * WIGGLE, b=CURVES["logarithm"][:4] * WIGGLE[:4], c=CURVES["logarithm"][:3])
-    told = cells.forecasts(points, holdout=6, holdout_few=2)
-    assert told.groupby("family").size().to_dict() == {"a": 5, "b": 1}  # at least three sizes remain; c has no more
-    assert set(told["n"]) == {3}
-    last = told[told["family"] == "b"].iloc[0]
-    law = np.polyfit(X[:3], np.log(CURVES["logarithm"][:3] * WIGGLE[:3]), 1)
-    assert last["predicted"] == pytest.approx(np.exp(np.polyval(law, X[3])))
-    assert last["model"] == "b-3"
-    assert last["ahead"] == pytest.approx(SIZES[3] / SIZES[2], rel=1e-5)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30))

@@ -126,11 +126,8 @@ def test_one_sorted_distribution_and_calibration_make_the_entropy_of_ranks_the_c
     assert numbers.entropies([one])["share"].item() == pytest.approx(1, abs=0.01)
 
 
-def test_a_check_of_a_wrong_moment_fails() -> None:
+def test_checks_of_a_wrong_moment_and_of_a_wrong_step_fail() -> None:
     wrong = Equation("14", I1, "=", mu * P - sigma * notation.varphi(a))
     assert statements.check_moment(wrong, 1).verdict == FAILS
-
-
-def test_a_wrong_step_fails() -> None:
     step = Equation("19 → 21", statements.RIGHT19, "=", statements.RIGHT21 + P / c)
     assert statements.check_step(statements.EQ21, step, "").verdict == FAILS

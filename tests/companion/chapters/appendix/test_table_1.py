@@ -5,14 +5,8 @@ import pandas as pd
 import pytest
 from scipy.stats import linregress
 
-from companion.chapters.appendix.data import (
-    CELL,
-    count_agreement,
-    implied_by_print,
-    name_cells,
-    recompute,
-    table_1_statistics,
-)
+from companion.chapters.appendix import data
+from companion.chapters.appendix.data import CELL
 from rbp.measurements import open_source
 
 
@@ -23,33 +17,33 @@ def table() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def cells(table: pd.DataFrame) -> pd.DataFrame:
-    return recompute(table)
+    return data.recompute(table)
 
 
 def test_a_number_that_is_off_by_a_digit_differs(table: pd.DataFrame) -> None:
     bent = table[(table["dataset"] == "wikipedia") & (table["k"] == 1) & (table["family"] == "Pythia")].copy()
     bent.loc[bent.index[0], "value"] *= 1.05
-    cell = recompute(bent).set_index(CELL).loc[("wikipedia", "neg_log_rbp", 1, "Pythia")]
+    cell = data.recompute(bent).set_index(CELL).loc[("wikipedia", "neg_log_rbp", 1, "Pythia")]
     assert cell["verdict"] == "differs"
 
 
 def test_what_print_implies_is_the_fits_own_interval() -> None:
     x, y = np.arange(5.0), np.array([0.1, -0.9, -2.2, -2.8, -4.1])
     line = linregress(x, y)
-    low, high, p = implied_by_print(line.slope, line.rvalue**2, 5)
+    low, high, p = data.implied_by_print(line.slope, line.rvalue**2, 5)
     assert p == pytest.approx(line.pvalue)
     assert (low + high) / 2 == pytest.approx(line.slope)
     assert (high - low) / 2 == pytest.approx(3.182446 * line.stderr, rel=1e-6)  # t(0.975; 3)
-    assert np.isnan(implied_by_print(0.0, 1.0, 5)).all()
+    assert np.isnan(data.implied_by_print(0.0, 1.0, 5)).all()
 
 
 def test_cells_are_counted_and_named(table: pd.DataFrame, cells: pd.DataFrame) -> None:
-    assert count_agreement(cells) == (108, 107)  # one number of 54 cells differs
+    assert data.count_agreement(cells) == (108, 107)  # one number of 54 cells differs
     differs = cells[cells["verdict"] == "differs"]
-    assert name_cells(differs) == "GPT-2, Wikipedia, k = 10,000"
-    assert name_cells(differs, r_squared=True) == "GPT-2, Wikipedia, k = 10,000 (0.915)"
-    assert name_cells(cells[:1]) == "GPT-2, Australian legal, cross-entropy"
-    values = table_1_statistics(table)
+    assert data.name_cells(differs) == "GPT-2, Wikipedia, k = 10,000"
+    assert data.name_cells(differs, r_squared=True) == "GPT-2, Wikipedia, k = 10,000 (0.915)"
+    assert data.name_cells(cells[:1]) == "GPT-2, Australian legal, cross-entropy"
+    values = data.table_1_statistics(table)
     assert [values[f"table1.{name}"] for name in ("cells", "recomputed")] == [168, 54]
     assert values["table1.agree_rounded"] == 108, "all, once shares are rounded as the authors rounded them"
-    assert table_1_statistics(table.assign(dataset="mine")) == {}
+    assert data.table_1_statistics(table.assign(dataset="mine")) == {}
