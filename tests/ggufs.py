@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -253,18 +254,23 @@ def own_logits(model: Path) -> torch.Tensor:
     return found
 
 
+@cache
+def moderate_blocks(kind: gguf.GGMLQuantizationType) -> np.ndarray:
+    """Blocks of random bytes of a kind whose values are moderate."""
+    drawn = np.random.default_rng(0).integers(0, 256, (20_000, gguf.GGML_QUANT_SIZES[kind][1]), dtype=np.uint8)
+    with np.errstate(all="ignore"):
+        values = gguf.dequantize(drawn, kind)
+        return drawn[np.isfinite(values).all(1) & (np.abs(values).max(1) < 1)]
+
+
 def packed(weight: np.ndarray, kind: gguf.GGMLQuantizationType) -> np.ndarray:
-    """A matrix in blocks; of a kind that gguf only reads, blocks of random bytes whose values are moderate."""
+    """A matrix in blocks; of a kind that gguf only reads, random ones."""
     try:
         return gguf.quantize(weight, kind)
     except NotImplementedError:
         length, size = gguf.GGML_QUANT_SIZES[kind]
-        drawn = np.random.default_rng(0).integers(0, 256, (20_000, size), dtype=np.uint8)
-        with np.errstate(all="ignore"):
-            values = gguf.dequantize(drawn, kind)
-            fine = drawn[np.isfinite(values).all(1) & (np.abs(values).max(1) < 1)]
         rows, columns = weight.shape
-        return np.resize(fine, (rows * columns // length, size)).reshape(rows, -1)
+        return np.resize(moderate_blocks(kind), (rows * columns // length, size)).reshape(rows, -1)
 
 
 def write_bare(

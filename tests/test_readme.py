@@ -116,6 +116,7 @@ def wheel(tmp_path_factory):
     return made
 
 
+@pytest.mark.builds
 def test_a_wheel_works_in_an_empty_folder_without_the_extras(tmp_path, wheel):
     """Unpacked: rbp alone, and its one command, without what a base installation does not bring."""
     away, here = tmp_path / "away", tmp_path / "here"

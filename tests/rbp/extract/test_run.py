@@ -6,13 +6,14 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as arrow
 import pyarrow.parquet as parquet
 import pytest
 from commands import here, refused
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from tiny import texts, write_texts
+from tiny import VOCAB, random_model, texts, write_texts
 
 from rbp.errors import DataError, ParameterError
 from rbp.extract import extraction
@@ -235,3 +236,25 @@ def test_how_much_of_a_text_is_read_is_said(saved, text, tmp_path, tokenizer, mo
     words = f"{len(start):,} of {len(whole):,} characters read"
     assert words in said
     assert words in here("ranks", "summary", "--k", "1", root=tmp_path).stderr
+
+
+@pytest.mark.parametrize("kind", ["opt", "mixtral"])
+def test_ranks_of_a_model_over_several_places_are_those_of_one_in_one(measured, tmp_path, monkeypatch, saved, kind):
+    """Over memory and disk: the memory has room for the embedding and one layer, and not for all."""
+    (_, corpus, _), asked, model = measured, [], str(saved(kind))
+    room = {"cpu": int(0.6 * sum(4 * each.numel() for each in random_model(kind).parameters()))}
+    monkeypatch.setattr(extraction, "limits", lambda reserved: asked.append(reserved) or room)
+    folders = [
+        extract([model], [corpus], protocol("windows", length=96, pack=4, tokens=300), tmp_path / devices, settings)[0]
+        for devices, settings in (("one", Settings()), ("several", Settings(devices="auto")))
+    ]
+    one, several = map(open_store, folders)
+    pd.testing.assert_frame_equal(several.ranks(), one.ranks(), rtol=0, atol=1e-5)
+    for column in ("token", "greater", "equal"):
+        assert several.ranks()[column].equals(one.ranks()[column])
+    about, other = several.manifest["about"], one.manifest["about"]
+    assert "disk" in about["places"]
+    assert "places" not in other
+    assert (about["head"], about["size"]) == (other["head"], other["size"])
+    assert asked == [4 * VOCAB * 32]
+    assert several.sampled.tokens > 0  # by the model in several places itself

@@ -1,6 +1,6 @@
 """How often intervals over documents cover what they should, on the ladder's own documents: data/ladder/coverage.csv.
 
-    python tests/rbp/laws/interval_coverage.py [--texts 1000] [--draws 1000] [--seed 0] [--to FILE]
+    python tests/rbp/laws/interval_coverage.py
 
 The documents of a text that the ladder ranked are all there are: the text's own value is the truth. Texts of some of
 its documents are drawn from them, with replacement, and each of KINDS makes its interval of every statistic. `covered`:
@@ -9,9 +9,7 @@ distance to a truth outside, which a right interval makes least (Gneiting and Ra
 divided by the least of the kinds.
 """
 
-import argparse
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -132,18 +130,12 @@ def simulate(text: Counts, documents: int, *, texts: int, draws: int, seed: Sequ
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--texts", type=int, default=1000)
-    parser.add_argument("--draws", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--to", type=Path, default=LADDER / "coverage.csv")
-    asked, parts = parser.parse_args(), []
+    parts = []
     for i, text in enumerate(counted(KS, families=["neox"])):
         own = len(text.tokens)
         for documents in sorted({n for n in DOCUMENTS if n <= own} | ({own} if own < DOCUMENTS[-1] else set())):
-            how = {"texts": asked.texts, "draws": asked.draws, "seed": (asked.seed, i, documents)}
-            parts.append(simulate(text, documents, **how))
-    write_file(asked.to, pd.concat(parts).round(4).to_csv(index=False))
+            parts.append(simulate(text, documents, texts=1000, draws=1000, seed=(0, i, documents)))
+    write_file(LADDER / "coverage.csv", pd.concat(parts).round(4).to_csv(index=False))
 
 
 if __name__ == "__main__":
