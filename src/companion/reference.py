@@ -5,7 +5,9 @@ import textwrap
 from typing import Any
 
 from sphinx.application import Sphinx
+from sphinx.errors import PycodeError
 from sphinx.ext.autodoc.mock import _MockObject
+from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.typing import stringify_annotation
 
 COMMANDS = "book/commands"  # the page that the commands are added to
@@ -76,11 +78,18 @@ def _either(one: object, other: object) -> object:
     return one
 
 
+def _leave_unread(app: Sphinx, config: Any) -> None:
+    """Let autodoc read no source of a module that it must not import: to find the source, it would import it."""
+    for name in config.autodoc_mock_imports:
+        ModuleAnalyzer.cache["module", name] = PycodeError(f"{name} is not imported")
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the extension with Sphinx."""
     app.setup_extension("sphinx.ext.autodoc")
     # what stands for modules that are not imported knows no `Tensor | None`, as annotations have it
     _MockObject.__or__ = _either  # type: ignore[method-assign, assignment]
+    app.connect("config-inited", _leave_unread)
     app.connect("source-read", _add_commands)
     app.connect("autodoc-process-docstring", _as_rest)
     app.connect("autodoc-process-signature", _short)

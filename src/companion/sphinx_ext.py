@@ -2,6 +2,7 @@
 
 import html
 import json
+import re
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -158,7 +159,8 @@ SENTENCES = "sentences.js"
 
 def _sentences(markup: str) -> str:
     """Return the text of a piece of HTML without the elements that hold no sentences."""
-    soup = BeautifulSoup(markup, "html.parser")
+    without_figures = re.sub(r"<svg\b.*?</svg>", "<br>", markup, flags=re.DOTALL)  # which take long to parse
+    soup = BeautifulSoup(without_figures, "html.parser")
     for each in soup.select(NO_SENTENCES):
         each.decompose()
     return soup.get_text(" ")

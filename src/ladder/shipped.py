@@ -106,10 +106,15 @@ def counted(
     vocabulary, ks = int(about["vocabulary"].iloc[0]), sorted(set(thresholds))
     if wrong := [k for k in ks if not 1 <= k <= vocabulary]:
         raise ParameterError(f"k = {wrong[0]} is not among the ranks 1 to {vocabulary}", "thresholds", None)
-    parts = [_of_family(rows, ks, rule, folder) for _, rows in about.groupby("family", sort=False)]
-    known = sorted(parts[0])
+    of_families = [rows for _, rows in about.groupby("family", sort=False)]
+    sums = [_table(rows, "by_document", folder) for rows in of_families]
+    known = list(sums[0]["dataset"].cat.categories)
     if unknown := [name for name in datasets if name not in known]:
         raise ParameterError(f"no ranks on {unknown[0]}", "datasets", f"There is: {', '.join(known)}.")
+    parts = [
+        _of_family(rows, of_documents, datasets, ks, rule, folder)
+        for rows, of_documents in zip(of_families, sums, strict=True)
+    ]
     counts = []
     for name in datasets or known:
         tokens = parts[0][name]["tokens"][:, :1]
@@ -150,15 +155,22 @@ def trained(names: "pd.Series[str]", *, folder: Path = LADDER) -> dict[str, Any]
 _Arrays = dict[str, npt.NDArray[Any]]
 
 
-def _of_family(about: pd.DataFrame, ks: list[int], rule: TieRule, folder: Path) -> dict[str, _Arrays]:
-    """Return the arrays of `Counts` of a family's models, by dataset; tokens with a column for each model as well."""
-    counts, sums = (_table(about, name, folder) for name in ("counts", "by_document"))
+def _of_family(
+    about: pd.DataFrame, sums: pd.DataFrame, datasets: Collection[str], ks: list[int], rule: TieRule, folder: Path
+) -> dict[str, _Arrays]:
+    """Return the arrays of `Counts` of a family's models, by dataset; tokens with a column for each model as well.
+
+    sums: its table by document; datasets: some of its own (none named: all).
+    """
+    counts = _table(about, "counts", folder, datasets)
     ranks = np.asarray(rank(counts["greater"], counts["equal"], rule))
     by_dataset: dict[str, _Arrays] = {}
     vocabulary, models = int(about["vocabulary"].iloc[0]), len(about)
     model = counts["model"].cat.codes.to_numpy(np.int64)
-    for code, name in enumerate(sums["dataset"].cat.categories):
-        rows, one = sums[sums["dataset"].cat.codes == code], np.flatnonzero(counts["dataset"].cat.codes == code)
+    for name in sums["dataset"].cat.categories:
+        if datasets and name not in datasets:
+            continue
+        rows, one = sums[sums["dataset"] == name], np.flatnonzero(counts["dataset"] == name)
         documents, place = np.unique(rows["document"], return_inverse=True)
         shape, cell = (len(documents), models), place * models + rows["model"].cat.codes.to_numpy(np.int64)
         arrays: _Arrays = {
@@ -176,12 +188,16 @@ def _of_family(about: pd.DataFrame, ks: list[int], rule: TieRule, folder: Path) 
     return by_dataset
 
 
-def _table(about: pd.DataFrame, name: str, folder: Path) -> pd.DataFrame:
-    """Return a table of one family; models in the order of `about` and datasets, sorted, as categories."""
+def _table(about: pd.DataFrame, name: str, folder: Path, datasets: Collection[str] = ()) -> pd.DataFrame:
+    """Return a table of one family, of some datasets (none named: all) as far as they are there.
+
+    Models in the order of `about` and datasets, sorted, are categories.
+    """
     path, codes = folder / SUMS / str(about["family"].iloc[0]) / f"{name}.parquet", ["model", "dataset"]
     try:
+        rows = [("dataset", "in", list(datasets))] if datasets else None
         table: pd.DataFrame = parquet.read_table(
-            path, columns=[*codes, *TABLES[name]], read_dictionary=codes
+            path, columns=[*codes, *TABLES[name]], read_dictionary=codes, filters=rows
         ).to_pandas()
     except (OSError, arrow.ArrowException) as error:
         what = f"cannot read the file: {str(error).splitlines()[0].rstrip('.')}"

@@ -44,14 +44,13 @@ def ratios_of_models(points: pd.DataFrame, ks: Sequence[int], *, source: str, le
     """
     check_level(level)
     rows = []
-    for (dataset, family), models in points.groupby(["dataset", "family"]):
-        wide = models.pivot_table(index=["size", "model"], columns="k", values="value")
-        for k in ks:
-            if not {1, k} <= set(wide):
-                continue
-            both = wide[[1, k]].dropna()
-            both = both[(both > 0).all(axis=1)]
-            sizes, y = both.index.get_level_values("size").to_numpy(np.float64), np.log(both.to_numpy(np.float64)).T
+    wide = points.pivot_table(index=["dataset", "family", "size", "model"], columns="k", values="value")
+    for (dataset, family), models in wide.groupby(["dataset", "family"]):
+        for k in (k for k in ks if {1, k} <= set(wide)):
+            both = models[[1, k]].to_numpy(np.float64)
+            usable = (both > 0).all(axis=1)  # where both were measured, too: a missing one is no more than 0
+            sizes = models.index.get_level_values("size").to_numpy(np.float64)[usable]
+            y = np.log(both.T[:, usable])
             if len(np.unique(sizes)) < 3:
                 continue
             every = [np.arange(len(sizes)), *(np.delete(np.arange(len(sizes)), i) for i in range(len(sizes)))]

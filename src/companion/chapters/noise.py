@@ -1,7 +1,6 @@
 """Chapter "Large k and noise": counting noise in the fits at large k, and which tokens are missed there."""
 
 from collections.abc import Sequence
-from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -21,7 +20,6 @@ from companion.stats.clustering import (
     trend_bound,
 )
 from companion.stats.overdispersion import scatter_about_law
-from companion.steps import step
 from ladder import shipping
 from rbp.arrays import Integers, Reals
 from rbp.errors import DataError, FitError
@@ -252,13 +250,11 @@ def by_training_count(
     return pd.concat(parts, ignore_index=True)
 
 
-@step("ladder_misses", of=partial(open_source, "ladder"), reads=["data/ladder/families-ranks/neox"], seconds=15)
 def measure_clustering(source: Source) -> pd.DataFrame:
     """Compute `clustering_table` of each dataset of rank stores."""
     return pd.concat([clustering_table(stores) for stores in _by_dataset(source)], ignore_index=True)
 
 
-@step("ladder_rare", reads=["data/ladder/families-ranks/neox", "data/ladder/token_counts.csv"], seconds=1)
 def rare_misses() -> pd.DataFrame:
     """Compute `by_training_count` of every domain of the shipped ladder."""
     counts = shipping.read_token_counts()

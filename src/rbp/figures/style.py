@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import seaborn as sns
 from matplotlib import ticker
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -120,6 +119,8 @@ class Style(NamedTuple):
 
 def use_style() -> None:
     """Make the book's style the current one: seaborn's ticks, with ours on top."""
+    import seaborn as sns  # late: it imports scipy.stats, which a page without figures does without
+
     sns.set_theme(context="notebook", style="ticks", rc=_RC)
 
 
