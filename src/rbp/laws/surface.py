@@ -15,7 +15,7 @@ import pandas as pd
 
 from rbp.arrays import Reals, as_positive
 from rbp.errors import DataError, FitError, ParameterError
-from rbp.laws.misfit import ADDITIVE, COLUMNS, FORMS, KAPLAN, NAMES, OFFSET, POWER, PRODUCT, Bottom, Misfit
+from rbp.laws.misfit import ADDITIVE, COLUMNS, FORMS, NAMES, OFFSET, POWER, Bottom, Law, Misfit
 
 
 @dataclass(frozen=True)
@@ -38,33 +38,30 @@ class Surface:
     deviance: float
     explained: float
 
-    def _shares(self, size: npt.ArrayLike, tokens: npt.ArrayLike) -> tuple[Reals, Reals, Reals]:
-        """Return y, and the weights of a and b in its exponent: the part of y that each term makes."""
-        x = np.log(np.asarray(size, dtype=float) / self.centre[0])
-        z = np.log(np.asarray(tokens, dtype=float) / self.centre[1])
-        if self.form in (POWER, OFFSET, PRODUCT):
-            whole = np.asarray(self.size_term * np.exp(-self.alpha * x - self.beta * z))
-            return whole + self.offset, whole / (whole + self.offset), whole / (whole + self.offset)
-        by_size, by_tokens = self.size_term * np.exp(-self.alpha * x), self.token_term * np.exp(-self.beta * z)
-        if self.form == KAPLAN:
-            inner = by_size ** (1 / self.beta) + by_tokens ** (1 / self.beta)
-            y = np.asarray(inner**self.beta + self.offset)
-            of_size, above = np.asarray(by_size ** (1 / self.beta) / inner), 1 - self.offset / y
-            return y, above * of_size, above * (1 - of_size)
-        y = np.asarray(self.offset + by_size + by_tokens)
-        return y, np.asarray(by_size / y), np.asarray(by_tokens / y)
+    def _evaluated(self, size: npt.ArrayLike, tokens: npt.ArrayLike) -> tuple[Reals, Reals]:
+        """Return ln y at S and D, and its slopes in the parameters, [..., p]; shapes broadcast."""
+        logs = (
+            np.log(np.asarray(each, dtype=float) / at) for each, at in zip((size, tokens), self.centre, strict=True)
+        )
+        x, z = np.broadcast_arrays(*logs)
+        terms: dict[str, float] = {name: np.log(getattr(self, name)) for name in NAMES[self.form] if "term" in name}
+        point = np.array([terms.get(name, getattr(self, name)) for name in NAMES[self.form]])
+        law = Law(self.form, x.ravel(), z.ravel())
+        with np.errstate(invalid="ignore"):  # at an infinite S or D
+            return law.log_values(point).reshape(x.shape), law.slopes(point).reshape(*x.shape, len(point))
 
     def predict(self, size: npt.ArrayLike, tokens: npt.ArrayLike) -> Reals:
         """Return y at S and D; shapes broadcast."""
-        return self._shares(size, tokens)[0]
+        return np.asarray(np.exp(self._evaluated(size, tokens)[0]))
 
     def exponent(self, size: npt.ArrayLike, tokens: npt.ArrayLike, along: float = 0.0) -> Reals:
         """Return the local exponent −d ln y/d ln S where D grows as S^along: 0 at fixed D, 1 at constant D/S.
 
         In a sum it is the mean of a, along·b and 0 with the three terms as weights, in a product a + along·b.
         """
-        _, of_size, of_tokens = self._shares(size, tokens)
-        return np.asarray(self.alpha * of_size + along * self.beta * of_tokens)
+        names, slopes = NAMES[self.form], self._evaluated(size, tokens)[1]
+        shares = [slopes[..., names.index(name) if name in names else 0] for name in ("size_term", "token_term")]
+        return np.asarray(self.alpha * shares[0] + along * self.beta * shares[1])
 
 
 def fit_surface(table: pd.DataFrame, form: str = ADDITIVE) -> Surface:
