@@ -54,6 +54,10 @@ class Surface:
         """Return y at S and D; shapes broadcast."""
         return np.asarray(np.exp(self._evaluated(size, tokens)[0]))
 
+    def log_errors(self, rows: pd.DataFrame) -> Reals:
+        """Compute ln of forecast over measured value of some rows (COLUMNS)."""
+        return self._evaluated(rows["size"], rows["training_tokens"])[0] - np.log(as_positive(rows["value"], "value"))
+
     def exponent(self, size: npt.ArrayLike, tokens: npt.ArrayLike, along: float = 0.0) -> Reals:
         """Return the local exponent −d ln y/d ln S where D grows as S^along: 0 at fixed D, 1 at constant D/S.
 
@@ -71,6 +75,11 @@ def fit_surface(table: pd.DataFrame, form: str = ADDITIVE) -> Surface:
     unknown form, DataError for a missing column, FitError for fewer than three sizes (or token counts), too few rows,
     values that are not positive, or values that do not determine the law.
     """
+    misfit = _misfit(table, form)
+    return _surface(misfit, misfit.fit())
+
+
+def _misfit(table: pd.DataFrame, form: str) -> Misfit:
     if form not in FORMS:
         raise ParameterError(f"there is no form {form!r}", "form", f"There is: {', '.join(FORMS)}.")
     if missing := [name for name in COLUMNS if name not in table.columns]:
@@ -80,8 +89,7 @@ def fit_surface(table: pd.DataFrame, form: str = ADDITIVE) -> Surface:
     if len(table) <= len(NAMES[form]) or fewest < 3:
         what = f"{len(table)} points with {fewest} different sizes or token counts are too few for the {form}"
         raise FitError(what, "size, training_tokens", "Give three of each at least, and more points than parameters.")
-    misfit = Misfit(form, size, tokens, table["value"])
-    return _surface(misfit, misfit.fit())
+    return Misfit(form, size, tokens, table["value"])
 
 
 def profile(table: pd.DataFrame, form: str, name: str, *, level: float = 0.95) -> tuple[Surface, float, float]:
@@ -91,11 +99,11 @@ def profile(table: pd.DataFrame, form: str, name: str, *, level: float = 0.95) -
     further than −STEEPEST to STEEPEST. Raises what `fit_surface` does, and ParameterError for a parameter that the form
     does not have.
     """
-    best = fit_surface(table, form)
+    misfit = _misfit(table, form)
     if name not in NAMES[form] or name in ("size_term", "token_term"):
         raise ParameterError(f"the {form} has no parameter {name!r} with an interval", "name", "alpha, beta, offset")
-    misfit = Misfit(form, *(table[column].to_numpy(np.float64) for column in COLUMNS))
-    return best, *misfit.interval(name, misfit.fit(), level)
+    best = misfit.fit()
+    return _surface(misfit, best), *misfit.interval(name, best, level)
 
 
 def _surface(misfit: Misfit, best: Bottom) -> Surface:
@@ -118,12 +126,6 @@ def _surface(misfit: Misfit, best: Bottom) -> Surface:
     )
 
 
-def deviance(surface: Surface, table: pd.DataFrame) -> float:
-    """Compute the sum of squares of ln y that a surface leaves in rows that it was not fitted to."""
-    predicted = surface.predict(table["size"], table["training_tokens"])
-    return float(((np.log(predicted) - np.log(as_positive(table["value"], "value"))) ** 2).sum())
-
-
 def missed_elsewhere(table: pd.DataFrame, unit: str, form: str) -> pd.Series:
     """Compute how much a form misses of units that it was not fitted to: each left out in turn, and forecast.
 
@@ -134,7 +136,7 @@ def missed_elsewhere(table: pd.DataFrame, unit: str, form: str) -> pd.Series:
     missed = {}
     for one in pd.unique(table[unit]):
         out = table[unit] == one
-        missed[one] = deviance(fit_surface(table[~out], form), table[out]) / whole
+        missed[one] = float((fit_surface(table[~out], form).log_errors(table[out]) ** 2).sum()) / whole
     return pd.Series(missed)
 
 
