@@ -59,6 +59,14 @@ def _wait_for_gpu() -> None:
         torch.cuda.synchronize()
 
 
+def peak_on_gpu(way: Callable[[], object]) -> float:
+    """Return the peak memory, in MB, of tensors on the GPU while a way runs."""
+    torch.cuda.reset_peak_memory_stats()
+    way()
+    torch.cuda.synchronize()
+    return torch.cuda.max_memory_allocated() / 1e6
+
+
 def spread(seconds: list[float], reference: list[float]) -> dict[str, float]:
     """Return the median of seconds, and of seconds/reference round by round, with the smallest and the largest."""
     ratios = [one / other for one, other in zip(seconds, reference, strict=True)]

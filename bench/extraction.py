@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import torch
 
-from bench.common import Question, Results, circumstances, in_turn, report, spread
+from bench.common import Question, Results, circumstances, in_turn, peak_on_gpu, report, spread
 from rbp.choices import Dtype
 from rbp.extract.forward import Ranker
 from rbp.extract.models import LanguageModel, non_embedding_params
@@ -75,9 +75,10 @@ def on_this_cpu(rounds: int) -> Results:
 
 
 def from_memory(shape: Shape, device: str, dtype: str, rounds: int) -> Results:
-    """Time ranking rows from memory: the backbone alone, the plain way, and ours; with a GPU's peak memory in MB.
+    """Time ranking rows from memory: the backbone alone, the plain way, and ours.
 
-    operations_per_second: ours, 2 · S and 2 · V · d for each token, as a plan counts them; parameters: S.
+    peak_mb: of a GPU's memory, the model's own included; operations_per_second: ours, 2 · S and 2 · V · d for each
+    token, as a plan counts them; parameters: S.
     """
     model = random_model(shape, device, dtype)
     language = LanguageModel(  # as `load_model` gives it, without files
@@ -95,7 +96,7 @@ def from_memory(shape: Shape, device: str, dtype: str, rounds: int) -> Results:
     tokens = ids[:, 1:].numel()
     answer = _answer(in_turn(ways, rounds), tokens, BACKBONE)
     if device == "cuda":
-        answer["rows"] = [row | {"peak_mb": _peak(ways[row["way"]])} for row in answer["rows"]]
+        answer["rows"] = [row | {"peak_mb": peak_on_gpu(ways[row["way"]])} for row in answer["rows"]]
     operations = 2 * (language.size + shape.vocabulary * shape.d) * answer["rows"][-1]["tokens_per_second"]
     return answer | {"dtype": dtype, "parameters": language.size, "operations_per_second": operations}
 
@@ -192,14 +193,6 @@ def _plainly(language: LanguageModel, ids: torch.Tensor) -> None:
         for rows in ids.split(PLAIN):
             logits = language.model(input_ids=rows, use_cache=False).logits[:, :-1]
             (logits > logits.gather(2, rows[:, 1:, None])).sum(2).cpu()
-
-
-def _peak(way: Callable[[], object]) -> float:
-    """Return the peak memory, in MB, of tensors while `way` runs, the model's own included."""
-    torch.cuda.reset_peak_memory_stats()
-    way()
-    torch.cuda.synchronize()
-    return torch.cuda.max_memory_allocated() / 1e6
 
 
 if __name__ == "__main__":

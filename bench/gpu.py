@@ -51,7 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run(parts: Sequence[str], tiny: bool, place: Path) -> int:
     """Run parts one after the other, and write the results to `place`; gives the exit code."""
     if not tiny and (reason := no_gpu()):
-        print(f"error: {reason}\nRun it on a machine with a GPU; --tiny tries it on this one.", file=sys.stderr)
+        remedy = "Run it on a machine with a GPU; --tiny --json FILE tries it on this one."
+        print(f"error: {reason}\n{remedy}", file=sys.stderr)
         return 2
     os.environ["HF_HUB_OFFLINE"] = "1"
     about = circumstances("cpu" if tiny else "cuda")

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.nn.functional import cross_entropy
 
-from bench.common import Question, Results, circumstances, in_turn, report, spread
+from bench.common import Question, Results, circumstances, in_turn, peak_on_gpu, report, spread
 from companion.chapters.appendix.gpu import AIMS
 from rbp.kernel import blocked, linear_rank
 
@@ -109,11 +109,8 @@ def measured(ways: Mapping[str, Way], shape: Shape, device: str, dtype: str, rou
 def extra_memory(ways: Mapping[str, Way], name: str, shape: Shape, given: Sequence[torch.Tensor]) -> float:
     """Measure peak memory, in MB, beyond the inputs, while a way runs; of a CPU's in a fresh process."""
     if given[0].is_cuda:
-        before = torch.cuda.memory_allocated()
-        torch.cuda.reset_peak_memory_stats()
-        ways[name](*given)
-        torch.cuda.synchronize()
-        return (torch.cuda.max_memory_allocated() - before) / 1e6
+        before = torch.cuda.memory_allocated() / 1e6
+        return peak_on_gpu(partial(ways[name], *given)) - before
     if ways is not CPU_WAYS:
         return 0.0
     with ProcessPoolExecutor(1, get_context("spawn")) as fresh:

@@ -18,7 +18,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -122,12 +121,7 @@ def rates_of(store: RankStore, plan: RowPlan, size: Size) -> Results:
 def product_rate(dtype: torch.dtype, width: int, rows: int = 256, columns: int = 8192) -> float:
     """Measure the operations a second of a bare matrix product, the best of nine."""
     one, other = torch.randn(rows, width, dtype=dtype), torch.randn(width, columns, dtype=dtype)
-    seconds = []
-    for _ in range(9):
-        start = perf_counter()
-        one @ other
-        seconds.append(perf_counter() - start)
-    return 2 * rows * width * columns / min(seconds)
+    return 2 * rows * width * columns / min(in_turn({"product": lambda: one @ other}, 9)["product"])
 
 
 def by_llama(gguf: str, plan: RowPlan, ranks: dict[str, Any]) -> Callable[[], None]:

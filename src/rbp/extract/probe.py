@@ -98,19 +98,16 @@ def _steadied(language: LanguageModel, short: torch.Tensor, longest: torch.Tenso
 
 def _judged(reader: Reader, short: Sequence[torch.Tensor], head: Head | None) -> Head | None:
     """Return the head if the model's own logits are its product as the model's dtype rounds it, for all tokens."""
-    if head is not None:
-        for ids in short:
-            logits, hidden = reader.logits(ids)
-            if hidden is None or hidden.shape[-1] != head.weight.shape[1] or not _agree(logits[0], hidden[0], head):
-                head = None
-                break
-    if head is None:
-        log.warning("the model's logits are no single product: its own logits are taken, which is slower")
-    return head
+    if head is not None and all(_is_product(*reader.logits(ids), head) for ids in short):
+        return head
+    log.warning("the model's logits are no single product: its own logits are taken, which is slower")
+    return None
 
 
-def _agree(logits: torch.Tensor, hidden: torch.Tensor, head: Head) -> bool:
-    logits, hidden = logits.to(head.weight.device), hidden.to(head.weight.device)
+def _is_product(logits: torch.Tensor, hidden: torch.Tensor | None, head: Head) -> bool:
+    if hidden is None or hidden.shape[-1] != head.weight.shape[1]:
+        return False
+    logits, hidden = logits[0].to(head.weight.device), hidden[0].to(head.weight.device)
     dtype = head.weight.dtype
     product = head_logits(head, hidden, dtype)
     if logits.shape != product.shape:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -173,31 +174,23 @@ def _verified(
     parts: Iterable[Logits], row: Row, stored: Ranks, cross_entropies: bool
 ) -> tuple[SampleCheck, list[WrongRank]]:
     sampled, wrong = SampleCheck(rows=1), list[WrongRank]()
-    for part, logits, near in parts:
-        target = torch.from_numpy(row.ids[row.scored[part]]).to(logits.device)
-        ranks = Ranks(stored.greater[part], stored.equal[part], stored.nll[part])
-        check, bad = _compared(logits, target, ranks, near, cross_entropies)
+    for part in parts:
+        check, others = _compared(part, row, stored, cross_entropies)
         sampled += check
-        for at, plain in bad:
-            was = int(ranks.greater[at]), int(ranks.equal[at]), float(ranks.nll[at])
-            wrong.append(WrongRank(row, int(part[at]), was, plain))
+        wrong += others
     return sampled, wrong
 
 
-def _compared(
-    logits: torch.Tensor,
-    target: torch.Tensor,
-    ranks: Ranks,
-    near: Callable[[], torch.Tensor],
-    cross_entropies: bool,
-) -> tuple[SampleCheck, list[tuple[int, tuple[int, int, float]]]]:
-    """Compare ranks with counts among logits [T, V]; list the plain counts where rounding explains no difference.
+def _compared(given: Logits, row: Row, stored: Ranks, cross_entropies: bool) -> tuple[SampleCheck, list[WrongRank]]:
+    """Compare a row's stored ranks with counts among some logits; list those whose difference rounding cannot explain.
 
     Counts must lie between those with every logit that is near counted, and with none. A cross-entropy must be as near:
     a wrong scale or cap keeps the order, but not the cross-entropy.
     """
+    part, logits, near = given
+    target = torch.from_numpy(row.ids[row.scored[part]]).to(logits.device)
     plain = rank_logits(logits, target)
-    greater, equal, nll = (torch.from_numpy(column).to(logits.device) for column in ranks)
+    greater, equal, nll = before = [torch.from_numpy(column[part]).to(logits.device) for column in stored]
     other = (plain.greater != greater) | (plain.equal != equal)
     apart = torch.where(plain.nll == nll, 0.0, (plain.nll - nll).abs()) if cross_entropies else torch.zeros_like(nll)
     # most are the same, or as near as sums of exponentials come: rounding is looked at for the rest alone
@@ -208,7 +201,6 @@ def _compared(
     least, most = (values - moved > truth + truth_moved).sum(1), (values + moved >= truth - truth_moved).sum(1)
     mean = truth_moved[:, 0] + (values.softmax(1) * moved).sum(1) + 3e-5 * (1 + plain.nll[at].abs())
     right = (least <= greater[at]) & (greater[at] + equal[at] <= most) & (apart[at] <= mean)
-    listed = list(zip(plain.greater.tolist(), plain.equal.tolist(), plain.nll.tolist(), strict=True))
     sampled = SampleCheck(
         tokens=len(target),
         differ=int(other.sum()),
@@ -216,7 +208,11 @@ def _compared(
         slack=float(truth_moved.max()) if len(truth_moved) else 0.0,
         nll=float(apart.nan_to_num(0, 0, 0).max()),
     )
-    return sampled, [(i, listed[i]) for i in at[~right].tolist()]
+    wrong = at[~right]
+    places = part[wrong.cpu().numpy()].tolist()
+    after = [plain.greater, plain.equal, plain.nll]
+    was, now = (zip(*(column[wrong].tolist() for column in ranks), strict=True) for ranks in (before, after))
+    return sampled, list(map(WrongRank, repeat(row), places, was, now))
 
 
 def wrong_ranks_error(wrong: Sequence[WrongRank], sampled: SampleCheck, folder: str) -> DataError:

@@ -73,45 +73,21 @@ class Bottom(NamedTuple):
     minimum: bool
 
 
-class Misfit:
-    """The misfit of one form to some rows: half the sum of squares of ln y.
+class Law:
+    """A form at some rows. A point is an array of the parameters that NAMES has.
 
-    size, tokens, value: shape (n,), positive. A point is an array of the parameters that NAMES has; x and z are ln S
-    and ln D from the `centre`, the geometric means.
+    x and z, shape (n,): ln S and ln D from their centres.
     """
 
-    def __init__(self, form: str, size: Reals, tokens: Reals, value: npt.ArrayLike) -> None:
-        self.form, self.names = form, NAMES[form]
+    def __init__(self, form: str, x: Reals, z: Reals) -> None:
+        self.form, self.names, self.x, self.z = form, NAMES[form], x, z
         self.floored = self.names[-1] == "offset"
-        self.y = as_positive(value, "value")
-        self.logs = np.log(self.y)
-        self.centre = float(np.exp(np.log(size).mean())), float(np.exp(np.log(tokens).mean()))
-        self.x, self.z = np.log(size / self.centre[0]), np.log(tokens / self.centre[1])
-        one, none = np.ones_like(self.x), np.zeros_like(self.x)
+        one, none = np.ones_like(x), np.zeros_like(x)
         if form in (SUM, ADDITIVE, KAPLAN):
-            parts = [[one, -self.x, none, none], [none, none, one, -self.z]]
+            parts = [[one, -x, none, none], [none, none, one, -z]]
         else:
-            parts = [[one, -self.x, -self.z] if form == PRODUCT else [one, -self.x]]
+            parts = [[one, -x, -z] if form == PRODUCT else [one, -x]]
         self.design = [np.column_stack(part) for part in parts]
-        self.exponents = [place for place, name in enumerate(self.names) if name in ("alpha", "beta")]
-        self.limits = _limits(self.x) if form in (POWER, OFFSET) else (-STEEPEST, STEEPEST)
-        # Exponents of the grid are gentle·sinh(u) for even steps of u: dense near 0, by factors further out.
-        self.gentle = 0.1 / float(np.ptp(self.x) or 1.0) if form in (POWER, OFFSET) else 0.002 * STEEPEST
-
-    def __call__(self, point: Reals) -> tuple[float, Reals, Reals]:
-        """Return the misfit at a point, its gradient and its Hessian."""
-        terms, slopes, bends = self._terms(point)
-        log_y, share = self._raised(terms, point)
-        away = log_y - self.logs
-        by_terms = away * share
-        whole = self._whole(log_y, share, slopes)
-        hessian = (whole * (1 - away)[:, None]).T @ whole
-        inner = hessian[: slopes.shape[1], : slopes.shape[1]]
-        inner += (slopes * by_terms[:, None]).T @ slopes
-        if bends is not None:
-            curvature, across = bends
-            inner += (across * (by_terms * curvature)[:, None]).T @ across
-        return float(away @ away) / 2, whole.T @ away, hessian
 
     def _whole(self, log_y: Reals, share: Reals, slopes: Reals) -> Reals:
         """Return the slopes of ln y in the parameters."""
@@ -150,6 +126,38 @@ class Misfit:
             slopes[:, 3] += both - share * by_size - (1 - share) * by_tokens
             across[:, 3] -= by_size - by_tokens
         return power * both, slopes, (share * (1 - share) / power, across)
+
+
+class Misfit(Law):
+    """The misfit of one form to some rows: half the sum of squares of ln y.
+
+    size, tokens, value: shape (n,), positive. x and z are from the `centre`, the geometric means of S and D.
+    """
+
+    def __init__(self, form: str, size: Reals, tokens: Reals, value: npt.ArrayLike) -> None:
+        self.y = as_positive(value, "value")
+        self.logs = np.log(self.y)
+        self.centre = float(np.exp(np.log(size).mean())), float(np.exp(np.log(tokens).mean()))
+        super().__init__(form, np.log(size / self.centre[0]), np.log(tokens / self.centre[1]))
+        self.exponents = [place for place, name in enumerate(self.names) if name in ("alpha", "beta")]
+        self.limits = _limits(self.x) if form in (POWER, OFFSET) else (-STEEPEST, STEEPEST)
+        # Exponents of the grid are gentle·sinh(u) for even steps of u: dense near 0, by factors further out.
+        self.gentle = 0.1 / float(np.ptp(self.x) or 1.0) if form in (POWER, OFFSET) else 0.002 * STEEPEST
+
+    def __call__(self, point: Reals) -> tuple[float, Reals, Reals]:
+        """Return the misfit at a point, its gradient and its Hessian."""
+        terms, slopes, bends = self._terms(point)
+        log_y, share = self._raised(terms, point)
+        away = log_y - self.logs
+        by_terms = away * share
+        whole = self._whole(log_y, share, slopes)
+        hessian = (whole * (1 - away)[:, None]).T @ whole
+        inner = hessian[: slopes.shape[1], : slopes.shape[1]]
+        inner += (slopes * by_terms[:, None]).T @ slopes
+        if bends is not None:
+            curvature, across = bends
+            inner += (across * (by_terms * curvature)[:, None]).T @ across
+        return float(away @ away) / 2, whole.T @ away, hessian
 
     def fit(self) -> Bottom:
         """Find the lowest minimum. Raises FitError where there is none: the misfit falls for ever."""

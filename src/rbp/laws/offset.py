@@ -11,7 +11,7 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from rbp.arrays import Reals, as_positive, check_level
-from rbp.laws.misfit import OFFSET, Bottom, Misfit
+from rbp.laws.misfit import OFFSET, Bottom, Law, Misfit
 from rbp.laws.power import WEAK, check_points, check_sizes, public
 
 
@@ -64,9 +64,8 @@ class OffsetFit:
         that is not positive and finite.
         """
         sizes = check_sizes(size)
-        x = np.log(sizes / self._centre)
-        law = _law(self._point, x)
-        gradient = _sensitivity(self._point, x)
+        form = _law_at(sizes, self._centre)
+        law, gradient = form.log_values(self._point), form.slopes(self._point)
         of_line = np.einsum("mi,ij,mj->m", gradient, self._covariance, gradient)
         of_new = of_line + self.rss / self.df
         quantile = stdtrit(self.df, (1 + self.level) / 2)
@@ -121,7 +120,7 @@ def extended(size: npt.ArrayLike, value: npt.ArrayLike, at: npt.ArrayLike) -> tu
     """Compute E of the law that `fit_offset` finds, and that law at sizes `at`, shape (m,), without intervals."""
     _, misfit, best = _fitted(size, value)
     further = as_positive(np.asarray(at), "at")
-    return float(best.point[2]), np.exp(_law(best.point, np.log(further / misfit.centre[0])))
+    return float(best.point[2]), np.exp(_law_at(further, misfit.centre[0]).log_values(best.point))
 
 
 def _fitted(size: npt.ArrayLike, value: npt.ArrayLike) -> tuple[Reals, Misfit, Bottom]:
@@ -130,14 +129,5 @@ def _fitted(size: npt.ArrayLike, value: npt.ArrayLike) -> tuple[Reals, Misfit, B
     return sizes, misfit, misfit.fit()
 
 
-def _law(point: Reals, x: Reals) -> Reals:
-    """Return ln(E + A·S^(−α)) at centred ln S; ``point`` is (ln A at the centre, α, E)."""
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.logaddexp(point[0] - point[1] * x, np.log(point[2])))
-
-
-def _sensitivity(point: Reals, x: Reals) -> Reals:
-    """Return the derivatives of the law by (ln A, α, E), shape (n, 3)."""
-    law = _law(point, x)
-    share = np.exp(point[0] - point[1] * x - law)
-    return np.column_stack([share, -share * x, np.exp(-law)])
+def _law_at(sizes: Reals, centre: float) -> Law:
+    return Law(OFFSET, np.log(sizes / centre), np.zeros_like(sizes))

@@ -29,13 +29,6 @@ def percent(logs: npt.ArrayLike) -> float:
     return float(100 * np.expm1(np.sqrt(np.mean(np.square(np.asarray(logs, dtype=np.float64))))))
 
 
-def log_errors(known: pd.DataFrame, rows: pd.DataFrame, form: str) -> Reals:
-    """Compute ln of forecast over measured value of some rows, by a form fitted to others."""
-    law = fit_surface(known, form)
-    errors: Reals = np.log(law.predict(rows["size"], rows["training_tokens"]) / rows["value"].to_numpy(np.float64))
-    return errors
-
-
 def forecast_cells(points: pd.DataFrame, sizes: int, budgets: int) -> dict[str, Reals]:
     """Compute ln of forecast over measured, by form, of the largest `sizes` and `budgets`, hidden from the fit.
 
@@ -54,14 +47,12 @@ def forecast_cells(points: pd.DataFrame, sizes: int, budgets: int) -> dict[str, 
 
 def _away(known: pd.DataFrame, rows: pd.DataFrame, form: str, *, along_size: bool) -> Reals:
     if form in OF_BOTH:
-        return log_errors(known, rows, form)
+        return fit_surface(known, form).log_errors(rows)
     if not along_size:
         swapped = {"size": "training_tokens", "training_tokens": "size"}
         known, rows = known.rename(columns=swapped), rows.rename(columns=swapped)
-    lines = [
-        log_errors(known[known["training_tokens"] == at], line, form) for at, line in rows.groupby("training_tokens")
-    ]
-    return np.concatenate(lines)
+    at, lines = known["training_tokens"], rows.groupby("training_tokens")
+    return np.concatenate([fit_surface(known[at == tokens], form).log_errors(line) for tokens, line in lines])
 
 
 @dataclass(frozen=True)

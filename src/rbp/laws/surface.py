@@ -15,7 +15,7 @@ import pandas as pd
 
 from rbp.arrays import Reals, as_positive
 from rbp.errors import DataError, FitError, ParameterError
-from rbp.laws.misfit import ADDITIVE, COLUMNS, FORMS, KAPLAN, NAMES, OFFSET, POWER, PRODUCT, Bottom, Misfit
+from rbp.laws.misfit import ADDITIVE, COLUMNS, FORMS, NAMES, OFFSET, POWER, Bottom, Law, Misfit
 
 
 @dataclass(frozen=True)
@@ -38,33 +38,34 @@ class Surface:
     deviance: float
     explained: float
 
-    def _shares(self, size: npt.ArrayLike, tokens: npt.ArrayLike) -> tuple[Reals, Reals, Reals]:
-        """Return y, and the weights of a and b in its exponent: the part of y that each term makes."""
-        x = np.log(np.asarray(size, dtype=float) / self.centre[0])
-        z = np.log(np.asarray(tokens, dtype=float) / self.centre[1])
-        if self.form in (POWER, OFFSET, PRODUCT):
-            whole = np.asarray(self.size_term * np.exp(-self.alpha * x - self.beta * z))
-            return whole + self.offset, whole / (whole + self.offset), whole / (whole + self.offset)
-        by_size, by_tokens = self.size_term * np.exp(-self.alpha * x), self.token_term * np.exp(-self.beta * z)
-        if self.form == KAPLAN:
-            inner = by_size ** (1 / self.beta) + by_tokens ** (1 / self.beta)
-            y = np.asarray(inner**self.beta + self.offset)
-            of_size, above = np.asarray(by_size ** (1 / self.beta) / inner), 1 - self.offset / y
-            return y, above * of_size, above * (1 - of_size)
-        y = np.asarray(self.offset + by_size + by_tokens)
-        return y, np.asarray(by_size / y), np.asarray(by_tokens / y)
+    def _evaluated(self, size: npt.ArrayLike, tokens: npt.ArrayLike) -> tuple[Reals, Reals]:
+        """Return ln y at S and D, and its slopes in the parameters, [..., p]; shapes broadcast."""
+        logs = (
+            np.log(np.asarray(each, dtype=float) / at) for each, at in zip((size, tokens), self.centre, strict=True)
+        )
+        x, z = np.broadcast_arrays(*logs)
+        terms: dict[str, float] = {name: np.log(getattr(self, name)) for name in NAMES[self.form] if "term" in name}
+        point = np.array([terms.get(name, getattr(self, name)) for name in NAMES[self.form]])
+        law = Law(self.form, x.ravel(), z.ravel())
+        with np.errstate(invalid="ignore"):  # at an infinite S or D
+            return law.log_values(point).reshape(x.shape), law.slopes(point).reshape(*x.shape, len(point))
 
     def predict(self, size: npt.ArrayLike, tokens: npt.ArrayLike) -> Reals:
         """Return y at S and D; shapes broadcast."""
-        return self._shares(size, tokens)[0]
+        return np.asarray(np.exp(self._evaluated(size, tokens)[0]))
+
+    def log_errors(self, rows: pd.DataFrame) -> Reals:
+        """Compute ln of forecast over measured value of some rows (COLUMNS)."""
+        return self._evaluated(rows["size"], rows["training_tokens"])[0] - np.log(as_positive(rows["value"], "value"))
 
     def exponent(self, size: npt.ArrayLike, tokens: npt.ArrayLike, along: float = 0.0) -> Reals:
         """Return the local exponent −d ln y/d ln S where D grows as S^along: 0 at fixed D, 1 at constant D/S.
 
         In a sum it is the mean of a, along·b and 0 with the three terms as weights, in a product a + along·b.
         """
-        _, of_size, of_tokens = self._shares(size, tokens)
-        return np.asarray(self.alpha * of_size + along * self.beta * of_tokens)
+        names, slopes = NAMES[self.form], self._evaluated(size, tokens)[1]
+        shares = [slopes[..., names.index(name) if name in names else 0] for name in ("size_term", "token_term")]
+        return np.asarray(self.alpha * shares[0] + along * self.beta * shares[1])
 
 
 def fit_surface(table: pd.DataFrame, form: str = ADDITIVE) -> Surface:
@@ -74,6 +75,11 @@ def fit_surface(table: pd.DataFrame, form: str = ADDITIVE) -> Surface:
     unknown form, DataError for a missing column, FitError for fewer than three sizes (or token counts), too few rows,
     values that are not positive, or values that do not determine the law.
     """
+    misfit = _misfit(table, form)
+    return _surface(misfit, misfit.fit())
+
+
+def _misfit(table: pd.DataFrame, form: str) -> Misfit:
     if form not in FORMS:
         raise ParameterError(f"there is no form {form!r}", "form", f"There is: {', '.join(FORMS)}.")
     if missing := [name for name in COLUMNS if name not in table.columns]:
@@ -83,8 +89,7 @@ def fit_surface(table: pd.DataFrame, form: str = ADDITIVE) -> Surface:
     if len(table) <= len(NAMES[form]) or fewest < 3:
         what = f"{len(table)} points with {fewest} different sizes or token counts are too few for the {form}"
         raise FitError(what, "size, training_tokens", "Give three of each at least, and more points than parameters.")
-    misfit = Misfit(form, size, tokens, table["value"])
-    return _surface(misfit, misfit.fit())
+    return Misfit(form, size, tokens, table["value"])
 
 
 def profile(table: pd.DataFrame, form: str, name: str, *, level: float = 0.95) -> tuple[Surface, float, float]:
@@ -94,11 +99,11 @@ def profile(table: pd.DataFrame, form: str, name: str, *, level: float = 0.95) -
     further than −STEEPEST to STEEPEST. Raises what `fit_surface` does, and ParameterError for a parameter that the form
     does not have.
     """
-    best = fit_surface(table, form)
+    misfit = _misfit(table, form)
     if name not in NAMES[form] or name in ("size_term", "token_term"):
         raise ParameterError(f"the {form} has no parameter {name!r} with an interval", "name", "alpha, beta, offset")
-    misfit = Misfit(form, *(table[column].to_numpy(np.float64) for column in COLUMNS))
-    return best, *misfit.interval(name, misfit.fit(), level)
+    best = misfit.fit()
+    return _surface(misfit, best), *misfit.interval(name, best, level)
 
 
 def _surface(misfit: Misfit, best: Bottom) -> Surface:
@@ -121,12 +126,6 @@ def _surface(misfit: Misfit, best: Bottom) -> Surface:
     )
 
 
-def deviance(surface: Surface, table: pd.DataFrame) -> float:
-    """Compute the sum of squares of ln y that a surface leaves in rows that it was not fitted to."""
-    predicted = surface.predict(table["size"], table["training_tokens"])
-    return float(((np.log(predicted) - np.log(as_positive(table["value"], "value"))) ** 2).sum())
-
-
 def missed_elsewhere(table: pd.DataFrame, unit: str, form: str) -> pd.Series:
     """Compute how much a form misses of units that it was not fitted to: each left out in turn, and forecast.
 
@@ -137,7 +136,7 @@ def missed_elsewhere(table: pd.DataFrame, unit: str, form: str) -> pd.Series:
     missed = {}
     for one in pd.unique(table[unit]):
         out = table[unit] == one
-        missed[one] = deviance(fit_surface(table[~out], form), table[out]) / whole
+        missed[one] = float((fit_surface(table[~out], form).log_errors(table[out]) ** 2).sum()) / whole
     return pd.Series(missed)
 
 

@@ -215,13 +215,12 @@ def _find_models(content: StudyFile, path: Path) -> tuple[ModelEntry, ...]:
             raise ParameterError(what, f"{path}, models", remedy)
         with _located(f"{path}, models: {model.name}"):
             models += _checkpoints(model)
-    families = {
-        row["family"]: [name for name in known if known[name]["family"] == row["family"]] for row in known.values()
-    }
+    families = {row["family"] for row in known.values()}
     for family in content.families:
         if family not in families:
-            raise ParameterError(f'there is no family "{family}"', f"{path}, families", nearest(family, families))
-        models += [ModelEntry(name=name, family=family) for name in families[family]]
+            remedy = nearest(family, sorted(families))
+            raise ParameterError(f'there is no family "{family}"', f"{path}, families", remedy)
+        models += [ModelEntry(name=name, family=family) for name, row in known.items() if row["family"] == family]
     if not models:
         raise ParameterError("the study has no model", str(path), "Give models, or families.")
     return tuple(models)

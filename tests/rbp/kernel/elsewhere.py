@@ -24,15 +24,8 @@ class Variant(NamedTuple):
     rounded: bool = False
 
 
-class Compiled(NamedTuple):
-    """The kernel's code for a GPU, and the bytes of shared memory that it takes."""
-
-    code: str
-    shared: int
-
-
-def compiled(capability: int, shared: int, variant: Variant, mode: str) -> Compiled:
-    """Compile for a GPU of this capability (such as 90) and shared memory for a block."""
+def compiled(capability: int, variant: Variant, mode: str) -> tuple[str, int]:
+    """Compile for a GPU of this capability (such as 90): its code, and the bytes of shared memory that it takes."""
     from rbp.kernel import triton_kernel
 
     rows, vocabulary = 4096, 50257  # any: the code is the same
@@ -49,11 +42,11 @@ def compiled(capability: int, shared: int, variant: Variant, mode: str) -> Compi
         dtype=torch.float32,
         names=Names(torch.empty(vocabulary, dtype=torch.int32, device="meta"), target, target),
     )
-    work = triton_kernel.Work(problem, triton_kernel.shape_for(dtype, variant.d, shared))
+    work = triton_kernel.Work(problem, triton_kernel.shape_for(dtype, variant.d, SHARED[capability]))
     given, options = work.arguments(mode, slice(0, rows), work.truth)
     with elsewhere(capability):
         done = triton_kernel._kernel.warmup(*given, grid=(1,), **options)
-    return Compiled(done.asm["ptx"], done.metadata.shared)
+    return done.asm["ptx"], done.metadata.shared
 
 
 class _Elsewhere(NamedTuple):
