@@ -55,8 +55,6 @@ _LEAST = 1e-3  # of an amount from which to set out, of y’s geometric mean
 _STEPS = 200  # downhill from a valley; ten are the rule, more where the misfit is nearly flat
 _NONE: Mapping[str, float] = {}
 
-#: ln y → the negative log-likelihood of the data, and its first and second derivative by each ln y
-
 
 class _BelowError(Exception):
     """A search for E > 0 has stepped below."""
