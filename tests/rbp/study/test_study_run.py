@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from commands import rbp
 from test_study_file import MODEL, read
 
 from rbp.extract.extraction import Settings, extract
 from rbp.extract.protocol import protocol
 from rbp.extract.store import Store
 from rbp.measurements import open_source
+from rbp.study.run import forget_damaged
 
 FILE = f"""
 models = [{{ name = "{MODEL}", family = "neox" }}]
@@ -72,10 +72,14 @@ def test_a_killed_shard_is_repeated_and_the_store_is_the_same(tmp_path):
     direct = open_source(whole.folder).table
     assert table["value"].tolist() == pytest.approx(direct["value"].tolist())
 
-    # a damaged part is ranked again, and nothing else
+    # a damaged part is ranked again by the shards that run again, and nothing else
+    (cell,) = study.cells.values()
+    forget_damaged(study, cell)
+    assert (study.out / "shards" / cell.name).exists()
     before = {path: path.stat().st_mtime_ns for path in merged.folder.glob("parts/*")}
     (damaged := next(iter(before))).write_bytes(b"")
-    again = rbp(*command[3:])
-    assert again.returncode == 0, again.stderr
+    forget_damaged(study, cell)
+    assert not (study.out / "shards" / cell.name).exists()
+    unsharded(study.out / "ranks")
     assert parts(study.out / "ranks") == parts(tmp_path / "whole")
     assert {path for path in before if path.stat().st_mtime_ns != before[path]} == {damaged}
