@@ -17,14 +17,14 @@ SIZES = np.geomspace(1e5, 1e9, 8)
 SLOPES = {1: 0.9, 10: 1.5}
 
 
-def family(name="A", dataset="news", *, scale=1.0, slopes=SLOPES, entropy=None, noise=0.0, seed=0, sizes=SIZES):
+def family(name="A", *, scale=1.0, noise=0.0, seed=0, sizes=SIZES):
     """Models whose −ln RBP_k is scale·(CE/10)^slope, up to noise; their CE falls from 7 to 3 by a power of S."""
     rng = np.random.default_rng(seed)
-    at = 7 * (sizes / 1e5) ** (-np.log(7 / 3) / np.log(1e4)) if entropy is None else entropy
+    at = 7 * (sizes / 1e5) ** (-np.log(7 / 3) / np.log(1e4))
     parts = []
-    for k, slope in slopes.items():
+    for k, slope in SLOPES.items():
         rank = scale * (at / 10) ** slope * np.exp(rng.normal(0, noise, len(at)))
-        about = {"dataset": dataset, "family": name, "k": k, "size": sizes.astype(int)}
+        about = {"dataset": "news", "family": name, "k": k, "size": sizes.astype(int)}
         parts.append(pd.DataFrame(about | {"cross_entropy": at, "neg_log_rbp": rank}))
     table = pd.concat(parts, ignore_index=True)
     return table.assign(model=f"{name}-" + table["size"].astype(str))

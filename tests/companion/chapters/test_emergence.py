@@ -15,10 +15,10 @@ from rbp.figures.curves import shades
 LENGTHS = np.array([1, 2, 5, 10, 50, 100])
 
 
-def table(neg_log_of, sizes=(10**6, 10**7, 10**8, 10**9), windows=10**15):
+def table(neg_log_of, windows=10**15):
     """Counts of models for whom −ln p(n) = neg_log_of(n, size)."""
     parts = []
-    for size in sizes:
+    for size in (10**6, 10**7, 10**8, 10**9):
         p = np.exp(-neg_log_of(LENGTHS, size))
         rows = {"model": f"m{size}", "size": size, "n": LENGTHS, "windows": windows}
         parts.append(pd.DataFrame({**rows, "successes": np.rint(windows * p).astype(np.int64)}))
@@ -131,18 +131,10 @@ def test_counts_and_ratios_are_those_of_a_loop(tmp_path) -> None:
     assert row.ratio == pytest.approx(np.log(share) / (3 * np.log((greater == 0).mean())), rel=1e-12)
 
 
-def toy() -> pd.DataFrame:
-    rows = [
-        ("wikipedia", f"toy/{size}", "Toy", size, k, n, 0.0 if (n, i) == (50, 0) else (0.3 + 0.1 * i) ** (n / k))
-        for i, size in enumerate([10**6, 10**7, 10**8])
-        for k in (1, 10)
-        for n in (1, 5, 50)
-    ]
-    return pd.DataFrame(rows, columns=["dataset", "model", "family", "size", "k", "n", "p"])
-
-
 def test_every_line_has_its_shade_and_its_panel() -> None:
-    table = toy().query("size == 10**7").assign(ratio=lambda rows: rows["p"], low=np.nan, high=np.nan)
+    rows = [(k, n, 0.4 ** (n / k)) for k in (1, 10) for n in (1, 5, 50)]
+    about = {"dataset": "wikipedia", "model": "toy", "family": "Toy", "size": 10**7, "low": np.nan, "high": np.nan}
+    table = pd.DataFrame(rows, columns=["k", "n", "ratio"]).assign(**about)
     panels = emergence.ratio_figure(table, level=0.95)["figure"]
     assert list(panels.keys) == ["Toy"]
     (ax,) = panels.single("Toy").axes

@@ -10,12 +10,6 @@ from rbp.errors import FitError
 from rbp.measurements import open_source, select
 
 
-@pytest.fixture(scope="module")
-def points() -> pd.DataFrame:
-    table = open_source("published").table
-    return select(table, metric="neg_log_rbp", k=[1], dataset=["wikipedia", "humaneval"])
-
-
 def test_a_summary_counts_and_takes_medians() -> None:
     rows = [("A", 3, -0.1, True), ("A", 4, 0.3, False), ("A", 4, -0.2, True), ("B", 8, 0.1, True)]
     told = pd.DataFrame(rows, columns=["family", "seen", "error", "covered"]).assign(
@@ -47,7 +41,9 @@ def test_an_exact_interval_scores_what_the_ledger_takes_for_good_and_a_wider_or_
     assert min(mean_score(0.6), mean_score(1.6)) > mean_score(1) + 2
 
 
-def test_every_cut_of_every_family_is_forecast_from_the_smaller_models(points: pd.DataFrame) -> None:
+def test_every_cut_of_every_family_is_forecast_from_the_smaller_models() -> None:
+    table = open_source("published").table
+    points = select(table, metric="neg_log_rbp", k=[1], dataset=["wikipedia", "humaneval"])
     told = forecasts.forecast_every_cut(points, level=0.9)
     counted = told.groupby(["family", "hidden"]).size().to_dict()
     sizes = {"Pythia": 10, "OPT": 5, "Qwen2.5": 5, "GPT-2": 4}

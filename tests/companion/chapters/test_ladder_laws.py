@@ -15,16 +15,16 @@ from rbp.measurements import open_source
 SIZES = {"a": 1000, "b": 4000, "c": 16000, "d": 64000}
 
 
-@pytest.fixture
-def ranks(tmp_path):
+@pytest.fixture(scope="module")
+def ranks(tmp_path_factory):
     """A folder with the ranks of four sizes on two texts, the smallest size with two seeds."""
-    rng = np.random.default_rng(1)
+    folder, rng = tmp_path_factory.mktemp("ranks"), np.random.default_rng(1)
     for dataset in ("wikipedia", "humaneval"):
         ease = np.repeat(rng.normal(0, 0.3, 4), 200)
         for model, size in {**SIZES, "a-seed1": 1000}.items():
             drawn = np.exp(ease + rng.normal(1.8 - 0.3 * np.log(size / 1000) / np.log(4), 1.5, 800))
-            write_store(tmp_path, model, size, np.minimum(drawn, 48).astype(int), dataset=dataset)
-    return tmp_path
+            write_store(folder, model, size, np.minimum(drawn, 48).astype(int), dataset=dataset)
+    return folder
 
 
 def test_a_folder_of_stores_is_studied(ranks):

@@ -8,14 +8,14 @@ from companion.chapters import paths as study
 from rbp.errors import DataError
 
 
-@pytest.fixture
-def folder(tmp_path):
-    paths(tmp_path / "own")
-    return tmp_path / "own"
-
-
-def test_paths_that_rank_alike_have_no_offset_and_tilted_ones_cross(folder):
+@pytest.fixture(scope="module")
+def cell(tmp_path_factory):
+    paths(folder := tmp_path_factory.mktemp("paths") / "own")
     (cell,) = study.cells(str(folder))
+    return cell
+
+
+def test_paths_that_rank_alike_have_no_offset_and_tilted_ones_cross(cell):
     assert (cell.family, cell.rung) == ("big", "small-200")  # the middle one
     assert cell.nats == pytest.approx(3.8, rel=0.02)
     table = study.at_equal([cell]).set_index(["path", "k"])
@@ -41,9 +41,8 @@ def test_paths_that_rank_alike_have_no_offset_and_tilted_ones_cross(folder):
     assert colours.count(study._GREY) == 2, "the other paths"
 
 
-def test_a_path_is_tested_by_documents_and_by_another_training(folder):
+def test_a_path_is_tested_by_documents_and_by_another_training(cell):
     """Without a training's noise the test is the interval's; with far more noise than effect nothing differs."""
-    (cell,) = study.cells(str(folder))
     intervals = study.at_equal([cell]).set_index(["path", "k"])
     sharp = study.path_tests([cell], 0.0, 1).set_index("path")
     assert set(sharp.index) == {"bits", "weights", "replaced"}

@@ -105,20 +105,16 @@ def test_only_rising_misses_are_tested():
 LENGTHS = [60] * 30
 
 
-def two(tmp_path, first, second):
-    make = {"vocabulary": 100}
-    return [
-        make_store(tmp_path / "a", first, LENGTHS, model="toy/a", size=1000, **make),
-        make_store(tmp_path / "b", second, LENGTHS, model="toy/b", size=2000, **make),
-    ]
-
-
 @pytest.fixture
 def stores(tmp_path):
     rng = np.random.default_rng(3)
     first = rng.integers(0, 100, 1800)
     second = np.where(rng.random(1800) < 0.5, first, rng.integers(0, 100, 1800))
-    return two(tmp_path, first, second)
+    make = {"lengths": LENGTHS, "vocabulary": 100}
+    return [
+        make_store(tmp_path / "a", first, model="toy/a", size=1000, **make),
+        make_store(tmp_path / "b", second, model="toy/b", size=2000, **make),
+    ]
 
 
 def test_effects_are_means_over_models_and_pairs(stores):

@@ -183,7 +183,7 @@ def test_a_text_is_ranked_as_it_is_typed(tab: Page, asked: list[str]) -> None:
     agrees(tab, see.EXAMPLES["a question"])
 
 
-@pytest.mark.parametrize("domains", loop_and_slow(["wikipedia"], ["humaneval", "hotpotqa", "auslegal"]))
+@pytest.mark.parametrize("domains", loop_and_slow(["wikipedia"], ["wikipedia", "humaneval", "hotpotqa", "auslegal"]))
 def test_passages_are_ranked_by_small_and_large_models(tab: Page, domains: list[str]) -> None:
     tab.get_by_label("2.7m").check()
     count = 8 if len(domains) > 1 else 1

@@ -15,11 +15,6 @@ def product(size, tokens, k=1):
     return 40 * size**-0.05 * tokens**-0.15 / k**0.4
 
 
-@pytest.fixture(scope="module")
-def texts():
-    return make(families=("neox",), spread=0.0)
-
-
 def cells(points: pd.DataFrame, dataset: str = "wikipedia", k: int = 1) -> pd.DataFrame:
     return points[(points.dataset == dataset) & (points.k == k)]
 
@@ -53,15 +48,15 @@ def test_the_shape_that_made_a_grid_passes_and_the_other_does_not(law, right, wr
         training.separability_tests([text], [1], ["neox"])
 
 
-def test_along_constant_tokens_per_parameter_both_terms_fall(texts) -> None:
-    lines = training.group_by_budget(texts, [1])
+def test_along_constant_tokens_per_parameter_both_terms_fall() -> None:
+    lines = training.group_by_budget(make(families=("neox",), spread=0.0), [1])
     direct = training.ratio_exponents(lines, 20)
     sizes = np.array([s for s in SIZES.values() if 0.5e6 <= 20 * s <= 8e6])
     by_hand = -np.polyfit(np.log(sizes), np.log(additive(sizes, 20 * sizes)), 1)[0]
     assert cells(direct).alpha.item() == pytest.approx(by_hand, rel=0.05)  # linear between budgets
     assert direct.sizes.unique() == [len(sizes)]
     with pytest.raises(ParameterError, match="0 sizes"):
-        training.ratio_exponents(training.group_by_budget(texts, [1]), 1e6)
+        training.ratio_exponents(lines, 1e6)
     statistics = training.exponent_statistics(training.budget_exponents(lines), direct, 1)
     assert cells(direct).alpha.item() > statistics["alpha.last"] > statistics["alpha.first"]
 
@@ -84,12 +79,8 @@ def test_a_referees_numbers_are_met() -> None:
         training.read_runs("GPT")
 
 
-@pytest.fixture(scope="module")
-def snapshots() -> pd.DataFrame:
-    return training.read_snapshots()
-
-
-def test_the_figure_has_the_laws_of_the_chosen_steps(snapshots: pd.DataFrame) -> None:
+def test_the_figure_has_the_laws_of_the_chosen_steps() -> None:
+    snapshots = training.read_snapshots()
     own = snapshots[snapshots["family"] == "Pythia deduped"]
     panels = training.snapshot_panels(own, training.fit_snapshots(own), [3000, 7, 143000])  # no step 7
     left, right = (panels.single(key).axes[0] for key in panels.keys)

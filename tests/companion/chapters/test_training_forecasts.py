@@ -44,10 +44,6 @@ def test_each_law_foretells_what_it_has_made(law: str) -> None:
     np.testing.assert_allclose(told, TRUE[law](AHEAD["size"], AHEAD["training_tokens"]), rtol=tolerance)
 
 
-def errors(values: object, datasets: object, rungs: object) -> pd.DataFrame:
-    return pd.DataFrame({"error": values, "dataset": datasets, "rung": rungs, "known": 1})
-
-
 def test_a_law_is_asked_for_what_is_beyond_each_cut_and_its_spread_is_the_mean_square(monkeypatch) -> None:
     laws = {name: training_forecasts.LAWS[name] for name in ("sum", "product")}
     monkeypatch.setattr(training_forecasts, "LAWS", laws)

@@ -47,7 +47,7 @@ AVOIDED = re.compile(
     r"\b(foretel\w*|foretold|hopeful\w*|surely|beyond doubt|per cent|hangs? together|not without)\b|\d \d{3}\b",
     re.IGNORECASE,
 )
-"""Words that have a plainer one, and numbers without a comma: see "Words and names" in CONTRIBUTING.md."""
+"""Words that have a plainer one, and numbers without a comma."""
 
 
 @pytest.mark.parametrize(
@@ -56,10 +56,7 @@ AVOIDED = re.compile(
     ids=lambda path: path.name,
 )
 def test_prose_has_the_words_of_the_style(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    if path.suffix == ".ipynb":
-        cells = json.loads(text)["cells"]
-        text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    text = prose(path) if path.suffix == ".ipynb" else path.read_text(encoding="utf-8")
     if path == CLAIMS:
         claims = tomllib.loads(text).values()
         text = "\n".join(claim.get(part, "") for claim in claims for part in ("says", "rule", "finding"))

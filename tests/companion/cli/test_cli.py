@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,13 +11,16 @@ import psutil
 import pytest
 from commands import here, rbp, refused
 from mini import write_book, write_chapter
+from typer.main import get_command
 
 from companion.build import sources_of
 from companion.inputs import checksums
 from companion.project import ROOT, Project
+from companion.reference import commands
 from companion.results import ChapterResults, Recorded, read_book
 from companion.results import write_book as write_results
 from companion.results import write_chapter as write_chapter_results
+from rbp.cli.app import app
 from rbp.extract.corpora import open_corpus
 from rbp.io import write_json
 from rbp.registry import entries
@@ -47,6 +51,21 @@ def test_help_names_the_commands_and_imports_nothing_heavy() -> None:
 def test_the_command_opens_the_ladder_s_texts_and_models() -> None:
     assert list(entries("architectures")) == ["rbp_lstm"]
     assert len(open_corpus("ladder/humaneval").documents) == 164
+
+
+def shown_names(command, path: str = "rbp") -> list[str]:
+    """The full names of a command and of those below it, but for the hidden ones."""
+    inner = getattr(command, "commands", {})
+    below = [name for each, one in inner.items() if not one.hidden for name in shown_names(one, f"{path} {each}")]
+    return [path, *below]
+
+
+def test_the_reference_has_the_help_of_every_command_that_is_not_hidden() -> None:
+    text = commands()
+    assert re.findall(r"^#+ `(.+)`$", text, re.MULTILINE) == shown_names(get_command(app))[1:]
+    assert "rbp ranks export" in text
+    assert "_chapter" not in text
+    assert "--shard" in text
 
 
 def test_chapters_are_listed(project: Project) -> None:

@@ -15,11 +15,6 @@ def table() -> pd.DataFrame:
     return open_source("published").table
 
 
-@pytest.fixture(scope="module")
-def cells(table: pd.DataFrame) -> pd.DataFrame:
-    return data.recompute(table)
-
-
 def test_a_number_that_is_off_by_a_digit_differs(table: pd.DataFrame) -> None:
     bent = table[(table["dataset"] == "wikipedia") & (table["k"] == 1) & (table["family"] == "Pythia")].copy()
     bent.loc[bent.index[0], "value"] *= 1.05
@@ -37,7 +32,8 @@ def test_what_print_implies_is_the_fits_own_interval() -> None:
     assert np.isnan(data.implied_by_print(0.0, 1.0, 5)).all()
 
 
-def test_cells_are_counted_and_named(table: pd.DataFrame, cells: pd.DataFrame) -> None:
+def test_cells_are_counted_and_named(table: pd.DataFrame) -> None:
+    cells = data.recompute(table)
     assert data.count_agreement(cells) == (108, 107)  # one number of 54 cells differs
     differs = cells[cells["verdict"] == "differs"]
     assert data.name_cells(differs) == "GPT-2, Wikipedia, k = 10,000"
