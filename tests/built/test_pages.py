@@ -68,7 +68,7 @@ def _switch(tab: Page, mode: str) -> None:
         arg=[scheme, size["width"]],
     )
     with suppress(TooLate):  # what is still too wide then is found by its test
-        tab.wait_for_function("document.documentElement.scrollWidth <= innerWidth", timeout=2000)
+        tab.wait_for_function("document.documentElement.scrollWidth <= innerWidth", timeout=5000)
 
 
 def _faults_of_access(tab: Page) -> list[Any]:
@@ -131,7 +131,7 @@ def test_the_search_finds_the_law_and_leaves_out_how_the_book_was_made(browser: 
 
         def found(word: str) -> list[str]:
             tab.goto(f"{address}/search.html?q={word}")
-            tab.wait_for_selector("#search-results p.search-summary:not(:empty)", timeout=10_000)
+            tab.wait_for_selector("#search-results p.search-summary:not(:empty)", timeout=60_000)
             return [link.get_attribute("href") or "" for link in tab.locator("#search-results li a").all()]
 
         assert len(found("exponent")) >= 3

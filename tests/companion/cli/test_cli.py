@@ -157,7 +157,7 @@ def test_an_interrupted_command_leaves_nothing(
         time.sleep(0.05)
     assert alive(str(project.root))
     running.send_signal(sent)
-    _, said = running.communicate(timeout=30)
+    _, said = running.communicate(timeout=120)
     assert running.returncode == code
     assert "Traceback" not in said
     assert [path for place in (project.chapters, project.runs) for path in place.rglob("*") if path.is_file()] == []

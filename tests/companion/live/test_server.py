@@ -113,7 +113,7 @@ def test_pages_of_the_book_come_alive_and_cannot_be_framed(reader):
 
 
 def silent(live, words=b""):
-    line = socket.create_connection(("127.0.0.1", live.port), timeout=30)
+    line = socket.create_connection(("127.0.0.1", live.port), timeout=120)
     line.sendall(words)
     return line
 

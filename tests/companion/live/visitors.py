@@ -10,7 +10,7 @@ from companion.live.server import Live
 
 
 def ended(runs: Runs, name: str) -> Run:
-    until = time.monotonic() + 60
+    until = time.monotonic() + 300
     while (run := runs.get(name)).state not in ENDED:
         assert time.monotonic() < until, run
         time.sleep(0.02)
@@ -19,7 +19,7 @@ def ended(runs: Runs, name: str) -> Run:
 
 def running(runs: Runs, name: str) -> None:
     """Wait until the process of a run says something."""
-    until = time.monotonic() + 60
+    until = time.monotonic() + 300
     while not runs.progress(name):
         assert time.monotonic() < until, runs.get(name)
         time.sleep(0.01)
