@@ -4,9 +4,9 @@ Registered before the runs: data/predictions/real.toml and real_damaged.toml. Th
 `python -m companion.evidence.real` leaves them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from rbp.damage.equal_loss import Curve, as_least, spread, spread_interval
 from rbp.damage.paths import open_paths
 from rbp.damage.sums import THRESHOLDS
 from rbp.figures.curves import curves
+from rbp.figures.wording import dataset_label
 from rbp.laws.resampling import document_sums, interval, variance, without_each
 
 DAMAGED = DATA / "real" / "damaged.parquet"
@@ -64,6 +65,7 @@ def damaged_misses(k: int = 1_000, *, level: float = 0.95) -> pd.DataFrame:
 # ── Are models of one cross-entropy alike in their ranks?
 
 PATHS = DATA / "real" / "paths"
+WORSE_ON = {"wikipedia": "real", "auslegal": "judgments"}  # the texts, and how the keys of their values begin
 DAMAGES = ("layers", "branches", "weights", "logits")  # of the model; the other ways are of what it reads
 WAYS = {
     "layers": "layers to 3 bits",
@@ -78,10 +80,10 @@ PAIRED_AT = (1, 10, 100)
 BEYOND = 0.1  # of the level's rise: how far past its last step a way is followed
 
 
-def worse() -> list[Curve]:
-    """List the curves of the ways of making the model worse, one for each draw, steps by rising cross-entropy."""
+def worse(text: str) -> list[Curve]:
+    """List the curves of the ways of making the model worse on a text, one for each draw, by rising cross-entropy."""
     ordered = []
-    for curve in open_paths(PATHS).curves:
+    for curve in open_paths(PATHS / text).curves:
         order = np.argsort(curve.x[0])
         names = tuple(curve.names[i] for i in order)
         arrays = (values[:, order] for values in (curve.x, curve.tempered, curve.y))
@@ -172,27 +174,36 @@ def summarize_damaged(table: pd.DataFrame) -> dict[str, Any]:
     return values | {"damaged.factor.least": factor.min(), "damaged.factor.most": factor.max()}
 
 
+def on_each_text(compute: Callable[..., pd.DataFrame], *, level: float) -> pd.DataFrame:
+    """Compute a table of curves, such as `spread_table`, for each text: column dataset."""
+    return pd.concat([compute(worse(text), level=level).assign(dataset=text) for text in WORSE_ON], ignore_index=True)
+
+
 def paths_summary(table: pd.DataFrame, compared: pd.DataFrame) -> dict[str, Any]:
-    """Summarise `spread_table` and `pairs`, by the keys that chapter 5 names."""
-    values: dict[str, Any] = {"real.pairs": len(compared), "real.pairs_apart": int((compared["p_holm"] < 0.05).sum())}
-    for row in table.to_dict("records"):
-        key = f"{row['of']}.{row['rise']:g}"
-        if row["of"] == "all" and row["is_least"]:
-            values[f"real.least.{key}"] = row["k"]
-        if row["of"] == "models" and (row["rise"], row["k"]) in ((0.3, 1), (0.8, 100)):
-            values |= {f"real.{name}.{key}.k{row['k']}": row[name] for name in ("spread", "low", "high")}
+    """Summarise `spread_table` and `pairs` of each text, by the keys that chapter 5 names."""
+    values: dict[str, Any] = {}
+    for text, start in WORSE_ON.items():
+        differ = compared.loc[compared["dataset"] == text, "p_holm"] < 0.05
+        values |= {f"{start}.pairs": len(differ), f"{start}.pairs_apart": int(differ.sum())}
+        for row in table[table["dataset"] == text].to_dict("records"):
+            key = f"{row['of']}.{row['rise']:g}"
+            if row["of"] == "all" and row["is_least"]:
+                values[f"{start}.least.{key}"] = row["k"]
+            if row["of"] == "models" and (row["rise"], row["k"]) in ((0.3, 1), (0.8, 100)):
+                values |= {f"{start}.{name}.{key}.k{row['k']}": row[name] for name in ("spread", "low", "high")}
     return values
 
 
-def paths_figure(ways: Sequence[Curve], *, level: float) -> dict[str, Any]:
-    """Plot each way against the mean of the damages of the model, over k, at both levels."""
+def paths_figure(*, level: float) -> dict[str, Any]:
+    """Plot each way against the mean of the damages of the model, over k, at both levels, for each text."""
     rows = []
-    for rise in RISES:
-        means = {way: draws.mean(axis=0) for way, draws in at_level(ways, rise).items()}
+    for text, rise in product(WORSE_ON, RISES):
+        means = {way: draws.mean(axis=0) for way, draws in at_level(worse(text), rise).items()}
         middle = np.mean([mean for way, mean in means.items() if way in DAMAGES], axis=0)
+        panel = f"{dataset_label(text)}, CE + {rise} nats"
         for way, mean in means.items():
             ends = 100 * np.expm1(np.array(interval(mean - middle, level=level)))
-            rows += [(f"CE + {rise} nats", WAYS[way], k, *each) for k, each in zip(THRESHOLDS, ends.T, strict=True)]
+            rows += [(panel, WAYS[way], k, *each) for k, each in zip(THRESHOLDS, ends.T, strict=True)]
     table = pd.DataFrame(rows, columns=["cell", "line", "k", "offset", "low", "high"])
     looks = {
         label: ("#9457C0" if way in DAMAGES else "#5C8A2E", marker)
@@ -204,8 +215,8 @@ def paths_figure(ways: Sequence[Curve], *, level: float) -> dict[str, Any]:
             band=True, at=[0], size=(4.6, 3.4),
         ),
         "caption": "<b>A real model differs too, most where its input was damaged.</b> SmolLM2-135M-Instruct on 40 "
-        "articles, made worse in six ways to one CE. 0 is the mean of the four ways that damage the model. Less "
-        f"context and context replaced damage what it reads. Bands: {level:.0%} by documents.",
+        "articles and 40 judgments, made worse in six ways to one CE. 0 is the mean of the four ways that damage the "
+        f"model. Less context and context replaced damage what it reads. Bands: {level:.0%} by documents.",
         "alt": "Lines over k that lie near zero for damaged models, and apart for damaged input at large k",
         "data": table,
     }  # fmt: skip

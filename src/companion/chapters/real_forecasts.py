@@ -92,8 +92,8 @@ class Findings:
 
     @cached_property
     def spreads(self) -> pd.DataFrame:
-        """`real_damage.spread_table`."""
-        return real_damage.spread_table(real_damage.worse())
+        """`real_damage.spread_table` on Wikipedia."""
+        return real_damage.spread_table(real_damage.worse("wikipedia"))
 
     def value(self, row: Any) -> float:
         """Look up the outcome of a number."""
@@ -113,11 +113,16 @@ class Findings:
             ]
         if row.kind == "excess_ceil":
             return float(self.fits["excess"][row.text, "lognormal_ceiling"])
-        spreads, of = self.spreads, "models" if row.kind == "spread_models" else "all"
-        rows = spreads[(spreads["rise"] == row.level) & (spreads["of"] == of)]
-        if row.kind == "least_k":
-            return float(np.log(rows.loc[rows["is_least"], "k"].iloc[0]))
-        return float(rows.set_index("k")["spread"][row.k])
+        return _spread(self.spreads, row)
+
+
+def _spread(spreads: pd.DataFrame, row: Any) -> float:
+    rows = spreads[
+        (spreads["rise"] == row.level) & (spreads["of"] == ("models" if row.kind == "spread_models" else "all"))
+    ]
+    if row.kind == "least_k":
+        return float(np.log(rows.loc[rows["is_least"], "k"].iloc[0]))
+    return float(rows.set_index("k")["spread"][row.k])
 
 
 def _refuted(findings: Findings, kind: str) -> bool:
@@ -125,14 +130,17 @@ def _refuted(findings: Findings, kind: str) -> bool:
     return len(rows) == 2 and bool((rows["p_explained"] < 0.05).all())
 
 
-def _advice(findings: Findings) -> bool:
-    levels = [spreads for _, spreads in findings.spreads.query("of == 'all'").groupby("rise")]
-    inside = [spreads["k"].between(5, 30) for spreads in levels]
-    return all(not spreads.loc[near, "least"].any() for spreads, near in zip(levels, inside, strict=True))
+def _advice(spreads: pd.DataFrame) -> bool:
+    levels = [rows for _, rows in spreads.query("of == 'all'").groupby("rise")]
+    return all(not rows.loc[rows["k"].between(5, 30), "least"].any() for rows in levels)
 
 
-def _small(findings: Findings) -> bool:
-    return bool((findings.spreads.query("of == 'models' and k <= 100")["high"] < 1).all())
+def _small(spreads: pd.DataFrame) -> bool:
+    return bool((spreads.query("of == 'models' and k <= 100")["high"] < 1).all())
+
+
+def _differ(spreads: pd.DataFrame, text: str) -> bool:
+    return not _small(spreads) and bool((real_damage.pairs(real_damage.worse(text))["p_holm"] < 0.05).any())
 
 
 _EVENTS: dict[str, Callable[[Findings], Any]] = {
@@ -145,11 +153,9 @@ _EVENTS: dict[str, Callable[[Findings], Any]] = {
     "together_refuted": lambda findings: (
         findings.windows.query("kind == @real.NEW and k == 1 and dataset == 'wikipedia'")["high"].item() >= 1
     ),
-    "sentence_refuted": _small,
-    "sentence_stands": lambda findings: (
-        not _small(findings) and (real_damage.pairs(real_damage.worse())["p_holm"] < 0.05).any()
-    ),
-    "advice_refuted": _advice,
+    "sentence_refuted": lambda findings: _small(findings.spreads),
+    "sentence_stands": lambda findings: _differ(findings.spreads, "wikipedia"),
+    "advice_refuted": lambda findings: _advice(findings.spreads),
     "density_runs": lambda findings: findings.fits.xs("lognormal", level="distribution")["at_limit"].all(),
     "ceil_finite": lambda findings: not findings.fits.xs("lognormal_ceiling", level="distribution")["at_limit"].any(),
     "cutoff_loses": lambda findings: (
@@ -172,15 +178,23 @@ def measure_outcomes(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def measure_damaged(table: pd.DataFrame) -> pd.DataFrame:
-    """Add the outcome to each prediction of real_damaged.toml (`outcome`); missing for F, which was not run."""
+    """Add the outcome to each prediction of real_damaged.toml (`outcome`)."""
     misses = real_damage.damaged_misses().set_index(["way", "dataset"])
     whole = {text: misses.xs(text, level="dataset") for text in ("humaneval", "wikipedia")}
     falls = (whole["humaneval"]["early_p"] < 0.05) & (whole["humaneval"]["early"] < whole["humaneval"]["early_whole"])
     rises = (whole["wikipedia"]["rare_p"] < 0.05) & (whole["wikipedia"]["rare"] > whole["wikipedia"]["rare_whole"])
-    events = {"early_falls": float(falls.all()), "rare_gains_wikipedia": float(rises.all())}
+    spreads = real_damage.spread_table(real_damage.worse("auslegal"))
+    events = {
+        "early_falls": falls.all(),
+        "rare_gains_wikipedia": rises.all(),
+        "sentence_stands_judgments": _differ(spreads, "auslegal"),
+        "advice_refuted_judgments": _advice(spreads),
+    }
+
+    def outcome(row: Any) -> float:
+        if row.kind == "event":
+            return float(events[row.event])
+        return float(misses[row.kind][row.way, row.text]) if row.kind in ("early", "rare") else _spread(spreads, row)
+
     rows: Iterable[Any] = table.rename(columns={"name": "event"}).itertuples()
-    values = [
-        float(misses[row.kind][row.way, row.text]) if row.kind in ("early", "rare") else events.get(row.event, np.nan)
-        for row in rows
-    ]
-    return table.assign(outcome=values)
+    return table.assign(outcome=[outcome(row) for row in rows])

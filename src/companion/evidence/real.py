@@ -195,6 +195,18 @@ def make_worse(files: ModelFiles, corpus: Corpus, count: int, length: int, regis
                 log.warning("%s %g, draw %d: %.4f nats", *step, sums["nll_1.0"].sum() / sums["tokens"].sum())
 
 
+def ship_worse(out: Path) -> None:
+    """Copy the sums that `make_worse` left to data/real, a folder for each text."""
+    for letter, (text, *_) in WORSE.items():
+        shipped = SHIPPED / "paths" / text
+        shipped.mkdir(parents=True, exist_ok=True)
+        manifest = parse_json((out / letter / "manifest.json").read_bytes())
+        manifest["about"]["model"] = Path(manifest["about"]["model"]).name  # not where it lay
+        sums = pd.read_parquet(out / letter / "sums.parquet").assign(model=manifest["about"]["model"])
+        sums.to_parquet(shipped / "sums.parquet", index=False, compression="zstd", compression_level=19)
+        write_json(shipped / "manifest.json", manifest)
+
+
 def rank_damaged(files: ModelFiles, documents: dict[str, list[str]], out: Path) -> None:
     """Rank the texts of A by the damaged models, without a start token: a table for each way and text, if missing."""
     out.mkdir(parents=True, exist_ok=True)
@@ -254,7 +266,7 @@ def ship_damaged(files: ModelFiles, folder: Path, out: Path) -> None:
 
 
 def ship(files: ModelFiles, folder: Path, out: Path) -> None:
-    """Write the finished rankings as one table to data/real, without the tokens, and copy the sums of worse models.
+    """Write the finished rankings as one table to data/real, without the tokens.
 
     A row per ranked token: experiment, text, bos, document, position (in the document, from 0), rank (greater + equal),
     rare (at most RARE times in other texts), repeated (see `repeated`).
@@ -286,16 +298,6 @@ def ship(files: ModelFiles, folder: Path, out: Path) -> None:
     SHIPPED.mkdir(exist_ok=True)
     table = pd.concat(parts, ignore_index=True).astype(dict.fromkeys(("experiment", "text", "bos"), "category"))
     table.to_parquet(SHIPPED / "ranks.parquet", index=False, compression="zstd", compression_level=19)
-    if (out / "C" / "sums.parquet").exists():
-        (SHIPPED / "paths").mkdir(exist_ok=True)
-        sums, manifest = (
-            pd.read_parquet(out / "C" / "sums.parquet"),
-            parse_json((out / "C" / "manifest.json").read_bytes()),
-        )
-        manifest["about"]["model"] = Path(manifest["about"]["model"]).name  # not where it lay
-        sums = sums.assign(model=manifest["about"]["model"])
-        sums.to_parquet(SHIPPED / "paths" / "sums.parquet", index=False, compression="zstd", compression_level=19)
-        write_json(SHIPPED / "paths" / "manifest.json", manifest)
 
 
 def rank_sentence(files: ModelFiles, text: str) -> dict[str, Any]:
@@ -345,6 +347,7 @@ def main() -> None:
     if arguments.what == "worse":
         for letter, (text, count, length, registered) in WORSE.items():
             make_worse(files, given_corpus(documents[text], text), count, length, registered, arguments.out / letter)
+        ship_worse(arguments.out)
         return
     if arguments.what == "damaged":
         rank_damaged(files, documents, arguments.out / "damaged")
