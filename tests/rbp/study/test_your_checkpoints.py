@@ -1,16 +1,21 @@
 """The recipe “Your checkpoints”, as it stands on its page: a model trained, measured by one file, and its laws."""
 
 import re
+from contextlib import chdir
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from commands import here, rbp
+from commands import here
 from tiny import make_tokenizer, random_model
 
 from companion.project import ROOT
 from rbp.extract.store import open_store
 from rbp.laws.power import fit_power_law
+from rbp.study.config import read_study
+from rbp.study.jobs import merge_shards, rank_shard, write_table
+from rbp.study.run import TABLE
 
 PAGE = (ROOT / "book" / "recipes.md").read_text(encoding="utf-8").split("## Your checkpoints")[1].split("\n## ")[0]
 TOKENS = 8 * 256  # that a step reads
@@ -33,17 +38,29 @@ def run(tmp_path):
     return tmp_path, [step * TOKENS for step in (4, 8, 16)]
 
 
-@pytest.mark.builds
+@pytest.fixture
+def without_snakemake(monkeypatch):
+    """`rbp study run` does its jobs one by one in this process; Snakemake does them in test_study_run.py."""
+
+    def main(_):
+        study = read_study(Path("checkpoints.toml"), Path("runs"))
+        with chdir(study.out):
+            stores = [merge_shards({rank_shard(study, cell, 1)}) for cell in study.cells.values()]
+            write_table(stores, Path(TABLE))
+
+    monkeypatch.setattr("snakemake.cli.main", main)
+    monkeypatch.setattr("rbp.extract.extraction.say_on_stderr", lambda: None)
+
+
+@pytest.mark.usefixtures("without_snakemake")
 def test_the_recipe_runs_as_it_stands(run, monkeypatch):
     home, budgets = run
     monkeypatch.chdir(home)
     (toml,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     (home / "checkpoints.toml").write_text(f'output = "runs/studies/checkpoints"\n{toml}')
     study, law = (line.split()[1:] for line in re.findall(r"```bash\n(.*?)```", PAGE, re.DOTALL)[0].strip().split("\n"))
-    done = rbp(*study, "--profile", "local")
-    assert done.returncode == 0, done.stderr
-    told = here(*law, root=home)
-    assert told.returncode == 0, told.stderr
+    done, told = here(*study, "--profile", "local"), here(*law, root=home)
+    assert (done.returncode, told.returncode) == (0, 0), done.stderr + told.stderr
     lines = told.stdout.splitlines()
     # by hand, from the ranks
     stores = [open_store(path) for path in sorted((home / "runs/studies/checkpoints/ranks").iterdir())]
