@@ -13,30 +13,22 @@ from rbp.extract.models import find_model, load_model, non_embedding_params
 
 CPU = torch.device("cpu")
 TARGETS = ["q_proj", "v_proj"]
-SETTINGS: dict[str, dict[str, Any]] = {  # of kinds that need more than the layers they change
+#: of kinds that have these fields
+COMMON = {"target_modules": TARGETS, "r": 2, "num_virtual_tokens": 4, "n_frequency": 8, "task_type": "CAUSAL_LM"}
+SETTINGS: dict[str, dict[str, Any]] = {  # of kinds that need others
     "ADALORA": {"total_step": 10, "init_r": 2, "target_r": 2},
     "ADAPTION_PROMPT": {"adapter_len": 4, "adapter_layers": 1, "target_modules": None},
     "C3A": {"block_size": 8},
     "CPT": {"cpt_token_ids": [1, 2], "cpt_mask": [1, 1], "cpt_tokens_type_mask": [1, 1]},
-    "FOURIERFT": {"n_frequency": 8},
     "IA3": {"target_modules": [*TARGETS, "down_proj"], "feedforward_modules": ["down_proj"]},
     "LN_TUNING": {"target_modules": ["input_layernorm"]},
-    "LOHA": {"r": 2},
-    "LOKR": {"r": 2},
-    "LORA": {"r": 2},
-    "MISS": {"r": 2},
-    "MULTITASK_PROMPT_TUNING": {"num_virtual_tokens": 4},
-    "OFT": {"oft_block_size": 4},
-    "P_TUNING": {"num_virtual_tokens": 4, "encoder_hidden_size": 16},
-    "PREFIX_TUNING": {"num_virtual_tokens": 4},
-    "PROMPT_TUNING": {"num_virtual_tokens": 4},
-    "PSOFT": {"r": 2},
+    "OFT": {"oft_block_size": 4, "r": 0},
+    "P_TUNING": {"encoder_hidden_size": 16},
     "ROAD": {"group_size": 8},
     "SHIRA": {"r": 2},
     "TRAINABLE_TOKENS": {"token_indices": [7, 80], "target_modules": ["embed_tokens"]},
-    "VBLORA": {"num_vectors": 8, "vector_length": 16, "r": 2},
+    "VBLORA": {"num_vectors": 8, "vector_length": 16},
     "VERA": {"r": 4},
-    "WAVEFT": {"n_frequency": 8},
 }
 # variants of LoRA: peft's settings
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -91,7 +83,7 @@ def adapter(kind: str, folder: Path) -> Any:
     from peft.mapping import PEFT_TYPE_TO_CONFIG_MAPPING
 
     name = "LORA" if kind in VARIANTS else kind
-    options = {"target_modules": TARGETS, **SETTINGS.get(name, {}), **VARIANTS.get(kind, {}), "task_type": "CAUSAL_LM"}
+    options = COMMON | SETTINGS.get(name, {}) | VARIANTS.get(kind, {})
     known = PEFT_TYPE_TO_CONFIG_MAPPING[peft.PeftType[name]]
     fields = known.__dataclass_fields__
     config = known(**{key: value for key, value in options.items() if key in fields})

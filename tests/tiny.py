@@ -61,15 +61,18 @@ def texts(count, seed=0, longest=120):
     return [" ".join(rng.choices(WORDS, k=rng.randint(1, longest))) + "." for _ in range(count)]
 
 
+def train(corpus, vocabulary, cut):
+    """A byte-level tokenizer of a corpus, whose pre-tokenizer is `cut`."""
+    raw, alphabet = Tokenizer(models.BPE()), pre_tokenizers.ByteLevel.alphabet()
+    raw.pre_tokenizer, raw.decoder = cut, decoders.ByteLevel()
+    options = {"special_tokens": ["<|end|>"], "initial_alphabet": alphabet, "show_progress": False}
+    raw.train_from_iterator(corpus, trainers.BpeTrainer(vocab_size=vocabulary, **options))
+    return raw
+
+
 def make_tokenizer(template=None, **options):
     """A byte-level tokenizer of 300 tokens; template: what stands around a text, as in "<|end|> $A"."""
-    raw = Tokenizer(models.BPE())
-    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    raw.decoder = decoders.ByteLevel()
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    raw.train_from_iterator(
-        texts(200, seed=9), trainers.BpeTrainer(vocab_size=300, special_tokens=["<|end|>"], initial_alphabet=alphabet)
-    )
+    raw = train(texts(200, seed=9), 300, pre_tokenizers.ByteLevel(add_prefix_space=False))
     if template:
         around = [(word, raw.token_to_id(word)) for word in {*template.split()} - {"$A"}]
         raw.post_processor = processors.TemplateProcessing(single=template, special_tokens=around)

@@ -13,9 +13,9 @@ import pytest
 import torch
 from commands import here
 from commands import refused as refused_by
-from cuts import TEXTS, survey_tokenizer, train
+from cuts import TEXTS, survey_tokenizer
 from ggufs import save_case, write_bare, write_case
-from tiny import make_tokenizer, save_model, texts, write_texts
+from tiny import make_tokenizer, save_model, texts, train, write_texts
 from tokenizers import Regex, Tokenizer, pre_tokenizers
 
 import rbp
@@ -80,7 +80,7 @@ WHOLE_WORDS = ("llama-bpe", "tekken")
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory) -> tuple[Tokenizer, Path]:
-    raw, folder = train(), tmp_path_factory.mktemp("trained")
+    raw, folder = train(TEXTS * 3, 700, BYTES), tmp_path_factory.mktemp("trained")  # merges cross all cuts
     raw.save(str(folder / "tokenizer.json"))
     return raw, folder
 
