@@ -4,14 +4,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from tiny import save_model
+from tiny import load, save_model
 from transformers import AutoModelForCausalLM
 
 from rbp.errors import RbpError
 from rbp.extract.extraction import quiet
-from rbp.extract.models import find_model, load_model, non_embedding_params
+from rbp.extract.models import non_embedding_params
 
-CPU = torch.device("cpu")
 TARGETS = ["q_proj", "v_proj"]
 #: of kinds that have these fields
 COMMON = {"target_modules": TARGETS, "r": 2, "num_virtual_tokens": 4, "n_frequency": 8, "task_type": "CAUSAL_LM"}
@@ -101,12 +100,12 @@ def survey_adapter(kind: str, folder: Path) -> Found:
         except Exception as error:  # of any kind: what peft cannot build by these means is no adapter to apply
             return Found(kind, "not built", f"{type(error).__name__}: {error}"[:120])
         try:
-            loaded = load_model(find_model(str(folder / "adapter")), "float32", CPU)
+            loaded = load(folder / "adapter")
         except RbpError as error:
             return Found(kind, "refused", error.what.replace(str(folder), "…")[:120])
         with torch.inference_mode():
             found = loaded.model(input_ids=ids).logits
-        base = load_model(find_model(str(folder / "base")), "float32", CPU)
+        base = load(folder / "base")
         if not torch.equal(found, expected):
             return Found(kind, "wrong", f"logits differ by {(found - expected).abs().max():.2g}")
         if loaded.size != non_embedding_params(own) or (kind != "layer_replication" and loaded.size != base.size):

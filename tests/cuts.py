@@ -1,10 +1,9 @@
 """Tokenizers in folders whose classes may cut text in another way than their files do."""
 
-import json
 from pathlib import Path
 
 from adapters import Found
-from tiny import SPECIAL, train
+from tiny import SPECIAL, configure, train
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 from transformers import LlamaConfig, PreTrainedTokenizerFast, Qwen2Config
 
@@ -59,8 +58,7 @@ def other_cut(folder: Path, kind: str) -> Path:
     PreTrainedTokenizerFast(tokenizer_object=raw, **SPECIAL).save_pretrained(folder)
     (Qwen2Config if kind == "qwen2" else LlamaConfig)().save_pretrained(folder)
     if kind.endswith("Tokenizer"):
-        path = folder / "tokenizer_config.json"
-        path.write_text(json.dumps(json.loads(path.read_text()) | {"tokenizer_class": kind}))
+        configure(folder / "tokenizer_config.json", tokenizer_class=kind)
     return folder
 
 

@@ -18,18 +18,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from tiny import VOCAB, save_model
+from tiny import VOCAB, load, save_model
 from transformers import CONFIG_MAPPING, AutoModelForCausalLM
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from rbp.errors import RbpError
 from rbp.extract.extraction import quiet
 from rbp.extract.forward import Ranker
-from rbp.extract.models import LanguageModel, find_model, load_model, looks_at_length
+from rbp.extract.models import LanguageModel, looks_at_length
 from rbp.extract.protocol import Row, longest_input
 
 FAMILIES = sorted(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
-CPU = torch.device("cpu")
 LAYERS, HEADS, WIDTH = 4, 4, 32
 LONGEST = 100  # tokens that a model reads: no multiple of 64, so padding must not go beyond
 LENGTHS = (LONGEST, 5, 70, 37, 99, 64, 5, 88)  # long and short ones side by side
@@ -198,7 +197,7 @@ def survey(family: str, folder: Path, variant: str = "", **own: Any) -> Outcome:
             return exact._replace(outcome="not built", reason=reason)
         found: dict[str, Outcome] = {}
         try:
-            language = load_model(find_model(str(folder)), "float32", CPU)
+            language = load(folder)
         except RbpError as error:
             return _refused(exact, error, folder)
         biased = getattr(language.model.get_output_embeddings(), "bias", None) is not None

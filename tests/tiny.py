@@ -25,6 +25,8 @@ from transformers import (
     Qwen2Config,
 )
 
+from rbp.extract.models import find_model, load_model
+
 VOCAB = 320  # rows of the output layer; the tokenizer has fewer, as Pythia's
 SHAPE = {
     "vocab_size": VOCAB,
@@ -100,3 +102,13 @@ def write_texts(path, documents):
     """A corpus of these documents, .jsonl."""
     path.write_text("".join(json.dumps({"text": text}) + "\n" for text in documents))
     return path
+
+
+def load(folder, dtype="float32"):
+    """The model in a folder or a file, as an extraction loads it on a CPU."""
+    return load_model(find_model(str(folder)), dtype, torch.device("cpu"))
+
+
+def configure(path, **fields):
+    """Change fields of a JSON file, such as config.json."""
+    path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))

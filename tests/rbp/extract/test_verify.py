@@ -6,21 +6,18 @@ import shutil
 import hypothesis
 import numpy as np
 import pytest
-import torch
 from commands import here
 from hypothesis import strategies as st
-from tiny import save_model, texts
+from tiny import load, save_model, texts
 
 from rbp.errors import DataError
 from rbp.extract import forward, verify
 from rbp.extract.extraction import Settings, extract
 from rbp.extract.forward import Ranker
-from rbp.extract.models import find_model, load_model
 from rbp.extract.protocol import Row, protocol
 from rbp.extract.store import SampleCheck, Store, open_store
 from rbp.extract.verify import Stored, choose_sample, plain_logits, verify_sample
 
-CPU = torch.device("cpu")
 WINDOWS = protocol("windows", length=64, context=32, pack=4)
 QUICK = Settings(backend="reference")
 
@@ -74,7 +71,7 @@ def stored(rows, ranks, **change):
 def test_every_change_of_a_rank_is_found(saved, monkeypatch, values, dtype):
     """As a whole, and in blocks of 15 positions where no more logits fit."""
     monkeypatch.setattr(verify, "VALUES", values)
-    language = load_model(find_model(str(saved("llama"))), dtype, CPU)
+    language = load(saved("llama"), dtype)
     rows = [row(i, n) for i, n in enumerate((2, 20, 40))]
     ranker = Ranker(language, "reference", 1)
     ranks = ranker.rank(rows)
