@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tiny import CONFIGS, VOCAB, configure, load, texts
+from tiny import CONFIGS, VOCAB, configure, load, texts, write_texts
 from transformers import AutoModelForCausalLM, GPT2Config, GPTNeoXConfig, OPTConfig, Qwen2Config
 
 from companion.project import DATA
@@ -129,9 +129,10 @@ def test_a_pointer_of_git_lfs(copy, name):
     assert "git lfs pull" in refused(copy, f"{name} is a pointer of git LFS")
 
 
-def test_float64_is_refused_where_parts_are_computed_in_float32(copy, saved, write_corpus, tmp_path):
+def test_float64_is_refused_where_parts_are_computed_in_float32(copy, saved, tmp_path):
     assert load(copy, "float64").model.dtype == torch.float64
-    corpus, settings = [str(write_corpus(texts(4)))], Settings(dtype="float64", backend="reference")
+    corpus = [str(write_texts(tmp_path / "mine.jsonl", texts(4)))]
+    settings = Settings(dtype="float64", backend="reference")
     with pytest.raises(ParameterError, match="llama computes parts in float32"):
         extract([str(saved("llama"))], corpus, protocol("windows", length=48), tmp_path / "out", settings)
 
