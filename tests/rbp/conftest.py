@@ -11,7 +11,7 @@ def tokenizer():
 
 @pytest.fixture(scope="session")
 def saved(tmp_path_factory, tokenizer):
-    """saved(kind): the folder of a tiny model of that architecture, made once; OPT and Llama put a token before texts."""
+    """saved(kind): the folder of a tiny model of that architecture, made once; OPT and Llama open each text."""
     root = tmp_path_factory.mktemp("models")
 
     def save(kind):

@@ -42,13 +42,8 @@ def test_what_is_chosen(lengths, seed, share):
 @pytest.fixture
 def given(saved, tmp_path):
     """What `extract` takes for a small measurement."""
-    return (
-        [str(saved("gpt2"))],
-        [str(write_texts(tmp_path / "mine.jsonl", texts(20)))],
-        WINDOWS,
-        tmp_path / "out",
-        QUICK,
-    )
+    corpus = write_texts(tmp_path / "mine.jsonl", texts(20))
+    return [str(saved("gpt2"))], [str(corpus)], WINDOWS, tmp_path / "out", QUICK
 
 
 def verified(ranker, rows, ranks):
