@@ -4,39 +4,30 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from tiny import save_model
+from tiny import load, save_model
 from transformers import AutoModelForCausalLM
 
 from rbp.errors import RbpError
 from rbp.extract.extraction import quiet
-from rbp.extract.models import find_model, load_model, non_embedding_params
+from rbp.extract.models import non_embedding_params
 
-CPU = torch.device("cpu")
 TARGETS = ["q_proj", "v_proj"]
-SETTINGS: dict[str, dict[str, Any]] = {  # of kinds that need more than the layers they change
+#: of kinds that have these fields
+COMMON = {"target_modules": TARGETS, "r": 2, "num_virtual_tokens": 4, "n_frequency": 8, "task_type": "CAUSAL_LM"}
+SETTINGS: dict[str, dict[str, Any]] = {  # of kinds that need others
     "ADALORA": {"total_step": 10, "init_r": 2, "target_r": 2},
     "ADAPTION_PROMPT": {"adapter_len": 4, "adapter_layers": 1, "target_modules": None},
     "C3A": {"block_size": 8},
     "CPT": {"cpt_token_ids": [1, 2], "cpt_mask": [1, 1], "cpt_tokens_type_mask": [1, 1]},
-    "FOURIERFT": {"n_frequency": 8},
     "IA3": {"target_modules": [*TARGETS, "down_proj"], "feedforward_modules": ["down_proj"]},
     "LN_TUNING": {"target_modules": ["input_layernorm"]},
-    "LOHA": {"r": 2},
-    "LOKR": {"r": 2},
-    "LORA": {"r": 2},
-    "MISS": {"r": 2},
-    "MULTITASK_PROMPT_TUNING": {"num_virtual_tokens": 4},
-    "OFT": {"oft_block_size": 4},
-    "P_TUNING": {"num_virtual_tokens": 4, "encoder_hidden_size": 16},
-    "PREFIX_TUNING": {"num_virtual_tokens": 4},
-    "PROMPT_TUNING": {"num_virtual_tokens": 4},
-    "PSOFT": {"r": 2},
+    "OFT": {"oft_block_size": 4, "r": 0},
+    "P_TUNING": {"encoder_hidden_size": 16},
     "ROAD": {"group_size": 8},
     "SHIRA": {"r": 2},
     "TRAINABLE_TOKENS": {"token_indices": [7, 80], "target_modules": ["embed_tokens"]},
-    "VBLORA": {"num_vectors": 8, "vector_length": 16, "r": 2},
+    "VBLORA": {"num_vectors": 8, "vector_length": 16},
     "VERA": {"r": 4},
-    "WAVEFT": {"n_frequency": 8},
 }
 # variants of LoRA: peft's settings
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -91,7 +82,7 @@ def adapter(kind: str, folder: Path) -> Any:
     from peft.mapping import PEFT_TYPE_TO_CONFIG_MAPPING
 
     name = "LORA" if kind in VARIANTS else kind
-    options = {"target_modules": TARGETS, **SETTINGS.get(name, {}), **VARIANTS.get(kind, {}), "task_type": "CAUSAL_LM"}
+    options = COMMON | SETTINGS.get(name, {}) | VARIANTS.get(kind, {})
     known = PEFT_TYPE_TO_CONFIG_MAPPING[peft.PeftType[name]]
     fields = known.__dataclass_fields__
     config = known(**{key: value for key, value in options.items() if key in fields})
@@ -109,12 +100,12 @@ def survey_adapter(kind: str, folder: Path) -> Found:
         except Exception as error:  # of any kind: what peft cannot build by these means is no adapter to apply
             return Found(kind, "not built", f"{type(error).__name__}: {error}"[:120])
         try:
-            loaded = load_model(find_model(str(folder / "adapter")), "float32", CPU)
+            loaded = load(folder / "adapter")
         except RbpError as error:
             return Found(kind, "refused", error.what.replace(str(folder), "…")[:120])
         with torch.inference_mode():
             found = loaded.model(input_ids=ids).logits
-        base = load_model(find_model(str(folder / "base")), "float32", CPU)
+        base = load(folder / "base")
         if not torch.equal(found, expected):
             return Found(kind, "wrong", f"logits differ by {(found - expected).abs().max():.2g}")
         if loaded.size != non_embedding_params(own) or (kind != "layer_replication" and loaded.size != base.size):

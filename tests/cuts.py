@@ -1,11 +1,10 @@
 """Tokenizers in folders whose classes may cut text in another way than their files do."""
 
-import json
 from pathlib import Path
 
 from adapters import Found
-from tiny import SPECIAL
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from tiny import SPECIAL, configure, train
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 from transformers import LlamaConfig, PreTrainedTokenizerFast, Qwen2Config
 
 from rbp.errors import RbpError
@@ -24,23 +23,6 @@ TEXTS = [
     "He said:'Tis'M 'LL'd don't DON'T 1st 22nd 333rd 4444th",
     "user@example.com/path?q=1&r=2 ...!!! --- ___",
 ]
-
-
-def train(vocabulary: int = 700, cut=None) -> Tokenizer:
-    """A byte-level tokenizer whose merges cross all cuts, unless some are given."""
-    raw = Tokenizer(models.BPE())
-    raw.pre_tokenizer = cut or pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    raw.decoder = decoders.ByteLevel()
-    raw.train_from_iterator(
-        TEXTS * 3,
-        trainers.BpeTrainer(
-            vocab_size=vocabulary,
-            special_tokens=["<|end|>"],
-            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-            show_progress=False,
-        ),
-    )
-    return raw
 
 
 _SPACED = pre_tokenizers.Metaspace()
@@ -72,12 +54,11 @@ def other_cut(folder: Path, kind: str) -> Path:
     else:
         digits = pre_tokenizers.Digits(individual_digits=True)
         words = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
-        raw = train(cut=pre_tokenizers.Sequence([digits, words]), vocabulary=300)
+        raw = train(TEXTS * 3, 300, pre_tokenizers.Sequence([digits, words]))
     PreTrainedTokenizerFast(tokenizer_object=raw, **SPECIAL).save_pretrained(folder)
     (Qwen2Config if kind == "qwen2" else LlamaConfig)().save_pretrained(folder)
     if kind.endswith("Tokenizer"):
-        path = folder / "tokenizer_config.json"
-        path.write_text(json.dumps(json.loads(path.read_text()) | {"tokenizer_class": kind}))
+        configure(folder / "tokenizer_config.json", tokenizer_class=kind)
     return folder
 
 

@@ -12,11 +12,10 @@ import torch
 import transformers
 from adapters import Found
 from safetensors.torch import load_file, save_file
-from tiny import save_model
+from tiny import load, save_model
 
 from rbp.errors import RbpError
 from rbp.extract.extraction import quiet
-from rbp.extract.models import find_model, load_model
 
 WIDTH, HEADS, GROUPS, LAYERS, INNER, VOCAB = 64, 4, 2, 3, 96, 320
 
@@ -249,8 +248,7 @@ def own_logits(model: Path) -> torch.Tensor:
     """The logits of drawn tokens, as the model is loaded."""
     torch.manual_seed(0)
     with torch.inference_mode():
-        loaded = load_model(find_model(str(model)), "float32", torch.device("cpu"))
-        found: torch.Tensor = loaded.model(torch.randint(0, VOCAB, (2, 40))).logits
+        found: torch.Tensor = load(model).model(torch.randint(0, VOCAB, (2, 40))).logits
     return found
 
 

@@ -18,18 +18,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from tiny import VOCAB, save_model
+from tiny import VOCAB, load, save_model
 from transformers import CONFIG_MAPPING, AutoModelForCausalLM
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from rbp.errors import RbpError
 from rbp.extract.extraction import quiet
 from rbp.extract.forward import Ranker
-from rbp.extract.models import LanguageModel, find_model, load_model, looks_at_length
+from rbp.extract.models import LanguageModel, looks_at_length
 from rbp.extract.protocol import Row, longest_input
 
 FAMILIES = sorted(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
-CPU = torch.device("cpu")
 LAYERS, HEADS, WIDTH = 4, 4, 32
 LONGEST = 100  # tokens that a model reads: no multiple of 64, so padding must not go beyond
 LENGTHS = (LONGEST, 5, 70, 37, 99, 64, 5, 88)  # long and short ones side by side
@@ -63,7 +62,13 @@ SMALL: dict[str, int] = {
 
 # Families whose fields depend on one another in ways that no name tells.
 DEFAULT_ROPE = {"rope_type": "default", "rope_theta": 1e4}
+ZAMBA = {"attention_hidden_size": 2 * WIDTH, "attention_head_dim": 16}
+# whose positions begin after that of the padding token
+AFTER_PADDING = "camembert", "data2vec-text", "roberta", "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl"
+INDEXER = {"n_heads": 4, "kv_heads": 1, "head_dim": 8, "budget": 16, "compress_ratio": 4}
 OWN: dict[str, dict[str, Any]] = {
+    **{name: {"head_dim": 8} for name in ("hunyuan_v1_dense", "hunyuan_v1_moe", "ministral")},
+    **{name: {"max_position_embeddings": LONGEST + 2} for name in AFTER_PADDING},
     "blt": {"encoder_hash_byte_group_vocab": 64},
     "cohere_compass_text": {"rope_parameters": {"full_attention": DEFAULT_ROPE, "sliding_attention": DEFAULT_ROPE}},
     "dbrx": {"attn_config": {"kv_n_heads": 2, "clip_qkv": 8.0, "rope_theta": 1e4}},
@@ -72,47 +77,17 @@ OWN: dict[str, dict[str, Any]] = {
     "falcon_h1": {"mamba_d_ssm": 64},
     "gemma3n_text": {"num_kv_shared_layers": 0},
     "gpt_neo": {"attention_types": [[["global", "local"], 2]], "attention_layers": ["global", "local"] * 2},
-    "hunyuan_v1_dense": {"head_dim": 8},
-    "hunyuan_v1_moe": {"head_dim": 8},
     "lfm2_moe": {"layer_types": ["conv", "full_attention"] * 2},
     "mamba2": {"num_heads": 8},
-    "ministral": {"head_dim": 8},
     "nemotron": {"num_key_value_heads": 2},
-    "qwen4_exp_text": {
-        "indexer_n_heads": 4,
-        "indexer_kv_heads": 1,
-        "indexer_head_dim": 8,
-        "indexer_budget": 16,
-        "indexer_compress_ratio": 4,
-    },
+    "qwen4_exp_text": {f"indexer_{name}": value for name, value in INDEXER.items()},
     "reformer": {"max_position_embeddings": 128, "axial_pos_shape": [16, 8], "axial_pos_embds_dim": [16, 16]},
     "xlm": {"causal": True},
-    "xmod": {"default_language": "en_XX"},
-    "zamba": {
-        "num_hidden_layers": 12,
-        "layers_block_type": None,
-        "attention_hidden_size": 2 * WIDTH,
-        "attention_head_dim": 16,
-    },
-    "zamba2": {
-        "hybrid_layer_ids": [1],
-        "n_mamba_heads": 8,
-        "attention_hidden_size": 2 * WIDTH,
-        "attention_head_dim": 16,
-    },
+    "xmod": {"default_language": "en_XX", "max_position_embeddings": LONGEST + 2},
+    "zamba": {**ZAMBA, "num_hidden_layers": 12, "layers_block_type": None},
+    "zamba2": {**ZAMBA, "hybrid_layer_ids": [1], "n_mamba_heads": 8},
     "zaya": {"num_experts_per_tok": 1},
 }
-for _family in (
-    "camembert",
-    "data2vec-text",
-    "roberta",
-    "roberta-prelayernorm",
-    "xlm-roberta",
-    "xlm-roberta-xl",
-    "xmod",
-):
-    # whose positions begin after that of the padding token
-    OWN[_family] = {**OWN.get(_family, {}), "max_position_embeddings": LONGEST + 2}
 
 # What a family can be beside its default: family, name, fields.
 FACTORS = {"short_factor": [1.0] * 4, "long_factor": [4.0] * 4, "original_max_position_embeddings": 70}
@@ -222,7 +197,7 @@ def survey(family: str, folder: Path, variant: str = "", **own: Any) -> Outcome:
             return exact._replace(outcome="not built", reason=reason)
         found: dict[str, Outcome] = {}
         try:
-            language = load_model(find_model(str(folder)), "float32", CPU)
+            language = load(folder)
         except RbpError as error:
             return _refused(exact, error, folder)
         biased = getattr(language.model.get_output_embeddings(), "bias", None) is not None

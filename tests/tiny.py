@@ -25,6 +25,8 @@ from transformers import (
     Qwen2Config,
 )
 
+from rbp.extract.models import find_model, load_model
+
 VOCAB = 320  # rows of the output layer; the tokenizer has fewer, as Pythia's
 SHAPE = {
     "vocab_size": VOCAB,
@@ -61,15 +63,18 @@ def texts(count, seed=0, longest=120):
     return [" ".join(rng.choices(WORDS, k=rng.randint(1, longest))) + "." for _ in range(count)]
 
 
+def train(corpus, vocabulary, cut):
+    """A byte-level tokenizer of a corpus, whose pre-tokenizer is `cut`."""
+    raw, alphabet = Tokenizer(models.BPE()), pre_tokenizers.ByteLevel.alphabet()
+    raw.pre_tokenizer, raw.decoder = cut, decoders.ByteLevel()
+    options = {"special_tokens": ["<|end|>"], "initial_alphabet": alphabet, "show_progress": False}
+    raw.train_from_iterator(corpus, trainers.BpeTrainer(vocab_size=vocabulary, **options))
+    return raw
+
+
 def make_tokenizer(template=None, **options):
     """A byte-level tokenizer of 300 tokens; template: what stands around a text, as in "<|end|> $A"."""
-    raw = Tokenizer(models.BPE())
-    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    raw.decoder = decoders.ByteLevel()
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    raw.train_from_iterator(
-        texts(200, seed=9), trainers.BpeTrainer(vocab_size=300, special_tokens=["<|end|>"], initial_alphabet=alphabet)
-    )
+    raw = train(texts(200, seed=9), 300, pre_tokenizers.ByteLevel(add_prefix_space=False))
     if template:
         around = [(word, raw.token_to_id(word)) for word in {*template.split()} - {"$A"}]
         raw.post_processor = processors.TemplateProcessing(single=template, special_tokens=around)
@@ -97,3 +102,13 @@ def write_texts(path, documents):
     """A corpus of these documents, .jsonl."""
     path.write_text("".join(json.dumps({"text": text}) + "\n" for text in documents))
     return path
+
+
+def load(folder, dtype="float32"):
+    """The model in a folder or a file, as an extraction loads it on a CPU."""
+    return load_model(find_model(str(folder)), dtype, torch.device("cpu"))
+
+
+def configure(path, **fields):
+    """Change fields of a JSON file, such as config.json."""
+    path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))

@@ -37,26 +37,6 @@ class Copies(TrainerCallback):
         self.logs.setdefault(state.global_step, {}).update(logs)
 
 
-def trained(tmp_path, callbacks, steps=5, **options):
-    model, tokenizer = tiny.random_model("neox"), tiny.make_tokenizer(pad_token="<|end|>")  # noqa: S106
-    ids = [tokenizer(text)["input_ids"][:32] for text in tiny.texts(40 + 4 * steps, seed=3) if len(text) > 200]
-    data = Dataset.from_dict({"input_ids": ids, "labels": ids})
-    options = {"max_steps": steps, "logging_steps": 1000, "report_to": "none", **options}
-    arguments = TrainingArguments(
-        str(tmp_path / "out"),
-        per_device_train_batch_size=1,
-        save_strategy="no",
-        use_cpu=True,
-        disable_tqdm=True,
-        learning_rate=0.01,
-        **options,
-    )
-    made = [make(tokenizer) for make in callbacks]
-    trainer = Trainer(model, arguments, train_dataset=data, processing_class=tokenizer, callbacks=made)
-    trainer.train()
-    return trainer
-
-
 def test_a_batch_against_its_logits():
     torch.manual_seed(0)
     hidden, weight = torch.randn(3, 7, 16), torch.randn(50, 16)
@@ -84,18 +64,28 @@ def test_the_example_runs():
 @pytest.mark.builds
 def test_a_trainer_logs_what_extraction_finds(tmp_path):
     """At steps 2, 4 and the last; what reporters get is what the checkpoints' own stores say."""
-    texts = tiny.texts(6, seed=1)
-    copies = []
-    trainer = trained(
-        tmp_path,
-        [
-            lambda tokenizer: copies.append(Copies(tmp_path / "saved", tokenizer)) or copies[0],
-            lambda _: RankCallback(texts, ks=[1, 10], every=2, bos="always"),
-        ],
+    texts, model = tiny.texts(6, seed=1), tiny.random_model("neox")
+    tokenizer = tiny.make_tokenizer(pad_token="<|end|>")  # noqa: S106
+    ids = [tokenizer(text)["input_ids"][:32] for text in tiny.texts(60, seed=3) if len(text) > 200]
+    arguments = TrainingArguments(
+        str(tmp_path / "out"),
+        per_device_train_batch_size=1,
+        max_steps=5,
+        logging_steps=1000,
+        learning_rate=0.01,
+        save_strategy="no",
+        report_to="none",
+        use_cpu=True,
+        disable_tqdm=True,
         activation_checkpointing=True,
         bf16=True,  # which the Trainer puts around the model's forward pass, and not around its layers
     )
-    logs = copies[0].logs
+    copies = Copies(tmp_path / "saved", tokenizer)
+    callbacks = [copies, RankCallback(texts, ks=[1, 10], every=2, bos="always")]
+    data = Dataset.from_dict({"input_ids": ids, "labels": ids})
+    trainer = Trainer(model, arguments, train_dataset=data, processing_class=tokenizer, callbacks=callbacks)
+    trainer.train()
+    logs = copies.logs
     assert [step for step, found in logs.items() if "eval_rbp_1" in found] == [2, 4, 5]
     assert trainer.model.training
     assert not trainer.model.base_model.layers[0].training  # which was frozen before

@@ -1,4 +1,4 @@
-"""What a newcomer meets first: mistakes in arguments, output in other encodings, odd names, texts of one name."""
+"""What a newcomer meets first: mistakes in arguments, and output in other encodings."""
 
 import os
 import subprocess
@@ -30,13 +30,6 @@ MISTAKES = {
 }
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> Path:
-    path = tmp_path / "mine.csv"
-    path.write_text(TABLE, encoding="utf-8")
-    return path
-
-
 @pytest.mark.builds
 def test_arguments_are_checked_before_torch_is_imported(tmp_path: Path) -> None:
     command = [sys.executable, "-c", SCRIPT.format([*MISTAKES])]
@@ -47,7 +40,8 @@ def test_arguments_are_checked_before_torch_is_imported(tmp_path: Path) -> None:
 
 
 @pytest.mark.builds
-def test_characters_that_an_encoding_lacks_are_spelled_out(table: Path) -> None:
+def test_characters_that_an_encoding_lacks_are_spelled_out(tmp_path: Path) -> None:
+    (table := tmp_path / "mine.csv").write_text(TABLE, encoding="utf-8")
     command = [sys.executable, "-m", "rbp.cli", "fit", "--measurements", str(table), "--dataset", "text", "--k", "1"]
     environment = os.environ | {"PYTHONIOENCODING": "latin-1"}
     done = subprocess.run([*command, "--family", "$\\bar{$"], capture_output=True, env=environment, check=True)

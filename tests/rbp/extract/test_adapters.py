@@ -3,7 +3,6 @@
 All kinds of them: tests/slow/test_every_model.py.
 """
 
-import json
 import shutil
 import sys
 
@@ -12,11 +11,10 @@ import torch
 from adapters import adapter, save_adapter, survey_adapter
 from peft import LoraConfig
 from safetensors.torch import load_file, save_file
-from tiny import VOCAB
+from tiny import VOCAB, configure, load
 from transformers import AutoModelForCausalLM
 
 from rbp.errors import DataError
-from rbp.extract.models import find_model, load_model
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:peft")
 #: of GPT-2, whose input and output share one matrix: settings of an adapter, and of saving it
@@ -28,15 +26,6 @@ TIED = {
     "whole output": ({"target_modules": ["c_attn"], "modules_to_save": ["lm_head"]}, {}),
     "some tokens": ({"target_modules": ["c_attn"], "trainable_token_indices": [7, 80]}, {}),
 }
-
-
-def load(folder):
-    return load_model(find_model(str(folder)), "float32", torch.device("cpu"))
-
-
-def configure(folder, **fields):
-    path = folder / "adapter_config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
 
 
 def tied(base, folder, which):
@@ -80,7 +69,7 @@ def test_what_is_added_to_one_use_of_a_shared_matrix_does_not_get_into_the_other
     ],
 )
 def test_a_configuration_that_would_not_be_applied_as_it_is_meant_is_refused(whole, fields, message):
-    configure(whole, **fields)
+    configure(whole / "adapter_config.json", **fields)
     with pytest.raises(DataError, match=message):
         load(whole)
 
@@ -115,7 +104,7 @@ def test_an_adapter_of_more_tokens_than_the_model_has(saved, tmp_path):
     net.resize_token_embeddings(VOCAB + 3)
     net.save_pretrained(tmp_path / "larger")
     tied(tmp_path / "larger", tmp_path / "adapter", "neither, but both are saved")
-    configure(tmp_path / "adapter", base_model_name_or_path=str(saved("gpt2")))
+    configure(tmp_path / "adapter" / "adapter_config.json", base_model_name_or_path=str(saved("gpt2")))
     shapes = r"lm_head.weight and 1 more has the shape \(323, 32\) in the adapter, and \(320, 32\)"
     with pytest.raises(DataError, match=rf"{shapes}(.|\n)*vocabulary was changed"):
         load(tmp_path / "adapter")

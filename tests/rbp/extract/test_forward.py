@@ -11,13 +11,13 @@ import pytest
 import survey
 import torch
 from by_hand import assert_ranked, token_by_token
-from tiny import CONFIGS, VOCAB, make_tokenizer, texts, write_texts
+from tiny import CONFIGS, VOCAB, load, make_tokenizer, texts, write_texts
 
 from rbp.errors import DataError, ParameterError
 from rbp.extract.corpora import Corpus
 from rbp.extract.extraction import Settings, extract
 from rbp.extract.forward import Ranker
-from rbp.extract.models import find_model, load_model, load_tokenizer, looks_at_length
+from rbp.extract.models import find_model, load_tokenizer, looks_at_length
 from rbp.extract.protocol import Row, plan_rows, protocol
 from rbp.extract.store import open_store
 
@@ -30,10 +30,8 @@ def make(saved):
     """make(kind): a ranker with that model, and the rows of the corpus."""
 
     def make(kind, batch=4, **options):
-        files = find_model(str(saved(kind)))
-        rows = plan_rows(CORPUS, load_tokenizer(files), WINDOWS).rows
-        language = load_model(files, "float32", torch.device("cpu"))
-        return Ranker(language, "reference", batch, **options), rows
+        rows = plan_rows(CORPUS, load_tokenizer(find_model(str(saved(kind)))), WINDOWS).rows
+        return Ranker(load(saved(kind)), "reference", batch, **options), rows
 
     return make
 
@@ -163,7 +161,7 @@ def test_the_configurations_that_say_that_a_model_looks_at_the_length_of_its_inp
 
 def test_a_look_at_the_length_that_no_configuration_says_is_found_out(saved, caplog):
     """Rows are padded, as on a GPU, where the model does not see it: else ranks are those of each row alone."""
-    language = load_model(find_model(str(saved("gpt2"))), "float32", torch.device("cpu"))
+    language = load(saved("gpt2"))
     rows = [Row(i, 0, torch.arange(3, 3 + n).numpy(), torch.arange(1, n).numpy()) for i, n in enumerate((20, 64, 90))]
     assert not Ranker(language, "reference", 1).padded, "on a CPU"
     plain = Ranker(language, "reference", 2, padded=True)

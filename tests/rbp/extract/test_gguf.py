@@ -9,13 +9,11 @@ import torch
 from draws import rest_slow
 from ggufs import CASES, own_logits, save_case, survey_file, write_bare, write_case
 from safetensors.torch import load_file
-from tiny import make_tokenizer, texts
+from tiny import load, make_tokenizer, texts
 from transformers import AutoModelForCausalLM, LlamaConfig
 
 from rbp.errors import DataError
-from rbp.extract.models import find_model, load_model, load_tokenizer
-
-CPU = torch.device("cpu")
+from rbp.extract.models import find_model, load_tokenizer
 
 
 @pytest.fixture
@@ -96,7 +94,7 @@ TENSORS = {
 def test_what_would_not_reach_the_model_is_refused(name, given, message, tmp_path):
     file = write_case(name, save_case(name, tmp_path / "whole"), tmp_path / "a.gguf", **given)
     with pytest.raises(DataError, match=message) as refused:
-        load_model(find_model(str(file)), "float32", CPU)
+        load(file)
     assert "config.json" not in str(refused.value)
 
 
@@ -116,7 +114,7 @@ def test_only_the_file_is_read(whole, tmp_path, monkeypatch):
     assert files.fingerprint() == find_model("folder.gguf").fingerprint()
     assert files.tokenizer_fingerprint() == find_model("folder.gguf").tokenizer_fingerprint()
     assert load_tokenizer(files)(text)["input_ids"] == expected
-    assert torch.equal(load_model(files, "float32", CPU).model.lm_head.weight, weight)
+    assert torch.equal(load(folder).model.lm_head.weight, weight)
 
 
 def test_files_that_are_not_to_be_had(whole, tmp_path):

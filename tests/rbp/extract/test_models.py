@@ -1,6 +1,5 @@
 """Folders of models: what is read and fingerprinted, and what is refused or named; and S of the paper's models."""
 
-import json
 import shutil
 from pathlib import Path
 
@@ -8,13 +7,13 @@ import pandas as pd
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tiny import CONFIGS, VOCAB, texts
+from tiny import CONFIGS, VOCAB, configure, load, texts, write_texts
 from transformers import AutoModelForCausalLM, GPT2Config, GPTNeoXConfig, OPTConfig, Qwen2Config
 
 from companion.project import DATA
 from rbp.errors import DataError, ParameterError
 from rbp.extract.extraction import Settings, extract
-from rbp.extract.models import find_model, load_model, load_tokenizer, non_embedding_params
+from rbp.extract.models import find_model, load_tokenizer, non_embedding_params
 from rbp.extract.protocol import protocol
 
 
@@ -23,21 +22,15 @@ def copy(saved, tmp_path):
     return Path(shutil.copytree(saved("gpt2"), tmp_path / "model"))
 
 
-def load(folder, dtype="float32"):
-    files = find_model(str(folder))
-    load_tokenizer(files)
-    return load_model(files, dtype, torch.device("cpu"))
-
-
-def configure(folder, **fields):
-    path = folder / "config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
+def load_both(folder):
+    load_tokenizer(find_model(str(folder)))
+    load(folder)
 
 
 def refused(folder, message):
     """The remedy, of the error that says `message`."""
     with pytest.raises(DataError, match=message) as caught:
-        load(folder)
+        load_both(folder)
     assert "\n" not in caught.value.what
     return caught.value.remedy
 
@@ -70,7 +63,7 @@ def test_the_files_that_are_read_are_fingerprinted(copy):
         ("other.safetensors", {"transformers_weights": "other.safetensors"}),
     ):
         weight = write(name)
-        configure(copy, **fields)
+        configure(copy / "config.json", **fields)
         names, found = seen()
         assert names == [name]
         assert found.equal(weight)
@@ -80,10 +73,10 @@ def test_the_files_that_are_read_are_fingerprinted(copy):
 def test_fields_that_the_class_does_not_have_are_named(copy, caplog):
     """What is meant by them does not reach the model, whose ranks are then another one's."""
     load(copy)
-    configure(copy, n_ctx=64, task_specific_params={"a": 1}, unset=None, off=False)
+    configure(copy / "config.json", n_ctx=64, task_specific_params={"a": 1}, unset=None, off=False)
     load(copy)
     assert "does not use" not in caplog.text
-    configure(copy, alibi=True, auto_map={"AutoModelForCausalLM": "mine.Mine"})
+    configure(copy / "config.json", alibi=True, auto_map={"AutoModelForCausalLM": "mine.Mine"})
     load(copy)
     assert "GPT2LMHeadModel does not use what config.json says by alibi, auto_map: ranks are of" in caplog.text
 
@@ -114,7 +107,7 @@ def test_a_revision_of_a_folder_is_a_checkpoint_in_it(copy, tmp_path):
     ids=["fewer layers", "another head", "gptq", "of the text"],
 )
 def test_a_configuration_that_is_not_that_of_the_weights(copy, fields, message, remedy):
-    configure(copy, **fields)
+    configure(copy / "config.json", **fields)
     assert remedy in refused(copy, message)
 
 
@@ -136,9 +129,10 @@ def test_a_pointer_of_git_lfs(copy, name):
     assert "git lfs pull" in refused(copy, f"{name} is a pointer of git LFS")
 
 
-def test_float64_is_refused_where_parts_are_computed_in_float32(copy, saved, write_corpus, tmp_path):
+def test_float64_is_refused_where_parts_are_computed_in_float32(copy, saved, tmp_path):
     assert load(copy, "float64").model.dtype == torch.float64
-    corpus, settings = [str(write_corpus(texts(4)))], Settings(dtype="float64", backend="reference")
+    corpus = [str(write_texts(tmp_path / "mine.jsonl", texts(4)))]
+    settings = Settings(dtype="float64", backend="reference")
     with pytest.raises(ParameterError, match="llama computes parts in float32"):
         extract([str(saved("llama"))], corpus, protocol("windows", length=48), tmp_path / "out", settings)
 

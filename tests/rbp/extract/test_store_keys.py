@@ -49,7 +49,7 @@ PROTOCOL = {"name": "authors", "length": 63, "context": 31, "documents": 3, "see
 PROTOCOL |= {"bos": "always", "special": "text"}
 
 
-def test_another_setting_protocol_revision_or_text_is_another_store(model, corpus, plain, write_corpus):
+def test_another_setting_protocol_revision_or_text_is_another_store(model, corpus, plain, tmp_path):
     assert {field.name for field in dataclasses.fields(Settings)} == SETTINGS.keys() | NOT_IN_THE_KEY
     assert {field.name for field in dataclasses.fields(Protocol)} == PROTOCOL.keys()
     texts = tiny.texts(4)
@@ -58,10 +58,10 @@ def test_another_setting_protocol_revision_or_text_is_another_store(model, corpu
         *(key(model, corpus, **{name: value}) for name, value in SETTINGS.items()),
         *(key(model, corpus, dataclasses.replace(WINDOWS, **{name: value})) for name, value in PROTOCOL.items()),
         key(model, corpus, revision="a" * 40),
-        *(key(model, write_corpus(documents, f"{number}.jsonl")) for number, documents in enumerate(others)),
+        *(key(model, tiny.write_texts(tmp_path / f"{i}.jsonl", documents)) for i, documents in enumerate(others)),
     ]
     assert len({measurement_digest(each) for each in [plain, *keys]}) == 1 + len(keys)
-    same = key(model, write_corpus(texts, "same.jsonl"))  # by another name
+    same = key(model, tiny.write_texts(tmp_path / "same.jsonl", texts))  # by another name
     assert measurement_digest(same) == measurement_digest(plain)
 
 

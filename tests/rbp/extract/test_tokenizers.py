@@ -10,18 +10,17 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-import torch
 from commands import here
 from commands import refused as refused_by
-from cuts import TEXTS, survey_tokenizer, train
+from cuts import TEXTS, survey_tokenizer
 from ggufs import save_case, write_bare, write_case
-from tiny import make_tokenizer, save_model, texts, write_texts
+from tiny import load, make_tokenizer, save_model, texts, train, write_texts
 from tokenizers import Regex, Tokenizer, pre_tokenizers
 
 import rbp
 from rbp.errors import DataError
 from rbp.extract.extraction import extract
-from rbp.extract.models import find_model, load_model, load_tokenizer
+from rbp.extract.models import find_model, load_tokenizer
 from rbp.extract.protocol import protocol
 from rbp.extract.store import open_store
 
@@ -80,7 +79,7 @@ WHOLE_WORDS = ("llama-bpe", "tekken")
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory) -> tuple[Tokenizer, Path]:
-    raw, folder = train(), tmp_path_factory.mktemp("trained")
+    raw, folder = train(TEXTS * 3, 700, BYTES), tmp_path_factory.mktemp("trained")  # merges cross all cuts
     raw.save(str(folder / "tokenizer.json"))
     return raw, folder
 
@@ -173,7 +172,7 @@ def test_special_tokens_are_read_as_asked_whatever_the_tokenizer_says(own, tmp_p
     """Its setting is no part of a store's key."""
     tokenizer = make_tokenizer()
     tokenizer.split_special_tokens = own
-    model, some = load_model(find_model(str(save_model(tmp_path / "m"))), "float32", torch.device("cpu")).model, TEXTS
+    model, some = load(save_model(tmp_path / "m")).model, TEXTS
     ranked = rbp.rank(model, ["a <|end|> rank of a token", *some], tokenizer=tokenizer, length=64)
     assert ranked.store.manifest["about"]["not_scored"]["special"] == 1
 

@@ -6,21 +6,18 @@ import shutil
 import hypothesis
 import numpy as np
 import pytest
-import torch
 from commands import here
 from hypothesis import strategies as st
-from tiny import save_model, texts
+from tiny import load, save_model, texts, write_texts
 
 from rbp.errors import DataError
 from rbp.extract import forward, verify
 from rbp.extract.extraction import Settings, extract
 from rbp.extract.forward import Ranker
-from rbp.extract.models import find_model, load_model
 from rbp.extract.protocol import Row, protocol
 from rbp.extract.store import SampleCheck, Store, open_store
 from rbp.extract.verify import Stored, choose_sample, plain_logits, verify_sample
 
-CPU = torch.device("cpu")
 WINDOWS = protocol("windows", length=64, context=32, pack=4)
 QUICK = Settings(backend="reference")
 
@@ -43,9 +40,10 @@ def test_what_is_chosen(lengths, seed, share):
 
 
 @pytest.fixture
-def given(saved, write_corpus, tmp_path):
+def given(saved, tmp_path):
     """What `extract` takes for a small measurement."""
-    return [str(saved("gpt2"))], [str(write_corpus(texts(20)))], WINDOWS, tmp_path / "out", QUICK
+    corpus = write_texts(tmp_path / "mine.jsonl", texts(20))
+    return [str(saved("gpt2"))], [str(corpus)], WINDOWS, tmp_path / "out", QUICK
 
 
 def verified(ranker, rows, ranks):
@@ -74,7 +72,7 @@ def stored(rows, ranks, **change):
 def test_every_change_of_a_rank_is_found(saved, monkeypatch, values, dtype):
     """As a whole, and in blocks of 15 positions where no more logits fit."""
     monkeypatch.setattr(verify, "VALUES", values)
-    language = load_model(find_model(str(saved("llama"))), dtype, CPU)
+    language = load(saved("llama"), dtype)
     rows = [row(i, n) for i, n in enumerate((2, 20, 40))]
     ranker = Ranker(language, "reference", 1)
     ranks = ranker.rank(rows)
@@ -111,10 +109,10 @@ def off_by_one(linear_rank):
     return ranks
 
 
-def test_what_breaks_is_caught(saved, write_corpus, tmp_path, monkeypatch):
+def test_what_breaks_is_caught(saved, tmp_path, monkeypatch):
     """In one place of an otherwise sound extraction, of seven rows: all are verified."""
     monkeypatch.setattr(choose_sample, "__defaults__", (1.0, 2))
-    corpus = str(write_corpus([texts(1, seed, 100)[0] for seed in range(7)]))
+    corpus = str(write_texts(tmp_path / "mine.jsonl", [texts(1, seed, 100)[0] for seed in range(7)]))
     given = [str(saved("gpt2"))], [corpus], protocol("windows", length=200), tmp_path / "out", QUICK
     with monkeypatch.context() as patch:
         patch.setattr(forward, "linear_rank", off_by_one(forward.linear_rank))
@@ -145,15 +143,15 @@ def test_a_run_that_ended_before_it_verified_does_so_when_it_goes_on(given, monk
     assert before == {path: path.stat().st_mtime_ns for path in (folder / "parts").iterdir()}  # nothing ranked again
 
 
-def test_stores_are_verified_by_their_own_model_and_text(given, tmp_path, write_corpus):
+def test_stores_are_verified_by_their_own_model_and_text(given, tmp_path):
     (folder,), ((model,), (corpus,), *_) = extract(*given), given
-    other, text = str(save_model(tmp_path / "other", "neox")), str(write_corpus(texts(9, seed=1), "other.jsonl"))
+    other, text = save_model(tmp_path / "other", "neox"), write_texts(tmp_path / "other.jsonl", texts(9, seed=1))
     bare = tmp_path / "bare"
     shutil.copytree(model, bare, ignore=shutil.ignore_patterns("*token*"))
     check = ("ranks", "check", str(folder))
     for options, said in (
-        (["--model", other, "--corpus", corpus], "has other weights than"),
-        (["--model", model, "--corpus", text], "other is not the text that was ranked"),
+        (["--model", str(other), "--corpus", corpus], "has other weights than"),
+        (["--model", model, "--corpus", str(text)], "other is not the text that was ranked"),
         (["--corpus", corpus], "without a model asks nothing"),
         (["--model", model, "--corpus", corpus, "--share", "0"], "a share of 0.0"),
         (["--model", str(bare), "--corpus", corpus], "the model has no tokenizer"),

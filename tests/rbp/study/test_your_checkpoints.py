@@ -1,56 +1,66 @@
-"""The recipe “Your checkpoints”, as it stands on its page: a rung trained, measured by one file, and its laws."""
+"""The recipe “Your checkpoints”, as it stands on its page: a model trained, measured by one file, and its laws."""
 
 import re
-import shutil
+from contextlib import chdir
+from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import here, rbp
+import torch
+from commands import here
+from tiny import make_tokenizer, random_model
 
-from companion.project import LADDER, ROOT
+from companion.project import ROOT
 from rbp.extract.store import open_store
 from rbp.laws.power import fit_power_law
+from rbp.study.config import read_study
+from rbp.study.jobs import merge_shards, rank_shard, write_table
+from rbp.study.run import TABLE
 
 PAGE = (ROOT / "book" / "recipes.md").read_text(encoding="utf-8").split("## Your checkpoints")[1].split("\n## ")[0]
-STEP = 8 * 256  # tokens that a step of the ladder's reads
+TOKENS = 8 * 256  # that a step reads
 
 
 @pytest.fixture
 def run(tmp_path):
-    """A folder with `my-run`, three checkpoints of the smallest rung, and a text."""
-    home, budgets = tmp_path, [steps * STEP for steps in (16, 32, 64)]
-    recipe = (LADDER / "ladders.toml").read_text(encoding="utf-8")
-    recipe = re.sub(r"budgets = \[.*?\]", f"budgets = {budgets}", recipe, count=1)
-    recipe = re.sub(r"warmup = [\d_]+", f"warmup = {STEP}", recipe)[: recipe.index("# Trials,")]
-    (home / "ladders.toml").write_text(recipe)
-    shutil.copy(LADDER / "ladder.toml", home)
-    (home / "texts").mkdir()
-    for number, file in enumerate((ROOT / "src").rglob("*.py")):
-        if file.stat().st_size > 2000:
-            shutil.copy(file, home / "texts" / f"{number}.txt")
-    trained = here(
-        *("ladder", "train", "--config", str(home / "ladders.toml"), "--texts", str(home / "texts")),
-        *("--tokens", str(budgets[-1]), "--rungs", "10k", "--seeds", "0", "--out", str(home / "ladder")),
-        root=home,
-    )
-    assert trained.returncode == 0, trained.stderr
-    for folder, tokens in zip(trained.stdout.split(), budgets, strict=True):
-        shutil.copytree(folder, home / "my-run" / f"step{tokens // STEP}")
-    (home / "held-out.txt").write_text((ROOT / "README.md").read_text(encoding="utf-8")[:3000])
-    return home, budgets
+    """A folder with `my-run`, checkpoints of a tiny model after 4, 8 and 16 steps, and a text."""
+    text, model, tokenizer = (ROOT / "README.md").read_text(encoding="utf-8"), random_model("neox"), make_tokenizer()
+    ids = torch.tensor(tokenizer(text)["input_ids"][-TOKENS:]).view(8, 256)
+    optimizer = torch.optim.Adam(model.parameters(), 0.01)
+    for step in range(1, 17):
+        optimizer.zero_grad()
+        model(ids, labels=ids).loss.backward()
+        optimizer.step()
+        if step in (4, 8, 16):
+            model.save_pretrained(tmp_path / "my-run" / f"step{step}")
+            tokenizer.save_pretrained(tmp_path / "my-run" / f"step{step}")
+    (tmp_path / "held-out.txt").write_text(text[:1500])
+    return tmp_path, [step * TOKENS for step in (4, 8, 16)]
 
 
-@pytest.mark.builds
+@pytest.fixture
+def without_snakemake(monkeypatch):
+    """`rbp study run` does its jobs one by one in this process; Snakemake does them in test_study_run.py."""
+
+    def main(_):
+        study = read_study(Path("checkpoints.toml"), Path("runs"))
+        with chdir(study.out):
+            stores = [merge_shards({rank_shard(study, cell, 1)}) for cell in study.cells.values()]
+            write_table(stores, Path(TABLE))
+
+    monkeypatch.setattr("snakemake.cli.main", main)
+    monkeypatch.setattr("rbp.extract.extraction.say_on_stderr", lambda: None)
+
+
+@pytest.mark.usefixtures("without_snakemake")
 def test_the_recipe_runs_as_it_stands(run, monkeypatch):
     home, budgets = run
     monkeypatch.chdir(home)
     (toml,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     (home / "checkpoints.toml").write_text(f'output = "runs/studies/checkpoints"\n{toml}')
     study, law = (line.split()[1:] for line in re.findall(r"```bash\n(.*?)```", PAGE, re.DOTALL)[0].strip().split("\n"))
-    done = rbp(*study, "--profile", "local")
-    assert done.returncode == 0, done.stderr
-    told = here(*law, root=home)
-    assert told.returncode == 0, told.stderr
+    done, told = here(*study, "--profile", "local"), here(*law, root=home)
+    assert (done.returncode, told.returncode) == (0, 0), done.stderr + told.stderr
     lines = told.stdout.splitlines()
     # by hand, from the ranks
     stores = [open_store(path) for path in sorted((home / "runs/studies/checkpoints/ranks").iterdir())]
