@@ -173,10 +173,13 @@ def sampling_test(k: npt.ArrayLike, value: npt.ArrayLike, tokens: int) -> tuple[
     """
     thresholds, values = check_points(k, value)
     covariance = sampling_covariance(values, thresholds, tokens)
+    singular = FitError("two thresholds have the same RBP_k: their covariance has no inverse", "k")
+    if len(np.unique(values)) < len(values):  # some processors' rounding gives it a root all the same
+        raise singular
     try:
         root = np.linalg.cholesky(covariance)
     except np.linalg.LinAlgError:
-        raise FitError("two thresholds have the same RBP_k: their covariance has no inverse", "k") from None
+        raise singular from None
     design = np.column_stack([np.ones_like(thresholds), np.log(thresholds)])
     x, y = np.linalg.solve(root, design), np.linalg.solve(root, np.log(values))
     coefficients, *_ = np.linalg.lstsq(x, y, rcond=None)
