@@ -7,7 +7,7 @@ from datetime import datetime
 import numpy as np
 import pytest
 
-from companion.project import LADDER
+from companion.project import DATA, LADDER
 from ladder.making import LONGER, PREDICTIONS
 from ladder.shipped import FIRST, TRIALS
 from rbp.io import sha256
@@ -25,12 +25,21 @@ def test_models_were_trained_after_what_was_predicted_of_them(longer, path, fewe
     assert {each["predictions"] for each in own} <= {sha256(path)}
 
 
-def test_models_were_made_worse_after_these_predictions():
-    manifests = [json.loads(path.read_text()) for path in sorted((LADDER / "paths").glob("*/manifest.json"))]
-    assert len(manifests) == 4
-    assert {each["predictions"] for each in manifests} == {sha256(PATHS)}
+@pytest.mark.parametrize(
+    ("folder", "path", "runs"),
+    [
+        (LADDER / "paths", PATHS, 4),
+        (DATA / "real" / "paths" / "wikipedia", PREDICTIONS.with_name("real.toml"), 1),
+        (DATA / "real" / "paths" / "auslegal", PREDICTIONS.with_name("real_damaged.toml"), 1),
+    ],
+    ids=["small models", "real model", "judgments"],
+)
+def test_models_were_made_worse_after_these_predictions(folder, path, runs):
+    manifests = [json.loads(file.read_text()) for file in sorted(folder.rglob("manifest.json"))]
+    assert len(manifests) == runs
+    assert {each["predictions"] for each in manifests} == {sha256(path)}
     begun = min(datetime.fromisoformat(each["begun"]) for each in manifests)
-    assert begun.date() >= tomllib.loads(PATHS.read_text())["written"]
+    assert begun.date() >= tomllib.loads(path.read_text())["written"]
 
 
 @pytest.mark.slow
