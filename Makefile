@@ -47,7 +47,7 @@ test-slow: .venv/installed smollm2 ## weekly, hours: all draws, a second build, 
 
 PART ?= laws
 mutants: .venv/installed         ## weekly, hours: what changes of a package (PART=laws) do the tests of rbp not notice? `.venv/bin/mutmut results`
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python mutmut==3.8.1
+	@$(UV) mutmut==3.8.1
 	@$(BIN)/mutmut run 'rbp.$(PART).*'
 
 lint: .venv/installed            ## ruff, strict mypy, the import rule, notebooks without outputs, and the limits of sizes
@@ -72,16 +72,20 @@ lock: .venv/installed            ## the pins again, after a change of pyproject.
 clean:                           ## remove what was built; the environment stays
 	rm -rf _build runs .snakemake
 
-# Everything by hash, with uv, but torch: pip chooses its build for this machine, with what that needs of CUDA.
+# Everything by hash, with uv, but torch: pip chooses its build for this machine, and uv adds what that needs of CUDA.
 PIP = $(BIN)/python -m pip --quiet --disable-pip-version-check
+UV = $(BIN)/uv pip install --quiet --python $(BIN)/python
 .venv/installed: requirements.lock requirements-torch.lock pyproject.toml src/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
 	@echo "Installing the pinned environment into .venv (about 3 GB, once) …"
 	@$(PYTHON) -m venv .venv
 	@sed -n '/^uv==/,/[^\\]$$/p' requirements.lock > .venv/uv.lock
 	@$(PIP) install --require-hashes --no-deps --requirement .venv/uv.lock
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --no-deps --requirement requirements.lock
-	@$(PIP) install --constraint requirements-torch.lock torch
-	@$(PIP) install --no-build-isolation --no-deps --editable . --editable src
-	@$(PIP) check
+	@$(UV) --require-hashes --no-deps --requirement requirements.lock
+	@rm -rf .venv/torch
+	@$(PIP) download --no-deps --constraint requirements-torch.lock --dest .venv/torch torch
+	@$(UV) --constraint requirements-torch.lock .venv/torch/*.whl
+	@$(UV) --no-build-isolation --no-deps --editable . --editable src
+	@$(BIN)/uv pip check --quiet --python $(BIN)/python
+	@rm -r .venv/torch
 	@touch $@
