@@ -431,13 +431,13 @@ def family_summary(curves_in: pd.DataFrame) -> dict[str, Any]:
     for row in first[first["family"] == "Pythia"].to_dict("records"):
         values |= {f"{name}.{row['dataset']}.Pythia.k1": row[name] for name in ("scatter", "scatter_size")}
     sized = first.dropna(subset="scatter_size")
-    values |= {"told_by_cross_entropy.closer": int((sized["scatter"] < sized["scatter_size"]).sum())}
-    values |= {"told_by_cross_entropy.cells": len(sized), "scatter_max.k1": sized["scatter"].max()}
+    values |= {"by_cross_entropy.closer": int((sized["scatter"] < sized["scatter_size"]).sum())}
+    values |= {"by_cross_entropy.cells": len(sized), "scatter_max.k1": sized["scatter"].max()}
     moderate = along_k(curves_in[curves_in["k"] <= 100])
     values |= {"smooth.cells": len(moderate)}
     values |= {"smooth.closer": int((moderate["smooth"] < moderate["smooth_size"]).sum())}
     lists = curves_in[curves_in["k"].isin([1, 10, 100])].dropna(subset="scatter_size")
-    values |= {"told_by_cross_entropy.lists.closer": int((lists["scatter"] < lists["scatter_size"]).sum())}
+    values |= {"by_cross_entropy.lists.closer": int((lists["scatter"] < lists["scatter_size"]).sum())}
     by_text, by_family = tightest(curves_in), tightest(curves_in, ["family"])
     values |= {"tightest.families": len(by_family), "tightest.at_1": int((by_family["k"] == 1).sum())}
     values |= {"tightest.k": " and ".join(map(str, by_family["k"]))}

@@ -182,11 +182,11 @@ def threshold_summary(
         "below_1000.low": int((small["r_squared"] <= LOW).sum()),
         "rise_cells": len(rise),
         "rise": int((rise["difference"] > 0).sum()),
-        "rise_surely": int((rise["low"] > 0).sum()),
+        "rise_significantly": int((rise["low"] > 0).sum()),
     }
     if len(hundred):
         values |= {"alpha_100_min": hundred["alpha"].min(), "alpha_100_max": hundred["alpha"].max()}
-    values |= {name: int(chains[name].sum()) for name in ("steps", "falling", "surely_falling")}
+    values |= {name: int(chains[name].sum()) for name in ("steps", "falling", "significantly_falling")}
     return values | compare_gains(points, 1, 100)
 
 

@@ -282,7 +282,7 @@ def summarize_scatter(judged: pd.DataFrame, rising: pd.DataFrame, level: float) 
         "large.open": int((large["verdict"] == OPEN).sum()),
         "large.mostly": int(large["mostly"].sum()),
         "rises": len(rising),
-        "rises_surely": int(rising["beyond"].sum()),
+        "rises_significantly": int(rising["beyond"].sum()),
     }
     if len(large):
         beyond = large[large["verdict"] == BEYOND]

@@ -370,7 +370,7 @@ def grid_statistics(points: pd.DataFrame, bends: pd.DataFrame) -> dict[str, Any]
     """Summarise the grid (`families.points`) and its `fit_bends`."""
     counted, budgets = count_bends(bends), points["training_tokens"] / 1e6
     first, last = counted.iloc[0], counted.iloc[-1]
-    counts = {"down.lines": first["lines"], "down.first": first["down"], "up.significantly": last["surely_up"]}
+    counts = {"down.lines": first["lines"], "down.first": first["down"], "up.significantly": last["significantly_up"]}
     values = {"sizes": points["size"].nunique(), "budget.first": budgets.min(), "budget.last": budgets.max()}
     return values | {name: int(value) for name, value in counts.items()}
 
@@ -399,13 +399,14 @@ def fit_bends(points: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
 
 
 def count_bends(table: pd.DataFrame) -> pd.DataFrame:
-    """Count `fit_bends` at each D: training_tokens, lines, down, up, surely_down, surely_up (after Holm), low, high.
+    """Count `fit_bends` at each D: training_tokens, lines, down, up, low, high.
 
-    low, high: the coefficients' ends.
+    Also significantly_down and significantly_up, after Holm. low, high: the coefficients' ends.
     """
     up = table["coefficient"] > 0
-    marked = table.assign(up=up, down=~up, surely_up=up & table["alarm_holm"], surely_down=~up & table["alarm_holm"])
-    counts = {name: (name, "sum") for name in ("down", "surely_down", "up", "surely_up")}
+    significant = table["alarm_holm"]
+    marked = table.assign(up=up, down=~up, significantly_up=up & significant, significantly_down=~up & significant)
+    counts = {name: (name, "sum") for name in ("down", "significantly_down", "up", "significantly_up")}
     ends = {"low": ("coefficient", "min"), "high": ("coefficient", "max")}
     return marked.groupby("training_tokens").agg(lines=("n", "size"), **counts, **ends).reset_index()
 
@@ -415,8 +416,8 @@ def bend_table(table: pd.DataFrame, *, caption: str) -> dict[str, Any]:
     columns: Columns = {
         "tokens": "D",
         "lines": "lines",
-        ("down", "surely_down"): ("bend down (significantly)", "{:.0f} ({:.0f})"),
-        ("up", "surely_up"): ("bend up (significantly)", "{:.0f} ({:.0f})"),
+        ("down", "significantly_down"): ("bend down (significantly)", "{:.0f} ({:.0f})"),
+        ("up", "significantly_up"): ("bend up (significantly)", "{:.0f} ({:.0f})"),
         ("low", "high"): ("curvature, from … to", "[{:+.4f}, {:+.4f}]"),
     }
     return shown(table.assign(tokens=table["training_tokens"].map(millions)), columns, caption=caption, data=table)

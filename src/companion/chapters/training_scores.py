@@ -233,7 +233,7 @@ def score_statistics(forecasts: pd.DataFrame, scores: pd.DataFrame, grids: pd.Da
     models = ["family", "rung", "training_tokens"]
     laws, best = summarize_laws(scores).set_index("law"), compare_best_law(scores)
     values: dict[str, Any] = {
-        "asked": len(forecasts[models].drop_duplicates()),
+        "forecast": len(forecasts[models].drop_duplicates()),
         "models": len(scores[models].drop_duplicates()),
         "texts": forecasts["dataset"].nunique(),
         "laws": forecasts["law"].nunique(),

@@ -45,7 +45,7 @@ class Run:
     chapter: str
     parameters: Mapping[str, Any]
     state: State
-    asked: float
+    requested: float
     started: float | None = None
     ended: float | None = None
     message: str = ""
@@ -55,7 +55,7 @@ class Run:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the run for JSON."""
-        return {**asdict(self), "when": datetime.fromtimestamp(self.asked, UTC).strftime("%Y-%m-%d %H:%M UTC")}
+        return {**asdict(self), "when": datetime.fromtimestamp(self.requested, UTC).strftime("%Y-%m-%d %H:%M UTC")}
 
 
 class Runs:
@@ -120,7 +120,7 @@ class Runs:
     def all(self) -> list[Run]:
         """List all runs, the latest first."""
         with self._changed:
-            return sorted(self._known.values(), key=lambda run: -run.asked)
+            return sorted(self._known.values(), key=lambda run: -run.requested)
 
     def get(self, name: str) -> Run:
         """Return the run of this name, which is no path. Raises ParameterError if there is none."""
@@ -224,7 +224,7 @@ class Runs:
             while not self._closing:
                 waiting = [run for run in self._known.values() if run.state == "waiting"]
                 if waiting:
-                    first = min(waiting, key=lambda run: run.asked)
+                    first = min(waiting, key=lambda run: run.requested)
                     self._keep(replace(first, state="running", started=time.time()))
                     return self._known[first.id]
                 self._changed.wait()

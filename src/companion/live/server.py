@@ -305,7 +305,7 @@ class Live:
         response.set_cookie(self._cookie, cookie, httponly=True, samesite="strict", path="/")
         return response
 
-    # What may be asked
+    # What may be requested
 
     def _answered(self, answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
         async def answered(request: Request) -> Response:

@@ -68,8 +68,9 @@ def steps(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
 def chains(changes: pd.DataFrame) -> pd.DataFrame:
     """Count `steps` by models, dataset and family.
 
-    Columns steps, falling (of these, α does not rise), surely_falling (and the whole interval lies below 0).
+    Columns steps, falling (of these, α does not rise), significantly_falling (and the whole interval lies below 0).
     """
-    marked = changes.assign(falling=changes["difference"] <= 0, surely_falling=changes["high"] < 0)
+    marked = changes.assign(falling=changes["difference"] <= 0, significantly_falling=changes["high"] < 0)
     grouped = marked.groupby(CHAIN, as_index=False)
-    return grouped.agg(steps=("k", "size"), falling=("falling", "sum"), surely_falling=("surely_falling", "sum"))
+    sums = {name: (name, "sum") for name in ("falling", "significantly_falling")}
+    return grouped.agg(steps=("k", "size"), **sums)

@@ -38,8 +38,8 @@ CASES: dict[str, list[tuple[str, dict[str, object]]]] = {
     "c4_and_github": [(HOLDS, {"good": 24}), (FAILS, {"good": 11})],
     "large_k": [(FAILS, {"lower": 4}), (FAILS, {"negative": 3}), (HOLDS, {"r": [0.5], "gpt2": 6, "negative": 6})],
     "noise_at_large_k": [
-        (HOLDS, {"enough": 13, "surely": 0, "open": 1}),
-        (PART, {"enough": 12, "surely": 0, "open": 2}),
+        (HOLDS, {"enough": 13, "significant": 0, "open": 1}),
+        (PART, {"enough": 12, "significant": 0, "open": 2}),
         (FAILS, {"mostly": 6, "open": 7}),
         (UNDECIDED, {"enough": 14, "open": 8}),
     ],

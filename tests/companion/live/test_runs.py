@@ -19,7 +19,7 @@ def test_a_run_is_executed_and_shows_how_far_it_is(runs):
     assert run.state == "waiting"
     done = ended(runs, run.id)
     assert (done.state, done.message) == ("done", "")
-    assert done.asked <= done.started <= done.ended
+    assert done.requested <= done.started <= done.ended
     assert runs.progress(run.id) == (2, 2)
     assert "0.2" in (runs.page(run.id) / "01_a.html").read_text()
     (runs.path(run.id) / "log.txt").write_text("é" * 30_000 + "the end")  # of a long log, only the end is shown
@@ -84,7 +84,7 @@ def test_the_next_server_finds_what_this_one_did(project, script):
 def test_a_run_whose_server_was_killed_shows_what_became_of_it(project, script, log, page, state, message):
     folder = project.runs / "live" / "0123456789ab"
     folder.mkdir(parents=True)
-    run = {"id": "0123456789ab", "chapter": "01_a", "parameters": {}, "state": "running", "asked": 1.0}
+    run = {"id": "0123456789ab", "chapter": "01_a", "parameters": {}, "state": "running", "requested": 1.0}
     (folder / "run.json").write_text(json.dumps(run))
     if log:
         (folder / "log.txt").write_text(log)
