@@ -3,12 +3,11 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 import torch
@@ -28,6 +27,9 @@ def compiled(capability: int, dtype: torch.dtype, d: int, options: bool, mode: s
 
     dtype, d: of what is multiplied; options: with bias, scale, soft cap and rounding, or with none.
     """
+    from triton.backends.compiler import GPUTarget
+    from triton.runtime import driver
+
     from rbp.kernel import triton_kernel
 
     rows, vocabulary = 4096, 50257  # any: the code is the same
@@ -45,39 +47,14 @@ def compiled(capability: int, dtype: torch.dtype, d: int, options: bool, mode: s
     )
     work = triton_kernel.Work(problem, triton_kernel.shape_for(dtype, d, SHARED[capability]))
     given, settings = work.arguments(mode, slice(0, rows), work.truth)
-    with elsewhere(capability):
+    gpu = SimpleNamespace(  # what Triton asks a driver for: the number is no GPU's of this machine
+        get_current_device=lambda: 1000 + capability,
+        get_current_stream=lambda device: 0,
+        get_current_target=lambda: GPUTarget("cuda", capability, 32),
+    )
+    with mock.patch.object(driver, "_active", gpu):
         done = triton_kernel._kernel.warmup(*given, grid=(1,), **settings)
     return done.asm["ptx"], done.metadata.shared
-
-
-class _Elsewhere(NamedTuple):
-    """What Triton asks a driver for, of a GPU that is elsewhere."""
-
-    capability: int
-
-    def get_current_device(self) -> int:
-        return 1000 + self.capability  # no GPU's of this machine
-
-    def get_current_stream(self, device: int) -> int:
-        return 0
-
-    def get_current_target(self) -> Any:
-        from triton.backends.compiler import GPUTarget
-
-        return GPUTarget("cuda", self.capability, 32)
-
-
-@contextmanager
-def elsewhere(capability: int) -> Iterator[None]:
-    """Have Triton compile for a GPU that need not be here."""
-    from triton.runtime import driver
-
-    before = driver._active
-    driver.set_active(_Elsewhere(capability))
-    try:
-        yield
-    finally:
-        driver._active = before
 
 
 PRODUCTS = {80: "mma.sync", 89: "mma.sync", 90: "wgmma.mma_async"}  # the units for short dtypes
