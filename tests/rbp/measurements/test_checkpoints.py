@@ -25,7 +25,7 @@ def store(tmp_path):
         way = {"name": "windows", "length": length, "context": None, "documents": None, "tokens": budget}
         key = {"corpus": {"sha256": text}, "protocol": way, "dtype": "float32", "weights": weights, **(key or {})}
         greater = [0, 1, 2, length % 7][: budget or 4]
-        folder = tmp_path / "ranks" / f"s{next(made)}"
+        folder = tmp_path / "ranks" / f"s{next(made):02}"
         return make_store(folder, greater, [len(greater)], model=model, dataset=dataset, key=key, **options)
 
     return make
@@ -121,27 +121,23 @@ def test_texts_of_one_name_are_two_datasets(store, ranks):
     assert {s.dataset for s in ranks().stores} == {f"mine-{one.text}", f"mine-{other.text}"}
 
 
-def test_copies_of_a_checkpoint_are_no_checkpoints(store, ranks, caplog):
-    """Which of the steps they are is not known: the law against steps goes without all of them."""
+def test_copies_are_left_out_and_one_model_by_two_names_counts_once(store, ranks, caplog):
+    """As main and its last step are one, in Pythia. Which of its steps three copies are is not known."""
     for step in (100, 200, 300):
-        store("run", "b", step=step)
+        store("run", "z", step=step)
     with pytest.raises(DataError, match="all that is measured are copies"):
         _ = ranks().table
-    for step, weights in ((1, "a"), (400, "c")):
+    for step, weights in ((1, "u"), (400, "v")):
         store("run", weights, step=step)
-    assert sorted({*ranks().checkpoints["step"]}) == [1, 400]
-    assert "run@step100, run@step200, run@step300 are copies of one another" in caplog.text
-
-
-def test_one_model_by_two_names_counts_once_and_one_imported_file_is_not_two_sizes(store, ranks, caplog):
-    """As main and its last step are one, in Pythia."""
     for name in ("main", "step1000"):
         store("a", "x", revision=name, step=1000, training_tokens=64_000)
     for model in ("b", "copy-of-b"):
         store(model, "y", size=30)
     for model, size, file in (("A", 10, "f"), ("B", 20, "f"), ("C", 40, "g")):
         store(model, size=size, key={"imported": file})
-    assert [store.model for store in ranks().stores] == ["b", "C", "a"]
+    assert [store.model for store in ranks().stores] == ["b", "C", "a", "run@step1", "run@step400"]
+    assert sorted({*ranks().checkpoints["step"].dropna()}) == [1, 400, 1000]
+    assert "run@step100, run@step200, run@step300 are copies of one another" in caplog.text
     assert "b, copy-of-b are copies of one another: the first stays" in caplog.text
     assert "A, B are copies of one another, and cannot all be what they are called" in caplog.text
 
