@@ -217,6 +217,18 @@ def test_nan_is_an_error_that_names_the_row(backend, name, index, value, row, sa
     assert pickle.loads(pickle.dumps(caught.value)).row == row  # noqa: S301
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_infinite_logits_are_counted_like_any_other(backend):
+    given = arguments()
+    given["bias"] = torch.zeros(20).index_fill(0, torch.tensor([3, 17]), -INF)
+    got = linear_rank(**given, backend=backend)
+    assert (got.greater[3], got.equal[3], got.nll[3]) == (18, 2, INF)
+    got = linear_rank(**given | {"bias": -given["bias"]}, backend=backend)
+    assert (got.greater[3], got.equal[3]) == (0, 2)
+    with pytest.raises(RankError, match=r"\+inf"):
+        _ = got.nll
+
+
 @pytest.mark.parametrize(
     ("change", "where"),
     [

@@ -6,6 +6,7 @@ import pytest
 
 from companion.evidence import published
 from companion.evidence.tokens import tokens_behind
+from companion.project import LADDER
 from rbp.errors import DataError, ParameterError
 from rbp.measurements import COLUMNS, KEYS, open_source, select
 
@@ -139,8 +140,8 @@ def test_several_sources(write, all_published):
     other = write(OWN.iloc[:1], "other.csv")
     with pytest.raises(DataError, match=r"−ln RBP_1 of a on mine is in two sources.*own\.csv and .*other\.csv"):
         _ = open_source([path, other]).table
-    with pytest.raises(DataError, match="on wikipedia is in two sources"):
-        _ = open_source("published,published").histograms
+    with pytest.raises(DataError, match="is in two sources"):
+        _ = open_source(["ladder", next(LADDER.glob("families-ranks/neox/*"))]).stores
 
 
 def test_select(all_published):
