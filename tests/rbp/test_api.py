@@ -65,12 +65,11 @@ def test_ranks_are_those_of_the_logits_whatever_holds_the_texts(model, tokenizer
     assert table["rank"].tolist() == np.add(greater, equal).tolist()
     assert ranked.rbp([1, 20]).tolist() == [(table["rank"] <= k).mean() for k in (1, 20)]
     assert ranked.cross_entropy == pytest.approx(np.mean(nll), rel=1e-5)
-    for given in (Dataset.from_dict({"text": TEXTS}), (text for text in TEXTS), [{"text": text} for text in TEXTS]):
-        again = rbp.rank(model, given, tokenizer=tokenizer)
+    rows = [{"text": text} for text in TEXTS]
+    for given, field in ((Dataset.from_dict({"body": TEXTS}), "body"), (iter(TEXTS), "text"), (rows, "text")):
+        again = rbp.rank(model, given, tokenizer=tokenizer, field=field)
         assert again.store.manifest["digest"] == ranked.store.manifest["digest"]
         assert again.to_pandas().equals(table)
-    body = Dataset.from_dict({"body": TEXTS})
-    assert rbp.rank(model, body, tokenizer=tokenizer, field="body").to_pandas().equals(table)
 
 
 def test_a_model_in_memory_is_ranked_as_the_one_saved_of_it(tmp_path, model, tokenizer):

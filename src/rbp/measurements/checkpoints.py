@@ -298,7 +298,7 @@ def apart(table: pd.DataFrame) -> pd.DataFrame:
     several checkpoints has a name for each: "pythia-70m@step1000".
     """
     columns = ["family", "size", "model", *CHECKPOINT]
-    rows = table.reindex(columns=columns)
+    rows = table.reindex(columns=columns).astype(dict.fromkeys(CHECKPOINT[1:], "Int64"))  # some unknown: no "step1.0"
     known = rows.drop_duplicates()  # a checkpoint has many rows, one of each threshold
     place = rows.groupby(columns, dropna=False, sort=False).ngroup().to_numpy()  # in `known`: as they first appear
     tokens, step = (known[name].astype("Float64") for name in ("training_tokens", "step"))

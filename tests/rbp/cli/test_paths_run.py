@@ -5,6 +5,9 @@ import pytest
 from commands import here, refused
 from tiny import make_tokenizer, save_model, texts, write_texts
 
+from rbp.damage import run
+from rbp.damage.sums import CELL, read_paths
+
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
@@ -16,21 +19,33 @@ def place(tmp_path_factory):
     return root
 
 
-def test_a_model_is_made_worse_and_compared(place, caplog):
+def test_a_model_is_made_worse_and_compared_and_a_run_goes_on_where_it_was_stopped(place, monkeypatch):
     command = ["paths", "run", "--model", "gpt2", "--corpus", "mine.jsonl", "--paths", "depth,bits"]
     command += ["--smaller", "neox"]
-    done = here(*command, cwd=place)
-    assert done.returncode == 0, done.stderr
-    folder = place / done.stdout.strip()
+    done = []
+
+    def measured(ranker, read, step=run.WHOLE_STEP):
+        if len(done) == 3:
+            raise KeyboardInterrupt
+        done.append(step.path)
+        return measure(ranker, read, step)
+
+    measure = run.measured
+    monkeypatch.setattr(run, "measured", measured)
+    assert here(*command, cwd=place).returncode == 130
+    done.append("stopped")
+    folder = place / here(*command, cwd=place).stdout.strip()
+    assert done == ["whole", "depth", "depth", "stopped", *["bits"] * 5, "parameters"]
+    kept = (folder / "sums.parquet").read_bytes()
+    assert here(*command, cwd=place).returncode == 0
+    assert (folder / "sums.parquet").read_bytes() == kept
+    assert len(done) == 10, "nothing is measured twice"
+    assert not read_paths(folder).sums.duplicated([*CELL, "document"]).any()
     steps = pd.read_csv(folder / "steps.csv")
     assert steps["path"].value_counts().to_dict() == {"whole": 1, "depth": 2, "bits": 5, "parameters": 1}
     assert (steps["tempered"] <= steps["cross_entropy"] + 1e-4).all()
     assert (steps["k1"] >= steps["k10"]).all()
     assert (folder / "equal.csv").read_text().startswith("at,rung,nats,path,k,offset")
-    assert "cross-entropy" in caplog.text
-    caplog.clear()
-    here(*command, cwd=place)
-    assert "cross-entropy" not in caplog.text  # nothing is measured twice
 
 
 @pytest.mark.parametrize(

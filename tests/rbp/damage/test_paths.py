@@ -1,6 +1,5 @@
 """A model made worse: against token-by-token passes by hand, and what must be so at the ends of every path."""
 
-import json
 from contextlib import suppress
 
 import numpy as np
@@ -12,8 +11,8 @@ from transformers import AutoModelForCausalLM
 
 from rbp.damage import run as paths
 from rbp.damage.run import WHOLE_STEP as WHOLE
-from rbp.damage.run import measured, run, scored_rows
-from rbp.damage.sums import CELL, TEMPERATURES, THRESHOLDS, read_paths
+from rbp.damage.run import measured, scored_rows
+from rbp.damage.sums import TEMPERATURES, THRESHOLDS
 from rbp.damage.worse import Step, degraded, matrices, readings, rounded, steps
 from rbp.extract.corpora import Corpus
 from rbp.extract.models import find_model, load_model, load_tokenizer
@@ -28,7 +27,7 @@ def make(saved):
 
     def make(kind):
         files = find_model(str(saved(kind)))
-        rows = scored_rows(CORPUS, load_tokenizer(files), 128, 300)
+        rows = scored_rows(CORPUS, load_tokenizer(files), 128, 150)
         return paths._ranker(load_model(files, "float32", CPU), rows), rows
 
     return make
@@ -76,27 +75,25 @@ def whole(ranker, rows):
     return measured(ranker, readings(rows, WHOLE))
 
 
-@pytest.mark.parametrize("kind", ["llama", "gpt2", "gemma2"])
-def test_leaving_at_a_layer_is_the_final_norm_of_what_it_gives(kind, make):
+@pytest.mark.parametrize(
+    ("kind", "layers", "norm"), [("gpt2", "h", "ln_f"), ("gemma2", "layers", "norm")], ids=lambda word: word
+)
+def test_leaving_at_a_layer_is_the_final_norm_of_what_it_gives(kind, layers, norm, make):
     ranker, rows = make(kind)
     before = whole(ranker, rows)
     model = ranker.language.model
     assert [step.step for step in steps("depth", ranker.language)] == [1, 0]
     with degraded(ranker.language, Step("depth", 1)):
         got = measured(ranker, readings(rows, Step("depth", 1)))
-    norm = {"llama": "norm", "gpt2": "ln_f", "gemma2": "norm"}[kind]
-    logits, documents, targets = [], [], []
+    seen, logits, documents, targets = [], [], [], []
+    getattr(model.base_model, layers)[0].register_forward_hook(lambda _, __, out: seen.append(out))
+    cap = getattr(model.config, "final_logit_softcapping", None)
     for row in rows:
-        seen = []
-        layers = model.base_model.h if kind == "gpt2" else model.base_model.layers
-        hook = layers[0].register_forward_hook(lambda _, __, out, seen=seen: seen.append(out))
         with torch.inference_mode():
             model(torch.from_numpy(row.ids)[None])
-            hook.remove()
-            out = seen[0][0] if isinstance(seen[0], tuple) else seen[0]
+            out = seen[-1][0] if isinstance(seen[-1], tuple) else seen[-1]
             z = model.lm_head(getattr(model.base_model, norm)(out))[0]
-            cap = getattr(model.config, "final_logit_softcapping", None)
-            z = z if cap is None else cap * torch.tanh(z / cap)
+        z = z if cap is None else cap * torch.tanh(z / cap)
         logits += [each.double().numpy() for each in z[row.scored - 1]]
         documents += [row.document] * len(row.scored)
         targets += row.ids[row.scored].tolist()
@@ -136,12 +133,9 @@ def test_weights_come_back_bit_for_bit_also_after_an_error(make):
 def test_sums_at_temperatures_are_those_of_the_divided_logits(make):
     ranker, rows = make("gemma2")
     got = whole(ranker, rows)
-    logits = torch.cat(
-        [
-            ranker.language.model(torch.from_numpy(row.ids)[None]).logits[0, row.scored - 1].double().detach()
-            for row in rows
-        ]
-    )
+    model = ranker.language.model
+    outputs = [model(torch.from_numpy(row.ids)[None]).logits[0, row.scored - 1] for row in rows]
+    logits = torch.cat(outputs).double().detach()
     targets = torch.from_numpy(np.concatenate([row.ids[row.scored] for row in rows]))
     for temperature in TEMPERATURES:
         beta = torch.tensor(1 / temperature, dtype=torch.float64, requires_grad=True)
@@ -149,38 +143,3 @@ def test_sums_at_temperatures_are_those_of_the_divided_logits(make):
         (slope,) = torch.autograd.grad(total, beta)
         assert got[f"nll_{temperature}"].sum() == pytest.approx(float(total.detach()), rel=1e-5)
         assert got[f"slope_{temperature}"].sum() == pytest.approx(float(slope), rel=1e-4, abs=0.05)
-
-
-@pytest.fixture
-def measure(saved, tmp_path):
-    def measure(kind="gpt2", chosen=("bits",), **options):
-        files = find_model(str(saved(kind)))
-        settings = {"tokens": 200, "length": 128, "device": CPU, "smaller": [find_model(str(saved("neox")))]}
-        return run(files, CORPUS, chosen, tmp_path, **settings | options)
-
-    return measure
-
-
-def test_a_run_goes_on_where_it_was_stopped(measure, monkeypatch):
-    done = []
-
-    def stops(ranker, read, step=WHOLE):
-        if len(done) == 3:
-            raise KeyboardInterrupt
-        done.append(step)
-        return measured(ranker, read, step)
-
-    monkeypatch.setattr(paths, "measured", stops)
-    with pytest.raises(KeyboardInterrupt):
-        measure()
-    done.append(None)
-    folder = measure()
-    assert [step and step.step for step in done] == [0, 8, 6, None, 4, 3, 2, pytest.approx(done[-1].step)]
-    assert done[-1].path == "parameters"
-    kept = (folder / "sums.parquet").read_bytes()
-    measure()
-    assert (folder / "sums.parquet").read_bytes() == kept
-    assert len(done) == 8
-    sums = read_paths(folder).sums
-    assert not sums.duplicated([*CELL, "document"]).any()
-    assert json.loads((folder / "manifest.json").read_text())["about"]["dataset"] == "c"

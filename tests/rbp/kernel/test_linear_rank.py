@@ -21,14 +21,6 @@ from rbp.kernel.problem import TokenRanks, concluded, problem
 from rbp.kernel.reduction import PACK, agrees, plainly, reduction
 
 
-def assert_within(got, logits, target, slack):
-    """The counts are those of the logits, but for what lies nearer than `slack`."""
-    truth = logits.gather(1, target[:, None])
-    assert ((logits > truth + slack).sum(1) <= got.greater).all()
-    assert (got.greater + got.equal <= (logits >= truth - slack).sum(1)).all()
-    assert (got.equal >= 1).all()
-
-
 @given(case=cases(), backend=st.sampled_from(BACKENDS))
 def test_counts_and_nll_are_those_of_the_sorted_logits(case, backend):
     got, (greater, equal) = ranks(case, backend), case.by_sorting()
@@ -38,16 +30,6 @@ def test_counts_and_nll_are_those_of_the_sorted_logits(case, backend):
     lse, truth = z.logsumexp(1), z.gather(1, case.target[:, None])[:, 0]
     allowed = 4 * ulp(torch.maximum(lse.abs(), (lse - truth).abs()))
     assert ((got.nll.double() - (lse - truth)).abs() <= allowed).all()
-
-
-@given(seed=st.integers(0, 2**32), dtype=st.sampled_from(DTYPES), d=st.integers(1, 200), width=st.integers(2, 3000))
-def test_ranks_lie_where_float64_says_they_can(seed, dtype, d, width):
-    case = gaussian(70, width, d, seed, dtype)
-    slack = d * 2.0**-23 * (case.hidden.double().norm(dim=1, keepdim=True) * case.weight.double().norm(dim=1).max())
-    for backend in BACKENDS:
-        got = ranks(case, backend)
-        assert_within(got, case.logits(), case.target, slack)
-        assert (got.equal[::5] >= min(3, width)).all()  # the target's row of weight stands there three times
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -63,7 +45,7 @@ def test_the_smallest_shapes(backend, rows, columns):
 
 @pytest.mark.parametrize("far", [0, 1500, 2499])
 def test_a_truth_far_below_the_highest_logit_changes_no_other_row(far):
-    case = gaussian(2500, 700, 16, 4)  # three blocks of rows
+    case = gaussian(2500, 300, 16, 4)  # three blocks of rows
     before = ranks(case)
     case.hidden[far] *= 500
     case.target[far] = case.logits()[far].argmin()
@@ -71,29 +53,29 @@ def test_a_truth_far_below_the_highest_logit_changes_no_other_row(far):
     others = torch.arange(2500) != far
     assert torch.equal(got.nll[others], before.nll[others])
     assert torch.equal(got.greater[others], before.greater[others])
-    assert got.greater[far] == 699
+    assert got.greater[far] == 299
     exact = z[far].logsumexp(0) - z[far].min()
     assert exact > 100  # whose exponential is beyond float32
     assert torch.isclose(got.nll[far].double(), exact, rtol=1e-6)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("dtype", [*DTYPES, torch.float64])
 @pytest.mark.parametrize("options", [{}, {"scale": 0.7}, {"softcap": 20.0}, {"round_logits": "bfloat16"}], ids=str)
-def test_a_target_ties_with_itself_and_its_equals(backend, dtype, options, monkeypatch):
+def test_ranks_lie_where_float64_says_they_can_and_a_target_ties_with_its_equals(backend, dtype, options, monkeypatch):
     """Even where products round one sum in two ways, as some libraries do at the edges of a block."""
     monkeypatch.setattr(torch, "mm", uneven(torch.mm))
-    case = gaussian(200, 3001, 64, 9, dtype)
-    bias = torch.randn(3001, generator=torch.Generator().manual_seed(1))
+    case = gaussian(90, 1501, 64, 9, dtype)
+    bias = torch.randn(1501, generator=torch.Generator().manual_seed(1))
     bias[-1] = bias[0]  # of the three equal rows of weight, one has another bias
     case.options = {"bias": bias.to(dtype)} | options
     got, z = ranks(case, backend), case.logits()
-    rounding = 2**-8 * z.gather(1, case.target[:, None]).abs() if "round_logits" in options else 0
-    assert_within(got, z, case.target, 64 * 2.0**-23 * z.abs().max() + rounding)
+    truth = z.gather(1, case.target[:, None])
+    slack = 64 * 2.0**-23 * z.abs().max() + (2**-8 * truth.abs() if "round_logits" in options else 0)
+    assert ((z > truth + slack).sum(1) <= got.greater).all()
+    assert (got.greater + got.equal <= (z >= truth - slack).sum(1)).all()
+    assert (got.equal >= 1).all()
     assert (got.equal[::5] >= 2).all()
-
-
-ROWS, COLUMNS = 700, 5003
 
 
 @pytest.fixture
@@ -101,13 +83,6 @@ def threads():
     before = torch.get_num_threads()
     yield
     torch.set_num_threads(before)
-
-
-@pytest.fixture(scope="module", params=rest_slow(DTYPES[:2], DTYPES[2:]), ids=str)
-def case(request):
-    case = gaussian(ROWS, COLUMNS, 96, 11, request.param)
-    case.options = {"bias": torch.randn(COLUMNS, generator=torch.Generator().manual_seed(1)), "softcap": 20.0}
-    return case
 
 
 def cut(case, rows=blocked.ROWS):
@@ -121,23 +96,21 @@ def same(one, other):
     return all(torch.equal(getattr(one, f), getattr(other, f)) for f in ("greater", "equal", "nll"))
 
 
-@pytest.mark.parametrize("rows", rest_slow([48, 1152], [16, 128, 256]))
+@pytest.mark.parametrize("dtype", rest_slow(DTYPES[:2], DTYPES[2:]), ids=str)
+@pytest.mark.parametrize("rows", rest_slow([48], [16, 128, 256]))
 @pytest.mark.usefixtures("threads")
-def test_row_blocks_and_threads_change_nothing(case, rows):
+def test_row_blocks_threads_order_and_company_of_rows_change_nothing(dtype, rows):
+    case, generator = gaussian(300, 2503, 96, 11, dtype), torch.Generator().manual_seed(1)
+    case.options = {"bias": torch.randn(2503, generator=generator), "softcap": 20.0}
     before = cut(case)
-    assert same(before, cut(case, rows=rows))
-    torch.set_num_threads(3)
-    assert same(before, cut(case))
-    assert same(before, cut(case, rows=rows))
-
-
-@given(seed=st.integers(0, 2**32), rows=st.integers(1, ROWS))
-def test_order_and_company_of_rows_change_nothing(seed, rows):
-    case = gaussian(ROWS, COLUMNS, 64, 12)
-    whole = cut(case)
-    some = torch.randperm(ROWS, generator=torch.Generator().manual_seed(seed))[:rows]
-    part = cut(Case(case.hidden[some], case.weight, case.target[some]))
-    assert same(part, TokenRanks(whole.greater[some], whole.equal[some], whole.nll[some]))
+    for count in (torch.get_num_threads(), 3):
+        torch.set_num_threads(count)
+        assert same(before, cut(case))
+        assert same(before, cut(case, rows=rows))
+        for size in (1, 77, 290):
+            some = torch.randperm(300, generator=generator)[:size]
+            part = cut(Case(case.hidden[some], case.weight, case.target[some], case.options))
+            assert same(part, TokenRanks(before.greater[some], before.equal[some], before.nll[some]))
 
 
 def small():
@@ -242,6 +215,18 @@ def test_nan_is_an_error_that_names_the_row(backend, name, index, value, row, sa
     assert caught.value.row == row
     assert f"row {row}" in str(caught.value)
     assert pickle.loads(pickle.dumps(caught.value)).row == row  # noqa: S301
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_infinite_logits_are_counted_like_any_other(backend):
+    given = arguments()
+    given["bias"] = torch.zeros(20).index_fill(0, torch.tensor([3, 17]), -INF)
+    got = linear_rank(**given, backend=backend)
+    assert (got.greater[3], got.equal[3], got.nll[3]) == (18, 2, INF)
+    got = linear_rank(**given | {"bias": -given["bias"]}, backend=backend)
+    assert (got.greater[3], got.equal[3]) == (0, 2)
+    with pytest.raises(RankError, match=r"\+inf"):
+        _ = got.nll
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,11 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 import torch
@@ -22,83 +22,44 @@ MODES = "truth", "count", "peak"
 SHARED = {80: 166_912, 89: 101_376, 90: 232_448}  # bytes of shared memory for a block, by capability
 
 
-class Variant(NamedTuple):
-    """A variant of the kernel: the dtype of what is multiplied, d, and which of the options there are."""
+def compiled(capability: int, dtype: torch.dtype, d: int, options: bool, mode: str) -> tuple[str, int]:
+    """Compile for a GPU of this capability (such as 90): its code, and the bytes of shared memory that it takes.
 
-    dtype: str
-    d: int
-    bias: bool = False
-    scale: bool = False
-    softcap: bool = False
-    rounded: bool = False
+    dtype, d: of what is multiplied; options: with bias, scale, soft cap and rounding, or with none.
+    """
+    from triton.backends.compiler import GPUTarget
+    from triton.runtime import driver
 
-
-def compiled(capability: int, variant: Variant, mode: str) -> tuple[str, int]:
-    """Compile for a GPU of this capability (such as 90): its code, and the bytes of shared memory that it takes."""
     from rbp.kernel import triton_kernel
 
     rows, vocabulary = 4096, 50257  # any: the code is the same
-    dtype = getattr(torch, variant.dtype)
     problem = Problem(
-        hidden=torch.empty(rows, variant.d, dtype=dtype, device="meta"),
-        weight=torch.empty(vocabulary, variant.d, dtype=dtype, device="meta"),
+        hidden=torch.empty(rows, d, dtype=dtype, device="meta"),
+        weight=torch.empty(vocabulary, d, dtype=dtype, device="meta"),
         target=(target := torch.empty(rows, dtype=torch.int64, device="meta")),
         given_target=target,
-        bias=torch.empty(vocabulary, device="meta") if variant.bias else None,
-        scale=0.5 if variant.scale else 1.0,
-        softcap=30.0 if variant.softcap else None,
-        rounding="bfloat16" if variant.rounded else None,
+        bias=torch.empty(vocabulary, device="meta") if options else None,
+        scale=0.5 if options else 1.0,
+        softcap=30.0 if options else None,
+        rounding="bfloat16" if options else None,
         dtype=torch.float32,
         names=Names(torch.empty(vocabulary, dtype=torch.int32, device="meta"), target, target),
     )
-    work = triton_kernel.Work(problem, triton_kernel.shape_for(dtype, variant.d, SHARED[capability]))
-    given, options = work.arguments(mode, slice(0, rows), work.truth)
-    with elsewhere(capability):
-        done = triton_kernel._kernel.warmup(*given, grid=(1,), **options)
+    work = triton_kernel.Work(problem, triton_kernel.shape_for(dtype, d, SHARED[capability]))
+    given, settings = work.arguments(mode, slice(0, rows), work.truth)
+    gpu = SimpleNamespace(  # what Triton asks a driver for: the number is no GPU's of this machine
+        get_current_device=lambda: 1000 + capability,
+        get_current_stream=lambda device: 0,
+        get_current_target=lambda: GPUTarget("cuda", capability, 32),
+    )
+    with mock.patch.object(driver, "_active", gpu):
+        done = triton_kernel._kernel.warmup(*given, grid=(1,), **settings)
     return done.asm["ptx"], done.metadata.shared
 
 
-class _Elsewhere(NamedTuple):
-    """What Triton asks a driver for, of a GPU that is elsewhere."""
-
-    capability: int
-
-    def get_current_device(self) -> int:
-        return 1000 + self.capability  # no GPU's of this machine
-
-    def get_current_stream(self, device: int) -> int:
-        return 0
-
-    def get_current_target(self) -> Any:
-        from triton.backends.compiler import GPUTarget
-
-        return GPUTarget("cuda", self.capability, 32)
-
-
-@contextmanager
-def elsewhere(capability: int) -> Iterator[None]:
-    """Have Triton compile for a GPU that need not be here."""
-    from triton.runtime import driver
-
-    before = driver._active
-    driver.set_active(_Elsewhere(capability))
-    try:
-        yield
-    finally:
-        driver._active = before
-
-
 PRODUCTS = {80: "mma.sync", 89: "mma.sync", 90: "wgmma.mma_async"}  # the units for short dtypes
-OPTIONS = [False] * 4, [True] * 4  # bias, scale, soft cap and rounding
-EVERY = [
-    (card, Variant(dtype, d, *options), mode)
-    for card in PRODUCTS
-    for dtype in ("float32", "bfloat16", "float16")
-    for d in (75, 4096)
-    for options in OPTIONS
-    for mode in MODES
-]
-SHARE = [(80, Variant("bfloat16", 75), "count"), (90, Variant("bfloat16", 4096, *OPTIONS[1]), "count")]
+SHARE = [(80, torch.bfloat16, 75, False, "count"), (90, torch.bfloat16, 4096, True, "count")]
+EVERY = [*product(PRODUCTS, (torch.float32, torch.bfloat16, torch.float16), (75, 4096), (False, True), MODES)]
 
 
 @pytest.mark.builds
@@ -116,7 +77,7 @@ def test_the_kernel_by_the_interpreter(profile: str) -> None:
 
 @pytest.mark.parametrize("cases", loop_and_slow(SHARE, EVERY))
 def test_it_compiles_and_fits(cases) -> None:
-    for card, variant, mode in cases:
-        code, shared = compiled(card, variant, mode)
+    for card, dtype, *others in cases:
+        code, shared = compiled(card, dtype, *others)
         assert shared <= SHARED[card]
-        assert (PRODUCTS[card] in code) == (variant.dtype != "float32")
+        assert (PRODUCTS[card] in code) == (dtype != torch.float32)

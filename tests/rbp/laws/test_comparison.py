@@ -13,7 +13,6 @@ from tiny import make_tokenizer
 from toy_stores import make_store
 
 import rbp
-from rbp.errors import DataError
 from rbp.extract.store import Store, open_store
 from rbp.measurements.ranked import Ranked
 
@@ -105,13 +104,15 @@ def test_tokens_and_passages_that_lost_most(found, tokens):
 
 
 def test_a_model_against_itself_has_lost_nothing_whatever_is_harmless(stores, tmp_path):
-    """By a tokenizer that was saved again; with ranks of rounded weights, which is said."""
+    """By a tokenizer that was saved again; with ranks of rounded weights, which is said; under another tie rule."""
     same = rbp.compare(stores[0].folder, stores[0].folder)
     assert (same.table[["difference", "low", "high"]].to_numpy() == 0).all()
     assert (same.table[["lost", "gained"]].dropna() == 0).all(axis=None)
     assert "100.0% the same" in str(same)
     other = toy(tmp_path / "other", 1, tokenizer="u", dtype="bfloat16", about={"logits": "float32"})
     assert "1 in bfloat16 (B) against 0 in float32 (A)" in str(rbp.compare(stores[0].folder, other.folder))
+    strict = toy(tmp_path / "strict", 1, tie_rule="strict").folder
+    assert rbp.compare(strict, strict).rule == "strict"
 
 
 def test_infinite_losses_and_a_single_document_are_no_error(tmp_path):
@@ -128,23 +129,16 @@ OTHERS = {
     "less context": ({"protocol": {**WINDOWS, "context": 16}}, "other windows", "--context"),
     "a start token": ({"bos": ["<s>"]}, "another start token", "--bos"),
     "another tokenizer": ({"lengths": (40, 7, 91, 62), "tokenizer": "u"}, "tokenizers cut", "Bits per byte"),
+    "another tie rule": ({"tie_rule": "strict"}, "two tie rules, paper and strict", "--tie-rule"),
     "fewer tokens": ({"lengths": LENGTHS[:3]}, "other tokens of the text were ranked, 200 and 137", "--tokens"),
 }
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_stores_that_do_not_compare_are_refused(stores, tmp_path, name):
+def test_stores_that_do_not_compare_are_refused(tmp_path, name):
     other, words, remedy = OTHERS[name]
-    toy(tmp_path / "other", 1, **other)
-    refused(here("compare", str(stores[0].folder), str(tmp_path / "other")), words, remedy, str(tmp_path / "other"))
-
-
-def test_two_tie_rules_are_refused_and_one_is_kept(tmp_path):
-    for name, rule in (("p", "paper"), ("s", "strict"), ("t", "strict")):
-        toy(tmp_path / name, 1, tie_rule=rule)
-    with pytest.raises(DataError, match="two tie rules"):
-        rbp.compare(tmp_path / "p", tmp_path / "s")
-    assert rbp.compare(tmp_path / "s", tmp_path / "t").rule == "strict"
+    one, other = toy(tmp_path / "one", 0, tie_rule="paper").folder, toy(tmp_path / "other", 1, **other).folder
+    refused(here("compare", str(one), str(other)), words, remedy, str(other))
 
 
 def test_unfinished_stores_and_impossible_thresholds_are_refused(stores, tmp_path):

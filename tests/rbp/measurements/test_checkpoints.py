@@ -1,17 +1,13 @@
 """Checkpoints and texts at the door: which measurements are one, which are several, and which of them is meant."""
 
 import logging
-from itertools import combinations, count
+from itertools import count
 
-import numpy as np
-import pandas as pd
 import pytest
 from commands import here, refused
-from scipy.special import logit
 from toy_stores import make_store
 
 from companion.chapters import training
-from companion.evidence import outside, published
 from rbp.errors import DataError
 from rbp.measurements import COLUMNS, open_source
 from rbp.measurements.checkpoints import amount
@@ -22,23 +18,17 @@ SIZES = (("a", 10), ("b", 30), ("c", 90))
 
 @pytest.fixture
 def store(tmp_path):
-    """store(model, …): ranks of four tokens, or of the first `budget`, by windows of `length`."""
+    """store(model, weights, …): ranks of four tokens, or of the first `budget`, by windows of `length`."""
     made = count()
 
-    def make(model="a", *, text="one", length=512, dataset="mine", budget=None, dtype="float32", key=None, **options):
+    def make(model="a", weights=None, *, text="one", length=512, dataset="mine", budget=None, key=None, **options):
         way = {"name": "windows", "length": length, "context": None, "documents": None, "tokens": budget}
-        key = {"corpus": {"sha256": text}, "protocol": way, "dtype": dtype, **(key or {})}
+        key = {"corpus": {"sha256": text}, "protocol": way, "dtype": "float32", "weights": weights, **(key or {})}
         greater = [0, 1, 2, length % 7][: budget or 4]
-        folder = tmp_path / "ranks" / f"s{next(made)}"
+        folder = tmp_path / "ranks" / f"s{next(made):02}"
         return make_store(folder, greater, [len(greater)], model=model, dataset=dataset, key=key, **options)
 
     return make
-
-
-@pytest.fixture
-def weighed(store):
-    """weighed(model, weights, …): a store of a model with these weights."""
-    return lambda model, weights, key=None, **options: store(model, key={"weights": weights, **(key or {})}, **options)
 
 
 @pytest.fixture
@@ -54,8 +44,7 @@ def test_a_model_may_be_there_at_several_steps(store, ranks):
     source = ranks()
     own = source.checkpoints
     assert tuple(own.columns) == COLUMNS
-    assert set(own["model"]) == {"a", "b", "c"}
-    assert set(own["family"]) == {"Toy"}
+    assert set(zip(own["model"], own["family"], strict=True)) == {("a", "Toy"), ("b", "Toy"), ("c", "Toy")}
     first = own[(own["model"] == "b") & (own["k"] == 1)]
     assert first["training_tokens"].tolist() == [64_000, 512_000]
     assert first["compute"].tolist() == [6 * 30 * 64_000, 6 * 30 * 512_000]
@@ -117,11 +106,10 @@ def test_of_two_budgets_the_one_that_ranked_most_is_taken(store, ranks, caplog):
     assert "read in several ways; taken is one of all models: windows of 512 tokens, float32" in caplog.text
 
 
-@pytest.mark.parametrize("other", [{"length": 256}, {"budget": 3}])
-def test_a_family_that_did_not_read_a_text_alike_is_said(store, ranks, caplog, other):
+def test_a_family_that_did_not_read_a_text_alike_is_said(store, ranks, caplog):
     store("a", size=10)
-    store("b", size=30, **other)
-    store("c", size=90, **other, family="Other")
+    store("b", size=30, budget=3)
+    store("c", size=90, length=256, family="Other")
     _ = ranks().table
     assert "the models of Toy did not read mine alike" in caplog.text
     assert "models of Other" not in caplog.text
@@ -130,39 +118,34 @@ def test_a_family_that_did_not_read_a_text_alike_is_said(store, ranks, caplog, o
 def test_texts_of_one_name_are_two_datasets(store, ranks):
     one, other = store(text="one"), store(text="other")
     assert one.text != other.text
-    assert set(ranks().table["dataset"]) == {f"mine-{one.text}", f"mine-{other.text}"}
     assert {s.dataset for s in ranks().stores} == {f"mine-{one.text}", f"mine-{other.text}"}
 
 
-def test_copies_of_a_checkpoint_are_no_checkpoints(weighed, ranks, caplog):
-    """Which of the steps they are is not known: the law against steps goes without all of them."""
-    for step, weights in ((100, "b"), (200, "b"), (300, "b")):
-        weighed("run", weights, step=step)
+def test_copies_are_left_out_and_one_model_by_two_names_counts_once(store, ranks, caplog):
+    """As main and its last step are one, in Pythia. Which of its steps three copies are is not known."""
+    for step in (100, 200, 300):
+        store("run", "z", step=step)
     with pytest.raises(DataError, match="all that is measured are copies"):
         _ = ranks().table
-    for step, weights in ((1, "a"), (400, "c")):
-        weighed("run", weights, step=step)
-    assert sorted({*ranks().checkpoints["step"]}) == [1, 400]
-    assert "run@step100, run@step200, run@step300 are copies of one another" in caplog.text
-
-
-def test_one_model_by_two_names_counts_once_and_one_imported_file_is_not_two_sizes(weighed, ranks, caplog):
-    """As main and its last step are one, in Pythia."""
+    for step, weights in ((1, "u"), (400, "v")):
+        store("run", weights, step=step)
     for name in ("main", "step1000"):
-        weighed("a", "x", revision=name, step=1000, training_tokens=64_000)
+        store("a", "x", revision=name, step=1000, training_tokens=64_000)
     for model in ("b", "copy-of-b"):
-        weighed(model, "y", size=30)
+        store(model, "y", size=30)
     for model, size, file in (("A", 10, "f"), ("B", 20, "f"), ("C", 40, "g")):
-        weighed(model, None, size=size, key={"imported": file})
-    assert [store.model for store in ranks().stores] == ["b", "C", "a"]
+        store(model, size=size, key={"imported": file})
+    assert [store.model for store in ranks().stores] == ["b", "C", "a", "run@step1", "run@step400"]
+    assert sorted({*ranks().checkpoints["step"].dropna()}) == [1, 400, 1000]
+    assert "run@step100, run@step200, run@step300 are copies of one another" in caplog.text
     assert "b, copy-of-b are copies of one another: the first stays" in caplog.text
     assert "A, B are copies of one another, and cannot all be what they are called" in caplog.text
 
 
-def test_seeds_that_begin_with_the_same_weights_are_one_run(weighed, ranks, caplog):
+def test_seeds_that_begin_with_the_same_weights_are_one_run(store, ranks, caplog):
     for seed, first in ((0, "zero"), (1, "zero"), (2, "two")):
-        weighed("run", first, seed=seed, step=0)
-        weighed("run", f"last of {seed}", seed=seed, step=100)
+        store("run", first, seed=seed, step=0)
+        store("run", f"last of {seed}", seed=seed, step=100)
     assert {*ranks().checkpoints["seed"]} == {0, 2}
     assert "they are no independent runs" in caplog.text
 
@@ -251,51 +234,6 @@ def test_a_family_is_not_one_whose_name_begins_like_its(written, tmp_path):
 def test_other_columns_of_a_table_are_ignored(written, caplog):
     assert len(written(["mine,a,A,10,cross_entropy,,3,mine own,7"], f"{HEAD},Notes,token").table) == 1
     assert "columns are ignored: Notes, token" in caplog.text
-
-
-FEWEST, MEDIAN, LARGEST = 6, 0.003, 0.025  # numbers in common, and by how much they may differ
-
-
-def one_and_the_same(wide):
-    """Pairs of rows that agree; wide: a row for each model, in nats or logits, a column for each measurement."""
-    values = {name: row.to_numpy(dtype=float) for name, row in wide.iterrows()}
-    for a, b in combinations(values, 2):
-        away = np.abs(values[a] - values[b])
-        away = away[~np.isnan(away)]
-        if len(away) >= FEWEST and np.median(away) < MEDIAN and away.max() < LARGEST:
-            yield a, b
-
-
-def every_file():
-    """Each file with its measurements, a row for each model or run: nats, ln of perplexities, logits of shares."""
-    columns = ["dataset", "metric", "k"]
-    wide = open_source("published").table.fillna({"k": 0}).pivot_table(index="model", columns=columns, values="value")
-    yield np.log(wide)
-    windows = published.sequence_success().query("0 < p_success < 1")
-    yield logit(windows.pivot_table(index="model", columns=["dataset", "k", "n"], values="p_success"))
-    words = outside.lambada().query("step >= 1000")  # before it, models are still near their first weights
-    yield np.log(words.pivot_table(index=["family", "model"], columns=["shots", "step"], values="perplexity"))
-    read = outside.detector_documents()
-    yield read.pivot_table(index=["model", "written_by"], columns=["dataset", "document"], values="entropy")
-    tried = outside.problem_tries().assign(share=lambda rows: rows["correct"] / rows["samples"]).query("0 < share < 1")
-    yield logit(tried.pivot_table(index=["model", "training_tokens"], columns="prompt", values="share"))
-    images = pd.concat([outside.image_models(), outside.blind_image_models()])
-    images["name"] = images["model"] + "@" + images["img_size"].astype(str)
-    # only what has the same parameters: comparing all of 1 556 models would take a minute
-    shares = images.pivot_table(index=["param_count", "name"], columns="dataset", values=["top1", "top5"])
-    for _, own in logit(shares / 100).groupby(level=0):
-        yield own.droplevel(0)
-
-
-@pytest.mark.slow
-def test_what_is_measured_twice_is_what_the_readme_names():
-    found = {pair for wide in every_file() for pair in one_and_the_same(wide)}
-    levit = {
-        tuple(f"levit_{conv}{size}.fb_dist_in1k@224" for conv in ("", "conv_"))
-        for size in ("128", "128s", 192, 256, 384)
-    }
-    assert found == levit | {(("Pythia", "pythia-2.8b"), ("Pythia deduped", "pythia-2.8b"))}
-    assert not outside.xlstm_runs().duplicated(["loss", "accuracy"]).any()
 
 
 def test_what_is_measured_twice_counts_once():

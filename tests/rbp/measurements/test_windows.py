@@ -73,7 +73,7 @@ def test_counts_that_rise_are_not_filled_in(n, successes):
 def test_the_error_is_that_of_texts_drawn_anew(hit, stay):
     """Independent tokens, and chains: never too small by much, and at most twice too large."""
     rng = np.random.default_rng(7)
-    found = [window_counts(*chain(rng, 40, 500, hit, stay), [1, 2, 5, 10]) for _ in range(100)]
+    found = [window_counts(*chain(rng, 100, 200, hit, stay), [1, 2, 5, 10]) for _ in range(100)]
     shares = np.array([each["successes"] / each["windows"] for each in found])
     said = np.array([share_error(each["n"], each["successes"], each["windows"]) for each in found])
     ratio = np.median(said, axis=0) / (shares.std(axis=0) / shares.mean(axis=0))

@@ -23,19 +23,19 @@ TOKENS = 8 * 256  # that a step reads
 
 @pytest.fixture
 def run(tmp_path):
-    """A folder with `my-run`, checkpoints of a tiny model after 4, 8 and 16 steps, and a text."""
+    """A folder with `my-run`, checkpoints of a tiny model after 2, 4 and 8 steps, and a text."""
     text, model, tokenizer = (ROOT / "README.md").read_text(encoding="utf-8"), random_model("neox"), make_tokenizer()
     ids = torch.tensor(tokenizer(text)["input_ids"][-TOKENS:]).view(8, 256)
     optimizer = torch.optim.Adam(model.parameters(), 0.01)
-    for step in range(1, 17):
+    for step in range(1, 9):
         optimizer.zero_grad()
         model(ids, labels=ids).loss.backward()
         optimizer.step()
-        if step in (4, 8, 16):
+        if step in (2, 4, 8):
             model.save_pretrained(tmp_path / "my-run" / f"step{step}")
             tokenizer.save_pretrained(tmp_path / "my-run" / f"step{step}")
     (tmp_path / "held-out.txt").write_text(text[:1500])
-    return tmp_path, [step * TOKENS for step in (4, 8, 16)]
+    return tmp_path, [step * TOKENS for step in (2, 4, 8)]
 
 
 @pytest.fixture
