@@ -65,7 +65,7 @@ TOKENIZERS = {
 }
 
 
-@pytest.mark.parametrize(("name", "length", "context"), [("windows", 16, 8), ("authors", 40, None)])
+@pytest.mark.parametrize(("name", "length", "context"), [("windows", 12, 6), ("authors", 24, None)])
 @pytest.mark.parametrize("which", TOKENIZERS)
 def test_nothing_is_off_by_one(saved, which, name, length, context, tmp_path):
     """Long and empty documents, of one token, and tokenizers that pad or cut on the left, or add tokens."""

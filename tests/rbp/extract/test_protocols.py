@@ -85,9 +85,11 @@ def test_tokens_that_are_not_scored_are_counted_with_the_reason(declared, caplog
     assert "2 unknown to the tokenizer, 2 after unknown ones" in caplog.text
 
 
+@pytest.mark.parametrize("own", [True, False])  # the tokenizer's setting, which is no part of a store's key
 @pytest.mark.parametrize("name", ["authors", "windows"])
-def test_special_tokens_in_a_text_are_tokens_or_text(name, caplog):
+def test_special_tokens_in_a_text_are_tokens_or_text(name, own, caplog):
     tokenizer = make_tokenizer("<|end|> $A")
+    tokenizer.split_special_tokens = own
     corpus = Corpus("c", ["the rank<|end|> of<|end|>", "a token"])
     as_token = plan_rows(corpus, tokenizer, protocol(name))
     assert as_token.not_scored == {"first": 2, "special": 2, "after_special": 1}
@@ -100,20 +102,6 @@ def test_special_tokens_in_a_text_are_tokens_or_text(name, caplog):
     assert tokenizer.decode(first.ids) == "<|end|>the rank<|end|> of<|end|>"
     assert len(first.scored) == len(first.ids) - 2
     assert first.ids.tolist().count(0) == 1
-
-
-class Counting:
-    """A tokenizer that notes how many characters it is given."""
-
-    def __init__(self, tokenizer):
-        self.tokenizer, self.characters = tokenizer, 0
-
-    def __getattr__(self, name):
-        return getattr(self.tokenizer, name)
-
-    def __call__(self, texts, **options):
-        self.characters += sum(map(len, texts))
-        return self.tokenizer(texts, **options)
 
 
 LONG = " ".join(texts(500, seed=8))
@@ -129,15 +117,21 @@ FEW = "%" * 99 + "ab" * 2  # of which few tokens are scored: more of the text is
     ],
     ids=["authors", "windows", "few"],
 )
-def test_a_budget_reads_no_more_of_a_long_line_than_it_needs(name, tokenizer, text, budget, read):
+def test_a_budget_reads_no_more_of_a_long_line_than_it_needs(name, tokenizer, text, budget, read, monkeypatch):
     """The rows are those of the whole text, cut by hand."""
-    counting, corpus = Counting(tokenizer), Corpus("c", [text, text[::-1]])
-    some = plan_rows(corpus, counting, protocol(name, length=64, tokens=budget))
+    corpus, encode, characters = Corpus("c", [text, text[::-1]]), type(tokenizer).__call__, []
+
+    def counted(self, texts, **options):
+        characters.extend(map(len, texts))
+        return encode(self, texts, **options)
+
     every = plan_rows(corpus, tokenizer, protocol(name, length=64))
+    monkeypatch.setattr(type(tokenizer), "__call__", counted)
+    some = plan_rows(corpus, tokenizer, protocol(name, length=64, tokens=budget))
     assert scored(some.rows) == scored(every.rows)[:budget]
     for one, other in zip(some.rows, every.rows, strict=False):
         assert one.ids.tolist() == other.ids[: len(one.ids)].tolist()
-    assert counting.characters < 2 * len(text) * read
+    assert 0 < sum(characters) < 2 * len(text) * read
 
 
 def test_bytes_are_those_of_the_scored_tokens():
