@@ -85,7 +85,7 @@ def trained(tmp_path_factory) -> tuple[Tokenizer, Path]:
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_a_pre_tokenizer_of_a_gguf_file_is_the_published_one(name, trained, tmp_path):
     raw, folder = trained
-    file = write_bare("llama", folder, tmp_path / "a.gguf", {}, {"pre": name, "add_bos_token": False})
+    file = write_bare("llama", folder, tmp_path / "a.gguf", {"pre": name, "add_bos_token": False})
     expected = Tokenizer.from_str(raw.to_str())
     expected.pre_tokenizer = pre_tokenizers.Sequence(PUBLISHED[name])
     expected.model.ignore_merges = name in WHOLE_WORDS
@@ -104,7 +104,7 @@ def test_a_pre_tokenizer_of_a_gguf_file_is_the_published_one(name, trained, tmp_
     ],
 )
 def test_a_tokenizer_that_is_not_read_as_it_is_meant(tokens, message, trained, tmp_path):
-    file = write_bare("llama", trained[1], tmp_path / "a.gguf", {}, tokens)
+    file = write_bare("llama", trained[1], tmp_path / "a.gguf", tokens)
     with pytest.raises(DataError, match=message):
         load_tokenizer(find_model(str(file)))
 
@@ -128,7 +128,7 @@ def test_a_sentencepiece_tokenizer(prefix, trained, tmp_path):
     tokens = {"model": "llama", "pre": "default", "tokens": pieces, "scores": scores, "token_type": types}
     tokens |= {"merges": None, "bos_token_id": 1, "eos_token_id": 2, "unknown_token_id": 0, "add_bos_token": False}
     tokens |= {} if prefix is None else {"add_space_prefix": prefix}
-    files = find_model(str(write_bare("llama", trained[1], tmp_path / "a.gguf", {}, tokens)))
+    files = find_model(str(write_bare("llama", trained[1], tmp_path / "a.gguf", tokens)))
     if prefix is False:
         with pytest.raises(DataError, match=r"passes over tokenizer\.ggml\.add_space_prefix"):
             load_tokenizer(files)
@@ -142,7 +142,7 @@ def test_a_sentencepiece_tokenizer(prefix, trained, tmp_path):
 def test_a_start_token_where_llama_cpp_puts_one(stated, starts, trained, tmp_path):
     """Files of Llama 3 do not say that texts begin with one."""
     tokens = {"pre": "llama-bpe"} | ({} if stated is None else {"add_bos_token": stated})
-    files = find_model(str(write_bare("llama", trained[1], tmp_path / "a.gguf", {}, tokens)))
+    files = find_model(str(write_bare("llama", trained[1], tmp_path / "a.gguf", tokens)))
     assert (load_tokenizer(files)("a word")["input_ids"][0] == 0) == starts
 
 
