@@ -16,7 +16,7 @@ from rbp.extract.models import find_model
 from rbp.extract.protocol import Protocol, protocol
 from rbp.extract.store import find_place, measurement_digest
 
-WINDOWS = protocol("windows", length=64)
+WINDOWS, TEXTS = protocol("windows", length=64), tiny.texts(4, longest=60)
 
 
 def key(model, corpus, chosen=WINDOWS, revision=None, **settings):
@@ -29,7 +29,7 @@ def key(model, corpus, chosen=WINDOWS, revision=None, **settings):
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    return str(tiny.write_texts(tmp_path_factory.mktemp("texts") / "mine.jsonl", tiny.texts(4)))
+    return str(tiny.write_texts(tmp_path_factory.mktemp("texts") / "mine.jsonl", TEXTS))
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +52,7 @@ PROTOCOL |= {"bos": "always", "special": "text"}
 def test_another_setting_protocol_revision_or_text_is_another_store(model, corpus, plain, tmp_path):
     assert {field.name for field in dataclasses.fields(Settings)} == SETTINGS.keys() | NOT_IN_THE_KEY
     assert {field.name for field in dataclasses.fields(Protocol)} == PROTOCOL.keys()
-    texts = tiny.texts(4)
-    others = [*texts[:3], texts[3] + "!"], texts[::-1], texts[:3], [*texts, ""]
+    others = [*TEXTS[:3], TEXTS[3] + "!"], TEXTS[::-1], TEXTS[:3], [*TEXTS, ""]
     keys = [
         *(key(model, corpus, **{name: value}) for name, value in SETTINGS.items()),
         *(key(model, corpus, dataclasses.replace(WINDOWS, **{name: value})) for name, value in PROTOCOL.items()),
@@ -61,7 +60,7 @@ def test_another_setting_protocol_revision_or_text_is_another_store(model, corpu
         *(key(model, tiny.write_texts(tmp_path / f"{i}.jsonl", documents)) for i, documents in enumerate(others)),
     ]
     assert len({measurement_digest(each) for each in [plain, *keys]}) == 1 + len(keys)
-    same = key(model, tiny.write_texts(tmp_path / "same.jsonl", texts))  # by another name
+    same = key(model, tiny.write_texts(tmp_path / "same.jsonl", TEXTS))  # by another name
     assert measurement_digest(same) == measurement_digest(plain)
 
 
@@ -89,9 +88,8 @@ def test_two_names_that_look_alike_do_not_share_a_store(tmp_path):
 def test_a_store_in_the_place_of_another_is_not_gone_on_with(model, corpus, tmp_path):
     """Someone gives a store's folder the name of another measurement."""
     one, other = (protocol("windows", length=length, pack=2) for length in (64, 48))
-    settings = Settings(backend="reference")
-    (first,) = extract([str(model)], [corpus], one, tmp_path / "out", settings)
-    (second,) = extract([str(model)], [corpus], other, tmp_path / "other", settings)
-    shutil.move(first, tmp_path / "out" / second.name)
+    (first,) = extract([str(model)], [corpus], one, tmp_path, Settings())
+    second = find_place(tmp_path, first.name.rpartition("-")[0], key(model, corpus, other)).folder
+    shutil.move(first, second)
     with pytest.raises(DataError, match="another measurement than its name says"):
-        extract([str(model)], [corpus], other, tmp_path / "out", settings)
+        extract([str(model)], [corpus], other, tmp_path, Settings())
