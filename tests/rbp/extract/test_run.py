@@ -1,5 +1,6 @@
-"""Whole measurements: what a store holds, how it resumes, and what is done again where it is damaged."""
+"""Whole measurements: what a store holds and is named by, how it resumes, and what is done again if damaged."""
 
+import dataclasses
 import json
 import random
 import shutil
@@ -10,6 +11,7 @@ import pandas as pd
 import pyarrow as arrow
 import pyarrow.parquet as parquet
 import pytest
+import torch
 from commands import here, refused
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -17,21 +19,23 @@ from tiny import VOCAB, random_model, texts, write_texts
 
 from rbp.errors import DataError, ParameterError
 from rbp.extract import extraction
+from rbp.extract.corpora import open_corpus
 from rbp.extract.extraction import Settings, extract, extract_on_gpus
-from rbp.extract.protocol import protocol
-from rbp.extract.store import SCHEMA, Store, open_store, read_manifest
+from rbp.extract.models import find_model
+from rbp.extract.protocol import Protocol, protocol
+from rbp.extract.store import SCHEMA, Store, find_place, measurement_digest, open_store, read_manifest
 from rbp.extract.training import Training
 from rbp.io import write_json
 from rbp.measurements import open_source
 
-WINDOWS = protocol("windows", length=64, context=32, pack=2)
+WINDOWS, TEXTS = protocol("windows", length=64, context=32, pack=2), texts(12, longest=60)
 
 
 @pytest.fixture(scope="module")
 def measured(saved, tmp_path_factory):
     """The model, the corpus, and the store of a measurement in one go."""
     folder = tmp_path_factory.mktemp("whole")
-    model, corpus = str(saved("gpt2")), str(write_texts(folder / "mine.jsonl", texts(12, longest=60)))
+    model, corpus = str(saved("gpt2")), str(write_texts(folder / "mine.jsonl", TEXTS))
     (whole,) = extract([model], [corpus], WINDOWS, folder / "out", Settings())
     return model, corpus, whole
 
@@ -230,3 +234,63 @@ def test_ranks_of_a_model_over_several_places_are_those_of_one_in_one(measured, 
     assert (about["head"], about["size"]) == (other["head"], other["size"])
     assert asked == [4 * VOCAB * 32]
     assert several.sampled.tokens > 0  # by the model in several places itself
+
+
+def key(model, corpus, chosen=WINDOWS, revision=None, **settings):
+    """The key of a measurement: whatever determines the ranks."""
+    found = dataclasses.replace(find_model(str(model)), revision=revision)
+    files = extraction._Model(found, Settings(**settings), torch.device("cpu"))
+    return extraction._key(files, open_corpus(str(corpus)), chosen)
+
+
+SETTINGS = {"dtype": "bfloat16", "backend": "reference", "vocabulary": 299, "round_logits": "bfloat16"}
+#: what these do to ranks is in other entries
+NOT_IN_THE_KEY = {"device", "devices", "batch", "revision", "fields", "family", "training"}
+PROTOCOL = {"name": "authors", "length": 63, "context": 31, "documents": 3, "seed": 7, "tokens": 50, "pack": 5}
+PROTOCOL |= {"bos": "always", "special": "text"}
+
+
+def test_another_setting_protocol_revision_or_text_is_another_store(measured, tmp_path):
+    model, corpus, whole = measured
+    assert {field.name for field in dataclasses.fields(Settings)} == SETTINGS.keys() | NOT_IN_THE_KEY
+    assert {field.name for field in dataclasses.fields(Protocol)} == PROTOCOL.keys()
+    others = [*TEXTS[:-1], TEXTS[-1] + "!"], TEXTS[::-1], TEXTS[:-1], [*TEXTS, ""]
+    keys = [
+        *(key(model, corpus, **{name: value}) for name, value in SETTINGS.items()),
+        *(key(model, corpus, dataclasses.replace(WINDOWS, **{name: value})) for name, value in PROTOCOL.items()),
+        key(model, corpus, revision="a" * 40),
+        *(key(model, write_texts(tmp_path / f"{i}.jsonl", documents)) for i, documents in enumerate(others)),
+    ]
+    digest = open_store(whole).manifest["digest"]
+    assert len({digest, *map(measurement_digest, keys)}) == 1 + len(keys)
+    same = key(model, write_texts(tmp_path / "same.jsonl", TEXTS))  # by another name
+    assert measurement_digest(same) == digest
+
+
+@pytest.mark.parametrize(("name", "part"), [("model.safetensors", "weights"), ("tokenizer.json", "tokenizer")])
+def test_one_bit_of_the_weights_or_of_the_tokenizer(measured, name, part, tmp_path):
+    folder = Path(shutil.copytree(measured[0], tmp_path / "model"))
+    data = bytearray((folder / name).read_bytes())
+    data[data.rindex(b"a") if part == "tokenizer" else len(data) - 3] ^= 1
+    (folder / name).write_bytes(data)
+    files, before = find_model(str(folder)), open_store(measured[2]).manifest["key"]
+    found = {"weights": files.fingerprint(), "tokenizer": files.tokenizer_fingerprint()}
+    assert {which for which in found if found[which] != before[which]} == {part}
+
+
+def test_two_names_that_look_alike_do_not_share_a_store(tmp_path):
+    """The folder's name is shortened to what every file system takes; the digest is what is looked for."""
+    stores = [find_place(tmp_path, "a/b c", {"x": 1}), find_place(tmp_path, "a-b-c", {"x": 2})]
+    assert stores[0].folder != stores[1].folder
+    for store, x in zip(stores, (1, 2), strict=True):
+        store.begin({"x": x}, {}, 1, 1)
+    assert find_place(tmp_path, "renamed", {"x": 1}) == stores[0]
+
+
+def test_a_store_in_the_place_of_another_is_not_gone_on_with(measured, tmp_path):
+    """Someone gives a store's folder the name of another measurement."""
+    model, corpus, whole = measured
+    other = dataclasses.replace(WINDOWS, length=48)
+    shutil.copytree(whole, find_place(tmp_path, "mine", key(model, corpus, other)).folder)
+    with pytest.raises(DataError, match="another measurement than its name says"):
+        extract([model], [corpus], other, tmp_path, Settings())
