@@ -12,20 +12,21 @@ import torch
 import transformers
 from adapters import Found
 from safetensors.torch import load_file, save_file
-from tiny import load, save_model
+from tiny import GROUPED, SHAPE, load, save_model
 
 from rbp.errors import RbpError
 from rbp.extract.extraction import quiet
 
-WIDTH, HEADS, GROUPS, LAYERS, INNER, VOCAB = 64, 4, 2, 3, 96, 320
+WIDTH, HEADS, GROUPS, LAYERS, INNER, VOCAB = 64, 4, 2, 3, 96, 320  # some of them as in `tiny`
 
 
 @dataclass
 class Case:
     """An architecture: transformers' model type, what its configuration says, and what the converter writes.
 
-    settings: the configuration's, unusual ones; fields: the architecture's in the file; renamed: names of tensors that
-    gguf's table lacks, or has otherwise; change: what the converter does to a tensor, by parts of its name.
+    settings: the configuration's, unusual ones; fields: the architecture's in the file; norm: names of what is added to
+    a variance, in both; change: what the converter does to a tensor, by parts of its name; alone: the settings and
+    fields are all there are, beside those of every model.
     """
 
     kind: str
@@ -33,7 +34,7 @@ class Case:
     fields: dict[str, Any]
     norm: tuple[str, str] = ("attention.layer_norm_rms_epsilon", "rms_norm_eps")
     change: dict[str, Any] = field(default_factory=dict)
-    renamed: dict[str, str] = field(default_factory=dict)
+    alone: bool = False
 
 
 def permuted(weight: np.ndarray, heads: int) -> np.ndarray:
@@ -47,33 +48,28 @@ def bloomed(values: np.ndarray) -> np.ndarray:
     return by_heads.swapaxes(0, 1).reshape(values.shape)
 
 
+ROPE = {"rope_type": "default", "rope_theta": 700.0}
 COMMON = {
-    "vocab_size": VOCAB,
+    **GROUPED,
     "hidden_size": WIDTH,
     "num_hidden_layers": LAYERS,
-    "num_attention_heads": HEADS,
-    "num_key_value_heads": GROUPS,
     "intermediate_size": INNER,
     "max_position_embeddings": 128,
-    "bos_token_id": 0,
-    "eos_token_id": 0,
-    "pad_token_id": None,
-    "rope_parameters": {"rope_type": "default", "rope_theta": 700.0},
+    "rope_parameters": ROPE,
 }
-STATED = {
+ALONE = {
     "context_length": 128,
     "embedding_length": WIDTH,
     "block_count": LAYERS,
     "feed_forward_length": INNER,
     "attention.head_count": HEADS,
-    "attention.head_count_kv": GROUPS,
-    "rope.freq_base": 700.0,
 }
+STATED = {**ALONE, "attention.head_count_kv": GROUPS, "rope.freq_base": 700.0}
 WIDE = {"attention.key_length": 24, "attention.value_length": 24}
 LN = "attention.layer_norm_epsilon"
 LLAMA = {"attn_q.weight": lambda w: permuted(w, HEADS), "attn_k.weight": lambda w: permuted(w, GROUPS)}
 ONE_MORE = {"norm.weight": lambda w: w + 1}
-PART = {"rope_type": "default", "rope_theta": 700.0, "partial_rotary_factor": 0.5}
+PART = {**ROPE, "partial_rotary_factor": 0.5}
 GEMMA = {"head_dim": 24, "sliding_window": 8, "query_pre_attn_scalar": 144}
 EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32}
 EXPERT_FIELDS = {"expert_count": 4, "expert_used_count": 2, "expert_feed_forward_length": 32}
@@ -135,44 +131,36 @@ CASES = {
     ),
     "gpt2": Case(
         "gpt2",
-        {"n_positions": 128, "n_embd": WIDTH, "n_layer": LAYERS, "n_head": HEADS, "n_inner": INNER},
+        {"vocab_size": VOCAB, "n_positions": 128, "n_embd": WIDTH, "n_layer": LAYERS, "n_head": HEADS,
+         "n_inner": INNER},
         {},
         (LN, "layer_norm_epsilon"),
-        change={part: lambda w: w.T for part in ("attn_qkv.weight", "ffn_down.weight", "ffn_up.weight",
-                                                 "attn_output.weight")},
+        {f"{part}.weight": lambda w: w.T for part in ("attn_qkv", "ffn_down", "ffn_up", "attn_output")},
+        alone=True,
     ),
-    "bloom": Case("bloom", {"hidden_size": WIDTH, "n_layer": LAYERS, "n_head": HEADS}, {},
-                  (LN, "layer_norm_epsilon"), change={"attn_qkv": bloomed}),
-    "mamba": Case("mamba", {"state_size": 8, "conv_kernel": 3, "time_step_rank": 5, "expand": 2},
-                  {"ssm.conv_kernel": 3, "ssm.inner_size": 2 * WIDTH, "ssm.state_size": 8, "ssm.time_step_rank": 5,
-                   "ssm.dt_b_c_rms": False},
+    "bloom": Case("bloom", {"vocab_size": VOCAB, "hidden_size": WIDTH, "n_layer": LAYERS, "n_head": HEADS},
+                  {"feed_forward_length": 4 * WIDTH, "attention.head_count_kv": HEADS},
+                  (LN, "layer_norm_epsilon"), {"attn_qkv": bloomed}, alone=True),
+    "mamba": Case("mamba", {**SHAPE, "hidden_size": WIDTH, "num_hidden_layers": LAYERS, "state_size": 8,
+                            "conv_kernel": 3, "time_step_rank": 5, "expand": 2},
+                  {"feed_forward_length": 0, "attention.head_count": 0, "ssm.conv_kernel": 3, "ssm.state_size": 8,
+                   "ssm.inner_size": 2 * WIDTH, "ssm.time_step_rank": 5, "ssm.dt_b_c_rms": False},
                   ("attention.layer_norm_rms_epsilon", "layer_norm_epsilon"),
-                  change={"ssm_conv1d.weight": lambda w: w[:, 0], "ssm_a": lambda a: -np.exp(a)}),
+                  {"ssm_conv1d.weight": lambda w: w[:, 0], "ssm_a": lambda a: -np.exp(a)}, alone=True),
 }  # fmt: skip
 
 
 def stated(name: str) -> dict[str, Any]:
     """What the converter says of an architecture."""
-    case, arch = CASES[name], name.partition(",")[0]
-    fields = {**STATED, **case.fields}
-    if arch in ("gpt2", "bloom", "mamba"):
-        fields = {key: value for key, value in fields.items() if not key.startswith(("rope.", "attention.head_count_"))}
-        kv = {"attention.head_count_kv": HEADS} if arch == "bloom" else {}
-        fields |= {"feed_forward_length": {"gpt2": INNER, "bloom": 4 * WIDTH, "mamba": 0}[arch], **kv}
-    if arch == "mamba":
-        fields["attention.head_count"] = 0
-    return fields | {case.norm[0]: 0.003}
+    case = CASES[name]
+    return {**(ALONE if case.alone else STATED), **case.fields, case.norm[0]: 0.003}
 
 
 def config_of(name: str) -> Any:
     """The configuration of a case, with unusual values."""
     case = CASES[name]
-    plain = COMMON if case.kind not in ("gpt2", "bloom", "mamba") else {"vocab_size": VOCAB, "hidden_size": WIDTH}
-    if case.kind == "gpt2":
-        plain = {"vocab_size": VOCAB}
-    if case.kind == "mamba":
-        plain |= {"num_hidden_layers": LAYERS, "pad_token_id": None, "bos_token_id": 0, "eos_token_id": 0}
-    return transformers.AutoConfig.for_model(case.kind, **{**plain, **case.settings, case.norm[1]: 0.003})
+    fields = {**({} if case.alone else COMMON), **case.settings, case.norm[1]: 0.003}
+    return transformers.AutoConfig.for_model(case.kind, **fields)
 
 
 def save_case(name: str, folder: Path) -> Path:
@@ -198,11 +186,8 @@ def write_case(
     case, arch = CASES[name], name.partition(",")[0]
     which = next(key for key, value in gguf.MODEL_ARCH_NAMES.items() if value == arch)
     names = gguf.get_tensor_name_map(which, LAYERS)
-    writer = gguf.GGUFWriter(file, arch)
-    for key, value in {**stated(name), "vocab_size": VOCAB, **(more or {})}.items():
-        if key not in without:
-            put(writer, key if "." in key and key.split(".")[0] in ("general", "split") else f"{arch}.{key}", value)
-    write_tokenizer(writer, folder, tokens or {})
+    fields = {**stated(name), "vocab_size": VOCAB, **(more or {})}
+    writer = begin(file, arch, {key: value for key, value in fields.items() if key not in without}, folder, tokens)
     state = {key: values.numpy() for key, values in load_file(folder / "model.safetensors").items()}
     experts = fused_experts(state)
     for key, weight in {**state, **experts}.items():
@@ -225,8 +210,9 @@ def write_case(
     for key, values in (extra or {}).items():
         writer.add_tensor(key, values)
     finish(writer)
-    save_file({key: torch.from_numpy(values.copy()) for key, values in state.items()}, folder / "model.safetensors",
-              {"format": "pt"})  # fmt: skip
+    if kind != "F32":
+        left = {key: torch.from_numpy(values.copy()) for key, values in state.items()}
+        save_file(left, folder / "model.safetensors", {"format": "pt"})
     return file
 
 
@@ -271,17 +257,23 @@ def packed(weight: np.ndarray, kind: gguf.GGMLQuantizationType) -> np.ndarray:
         return np.resize(moderate_blocks(kind), (rows * columns // length, size)).reshape(rows, -1)
 
 
-def write_bare(
-    name: str, folder: Path, file: Path, more: dict[str, Any], tokens: dict[str, Any] | None = None, arch: str = ""
-) -> Path:
+def write_bare(name: str, folder: Path, file: Path, tokens: dict[str, Any] | None = None, arch: str = "") -> Path:
     """A file that has all fields of a case, and no weights but an embedding; arch: another architecture's name."""
-    writer = gguf.GGUFWriter(file, arch or name)
-    for key, value in {**stated(name), **more}.items():
-        put(writer, f"{name}.{key}", value)
-    write_tokenizer(writer, folder, tokens or {})
+    writer = begin(file, arch or name, stated(name), folder, tokens)
     writer.add_tensor("token_embd.weight", np.zeros((VOCAB, 4), np.float32))
     finish(writer)
     return file
+
+
+def begin(
+    file: Path, arch: str, fields: dict[str, Any], folder: Path, tokens: dict[str, Any] | None
+) -> gguf.GGUFWriter:
+    """A file with these fields, and those of the tokenizer in `folder`."""
+    writer = gguf.GGUFWriter(file, arch)
+    for key, value in fields.items():
+        put(writer, key if key.startswith("general.") else f"{arch}.{key}", value)
+    write_tokenizer(writer, folder, tokens or {})
+    return writer
 
 
 def finish(writer: gguf.GGUFWriter) -> None:

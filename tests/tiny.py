@@ -7,6 +7,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"  # before anything of Hugging Face is importe
 import json
 import random
 from copy import deepcopy
+from functools import cache
 from pathlib import Path
 
 import torch
@@ -33,26 +34,22 @@ SHAPE = {
     "hidden_size": 32,
     "num_hidden_layers": 2,
     "num_attention_heads": 4,
-    "intermediate_size": 64,
     "max_position_embeddings": 256,
     "bos_token_id": 0,
     "eos_token_id": 0,
     "pad_token_id": None,
 }
+GROUPED = {**SHAPE, "intermediate_size": 64, "num_key_value_heads": 2}
 CONFIGS = {
-    "gpt2": GPT2Config(
-        vocab_size=VOCAB, n_embd=32, n_layer=2, n_head=4, n_positions=256, bos_token_id=0, eos_token_id=0
-    ),
-    "neox": GPTNeoXConfig(**SHAPE, tie_word_embeddings=False, hidden_act="gelu"),
-    "opt": OPTConfig(
-        **{name: SHAPE[name] for name in SHAPE if name != "intermediate_size"}, ffn_dim=64, word_embed_proj_dim=16
-    ),
-    "qwen2": Qwen2Config(**SHAPE, num_key_value_heads=2),
-    "llama": LlamaConfig(**SHAPE, num_key_value_heads=2, tie_word_embeddings=False),
-    "gemma2": Gemma2Config(**SHAPE, num_key_value_heads=2, head_dim=8, final_logit_softcapping=3.0),
-    "cohere": CohereConfig(**SHAPE, logit_scale=0.25),
-    "granite": GraniteConfig(**SHAPE, logits_scaling=4.0),
-    "mixtral": MixtralConfig(**SHAPE, num_key_value_heads=2, num_local_experts=4),
+    "gpt2": GPT2Config(**SHAPE),
+    "neox": GPTNeoXConfig(**SHAPE, intermediate_size=64, tie_word_embeddings=False, hidden_act="gelu"),
+    "opt": OPTConfig(**SHAPE, ffn_dim=64, word_embed_proj_dim=16),
+    "qwen2": Qwen2Config(**GROUPED),
+    "llama": LlamaConfig(**GROUPED, tie_word_embeddings=False),
+    "gemma2": Gemma2Config(**GROUPED, head_dim=8, final_logit_softcapping=3.0),
+    "cohere": CohereConfig(**SHAPE, intermediate_size=64, logit_scale=0.25),
+    "granite": GraniteConfig(**SHAPE, intermediate_size=64, logits_scaling=4.0),
+    "mixtral": MixtralConfig(**GROUPED, num_local_experts=4),
 }
 WORDS = ["the", "rank", "of", "a", "token", "among", "all", "scores", "falls", "as", "models", "grow", "law", "data"]
 SPECIAL = {"eos_token": "<|end|>", "bos_token": "<|end|>"}
@@ -72,9 +69,14 @@ def train(corpus, vocabulary, cut):
     return raw
 
 
+@cache
+def _trained():
+    return train(texts(200, seed=9), 300, pre_tokenizers.ByteLevel(add_prefix_space=False)).to_str()
+
+
 def make_tokenizer(template=None, **options):
     """A byte-level tokenizer of 300 tokens; template: what stands around a text, as in "<|end|> $A"."""
-    raw = train(texts(200, seed=9), 300, pre_tokenizers.ByteLevel(add_prefix_space=False))
+    raw = Tokenizer.from_str(_trained())
     if template:
         around = [(word, raw.token_to_id(word)) for word in {*template.split()} - {"$A"}]
         raw.post_processor = processors.TemplateProcessing(single=template, special_tokens=around)

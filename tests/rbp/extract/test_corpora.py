@@ -91,27 +91,24 @@ def test_a_bad_file_is_named_with_the_place_in_it(write, tmp_path, name, content
 
 
 def test_a_published_corpus_has_its_fields_and_all_its_documents(tmp_path, monkeypatch):
-    folder = tmp_path / "abc" / "openai_humaneval"
-    folder.mkdir(parents=True)
-    rows = [{"task_id": i, "prompt": f"def f{i}():", "canonical_solution": f"    return {i}"} for i in range(164)]
-    pd.DataFrame(rows).to_parquet(folder / "test-00000-of-00001.parquet")
+    path = tmp_path / "abc" / "openai_humaneval" / "test-00000-of-00001.parquet"
+    path.parent.mkdir(parents=True)
+    rows = pd.DataFrame({"prompt": f"def f{i}():", "canonical_solution": f"    return {i}"} for i in range(164))
+    rows.to_parquet(path)
     monkeypatch.setattr(corpora, "_snapshot", lambda name, hub: tmp_path / "abc")
     corpus = open_corpus("humaneval")
     assert len(corpus.documents) == 164
     assert corpus.documents[7] == "def f7():\n    return 7"
     assert corpus.fingerprint["revision"] == "abc"
-    pd.DataFrame(rows[:10]).to_parquet(folder / "test-00000-of-00001.parquet")
+    rows[:10].to_parquet(path)
     with pytest.raises(DataError, match="10 documents of 164"):
         open_corpus("humaneval")
 
 
 def test_the_github_part_of_the_pile(tmp_path, monkeypatch):
     for file, numbers in (("val", "12"), ("test", "34")):
-        rows = [
-            {"text": f"{part}{number}", "meta": {"pile_set_name": part}}
-            for number in numbers
-            for part in ("Github", "ArXiv")
-        ]
+        parts = [(part, f"{part}{number}") for number in numbers for part in ("Github", "ArXiv")]
+        rows = [{"text": text, "meta": {"pile_set_name": part}} for part, text in parts]
         (tmp_path / f"{file}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     monkeypatch.setattr(corpora, "_snapshot", lambda name, hub: tmp_path)
     hub = corpora.CORPORA["pile-github"]

@@ -16,9 +16,15 @@ from rbp.errors import DataError
 from rbp.extract.models import find_model, load_tokenizer
 
 
-@pytest.fixture
-def whole(tmp_path) -> Path:
-    return save_case("llama", tmp_path / "whole")
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> Path:
+    """The folder of the case "llama"; `file`: the same as a GGUF file."""
+    return save_case("llama", tmp_path_factory.mktemp("llama"))
+
+
+@pytest.fixture(scope="module")
+def file(whole, tmp_path_factory) -> Path:
+    return write_case("llama", whole, tmp_path_factory.mktemp("file") / "a.gguf")
 
 
 #: what of these other tests here and other cases show; all: tests/slow/test_every_model.py
@@ -45,7 +51,7 @@ def test_every_quantization_gives_its_dequantized_weights(kind, tmp_path):
     assert find_model(str(file)).quantization == kind
 
 
-def test_positions_scaled_as_llama_3_scales_them(tmp_path):
+def test_positions_scaled_as_llama_3_scales_them(file, tmp_path):
     """Of such a model the file has a table of what frequencies are divided by, and no field."""
     whole = save_case("llama", tmp_path / "whole")
     rope = {"rope_type": "llama3", "rope_theta": 700.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
@@ -55,10 +61,9 @@ def test_positions_scaled_as_llama_3_scales_them(tmp_path):
     scaled.save_pretrained(whole)
     plain, other = (type(model)(config).model.rotary_emb.inv_freq for config in (model.config, scaled))
     table = {"rope_freqs.weight": (plain / other).numpy()}
-    file = write_case("llama", whole, tmp_path / "a.gguf", extra=table)
-    unscaled = write_case("llama", whole, tmp_path / "b.gguf")
+    written = write_case("llama", whole, tmp_path / "a.gguf", extra=table)
     expected = own_logits(whole)
-    assert (own_logits(file) - expected).abs().max() < 1e-4 < 1e-2 < (own_logits(unscaled) - expected).abs().max()
+    assert (own_logits(written) - expected).abs().max() < 1e-4 < 1e-2 < (own_logits(file) - expected).abs().max()
 
 
 REFUSED = [
@@ -91,16 +96,18 @@ TENSORS = {
         ("llama", {"more": {"feed_forward_length": 80}}, r"by the fields of the GGUF file"),
     ],
 )
-def test_what_would_not_reach_the_model_is_refused(name, given, message, tmp_path):
-    file = write_case(name, save_case(name, tmp_path / "whole"), tmp_path / "a.gguf", **given)
+def test_what_would_not_reach_the_model_is_refused(name, given, message, whole, tmp_path):
+    folder = whole if name == "llama" else save_case(name, tmp_path / "whole")
+    file = write_case(name, folder, tmp_path / "a.gguf", **given)
     with pytest.raises(DataError, match=message) as refused:
         load(file)
     assert "config.json" not in str(refused.value)
 
 
-def test_only_the_file_is_read(whole, tmp_path, monkeypatch):
+def test_only_the_file_is_read(tmp_path, monkeypatch):
     text = texts(1)[0] + "\n\t 1 + 1 = 2, <|end|> naïve 東京"
     expected = make_tokenizer()(text)["input_ids"]
+    whole = save_case("llama", tmp_path / "whole")
     file = write_case("llama", whole, tmp_path / "folder.gguf", "Q8_0")
     weight = load_file(whole / "model.safetensors")["lm_head.weight"]
     folder = tmp_path / "folder"
@@ -117,22 +124,21 @@ def test_only_the_file_is_read(whole, tmp_path, monkeypatch):
     assert torch.equal(load(folder).model.lm_head.weight, weight)
 
 
-def test_files_that_are_not_to_be_had(whole, tmp_path):
-    file = write_case("llama", whole, tmp_path / "a.gguf")
+def test_files_that_are_not_to_be_had(whole, file, tmp_path):
     with pytest.raises(DataError, match="no revisions"):
         find_model(str(file), "main")
-    shutil.copy(file, tmp_path / "b.gguf")
+    for name in ("a.gguf", "b.gguf"):
+        shutil.copy(file, tmp_path / name)
     with pytest.raises(DataError, match=r"2 GGUF files(.|\n)*a\.gguf"):
         find_model(str(tmp_path))
     with pytest.raises(DataError, match=r"architecture rwkv7 are not read"):
-        find_model(str(write_bare("llama", whole, tmp_path / "c.gguf", {}, arch="rwkv7")))
+        find_model(str(write_bare("llama", whole, tmp_path / "c.gguf", arch="rwkv7")))
 
 
 @pytest.mark.parametrize("keep", [0, 4, 100, 0.5, -5000])
-def test_a_file_that_is_cut_short(whole, tmp_path, keep):
-    file = write_case("llama", whole, tmp_path / "a.gguf")
-    data = file.read_bytes()
-    file.write_bytes(data[: int(keep * len(data)) if isinstance(keep, float) else keep])
+def test_a_file_that_is_cut_short(file, tmp_path, keep):
+    data, short = file.read_bytes(), tmp_path / "a.gguf"
+    short.write_bytes(data[: int(keep * len(data)) if isinstance(keep, float) else keep])
     with pytest.raises(DataError, match="cannot read the GGUF file") as refused:
-        find_model(str(file))
+        find_model(str(short))
     assert "\n" not in refused.value.what

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from tiny import CONFIGS, random_model
+from tiny import random_model
 
 from rbp.errors import DataError
 from rbp.extract.head import find_head
@@ -25,16 +25,12 @@ def probed(model, *lengths, dtype="float32"):
     return probe_model(language, rows(*(lengths or (20, 64, 90))), find_head(model))
 
 
-@pytest.mark.parametrize(
-    ("kind", "dtype"), [*((kind, "float32") for kind in CONFIGS), ("llama", "bfloat16"), ("gemma2", "bfloat16")]
-)
-def test_most_models_keep_nothing_and_have_one_matrix(kind, dtype):
-    """But for logits that are scaled by what no hook shows, in bfloat16 within the tolerance of a sum of all terms."""
+@pytest.mark.parametrize("kind", ["gpt2", "gemma2", "cohere", "granite"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_logits_that_are_scaled_by_what_no_hook_shows_are_no_product_of_one_matrix(kind, dtype):
+    """In bfloat16 within the tolerance of a sum of all terms. Other architectures: test_forward.py."""
     model = random_model(kind).to(getattr(torch, dtype))
-    found = probed(model, 20, 64, dtype=dtype)
-    assert found.steady
-    assert not found.written
-    assert found.head is not None
+    assert probed(model, 20, 64, dtype=dtype).head is not None
     own = type(model).forward
 
     class Scaled(type(model)):

@@ -10,24 +10,6 @@ from rbp.extract.corpora import Corpus
 from rbp.extract.protocol import document_order, opening, plan_rows, protocol
 
 
-class Characters:
-    """A tokenizer by hand: a letter is a token, % is special, ^ begins every text where asked for."""
-
-    all_special_ids = (ord("%"), ord("^"))
-
-    def __init__(self, begin=False):
-        self.begin = begin
-
-    def decode(self, ids, skip_special_tokens):
-        return "".join(chr(i) for i in ids if not (skip_special_tokens and i in self.all_special_ids))
-
-    def __call__(self, documents, truncation=False, max_length=None, verbose=True, return_special_tokens_mask=True):
-        encoded = [[ord(c) for c in ("^" if self.begin else "") + text] for text in documents]
-        masks = [[int(self.begin and i == 0) for i in range(len(ids))] for ids in encoded]
-        cut = max_length if truncation else None
-        return {"input_ids": [i[:cut] for i in encoded], "special_tokens_mask": [m[:cut] for m in masks]}
-
-
 def scored(rows):
     """(document, position) of every scored token, in the order of the rows."""
     return [(row.document, row.start + int(p)) for row in rows for p in row.scored]
@@ -85,9 +67,11 @@ def test_tokens_that_are_not_scored_are_counted_with_the_reason(declared, caplog
     assert "2 unknown to the tokenizer, 2 after unknown ones" in caplog.text
 
 
+@pytest.mark.parametrize("own", [True, False])  # the tokenizer's setting, which is no part of a store's key
 @pytest.mark.parametrize("name", ["authors", "windows"])
-def test_special_tokens_in_a_text_are_tokens_or_text(name, caplog):
+def test_special_tokens_in_a_text_are_tokens_or_text(name, own, caplog):
     tokenizer = make_tokenizer("<|end|> $A")
+    tokenizer.split_special_tokens = own
     corpus = Corpus("c", ["the rank<|end|> of<|end|>", "a token"])
     as_token = plan_rows(corpus, tokenizer, protocol(name))
     assert as_token.not_scored == {"first": 2, "special": 2, "after_special": 1}
@@ -102,22 +86,8 @@ def test_special_tokens_in_a_text_are_tokens_or_text(name, caplog):
     assert first.ids.tolist().count(0) == 1
 
 
-class Counting:
-    """A tokenizer that notes how many characters it is given."""
-
-    def __init__(self, tokenizer):
-        self.tokenizer, self.characters = tokenizer, 0
-
-    def __getattr__(self, name):
-        return getattr(self.tokenizer, name)
-
-    def __call__(self, texts, **options):
-        self.characters += sum(map(len, texts))
-        return self.tokenizer(texts, **options)
-
-
 LONG = " ".join(texts(500, seed=8))
-FEW = "%" * 99 + "ab" * 2  # of which few tokens are scored: more of the text is read, until there is enough
+FEW = "<|end|>" * 30 + "a token"  # of which few tokens are scored: more of the text is read, until there is enough
 
 
 @pytest.mark.parametrize(
@@ -125,22 +95,28 @@ FEW = "%" * 99 + "ab" * 2  # of which few tokens are scored: more of the text is
     [
         ("authors", make_tokenizer(), LONG, 100, 0.4),
         ("windows", make_tokenizer("<|end|> $A <|end|>"), LONG, 100, 0.2),
-        ("windows", Characters(), FEW * 1500, 1000, 1.5),
+        ("windows", make_tokenizer(), FEW * 300, 500, 1.5),
     ],
     ids=["authors", "windows", "few"],
 )
-def test_a_budget_reads_no_more_of_a_long_line_than_it_needs(name, tokenizer, text, budget, read):
+def test_a_budget_reads_no_more_of_a_long_line_than_it_needs(name, tokenizer, text, budget, read, monkeypatch):
     """The rows are those of the whole text, cut by hand."""
-    counting, corpus = Counting(tokenizer), Corpus("c", [text, text[::-1]])
-    some = plan_rows(corpus, counting, protocol(name, length=64, tokens=budget))
+    corpus, encode, characters = Corpus("c", [text, text[::-1]]), type(tokenizer).__call__, []
+
+    def counted(self, texts, **options):
+        characters.extend(map(len, texts))
+        return encode(self, texts, **options)
+
     every = plan_rows(corpus, tokenizer, protocol(name, length=64))
+    monkeypatch.setattr(type(tokenizer), "__call__", counted)
+    some = plan_rows(corpus, tokenizer, protocol(name, length=64, tokens=budget))
     assert scored(some.rows) == scored(every.rows)[:budget]
     for one, other in zip(some.rows, every.rows, strict=False):
         assert one.ids.tolist() == other.ids[: len(one.ids)].tolist()
-    assert counting.characters < 2 * len(text) * read
+    assert 0 < sum(characters) < 2 * len(text) * read
 
 
-def test_bytes_are_those_of_the_scored_tokens():
+def test_bytes_are_those_of_the_scored_tokens(monkeypatch):
     """By hand: letters, accents and a character of four bytes, cut by a byte-level tokenizer into parts of them."""
     documents = ["the räñk 😀 of", "x😀😀", "a", "<|end|>the law"]
     tokenizer = make_tokenizer()
@@ -150,4 +126,6 @@ def test_bytes_are_those_of_the_scored_tokens():
         assert plan.bytes == sum(map(len, raw)), text  # in a byte-level vocabulary a token has a letter for each byte
     within = plan_rows(Corpus("c", ["😀😀"]), tokenizer, protocol("windows"))
     assert (within.tokens, within.bytes) == (7, 4)  # a character counts for the first of its tokens
-    assert plan_rows(Corpus("c", ["abc"]), Characters(), protocol("windows")).bytes is None
+    encode = type(tokenizer).__call__  # of tokenizers in Python nothing says where in the text their tokens are
+    monkeypatch.setattr(type(tokenizer), "__call__", lambda *given, **named: dict(encode(*given, **named)))
+    assert plan_rows(Corpus("c", ["abc"]), tokenizer, protocol("windows")).bytes is None

@@ -1,5 +1,6 @@
-"""Whole measurements: what a store holds, how it resumes, and what is done again where it is damaged."""
+"""Whole measurements: what a store holds and is named by, how it resumes, and what is done again if damaged."""
 
+import dataclasses
 import json
 import random
 import shutil
@@ -10,6 +11,7 @@ import pandas as pd
 import pyarrow as arrow
 import pyarrow.parquet as parquet
 import pytest
+import torch
 from commands import here, refused
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -17,21 +19,23 @@ from tiny import VOCAB, random_model, texts, write_texts
 
 from rbp.errors import DataError, ParameterError
 from rbp.extract import extraction
+from rbp.extract.corpora import open_corpus
 from rbp.extract.extraction import Settings, extract, extract_on_gpus
-from rbp.extract.protocol import protocol
-from rbp.extract.store import SCHEMA, Store, open_store, read_manifest
+from rbp.extract.models import find_model
+from rbp.extract.protocol import Protocol, protocol
+from rbp.extract.store import SCHEMA, Store, find_place, measurement_digest, open_store, read_manifest
 from rbp.extract.training import Training
 from rbp.io import write_json
 from rbp.measurements import open_source
 
-WINDOWS = protocol("windows", length=64, context=32, pack=2)
+WINDOWS, TEXTS = protocol("windows", length=64, context=32, pack=2), texts(12, longest=60)
 
 
 @pytest.fixture(scope="module")
 def measured(saved, tmp_path_factory):
     """The model, the corpus, and the store of a measurement in one go."""
     folder = tmp_path_factory.mktemp("whole")
-    model, corpus = str(saved("gpt2")), str(write_texts(folder / "mine.jsonl", texts(12)))
+    model, corpus = str(saved("gpt2")), str(write_texts(folder / "mine.jsonl", TEXTS))
     (whole,) = extract([model], [corpus], WINDOWS, folder / "out", Settings())
     return model, corpus, whole
 
@@ -57,14 +61,9 @@ def test_what_a_store_holds(measured):
     with pytest.raises(arrow.ArrowInvalid, match="not in range"):
         Store(folder).write(1, {name: np.full(9, 2**31 if name == "token" else 1) for name in SCHEMA.names})
     assert len(tokens) == found.tokens
-    assert (tokens["position"] >= 1).all()
     assert not tokens.duplicated(["document", "position"]).any()
-    assert (tokens["equal"] >= 1).all()
     assert (tokens["greater"] + tokens["equal"]).max() <= found.vocabulary
     assert (found.dataset, found.family, found.model) == ("mine", "gpt2", model)
-    key = found.manifest["key"]
-    assert {"weights", "revision", "tokenizer", "corpus", "protocol", "dtype", "vocabulary"} < key.keys()
-    assert {"round_logits", "backend", "device", "precision"} < key.keys()
     assert {"versions", "begun", "finished", "tokens_per_second"} < found.manifest["about"].keys()
 
 
@@ -88,20 +87,18 @@ def test_a_rerun_does_nothing_but_take_labels_and_what_is_known_of_the_training(
 def test_shards_in_any_order_and_in_processes_make_the_same_store(measured, tmp_path, monkeypatch, in_this_process):
     """Those of one machine, of torchrun's processes, and of srun's tasks."""
     model, corpus, whole = measured
-    for i in (3, 1, 2):
-        settings = Settings(batch=i)
-        extract([model], [corpus], WINDOWS, tmp_path / "sharded", settings, (i, 3))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # which each shard sets
     monkeypatch.setattr(extraction, "say_on_stderr", lambda: None)
     extract_on_gpus([model], [corpus], WINDOWS, tmp_path / "processes", Settings(), ["", ""])
     asked = ["extract", "--model", model, "--corpus", corpus, "--protocol", "windows", "--length", "64", "--pack", "2"]
-    done = [here(*asked, "--out", str(tmp_path / "tasks"), "--shard", shard) for shard in ("2/2", "1/2")]
+    tasks = [("--shard", f"{shard}/3", "--batch", str(shard)) for shard in (3, 1, 2)]
+    done = [here(*asked, "--out", str(tmp_path / "tasks"), *task) for task in tasks]
     monkeypatch.setenv("WORLD_SIZE", "2")
     for rank in ("1", "0"):
         monkeypatch.setenv("RANK", rank)
         done.append(here(*asked, "--out", str(tmp_path / "launched")))
     assert not any(each.returncode for each in done)
-    for name in ("sharded", "processes", "tasks", "launched"):
+    for name in ("processes", "tasks", "launched"):
         (shared,) = (tmp_path / name).iterdir()
         assert parts(shared) == parts(whole)
         assert open_store(shared).ranks().equals(open_store(whole).ranks())
@@ -124,22 +121,20 @@ def test_another_models_tokenizer(measured, tmp_path):
         extract([str(folder)], [measured[1]], WINDOWS, tmp_path / "out", Settings())
 
 
-DAMAGES = ["truncated", "zeros", "longer", "a bit"]
+DAMAGES = {
+    "truncated": lambda data, at, length: data[:at],
+    "zeros": lambda data, at, length: data[:at] + bytes(min(length, len(data) - at)) + data[at + length :],
+    "longer": lambda data, at, length: data + bytes(length),
+    "a bit": lambda data, at, length: data[:at] + bytes([data[at] ^ (1 << length % 8)]) + data[at + 1 :],
+}
 
 
 def damaged(data, how, place, length):
-    """The data with one damage."""
-    at = min(int(place * len(data)), len(data) - 1)
-    if how == "truncated":
-        return data[:at]
-    if how == "zeros":
-        return data[:at] + bytes(min(length, len(data) - at)) + data[at + length :]
-    if how == "longer":
-        return data + bytes(length)
-    return data[:at] + bytes([data[at] ^ (1 << length % 8)]) + data[at + 1 :]
+    """The data with one damage, at a place between 0 and 1."""
+    return DAMAGES[how](data, min(int(place * len(data)), len(data) - 1), length)
 
 
-@given(st.tuples(st.sampled_from(DAMAGES), st.floats(0, 1), st.integers(1, 5000)), st.booleans())
+@given(st.tuples(st.sampled_from(list(DAMAGES)), st.floats(0, 1), st.integers(1, 5000)), st.booleans())
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example(("a bit", 0.5, 1), True)
 @example(("truncated", 1.0, 1), True)  # the line's end, which JSON does without
@@ -197,45 +192,26 @@ def test_whatever_is_damaged_missing_or_left_over_is_done_again(again, measured,
     assert open_store(folder).problems() == []
 
 
-@pytest.fixture(scope="module")
-def text(tmp_path_factory):
-    """A text of which the authors' protocol reads the beginning alone."""
-    path = tmp_path_factory.mktemp("text") / "mine.txt"
-    path.write_text(" ".join(texts(60, longest=60)))
-    return path
-
-
-def extracted(root, model, text, *more):
-    done = here("extract", "--model", str(model), "--corpus", str(text), *more, root=root)
-    assert done.returncode == 0, done.stderr
-    return open_store(done.stdout.strip()), done.stderr
-
-
-def test_a_plain_file_is_read_whole(saved, text, tmp_path):
-    store, said = extracted(tmp_path, saved("gpt2"), text)
-    assert store.protocol["name"] == "windows"
-    assert store.protocol["length"] == 256  # what the model reads
-    assert store.read == (len(text.read_text()),) * 2
-    assert store.tokens > 4 * 256
-    assert store.ranks()["position"].tolist() == list(range(1, store.tokens + 1))
-    assert "the whole text read" in said
-    asked = ("extract", "--model", str(saved("gpt2")), "--corpus", str(text), "--corpus", "humaneval")
-    refused(here(*asked, root=tmp_path), "--protocol")  # own texts and the paper's are not mixed
-
-
 @pytest.mark.parametrize(
-    ("more", "tokens"), [(("--protocol", "authors", "--length", "64"), 63), (("--tokens", "100"), 100)]
+    ("more", "tokens"), [((), None), (("--protocol", "authors", "--length", "64"), 63), (("--tokens", "100"), 100)]
 )
-def test_how_much_of_a_text_is_read_is_said(saved, text, tmp_path, tokenizer, more, tokens):
-    store, said = extracted(tmp_path, saved("gpt2"), text, *more)
-    assert store.tokens == tokens
-    whole = text.read_text()
-    start = tokenizer.decode(tokenizer(whole)["input_ids"][: tokens + 1])
-    assert whole.startswith(start)
-    assert store.read == (len(start), len(whole))
-    words = f"{len(start):,} of {len(whole):,} characters read"
-    assert words in said
+def test_a_plain_file_is_read_whole_unless_asked_otherwise_and_it_is_said(saved, tmp_path, tokenizer, more, tokens):
+    path, whole = tmp_path / "mine.txt", " ".join(texts(30, longest=60))
+    path.write_text(whole)
+    asked = ("extract", "--model", str(saved("gpt2")), "--corpus", str(path))
+    done = here(*asked, *more, root=tmp_path)
+    store, ids = open_store(done.stdout.strip()), tokenizer(whole)["input_ids"]
+    read = whole if tokens is None else tokenizer.decode(ids[: tokens + 1])
+    assert whole.startswith(read)
+    assert store.read == (len(read), len(whole))
+    assert store.ranks()["position"].tolist() == list(range(1, tokens + 1 if tokens else len(ids)))
+    words = f"{len(read):,} of {len(whole):,} characters read" if tokens else "the whole text read"
+    assert words in done.stderr
     assert words in here("ranks", "summary", "--k", "1", root=tmp_path).stderr
+    if tokens is None:
+        assert (store.protocol["name"], store.protocol["length"]) == ("windows", 256)  # what the model reads
+        assert store.tokens > 2 * 256
+        refused(here(*asked, "--corpus", "humaneval", root=tmp_path), "--protocol")  # the paper's is not mixed with
 
 
 @pytest.mark.parametrize("kind", ["opt", "mixtral"])
@@ -245,7 +221,7 @@ def test_ranks_of_a_model_over_several_places_are_those_of_one_in_one(measured, 
     room = {"cpu": int(0.6 * sum(4 * each.numel() for each in random_model(kind).parameters()))}
     monkeypatch.setattr(extraction, "limits", lambda reserved: asked.append(reserved) or room)
     folders = [
-        extract([model], [corpus], protocol("windows", length=96, pack=4, tokens=300), tmp_path / devices, settings)[0]
+        extract([model], [corpus], protocol("windows", length=48, pack=4, tokens=200), tmp_path / devices, settings)[0]
         for devices, settings in (("one", Settings()), ("several", Settings(devices="auto")))
     ]
     one, several = map(open_store, folders)
@@ -258,3 +234,63 @@ def test_ranks_of_a_model_over_several_places_are_those_of_one_in_one(measured, 
     assert (about["head"], about["size"]) == (other["head"], other["size"])
     assert asked == [4 * VOCAB * 32]
     assert several.sampled.tokens > 0  # by the model in several places itself
+
+
+def key(model, corpus, chosen=WINDOWS, revision=None, **settings):
+    """The key of a measurement: whatever determines the ranks."""
+    found = dataclasses.replace(find_model(str(model)), revision=revision)
+    files = extraction._Model(found, Settings(**settings), torch.device("cpu"))
+    return extraction._key(files, open_corpus(str(corpus)), chosen)
+
+
+SETTINGS = {"dtype": "bfloat16", "backend": "reference", "vocabulary": 299, "round_logits": "bfloat16"}
+#: what these do to ranks is in other entries
+NOT_IN_THE_KEY = {"device", "devices", "batch", "revision", "fields", "family", "training"}
+PROTOCOL = {"name": "authors", "length": 63, "context": 31, "documents": 3, "seed": 7, "tokens": 50, "pack": 5}
+PROTOCOL |= {"bos": "always", "special": "text"}
+
+
+def test_another_setting_protocol_revision_or_text_is_another_store(measured, tmp_path):
+    model, corpus, whole = measured
+    assert {field.name for field in dataclasses.fields(Settings)} == SETTINGS.keys() | NOT_IN_THE_KEY
+    assert {field.name for field in dataclasses.fields(Protocol)} == PROTOCOL.keys()
+    others = [*TEXTS[:-1], TEXTS[-1] + "!"], TEXTS[::-1], TEXTS[:-1], [*TEXTS, ""]
+    keys = [
+        *(key(model, corpus, **{name: value}) for name, value in SETTINGS.items()),
+        *(key(model, corpus, dataclasses.replace(WINDOWS, **{name: value})) for name, value in PROTOCOL.items()),
+        key(model, corpus, revision="a" * 40),
+        *(key(model, write_texts(tmp_path / f"{i}.jsonl", documents)) for i, documents in enumerate(others)),
+    ]
+    digest = open_store(whole).manifest["digest"]
+    assert len({digest, *map(measurement_digest, keys)}) == 1 + len(keys)
+    same = key(model, write_texts(tmp_path / "same.jsonl", TEXTS))  # by another name
+    assert measurement_digest(same) == digest
+
+
+@pytest.mark.parametrize(("name", "part"), [("model.safetensors", "weights"), ("tokenizer.json", "tokenizer")])
+def test_one_bit_of_the_weights_or_of_the_tokenizer(measured, name, part, tmp_path):
+    folder = Path(shutil.copytree(measured[0], tmp_path / "model"))
+    data = bytearray((folder / name).read_bytes())
+    data[data.rindex(b"a") if part == "tokenizer" else len(data) - 3] ^= 1
+    (folder / name).write_bytes(data)
+    files, before = find_model(str(folder)), open_store(measured[2]).manifest["key"]
+    found = {"weights": files.fingerprint(), "tokenizer": files.tokenizer_fingerprint()}
+    assert {which for which in found if found[which] != before[which]} == {part}
+
+
+def test_two_names_that_look_alike_do_not_share_a_store(tmp_path):
+    """The folder's name is shortened to what every file system takes; the digest is what is looked for."""
+    stores = [find_place(tmp_path, "a/b c", {"x": 1}), find_place(tmp_path, "a-b-c", {"x": 2})]
+    assert stores[0].folder != stores[1].folder
+    for store, x in zip(stores, (1, 2), strict=True):
+        store.begin({"x": x}, {}, 1, 1)
+    assert find_place(tmp_path, "renamed", {"x": 1}) == stores[0]
+
+
+def test_a_store_in_the_place_of_another_is_not_gone_on_with(measured, tmp_path):
+    """Someone gives a store's folder the name of another measurement."""
+    model, corpus, whole = measured
+    other = dataclasses.replace(WINDOWS, length=48)
+    shutil.copytree(whole, find_place(tmp_path, "mine", key(model, corpus, other)).folder)
+    with pytest.raises(DataError, match="another measurement than its name says"):
+        extract([model], [corpus], other, tmp_path, Settings())

@@ -11,13 +11,11 @@ from pathlib import Path
 
 import pytest
 from commands import here
-from commands import refused as refused_by
 from cuts import TEXTS, survey_tokenizer
 from ggufs import save_case, write_bare, write_case
-from tiny import load, make_tokenizer, save_model, texts, train, write_texts
+from tiny import make_tokenizer, save_model, texts, train, write_texts
 from tokenizers import Regex, Tokenizer, pre_tokenizers
 
-import rbp
 from rbp.errors import DataError
 from rbp.extract.extraction import extract
 from rbp.extract.models import find_model, load_tokenizer
@@ -87,7 +85,7 @@ def trained(tmp_path_factory) -> tuple[Tokenizer, Path]:
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_a_pre_tokenizer_of_a_gguf_file_is_the_published_one(name, trained, tmp_path):
     raw, folder = trained
-    file = write_bare("llama", folder, tmp_path / "a.gguf", {}, {"pre": name, "add_bos_token": False})
+    file = write_bare("llama", folder, tmp_path / "a.gguf", {"pre": name, "add_bos_token": False})
     expected = Tokenizer.from_str(raw.to_str())
     expected.pre_tokenizer = pre_tokenizers.Sequence(PUBLISHED[name])
     expected.model.ignore_merges = name in WHOLE_WORDS
@@ -106,7 +104,7 @@ def test_a_pre_tokenizer_of_a_gguf_file_is_the_published_one(name, trained, tmp_
     ],
 )
 def test_a_tokenizer_that_is_not_read_as_it_is_meant(tokens, message, trained, tmp_path):
-    file = write_bare("llama", trained[1], tmp_path / "a.gguf", {}, tokens)
+    file = write_bare("llama", trained[1], tmp_path / "a.gguf", tokens)
     with pytest.raises(DataError, match=message):
         load_tokenizer(find_model(str(file)))
 
@@ -130,7 +128,7 @@ def test_a_sentencepiece_tokenizer(prefix, trained, tmp_path):
     tokens = {"model": "llama", "pre": "default", "tokens": pieces, "scores": scores, "token_type": types}
     tokens |= {"merges": None, "bos_token_id": 1, "eos_token_id": 2, "unknown_token_id": 0, "add_bos_token": False}
     tokens |= {} if prefix is None else {"add_space_prefix": prefix}
-    files = find_model(str(write_bare("llama", trained[1], tmp_path / "a.gguf", {}, tokens)))
+    files = find_model(str(write_bare("llama", trained[1], tmp_path / "a.gguf", tokens)))
     if prefix is False:
         with pytest.raises(DataError, match=r"passes over tokenizer\.ggml\.add_space_prefix"):
             load_tokenizer(files)
@@ -144,7 +142,7 @@ def test_a_sentencepiece_tokenizer(prefix, trained, tmp_path):
 def test_a_start_token_where_llama_cpp_puts_one(stated, starts, trained, tmp_path):
     """Files of Llama 3 do not say that texts begin with one."""
     tokens = {"pre": "llama-bpe"} | ({} if stated is None else {"add_bos_token": stated})
-    files = find_model(str(write_bare("llama", trained[1], tmp_path / "a.gguf", {}, tokens)))
+    files = find_model(str(write_bare("llama", trained[1], tmp_path / "a.gguf", tokens)))
     assert (load_tokenizer(files)("a word")["input_ids"][0] == 0) == starts
 
 
@@ -167,32 +165,19 @@ def test_words_that_the_file_lacks_are_said_and_nothing_else(tmp_path, caplog):
     assert "texts are also cut at words that tokenizer.json lacks: rank" in caplog.text
 
 
-@pytest.mark.parametrize("own", [True, False])
-def test_special_tokens_are_read_as_asked_whatever_the_tokenizer_says(own, tmp_path):
-    """Its setting is no part of a store's key."""
-    tokenizer = make_tokenizer()
-    tokenizer.split_special_tokens = own
-    model, some = load(save_model(tmp_path / "m")).model, TEXTS
-    ranked = rbp.rank(model, ["a <|end|> rank of a token", *some], tokenizer=tokenizer, length=64)
-    assert ranked.store.manifest["about"]["not_scored"]["special"] == 1
-
-
 def test_a_tokenizer_by_hand(tmp_path):
     whole = save_case("llama", tmp_path / "whole")
-    file = write_case("llama", whole, tmp_path / "a.gguf", tokens={"pre": "sorcery"})
+    file = str(write_case("llama", whole, tmp_path / "a.gguf", tokens={"pre": "sorcery"}))
     make_tokenizer("<|end|> $A").save_pretrained(tmp_path / "given")
-    given, plan = str(tmp_path / "given"), protocol("windows", length=48)
+    given, corpus = str(tmp_path / "given"), str(write_texts(tmp_path / "text.jsonl", texts(4, longest=30)))
     with pytest.raises(DataError, match="sorcery") as refused:
-        load_tokenizer(find_model(str(file)))
+        load_tokenizer(find_model(file))
     assert "--tokenizer" in (refused.value.remedy or "")
-    corpus = [str(write_texts(tmp_path / "text.jsonl", texts(4)))]
     found = [find_model(str(model), tokenizer=given) for model in (file, whole)]
-    one, other = (open_store(path) for path in extract(found, corpus, plan, tmp_path / "out"))
+    one, other = map(open_store, extract(found, [corpus], protocol("windows", length=48), tmp_path / "out"))
     assert one.ranks()["greater"].tolist() == other.ranks()["greater"].tolist()
     assert found[1].tokenizer_fingerprint() != find_model(str(whole)).tokenizer_fingerprint()
     with pytest.raises(DataError, match="holds no tokenizer"):
-        find_model(str(file), tokenizer=str(tmp_path))
-    asked = ("extract", "--model", str(file), "--corpus", *corpus, "--length", "48", "--out", str(tmp_path / "other"))
-    refused_by(here(*asked), "sorcery")
-    done = here(*asked, "--tokenizer", str(whole))
-    assert open_store(Path(done.stdout.splitlines()[-1])).ranks()["token"].size > 20, done.stderr
+        find_model(file, tokenizer=str(tmp_path))
+    done = here("extract", "--model", file, "--corpus", corpus, "--out", str(tmp_path / "o"), "--tokenizer", given)
+    assert open_store(done.stdout.strip()).ranks()["token"].size > 20, done.stderr

@@ -42,7 +42,7 @@ def test_what_is_chosen(lengths, seed, share):
 @pytest.fixture
 def given(saved, tmp_path):
     """What `extract` takes for a small measurement."""
-    corpus = write_texts(tmp_path / "mine.jsonl", texts(20))
+    corpus = write_texts(tmp_path / "mine.jsonl", texts(15, longest=40))
     return [str(saved("gpt2"))], [str(corpus)], WINDOWS, tmp_path / "out", QUICK
 
 
@@ -57,9 +57,7 @@ def stored(rows, ranks, **change):
         "document": np.concatenate([np.full(len(r.scored), r.document) for r in rows]),
         "position": np.concatenate([r.start + r.scored for r in rows]),
         "token": np.concatenate([r.ids[r.scored] for r in rows]),
-        "greater": ranks.greater.copy(),
-        "equal": ranks.equal.copy(),
-        "nll": ranks.nll.copy(),
+        **{name: column.copy() for name, column in ranks._asdict().items()},
     }
     for name, (at, value) in change.items():
         columns[name][at] += value
@@ -85,13 +83,8 @@ def test_every_change_of_a_rank_is_found(saved, monkeypatch, values, dtype):
         assert max(one.largest for one, _ in answers) > 0
         return
     assert sum((one for one, _ in answers), SampleCheck()).differ == 0
-    for name, at, change in (
-        ("greater", 0, 3),
-        ("greater", 40, 3),
-        ("equal", 1, 1),
-        ("equal", 58, 1),
-        ("nll", 58, 0.01),
-    ):
+    changes = [("greater", 0, 3), ("greater", 40, 3), ("equal", 1, 1), ("equal", 58, 1), ("nll", 58, 0.01)]
+    for name, at, change in changes:
         changed = stored(rows, ranks, **{name: (at, change)})
         (wrong,) = [wrong for _, some in verified(ranker, rows, changed) for wrong in some]
         assert wrong.row.ids[wrong.row.scored[wrong.index]] == np.concatenate([r.ids[1:] for r in rows])[at]
@@ -149,7 +142,7 @@ def test_stores_are_verified_by_their_own_model_and_text(given, tmp_path):
     bare = tmp_path / "bare"
     shutil.copytree(model, bare, ignore=shutil.ignore_patterns("*token*"))
     check = ("ranks", "check", str(folder))
-    for options, said in (
+    for options, words in (
         (["--model", str(other), "--corpus", corpus], "has other weights than"),
         (["--model", model, "--corpus", str(text)], "other is not the text that was ranked"),
         (["--corpus", corpus], "without a model asks nothing"),
@@ -157,7 +150,7 @@ def test_stores_are_verified_by_their_own_model_and_text(given, tmp_path):
         (["--model", str(bare), "--corpus", corpus], "the model has no tokenizer"),
     ):
         done = here(*check, *options)
-        assert (done.returncode, said in done.stderr) == (2, True), done
+        assert (done.returncode, words in done.stderr) == (2, True), done
     assert here(*check, "--model", model, "--corpus", corpus, "--share", "1").returncode == 0
     done = here(*check, "--model", str(bare), "--corpus", corpus, "--tokenizer", model)
     assert done.returncode == 0, done
