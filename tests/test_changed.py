@@ -2,7 +2,6 @@
 
 import importlib.util
 import subprocess
-from pathlib import Path
 
 from companion import results
 from companion.ledger.claims import read_claims
@@ -11,7 +10,7 @@ from companion.project import ROOT, Project
 FILE = ROOT / ".ci" / "changed.py"
 
 
-def test_moved_values_stand_with_their_claims_and_changed_figures_are_copied(tmp_path: Path) -> None:
+def test_moved_values_stand_with_their_claims_and_changed_figures_are_copied(tmp_path):
     spec = importlib.util.spec_from_file_location("changed", FILE)
     changed = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(changed)

@@ -16,16 +16,16 @@ HASHED, TORCH = ((ROOT / name).read_text() for name in ("requirements.lock", "re
 PIN = r"([a-z0-9.-]+)==([\w.]+)( ; [\w.'<>=!()* -]*[\w')])?"
 
 
-def _pins(text: str) -> list[str]:
+def _pins(text):
     """Name, version and where it is needed, of each package, in their order."""
     return [match[0] for match in re.finditer(rf"^{PIN}", text, re.MULTILINE)]
 
 
-def _lock() -> dict[str, str]:
+def _lock():
     return dict(pin.split(" ;")[0].split("==", 1) for pin in _pins(HASHED) + _pins(TORCH))
 
 
-def test_the_lock_is_pins_with_hashes_and_nothing_else() -> None:
+def test_the_lock_is_pins_with_hashes_and_nothing_else():
     """No address, no path, no package without a hash; but for torch and CUDA, which are apart."""
     assert re.fullmatch(rf"({PIN}( \\\n    --hash=sha256:[0-9a-f]{{64}})+\n)+", HASHED)
     assert re.fullmatch(rf"({PIN}\n)+", TORCH)
@@ -33,7 +33,7 @@ def test_the_lock_is_pins_with_hashes_and_nothing_else() -> None:
     assert _lock()["jupyter-book"].startswith("1.")
 
 
-def test_what_is_installed_is_compared_with_its_hash() -> None:
+def test_what_is_installed_is_compared_with_its_hash():
     """By what `make` would run: uv, then with it all at once, and what these need is not looked for."""
     dry = ["make", "--dry-run", "--always-make", ".venv/installed"]
     said = subprocess.run(dry, cwd=ROOT, capture_output=True, text=True, check=True).stdout
@@ -44,14 +44,14 @@ def test_what_is_installed_is_compared_with_its_hash() -> None:
     assert project.endswith("--no-deps --editable . --editable src")
 
 
-def test_environment_yml_has_the_same_pins() -> None:
+def test_environment_yml_has_the_same_pins():
     environment = yaml.safe_load((ROOT / "environment.yml").read_text())
     (pinned,) = [entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict)]
     torch = [pin for pin in _pins(TORCH) if pin.startswith("torch==")]
     assert sorted(pinned) == sorted(_pins(HASHED) + torch)
 
 
-def test_actions_are_pinned_by_commit_and_the_workflow_runs_what_the_readme_says() -> None:
+def test_actions_are_pinned_by_commit_and_the_workflow_runs_what_the_readme_says():
     used = {}
     for path in (ROOT / ".github" / "workflows").glob("*.yml"):
         for line in re.findall(r"uses: (.*)", path.read_text()):
@@ -65,7 +65,7 @@ def test_actions_are_pinned_by_commit_and_the_workflow_runs_what_the_readme_says
 
 
 @pytest.mark.parametrize("folder", [".", "src"])
-def test_what_the_packages_need_is_pinned_and_installed(folder: str) -> None:
+def test_what_the_packages_need_is_pinned_and_installed(folder):
     project, lock = tomllib.loads((ROOT / folder / "pyproject.toml").read_text())["project"], _lock()
     extras = (each for name, each in project["optional-dependencies"].items() if name != "mutants")
     for need in chain(project["dependencies"], *extras):
@@ -75,7 +75,7 @@ def test_what_the_packages_need_is_pinned_and_installed(folder: str) -> None:
             assert version(name).split("+")[0] == lock[name], name
 
 
-def test_no_machine_of_ours_is_named() -> None:
+def test_no_machine_of_ours_is_named():
     """No absolute path of a home or of this checkout in what is committed."""
     for name in checked_in():
         content = (ROOT / name).read_bytes()

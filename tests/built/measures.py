@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pandas as pd
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import sync_playwright
 
 DESKTOP, PHONE, PAPER = (1280, 900), (390, 844), (680, 960)  # A4 between its margins, in CSS pixels
 SCRIPT = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
@@ -19,13 +19,13 @@ LIMITED = ["desktop", "phone", "words", "figure", "scrolled", "cut_paper"]
 LIMITED += ["texts_light", "texts_dark", "marks_light", "marks_dark"]
 
 
-def page_names(folder: Path) -> list[str]:
+def page_names(folder):
     """The pages of a built book, chapters first; not those that lead on from an old address."""
     found = sorted((*folder.glob("notebooks/*.html"), *folder.glob("book/*.html")), reverse=True)
     return [each.relative_to(folder).as_posix() for each in found if '="refresh"' not in each.read_text("utf-8")]
 
 
-def measure(browser: Browser, folder: Path, names: list[str]) -> pd.DataFrame:
+def measure(browser, folder, names):
     """Measure pages, a row for each.
 
     desktop, phone, paper: screens or sheets; cut_...: pixels, and on paper tables too, that are cut off; words: in
@@ -35,7 +35,7 @@ def measure(browser: Browser, folder: Path, names: list[str]) -> pd.DataFrame:
     rows = []
     with closing(browser.new_page()) as tab:
 
-        def show(size: tuple[int, int], **media: str) -> None:
+        def show(size, **media):
             tab.emulate_media(**media)
             tab.set_viewport_size({"width": size[0], "height": size[1]})
             tab.wait_for_timeout(100)  # charts are drawn anew
@@ -63,7 +63,7 @@ def measure(browser: Browser, folder: Path, names: list[str]) -> pd.DataFrame:
     return pd.DataFrame(rows).set_index("page")
 
 
-def main() -> None:
+def main():
     """Measure a built book and print the table."""
     sys.path.insert(0, str(Path(__file__).parents[1]))
     from conftest import BROWSERS, FLAGS

@@ -1,10 +1,8 @@
 """What moves in the built book, as the reader has it: what it computes is tested in `tests/companion/chapters`."""
 
-from pathlib import Path
-
 import pytest
 from draws import rest_slow
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 from tabs import watched
 
 EXPLORER, SENTENCE = "notebooks/forecasts.html", "notebooks/see.html"
@@ -13,7 +11,7 @@ WIDTHS = pytest.mark.parametrize(("width", "scheme"), rest_slow([(390, "dark")],
 
 
 @WIDTHS
-def test_the_explorer_works_from_a_file(browser: Browser, book: Path, width: int, scheme: str) -> None:
+def test_the_explorer_works_from_a_file(browser, book, width, scheme):
     place = f"{(book / EXPLORER).as_uri()}#fit?dataset=wikipedia&family=Pythia&k=50&hide=3"
     with watched(browser, place, "file:", viewport={"width": width, "height": 844}, color_scheme=scheme) as tab:
         expect(tab.locator(f"{CHARTS}, {HIDDEN}")).to_have_count(2 + 3)
@@ -21,9 +19,7 @@ def test_the_explorer_works_from_a_file(browser: Browser, book: Path, width: int
 
 
 @WIDTHS
-def test_the_ledger_works_from_a_file_and_its_count_stays_in_sight(
-    browser: Browser, book: Path, width: int, scheme: str
-) -> None:
+def test_the_ledger_works_from_a_file_and_its_count_stays_in_sight(browser, book, width, scheme):
     place = f"{(book / 'notebooks' / 'ledger.html').as_uri()}#claim-models_and_sizes"
     with watched(browser, place, "file:", viewport={"width": width, "height": 844}, color_scheme=scheme) as tab:
         expect(tab.locator(":target .rbp-bars input:visible")).to_have_count(2)
@@ -33,7 +29,7 @@ def test_the_ledger_works_from_a_file_and_its_count_stays_in_sight(
 
 
 @pytest.mark.parametrize("how", ["file", "http"])
-def test_a_sentence_that_is_typed_is_ranked(browser: Browser, book: Path, address: str, how: str) -> None:
+def test_a_sentence_that_is_typed_is_ranked(browser, book, address, how):
     inside = book.as_uri() if how == "file" else address
     with watched(browser, f"{inside}/{SENTENCE}", inside, viewport={"width": 390, "height": 844}) as tab:
         tab.get_by_label("Your text").fill("It is so, and it is not so.")

@@ -6,10 +6,8 @@ The cells run in this process. Some cheap pairs stay in the loop; the others are
 import json
 import re
 import warnings
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 from own_sources import paths, stores, table
@@ -25,25 +23,25 @@ THRESHOLDS = {1: 0.08, 2: 0.09, 5: 0.1, 10: 0.12, 20: 0.13, 50: 0.15, 100: 0.2, 
 QUICK = {"noise": {"resamples": 100}}
 
 
-def flat(t: pd.DataFrame) -> None:
+def flat(t):
     t.loc[(t.family == "A") & (t.dataset == "news") & (t.metric == "neg_log_rbp"), "value"] = 0.5
 
 
-def zero(t: pd.DataFrame) -> None:
+def zero(t):
     t.loc[(t.model == t.model.iloc[0]) & (t.k == 100), "value"] = 0.0
 
 
-def zeros(t: pd.DataFrame) -> None:
+def zeros(t):
     t.loc[t.k == 100, "value"] = 0.0
 
 
-def one_factor(t: pd.DataFrame) -> None:
+def one_factor(t):
     own = (t.family == "A") & (t.dataset == "news")
     for k in (10, 100):
         t.loc[own & (t.k == k), "value"] = t.value[own & (t.k == 1)].to_numpy() * 10 / (10 + k)
 
 
-def rising(t: pd.DataFrame) -> None:
+def rising(t):
     own = t.metric == "neg_log_rbp"
     t.loc[own, "value"] = 1 / t.value[own]
 
@@ -76,7 +74,7 @@ REST = [(name, source) for name in TAKING for source in SOURCES if (name, source
 
 
 @pytest.fixture(scope="module")
-def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def sources(tmp_path_factory):
     """The path of each source of one's own, by its name; and models made worse, whatever the source."""
     root = tmp_path_factory.mktemp("own")
     for name, how in TABLES.items():
@@ -88,7 +86,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return found | {"worse": str(root / "worse")}
 
 
-def wrong(page: BeautifulSoup, recorded: dict) -> list[str]:
+def wrong(page, recorded):
     """What no reader should meet on the page: not a number, and tables without a row."""
     texts = [part.get_text() for part in page.select("td, figcaption, p")]
     texts += [f"{key} = {each['value']}" for key, each in recorded.items()]
@@ -106,7 +104,7 @@ def wrong(page: BeautifulSoup, recorded: dict) -> list[str]:
         pytest.param("holds", "ladder", {"ks": [1638, 2458]}, marks=pytest.mark.slow),
     ],
 )
-def test_a_page_or_a_sentence(chapter: str, source: str, values: dict, sources: dict[str, str], tmp_path: Path) -> None:
+def test_a_page_or_a_sentence(chapter, source, values, sources, tmp_path):
     found, path = find(Project(), chapter), sources.get(source, source)
     given = {p.name: path for p in found.parameters if p.name in ("measurements", "ranks")} | QUICK.get(chapter, {})
     given |= {p.name: sources["worse"] for p in found.parameters if p.name == "worse"} | values

@@ -2,7 +2,6 @@
 
 import re
 import shutil
-from pathlib import Path
 
 import pytest
 import yaml
@@ -16,7 +15,7 @@ REPOSITORY, BOOK = "https://github.com/somebody/companion", "https://somebody.ex
 
 
 @pytest.fixture(scope="module")
-def addressed(book: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, BeautifulSoup]:
+def addressed(book, tmp_path_factory):
     """Four pages of the book, parsed, by their names, where CITATION.cff has made-up addresses."""
     facts, folder = Project(tmp_path_factory.mktemp("facts")), tmp_path_factory.mktemp("addressed")
     said = yaml.safe_load((ROOT / "CITATION.cff").read_text()) | {"repository-code": REPOSITORY, "url": BOOK}
@@ -35,13 +34,13 @@ def addressed(book: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     return {name: BeautifulSoup(text, "html.parser") for name, text in texts.items()}
 
 
-def _buttons(page: BeautifulSoup) -> dict[str, str]:
+def _buttons(page):
     """Where the buttons of a page lead, by what is on them."""
     links = page.select_one(".article-header-buttons").select("a[href^=http]")
     return {link.get_text(strip=True): str(link["href"]) for link in links}
 
 
-def test_without_an_address_nothing_leads_to_one(book: Path, soups: dict[str, BeautifulSoup]) -> None:
+def test_without_an_address_nothing_leads_to_one(book, soups):
     assert not (book / "sitemap.xml").exists()
     for page, soup in soups.items():
         assert _buttons(soup) == {}, page
@@ -49,7 +48,7 @@ def test_without_an_address_nothing_leads_to_one(book: Path, soups: dict[str, Be
         assert not re.search(r'rel="canonical"|mybinder|colab\.research|/issues/new', text), page
 
 
-def test_the_buttons_of_a_chapter(addressed: dict[str, BeautifulSoup]) -> None:
+def test_the_buttons_of_a_chapter(addressed):
     title = "Issue%20on%20page%20%2Fnotebooks/holds.html"
     assert _buttons(addressed["holds"]) == {
         "Repository": REPOSITORY,
@@ -59,7 +58,7 @@ def test_the_buttons_of_a_chapter(addressed: dict[str, BeautifulSoup]) -> None:
     }
 
 
-def test_whatever_a_page_says_is_its_source_is_there(addressed: dict[str, BeautifulSoup]) -> None:
+def test_whatever_a_page_says_is_its_source_is_there(addressed):
     assert "Show source" not in _buttons(addressed["made"]), "the build makes it, and keeps it nowhere"
     for page in ("holds", "use", "welcome"):
         path = _buttons(addressed[page])["Show source"].removeprefix(f"{REPOSITORY}/blob/main/")

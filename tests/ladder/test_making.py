@@ -8,7 +8,6 @@ from safetensors.torch import load_file
 
 from ladder import aggregates
 from ladder import making as making_module
-from ladder.making import Making
 from ladder.training import Run
 from rbp.extract.store import open_store, store_folders
 
@@ -18,15 +17,13 @@ FAMILIES = pytest.mark.parametrize("family", ["neox", "lstm"])
 
 
 @pytest.fixture
-def made(workshop: tuple[Making, Path]) -> Making:
+def made(workshop):
     """Families that are trained and ranked."""
     return workshop[0]
 
 
 @FAMILIES
-def test_each_budget_is_a_whole_run_of_its_own_and_two_runs_give_the_same_bytes(
-    family: str, made: Making, tmp_path: Path
-) -> None:
+def test_each_budget_is_a_whole_run_of_its_own_and_two_runs_give_the_same_bytes(family, made, tmp_path):
     line = made.choose([family], ["narrow"], [0])[0]
     (tmp_path / "again").mkdir()
     again = beside(made, tmp_path / "again")
@@ -52,7 +49,7 @@ def test_each_budget_is_a_whole_run_of_its_own_and_two_runs_give_the_same_bytes(
     assert made.jobs([line], "cpu") == []
 
 
-def test_a_line_goes_on_whatever_is_there(made: Making, tmp_path: Path) -> None:
+def test_a_line_goes_on_whatever_is_there(made, tmp_path):
     line = made.choose(["lstm"], ["narrow"], [0])[0]
     making = beside(made, tmp_path)
     trunk = Run(making.course(line, None), making.rows(line), tmp_path / "training" / line.name)
@@ -67,7 +64,7 @@ def test_a_line_goes_on_whatever_is_there(made: Making, tmp_path: Path) -> None:
     assert (tmp_path / name).read_bytes() == (made.place / name).read_bytes()
 
 
-def test_seeds_are_other_weights_or_another_order_of_the_same_text(made: Making) -> None:
+def test_seeds_are_other_weights_or_another_order_of_the_same_text(made):
     lines = made.choose(["neox"], ["narrow"])
     assert [made.ladders.budgets(line.seed) for line in lines] == [(640, 1_280, 2_560), (2_560,), (2_560,)]
     first, weights_, order = (made.rows(line) for line in lines)
@@ -82,7 +79,7 @@ def test_seeds_are_other_weights_or_another_order_of_the_same_text(made: Making)
 
 
 @FAMILIES
-def test_ranking_keeps_ranks_of_the_last_budget_and_sums_of_all(family: str, made: Making) -> None:
+def test_ranking_keeps_ranks_of_the_last_budget_and_sums_of_all(family, made):
     line = made.choose([family], ["narrow"], [0])[0]
     budgets = made.ladders.training.budgets
     assert aggregates.jobs(made, [line]) == []

@@ -25,7 +25,7 @@ LONG = {f"{i}.txt": tale(i) for i in range(4)}
 
 
 @pytest.fixture
-def config(tmp_path: Path) -> Path:
+def config(tmp_path):
     """Families of very small models, four steps of them."""
     (tmp_path / "small.toml").write_text(RECIPE.format(tokens=2 * 4 * CONTEXT))
     path = tmp_path / "ladders.toml"
@@ -40,7 +40,7 @@ def train(config, tmp_path):
     return lambda *more: here("ladder", "train", *given, *more, cwd=tmp_path, root=tmp_path)
 
 
-def write_texts(folder: Path, texts: dict[str, str]) -> Path:
+def write_texts(folder, texts):
     folder.mkdir(exist_ok=True)
     for name, text in texts.items():
         (folder / name).parent.mkdir(exist_ok=True)
@@ -48,7 +48,7 @@ def write_texts(folder: Path, texts: dict[str, str]) -> Path:
     return folder
 
 
-def is_held_out(text: str) -> bool:
+def is_held_out(text):
     """The rule, another way: the first digits of the hash are below a twentieth of all."""
     return int(hashlib.sha256(text.encode()).hexdigest()[:12], 16) / 16**12 < 0.05
 

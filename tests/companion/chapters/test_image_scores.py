@@ -1,7 +1,6 @@
 """`rbp forecasts score`: made-up measurements, whose outcomes and scores are counted by hand."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -18,7 +17,7 @@ RATIOS = {"one": 1.1, "two": 1.25, "three": 0.9}
 WIDE = 1.2815515655446004  # standard deviations to the end of an interval of 0.8
 
 
-def rows(dataset: str) -> list[dict[str, object]]:
+def rows(dataset):
     """Three families with exact powers, α_1 = 0.3 and these ratios; a flat one, a narrow one, and two strays."""
     found = []
     for name, ratio in [*RATIOS.items(), ("flat", 1.0)]:
@@ -32,21 +31,21 @@ def rows(dataset: str) -> list[dict[str, object]]:
     return [dict(zip(names, each, strict=True)) | {"dataset": dataset, "img_size": 224} for each in found]
 
 
-def write(folder: Path, *datasets: str) -> Path:
+def write(folder, *datasets):
     path = folder / "mine.csv"
     table = pd.DataFrame([row for dataset in datasets for row in rows(dataset)])
     table[["dataset", "model", "param_count", "img_size", "top1", "top5"]].to_csv(path, index=False)
     return path
 
 
-def density(at: float, low: float, middle: float, high: float) -> float:
+def density(at, low, middle, high):
     """ln of a normal density in two halves."""
     spread = (high - middle if at >= middle else middle - low) / WIDE
     return -0.5 * math.log(2 * math.pi) - math.log(spread) - ((at - middle) / spread) ** 2 / 2
 
 
 @pytest.fixture(scope="module")
-def command(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, pd.DataFrame]:
+def command(tmp_path_factory):
     """What the command prints and writes of two test sets; in one of them no family has a ratio."""
     folder = tmp_path_factory.mktemp("images")
     table = pd.read_csv(path := write(folder, "imagenet-r", "imagenet-real"))
@@ -60,7 +59,7 @@ def command(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, pd.DataFrame
     return done.stdout, pd.read_csv(folder / "runs" / "forecasts.csv")
 
 
-def test_made_up_values_have_the_scores_that_are_counted_by_hand(command: tuple[str, pd.DataFrame]) -> None:
+def test_made_up_values_have_the_scores_that_are_counted_by_hand(command):
     scores = command[1]
     found = scores[scores["dataset"] == "imagenet-r"].set_index("of")
     assert len(found) == 10
@@ -86,7 +85,7 @@ def test_made_up_values_have_the_scores_that_are_counted_by_hand(command: tuple[
     assert highest["score"] == pytest.approx(density(1.25, 1.38, 1.6, 2.1))
 
 
-def test_the_command_says_how_many_hold_and_what_could_not_be_computed(command: tuple[str, pd.DataFrame]) -> None:
+def test_the_command_says_how_many_hold_and_what_could_not_be_computed(command):
     said, scores = command
     few = scores[scores["dataset"] == "imagenet-real"].set_index("of")
     ratios = ["ratio_median", "ratio_lowest", "ratio_highest", "share"]
@@ -106,7 +105,7 @@ def test_the_command_says_how_many_hold_and_what_could_not_be_computed(command: 
         ("one_b20.made,20", "one_b10.made,20", ["the row repeats line 2"]),
     ],
 )
-def test_a_bad_file_is_refused_and_nothing_is_written(tmp_path: Path, old: str, new: str, words: list[str]) -> None:
+def test_a_bad_file_is_refused_and_nothing_is_written(tmp_path, old, new, words):
     path = write(tmp_path, "imagenet-r")
     path.write_text(path.read_text().replace(old, new))
     refused(here("forecasts", "score", "mine.csv", cwd=tmp_path), *words)

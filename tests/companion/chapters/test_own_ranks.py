@@ -4,7 +4,6 @@ The cells are executed in this process, and figures are not drawn: the point is 
 """
 
 import json
-from pathlib import Path
 
 import pytest
 from own_sources import paths, stores
@@ -27,14 +26,14 @@ SHIPPED_DATA = ("data/ladder/families-ranks", "data/ladder/families-sums")
 
 
 @pytest.fixture(scope="module")
-def mine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def mine(tmp_path_factory):
     """A folder with six models of one family on Wikipedia, two in each of FOLDERS."""
     root = tmp_path_factory.mktemp("mine")
     stores(root, place=lambda i: f"{FOLDERS[i // 2]}{'/ranks' * (i < 2)}/store-{i}")
     return root
 
 
-def recorded(name: str, out: Path, monkeypatch: pytest.MonkeyPatch) -> dict:
+def recorded(name, out, monkeypatch):
     """What the chapter writes as results.json with MINE as its measurements and its ranks."""
     chapter = find(Project(), name)
     given = {p.name: MINE for p in chapter.parameters if p.name in ("measurements", "ranks")} | QUICK.get(name, {})

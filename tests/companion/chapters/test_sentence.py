@@ -3,16 +3,14 @@
 import json
 import shutil
 import unicodedata
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from draws import loop_and_slow
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import expect
 from tabs import STATIC, STYLE, watched, write_page
 from tokenizers import Tokenizer
 
@@ -31,7 +29,7 @@ NEAR = 1e-4  # logits of two programs this near may stand in another order
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     """page.html, the sentence as its chapter shows it; bare.html, the tokenizer alone; and the weights."""
     folder = tmp_path_factory.mktemp("sentence")
     weights = see.write_weights(RUNGS, folder / "weights")
@@ -44,7 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def bare(browser: Browser, folder: Path) -> Iterator[Page]:
+def bare(browser, folder):
     with closing(browser.new_page()) as tab:
         tab.set_default_timeout(PATIENCE)
         tab.goto((folder / "bare.html").as_uri())
@@ -54,7 +52,7 @@ def bare(browser: Browser, folder: Path) -> Iterator[Page]:
 # The tokenizer
 
 
-def drawn_texts(count: int) -> list[str]:
+def drawn_texts(count):
     """Texts of words, digits, signs, white space and letters of many scripts, and of any code points."""
     rng = np.random.default_rng(11)
     signs = " \n\t\r\u00a0\u0085\u2028\u3000\ufeff\u200baZ09.,!?'\"(){}[]<>=+-*/\\_#@éßñ中文字日本語한국어"
@@ -75,7 +73,7 @@ TOKENIZE = """texts => texts.map(text => {
 
 
 @pytest.mark.parametrize("count", loop_and_slow(500, 40_000))
-def test_tokens_are_those_of_tokenizers(bare: Page, count: int) -> None:
+def test_tokens_are_those_of_tokenizers(bare, count):
     texts = drawn_texts(count)
     # a browser may know letters that are younger than Python, and than the tokenizers
     unknown = [sign for sign in sorted(set("".join(texts))) if unicodedata.category(sign) == "Cn"]
@@ -91,7 +89,7 @@ def test_tokens_are_those_of_tokenizers(bare: Page, count: int) -> None:
 # The page
 
 
-def alone(model: Any, ids: list[int]) -> np.ndarray[Any, Any]:
+def alone(model, ids):
     """Of each ranked token, whether no other logit lies within NEAR of its own."""
     with torch.inference_mode():
         logits = model(input_ids=torch.tensor([ids]), use_cache=False).logits[0, :-1]
@@ -100,13 +98,13 @@ def alone(model: Any, ids: list[int]) -> np.ndarray[Any, Any]:
 
 
 @pytest.fixture
-def asked() -> list[str]:
+def asked():
     """The weights that the page has asked for."""
     return []
 
 
 @pytest.fixture
-def tab(browser: Browser, folder: Path, asked: list[str]) -> Iterator[Page]:
+def tab(browser, folder, asked):
     """The page; what fails in it, or leaves it, fails the test."""
     inside = (folder.as_uri(), STATIC.as_uri(), STYLE.as_uri(), "about:")
     with watched(browser, "about:blank", *inside, offline=True) as tab:
@@ -124,12 +122,12 @@ SUMMARY = """() => Object.fromEntries([...document.querySelectorAll('tr[data-mod
   [...row.querySelectorAll('data')].map(each => Number(each.value))]))"""
 
 
-def said(tab: Page, text: str) -> None:
+def said(tab, text):
     """The page comes to say so."""
     expect(tab.get_by_role("status")).to_contain_text(text, timeout=PATIENCE)
 
 
-def agrees(tab: Page, text: str, temperature: float = 1.0, chosen: tuple[str, ...] = see.FIRST) -> float:
+def agrees(tab, text, temperature=1.0, chosen=see.FIRST):
     """The page shows Python's ranks of a text, its shares, and its cross-entropy; gives the share of ranks compared."""
     compared = []
     found = {each.rung.name: each for each in see.read(text, [rung for rung in RUNGS if rung.label in chosen])}
@@ -149,7 +147,7 @@ def agrees(tab: Page, text: str, temperature: float = 1.0, chosen: tuple[str, ..
     return float(np.mean(compared))
 
 
-def test_it_opens_with_the_ranks_of_python_and_a_temperature_moves_none(tab: Page, asked: list[str]) -> None:
+def test_it_opens_with_the_ranks_of_python_and_a_temperature_moves_none(tab, asked):
     agrees(tab, TEXT)
     before = tab.evaluate(SHOWN)
     tab.get_by_label("2.7m").check()
@@ -164,7 +162,7 @@ def test_it_opens_with_the_ranks_of_python_and_a_temperature_moves_none(tab: Pag
         assert tab.evaluate(SHOWN) == before
 
 
-def test_a_text_is_ranked_as_it_is_typed(tab: Page, asked: list[str]) -> None:
+def test_a_text_is_ranked_as_it_is_typed(tab, asked):
     box = tab.get_by_label("Your text")
     box.focus()
     tab.keyboard.press("Control+End")
@@ -184,7 +182,7 @@ def test_a_text_is_ranked_as_it_is_typed(tab: Page, asked: list[str]) -> None:
 
 
 @pytest.mark.parametrize("domains", loop_and_slow(["wikipedia"], ["wikipedia", "humaneval", "hotpotqa", "auslegal"]))
-def test_passages_are_ranked_by_small_and_large_models(tab: Page, domains: list[str]) -> None:
+def test_passages_are_ranked_by_small_and_large_models(tab, domains):
     tab.get_by_label("2.7m").check()
     count = 8 if len(domains) > 1 else 1
     for document in (document for domain in domains for document in evaluation_documents(domain)[:count]):
@@ -194,7 +192,7 @@ def test_passages_are_ranked_by_small_and_large_models(tab: Page, domains: list[
         assert compared > 0.9, "but for bytes that no text held, which have nearly equal scores"
 
 
-def test_a_long_text_is_read_up_to_the_context(tab: Page) -> None:
+def test_a_long_text_is_read_up_to_the_context(tab):
     text = "The court held that it was not so. " * 60
     tab.get_by_label("Your text").fill(text)
     left = len(TOKENIZER.encode(text[: see.LONGEST]).ids) - RUNGS[0].context
@@ -207,7 +205,7 @@ TOP = """() => [...document.querySelectorAll('.rbp-sentence-top table')].map(tab
   [...table.rows].map(row => [...row.cells].map(cell => cell.textContent))])"""
 
 
-def top(tab: Page, at: int, text: str) -> None:
+def top(tab, at, text):
     """The page shows the top ten of each model at a token, and the rank of the token itself."""
     models = see.read(text, [rung for rung in RUNGS if rung.label in see.FIRST])
     for (caption, rows), each in zip(tab.evaluate(TOP), models, strict=True):
@@ -222,7 +220,7 @@ def top(tab: Page, at: int, text: str) -> None:
         assert [row[0] for row in rows if "the text" in row[1]] == [f"{rank:,}"]
 
 
-def test_the_top_ten_by_click_and_by_keyboard(tab: Page) -> None:
+def test_the_top_ten_by_click_and_by_keyboard(tab):
     buttons = tab.locator(".rbp-sentence-text").first.locator("button")
     buttons.nth(3).click()
     top(tab, 3, TEXT)
@@ -235,7 +233,7 @@ def test_the_top_ten_by_click_and_by_keyboard(tab: Page) -> None:
     top(tab, 6, f"{TEXT} And")
 
 
-def test_weights_that_are_missing_are_said_to_be(browser: Browser, folder: Path, tmp_path: Path) -> None:
+def test_weights_that_are_missing_are_said_to_be(browser, folder, tmp_path):
     shutil.copy(folder / "page.html", tmp_path)
     with closing(browser.new_page()) as tab:
         tab.goto((tmp_path / "page.html").as_uri())
@@ -246,7 +244,7 @@ def test_weights_that_are_missing_are_said_to_be(browser: Browser, folder: Path,
 # What Python does
 
 
-def test_the_same_ranks_as_the_ranker() -> None:
+def test_the_same_ranks_as_the_ranker():
     (read,) = see.read(TEXT, RUNGS[2:3])
     ids = read.ids.numpy()
     right = measure(see.load(RUNGS[2]).model, [Row(0, 0, ids, np.arange(1, len(ids)))])
@@ -256,7 +254,7 @@ def test_the_same_ranks_as_the_ranker() -> None:
     assert read.cross_entropy(2.0) == pytest.approx(tempered.item(), abs=1e-5)
 
 
-def test_what_is_wrong_is_said(tmp_path: Path) -> None:
+def test_what_is_wrong_is_said(tmp_path):
     with pytest.raises(ParameterError, match="fewer than two tokens"):
         see.read("a", RUNGS[:1])
     with pytest.raises(DataError, match="weights of the GPT-NeoX family are missing"):

@@ -37,14 +37,14 @@ TRUE = {
 
 
 @pytest.mark.parametrize("law", training_forecasts.LAWS)
-def test_each_law_foretells_what_it_has_made(law: str) -> None:
+def test_each_law_foretells_what_it_has_made(law):
     known = GRID.assign(value=TRUE[law](GRID["size"], GRID["training_tokens"]))
     told = np.exp(training_forecasts.LAWS[law](known, AHEAD))
     tolerance = 2e-3 if law in ("offset_in_size", "box_cox") else 1e-6  # whose search ends where it gains no more
     np.testing.assert_allclose(told, TRUE[law](AHEAD["size"], AHEAD["training_tokens"]), rtol=tolerance)
 
 
-def test_a_law_is_asked_for_what_is_beyond_each_cut_and_its_spread_is_the_mean_square(monkeypatch) -> None:
+def test_a_law_is_asked_for_what_is_beyond_each_cut_and_its_spread_is_the_mean_square(monkeypatch):
     laws = {name: training_forecasts.LAWS[name] for name in ("sum", "product")}
     monkeypatch.setattr(training_forecasts, "LAWS", laws)
     table = training_forecasts.cells(make(texts={"wikipedia": 3, "auslegal": 3}, spread=0.0))
@@ -67,7 +67,7 @@ def test_a_law_is_asked_for_what_is_beyond_each_cut_and_its_spread_is_the_mean_s
     np.testing.assert_allclose(np.log(one["high"] / one["middle"]), np.log(one["middle"] / one["low"]))
 
 
-def test_scores_are_those_counted_by_hand() -> None:
+def test_scores_are_those_counted_by_hand():
     said = training_scores.read_forecasts()
     assert {*said["law"]} == {*training_forecasts.LAWS}
     assert len(said) == 256 * 9
@@ -91,7 +91,7 @@ def test_scores_are_those_counted_by_hand() -> None:
     assert row["error"] == pytest.approx(100 * np.expm1(np.sqrt(np.mean(some["error"] ** 2))))
 
 
-def test_a_fair_guess_goes_on_as_the_last_doublings_went() -> None:
+def test_a_fair_guess_goes_on_as_the_last_doublings_went():
     """By hand: steps of −0.3, −0.1 and −0.2 in ln y; t of 2 degrees of freedom."""
     logs, budgets = np.array([1.0, 0.7, 0.6, 0.4]), [10**6 * 2**i for i in range(4)]
     about = {"family": "neox", "dataset": "d", "k": 1, "rung": "10k", "size": 10_000, "seed": 0}
@@ -110,7 +110,7 @@ def test_a_fair_guess_goes_on_as_the_last_doublings_went() -> None:
     assert training_scores.fair_guess(known.tail(2), runs).empty
 
 
-def test_parameters_have_the_intervals_of_a_profile_and_of_sizes_left_out() -> None:
+def test_parameters_have_the_intervals_of_a_profile_and_of_sizes_left_out():
     grid = GRID.assign(family="neox", dataset="wikipedia", k=1)
     noise = np.random.default_rng(2).normal(size=len(grid))
     grid["value"] = TRUE["product"](grid["size"], grid["training_tokens"]) * np.exp(0.01 * noise)
@@ -135,7 +135,7 @@ def test_parameters_have_the_intervals_of_a_profile_and_of_sizes_left_out() -> N
     assert scaled.tolist() == pytest.approx(b.tolist(), rel=1e-6)
 
 
-def test_a_law_is_best_where_its_squares_are_smaller_at_every_size() -> None:
+def test_a_law_is_best_where_its_squares_are_smaller_at_every_size():
     rows = [("neox", rung, law, e) for rung in "abc" for law, e in (("sum", 0.01), ("kaplan", 0.1), ("power", 0.011))]
     table = pd.DataFrame(rows, columns=["family", "rung", "law", "error"])
     table.loc[(table["law"] == "power") & (table["rung"] == "a"), "error"] = 0.001

@@ -3,7 +3,6 @@
 import json
 import re
 import tomllib
-from pathlib import Path
 
 import pytest
 
@@ -18,19 +17,19 @@ NOTEBOOKS, BOOK = ROOT / "notebooks", ROOT / "book"
 CLAIMS = ROOT / "src" / "companion" / "ledger" / "claims.toml"
 
 
-def prose(path: Path) -> str:
+def prose(path):
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     return "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
 
 
-def words(text: str) -> int:
+def words(text):
     """Words as a reader counts them: no formulas on lines of their own, no code, no marks of the notation."""
     text = re.sub(r"\$\$.*?\$\$|`[^`]*`|<[^>]*>", " ", text, flags=re.DOTALL)
     return sum(bool(re.search(r"\w", word)) for word in text.split())
 
 
 @pytest.mark.parametrize("chapter", WRITTEN)
-def test_a_chapter_can_be_read_to_its_end(chapter: str) -> None:
+def test_a_chapter_can_be_read_to_its_end(chapter):
     text = prose(NOTEBOOKS / f"{chapter}.ipynb")
     assert words(fill_in(text, chapter, ACCEPTED)) <= MOST_WORDS
     values = [place for place in VALUE.finditer(text) if place["format"] != "words" and ":of " not in place[0]]
@@ -55,7 +54,7 @@ AVOIDED = re.compile(
     [*sorted(NOTEBOOKS.glob("*.ipynb")), *sorted(BOOK.glob("*.md")), BOOK / "report.typ", CLAIMS],
     ids=lambda path: path.name,
 )
-def test_prose_has_the_words_of_the_style(path: Path) -> None:
+def test_prose_has_the_words_of_the_style(path):
     text = prose(path) if path.suffix == ".ipynb" else path.read_text(encoding="utf-8")
     if path == CLAIMS:
         claims = tomllib.loads(text).values()

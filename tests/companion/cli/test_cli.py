@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import psutil
 import pytest
@@ -27,7 +26,7 @@ from rbp.registry import entries
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+def project(tmp_path_factory):
     project = Project(tmp_path_factory.mktemp("cli"))
     write_book(project)
     write_chapter(project, "04_fails", "1 / 0", parameters="mode: Literal['a', 'b'] = 'a'  # which", imports=True)
@@ -37,7 +36,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return project
 
 
-def test_help_names_the_commands_and_imports_nothing_heavy() -> None:
+def test_help_names_the_commands_and_imports_nothing_heavy():
     done = rbp("--help")
     assert done.returncode == 0
     for command in ("chapters", "run", "fit", "book", "serve", "verify"):
@@ -48,19 +47,19 @@ def test_help_names_the_commands_and_imports_nothing_heavy() -> None:
     assert imported.stdout.split() == []
 
 
-def test_the_command_opens_the_ladder_s_texts_and_models() -> None:
+def test_the_command_opens_the_ladder_s_texts_and_models():
     assert list(entries("architectures")) == ["rbp_lstm"]
     assert len(open_corpus("ladder/humaneval").documents) == 164
 
 
-def shown_names(command, path: str = "rbp") -> list[str]:
+def shown_names(command, path="rbp"):
     """The full names of a command and of those below it, but for the hidden ones."""
     inner = getattr(command, "commands", {})
     below = [name for each, one in inner.items() if not one.hidden for name in shown_names(one, f"{path} {each}")]
     return [path, *below]
 
 
-def test_the_reference_has_the_help_of_every_command_that_is_not_hidden() -> None:
+def test_the_reference_has_the_help_of_every_command_that_is_not_hidden():
     text = commands()
     assert re.findall(r"^#+ `(.+)`$", text, re.MULTILINE) == shown_names(get_command(app))[1:]
     assert "rbp ranks export" in text
@@ -68,7 +67,7 @@ def test_the_reference_has_the_help_of_every_command_that_is_not_hidden() -> Non
     assert "--shard" in text
 
 
-def test_chapters_are_listed(project: Project) -> None:
+def test_chapters_are_listed(project):
     assert "01_a  Chapter 01_a\n    k = 1  (int)  a number\n" in here("chapters", root=project.root).stdout
     (first, *_) = json.loads(here("chapters", "--json", root=project.root).stdout)
     parameter = {"name": "k", "type": "int", "default": 1, "help": "a number", "choices": None, "bounds": {}}
@@ -101,15 +100,13 @@ PYTHIA = [*FIT, "--family", "Pythia"]
         ([*FIT, "--family", "Qwen2.5", "--k", "1", "--weights"], ["nobody knows how many tokens", "Fit without"]),
     ],
 )
-def test_mistakes_are_answered_and_leave_nothing(
-    project: Project, tmp_path: Path, arguments: list[str], words: list[str]
-) -> None:
+def test_mistakes_are_answered_and_leave_nothing(project, tmp_path, arguments, words):
     refused(here(*arguments, cwd=tmp_path, root=project.root), *words)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.builds
-def test_a_failing_cell_exits_1_and_keeps_the_partial_notebook(project: Project, tmp_path: Path) -> None:
+def test_a_failing_cell_exits_1_and_keeps_the_partial_notebook(project, tmp_path):
     done = here("run", "04_fails", "--out", "new", cwd=tmp_path, root=project.root)
     assert done.returncode == 1
     assert "error: 04_fails failed at cell 4: ZeroDivisionError" in done.stderr
@@ -117,7 +114,7 @@ def test_a_failing_cell_exits_1_and_keeps_the_partial_notebook(project: Project,
     assert [path.name for path in tmp_path.iterdir()] == ["new.failed.ipynb"]
 
 
-def alive(word: str) -> list[psutil.Process]:
+def alive(word):
     """The running processes whose command lines hold ``word``."""
     return [each for each in psutil.process_iter(["cmdline"]) if word in " ".join(each.info["cmdline"] or [])]
 
@@ -132,9 +129,7 @@ def alive(word: str) -> list[psutil.Process]:
     ],
 )
 @pytest.mark.parametrize("arguments", [["run", "01_a", "--out", "runs/out"], ["book"]])
-def test_an_interrupted_command_leaves_nothing(
-    tmp_path: Path, arguments: list[str], sent: signal.Signals, code: int, interrupts: signal.Handlers
-) -> None:
+def test_an_interrupted_command_leaves_nothing(tmp_path, arguments, sent, code, interrupts):
     project = Project(tmp_path / "p")
     started = tmp_path / "started"
     write_chapter(project, "01_a", f"import pathlib, time\npathlib.Path({str(started)!r}).touch()\ntime.sleep(60)")
@@ -164,7 +159,7 @@ def test_an_interrupted_command_leaves_nothing(
     assert alive(str(project.root)) == []
 
 
-def test_verify_and_accept(tmp_path: Path) -> None:
+def test_verify_and_accept(tmp_path):
     project = Project(tmp_path)
     write_results(project.results, {"01": {"alpha": Recorded(1.0), "seconds": Recorded(5.0, "s", None)}})
     refused(here("verify", root=tmp_path), "there are no results here", "--accept")
@@ -180,7 +175,7 @@ def test_verify_and_accept(tmp_path: Path) -> None:
     refused(here("verify", root=tmp_path), "the build is not of this tree", "one is not built", "rbp book")
 
 
-def test_verify_names_what_nobody_recorded_with_the_claim_or_sentence_that_names_it(tmp_path: Path) -> None:
+def test_verify_names_what_nobody_recorded_with_the_claim_or_sentence_that_names_it(tmp_path):
     project = Project(tmp_path)
     for path in (project.results, project.expected):
         write_results(path, {"one": {"n": Recorded(1)}, "ledger": {"claims": Recorded(1)}})
@@ -192,7 +187,7 @@ def test_verify_names_what_nobody_recorded_with_the_claim_or_sentence_that_names
     assert "not recorded: holds::large.gpt2_rising (claim large_k)" in done.stdout
 
 
-def test_verify_and_accept_take_the_name_of_a_chapter(tmp_path: Path) -> None:
+def test_verify_and_accept_take_the_name_of_a_chapter(tmp_path):
     project = Project(tmp_path)
     write_chapter(project, "one")
     built = ChapterResults("one", {"n": Recorded(1.0), "new": Recorded(1)})
@@ -206,13 +201,13 @@ def test_verify_and_accept_take_the_name_of_a_chapter(tmp_path: Path) -> None:
     assert read_book(project.expected) == accepted
 
 
-def fit(*arguments: str) -> dict:
+def fit(*arguments):
     done = here("fit", "--measurements", "published", "--dataset", *arguments, "--json")
     assert done.returncode == 0, done
     return json.loads(done.stdout)
 
 
-def test_fit_prints_the_slope_of_table_1() -> None:
+def test_fit_prints_the_slope_of_table_1():
     fitted = fit("wikipedia", "--family", "Pythia", "--k", "1")
     assert (fitted["n"], fitted["df"], fitted["scale"], fitted["forecast"]) == (10, 8, None, None)
     assert fitted["alpha_low"] < fitted["alpha"] < fitted["alpha_high"]
@@ -220,7 +215,7 @@ def test_fit_prints_the_slope_of_table_1() -> None:
     assert f"wikipedia,neg_log_rbp,1,Pythia,{fitted['r_squared']:.3f},{-fitted['alpha']:.3f}" in table
 
 
-def test_fit_finds_an_offset_and_says_where_an_interval_has_no_end() -> None:
+def test_fit_finds_an_offset_and_says_where_an_interval_has_no_end():
     fitted = fit("wikipedia", "--family", "Pythia", "--k", "10", "--offset", "--at", "1e30")
     assert fitted["distinguishable"] is False
     assert fitted["forecast"]["value"] == pytest.approx(fitted["offset"], rel=1e-2)

@@ -9,7 +9,7 @@ from companion.evidence.real import EXPECTED, MODEL, SENTENCE, SHIPPED, rank_sen
 from rbp.extract.models import find_model
 
 
-def test_ranks_places_and_probabilities_agree() -> None:
+def test_ranks_places_and_probabilities_agree():
     shipped = json.loads((SHIPPED / "sentence.json").read_text())
     assert "".join(token["text"] for token in shipped["tokens"]) == SENTENCE
     for token in shipped["tokens"][1:]:
@@ -23,7 +23,7 @@ def test_ranks_places_and_probabilities_agree() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not MODEL.exists(), reason="`make smollm2` fetches the model")
-def test_the_model_gives_the_shipped_ranks() -> None:
+def test_the_model_gives_the_shipped_ranks():
     shipped, again = (
         json.loads((SHIPPED / "sentence.json").read_text()),
         rank_sentence(find_model(str(MODEL)), SENTENCE),

@@ -1,12 +1,10 @@
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from companion.stats import recovery
-from companion.stats.recovery import Recovery
 
 
-def recover_tokens(neg_log_rbp: npt.ArrayLike, *, relative_error: float, candidates: npt.ArrayLike) -> Recovery:
+def recover_tokens(neg_log_rbp, *, relative_error, candidates):
     """N behind several −ln RBP_k, each read to a relative standard deviation."""
     value = np.asarray(neg_log_rbp)
     return recovery.recover_total(np.exp(-value), value * np.exp(-value) * relative_error, candidates)
