@@ -4,14 +4,17 @@ import socket
 import sys
 import textwrap
 import threading
+from pathlib import Path
 
 import pytest
 from mini import write_chapter
 from visitors import Browser
 
-from companion.live.runs import Runs
+from companion.live import requests
+from companion.live.runs import Runs, compare_runs
 from companion.live.server import Live
 from companion.project import Project
+from rbp.measurements import open_source
 
 #: stands in for the execution of a chapter: prints, waits as long as its parameter says, writes a page
 SCRIPT = """
@@ -85,3 +88,15 @@ def live(project, runs):
 @pytest.fixture
 def reader(live):
     return Browser(live).enter()
+
+
+@pytest.fixture
+def work_here(monkeypatch):
+    """Tables are opened and runs compared in this process: `tests/built` sees the others do it."""
+
+    def work(root, command, *paths):
+        if command == "_check":
+            return open_source(Path(paths[0])).table
+        return compare_runs(Project(root), [Path(folder) for folder in paths[1:]], Path(paths[0]))
+
+    monkeypatch.setattr(requests, "work_apart", work)
