@@ -24,13 +24,12 @@ CITATION = "title: Made up\nauthors:\n- name: Nobody\nversion: 0.1.0\ndate-relea
 def project(tmp_path):
     """A book of one chapter without cells, with results, and no report yet."""
     made = Project(tmp_path / "book with a space")
-    figures = made.chapters / "laws" / "laws"
-    for folder in (made.book, made.notebooks, figures):
+    chapter = made.chapters / "laws"
+    for folder in (made.book, made.notebooks, chapter / "laws"):
         folder.mkdir(parents=True)
-    notebook = '{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'
-    for path in (made.notebooks / "laws.ipynb", figures.parent / "laws.ipynb"):
-        path.write_text(notebook)
-    (figures.parent / "results.json").touch()
+    for folder in (made.notebooks, chapter):
+        write_json(folder / "laws.ipynb", {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+    results.write_chapter(chapter / "results.json", results.ChapterResults("laws", VALUES["laws"]))
     write_json(made.inputs / "laws.json", checksums(made, sources_of(made, "laws")))
     (made.root / "_config.yml").write_text("title: Laws\n")
     (made.root / "CITATION.cff").write_text(CITATION)
@@ -109,7 +108,6 @@ def test_verify_finds_a_report_that_shows_other_numbers(project):
 
 def test_the_site_offers_the_report_of_its_own_chapters_alone(project):
     (project.book / "_toc.yml").write_text("format: jb-book\nroot: notebooks/laws\n")
-    results.write_chapter(project.chapters / "laws" / "results.json", results.ChapterResults("laws", VALUES["laws"]))
 
     def offered():
         site.stage(project)
