@@ -10,16 +10,9 @@ from companion.chapters.appendix.algebra.notation import FAILS, I1, I2, Equation
 from rbp.measurements.histograms import MeasuredRanks
 from rbp.measurements.rank_counts import RankCounts
 
-POINTS = [tuple(point) for point in np.random.default_rng(6).uniform([-20, 0.4], [4, 7], (2, 2))]
 
-
-def _number(expression, m, sd, **names):
-    values = {
-        mu: mp.mpf(m),
-        sigma: mp.mpf(sd),
-        **{sp.Symbol(name, positive=True): value for name, value in names.items()},
-    }
-    return mp.mpmathify(notation.unfold(expression).subs(values).evalf(30))
+def _number(expression, m, sd):
+    return mp.mpmathify(notation.unfold(expression).subs({mu: mp.mpf(m), sigma: mp.mpf(sd)}).evalf(30))
 
 
 def _parts(sums, m, sd):
@@ -36,9 +29,9 @@ def _density(at, m, sd):
     return mp.npdf(mp.log(at), m, sd) / at
 
 
-@pytest.mark.parametrize(("m", "sd"), POINTS)
 @pytest.mark.parametrize(("equation", "power"), [(statements.EQ13, 0), (statements.EQ14, 1), (statements.EQ15, 2)])
-def test_truncated_moments_are_the_integrals(equation, power, m, sd):
+def test_truncated_moments_are_the_integrals(equation, power):
+    m, sd = -7.1, 2.7
     with mp.workdps(30):
         splits = [1, *mp.arange(1, 40, 3), mp.inf]
         quadrature = mp.quad(lambda u: u**power * mp.npdf(u, m, sd), [0, *splits])
