@@ -7,13 +7,17 @@ import json
 import re
 import warnings
 
+import in_process
 import numpy as np
 import pytest
 from bs4 import BeautifulSoup
+from draws import rest_slow
 from own_sources import paths, stores, table
 
+from companion.page import Page
 from companion.project import Project
 from companion.run import all_chapters, execute, find
+from rbp import provenance
 from rbp.errors import RbpError
 
 pytestmark = pytest.mark.usefixtures("without_kernel")
@@ -86,6 +90,12 @@ def sources(tmp_path_factory):
     return found | {"worse": str(root / "worse")}
 
 
+def parameters(chapter, source, worse):
+    """What makes a chapter show a source, and models made worse."""
+    given = {"measurements": source, "ranks": source, "worse": worse} | QUICK.get(chapter.name, {})
+    return {p.name: given[p.name] for p in chapter.parameters if p.name in given}
+
+
 def wrong(page, recorded):
     """What no reader should meet on the page: not a number, and tables without a row."""
     texts = [part.get_text() for part in page.select("td, figcaption, p")]
@@ -105,10 +115,8 @@ def wrong(page, recorded):
     ],
 )
 def test_a_page_or_a_sentence(chapter, source, values, sources, tmp_path):
-    found, path = find(Project(), chapter), sources.get(source, source)
-    given = {p.name: path for p in found.parameters if p.name in ("measurements", "ranks")} | QUICK.get(chapter, {})
-    given |= {p.name: sources["worse"] for p in found.parameters if p.name == "worse"} | values
-    out, refused = tmp_path / "out", None
+    found, out, refused = find(Project(), chapter), tmp_path / "out", None
+    given = parameters(found, sources.get(source, source), sources["worse"]) | values
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
@@ -128,3 +136,30 @@ def test_a_page_or_a_sentence(chapter, source, values, sources, tmp_path):
     if source not in ("published", "the paper's names"):
         captions = " ".join(part.get_text() for part in page.select("figcaption"))
         assert not re.search(r"of the (paper|preprint), recomputed", captions)
+
+
+#: the steps that a chapter reads whatever is given to it: they are of what is shipped
+STEPS = {"elsewhere": ["ladder_counts"], "emergence": ["real_windows"], "lognormal": ["real_fits"]}
+BESIDE = {"elsewhere": "data/ladder/families"}  # it sets all sources side by side
+
+
+@pytest.mark.parametrize(
+    "chapter",
+    rest_slow(["cross_entropy", "forecasts", "holds", "ladder", "noise"], ["elsewhere", "emergence", "lognormal"]),
+)
+def test_nothing_that_is_shipped_is_recorded_as_the_readers(chapter, sources, tmp_path, monkeypatch):
+    """Six models' ranks in three folders that are named like what is shipped."""
+    folders = ("myladder/ranks", "published2", "ladder")
+    stores(tmp_path, place=lambda i: f"{folders[i // 2]}/store-{i}")
+    for shown in ("figure", "table", "show", "download"):  # whose numbers a chapter records is seen without
+        monkeypatch.setattr(Page, shown, lambda *_, **__: None)
+    found, out = find(Project(), chapter), tmp_path / "out"
+    (out / chapter).mkdir(parents=True)
+    given = parameters(found, "myladder/ranks, published2, ./ladder", sources["worse"])
+    with provenance.recording():
+        in_process.run(found, given, out / f"{chapter}.ipynb", tmp_path, None, {})
+    results = json.loads((out / "results.json").read_text())
+    assert results["steps"] == STEPS.get(chapter, [])
+    shipped = [path for path in results["reads"] if path.startswith("data/ladder/families-")]
+    assert all(chapter in BESIDE and path.startswith(BESIDE[chapter]) for path in shipped)
+    assert sum(path.startswith(str(tmp_path)) for path in results["reads"]) == 6
