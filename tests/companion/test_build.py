@@ -3,7 +3,6 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Callable
 
 import pytest
 from bs4 import BeautifulSoup
@@ -17,13 +16,16 @@ from companion.results import write_book as write_results
 from companion.run import find
 from rbp.errors import ParameterError, RbpError
 
-Build = Callable[..., set[str]]
+BUTTONS = ".article-header-buttons a[href^=http]"
+REPOSITORY = "https://github.com/somebody/companion"
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
     project = Project(tmp_path_factory.mktemp("book"))
     write_book(project)
+    with (project.root / "CITATION.cff").open("a") as citation:
+        citation.write(f"repository-code: {REPOSITORY}\nurl: https://somebody.example/companion/\n")
     return project
 
 
@@ -49,6 +51,10 @@ def edit(path, old, new):
     path.write_text(text.replace(old, new))
 
 
+def stale(project):
+    return {each.split()[0] for each in differences_of_tree(project)}
+
+
 @pytest.mark.builds
 def test_the_book_is_built_whole(project, capfd):
     assert build(project, 2), capfd.readouterr()
@@ -65,12 +71,13 @@ def test_the_book_is_built_whole(project, capfd):
     assert not {"ink", "celledapart", "also", "download", "displai", "pathlib"} & terms.keys(), "nor code"
 
 
+def page(project, name):
+    return BeautifulSoup((project.html / f"{name}.html").read_text(), "html.parser")
+
+
 @pytest.mark.builds
 def test_figures_tables_and_equations_are_numbered_by_chapter(project):
-    first, second = (
-        BeautifulSoup((project.html / "notebooks" / page).read_text(), "html.parser")
-        for page in ("01_a.html", "02_b.html")
-    )
+    first, second = (page(project, f"notebooks/{name}") for name in ("01_a", "02_b"))
     captions = [each.get_text() for each in first.select("figure.rbp-figure .caption-number")]
     assert [each.strip() for each in captions] == ["Figure 1.1", "Table 1.1"]
     assert first.select_one("a.reference[href='#one']").get_text() == "Figure 1.1"
@@ -79,19 +86,35 @@ def test_figures_tables_and_equations_are_numbered_by_chapter(project):
 
 
 @pytest.mark.builds
+def test_the_buttons_of_a_page_lead_to_its_source_and_of_a_chapter_to_binder(project):
+    buttons = {
+        name: {link.get_text(strip=True): link["href"] for link in page(project, name).select(BUTTONS)}
+        for name in ("notebooks/01_a", "book/more", "book/made")
+    }
+    title = "Issue%20on%20page%20%2Fnotebooks/01_a.html"
+    assert buttons["notebooks/01_a"] == {
+        "Repository": REPOSITORY,
+        "Show source": f"{REPOSITORY}/blob/main/notebooks/01_a.ipynb?plain=1",
+        "Open issue": f"{REPOSITORY}/issues/new?title={title}&body=Your%20issue%20content%20here.",
+        "Binder": "https://mybinder.org/v2/gh/somebody/companion/main?urlpath=tree/notebooks/01_a.ipynb",
+    }
+    assert buttons["book/more"]["Show source"] == f"{REPOSITORY}/blob/main/book/more.md?plain=1"
+    assert "Show source" not in buttons["book/made"], "the build makes it, and keeps it nowhere"
+
+
+@pytest.mark.builds
 def test_what_is_executed_again_and_what_is_not(project, executed):
     for path in project.root.rglob("*"):
         if not {"_build", ".snakemake"} & set(path.parts):
-            path.touch()
-    assert executed() == set()
+            path.touch()  # which makes nothing stale
     before = checksums(project.chapters)
     shutil.copytree(project.chapters / "01_a", project.chapters / "04_gone")
     package = project.root / "src" / "small"
     edit(package / "bars.toml", "1", "2")
-    assert {each.split()[0] for each in differences_of_tree(project)} == {"01_a", "02_b"}, "who imports its package"
+    assert stale(project) == {"01_a", "02_b"}, "who imports its package"
     edit(package / "bars.toml", "2", "1")
     edit(package / "code.py", "1", "2")
-    assert {each.split()[0] for each in differences_of_tree(project)} == {"01_a"}, "who imports it"
+    assert stale(project) == {"01_a"}, "who imports it"
     assert executed() == {"01_a", "03_c"}, "the chapter, and the one that reads its results"
     assert differences_of_tree(project) == []
     assert checksums(project.chapters) == before, "the same bytes, and no chapter that is gone"
