@@ -139,12 +139,5 @@ def options_of(folder, config="ladders.toml"):
     return [f"--texts={folder / 'texts'}", f"--config={folder / config}", f"--out={folder / 'out'}"]
 
 
-def beside(making, folder):
-    """The same in another working folder, untrained."""
-    for name in ("tokenizer", "rows.npy", "text.json", "evaluation"):
-        (folder / name).symlink_to(making.place / name)
-    return Making(making.ladders, making.base, Workspace(folder))
-
-
 def quiet(line):
     """What a job tells, to nobody."""

@@ -10,7 +10,6 @@ from commands import here, refused
 from made_ladder import options_of, quiet, write_making
 from transformers import AutoModelForCausalLM
 
-from ladder import making as making_module
 from ladder import trials
 
 pytestmark = pytest.mark.builds  # it trains
@@ -28,10 +27,9 @@ def lines(making, name):
     return trials.lines(making, trial)
 
 
-def test_what_a_trial_does_not_change_is_the_grid_s_own_run(made, tmp_path):
-    alone = write_making(tmp_path)  # of the same text
+def test_what_a_trial_does_not_change_is_the_grid_s_own_run(made, workshop):
+    alone, _ = workshop  # of the same text
     own = alone.choose(["neox"], ["narrow"], [0])[0]
-    making_module.train(quiet, alone, own)
     half, line = lines(made, "factors")[:2]
     for tried in (half, line):
         trials.run(quiet, made, tried)

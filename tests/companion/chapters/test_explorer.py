@@ -32,11 +32,6 @@ def source():
 
 
 @pytest.fixture(scope="module")
-def points(source):
-    return source.table
-
-
-@pytest.fixture(scope="module")
 def address(source, tmp_path_factory):
     folder = tmp_path_factory.mktemp("explorer")
     return write_page(folder, explorer(source), *SCRIPTS)
@@ -82,8 +77,8 @@ def drawn(points, count):
 
 
 @pytest.mark.parametrize("count", loop_and_slow(10, 500))
-def test_its_fits_are_those_of_python(tab, points, count):
-    fitted = 0
+def test_its_fits_are_those_of_python(tab, source, count):
+    points, fitted = source.table, 0
     for i, choice in enumerate(drawn(points, count)):
         own = (points["dataset"] == choice["dataset"]) & (points["family"] == choice["family"])
         own &= (points["metric"] == choice["metric"]) & (points["k"].fillna(0) == choice.get("k", 0))
@@ -132,14 +127,14 @@ def test_the_address_holds_what_was_chosen(tab, browser):
         assert shown(again) == before
 
 
-def test_the_largest_are_hidden_and_judged_by_both_measures(tab, points):
+def test_the_largest_are_hidden_and_judged_by_both_measures(tab, source):
     tab.get_by_label("Hide the largest").focus()
     for _ in range(4):
         tab.keyboard.press("ArrowRight")
     rows = tab.get_by_role("region", name="Where the hidden models fall").locator("tbody tr")
     expect(rows).to_have_count(4)
     assert tab.locator(".rbp-explorer-chart:visible").count() == 2
-    own = points.query("dataset == 'wikipedia' and family == 'Pythia'").sort_values("size")
+    own = source.table.query("dataset == 'wikipedia' and family == 'Pythia'").sort_values("size")
     for i, part in enumerate((own[own.k == 10], own[own.metric == "cross_entropy"])):
         at = fit_power_law(part["size"][:6], part["value"][:6]).predict(part["size"][6:])
         inside = ((at.low <= part["value"][6:].to_numpy()) & (part["value"][6:].to_numpy() <= at.high)).tolist()

@@ -1,6 +1,5 @@
 """Type a sentence, in a browser, from a file: its tokens, ranks and cross-entropies are those of Python."""
 
-import json
 import shutil
 import unicodedata
 from contextlib import closing
@@ -30,22 +29,27 @@ NEAR = 1e-4  # logits of two programs this near may stand in another order
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """page.html, the sentence as its chapter shows it; bare.html, the tokenizer alone; and the weights."""
+    """page.html, the sentence as its chapter shows it, and the weights."""
     folder = tmp_path_factory.mktemp("sentence")
     weights = see.write_weights(RUNGS, folder / "weights")
-    body = see.sentence(TEXT, see.read(TEXT, RUNGS), weights, "weights")
-    write_page(folder, body, *SCRIPTS)
-    scripts = f"const tokenizer = new neox.Tokenizer({json.dumps(see.tokenizer_data())});"
-    head = f'<meta charset="utf-8"><script src="{(STATIC / "neox.js").as_uri()}"></script><script>{scripts}</script>'
-    (folder / "bare.html").write_text(f"<!doctype html><html><head>{head}</head></html>")
+    write_page(folder, see.sentence(TEXT, see.read(TEXT, RUNGS), weights, "weights"), *SCRIPTS)
     return folder
 
 
-@pytest.fixture(scope="module")
-def bare(browser, folder):
-    with closing(browser.new_page()) as tab:
-        tab.set_default_timeout(PATIENCE)
-        tab.goto((folder / "bare.html").as_uri())
+@pytest.fixture
+def asked():
+    """The weights that the page has asked for."""
+    return []
+
+
+@pytest.fixture
+def tab(browser, folder, asked):
+    """The page; what fails in it, or leaves it, fails the test."""
+    inside = (folder.as_uri(), STATIC.as_uri(), STYLE.as_uri(), "about:")
+    with watched(browser, "about:blank", *inside, offline=True) as tab:
+        tab.context.set_default_timeout(PATIENCE)
+        tab.on("request", lambda each: asked.append(Path(each.url).stem) if "/weights/" in each.url else None)
+        tab.goto((folder / "page.html").as_uri())
         yield tab
 
 
@@ -66,21 +70,21 @@ def drawn_texts(count):
     return found
 
 
-TOKENIZE = """texts => texts.map(text => {
+TOKENIZE = """([data, texts]) => { const tokenizer = new neox.Tokenizer(data); return texts.map(text => {
   const ids = tokenizer.encode(text), bytes = ids.flatMap(id => [...tokenizer.bytes[id]]);
   return [ids, new TextDecoder("utf-8", { ignoreBOM: true }).decode(Uint8Array.from(bytes))];
-})"""
+}); }"""
 
 
 @pytest.mark.parametrize("count", loop_and_slow(500, 40_000))
-def test_tokens_are_those_of_tokenizers(bare, count):
+def test_tokens_are_those_of_tokenizers(tab, count):
     texts = drawn_texts(count)
     # a browser may know letters that are younger than Python, and than the tokenizers
     unknown = [sign for sign in sorted(set("".join(texts))) if unicodedata.category(sign) == "Cn"]
-    younger = set(bare.evaluate("signs => signs.filter(sign => !/\\p{Cn}/u.test(sign))", unknown))
+    younger = set(tab.evaluate("signs => signs.filter(sign => !/\\p{Cn}/u.test(sign))", unknown))
     texts = [text for text in texts if not younger & set(text)]
     assert len(texts) > 0.9 * count
-    found = bare.evaluate(TOKENIZE, texts)
+    found = tab.evaluate(TOKENIZE, [see.tokenizer_data(), texts])
     for text, right, (ids, back) in zip(texts, TOKENIZER.encode_batch(texts), found, strict=True):
         assert ids == right.ids, repr(text)
         assert back == text
@@ -95,23 +99,6 @@ def alone(model, ids):
         logits = model(input_ids=torch.tensor([ids]), use_cache=False).logits[0, :-1]
     truth = logits.gather(1, torch.tensor(ids)[1:, None])
     return (((logits - truth).abs() <= NEAR).sum(1) == 1).numpy()
-
-
-@pytest.fixture
-def asked():
-    """The weights that the page has asked for."""
-    return []
-
-
-@pytest.fixture
-def tab(browser, folder, asked):
-    """The page; what fails in it, or leaves it, fails the test."""
-    inside = (folder.as_uri(), STATIC.as_uri(), STYLE.as_uri(), "about:")
-    with watched(browser, "about:blank", *inside, offline=True) as tab:
-        tab.context.set_default_timeout(PATIENCE)
-        tab.on("request", lambda each: asked.append(Path(each.url).stem) if "/weights/" in each.url else None)
-        tab.goto((folder / "page.html").as_uri())
-        yield tab
 
 
 SHOWN = """() => Object.fromEntries([...document.querySelectorAll('.rbp-sentence-card')].map(card => {
