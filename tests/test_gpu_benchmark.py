@@ -26,7 +26,7 @@ sys.exit(gpu.main(sys.argv[1:]))
 """
 
 
-@pytest.mark.builds
+@pytest.mark.slow
 def test_the_parts_in_little_on_a_bare_machine(tmp_path):
     pytest.importorskip("triton")
     place = tmp_path / "bare.json"
