@@ -70,9 +70,8 @@ def run(tab):
 
 def rising(path):
     """A table in which everything gets worse with size."""
-    rows = [
-        f"<b>mine</b>,model {i},Mine,{10**i},neg_log_rbp,{k},{0.1 * 1.2**i:.6f}" for i in range(4, 9) for k in (1, 5)
-    ]
+    models = ((i, k) for i in range(4, 9) for k in (1, 5))
+    rows = [f"<b>mine</b>,model {i},Mine,{10**i},neg_log_rbp,{k},{0.1 * 1.2**i:.6f}" for i, k in models]
     path.write_text("\n".join(["dataset,model,family,size,metric,k,value", *rows]) + "\n")
     return path
 

@@ -129,7 +129,7 @@ def test_models_of_infinite_loss_are_left_out(tmp_path):
     assert np.isfinite(ce.line_of_rungs(one, 1)[1]).all()
 
 
-@pytest.mark.parametrize("draws", loop_and_slow(30, 600))
+@pytest.mark.parametrize("draws", loop_and_slow(20, 600))
 def test_intervals_from_documents_cover_what_many_documents_give(draws):
     """The texts' offset, against the value of a text without end."""
     other = {"slope": 1.7, "dataset": "poems"}
@@ -177,7 +177,7 @@ def test_trainings_vary_as_the_mixed_model_of_another_library_has_them():
     assert row.moved == pytest.approx(100 * np.expm1(np.sqrt(common + own) / 100), rel=0.01)
 
 
-@pytest.mark.parametrize("draws", loop_and_slow(40, 400))
+@pytest.mark.parametrize("draws", loop_and_slow(25, 400))
 def test_trainings_that_differ_by_documents_alone_are_seldom_apart(draws):
     ps = [ce.trainings(several(seed, texts=3)).p.item() for seed in range(draws)]
     assert may_be(sum(p <= 0.2 for p in ps), draws, 0.1, 0.3)

@@ -21,9 +21,8 @@ from rbp.measurements import open_source
 SCRIPTS = ("fits.js", "charts.js", "explorer.js")
 READ = """() => [...document.querySelectorAll('[aria-label="The fits"] tbody tr')].map(row =>
   [row.dataset.family, [...row.querySelectorAll('data')].map(each => [each.dataset.name, each.value])])"""
-GO = (
-    "hash => new Promise(done => { addEventListener('hashchange', () => done(), {once: true}); location.hash = hash; })"
-)
+GO = """hash => new Promise(done => {
+  addEventListener('hashchange', () => done(), {once: true}); location.hash = hash; })"""
 
 
 @pytest.fixture(scope="module")

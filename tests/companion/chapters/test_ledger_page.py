@@ -23,11 +23,9 @@ def address(tmp_path_factory):
 
 def verdicts(tab):
     """The verdicts that the page shows, by claim."""
-    read = (
-        "[...document.querySelectorAll('.rbp-claim')]"
-        ".map(r => [r.dataset.number, r.querySelector('.rbp-verdict').innerText])"
-    )
-    return {int(number): text.partition(" ")[2] for number, text in tab.evaluate(read)}
+    read = "r => [r.dataset.number, r.querySelector('.rbp-verdict').innerText]"
+    shown = tab.evaluate(f"[...document.querySelectorAll('.rbp-claim')].map({read})")
+    return {int(number): text.partition(" ")[2] for number, text in shown}
 
 
 def judged(**moved):
@@ -67,10 +65,10 @@ def test_all_bars_at_once(tab):
         assert verdicts(tab) == {entry.claim.number: entry.verdict for entry in entries}
         counts = ledger.counts(entries)
         for group in ("paper", "earlier", "others", "own"):
-            shown = tab.locator(f"#claims-{group} .rbp-counts li").all_inner_texts()
-            by_verdict = {verdict: counts[f"{group}.{key}"] for verdict, (key, _) in ledger.VERDICTS.items()}
-            assert {text[2:].rpartition(" ")[0]: int(text.rpartition(" ")[2]) for text in shown} == {
-                verdict: count for verdict, count in by_verdict.items() if count
+            texts = tab.locator(f"#claims-{group} .rbp-counts li").all_inner_texts()
+            of_group = {verdict: counts[f"{group}.{key}"] for verdict, (key, _) in ledger.VERDICTS.items()}
+            assert {text[2:] for text in texts} == {
+                f"{verdict} {count}" for verdict, count in of_group.items() if count
             }
 
 

@@ -1,5 +1,7 @@
 """The scores against closed forms and a simulation; the outcomes against made-up families with known laws."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -42,13 +44,9 @@ def test_scores_of_numbers_and_events_are_log_probabilities():
 @pytest.fixture(scope="module")
 def result():
     table, level = study.read_predictions()
-    return study.measure_outcomes(
-        table, study.Findings(make(spread=0.0), {"neox": _NoStores(), "lstm": _NoStores()}, [])
-    ), level
-
-
-class _NoStores:
-    stores = ()
+    no_stores = SimpleNamespace(stores=())
+    findings = study.Findings(make(spread=0.0), {"neox": no_stores, "lstm": no_stores}, [])
+    return study.measure_outcomes(table, findings), level
 
 
 def test_what_is_measured_is_what_was_asked_for(result):

@@ -39,13 +39,13 @@ def test_the_interaction_is_that_of_an_analysis_of_variance():
 def test_p_is_uniform_where_the_factors_act_apart(power, inverse):
     rng = np.random.default_rng(1)
     # a sum of values has noise of one size on the scale on which it is a sum
-    p = [interaction(*made(rng, inverse), power).p for _ in range(200)]
+    p = [interaction(*made(rng, inverse), power).p for _ in range(120)]
     assert kstest(p, "uniform").pvalue > 0.01
-    wrong = [interaction(*made(rng, inverse), power + 1.5).p for _ in range(60)]
+    wrong = [interaction(*made(rng, inverse), power + 1.5).p for _ in range(30)]
     assert np.mean(np.array(wrong) < 0.05) > 0.9
 
 
-@pytest.mark.parametrize("draws", loop_and_slow(25, 600))
+@pytest.mark.parametrize("draws", loop_and_slow(15, 600))
 def test_the_interval_holds_the_power_that_made_the_table(draws):
     held = 0
     for seed in range(draws):

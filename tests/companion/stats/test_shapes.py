@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.optimize import minimize
 from statsmodels.stats.multitest import multipletests
 
@@ -63,6 +61,7 @@ def test_curvature_needs_four_points_and_some_scatter():
         curvature(SIZES, CURVES["power law"])
 
 
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
-def test_holms_correction_is_that_of_statsmodels(p):
+@pytest.mark.parametrize("count", [1, 2, 30])
+def test_holms_correction_is_that_of_statsmodels(count):
+    p = np.random.default_rng(count).random(count).round(1)  # some are equal
     assert holm(p) == pytest.approx(multipletests(p, method="holm")[1], abs=1e-15)
