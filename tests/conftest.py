@@ -6,17 +6,15 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy and PyTorch: the t
 
 import gc
 import shutil
-from collections.abc import Callable, Iterator, Sequence
 
 import in_process
 import numpy as np
 import pytest
 from hypothesis import settings
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import sync_playwright
 from toy_stores import make_store
 
 from companion import run as chapters
-from rbp import processes
 from rbp.errors import RbpError
 
 #: the first is the same without windows: it opens a page with a third of the processor time
@@ -32,13 +30,13 @@ FLAGS = ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-backgrou
 
 
 @pytest.hookimpl(tryfirst=True)  # before any are left out by their marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items):
     for item in items:
         if {"browser", "workshop"} & set(getattr(item, "fixturenames", ())):
             item.add_marker("builds")
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish():
     """What is imported stays: no collection need look through it. Later ones are as rare as in a chapter's kernel."""
     gc.collect()
     gc.freeze()
@@ -47,7 +45,7 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
+def browser():
     """Headless Chromium. Without one the tests are skipped, but never in CI."""
     program = next(filter(None, map(shutil.which, BROWSERS)), None)
     if program is None:
@@ -62,7 +60,7 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def without_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+def without_kernel(monkeypatch):
     """`execute` runs a chapter's cells in this process."""
     monkeypatch.setattr(chapters, "_run", in_process.run)
 
@@ -76,11 +74,11 @@ def store(tmp_path):
 
 
 @pytest.fixture
-def in_this_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def in_this_process(monkeypatch):
     """`run_tasks` does its work here: each of its processes would import torch anew."""
     import torch  # late: most tests need none
 
-    def run(jobs: Sequence[processes.Task], at_once: int, show: Callable[[str, str], None]) -> dict[str, RbpError]:
+    def run(jobs, at_once, show):
         failed = {}
         for job in jobs:
             try:

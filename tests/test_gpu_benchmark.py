@@ -26,8 +26,8 @@ sys.exit(gpu.main(sys.argv[1:]))
 """
 
 
-@pytest.mark.builds
-def test_the_parts_in_little_on_a_bare_machine(tmp_path) -> None:
+@pytest.mark.slow
+def test_the_parts_in_little_on_a_bare_machine(tmp_path):
     pytest.importorskip("triton")
     place = tmp_path / "bare.json"
     command = [sys.executable, "-c", PROGRAM, "--tiny", "--json", str(place)]
@@ -47,14 +47,14 @@ def test_the_parts_in_little_on_a_bare_machine(tmp_path) -> None:
     assert "is not installed" in whole["left_out"]
 
 
-def test_a_wrong_kernel_is_found_out(monkeypatch) -> None:
+def test_a_wrong_kernel_is_found_out(monkeypatch):
     def missing_a_tie(*given, **options):
         got = linear_rank(*given, **options | {"backend": "reference"})
         equal = got.equal.clone()
         equal[0] -= 1
         return TokenRanks(got.greater, equal, got.nll)
 
-    def failed(question: exactness.Question) -> str:
+    def failed(question):
         return "; ".join(exactness.compare(question, "cpu")["failed"])
 
     small = [question for question in exactness.questions(True) if not question.options]

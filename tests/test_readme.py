@@ -7,7 +7,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import click
@@ -102,27 +101,24 @@ def test_its_program_runs(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "runs" / "law.png").is_file()
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
+def build_wheel(folder):
     """A wheel of what lies here, built aside."""
-    folder = tmp_path_factory.mktemp("wheel")
     for name in checked_in():
         if name.startswith(("src/", "pyproject", "README", "LICENSE")):
-            (folder / "here" / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, folder / "here" / name)
+            (folder / "sources" / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, folder / "sources" / name)
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-    subprocess.run([*build, "--wheel-dir", folder, folder / "here"], check=True, capture_output=True)
-    (made,) = folder.glob("*.whl")
-    return made
+    subprocess.run([*build, "--wheel-dir", folder, folder / "sources"], check=True, capture_output=True)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
 
 
 @pytest.mark.builds
-def test_a_wheel_works_in_an_empty_folder_without_the_extras(tmp_path, wheel):
+def test_a_wheel_works_in_an_empty_folder_without_the_extras(tmp_path):
     """Unpacked: rbp alone, and its one command, without what a base installation does not bring."""
     away, here = tmp_path / "away", tmp_path / "here"
     here.mkdir()
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(away)
+    shutil.unpack_archive(build_wheel(tmp_path), away, "zip")
     assert {path.name for path in away.iterdir() if not path.name.endswith(".dist-info")} == {"rbp"}
     (entries,) = away.glob("*.dist-info/entry_points.txt")
     assert entries.read_text().split() == ["[console_scripts]", "rbp", "=", "rbp.cli:main"]

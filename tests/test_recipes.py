@@ -23,7 +23,9 @@ QUERIES = {int(n): sql for n, sql in re.findall(r"^## (\d+)\..*?```sql\n(.*?)```
 
 @pytest.fixture(scope="module")
 def stores():
-    return [open_store(folder) for folder in store_folders([LADDER / "families-ranks" / "neox"])]
+    """The ranks of the ladder's transformers on two of the four texts."""
+    every = [open_store(folder) for folder in store_folders([LADDER / "families-ranks" / "neox"])]
+    return [store for store in every if store.dataset in ("wikipedia", "humaneval")]
 
 
 @pytest.mark.parametrize("number", range(4, 11))
@@ -36,7 +38,7 @@ def test_a_query_answers(stores, number):
 def test_the_law_is_that_of_the_fit(stores):
     shares = query(stores, QUERIES[1])
     laws = query(stores, QUERIES[2]).set_index("dataset")
-    assert set(laws.index) == {"wikipedia", "humaneval", "hotpotqa", "auslegal"}
+    assert set(laws.index) == {"wikipedia", "humaneval"}
     for dataset, some in shares.groupby("dataset"):
         fitted = fit_power_law(some["size"].to_numpy(), -np.log(some["rbp_1"].to_numpy()))
         assert math.isclose(laws.loc[dataset, "alpha"], fitted.alpha, rel_tol=1e-9)

@@ -5,7 +5,6 @@ import http.server
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -25,11 +24,11 @@ with FileLock(sys.argv[1]):
 BUILDING = pytest.StashKey["Future[subprocess.CompletedProcess[str]]"]()
 
 
-def _needs_book(item: pytest.Item) -> bool:
+def _needs_book(item):
     return "book" in getattr(item, "fixturenames", ())
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items):
     # those that wait for other processes come first: the book is built meanwhile
     items.sort(key=lambda item: (_needs_book(item), "study" not in item.path.parts))
     for item in items:
@@ -37,12 +36,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("builds")
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
+def pytest_collection_finish(session):
     if not session.config.option.collectonly and any(map(_needs_book, session.items)):
         session.config.stash[BUILDING] = ThreadPoolExecutor(1).submit(_build)
 
 
-def _build() -> "subprocess.CompletedProcess[str]":
+def _build():
     """Build what is stale: one of the processes that run tests does, and the others wait for it."""
     Project().build.mkdir(exist_ok=True)
     # the lock is another process's: tests run here meanwhile, and some take locks away
@@ -52,7 +51,7 @@ def _build() -> "subprocess.CompletedProcess[str]":
 
 
 @pytest.fixture(scope="session")
-def book(request: pytest.FixtureRequest) -> Path:
+def book(request):
     """The folder of the built book."""
     done = request.config.stash[BUILDING].result()
     assert done.returncode == 0, done.stdout + done.stderr
@@ -60,7 +59,7 @@ def book(request: pytest.FixtureRequest) -> Path:
 
 
 @pytest.fixture(scope="session")
-def pages(book: Path) -> list[str]:
+def pages(book):
     """The book's pages, relative to its folder, without those that lead on from an old address."""
     chapters = [book / "notebooks" / f"{name}.html" for name in chapter_names(Project())]
     found = [path.relative_to(book).as_posix() for path in (*book.glob("book/*.html"), *chapters)]
@@ -69,17 +68,17 @@ def pages(book: Path) -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def soups(book: Path, pages: list[str]) -> dict[str, BeautifulSoup]:
+def soups(book, pages):
     """Every page, parsed."""
     return {page: BeautifulSoup((book / page).read_text(encoding="utf-8"), "html.parser") for page in pages}
 
 
 @pytest.fixture(scope="session")
-def address(book: Path) -> Iterator[str]:
+def address(book):
     """The book served on a free port of 127.0.0.1."""
 
     class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *_: object) -> None:
+        def log_message(self, *_):
             pass
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(book)))

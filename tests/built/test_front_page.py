@@ -1,12 +1,11 @@
 """The front page as a stranger meets it: a sentence, a chart that moves, pictures where nothing does."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import expect
 from tabs import PHONE, watched
 
 from companion.project import ROOT
@@ -19,18 +18,18 @@ AS_PUBLISHED = 2e-5  # the book has GPT-2's from counts, which the published sha
 
 
 @pytest.fixture(scope="module")
-def published() -> pd.DataFrame:
+def published():
     """−ln RBP_k of the paper's models on Wikipedia, as the files have it."""
     values, models = (pd.read_csv(ROOT / "data" / "published" / f"{name}.csv") for name in ("rbp", "models"))
     table = values[values["dataset"] == "wikipedia"].merge(models, on="model")
     return table.sort_values("non_embedding_params").rename(columns={"non_embedding_params": "size"})
 
 
-def value(chart: Locator, name: str) -> float:
+def value(chart, name):
     return float(chart.locator(f"data[data-name={name}]").get_attribute("value") or "nan")
 
 
-def choose(control: Locator, where: dict[str, Any]) -> None:
+def choose(control, where):
     """By a click, or by a finger."""
     chip = control.locator("xpath=..")
     chip.tap() if where.get("has_touch") else chip.click()
@@ -39,9 +38,7 @@ def choose(control: Locator, where: dict[str, Any]) -> None:
 
 @EVERYWHERE
 @pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
-def test_a_piece_that_is_chosen_shows_what_was_expected(
-    browser: Browser, book: Path, where: dict[str, Any], scripts: bool
-) -> None:
+def test_a_piece_that_is_chosen_shows_what_was_expected(browser, book, where, scripts):
     with watched(browser, (book / PAGE).as_uri(), "file:", **where, java_script_enabled=scripts) as tab:
         shown = tab.locator("#words table:visible")
         expect(shown).to_have_count(1)
@@ -65,9 +62,7 @@ def test_a_piece_that_is_chosen_shows_what_was_expected(
     [(DESKTOP, ("GPT-2", "OPT", "Pythia", "Qwen2.5"), (1,)), (DARK_PHONE, ("Pythia",), (10, 100))],
     ids=["desktop", "phone"],
 )
-def test_what_is_hidden_is_forecast(
-    browser: Browser, book: Path, published: pd.DataFrame, where: dict[str, Any], families: Any, ks: Any
-) -> None:
+def test_what_is_hidden_is_forecast(browser, book, published, where, families, ks):
     with watched(browser, (book / PAGE).as_uri(), "file:", **where) as tab:
         chart = tab.locator("[data-chart=hide]")
         count = chart.get_by_role("slider")

@@ -2,11 +2,9 @@
 
 import io
 import re
-from pathlib import Path
 from urllib.parse import unquote, urldefrag, urljoin
 
 import pandas as pd
-from bs4 import BeautifulSoup
 
 from companion.project import Project
 from companion.prose import chapter_numbers
@@ -14,7 +12,7 @@ from companion.prose import chapter_numbers
 NUMBERS = {f"notebooks/{name}.html": number for name, number in chapter_numbers(Project()).items()}
 
 
-def test_every_figure_says_what_it_shows(soups: dict[str, BeautifulSoup]) -> None:
+def test_every_figure_says_what_it_shows(soups):
     figures = 0
     for page, soup in soups.items():
         for figure in soup.select("figure.rbp-figure"):
@@ -27,7 +25,7 @@ def test_every_figure_says_what_it_shows(soups: dict[str, BeautifulSoup]) -> Non
     assert figures >= 20
 
 
-def test_links_lead_somewhere_and_downloads_are_whole(book: Path, soups: dict[str, BeautifulSoup]) -> None:
+def test_links_lead_somewhere_and_downloads_are_whole(book, soups):
     ids = {page: {element["id"] for element in soup.select("[id]")} for page, soup in soups.items()}
     downloads = 0
     for page, soup in soups.items():
@@ -48,7 +46,15 @@ def test_links_lead_somewhere_and_downloads_are_whole(book: Path, soups: dict[st
     assert downloads >= 20
 
 
-def test_each_page_has_a_title_and_a_description(soups: dict[str, BeautifulSoup]) -> None:
+def test_without_an_address_nothing_leads_to_one(book, soups):
+    assert not (book / "sitemap.xml").exists()
+    for page, soup in soups.items():
+        assert soup.select(".article-header-buttons a[href^=http]") == [], page
+        text = (book / page).read_text(encoding="utf-8")
+        assert not re.search(r'rel="canonical"|mybinder|colab\.research|/issues/new', text), page
+
+
+def test_each_page_has_a_title_and_a_description(soups):
     for page, soup in soups.items():
         description = soup.select_one("meta[name=description]")["content"].strip()
         assert description, page

@@ -4,11 +4,9 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, FrameLocator, Page, expect
+from playwright.sync_api import expect
 
 from companion.project import Project
 
@@ -18,7 +16,7 @@ LONG = 120_000  # milliseconds that a chapter may take on a busy machine
 
 
 @pytest.fixture(scope="module")
-def served(book: Path) -> Iterator[str]:
+def served(book):
     """The address for the first browser. What the tests run is removed in the end."""
     runs = Project().runs / "live"
     before = set(runs.glob("*")) | set(runs.glob("uploads/*")) | {runs / "visitors.json"}
@@ -36,7 +34,7 @@ def served(book: Path) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def context(browser: Browser, served: str) -> Iterator[BrowserContext]:
+def context(browser, served):
     """A browser that is in."""
     context = browser.new_context()
     tab = context.new_page()
@@ -47,7 +45,7 @@ def context(browser: Browser, served: str) -> Iterator[BrowserContext]:
     context.close()
 
 
-def opened(context: BrowserContext, served: str, page: str = PAGE) -> Page:
+def opened(context, served, page=PAGE):
     """A chapter whose form is open, and empty."""
     tab = context.new_page()
     tab.on("pageerror", lambda error: pytest.fail(str(error)))
@@ -61,7 +59,7 @@ def opened(context: BrowserContext, served: str, page: str = PAGE) -> Page:
     return tab
 
 
-def run(tab: Page) -> FrameLocator:
+def run(tab):
     """Run what the form says, and return the page of the run, which opens beside the form."""
     tab.dblclick("text=Run this chapter")  # a second click starts no second run
     tab.wait_for_selector(".rbp-shown iframe", timeout=LONG)
@@ -70,18 +68,15 @@ def run(tab: Page) -> FrameLocator:
     return page
 
 
-def rising(path: Path) -> Path:
+def rising(path):
     """A table in which everything gets worse with size."""
-    rows = [
-        f"<b>mine</b>,model {i},Mine,{10**i},neg_log_rbp,{k},{0.1 * 1.2**i:.6f}" for i in range(4, 9) for k in (1, 5)
-    ]
+    models = ((i, k) for i in range(4, 9) for k in (1, 5))
+    rows = [f"<b>mine</b>,model {i},Mine,{10**i},neg_log_rbp,{k},{0.1 * 1.2**i:.6f}" for i, k in models]
     path.write_text("\n".join(["dataset,model,family,size,metric,k,value", *rows]) + "\n")
     return path
 
 
-def test_a_level_is_changed_a_table_is_uploaded_and_both_runs_are_compared(
-    context: BrowserContext, served: str, tmp_path: Path
-) -> None:
+def test_a_level_is_changed_a_table_is_uploaded_and_both_runs_are_compared(context, served, tmp_path):
     tab = opened(context, served)
     rows = tab.locator(".rbp-earlier tbody tr")
     before = rows.count()
@@ -138,7 +133,7 @@ def test_a_level_is_changed_a_table_is_uploaded_and_both_runs_are_compared(
     expect(mine).to_have_count(0)
 
 
-def test_a_run_is_cancelled_and_two_tabs_see_the_same(context: BrowserContext, served: str) -> None:
+def test_a_run_is_cancelled_and_two_tabs_see_the_same(context, served):
     tab, other = opened(context, served), opened(context, served)
     tab.fill("[name=level]", "0.7")
     tab.click("text=Run this chapter")

@@ -6,16 +6,18 @@ The cells run in this process. Some cheap pairs stay in the loop; the others are
 import json
 import re
 import warnings
-from pathlib import Path
 
+import in_process
 import numpy as np
-import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
+from draws import rest_slow
 from own_sources import paths, stores, table
 
+from companion.page import Page
 from companion.project import Project
 from companion.run import all_chapters, execute, find
+from rbp import provenance
 from rbp.errors import RbpError
 
 pytestmark = pytest.mark.usefixtures("without_kernel")
@@ -25,25 +27,25 @@ THRESHOLDS = {1: 0.08, 2: 0.09, 5: 0.1, 10: 0.12, 20: 0.13, 50: 0.15, 100: 0.2, 
 QUICK = {"noise": {"resamples": 100}}
 
 
-def flat(t: pd.DataFrame) -> None:
+def flat(t):
     t.loc[(t.family == "A") & (t.dataset == "news") & (t.metric == "neg_log_rbp"), "value"] = 0.5
 
 
-def zero(t: pd.DataFrame) -> None:
+def zero(t):
     t.loc[(t.model == t.model.iloc[0]) & (t.k == 100), "value"] = 0.0
 
 
-def zeros(t: pd.DataFrame) -> None:
+def zeros(t):
     t.loc[t.k == 100, "value"] = 0.0
 
 
-def one_factor(t: pd.DataFrame) -> None:
+def one_factor(t):
     own = (t.family == "A") & (t.dataset == "news")
     for k in (10, 100):
         t.loc[own & (t.k == k), "value"] = t.value[own & (t.k == 1)].to_numpy() * 10 / (10 + k)
 
 
-def rising(t: pd.DataFrame) -> None:
+def rising(t):
     own = t.metric == "neg_log_rbp"
     t.loc[own, "value"] = 1 / t.value[own]
 
@@ -76,7 +78,7 @@ REST = [(name, source) for name in TAKING for source in SOURCES if (name, source
 
 
 @pytest.fixture(scope="module")
-def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def sources(tmp_path_factory):
     """The path of each source of one's own, by its name; and models made worse, whatever the source."""
     root = tmp_path_factory.mktemp("own")
     for name, how in TABLES.items():
@@ -88,7 +90,13 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return found | {"worse": str(root / "worse")}
 
 
-def wrong(page: BeautifulSoup, recorded: dict) -> list[str]:
+def parameters(chapter, source, worse):
+    """What makes a chapter show a source, and models made worse."""
+    given = {"measurements": source, "ranks": source, "worse": worse} | QUICK.get(chapter.name, {})
+    return {p.name: given[p.name] for p in chapter.parameters if p.name in given}
+
+
+def wrong(page, recorded):
     """What no reader should meet on the page: not a number, and tables without a row."""
     texts = [part.get_text() for part in page.select("td, figcaption, p")]
     texts += [f"{key} = {each['value']}" for key, each in recorded.items()]
@@ -106,11 +114,9 @@ def wrong(page: BeautifulSoup, recorded: dict) -> list[str]:
         pytest.param("holds", "ladder", {"ks": [1638, 2458]}, marks=pytest.mark.slow),
     ],
 )
-def test_a_page_or_a_sentence(chapter: str, source: str, values: dict, sources: dict[str, str], tmp_path: Path) -> None:
-    found, path = find(Project(), chapter), sources.get(source, source)
-    given = {p.name: path for p in found.parameters if p.name in ("measurements", "ranks")} | QUICK.get(chapter, {})
-    given |= {p.name: sources["worse"] for p in found.parameters if p.name == "worse"} | values
-    out, refused = tmp_path / "out", None
+def test_a_page_or_a_sentence(chapter, source, values, sources, tmp_path):
+    found, out, refused = find(Project(), chapter), tmp_path / "out", None
+    given = parameters(found, sources.get(source, source), sources["worse"]) | values
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
@@ -130,3 +136,30 @@ def test_a_page_or_a_sentence(chapter: str, source: str, values: dict, sources: 
     if source not in ("published", "the paper's names"):
         captions = " ".join(part.get_text() for part in page.select("figcaption"))
         assert not re.search(r"of the (paper|preprint), recomputed", captions)
+
+
+#: the steps that a chapter reads whatever is given to it: they are of what is shipped
+STEPS = {"elsewhere": ["ladder_counts"], "emergence": ["real_windows"], "lognormal": ["real_fits"]}
+BESIDE = {"elsewhere": "data/ladder/families"}  # it sets all sources side by side
+
+
+@pytest.mark.parametrize(
+    "chapter",
+    rest_slow(["cross_entropy", "forecasts", "holds", "ladder", "noise"], ["elsewhere", "emergence", "lognormal"]),
+)
+def test_nothing_that_is_shipped_is_recorded_as_the_readers(chapter, sources, tmp_path, monkeypatch):
+    """Six models' ranks in three folders that are named like what is shipped."""
+    folders = ("myladder/ranks", "published2", "ladder")
+    stores(tmp_path, place=lambda i: f"{folders[i // 2]}/store-{i}")
+    for shown in ("figure", "table", "show", "download"):  # whose numbers a chapter records is seen without
+        monkeypatch.setattr(Page, shown, lambda *_, **__: None)
+    found, out = find(Project(), chapter), tmp_path / "out"
+    (out / chapter).mkdir(parents=True)
+    given = parameters(found, "myladder/ranks, published2, ./ladder", sources["worse"])
+    with provenance.recording():
+        in_process.run(found, given, out / f"{chapter}.ipynb", tmp_path, None, {})
+    results = json.loads((out / "results.json").read_text())
+    assert results["steps"] == STEPS.get(chapter, [])
+    shipped = [path for path in results["reads"] if path.startswith("data/ladder/families-")]
+    assert all(chapter in BESIDE and path.startswith(BESIDE[chapter]) for path in shipped)
+    assert sum(path.startswith(str(tmp_path)) for path in results["reads"]) == 6

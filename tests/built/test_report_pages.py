@@ -1,7 +1,5 @@
 """The report of the built book: eight pages, and nothing runs out of its place."""
 
-from pathlib import Path
-
 import pypdfium2 as pdfium
 
 from companion import report
@@ -11,7 +9,7 @@ CM, WHITE = 72 / 2.54, 250
 SCALE = 2  # pixels for each point
 
 
-def ink_outside(pdf: Path, left: float, right: float, top: float, bottom: float) -> list[str]:
+def ink_outside(pdf, left, right, top, bottom):
     """The pages with ink in the margins, all four in points, and on which side."""
     found = []
     for number, page in enumerate(pdfium.PdfDocument(pdf), 1):
@@ -24,7 +22,7 @@ def ink_outside(pdf: Path, left: float, right: float, top: float, bottom: float)
     return found
 
 
-def test_it_has_eight_pages_and_nothing_runs_into_the_margins(book: Path) -> None:
+def test_it_has_eight_pages_and_nothing_runs_into_the_margins(book):
     del book  # only that it is there
     pdf = report.make(Project())
     assert 7 <= len(pdfium.PdfDocument(pdf)) <= 8

@@ -2,19 +2,18 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import nbformat
 
 from companion.project import ROOT
 
 
-def runs() -> set[Path]:
+def runs():
     """What the project's runs have left, but for readers', whose tests may run meanwhile."""
     return {path for path in (ROOT / "runs").rglob("*") if "live" not in path.parts}
 
 
-def test_papermill_alone_answers_and_writes_one_file(tmp_path: Path) -> None:
+def test_papermill_alone_answers_and_writes_one_file(tmp_path):
     """A notebook by itself has the run's values in its sentences, and says whose they are."""
     sizes = (10**6, 10**7, 10**8, 10**9)
     rows = [f"text,m{s},F,{s},neg_log_rbp,{k},{s**0.05:.6f}" for k in (1, 7) for s in sizes]

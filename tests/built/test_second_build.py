@@ -9,7 +9,6 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from checkout import copy_tree
@@ -23,11 +22,11 @@ pytestmark = pytest.mark.slow
 MADE = {"book/made.html", "_sources/book/made.md"}
 
 
-def _files(folder: Path) -> set[str]:
+def _files(folder):
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_two_builds_give_the_same_bytes(book: Path, tmp_path: Path) -> None:
+def test_two_builds_give_the_same_bytes(book, tmp_path):
     other = Project(copy_tree(tmp_path / "another folder"))
     shutil.copytree(Project().steps, other.steps)
     command, environment = [sys.executable, "-m", "rbp.cli", "book"], {"PYTHONPATH": str(other.root / "src")}

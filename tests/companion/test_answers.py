@@ -22,7 +22,7 @@ VALUES = {
 }
 
 
-def write(path: Path, families: dict[str, float], ks: tuple[int, ...] = (1, 10, 100, 1000)) -> str:
+def write(path, families, ks=(1, 10, 100, 1000)):
     """A table of one dataset: each family has the VALUES times its factor, and a cross-entropy that falls."""
     rows: list[tuple[object, ...]] = [
         ("text", f"{family}-{size}", family, size, "neg_log_rbp", k, factor * value)
@@ -36,14 +36,14 @@ def write(path: Path, families: dict[str, float], ks: tuple[int, ...] = (1, 10, 
     return str(path)
 
 
-def fitted(path: str, **values: object) -> rerun.Laws:
+def fitted(path, **values):
     chapter = find(Project(), "holds")
     found = rerun.fit_laws(chapter, chapter.effective({"measurements": path} | values))
     assert found is not None
     return found
 
 
-def test_each_family_and_k_has_its_verdict(tmp_path: Path) -> None:
+def test_each_family_and_k_has_its_verdict(tmp_path):
     laws = fitted(write(tmp_path / "mine.csv", {"F": 1.0}))
     assert list(law.verdicts(laws.fits)) == [law.HOLDS, law.RISES, law.OPEN, law.OPEN, law.HOLDS]
     assert laws.fits["alpha"].iloc[[0, 1, 4]].tolist() == pytest.approx([0.1, -0.05, 0.08])
@@ -56,7 +56,7 @@ def test_each_family_and_k_has_its_verdict(tmp_path: Path) -> None:
     assert list(law.verdicts(bent))[2] == law.BENT
 
 
-def test_what_was_not_requested_or_not_measured_is_said(tmp_path: Path) -> None:
+def test_what_was_not_requested_or_not_measured_is_said(tmp_path):
     path = write(tmp_path / "mine.csv", {"F": 1.0})
     assert fitted(path).notes == ()
     laws = fitted(path, ks=[1, 7])
@@ -67,7 +67,7 @@ def test_what_was_not_requested_or_not_measured_is_said(tmp_path: Path) -> None:
     assert laws.fits["k"].dropna().tolist() == [1]
 
 
-def test_sentences_that_no_longer_apply_are_counted_and_shown() -> None:
+def test_sentences_that_no_longer_apply_are_counted_and_shown():
     text = "# T\n\nIt is {value}`same`. **Of the fits, {value}`few:of all` hold ({numref}`x`).**"
     text += " In GPT-2 {value}`gone:.1f` rise.\n\n## Exercises\n\n1. Is it {value}`same`?\n"
     cells = [{"cell_type": "markdown", "source": [text]}]
@@ -83,7 +83,7 @@ def test_sentences_that_no_longer_apply_are_counted_and_shown() -> None:
     assert "3 of 4 (this run: 0 of 4)" in prose.fill_in(text, "one", book, run)
 
 
-def test_several_values_make_several_runs() -> None:
+def test_several_values_make_several_runs():
     cell = 'measurements: str = "published"  # whose\nlevel: float = 0.95  # level\nks: list[int] = []  # k\n'
     parameters = declared(cell, "one")
     assert sweeps(parameters, [], "one") == [{}]
@@ -95,7 +95,7 @@ def test_several_values_make_several_runs() -> None:
     assert sweeps(parameters, both, "one") == [{"measurements": "a.csv,b.csv"}, {"measurements": "c.csv"}]
 
 
-def test_runs_are_compared_by_family_dataset_and_k(tmp_path: Path) -> None:
+def test_runs_are_compared_by_family_dataset_and_k(tmp_path):
     one = write(tmp_path / "one.csv", {"F": 1.0, "G": 2.0}, (1, 10))
     other = write(tmp_path / "other.csv", {"G": 3.0, "H": 1.0}, (10,))
     chapter = find(Project(), "holds")
@@ -107,7 +107,7 @@ def test_runs_are_compared_by_family_dataset_and_k(tmp_path: Path) -> None:
     assert pd.read_csv(tmp_path / "compared.csv")["alpha | other.csv"].notna().sum() == 4
 
 
-def test_a_run_is_named_by_what_its_files_hold_and_takes_them_along(tmp_path: Path) -> None:
+def test_a_run_is_named_by_what_its_files_hold_and_takes_them_along(tmp_path):
     chapter = find(Project(), "holds")
     (tmp_path / "uploads").mkdir()
     one, other = (Path(write(tmp_path / p, {"F": 1.0})) for p in ("mine.csv", "uploads/0123abcd-mine.csv"))

@@ -1,7 +1,5 @@
 """What pages load: icons without a font, and no file that no page names."""
 
-from pathlib import Path
-
 from companion.assets import trim_assets
 
 THEME = """a{color:red}.fa-bars:before{content:"\\f0c9"}.fa-bars,.fa-file:before{width:1em}.fa-bars,b{top:0}
@@ -12,7 +10,7 @@ PAGE = """<link href="../_static/styles/pydata-sphinx-theme.css?v=1"><script src
 <i class="fa-solid fa-bars"></i>"""
 
 
-def test_what_no_page_loads_is_taken_away(tmp_path: Path) -> None:
+def test_what_no_page_loads_is_taken_away(tmp_path):
     files = {
         "book/a.html": PAGE,
         "_static/styles/pydata-sphinx-theme.css": THEME,

@@ -3,8 +3,6 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
@@ -18,40 +16,47 @@ from companion.results import write_book as write_results
 from companion.run import find
 from rbp.errors import ParameterError, RbpError
 
-Build = Callable[..., set[str]]
+BUTTONS = ".article-header-buttons a[href^=http]"
+REPOSITORY = "https://github.com/somebody/companion"
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+def project(tmp_path_factory):
     project = Project(tmp_path_factory.mktemp("book"))
     write_book(project)
+    with (project.root / "CITATION.cff").open("a") as citation:
+        citation.write(f"repository-code: {REPOSITORY}\nurl: https://somebody.example/companion/\n")
     return project
 
 
 @pytest.fixture
-def executed(project: Project, capfd: pytest.CaptureFixture[str]) -> Build:
+def executed(project, capfd):
     """Builds the project up to its results and returns which chapters were executed."""
 
-    def run(*extra: str) -> set[str]:
+    def run(*extra):
         assert build(project, 2, extra or ["_build/results.json"]), capfd.readouterr()
         return set(re.findall(r"\[\d/3\] (\w+) … [\d.]+ s", capfd.readouterr().out))
 
     return run
 
 
-def checksums(folder: Path) -> dict[str, str]:
+def checksums(folder):
     files = (path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def edit(path: Path, old: str, new: str) -> None:
+def edit(path, old, new):
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new))
 
 
+def stale(project):
+    return {each.split()[0] for each in differences_of_tree(project)}
+
+
 @pytest.mark.builds
-def test_the_book_is_built_whole(project: Project, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_book_is_built_whole(project, capfd):
     assert build(project, 2), capfd.readouterr()
     assert str(project.html / "index.html") in capfd.readouterr().out
     welcome = (project.html / "book" / "welcome.html").read_text()
@@ -66,12 +71,13 @@ def test_the_book_is_built_whole(project: Project, capfd: pytest.CaptureFixture[
     assert not {"ink", "celledapart", "also", "download", "displai", "pathlib"} & terms.keys(), "nor code"
 
 
+def page(project, name):
+    return BeautifulSoup((project.html / f"{name}.html").read_text(), "html.parser")
+
+
 @pytest.mark.builds
-def test_figures_tables_and_equations_are_numbered_by_chapter(project: Project) -> None:
-    first, second = (
-        BeautifulSoup((project.html / "notebooks" / page).read_text(), "html.parser")
-        for page in ("01_a.html", "02_b.html")
-    )
+def test_figures_tables_and_equations_are_numbered_by_chapter(project):
+    first, second = (page(project, f"notebooks/{name}") for name in ("01_a", "02_b"))
     captions = [each.get_text() for each in first.select("figure.rbp-figure .caption-number")]
     assert [each.strip() for each in captions] == ["Figure 1.1", "Table 1.1"]
     assert first.select_one("a.reference[href='#one']").get_text() == "Figure 1.1"
@@ -80,19 +86,35 @@ def test_figures_tables_and_equations_are_numbered_by_chapter(project: Project) 
 
 
 @pytest.mark.builds
-def test_what_is_executed_again_and_what_is_not(project: Project, executed: Build) -> None:
+def test_the_buttons_of_a_page_lead_to_its_source_and_of_a_chapter_to_binder(project):
+    buttons = {
+        name: {link.get_text(strip=True): link["href"] for link in page(project, name).select(BUTTONS)}
+        for name in ("notebooks/01_a", "book/more", "book/made")
+    }
+    title = "Issue%20on%20page%20%2Fnotebooks/01_a.html"
+    assert buttons["notebooks/01_a"] == {
+        "Repository": REPOSITORY,
+        "Show source": f"{REPOSITORY}/blob/main/notebooks/01_a.ipynb?plain=1",
+        "Open issue": f"{REPOSITORY}/issues/new?title={title}&body=Your%20issue%20content%20here.",
+        "Binder": "https://mybinder.org/v2/gh/somebody/companion/main?urlpath=tree/notebooks/01_a.ipynb",
+    }
+    assert buttons["book/more"]["Show source"] == f"{REPOSITORY}/blob/main/book/more.md?plain=1"
+    assert "Show source" not in buttons["book/made"], "the build makes it, and keeps it nowhere"
+
+
+@pytest.mark.builds
+def test_what_is_executed_again_and_what_is_not(project, executed):
     for path in project.root.rglob("*"):
         if not {"_build", ".snakemake"} & set(path.parts):
-            path.touch()
-    assert executed() == set()
+            path.touch()  # which makes nothing stale
     before = checksums(project.chapters)
     shutil.copytree(project.chapters / "01_a", project.chapters / "04_gone")
     package = project.root / "src" / "small"
     edit(package / "bars.toml", "1", "2")
-    assert {each.split()[0] for each in differences_of_tree(project)} == {"01_a", "02_b"}, "who imports its package"
+    assert stale(project) == {"01_a", "02_b"}, "who imports its package"
     edit(package / "bars.toml", "2", "1")
     edit(package / "code.py", "1", "2")
-    assert {each.split()[0] for each in differences_of_tree(project)} == {"01_a"}, "who imports it"
+    assert stale(project) == {"01_a"}, "who imports it"
     assert executed() == {"01_a", "03_c"}, "the chapter, and the one that reads its results"
     assert differences_of_tree(project) == []
     assert checksums(project.chapters) == before, "the same bytes, and no chapter that is gone"
@@ -113,7 +135,7 @@ file.write_text(file.read_text().replace("1", "2"))  # as somebody might at this
 
 
 @pytest.mark.usefixtures("without_kernel")
-def test_a_chapter_whose_input_changes_while_it_runs_fails(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_chapter_whose_input_changes_while_it_runs_fails(tmp_path, capfd):
     project = Project(tmp_path)
     (tmp_path / "requirements.lock").write_text("one==1\n")
     write_chapter(project, "a", SAVED)
@@ -126,7 +148,7 @@ def test_a_chapter_whose_input_changes_while_it_runs_fails(tmp_path: Path, capfd
 
 
 @pytest.mark.builds
-def test_what_fails_is_named_and_the_old_book_stays(project: Project, capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_fails_is_named_and_the_old_book_stays(project, capfd):
     before = checksums(project.html)
     edit(project.book / "more.md", "Words.", "[nowhere](nowhere.md)")
     assert not build(project, 2)
@@ -143,7 +165,7 @@ def test_what_fails_is_named_and_the_old_book_stays(project: Project, capfd: pyt
     assert differences_of_tree(project) == ["02_b is not built"]
 
 
-def test_one_build_at_a_time(project: Project) -> None:
+def test_one_build_at_a_time(project):
     project.build.mkdir(exist_ok=True)
     with (project.build / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -151,7 +173,7 @@ def test_one_build_at_a_time(project: Project) -> None:
             build(project)
 
 
-def test_a_chapter_depends_on_what_it_reads_and_on_the_files_its_parameters_name(tmp_path: Path) -> None:
+def test_a_chapter_depends_on_what_it_reads_and_on_the_files_its_parameters_name(tmp_path):
     project = Project(tmp_path)
     write_chapter(project, "01_a", parameters='measurements: str = "published"  # source', reads=("data/b.csv",))
     write_chapter(project, "02_b", results_of=("01_a",))
@@ -176,7 +198,7 @@ def test_a_chapter_depends_on_what_it_reads_and_on_the_files_its_parameters_name
         ("[01_a", "not TOML"),
     ],
 )
-def test_overrides_are_validated(tmp_path: Path, toml: str, complaint: str) -> None:
+def test_overrides_are_validated(tmp_path, toml, complaint):
     project = Project(tmp_path)
     write_chapter(project, "01_a", parameters="k: int = 1  # a number")
     assert overrides(project, find(project, "01_a")) == {}
@@ -186,7 +208,7 @@ def test_overrides_are_validated(tmp_path: Path, toml: str, complaint: str) -> N
         build(project)
 
 
-def stage_one(project: Project, prose: str) -> list[str]:
+def stage_one(project, prose):
     """The Markdown of a book of one chapter, which records v = k + 0.5, as it is staged."""
     code = "value = k\nalso = {'v': k + 0.5}"
     write_chapter(project, "01_a", f"%%md\n{prose}", code, parameters="k: int = 1  # a number")
@@ -202,7 +224,7 @@ PROSE = "## The answer\n\nIt is {value}`v:.2f`, or {value}`value`."
 
 
 @pytest.mark.usefixtures("without_kernel")
-def test_prose_tells_the_accepted_values_and_the_page_says_where_this_build_differs(tmp_path: Path) -> None:
+def test_prose_tells_the_accepted_values_and_the_page_says_where_this_build_differs(tmp_path):
     project = Project(tmp_path)
     assert "It is 1.50, or 1." in stage_one(project, PROSE)[1]  # nothing is accepted yet
     write_results(project.expected, {"01_a": {"v": Recorded(-0.25), "value": Recorded(1)}})
@@ -214,7 +236,7 @@ def test_prose_tells_the_accepted_values_and_the_page_says_where_this_build_diff
 
 
 @pytest.mark.usefixtures("without_kernel")
-def test_other_parameters_are_a_rerun_whose_sentences_have_both_values_and_are_folded(tmp_path: Path) -> None:
+def test_other_parameters_are_a_rerun_whose_sentences_have_both_values_and_are_folded(tmp_path):
     project = Project(tmp_path)
     write_results(project.expected, {"01_a": {"v": Recorded(1.5), "value": Recorded(1)}})
     project.book.mkdir()

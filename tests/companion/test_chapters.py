@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 from mini import outputs, write_chapter
 
-from companion.parameters import Parameter
 from companion.project import Project
 from companion.prose import chapter_numbers
 from companion.run import Chapter, all_chapters, execute, find
@@ -18,27 +17,30 @@ PARAMETERS = """
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
+def project(tmp_path):
     return Project(tmp_path)
 
 
-def left(folder: Path) -> list[str]:
+def left(folder):
     return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
 
 
-def listed(project: Project, *names: str, appendices: tuple[str, ...] = ()) -> None:
-    """Chapters of these names, in the order of the contents, and after them one that these do not list."""
-    for name in (*names, *appendices, "a_draft"):
+TOC = """
+format: jb-book
+root: book/welcome
+parts:
+- caption: The law
+  chapters: [{file: notebooks/metric}, {file: notebooks/k1}]
+- caption: Appendices
+  chapters: [{file: notebooks/data}, {file: notebooks/cost}]
+"""
+
+
+def test_the_contents_order_and_number_the_chapters(project):
+    for name in ("metric", "k1", "data", "cost", "a_draft"):
         write_chapter(project, name)
-    project.book.mkdir(exist_ok=True)
-    toc = "format: jb-book\nroot: book/welcome\nparts:\n"
-    for caption, own in (("The law", names), ("Appendices", appendices)):
-        toc += f"- caption: {caption}\n  chapters:\n" + "".join(f"  - file: notebooks/{name}\n" for name in own)
-    (project.book / "_toc.yml").write_text(toc)
-
-
-def test_the_contents_order_and_number_the_chapters(project: Project) -> None:
-    listed(project, "metric", "k1", appendices=("data", "cost"))
+    project.book.mkdir()
+    (project.book / "_toc.yml").write_text(TOC)
     assert [chapter.name for chapter in all_chapters(project)] == ["metric", "k1", "data", "cost", "a_draft"]
     assert chapter_numbers(project) == {"metric": "1", "k1": "2", "data": "A", "cost": "B"}
     for name in ("k1", "k1.ipynb", "2"):
@@ -48,8 +50,8 @@ def test_the_contents_order_and_number_the_chapters(project: Project) -> None:
         all_chapters(project)
 
 
-def test_a_parameter_that_no_cell_reads_is_an_error(project: Project) -> None:
-    def parameters(*cells: str) -> list[Parameter]:
+def test_a_parameter_that_no_cell_reads_is_an_error(project):
+    def parameters(*cells):
         return Chapter(write_chapter(project, "01_a", *cells, parameters="k: int = 1  # a", close=False)).parameters
 
     for cells in ((), ("k = 3",), ("k = 3", "other.k"), ("%%md k",), ("def f(k=1): pass",)):
@@ -60,7 +62,7 @@ def test_a_parameter_that_no_cell_reads_is_an_error(project: Project) -> None:
 
 
 @pytest.mark.builds
-def test_execution_is_whole_reproducible_and_leaves_the_caller_alone(project: Project) -> None:
+def test_execution_is_whole_reproducible_and_leaves_the_caller_alone(project):
     cell = """
         import os, sys
         value = k
@@ -89,7 +91,7 @@ def test_execution_is_whole_reproducible_and_leaves_the_caller_alone(project: Pr
     assert left(out / "01_a") == ["data.csv"], "the old folder is replaced whole"
 
 
-def test_a_folder_with_other_things_is_never_replaced(project: Project) -> None:
+def test_a_folder_with_other_things_is_never_replaced(project):
     chapter = Chapter(write_chapter(project, "01_a", "value = 1"))
     precious = project.root / "precious"
     precious.mkdir()
@@ -104,7 +106,7 @@ def test_a_folder_with_other_things_is_never_replaced(project: Project) -> None:
     ("cell", "error"),
     [("value = 1\n1 / 0", "ZeroDivisionError: division by zero"), ("import os; os._exit(3)", "Kernel died")],
 )
-def test_a_failing_cell_and_a_dead_kernel_are_named(project: Project, cell: str, error: str) -> None:
+def test_a_failing_cell_and_a_dead_kernel_are_named(project, cell, error):
     chapter = Chapter(write_chapter(project, "01_a", "print('so far')", cell, "3", parameters=PARAMETERS))
     out = project.runs / "out"
     with pytest.raises(ChapterFailed, match=rf"01_a failed at cell 4: {error}") as caught:
@@ -115,7 +117,7 @@ def test_a_failing_cell_and_a_dead_kernel_are_named(project: Project, cell: str,
 
 
 @pytest.mark.usefixtures("without_kernel")
-def test_a_chapter_must_close_its_page_and_declare_what_it_reads(project: Project) -> None:
+def test_a_chapter_must_close_its_page_and_declare_what_it_reads(project):
     out = project.runs / "out"
     with pytest.raises(ChapterError, match=r"page.close\(\)"):
         execute(Chapter(write_chapter(project, "01_a", close=False)), {}, out, project.root)

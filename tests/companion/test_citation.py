@@ -2,8 +2,6 @@
 
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -16,7 +14,7 @@ from rbp.errors import DataError
 ADA = {"given-names": "Ada", "family-names": "Lovelace", "orcid": "https://orcid.org/0000-0002-1825-0097"}
 
 
-def project(folder: Path, **changes: Any) -> Project:
+def project(folder, **changes):
     """A folder with the real file, but for these entries; None leaves one out."""
     entries = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     entries |= {name.replace("_", "-"): value for name, value in changes.items()}
@@ -25,7 +23,7 @@ def project(folder: Path, **changes: Any) -> Project:
     return Project(folder)
 
 
-def test_the_box_is_bibtex_of_the_book_and_the_paper(tmp_path: Path) -> None:
+def test_the_box_is_bibtex_of_the_book_and_the_paper(tmp_path):
     authors = [ADA, {"family-names": "Noether"}, {"name": "The Bourbaki group"}]
     box = bibtex_box(project(tmp_path, authors=authors, url="https://somebody.example/"))
     text = box.split("```")[1]
@@ -45,13 +43,13 @@ def test_the_box_is_bibtex_of_the_book_and_the_paper(tmp_path: Path) -> None:
         ({"date_released": "soon"}, "date-released"),
     ],
 )
-def test_an_entry_that_cannot_be_is_named(tmp_path: Path, changes: dict[str, Any], named: str) -> None:
+def test_an_entry_that_cannot_be_is_named(tmp_path, changes, named):
     with pytest.raises(DataError, match=named):
         read_citation(project(tmp_path, **changes))
 
 
 @pytest.mark.parametrize("text", ["a: [", "[]", "", "\0"])
-def test_a_file_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_none_is_refused(tmp_path, text):
     with pytest.raises(DataError, match=r"no CITATION.cff.*\n.*git checkout -- CITATION.cff"):
         read_citation(Project(tmp_path))
     (tmp_path / "CITATION.cff").write_text(text)
@@ -60,7 +58,7 @@ def test_a_file_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_file_is_valid_by_the_formats_validator() -> None:
+def test_the_file_is_valid_by_the_formats_validator():
     command = [sys.executable, "-m", "uv", "tool", "run", "--quiet", "--from", "cffconvert==2.0.0", "cffconvert"]
     ran = subprocess.run([*command, "--validate"], cwd=ROOT, capture_output=True, text=True)
     if "error sending request" in ran.stderr:

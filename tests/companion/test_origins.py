@@ -34,10 +34,10 @@ show("not read here", 1)
 """
 
 
-def test_origins_follow_names_and_files_through_the_cells() -> None:
+def test_origins_follow_names_and_files_through_the_cells():
     read, shown = set[str](), {}
 
-    def drain() -> frozenset[str]:
+    def drain():
         found = frozenset(read)
         read.clear()
         return found

@@ -1,21 +1,19 @@
 import io
 import re
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pandas as pd
-from matplotlib.axes import Axes
 from PIL import Image
 
 from companion.page import Page
 from rbp.figures.style import Panels
 
 
-def test_panels_are_drawn_once_and_the_files_hold_them_in_rows(tmp_path: Path, monkeypatch, capsys) -> None:
+def test_panels_are_drawn_once_and_the_files_hold_them_in_rows(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("RBP_OUT", str(tmp_path))
     drawn = []
 
-    def draw(ax: Axes, key: str) -> None:
+    def draw(ax, key):
         drawn.append(key)
         ax.plot([1, 2], [1, 3], "o-")
         ax.set_title(key)

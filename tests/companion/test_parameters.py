@@ -1,5 +1,4 @@
 import json
-from typing import Any
 
 import pytest
 
@@ -21,12 +20,12 @@ sets: list[Literal["wiki", "code"]] = [
 PARAMETERS = declared(SOURCE, "01_a")
 
 
-def value(assignment: str) -> Any:
+def value(assignment):
     (result,) = parse(PARAMETERS, [assignment], "01_a").values()
     return result
 
 
-def test_declarations_are_read_from_the_source() -> None:
+def test_declarations_are_read_from_the_source():
     assert [(p.name, p.type, p.default, p.choices) for p in PARAMETERS] == [
         ("measurements", "str", "published", None),
         ("level", "float", 0.95, None),
@@ -60,7 +59,7 @@ def test_declarations_are_read_from_the_source() -> None:
         ("k: int = (", "not Python"),
     ],
 )
-def test_a_parameters_cell_declares_and_does_nothing_else(source: str, complaint: str) -> None:
+def test_a_parameters_cell_declares_and_does_nothing_else(source, complaint):
     with pytest.raises(ChapterError, match=complaint) as caught:
         declared(source, "07_b")
     assert "07_b" in str(caught.value)
@@ -80,7 +79,7 @@ def test_a_parameters_cell_declares_and_does_nothing_else(source: str, complaint
         ("measurements=", ""),
     ],
 )
-def test_values_are_read_by_the_declared_type(assignment: str, expected: Any) -> None:
+def test_values_are_read_by_the_declared_type(assignment, expected):
     result = value(assignment)
     assert result == expected
     assert type(result) is type(expected)
@@ -102,6 +101,6 @@ def test_values_are_read_by_the_declared_type(assignment: str, expected: Any) ->
         *(([f"level={text}"], "is no float") for text in ("ten", "1e999", "nan", "__import__('os')", "0x10", "")),
     ],
 )
-def test_mistakes_are_answered_with_what_there_is(assignments: list[str], complaint: str) -> None:
+def test_mistakes_are_answered_with_what_there_is(assignments, complaint):
     with pytest.raises(ParameterError, match=complaint):
         parse(PARAMETERS, assignments, "01_a")

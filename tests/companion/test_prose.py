@@ -1,7 +1,6 @@
 """Values in prose: digits, and counts and shares in words."""
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -10,7 +9,7 @@ from companion.prose import NO_VALUE, fill_in, lacking
 from companion.results import Recorded
 
 
-def test_values_are_written_out_as_plain_text() -> None:
+def test_values_are_written_out_as_plain_text():
     values = {
         "k1": {"alpha.x": Recorded(-0.07931), "who": Recorded("a*b_c"), "n": Recorded(5305), "p": Recorded(3.1e-11)}
     }
@@ -19,7 +18,7 @@ def test_values_are_written_out_as_plain_text() -> None:
     assert fill_in("{value}`n:,`", "04_k2", values) == NO_VALUE
 
 
-def test_counts_are_written_in_words_or_out_of_a_whole() -> None:
+def test_counts_are_written_in_words_or_out_of_a_whole():
     values = {"k1": {key: Recorded(n) for key, n in {"few": 3, "all": 12, "many": 1300, "share": 0.31}.items()}}
     text = "{value}`few:words` {value}`few:of all` {value}`k1::all:of all` {value}`many:words`"
     assert fill_in(text, "k1", values) == "three 3 of 12 12 of 12 1,300"
@@ -29,7 +28,7 @@ def test_counts_are_written_in_words_or_out_of_a_whole() -> None:
             fill_in(wrong, "k1", values)
 
 
-def test_what_prose_names_and_nobody_recorded_is_listed_with_its_place(tmp_path: Path) -> None:
+def test_what_prose_names_and_nobody_recorded_is_listed_with_its_place(tmp_path):
     project = Project(tmp_path)
     for folder in (project.notebooks, project.book):
         folder.mkdir()

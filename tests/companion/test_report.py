@@ -1,7 +1,6 @@
 """The report: values by their keys, the same bytes each time; and what is wrong is said, with its line."""
 
 import shutil
-from pathlib import Path
 
 import pytest
 from commands import here, refused
@@ -22,16 +21,15 @@ CITATION = "title: Made up\nauthors:\n- name: Nobody\nversion: 0.1.0\ndate-relea
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
+def project(tmp_path):
     """A book of one chapter without cells, with results, and no report yet."""
     made = Project(tmp_path / "book with a space")
-    figures = made.chapters / "laws" / "laws"
-    for folder in (made.book, made.notebooks, figures):
+    chapter = made.chapters / "laws"
+    for folder in (made.book, made.notebooks, chapter / "laws"):
         folder.mkdir(parents=True)
-    notebook = '{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'
-    for path in (made.notebooks / "laws.ipynb", figures.parent / "laws.ipynb"):
-        path.write_text(notebook)
-    (figures.parent / "results.json").touch()
+    for folder in (made.notebooks, chapter):
+        write_json(folder / "laws.ipynb", {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+    results.write_chapter(chapter / "results.json", results.ChapterResults("laws", VALUES["laws"]))
     write_json(made.inputs / "laws.json", checksums(made, sources_of(made, "laws")))
     (made.root / "_config.yml").write_text("title: Laws\n")
     (made.root / "CITATION.cff").write_text(CITATION)
@@ -39,22 +37,22 @@ def project(tmp_path: Path) -> Project:
     return made
 
 
-def written(project: Project, text: str) -> Project:
+def written(project, text):
     (project.book / report.SOURCE).write_text(HEAD + text, encoding="utf-8")
     return project
 
 
-def shown(pdf: Path) -> str:
+def shown(pdf):
     return " ".join(" ".join(page.extract_text() for page in PdfReader(pdf).pages).split())
 
 
-def test_values_stand_there_as_they_are(project: Project) -> None:
+def test_values_stand_there_as_they_are(project):
     text = "{value}`laws::what`\n\nFrom {value}`laws::alpha:.2f`.Then\n"
     text += "{value}`laws::n`. is no list, {value}`laws::n:words`(a) no call.\n"
     assert shown(report.make(written(project, text))) == f"{AWKWARD} From −0.12.Then 7. is no list, seven(a) no call."
 
 
-def test_the_same_bytes_in_another_place_and_time(project: Project, tmp_path: Path, monkeypatch) -> None:
+def test_the_same_bytes_in_another_place_and_time(project, tmp_path, monkeypatch):
     first = report.make(written(project, "{value}`laws::n`")).read_bytes()
     other = Project(shutil.copytree(project.root, tmp_path / "elsewhere"))
     for name, value in (("TZ", "Asia/Tokyo"), ("LC_ALL", "C"), ("HOME", str(tmp_path)), ("SOURCE_DATE_EPOCH", "1")):
@@ -62,7 +60,7 @@ def test_the_same_bytes_in_another_place_and_time(project: Project, tmp_path: Pa
     assert report.make(other).read_bytes() == first
 
 
-def test_all_that_nobody_recorded_is_named_with_its_line_and_nothing_is_written(project: Project) -> None:
+def test_all_that_nobody_recorded_is_named_with_its_line_and_nothing_is_written(project):
     written(project, "{value}`laws::n`\n{value}`laws::beta:.3f` and\n{value}`other::n` {value}`laws::n:of all`\n")
     places = [f"{n} (book/report.typ, line {at})" for n, at in (("laws::beta", 3), ("other::n", 4), ("laws::all", 4))]
     refused(here("report", root=project.root), *places, "rbp book")
@@ -77,13 +75,13 @@ def test_all_that_nobody_recorded_is_named_with_its_line_and_nothing_is_written(
         ("a \U0001f9ff b", r"\U0001f9ff"),  # none of the fonts has it
     ],
 )
-def test_what_cannot_be_set_is_said_with_its_place(project: Project, text: str, said: str) -> None:
+def test_what_cannot_be_set_is_said_with_its_place(project, text, said):
     with pytest.raises(DataError, match=said):
         report.make(written(project, text))
     assert not site.report_file(project).exists()
 
 
-def test_verify_finds_a_report_that_shows_other_numbers(project: Project) -> None:
+def test_verify_finds_a_report_that_shows_other_numbers(project):
     results.write_book(project.expected, VALUES)
     table = project.chapters / "laws" / "laws" / "fits.csv"
     table.write_text("alpha\n0.12\n")
@@ -108,11 +106,10 @@ def test_verify_finds_a_report_that_shows_other_numbers(project: Project) -> Non
     assert "not recorded: laws::fits (book/report.typ, line 3)" in lacking.stdout
 
 
-def test_the_site_offers_the_report_of_its_own_chapters_alone(project: Project) -> None:
+def test_the_site_offers_the_report_of_its_own_chapters_alone(project):
     (project.book / "_toc.yml").write_text("format: jb-book\nroot: notebooks/laws\n")
-    results.write_chapter(project.chapters / "laws" / "results.json", results.ChapterResults("laws", VALUES["laws"]))
 
-    def offered() -> bool:
+    def offered():
         site.stage(project)
         link = "report.pdf" in (project.build / "source" / "book" / "made.md").read_text()
         assert link == (project.build / "extra" / "report.pdf").exists()

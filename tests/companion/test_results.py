@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -17,7 +15,7 @@ RECORDED = st.one_of(
 
 
 @given(st.dictionaries(st.text(max_size=5), RECORDED, max_size=4))
-def test_a_chapter_reads_back_as_it_was_written(tmp_path_factory: pytest.TempPathFactory, values: dict) -> None:
+def test_a_chapter_reads_back_as_it_was_written(tmp_path_factory, values):
     path = tmp_path_factory.mktemp("results") / "results.json"
     write_chapter(path, ChapterResults("01_a", values, ("b", "a", "b")))
     back = read_chapter(path)
@@ -28,20 +26,20 @@ def test_a_chapter_reads_back_as_it_was_written(tmp_path_factory: pytest.TempPat
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), np.float64("nan"), None, [1], 1j])
-def test_what_is_no_value_is_refused_by_its_key(tmp_path: Path, value: object) -> None:
+def test_what_is_no_value_is_refused_by_its_key(tmp_path, value):
     with pytest.raises(RbpError, match=r"\(alpha\.x\)"):
         write_chapter(tmp_path / "r.json", ChapterResults("01", {"alpha.x": Recorded(value)}))
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("limits", [(-1e-9,), (float("nan"),), (0.0, -1.0, "why"), (0.0, 3.0, "")])
-def test_a_tolerance_is_a_relative_distance_and_a_wider_one_has_a_reason(limits: tuple) -> None:
+def test_a_tolerance_is_a_relative_distance_and_a_wider_one_has_a_reason(limits):
     with pytest.raises(RbpError, match=r"tolerance|may move by"):
         recorded("k", 1.0, "", *limits)
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"chapter": "a"}', '{"chapter": "a", "values": {"k": {"size": 1}}}'])
-def test_malformed_results_name_their_file(tmp_path: Path, text: str) -> None:
+def test_malformed_results_name_their_file(tmp_path, text):
     path = tmp_path / "results.json"
     path.write_text(text)
     with pytest.raises(DataError, match=r"results\.json"):
@@ -65,12 +63,12 @@ def test_malformed_results_name_their_file(tmp_path: Path, text: str) -> None:
         (Recorded(1.0), None, ["missing"]),
     ],
 )
-def test_compare(old: Recorded | None, new: Recorded | None, kinds: list[str]) -> None:
+def test_compare(old, new, kinds):
     differences = compare({"01": {"k": new} if new else {}}, {"01": {"k": old} if old else {}})
     assert [difference.kind for difference in differences] == kinds
 
 
-def test_what_agrees_is_accepted_as_it_was() -> None:
+def test_what_agrees_is_accepted_as_it_was():
     """Last digits within the tolerance stay; what moved, is new or gone follows the build."""
     before = {"a": {"same": Recorded(1.0), "moved": Recorded(1.0), "gone": Recorded(3)}}
     built = {"a": {"same": Recorded(1.0 + 1e-12), "moved": Recorded(1.1), "new": Recorded(2)}, "b": {"x": Recorded(5)}}

@@ -1,13 +1,11 @@
 import json
 import shutil
-from pathlib import Path
 
 import in_process
 import pytest
 from bs4 import BeautifulSoup
 from commands import here
 from mini import FIGURE, write_book, write_chapter
-from playwright.sync_api import Browser
 from tabs import watched
 
 from companion import run
@@ -25,7 +23,7 @@ display(HTML('<a href="01_a/data.csv">data</a> <a href="../elsewhere.html">elsew
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def page(tmp_path_factory):
     """A chapter with mathematics, a citation and ties to other pages, run by a command and moved away."""
     project = Project(tmp_path_factory.mktemp("project"))
     write_book(project)
@@ -54,7 +52,7 @@ With $x^2$: {value}`v:.2f`, of another {value}`02_b::w:.1f`, [more](../book/more
     return away / "01_a.html"
 
 
-def test_the_page_holds_everything_and_leads_nowhere_else(page: Path) -> None:
+def test_the_page_holds_everything_and_leads_nowhere_else(page):
     names = ["01_a", "01_a.html", "01_a.ipynb", "results.json", "run.json"]
     assert sorted(path.name for path in page.parent.iterdir()) == names
     soup = BeautifulSoup(page.read_text(), "html.parser")
@@ -70,7 +68,7 @@ def test_the_page_holds_everything_and_leads_nowhere_else(page: Path) -> None:
         assert words in text
 
 
-def test_the_page_works_without_a_network(page: Path, browser: Browser) -> None:
+def test_the_page_works_without_a_network(page, browser):
     phone = {"color_scheme": "dark", "viewport": {"width": 390, "height": 844}}
     with watched(browser, page.as_uri(), page.as_uri(), **phone) as tab:
         for fold in tab.query_selector_all("details.rbp-fold summary"):

@@ -52,7 +52,7 @@ def careless():
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+def project(tmp_path, monkeypatch):
     """A project with a step "double"."""
     package = tmp_path / "src" / "heavy"
     package.mkdir(parents=True)
@@ -73,14 +73,12 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     return Project(tmp_path)
 
 
-def made(project: Project) -> int:
+def made(project):
     path = project.root / "made.txt"
     return len(path.read_text()) if path.exists() else 0
 
 
-def test_a_table_is_computed_outside_the_build_and_read_inside(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_is_computed_outside_the_build_and_read_inside(project, monkeypatch):
     expected = pd.DataFrame({"x": [2, 10], "word": ["ñ", "ñ"]})
     with provenance.recording() as read:
         pd.testing.assert_frame_equal(table("double", project), expected, check_dtype=False)
@@ -94,7 +92,7 @@ def test_a_table_is_computed_outside_the_build_and_read_inside(
     assert made(project) == before
 
 
-def test_a_step_declares_what_it_reads(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_declares_what_it_reads(project, monkeypatch):
     (project.root / "data" / "b").mkdir()
     with provenance.recording() as read:
         provenance.note(ROOT / "data" / "of-the-chapter.csv")
@@ -104,7 +102,7 @@ def test_a_step_declares_what_it_reads(project: Project, monkeypatch: pytest.Mon
     assert not (project.steps / "careless.parquet").exists()
 
 
-def test_what_a_module_imports_is_among_its_files() -> None:
+def test_what_a_module_imports_is_among_its_files():
     """What the static graph finds holds all that Python loads of the project for the same import."""
     module = "rbp.cli"  # of all, the one that imports the least from other packages
     code = f"import sys, {module}; print(*[m.__file__ for n, m in sys.modules.items() if n.split('.')[0] == 'rbp'])"
@@ -114,13 +112,13 @@ def test_what_a_module_imports_is_among_its_files() -> None:
     assert {Path(path) for path in done.stdout.split()} <= files
 
 
-def test_imports_of_a_cell_are_found_wherever_they_stand() -> None:
+def test_imports_of_a_cell_are_found_wherever_they_stand():
     code = "import a.b\ndef f():\n    from c import d as e\nif x:\n    import g\n"
     assert named_modules(code) == {"a.b", "c", "c.d", "g"}
     assert named_modules("%matplotlib inline") == set()
 
 
-def read_in(project: Project) -> str:
+def read_in(project):
     return f"""
         from pathlib import Path
         from companion import steps
@@ -130,25 +128,23 @@ def read_in(project: Project) -> str:
     """
 
 
-def declare_read(path: Path) -> None:
+def declare_read(path):
     """Let the chapter's last cell say, as `page.close()` does, which steps were read."""
     said = r"\"reads\": [], \"steps\": sorted(provenance.noted().steps)}"
     path.write_text(path.read_text().replace(r"\"reads\": []}", said))
 
 
-def test_a_chapter_declares_the_steps_that_it_reads(project: Project, without_kernel: None) -> None:
+def test_a_chapter_declares_the_steps_that_it_reads(project, without_kernel):
     declare_read(write_chapter(project, "01_a", read_in(project)))
     with pytest.raises(ChapterError, match=r"it reads undeclared steps: double.*\nAdd them to rbp\.steps"):
         execute(find(project, "01_a"), {}, project.runs / "a", project.root)
 
 
 @pytest.mark.builds
-def test_the_book_makes_what_is_stale_and_executes_the_chapters_after_it(
-    project: Project, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_the_book_makes_what_is_stale_and_executes_the_chapters_after_it(project, capfd):
     declare_read(write_chapter(project, "01_a", read_in(project), steps=("double",)))
 
-    def executed() -> list[str]:
+    def executed():
         assert build(project, 2, ["_build/results.json"]), capfd.readouterr()
         return re.findall(r"^(?:\[\d/\d\]|step) (\w+) … [\d.]+ s", capfd.readouterr().out, re.MULTILINE)
 

@@ -1,19 +1,16 @@
 """Very small ladders that are trained, ranked and shipped once, for all tests of a process."""
 
-from pathlib import Path
-
 import pytest
 import torch
 from made_ladder import quiet, write_making
 
 from ladder import aggregates
 from ladder import making as making_module
-from ladder.making import Making
 from ladder.shipping import ship
 
 
 @pytest.fixture(scope="session")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> tuple[Making, Path]:
+def workshop(tmp_path_factory):
     """Transformers and LSTMs, and the folder that they are shipped to; of the transformers two seeds."""
     folder, threads = tmp_path_factory.mktemp("workshop"), torch.get_num_threads()
     making = write_making(folder)

@@ -3,7 +3,6 @@
 import gzip
 import json
 import random
-from pathlib import Path
 
 from ladder.making import Making
 from ladder.recipe import read_ladders
@@ -100,18 +99,18 @@ distinct = 640
 WORDS = ["the", "a", "rank", "of", "token", "grows", "law", "and", "so", "was", "it", "–", "“says”", "naïve", "漢字"]
 
 
-def tale(seed: int, words: int = 300) -> str:
+def tale(seed, words=300):
     """Words at random: two tales share no long passage."""
     rng = random.Random(seed)  # noqa: S311
     return " ".join(rng.choice(WORDS) + rng.choice(["", "", ",", ".\n"]) for _ in range(words))
 
 
-def write_corpus(path: Path, rows: list[dict[str, str]]) -> None:
+def write_corpus(path, rows):
     text = "".join(json.dumps({"id": f"{path.name.split('.')[0]}/{i}", **row}) + "\n" for i, row in enumerate(rows))
     path.write_bytes(gzip.compress(text.encode()))
 
 
-def write_ladder(folder: Path, steps: int = 40) -> tuple[Path, Path]:
+def write_ladder(folder, steps=40):
     """A recipe of text, with families beside it, and the folder of its corpora; one sum quotes a question."""
     texts = folder / "texts"
     texts.mkdir(parents=True)
@@ -127,7 +126,7 @@ def write_ladder(folder: Path, steps: int = 40) -> tuple[Path, Path]:
     return config, texts
 
 
-def write_making(folder: Path) -> Making:
+def write_making(folder):
     """Three families whose text is made, and nothing is trained."""
     _, texts = write_ladder(folder, 100)
     making = Making(*read_ladders(folder / "ladders.toml"), Workspace(folder / "out"))
@@ -135,17 +134,10 @@ def write_making(folder: Path) -> Making:
     return making
 
 
-def options_of(folder: Path, config: str = "ladders.toml") -> list[str]:
+def options_of(folder, config="ladders.toml"):
     """The options by which a command finds what `write_ladder` has written there."""
     return [f"--texts={folder / 'texts'}", f"--config={folder / config}", f"--out={folder / 'out'}"]
 
 
-def beside(making: Making, folder: Path) -> Making:
-    """The same in another working folder, untrained."""
-    for name in ("tokenizer", "rows.npy", "text.json", "evaluation"):
-        (folder / name).symlink_to(making.place / name)
-    return Making(making.ladders, making.base, Workspace(folder))
-
-
-def quiet(line: str) -> None:
+def quiet(line):
     """What a job tells, to nobody."""

@@ -5,7 +5,7 @@ from ladder.architectures import LSTMForCausalLM, make_model
 from rbp.registry import entries
 
 
-def test_the_lstm_is_a_loop_over_tokens() -> None:
+def test_the_lstm_is_a_loop_over_tokens():
     model = make_model("lstm", 2, 16, 0, vocabulary=50, context=64, seed=0, rotary=1.0).eval()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -15,7 +15,7 @@ def test_the_lstm_is_a_loop_over_tokens() -> None:
     assert isinstance(model, LSTMForCausalLM)
     assert model.config.model_type in entries("architectures"), "so `load_model` knows it"
 
-    def norm(layer: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
+    def norm(layer, x):
         centred = x - x.mean(-1, keepdim=True)
         return centred / (centred.pow(2).mean(-1, keepdim=True) + 1e-5).sqrt() * layer.weight + layer.bias
 

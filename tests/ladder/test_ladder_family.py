@@ -1,7 +1,5 @@
 """A family and its ranks: one made up on the spot, and those that are shipped."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -10,7 +8,6 @@ from made_ladder import quiet
 
 from companion.project import LADDER
 from ladder import aggregates, ranking
-from ladder.making import Making
 from ladder.recipe import read_recipe
 from ladder.shipping import RESOLUTION
 from rbp.extract.extraction import verify_store
@@ -57,7 +54,7 @@ def test_rbp_from_a_store_is_that_of_stored_logits_for_every_k():
     np.testing.assert_allclose(stored["nll"], nll, atol=1e-4 + 0.51 / RESOLUTION)  # −ln p is rounded
 
 
-def test_ranking_again_changes_nothing_and_stores_of_other_weights_go(workshop: tuple[Making, Path]):
+def test_ranking_again_changes_nothing_and_stores_of_other_weights_go(workshop):
     making, _ = workshop
     line, threads = making.choose(["neox"], ["narrow"], [0])[0], torch.get_num_threads()
     name = line.at(2_560)

@@ -4,7 +4,6 @@ import gzip
 import io
 import json
 import tarfile
-from pathlib import Path
 
 import pytest
 
@@ -77,7 +76,7 @@ WANTED = {
 
 
 @pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def server(tmp_path, monkeypatch):
     folder = tmp_path / "server"
     for name, files in REPOSITORIES.items():
         (folder / name).parent.mkdir(parents=True)
@@ -91,7 +90,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_the_recipe_s_corpora_are_downloaded_once_and_parsed(server: Path, tmp_path: Path) -> None:
+def test_the_recipe_s_corpora_are_downloaded_once_and_parsed(server, tmp_path):
     folder = homes.fetch(read_recipe())
     assert folder == tmp_path / "cache" / "rbp" / "corpora"
     found = {

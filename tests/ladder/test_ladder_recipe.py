@@ -1,6 +1,5 @@
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,14 +19,14 @@ from rbp.errors import DataError
         ("[text]", "[text", "not TOML"),
     ],
 )
-def test_a_wrong_recipe_is_refused_with_its_place(tmp_path: Path, before: str, after: str, said: str) -> None:
+def test_a_wrong_recipe_is_refused_with_its_place(tmp_path, before, after, said):
     assert before in RECIPE
     (tmp_path / "ladder.toml").write_text(RECIPE.replace(before, after).format(tokens=5120))
     with pytest.raises(DataError, match=said):
         read_recipe(tmp_path / "ladder.toml")
 
 
-def test_a_model_of_the_shipped_recipe_is_told_by_the_digest_that_it_always_had() -> None:
+def test_a_model_of_the_shipped_recipe_is_told_by_the_digest_that_it_always_had():
     ladders, base = read_ladders()
     all_read = json.loads((LADDER / "text.json").read_text())["rows"]["sha256"]
     entries = json.loads((LADDER / "families.json").read_text())
@@ -38,7 +37,7 @@ def test_a_model_of_the_shipped_recipe_is_told_by_the_digest_that_it_always_had(
         assert entry["digest"] in course.digests(bytes.fromhex(all_read)), entry["name"]
 
 
-def test_the_rate_of_a_family_rises_holds_and_falls_straight_to_0_at_each_budget() -> None:
+def test_the_rate_of_a_family_rises_holds_and_falls_straight_to_0_at_each_budget():
     ladders, base = read_ladders()
     tokens = 8 * 256
     for budget in ladders.training.budgets:
@@ -66,7 +65,7 @@ def test_the_rate_of_a_family_rises_holds_and_falls_straight_to_0_at_each_budget
         (('families = ["neox"]', 'families = ["gru"]'), "trial seeds: there is no family gru"),
     ],
 )
-def test_a_malformed_recipe_of_families_is_refused(change: tuple[str, str], said: str, tmp_path: Path) -> None:
+def test_a_malformed_recipe_of_families_is_refused(change, said, tmp_path):
     (tmp_path / "ladder.toml").write_text((LADDER / "ladder.toml").read_text())
     (tmp_path / "ladders.toml").write_text(LADDERS.read_text().replace(*change, 1))
     with pytest.raises(DataError, match=re.escape(said)):

@@ -21,7 +21,7 @@ def ladder(tmp_path):
     return write_ladder(tmp_path)
 
 
-def stretches(text: str, length: int) -> set[tuple[str, ...]]:
+def stretches(text, length):
     words = WORD.findall(text.lower())
     return {tuple(words[i : i + length]) for i in range(len(words) - length + 1)}
 

@@ -1,6 +1,5 @@
 import fcntl
 import shutil
-from pathlib import Path
 
 import pytest
 import torch
@@ -9,12 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_ladder import options_of
 
-from ladder.making import Making
 from ladder.training import CHUNK, HeadLoss
 
 
 @given(st.integers(1, 2 * CHUNK + 3), st.integers(1, 9), st.integers(2, 40), st.integers(0, 10**6))
-def test_the_head_s_loss_and_gradients_are_those_of_torch(n: int, d: int, vocabulary: int, seed: int) -> None:
+def test_the_head_s_loss_and_gradients_are_those_of_torch(n, d, vocabulary, seed):
     random_ = torch.Generator().manual_seed(seed)
     hidden, head = (torch.randn(rows, d, generator=random_, dtype=torch.float64) * 3 for rows in (n, vocabulary))
     targets = torch.randint(vocabulary, (n,), generator=random_)
@@ -32,13 +30,11 @@ def test_the_head_s_loss_and_gradients_are_those_of_torch(n: int, d: int, vocabu
 
 
 @pytest.mark.builds
-def test_what_is_trained_is_left_alone_and_other_work_is_refused(
-    workshop: tuple[Making, Path], in_this_process: None
-) -> None:
+def test_what_is_trained_is_left_alone_and_other_work_is_refused(workshop, in_this_process):
     making, _ = workshop
     folder = making.place.folder.parent
 
-    def run(*more: str):
+    def run(*more):
         given = ["--rungs", "narrow", "--seeds", "0", "--device", "cpu", *options_of(folder)]
         return here("ladder", "train", *given, *more)
 

@@ -10,29 +10,26 @@ from commands import here, refused
 from made_ladder import options_of, quiet, write_making
 from transformers import AutoModelForCausalLM
 
-from ladder import making as making_module
 from ladder import trials
-from ladder.making import Line, Making
 
 pytestmark = pytest.mark.builds  # it trains
 TIMES = {"begun", "seconds", "cpu_seconds", "tokens_per_second"}
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Making:
+def made(tmp_path_factory):
     """A grid whose text is made, and nothing is trained."""
     return write_making(tmp_path_factory.mktemp("trials"))
 
 
-def lines(making: Making, name: str) -> list[Line]:
+def lines(making, name):
     (trial,) = trials.choose(making, [name])
     return trials.lines(making, trial)
 
 
-def test_what_a_trial_does_not_change_is_the_grid_s_own_run(made: Making, tmp_path: Path) -> None:
-    alone = write_making(tmp_path)  # of the same text
+def test_what_a_trial_does_not_change_is_the_grid_s_own_run(made, workshop):
+    alone, _ = workshop  # of the same text
     own = alone.choose(["neox"], ["narrow"], [0])[0]
-    making_module.train(quiet, alone, own)
     half, line = lines(made, "factors")[:2]
     for tried in (half, line):
         trials.run(quiet, made, tried)
@@ -47,7 +44,7 @@ def test_what_a_trial_does_not_change_is_the_grid_s_own_run(made: Making, tmp_pa
         assert made.about(half, tokens)["rate"] == theirs["rate"] / 2
 
 
-def test_a_loss_is_that_of_the_kept_weights_on_rows_that_no_run_reads(made: Making) -> None:
+def test_a_loss_is_that_of_the_kept_weights_on_rows_that_no_run_reads(made):
     line = lines(made, "factors")[1]
     trials.run(quiet, made, line)
     rows = made.rows(line)
@@ -68,11 +65,11 @@ def test_a_loss_is_that_of_the_kept_weights_on_rows_that_no_run_reads(made: Maki
     assert trials.loss(made, line, 640) == pytest.approx(wanted.item(), abs=1e-4)
 
 
-def test_the_command_fills_the_table_and_leaves_what_is_there(made: Making, in_this_process) -> None:
+def test_the_command_fills_the_table_and_leaves_what_is_there(made, in_this_process):
     """Of what does not fit nothing is trained, nor of other trials that would."""
     folder, table = made.place.folder.parent, made.place.folder.parent / "losses.csv"
 
-    def run(*more: str):
+    def run(*more):
         return here("ladder", "sweep", *options_of(folder), "--to", str(table), "--device", "cpu", "--trials", *more)
 
     table.write_text(",".join(trials.COLUMNS) + "\nelse,lstm,narrow,0,640,0.1,2,,5.5\n")

@@ -11,7 +11,7 @@ from rbp.errors import FitError
 SIZES = np.geomspace(1e6, 1e10, 6)
 
 
-def measured(family: str, rank: dict[int, np.ndarray], entropy: np.ndarray) -> pd.DataFrame:
+def measured(family, rank, entropy):
     """A measurement table of one family on Wikipedia: −ln RBP_k by k, and CE."""
     base = {"dataset": "wikipedia", "family": family, "model": [f"{family}-{i}" for i in range(6)], "size": SIZES}
     tables = [pd.DataFrame(base | {"metric": "neg_log_rbp", "k": k, "value": value}) for k, value in rank.items()]
@@ -19,14 +19,14 @@ def measured(family: str, rank: dict[int, np.ndarray], entropy: np.ndarray) -> p
     return pd.concat(tables, ignore_index=True).astype({"k": "Int64"})
 
 
-def powers(*alphas: float) -> list[np.ndarray]:
+def powers(*alphas):
     return [2 * (SIZES / SIZES[0]) ** -alpha for alpha in alphas]
 
 
 LAW = measured("Pythia", dict(zip((1, 10, 100), powers(0.05, 0.1, 0.2), strict=True)), powers(0.08)[0])
 
 
-def windows(power: float) -> pd.DataFrame:
+def windows(power):
     """Windows of a model whose −ln p grows as N to a power; of 500 none succeeds."""
     n = np.array([1, 2, 10, 100, 500])
     rows = [
@@ -36,7 +36,7 @@ def windows(power: float) -> pd.DataFrame:
     return pd.concat(rows, ignore_index=True)
 
 
-def test_lines_start_at_one_and_have_the_exponents_that_were_put_in() -> None:
+def test_lines_start_at_one_and_have_the_exponents_that_were_put_in():
     found = advice.fit_lines(LAW, {"Pythia": (1, 100)})
     assert found.groupby("k")["alpha"].first().to_dict() == pytest.approx({1: 0.05, 100: 0.2})
     assert found.groupby("k")["share"].first().to_list() == [1, 1]
@@ -46,7 +46,7 @@ def test_lines_start_at_one_and_have_the_exponents_that_were_put_in() -> None:
         advice.fit_lines(LAW[LAW["size"] < 1e7], {"Pythia": (1,)})
 
 
-def test_a_floor_makes_forecasts_too_optimistic_and_a_pure_law_does_not() -> None:
+def test_a_floor_makes_forecasts_too_optimistic_and_a_pure_law_does_not():
     pure = advice.forecast_largest(LAW)
     assert pure["k"].unique().tolist() == [pd.NA, 1, 10, 100]
     np.testing.assert_allclose(pure["error"], 0, atol=1e-9)
@@ -60,7 +60,7 @@ def test_a_floor_makes_forecasts_too_optimistic_and_a_pure_law_does_not() -> Non
 
 
 @pytest.mark.parametrize("power", [1.0, 0.5])
-def test_tokens_in_a_row_against_independent_ones(power: float) -> None:
+def test_tokens_in_a_row_against_independent_ones(power):
     row = advice.compare_windows(windows(power), "m")
     assert row["k"].unique().tolist() == [1, 10]  # k = 1000 is no small k
     assert row["n"].max() == 100  # nothing is known where no window succeeded
@@ -68,8 +68,8 @@ def test_tokens_in_a_row_against_independent_ones(power: float) -> None:
     assert advice.times_as_often(row, k=1, n=10) == pytest.approx(np.exp(0.5 * (10 - 10**power)))
 
 
-def test_each_title_follows_from_the_points() -> None:
-    def titles(table: pd.DataFrame, power: float) -> list[str]:
+def test_each_title_follows_from_the_points():
+    def titles(table, power):
         pairs = pair_metrics(table)
         lines, ahead = advice.fit_lines(table, {"Pythia": (1, 10, 100)}), advice.forecast_largest(table)
         row = advice.compare_windows(windows(power), "m")

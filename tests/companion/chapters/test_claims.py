@@ -1,14 +1,13 @@
 """Verdicts follow from the recorded numbers, change with them, and cannot be set by hand unseen."""
 
 import tomllib
-from pathlib import Path
 
 import pytest
 
 from companion import results
 from companion.chapters.appendix import predictions
 from companion.ledger import claims as ledger
-from companion.ledger.claims import FAILS, HOLDS, PART, UNCHECKED, UNDECIDED, Claim
+from companion.ledger.claims import FAILS, HOLDS, PART, UNCHECKED, UNDECIDED
 from companion.ledger.page import _typeset
 from companion.project import ROOT, Project
 from rbp.errors import ChapterError
@@ -143,7 +142,7 @@ CASES: dict[str, list[tuple[str, dict[str, object]]]] = {
 }
 
 
-def given(claim: str, values: dict[str, object]) -> dict[str, object]:
+def given(claim, values):
     """Other values of a claim's numbers, as "chapter::key"; a list stands for that of all there are."""
     changes: dict[str, object] = {}
     for name, value in values.items():
@@ -157,7 +156,7 @@ def given(claim: str, values: dict[str, object]) -> dict[str, object]:
     return changes
 
 
-def accepted_numbers(changes: dict[str, object]) -> ledger.Numbers:
+def accepted_numbers(changes):
     """The accepted results, with some values changed; keys as "chapter::key"."""
     recorded = {chapter: dict(values) for chapter, values in EXPECTED.items()}
     for name, value in changes.items():
@@ -171,7 +170,7 @@ RULES = {entry.claim.number: entry.rule for entry in ENTRIES if entry.rule and e
 RESTING = {entry.claim.number: entry.rule for entry in ENTRIES if entry.rule and entry.claim.rests_on}
 
 
-def test_every_claim_can_be_judged_and_its_number_is_its_own() -> None:
+def test_every_claim_can_be_judged_and_its_number_is_its_own():
     numbers = [entry.claim.number for entry in ENTRIES]
     assert numbers == sorted(set(numbers))
     assert CASES.keys() | UNDECIDABLE <= {claim.name for claim in CLAIMS}
@@ -185,7 +184,7 @@ def test_every_claim_can_be_judged_and_its_number_is_its_own() -> None:
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
-def test_a_verdict_changes_with_its_numbers(claim: Claim) -> None:
+def test_a_verdict_changes_with_its_numbers(claim):
     cases = [(ACCEPTED[f"verdict.{claim.name}"], {}), *CASES.get(claim.name, [])]
     for verdict, values in cases:
         assert claim.judged(accepted_numbers(given(claim.name, values))).verdict == verdict, values
@@ -193,7 +192,7 @@ def test_a_verdict_changes_with_its_numbers(claim: Claim) -> None:
     assert len(decided) > 1 or claim.name in UNDECIDABLE
 
 
-def test_the_verdicts_that_are_told_to_have_moved_ended_where_they_are() -> None:
+def test_the_verdicts_that_are_told_to_have_moved_ended_where_they_are():
     moved = tomllib.loads((ROOT / "book" / "verdicts.toml").read_text())["moved"]
     ends = {each["claim"]: each["after"] for each in moved}
     names = {claim.number: claim.name for claim in CLAIMS}
@@ -201,7 +200,7 @@ def test_the_verdicts_that_are_told_to_have_moved_ended_where_they_are() -> None
     assert all(each["before"] != each["after"] for each in moved)
 
 
-def test_a_number_that_no_chapter_recorded_is_named() -> None:
+def test_a_number_that_no_chapter_recorded_is_named():
     without = {chapter: values for chapter, values in EXPECTED.items() if chapter != "elsewhere"}
     numbers = ledger.Numbers(without)
     with pytest.raises(ChapterError, match=r"claim power_in_k .*elsewhere::pairs"):
@@ -210,7 +209,7 @@ def test_a_number_that_no_chapter_recorded_is_named() -> None:
     assert ledger.lacking(accepted_numbers({})) == []
 
 
-def test_a_chapter_that_is_not_built_is_judged_by_its_accepted_values(tmp_path: Path) -> None:
+def test_a_chapter_that_is_not_built_is_judged_by_its_accepted_values(tmp_path):
     project = Project(tmp_path)
     with pytest.raises(ChapterError, match="make book"):
         ledger.Numbers.read(project)
@@ -220,7 +219,7 @@ def test_a_chapter_that_is_not_built_is_judged_by_its_accepted_values(tmp_path: 
     assert {name: [*own] for name, own in ledger.Numbers.read(project).recorded.items()} == {"a": ["n"], "b": ["m"]}
 
 
-def test_a_run_shows_the_verdicts_of_its_chapter(tmp_path: Path) -> None:
+def test_a_run_shows_the_verdicts_of_its_chapter(tmp_path):
     values = EXPECTED["elsewhere"] | {"larger": results.recorded("larger", 191)}
     path = tmp_path / "results.json"
     results.write_chapter(path, results.ChapterResults("elsewhere", values))
@@ -232,7 +231,7 @@ def test_a_run_shows_the_verdicts_of_its_chapter(tmp_path: Path) -> None:
     assert "elsewhere::pairs" in ledger.verdicts_of(Project(), "elsewhere", path)[0]
 
 
-def test_sentences_are_escaped_and_typeset() -> None:
+def test_sentences_are_escaped_and_typeset():
     assert _typeset("RBP_k < S^(−α)") == "RBP<sub>k</sub> &lt; S<sup>−α</sup>"
     assert _typeset("α_k/α_S") == "α<sub>k</sub>/α<sub>S</sub>"
     assert _typeset("RBP_100 and RBP_1") == "RBP<sub>100</sub> and RBP<sub>1</sub>"
@@ -241,7 +240,7 @@ def test_sentences_are_escaped_and_typeset() -> None:
 
 
 @pytest.mark.parametrize("number", RULES)
-def test_a_bar_moves_its_verdict_one_way(number: int) -> None:
+def test_a_bar_moves_its_verdict_one_way(number):
     order = [HOLDS, PART, FAILS, UNDECIDED]
     for name, bar in RULES[number].bars.items():
         grid = [bar.low + i * (bar.high - bar.low) / 40 for i in range(41)][:: bar.harder]

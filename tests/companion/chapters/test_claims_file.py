@@ -1,8 +1,5 @@
 """Claims as claims.toml has them: rules in words, judged by what chapters record for them."""
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,7 +30,7 @@ fits = {says = "fits that are good", at = 0.9}
 """
 
 
-def judged(values: dict[str, Any], tmp_path: Path) -> tuple[str, str, Rule | None]:
+def judged(values, tmp_path):
     path = tmp_path / "claims.toml"
     path.write_text(TEXT)
     recorded = {key: results.recorded(key, value) for key, value in values.items()}
@@ -45,7 +42,7 @@ LINE = {f"r.{i}": 0.98 for i in range(11)} | {"r.1": 0.9, "rest": 0.1}
 LINE |= {"low": 1, "by": -2.0, "cell": "GPT-2", "turns": "no"}
 
 
-def test_a_claim_is_judged_by_what_is_recorded_for_it(tmp_path: Path) -> None:
+def test_a_claim_is_judged_by_what_is_recorded_for_it(tmp_path):
     verdict, finding, rule = judged(LINE | {"surely": False}, tmp_path)
     assert (verdict, finding) == (HOLDS, "1 of 0.98, −2.0% at least: GPT-2.")
     assert rule
@@ -57,7 +54,7 @@ def test_a_claim_is_judged_by_what_is_recorded_for_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["good", "a.b > 1", "__import__('os')", "least(good) > 1", "x > 1", "1 + 'a' > 2", "2"]
 )
-def test_what_is_no_condition_is_refused(text: str) -> None:
+def test_what_is_no_condition_is_refused(text):
     with pytest.raises((ValueError, TypeError)):
         Rule(read_condition(text, {"y": 1.0}, BARS), False, BARS).verdict()
 
@@ -66,7 +63,7 @@ NUMBERS = st.lists(st.floats(0, 1), min_size=1, max_size=9)
 
 
 @given(values=NUMBERS, at=st.floats(0, 1), least=st.floats(0, 1))
-def test_conditions_mean_what_python_says(values: list[float], at: float, least: float) -> None:
+def test_conditions_mean_what_python_says(values, at, least):
     bars = {"at": Bar("", at, 0, 1, 0.01), "least": Bar("", least, 0, 1, 0.01)}
     share = sum(value >= at for value in values) / len(values)
     middle, lowest = sorted(values)[len(values) // 2], min(values)

@@ -10,7 +10,7 @@ ROWS = pd.DataFrame(
 )
 
 
-def test_each_row_is_on_its_line_in_its_panel() -> None:
+def test_each_row_is_on_its_line_in_its_panel():
     panels = curves(ROWS, "k", "value", labels=("", ""), styles={"B": ("blue", "o"), "A": ("red", "s", "--")})
     assert list(panels.keys) == ["wikipedia", "humaneval"], "in the order of the datasets"
     (ax,) = panels.single("humaneval").axes

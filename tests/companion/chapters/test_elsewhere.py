@@ -22,9 +22,7 @@ def test_the_ratio_is_that_of_the_laws_with_an_interval_over_models():
     assert (row["low"], row["high"]) == pytest.approx((1.7, 1.7))
     wave = 1 + 0.03 * np.sin(7 * np.log(S))
     bumpy = points.assign(value=points.value * points["size"].map(dict(zip(S, wave, strict=True))))
-    (other,) = elsewhere.ratios_of_models(bumpy[(bumpy.k == 1) | (bumpy["size"] < 1e9)], [10], source="x").to_dict(
-        "records"
-    )
+    other = elsewhere.ratios_of_models(bumpy[(bumpy.k == 1) | (bumpy["size"] < 1e9)], [10], source="x").iloc[0]
     by_hand = [-np.polyfit(np.log(S[:3]), np.log(3 * S[:3] ** -a * wave[:3]), 1)[0] for a in (0.1, 0.17)]
     assert other["ratio"] == pytest.approx(by_hand[1] / by_hand[0])  # only models that have both
     assert other["low"] < other["ratio"] < other["high"]
@@ -38,10 +36,8 @@ def test_problems_are_left_out_as_one_by_one_by_hand():
     sizes |= {"6.9b": 6444163072, "12b": 11327027200}
     alphas = []
     for k in (1, 10):
-        means = [
-            outside.pass_at(k, *(tried[tried.model == f"pythia-{name}"][c] for c in ("samples", "correct"))).mean()
-            for name in sizes
-        ]
+        models = (tried[tried.model == f"pythia-{name}"] for name in sizes)
+        means = [outside.pass_at(k, own["samples"], own["correct"]).mean() for own in models]
         alphas.append(-np.polyfit(np.log(list(sizes.values())), np.log(-np.log(means)), 1)[0])
     assert found.low < alphas[1] / alphas[0] < found.high
 
@@ -79,9 +75,8 @@ def simulate(rng, law, tokens):
 def test_covariance_and_coverage_against_simulated_ranks(draws):
     rng, law, tokens = np.random.default_rng(7), 0.8 * K**-0.4, 20_000
     values = np.array([simulate(rng, law, tokens) for _ in range(4000)])
-    np.testing.assert_allclose(
-        np.cov(np.log(values).T), sampling_covariance(law, K, tokens), rtol=0.12, atol=0.02 * 5e-5
-    )
+    right = sampling_covariance(law, K, tokens)
+    np.testing.assert_allclose(np.cov(np.log(values).T), right, rtol=0.12, atol=0.02 * 5e-5)
     tests = [sampling_test(K, value, tokens) for value in values[:draws]]
     assert np.mean([chi2 for chi2, _ in tests]) == pytest.approx(9, abs=3.5 * (2 * 9 / draws) ** 0.5)
     assert may_be(sum(p < 0.05 for _, p in tests), draws, 0.05)

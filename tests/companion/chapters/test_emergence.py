@@ -116,7 +116,7 @@ def test_what_follows_by_algebra_is_so_by_numbers():
         assert np.gradient(curve, x).max() == pytest.approx(0.3 / np.e, rel=1e-6)
 
 
-def test_counts_and_ratios_are_those_of_a_loop(tmp_path) -> None:
+def test_counts_and_ratios_are_those_of_a_loop(tmp_path):
     rng = np.random.default_rng(5)
     lengths = [40, 7, 90, 33, 61]
     easy = np.repeat(rng.random(5), lengths) < 0.5  # documents differ, so windows are not independent
@@ -131,7 +131,7 @@ def test_counts_and_ratios_are_those_of_a_loop(tmp_path) -> None:
     assert row.ratio == pytest.approx(np.log(share) / (3 * np.log((greater == 0).mean())), rel=1e-12)
 
 
-def test_every_line_has_its_shade_and_its_panel() -> None:
+def test_every_line_has_its_shade_and_its_panel():
     rows = [(k, n, 0.4 ** (n / k)) for k in (1, 10) for n in (1, 5, 50)]
     about = {"dataset": "wikipedia", "model": "toy", "family": "Toy", "size": 10**7, "low": np.nan, "high": np.nan}
     table = pd.DataFrame(rows, columns=["k", "n", "ratio"]).assign(**about)

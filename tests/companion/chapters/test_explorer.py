@@ -2,10 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
-from typing import Any
 from urllib.parse import urlencode
 
 import numpy as np
@@ -13,50 +10,44 @@ import pandas as pd
 import pytest
 from commands import here
 from draws import loop_and_slow
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import expect
 from tabs import write_page
 
 from companion.chapters.forecasts import explorer
 from rbp.errors import FitError
 from rbp.laws.power import fit_power_law
-from rbp.measurements import Source, open_source
+from rbp.measurements import open_source
 
 SCRIPTS = ("fits.js", "charts.js", "explorer.js")
 READ = """() => [...document.querySelectorAll('[aria-label="The fits"] tbody tr')].map(row =>
   [row.dataset.family, [...row.querySelectorAll('data')].map(each => [each.dataset.name, each.value])])"""
-GO = (
-    "hash => new Promise(done => { addEventListener('hashchange', () => done(), {once: true}); location.hash = hash; })"
-)
+GO = """hash => new Promise(done => {
+  addEventListener('hashchange', () => done(), {once: true}); location.hash = hash; })"""
 
 
 @pytest.fixture(scope="module")
-def source() -> Source:
+def source():
     return open_source("published, ladder, ladder:lstm, outside")
 
 
 @pytest.fixture(scope="module")
-def points(source: Source) -> pd.DataFrame:
-    return source.table
-
-
-@pytest.fixture(scope="module")
-def address(source: Source, tmp_path_factory: pytest.TempPathFactory) -> str:
+def address(source, tmp_path_factory):
     folder = tmp_path_factory.mktemp("explorer")
     return write_page(folder, explorer(source), *SCRIPTS)
 
 
-def shown(tab: Page, **choice: Any) -> dict[str, dict[str, float]]:
+def shown(tab, **choice):
     """The numbers of the table by family, after `choice` was put into the address; none without a choice."""
     if choice:
         tab.evaluate(GO, "fit?" + urlencode(choice, doseq=True))
     return {family: {name: float(value) for name, value in row} for family, row in tab.evaluate(READ)}
 
 
-def close(found: float, right: float, tolerance: float) -> bool:
+def close(found, right, tolerance):
     return found == right or bool(np.isfinite(right) and abs(found - right) <= tolerance * max(abs(right), 1e-3))
 
 
-def agree(found: dict[str, float], fitted: dict[str, Any], forecast: dict[str, float], *, tolerance: float) -> None:
+def agree(found, fitted, forecast, *, tolerance):
     """The page's numbers are those of a fit."""
     for name, value in found.items():
         if name.startswith("forecast") or name == "value":  # as it is fitted: of a wide interval, the logarithm
@@ -68,11 +59,11 @@ def agree(found: dict[str, float], fitted: dict[str, Any], forecast: dict[str, f
             assert close(value, fitted[name], tolerance), (name, value, fitted[name])
 
 
-def drawn(points: pd.DataFrame, count: int) -> Iterator[dict[str, Any]]:
+def drawn(points, count):
     """Choices that a reader could make."""
     rng = np.random.default_rng(7)
 
-    def pick(values: list[Any]) -> Any:
+    def pick(values):
         return values[rng.integers(len(values))]
 
     cells = [(key, each) for key, each in points.groupby(["dataset", "family", "metric", "k"], dropna=False)]
@@ -85,8 +76,8 @@ def drawn(points: pd.DataFrame, count: int) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("count", loop_and_slow(10, 500))
-def test_its_fits_are_those_of_python(tab: Page, points: pd.DataFrame, count: int) -> None:
-    fitted = 0
+def test_its_fits_are_those_of_python(tab, source, count):
+    points, fitted = source.table, 0
     for i, choice in enumerate(drawn(points, count)):
         own = (points["dataset"] == choice["dataset"]) & (points["family"] == choice["family"])
         own &= (points["metric"] == choice["metric"]) & (points["k"].fillna(0) == choice.get("k", 0))
@@ -111,7 +102,7 @@ CHOICES = [
 
 
 @pytest.mark.parametrize("choice", CHOICES, ids=["hidden", "entropy", "without"])
-def test_the_command_that_it_shows_gives_its_numbers(tab: Page, tmp_path: Path, choice: dict[str, Any]) -> None:
+def test_the_command_that_it_shows_gives_its_numbers(tab, tmp_path, choice):
     found = shown(tab, **choice)
     for line in tab.get_by_label("The command").inner_text().splitlines():
         words = shlex.split(line)
@@ -122,7 +113,7 @@ def test_the_command_that_it_shows_gives_its_numbers(tab: Page, tmp_path: Path, 
     assert found == {}
 
 
-def test_the_address_holds_what_was_chosen(tab: Page, browser: Browser) -> None:
+def test_the_address_holds_what_was_chosen(tab, browser):
     tab.get_by_label("Dataset").select_option("humaneval")
     tab.get_by_label("k", exact=True).select_option("100")
     tab.get_by_label("Qwen2.5").check()
@@ -135,14 +126,14 @@ def test_the_address_holds_what_was_chosen(tab: Page, browser: Browser) -> None:
         assert shown(again) == before
 
 
-def test_the_largest_are_hidden_and_judged_by_both_measures(tab: Page, points: pd.DataFrame) -> None:
+def test_the_largest_are_hidden_and_judged_by_both_measures(tab, source):
     tab.get_by_label("Hide the largest").focus()
     for _ in range(4):
         tab.keyboard.press("ArrowRight")
     rows = tab.get_by_role("region", name="Where the hidden models fall").locator("tbody tr")
     expect(rows).to_have_count(4)
     assert tab.locator(".rbp-explorer-chart:visible").count() == 2
-    own = points.query("dataset == 'wikipedia' and family == 'Pythia'").sort_values("size")
+    own = source.table.query("dataset == 'wikipedia' and family == 'Pythia'").sort_values("size")
     for i, part in enumerate((own[own.k == 10], own[own.metric == "cross_entropy"])):
         at = fit_power_law(part["size"][:6], part["value"][:6]).predict(part["size"][6:])
         inside = ((at.low <= part["value"][6:].to_numpy()) & (part["value"][6:].to_numpy() <= at.high)).tolist()
@@ -151,7 +142,7 @@ def test_the_largest_are_hidden_and_judged_by_both_measures(tab: Page, points: p
     assert len(tab.get_by_label("The command").inner_text().split("--without")) == 5
 
 
-def test_names_are_text(browser: Browser, tmp_path: Path) -> None:
+def test_names_are_text(browser, tmp_path):
     evil = ["<script>window.hurt = 1</script>", "<img src=x onerror='window.hurt = 1'>", "__proto__", "constructor"]
     rows = [
         (evil[1], model, evil[i % 2 + 2], 10 ** (5 + i), "neg_log_rbp", 10, (5 + i) ** -1.5)

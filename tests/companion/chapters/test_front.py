@@ -20,7 +20,7 @@ SENTENCE = {
 }
 
 
-def test_each_token_has_its_rank_and_what_was_expected() -> None:
+def test_each_token_has_its_rank_and_what_was_expected():
     shown = BeautifulSoup(see.ranked_words(SENTENCE), "html.parser")
     labels = shown.select("label")
     assert [int(re.sub(r"\D", "", label.small.get_text())) for label in labels] == [900, 1, 2, 7]
@@ -34,7 +34,7 @@ def test_each_token_has_its_rank_and_what_was_expected() -> None:
     assert shown.select("fieldset b") == [], "what is in the text is text"
 
 
-def test_the_pictures_tell_the_models_and_their_lines() -> None:
+def test_the_pictures_tell_the_models_and_their_lines():
     table = open_source("published").table
     line, hide = front.line_figure(table), front.hide_figure(table)
     assert "24 models" in line["caption"]

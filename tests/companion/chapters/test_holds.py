@@ -12,13 +12,13 @@ from rbp.measurements import open_source, select
 SIZES = [10**6, 10**7, 10**8, 10**9]
 
 
-def points(alphas: dict[int, float], family: str = "Toy") -> pd.DataFrame:
+def points(alphas, family="Toy"):
     """Exact laws, −ln RBP_k = 2·S^(−α), at the k of `alphas`."""
     rows = [("new", family, f"m{s}", s, "neg_log_rbp", k, 2 * s**-alpha) for k, alpha in alphas.items() for s in SIZES]
     return pd.DataFrame(rows, columns=["dataset", "family", "model", "size", "metric", "k", "value"])
 
 
-def test_the_rival_is_a_line_in_the_logarithm_of_size() -> None:
+def test_the_rival_is_a_line_in_the_logarithm_of_size():
     own = points({1: 0.2})
     line = own.assign(value=3 - 0.1 * np.log(own["size"]))
     assert holds.fit_logarithms(line)["r_squared"].item() == pytest.approx(1)
@@ -29,7 +29,7 @@ def test_the_rival_is_a_line_in_the_logarithm_of_size() -> None:
     assert holds.fit_summary(steep, fit_table(steep))["beats_logarithm"] == 1
 
 
-def test_a_summary_of_fits_is_counted_by_hand() -> None:
+def test_a_summary_of_fits_is_counted_by_hand():
     bent = points({1: 0.1, 100: 0.2}).assign(family="Bent")
     bent = bent.assign(value=bent["value"] * np.where(bent["k"] == 100, [1, 2, 1, 2, 1, 2, 1, 2], 1))
     own = pd.concat([points({1: 0.1, 100: 0.2, 20_000: -0.1}), bent])
@@ -43,7 +43,7 @@ def test_a_summary_of_fits_is_counted_by_hand() -> None:
     assert not any(key.startswith("large.") for key in holds.fit_summary(bent, fit_table(bent)))
 
 
-def test_fits_and_figures_are_of_the_thresholds_that_there_are() -> None:
+def test_fits_and_figures_are_of_the_thresholds_that_there_are():
     own = points({1: 0.1, 10: 0.1, 100: 0.2, 5000: 0.1}).assign(source="mine.csv")
     assert holds.select_thresholds(own, []) == [1, 10, 100, 5000]
     assert holds.select_thresholds(own, [5000]) == [5000]
@@ -56,7 +56,7 @@ def test_fits_and_figures_are_of_the_thresholds_that_there_are() -> None:
     assert holds.thresholds_to_plot(paper, [1, 20_000, 30_000, 50, 10, 100]) == list(holds.KS)
 
 
-def test_a_line_holds_all_models_and_crosses_no_wide_gap() -> None:
+def test_a_line_holds_all_models_and_crosses_no_wide_gap():
     table = select(open_source("published").table, dataset="wikipedia", metric="neg_log_rbp", family="OPT")
     fits = subsets.fit_thresholds(table)
     every = fits[fits["models"] == "all"]

@@ -1,13 +1,10 @@
 """`rbp forecasts score`: made-up measurements, whose outcomes and scores are counted by hand."""
 
-import math
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 from commands import here, refused
-from scipy.stats import linregress
+from scipy.stats import linregress, norm
 
 from companion.chapters.appendix import image_scores
 from companion.evidence import outside
@@ -15,42 +12,35 @@ from rbp.errors import DataError
 
 SIZES = (10, 20, 40, 80)  # millions
 RATIOS = {"one": 1.1, "two": 1.25, "three": 0.9}
-WIDE = 1.2815515655446004  # standard deviations to the end of an interval of 0.8
+COLUMNS = ["dataset", "model", "param_count", "img_size", "top1", "top5"]
 
 
-def rows(dataset: str) -> list[dict[str, object]]:
+def rows(dataset):
     """Three families with exact powers, α_1 = 0.3 and these ratios; a flat one, a narrow one, and two strays."""
     found = []
     for name, ratio in [*RATIOS.items(), ("flat", 1.0)]:
         alpha = 0.01 if name == "flat" else 0.3
         for size in SIZES:
             first, fifth = 0.9 * (size / 10) ** -alpha, 0.4 * (size / 10) ** -(alpha * ratio)
-            found.append((f"{name}_b{size}.made", size, 100 * math.exp(-first), 100 * math.exp(-fifth)))
-    found += [(f"narrow_b{size}.made", size, 60 + size, 90 + size / 10) for size in (10, 11, 12, 13)]
-    found += [("blind.made", 5, 0, 20), ("perfect.made", 5, 70, 100)]  # RBP_1 = 0, RBP_5 = 1
-    names = ["model", "param_count", "top1", "top5"]
-    return [dict(zip(names, each, strict=True)) | {"dataset": dataset, "img_size": 224} for each in found]
+            found.append((dataset, f"{name}_b{size}.made", size, 224, 100 * np.exp(-first), 100 * np.exp(-fifth)))
+    found += [(dataset, f"narrow_b{size}.made", size, 224, 60 + size, 90 + size / 10) for size in (10, 11, 12, 13)]
+    found += [
+        (dataset, "blind.made", 5, 224, 0, 20),
+        (dataset, "perfect.made", 5, 224, 70, 100),
+    ]  # RBP_1 = 0, RBP_5 = 1
+    return pd.DataFrame(found, columns=COLUMNS)
 
 
-def write(folder: Path, *datasets: str) -> Path:
-    path = folder / "mine.csv"
-    table = pd.DataFrame([row for dataset in datasets for row in rows(dataset)])
-    table[["dataset", "model", "param_count", "img_size", "top1", "top5"]].to_csv(path, index=False)
-    return path
-
-
-def density(at: float, low: float, middle: float, high: float) -> float:
-    """ln of a normal density in two halves."""
-    spread = (high - middle if at >= middle else middle - low) / WIDE
-    return -0.5 * math.log(2 * math.pi) - math.log(spread) - ((at - middle) / spread) ** 2 / 2
+def density(at, low, middle, high):
+    """ln of a normal density in two halves, whose interval of 0.8 is [low, high]."""
+    return norm.logpdf(at, middle, (high - middle if at >= middle else middle - low) / norm.ppf(0.9))
 
 
 @pytest.fixture(scope="module")
-def command(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, pd.DataFrame]:
+def command(tmp_path_factory):
     """What the command prints and writes of two test sets; in one of them no family has a ratio."""
-    folder = tmp_path_factory.mktemp("images")
-    table = pd.read_csv(path := write(folder, "imagenet-r", "imagenet-real"))
-    table[(table["dataset"] == "imagenet-r") | table["model"].str.startswith("narrow")].to_csv(path, index=False)
+    folder, narrow = tmp_path_factory.mktemp("images"), rows("imagenet-real").query("model.str.startswith('narrow')")
+    pd.concat([rows("imagenet-r"), narrow]).to_csv(folder / "mine.csv", index=False)
     known = outside.image_models()
     few = known[known["model"].str.startswith(("convnext", "swin"))]  # all of them take two seconds
     with pytest.MonkeyPatch.context() as patch:
@@ -60,19 +50,15 @@ def command(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, pd.DataFrame
     return done.stdout, pd.read_csv(folder / "runs" / "forecasts.csv")
 
 
-def test_made_up_values_have_the_scores_that_are_counted_by_hand(command: tuple[str, pd.DataFrame]) -> None:
+def test_made_up_values_have_the_scores_that_are_counted_by_hand(command):
     scores = command[1]
     found = scores[scores["dataset"] == "imagenet-r"].set_index("of")
     assert len(found) == 10
-    came = found["outcome"].to_dict()
-    assert came["ratio_median"] == pytest.approx(1.1)
-    assert came["ratio_lowest"] == pytest.approx(0.9)
-    assert came["ratio_highest"] == pytest.approx(1.25)
-    assert came["share"] == pytest.approx(2 / 3), "the flat family and the narrow one do not count"
-    own = pd.DataFrame(rows("imagenet-r")).query("top1 > 0 and top5 < 100")
+    own = rows("imagenet-r").query("top1 > 0 and top5 < 100")
     line = linregress(*(np.log(-np.log(own[name] / 100)) for name in ("top1", "top5")))
-    assert came["slope"] == pytest.approx(line.slope)
-    assert came["r_squared"] == pytest.approx(line.rvalue**2)
+    wanted = {"ratio_median": 1.1, "ratio_lowest": 0.9, "ratio_highest": 1.25, "slope": line.slope}
+    wanted |= {"share": 2 / 3, "r_squared": line.rvalue**2}  # the flat family and the narrow one do not count
+    assert found["outcome"][[*wanted]].to_dict() == pytest.approx(wanted)
     # by the forecasts of data/predictions/images.toml, as they stand there
     median = found.loc["ratio_median"]
     assert (median["low"], median["middle"], median["high"]) == (1.03, 1.15, 1.28)
@@ -86,7 +72,7 @@ def test_made_up_values_have_the_scores_that_are_counted_by_hand(command: tuple[
     assert highest["score"] == pytest.approx(density(1.25, 1.38, 1.6, 2.1))
 
 
-def test_the_command_says_how_many_hold_and_what_could_not_be_computed(command: tuple[str, pd.DataFrame]) -> None:
+def test_the_command_says_how_many_hold_and_what_could_not_be_computed(command):
     said, scores = command
     few = scores[scores["dataset"] == "imagenet-real"].set_index("of")
     ratios = ["ratio_median", "ratio_lowest", "ratio_highest", "share"]
@@ -106,9 +92,9 @@ def test_the_command_says_how_many_hold_and_what_could_not_be_computed(command: 
         ("one_b20.made,20", "one_b10.made,20", ["the row repeats line 2"]),
     ],
 )
-def test_a_bad_file_is_refused_and_nothing_is_written(tmp_path: Path, old: str, new: str, words: list[str]) -> None:
-    path = write(tmp_path, "imagenet-r")
-    path.write_text(path.read_text().replace(old, new))
+def test_a_bad_file_is_refused_and_nothing_is_written(tmp_path, old, new, words):
+    text = rows("imagenet-r").to_csv(index=False)
+    (tmp_path / "mine.csv").write_text(text.replace(old, new))
     refused(here("forecasts", "score", "mine.csv", cwd=tmp_path), *words)
     assert [each.name for each in tmp_path.iterdir()] == ["mine.csv"]
 

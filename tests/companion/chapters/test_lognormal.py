@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 from simulated import drawn
@@ -18,7 +17,7 @@ from rbp.measurements.rank_counts import RankCounts
 V = 300
 
 
-def made_up(size: int, name: str = "lognormal", values: tuple[float, ...] = (1.0, 1.3)) -> MeasuredRanks:
+def made_up(size, name="lognormal", values=(1.0, 1.3)):
     """Shares of one distribution in place of draws."""
     it = RankDistribution(family(name), values, V)
     ranks = np.arange(1, V + 1)
@@ -27,27 +26,27 @@ def made_up(size: int, name: str = "lognormal", values: tuple[float, ...] = (1.0
 
 
 @pytest.fixture(scope="module")
-def pythia() -> list[MeasuredRanks]:
-    """Two of the four models."""
-    return lognormal.main_group(open_source("published").histograms)[::2]
+def pythia():
+    """One of the four models."""
+    return lognormal.main_group(open_source("published").histograms)[2:3]
 
 
 @pytest.fixture(scope="module")
-def fits(pythia: list[MeasuredRanks]) -> pd.DataFrame:
+def fits(pythia):
     return lognormal.fits(pythia)
 
 
 # Fits
 
 
-def test_the_family_of_the_largest_model_stands_for_all() -> None:
+def test_the_family_of_the_largest_model_stands_for_all():
     counts = made_up(1).counts
     cells = [("c4", "A", 1), ("c4", "A", 9), ("c4", "A", 4), ("c4", "B", 2), ("x", "A", 8)]
     measured = [MeasuredRanks(dataset, f"{f}{size}", f, size, counts, None) for dataset, f, size in cells]
     assert [own.model for own in lognormal.main_group(measured)] == ["A1", "A4", "A9"]
 
 
-def test_the_authors_parameters_come_out_of_their_histogram(fits: pd.DataFrame, pythia: list[MeasuredRanks]) -> None:
+def test_the_authors_parameters_come_out_of_their_histogram(fits, pythia):
     found = lognormal.rank_1(pythia, fits)
     np.testing.assert_allclose(found["mu"], found["mu_published"], atol=0.0314)
     np.testing.assert_allclose(found["sigma"], found["sigma_published"], atol=0.0048)
@@ -57,12 +56,10 @@ def test_the_authors_parameters_come_out_of_their_histogram(fits: pd.DataFrame, 
     assert found["density_p1"].iloc[-1] == pytest.approx(weight[0] / weight.sum(), rel=1e-9)
 
 
-def test_the_rounding_decides_whether_there_is_a_best_lognormal(
-    fits: pd.DataFrame, pythia: list[MeasuredRanks]
-) -> None:
+def test_the_rounding_decides_whether_there_is_a_best_lognormal(fits, pythia):
     found = lognormal.roundings_summary(pythia, fits)
     limits = [found[f"limits.{name}"] for name in lognormal.ROUNDINGS]
-    assert limits == [2, 1, 0]
+    assert limits == [1, 1, 0]
     assert found["passed"] == 0
     up = lognormal.roundings(pythia, fits).query("rounding == 'lognormal_ceiling' and first == 1")
     for own, row in zip(pythia, up.itertuples(), strict=True):
@@ -77,7 +74,7 @@ def test_the_rounding_decides_whether_there_is_a_best_lognormal(
     assert found["sigma_off.lognormal_rounded"] < 0.005 < found["sigma_off.lognormal_ceiling"]
 
 
-def test_a_limit_has_no_mu_and_no_sigma() -> None:
+def test_a_limit_has_no_mu_and_no_sigma():
     ranks = np.arange(1, V + 1)
     upwards = RankDistribution(family("power_law_rounded"), (1.7,), V).masses * np.exp(0.01 * np.log(ranks) ** 2)
     own = replace(made_up(7), counts=RankCounts(ranks, ranks, upwards * 1e5, V))
@@ -91,7 +88,7 @@ def test_a_limit_has_no_mu_and_no_sigma() -> None:
 # Predicted curves
 
 
-def test_the_formula_gives_the_published_predictions() -> None:
+def test_the_formula_gives_the_published_predictions():
     curves = lognormal.predicted()
     assert lognormal.reproduced_to(curves) < 1e-5
     wide = curves.pivot_table(index=["model", "metric"], columns="kind", values="value")
@@ -104,7 +101,7 @@ def test_the_formula_gives_the_published_predictions() -> None:
 # Exponents on lines
 
 
-def test_lines_of_parameters_give_back_their_own_exponents() -> None:
+def test_lines_of_parameters_give_back_their_own_exponents():
     exponents = {int(size): 1.2 + 0.05 * np.log(size / 1e6) for size in (1e6, 1e7, 1e8, 1e9)}
     group = [made_up(size, "power_law", (s,)) for size, s in exponents.items()]
     lines = lognormal.exponents_on_lines(group, lognormal.fits(group)).set_index("distribution")
@@ -121,7 +118,7 @@ def test_lines_of_parameters_give_back_their_own_exponents() -> None:
 
 
 @pytest.mark.parametrize("models", [1, 2])
-def test_few_models_of_ones_own_leave_out_what_they_cannot_tell(models: int) -> None:
+def test_few_models_of_ones_own_leave_out_what_they_cannot_tell(models):
     true = RankDistribution(family("lognormal"), (1.0, 1.3), V)
     own = [replace(made_up(s), counts=RankCounts.of_ranks(drawn(true, 4000, s), V)) for s in range(1, models + 1)]
     group, table = lognormal.main_group(own), lognormal.fits(own)

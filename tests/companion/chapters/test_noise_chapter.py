@@ -167,7 +167,7 @@ def test_models_must_have_ranked_the_same(tmp_path):
         noise.align_ranks([a, b])
 
 
-def test_a_fit_beyond_noise_is_filled() -> None:
+def test_a_fit_beyond_noise_is_filled():
     rows = [(1, 0.02, 0.3, 0.1, 0.6, BEYOND), (10, 0.05, 0.0, 0.0, 0.2, OPEN)]
     fits = pd.DataFrame(rows, columns=["k", "counting", "extra", "extra_low", "extra_high", "verdict"])
     fits = fits.assign(dataset="wikipedia", family="Toy", effect=1.2, effect_low=0.25, effect_high=4.0, range="small")

@@ -10,7 +10,7 @@ from rbp.errors import DataError
 from rbp.measurements import open_source
 
 
-def test_counting_knows_a_point_to_one_over_the_root_of_its_misses() -> None:
+def test_counting_knows_a_point_to_one_over_the_root_of_its_misses():
     size = np.array([10**6, 10**7, 10**8, 10**9])
     rows = {"dataset": "new", "family": "Pythia", "model": "m", "size": size, "metric": "neg_log_rbp", "k": 1}
     own = pd.DataFrame(rows | {"value": 2 * size**-0.5, "tokens": pd.NA})

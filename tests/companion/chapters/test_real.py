@@ -9,7 +9,7 @@ from companion.chapters import real, real_damage
 from companion.evidence.real import repeated
 
 
-def tiny(rng: np.random.Generator, lengths: list[int], share: float = 0.5) -> pd.DataFrame:
+def tiny(rng, lengths, share=0.5):
     """Documents whose tokens 1 and on are ranked."""
     places = [(document, position) for document, n in enumerate(lengths) for position in range(1, n)]
     table = pd.DataFrame(places, columns=["document", "position"])
@@ -17,7 +17,7 @@ def tiny(rng: np.random.Generator, lengths: list[int], share: float = 0.5) -> pd
     return table.assign(rank=np.where(misses, 5000, 1), rare=rng.random(len(table)) < 0.3, repeated=False)
 
 
-def test_damaged_models_are_compared_with_the_whole_one_by_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damaged_models_are_compared_with_the_whole_one_by_loops(monkeypatch):
     rng = np.random.default_rng(4)
     whole = tiny(rng, [50, 7, 90, 33])
     ranks = {way: np.where(rng.random(len(whole)) < 0.6, 3000, 2) for way in ("layers", "weights")}
@@ -39,7 +39,7 @@ def test_damaged_models_are_compared_with_the_whole_one_by_loops(monkeypatch: py
             assert plain - 1e-12 <= found[f"{share}_p"][way] <= 4 * plain + 1e-12  # Holm over four
 
 
-def test_windows_are_those_of_a_loop_and_new_ones_hold_no_repeated_token() -> None:
+def test_windows_are_those_of_a_loop_and_new_ones_hold_no_repeated_token():
     rng = np.random.default_rng(2)
     tokens = tiny(rng, [60, 30, 41], share=0.1).assign(repeated=lambda t: rng.random(len(t)) < 0.05)
     hit, new = (tokens["rank"] == 1).to_numpy(), ~tokens["repeated"].to_numpy()
@@ -56,7 +56,7 @@ def test_windows_are_those_of_a_loop_and_new_ones_hold_no_repeated_token() -> No
                 assert value == pytest.approx(np.log(success / there))
 
 
-def test_repeated_tokens_are_those_of_a_search() -> None:
+def test_repeated_tokens_are_those_of_a_search():
     ids = np.random.default_rng(4).integers(0, 3, 200)
     text = ids.tolist()
     for i, found in enumerate(repeated(ids)):

@@ -1,18 +1,15 @@
 """Type a sentence, in a browser, from a file: its tokens, ranks and cross-entropies are those of Python."""
 
-import json
 import shutil
 import unicodedata
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from draws import loop_and_slow
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import expect
 from tabs import STATIC, STYLE, watched, write_page
 from tokenizers import Tokenizer
 
@@ -31,30 +28,35 @@ NEAR = 1e-4  # logits of two programs this near may stand in another order
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """page.html, the sentence as its chapter shows it; bare.html, the tokenizer alone; and the weights."""
+def folder(tmp_path_factory):
+    """page.html, the sentence as its chapter shows it, and the weights."""
     folder = tmp_path_factory.mktemp("sentence")
     weights = see.write_weights(RUNGS, folder / "weights")
-    body = see.sentence(TEXT, see.read(TEXT, RUNGS), weights, "weights")
-    write_page(folder, body, *SCRIPTS)
-    scripts = f"const tokenizer = new neox.Tokenizer({json.dumps(see.tokenizer_data())});"
-    head = f'<meta charset="utf-8"><script src="{(STATIC / "neox.js").as_uri()}"></script><script>{scripts}</script>'
-    (folder / "bare.html").write_text(f"<!doctype html><html><head>{head}</head></html>")
+    write_page(folder, see.sentence(TEXT, see.read(TEXT, RUNGS), weights, "weights"), *SCRIPTS)
     return folder
 
 
-@pytest.fixture(scope="module")
-def bare(browser: Browser, folder: Path) -> Iterator[Page]:
-    with closing(browser.new_page()) as tab:
-        tab.set_default_timeout(PATIENCE)
-        tab.goto((folder / "bare.html").as_uri())
+@pytest.fixture
+def asked():
+    """The weights that the page has asked for."""
+    return []
+
+
+@pytest.fixture
+def tab(browser, folder, asked):
+    """The page; what fails in it, or leaves it, fails the test."""
+    inside = (folder.as_uri(), STATIC.as_uri(), STYLE.as_uri(), "about:")
+    with watched(browser, "about:blank", *inside, offline=True) as tab:
+        tab.context.set_default_timeout(PATIENCE)
+        tab.on("request", lambda each: asked.append(Path(each.url).stem) if "/weights/" in each.url else None)
+        tab.goto((folder / "page.html").as_uri())
         yield tab
 
 
 # The tokenizer
 
 
-def drawn_texts(count: int) -> list[str]:
+def drawn_texts(count):
     """Texts of words, digits, signs, white space and letters of many scripts, and of any code points."""
     rng = np.random.default_rng(11)
     signs = " \n\t\r\u00a0\u0085\u2028\u3000\ufeff\u200baZ09.,!?'\"(){}[]<>=+-*/\\_#@éßñ中文字日本語한국어"
@@ -68,21 +70,21 @@ def drawn_texts(count: int) -> list[str]:
     return found
 
 
-TOKENIZE = """texts => texts.map(text => {
+TOKENIZE = """([data, texts]) => { const tokenizer = new neox.Tokenizer(data); return texts.map(text => {
   const ids = tokenizer.encode(text), bytes = ids.flatMap(id => [...tokenizer.bytes[id]]);
   return [ids, new TextDecoder("utf-8", { ignoreBOM: true }).decode(Uint8Array.from(bytes))];
-})"""
+}); }"""
 
 
 @pytest.mark.parametrize("count", loop_and_slow(500, 40_000))
-def test_tokens_are_those_of_tokenizers(bare: Page, count: int) -> None:
+def test_tokens_are_those_of_tokenizers(tab, count):
     texts = drawn_texts(count)
     # a browser may know letters that are younger than Python, and than the tokenizers
     unknown = [sign for sign in sorted(set("".join(texts))) if unicodedata.category(sign) == "Cn"]
-    younger = set(bare.evaluate("signs => signs.filter(sign => !/\\p{Cn}/u.test(sign))", unknown))
+    younger = set(tab.evaluate("signs => signs.filter(sign => !/\\p{Cn}/u.test(sign))", unknown))
     texts = [text for text in texts if not younger & set(text)]
     assert len(texts) > 0.9 * count
-    found = bare.evaluate(TOKENIZE, texts)
+    found = tab.evaluate(TOKENIZE, [see.tokenizer_data(), texts])
     for text, right, (ids, back) in zip(texts, TOKENIZER.encode_batch(texts), found, strict=True):
         assert ids == right.ids, repr(text)
         assert back == text
@@ -91,29 +93,12 @@ def test_tokens_are_those_of_tokenizers(bare: Page, count: int) -> None:
 # The page
 
 
-def alone(model: Any, ids: list[int]) -> np.ndarray[Any, Any]:
+def alone(model, ids):
     """Of each ranked token, whether no other logit lies within NEAR of its own."""
     with torch.inference_mode():
         logits = model(input_ids=torch.tensor([ids]), use_cache=False).logits[0, :-1]
     truth = logits.gather(1, torch.tensor(ids)[1:, None])
     return (((logits - truth).abs() <= NEAR).sum(1) == 1).numpy()
-
-
-@pytest.fixture
-def asked() -> list[str]:
-    """The weights that the page has asked for."""
-    return []
-
-
-@pytest.fixture
-def tab(browser: Browser, folder: Path, asked: list[str]) -> Iterator[Page]:
-    """The page; what fails in it, or leaves it, fails the test."""
-    inside = (folder.as_uri(), STATIC.as_uri(), STYLE.as_uri(), "about:")
-    with watched(browser, "about:blank", *inside, offline=True) as tab:
-        tab.context.set_default_timeout(PATIENCE)
-        tab.on("request", lambda each: asked.append(Path(each.url).stem) if "/weights/" in each.url else None)
-        tab.goto((folder / "page.html").as_uri())
-        yield tab
 
 
 SHOWN = """() => Object.fromEntries([...document.querySelectorAll('.rbp-sentence-card')].map(card => {
@@ -124,12 +109,12 @@ SUMMARY = """() => Object.fromEntries([...document.querySelectorAll('tr[data-mod
   [...row.querySelectorAll('data')].map(each => Number(each.value))]))"""
 
 
-def said(tab: Page, text: str) -> None:
+def said(tab, text):
     """The page comes to say so."""
     expect(tab.get_by_role("status")).to_contain_text(text, timeout=PATIENCE)
 
 
-def agrees(tab: Page, text: str, temperature: float = 1.0, chosen: tuple[str, ...] = see.FIRST) -> float:
+def agrees(tab, text, temperature=1.0, chosen=see.FIRST):
     """The page shows Python's ranks of a text, its shares, and its cross-entropy; gives the share of ranks compared."""
     compared = []
     found = {each.rung.name: each for each in see.read(text, [rung for rung in RUNGS if rung.label in chosen])}
@@ -149,7 +134,7 @@ def agrees(tab: Page, text: str, temperature: float = 1.0, chosen: tuple[str, ..
     return float(np.mean(compared))
 
 
-def test_it_opens_with_the_ranks_of_python_and_a_temperature_moves_none(tab: Page, asked: list[str]) -> None:
+def test_it_opens_with_the_ranks_of_python_and_a_temperature_moves_none(tab, asked):
     agrees(tab, TEXT)
     before = tab.evaluate(SHOWN)
     tab.get_by_label("2.7m").check()
@@ -164,7 +149,7 @@ def test_it_opens_with_the_ranks_of_python_and_a_temperature_moves_none(tab: Pag
         assert tab.evaluate(SHOWN) == before
 
 
-def test_a_text_is_ranked_as_it_is_typed(tab: Page, asked: list[str]) -> None:
+def test_a_text_is_ranked_as_it_is_typed(tab, asked):
     box = tab.get_by_label("Your text")
     box.focus()
     tab.keyboard.press("Control+End")
@@ -184,7 +169,7 @@ def test_a_text_is_ranked_as_it_is_typed(tab: Page, asked: list[str]) -> None:
 
 
 @pytest.mark.parametrize("domains", loop_and_slow(["wikipedia"], ["wikipedia", "humaneval", "hotpotqa", "auslegal"]))
-def test_passages_are_ranked_by_small_and_large_models(tab: Page, domains: list[str]) -> None:
+def test_passages_are_ranked_by_small_and_large_models(tab, domains):
     tab.get_by_label("2.7m").check()
     count = 8 if len(domains) > 1 else 1
     for document in (document for domain in domains for document in evaluation_documents(domain)[:count]):
@@ -194,7 +179,7 @@ def test_passages_are_ranked_by_small_and_large_models(tab: Page, domains: list[
         assert compared > 0.9, "but for bytes that no text held, which have nearly equal scores"
 
 
-def test_a_long_text_is_read_up_to_the_context(tab: Page) -> None:
+def test_a_long_text_is_read_up_to_the_context(tab):
     text = "The court held that it was not so. " * 60
     tab.get_by_label("Your text").fill(text)
     left = len(TOKENIZER.encode(text[: see.LONGEST]).ids) - RUNGS[0].context
@@ -207,7 +192,7 @@ TOP = """() => [...document.querySelectorAll('.rbp-sentence-top table')].map(tab
   [...table.rows].map(row => [...row.cells].map(cell => cell.textContent))])"""
 
 
-def top(tab: Page, at: int, text: str) -> None:
+def top(tab, at, text):
     """The page shows the top ten of each model at a token, and the rank of the token itself."""
     models = see.read(text, [rung for rung in RUNGS if rung.label in see.FIRST])
     for (caption, rows), each in zip(tab.evaluate(TOP), models, strict=True):
@@ -222,7 +207,7 @@ def top(tab: Page, at: int, text: str) -> None:
         assert [row[0] for row in rows if "the text" in row[1]] == [f"{rank:,}"]
 
 
-def test_the_top_ten_by_click_and_by_keyboard(tab: Page) -> None:
+def test_the_top_ten_by_click_and_by_keyboard(tab):
     buttons = tab.locator(".rbp-sentence-text").first.locator("button")
     buttons.nth(3).click()
     top(tab, 3, TEXT)
@@ -235,7 +220,7 @@ def test_the_top_ten_by_click_and_by_keyboard(tab: Page) -> None:
     top(tab, 6, f"{TEXT} And")
 
 
-def test_weights_that_are_missing_are_said_to_be(browser: Browser, folder: Path, tmp_path: Path) -> None:
+def test_weights_that_are_missing_are_said_to_be(browser, folder, tmp_path):
     shutil.copy(folder / "page.html", tmp_path)
     with closing(browser.new_page()) as tab:
         tab.goto((tmp_path / "page.html").as_uri())
@@ -246,7 +231,7 @@ def test_weights_that_are_missing_are_said_to_be(browser: Browser, folder: Path,
 # What Python does
 
 
-def test_the_same_ranks_as_the_ranker() -> None:
+def test_the_same_ranks_as_the_ranker():
     (read,) = see.read(TEXT, RUNGS[2:3])
     ids = read.ids.numpy()
     right = measure(see.load(RUNGS[2]).model, [Row(0, 0, ids, np.arange(1, len(ids)))])
@@ -256,7 +241,7 @@ def test_the_same_ranks_as_the_ranker() -> None:
     assert read.cross_entropy(2.0) == pytest.approx(tempered.item(), abs=1e-5)
 
 
-def test_what_is_wrong_is_said(tmp_path: Path) -> None:
+def test_what_is_wrong_is_said(tmp_path):
     with pytest.raises(ParameterError, match="fewer than two tokens"):
         see.read("a", RUNGS[:1])
     with pytest.raises(DataError, match="weights of the GPT-NeoX family are missing"):

@@ -1,25 +1,23 @@
 """Size and training, on made-up grids whose law is known, and on others' measurements, asked in more than one way."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from made_grid import BUDGETS, SIZES, additive, make
 
 from companion.chapters import training
 from rbp.errors import DataError, ParameterError
 from rbp.laws.misfit import ADDITIVE, KAPLAN
-from rbp.measurements.counts import Counts
 
 
 def product(size, tokens, k=1):
     return 40 * size**-0.05 * tokens**-0.15 / k**0.4
 
 
-def cells(points: pd.DataFrame, dataset: str = "wikipedia", k: int = 1) -> pd.DataFrame:
+def cells(points, dataset="wikipedia", k=1):
     return points[(points.dataset == dataset) & (points.k == k)]
 
 
-def with_seeds(text: Counts, noise: float) -> Counts:
+def with_seeds(text, noise):
     """A text's models with chance of their own, and the three smallest of the largest budget once more."""
     rng = np.random.default_rng(0)
     last = np.flatnonzero(text.models.budget == BUDGETS[-1])[:3]
@@ -32,7 +30,7 @@ def with_seeds(text: Counts, noise: float) -> Counts:
 
 
 @pytest.mark.parametrize(("law", "right", "wrong"), [(additive, "sum", "product"), (product, "product", "sum")])
-def test_the_shape_that_made_a_grid_passes_and_the_other_does_not(law, right, wrong) -> None:
+def test_the_shape_that_made_a_grid_passes_and_the_other_does_not(law, right, wrong):
     (text,) = make(law, families=("neox",), texts={"wikipedia": 3}, spread=0.0, tokens=40_000_000, ks=[1])
     table = training.separability_tests([with_seeds(text, 0.001)], [1], ["neox", "lstm"])  # there is no LSTM
     row = table.dropna(subset="k").iloc[0]
@@ -48,7 +46,7 @@ def test_the_shape_that_made_a_grid_passes_and_the_other_does_not(law, right, wr
         training.separability_tests([text], [1], ["neox"])
 
 
-def test_along_constant_tokens_per_parameter_both_terms_fall() -> None:
+def test_along_constant_tokens_per_parameter_both_terms_fall():
     lines = training.group_by_budget(make(families=("neox",), spread=0.0), [1])
     direct = training.ratio_exponents(lines, 20)
     sizes = np.array([s for s in SIZES.values() if 0.5e6 <= 20 * s <= 8e6])
@@ -64,7 +62,7 @@ def test_along_constant_tokens_per_parameter_both_terms_fall() -> None:
 # ── Others' measurements
 
 
-def test_a_referees_numbers_are_met() -> None:
+def test_a_referees_numbers_are_met():
     """What others computed from the same file: a product and Kaplan's form."""
     table = training.fit_without_sweeps(training.read_runs()).set_index(["measure", "form"])
     missed = {form: [table.missed[measure, form] for measure in training.MEASURES] for form in (ADDITIVE, KAPLAN)}
@@ -79,7 +77,7 @@ def test_a_referees_numbers_are_met() -> None:
         training.read_runs("GPT")
 
 
-def test_the_figure_has_the_laws_of_the_chosen_steps() -> None:
+def test_the_figure_has_the_laws_of_the_chosen_steps():
     snapshots = training.read_snapshots()
     own = snapshots[snapshots["family"] == "Pythia deduped"]
     panels = training.snapshot_panels(own, training.fit_snapshots(own), [3000, 7, 143000])  # no step 7

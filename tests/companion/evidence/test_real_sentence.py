@@ -9,7 +9,7 @@ from companion.evidence.real import EXPECTED, MODEL, SENTENCE, SHIPPED, rank_sen
 from rbp.extract.models import find_model
 
 
-def test_ranks_places_and_probabilities_agree() -> None:
+def test_ranks_places_and_probabilities_agree():
     shipped = json.loads((SHIPPED / "sentence.json").read_text())
     assert "".join(token["text"] for token in shipped["tokens"]) == SENTENCE
     for token in shipped["tokens"][1:]:
@@ -23,11 +23,9 @@ def test_ranks_places_and_probabilities_agree() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not MODEL.exists(), reason="`make smollm2` fetches the model")
-def test_the_model_gives_the_shipped_ranks() -> None:
-    shipped, again = (
-        json.loads((SHIPPED / "sentence.json").read_text()),
-        rank_sentence(find_model(str(MODEL)), SENTENCE),
-    )
+def test_the_model_gives_the_shipped_ranks():
+    shipped = json.loads((SHIPPED / "sentence.json").read_text())
+    again = rank_sentence(find_model(str(MODEL)), SENTENCE)
     assert again["size"] == shipped["size"]
     for before, now in zip(shipped["tokens"][1:], again["tokens"][1:], strict=True):
         assert now["rank"] == pytest.approx(before["rank"], rel=0.01)  # rounding may move a rank among thousands

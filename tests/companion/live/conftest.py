@@ -4,15 +4,17 @@ import socket
 import sys
 import textwrap
 import threading
-from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from mini import write_chapter
 from visitors import Browser
 
-from companion.live.runs import Runs
+from companion.live import requests
+from companion.live.runs import Runs, compare_runs
 from companion.live.server import Live
 from companion.project import Project
+from rbp.measurements import open_source
 
 #: stands in for the execution of a chapter: prints, waits as long as its parameter says, writes a page
 SCRIPT = """
@@ -46,7 +48,7 @@ study: str = "studies/one.toml"  # a file
 
 
 @pytest.fixture
-def project(tmp_path) -> Project:
+def project(tmp_path):
     project = Project(tmp_path / "project")
     write_chapter(project, "01_a", parameters=PARAMETERS)
     write_chapter(project, "02_b", parameters="value: float = 1.0  # a number")
@@ -60,21 +62,21 @@ def project(tmp_path) -> Project:
 
 
 @pytest.fixture
-def script(tmp_path) -> tuple[str, ...]:
+def script(tmp_path):
     path = tmp_path / "script.py"
     path.write_text(textwrap.dedent(SCRIPT))
     return sys.executable, str(path)
 
 
 @pytest.fixture
-def runs(project, script) -> Iterator[Runs]:
+def runs(project, script):
     runs = Runs(project, at_once=1, command=script, most=3)
     yield runs
     runs.close()
 
 
 @pytest.fixture
-def live(project, runs) -> Iterator[Live]:
+def live(project, runs):
     listening = socket.create_server(("127.0.0.1", 0))
     live = Live(project, "127.0.0.1", listening.getsockname()[1], runs, lambda address: None)
     server = live.server()
@@ -84,5 +86,17 @@ def live(project, runs) -> Iterator[Live]:
 
 
 @pytest.fixture
-def reader(live) -> Browser:
+def reader(live):
     return Browser(live).enter()
+
+
+@pytest.fixture
+def work_here(monkeypatch):
+    """Tables are opened and runs compared in this process: `tests/built` sees the others do it."""
+
+    def work(root, command, *paths):
+        if command == "_check":
+            return open_source(Path(paths[0])).table
+        return compare_runs(Project(root), [Path(folder) for folder in paths[1:]], Path(paths[0]))
+
+    monkeypatch.setattr(requests, "work_apart", work)

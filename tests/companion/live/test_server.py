@@ -4,7 +4,6 @@ import io
 import socket
 import zipfile
 from contextlib import ExitStack, suppress
-from pathlib import Path
 
 import pytest
 from visitors import Browser, ended
@@ -43,12 +42,10 @@ def test_nobody_gets_in_without_the_token(live):
 
 def test_the_token_is_good_once(live):
     address = live.address
-    path = address.partition(str(live.port))[2]
-    first, second = Browser(live), Browser(live)
-    assert first("GET", path)[0] == 303
-    assert second("GET", path)[0] == 401
+    first = Browser(live).enter()
+    assert Browser(live)("GET", address.partition(str(live.port))[2])[0] == 401
     assert live.address != address  # another is there for the next browser
-    assert Browser(live).enter().cookie != first.headers["set-cookie"]
+    assert Browser(live).enter().cookie != first.cookie
     flags = {part.strip().lower() for part in first.headers["set-cookie"].split(";")}
     assert {"httponly", "samesite=strict", "path=/"} <= flags
 
@@ -127,7 +124,7 @@ def test_whoever_says_nothing_keeps_nobody_out(live, reader):
 
 
 def test_a_connection_must_soon_say_what_it_asks_for(live, reader, monkeypatch):
-    monkeypatch.setattr(server, "HEAD", 0.3)
+    monkeypatch.setattr(server, "HEAD", 0.1)
     head = f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{live.port}\r\nCookie: {reader.cookie}\r\n"
     for words in ("", head):
         with silent(live, words.encode()) as line:
@@ -142,12 +139,8 @@ def test_a_connection_must_soon_say_what_it_asks_for(live, reader, monkeypatch):
 # ── Requests
 
 
-def test_a_chapter_is_run_looked_at_compared_kept_and_deleted(reader, monkeypatch):
-    def compare(root, command, page, *folders):  # in this process: tests/built sees the other
-        assert command == "_compare"
-        runs_module.compare_runs(Project(root), [Path(folder) for folder in folders], Path(page))
-
-    monkeypatch.setattr(requests, "work_apart", compare)
+@pytest.mark.usefixtures("work_here")
+def test_a_chapter_is_run_looked_at_compared_kept_and_deleted(reader):
     status, first = ask(reader, value="0.25")
     assert (status, first["state"], first["parameters"]) == (201, "waiting", {"value": 0.25})
     _, second = ask(reader)
@@ -259,6 +252,7 @@ def test_a_full_disk_is_named(reader, monkeypatch):
 # ── Uploads
 
 
+@pytest.mark.usefixtures("work_here")
 def test_uploads_become_sources_of_their_owner_alone_and_are_deleted(reader):
     first, second = (reader("PUT", "/api/uploads/my%20<b>table.csv", TABLE)[1] for _ in range(2))
     assert first["value"] != second["value"], "uploads of one name are kept apart"
@@ -276,11 +270,14 @@ def test_uploads_become_sources_of_their_owner_alone_and_are_deleted(reader):
     assert listed == [second["value"]]
 
 
-def test_what_is_no_table_is_refused_by_its_name_and_not_kept(reader):
-    wrong = [("mine.csv", b"dataset,model\na,b\n", "(mine.csv"), ("a.pkl", b"\x80\x04.", "only CSV and Parquet")]
-    for name, data, what in wrong:
-        status, said = reader("PUT", f"/api/uploads/{name}", data)
-        assert (status, what in said["what"], "uploads" in said["what"]) == (422, True, False)
+@pytest.mark.parametrize(
+    ("name", "data", "what"),
+    [("mine.csv", b"dataset,model\na,b\n", "(mine.csv"), ("a.pkl", b"\x80\x04.", "only CSV and Parquet")],
+    ids=["no table", "pickle"],
+)
+def test_what_is_no_table_is_refused_by_its_name_and_not_kept(reader, name, data, what):
+    status, said = reader("PUT", f"/api/uploads/{name}", data)
+    assert (status, what in said["what"], "uploads" in said["what"]) == (422, True, False)
     assert uploads(reader) == []
 
 

@@ -3,13 +3,11 @@
 import http.client
 import json
 import time
-from typing import Any
 
-from companion.live.runs import ENDED, Run, Runs
-from companion.live.server import Live
+from companion.live.runs import ENDED
 
 
-def ended(runs: Runs, name: str) -> Run:
+def ended(runs, name):
     until = time.monotonic() + 300
     while (run := runs.get(name)).state not in ENDED:
         assert time.monotonic() < until, run
@@ -17,7 +15,7 @@ def ended(runs: Runs, name: str) -> Run:
     return run
 
 
-def running(runs: Runs, name: str) -> None:
+def running(runs, name):
     """Wait until the process of a run says something."""
     until = time.monotonic() + 300
     while not runs.progress(name):
@@ -28,13 +26,11 @@ def running(runs: Runs, name: str) -> None:
 class Browser:
     """Asks a server as a browser would, or as none would."""
 
-    def __init__(self, live: Live) -> None:
+    def __init__(self, live):
         self.live = live
         self.cookie = self.key = ""
 
-    def __call__(
-        self, method: str, path: str, body: Any = None, *, drop: tuple[str, ...] = (), **other: str
-    ) -> tuple[int, Any]:
+    def __call__(self, method, path, body=None, *, drop=(), **other):
         host = f"127.0.0.1:{self.live.port}"
         headers = {"Host": host, "Cookie": self.cookie, "X-RBP-Key": self.key}
         if method not in ("GET", "HEAD"):
@@ -57,7 +53,7 @@ class Browser:
         finally:
             connection.close()
 
-    def enter(self) -> "Browser":
+    def enter(self):
         status, _ = self("GET", self.live.address.partition(str(self.live.port))[2])
         assert status == 303
         self.cookie = self.headers["set-cookie"].partition(";")[0]

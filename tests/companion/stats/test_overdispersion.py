@@ -30,7 +30,7 @@ def test_the_fit_is_the_generalized_linear_model():
         assert -np.expm1(-np.exp(line)) == pytest.approx(model.fittedvalues, rel=1e-6)
 
 
-@pytest.mark.parametrize("draws", loop_and_slow(100, 2000))
+@pytest.mark.parametrize("draws", loop_and_slow(60, 2000))
 @pytest.mark.parametrize("level", [0.02, 0.0002])  # a thousand misses, and ten
 def test_counting_alone_is_rejected_once_in_twenty(level, draws):
     rng, found = np.random.default_rng(2), []
@@ -41,7 +41,7 @@ def test_counting_alone_is_rejected_once_in_twenty(level, draws):
     assert may_be(sum(found), draws, 0.04, 0.06)
 
 
-@pytest.mark.parametrize("draws", loop_and_slow(100, 2000))
+@pytest.mark.parametrize("draws", loop_and_slow(60, 2000))
 @pytest.mark.parametrize("extra", [0.0, 0.05, 0.3])
 def test_the_interval_covers_the_scatter_that_was_put_in(extra, draws):
     """Where none was, the interval's lower end is 0 in all but one half of what it may miss."""

@@ -24,17 +24,17 @@ MEMBERS = {
 }
 
 
-def member(name: str, first: int = 1) -> RankDistribution:
+def member(name, first=1):
     return RankDistribution.of(family(name), MEMBERS[name], V, first)
 
 
-def from_masses(masses: np.ndarray, first: int = 1) -> RankCounts:
+def from_masses(masses, first=1):
     """Shares in place of draws: the likelihood's maximum is then at the truth itself."""
     ranks = np.arange(first, first + len(masses))
     return RankCounts(ranks, ranks, masses / masses.sum() * 1e6, int(ranks[-1]))
 
 
-def coarse(counts: RankCounts) -> RankCounts:
+def coarse(counts):
     return in_bins(counts, np.unique(np.round(np.geomspace(1, counts.vocabulary + 1, 30))))
 
 

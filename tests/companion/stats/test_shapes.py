@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.optimize import minimize
 from statsmodels.stats.multitest import multipletests
 
@@ -19,7 +17,7 @@ CURVES = {"power law": 5 * SIZES**-0.1, "logarithm": 3 - 0.1 * X, "logistic": np
 
 
 @pytest.mark.parametrize("shape", CURVES)
-def test_a_shape_recovers_its_own_curve_and_goes_on_along_it(shape: str) -> None:
+def test_a_shape_recovers_its_own_curve_and_goes_on_along_it(shape):
     fit = fit_shape(shape, SIZES, CURVES[shape])
     assert fit.rss < 1e-18
     with pytest.raises(ParameterError, match="zigzag"):
@@ -28,7 +26,7 @@ def test_a_shape_recovers_its_own_curve_and_goes_on_along_it(shape: str) -> None
     assert further == pytest.approx(CURVES[shape][-2:], rel=1e-6)
 
 
-def test_a_logarithm_is_found_where_the_first_line_falls_below_zero() -> None:
+def test_a_logarithm_is_found_where_the_first_line_falls_below_zero():
     """Steep values: the straight line through them, from which the search would set out, is no curve."""
     value = np.geomspace(3, 1e-3, 8)
     slope, level = np.polyfit(X, value, 1)
@@ -42,7 +40,7 @@ def test_a_logarithm_is_found_where_the_first_line_falls_below_zero() -> None:
     assert fit_shape("logarithm", SIZES, value).rss == pytest.approx(direct.fun, rel=1e-8)
 
 
-def test_curvature_is_the_parabola_of_polyfit() -> None:
+def test_curvature_is_the_parabola_of_polyfit():
     value = np.exp(1 - 0.1 * X + 0.004 * (X - X.mean()) ** 2) * WIGGLE
     found = curvature(SIZES, value)
     coefficients, covariance = np.polyfit(X - X.mean(), np.log(value), 2, cov=True)
@@ -56,13 +54,14 @@ def test_curvature_is_the_parabola_of_polyfit() -> None:
     assert curvature(SIZES / 1e6, value).coefficient == pytest.approx(found.coefficient)
 
 
-def test_curvature_needs_four_points_and_some_scatter() -> None:
+def test_curvature_needs_four_points_and_some_scatter():
     with pytest.raises(FitError, match="at least 4"):
         curvature(SIZES[:3], CURVES["logarithm"][:3])
     with pytest.raises(FitError, match="no scatter"):
         curvature(SIZES, CURVES["power law"])
 
 
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
-def test_holms_correction_is_that_of_statsmodels(p: list[float]) -> None:
+@pytest.mark.parametrize("count", [1, 2, 30])
+def test_holms_correction_is_that_of_statsmodels(count):
+    p = np.random.default_rng(count).random(count).round(1)  # some are equal
     assert holm(p) == pytest.approx(multipletests(p, method="holm")[1], abs=1e-15)

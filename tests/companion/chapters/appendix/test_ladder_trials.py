@@ -9,13 +9,13 @@ from companion.chapters.appendix import ladder
 SIZES = pd.Series({"s": 1_000, "m": 10_000, "l": 1_000_000})
 
 
-def row(rung: str, loss: float, rate: float | None = None, seed: int = 0, budget: int = 2_000_000, **other) -> dict:
+def row(rung, loss, rate=None, seed=0, budget=2_000_000, **other):
     name = f"neox-{rung}-at-{budget / 1e6:g}m" + (f"-rate{rate}" if rate else "") + (f"-seed{seed}" if seed else "")
     about = {"model": name, "family": "neox", "rung": rung, "seed": seed, "budget": budget, "rate": rate or 0.01}
     return about | {"batch": 8, "distinct": np.nan, "loss": loss} | other
 
 
-def table() -> pd.DataFrame:
+def table():
     grid, best = {"s": 5.0, "m": 4.5, "l": 4.2}, {"s": 5.0, "m": 4.5, "l": 4.0}
     rows = [row(rung, grid[rung]) for rung in grid]
     rows += [row(rung, best[rung] + (rung != "l") * 0.1, 0.02) for rung in grid]
@@ -25,7 +25,7 @@ def table() -> pd.DataFrame:
     return pd.DataFrame([*rows, row("s", 4.7, budget=8_000_000), row("s", 4.8, 0.02, budget=8_000_000)])
 
 
-def test_the_exponents_and_their_bend_are_those_by_hand() -> None:
+def test_the_exponents_and_their_bend_are_those_by_hand():
     found = ladder.compare_rates(table(), SIZES).set_index("what")
     assert found.index.tolist() == ["s to m", "m to l", "bend at m"]
     assert set(found["budget"]) == {2_000_000}
