@@ -47,7 +47,8 @@ def test_each_law_foretells_what_it_has_made(law):
 def test_a_law_is_asked_for_what_is_beyond_each_cut_and_its_spread_is_the_mean_square(monkeypatch):
     laws = {name: training_forecasts.LAWS[name] for name in ("sum", "product")}
     monkeypatch.setattr(training_forecasts, "LAWS", laws)
-    table = training_forecasts.cells(make(texts={"wikipedia": 3}, spread=0.0))
+    texts = make(texts={"wikipedia": 3}, spread=0.0) + make(families=("lstm",), texts={"auslegal": 3}, spread=0.0)
+    table = training_forecasts.cells(texts)
     assert set(table["training_tokens"]) == {500_000, 1_000_000, 2_000_000, 4_000_000, 8_000_000}
     found = training_forecasts.backtest(table)
     assert {*zip(found["known"], found["factor"], strict=True)} == {(2_000_000, 2), (2_000_000, 4), (4_000_000, 2)}
@@ -60,7 +61,7 @@ def test_a_law_is_asked_for_what_is_beyond_each_cut_and_its_spread_is_the_mean_s
     own = found[(found["family"] == "neox") & (found["k"] == 1) & (found["law"] == "product") & (found["factor"] == 4)]
     assert wide["neox", 1, "product", 4].sigma == pytest.approx(np.sqrt(np.mean(own["error"] ** 2)))
     told = training_forecasts.forecast_models(table, wide)
-    assert len(told) == (6 + 2) * 2 * 2 * 4
+    assert len(told) == (6 + 2 + 2) * 2 * 2 * 4
     one = told[(told["law"] == "sum") & (told["k"] == 10) & (told["rung"] == "59k")]
     wanted = (0.4 + 6.0 * 59_240**-0.3 + 900.0 * one["training_tokens"] ** -0.6) / 10**0.4
     np.testing.assert_allclose(one["middle"], wanted, rtol=2e-3)

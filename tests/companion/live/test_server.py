@@ -152,7 +152,7 @@ def test_a_chapter_is_run_looked_at_compared_kept_and_deleted(reader):
     assert ask(reader, value="0.25")[1]["id"] == first["id"], "the same is not run again"
     status, compared = reader("POST", "/api/compare", {"runs": [first["id"], second["id"]]})
     assert status == 200, compared
-    assert b"2 runs compared" in Browser(reader.live)("GET", compared["address"])[1]
+    assert b"2 runs of 01_a compared" in Browser(reader.live)("GET", compared["address"])[1]
     for wrong in ([first["id"]], first["id"], [first["id"], "nothing"], [1, 2]):
         assert reader("POST", "/api/compare", {"runs": wrong})[0] == 422
     status, data = reader("GET", f"/api/runs/{first['id']}/zip")
