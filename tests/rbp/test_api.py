@@ -21,6 +21,7 @@ from rbp.errors import RbpError
 from rbp.extract.extraction import Settings, extract
 from rbp.extract.protocol import protocol
 from rbp.extract.store import open_store
+from rbp.kernel.reduction import plainly
 from rbp.measurements.ranked import Ranked
 
 TEXTS = texts(5)
@@ -44,6 +45,7 @@ def test_six_names_and_nothing_heavy_is_imported(tmp_path):
 @pytest.mark.parametrize("name", rbp.__all__)
 def test_the_example_of_each_name(name, monkeypatch):
     monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("rbp.kernel.blocked.reduction", lambda *_: plainly)  # compiling takes seconds
     (example,) = doctest.DocTestFinder(recurse=False).find(getattr(rbp, name), name, module=False, globs={})
     assert len(example.examples) >= 2
     assert doctest.DocTestRunner().run(example).failed == 0
