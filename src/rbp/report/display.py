@@ -18,7 +18,7 @@ Columns = Mapping[str | tuple[str, ...], Column]
 """The columns of a table in their order, each by its name, or by several names whose values are written into one."""
 
 LABELLED = {"dataset": dataset_label, "family": family_label, "model": model_label}
-INTERVAL, INTERVAL_4, INTERVAL_1 = "[{:.3f}, {:.3f}]", "[{:.4f}, {:.4f}]", "[{:+.1f}, {:+.1f}]"
+INTERVAL = "[{:.3f}, {:.3f}]"
 
 
 def shown(
