@@ -76,24 +76,20 @@ def test_ranks_are_those_of_the_logits_whatever_holds_the_texts(model, tokenizer
 
 def test_a_model_in_memory_is_ranked_as_the_one_saved_of_it(tmp_path, model, tokenizer):
     """With the same opening and special tokens."""
-    saved, some = save_model(tmp_path / "m"), ["the cat <|end|> the dog and the cat", *TEXTS]
+    saved, some = str(save_model(tmp_path / "m")), ["the cat <|end|> the dog and the cat", *TEXTS]
     corpus, how = write_texts(tmp_path / "mine.jsonl", some), {"length": 64, "bos": "always", "special": "text"}
-    (folder,) = extract([str(saved)], [str(corpus)], protocol("windows", **how), tmp_path / "ranks", Settings())
-    by_name, in_memory = (
-        rbp.rank(given, some, tokenizer=own, name="m", **how) for given, own in ((str(saved), None), (model, tokenizer))
-    )
-    key, about = open_store(folder).manifest["key"], open_store(folder).manifest["about"]
-    for ranked in (by_name, in_memory):
-        mine = ranked.store.manifest
-        assert (mine["about"]["not_scored"], mine["key"]["bos"]) == (about["not_scored"], key["bos"])
-        assert mine["key"]["protocol"] == key["protocol"]
-        assert ranked.to_pandas().drop(columns="rank").equals(open_store(folder).ranks())
-        assert (ranked.store.model, ranked.store.size, ranked.store.family) == ("m", open_store(folder).size, "gpt2")
-    assert by_name.store.manifest["key"]["tokenizer"] == in_memory.store.manifest["key"]["tokenizer"]
-    low = {"name": "m", "device": torch.device("cpu"), **how}
-    named, typed = (rbp.rank(str(saved), some, dtype=dtype, **low) for dtype in ("bfloat16", torch.bfloat16))
+    (folder,) = extract([saved], [str(corpus)], protocol("windows", **how), tmp_path / "ranks", Settings())
+    store, ranked = open_store(folder), rbp.rank(model, some, tokenizer=tokenizer, name="m", **how)
+    expected, own = store.manifest, ranked.store.manifest
+    assert ranked.to_pandas().drop(columns="rank").equals(store.ranks())
+    assert (ranked.store.model, ranked.store.size, ranked.store.family) == ("m", store.size, "gpt2")
+    assert own["about"]["not_scored"] == expected["about"]["not_scored"]
+    for name in ("bos", "protocol", "tokenizer"):
+        assert own["key"][name] == expected["key"][name]
+    low = {"device": torch.device("cpu"), **how}
+    named, typed = (rbp.rank(saved, some, dtype=dtype, **low) for dtype in ("bfloat16", torch.bfloat16))
     assert named.to_pandas().equals(typed.to_pandas())
-    assert not named.to_pandas().equals(by_name.to_pandas())
+    assert not named.to_pandas().equals(ranked.to_pandas())
 
 
 def test_model_and_tokenizer_stay_as_they_were(model, tokenizer):

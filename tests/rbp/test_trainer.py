@@ -18,10 +18,10 @@ from rbp.trainer import RankCallback, rank_metrics
 
 
 class Copies(TrainerCallback):
-    """Saves the model at each step, and keeps what is logged, as a reporter does."""
+    """Saves the model at each step, a layer of which is frozen."""
 
     def __init__(self, folder, tokenizer):
-        self.folder, self.tokenizer, self.logs = folder, tokenizer, {}
+        self.folder, self.tokenizer = folder, tokenizer
 
     def on_train_begin(self, args, state, control, model=None, **given):
         self.frozen = model.base_model.layers[0]
@@ -32,9 +32,6 @@ class Copies(TrainerCallback):
     def on_step_end(self, args, state, control, model=None, **given):
         model.save_pretrained(self.folder / str(state.global_step))
         self.tokenizer.save_pretrained(self.folder / str(state.global_step))
-
-    def on_log(self, args, state, control, logs=None, **given):
-        self.logs.setdefault(state.global_step, {}).update(logs)
 
 
 def test_a_batch_against_its_logits():
@@ -63,7 +60,7 @@ def test_the_example_runs():
 
 @pytest.mark.builds
 def test_a_trainer_logs_what_extraction_finds(tmp_path):
-    """At steps 2, 4 and the last; what reporters get is what the checkpoints' own stores say."""
+    """At steps 2, 4 and the last; what is logged is what the checkpoints' own stores say."""
     texts, model = tiny.texts(6, seed=1), tiny.random_model("neox")
     tokenizer = tiny.make_tokenizer(pad_token="<|end|>")  # noqa: S106
     ids = [tokenizer(text)["input_ids"][:32] for text in tiny.texts(60, seed=3) if len(text) > 200]
@@ -80,13 +77,12 @@ def test_a_trainer_logs_what_extraction_finds(tmp_path):
         activation_checkpointing=True,
         bf16=True,  # which the Trainer puts around the model's forward pass, and not around its layers
     )
-    copies = Copies(tmp_path / "saved", tokenizer)
-    callbacks = [copies, RankCallback(texts, ks=[1, 10], every=2, bos="always")]
+    callbacks = [Copies(tmp_path / "saved", tokenizer), RankCallback(texts, ks=[1, 10], every=2, bos="always")]
     data = Dataset.from_dict({"input_ids": ids, "labels": ids})
     trainer = Trainer(model, arguments, train_dataset=data, processing_class=tokenizer, callbacks=callbacks)
     trainer.train()
-    logs = copies.logs
-    assert [step for step, found in logs.items() if "eval_rbp_1" in found] == [2, 4, 5]
+    logs = {entry["step"]: entry for entry in trainer.state.log_history if "eval_rbp_1" in entry}
+    assert [*logs] == [2, 4, 5]
     assert trainer.model.training
     assert not trainer.model.base_model.layers[0].training  # which was frozen before
     corpus = tiny.write_texts(tmp_path / "held.jsonl", texts)
@@ -98,5 +94,3 @@ def test_a_trainer_logs_what_extraction_finds(tmp_path):
             share = float((ranks.greater + ranks.equal <= k).mean())
             assert logs[step][f"eval_rbp_{k}"] == pytest.approx(share, abs=1e-9)
         assert logs[step]["eval_cross_entropy"] == pytest.approx(float(ranks.nll.astype(np.float64).mean()), abs=1e-6)
-    kept = [entry for entry in trainer.state.log_history if "eval_rbp_1" in entry]
-    assert [entry["step"] for entry in kept] == [2, 4, 5]

@@ -1,6 +1,5 @@
 """Two rank stores compared: by brute force, token by token; what is refused; the command and its page."""
 
-import json
 import math
 import re
 
@@ -13,7 +12,7 @@ from tiny import make_tokenizer
 from toy_stores import make_store
 
 import rbp
-from rbp.extract.store import Store, open_store
+from rbp.extract.store import Store
 from rbp.measurements.ranked import Ranked
 
 LENGTHS = (40, 7, 90, 63)
@@ -168,12 +167,8 @@ def test_the_command_and_its_page_say_the_same(stores, tmp_path):
 
 
 def test_the_tokenizer_is_that_of_the_model_where_it_still_lies(saved, tmp_path):
-    (tmp_path / "text.txt").write_text("the rank of a token falls as models grow. " * 9)
-    done = here(
-        "extract", "--model", str(saved("gpt2")), "--corpus", str(tmp_path / "text.txt"), "--out", str(tmp_path)
-    )
-    store = open_store(done.stdout.strip())
-    assert rbp.compare(store.folder, store.folder).text(store.ranks()["token"][:2].tolist())[0] in "'\""
-    manifest = json.loads((store.folder / "manifest.json").read_text())
-    Store(store.folder).relabel({**manifest["about"], "model": str(tmp_path / "moved")})
+    ranked = rbp.rank(str(saved("gpt2")), ["the rank of a token falls as models grow. " * 9])
+    assert rbp.compare(ranked, ranked).text(ranked.tokens["token"][:2].tolist())[0] in "'\""
+    store = ranked.store
+    Store(store.folder).relabel({**store.manifest["about"], "model": str(tmp_path / "moved")})
     assert rbp.compare(store.folder, store.folder).tokenizer is None
