@@ -19,21 +19,18 @@ def measured(family, rank, entropy):
     return pd.concat(tables, ignore_index=True).astype({"k": "Int64"})
 
 
-def powers(*alphas):
-    return [2 * (SIZES / SIZES[0]) ** -alpha for alpha in alphas]
+def power(alpha):
+    return 2 * (SIZES / SIZES[0]) ** -alpha
 
 
-LAW = measured("Pythia", dict(zip((1, 10, 100), powers(0.05, 0.1, 0.2), strict=True)), powers(0.08)[0])
+LAW = measured("Pythia", {1: power(0.05), 10: power(0.1), 100: power(0.2)}, power(0.08))
 
 
 def windows(power):
     """Windows of a model whose −ln p grows as N to a power; of 500 none succeeds."""
-    n = np.array([1, 2, 10, 100, 500])
-    rows = [
-        pd.DataFrame({"model": "m", "k": k, "n": n, "p": np.exp(-one * n**power) * (n < 500)})
-        for k, one in ((1, 0.5), (10, 0.1), (1000, 0.01))
-    ]
-    return pd.concat(rows, ignore_index=True)
+    rows = pd.DataFrame([(k, one) for k, one in ((1, 0.5), (10, 0.1), (1000, 0.01))], columns=["k", "one"])
+    rows = rows.merge(pd.DataFrame({"n": [1, 2, 10, 100, 500]}), how="cross")
+    return rows.assign(model="m", p=np.exp(-rows["one"] * rows["n"] ** power) * (rows["n"] < 500))
 
 
 def test_lines_start_at_one_and_have_the_exponents_that_were_put_in():

@@ -1,7 +1,5 @@
 """Verdicts follow from the recorded numbers, change with them, and cannot be set by hand unseen."""
 
-import tomllib
-
 import pytest
 
 from companion import results
@@ -9,7 +7,7 @@ from companion.chapters.appendix import predictions
 from companion.ledger import claims as ledger
 from companion.ledger.claims import FAILS, HOLDS, PART, UNCHECKED, UNDECIDED
 from companion.ledger.page import _typeset
-from companion.project import ROOT, Project
+from companion.project import Project
 from rbp.errors import ChapterError
 
 EXPECTED = results.read_book(Project().expected)
@@ -190,14 +188,6 @@ def test_a_verdict_changes_with_its_numbers(claim):
         assert claim.judged(accepted_numbers(given(claim.name, values))).verdict == verdict, values
     decided = {verdict for verdict, _ in cases}
     assert len(decided) > 1 or claim.name in UNDECIDABLE
-
-
-def test_the_verdicts_that_are_told_to_have_moved_ended_where_they_are():
-    moved = tomllib.loads((ROOT / "book" / "verdicts.toml").read_text())["moved"]
-    ends = {each["claim"]: each["after"] for each in moved}
-    names = {claim.number: claim.name for claim in CLAIMS}
-    assert ends == {number: ACCEPTED[f"verdict.{names[number]}"] for number in ends}
-    assert all(each["before"] != each["after"] for each in moved)
 
 
 def test_a_number_that_no_chapter_recorded_is_named():

@@ -34,8 +34,8 @@ def test_slopes_are_recovered_and_scatter_is_that_of_polynomials_by_another_libr
     row = ce.entropy_curves(own).set_index("k").loc[10]
     assert row.low < row.slope < row.high
     assert np.log1p(row.in_entropy / 100) == pytest.approx(np.log1p(row.smooth / 100) / row.slope)
-    exact = ce.entropy_curves(family(noise=1e-9)).set_index("k")
-    assert exact.slope.to_dict() == pytest.approx(SLOPES, rel=1e-6)
+    exact = ce.entropy_curves(family(noise=1e-9)).set_index("k").slope
+    assert exact.to_dict() == pytest.approx(SLOPES, rel=1e-6)
     one = own[own.k == 10]
     for of, x in (("", one.cross_entropy), ("_size", one["size"])):
         for name, degree in (("scatter", 1), ("smooth", 2)):
@@ -101,11 +101,6 @@ def simulated(rng, *, dataset="news", documents=30, slope=1.5, sizes=(1, 2, 4, 8
     return counts([f"m{i}" for i in range(models)], sizes, [1], tokens, hits[:, :, None], nll, dataset=dataset)
 
 
-def truth(**how):
-    """The same from so many documents that chance is gone."""
-    return simulated(np.random.default_rng(99), documents=200_000, **how)
-
-
 def test_a_line_on_the_text_itself_and_without_a_document_by_another_library():
     one = simulated(np.random.default_rng(1)).left_out()
     at_0, slope = ce.line_of_rungs(one, 1)
@@ -132,15 +127,13 @@ def test_models_of_infinite_loss_are_left_out(tmp_path):
 @pytest.mark.parametrize("draws", loop_and_slow(20, 600))
 def test_intervals_from_documents_cover_what_many_documents_give(draws):
     """The texts' offset, against the value of a text without end."""
-    other = {"slope": 1.7, "dataset": "poems"}
-    news, poems = truth().left_out(), truth(**other).left_out()
-    (at_0, slope), (at_1, slope_1) = ce.line_of_rungs(news, 1), ce.line_of_rungs(poems, 1)
-    at_texts = 100 * np.expm1(at_1[0] + slope_1[0] * np.log(4.4) - at_0[0] - slope[0] * np.log(4.4))
-    covered = 0
+    texts, covered, without_end = ({}, {"slope": 1.7, "dataset": "poems"}), 0, np.random.default_rng(99)
+    lines = [ce.line_of_rungs(simulated(without_end, documents=200_000, **how).left_out(), 1) for how in texts]
+    news, poems = (at_0[0] + slope[0] * np.log(4.4) for at_0, slope in lines)
+    at_texts = 100 * np.expm1(poems - news)
     for seed in range(draws):
         rng = np.random.default_rng(seed)
-        one, two = (simulated(rng, **h).left_out() for h in ({}, other))
-        low, high = ce._text_offset(one, two, 1, 4.4, 0.95)
+        low, high = ce._text_offset(*(simulated(rng, **how).left_out() for how in texts), 1, 4.4, 0.95)
         covered += low <= at_texts <= high
     assert may_be(covered, draws, 0.92, 0.975)
 
@@ -154,11 +147,9 @@ def several(seed, *, common=0.0, own=0.0, texts=4, documents=40):
     """Texts on which trainings differ at equal CE by these standard deviations: on all alike, and on each."""
     rng = np.random.default_rng(seed)
     alike = rng.normal(0, common, 8)
-    shifts = [alike + rng.normal(0, own, 8) for _ in range(texts)]
-    return [
-        simulated(rng, dataset=f"t{i}", documents=documents, **AGAIN, offset=np.expm1(shift)).left_out()
-        for i, shift in enumerate(shifts)
-    ]
+    offsets = [np.expm1(alike + rng.normal(0, own, 8)) for _ in range(texts)]
+    how = AGAIN | {"documents": documents}
+    return [simulated(rng, dataset=f"t{i}", **how, offset=offset).left_out() for i, offset in enumerate(offsets)]
 
 
 def test_trainings_vary_as_the_mixed_model_of_another_library_has_them():

@@ -27,7 +27,7 @@ GO = """hash => new Promise(done => {
 
 @pytest.fixture(scope="module")
 def source():
-    return open_source("published, ladder, ladder:lstm, outside")
+    return open_source("published, ladder, outside")
 
 
 @pytest.fixture(scope="module")

@@ -44,16 +44,12 @@ def test_a_folder_of_stores_is_studied(ranks):
 def test_what_was_trained_again_stands_beside_its_first_training(ranks):
     source = open_source(ranks)
     table = reruns(source.counts([1, 5]), 5).set_index("dataset")
-    assert set(table.model) == {"a-seed1"}
-    assert set(table["first"]) == {"a"}
-    for dataset in ("wikipedia", "humaneval"):
-        heights = {
-            store.model: np.log(-np.log((store.ranks()["greater"] < 5).mean()))
-            for store in source.stores
-            if store.dataset == dataset
-        }
-        row = table.loc[dataset]
-        assert row.difference == pytest.approx(100 * (heights["a-seed1"] - heights["a"]))
+    assert {*table.index} == {"wikipedia", "humaneval"}
+    assert {*zip(table.model, table["first"], strict=True)} == {("a-seed1", "a")}
+    shares = {(store.dataset, store.model): (store.ranks()["greater"] < 5).mean() for store in source.stores}
+    for dataset, row in table.iterrows():
+        first, again = (np.log(-np.log(shares[dataset, model])) for model in ("a", "a-seed1"))
+        assert row.difference == pytest.approx(100 * (again - first))
         assert row.low < row.difference < row.high
 
 

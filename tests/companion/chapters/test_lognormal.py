@@ -27,16 +27,9 @@ def made_up(size, name="lognormal", values=(1.0, 1.3)):
 
 @pytest.fixture(scope="module")
 def pythia():
-    """One of the four models."""
-    return lognormal.main_group(open_source("published").histograms)[2:3]
-
-
-@pytest.fixture(scope="module")
-def fits(pythia):
-    return lognormal.fits(pythia)
-
-
-# Fits
+    """One of the four models, and the fits of its ranks."""
+    measured = lognormal.main_group(open_source("published").histograms)[2:3]
+    return measured, lognormal.fits(measured)
 
 
 def test_the_family_of_the_largest_model_stands_for_all():
@@ -46,31 +39,30 @@ def test_the_family_of_the_largest_model_stands_for_all():
     assert [own.model for own in lognormal.main_group(measured)] == ["A1", "A4", "A9"]
 
 
-def test_the_authors_parameters_come_out_of_their_histogram(fits, pythia):
-    found = lognormal.rank_1(pythia, fits)
+def test_the_authors_parameters_come_out_of_their_histogram(pythia):
+    found = lognormal.rank_1(*pythia)
     np.testing.assert_allclose(found["mu"], found["mu_published"], atol=0.0314)
     np.testing.assert_allclose(found["sigma"], found["sigma_published"], atol=0.0048)
     assert found["at_limit"].all()
     ranks = np.arange(1, 50_305)
-    weight = stats.lognorm.pdf(ranks, found["sigma"].iloc[-1], scale=np.exp(found["mu"].iloc[-1]))
-    assert found["density_p1"].iloc[-1] == pytest.approx(weight[0] / weight.sum(), rel=1e-9)
+    weight = stats.lognorm.pdf(ranks, found["sigma"].item(), scale=np.exp(found["mu"].item()))
+    assert found["density_p1"].item() == pytest.approx(weight[0] / weight.sum(), rel=1e-9)
 
 
-def test_the_rounding_decides_whether_there_is_a_best_lognormal(fits, pythia):
-    found = lognormal.roundings_summary(pythia, fits)
+def test_the_rounding_decides_whether_there_is_a_best_lognormal(pythia):
+    found = lognormal.roundings_summary(*pythia)
     limits = [found[f"limits.{name}"] for name in lognormal.ROUNDINGS]
     assert limits == [1, 1, 0]
     assert found["passed"] == 0
-    up = lognormal.roundings(pythia, fits).query("rounding == 'lognormal_ceiling' and first == 1")
-    for own, row in zip(pythia, up.itertuples(), strict=True):
-        counts = own.counts
-        cdf = stats.norm.cdf((np.log(np.append(1e-300, counts.high)) - row.mu) / row.sigma)
-        cdf[-1] = 1.0 if counts.high[-1] == counts.vocabulary else cdf[-1]
-        low = stats.norm.cdf((np.log(np.maximum(counts.low - 1, 1e-300)) - row.mu) / row.sigma)
-        share = counts.count / counts.total
-        by_hand = float(share @ (np.log(share) - np.log(cdf[1:] - low)))
-        assert row.excess == pytest.approx(by_hand, rel=1e-6)
-        assert row.deviance == pytest.approx(2 * counts.total * by_hand, rel=1e-6)
+    (row,) = lognormal.roundings(*pythia).query("rounding == 'lognormal_ceiling' and first == 1").itertuples()
+    counts = pythia[0][0].counts
+    high = stats.norm.cdf((np.log(counts.high) - row.mu) / row.sigma)
+    high[-1] = 1.0 if counts.high[-1] == counts.vocabulary else high[-1]
+    low = stats.norm.cdf((np.log(np.maximum(counts.low - 1, 1e-300)) - row.mu) / row.sigma)
+    share = counts.count / counts.total
+    by_hand = float(share @ (np.log(share) - np.log(high - low)))
+    assert row.excess == pytest.approx(by_hand, rel=1e-6)
+    assert row.deviance == pytest.approx(2 * counts.total * by_hand, rel=1e-6)
     assert found["sigma_off.lognormal_rounded"] < 0.005 < found["sigma_off.lognormal_ceiling"]
 
 
@@ -85,9 +77,6 @@ def test_a_limit_has_no_mu_and_no_sigma():
     assert table.query("distribution == 'lognormal' and first == 2").at_limit.tolist() == [True]
 
 
-# Predicted curves
-
-
 def test_the_formula_gives_the_published_predictions():
     curves = lognormal.predicted()
     assert lognormal.reproduced_to(curves) < 1e-5
@@ -96,9 +85,6 @@ def test_the_formula_gives_the_published_predictions():
     both = wide.dropna()
     assert len(both) == 20
     assert (np.abs(both[lognormal.EXACT] / both[lognormal.PUBLISHED] - 1) > 1e-3).all()
-
-
-# Exponents on lines
 
 
 def test_lines_of_parameters_give_back_their_own_exponents():

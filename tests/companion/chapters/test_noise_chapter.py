@@ -25,8 +25,8 @@ def tokens(count, basis="counted"):
 
 def effects(dataset="wikipedia", low=0.5, effect=1.0, high=2.0, what="scatter", rate=0.02):
     """A `clustering_table` with one design effect."""
-    row = {"dataset": dataset, "what": what, "rate": rate, "effect": effect}
-    return pd.DataFrame([row | {"effect_low": low, "effect_high": high}])
+    row = {"dataset": dataset, "what": what, "rate": rate, "effect": effect, "effect_low": low, "effect_high": high}
+    return pd.DataFrame([row])
 
 
 NONE = effects().iloc[:0]
@@ -102,7 +102,9 @@ def test_only_rising_misses_are_tested():
         assert found["beyond"].tolist() == [beyond]
 
 
-LENGTHS = [60] * 30
+def store_of(folder, name, greater, size):
+    """Ranks of 30 documents of 60 tokens."""
+    return make_store(folder / name, greater, [60] * 30, model=f"toy/{name}", size=size, vocabulary=100)
 
 
 @pytest.fixture
@@ -110,11 +112,7 @@ def stores(tmp_path):
     rng = np.random.default_rng(3)
     first = rng.integers(0, 100, 1800)
     second = np.where(rng.random(1800) < 0.5, first, rng.integers(0, 100, 1800))
-    make = {"lengths": LENGTHS, "vocabulary": 100}
-    return [
-        make_store(tmp_path / "a", first, model="toy/a", size=1000, **make),
-        make_store(tmp_path / "b", second, model="toy/b", size=2000, **make),
-    ]
+    return [store_of(tmp_path, "a", first, 1000), store_of(tmp_path, "b", second, 2000)]
 
 
 def test_effects_are_means_over_models_and_pairs(stores):
@@ -138,10 +136,7 @@ def test_effects_are_means_over_models_and_pairs(stores):
 
 def test_three_models_have_scatter_about_a_line(tmp_path):
     rng = np.random.default_rng(5)
-    made = [
-        make_store(tmp_path / f"{i}", rng.integers(0, 100, 1800), LENGTHS, model=f"toy/{i}", size=10**i, vocabulary=100)
-        for i in (3, 4, 5)
-    ]
+    made = [store_of(tmp_path, f"{i}", rng.integers(0, 100, 1800), 10**i) for i in (3, 4, 5)]
     row = noise.clustering_table(made, [0.1]).iloc[-1]
     assert row["what"] == "scatter"
     assert row["effect_low"] < 1 < row["effect_high"]  # independent tokens, independent models

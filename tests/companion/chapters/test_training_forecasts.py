@@ -96,9 +96,7 @@ def test_a_fair_guess_goes_on_as_the_last_doublings_went():
     """By hand: steps of −0.3, −0.1 and −0.2 in ln y; t of 2 degrees of freedom."""
     logs, budgets = np.array([1.0, 0.7, 0.6, 0.4]), [10**6 * 2**i for i in range(4)]
     about = {"family": "neox", "dataset": "d", "k": 1, "rung": "10k", "size": 10_000, "seed": 0}
-    known = pd.DataFrame(
-        [about | {"training_tokens": d, "value": np.exp(y)} for d, y in zip(budgets, logs, strict=True)]
-    )
+    known = pd.DataFrame(about | {"training_tokens": budgets, "value": np.exp(logs)})
     runs = known.tail(1).assign(value=np.exp(0.1))
     runs = pd.concat([runs.assign(training_tokens=tokens) for tokens in training_forecasts.AHEAD])
     found = training_scores.fair_guess(known, runs).set_index("training_tokens")
@@ -126,10 +124,8 @@ def test_parameters_have_the_intervals_of_a_profile_and_of_sizes_left_out(monkey
     # slopes of ln y without each size, by hand; Student's t of five degrees of freedom
     x, z, y = (np.log(grid[name].to_numpy(float)) for name in ("size", "training_tokens", "value"))
     design = np.column_stack([np.ones_like(x), -x, -z])
-    slopes = [
-        np.linalg.lstsq(design[keep], y[keep], rcond=None)[0][1]
-        for keep in (grid["size"].to_numpy() != size for size in grid["size"].unique())
-    ]
+    others = [grid["size"].to_numpy() != size for size in grid["size"].unique()]
+    slopes = [np.linalg.lstsq(design[keep], y[keep], rcond=None)[0][1] for keep in others]
     half = 2.5706 * np.sqrt(5 * np.var(slopes))
     assert (a["out_low"], a["out_high"]) == pytest.approx((a["value"] - half, a["value"] + half), rel=1e-4)
     ends = ["low", "high", "out_low", "out_high"]  # what is measured in another unit has the same exponents

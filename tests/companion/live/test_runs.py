@@ -12,6 +12,7 @@ from visitors import ended, running
 
 from companion.live.runs import Runs
 from rbp.errors import ParameterError, RbpError
+from rbp.io import write_json
 
 
 def test_a_run_is_executed_and_shows_how_far_it_is(runs):
@@ -83,15 +84,14 @@ def test_the_next_server_finds_what_this_one_did(project, script):
 )
 def test_a_run_whose_server_was_killed_shows_what_became_of_it(project, script, log, page, state, message):
     folder = project.runs / "live" / "0123456789ab"
-    folder.mkdir(parents=True)
     run = {"id": "0123456789ab", "chapter": "01_a", "parameters": {}, "state": "running", "requested": 1.0}
-    (folder / "run.json").write_text(json.dumps(run))
+    write_json(folder / "run.json", run)
     if log:
         (folder / "log.txt").write_text(log)
     if page:
         (folder / "page").mkdir()
-    (project.runs / "live" / "damaged").mkdir()
-    (project.runs / "live" / "damaged" / "run.json").write_text("{")
+    (folder.parent / "damaged").mkdir()
+    (folder.parent / "damaged" / "run.json").write_text("{")
     runs = Runs(project, command=script)
     assert [(run.id, run.state, run.message) for run in runs.all()] == [("0123456789ab", state, message)]
     assert json.loads((folder / "run.json").read_text())["state"] == state
