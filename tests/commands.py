@@ -35,9 +35,9 @@ def here(*arguments: str, cwd: Path | None = None, root: Path | None = None) -> 
     return subprocess.CompletedProcess(command, int(end.value.code or 0), out.getvalue(), err.getvalue())
 
 
-def refused(done: subprocess.CompletedProcess[str], *words: str, code: int = 2) -> None:
+def refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
     """The command said what was wrong, in one or two lines, without a traceback."""
-    assert done.returncode == code, done
+    assert done.returncode == 2, done
     said = done.stderr.rpartition(" …\n")[2]  # what it began with may stand before
     assert said.startswith("error: ") or "Usage:" in said
     assert "Traceback" not in done.stderr

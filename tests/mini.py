@@ -39,7 +39,6 @@ def write_chapter(
     name: str,
     *cells: str,
     parameters: str | None = None,
-    imports: bool = False,
     close: bool = True,
     reads: tuple[str, ...] = (),
     declared: tuple[str, ...] | None = None,
@@ -49,26 +48,24 @@ def write_chapter(
     """A chapter with a heading, a parameters cell, the ``cells``, and a last cell that records ``value``."""
     notebook = nbformat.v4.new_notebook()
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    notebook.metadata["rbp"] = {
-        "reads": list(reads if declared is None else declared),
-        "results_of": list(results_of),
-        "steps": list(steps),
-    }
-    add = notebook.cells.append
-    add(nbformat.v4.new_markdown_cell(f"# Chapter {name}", id="title"))
-    if imports:
-        add(nbformat.v4.new_code_cell("from typing import Literal", id="imports"))
+    declared = reads if declared is None else declared
+    notebook.metadata["rbp"] = {"reads": list(declared), "results_of": list(results_of), "steps": list(steps)}
+
+    def add(source: str, **metadata: Any) -> None:
+        new = nbformat.v4.new_markdown_cell if source.startswith("%%md") else nbformat.v4.new_code_cell
+        text = textwrap.dedent(source.removeprefix("%%md")).strip()
+        notebook.cells.append(new(text, id=f"cell-{len(notebook.cells)}", metadata=metadata))
+
+    add(f"%%md # Chapter {name}")
     if parameters is not None:
-        add(nbformat.v4.new_code_cell(textwrap.dedent(parameters).strip(), metadata={"tags": ["parameters"]}, id="p"))
-    for number, cell in enumerate(cells):
-        if cell.startswith("%%md"):
-            add(nbformat.v4.new_markdown_cell(cell[4:].strip(), id=f"md-{number}"))
-        else:
-            add(nbformat.v4.new_code_cell(textwrap.dedent(cell).strip(), id=f"code-{number}"))
+        if "Literal" in parameters:
+            add("from typing import Literal")
+        add(parameters, tags=["parameters"])
+    for cell in cells:
+        add(cell)
     if close:
         read = ", ".join(re.findall(r"^\s*(\w+):", parameters or "", re.MULTILINE))  # a parameter must be read
-        source = f"_ = [{read}]\n" + CLOSE.format(name=name, reads=list(reads)).strip()
-        add(nbformat.v4.new_code_cell(source, id="close"))
+        add(f"_ = [{read}]\n" + CLOSE.format(name=name, reads=list(reads)).strip())
     path = project.notebooks / f"{name}.ipynb"
     path.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(notebook, path)
@@ -84,14 +81,11 @@ def outputs(path: Path) -> str:
 
 def write_book(project: Project) -> None:
     """Three chapters and two pages, under the real configuration; the third chapter reads the others' results."""
-    (project.root / "data").mkdir(parents=True)
-    (project.root / "data" / "a.csv").write_text("x\n1\n")
-    (project.root / "requirements.lock").write_text("one==1\n")
-    package = project.root / "src" / "small"
-    package.mkdir(parents=True)
-    for name in ("__init__", "code", "other"):
-        (package / f"{name}.py").write_text("ONE = 1\n")
-    (package / "bars.toml").write_text("one = 1\n")
+    files = {"data/a.csv": "x\n1\n", "requirements.lock": "one==1\n", "src/small/bars.toml": "one = 1\n"}
+    files |= {f"src/small/{name}.py": "ONE = 1\n" for name in ("__init__", "code", "other")}
+    for name, text in files.items():
+        (project.root / name).parent.mkdir(parents=True, exist_ok=True)
+        (project.root / name).write_text(text)
     write_chapter(
         project,
         "01_a",
@@ -122,9 +116,12 @@ def write_book(project: Project) -> None:
         shutil.copy(ROOT / name, project.root)
     shutil.copytree(ROOT / "book" / "_static", project.book / "_static")
     shutil.copy(ROOT / "book" / "references.bib", project.book)
-    toc = "format: jb-book\nroot: book/welcome\nchapters:\n"
     pages = ("notebooks/01_a", "notebooks/02_b", "notebooks/03_c", "book/more", "book/made")
-    (project.book / "_toc.yml").write_text(toc + "".join(f"- file: {page}\n" for page in pages))
-    welcome = "# Welcome\n\nIt is {value}`01_a::v:.2f`.\n"
-    (project.book / "welcome.md").write_text(welcome)
-    (project.book / "more.md").write_text("# More\n\nWords.\n")
+    toc = "format: jb-book\nroot: book/welcome\nchapters:\n" + "".join(f"- file: {page}\n" for page in pages)
+    texts = {
+        "_toc.yml": toc,
+        "welcome.md": "# Welcome\n\nIt is {value}`01_a::v:.2f`.\n",
+        "more.md": "# More\n\nWords.\n",
+    }
+    for name, text in texts.items():
+        (project.book / name).write_text(text)

@@ -90,16 +90,14 @@ OWN: dict[str, dict[str, Any]] = {
 }
 
 # What a family can be beside its default: family, name, fields.
+FREQUENCIES = {"low_freq_factor": 1.0, "high_freq_factor": 4.0}
 FACTORS = {"short_factor": [1.0] * 4, "long_factor": [4.0] * 4, "original_max_position_embeddings": 70}
+ORIGINAL = {"original_max_position_embeddings": 50}
+ROPES: dict[str, dict[str, Any]] = {"dynamic": {}, "linear": {}, "yarn": ORIGINAL, "llama3": ORIGINAL | FREQUENCIES}
 VARIANTS: list[tuple[str, str, dict[str, Any]]] = [
     *(
         ("llama", f"rope: {kind}", {"rope_parameters": {"rope_type": kind, "rope_theta": 1e4, "factor": 4.0, **more}})
-        for kind, more in {
-            "dynamic": {},
-            "linear": {},
-            "yarn": {"original_max_position_embeddings": 50},
-            "llama3": {"original_max_position_embeddings": 50, "low_freq_factor": 1.0, "high_freq_factor": 4.0},
-        }.items()
+        for kind, more in ROPES.items()
     ),
     ("phi3", "rope: longrope", {"rope_parameters": {"rope_type": "longrope", "rope_theta": 1e4, **FACTORS}}),
     ("llama", "tied output layer", {"tie_word_embeddings": True}),
@@ -177,21 +175,17 @@ def tiny_config(family: str, **own: Any) -> Any:
     return kind(**{**values, **OWN.get(family, {}), **own})
 
 
-def save_tiny(config: Any, folder: Path) -> None:
-    """A model of `config` with random weights, and a tokenizer. Raises ValueError for one that is not small."""
-    with torch.device("meta"):
-        size = sum(each.numel() for each in AutoModelForCausalLM.from_config(config).parameters())
-    if size > LARGE:
-        raise ValueError(f"it has {size:,} parameters")
-    save_model(folder, config)
-
-
 def survey(family: str, folder: Path, variant: str = "", **own: Any) -> Outcome:
     """What an extraction makes of a tiny model of `family`; own: fields of its configuration."""
     exact = Outcome(family, variant, "exact")
     with quiet():
         try:
-            save_tiny(tiny_config(family, **own), folder)
+            config = tiny_config(family, **own)
+            with torch.device("meta"):
+                size = sum(each.numel() for each in AutoModelForCausalLM.from_config(config).parameters())
+            if size > LARGE:
+                raise ValueError(f"it has {size:,} parameters")
+            save_model(folder, config)
         except Exception as error:  # of any kind: what transformers cannot build by these means is no model to rank
             reason = f"{type(error).__name__}: {' '.join(str(error).split())}".split(". ")[0][:160]
             return exact._replace(outcome="not built", reason=reason)

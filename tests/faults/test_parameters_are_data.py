@@ -27,15 +27,9 @@ CODE = [
 
 @pytest.mark.usefixtures("without_kernel")
 def test_values_that_look_like_code_stay_text(tmp_path: Path) -> None:
-    project = Project(tmp_path)
-    chapter = Chapter(
-        write_chapter(
-            project,
-            "01_a",
-            "import json, pathlib\nvalue = len(words)\npathlib.Path('words.json').write_text(json.dumps(words))",
-            parameters='words: list[str] = ["a"]  # words',
-        )
-    )
+    project, parameters = Project(tmp_path), 'words: list[str] = ["a"]  # words'
+    cell = "import json, pathlib\nvalue = len(words)\npathlib.Path('words.json').write_text(json.dumps(words))"
+    chapter = Chapter(write_chapter(project, "01_a", cell, parameters=parameters))
     words = [text.replace("\0", "") for text in CODE]
     execute(chapter, check(chapter.parameters, {"words": words}, "01_a"), project.runs / "out", project.root)
     assert json.loads((tmp_path / "words.json").read_text()) == words

@@ -17,6 +17,7 @@ from multiprocessing import forkserver, get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Protocol
+from unittest import mock
 
 import psutil
 
@@ -36,14 +37,8 @@ def _server() -> Any:
     """The context whose processes come from the server, which is begun with the first."""
     context = get_context("forkserver")
     context.set_forkserver_preload(IMPORTED)
-    before = dict(os.environ)
-    os.environ |= ALONE | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    try:
+    with mock.patch.dict(os.environ, ALONE | {"PYTHONPATH": os.pathsep.join(sys.path)}):
         forkserver.ensure_running()
-    finally:
-        for name in os.environ.keys() - before.keys():
-            del os.environ[name]
-        os.environ |= before
     return context
 
 
@@ -101,6 +96,15 @@ class Process(Protocol):
     pid: int
 
     def poll(self) -> int | None: ...
+
+
+def until(there: Callable[[], bool], process: Process | None = None) -> None:
+    """Wait for something that a process does. Raises AssertionError if it has ended before, or takes too long."""
+    latest = time.monotonic() + BOUND
+    while not there():
+        assert process is None or process.poll() is None, "it has ended before"
+        assert time.monotonic() < latest, "it does not come to it"
+        time.sleep(0.02)
 
 
 def ended(process: Process, seconds: float = BOUND) -> int:

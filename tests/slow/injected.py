@@ -40,9 +40,8 @@ class _Steps:
     def step(self, name: str, half: Callable[[], object] = lambda: None) -> None:
         """One step; `half` does half of it."""
         self.count += 1
-        if self.count < self.at or (self.count > self.at and (self.kind != "full" or name not in GROWING)):
-            return
-        if self.count == self.at and self.kind == "full" and name not in GROWING:
+        full = self.kind == "full"
+        if self.count < self.at or (self.count > self.at and not full) or (full and name not in GROWING):
             return
         self.hit = True
         half()
@@ -154,7 +153,7 @@ def trial(act: Callable[[], object], folder: Path, at: int = 0, kind: str = "bro
             said = traceback.format_exc()
         finally:
             try:
-                _send(there, pickle.dumps((steps.hit, steps.count, said, given)))
+                os.write(there, pickle.dumps((steps.hit, steps.count, said, given)))  # all of it, past the injection
             finally:
                 os._exit(code)
     os.close(there)
@@ -165,9 +164,3 @@ def trial(act: Callable[[], object], folder: Path, at: int = 0, kind: str = "bro
     if code in (DONE, CLEAN, TRACEBACK):
         return Outcome(code, *pickle.loads(sent))  # noqa: S301 (our own process has sent it)
     return Outcome(code, True, 0, f"it ended with {code}: {sent.decode(errors='replace')}")
-
-
-def _send(descriptor: int, data: bytes) -> None:
-    """All of it, past the injection."""
-    while data:
-        data = data[os.write(descriptor, data) :]

@@ -31,11 +31,8 @@ SMOLLM2 = ROOT / "runs" / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
 
 
 def test_architectures(tmp_path):
-    found = []
-    for number, (family, variant, own) in enumerate([*((name, "", {}) for name in FAMILIES), *VARIANTS]):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        found.append(survey(family, folder, variant, **own))
+    models = [*((name, "", {}) for name in FAMILIES), *VARIANTS]
+    found = [survey(family, tmp_path / str(i), variant, **own) for i, (family, variant, own) in enumerate(models)]
     table = pd.DataFrame(found)
     assert table[table["outcome"] == "wrong"].empty, table[table["outcome"] == "wrong"].to_string()
     assert (table["outcome"] == "exact").sum() >= 60
@@ -49,10 +46,7 @@ def test_architectures(tmp_path):
     ids=["adapters", "GGUF files", "tokenizers"],
 )
 def test_what_else_a_model_may_be_made_of(survey_one, names, least, tmp_path):
-    found = []
-    for number, name in enumerate(names):
-        (tmp_path / str(number)).mkdir()
-        found.append(survey_one(name, tmp_path / str(number)))
+    found = [survey_one(name, tmp_path / str(i)) for i, name in enumerate(names)]
     assert [each for each in found if each.outcome == "wrong"] == []
     assert sum(each.outcome == "exact" for each in found) >= least
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import mini
 import pytest
-from apart import content, ended, kill
+from apart import content, ended, kill, until
 
 from companion.project import ROOT, Project
 from rbp.io import lock
@@ -37,12 +37,10 @@ def start(folder: Path) -> "subprocess.Popen[bytes]":
 
 def settle(folder: Path) -> None:
     """A driver that is killed alone leaves Snakemake, which ends its work; meanwhile no other build begins."""
-    until, path = time.monotonic() + 300, Project(folder).build / ".lock"
+    path = Project(folder).build / ".lock"
     path.parent.mkdir(exist_ok=True)
     with path.open("a") as stream:
-        while lock(stream) is False:
-            assert time.monotonic() < until, "what a killed build has left goes on for ever"
-            time.sleep(0.1)
+        until(lambda: lock(stream) is not False)
 
 
 def made(folder: Path) -> dict[str, bytes]:

@@ -27,7 +27,7 @@ from rbp.io import write_json
 def project(tmp_path_factory):
     project = Project(tmp_path_factory.mktemp("cli"))
     write_book(project)
-    write_chapter(project, "04_fails", "1 / 0", parameters="mode: Literal['a', 'b'] = 'a'  # which", imports=True)
+    write_chapter(project, "04_fails", "1 / 0", parameters="mode: Literal['a', 'b'] = 'a'  # which")
     write_chapter(
         project, "05_needs", "from rbp.errors import DataError\nraise DataError('no cross-entropy', 'x.csv', 'Add it.')"
     )

@@ -48,12 +48,12 @@ def test_by_hand(kind, make, saved):
     places = [(row.document, row.start + int(p)) for row in rows for p in row.scored]
     exact = 0
     before = int(kind in ("opt", "llama"))  # whose tokenizer puts a token before every text
-    by_hand = islice(token_by_token(saved(kind), CORPUS.documents, 24, 8, before), 50)  # of three windows
+    by_hand = islice(token_by_token(saved(kind), CORPUS.documents, 24, 8, before), 36)  # of two windows
     for i, (place, target, logits) in enumerate(by_hand):
         assert places[i] == place
         assert_ranked(logits, target, got.greater[i], got.equal[i], got.nll[i])
         exact += got.greater[i] == (logits > logits[target]).sum()
-    assert exact >= 49
+    assert exact >= 35
 
 
 DOCUMENTS = [" ".join(texts(2, seed=4, longest=40)), "", "the", " ", *texts(2, seed=4, longest=9), "a", ""]

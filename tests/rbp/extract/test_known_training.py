@@ -15,27 +15,23 @@ def files(folder, checkpoint=None, name=None, commit=None):
     return ModelFiles(name or str(folder), folder, commit, (), None, checkpoint)
 
 
-@pytest.fixture
-def run(tmp_path):
-    """A run's folder with a checkpoint as transformers' Trainer leaves it; write(state, table) says more."""
-
-    def write(state=None, table=None):
-        folder = tmp_path / "run" / "checkpoint-500"
-        folder.mkdir(parents=True, exist_ok=True)
-        if state is not None:
-            (folder / "trainer_state.json").write_text(json.dumps(state))
-        if table is not None:
-            (folder.parent / "checkpoints.csv").write_text(table)
-        return files(folder, "checkpoint-500")
-
-    return write
+def run(root, state=None, table=None):
+    """A run's folder with a checkpoint as transformers' Trainer leaves it."""
+    folder = root / "run" / "checkpoint-500"
+    folder.mkdir(parents=True, exist_ok=True)
+    if state is not None:
+        (folder / "trainer_state.json").write_text(json.dumps(state))
+    if table is not None:
+        (folder.parent / "checkpoints.csv").write_text(table)
+    return files(folder, "checkpoint-500")
 
 
-def test_every_source_is_heard(run, caplog):
-    assert training_of(run()) == Training("checkpoint-500", None, 500)
-    assert training_of(run({"global_step": 500, "num_input_tokens_seen": 0})).training_tokens is None
+def test_every_source_is_heard(tmp_path, caplog):
+    assert training_of(run(tmp_path)) == Training("checkpoint-500", None, 500)
+    assert training_of(run(tmp_path, {"global_step": 500, "num_input_tokens_seen": 0})).training_tokens is None
     table = "model,seed,compute,tokens\ncheckpoint-500,3,1e12,1\nother,4,,1\n"
-    found = training_of(run({"global_step": 500, "num_input_tokens_seen": 64_000}, table), Training(step=500))
+    state = {"global_step": 500, "num_input_tokens_seen": 64_000}
+    found = training_of(run(tmp_path, state, table), Training(step=500))
     assert found == Training("checkpoint-500", 64_000, 500, 3, 1e12)
     assert "columns are ignored: tokens" in caplog.text
     assert training_of(files(Path("/none"), None)) == Training()
@@ -55,14 +51,14 @@ def test_pythias_recipe_is_known(name, revision, step):
 
 
 @pytest.mark.parametrize(
-    ("state", "table", "said", "words"),
+    ("state", "said", "words"),
     [
-        ({"global_step": 400}, None, {}, "step is 500 by the revision's name, and 400 by trainer_state.json"),
-        (None, None, {"training_tokens": 499}, "499 training tokens do not fit 500 steps"),
-        ({"step": 3}, None, {}, "no state of a Trainer"),
-        (None, None, {"training_tokens": -5}, "training_tokens cannot be -5"),
+        ({"global_step": 400}, {}, "step is 500 by the revision's name, and 400 by trainer_state.json"),
+        (None, {"training_tokens": 499}, "499 training tokens do not fit 500 steps"),
+        ({"step": 3}, {}, "no state of a Trainer"),
+        (None, {"training_tokens": -5}, "training_tokens cannot be -5"),
     ],
 )
-def test_what_contradicts_itself_is_refused(run, state, table, said, words):
+def test_what_contradicts_itself_is_refused(tmp_path, state, said, words):
     with pytest.raises((DataError, ParameterError), match=words):
-        training_of(run(state, table), Training(**said) if said else None)
+        training_of(run(tmp_path, state), Training(**said) if said else None)

@@ -25,8 +25,10 @@ def probed(model, *lengths, dtype="float32"):
     return probe_model(language, rows(*(lengths or (20, 64, 90))), find_head(model))
 
 
-@pytest.mark.parametrize("kind", ["gpt2", "gemma2", "cohere", "granite"])
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize(
+    ("kind", "dtype"),
+    [("gpt2", "float32"), ("cohere", "float32"), ("granite", "float32"), ("llama", "bfloat16"), ("gemma2", "bfloat16")],
+)
 def test_logits_that_are_scaled_by_what_no_hook_shows_are_no_product_of_one_matrix(kind, dtype):
     """In bfloat16 within the tolerance of a sum of all terms. Other architectures: test_forward.py."""
     model = random_model(kind).to(getattr(torch, dtype))

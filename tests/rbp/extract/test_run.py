@@ -221,7 +221,7 @@ def test_ranks_of_a_model_over_several_places_are_those_of_one_in_one(measured, 
     room = {"cpu": int(0.6 * sum(4 * each.numel() for each in random_model(kind).parameters()))}
     monkeypatch.setattr(extraction, "limits", lambda reserved: asked.append(reserved) or room)
     folders = [
-        extract([model], [corpus], protocol("windows", length=48, pack=4, tokens=200), tmp_path / devices, settings)[0]
+        extract([model], [corpus], protocol("windows", length=48, pack=4, tokens=120), tmp_path / devices, settings)[0]
         for devices, settings in (("one", Settings()), ("several", Settings(devices="auto")))
     ]
     one, several = map(open_store, folders)
