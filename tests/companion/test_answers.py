@@ -38,9 +38,7 @@ def write(path, families, ks=(1, 10, 100, 1000)):
 
 def fitted(path, **values):
     chapter = find(Project(), "holds")
-    found = rerun.fit_laws(chapter, chapter.effective({"measurements": path} | values))
-    assert found is not None
-    return found
+    return rerun.fit_laws(chapter, chapter.effective({"measurements": path} | values))
 
 
 def test_each_family_and_k_has_its_verdict(tmp_path):

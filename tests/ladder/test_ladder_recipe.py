@@ -1,5 +1,6 @@
 import json
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -66,7 +67,7 @@ def test_the_rate_of_a_family_rises_holds_and_falls_straight_to_0_at_each_budget
     ],
 )
 def test_a_malformed_recipe_of_families_is_refused(change, said, tmp_path):
-    (tmp_path / "ladder.toml").write_text((LADDER / "ladder.toml").read_text())
+    shutil.copy(LADDER / "ladder.toml", tmp_path)
     (tmp_path / "ladders.toml").write_text(LADDERS.read_text().replace(*change, 1))
     with pytest.raises(DataError, match=re.escape(said)):
         read_ladders(tmp_path / "ladders.toml")

@@ -68,7 +68,7 @@ def test_every_row_is_text_every_token_is_predicted_once_and_the_sources_have_eq
     for name, stream in sources.items():
         whole = "".join(tokenizer.eos_token + document.text for document in texts.training[name])
         assert tokenizer.decode(stream, clean_up_tokenization_spaces=False) == whole
-    predicted: dict[str, set[int]] = {name: set() for name in sources}
+    predicted = {name: set() for name in sources}
     for row in rows:
         found = 0
         for name, stream in sources.items():

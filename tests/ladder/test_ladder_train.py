@@ -16,17 +16,15 @@ def test_the_head_s_loss_and_gradients_are_those_of_torch(n, d, vocabulary, seed
     random_ = torch.Generator().manual_seed(seed)
     hidden, head = (torch.randn(rows, d, generator=random_, dtype=torch.float64) * 3 for rows in (n, vocabulary))
     targets = torch.randint(vocabulary, (n,), generator=random_)
-    found = []
-    for loss in (
-        lambda h, w: HeadLoss.apply(h, w, targets),
-        lambda h, w: torch.nn.functional.cross_entropy(h @ w.T, targets),
-    ):
+
+    def value_and_gradients(loss):
         h, w = hidden.clone().requires_grad_(), head.clone().requires_grad_()
         value = loss(h, w)
-        (2.5 * value).backward()
-        found.append((value.detach(), h.grad, w.grad))
-    for ours, theirs in zip(*found, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-12)
+        return [value.detach(), *torch.autograd.grad(2.5 * value, (h, w))]
+
+    ours = value_and_gradients(lambda h, w: HeadLoss.apply(h, w, targets))
+    theirs = value_and_gradients(lambda h, w: torch.nn.functional.cross_entropy(h @ w.T, targets))
+    torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.builds

@@ -1,9 +1,8 @@
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from tiny import write_texts
 
 from companion.chapters.appendix import ranking
 from companion.chapters.near_ties import NearTies
@@ -25,14 +24,6 @@ WINDOWS = protocol("windows", length=64)
 
 
 @pytest.fixture(scope="module")
-def two(tmp_path_factory):
-    """A corpus of two short texts."""
-    path = tmp_path_factory.mktemp("texts") / "two.jsonl"
-    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
-    return str(path)
-
-
-@pytest.fixture(scope="module")
 def padded(tmp_path_factory):
     """The ladder's smallest model with rows beyond its tokens, as Pythia's have."""
     folder = tmp_path_factory.mktemp("padded")
@@ -46,8 +37,10 @@ def padded(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory, padded, two):
-    return ranking.rank_variants(padded, two, WINDOWS, CPU, tmp_path_factory.mktemp("ranks"))
+def study(tmp_path_factory, padded):
+    folder = tmp_path_factory.mktemp("ranks")
+    two = write_texts(folder / "two.jsonl", TEXTS)
+    return ranking.rank_variants(padded, str(two), WINDOWS, CPU, folder / "ranks")
 
 
 @pytest.fixture(scope="module")
@@ -110,8 +103,7 @@ def test_ties_among_rounded_logits_are_those_of_the_models_own(study, logits):
 
 
 def test_too_little_text_and_missing_files_are_said(tmp_path):
-    path = tmp_path / "one.jsonl"
-    path.write_text('{"text": "漢字"}\n')
+    path = write_texts(tmp_path / "one.jsonl", ["漢字"])
     with pytest.raises(DataError, match=r"0 of \d+ tokens have rank 1"):
         ranking.rank_variants(MODEL, str(path), WINDOWS, CPU, tmp_path / "out")
     with pytest.raises(DataError, match="no such file"):

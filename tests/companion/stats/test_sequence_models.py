@@ -51,13 +51,8 @@ def test_a_fit_finds_the_law_that_made_the_values(law, parameters):
 def test_noisy_values_have_the_fit_of_a_direct_search(law):
     n = np.array([1, 2, 5, 10])
     y = beta_binomial(n, 0.8, 0.4) * np.exp(0.02 * np.random.default_rng(6).normal(size=4))
-    search = minimize(
-        lambda p: np.mean(np.log(LAWS[law](n, *p) / y) ** 2),
-        [0.7, 0.5],
-        method="Nelder-Mead",
-        bounds=[(0.01, 0.99)] * 2,
-        options={"xatol": 1e-10, "fatol": 1e-16},
-    )
+    options = {"method": "Nelder-Mead", "bounds": [(0.01, 0.99)] * 2, "options": {"xatol": 1e-10, "fatol": 1e-16}}
+    search = minimize(lambda p: np.mean(np.log(LAWS[law](n, *p) / y) ** 2), [0.7, 0.5], **options)
     assert fit_distance(n, y, law).distance == pytest.approx(np.sqrt(search.fun), rel=1e-6)
 
 

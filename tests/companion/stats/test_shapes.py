@@ -31,12 +31,13 @@ def test_a_logarithm_is_found_where_the_first_line_falls_below_zero():
     value = np.geomspace(3, 1e-3, 8)
     slope, level = np.polyfit(X, value, 1)
     assert (level + slope * X).min() < 0
-    direct = minimize(
-        lambda p: np.sum((np.log(np.maximum(p[0] - np.exp(p[1]) * (X - X.mean()), 1e-300)) - np.log(value)) ** 2),
-        [0.5, -5],
-        method="Nelder-Mead",
-        options={"xatol": 1e-12, "fatol": 1e-14, "maxiter": 10_000},
-    )
+
+    def squares(p):
+        curve = np.maximum(p[0] - np.exp(p[1]) * (X - X.mean()), 1e-300)
+        return np.sum(np.log(curve / value) ** 2)
+
+    options = {"xatol": 1e-12, "fatol": 1e-14, "maxiter": 10_000}
+    direct = minimize(squares, [0.5, -5], method="Nelder-Mead", options=options)
     assert fit_shape("logarithm", SIZES, value).rss == pytest.approx(direct.fun, rel=1e-8)
 
 
