@@ -1,6 +1,8 @@
 """GGUF files of tiny models, written as llama.cpp's converter writes them."""
 
 import json
+import re
+from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -194,7 +196,8 @@ def write_case(
         if ".experts." in key and key in state:
             continue
         stem = next((key.removesuffix(end) for end in (".weight", ".bias") if key.endswith(end)), key)
-        place = tensor_name(names, arch, stem) + key.removeprefix(stem)
+        name = names.get_name(stem) or names.get_name(stem.removeprefix("transformer."))
+        place = name + key.removeprefix(stem)
         stored = weight
         for part, change in case.change.items():
             if part in place:
@@ -292,23 +295,13 @@ def put(writer: gguf.GGUFWriter, key: str, value: Any) -> None:
         add[type(value)](key, value)
 
 
-def tensor_name(names: Any, arch: str, stem: str) -> str:
-    """The name that the converter gives a tensor."""
-    name = names.get_name(stem) or names.get_name(stem.removeprefix("transformer."))
-    assert name is not None, (arch, stem)
-    return name
-
-
 def fused_experts(state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The experts of a mixture as three tensors a layer, as the converter stacks them."""
-    found: dict[str, np.ndarray] = {}
-    for layer in range(LAYERS):
-        start = f"model.layers.{layer}.mlp.experts"
-        for part in ("gate_proj", "up_proj", "down_proj"):
-            each = [state[key] for i in range(64) if (key := f"{start}.{i}.{part}.weight") in state]
-            if each:
-                found[f"{start}.{part}.weight"] = np.stack(each)
-    return found
+    found = defaultdict(list)
+    for key in sorted(state):  # there are fewer than ten
+        if ".experts." in key:
+            found[re.sub(r"\.\d+(?=\.\w+_proj)", "", key)].append(state[key])
+    return {key: np.stack(experts) for key, experts in found.items()}
 
 
 def write_tokenizer(writer: gguf.GGUFWriter, folder: Path, fields: dict[str, Any]) -> None:
