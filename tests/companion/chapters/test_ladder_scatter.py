@@ -73,11 +73,8 @@ def test_the_split_finds_known_components():
     residual = np.eye(5) - x @ np.linalg.solve(x.T @ x, x.T)
     first = [0, 3, 6, 9, 10]
     error = found.std() / np.sqrt(len(found))
-    expected = {
-        "document": np.trace(residual @ DOCUMENT[np.ix_(first, first)]) / 3,
-        "seed": SEED,
-        "lack": LACK @ residual @ LACK / 3,
-    }
+    document = np.trace(residual @ DOCUMENT[np.ix_(first, first)]) / 3
+    expected = {"document": document, "seed": SEED, "lack": LACK @ residual @ LACK / 3}
     for part, value in expected.items():
         assert found[part].mean() == pytest.approx(value, abs=3.5 * error[part]), part
     assert found.total.to_numpy() == pytest.approx((found.document + found.seed + found.lack).to_numpy())

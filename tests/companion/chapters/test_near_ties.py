@@ -14,6 +14,12 @@ from rbp.extract.store import open_store
 from rbp.metric import rank
 
 
+def counts(scores, target):
+    """How many scores are greater than the target's, and how many equal."""
+    truth = scores.gather(1, target[:, None])
+    return (scores > truth).sum(1).numpy(), (scores == truth).sum(1).numpy()
+
+
 @given(st.integers(0, 10**6), st.sampled_from([None, "bfloat16"]), st.sampled_from(["paper", "strict", "expected"]))
 def test_moved_logits_give_counts_within_the_possible_ones(seed, rounding, rule):
     rng = np.random.default_rng(seed)
@@ -23,21 +29,14 @@ def test_moved_logits_give_counts_within_the_possible_ones(seed, rounding, rule)
     for _ in range(5):
         moved = logits + torch.from_numpy(rng.choice([-0.0599, 0, 0.0599], size=(20, 30)).astype(np.float32))
         stored = moved if rounding is None else moved.to(torch.bfloat16).float()
-        truth = stored.gather(1, target[:, None])
-        greater, equal = ((stored > truth).sum(1).numpy(), (stored == truth).sum(1).numpy())
         low, high = found.ranks(rule).T
-        ranks = rank(greater, equal, rule)
+        ranks = rank(*counts(stored, target), rule)
         assert (low <= ranks).all()
         assert (ranks <= high).all()
-        own = rank(*_counts(logits if rounding is None else logits.to(torch.bfloat16).float(), target), rule)
+        own = rank(*counts(logits if rounding is None else logits.to(torch.bfloat16).float(), target), rule)
         for k in (1, 3, 10):
             assert abs(int((ranks <= k).sum()) - int((own <= k).sum())) <= found.across(k, rule)
         assert int((ranks != own).sum()) <= found.changing()
-
-
-def _counts(scores, target):
-    truth = scores.gather(1, target[:, None])
-    return (scores > truth).sum(1).numpy(), (scores == truth).sum(1).numpy()
 
 
 def test_by_hand():

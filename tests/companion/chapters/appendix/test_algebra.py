@@ -12,10 +12,6 @@ from rbp.measurements.histograms import MeasuredRanks
 from rbp.measurements.rank_counts import RankCounts
 
 
-def _number(expression, m, sd):
-    return mp.mpmathify(notation.unfold(expression).subs({mu: mp.mpf(m), sigma: mp.mpf(sd)}).evalf(30))
-
-
 def exact(m, sd):
     at = np.array([m]), np.array([sd])
     return {name: each.item() for name, each in numbers.parts(*at, numbers.exact_sums(*at)).items()}
@@ -27,7 +23,8 @@ def test_truncated_moments_are_the_integrals(equation, power):
     with mp.workdps(30):
         splits = [1, *mp.arange(1, 40, 3), mp.inf]
         quadrature = mp.quad(lambda u: u**power * mp.npdf(u, m, sd), [0, *splits])
-        assert mp.almosteq(_number(equation.right, m, sd), quadrature, rel_eps=1e-15, abs_eps=1e-20)
+        value = notation.unfold(equation.right).subs({mu: mp.mpf(m), sigma: mp.mpf(sd)}).evalf(30)
+        assert mp.almosteq(mp.mpmathify(value), quadrature, rel_eps=1e-15, abs_eps=1e-20)
 
 
 @pytest.mark.parametrize(
