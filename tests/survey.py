@@ -239,8 +239,7 @@ def _compared(exact: Outcome, language: LanguageModel) -> Outcome:
     logits = _logits(language.model, rows)
     targets = np.concatenate([row.ids[row.scored] for row in rows])
     truth = logits[np.arange(len(logits)), targets][:, None]
-    slack = 3e-5 * np.abs(logits[:, :TOKENS]).max()  # 256 units in the last place of float32, of what has a token
-    surely, possibly = (logits > truth + slack).sum(1), (logits >= truth - slack).sum(1)
+    largest = np.abs(logits[:, :TOKENS]).max()  # of what has a token
     cross_entropy = np.logaddexp.reduce(logits, axis=1) - truth[:, 0]
     expected = np.exp(logits - np.logaddexp.reduce(logits, axis=1)[:, None]) * np.abs(logits)
     wrong, before = [], torch.get_num_threads()
@@ -248,12 +247,15 @@ def _compared(exact: Outcome, language: LanguageModel) -> Outcome:
         torch.set_num_threads(1)
         first, second = alone.rank(rows), alone.rank(rows)
         draws = not all((a == b).all() for a, b in zip(first, second, strict=True))  # as Reformer does, for its hashes
-        for ranker in (alone, padded):
+        # 256 units in the last place of float32; gated norms of linear attention amplify what padding rounds
+        for ranker, rounding in ((padded, 1.2e-4), (alone, 3e-5)):
+            slack = rounding * largest
+            surely, possibly = (logits > truth + slack).sum(1), (logits >= truth - slack).sum(1)
             for threads in (*THREADS, *THREADS):
                 torch.set_num_threads(threads)
                 found = ranker.rank(rows)
                 bad = (found.greater < surely) | (found.greater + found.equal > possibly)
-                bad |= np.abs(cross_entropy - found.nll) > 2 * slack + 1e-6 + 6e-5 * expected.sum(1)
+                bad |= np.abs(cross_entropy - found.nll) > 2 * slack + 1e-6 + 2 * rounding * expected.sum(1)
                 # unpadded rows are the same bits, whatever stood beside them
                 same = ranker is padded or draws or all((a == b).all() for a, b in zip(first, found, strict=True))
                 wrong.append(int(bad.sum()) if same else -1)
