@@ -50,6 +50,12 @@ def test_actions_are_pinned_by_commit():
     assert set(pinned.values()) == set(used), "one commit of each"
 
 
+def test_the_workflow_runs_the_test_command_of_the_readme():
+    assert re.search(r"^ +- run: \.ci/run$", (ROOT / ".github" / "workflows" / "book.yml").read_text(), re.MULTILINE)
+    for file in ("README.md", ".ci/run"):
+        assert re.search(r"^make test\b", (ROOT / file).read_text(), re.MULTILINE), file
+
+
 @pytest.mark.parametrize("folder", [".", "src"])
 def test_what_the_packages_need_is_pinned_and_installed(folder):
     project = tomllib.loads((ROOT / folder / "pyproject.toml").read_text())["project"]
