@@ -30,10 +30,12 @@ def test_what_is_installed_is_compared_with_its_hash():
     """By what `make` would run: uv, then with it all at once, and what these need is not looked for."""
     dry = ["make", "--dry-run", "--always-make", ".venv/installed"]
     said = subprocess.run(dry, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    uv, pinned, torch, project = (line for line in said.splitlines() if "pip" in line and " install " in line)
+    lines = [line for line in said.splitlines() if re.search(" pip .*(install|download) ", line)]
+    uv, pinned, chosen, torch, project = lines
     assert uv.endswith("--require-hashes --no-deps --requirement .venv/uv.lock")
     assert pinned.endswith("--require-hashes --no-deps --requirement requirements.lock")
-    assert torch.endswith("install --constraint requirements-torch.lock torch")
+    assert chosen.endswith("download --no-deps --constraint requirements-torch.lock --dest .venv/torch torch")
+    assert torch.endswith("--constraint requirements-torch.lock .venv/torch/*.whl")
     assert project.endswith("--no-deps --editable . --editable src")
 
 

@@ -1,5 +1,7 @@
 """Verdicts follow from the recorded numbers, change with them, and cannot be set by hand unseen."""
 
+import tomllib
+
 import pytest
 
 from companion import results
@@ -7,7 +9,7 @@ from companion.chapters.appendix import predictions
 from companion.ledger import claims as ledger
 from companion.ledger.claims import FAILS, HOLDS, PART, UNCHECKED, UNDECIDED
 from companion.ledger.page import _typeset
-from companion.project import Project
+from companion.project import ROOT, Project
 from rbp.errors import ChapterError
 
 EXPECTED = results.read_book(Project().expected)
@@ -237,3 +239,10 @@ def test_a_bar_moves_its_verdict_one_way(number):
         decided = (RULES[number].verdict({name: at}) for at in grid)
         verdicts = [order.index(verdict) for verdict in decided if verdict != UNDECIDED]
         assert verdicts == sorted(verdicts), (name, verdicts)
+
+
+def test_verdicts_that_moved_ended_where_they_are():
+    moved = tomllib.loads((ROOT / "book" / "verdicts.toml").read_text())["moved"]
+    ends = {each["claim"]: each["after"] for each in moved}
+    names = {claim.number: claim.name for claim in CLAIMS}
+    assert ends == {number: ACCEPTED[f"verdict.{names[number]}"] for number in ends}
