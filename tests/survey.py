@@ -218,10 +218,10 @@ def _changed(language: LanguageModel, change: str) -> LanguageModel:
     model = copy.deepcopy(language.model)
     layer = model.get_output_embeddings()
     with torch.no_grad():
-        for name, value in (("bias", bias), ("weight", None if scale == 1.0 else scale)):
-            values = getattr(layer, name, None)
-            if isinstance(values, torch.Tensor) and value is not None:
-                values[TOKENS:] = value if name == "bias" else values[TOKENS:] * value
+        if bias is not None:
+            layer.bias[TOKENS:] = bias
+        if scale != 1.0 and isinstance(getattr(layer, "weight", None), torch.Tensor):
+            layer.weight[TOKENS:] *= scale
     return replace(language, model=model)
 
 

@@ -11,20 +11,8 @@ from functools import cache
 from pathlib import Path
 
 import torch
+import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
-from transformers import (
-    AutoModelForCausalLM,
-    CohereConfig,
-    Gemma2Config,
-    GPT2Config,
-    GPTNeoXConfig,
-    GraniteConfig,
-    LlamaConfig,
-    MixtralConfig,
-    OPTConfig,
-    PreTrainedTokenizerFast,
-    Qwen2Config,
-)
 
 from rbp.extract.models import find_model, load_model
 
@@ -41,15 +29,15 @@ SHAPE = {
 }
 GROUPED = {**SHAPE, "intermediate_size": 64, "num_key_value_heads": 2}
 CONFIGS = {
-    "gpt2": GPT2Config(**SHAPE),
-    "neox": GPTNeoXConfig(**SHAPE, intermediate_size=64, tie_word_embeddings=False, hidden_act="gelu"),
-    "opt": OPTConfig(**SHAPE, ffn_dim=64, word_embed_proj_dim=16),
-    "qwen2": Qwen2Config(**GROUPED),
-    "llama": LlamaConfig(**GROUPED, tie_word_embeddings=False),
-    "gemma2": Gemma2Config(**GROUPED, head_dim=8, final_logit_softcapping=3.0),
-    "cohere": CohereConfig(**SHAPE, intermediate_size=64, logit_scale=0.25),
-    "granite": GraniteConfig(**SHAPE, intermediate_size=64, logits_scaling=4.0),
-    "mixtral": MixtralConfig(**GROUPED, num_local_experts=4),
+    "gpt2": transformers.GPT2Config(**SHAPE),
+    "neox": transformers.GPTNeoXConfig(**SHAPE, intermediate_size=64, tie_word_embeddings=False, hidden_act="gelu"),
+    "opt": transformers.OPTConfig(**SHAPE, ffn_dim=64, word_embed_proj_dim=16),
+    "qwen2": transformers.Qwen2Config(**GROUPED),
+    "llama": transformers.LlamaConfig(**GROUPED, tie_word_embeddings=False),
+    "gemma2": transformers.Gemma2Config(**GROUPED, head_dim=8, final_logit_softcapping=3.0),
+    "cohere": transformers.CohereConfig(**SHAPE, intermediate_size=64, logit_scale=0.25),
+    "granite": transformers.GraniteConfig(**SHAPE, intermediate_size=64, logits_scaling=4.0),
+    "mixtral": transformers.MixtralConfig(**GROUPED, num_local_experts=4),
 }
 WORDS = ["the", "rank", "of", "a", "token", "among", "all", "scores", "falls", "as", "models", "grow", "law", "data"]
 SPECIAL = {"eos_token": "<|end|>", "bos_token": "<|end|>"}
@@ -80,13 +68,14 @@ def make_tokenizer(template=None, **options):
     if template:
         around = [(word, raw.token_to_id(word)) for word in {*template.split()} - {"$A"}]
         raw.post_processor = processors.TemplateProcessing(single=template, special_tokens=around)
-    return PreTrainedTokenizerFast(tokenizer_object=raw, **SPECIAL, **options)
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=raw, **SPECIAL, **options)
 
 
 def random_model(kind):
     """A model with random weights, of an architecture of CONFIGS or of a configuration."""
     torch.manual_seed(1)
-    model = AutoModelForCausalLM.from_config(deepcopy(CONFIGS[kind] if isinstance(kind, str) else kind)).eval()
+    config = deepcopy(CONFIGS[kind] if isinstance(kind, str) else kind)
+    model = transformers.AutoModelForCausalLM.from_config(config).eval()
     with torch.no_grad():  # as initialized, the logits would be near 0 and near one another
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.2)

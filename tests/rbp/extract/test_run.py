@@ -101,7 +101,6 @@ def test_shards_in_any_order_and_in_processes_make_the_same_store(measured, tmp_
     for name in ("processes", "tasks", "launched"):
         (shared,) = (tmp_path / name).iterdir()
         assert parts(shared) == parts(whole)
-        assert open_store(shared).ranks().equals(open_store(whole).ranks())
         assert open_store(shared).problems() == []
 
 
