@@ -36,8 +36,8 @@ $(SMOLLM2): | .venv/installed
 serve: .venv/installed           ## read the built book on 127.0.0.1, and run its chapters there
 	@$(BIN)/rbp serve
 
-check: lint                      ## lint, types, and the tests that build and train nothing, run no commands and open no browser
-	@$(TESTS) -m "not slow and not builds"
+check: lint                      ## lint, types, and the tests that take less than a second each: in a minute
+	@$(TESTS) -m "not slow and not long"
 
 test: .venv/installed            ## the tests of the loop, those of the built book in a headless browser included
 	@$(TESTS)

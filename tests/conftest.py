@@ -33,7 +33,7 @@ FLAGS = ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-backgrou
 def pytest_collection_modifyitems(items):
     for item in items:
         if {"browser", "workshop"} & set(getattr(item, "fixturenames", ())):
-            item.add_marker("builds")
+            item.add_marker("long")
 
 
 def pytest_collection_finish():

@@ -92,6 +92,7 @@ def test_the_commands_one_after_the_other_in_one_folder(tmp_path):
         assert ran.returncode == 0, f"{line}\n{ran.stdout}\n{ran.stderr}"
 
 
+@pytest.mark.long
 def test_its_program_runs(tmp_path, monkeypatch, capsys):
     folder_of_the_readme(tmp_path)
     monkeypatch.chdir(tmp_path)
@@ -113,7 +114,7 @@ def build_wheel(folder):
     return wheel
 
 
-@pytest.mark.builds
+@pytest.mark.long
 def test_a_wheel_works_in_an_empty_folder_without_the_extras(tmp_path):
     """Unpacked: rbp alone, and its one command, without what a base installation does not bring."""
     away, here = tmp_path / "away", tmp_path / "here"

@@ -28,6 +28,7 @@ def stores():
     return [store for store in every if store.dataset in ("wikipedia", "humaneval")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", range(4, 11))
 def test_a_query_answers(stores, number):
     found = query(stores, QUERIES[number])

@@ -33,7 +33,7 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: (_needs_book(item), "study" not in item.path.parts))
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
-            item.add_marker("builds")
+            item.add_marker("long")
 
 
 def pytest_collection_finish(session):

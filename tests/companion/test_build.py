@@ -55,7 +55,7 @@ def stale(project):
     return {each.split()[0] for each in differences_of_tree(project)}
 
 
-@pytest.mark.builds
+@pytest.mark.long
 def test_the_book_is_built_whole(project, capfd):
     assert build(project, 2), capfd.readouterr()
     assert str(project.html / "index.html") in capfd.readouterr().out
@@ -75,7 +75,7 @@ def page(project, name):
     return BeautifulSoup((project.html / f"{name}.html").read_text(), "html.parser")
 
 
-@pytest.mark.builds
+@pytest.mark.long
 def test_figures_tables_and_equations_are_numbered_by_chapter(project):
     first, second = (page(project, f"notebooks/{name}") for name in ("01_a", "02_b"))
     captions = [each.get_text() for each in first.select("figure.rbp-figure .caption-number")]
@@ -85,7 +85,7 @@ def test_figures_tables_and_equations_are_numbered_by_chapter(project):
     assert second.select_one("a.reference[href='01_a.html#equation-square']").get_text() == "(1.1)"
 
 
-@pytest.mark.builds
+@pytest.mark.long
 def test_the_buttons_of_a_page_lead_to_its_source_and_of_a_chapter_to_binder(project):
     buttons = {
         name: {link.get_text(strip=True): link["href"] for link in page(project, name).select(BUTTONS)}
@@ -102,7 +102,7 @@ def test_the_buttons_of_a_page_lead_to_its_source_and_of_a_chapter_to_binder(pro
     assert "Show source" not in buttons["book/made"], "the build makes it, and keeps it nowhere"
 
 
-@pytest.mark.builds
+@pytest.mark.long
 def test_what_is_executed_again_and_what_is_not(project, executed):
     for path in project.root.rglob("*"):
         if not {"_build", ".snakemake"} & set(path.parts):
@@ -147,7 +147,7 @@ def test_a_chapter_whose_input_changes_while_it_runs_fails(tmp_path, capfd):
     assert differences_of_tree(project) == []
 
 
-@pytest.mark.builds
+@pytest.mark.long
 def test_what_fails_is_named_and_the_old_book_stays(project, capfd):
     before = checksums(project.html)
     edit(project.book / "more.md", "Words.", "[nowhere](nowhere.md)")

@@ -61,7 +61,7 @@ def test_a_parameter_that_no_cell_reads_is_an_error(project):
         assert [each.name for each in parameters("value = 1", cell)] == ["k"]
 
 
-@pytest.mark.builds
+@pytest.mark.long
 def test_execution_is_whole_reproducible_and_leaves_the_caller_alone(project):
     cell = """
         import os, sys
@@ -101,7 +101,7 @@ def test_a_folder_with_other_things_is_never_replaced(project):
     assert left(precious) == ["thesis.tex"]
 
 
-@pytest.mark.builds
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("cell", "error"),
     [("value = 1\n1 / 0", "ZeroDivisionError: division by zero"), ("import os; os._exit(3)", "Kernel died")],

@@ -13,7 +13,7 @@ from companion.project import Project
 from companion.results import Recorded
 from companion.results import write_book as write_results
 
-pytestmark = pytest.mark.builds  # a chapter
+pytestmark = pytest.mark.long  # a chapter
 
 BOOK = "https://somebody.example/companion/"
 LINKS = """

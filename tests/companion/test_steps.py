@@ -137,7 +137,7 @@ def test_a_chapter_declares_the_steps_that_it_reads(project, without_kernel):
         execute(find(project, "01_a"), {}, project.runs / "a", project.root)
 
 
-@pytest.mark.builds
+@pytest.mark.long
 def test_the_book_makes_what_is_stale_and_executes_the_chapters_after_it(project, capfd):
     declare_read(write_chapter(project, "01_a", read_in(project), steps=("double",)))
 

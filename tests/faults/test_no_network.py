@@ -10,7 +10,7 @@ import pytest
 
 from companion.project import ROOT, Project
 
-pytestmark = pytest.mark.builds
+pytestmark = pytest.mark.long
 
 GUARD = """
 import os, socket, sys

@@ -32,7 +32,7 @@ SLOW = {name: 0.25 if name == "the pages" else 1 for name in writes.CASES}
 HOURS = 3 * 3600.0
 
 
-@pytest.mark.builds
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "share"), LOOP.items())
 def test_failures_at_some_steps_of_writing(name, share, model, tmp_path):
     assert apart(writes.count, name, tmp_path / "work", model, share, False) >= 3
@@ -49,7 +49,7 @@ def die_beside(target: Path) -> None:
         os._exit(KILLED)
 
 
-@pytest.mark.builds
+@pytest.mark.long
 def test_what_a_dead_process_has_left_is_removed_and_what_a_living_one_has_is_not(tmp_path):
     target = tmp_path / "folder"
     os.mkfifo(tmp_path / ".folder.01234567.tmp")  # what others put there is not waited for
@@ -110,7 +110,7 @@ def extract_or_be_refused(model: Path, corpus: str, out: Path) -> str:
     return ""
 
 
-@pytest.mark.builds
+@pytest.mark.long
 def test_extractions_at_once_make_one_store(model, tmp_path):
     corpus = str(tiny.write_texts(tmp_path / "corpus.jsonl", tiny.texts(20)))
     assert extract_or_be_refused(model, corpus, tmp_path / "whole") == ""
@@ -130,7 +130,7 @@ def hold(folder: Path, shard: tuple[int, int] | None) -> None:
         time.sleep(60)
 
 
-@pytest.mark.builds
+@pytest.mark.long
 @pytest.mark.parametrize("shard", [None, (1, 2)], ids=["whole", "shard"])
 def test_a_lock_whose_owner_died_holds_nobody_up(tmp_path, shard):
     store = Store(tmp_path / "store")
@@ -153,7 +153,7 @@ time.sleep(300)
 """
 
 
-@pytest.mark.builds
+@pytest.mark.long
 def test_a_kernel_killed_from_outside_is_named_promptly(tmp_path: Path) -> None:
     project, kernel, killed = Project(tmp_path), tmp_path / "kernel", []
     chapter = Chapter(write_chapter(project, "01_a", "value = 1", LONG_CELL, "print('never')"))

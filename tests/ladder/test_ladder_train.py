@@ -27,7 +27,7 @@ def test_the_head_s_loss_and_gradients_are_those_of_torch(n, d, vocabulary, seed
     torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.builds
+@pytest.mark.long
 def test_what_is_trained_is_left_alone_and_other_work_is_refused(workshop, in_this_process):
     making, _ = workshop
     folder = making.place.folder.parent

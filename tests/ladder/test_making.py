@@ -13,7 +13,7 @@ from ladder.training import Run
 from ladder.workspace import Workspace
 from rbp.extract.store import open_store, store_folders
 
-pytestmark = pytest.mark.builds  # it trains
+pytestmark = pytest.mark.long  # it trains
 
 FAMILIES = pytest.mark.parametrize("family", ["neox", "lstm"])
 

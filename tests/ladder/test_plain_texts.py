@@ -72,7 +72,7 @@ def test_a_twentieth_is_held_out_and_new_documents_move_none(order, count):
     assert 5 <= len(split_by_hash(documents)[0]) <= 30
 
 
-@pytest.mark.builds
+@pytest.mark.long
 def test_the_guide_s_commands_train_rank_and_fit_a_folder_of_text(tmp_path, in_this_process):
     rng = random.Random(0)  # noqa: S311
     syllables = [a + b for a in "bcdfghklmnprstvz" for b in "aeiou"]
@@ -110,7 +110,7 @@ def test_the_guide_s_commands_train_rank_and_fit_a_folder_of_text(tmp_path, in_t
     assert (done.returncode, done.stdout.strip()) == (0, str(place / "models" / "neox-10k-at-0.01024m"))
 
 
-@pytest.mark.builds
+@pytest.mark.long
 def test_the_text_of_a_working_folder_is_not_replaced(train, tmp_path, in_this_process):
     write_texts(tmp_path / "texts", {f"{i}.txt": tale(i) for i in range(30)})
     assert train("--tokens", "256").returncode == 0
@@ -140,7 +140,7 @@ def test_text_that_will_not_do_is_refused(texts, more, words, train, tmp_path):
     refused(train(*more), *words)
 
 
-@pytest.mark.builds
+@pytest.mark.long
 def test_too_little_text_is_said_with_what_is_there_and_that_much_will_do(train, tmp_path, in_this_process):
     ((held, *_), _) = split_by_hash([Document(name, text) for name, text in LONG.items()])
     write_texts(tmp_path / "texts", LONG | {"quotes.txt": f"{tale(7)} {held.text}"})

@@ -12,7 +12,7 @@ from transformers import AutoModelForCausalLM
 
 from ladder import trials
 
-pytestmark = pytest.mark.builds  # it trains
+pytestmark = pytest.mark.long  # it trains
 TIMES = {"begun", "seconds", "cpu_seconds", "tokens_per_second"}
 
 

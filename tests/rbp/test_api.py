@@ -51,6 +51,7 @@ def test_the_example_of_each_name(name, monkeypatch):
     assert doctest.DocTestRunner().run(example).failed == 0
 
 
+@pytest.mark.long
 def test_ranks_are_those_of_the_logits_whatever_holds_the_texts(model, tokenizer):
     ranked = rbp.rank(model, TEXTS, tokenizer=tokenizer)
     greater, equal, nll = [], [], []
@@ -74,6 +75,7 @@ def test_ranks_are_those_of_the_logits_whatever_holds_the_texts(model, tokenizer
         assert again.to_pandas().equals(table)
 
 
+@pytest.mark.long
 def test_a_model_in_memory_is_ranked_as_the_one_saved_of_it(tmp_path, model, tokenizer):
     """With the same opening and special tokens."""
     saved, some = str(save_model(tmp_path / "m")), ["the cat <|end|> the dog and the cat", *TEXTS]

@@ -23,7 +23,7 @@ def _errs(told: processes.Tell) -> None:
     raise DataError("nothing there", "here", "Look elsewhere.")
 
 
-@pytest.mark.builds
+@pytest.mark.long
 def test_a_worker_that_dies_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     heard: list[tuple[str, str]] = []
     todo = [

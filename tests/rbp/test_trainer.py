@@ -58,7 +58,7 @@ def test_the_example_runs():
     assert found.attempted >= 2  # from Python 3.13 on, those that are skipped count too
 
 
-@pytest.mark.builds
+@pytest.mark.long
 def test_a_trainer_logs_what_extraction_finds(tmp_path):
     """At steps 2, 4 and the last; what is logged is what the checkpoints' own stores say."""
     texts, model = tiny.texts(6, seed=1), tiny.random_model("neox")

@@ -39,6 +39,7 @@ def test_the_family_of_the_largest_model_stands_for_all():
     assert [own.model for own in lognormal.main_group(measured)] == ["A1", "A4", "A9"]
 
 
+@pytest.mark.long
 def test_the_authors_parameters_come_out_of_their_histogram(pythia):
     found = lognormal.rank_1(*pythia)
     np.testing.assert_allclose(found["mu"], found["mu_published"], atol=0.0314)

@@ -74,6 +74,7 @@ def test_an_exponent_moves_no_more_than_its_hits_allow():
     assert within < 1.2 * max(moves)
 
 
+@pytest.mark.long
 def test_ranks_and_cross_entropy_are_those_of_the_models_own_logits(study, logits):
     scores, truth = logits
     order = (-scores).argsort(dim=1)

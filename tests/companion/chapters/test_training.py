@@ -62,6 +62,7 @@ def test_along_constant_tokens_per_parameter_both_terms_fall():
 # ── Others' measurements
 
 
+@pytest.mark.long
 def test_a_referees_numbers_are_met():
     """What others computed from the same file: a product and Kaplan's form."""
     table = training.fit_without_sweeps(training.read_runs()).set_index(["measure", "form"])

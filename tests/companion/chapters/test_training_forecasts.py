@@ -44,6 +44,7 @@ def test_each_law_foretells_what_it_has_made(law):
     np.testing.assert_allclose(told, TRUE[law](AHEAD["size"], AHEAD["training_tokens"]), rtol=tolerance)
 
 
+@pytest.mark.long
 def test_a_law_is_asked_for_what_is_beyond_each_cut_and_its_spread_is_the_mean_square(monkeypatch):
     laws = {name: training_forecasts.LAWS[name] for name in ("sum", "product")}
     monkeypatch.setattr(training_forecasts, "LAWS", laws)

@@ -88,7 +88,7 @@ OPT = ["fit", "--measurements", "published", "--dataset", "auslegal", "--family"
         (["run"], ["Missing argument"]),
         (["chapterz"], ["No such command", 'Did you mean "chapters"? There are: extract']),
         pytest.param(
-            ["run", "05_needs", "--out", "new"], ["no cross-entropy (x.csv)", "Add it."], marks=pytest.mark.builds
+            ["run", "05_needs", "--out", "new"], ["no cross-entropy (x.csv)", "Add it."], marks=pytest.mark.long
         ),
         (["run", "1", "--out", f"{__file__}/new"], ["test_cli.py", "Check the path"]),
         (["verify"], ["there are no results here", "rbp book"]),
@@ -106,7 +106,7 @@ def test_mistakes_are_answered_and_leave_nothing(project, tmp_path, arguments, w
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.builds
+@pytest.mark.long
 def test_a_failing_cell_exits_1_and_keeps_the_partial_notebook(project, tmp_path):
     done = here("run", "04_fails", "--out", "new", cwd=tmp_path, root=project.root)
     assert done.returncode == 1
@@ -120,7 +120,7 @@ def alive(word):
     return [each for each in psutil.process_iter(["cmdline"]) if word in " ".join(each.info["cmdline"] or [])]
 
 
-@pytest.mark.builds
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("sent", "code", "interrupts"),  # a job in a shell's background is started with SIGINT ignored
     [
@@ -197,6 +197,7 @@ def test_fit_prints_the_slope_of_table_1():
     assert f"wikipedia,neg_log_rbp,1,Pythia,{fitted['r_squared']:.3f},{-fitted['alpha']:.3f}" in table
 
 
+@pytest.mark.long
 def test_fit_finds_an_offset_and_says_where_an_interval_has_no_end():
     fitted = json.loads(here(*PYTHIA, "--k", "10", "--offset", "--at", "1e30", "--json").stdout)
     assert fitted["distinguishable"] is False

@@ -12,6 +12,7 @@ from ladder.shipped import counted
 from rbp.laws.resampling import log_neg_log_share
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("texts", loop_and_slow(6, 600))
 @pytest.mark.parametrize("dataset", rest_slow(["humaneval"], ["wikipedia"]))
 def test_the_shipped_table_comes_out_again(dataset, texts):

@@ -108,6 +108,7 @@ time.sleep(300)
 """
 
 
+@pytest.mark.long
 def test_a_run_ends_with_its_server_even_if_that_is_killed(project, script):
     command = [sys.executable, "-c", SERVER, str(project.root), *script]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -138,6 +139,7 @@ while True:
 """
 
 
+@pytest.mark.long
 def test_a_run_that_takes_too_long_is_stopped_even_if_it_does_not_want_to(project, script, tmp_path):
     """The system does it: no thread here, and no server, need be there."""
     (tmp_path / "stubborn.py").write_text(STUBBORN)

@@ -115,6 +115,7 @@ def silent(live, words=b""):
     return line
 
 
+@pytest.mark.long
 def test_whoever_says_nothing_keeps_nobody_out(live, reader):
     with ExitStack() as held:
         for number in range(400):
@@ -267,6 +268,7 @@ def test_uploads_become_sources_of_their_owner_alone_and_are_deleted(reader):
     assert listed == [second["value"]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "data", "what"),
     [("mine.csv", b"dataset,model\na,b\n", "(mine.csv"), ("a.pkl", b"\x80\x04.", "only CSV and Parquet")],

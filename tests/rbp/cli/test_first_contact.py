@@ -30,7 +30,7 @@ MISTAKES = {
 }
 
 
-@pytest.mark.builds
+@pytest.mark.long
 def test_arguments_are_checked_before_torch_is_imported(tmp_path: Path) -> None:
     command = [sys.executable, "-c", SCRIPT.format([*MISTAKES])]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=True)
@@ -39,7 +39,7 @@ def test_arguments_are_checked_before_torch_is_imported(tmp_path: Path) -> None:
         assert words in line
 
 
-@pytest.mark.builds
+@pytest.mark.long
 def test_characters_that_an_encoding_lacks_are_spelled_out(tmp_path: Path) -> None:
     (table := tmp_path / "mine.csv").write_text(TABLE, encoding="utf-8")
     command = [sys.executable, "-m", "rbp.cli", "fit", "--measurements", str(table), "--dataset", "text", "--k", "1"]

@@ -53,6 +53,7 @@ def fitted(*arguments):
     return json.loads(here("fit", "--measurements", *map(str, arguments), "--json").stdout)
 
 
+@pytest.mark.long
 def test_the_laws_are_those_that_fit_finds_and_the_page_shows_all_of_it(law, project, text):
     printed, page = law(*MODELS, "--corpus", text, "--length", "128", "--family", "Mine")
     *lines, place = printed.splitlines()
@@ -106,6 +107,7 @@ def test_what_cannot_be_is_said_and_no_page_written(project, arguments, words):
     assert not out.exists()
 
 
+@pytest.mark.long
 def test_ranks_are_counted_at_any_threshold(law):
     ranked = [Ranked(open_store(folder)) for folder in STORES]
     sizes = [one.store.size for one in ranked]
@@ -146,6 +148,7 @@ def test_laws_over_training_are_those_of_the_points(trained):
     assert (front["family"] == "G").sum() == len(SIZES)
 
 
+@pytest.mark.long
 def test_a_law_over_training_and_surfaces_on_a_page(law, trained):
     printed, page = law(trained, "--family", "F", "--dataset", "mine", "-k", "1", "--surface")
     assert f"F at {checkpoints.amount(BUDGETS[0])} on mine" in printed  # a law in S at each number of tokens

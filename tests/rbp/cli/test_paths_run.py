@@ -19,6 +19,7 @@ def place(tmp_path_factory):
     return root
 
 
+@pytest.mark.long
 def test_a_model_is_made_worse_and_compared_and_a_run_goes_on_where_it_was_stopped(place, monkeypatch):
     command = ["paths", "run", "--model", "gpt2", "--corpus", "mine.jsonl", "--paths", "depth,bits"]
     command += ["--smaller", "neox"]

@@ -53,6 +53,7 @@ def agree(found, expected):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kind", "context"), [("gpt2", 1), ("neox", 5), ("gemma2", 64), ("cohere", 5)])
 def test_exactly_so_many_tokens_stand_before_every_scored_one(kind, context, make, saved):
     """Each token after the document's own tokens before it, not the rows'."""

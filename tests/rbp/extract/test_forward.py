@@ -37,6 +37,7 @@ def make(saved):
     return make
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_by_hand(kind, make, saved):
     ranker, rows = make(kind)
@@ -65,6 +66,7 @@ TOKENIZERS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "length", "context"), [("windows", 12, 6), ("authors", 24, None)])
 @pytest.mark.parametrize("which", TOKENIZERS)
 def test_nothing_is_off_by_one(saved, which, name, length, context, tmp_path):
@@ -139,6 +141,7 @@ def test_nan_names_document_and_position(make, monkeypatch):
         ranker.rank(rows)
 
 
+@pytest.mark.long
 def test_every_rank_is_that_of_the_logits_whatever_the_rows_of_no_token_are(tmp_path, monkeypatch):
     monkeypatch.setattr(survey, "THREADS", (2,))
     monkeypatch.setattr(survey, "LENGTHS", (survey.LONGEST, 5, 37, 99, 5))

@@ -31,6 +31,7 @@ def file(whole, tmp_path_factory) -> Path:
 SHOWN = {"llama", "llama, 256", "qwen2", "qwen3", "stablelm"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in CASES if name not in SHOWN])
 def test_a_file_gives_the_logits_of_the_folder(name, tmp_path):
     """Each architecture, with values of its fields that are none's default."""
@@ -43,6 +44,7 @@ OTHERS = ("F16", "Q4_0", "Q4_K", "IQ4_XS", "Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q5_K
 OTHERS += ("IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S", "IQ1_S", "IQ1_M", "IQ4_NL")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", rest_slow(QUANTIZATIONS, OTHERS))
 def test_every_quantization_gives_its_dequantized_weights(kind, tmp_path):
     folder = save_case("llama, 256", tmp_path / "whole")

@@ -25,6 +25,7 @@ def probed(model, *lengths, dtype="float32"):
     return probe_model(language, rows(*(lengths or (20, 64, 90))), find_head(model))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "dtype"),
     [("gpt2", "float32"), ("cohere", "float32"), ("granite", "float32"), ("llama", "bfloat16"), ("gemma2", "bfloat16")],

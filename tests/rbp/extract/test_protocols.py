@@ -90,6 +90,7 @@ LONG = " ".join(texts(500, seed=8))
 FEW = "<|end|>" * 30 + "a token"  # of which few tokens are scored: more of the text is read, until there is enough
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "tokenizer", "text", "budget", "read"),
     [

@@ -84,6 +84,7 @@ def test_a_rerun_does_nothing_but_take_labels_and_what_is_known_of_the_training(
         extract([measured[0]] * 2, [measured[1]], WINDOWS, folder, Settings(training=known))
 
 
+@pytest.mark.long
 def test_shards_in_any_order_and_in_processes_make_the_same_store(measured, tmp_path, monkeypatch, in_this_process):
     """Those of one machine, of torchrun's processes, and of srun's tasks."""
     model, corpus, whole = measured
@@ -213,6 +214,7 @@ def test_a_plain_file_is_read_whole_unless_asked_otherwise_and_it_is_said(saved,
         refused(here(*asked, "--corpus", "humaneval", root=tmp_path), "--protocol")  # the paper's is not mixed with
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["opt", "mixtral"])
 def test_ranks_of_a_model_over_several_places_are_those_of_one_in_one(measured, tmp_path, monkeypatch, saved, kind):
     """Over memory and disk: the memory has room for the embedding and one layer, and not for all."""

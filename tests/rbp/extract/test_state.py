@@ -111,6 +111,7 @@ def test_an_adapter_that_is_on_off_or_another_has_another_digest(tmp_path):
     assert digest(model) == on
 
 
+@pytest.mark.long
 def test_a_model_that_scales_its_own_weights_is_ranked_right_and_stays_as_it_is():
     """RWKV rescales layers in place when it first reads in eval mode: all ranks of a second call were wrong."""
     model = random_model(RwkvConfig(vocab_size=320, hidden_size=32, num_hidden_layers=3, rescale_every=2))

@@ -82,6 +82,7 @@ def trained(tmp_path_factory) -> tuple[Tokenizer, Path]:
     return raw, folder
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_a_pre_tokenizer_of_a_gguf_file_is_the_published_one(name, trained, tmp_path):
     raw, folder = trained

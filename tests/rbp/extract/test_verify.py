@@ -65,6 +65,7 @@ def stored(rows, ranks, **change):
     return Stored({name: column[mixed] for name, column in columns.items()}, "here")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("values", [2**27, 5000])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_every_change_of_a_rank_is_found(saved, monkeypatch, values, dtype):

@@ -62,7 +62,7 @@ SHARE = [(80, torch.bfloat16, 75, False, "count"), (90, torch.bfloat16, 4096, Tr
 EVERY = [*product(PRODUCTS, (torch.float32, torch.bfloat16, torch.float16), (75, 4096), (False, True), MODES)]
 
 
-@pytest.mark.builds
+@pytest.mark.long
 @pytest.mark.parametrize("profile", loop_and_slow("few", "full"))
 def test_the_kernel_by_the_interpreter(profile: str) -> None:
     """In a process of its own: the interpreter must be chosen before triton is imported."""

@@ -31,6 +31,7 @@ def compared():
     return {PRODUCT: side_by_side(grid(a_product)), ADDITIVE: side_by_side(floored)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("right", "wrong", "cuts"), [(PRODUCT, SUM, ["size", "budget", "both"]), (ADDITIVE, PRODUCT, ["size"])]
 )

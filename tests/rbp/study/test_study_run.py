@@ -54,7 +54,7 @@ def kill_first_shard(ranks: Path, driver: "subprocess.Popen[bytes]") -> None:
     raise AssertionError("no shard is running")
 
 
-@pytest.mark.builds
+@pytest.mark.long
 def test_a_killed_shard_is_repeated_and_the_store_is_the_same(tmp_path):
     study, whole = read(tmp_path, FILE), unsharded(tmp_path / "whole")
     command = [sys.executable, "-m", "rbp.cli", "study", "run", str(study.path), "--profile", "local"]

@@ -52,6 +52,7 @@ def without_snakemake(monkeypatch):
     monkeypatch.setattr("rbp.extract.extraction.say_on_stderr", lambda: None)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("without_snakemake")
 def test_the_recipe_runs_as_it_stands(run, monkeypatch):
     home, budgets = run

@@ -17,6 +17,7 @@ def exact(m, sd):
     return {name: each.item() for name, each in numbers.parts(*at, numbers.exact_sums(*at)).items()}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("equation", "power"), [(statements.EQ13, 0), (statements.EQ14, 1), (statements.EQ15, 2)])
 def test_truncated_moments_are_the_integrals(equation, power):
     m, sd = -7.1, 2.7
