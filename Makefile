@@ -82,6 +82,7 @@ UV = $(BIN)/uv pip install --quiet --python $(BIN)/python
 	@sed -n '/^uv==/,/[^\\]$$/p' requirements.lock > .venv/uv.lock
 	@$(PIP) install --require-hashes --no-deps --requirement .venv/uv.lock
 	@$(UV) --require-hashes --no-deps --requirement requirements.lock
+	@$(BIN)/python -c 'import snakemake.cli, statsmodels.api, seaborn, myst_nb, sphinx_book_theme' & # compiled while torch is unpacked
 	@rm -rf .venv/torch
 	@$(PIP) download --no-deps --constraint requirements-torch.lock --dest .venv/torch torch
 	@$(UV) --constraint requirements-torch.lock .venv/torch/*.whl
