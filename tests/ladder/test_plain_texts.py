@@ -130,7 +130,6 @@ def test_the_text_of_a_working_folder_is_not_replaced(train, tmp_path, in_this_p
         (None, [], ["there is no such folder (texts)"]),
         ({"a.md": "text", "b.txt": " \n"}, [], ["no .txt file with text in it, nor a corpus of the recipe (texts)"]),
         ({"a.txt": tale(0), "b.txt": tale(0)}, [], ["there is only one text", "cut it into several"]),
-        (LONG, ["--tokens", "50"], ["50 tokens are too few for a step (--tokens)", "Give 64 or more."]),
         (LONG | {"b.txt": "naïve".encode("latin-1")}, [], ["the text is not UTF-8", "texts/b.txt, byte 2)"]),
     ],
 )
