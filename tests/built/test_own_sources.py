@@ -87,7 +87,6 @@ def sources(tmp_path_factory):
 
 
 def parameters(chapter, source, worse):
-    """What makes a chapter show a source, and models made worse."""
     given = {"measurements": source, "ranks": source, "worse": worse} | QUICK.get(chapter.name, {})
     return {p.name: given[p.name] for p in chapter.parameters if p.name in given}
 

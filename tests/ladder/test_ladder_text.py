@@ -17,7 +17,6 @@ from rbp.errors import DataError
 
 @pytest.fixture
 def ladder(tmp_path):
-    """The recipe's file, and the folder of its corpora."""
     return write_ladder(tmp_path)
 
 

@@ -26,7 +26,6 @@ LONG = {f"{i}.txt": tale(i) for i in range(4)}
 
 @pytest.fixture
 def config(tmp_path):
-    """Families of very small models, four steps of them."""
     (tmp_path / "small.toml").write_text(RECIPE.format(tokens=2 * 4 * CONTEXT))
     path = tmp_path / "ladders.toml"
     path.write_text(LADDERS.replace("budgets = [640, 1_280, 2_560]", "budgets = [128, 256]"))

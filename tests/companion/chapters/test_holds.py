@@ -1,5 +1,3 @@
-"""Does it hold: fits, their rival, exponents by k, and the panels against k."""
-
 import numpy as np
 import pandas as pd
 import pytest

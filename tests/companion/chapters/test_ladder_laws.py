@@ -1,5 +1,3 @@
-"""The chapter's study of a family, from rank stores to its laws."""
-
 import numpy as np
 import pytest
 from made_grid import SIZES as RUNGS

@@ -56,7 +56,6 @@ def simulated(rng, lack, repeats=400, documents=60):
 
 
 def test_the_split_finds_known_components():
-    """On average over simulated families, each part is the one that was put in."""
     found = simulated(np.random.default_rng(9), LACK)
     x = np.column_stack([np.ones(5), np.log(SIZES)])
     residual = np.eye(5) - x @ np.linalg.solve(x.T @ x, x.T)

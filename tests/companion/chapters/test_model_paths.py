@@ -1,4 +1,4 @@
-"""Models made worse, at equal cross-entropy: made-up paths whose answers are known, and what ships."""
+"""Models made worse, at equal cross-entropy: made-up paths whose answers are known."""
 
 import numpy as np
 import pytest

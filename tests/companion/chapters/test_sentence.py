@@ -101,7 +101,6 @@ SUMMARY = """() => Object.fromEntries([...document.querySelectorAll('tr[data-mod
 
 
 def said(tab, text):
-    """The page comes to say so."""
     expect(tab.get_by_role("status")).to_contain_text(text, timeout=PATIENCE)
 
 

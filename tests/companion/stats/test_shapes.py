@@ -1,5 +1,3 @@
-"""Shapes that are not power laws, and the straightness of a line, against independent computations."""
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize
