@@ -3,14 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from companion.stats.rank_fits import RankDistribution
 from rbp.measurements.counts import Counts
 from rbp.measurements.rank_counts import RankCounts
-
-
-def drawn(it: RankDistribution, size: int, seed: int) -> np.ndarray:
-    """Ranks drawn independently from a distribution."""
-    return np.random.default_rng(seed).choice(it.ranks.astype(np.int64), size, p=it.masses / it.masses.sum())
 
 
 def chain(rng, documents, length, hit, stay):

@@ -30,7 +30,6 @@ def value(chart, name):
 
 
 def choose(control, where):
-    """By a click, or by a finger."""
     chip = control.locator("xpath=..")
     chip.tap() if where.get("has_touch") else chip.click()
     expect(control).to_be_checked()

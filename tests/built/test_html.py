@@ -46,14 +46,6 @@ def test_links_lead_somewhere_and_downloads_are_whole(book, soups):
     assert downloads >= 20
 
 
-def test_without_an_address_nothing_leads_to_one(book, soups):
-    assert not (book / "sitemap.xml").exists()
-    for page, soup in soups.items():
-        assert soup.select(".article-header-buttons a[href^=http]") == [], page
-        text = (book / page).read_text(encoding="utf-8")
-        assert not re.search(r'rel="canonical"|mybinder|colab\.research|/issues/new', text), page
-
-
 def test_each_page_has_a_title_and_a_description(soups):
     for page, soup in soups.items():
         description = soup.select_one("meta[name=description]")["content"].strip()

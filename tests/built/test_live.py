@@ -35,7 +35,6 @@ def served(book):
 
 @pytest.fixture(scope="module")
 def context(browser, served):
-    """A browser that is in."""
     context = browser.new_context()
     tab = context.new_page()
     tab.goto(served)

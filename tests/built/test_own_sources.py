@@ -35,10 +35,6 @@ def zero(t):
     t.loc[(t.model == t.model.iloc[0]) & (t.k == 100), "value"] = 0.0
 
 
-def zeros(t):
-    t.loc[t.k == 100, "value"] = 0.0
-
-
 def one_factor(t):
     own = (t.family == "A") & (t.dataset == "news")
     for k in (10, 100):
@@ -57,7 +53,7 @@ TABLES = {
     "two models": {"sizes": (1e7, 1e9)},
     "k = 1 alone": {"thresholds": {1: 0.08}, "entropy": False},
     "the paper's names": {"datasets": ("wikipedia", "humaneval"), "families": ("Pythia", "Own")},
-    **{change.__name__: {"change": change} for change in (flat, zero, zeros, one_factor, rising)},
+    **{change.__name__: {"change": change} for change in (flat, zero, one_factor, rising)},
 }
 STORES = {
     "stores": {},
@@ -91,7 +87,6 @@ def sources(tmp_path_factory):
 
 
 def parameters(chapter, source, worse):
-    """What makes a chapter show a source, and models made worse."""
     given = {"measurements": source, "ranks": source, "worse": worse} | QUICK.get(chapter.name, {})
     return {p.name: given[p.name] for p in chapter.parameters if p.name in given}
 
@@ -105,18 +100,10 @@ def wrong(page, recorded):
     return found + ["an empty table" for each in page.select("table.rbp-table") if not each.select("tbody tr")]
 
 
-@pytest.mark.parametrize(
-    ("chapter", "source", "values"),
-    [
-        *((*pair, {}) for pair in LOOP),
-        *(pytest.param(*pair, {}, marks=pytest.mark.slow) for pair in REST),
-        # 0.4 and 0.6 of the ladder's vocabulary
-        pytest.param("holds", "ladder", {"ks": [1638, 2458]}, marks=pytest.mark.slow),
-    ],
-)
-def test_a_page_or_a_sentence(chapter, source, values, sources, tmp_path):
+@pytest.mark.parametrize(("chapter", "source"), rest_slow(LOOP, REST))
+def test_a_page_or_a_sentence(chapter, source, sources, tmp_path):
     found, out, refused = find(Project(), chapter), tmp_path / "out", None
-    given = parameters(found, sources.get(source, source), sources["worse"]) | values
+    given = parameters(found, sources.get(source, source), sources["worse"])
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:

@@ -1,9 +1,8 @@
-"""Every page as a reader meets it: on a desktop, on a phone, in the dark, by keyboard, without a network."""
+"""Every page as a reader meets it: on a desktop, on a phone, by keyboard, without a network."""
 
 import importlib.resources
 import re
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 from draws import loop_and_slow
@@ -12,13 +11,8 @@ from playwright.sync_api import expect
 from tabs import watched
 
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
-MODES = {
-    "desktop": (DESKTOP, "light"),
-    "dark": (DESKTOP, "dark"),
-    "phone": (PHONE, "light"),
-}
+MODES = {"desktop": DESKTOP, "phone": PHONE}
 AXE = (importlib.resources.files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
-FAINT = Path(__file__).with_name("faint.js").read_text(encoding="utf-8")
 VIOLATIONS = """() => axe.run().then(found => found.violations.map(
   each => [each.id, each.nodes.slice(0, 3).map(node => node.html.slice(0, 200) + ' ' + node.failureSummary)]))"""
 UNREACHED = """() => [...document.querySelectorAll('main :is(a[href], button, input, select, textarea, summary)')]
@@ -58,13 +52,8 @@ FRONT, FORMULAS, SEARCH = "book/welcome.html", "notebooks/algebra.html", "search
 
 def _switch(tab, mode):
     """Show an open page as on another device."""
-    size, scheme = MODES[mode]
-    tab.emulate_media(color_scheme=scheme)
-    tab.set_viewport_size(size)
-    tab.wait_for_function(
-        "([theme, width]) => document.documentElement.dataset.theme === theme && innerWidth === width",
-        arg=[scheme, size["width"]],
-    )
+    tab.set_viewport_size(MODES[mode])
+    tab.wait_for_function("width => innerWidth === width", arg=MODES[mode]["width"])
     with suppress(TooLate):  # what is still too wide then is found by its test
         tab.wait_for_function("document.documentElement.scrollWidth <= innerWidth", timeout=5000)
 
@@ -75,24 +64,16 @@ def seen(request, browser, pages, address):
     found, every, light = {mode: {} for mode in MODES}, request.param, {"viewport": DESKTOP, "color_scheme": "light"}
     for page in dict.fromkeys([FRONT, FORMULAS, *pages[every // 2 :: every], SEARCH]):
         with watched(browser, f"{address}/{page}", f"{address}/", "about:", **light) as tab:
-            tab.add_style_tag(content="* { transition: none !important }")  # colours change at once
             tab.evaluate(AXE)
             access = [*tab.evaluate(VIOLATIONS), *tab.evaluate(UNREACHED)]
-            tab.add_script_tag(content=FAINT)
             for mode in MODES:
                 _switch(tab, mode)
-                found[mode][page] = tab.evaluate(LOOK) | {"access": access, "faint": tab.evaluate("faint()")}
+                found[mode][page] = tab.evaluate(LOOK) | {"access": access}
     return found
 
 
 def test_no_page_breaks_a_rule_of_access_and_the_keyboard_reaches_all(seen):
     assert {page: each["access"] for page, each in seen["phone"].items() if each["access"]} == {}
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_texts_and_marks_of_figures_stand_out(seen, mode):
-    faint = {page: each["faint"] for page, each in seen[mode].items() if each["faint"]}
-    assert faint.keys() <= {SEARCH}, faint  # which the theme makes
 
 
 def test_math_is_typeset_and_no_tex_is_left(seen):
@@ -103,12 +84,12 @@ def test_math_is_typeset_and_no_tex_is_left(seen):
     assert seen["desktop"][FORMULAS]["typeset"] > 0
 
 
-@pytest.mark.parametrize("mode", ["desktop", "phone"])
+@pytest.mark.parametrize("mode", MODES)
 def test_texts_of_figures_can_be_read_and_nothing_is_cut_without_a_sign(seen, mode):
     for page, each in seen[mode].items():
         assert each["small"] == [], page
         assert each["cut"] == [], page
-        assert each["width"] <= MODES[mode][0]["width"], page
+        assert each["width"] <= MODES[mode]["width"], page
     assert sum(each["texts"] for each in seen[mode].values()) > 100
 
 

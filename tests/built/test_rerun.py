@@ -14,7 +14,6 @@ def runs():
 
 
 def test_papermill_alone_answers_and_writes_one_file(tmp_path):
-    """A notebook by itself has the run's values in its sentences, and says whose they are."""
     sizes = (10**6, 10**7, 10**8, 10**9)
     rows = [f"text,m{s},F,{s},neg_log_rbp,{k},{s**0.05:.6f}" for k in (1, 7) for s in sizes]
     (tmp_path / "mine.csv").write_text("\n".join(["dataset,model,family,size,metric,k,value", *rows]) + "\n")

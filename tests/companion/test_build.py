@@ -190,21 +190,13 @@ def test_a_chapter_depends_on_what_it_reads_and_on_the_files_its_parameters_name
     assert chapter_inputs(project, "02_b") == others
 
 
-@pytest.mark.parametrize(
-    ("toml", "complaint"),
-    [
-        ("[01_b]\nk = 1", r'"01_b" is no table of a chapter.*\nDid you mean "01_a"'),
-        ("[01_a]\nk = 'one'", "no int"),
-        ("[01_a", "not TOML"),
-    ],
-)
-def test_overrides_are_validated(tmp_path, toml, complaint):
+def test_overrides_are_validated(tmp_path):
     project = Project(tmp_path)
     write_chapter(project, "01_a", parameters="k: int = 1  # a number")
     assert overrides(project, find(project, "01_a")) == {}
     project.book.mkdir()
-    (project.book / "parameters.toml").write_text(toml)
-    with pytest.raises(ParameterError, match=complaint):
+    (project.book / "parameters.toml").write_text("[01_b]\nk = 1")
+    with pytest.raises(ParameterError, match=r'"01_b" is no table of a chapter.*\nDid you mean "01_a"'):
         build(project)
 
 

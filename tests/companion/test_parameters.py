@@ -51,12 +51,9 @@ def test_declarations_are_read_from_the_source():
         ("k = 1  # threshold", "declares no parameter"),
         ("k: int = 1", "no comment"),
         ("k: int = __import__('os').getpid()  # code", "cannot be read"),
-        ("k: int = 'one'  # type", "does not fit"),
         ("k: Literal['a'] = 'b'  # choice", "does not fit"),
         ("k: int = 0  # a number; k ≥ 1", "does not fit"),
         ("k: int = 1  # a number ≥ 1", "range cannot be read"),
-        ("k: str = 'a'  # a text; k ≥ 1", "range cannot be read"),
-        ("k: int = (", "not Python"),
     ],
 )
 def test_a_parameters_cell_declares_and_does_nothing_else(source, complaint):
@@ -71,12 +68,10 @@ def test_a_parameters_cell_declares_and_does_nothing_else(source, complaint):
         ("level=1e-9", 1e-9),
         ("log=false", False),
         ("ks=1,2, 3", [1, 2, 3]),
-        ("ks=", []),
         ("names=GPT-2,Pythia", ["GPT-2", "Pythia"]),
         ('names=["a,b"]', ["a,b"]),
         ("sets=code,wiki", ["code", "wiki"]),
         ("measurements=a=b.csv", "a=b.csv"),
-        ("measurements=", ""),
     ],
 )
 def test_values_are_read_by_the_declared_type(assignment, expected):
@@ -92,11 +87,9 @@ def test_values_are_read_by_the_declared_type(assignment, expected):
         (["level"], "sets nothing"),
         (["k=1", "k=2"], "given twice"),
         (["k=1.5"], r"'1.5' is no int \(parameter k\)\nIts type is int, its default -1"),
-        (["log=maybe"], "no bool"),
         (["level=1"], r"^1 is out of range \(parameter level\)\nIts range is 0 < level < 1, its default 0.95.$"),
         (["ks=1,10,0"], r"^0 is out of range \(parameter ks\)\nIts range is 1 ≤ ks ≤ 1000, its default \[1, 10\].$"),
         (["tie_rule=Papr"], r"'Papr' is not a choice.*\nDid you mean \"paper\"\? There are: paper, strict, expected"),
-        (["sets=wiki,x"], "'x' is not a choice"),
         *(([f"k={text}"], "is no int") for text in ("ten", "1e999", "nan", "__import__('os')", "0x10", "")),
         *(([f"level={text}"], "is no float") for text in ("ten", "1e999", "nan", "__import__('os')", "0x10", "")),
     ],

@@ -1,5 +1,3 @@
-"""Values in prose: digits, and counts and shares in words."""
-
 import json
 
 import pytest

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from companion.results import ChapterResults, Recorded, accepted, compare, read_chapter, recorded, write_chapter
-from rbp.errors import DataError, RbpError
+from rbp.errors import RbpError
 
 VALUES = st.one_of(st.floats(allow_nan=False, allow_infinity=False), st.integers(), st.booleans(), st.text())
 TOLERANCES = st.one_of(st.none(), st.floats(0, 10))
@@ -38,26 +38,16 @@ def test_a_tolerance_is_a_relative_distance_and_a_wider_one_has_a_reason(limits)
         recorded("k", 1.0, "", *limits)
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"chapter": "a"}', '{"chapter": "a", "values": {"k": {"size": 1}}}'])
-def test_malformed_results_name_their_file(tmp_path, text):
-    path = tmp_path / "results.json"
-    path.write_text(text)
-    with pytest.raises(DataError, match=r"results\.json"):
-        read_chapter(path)
-
-
 @pytest.mark.parametrize(
     ("old", "new", "kinds"),
     [
         (Recorded(2.0, tolerance=0.1), Recorded(2.19, tolerance=0.1), []),
         (Recorded(2.0, tolerance=0.1), Recorded(2.21, tolerance=0.1), ["moved"]),
-        (Recorded(5.0, tolerance=None), Recorded(50.0, tolerance=None), []),
         (Recorded(100, within=3, because="near"), Recorded(103, within=2, because="near"), []),
         (Recorded(100, within=3, because="near"), Recorded(104, within=9, because="near"), ["moved"]),
         (Recorded(2.0, tolerance=1e-9), Recorded(2.1, tolerance=1.0), ["moved"]),  # it cannot widen its own
         (Recorded(2.0), Recorded(2.0, "nats"), ["moved"]),
         (Recorded(1), Recorded(True), ["moved"]),
-        (Recorded("holds"), Recorded("holds in part"), ["moved"]),
         (Recorded(1), Recorded(1.0), []),
         (None, Recorded(1.0), ["new"]),
         (Recorded(1.0), None, ["missing"]),

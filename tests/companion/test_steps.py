@@ -62,7 +62,6 @@ FILES = {
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """A project with a step "double"."""
     for name, text in FILES.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)

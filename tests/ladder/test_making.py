@@ -20,7 +20,6 @@ FAMILIES = pytest.mark.parametrize("family", ["neox", "lstm"])
 
 @pytest.fixture
 def made(workshop):
-    """Families that are trained and ranked."""
     return workshop[0]
 
 

@@ -26,7 +26,6 @@ LONG = {f"{i}.txt": tale(i) for i in range(4)}
 
 @pytest.fixture
 def config(tmp_path):
-    """Families of very small models, four steps of them."""
     (tmp_path / "small.toml").write_text(RECIPE.format(tokens=2 * 4 * CONTEXT))
     path = tmp_path / "ladders.toml"
     path.write_text(LADDERS.replace("budgets = [640, 1_280, 2_560]", "budgets = [128, 256]"))
@@ -130,7 +129,6 @@ def test_the_text_of_a_working_folder_is_not_replaced(train, tmp_path, in_this_p
         (None, [], ["there is no such folder (texts)"]),
         ({"a.md": "text", "b.txt": " \n"}, [], ["no .txt file with text in it, nor a corpus of the recipe (texts)"]),
         ({"a.txt": tale(0), "b.txt": tale(0)}, [], ["there is only one text", "cut it into several"]),
-        (LONG, ["--tokens", "50"], ["50 tokens are too few for a step (--tokens)", "Give 64 or more."]),
         (LONG | {"b.txt": "naïve".encode("latin-1")}, [], ["the text is not UTF-8", "texts/b.txt, byte 2)"]),
     ],
 )

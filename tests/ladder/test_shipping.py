@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from companion.project import LADDER
 from ladder import aggregates, shipped
 from ladder.shipping import RESOLUTION, read_token_counts, ship
 from rbp.errors import DataError, ParameterError
@@ -97,7 +96,3 @@ def test_each_family_has_a_door(workshop, tmp_path, monkeypatch):
     assert not table["model"].str.contains("seed").any()
     with pytest.raises(ParameterError, match="unknown source"):
         sources.open_source("ladder:none")
-
-
-def test_what_is_shipped_is_not_too_much():
-    assert sum(path.stat().st_size for path in LADDER.rglob("*") if path.is_file()) <= 100_000_000

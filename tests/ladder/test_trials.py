@@ -18,7 +18,6 @@ TIMES = {"begun", "seconds", "cpu_seconds", "tokens_per_second"}
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A grid whose text is made, and nothing is trained."""
     return write_making(tmp_path_factory.mktemp("trials"))
 
 

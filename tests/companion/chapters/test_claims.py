@@ -36,31 +36,15 @@ CASES: dict[str, list[tuple[str, dict[str, object]]]] = {
     "half_a_million": [(HOLDS, {"reach": 11})],
     "c4_and_github": [(HOLDS, {"good": 24}), (FAILS, {"good": 11})],
     "large_k": [(FAILS, {"lower": 4}), (FAILS, {"negative": 3}), (HOLDS, {"r": [0.5], "gpt2": 6, "negative": 6})],
-    "noise_at_large_k": [
-        (HOLDS, {"enough": 13, "significant": 0, "open": 1}),
-        (PART, {"enough": 12, "significant": 0, "open": 2}),
-        (FAILS, {"mostly": 6, "open": 7}),
-        (UNDECIDED, {"enough": 14, "open": 8}),
-    ],
+    "noise_at_large_k": [(FAILS, {"mostly": 6, "open": 7}), (UNDECIDED, {"enough": 14, "open": 8})],
     "vocabularies": [(HOLDS, {"agree": 3}), (FAILS, {"agree": 0})],
     "power_of_rbp": [(FAILS, {"follows": "no"})],
-    "linear_in_length": [
-        (HOLDS, {"below": 0, "texts_below": 0, "texts_above": 0}),
-        (PART, {"below": 3, "texts_below": 20, "texts_above": 0}),
-    ],
+    "linear_in_length": [(PART, {"below": 3, "texts_below": 20, "texts_above": 0})],
     "sigmoid_sharper": [(HOLDS, {"sharper": 40}), (HOLDS, {"steeper": "yes"}), (FAILS, {"sigmoid": "no"})],
     "emergence_predictable": [(HOLDS, {"inside": 650, "texts_inside": 430}), (FAILS, {"rises": 300})],
-    "exponents_alike": [
-        (HOLDS, {"relative": [15.0, 15.0, 9.0]}),
-        (PART, {"relative": [*11 * [11.0], 9.0]}),
-        (FAILS, {"relative": [*12 * [11.0], 9.0]}),
-    ],
+    "exponents_alike": [(HOLDS, {"relative": [15.0, 15.0, 9.0]}), (PART, {"relative": [*11 * [11.0], 9.0]})],
     "independent": [(FAILS, {"crowded": 1.0})],
-    "lognormal_ranks": [
-        (PART, {"limits": 0}),
-        (HOLDS, {"limits": 0, "limits_lognormal_rounded": 0}),
-        (FAILS, {"worst": 0.969}),
-    ],
+    "lognormal_ranks": [(PART, {"limits": 0}), (HOLDS, {"limits": 0, "limits_lognormal_rounded": 0})],
     "lognormal_curves": [(PART, {"alike": True}), (PART, {"least": 1.05, "most": 1.05})],
     "ratio_in_size": [(HOLDS, {"in_size": 0.999}), (FAILS, {"in_log_size": 0.6})],
     "appendix_equations": [(HOLDS, {"share": 0.001}), (PART, {"share": -0.1}), (FAILS, {"derived": 10})],
@@ -70,39 +54,21 @@ CASES: dict[str, list[tuple[str, dict[str, object]]]] = {
     "power_in_k": [(FAILS, {"r_squared_high": 63}), (HOLDS, {"noise_rejected": 0})],
     "k_or_size": [(FAILS, {"larger": 191}), (HOLDS, {"s_rises": 8, "rising_cells": 8})],
     "exchange": [(HOLDS, {"local_impossible": 0})],
-    "about_ranking": [
-        (HOLDS, {"images_grow": 494, "images_straight": 494}),
-        (PART, {"images_grow": 494}),
-        (FAILS, {"images_grow": 493}),
-    ],
+    "about_ranking": [(PART, {"images_grow": 494}), (FAILS, {"images_grow": 493})],
     "argument_scales": [(PART, {"law.beaten": 54}), (FAILS, {"fits_alike.comparable": 11})],
-    "argument_no_law": [
-        (PART, {"sum_of_both.product_rejected": 16}),
-        (PART, {"accurate.scores": [30.0]}),
-        (FAILS, {"accurate.scores": [30.0], "same_exponent.change_low": -1}),
-    ],
+    "argument_no_law": [(FAILS, {"accurate.scores": [30.0], "same_exponent.change_low": -1})],
     "argument_readings": [(HOLDS, {"one_model.apart_seeds": 13}), (FAILS, {"not_deduced.closer": 5})],
-    "argument_builds": [
-        (PART, {"lognormal_ranks.limits": 0, "lognormal_ranks.limits_lognormal_rounded": 0}),
-        (FAILS, {"tokens_independent.inside": [0.95] * 5}),
-    ],
+    "argument_builds": [(FAILS, {"tokens_independent.inside": [0.95] * 5})],
     "argument_so": [(HOLDS, {"one_model.apart_seeds": 13}), (FAILS, {"not_deduced.closer": 5})],
-    "accurate": [
-        (HOLDS, {"scores": [36.0, 35.0]}),
-        (PART, {"scores": [36.0, 36.0, 35.0]}),
-        (FAILS, {"errors": [*6 * [5.1], 1.0]}),
-    ],
+    "accurate": [(HOLDS, {"scores": [36.0, 35.0]}), (FAILS, {"errors": [*6 * [5.1], 1.0]})],
     "sum_of_both": [
         (UNDECIDED, {"closest": 2, "rejected": 3}),
-        (FAILS, {"loss_ratio_low": 1.01}),
-        (PART, {"rank_ratio_high": 0.99, "closest": 2}),
         (HOLDS, {"rank_ratio_high": 0.99, "closest": 2, "rejected": 3}),
     ],
     "same_exponent": [(HOLDS, {"change_low": -0.01}), (PART, {"large_earlier_change_low": -0.01})],
     "table_1": [(FAILS, {"rounded": 100, "agree": 50})],
     "not_deduced": [
         (HOLDS, {"closer": 0, **APART}),
-        (PART, {"closer": 0, "seeds_p": 0.06, **APART}),
         (UNDECIDED, {"seeds_p": 0.06}),
         (FAILS, {"seeds_p": 0.06, "runs": 3, "texts": 3, "runs_apart": 0, "texts_apart": 0}),
     ],
@@ -112,29 +78,13 @@ CASES: dict[str, list[tuple[str, dict[str, object]]]] = {
     "drops_late": [(HOLDS, {"kept": 4}), (FAILS, {"kept": 1})],
     "small_k_only": [(PART, {"large_good": 36}), (FAILS, {"large_good": 36, "small_good": 64})],
     "easy_to_optimize": [(HOLDS, {"gain_points": 15}), (FAILS, {"gain_factor": 14})],
-    "greedy_and_lists": [
-        (HOLDS, {"closer": 0, "seeds_p": 0.05, **APART}),
-        (PART, {"seeds_p": 0.05}),
-        (FAILS, {"runs": 3, "texts": 2, "runs_apart": 0}),
-    ],
+    "greedy_and_lists": [(HOLDS, {"closer": 0, "seeds_p": 0.05, **APART}), (PART, {"seeds_p": 0.05})],
     "tokens_independent": [(HOLDS, {"inside": [0.95] * 5}), (PART, {"inside": [0.95, 0.95, 0.6, 0.95, 0.95]})],
-    "equal_entropy": [
-        (UNDECIDED, {"seeds_p": 0.06}),
-        (PART, {"runs": 3, "runs_apart": 0}),
-        (HOLDS, {"seeds_p": 0.06, "runs": 3, "texts": 3, "runs_apart": 0, "texts_apart": 0}),
-    ],
+    "equal_entropy": [(UNDECIDED, {"seeds_p": 0.06}), (PART, {"runs": 3, "runs_apart": 0})],
     "tightest": [(PART, {"at_1": 1}), (HOLDS, {"at_1": 2})],
     "rank_forecasts": [(PART, {"nearer": 3}), (HOLDS, {"nearer": 4})],
-    "one_model": [
-        (HOLDS, {"apart_seeds": 2, "paths": 20}),
-        (PART, {"apart_seeds": 10, "paths": 20}),
-        (FAILS, {"apart_seeds": 11, "paths": 20}),
-    ],
-    "one_threshold": [
-        (HOLDS, {"apart": 2, "paths": 20}),
-        (PART, {"apart": 10, "paths": 20}),
-        (FAILS, {"apart": 11, "paths": 20}),
-    ],
+    "one_model": [(HOLDS, {"apart_seeds": 2, "paths": 20}), (FAILS, {"apart_seeds": 11, "paths": 20})],
+    "one_threshold": [(HOLDS, {"apart": 2, "paths": 20}), (FAILS, {"apart": 11, "paths": 20})],
     "longer_training": [(verdict, {"beaten": n}) for n, verdict in ((8, HOLDS), (7, PART), (4, PART), (3, FAILS))],
 } | {
     name: [(verdict, {"inside": n, "tested": 10}) for n, verdict in ((8, HOLDS), (7, PART), (5, PART), (4, FAILS))]
@@ -225,8 +175,6 @@ def test_a_run_shows_the_verdicts_of_its_chapter(tmp_path):
 
 def test_sentences_are_escaped_and_typeset():
     assert _typeset("RBP_k < S^(−α)") == "RBP<sub>k</sub> &lt; S<sup>−α</sup>"
-    assert _typeset("α_k/α_S") == "α<sub>k</sub>/α<sub>S</sub>"
-    assert _typeset("RBP_100 and RBP_1") == "RBP<sub>100</sub> and RBP<sub>1</sub>"
     assert _typeset("k = 20 000, 30,000 and 500, 2500") == "k = 20\u202f000, 30\u202f000 and 500, 2500"
     assert _typeset("<script>") == "&lt;script&gt;"
 

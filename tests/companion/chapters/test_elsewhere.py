@@ -51,13 +51,7 @@ def test_counts_are_those_of_the_largest_k_of_each_source():
     assert [found[f"text.{name}"] for name in ("families", "above", "straight")] == [1, 0, 1]
     assert [found[f"ladder.{name}"] for name in ("families", "above")] == [1, 1]
     assert [found[f"images.{name}"] for name in ("families", "above", "straight", "sets")] == [2, 1, 0, 2]
-    shown = elsewhere.ratios_figure(table.assign(low=0.5, high=1.5), level=0.95)["figure"]
-    assert shown.keys == ["Text", elsewhere.IMAGES]
-    assert {text.get_text() for text in shown.single("Text").axes[0].texts} >= {"k = 10", "0 of 1", "1 of 1"}
     assert [found[f"{name}.imagenet-r"] for name in ("families", "above", "ratio")] == [1, 0, 0.8]
-
-
-# −ln RBP_k as a power of k
 
 
 def model(value, *, name="a", k=K):

@@ -48,7 +48,6 @@ def close(found, right, tolerance):
 
 
 def agree(found, fitted, forecast, *, tolerance):
-    """The page's numbers are those of a fit."""
     for name, value in found.items():
         if name.startswith("forecast") or name == "value":  # as it is fitted: of a wide interval, the logarithm
             right = forecast[name.removeprefix("forecast_")]
@@ -60,7 +59,6 @@ def agree(found, fitted, forecast, *, tolerance):
 
 
 def drawn(points, count):
-    """Choices that a reader could make."""
     rng = np.random.default_rng(7)
 
     def pick(values):

@@ -6,7 +6,6 @@ import pytest
 from scipy.stats import norm
 
 from companion.chapters import forecasts
-from rbp.errors import FitError
 from rbp.measurements import open_source, select
 
 
@@ -59,5 +58,3 @@ def test_every_cut_of_every_family_is_forecast_from_the_smaller_models():
         assert rows.sort_values("size")["error"].to_numpy() == pytest.approx(right / large["value"].to_numpy() - 1)
     straight = select(points, family="OPT").assign(value=lambda t: t["size"] ** -0.1)
     assert forecasts.forecast_every_cut(straight, level=0.9)["error"].abs().max() < 1e-9
-    with pytest.raises(FitError, match="points enough"):
-        forecasts.forecast_every_cut(points[points["size"] > 5e9], level=0.9)

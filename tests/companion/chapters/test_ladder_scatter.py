@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from simulated import counts
 
-from companion.chapters.appendix.ladder import laws_by_document, points_by_document, scatter_parts, split_scatter
+from companion.chapters.appendix.ladder import laws_by_document, split_scatter
 from companion.chapters.families import exponents
 from rbp.laws.resampling import variance, without_each
 
@@ -34,17 +34,6 @@ def test_the_text_interval_of_alpha_covers_what_other_texts_give():
     assert row.misses == (others[0].tokens.sum() - others[0].hits.sum(axis=0)).min()
 
 
-def test_a_text_without_misses_gives_no_law():
-    hits = family_of(np.random.default_rng(7), documents=5)
-    hits.hits[:, -1] = hits.tokens[:, None]
-    left = hits.left_out()
-    row = laws_by_document(left).iloc[0]
-    assert "no logarithm" in row.note
-    assert np.isnan(row.alpha)
-    assert scatter_parts(left).empty
-    assert points_by_document(left).iloc[-1][["low", "high"]].isna().all()
-
-
 SEEDED = np.repeat(SIZES, [3, 3, 3, 1, 1])
 SHARED = np.random.default_rng(8).normal(size=(len(SEEDED), len(SEEDED)))
 DOCUMENT = 1e-4 * (0.5 * np.eye(len(SEEDED)) + SHARED @ SHARED.T / 30 + 1)  # the covariance of the document noise
@@ -67,7 +56,6 @@ def simulated(rng, lack, repeats=400, documents=60):
 
 
 def test_the_split_finds_known_components():
-    """On average over simulated families, each part is the one that was put in."""
     found = simulated(np.random.default_rng(9), LACK)
     x = np.column_stack([np.ones(5), np.log(SIZES)])
     residual = np.eye(5) - x @ np.linalg.solve(x.T @ x, x.T)

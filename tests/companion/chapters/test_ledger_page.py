@@ -22,7 +22,6 @@ def address(tmp_path_factory):
 
 
 def verdicts(tab):
-    """The verdicts that the page shows, by claim."""
     read = "r => [r.dataset.number, r.querySelector('.rbp-verdict').innerText]"
     shown = tab.evaluate(f"[...document.querySelectorAll('.rbp-claim')].map({read})")
     return {int(number): text.partition(" ")[2] for number, text in shown}

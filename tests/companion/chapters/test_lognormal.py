@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
-from simulated import drawn
 
 from companion.chapters import lognormal
 from companion.stats.rank_families import family
@@ -102,14 +101,3 @@ def test_lines_of_parameters_give_back_their_own_exponents():
     columns = ["alpha_{}_low", "line_alpha_{}", "alpha_{}_high"]
     low, line, high = (lines[[name.format(m) for m in ("p1", "entropy")]].to_numpy() for name in columns)
     assert lines.both.tolist() == ((low <= line) & (line <= high)).all(axis=1).tolist()
-
-
-@pytest.mark.parametrize("models", [1, 2])
-def test_few_models_of_ones_own_leave_out_what_they_cannot_tell(models):
-    true = RankDistribution(family("lognormal"), (1.0, 1.3), V)
-    own = [replace(made_up(s), counts=RankCounts.of_ranks(drawn(true, 4000, s), V)) for s in range(1, models + 1)]
-    group, table = lognormal.main_group(own), lognormal.fits(own)
-    lines = lognormal.exponents_on_lines(own, table)
-    assert lognormal.lines_summary(group, lines) == {}
-    assert np.isnan(lognormal.fits_summary(group, table)["mu_off"])
-    assert lognormal.fits_summary(group, table)["models"] == models

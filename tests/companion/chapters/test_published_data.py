@@ -1,12 +1,9 @@
-"""The chapter on the authors' numbers: what counting leaves open, and what it checks."""
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from companion.chapters.appendix import data
 from companion.evidence import published
-from rbp.errors import DataError
 from rbp.measurements import open_source
 
 
@@ -18,10 +15,6 @@ def test_counting_knows_a_point_to_one_over_the_root_of_its_misses():
     known = data.with_counting_error(data.published_points(own), tokens)
     few = known[known["value"] < 0.001]
     assert few["relative_se"].to_numpy() == pytest.approx(few["misses"].to_numpy() ** -0.5, rel=1e-3)
-    with pytest.raises(DataError, match="no number of tokens"):
-        data.with_counting_error(own, tokens[:0])
-    with pytest.raises(DataError, match="none of their families"):
-        data.published_points(own.assign(family="Other"))
 
 
 def test_a_wrong_number_fails_a_check(tmp_path, monkeypatch):
@@ -44,5 +37,3 @@ def test_coverage_counts_models_and_knows_how_many_there_could_be():
     assert own[own["k"].isna()]["models"].tolist() == [10]
     assert own[own["k"] == 2][["models", "of"]].to_numpy().tolist() == [[4, 10]]
     assert counted.query("dataset == 'humaneval' and family == 'Pythia' and k == 20000").empty
-    grid = data.coverage_panels(counted).single("humaneval")
-    assert {text.get_text() for ax in grid.axes for text in ax.texts} == {"10", "4", "5"}

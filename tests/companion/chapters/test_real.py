@@ -1,5 +1,3 @@
-"""The real model: sums are those of loops over a tiny table."""
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,8 +1,6 @@
 """Type a sentence, in a browser, from a file: its tokens, ranks and cross-entropies are those of Python."""
 
-import shutil
 import unicodedata
-from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +14,6 @@ from tokenizers import Tokenizer
 from companion.chapters import see
 from ladder.measuring import measure
 from ladder.ranking import evaluation_documents
-from rbp.errors import DataError, ParameterError
 from rbp.extract.protocol import Row
 
 SCRIPTS = ("neox.js", "charts.js", "sentence.js")
@@ -53,9 +50,6 @@ def tab(browser, folder, asked):
         yield tab
 
 
-# The tokenizer
-
-
 def drawn_texts(count):
     """Texts of words, digits, signs, white space and letters of many scripts, and of any code points."""
     rng = np.random.default_rng(11)
@@ -90,9 +84,6 @@ def test_tokens_are_those_of_tokenizers(tab, count):
         assert back == text
 
 
-# The page
-
-
 def alone(model, ids):
     """Of each ranked token, whether no other logit lies within NEAR of its own."""
     with torch.inference_mode():
@@ -110,7 +101,6 @@ SUMMARY = """() => Object.fromEntries([...document.querySelectorAll('tr[data-mod
 
 
 def said(tab, text):
-    """The page comes to say so."""
     expect(tab.get_by_role("status")).to_contain_text(text, timeout=PATIENCE)
 
 
@@ -220,17 +210,6 @@ def test_the_top_ten_by_click_and_by_keyboard(tab):
     top(tab, 6, f"{TEXT} And")
 
 
-def test_weights_that_are_missing_are_said_to_be(browser, folder, tmp_path):
-    shutil.copy(folder / "page.html", tmp_path)
-    with closing(browser.new_page()) as tab:
-        tab.goto((tmp_path / "page.html").as_uri())
-        tab.get_by_label("Your text").fill("Another text")
-        expect(tab.get_by_role("alert").filter(has_text="not load")).to_contain_text("the folder weights")
-
-
-# What Python does
-
-
 def test_the_same_ranks_as_the_ranker():
     (read,) = see.read(TEXT, RUNGS[2:3])
     ids = read.ids.numpy()
@@ -239,10 +218,3 @@ def test_the_same_ranks_as_the_ranker():
     assert read.ranks()[1] == pytest.approx(right.nll.tolist(), abs=1e-5)
     tempered = torch.nn.functional.cross_entropy(read.logits[: len(ids) - 1] / 2, read.ids[1:])
     assert read.cross_entropy(2.0) == pytest.approx(tempered.item(), abs=1e-5)
-
-
-def test_what_is_wrong_is_said(tmp_path):
-    with pytest.raises(ParameterError, match="fewer than two tokens"):
-        see.read("a", RUNGS[:1])
-    with pytest.raises(DataError, match="weights of the GPT-NeoX family are missing"):
-        see.find_rungs(tmp_path)

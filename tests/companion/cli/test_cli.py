@@ -84,20 +84,15 @@ OPT = ["fit", "--measurements", "published", "--dataset", "auslegal", "--family"
         (["run", "01_aa"], ['"01_aa"', 'Did you mean "01_a"?', "04_fails"]),
         (["run", "1", "-p", "K=3"], ['no parameter "K"', 'Did you mean "k"?']),
         (["run", "1", "-p", "k=__import__('os')"], ["no int", "parameter k"]),
-        (["run", "04_fails", "-p", "mode=c"], ["'c' is not a choice", "a, b"]),
-        (["run"], ["Missing argument"]),
         (["chapterz"], ["No such command", 'Did you mean "chapters"? There are: extract']),
         pytest.param(
             ["run", "05_needs", "--out", "new"], ["no cross-entropy (x.csv)", "Add it."], marks=pytest.mark.long
         ),
         (["run", "1", "--out", f"{__file__}/new"], ["test_cli.py", "Check the path"]),
         (["verify"], ["there are no results here", "rbp book"]),
-        (["serve", "--port", "99999"], ["--port"]),
         (PYTHIA, ["--k"]),
-        ([*PYTHIA, "--metric", "cross_entropy", "--weights"], ["counting noise is that of RBP_k", "--weights"]),
         ([*PYTHIA, "--k", "1", "--weights", "--offset"], ["without weights", "Leave one of them out"]),
         ([*PYTHIA, "--k", "1", "--without", "pythia-14"], ["no model pythia-14", '"EleutherAI/pythia-14m"?']),
-        ([*PYTHIA, "--k", "1", "--at", "-5"], ["size -5", "Give sizes as positive numbers"]),
         ([*OPT, "--k", "1", "--weights"], ["nobody knows how many tokens", "Fit without"]),
     ],
 )

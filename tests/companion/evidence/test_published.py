@@ -52,12 +52,9 @@ def test_a_repeated_row_and_an_empty_cell_are_named(name, read_with):
         ("rbp.csv", "auslegal,openai-community/gpt2,1,-0.4,figure 3", "neg_log_rbp -0.4 must be above 0"),
         ("rbp.csv", "auslegol,openai-community/gpt2,1,0.4,figure 3", "dataset auslegol must be one of"),
         ("rbp.csv", "auslegal,gpt2,1,0.4,figure 3", "unknown model 'gpt2'"),
-        ("rbp.csv", "auslegal,openai-community/gpt2,1,0,4,figure 3", "6 cells where the header has 5"),
         ("table1.csv", "auslegal,cross_entropy,1,GPT-2,0.961,-0.071", "k belongs to neg_log_rbp"),
         ("gpt2_window_counts.csv", "wikipedia,openai-community/gpt2,1,1,9,8", "more successes than windows"),
         ("models.csv", "openai-community/gpt2,GPT-2,gpt2,124439808,39383808,85056001,50257", "do not add up"),
-        ("models.csv", "openai-community/gpt2,GPT-2,gpt2,124439808,39383808,85056000,NaN", "is NaN"),
-        ("models.csv", "openai-community/gpt2,GPT-2,gpt2,124439808,39383808,85056000,many", "is no number"),
         ("models.csv", "openai-community/gpt2,GPT-2,gpt2,124439808,39383808,85056000,inf", "is infinite"),
     ],
 )
@@ -65,8 +62,3 @@ def test_impossible_rows(read_with, name, text, words):
     with pytest.raises(DataError, match=rf"{words}[^\n]*{name}, line 2") as caught:
         read_with(name, 2, text)
     assert str(caught.value).count("\n") == 1
-
-
-def test_a_missing_column_is_named(read_with):
-    with pytest.raises(DataError, match=r"column k is missing.*rbp\.csv"):
-        read_with("rbp.csv", 1, "dataset,model,K,neg_log_rbp,source")

@@ -1,5 +1,3 @@
-"""The front page's sentence as data/real ships it."""
-
 import json
 
 import numpy as np

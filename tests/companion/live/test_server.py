@@ -9,7 +9,6 @@ import pytest
 from visitors import Browser, ended
 
 from companion.live import requests, server
-from companion.live import runs as runs_module
 from companion.project import Project
 from companion.run import all_chapters
 from rbp.errors import ParameterError, RbpError
@@ -25,9 +24,6 @@ def ask(reader, **parameters):
 
 def uploads(reader):
     return list((reader.live.project.runs / "live").glob("uploads/*"))
-
-
-# ── The door
 
 
 def test_nobody_gets_in_without_the_token(live):
@@ -106,9 +102,6 @@ def test_pages_of_the_book_come_alive_and_cannot_be_framed(reader):
     assert reader.headers["x-content-type-options"] == "nosniff"
 
 
-# ── Those who keep a door open
-
-
 def silent(live, words=b""):
     line = socket.create_connection(("127.0.0.1", live.port), timeout=120)
     line.sendall(words)
@@ -135,9 +128,6 @@ def test_a_connection_must_soon_say_what_it_asks_for(live, reader, monkeypatch):
         line.sendall(b"GET")
         while line.recv(1000):
             pass
-
-
-# ── Requests
 
 
 @pytest.mark.usefixtures("work_here")
@@ -189,19 +179,15 @@ def test_a_runs_page_is_shown_in_a_sandbox_and_by_its_chance_name_alone(reader):
 REFUSED = [
     ("draws", "1000000000", "1,000,000,000 is too much"),
     ("draws", "0", "0 is out of range"),
-    ("draws", "2e3", "is no int"),
     ("draws", "__import__('os').system('touch /tmp/x')", "is no int"),
     ("value", "nan", "is no float"),
-    ("measurements", "", "no source is named"),
     ("measurements", ",".join(["published"] * 5000), "named twice"),
     ("measurements", "/etc/passwd", "not among the sources"),
     ("measurements", "../secret.csv", "not among the sources"),
     ("measurements", "published,EleutherAI/pythia-14m", "not among the sources"),
-    ("datasets", "a/b", "is no name"),
     ("datasets", "<script>alert(1)</script>", "is no name"),
     ("study", "/etc/passwd", "not at hand"),
     ("study", "studies/../studies/two.toml", "not at hand"),
-    ("nothing", "1", "there is no parameter"),
     *((name, "\ud800", "") for name in ("\ud800", "datasets", "measurements", "value")),  # half a character
 ]
 
@@ -234,20 +220,6 @@ def test_the_form_knows_ranges_and_which_texts_name_sources(reader):
             if field["kind"] == "text" and field["type"] == "str":
                 with pytest.raises(ParameterError):  # no source, which a reader could then write as they like
                     open_source(field["default"])
-
-
-def test_a_full_disk_is_named(reader, monkeypatch):
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(runs_module, "write_json", full)
-    status, said = ask(reader)
-    assert status == 507
-    assert "no space left" in said["what"]
-    assert reader.live.runs.all() == []
-
-
-# ── Uploads
 
 
 @pytest.mark.usefixtures("work_here")
@@ -293,9 +265,6 @@ def test_a_huge_upload_is_not_read_to_its_end(reader):
     assert sent < 200
     assert reader("GET", "/api/runs")[0] == 200
     assert uploads(reader) == []
-
-
-# ── The command
 
 
 def test_another_address_needs_leave_and_a_book_and_a_free_port_are_needed(project, tmp_path):

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from companion.stats.clustering import cluster_sums, log_design_effect, log_scatter_effect, scatter_sums, trend_bound
-from rbp.errors import DataError
 
 
 def documents(rng, count, length, spread):
@@ -41,8 +40,6 @@ def test_clusters_inside_documents_are_what_is_drawn():
     assert len(sums) == 10
     assert np.exp(log_design_effect(sums.sum(axis=0))) == pytest.approx(design_effect(values, piece), rel=1e-12)
     assert design_effect(values, piece) == pytest.approx(30, rel=0.01)
-    with pytest.raises(DataError, match="each value needs its document"):
-        design_effect([1.0, 0.0, 1.0], [3, 4])
     assert sums.sum(axis=0)[:4].tolist() == [500, values.sum(), values.sum(), 15_000]
 
 
@@ -93,5 +90,3 @@ def test_for_two_models_it_is_mcnemar_without_shared_misses():
     bound = trend_bound([1212, 1577], [-1, 1])
     assert bound.z == pytest.approx((1577 - 1212) / np.sqrt(1577 + 1212))
     assert bound.needed == pytest.approx((bound.z / 1.959964) ** 2, rel=1e-6)
-    with pytest.raises(DataError, match="sum must be 0"):
-        trend_bound([3, 4], [1, 1])

@@ -5,7 +5,6 @@ from scipy.special import betaln
 from simulated import chain
 
 from companion.stats.hit_models import LAWS, beta_binomial, fit_distance, markov
-from rbp.errors import DataError, ParameterError
 from rbp.measurements.windows import window_counts
 
 
@@ -54,12 +53,3 @@ def test_noisy_values_have_the_fit_of_a_direct_search(law):
     options = {"method": "Nelder-Mead", "bounds": [(0.01, 0.99)] * 2, "options": {"xatol": 1e-10, "fatol": 1e-16}}
     search = minimize(lambda p: np.mean(np.log(LAWS[law](n, *p) / y) ** 2), [0.7, 0.5], **options)
     assert fit_distance(n, y, law).distance == pytest.approx(np.sqrt(search.fun), rel=1e-6)
-
-
-def test_what_cannot_be_fitted_is_said():
-    with pytest.raises(ParameterError, match="no law 'chain'"):
-        fit_distance([1, 2], [1.0, 2.0], "chain")
-    with pytest.raises(DataError, match="needs 2 lengths"):
-        fit_distance([1], [1.0], "markov")
-    with pytest.raises(DataError, match="0 < p < 1"):
-        fit_distance([1, 2], [1.0, np.inf], "markov")

@@ -1,5 +1,3 @@
-"""Shapes that are not power laws, and the straightness of a line, against independent computations."""
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -7,7 +5,6 @@ from statsmodels.stats.multitest import multipletests
 
 from companion.stats.cells import holm
 from companion.stats.shapes import fit_shape
-from rbp.errors import FitError, ParameterError
 from rbp.laws.power import curvature
 
 SIZES = np.geomspace(1e6, 1e10, 8)
@@ -20,8 +17,6 @@ CURVES = {"power law": 5 * SIZES**-0.1, "logarithm": 3 - 0.1 * X, "logistic": np
 def test_a_shape_recovers_its_own_curve_and_goes_on_along_it(shape):
     fit = fit_shape(shape, SIZES, CURVES[shape])
     assert fit.rss < 1e-18
-    with pytest.raises(ParameterError, match="zigzag"):
-        fit_shape("zigzag", SIZES, CURVES[shape])
     further = fit_shape(shape, SIZES[:-2], CURVES[shape][:-2]).predict(SIZES[-2:])
     assert further == pytest.approx(CURVES[shape][-2:], rel=1e-6)
 
@@ -53,13 +48,6 @@ def test_curvature_is_the_parabola_of_polyfit():
     assert curvature(SIZES, nearly).df == 5
     # the units of S do not matter
     assert curvature(SIZES / 1e6, value).coefficient == pytest.approx(found.coefficient)
-
-
-def test_curvature_needs_four_points_and_some_scatter():
-    with pytest.raises(FitError, match="at least 4"):
-        curvature(SIZES[:3], CURVES["logarithm"][:3])
-    with pytest.raises(FitError, match="no scatter"):
-        curvature(SIZES, CURVES["power law"])
 
 
 @pytest.mark.parametrize("count", [1, 2, 30])

@@ -59,9 +59,6 @@ def test_what_is_left_of_equation_16_is_ln_z():
     assert statements.falls()
 
 
-# Sums
-
-
 @pytest.mark.parametrize(("m", "sd"), [(-30.0, 2.0), (-3.0, 1.0), (0.5, 0.7), (2.0, 0.9)])
 def test_exact_sums_are_the_sums(m, sd):
     logs = np.log(np.arange(1, 400_000.0))  # at these points nothing is left beyond
@@ -80,9 +77,6 @@ def test_the_tail_does_not_depend_on_where_it_begins(m, sd, monkeypatch):
     np.testing.assert_allclose(first, numbers.exact_sums(np.array([m]), np.array([sd])), rtol=1e-11)
 
 
-# Paths
-
-
 def _value(expression, at_lambda, at_sigma):
     zeta = {f"zeta_{n}": (-1) ** n * mp.zeta(1 + at_lambda, derivative=n) for n in range(5)}
     values = {sp.Symbol(name, positive=True): each for name, each in zeta.items()}
@@ -96,9 +90,6 @@ def test_what_is_left_at_fixed_sigma():
         found = exact(-at * 9, 3)
         assert found["neg_log_p1"] - _value(lead, at, 3) == pytest.approx(_value(following, at, 3), rel=allowed)
         assert found["entropy"] == pytest.approx(_value(entropy, at, 3), rel=allowed / 5)
-
-
-# The entropy of ranks
 
 
 def test_one_sorted_distribution_and_calibration_make_the_entropy_of_ranks_the_cross_entropy():

@@ -1,5 +1,3 @@
-"""Student's t beside registered forecasts, against a closed form."""
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,7 +6,6 @@ from companion.chapters.appendix import fair
 
 
 def test_two_known_numbers_give_a_cauchy_distribution():
-    """With n = 2, t has one degree of freedom: quantiles and density by hand."""
     scored = pd.DataFrame({"outcome": [5.0, 3.0, 3.0], "score": [-1.0, -1.0, -1.0]}, index=[7, 9, 11])
     table = fair.with_fair_guess(scored, [[1.0, 3.0], [2.0, 2.0], [4.0]], 0.8)
     scale = np.sqrt(2) * np.sqrt(1.5)

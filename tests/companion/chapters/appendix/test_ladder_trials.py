@@ -1,5 +1,3 @@
-"""What hangs on rates and seeds, by hand."""
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -5,20 +5,12 @@ import pytest
 from scipy.stats import linregress
 
 from companion.chapters.appendix import data
-from companion.chapters.appendix.data import CELL
 from rbp.measurements import open_source
 
 
 @pytest.fixture(scope="module")
 def table():
     return open_source("published").table
-
-
-def test_a_number_that_is_off_by_a_digit_differs(table):
-    bent = table[(table["dataset"] == "wikipedia") & (table["k"] == 1) & (table["family"] == "Pythia")].copy()
-    bent.loc[bent.index[0], "value"] *= 1.05
-    cell = data.recompute(bent).set_index(CELL).loc[("wikipedia", "neg_log_rbp", 1, "Pythia")]
-    assert cell["verdict"] == "differs"
 
 
 def test_what_print_implies_is_the_fits_own_interval():
@@ -38,7 +30,6 @@ def test_cells_are_counted_and_named(table):
     differs = cells[cells["verdict"] == "differs"]
     assert data.name_cells(differs) == "GPT-2, Wikipedia, k = 10,000"
     assert data.name_cells(differs, r_squared=True) == "GPT-2, Wikipedia, k = 10,000 (0.915)"
-    assert data.name_cells(cells[:1]) == "GPT-2, Australian legal, cross-entropy"
     values = data.table_1_statistics(own)
     assert [values[f"table1.{name}"] for name in ("cells", "recomputed")] == [168, 5]
     assert values["table1.agree_rounded"] == 10, "all, once shares are rounded as the authors rounded them"
