@@ -92,11 +92,7 @@ PUBLISHED = ("published", "--dataset", "wikipedia", "-k", "1")
     ("arguments", "words"),
     [
         ([MODELS[0]], ["nothing to rank", "--corpus"]),
-        (["publisht"], ["publisht is no source", '"published"']),
-        (["published", "--corpus", "x.txt"], ["all of these are measured"]),
-        (["published", "--dataset", "moon"], ["no dataset 'moon'", "wikipedia"]),
         ([*PUBLISHED, "--against", "time"], ["no law against 'time'", "size, tokens, compute, step"]),
-        ([*PUBLISHED, "--against", "tokens"], ["training_tokens of", "not known", "--training-tokens"]),
         ([*PUBLISHED, "--family", "Pythie"], ["no family 'Pythie'", 'Did you mean "Pythia"?']),
         ([STORES[0], "-k", "4097"], ["k = 4097 is not among the ranks 1 to 4096"]),
     ],
@@ -116,8 +112,6 @@ def test_ranks_are_counted_at_any_threshold(law):
     fit = fit_power_law(sizes, [-math.log(np.mean(one.ranks <= 3000)) for one in ranked])
     assert f"−ln RBP_3000 = {fit.prefactor:.4g} · S^(−{fit.alpha:.4f}), neox on humaneval" in printed
     assert rbp.law(STORES, k=3000).alpha == pytest.approx(fit.alpha, rel=1e-12)
-    joined = fitted(",".join(["published", *STORES]), "--dataset", "humaneval", "--family", "neox", "--k", 3000)
-    assert joined["alpha"] == pytest.approx(fit.alpha, rel=1e-12)
 
 
 @pytest.fixture(scope="module")
