@@ -4,7 +4,6 @@ import copy
 import doctest
 import subprocess
 import sys
-import warnings
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ import torch
 from commands import here
 from datasets import Dataset
 from tiny import random_model, save_model, texts, write_texts
-from transformers import T5Config, T5ForConditionalGeneration
 
 import rbp
 from companion.project import ROOT
@@ -126,21 +124,10 @@ def test_what_is_saved_is_a_rank_store_and_a_result_needs_no_place(tmp_path, mod
     assert "whole" in here("ranks", "check", str(folder)).stdout
 
 
-def packed():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return torch.ao.quantization.quantize_dynamic(random_model("llama"), {torch.nn.Linear}, dtype=torch.qint8)
-
-
-T5 = T5Config(vocab_size=320, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2)
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         ({"tokenizer": None}, "comes without its tokenizer"),
-        ({"model": T5ForConditionalGeneration(T5)}, "reads by an encoder"),
-        ({"model": packed()}, "packed in whole numbers"),
         ({"texts": []}, "there is no text"),
         ({"texts": "a text by itself"}, "unknown corpus 'a text by itself' .texts.\nA text itself goes into a list"),
         ({"length": 1000}, "reads 256 tokens at most"),

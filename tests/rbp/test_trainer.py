@@ -58,19 +58,10 @@ def test_a_trainer_logs_what_extraction_finds(tmp_path):
     texts, model = tiny.texts(6, seed=1), tiny.random_model("neox")
     tokenizer = tiny.make_tokenizer(pad_token="<|end|>")  # noqa: S106
     ids = [tokenizer(text)["input_ids"][:32] for text in tiny.texts(60, seed=3) if len(text) > 200]
-    arguments = TrainingArguments(
-        str(tmp_path / "out"),
-        per_device_train_batch_size=1,
-        max_steps=5,
-        logging_steps=1000,
-        learning_rate=0.01,
-        save_strategy="no",
-        report_to="none",
-        use_cpu=True,
-        disable_tqdm=True,
-        activation_checkpointing=True,
-        bf16=True,  # which the Trainer puts around the model's forward pass, and not around its layers
-    )
+    quiet = {"logging_steps": 1000, "save_strategy": "no", "report_to": "none", "use_cpu": True, "disable_tqdm": True}
+    how = {"per_device_train_batch_size": 1, "max_steps": 5, "learning_rate": 0.01, "activation_checkpointing": True}
+    how["bf16"] = True  # which the Trainer puts around the model's forward pass, and not around its layers
+    arguments = TrainingArguments(str(tmp_path / "out"), **quiet, **how)
     callbacks = [Copies(tmp_path / "saved", tokenizer), RankCallback(texts, ks=[1, 10], every=2, bos="always")]
     data = Dataset.from_dict({"input_ids": ids, "labels": ids})
     trainer = Trainer(model, arguments, train_dataset=data, processing_class=tokenizer, callbacks=callbacks)

@@ -24,13 +24,6 @@ SIZES, BUDGETS = (10_000, 30_000, 100_000, 300_000), (500_000, 1_000_000, 2_000_
 
 
 @pytest.fixture(scope="module")
-def text(tmp_path_factory):
-    path = tmp_path_factory.mktemp("law") / "text.txt"
-    path.write_text((ROOT / "README.md").read_text(encoding="utf-8")[:2500], encoding="utf-8")
-    return path
-
-
-@pytest.fixture(scope="module")
 def project(tmp_path_factory):
     return Project(tmp_path_factory.mktemp("project"))
 
@@ -54,7 +47,9 @@ def fitted(*arguments):
 
 
 @pytest.mark.long
-def test_the_laws_are_those_that_fit_finds_and_the_page_shows_all_of_it(law, project, text):
+def test_the_laws_are_those_that_fit_finds_and_the_page_shows_all_of_it(law, project):
+    text = project.root / "text.txt"
+    text.write_text((ROOT / "README.md").read_text(encoding="utf-8")[:2500], encoding="utf-8")
     printed, page = law(*MODELS, "--corpus", text, "--length", "128", "--family", "Mine")
     *lines, place = printed.splitlines()
     assert place == str(project.root / "law.html")

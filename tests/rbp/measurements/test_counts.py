@@ -1,7 +1,6 @@
 """Hits: of any ranks, against a count one by one; kept as a table; some models, budgets and documents of them."""
 
 import io
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -85,14 +84,6 @@ def test_a_table_that_was_written_gives_the_counts_again():
             assert getattr(again, name).dtype == getattr(one, name).dtype
 
 
-def test_a_family_at_one_of_its_budgets():
-    one = made(0, 3, 4, [1])
-    one = replace(one, models=one.models.assign(budget=[8, 2, 8, 2], size=[9, 9, 1, 1], seed=[0, 0, 0, 1]))
-    assert [one.of("toy", budget).names for budget in (None, 8, 2)] == [["m2", "m0"], ["m2", "m0"], ["m3", "m1"]]
-    assert one.of("toy", 2, seed=1).names == ["m3"]
-    assert one.budgets("toy") == [2, 8]
-
-
 def test_documents_are_left_out_of_both_metrics_and_all_models_alike():
     one = made(0, 6, 2, [1, 5])
     left = one.left_out()
@@ -100,7 +91,3 @@ def test_documents_are_left_out_of_both_metrics_and_all_models_alike():
         tokens = one.tokens[kept].sum()
         np.testing.assert_allclose(left.y[row], np.log(-np.log(one.hits[kept].sum(axis=0) / tokens)))
         np.testing.assert_allclose(left.x[row], np.log(one.nll[kept].sum(axis=0) / tokens))
-    second = left.keep([1])
-    assert second.counts.names == ["m1"]
-    np.testing.assert_array_equal(second.at(5)[:, 0], left.y[:, 1, 1])
-    assert [k for k, _ in left.each()] == [None, 1, 5]

@@ -54,14 +54,6 @@ def test_exact_counts_come_first(all_published):
     assert row["value"] != figure["neg_log_rbp"].item()
 
 
-def test_bin_edges_are_a_truncated_logarithmic_grid():
-    # independent of the chain of centres: one grid of 43 or 44 points from 2 to the largest rank gives every edge
-    for _, bins in published.rank_bins().groupby("model"):
-        edges = [*bins["low"], bins["high"].iloc[-1] + 1]
-        grids = [np.geomspace(2, edges[-1] + off, points) for points in (43, 44) for off in (-1, 0)]
-        assert edges in [np.unique([*grid[:-1].astype(int), edges[-1]]).tolist() for grid in grids]
-
-
 @pytest.mark.parametrize("name", ["own.csv", "own.parquet"])
 def test_own_file(write, name):
     shuffled = OWN.iloc[[3, 0, 2, 1]].astype({"k": "float64"})  # as pandas writes whole numbers with gaps
