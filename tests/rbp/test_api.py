@@ -35,8 +35,6 @@ def test_six_names_and_nothing_heavy_is_imported(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True)
     assert (done.stdout, done.stderr) == ("compare law linear_rank open_source plot rank\nset()\n", "")
-    with pytest.raises(AttributeError, match="has no attribute 'ranking'"):
-        rbp.ranking  # noqa: B018
 
 
 @pytest.mark.parametrize("name", rbp.__all__)
@@ -111,7 +109,6 @@ def test_model_and_tokenizer_stay_as_they_were(model, tokenizer):
 def test_what_is_saved_is_a_rank_store_and_a_result_needs_no_place(tmp_path, model, tokenizer):
     ranked = rbp.rank(model, TEXTS, tokenizer=tokenizer, name="mine/one", dataset="words", family="Mine")
     folder = ranked.save(tmp_path / "ranks")
-    assert ranked.save(str(tmp_path / "ranks")) == folder
     assert [path.name for path in (tmp_path / "ranks").iterdir()] == [folder.name]
     store = open_store(folder)
     assert (store.model, store.dataset, store.family) == ("mine/one", "words", "Mine")

@@ -113,15 +113,6 @@ def test_a_model_against_itself_has_lost_nothing_whatever_is_harmless(stores, tm
     assert rbp.compare(strict, strict).rule == "strict"
 
 
-def test_infinite_losses_and_a_single_document_are_no_error(tmp_path):
-    for name, nll in (("a", 1.0), ("b", math.inf)):
-        make_store(tmp_path / name, [0, 1, 2], [3], nll=[nll, math.inf, 1], key=KEY)
-    one = rbp.compare(tmp_path / "a", tmp_path / "b", k=[1])
-    assert one.rise.tolist() == [math.inf, 0, 0]
-    assert one.table["low"].isna().all()
-    assert "too few documents" in one.verdict[1]
-
-
 OTHERS = {
     "another text": ({"corpus": {"sha256": "b"}}, "their texts differ", "the same file"),
     "a start token": ({"bos": ["<s>"]}, "another start token", "--bos"),

@@ -123,5 +123,3 @@ def test_many_cells_at_once_drop_none():
     assert fits["note"][3] == "m0 is there twice (model)"  # which would narrow the interval
     assert not fits["note"][0]
     assert fits["alpha_low"][0] == fit_power_law(SIZES, y, level=0.5).alpha_low
-    with pytest.raises(ParameterError, match="several values of k"):
-        fit_table(whole, by=["dataset", "family", "metric"])

@@ -36,8 +36,6 @@ def test_the_papers_study_is_all_models_on_all_datasets(tmp_path):
         ('families = ["Pythia"]\ncorpora = ["wikpedia"]', 'Did you mean "wikipedia"?'),
         ('models = [{ name = "a/b", revison = "x" }]\ncorpora = ["c4"]', 'Did you mean "revision"?'),
         ('models = ["a/b", "c/b"]\ncorpora = ["c4"]', "b-c4 is there twice"),
-        ('models = ["a/b"]\ncorpora = ["c4"]\nshards = 0', "greater than or equal to 1"),
-        ('models = [{ name = "a/b", revision = "x", every = 2 }]\ncorpora = ["c4"]', "three ways to say one thing"),
         ('models = [{ name = "a/b", step = 9, training_tokens = 3 }]\ncorpora = ["c4"]', "do not fit 9 steps"),
     ],
 )
