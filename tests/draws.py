@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import settings
 from scipy.stats import binom
 
 
@@ -17,11 +16,6 @@ def rest_slow(loop: Sequence[Any], rest: Sequence[Any]) -> list[Any]:
     """The values of a test's parameter: those of `loop` wherever tests run, the `rest` in `make test-slow` alone."""
     several = [each if isinstance(each, tuple) else (each,) for each in rest]
     return [*loop, *(pytest.param(*each, marks=pytest.mark.slow) for each in several)]
-
-
-def fewer() -> settings:
-    """A third of the profile's draws, for a test whose draws take long."""
-    return settings(max_examples=settings.default.max_examples // 3)
 
 
 def may_be(found: int, draws: int, least: float, most: float | None = None) -> bool:

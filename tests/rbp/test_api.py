@@ -4,16 +4,13 @@ import copy
 import doctest
 import subprocess
 import sys
-import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from commands import here
 from datasets import Dataset
-from tiny import make_tokenizer, random_model, save_model, texts, write_texts
-from transformers import T5Config, T5ForConditionalGeneration
+from tiny import random_model, save_model, texts, write_texts
 
 import rbp
 from companion.project import ROOT
@@ -38,8 +35,6 @@ def test_six_names_and_nothing_heavy_is_imported(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True)
     assert (done.stdout, done.stderr) == ("compare law linear_rank open_source plot rank\nset()\n", "")
-    with pytest.raises(AttributeError, match="has no attribute 'ranking'"):
-        rbp.ranking  # noqa: B018
 
 
 @pytest.mark.parametrize("name", rbp.__all__)
@@ -114,7 +109,6 @@ def test_model_and_tokenizer_stay_as_they_were(model, tokenizer):
 def test_what_is_saved_is_a_rank_store_and_a_result_needs_no_place(tmp_path, model, tokenizer):
     ranked = rbp.rank(model, TEXTS, tokenizer=tokenizer, name="mine/one", dataset="words", family="Mine")
     folder = ranked.save(tmp_path / "ranks")
-    assert ranked.save(str(tmp_path / "ranks")) == folder
     assert [path.name for path in (tmp_path / "ranks").iterdir()] == [folder.name]
     store = open_store(folder)
     assert (store.model, store.dataset, store.family) == ("mine/one", "words", "Mine")
@@ -127,30 +121,12 @@ def test_what_is_saved_is_a_rank_store_and_a_result_needs_no_place(tmp_path, mod
     assert "whole" in here("ranks", "check", str(folder)).stdout
 
 
-def packed():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return torch.ao.quantization.quantize_dynamic(random_model("llama"), {torch.nn.Linear}, dtype=torch.qint8)
-
-
-T5 = T5Config(vocab_size=320, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2)
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         ({"tokenizer": None}, "comes without its tokenizer"),
-        ({"tokenizer": make_tokenizer().backend_tokenizer}, "PreTrainedTokenizerFast"),
-        ({"model": 5}, "int is no language model"),
-        ({"model": "nowhere/at/all", "tokenizer": None}, "no such model folder"),
-        ({"model": T5ForConditionalGeneration(T5)}, "reads by an encoder"),
-        ({"model": packed()}, "packed in whole numbers"),
         ({"texts": []}, "there is no text"),
         ({"texts": "a text by itself"}, "unknown corpus 'a text by itself' .texts.\nA text itself goes into a list"),
-        ({"texts": Path("nowhere.txt")}, "no such file"),
-        ({"texts": ["one", 2]}, "text 2 is no string: int"),
-        ({"texts": Dataset.from_dict({"body": TEXTS})}, "Give field=; there is: body"),
-        ({"model": str(ROOT / "data/ladder/families/neox/neox-10k-at-8m"), "tokenizer": None, "dtype": "int8"}, "int8"),
         ({"length": 1000}, "reads 256 tokens at most"),
     ],
 )
@@ -158,15 +134,3 @@ def test_bad_input_is_named(model, tokenizer, change, words):
     given = {"model": model, "texts": TEXTS, "tokenizer": tokenizer} | change
     with pytest.raises(RbpError, match=words):
         rbp.rank(given.pop("model"), given.pop("texts"), **given)
-
-
-def test_what_is_not_there_or_not_clear_is_named(model, tokenizer):
-    one = rbp.rank(model, TEXTS[:1], tokenizer=tokenizer)
-    for call, words in (
-        (lambda: rbp.law("published", dataset="wikipedia"), "several families"),
-        (lambda: rbp.law("published", dataset="wikipedia", family="Pythia", k=11), "k 11"),
-        (lambda: rbp.plot("published", dataset="wikipedia"), "takes rank stores"),
-        (lambda: rbp.law([one, one]), "two results are called gpt2 on texts"),
-    ):
-        with pytest.raises(RbpError, match=words):
-            call()

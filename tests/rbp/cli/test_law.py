@@ -24,13 +24,6 @@ SIZES, BUDGETS = (10_000, 30_000, 100_000, 300_000), (500_000, 1_000_000, 2_000_
 
 
 @pytest.fixture(scope="module")
-def text(tmp_path_factory):
-    path = tmp_path_factory.mktemp("law") / "text.txt"
-    path.write_text((ROOT / "README.md").read_text(encoding="utf-8")[:2500], encoding="utf-8")
-    return path
-
-
-@pytest.fixture(scope="module")
 def project(tmp_path_factory):
     return Project(tmp_path_factory.mktemp("project"))
 
@@ -54,7 +47,9 @@ def fitted(*arguments):
 
 
 @pytest.mark.long
-def test_the_laws_are_those_that_fit_finds_and_the_page_shows_all_of_it(law, project, text):
+def test_the_laws_are_those_that_fit_finds_and_the_page_shows_all_of_it(law, project):
+    text = project.root / "text.txt"
+    text.write_text((ROOT / "README.md").read_text(encoding="utf-8")[:2500], encoding="utf-8")
     printed, page = law(*MODELS, "--corpus", text, "--length", "128", "--family", "Mine")
     *lines, place = printed.splitlines()
     assert place == str(project.root / "law.html")
@@ -92,11 +87,7 @@ PUBLISHED = ("published", "--dataset", "wikipedia", "-k", "1")
     ("arguments", "words"),
     [
         ([MODELS[0]], ["nothing to rank", "--corpus"]),
-        (["publisht"], ["publisht is no source", '"published"']),
-        (["published", "--corpus", "x.txt"], ["all of these are measured"]),
-        (["published", "--dataset", "moon"], ["no dataset 'moon'", "wikipedia"]),
         ([*PUBLISHED, "--against", "time"], ["no law against 'time'", "size, tokens, compute, step"]),
-        ([*PUBLISHED, "--against", "tokens"], ["training_tokens of", "not known", "--training-tokens"]),
         ([*PUBLISHED, "--family", "Pythie"], ["no family 'Pythie'", 'Did you mean "Pythia"?']),
         ([STORES[0], "-k", "4097"], ["k = 4097 is not among the ranks 1 to 4096"]),
     ],
@@ -116,8 +107,6 @@ def test_ranks_are_counted_at_any_threshold(law):
     fit = fit_power_law(sizes, [-math.log(np.mean(one.ranks <= 3000)) for one in ranked])
     assert f"−ln RBP_3000 = {fit.prefactor:.4g} · S^(−{fit.alpha:.4f}), neox on humaneval" in printed
     assert rbp.law(STORES, k=3000).alpha == pytest.approx(fit.alpha, rel=1e-12)
-    joined = fitted(",".join(["published", *STORES]), "--dataset", "humaneval", "--family", "neox", "--k", 3000)
-    assert joined["alpha"] == pytest.approx(fit.alpha, rel=1e-12)
 
 
 @pytest.fixture(scope="module")

@@ -54,7 +54,6 @@ def test_a_model_is_made_worse_and_compared_and_a_run_goes_on_where_it_was_stopp
     [
         (["--paths", "luck"], ["there is no path 'luck'", "context, depth"]),
         (["--model", "opt", "--paths", "depth"], ["opt has no final norm"]),
-        (["--predictions", "none.toml"], ["no such file", "none.toml"]),
         (["--length", "90"], ["windows of 90 tokens", "128"]),
     ],
 )

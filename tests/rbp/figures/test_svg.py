@@ -4,31 +4,12 @@ import io
 from contextlib import closing
 
 import numpy as np
-import pytest
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from PIL import Image
 from playwright.sync_api import Browser
 
 from rbp.figures import svg
 from rbp.figures.style import log_axis, neg_log_rbp_label, single_panel
-
-
-@pytest.fixture(scope="module")
-def figure() -> Figure:
-    """Points, lines that leave the panel, scattered markers of several colours, formulas, and a legend."""
-    rng = np.random.default_rng(3)
-
-    def draw(ax: Axes) -> None:
-        x = np.geomspace(1e6, 1e9, 300)
-        ax.plot(x, 3 / np.log(x), "o", ms=4, label="points")
-        ax.plot(x, np.sin(np.log(x)), label=r"$\alpha_{10}$")
-        ax.scatter(x[::9], rng.normal(size=34), c=rng.uniform(size=34), s=30, alpha=0.5)
-        ax.set(ylim=(-0.8, 0.8), ylabel=neg_log_rbp_label(10), title="a < b & c", xlabel="S")
-        log_axis(ax, "x")
-        ax.legend()
-
-    return single_panel(draw)
 
 
 def _seen(browser: Browser, drawing: str) -> np.ndarray:
@@ -42,8 +23,20 @@ def _seen(browser: Browser, drawing: str) -> np.ndarray:
         return np.asarray(Image.open(io.BytesIO(tab.screenshot())).convert("L"), dtype=float)
 
 
-def test_it_looks_the_same(browser: Browser, figure: Figure) -> None:
-    whole = svg.render(figure)
+def test_it_looks_the_same(browser: Browser) -> None:
+    """Points, lines that leave the panel, scattered markers of several colours, formulas, and a legend."""
+    rng = np.random.default_rng(3)
+
+    def draw(ax: Axes) -> None:
+        x = np.geomspace(1e6, 1e9, 300)
+        ax.plot(x, 3 / np.log(x), "o", ms=4, label="points")
+        ax.plot(x, np.sin(np.log(x)), label=r"$\alpha_{10}$")
+        ax.scatter(x[::9], rng.normal(size=34), c=rng.uniform(size=34), s=30, alpha=0.5)
+        ax.set(ylim=(-0.8, 0.8), ylabel=neg_log_rbp_label(10), title="a < b & c", xlabel="S")
+        log_axis(ax, "x")
+        ax.legend()
+
+    whole = svg.render(single_panel(draw))
     before, after = (_seen(browser, each) for each in (whole[whole.index("<svg") :], svg.inline(whole, "A", "f-")))
     assert before.std() > 10, "something is drawn"
     assert np.abs(before - after).mean() < 0.6

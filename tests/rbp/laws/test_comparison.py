@@ -12,7 +12,6 @@ from tiny import make_tokenizer
 from toy_stores import make_store
 
 import rbp
-from rbp.extract.store import Store
 from rbp.measurements.ranked import Ranked
 
 LENGTHS = (40, 7, 90, 63)
@@ -114,18 +113,8 @@ def test_a_model_against_itself_has_lost_nothing_whatever_is_harmless(stores, tm
     assert rbp.compare(strict, strict).rule == "strict"
 
 
-def test_infinite_losses_and_a_single_document_are_no_error(tmp_path):
-    for name, nll in (("a", 1.0), ("b", math.inf)):
-        make_store(tmp_path / name, [0, 1, 2], [3], nll=[nll, math.inf, 1], key=KEY)
-    one = rbp.compare(tmp_path / "a", tmp_path / "b", k=[1])
-    assert one.rise.tolist() == [math.inf, 0, 0]
-    assert one.table["low"].isna().all()
-    assert "too few documents" in one.verdict[1]
-
-
 OTHERS = {
     "another text": ({"corpus": {"sha256": "b"}}, "their texts differ", "the same file"),
-    "less context": ({"protocol": {**WINDOWS, "context": 16}}, "other windows", "--context"),
     "a start token": ({"bos": ["<s>"]}, "another start token", "--bos"),
     "another tokenizer": ({"lengths": (40, 7, 91, 62), "tokenizer": "u"}, "tokenizers cut", "Bits per byte"),
     "another tie rule": ({"tie_rule": "strict"}, "two tie rules, paper and strict", "--tie-rule"),
@@ -138,14 +127,6 @@ def test_stores_that_do_not_compare_are_refused(tmp_path, name):
     other, words, remedy = OTHERS[name]
     one, other = toy(tmp_path / "one", 0, tie_rule="paper").folder, toy(tmp_path / "other", 1, **other).folder
     refused(here("compare", str(one), str(other)), words, remedy, str(other))
-
-
-def test_unfinished_stores_and_impossible_thresholds_are_refused(stores, tmp_path):
-    folder = stores[0].folder
-    Store(tmp_path / "begun").begin({"model": "m"}, {}, 1, 5)
-    refused(here("compare", str(folder), str(tmp_path / "begun")), "not finished", "goes on where it stopped")
-    refused(here("compare", str(folder), str(folder.parent)), "there are 2 rank stores", "Give one")
-    refused(here("compare", *[str(folder)] * 2, "-k", "101"), "k = 101 is not among the ranks 1 to 100")
 
 
 def test_the_command_and_its_page_say_the_same(stores, tmp_path):
@@ -161,14 +142,3 @@ def test_the_command_and_its_page_say_the_same(stores, tmp_path):
     assert len(soup.select("figure svg")) == 1
     assert len(soup.select(".rbp-ranked")) == 2 * 5
     assert soup.find_all("pre")[-1].get_text().startswith(f"rbp compare {folders[0]} ")
-    bare = here("compare", *folders, "--page", str(page))
-    assert "--tokenizer FOLDER" in bare.stderr
-    assert not BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser").select(".rbp-ranked")
-
-
-def test_the_tokenizer_is_that_of_the_model_where_it_still_lies(saved, tmp_path):
-    ranked = rbp.rank(str(saved("gpt2")), ["the rank of a token falls as models grow. " * 9])
-    assert rbp.compare(ranked, ranked).text(ranked.tokens["token"][:2].tolist())[0] in "'\""
-    store = ranked.store
-    Store(store.folder).relabel({**store.manifest["about"], "model": str(tmp_path / "moved")})
-    assert rbp.compare(store.folder, store.folder).tokenizer is None

@@ -21,11 +21,6 @@ def test_entropy_of_bins_brackets_the_truth():
     assert greatest - least < 0.03
 
 
-def test_a_rank_without_a_token_has_no_part_in_the_entropy():
-    counts = RankCounts(np.array([1, 2, 3]), np.array([1, 2, 3]), np.array([2.0, 0.0, 2.0]), 9)
-    assert histograms.entropy(counts) == pytest.approx((np.log(2) + (2 - 1) / (2 * 4),) * 3)
-
-
 @pytest.mark.parametrize(
     ("share", "neighbours"),
     [([0.5, 0.3, 0.2], [(0, 2), (1, 2)]), ([0.6, 0.4, 0], [(0, 1)])],

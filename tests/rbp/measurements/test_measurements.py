@@ -4,9 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from companion.evidence import published
-from companion.evidence.tokens import tokens_behind
-from companion.project import LADDER
 from rbp.errors import DataError, ParameterError
 from rbp.measurements import COLUMNS, KEYS, open_source, select
 
@@ -51,25 +48,12 @@ def test_exact_counts_come_first(all_published):
     row = select(all_published.table, dataset="wikipedia", family="GPT-2", k=1).iloc[0]
     assert (row["tokens"], row["hits"]) == (317414, 132065)
     assert row["value"] == -np.log(132065 / 317414)
-    figure = published.rbp().query("dataset == 'wikipedia' and model == 'openai-community/gpt2' and k == 1")
-    assert row["value"] == pytest.approx(figure["neg_log_rbp"].item(), abs=2e-6)
-    assert row["value"] != figure["neg_log_rbp"].item()
-
-
-def test_bin_edges_are_a_truncated_logarithmic_grid():
-    # independent of the chain of centres: one grid of 43 or 44 points from 2 to the largest rank gives every edge
-    for _, bins in published.rank_bins().groupby("model"):
-        edges = [*bins["low"], bins["high"].iloc[-1] + 1]
-        grids = [np.geomspace(2, edges[-1] + off, points) for points in (43, 44) for off in (-1, 0)]
-        assert edges in [np.unique([*grid[:-1].astype(int), edges[-1]]).tolist() for grid in grids]
 
 
 @pytest.mark.parametrize("name", ["own.csv", "own.parquet"])
 def test_own_file(write, name):
     shuffled = OWN.iloc[[3, 0, 2, 1]].astype({"k": "float64"})  # as pandas writes whole numbers with gaps
     own = open_source(write(shuffled, name))
-    with pytest.raises(DataError, match=rf"this source has no .*{name}\)\nGive rank stores, as"):
-        _ = own.windows
     pd.testing.assert_frame_equal(own.table[list(OWN.columns)], OWN, check_dtype=False)
     assert own.table["source"].eq(name).all()
     assert own.table["tokens"].isna().all()
@@ -96,14 +80,11 @@ def with_cell(row, column, value):
     [
         (with_cell(1, "value", None), "value is empty", "own.csv", ", line 3"),
         (with_cell(1, "value", -0.1), "value -0.1 must not be negative", "own.parquet", ", row 2"),
-        (with_cell(1, "size", 0), "size 0 must be at least 1", "own.csv", ", line 3"),
-        (with_cell(1, "metric", "accuracy"), "must be one of neg_log_rbp, cross_entropy", "own.csv", ", line 3"),
         (with_cell(1, "k", None), "neg_log_rbp needs a threshold k", "own.parquet", ", row 2"),
         (with_cell(3, "size", 30), "b is given as letters of size 20 and as letters of size 30", "own.csv", ", line 5"),
         (OWN.iloc[:2].assign(tokens=10, hits=11), "more hits than tokens", "own.csv", ", line 2"),
         (pd.concat([OWN, OWN.iloc[:1]]), "repeats line 2", "own.csv", ", line 6"),
         (pd.concat([OWN, OWN.iloc[2:3]]), "repeats row 3", "own.parquet", ", row 5"),  # no k: the same measurement
-        (OWN.rename(columns={"value": "valeu"}), "column value is missing", "own.csv", ""),
     ],
 )
 def test_what_a_file_must_not_hold_is_named_with_its_place(write, table, words, name, place):
@@ -114,19 +95,12 @@ def test_what_a_file_must_not_hold_is_named_with_its_place(write, table, words, 
 def test_unreadable_files(tmp_path):
     with pytest.raises(DataError, match="no rank store is in it"):
         open_source(tmp_path)
-    for name in ("none.csv", "none.parquet"):
-        with pytest.raises(DataError, match=name):
-            _ = open_source(tmp_path / name).table
     broken = tmp_path / "broken.parquet"
     broken.write_bytes(b"PAR1 and then nothing")
     with pytest.raises(DataError, match=r"as Parquet.*broken\.parquet"):
         _ = open_source(broken).table
-    for name in ("publishd", tmp_path / "table.xlsx"):
-        with pytest.raises(ParameterError, match="unknown source"):
-            open_source(name)
-    for nothing in ([], "published,"):
-        with pytest.raises(ParameterError):
-            open_source(nothing)
+    with pytest.raises(ParameterError, match="unknown source"):
+        open_source(tmp_path / "table.xlsx")
 
 
 def test_several_sources(write, all_published):
@@ -140,24 +114,6 @@ def test_several_sources(write, all_published):
     other = write(OWN.iloc[:1], "other.csv")
     with pytest.raises(DataError, match=r"−ln RBP_1 of a on mine is in two sources.*own\.csv and .*other\.csv"):
         _ = open_source([path, other]).table
-    with pytest.raises(DataError, match="is in two sources"):
-        _ = open_source(["ladder", next(LADDER.glob("families-ranks/neox/*"))]).stores
-
-
-def test_select(all_published):
-    rows = select(all_published.table, dataset="hotpotqa", family="OPT", metric="neg_log_rbp", k=10)
-    assert rows["size"].is_monotonic_increasing
-    assert len(rows) == 5
-    with pytest.raises(ParameterError, match=r'family Pithia.*\nDid you mean "Pythia"\? There are: GPT-2, OPT, P'):
-        select(all_published.table, family="Pithia")
-    at_500 = select(all_published.table, k=500)
-    with pytest.raises(ParameterError, match=r"dataset humaneval.*\nThere are: wikipedia\."):
-        select(at_500, dataset="humaneval")
-
-
-def test_a_file_named_like_a_source_of_the_authors_is_not_theirs(write):
-    own = OWN.iloc[:2].assign(dataset="wikipedia", family="Pythia")
-    assert tokens_behind(open_source(write(own, "figure 3.csv")).table).empty
 
 
 def test_the_model_of_unknown_tokens_is_named(tmp_path):
@@ -177,7 +133,3 @@ def test_separators_and_capitals_are_guessed_and_said(tmp_path, caplog):
     assert table[head.lower().split(",")].iloc[0].tolist() == ["news", "m1", "A", 1000, "neg_log_rbp", 1, 0.5]
     assert "separated by tabs" in caplog.messages[0]
     assert "Model for model, FAMILY for family" in caplog.messages[1]
-    (tmp_path / "own.csv").write_text(f"{head}\n{row}".replace(",", ";").replace(".", ","))
-    with pytest.raises(DataError, match=r"'0,5' \(write a point for the decimal comma\)"):
-        _ = open_source(tmp_path / "own.csv").table
-    assert "separated by semicolons" in caplog.text

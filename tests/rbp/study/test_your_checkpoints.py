@@ -38,25 +38,20 @@ def run(tmp_path):
     return tmp_path, [step * TOKENS for step in (2, 4, 8)]
 
 
-@pytest.fixture
-def without_snakemake(monkeypatch):
-    """`rbp study run` does its jobs one by one in this process; Snakemake does them in test_study_run.py."""
+@pytest.mark.long
+def test_the_recipe_runs_as_it_stands(run, monkeypatch):
+    home, budgets = run
+    monkeypatch.chdir(home)
 
-    def main(_):
+    def one_by_one(_):
+        """The jobs, in this process; Snakemake does them in test_study_run.py."""
         study = read_study(Path("checkpoints.toml"), Path("runs"))
         with chdir(study.out):
             stores = [merge_shards({rank_shard(study, cell, 1)}) for cell in study.cells.values()]
             write_table(stores, Path(TABLE))
 
-    monkeypatch.setattr("snakemake.cli.main", main)
+    monkeypatch.setattr("snakemake.cli.main", one_by_one)
     monkeypatch.setattr("rbp.extract.extraction.say_on_stderr", lambda: None)
-
-
-@pytest.mark.long
-@pytest.mark.usefixtures("without_snakemake")
-def test_the_recipe_runs_as_it_stands(run, monkeypatch):
-    home, budgets = run
-    monkeypatch.chdir(home)
     (toml,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     (home / "checkpoints.toml").write_text(f'output = "runs/studies/checkpoints"\n{toml}')
     study, law = (line.split()[1:] for line in re.findall(r"```bash\n(.*?)```", PAGE, re.DOTALL)[0].strip().split("\n"))
