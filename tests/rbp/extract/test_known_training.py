@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from companion.project import LADDER
-from rbp.errors import DataError, ParameterError
+from rbp.errors import DataError
 from rbp.extract.models import ModelFiles, find_model
 from rbp.extract.training import PYTHIA_STEP, Training, training_of
 
@@ -39,14 +39,11 @@ def test_every_source_is_heard(tmp_path, caplog):
     assert ladders == Training(None, 8_000_000, 3906, 0)
 
 
-@pytest.mark.parametrize(
-    ("name", "revision", "step"),
-    [("EleutherAI/pythia-70m", None, 143_000), ("EleutherAI/pythia-1.4b-deduped", "step1000", 1000)],
-)
-def test_pythias_recipe_is_known(name, revision, step):
-    found = training_of(files(Path("/none"), revision, name, "0" * 40))
-    assert (found.step, found.training_tokens, found.revision) == (step, step * PYTHIA_STEP, revision)
-    assert training_of(files(Path("/none"), revision, "EleutherAI/pythia-70m-v0", "0" * 40)).training_tokens is None
+def test_pythias_recipe_is_known():
+    for name, revision, step in (("pythia-70m", None, 143_000), ("pythia-1.4b-deduped", "step1000", 1000)):
+        found = training_of(files(Path("/none"), revision, f"EleutherAI/{name}", "0" * 40))
+        assert (found.step, found.training_tokens, found.revision) == (step, step * PYTHIA_STEP, revision)
+    assert training_of(files(Path("/none"), None, "EleutherAI/pythia-70m-v0", "0" * 40)).training_tokens is None
     assert 143_000 * PYTHIA_STEP == 299_892_736_000  # Biderman et al., section 2.2
 
 
@@ -55,10 +52,8 @@ def test_pythias_recipe_is_known(name, revision, step):
     [
         ({"global_step": 400}, {}, "step is 500 by the revision's name, and 400 by trainer_state.json"),
         (None, {"training_tokens": 499}, "499 training tokens do not fit 500 steps"),
-        ({"step": 3}, {}, "no state of a Trainer"),
-        (None, {"training_tokens": -5}, "training_tokens cannot be -5"),
     ],
 )
 def test_what_contradicts_itself_is_refused(tmp_path, state, said, words):
-    with pytest.raises((DataError, ParameterError), match=words):
+    with pytest.raises(DataError, match=words):
         training_of(run(tmp_path, state), Training(**said) if said else None)

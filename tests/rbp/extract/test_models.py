@@ -31,7 +31,6 @@ def refused(folder, message):
     """The remedy, of the error that says `message`."""
     with pytest.raises(DataError, match=message) as caught:
         load_both(folder)
-    assert "\n" not in caught.value.what
     return caught.value.remedy
 
 
@@ -39,33 +38,25 @@ def test_the_files_that_are_read_are_fingerprinted(copy):
     """transformers reads what config.json names, else the one file, else the shards."""
 
     def seen():
-        found = find_model(str(copy))
-        fingerprints.append(found.fingerprint())
-        return [path.name for path in found.weights], load(copy).model.transformer.wte.weight
-
-    def write(name):
-        with torch.no_grad():
-            model.transformer.wte.weight.add_(1)
-        state = {key: each.contiguous() for key, each in model.state_dict().items() if key != "lm_head.weight"}
-        save_file(state, copy / name, {"format": "pt"})
-        return model.transformer.wte.weight.detach().clone()
+        fingerprints.append(find_model(str(copy)).fingerprint())
+        return load(copy).model.transformer.wte.weight
 
     fingerprints = []
-    _, whole = seen()
-    model = AutoModelForCausalLM.from_config(CONFIGS["gpt2"])
+    whole, model = seen(), AutoModelForCausalLM.from_config(CONFIGS["gpt2"])
+    weight = model.transformer.wte.weight
     model.save_pretrained(copy, max_shard_size="40KB")
-    assert seen()[1].equal(whole)
+    assert seen().equal(whole)
     (copy / "model.safetensors").unlink()
-    assert seen()[1].equal(model.transformer.wte.weight)
-    for name, fields in (
-        ("model.safetensors", {}),
-        ("other.safetensors", {"transformers_weights": "other.safetensors"}),
-    ):
-        weight = write(name)
-        configure(copy / "config.json", **fields)
-        names, found = seen()
-        assert names == [name]
-        assert found.equal(weight)
+    assert seen().equal(weight)
+    for name in ("model.safetensors", "other.safetensors"):
+        with torch.no_grad():
+            weight.add_(1)
+        state = {key: each.contiguous() for key, each in model.state_dict().items() if key != "lm_head.weight"}
+        save_file(state, copy / name, {"format": "pt"})
+        if name != "model.safetensors":
+            configure(copy / "config.json", transformers_weights=name)
+        assert [path.name for path in find_model(str(copy)).weights] == [name]
+        assert seen().equal(weight)
     assert len({*fingerprints[1:]}) == 4
 
 
@@ -91,8 +82,6 @@ def test_a_revision_of_a_folder_is_a_checkpoint_in_it(copy, tmp_path):
     assert (found.folder, found.checkpoint, found.revision) == (run / "checkpoint-500", "checkpoint-500", None)
     assert found.fingerprint() == find_model(str(copy)).fingerprint()
     assert find_model(str(copy)).checkpoint is None
-    with pytest.raises(DataError, match=r"no checkpoint main(.|\n)*There is: checkpoint-500, checkpoint-1000\."):
-        find_model(str(run), "main")
 
 
 @pytest.mark.parametrize(
@@ -101,9 +90,8 @@ def test_a_revision_of_a_folder_is_a_checkpoint_in_it(copy, tmp_path):
         ({"n_layer": 1}, r"does not take .*h\.1\.", "num_hidden_layers"),
         ({"vocab_size": VOCAB + 8}, rf"has the shape \({VOCAB}, 32\), and", "vocab_size"),
         ({"quantization_config": {"quant_method": "gptq", "bits": 4}}, r"quantized \(gptq\)", "before it was"),
-        ({"text_config": {"quantization_config": {"quant_method": "sorcery"}}}, "not know: sorcery", ""),
     ],
-    ids=["fewer layers", "another head", "gptq", "of the text"],
+    ids=["fewer layers", "another head", "gptq"],
 )
 def test_a_configuration_that_is_not_that_of_the_weights(copy, fields, message, remedy):
     configure(copy / "config.json", **fields)
@@ -117,9 +105,6 @@ def test_masks_that_old_versions_saved_are_no_weights(saved, tmp_path):
     state |= {f"layers.0.attn.{name}": mask for name, mask in masks.items()}
     save_file(state, folder / "model.safetensors", {"format": "pt"})
     load(folder)
-    state["layers.0.mlp.qweight"] = torch.ones(32)
-    save_file(state, folder / "model.safetensors", {"format": "pt"})
-    refused(folder, "GPTQ or AWQ")
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json"])
@@ -146,16 +131,12 @@ def shape(width, layers, heads, **more):
 
 CONFIGURATIONS = {
     "gpt2": GPT2Config(),
-    "gpt2-xl": GPT2Config(n_embd=1600, n_layer=48, n_head=25),
-    "opt-125m": OPTConfig(),
     # its embeddings are narrower, and its norms come after the layers
     "opt-350m": OPTConfig(**shape(1024, 24, 16, ffn_dim=4096, word_embed_proj_dim=512, do_layer_norm_before=False)),
     "pythia-14m": GPTNeoXConfig(**shape(128, 6, 4, intermediate_size=512)),
-    "pythia-12b": GPTNeoXConfig(**shape(5120, 36, 40, intermediate_size=20480)),
     "Qwen2.5-0.5B": Qwen2Config(
         **shape(896, 24, 14, num_key_value_heads=2, intermediate_size=4864, tie_word_embeddings=True)
     ),
-    "Qwen2.5-7B": Qwen2Config(**shape(3584, 28, 28, num_key_value_heads=4, intermediate_size=18944)),
 }
 
 

@@ -28,10 +28,9 @@ def probed(model, *lengths, dtype="float32"):
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "dtype"),
-    [("gpt2", "float32"), ("cohere", "float32"), ("granite", "float32"), ("llama", "bfloat16"), ("gemma2", "bfloat16")],
+    [("gpt2", "float32"), ("cohere", "float32"), ("gemma2", "bfloat16")],
 )
 def test_logits_that_are_scaled_by_what_no_hook_shows_are_no_product_of_one_matrix(kind, dtype):
-    """In bfloat16 within the tolerance of a sum of all terms. Other architectures: test_forward.py."""
     model = random_model(kind).to(getattr(torch, dtype))
     assert probed(model, 20, 64, dtype=dtype).head is not None
     own = type(model).forward
@@ -51,7 +50,6 @@ MEMORIES = {
     "buffer": lambda module: module.counts[1:].add_(1),
     "attribute": lambda module: setattr(module, "table", module.table + 1),
     "number": lambda module: setattr(module, "longest", module.longest + 1),
-    "list": lambda module: module.several[0].add_(1),
     "new": lambda module: setattr(module, "last", torch.ones(1)),
     "weight": lambda module: module.c_attn.weight.mul_(1.0),
 }
@@ -62,7 +60,7 @@ def test_every_kind_of_memory_is_noticed(change):
     model = random_model("gpt2")
     part = model.transformer.h[1].attn
     part.register_buffer("counts", torch.zeros(3))
-    part.table, part.longest, part.several = torch.zeros(2), 0, [torch.zeros(2), 1]
+    part.table, part.longest = torch.zeros(2), 0
 
     def reads(module, *_):
         with torch.no_grad():
@@ -76,7 +74,6 @@ def test_every_kind_of_memory_is_noticed(change):
 
 @pytest.mark.parametrize("place", [1, 10, 19])
 def test_one_later_token_that_is_seen_is_enough(place):
-    """Early, in the middle or late: a place that looks at the next token alone."""
     model = random_model("gpt2")
 
     def looks(_, __, out):

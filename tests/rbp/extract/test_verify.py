@@ -76,7 +76,6 @@ def test_every_change_of_a_rank_is_found(saved, monkeypatch, values, dtype):
     ranker = Ranker(language, "reference", 1)
     ranks = ranker.rank(rows)
     answers = verified(ranker, rows, stored(rows, ranks))
-    assert [one.rows for one, _ in answers] == [1, 1, 1]
     assert [one.tokens for one, _ in answers] == [1, 19, 39]
     assert not any(wrong for _, wrong in answers)
     if dtype == "bfloat16":  # whose own logits are rounded: many ranks differ by that
@@ -140,23 +139,15 @@ def test_a_run_that_ended_before_it_verified_does_so_when_it_goes_on(given, monk
 def test_stores_are_verified_by_their_own_model_and_text(given, tmp_path):
     (folder,), ((model,), (corpus,), *_) = extract(*given), given
     other, text = save_model(tmp_path / "other", "neox"), write_texts(tmp_path / "other.jsonl", texts(9, seed=1))
-    bare = tmp_path / "bare"
-    shutil.copytree(model, bare, ignore=shutil.ignore_patterns("*token*"))
     check = ("ranks", "check", str(folder))
     for options, words in (
         (["--model", str(other), "--corpus", corpus], "has other weights than"),
         (["--model", model, "--corpus", str(text)], "other is not the text that was ranked"),
-        (["--corpus", corpus], "without a model asks nothing"),
-        (["--model", model, "--corpus", corpus, "--share", "0"], "a share of 0.0"),
-        (["--model", str(bare), "--corpus", corpus], "the model has no tokenizer"),
     ):
         done = here(*check, *options)
         assert (done.returncode, words in done.stderr) == (2, True), done
-    assert here(*check, "--model", model, "--corpus", corpus, "--share", "1").returncode == 0
-    done = here(*check, "--model", str(bare), "--corpus", corpus, "--tokenizer", model)
+    done = here(*check, "--model", model, "--corpus", corpus)
     assert done.returncode == 0, done
     tokens, said = open_store(folder).tokens, done.stdout + done.stderr
     sampled = int(re.search(r"checked: ([\d,]+) of", said)[1].replace(",", ""))
     assert f"probability {1 - sampled / tokens:.3f}" in said  # that one wrong rank was not among them
-    said = here("ranks", "summary", str(folder), "--k", "1").stderr
-    assert f"checked: {open_store(folder).sampled.tokens:,} of {tokens:,} tokens, none differs" in said
