@@ -4,7 +4,7 @@ import logging
 from itertools import count
 
 import pytest
-from commands import here
+from commands import here, refused
 from toy_stores import make_store
 
 from rbp.errors import DataError
@@ -194,3 +194,9 @@ def test_copies_among_rows_are_no_models(written, caplog):
     assert "on t, a, b are copies of one another, and cannot all be what they are called: left out" in caplog.text
     assert left(("a", 10, some), ("a-again", 10, some), ("c", 30, other)) == {"a", "c"}
     assert left(("a", 10, (1.2, 0.5)), ("b", 20, (1.2, 0.5))) == {"a", "b"}  # two short numbers may be equal
+
+
+def test_a_family_is_not_one_whose_name_begins_like_its(written, tmp_path):
+    lines = [f"mine,x{size},A at home,{size},cross_entropy,,{3 - size / 100}" for size in (10, 20)]
+    written(lines, HEAD)
+    refused(here("law", "mine.csv", "--family", "A", cwd=tmp_path), "there is no family 'A'", "A at home")
