@@ -24,11 +24,10 @@ WIDTH, HEADS, GROUPS, LAYERS, INNER, VOCAB = 64, 4, 2, 3, 96, 320  # some of the
 
 @dataclass
 class Case:
-    """An architecture: transformers' model type, what its configuration says, and what the converter writes.
+    """An architecture: transformers' model type, settings of its configuration, and fields of the file.
 
-    settings: the configuration's, unusual ones; fields: the architecture's in the file; norm: names of what is added to
-    a variance, in both; change: what the converter does to a tensor, by parts of its name; alone: the settings and
-    fields are all there are, beside those of every model.
+    norm: names of what is added to a variance, in both; change: what the converter does to a tensor, by parts of its
+    name; alone: these settings and fields are all there are.
     """
 
     kind: str
@@ -51,21 +50,10 @@ def bloomed(values: np.ndarray) -> np.ndarray:
 
 
 ROPE = {"rope_type": "default", "rope_theta": 700.0}
-COMMON = {
-    **GROUPED,
-    "hidden_size": WIDTH,
-    "num_hidden_layers": LAYERS,
-    "intermediate_size": INNER,
-    "max_position_embeddings": 128,
-    "rope_parameters": ROPE,
-}
-ALONE = {
-    "context_length": 128,
-    "embedding_length": WIDTH,
-    "block_count": LAYERS,
-    "feed_forward_length": INNER,
-    "attention.head_count": HEADS,
-}
+COMMON = {**GROUPED, "hidden_size": WIDTH, "num_hidden_layers": LAYERS, "intermediate_size": INNER,
+          "max_position_embeddings": 128, "rope_parameters": ROPE}  # fmt: skip
+ALONE = {"context_length": 128, "embedding_length": WIDTH, "block_count": LAYERS, "feed_forward_length": INNER,
+         "attention.head_count": HEADS}  # fmt: skip
 STATED = {**ALONE, "attention.head_count_kv": GROUPS, "rope.freq_base": 700.0}
 WIDE = {"attention.key_length": 24, "attention.value_length": 24}
 LN = "attention.layer_norm_epsilon"
@@ -158,16 +146,11 @@ def stated(name: str) -> dict[str, Any]:
     return {**(ALONE if case.alone else STATED), **case.fields, case.norm[0]: 0.003}
 
 
-def config_of(name: str) -> Any:
-    """The configuration of a case, with unusual values."""
-    case = CASES[name]
-    fields = {**({} if case.alone else COMMON), **case.settings, case.norm[1]: 0.003}
-    return transformers.AutoConfig.for_model(case.kind, **fields)
-
-
 def save_case(name: str, folder: Path) -> Path:
     """The folder of a random model of a case, with a tokenizer."""
-    return save_model(folder, config_of(name))
+    case = CASES[name]
+    fields = {**({} if case.alone else COMMON), **case.settings, case.norm[1]: 0.003}
+    return save_model(folder, transformers.AutoConfig.for_model(case.kind, **fields))
 
 
 def write_case(
@@ -182,8 +165,7 @@ def write_case(
 ) -> Path:
     """The model in `folder` as a GGUF file, its matrices stored as `kind`; `folder` gets the weights that this leaves.
 
-    more, without: fields that are added, changed or left out, by their whole names or those of the architecture; extra:
-    further tensors; tokens: fields of the tokenizer that are added or changed.
+    more, without: fields that are added, changed or left out; extra: tensors; tokens: fields of the tokenizer.
     """
     case, arch = CASES[name], name.partition(",")[0]
     which = next(key for key, value in gguf.MODEL_ARCH_NAMES.items() if value == arch)
@@ -260,17 +242,15 @@ def packed(weight: np.ndarray, kind: gguf.GGMLQuantizationType) -> np.ndarray:
         return np.resize(moderate_blocks(kind), (rows * columns // length, size)).reshape(rows, -1)
 
 
-def write_bare(name: str, folder: Path, file: Path, tokens: dict[str, Any] | None = None, arch: str = "") -> Path:
-    """A file that has all fields of a case, and no weights but an embedding; arch: another architecture's name."""
-    writer = begin(file, arch or name, stated(name), folder, tokens)
+def write_bare(folder: Path, file: Path, tokens: dict[str, Any] | None = None) -> Path:
+    """A file that has all fields of the case "llama", and no weights but an embedding."""
+    writer = begin(file, "llama", stated("llama"), folder, tokens)
     writer.add_tensor("token_embd.weight", np.zeros((VOCAB, 4), np.float32))
     finish(writer)
     return file
 
 
-def begin(
-    file: Path, arch: str, fields: dict[str, Any], folder: Path, tokens: dict[str, Any] | None
-) -> gguf.GGUFWriter:
+def begin(file: Path, arch: str, fields: Any, folder: Path, tokens: dict[str, Any] | None) -> gguf.GGUFWriter:
     """A file with these fields, and those of the tokenizer in `folder`."""
     writer = gguf.GGUFWriter(file, arch)
     for key, value in fields.items():
@@ -311,15 +291,8 @@ def write_tokenizer(writer: gguf.GGUFWriter, folder: Path, fields: dict[str, Any
     control = {each["content"] for each in raw["added_tokens"]}
     unused = [f"[PAD{i}]" for i in range(len(words), VOCAB)]
     types = [3 if word in control else 1 for word in words] + [5] * len(unused)
-    for key, value in {
-        "model": "gpt2",
-        "pre": "gpt-2",
-        "tokens": words + unused,
-        "token_type": types,
-        "merges": [" ".join(pair) for pair in raw["model"]["merges"]],
-        "bos_token_id": 0,
-        "eos_token_id": 0,
-        **fields,
-    }.items():
+    merges = [" ".join(pair) for pair in raw["model"]["merges"]]
+    stated = {"model": "gpt2", "pre": "gpt-2", "tokens": words + unused, "token_type": types, "merges": merges}
+    for key, value in {**stated, "bos_token_id": 0, "eos_token_id": 0, **fields}.items():
         if value is not None:
             put(writer, f"tokenizer.ggml.{key}", value)

@@ -1,9 +1,8 @@
 """Every causal architecture that transformers knows, made tiny, and its ranks held against its own logits.
 
-`tiny_config` shrinks the default configuration of a family by the names of its fields. `survey` saves a model of it
-with random weights, ranks rows of mixed lengths as an extraction does, twice on each of several numbers of threads, and
-compares each rank with the logits that transformers itself gives for that row: alone, unpadded, by a model that has
-read nothing before. It does so again with output rows of no token that are made huge.
+`survey` saves a random model of a family, ranks rows of mixed lengths as an extraction does, twice on each of several
+numbers of threads, and compares each rank with the logits that transformers itself gives for that row: alone, unpadded,
+by a model that has read nothing before. It does so again with output rows of no token that are made huge.
 """
 
 import os
@@ -121,11 +120,9 @@ CHANGES: dict[str, tuple[float | None, float]] = {
 class Outcome(NamedTuple):
     """What was found for a model: a row of the table.
 
-    model: the family; variant: what was set beside it; outcome: "exact", "wrong", "refused" or "not built"; route: what
-    is ranked, "one matrix" or "own logits"; padding: whether rows may be padded, as on a GPU: "unseen", or "seen" and
-    so not done; memory: whether the model keeps anything of what it reads: "none", or "kept", and so each row is read
-    by a copy; tokens: ranked; near: of these, how many have another within rounding, so that their order is nobody's;
-    reason: of an outcome that is not exact.
+    outcome: "exact", "wrong", "refused" or "not built"; route: what is ranked, "one matrix" or "own logits"; padding:
+    whether rows may be padded: "unseen", or "seen"; memory: whether the model keeps anything of what it reads: "none",
+    or "kept"; near: how many tokens have another within rounding; reason: of an outcome that is not exact.
     """
 
     model: str

@@ -1,7 +1,4 @@
-"""No pickle is read, no code of others is run, and dependencies are audited.
-
-Each trap leaves a trace, the canary, when it is sprung.
-"""
+"""No pickle is read, and no code of others is run: each trap leaves a trace, the canary, when it is sprung."""
 
 import json
 import pickle
@@ -51,7 +48,7 @@ def load_all(folder: Path) -> None:
 INDICES = ["model.safetensors.index.json", "pytorch_model.bin.index.json"]
 
 
-@pytest.mark.parametrize("name", ["pytorch_model.bin", "model.safetensors", "tf_model.h5", *INDICES])
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "model.safetensors", *INDICES])
 def test_a_pickle_as_weights(copy, bomb, name):
     weights = copy / "pytorch_model.bin"
     weights.write_bytes(bomb)

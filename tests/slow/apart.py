@@ -1,14 +1,12 @@
 """Work in a process of its own, with a bound on its time.
 
-A plain fork copies the locks of all threads and none of the threads: once PyTorch, Arrow, DuckDB or ZeroMQ have begun
-some, the copy may wait for ever. So these processes are forked from a server that has only imported what they need, has
-one thread, and draws no progress bars (whose lock a killed process keeps from all others).
+A plain fork copies the locks of all threads and none of the threads, so the copy may wait for ever. These processes are
+forked from a server that has only imported what they need, has one thread, and draws no progress bars.
 """
 
-import faulthandler
 import os
+import subprocess
 import sys
-import tempfile
 import time
 import traceback
 from collections.abc import Callable
@@ -16,7 +14,7 @@ from contextlib import suppress
 from multiprocessing import forkserver, get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from unittest import mock
 
 import psutil
@@ -43,18 +41,12 @@ def _server() -> Any:
 
 
 class Apart:
-    """A function at work in a process of its own, with its arguments; both are sent there, so both can be pickled.
-
-    pid: of the process; said: what it wrote to its standard error, once it has ended.
-    """
+    """A function at work in a process of its own, with its arguments; both are sent there, so both can be pickled."""
 
     def __init__(self, do: Callable[..., object], *arguments: object) -> None:
         context = _server()
-        handle, name = tempfile.mkstemp(prefix="rbp-apart-")
-        os.close(handle)
-        self._file, self.said = Path(name), ""
         self._answer, theirs = context.Pipe(duplex=False)
-        self._process = context.Process(target=_work, args=(theirs, name, do, arguments))
+        self._process = context.Process(target=_work, args=(theirs, do, arguments))
         self._process.start()
         theirs.close()
         self.pid: int = self._process.pid
@@ -62,44 +54,32 @@ class Apart:
     def poll(self) -> int | None:
         """Its exit code (0: done; 1: an error; negative: a signal), or None while it runs."""
         code: int | None = self._process.exitcode
-        if code is not None and self._file.exists():
-            self.said = self._file.read_text(errors="replace")[-3000:]
-            self._file.unlink()
         return code
 
     def result(self, seconds: float = BOUND) -> Any:
         """What the function gives, a few kB at most. Raises AssertionError if it fails or takes longer, with words."""
         code = ended(self, seconds)
-        assert code == 0, f"it ended with {code}: {self.said}"
-        return self._answer.recv()
+        given = self._answer.recv() if self._answer.poll() else ""
+        assert code == 0, f"it ended with {code}: {given}"
+        return given
 
 
 def apart(do: Callable[..., object], *arguments: object, seconds: float = BOUND) -> Any:
-    """What a function gives that runs in a process of its own. Raises AssertionError as `Apart.result`."""
+    """What a function gives that runs in a process of its own."""
     return Apart(do, *arguments).result(seconds)
 
 
-def _work(answer: Connection, said: str, do: Callable[..., object], arguments: tuple[Any, ...]) -> None:
-    os.dup2(os.open(said, os.O_WRONLY | os.O_APPEND), 2)
-    faulthandler.enable(file=2)
+def _work(answer: Connection, do: Callable[..., object], arguments: tuple[Any, ...]) -> None:
     try:
         answer.send(do(*arguments))
     except BaseException:
-        os.write(2, traceback.format_exc().encode())
+        answer.send(traceback.format_exc()[-3000:])
         os._exit(1)
     os._exit(0)
 
 
-class Process(Protocol):
-    """What can be waited for: one of these, or one of `subprocess`."""
-
-    pid: int
-
-    def poll(self) -> int | None: ...
-
-
-def until(there: Callable[[], bool], process: Process | None = None) -> None:
-    """Wait for something that a process does. Raises AssertionError if it has ended before, or takes too long."""
+def until(there: Callable[[], bool], process: Apart | None = None) -> None:
+    """Wait for something that a process does."""
     latest = time.monotonic() + BOUND
     while not there():
         assert process is None or process.poll() is None, "it has ended before"
@@ -107,11 +87,8 @@ def until(there: Callable[[], bool], process: Process | None = None) -> None:
         time.sleep(0.02)
 
 
-def ended(process: Process, seconds: float = BOUND) -> int:
-    """The exit code of a process, once it has ended.
-
-    One that takes longer is killed, with all that it has started. Raises AssertionError for it.
-    """
+def ended(process: "Apart | subprocess.Popen[bytes]", seconds: float = BOUND) -> int:
+    """The exit code of a process, once it has ended. One that takes longer is killed, with all that it has started."""
     until = time.monotonic() + seconds
     while (code := process.poll()) is None:
         if time.monotonic() > until:

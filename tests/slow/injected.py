@@ -57,7 +57,6 @@ class _Steps:
         return os.path.realpath(os.fsdecode(path)).startswith(self.folder + os.sep)
 
     def hook(self, event: str, arguments: tuple[Any, ...]) -> None:
-        """What Python tells of before it does it."""
         if event == "open":
             path, mode, flags = arguments
             writes = any(c in mode for c in "wax+") if mode else flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
@@ -67,7 +66,6 @@ class _Steps:
             self.step(event.removeprefix("os."))
 
     def install(self) -> None:
-        """In this process, and for good."""
         opened, fsync = io.open, os.fsync
 
         def open_(file: Any, mode: str = "r", *more: Any, **options: Any) -> Any:
@@ -96,8 +94,6 @@ class _Torn:
         self.stream, self.steps = stream, steps
 
     def write(self, data: Any) -> Any:
-        """Write, or half of it."""
-
         def half() -> None:
             self.stream.write(data[: len(data) // 2])
             self.stream.flush()
@@ -115,13 +111,9 @@ class _Torn:
     def __exit__(self, *error: object) -> Any:
         return self.stream.__exit__(*error)
 
-    def __iter__(self) -> Any:
-        return iter(self.stream)
-
 
 class Outcome(NamedTuple):
-    """How a trial ended: DONE, CLEAN (an error of one or two lines), TRACEBACK, KILLED, or 1 where it took too long;
-    whether its fault came about; how many steps it counted; what it said; what `act` gave (DONE)."""
+    """How a trial ended (1: it took too long); whether its fault came about; what `act` gave, if it is DONE."""
 
     code: int
     hit: bool
@@ -131,10 +123,7 @@ class Outcome(NamedTuple):
 
 
 def trial(act: Callable[[], object], folder: Path, at: int = 0, kind: str = "broken") -> Outcome:
-    """Run `act` in a process whose step number `at` (from 1; 0: none) below `folder` fails.
-
-    After SECONDS it is ended, and says where it was. What it gives must be a value that pickle can send.
-    """
+    """Run `act` in a process whose step number `at` (from 1; 0: none) below `folder` fails."""
     here, there = os.pipe()
     process = os.fork()
     if not process:
@@ -152,10 +141,8 @@ def trial(act: Callable[[], object], folder: Path, at: int = 0, kind: str = "bro
         except BaseException:
             said = traceback.format_exc()
         finally:
-            try:
-                os.write(there, pickle.dumps((steps.hit, steps.count, said, given)))  # all of it, past the injection
-            finally:
-                os._exit(code)
+            os.write(there, pickle.dumps((steps.hit, steps.count, said, given)))  # all of it, past the injection
+            os._exit(code)
     os.close(there)
     with os.fdopen(here, "rb") as pipe:
         sent = pipe.read()

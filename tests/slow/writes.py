@@ -1,7 +1,6 @@
-"""Failures at every step of writing what we write: rank stores, chapters, pages.
+"""Failures at every step of writing rank stores and chapters.
 
-After each: what can be read is the old content or the new, whole, or an error that says what is wrong; and a
-run without a failure gives the content that it would have given at once, with nothing left beside it.
+After each, what can be read is the old content or the new, whole, or an error; and a rerun gives the new content.
 """
 
 import json
@@ -18,7 +17,7 @@ import torch
 from apart import content
 from injected import CLEAN, DONE, KILLED, KINDS, Outcome, trial
 
-from companion import results, site
+from companion import results
 from companion import run as chapters
 from companion.project import Project
 from companion.run import Chapter, execute
@@ -33,11 +32,7 @@ from rbp.io import write_file
 
 @dataclass(frozen=True)
 class Case:
-    """One thing that is written.
-
-    prepare: makes what is there before; act: writes; seen: what a reader gets, which must be that of before or of
-    after; on_the_way: what else may be seen, of what is written in several steps.
-    """
+    """One thing that is written: makes what is there before, writes, gives what a reader gets, and what else he may."""
 
     prepare: Callable[[Path], object]
     act: Callable[[Path], object]
@@ -102,41 +97,9 @@ def an_executed_chapter() -> Case:
     return Case(prepare, lambda folder: executed(folder, 3), lambda folder: content(folder / "runs" / "out"))
 
 
-def the_pages() -> Case:
-    """The book's pages, over older ones."""
-
-    def pages(source: Path, config: Path, output: Path, *more: Any, **options: Any) -> Path:
-        for path in source.rglob("*.*"):
-            write_file(output / "_build" / "html" / path.relative_to(source), path.read_bytes())
-        return output / "_build" / "html"
-
-    def build(folder: Path, text: str) -> None:
-        write_file(Project(folder).book / "more.md", f"# More\n\n{text}\n")
-        site.jupyter_book = pages
-        site.copy_scripts = lambda where: write_file(where / "script.js", "script")
-        site.build_html(Project(folder))
-
-    def prepare(folder: Path) -> None:
-        project = Project(folder)
-        mini.write_book(project)
-        for name in ("01_a", "02_b", "03_c"):
-            write_file(project.chapters / name / f"{name}.ipynb", (project.notebooks / f"{name}.ipynb").read_bytes())
-            write_file(project.chapters / name / name / "data.csv", "value\n1\n")
-            recorded = results.ChapterResults(name, {"v": results.Recorded(2.5)})
-            results.write_chapter(project.chapters / name / "results.json", recorded)
-        build(folder, "old")
-
-    def seen(folder: Path) -> Any:
-        found = content(folder / "_build" / "html")
-        return {name: data for name, data in found.items() if not name.endswith("made.md")}  # which holds times
-
-    return Case(prepare, lambda folder: build(folder, "new"), seen)
-
-
 #: by name; each is made of the folder of a tiny model
 CASES: dict[str, Callable[[Path], Case]] = {
     "an executed chapter, over an older one": lambda model: an_executed_chapter(),
-    "the pages": lambda model: the_pages(),
     "a rank store, half made": lambda model: a_store(model),
 }
 
@@ -144,8 +107,7 @@ CASES: dict[str, Callable[[Path], Case]] = {
 def count(name: str, base: Path, model: Path, share: float, whole: bool) -> int:
     """Let a case's first step fail and a share of the others, drawn at random; gives how many failures came about.
 
-    whole: by every fault, and again, at random, in the run that follows; else by one fault, drawn. Raises
-    AssertionError.
+    whole: by every fault, and again, at random, in the run that follows; else by one fault, drawn.
     """
     rng, tried, case = random.Random(name), 0, CASES[name](model)  # noqa: S311
     prepared, work = base / "prepared", base / "work"
@@ -154,7 +116,7 @@ def count(name: str, base: Path, model: Path, share: float, whole: bool) -> int:
     assert made.code == DONE, made.said
     _copied(prepared, work)
     before = _seen(case, work)
-    done = _acted(case, work)
+    done = trial(lambda: case.act(work), work)
     assert done.code == DONE, done.said
     after = _seen(case, work)
     assert after != before, "the case writes nothing"
@@ -162,11 +124,11 @@ def count(name: str, base: Path, model: Path, share: float, whole: bool) -> int:
         for kind in KINDS if whole else (rng.choice(KINDS),):
             what, second = f"{name}, {kind} at step {at} of {done.steps}", rng.choice(KINDS)
             _copied(prepared, work)
-            tried += _checked(case, work, _acted(case, work, at, kind), before, after, what)
+            tried += _checked(case, work, trial(lambda: case.act(work), work, at, kind), before, after, what)
             if whole:
-                again = _acted(case, work, rng.randint(1, done.steps), second)
+                again = trial(lambda: case.act(work), work, rng.randint(1, done.steps), second)
                 tried += _checked(case, work, again, before, after, f"{what}, and again")
-            last = _acted(case, work)
+            last = trial(lambda: case.act(work), work)
             assert last.code == DONE, f"{what}: the rerun fails: {last.said}"
             assert _seen(case, work) == after, f"{what}: the rerun gives another content"
             left = [path.name for path in work.rglob(".*.tmp")]
@@ -182,13 +144,8 @@ def _checked(case: Case, work: Path, outcome: Outcome, before: Any, after: Any, 
     # a step whose failure costs nothing, as the removal of what is not needed any more, may fail
     assert outcome.code in (DONE, CLEAN, KILLED), f"{what}: {outcome.said}"
     found = _seen(case, work)
-    ok = found in (before, after) or case.on_the_way(found, after)
-    assert ok, f"{what}: what can be read is neither the old nor the new content"
+    assert found in (before, after) or case.on_the_way(found, after), f"{what}: neither the old nor the new content"
     return True
-
-
-def _acted(case: Case, work: Path, at: int = 0, kind: str = "broken") -> Outcome:
-    return trial(lambda: case.act(work), work, at, kind)
 
 
 def _seen(case: Case, work: Path) -> Any:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from draws import rest_slow
-from ggufs import CASES, own_logits, save_case, survey_file, write_bare, write_case
+from ggufs import CASES, own_logits, save_case, survey_file, write_case
 from safetensors.torch import load_file
 from tiny import load, make_tokenizer, texts
 from transformers import AutoModelForCausalLM, LlamaConfig
@@ -115,13 +115,11 @@ def test_only_the_file_is_read(whole, file, tmp_path):
     assert torch.equal(load(tmp_path).model.lm_head.weight, weight)
 
 
-def test_files_that_are_not_to_be_had(whole, file, tmp_path):
+def test_which_of_two_files_is_meant_is_asked(file, tmp_path):
     for name in ("a.gguf", "b.gguf"):
         shutil.copy(file, tmp_path / name)
     with pytest.raises(DataError, match=r"2 GGUF files(.|\n)*a\.gguf"):
         find_model(str(tmp_path))
-    with pytest.raises(DataError, match=r"architecture rwkv7 are not read"):
-        find_model(str(write_bare("llama", whole, tmp_path / "c.gguf", arch="rwkv7")))
 
 
 @pytest.mark.parametrize("keep", [0, 4, 100, -5000])

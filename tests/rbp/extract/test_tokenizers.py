@@ -74,7 +74,7 @@ def trained(tmp_path_factory) -> tuple[Tokenizer, Path]:
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_a_pre_tokenizer_of_a_gguf_file_is_the_published_one(name, trained, tmp_path):
     raw, folder = trained
-    file = write_bare("llama", folder, tmp_path / "a.gguf", {"pre": name, "add_bos_token": False})
+    file = write_bare(folder, tmp_path / "a.gguf", {"pre": name, "add_bos_token": False})
     expected = Tokenizer.from_str(raw.to_str())
     expected.pre_tokenizer = pre_tokenizers.Sequence(PUBLISHED[name])
     expected.model.ignore_merges = name in WHOLE_WORDS
@@ -93,7 +93,7 @@ def test_a_pre_tokenizer_of_a_gguf_file_is_the_published_one(name, trained, tmp_
     ],
 )
 def test_a_tokenizer_that_is_not_read_as_it_is_meant(tokens, message, trained, tmp_path):
-    file = write_bare("llama", trained[1], tmp_path / "a.gguf", tokens)
+    file = write_bare(trained[1], tmp_path / "a.gguf", tokens)
     with pytest.raises(DataError, match=message):
         load_tokenizer(find_model(str(file)))
 
@@ -115,7 +115,7 @@ def test_a_sentencepiece_tokenizer(prefix, trained, tmp_path):
     tokens = {"model": "llama", "pre": "default", "tokens": pieces, "scores": scores, "token_type": types}
     tokens |= {"merges": None, "bos_token_id": 1, "eos_token_id": 2, "unknown_token_id": 0, "add_bos_token": False}
     tokens |= {"add_space_prefix": prefix}
-    files = find_model(str(write_bare("llama", trained[1], tmp_path / "a.gguf", tokens)))
+    files = find_model(str(write_bare(trained[1], tmp_path / "a.gguf", tokens)))
     tokenizer, table = load_tokenizer(files), dict(zip(pieces, scores, strict=True))
     for text in ("the rank of the rank", "then frank", "rank  of a thing"):
         assert tokenizer.convert_ids_to_tokens(tokenizer(text)["input_ids"]) == by_scores(text, table)
@@ -124,7 +124,7 @@ def test_a_sentencepiece_tokenizer(prefix, trained, tmp_path):
 @pytest.mark.parametrize("stated", [None, True, False])
 def test_a_start_token_where_llama_cpp_puts_one(stated, trained, tmp_path):
     """Files of Llama 3 do not say that texts begin with one."""
-    file = write_bare("llama", trained[1], tmp_path / "a.gguf", {"pre": "llama-bpe", "add_bos_token": stated})
+    file = write_bare(trained[1], tmp_path / "a.gguf", {"pre": "llama-bpe", "add_bos_token": stated})
     starts = load_tokenizer(find_model(str(file)))("a word")["input_ids"][0] == 0
     assert starts == (stated is not False)
 
