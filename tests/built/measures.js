@@ -1,4 +1,4 @@
-// What measures.py reads off a page: how long and how wide it is; faint.js has what is too faint to read.
+// What measures.py reads off a page: how long and how wide it is, and what is too faint to read.
 "use strict";
 
 const length = () => {
@@ -22,4 +22,59 @@ const length = () => {
       return box.width > 1 && !each.closest('.rbp-unseen, legend, input') ? Math.floor(box.right + scrollX) : 0;
     })) - innerWidth,
   };
+};
+
+// WCAG 2's contrast of what is drawn: text with what is behind it, lines and marks of figures with the page.
+const faint = () => {
+  const canvas = new OffscreenCanvas(1, 1).getContext('2d', { willReadFrequently: true });
+  const seen = new Map();
+  const rgba = colour => {
+    if (!seen.has(colour)) {
+      canvas.clearRect(0, 0, 1, 1);
+      canvas.fillStyle = colour;
+      canvas.fillRect(0, 0, 1, 1);
+      const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data;
+      seen.set(colour, [r, g, b, a / 255]);
+    }
+    return seen.get(colour);
+  };
+  const over = ([r, g, b, a], [R, G, B]) => [r * a + R * (1 - a), g * a + G * (1 - a), b * a + B * (1 - a), 1];
+  const light = ([r, g, b]) => [r, g, b].map(c => c / 255).map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+  const ratio = (one, other) => { const [dim, bright] = [light(one), light(other)].sort((a, b) => a - b); return (bright + 0.05) / (dim + 0.05); };
+  const grounds = new Map([[null, [255, 255, 255, 1]]]), opacities = new Map([[null, 1]]);
+  const once = (known, each, make) => { if (!known.has(each)) known.set(each, make()); return known.get(each); };
+  const behind = each => once(grounds, each, () => over(rgba(getComputedStyle(each).backgroundColor), behind(each.parentElement)));
+  const opacity = each => once(opacities, each, () => opacity(each.parentElement) * getComputedStyle(each).opacity);
+  const low = (colour, alpha, ground, least) => {
+    const [r, g, b, a] = rgba(colour);
+    return ratio(over([r, g, b, a * alpha], ground), ground) < least;
+  };
+  const texts = new Set(), marks = new Set();
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const { parentElement: each, data } = walker.currentNode, style = getComputedStyle(each);
+    if (!data.trim() || !each.checkVisibility({ visibilityProperty: true, opacityProperty: true })) continue;
+    if (each.closest('script, style, option, [disabled], .headerlink, pre, .rbp-unseen')) continue; // code has the theme's colours
+    const size = parseFloat(style.fontSize), large = size >= 24 || (size >= 18.66 && style.fontWeight >= 700);
+    const colour = each.closest('svg') ? style.fill : style.color;
+    if (low(colour, opacity(each), behind(each), large ? 3 : 4.5)) texts.add(`${colour} ${data.trim().slice(0, 30)}`);
+  }
+  for (const figure of document.querySelectorAll('article figure svg[role=img]')) {
+    const ground = behind(figure.parentElement);
+    const drawn = new Map();  // by what says how they look, for there are thousands
+    for (const each of figure.querySelectorAll('path, use, circle, rect, line')) {
+      if (!each.closest('defs, clipPath')) drawn.set(`${each.getAttribute('style')} ${each.parentElement.getAttribute('style')}`, each);
+    }
+    for (const [how, each] of drawn) {
+      if (how.includes('--rbp-grid')) continue;
+      const style = getComputedStyle(each), all = opacity(each);
+      const strong = ['fill', 'stroke'].filter(kind => style[kind] !== 'none').map(kind => [kind, all * style[`${kind}Opacity`]])
+        .filter(([kind, alpha]) => alpha * rgba(style[kind])[3] >= 0.5);  // what is fainter is a band behind the marks
+      if (strong.length && strong.every(([kind, alpha]) => low(style[kind], alpha, ground, 3))) {
+        marks.add(strong.map(([kind]) => style[kind]).join(' '));
+      }
+    }
+  }
+  return [...texts, ...marks];
 };

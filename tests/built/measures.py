@@ -13,7 +13,7 @@ import pandas as pd
 from playwright.sync_api import Browser, sync_playwright
 
 DESKTOP, PHONE, PAPER = (1280, 900), (390, 844), (680, 960)  # A4 between its margins, in CSS pixels
-SCRIPTS = [Path(__file__).with_name(name) for name in ("measures.js", "faint.js")]
+SCRIPT = Path(__file__).with_suffix(".js")
 LIMITS = Path(__file__).with_name("measures.csv")
 LIMITED = ["desktop", "phone", "words", "figure", "scrolled", "cut_paper", "faint_light", "faint_dark"]
 
@@ -43,8 +43,7 @@ def measure(browser: Browser, folder: Path, names: list[str]) -> pd.DataFrame:
             show(DESKTOP, media="screen", color_scheme="light")
             tab.goto((folder / name).as_uri())
             tab.add_style_tag(content="* { transition: none !important }")
-            for script in SCRIPTS:
-                tab.add_script_tag(path=script)
+            tab.add_script_tag(path=SCRIPT)
             row: dict[str, object] = {"page": name.removesuffix(".html")}
             for where, size in {"desktop": DESKTOP, "phone": PHONE, "paper": PAPER}.items():
                 show(size, media="print" if where == "paper" else "screen")
