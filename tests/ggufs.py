@@ -153,16 +153,7 @@ def save_case(name: str, folder: Path) -> Path:
     return save_model(folder, transformers.AutoConfig.for_model(case.kind, **fields))
 
 
-def write_case(
-    name: str,
-    folder: Path,
-    file: Path,
-    kind: str = "F32",
-    more: dict[str, Any] | None = None,
-    without: tuple[str, ...] = (),
-    extra: dict[str, np.ndarray] | None = None,
-    tokens: dict[str, Any] | None = None,
-) -> Path:
+def write_case(name, folder, file, kind="F32", more=None, without=(), extra=None, tokens=None):
     """The model in `folder` as a GGUF file, its matrices stored as `kind`; `folder` gets the weights that this leaves.
 
     more, without: fields that are added, changed or left out; extra: tensors; tokens: fields of the tokenizer.

@@ -22,7 +22,7 @@ for key, other in globals().get("also", {{}}).items():
 (out / "results.json").write_text(json.dumps({{"chapter": "{name}", "values": values, "reads": {reads!r}}}))
 """
 
-
+#: what `Page` shows of a figure and of a table, in short
 FIGURE = """
 from IPython.display import HTML, display
 display(HTML('<figure class="rbp-figure" id="one"><svg role="img"><text>inked</text></svg>'
@@ -31,19 +31,10 @@ display(HTML('<figure class="rbp-figure" id="one"><svg role="img"><text>inked</t
 display(HTML('<figure class="rbp-figure rbp-tabled" id="two"><table><tr><td>celled</td><td>apart</td></tr></table>'
              '<figcaption><b>A table.</b> Words</figcaption></figure>'))
 """
-"""What `Page` shows of a figure and of a table, in short."""
 
 
 def write_chapter(
-    project: Project,
-    name: str,
-    *cells: str,
-    parameters: str | None = None,
-    close: bool = True,
-    reads: tuple[str, ...] = (),
-    declared: tuple[str, ...] | None = None,
-    results_of: tuple[str, ...] = (),
-    steps: tuple[str, ...] = (),
+    project, name, *cells, parameters=None, close=True, reads=(), declared=None, results_of=(), steps=()
 ) -> Path:
     """A chapter with a heading, a parameters cell, the ``cells``, and a last cell that records ``value``."""
     notebook = nbformat.v4.new_notebook()

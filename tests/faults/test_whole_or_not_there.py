@@ -1,6 +1,5 @@
 """What is written is whole or not there, wherever writing ends: by a failure at a step, by a kill, or beside others."""
 
-import errno
 import os
 import signal
 import time
@@ -16,7 +15,7 @@ from rbp.errors import DataError
 from rbp.extract.extraction import Settings, extract
 from rbp.extract.protocol import protocol
 from rbp.extract.store import Store, open_store
-from rbp.io import folder_beside, swap_in, write_file, write_remedy
+from rbp.io import folder_beside, swap_in, write_file
 
 HOURS = 3 * 3600.0
 
@@ -71,11 +70,6 @@ def test_without_an_exchange_in_one_step_a_folder_is_replaced_all_the_same(tmp_p
             swap_in(new, tmp_path / "folder")
     assert (tmp_path / "folder" / "file").read_text() == "new"
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
-
-
-@pytest.mark.parametrize(("number", "full"), [(errno.ENOSPC, True), (errno.EDQUOT, True), (errno.EROFS, False)])
-def test_what_to_do_follows_from_what_was_wrong(number, full):
-    assert write_remedy(OSError(number, "no"), "choose another folder").startswith("Free some space") == full
 
 
 def extract_or_be_refused(model: Path, corpus: str, out: Path) -> str:

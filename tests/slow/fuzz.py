@@ -1,10 +1,8 @@
 """Draw damaged and made-up input for everything that reads: it ends in a result or an RbpError, or the draw fails.
 
-Valid inputs are damaged at random (bytes flipped, cut, doubled; cells and values replaced), and others are made up.
+Valid inputs are damaged at random (bytes flipped, cut, doubled), and others are made up.
 """
 
-import csv
-import io
 import json
 import random
 from contextlib import suppress
@@ -56,18 +54,6 @@ def measurements(folder: Path, rng: random.Random) -> None:
     _ = open_source(folder / "mine.csv").table
 
 
-def cells(folder: Path, rng: random.Random) -> None:
-    """A measurement file with some cells replaced."""
-    rows = list(csv.reader(io.StringIO(MINE)))
-    for _ in range(rng.randint(1, 3)):
-        row = rng.choice(rows)
-        row[rng.randrange(len(row))] = rng.choice(WORDS)
-    text = io.StringIO()
-    csv.writer(text).writerows(rows)
-    (folder / "cells.csv").write_text(text.getvalue(), encoding="utf-8", errors="replace", newline="")
-    _ = open_source(folder / "cells.csv").table
-
-
 PARAMETERS = """k: int = 1  # a number
 level: float = 0.5  # a level
 name: str = "a"  # a word
@@ -91,7 +77,7 @@ def a_corpus(folder: Path, rng: random.Random) -> None:
     open_corpus(str(folder / "mine.jsonl"))
 
 
-TARGETS = {target.__name__: target for target in (measurements, cells, given_parameters, a_corpus)}
+TARGETS = {target.__name__: target for target in (measurements, given_parameters, a_corpus)}
 
 
 def fuzz(name: str, folder: Path, examples: int) -> int:

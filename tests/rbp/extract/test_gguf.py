@@ -115,13 +115,6 @@ def test_only_the_file_is_read(whole, file, tmp_path):
     assert torch.equal(load(tmp_path).model.lm_head.weight, weight)
 
 
-def test_which_of_two_files_is_meant_is_asked(file, tmp_path):
-    for name in ("a.gguf", "b.gguf"):
-        shutil.copy(file, tmp_path / name)
-    with pytest.raises(DataError, match=r"2 GGUF files(.|\n)*a\.gguf"):
-        find_model(str(tmp_path))
-
-
 @pytest.mark.parametrize("keep", [0, 4, 100, -5000])
 def test_a_file_that_is_cut_short(file, tmp_path, keep):
     short = tmp_path / "a.gguf"
