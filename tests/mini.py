@@ -93,26 +93,18 @@ def write_book(project: Project) -> None:
         "%%md See {value}`01_a::v:.1f`, [this](../book/more.md), {numref}`01_a::two`, {eq}`square`.",
         "value = 2\nif False:\n    import small.other",
     )
-    write_chapter(
-        project,
-        "03_c",
-        """
+    summed = """
         import json
         files = [f"_build/chapters/{name}/results.json" for name in ("01_a", "02_b")]
         value = sum(json.load(open(file))["values"]["value"]["value"] for file in files)
-        """,
-        results_of=("*",),
-    )
+        """
+    write_chapter(project, "03_c", summed, results_of=("*",))
     for name in ("_config.yml", "CITATION.cff"):
         shutil.copy(ROOT / name, project.root)
     shutil.copytree(ROOT / "book" / "_static", project.book / "_static")
     shutil.copy(ROOT / "book" / "references.bib", project.book)
     pages = ("notebooks/01_a", "notebooks/02_b", "notebooks/03_c", "book/more", "book/made")
     toc = "format: jb-book\nroot: book/welcome\nchapters:\n" + "".join(f"- file: {page}\n" for page in pages)
-    texts = {
-        "_toc.yml": toc,
-        "welcome.md": "# Welcome\n\nIt is {value}`01_a::v:.2f`.\n",
-        "more.md": "# More\n\nWords.\n",
-    }
-    for name, text in texts.items():
+    welcome = "# Welcome\n\nIt is {value}`01_a::v:.2f`.\n"
+    for name, text in {"_toc.yml": toc, "welcome.md": welcome, "more.md": "# More\n\nWords.\n"}.items():
         (project.book / name).write_text(text)

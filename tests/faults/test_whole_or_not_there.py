@@ -15,7 +15,7 @@ from rbp.errors import DataError
 from rbp.extract.extraction import Settings, extract
 from rbp.extract.protocol import protocol
 from rbp.extract.store import Store, open_store
-from rbp.io import folder_beside, swap_in, write_file
+from rbp.io import folder_beside, swap_in
 
 HOURS = 3 * 3600.0
 
@@ -53,13 +53,6 @@ def test_what_a_dead_process_has_left_is_removed_and_what_a_living_one_has_is_no
         swap_in(living, target)
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
     assert (target / "of").read_text() == "the last"
-
-
-def test_who_may_read_is_said_when_a_file_or_folder_is_made(tmp_path):
-    write_file(tmp_path / "file", "ours", 0o600)
-    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o600
-    with folder_beside(tmp_path / "folder", 0o700) as new:
-        assert new.stat().st_mode & 0o777 == 0o700
 
 
 def test_without_an_exchange_in_one_step_a_folder_is_replaced_all_the_same(tmp_path, monkeypatch):
