@@ -134,7 +134,6 @@ CASES = {
 
 
 def stated(name: str) -> dict[str, Any]:
-    """What the converter says of an architecture."""
     case = CASES[name]
     return {**(ALONE if case.alone else STATED), **case.fields, case.norm[0]: 0.003}
 
@@ -251,7 +250,6 @@ def finish(writer: gguf.GGUFWriter) -> None:
 
 
 def put(writer: gguf.GGUFWriter, key: str, value: Any) -> None:
-    """A field, by the type of its value."""
     if isinstance(value, list):
         writer.add_array(key, value)
     else:

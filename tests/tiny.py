@@ -89,7 +89,6 @@ def save_model(folder, kind="gpt2", tokenizer=None):
 
 
 def write_texts(path, documents):
-    """A corpus of these documents, .jsonl."""
     path.write_text("".join(json.dumps({"text": text}) + "\n" for text in documents))
     return path
 
@@ -100,5 +99,4 @@ def load(folder, dtype="float32"):
 
 
 def configure(path, **fields):
-    """Change fields of a JSON file, such as config.json."""
     path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))

@@ -28,7 +28,6 @@ WORDS = [
 
 
 def damaged(data: bytes, rng: random.Random) -> bytes:
-    """The data with one to four damages."""
     for _ in range(rng.randint(1, 4)):
         at, length = rng.randrange(len(data) + 1), rng.choice((1, 2, 8, 100))
         before, after = data[:at], data[at:]
@@ -49,7 +48,6 @@ MINE = "dataset,model,family,size,metric,k,value,tokens,hits,source\n" + "".join
 
 
 def measurements(folder: Path, rng: random.Random) -> None:
-    """A measurement file, damaged."""
     (folder / "mine.csv").write_bytes(damaged(MINE.encode(), rng))
     _ = open_source(folder / "mine.csv").table
 
@@ -65,14 +63,12 @@ mode: Literal["a", "b"] = "a"  # which
 
 
 def given_parameters(folder: Path, rng: random.Random) -> None:
-    """Values of parameters on the command line."""
     names = ["k", "level", "name", "log", "ks", "words", "mode", "kk", "", " k "]
     words = [f"{rng.choice(names)}={rng.choice(WORDS)}{rng.choice(WORDS)}" for _ in range(rng.randint(1, 3))]
     canonical_json(parse(declared(PARAMETERS, "01_a"), words, "01_a")).encode()
 
 
 def a_corpus(folder: Path, rng: random.Random) -> None:
-    """A corpus, damaged."""
     (folder / "mine.jsonl").write_bytes(damaged(CORPUS, rng))
     open_corpus(str(folder / "mine.jsonl"))
 

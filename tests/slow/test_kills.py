@@ -40,7 +40,6 @@ def settle(folder: Path) -> None:
 
 
 def made(folder: Path) -> dict[str, bytes]:
-    """Pages, results and chapters, but what holds times."""
     project = Project(folder)
     pages = {f"html/{name}": data for name, data in content(project.html).items() if name not in WITH_TIMES}
     return pages | content(project.build, "results.json") | content(project.chapters)

@@ -41,7 +41,6 @@ class Case:
 
 
 def a_store(models: Path) -> Case:
-    """A rank store that goes on with some packs there."""
     files = find_model(str(models))
     tokenizer, language = load_tokenizer(files), load_model(files, "float32", torch.device("cpu"))
 

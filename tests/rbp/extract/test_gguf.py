@@ -34,7 +34,6 @@ SHOWN = {"llama", "llama, 256", "qwen2", "qwen3", "stablelm"}
 @pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in CASES if name not in SHOWN])
 def test_a_file_gives_the_logits_of_the_folder(name, tmp_path):
-    """Each architecture, with values of its fields that are none's default."""
     found = survey_file(name, tmp_path)
     assert found.outcome == "exact", found
 

@@ -28,7 +28,6 @@ def load_both(folder):
 
 
 def refused(folder, message):
-    """The remedy, of the error that says `message`."""
     with pytest.raises(DataError, match=message) as caught:
         load_both(folder)
     return caught.value.remedy

@@ -115,7 +115,6 @@ DAMAGES = {
 
 
 def damaged(data, how, place, length):
-    """The data with one damage, at a place between 0 and 1."""
     return DAMAGES[how](data, min(int(place * len(data)), len(data) - 1), length)
 
 
@@ -216,7 +215,6 @@ def test_ranks_of_a_model_over_several_places_are_those_of_one_in_one(measured, 
 
 
 def key(model, corpus, chosen=WINDOWS, revision=None, **settings):
-    """The key of a measurement: whatever determines the ranks."""
     found = dataclasses.replace(find_model(str(model)), revision=revision)
     files = extraction._Model(found, Settings(**settings), torch.device("cpu"))
     return extraction._key(files, open_corpus(str(corpus)), chosen)
