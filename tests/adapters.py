@@ -54,7 +54,6 @@ class Found(NamedTuple):
 
 
 def kinds() -> list[str]:
-    """All kinds and variants."""
     import peft
 
     return [*(kind.name for kind in peft.PeftType), *VARIANTS]

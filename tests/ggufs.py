@@ -69,12 +69,8 @@ CASES = {
                           change=LLAMA | {"attn_q.bias": lambda b: permuted(b[:, None], HEADS)[:, 0],
                                           "attn_k.bias": lambda b: permuted(b[:, None], GROUPS)[:, 0]}),
     "llama, wide heads": Case("llama", {"head_dim": 24}, {**WIDE, "rope.dimension_count": 24}, change=LLAMA),
-    "llama, linear": Case(
-        "llama",
-        {"rope_parameters": {"rope_type": "linear", "rope_theta": 700.0, "factor": 4.0}},
-        {"rope.scaling.type": "linear", "rope.scaling.factor": 4.0},
-        change=LLAMA,
-    ),
+    "llama, linear": Case("llama", {"rope_parameters": {"rope_type": "linear", "rope_theta": 700.0, "factor": 4.0}},
+                          {"rope.scaling.type": "linear", "rope.scaling.factor": 4.0}, change=LLAMA),
     "llama, 256": Case("llama", {"hidden_size": 256, "intermediate_size": 256, "head_dim": 64},
                        {"embedding_length": 256, "feed_forward_length": 256}, change=LLAMA),
     "qwen2": Case("qwen2", {}, {}),
@@ -116,15 +112,12 @@ CASES = {
         "lfm2",
         {"layer_types": ["conv", "full_attention", "conv"], "conv_L_cache": 3, "block_auto_adjust_ff_dim": False},
         {"attention.head_count_kv": [0, GROUPS, 0], "shortconv.l_cache": 3},
-        ("attention.layer_norm_rms_epsilon", "norm_eps"),
-        change={"shortconv.conv.weight": lambda w: w[:, 0]},
+        ("attention.layer_norm_rms_epsilon", "norm_eps"), {"shortconv.conv.weight": lambda w: w[:, 0]},
     ),
     "gpt2": Case(
         "gpt2",
         {"vocab_size": VOCAB, "n_positions": 128, "n_embd": WIDTH, "n_layer": LAYERS, "n_head": HEADS,
-         "n_inner": INNER},
-        {},
-        (LN, "layer_norm_epsilon"),
+         "n_inner": INNER}, {}, (LN, "layer_norm_epsilon"),
         {f"{part}.weight": lambda w: w.T for part in ("attn_qkv", "ffn_down", "ffn_up", "attn_output")},
         alone=True,
     ),
@@ -141,7 +134,6 @@ CASES = {
 
 
 def stated(name: str) -> dict[str, Any]:
-    """What the converter says of an architecture."""
     case = CASES[name]
     return {**(ALONE if case.alone else STATED), **case.fields, case.norm[0]: 0.003}
 
@@ -153,16 +145,7 @@ def save_case(name: str, folder: Path) -> Path:
     return save_model(folder, transformers.AutoConfig.for_model(case.kind, **fields))
 
 
-def write_case(
-    name: str,
-    folder: Path,
-    file: Path,
-    kind: str = "F32",
-    more: dict[str, Any] | None = None,
-    without: tuple[str, ...] = (),
-    extra: dict[str, np.ndarray] | None = None,
-    tokens: dict[str, Any] | None = None,
-) -> Path:
+def write_case(name, folder, file, kind="F32", more=None, without=(), extra=None, tokens=None):
     """The model in `folder` as a GGUF file, its matrices stored as `kind`; `folder` gets the weights that this leaves.
 
     more, without: fields that are added, changed or left out; extra: tensors; tokens: fields of the tokenizer.
@@ -267,7 +250,6 @@ def finish(writer: gguf.GGUFWriter) -> None:
 
 
 def put(writer: gguf.GGUFWriter, key: str, value: Any) -> None:
-    """A field, by the type of its value."""
     if isinstance(value, list):
         writer.add_array(key, value)
     else:

@@ -1,11 +1,8 @@
 """Chapters executed in this process: for tests of what a chapter shows, to which the kernel it runs in is nothing."""
 
 import os
-from collections.abc import Mapping
 from contextlib import chdir
-from pathlib import Path
 from types import ModuleType
-from typing import Any
 from unittest import mock
 
 import nbformat
@@ -14,21 +11,9 @@ from IPython.utils.capture import capture_output
 from papermill.iorw import load_notebook_node
 from papermill.parameterize import parameterize_notebook
 
-from companion.run import Chapter
 
-
-def run(
-    chapter: Chapter,
-    parameters: Mapping[str, Any],
-    output: Path,
-    cwd: Path,
-    tell: object,
-    environment: Mapping[str, str],
-) -> None:
-    """What `companion.run` does with papermill and a kernel; an exception of a cell comes out as it is.
-
-    tell: is not called.
-    """
+def run(chapter, parameters, output, cwd, tell, environment):
+    """What `companion.run` does with papermill and a kernel; an exception of a cell comes out as it is."""
     notebook = parameterize_notebook(load_notebook_node(str(chapter.path)), dict(parameters))
     ipython = InteractiveShell.instance(user_module=ModuleType("chapter"))
     ipython.reset()

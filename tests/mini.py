@@ -22,7 +22,7 @@ for key, other in globals().get("also", {{}}).items():
 (out / "results.json").write_text(json.dumps({{"chapter": "{name}", "values": values, "reads": {reads!r}}}))
 """
 
-
+#: what `Page` shows of a figure and of a table, in short
 FIGURE = """
 from IPython.display import HTML, display
 display(HTML('<figure class="rbp-figure" id="one"><svg role="img"><text>inked</text></svg>'
@@ -31,19 +31,10 @@ display(HTML('<figure class="rbp-figure" id="one"><svg role="img"><text>inked</t
 display(HTML('<figure class="rbp-figure rbp-tabled" id="two"><table><tr><td>celled</td><td>apart</td></tr></table>'
              '<figcaption><b>A table.</b> Words</figcaption></figure>'))
 """
-"""What `Page` shows of a figure and of a table, in short."""
 
 
 def write_chapter(
-    project: Project,
-    name: str,
-    *cells: str,
-    parameters: str | None = None,
-    close: bool = True,
-    reads: tuple[str, ...] = (),
-    declared: tuple[str, ...] | None = None,
-    results_of: tuple[str, ...] = (),
-    steps: tuple[str, ...] = (),
+    project, name, *cells, parameters=None, close=True, reads=(), declared=None, results_of=(), steps=()
 ) -> Path:
     """A chapter with a heading, a parameters cell, the ``cells``, and a last cell that records ``value``."""
     notebook = nbformat.v4.new_notebook()
@@ -102,26 +93,18 @@ def write_book(project: Project) -> None:
         "%%md See {value}`01_a::v:.1f`, [this](../book/more.md), {numref}`01_a::two`, {eq}`square`.",
         "value = 2\nif False:\n    import small.other",
     )
-    write_chapter(
-        project,
-        "03_c",
-        """
+    summed = """
         import json
         files = [f"_build/chapters/{name}/results.json" for name in ("01_a", "02_b")]
         value = sum(json.load(open(file))["values"]["value"]["value"] for file in files)
-        """,
-        results_of=("*",),
-    )
+        """
+    write_chapter(project, "03_c", summed, results_of=("*",))
     for name in ("_config.yml", "CITATION.cff"):
         shutil.copy(ROOT / name, project.root)
     shutil.copytree(ROOT / "book" / "_static", project.book / "_static")
     shutil.copy(ROOT / "book" / "references.bib", project.book)
     pages = ("notebooks/01_a", "notebooks/02_b", "notebooks/03_c", "book/more", "book/made")
     toc = "format: jb-book\nroot: book/welcome\nchapters:\n" + "".join(f"- file: {page}\n" for page in pages)
-    texts = {
-        "_toc.yml": toc,
-        "welcome.md": "# Welcome\n\nIt is {value}`01_a::v:.2f`.\n",
-        "more.md": "# More\n\nWords.\n",
-    }
-    for name, text in texts.items():
+    welcome = "# Welcome\n\nIt is {value}`01_a::v:.2f`.\n"
+    for name, text in {"_toc.yml": toc, "welcome.md": welcome, "more.md": "# More\n\nWords.\n"}.items():
         (project.book / name).write_text(text)

@@ -1,6 +1,5 @@
 """Measurements of a reader's own, of every kind that chapters meet: a table, rank stores, models made worse."""
 
-from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,15 +8,11 @@ from toy_stores import make_store
 
 from rbp.damage.sums import TEMPERATURES, THRESHOLDS, Growing
 
+SIZES = 1e7, 5e7, 2e8, 1e9, 4e9
+
 
 def table(
-    *,
-    datasets: Sequence[str] = ("news", "poems"),
-    families: Sequence[str] = ("A", "B"),
-    sizes: Sequence[float] = (1e7, 5e7, 2e8, 1e9, 4e9),
-    thresholds: Mapping[int, float],
-    entropy: bool = True,
-    change: Callable[[pd.DataFrame], None] | None = None,
+    *, thresholds, datasets=("news", "poems"), families=("A", "B"), sizes=SIZES, entropy=True, change=None
 ) -> pd.DataFrame:
     """A measurement table without numbers of tokens: power laws with the exponents `thresholds`, k → α, and scatter."""
     rng, rows = np.random.default_rng(3), []
@@ -33,15 +28,7 @@ def table(
     return made
 
 
-def stores(
-    folder: Path,
-    *,
-    models: int = 6,
-    documents: int = 30,
-    datasets: Sequence[str] = ("wikipedia",),
-    all_hits: bool = False,
-    place: Callable[[int], str] = "store-{}".format,
-) -> None:
+def stores(folder, *, models=6, documents=30, datasets=("wikipedia",), all_hits=False, place="store-{}".format) -> None:
     """Rank stores of one family under `folder`, at `place` for each model; `all_hits`: the largest is never wrong."""
     vocabulary, rng, lengths = 300, np.random.default_rng(1), [60] * documents
     for dataset in datasets:

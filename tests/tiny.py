@@ -36,7 +36,6 @@ CONFIGS = {
     "llama": transformers.LlamaConfig(**GROUPED, tie_word_embeddings=False),
     "gemma2": transformers.Gemma2Config(**GROUPED, head_dim=8, final_logit_softcapping=3.0),
     "cohere": transformers.CohereConfig(**SHAPE, intermediate_size=64, logit_scale=0.25),
-    "granite": transformers.GraniteConfig(**SHAPE, intermediate_size=64, logits_scaling=4.0),
     "mixtral": transformers.MixtralConfig(**GROUPED, num_local_experts=4),
 }
 WORDS = ["the", "rank", "of", "a", "token", "among", "all", "scores", "falls", "as", "models", "grow", "law", "data"]
@@ -90,7 +89,6 @@ def save_model(folder, kind="gpt2", tokenizer=None):
 
 
 def write_texts(path, documents):
-    """A corpus of these documents, .jsonl."""
     path.write_text("".join(json.dumps({"text": text}) + "\n" for text in documents))
     return path
 
@@ -101,5 +99,4 @@ def load(folder, dtype="float32"):
 
 
 def configure(path, **fields):
-    """Change fields of a JSON file, such as config.json."""
     path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))

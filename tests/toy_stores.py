@@ -5,43 +5,25 @@ import numpy as np
 from rbp.extract.store import Store, open_store
 
 
-def make_store(
-    folder,
-    greater,
-    lengths,
-    *,
-    model="toy/one",
-    dataset="wikipedia",
-    family="Toy",
-    size=1000,
-    vocabulary=100,
-    names=None,
-    token=None,
-    equal=1,
-    nll=1.0,
-    key=None,
-    **training,
-):
+def make_store(folder, greater, lengths, *, names=None, token=None, equal=1, nll=1.0, key=None, **about):
     """A finished rank store: `greater` for each token, documents of `lengths` tokens, numbered from 0 or as in `names`.
 
-    token: of every place; by default they differ. key: what its key has besides model and dataset; training: what is
-    known of it.
+    token: of every place; by default they differ. key: what its key has besides model and dataset.
     """
+    about = {"model": "toy/one", "dataset": "wikipedia", "family": "Toy", "size": 1000, "vocabulary": 100, **about}
     documents = np.repeat(np.arange(len(lengths)) if names is None else names, lengths)
     positions = np.concatenate([np.arange(1, length + 1) for length in lengths])
     tokens = len(documents)
     columns = {
         "document": documents,
         "position": positions,
-        "token": np.arange(tokens) % vocabulary if token is None else np.full(tokens, token),
+        "token": np.arange(tokens) % about["vocabulary"] if token is None else np.full(tokens, token),
         "greater": np.asarray(greater),
         "equal": np.full(tokens, equal),
         "nll": np.full(tokens, nll, dtype="float32"),
     }
-    about = {"model": model, "dataset": dataset, "family": family, "size": size, "vocabulary": vocabulary}
-    about |= training
     store = Store(folder)
-    store.begin({"model": model, "dataset": dataset, **(key or {})}, about, 1, tokens)
+    store.begin({"model": about["model"], "dataset": about["dataset"], **(key or {})}, about, 1, tokens)
     store.write(0, columns)
     store.finish({})
     return open_store(folder)

@@ -11,7 +11,6 @@ sys.path.insert(0, str(TESTS / "slow"))
 
 @pytest.fixture(scope="session")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a tiny model."""
     import tiny  # late: most tests need none
 
     return tiny.save_model(tmp_path_factory.mktemp("model") / "tiny")

@@ -1,6 +1,5 @@
 """What is written is whole or not there, wherever writing ends: by a failure at a step, by a kill, or beside others."""
 
-import errno
 import os
 import signal
 import time
@@ -16,7 +15,7 @@ from rbp.errors import DataError
 from rbp.extract.extraction import Settings, extract
 from rbp.extract.protocol import protocol
 from rbp.extract.store import Store, open_store
-from rbp.io import folder_beside, swap_in, write_file, write_remedy
+from rbp.io import folder_beside, swap_in
 
 HOURS = 3 * 3600.0
 
@@ -56,13 +55,6 @@ def test_what_a_dead_process_has_left_is_removed_and_what_a_living_one_has_is_no
     assert (target / "of").read_text() == "the last"
 
 
-def test_who_may_read_is_said_when_a_file_or_folder_is_made(tmp_path):
-    write_file(tmp_path / "file", "ours", 0o600)
-    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o600
-    with folder_beside(tmp_path / "folder", 0o700) as new:
-        assert new.stat().st_mode & 0o777 == 0o700
-
-
 def test_without_an_exchange_in_one_step_a_folder_is_replaced_all_the_same(tmp_path, monkeypatch):
     monkeypatch.setattr("rbp.io._exchange", lambda one, other: False)
     for text in ("old", "new"):
@@ -71,11 +63,6 @@ def test_without_an_exchange_in_one_step_a_folder_is_replaced_all_the_same(tmp_p
             swap_in(new, tmp_path / "folder")
     assert (tmp_path / "folder" / "file").read_text() == "new"
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
-
-
-@pytest.mark.parametrize(("number", "full"), [(errno.ENOSPC, True), (errno.EDQUOT, True), (errno.EROFS, False)])
-def test_what_to_do_follows_from_what_was_wrong(number, full):
-    assert write_remedy(OSError(number, "no"), "choose another folder").startswith("Free some space") == full
 
 
 def extract_or_be_refused(model: Path, corpus: str, out: Path) -> str:

@@ -65,7 +65,6 @@ class Apart:
 
 
 def apart(do: Callable[..., object], *arguments: object, seconds: float = BOUND) -> Any:
-    """What a function gives that runs in a process of its own."""
     return Apart(do, *arguments).result(seconds)
 
 
@@ -79,7 +78,6 @@ def _work(answer: Connection, do: Callable[..., object], arguments: tuple[Any, .
 
 
 def until(there: Callable[[], bool], process: Apart | None = None) -> None:
-    """Wait for something that a process does."""
     latest = time.monotonic() + BOUND
     while not there():
         assert process is None or process.poll() is None, "it has ended before"

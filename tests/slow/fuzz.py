@@ -1,10 +1,8 @@
 """Draw damaged and made-up input for everything that reads: it ends in a result or an RbpError, or the draw fails.
 
-Valid inputs are damaged at random (bytes flipped, cut, doubled; cells and values replaced), and others are made up.
+Valid inputs are damaged at random (bytes flipped, cut, doubled), and others are made up.
 """
 
-import csv
-import io
 import json
 import random
 from contextlib import suppress
@@ -30,7 +28,6 @@ WORDS = [
 
 
 def damaged(data: bytes, rng: random.Random) -> bytes:
-    """The data with one to four damages."""
     for _ in range(rng.randint(1, 4)):
         at, length = rng.randrange(len(data) + 1), rng.choice((1, 2, 8, 100))
         before, after = data[:at], data[at:]
@@ -51,21 +48,8 @@ MINE = "dataset,model,family,size,metric,k,value,tokens,hits,source\n" + "".join
 
 
 def measurements(folder: Path, rng: random.Random) -> None:
-    """A measurement file, damaged."""
     (folder / "mine.csv").write_bytes(damaged(MINE.encode(), rng))
     _ = open_source(folder / "mine.csv").table
-
-
-def cells(folder: Path, rng: random.Random) -> None:
-    """A measurement file with some cells replaced."""
-    rows = list(csv.reader(io.StringIO(MINE)))
-    for _ in range(rng.randint(1, 3)):
-        row = rng.choice(rows)
-        row[rng.randrange(len(row))] = rng.choice(WORDS)
-    text = io.StringIO()
-    csv.writer(text).writerows(rows)
-    (folder / "cells.csv").write_text(text.getvalue(), encoding="utf-8", errors="replace", newline="")
-    _ = open_source(folder / "cells.csv").table
 
 
 PARAMETERS = """k: int = 1  # a number
@@ -79,19 +63,17 @@ mode: Literal["a", "b"] = "a"  # which
 
 
 def given_parameters(folder: Path, rng: random.Random) -> None:
-    """Values of parameters on the command line."""
     names = ["k", "level", "name", "log", "ks", "words", "mode", "kk", "", " k "]
     words = [f"{rng.choice(names)}={rng.choice(WORDS)}{rng.choice(WORDS)}" for _ in range(rng.randint(1, 3))]
     canonical_json(parse(declared(PARAMETERS, "01_a"), words, "01_a")).encode()
 
 
 def a_corpus(folder: Path, rng: random.Random) -> None:
-    """A corpus, damaged."""
     (folder / "mine.jsonl").write_bytes(damaged(CORPUS, rng))
     open_corpus(str(folder / "mine.jsonl"))
 
 
-TARGETS = {target.__name__: target for target in (measurements, cells, given_parameters, a_corpus)}
+TARGETS = {target.__name__: target for target in (measurements, given_parameters, a_corpus)}
 
 
 def fuzz(name: str, folder: Path, examples: int) -> int:

@@ -1,7 +1,7 @@
 """Let a step of writing fail: the n-th open, write, fsync, rename, removal or new folder below a folder.
 
-Each trial is a process of its own (fork), so that a kill is a kill: no `finally` runs, and the system lets go of
-what the process held. Only a process with a single thread may be forked so (see `apart`). The faults:
+Each trial is a process of its own (fork), so that a kill is a kill. Only a process with a single thread may be forked
+so (see `apart`). The faults:
 
     full     from that step on nothing can be made or grow, and a write gets half-way (ENOSPC)
     broken   that one step fails (EIO)
@@ -38,7 +38,6 @@ class _Steps:
         self.count, self.hit = 0, False
 
     def step(self, name: str, half: Callable[[], object] = lambda: None) -> None:
-        """One step; `half` does half of it."""
         self.count += 1
         full = self.kind == "full"
         if self.count < self.at or (self.count > self.at and not full) or (full and name not in GROWING):
@@ -51,7 +50,6 @@ class _Steps:
         raise OSError(code, os.strerror(code), self.folder)
 
     def mine(self, path: object) -> bool:
-        """Whether a path lies below the folder."""
         if isinstance(path, int) or path is None:
             return False
         return os.path.realpath(os.fsdecode(path)).startswith(self.folder + os.sep)

@@ -1,8 +1,4 @@
-"""Kill `rbp book` at random moments, again and again: after every rerun the content is the same.
-
-The book has three chapters. The command is killed alone or with all that it has started; half of the builds find an
-older book in place. What can be read after a kill at each step of writing: `writes.py`.
-"""
+"""Kill `rbp book` at random moments, alone or with all that it has started: a rerun gives the same content."""
 
 import os
 import random
@@ -36,7 +32,7 @@ def start(folder: Path) -> "subprocess.Popen[bytes]":
 
 
 def settle(folder: Path) -> None:
-    """A driver that is killed alone leaves Snakemake, which ends its work; meanwhile no other build begins."""
+    """A driver that is killed alone leaves Snakemake, which ends its work."""
     path = Project(folder).build / ".lock"
     path.parent.mkdir(exist_ok=True)
     with path.open("a") as stream:
@@ -44,7 +40,6 @@ def settle(folder: Path) -> None:
 
 
 def made(folder: Path) -> dict[str, bytes]:
-    """Pages, results and chapters, but what holds times."""
     project = Project(folder)
     pages = {f"html/{name}": data for name, data in content(project.html).items() if name not in WITH_TIMES}
     return pages | content(project.build, "results.json") | content(project.chapters)

@@ -1,7 +1,6 @@
 """Chapters built as on other processors give the recorded values, and the tests of numbers pass there.
 
-Libraries choose their code by the processor; environment variables make them choose another's. Each kind gets a copy of
-the tree without what was built, and a cache of its own for compiled code. Only x86-64 can be played so.
+Environment variables make libraries choose the code of another processor. Only x86-64 can be played so.
 """
 
 import os

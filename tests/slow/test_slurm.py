@@ -57,7 +57,6 @@ PartitionName=main Nodes={host} Default=YES MaxTime=1-00:00:00 DefaultTime=30 St
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[dict[str, str]]:
-    """A cluster of this machine: the environment of its users."""
     folder = tmp_path / "slurm"
     for name in ("state", "spool", "bin"):
         (folder / name).mkdir(parents=True)

@@ -41,7 +41,6 @@ class Case:
 
 
 def a_store(models: Path) -> Case:
-    """A rank store that goes on with some packs there."""
     files = find_model(str(models))
     tokenizer, language = load_tokenizer(files), load_model(files, "float32", torch.device("cpu"))
 
@@ -72,7 +71,7 @@ def a_store(models: Path) -> Case:
     return Case(prepare, act, seen, on_the_way)
 
 
-def an_executed_chapter() -> Case:
+def an_executed_chapter(model: Path) -> Case:
     """The folder of an executed chapter, in place of an older one; without a kernel."""
 
     def kernel(chapter: Chapter, parameters: Any, output: Path, cwd: Path, tell: object, more: object) -> None:
@@ -97,11 +96,8 @@ def an_executed_chapter() -> Case:
     return Case(prepare, lambda folder: executed(folder, 3), lambda folder: content(folder / "runs" / "out"))
 
 
-#: by name; each is made of the folder of a tiny model
-CASES: dict[str, Callable[[Path], Case]] = {
-    "an executed chapter, over an older one": lambda model: an_executed_chapter(),
-    "a rank store, half made": lambda model: a_store(model),
-}
+#: each is made of the folder of a tiny model
+CASES: dict[str, Callable[[Path], Case]] = {"an executed chapter": an_executed_chapter, "a rank store": a_store}
 
 
 def count(name: str, base: Path, model: Path, share: float, whole: bool) -> int:

@@ -96,15 +96,3 @@ def test_a_published_corpus_has_its_fields_and_all_its_documents(tmp_path, monke
     rows[:10].to_parquet(path)
     with pytest.raises(DataError, match="10 documents of 164"):
         open_corpus("humaneval")
-
-
-def test_the_github_part_of_the_pile(tmp_path, monkeypatch):
-    for file, numbers in (("val", "12"), ("test", "34")):
-        parts = [(part, f"{part}{number}") for number in numbers for part in ("Github", "ArXiv")]
-        rows = [{"text": text, "meta": {"pile_set_name": part}} for part, text in parts]
-        (tmp_path / f"{file}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    monkeypatch.setattr(corpora, "_snapshot", lambda name, hub: tmp_path)
-    hub = corpora.CORPORA["pile-github"]
-    plain = corpora.Hub(hub.repository, ("val.jsonl", "test.jsonl"), hub.fields, subset=hub.subset)
-    monkeypatch.setitem(corpora.CORPORA, "pile-github", plain)
-    assert list(open_corpus("pile-github").documents) == ["Github1", "Github2", "Github3", "Github4"]

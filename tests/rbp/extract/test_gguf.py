@@ -34,7 +34,6 @@ SHOWN = {"llama", "llama, 256", "qwen2", "qwen3", "stablelm"}
 @pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in CASES if name not in SHOWN])
 def test_a_file_gives_the_logits_of_the_folder(name, tmp_path):
-    """Each architecture, with values of its fields that are none's default."""
     found = survey_file(name, tmp_path)
     assert found.outcome == "exact", found
 
@@ -113,13 +112,6 @@ def test_only_the_file_is_read(whole, file, tmp_path):
     assert load_tokenizer(files)(text)["input_ids"] == make_tokenizer()(text)["input_ids"]
     weight = load_file(whole / "model.safetensors")["lm_head.weight"]
     assert torch.equal(load(tmp_path).model.lm_head.weight, weight)
-
-
-def test_which_of_two_files_is_meant_is_asked(file, tmp_path):
-    for name in ("a.gguf", "b.gguf"):
-        shutil.copy(file, tmp_path / name)
-    with pytest.raises(DataError, match=r"2 GGUF files(.|\n)*a\.gguf"):
-        find_model(str(tmp_path))
 
 
 @pytest.mark.parametrize("keep", [0, 4, 100, -5000])

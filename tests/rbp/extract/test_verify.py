@@ -41,18 +41,15 @@ def test_what_is_chosen(lengths, seed, share):
 
 @pytest.fixture
 def given(saved, tmp_path):
-    """What `extract` takes for a small measurement."""
     corpus = write_texts(tmp_path / "mine.jsonl", texts(15, longest=40))
     return [str(saved("gpt2"))], [str(corpus)], WINDOWS, tmp_path / "out", QUICK
 
 
 def verified(ranker, rows, ranks):
-    """What `verify_sample` finds in all rows."""
     return list(verify_sample(plain_logits(ranker, apart=False), rows, ranks))
 
 
 def stored(rows, ranks, **change):
-    """Ranks of rows as a store has them, one of them changed."""
     columns = {
         "document": np.concatenate([np.full(len(r.scored), r.document) for r in rows]),
         "position": np.concatenate([r.start + r.scored for r in rows]),
