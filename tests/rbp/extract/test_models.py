@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from tiny import CONFIGS, VOCAB, configure, load, texts, write_texts
 from transformers import AutoModelForCausalLM, GPT2Config, GPTNeoXConfig, OPTConfig, Qwen2Config
 
@@ -95,6 +95,24 @@ def test_a_revision_of_a_folder_is_a_checkpoint_in_it(copy, tmp_path):
 def test_a_configuration_that_is_not_that_of_the_weights(copy, fields, message, remedy):
     configure(copy / "config.json", **fields)
     assert remedy in refused(copy, message)
+
+
+def test_masks_that_old_versions_saved_are_no_weights(saved, tmp_path):
+    folder = Path(shutil.copytree(saved("neox"), tmp_path / "neox"))
+    state = load_file(folder / "model.safetensors")
+    masks = {"attention.bias": torch.ones(1, 1, 8, 8, dtype=torch.bool), "attention.masked_bias": torch.tensor(-1e9)}
+    state |= {f"layers.0.attn.{name}": mask for name, mask in masks.items()}
+    save_file(state, folder / "model.safetensors", {"format": "pt"})
+    load(folder)
+    state["layers.0.mlp.qweight"] = torch.ones(32)
+    save_file(state, folder / "model.safetensors", {"format": "pt"})
+    refused(folder, "GPTQ or AWQ")
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json"])
+def test_a_pointer_of_git_lfs(copy, name):
+    (copy / name).write_text(f"version https://git-lfs.github.com/spec/v1\noid sha256:{64 * '0'}\nsize 12345\n")
+    assert "git lfs pull" in refused(copy, f"{name} is a pointer of git LFS")
 
 
 def test_float64_is_refused_where_parts_are_computed_in_float32(copy, saved, tmp_path):
