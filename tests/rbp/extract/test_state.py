@@ -27,6 +27,18 @@ def lora():
     return get_peft_model(random_model("llama"), LORA)
 
 
+def held(model):
+    """A copy of all that is a model's."""
+    tensors = {n: t.detach().clone() for n, t in (*model.named_parameters(), *model.named_buffers())}
+    return tensors, copy.deepcopy(model.config.to_dict()), [each.training for each in model.modules()]
+
+
+def assert_as_before(model, before):
+    tensors, config, modes = held(model)
+    assert all(torch.equal(tensors[name], values) for name, values in before[0].items())
+    assert (config, modes) == before[1:]
+
+
 def ranked(model, some=TEXTS, **options):
     return rbp.rank(model, some, tokenizer=TOKENIZER, length=64, **options)
 
@@ -53,6 +65,7 @@ def scaled_by(factor):
         lambda model: setattr(model.model.layers[1].self_attn, "scaling", 0.3),
         lambda model: setattr(model.config, "rms_norm_eps", 0.1),
         lambda model: setattr(model.model.layers[0].mlp, "act_fn", torch.nn.ReLU()),
+        lambda model: model.model.norm.weight.data.mul_(1.01),
     ],
 )
 def test_whatever_determines_logits_determines_the_digest(change):
@@ -101,11 +114,10 @@ def test_an_adapter_that_is_on_off_or_another_has_another_digest(tmp_path):
 def test_a_model_that_scales_its_own_weights_is_ranked_right_and_stays_as_it_is():
     """RWKV rescales layers in place when it first reads in eval mode: all ranks of a second call were wrong."""
     model = random_model(RwkvConfig(vocab_size=320, hidden_size=32, num_hidden_layers=3, rescale_every=2))
-    before = copy.deepcopy(model.state_dict())
+    before = held(model)
     for _ in range(2):
         found = ranked(model, TEXTS[:1])
-        assert all(torch.equal(values, before[name]) for name, values in model.state_dict().items())
-        assert not any(each.training for each in model.modules())
+        assert_as_before(model, before)
         with torch.inference_mode():
             assert_by_hand(found, lambda ids: copy.deepcopy(model).eval()(ids, use_cache=False).logits[0])
 
