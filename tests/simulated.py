@@ -14,6 +14,11 @@ def chain(rng, documents, length, hit, stay):
     back = hit * (1 - stay) / (1 - hit)  # what keeps the share of hits
     for i in range(1, length):
         good[:, i] = rng.random(documents) < np.where(good[:, i - 1], stay, back)
+    return rows(good)
+
+
+def rows(good):
+    documents, length = good.shape
     return good.ravel(), np.repeat(np.arange(documents), length), np.tile(np.arange(length), documents)
 
 

@@ -87,6 +87,10 @@ PUBLISHED = ("published", "--dataset", "wikipedia", "-k", "1")
     ("arguments", "words"),
     [
         ([MODELS[0]], ["nothing to rank", "--corpus"]),
+        (["publisht"], ["publisht is no source", '"published"']),
+        (["published", "--corpus", "x.txt"], ["all of these are measured"]),
+        (["published", "--dataset", "moon"], ["no dataset 'moon'", "wikipedia"]),
+        ([*PUBLISHED, "--against", "tokens"], ["training_tokens of", "not known", "--training-tokens"]),
         ([*PUBLISHED, "--against", "time"], ["no law against 'time'", "size, tokens, compute, step"]),
         ([*PUBLISHED, "--family", "Pythie"], ["no family 'Pythie'", 'Did you mean "Pythia"?']),
         ([STORES[0], "-k", "4097"], ["k = 4097 is not among the ranks 1 to 4096"]),

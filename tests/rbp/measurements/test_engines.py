@@ -106,7 +106,10 @@ def test_no_other_tie_rule_is_read(ranked, imported, tmp_path):
         (lambda line: line.pop("prompt_logprobs"), "no prompt_logprobs"),
         (lambda line: line["prompt_logprobs"].pop(), "places of prompt_logprobs"),
         (lambda line: own_place(line, 1).update(rank=0), "0 is no rank"),
+        (lambda line: own_place(line, 1).update(rank=10**6), "is no rank among 320"),
         (lambda line: own_place(line, 1).update(logprob=0.5), "no logarithm"),
+        (lambda line: own_place(line, 1).update(rank=3, logprob=-0.1), "cannot have"),
+        (lambda line: own_place(line, 1).update(logprob="x"), "no number"),
         (lambda line: line["prompt_logprobs"][3].update({"7": {"rank": 320, "logprob": -0.01}}), "token 7 rank 320"),
     ],
 )
@@ -122,11 +125,24 @@ def test_files_that_are_not_whole(ranked, imported, tmp_path, change, says):
 
 @pytest.mark.parametrize(
     ("table", "says"),
-    [(TABLE.assign(position=1), "there twice"), (TABLE.assign(nll=[0.1, None]), "empty")],
+    [
+        (TABLE.drop(columns="rank"), "no column rank"),
+        (TABLE.assign(position=1), "there twice"),
+        (TABLE.assign(nll=[0.1, None]), "empty"),
+        (TABLE.assign(position=[1, 2**31]), r"position 2147483648 is not from 0 to 2147483647 .*line 3"),
+    ],
 )
 def test_tables_that_are_not_whole(imported, table, says):
     with pytest.raises(DataError, match=says):
         imported(table)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"tie_rule": "expected"}, {"dtype": "int8"}, {"size": 0}, {"vocabulary": 1}], ids=lambda w: next(iter(w))
+)
+def test_what_the_file_does_not_say_must_be_said(wrong):
+    with pytest.raises(ParameterError):
+        ImportLabels(**{**LABELS, **wrong})
 
 
 def test_choices_of_one_prompt_count_once(ranked, imported, caplog):
@@ -153,12 +169,19 @@ def test_a_prefix_has_the_same_numbers_wherever_it_stands(ranked, imported, numb
     assert "line 2, position 5" in error.value.where
 
 
-def test_ranks_that_nobody_counted(ranked, imported):
+@pytest.mark.parametrize(
+    ("numbers", "says"),
+    [
+        ({"rank": 1}, r"all .* ranks are 1|the likeliest of 320 tokens cannot"),
+        ({"rank": 1, "logprob": -2.0}, r"all .* ranks are 1, with a cross-entropy of 2.00 nats"),
+    ],
+)
+def test_ranks_that_nobody_counted(ranked, imported, numbers, says):
     lines = deepcopy(ranked[0])
     for line in lines:
         for position in range(1, len(line["prompt_logprobs"])):
-            own_place(line, position).update(rank=1, logprob=-2.0)
-    with pytest.raises(DataError, match=r"all .* ranks are 1, with a cross-entropy of 2.00 nats"):
+            own_place(line, position).update(numbers)
+    with pytest.raises(DataError, match=says):
         imported(lines)
 
 
@@ -167,6 +190,8 @@ def test_one_file_under_two_names_is_two_stores(ranked, imported):
     one = imported(lines, engine_version="0.11.0")
     other = imported(lines, engine_version="0.11.0", model="mine/other")
     assert one.folder == imported(lines, engine_version="0.11.0").folder != other.folder
+    assert open_store(one.folder).model == "mine/tiny"
+    assert open_store(one.folder).manifest["about"]["engine_version"] == "0.11.0"
     new = rename(one.folder, {"model": "mine/renamed"})
     with pytest.raises(DataError, match="the model mine/renamed, not mine/tiny"):
         imported(lines, engine_version="0.11.0")

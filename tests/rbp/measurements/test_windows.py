@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from simulated import chain
+from simulated import chain, rows
 
+from rbp.errors import DataError
 from rbp.measurements.ranked import WINDOW_LENGTHS, Ranked
-from rbp.measurements.windows import filled, share_error, window_counts
+from rbp.measurements.windows import filled, runs_alive, share_error, window_counts
 
 
 def brute(hits, documents, positions, n):
@@ -45,12 +46,27 @@ def test_a_store_gives_the_windows_of_its_table(store):
         assert own["p"].tolist() == [good / all_ for good, all_ in expected if all_]
 
 
+def test_runs_are_counted_from_windows():
+    good = np.zeros((1, 400), dtype=bool)
+    good[0, 10:125] = True  # one run of 115
+    good[0, 200:260] = True  # and one of 60
+    found = window_counts(*rows(good), [1, 50, 100, 200]).assign(dataset="d", model="m", k=1)
+    alive = runs_alive(found).set_index("n")["runs"]
+    assert (alive[50], alive[100]) == pytest.approx(((11 + 50) / 50, 16 / 100))
+
+
 def test_filling_in_is_exact_for_independent_tokens():
     n = [1, 2, 5, 10]
     curve = filled(n, [round(1e12 * 0.5**m) for m in n], longest=20)
     assert curve == pytest.approx(1e12 * 0.5 ** np.arange(1, 21), rel=1e-6)
     assert filled([1, 3], [8, 0], longest=4) == pytest.approx([8, 4, 0, 0])
     assert filled([1], [5], longest=3) == pytest.approx([5, 5, 5])  # nothing tells how it goes on
+
+
+@pytest.mark.parametrize(("n", "successes"), [([1, 2], [3, 4]), ([1, 3, 2], [4, 3, 2]), ([2, 3], [4, 3])])
+def test_counts_that_rise_are_not_filled_in(n, successes):
+    with pytest.raises(DataError, match="must ascend from 1, and successes must not rise"):
+        filled(n, successes)
 
 
 @pytest.mark.parametrize(("hit", "stay"), [(0.5, 0.5), (0.6, 0.85), (0.97, 0.98)])
