@@ -102,3 +102,11 @@ def test_no_search_over_everywhere_ends_lower(seed, sd):
         rss, bounds, seed=seed, tol=1e-12, maxiter=400, vectorized=True, updating="deferred"
     )
     assert fit_offset(sizes, y).rss <= searched.fun * (1 + 1e-6)
+
+
+def test_a_step_between_two_sizes_is_given_as_one():
+    y = np.array([3.0, 0.99, 1.0, 1.01, 1.0])
+    fit, rest = fit_offset(SIZES[:5], y), np.log(y[1:])
+    assert fit.offset == pytest.approx(np.exp(rest.mean()))
+    assert fit.rss == pytest.approx(np.sum((rest - rest.mean()) ** 2))
+    assert fit.alpha_high == np.inf

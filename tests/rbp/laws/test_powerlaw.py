@@ -11,7 +11,7 @@ from scipy.stats import t as t_distribution
 from companion.stats.compare import paired_exponents
 from companion.stats.forecast import forecast
 from companion.stats.shapes import SHAPES, fit_shape
-from rbp.errors import FitError, ParameterError
+from rbp.errors import DataError, FitError, ParameterError
 from rbp.laws.offset import fit_offset
 from rbp.laws.power import curvature, fit_power_law
 from rbp.laws.table import fit_table
@@ -49,6 +49,7 @@ def test_prediction_intervals_in_closed_form():
     mean = line.intercept + line.slope * x0
     lever = 1 / 8 + (x0 - x.mean()) ** 2 / np.sum((x - x.mean()) ** 2)
     ahead = fit.predict(at)
+    assert list(ahead.columns) == ["size", "value", "mean_low", "mean_high", "low", "high"]
     np.testing.assert_allclose(ahead["value"], np.exp(mean), rtol=1e-11)
     np.testing.assert_allclose(ahead["mean_low"], np.exp(mean - t * fit.residual_se * np.sqrt(lever)), rtol=1e-10)
     np.testing.assert_allclose(ahead["high"], np.exp(mean + t * fit.residual_se * np.sqrt(1 + lever)), rtol=1e-10)
@@ -82,10 +83,16 @@ FITS = {
 }
 BAD = [  # sizes, values, and what is said of them
     (SIZES[:2], VALUES[:2], "2 points are too few"),
+    ([], [], "0 points"),
+    ([1e7] * 5, VALUES[:5], "only 1 different size"),
     ([1e7, 1e7, 1e8, 1e8, 1e8], VALUES[:5], "only 2 different sizes"),
     (SIZES, [*VALUES[:7], 0.0], r"row 7.*\n.*every token was in the top k"),
+    (SIZES, [*VALUES[:7], -0.1], "row 7"),
     (SIZES, [math.nan, *VALUES[1:]], "row 0"),
+    (SIZES, [math.inf, *VALUES[1:]], "row 0"),
     ([0, *SIZES[1:]], VALUES, "size 0 has no logarithm"),
+    ([-1e6, *SIZES[1:]], VALUES, "has no logarithm"),
+    ([*SIZES[:7], math.inf], VALUES, "has no logarithm"),
     (SIZES, [2.0] * 8, "do not vary"),
 ]
 
@@ -97,8 +104,11 @@ def test_points_that_carry_no_fit_are_an_error_and_never_a_silent_number(name):
             pytest.fail(f"{says}: {FITS[name](size, value)}")
 
 
-def test_bad_variances_levels_and_sizes_ahead():
+def test_repeated_sizes_and_bad_variances_levels_and_sizes_ahead():
     sizes, values = [1e6, 1e7, 1e8], [3, 2, 1]
+    assert fit_power_law([1e6, *sizes], [3.1, *values]).n == 4
+    with pytest.raises(FitError, match="3 sizes but 2 values"):
+        fit_power_law(sizes, values[:2])
     with pytest.raises(FitError, match=r"variance 0 has no logarithm|row 0"):
         fit_power_law(sizes, values, variance=[0, 1, 1])
     with pytest.raises(ParameterError, match="between 0 and 1"):
@@ -123,3 +133,7 @@ def test_many_cells_at_once_drop_none():
     assert fits["note"][3] == "m0 is there twice (model)"  # which would narrow the interval
     assert not fits["note"][0]
     assert fits["alpha_low"][0] == fit_power_law(SIZES, y, level=0.5).alpha_low
+    with pytest.raises(ParameterError, match="several values of k"):
+        fit_table(whole, by=["dataset", "family", "metric"])
+    with pytest.raises(DataError, match="no column family"):
+        fit_table(whole.drop(columns="family"))

@@ -7,9 +7,9 @@ import statsmodels.api as sm
 from scipy.optimize import differential_evolution, least_squares
 from scipy.stats import f as f_distribution
 
-from rbp.errors import FitError
+from rbp.errors import FitError, ParameterError
 from rbp.laws.misfit import ADDITIVE, FORMS, KAPLAN, NAMES, OFFSET, POWER, PRODUCT, STEEPEST, SUM
-from rbp.laws.surface import fit_surface, profile
+from rbp.laws.surface import fit_surface, missed_elsewhere, profile
 
 SIZES = np.geomspace(5e6, 7e9, 8)
 RATIOS = 20 * 2.0 ** np.arange(-2, 6)
@@ -116,6 +116,17 @@ def test_a_profile_goes_no_further_than_the_steepest_where_the_values_do_not_tel
     table["value"] = y * noise
     best, low, high = profile(table, SUM, "alpha", level=0.999)
     assert low < best.alpha < high == STEEPEST
+    with pytest.raises(ParameterError, match="no parameter 'offset'"):
+        profile(table, SUM, "offset")
+
+
+def test_units_that_were_left_out_are_forecast_by_the_true_form():
+    held = {}
+    for true in (ADDITIVE, PRODUCT):
+        own = runs(true, 0.01)
+        held[true] = {form: 1 - missed_elsewhere(own, "size", form).sum() for form in (ADDITIVE, PRODUCT)}
+        assert held[true][true] > 0.97
+    assert held[ADDITIVE][PRODUCT] < held[ADDITIVE][ADDITIVE] - 0.05  # a sum has the room to imitate a product
 
 
 @pytest.mark.parametrize(("form", "parameters"), [(PRODUCT, 3), (SUM, 4), (ADDITIVE, 5), (KAPLAN, 4)])
@@ -155,6 +166,13 @@ def test_the_fit_is_the_lowest_minimum(form, seed):
         left, bounds, seed=seed, tol=1e-12, maxiter=600, vectorized=True, updating="deferred"
     )
     assert fit_surface(table, form).deviance == pytest.approx(searched.fun, rel=1e-6)
+
+
+@pytest.mark.parametrize(("steep", "flat"), [(0.45, 0.03), (0.03, 0.45)])
+def test_a_sum_is_not_taken_for_its_mirror(steep, flat):
+    """Either term of a sum may be the steep one; both are minima, and once the higher one came out."""
+    fit = fit_surface(runs(SUM, 0.02, 1, alpha=steep, beta=flat), SUM)
+    assert (fit.alpha > fit.beta) == (steep > flat)
 
 
 @pytest.mark.parametrize("form", FORMS)
