@@ -9,6 +9,7 @@ from toy_stores import make_store
 
 from companion.chapters import emergence
 from companion.stats.hit_models import markov
+from rbp.errors import ParameterError
 
 LENGTHS = np.array([1, 2, 5, 10, 50, 100])
 
@@ -97,6 +98,8 @@ def test_the_family_with_the_most_models_is_taken_unless_one_is_named():
     windows = pd.DataFrame({"dataset": "c4", "family": ["A", "B", "B"], "model": ["a", "b", "c"]})
     assert set(emergence.select_family(emergence.select_dataset(windows, "c4"))["model"]) == {"b", "c"}
     assert set(emergence.select_family(windows, "A")["model"]) == {"a"}
+    with pytest.raises(ParameterError, match=r"no windows of C.*\n.*there is: A, B"):
+        emergence.select_family(windows, "C")
 
 
 def test_what_follows_by_algebra_is_so_by_numbers():

@@ -3,7 +3,9 @@ import pandas as pd
 import pytest
 
 from companion.chapters import holds
+from companion.stats import subsets
 from rbp.laws.table import fit_table
+from rbp.measurements import open_source, select
 
 SIZES = [10**6, 10**7, 10**8, 10**9]
 
@@ -50,3 +52,16 @@ def test_fits_and_figures_are_of_the_thresholds_that_there_are():
     paper = points(dict.fromkeys(holds.KS, 0.1)).assign(source="repository")
     assert holds.thresholds_to_plot(paper, []) == [1]
     assert holds.thresholds_to_plot(paper, [1, 20_000, 30_000, 50, 10, 100]) == list(holds.KS)
+
+
+def test_a_line_holds_all_models_and_crosses_no_wide_gap():
+    table = select(open_source("published").table, dataset="wikipedia", metric="neg_log_rbp", family="OPT")
+    fits = subsets.fit_thresholds(table)
+    every = fits[fits["models"] == "all"]
+    panels = holds.threshold_panels(fits)
+    drawn = {}
+    for key in ("alpha", "r_squared"):
+        (ax,) = panels.single(key).axes
+        drawn[key] = [sorted(line.get_ydata()) for line in ax.get_lines()[:-1]]  # the last is at 0, and at R² = 0.9
+    assert drawn["alpha"] == [sorted(every[rows]["alpha"]) for rows in (every["k"] <= 100, every["k"] > 100)]
+    assert drawn["r_squared"][0] == pytest.approx(sorted(1 - every[every["k"] <= 100]["r_squared"]))
