@@ -34,6 +34,8 @@ def test_paths_that_rank_alike_have_no_offset_and_tilted_ones_cross(cell):
     assert spread.loc[30, "least"]
     assert not spread.loc[1, "least"]
     assert (spread["paths"] == 4).all()
+    shown = study.fingerprint_figure(table.reset_index(), 0.95)["figure"]
+    assert shown.keys == ["fewer bits", "context replaced", "noise on weights"]
 
 
 def test_a_path_is_tested_by_documents_and_by_another_training(cell):

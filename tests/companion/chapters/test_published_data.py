@@ -37,3 +37,5 @@ def test_coverage_counts_models_and_knows_how_many_there_could_be():
     assert own[own["k"].isna()]["models"].tolist() == [10]
     assert own[own["k"] == 2][["models", "of"]].to_numpy().tolist() == [[4, 10]]
     assert counted.query("dataset == 'humaneval' and family == 'Pythia' and k == 20000").empty
+    grid = data.coverage_panels(counted).single("humaneval")
+    assert {text.get_text() for ax in grid.axes for text in ax.texts} == {"10", "4", "5"}
