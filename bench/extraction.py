@@ -88,6 +88,7 @@ def from_memory(shape: Shape, device: str, dtype: str, rounds: int) -> Results:
     scored = np.arange(1, LENGTH)
     rows = [Row(i, 0, line, scored) for i, line in enumerate(ids.numpy())]
     ranker, device_ids = Ranker(language, "auto", BATCH), ids.to(device)
+    ranker.check(rows)  # as `extract` does: one copy of the model then serves all batches
     ways: dict[str, Callable[[], object]] = {
         BACKBONE: partial(_backbone, language, device_ids),
         PLAINLY: partial(_plainly, language, device_ids),

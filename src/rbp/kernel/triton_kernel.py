@@ -36,7 +36,7 @@ class Shape(NamedTuple):
 def shape_for(dtype: torch.dtype, d: int, shared: int) -> Shape:
     """Choose the tile for products in `dtype` over d, on a device with `shared` bytes of shared memory per block."""
     if dtype == torch.float32:  # IEEE products run on the plain units
-        return Shape(64, 64, 32, warps=4, stages=2)
+        return Shape(64, 256, 16, warps=4, stages=2)
     if d >= 2048 and shared >= 3 * (128 + 256) * 64 * 2:  # the widest tile whose accumulator fits the registers
         return Shape(128, 256, 64, warps=8, stages=3)
     return Shape(128, 128, 64, warps=4, stages=3)  # two fit on a multiprocessor: one multiplies, one counts

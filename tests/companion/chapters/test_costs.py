@@ -56,15 +56,15 @@ def test_ranges_and_the_table_come_from_the_rows(tmp_path):
     assert both["device"].tolist() == ["a bfloat16 machine", "a float32 machine"]
 
 
-def test_a_gpus_costs_in_bfloat16_stand_beside_the_processors(tmp_path):
+def test_a_gpus_costs_stand_beside_the_processors(tmp_path):
     assert cost.read_costs(tmp_path).empty
     write(tmp_path, RUN)
     found = cost.read_costs(tmp_path)
     assert found.gpu.all()
-    assert found.ratio.tolist() == [row["ratio"] for row in rows()[3:]], "of the widths that have an aim"
-    assert set(found.dtype) == {"bfloat16"}
+    assert found.ratio.tolist() == 2 * [row["ratio"] for row in rows()[3:]], "of the widths that have an aim"
+    assert found.dtype.tolist() == 3 * ["bfloat16"] + 3 * ["float32"]
     write(tmp_path, result(), "ranking-cpu.json")
-    assert cost.read_costs(tmp_path).gpu.tolist() == 6 * [False] + 3 * [True]
+    assert cost.read_costs(tmp_path).gpu.tolist() == 6 * [False] + 6 * [True]
     write(tmp_path, RUN | {"parts": {"ranking": {"answers": ANSWERS[2:]}}})
     assert not cost.read_costs(tmp_path).gpu.any()
     with pytest.raises(DataError, match="interpreter's"):

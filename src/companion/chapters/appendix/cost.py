@@ -15,13 +15,13 @@ from rbp.report.display import Columns, shown
 
 FOLDER = ROOT / "bench" / "results"
 OURS, PLAIN = "ours", "plain route"  # how the names of the two ways begin
-_COLUMNS = ["rows", "d", "vocabulary", "way", "ratio", "ratio_low", "ratio_high", "extra_memory_mb"]
+_COLUMNS = ["dtype", "rows", "d", "vocabulary", "way", "ratio", "ratio_low", "ratio_high", "extra_memory_mb"]
 
 
 def read_costs(folder: Path = FOLDER) -> pd.DataFrame:
     """Read every result of the ranking's benchmark in `folder`, a GPU's last; none if there is no such file.
 
-    Columns device, dtype, date, gpu (bool), rows (positions), d (width), vocabulary, way, ratio (the median, against
+    Columns device, date, gpu (bool), dtype, rows (positions), d (width), vocabulary, way, ratio (the median, against
     the bare product of the same round), ratio_low, ratio_high, extra_memory_mb. Raises DataError for a malformed file.
     """
     files: list[tuple[str, bool, Any]] = []
@@ -34,19 +34,19 @@ def read_costs(folder: Path = FOLDER) -> pd.DataFrame:
     if run := read_gpu(folder / GPU.name):
         answers = run["parts"].get("ranking", {"answers": []})["answers"]
         rows = [row for answer in answers for row in answer.get("rows", []) if (row["d"], row["vocabulary"]) in AIMS]
-        rows = [row for row in rows if row["dtype"] == "bfloat16"]  # as models are run there
+        rows = [row for row in rows if row["dtype"] != "float16"]  # as models are run there
         if rows:
-            files.append((label(folder / GPU.name), True, run | {"dtype": "bfloat16", "rows": rows}))
+            files.append((label(folder / GPU.name), True, run | {"rows": rows}))
     tables = []
     for where, gpu, content in files:
         try:
             table = pd.DataFrame(content["rows"])[_COLUMNS]
-            about = {name: content[name] for name in ("device", "dtype", "date")}
+            about = {name: content[name] for name in ("device", "date")}
         except (ValueError, KeyError, TypeError):
             remedy = "Write it again: python -m bench.ranking --json FILE."
             raise DataError("this is no result of the ranking's benchmark", where, remedy) from None
         tables.append(table.assign(**about, gpu=gpu))
-    columns = ["device", "dtype", "date", "gpu", *_COLUMNS]
+    columns = ["device", "date", "gpu", *_COLUMNS]
     return pd.concat(tables, ignore_index=True)[columns] if tables else pd.DataFrame(columns=columns)
 
 
@@ -67,15 +67,15 @@ def ranges(costs: pd.DataFrame) -> pd.DataFrame:
 
 
 def costs_table(costs: pd.DataFrame) -> dict[str, Any]:
-    """Show `read_costs` of the two ways `ours` and `plain`, a row for each device and shape; the download has all."""
+    """Show the ways `ours` and `plain` of `read_costs`, a row for each device, dtype and shape."""
     ways = {"ours": costs["way"].str.startswith(OURS), "plain": costs["way"].str.startswith(PLAIN)}
-    shape = ["device", "rows", "d", "vocabulary"]
+    shape = ["device", "dtype", "rows", "d", "vocabulary"]
     parts = [
         costs[which].groupby(shape, sort=False)[["ratio", "extra_memory_mb"]].first().add_prefix(f"{name}_")
         for name, which in ways.items()
     ]
     columns: Columns = {
-        "device": "device",
+        ("device", "dtype"): ("device", "{}, {}"),
         ("rows", "d", "vocabulary"): ("T × d × V", "{:,} × {:,} × {:,}"),
         "ours_ratio": ("ours, times", "{:.2f}"),
         "plain_ratio": ("plain route, times", "{:.2f}"),
