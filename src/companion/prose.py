@@ -12,6 +12,7 @@ import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Any, Self
@@ -44,11 +45,14 @@ def chapter_numbers(project: Project) -> dict[str, str]:
     They count from 1; in a part that is called Appendices, from A. No contents: no numbers.
     """
     path = project.book / "_toc.yml"
-    if not path.exists():
-        return {}
+    return dict(_numbers_in(path.read_text(encoding="utf-8"))) if path.exists() else {}
+
+
+@cache
+def _numbers_in(text: str) -> dict[str, str]:
     import yaml  # late: the command line starts without
 
-    contents = yaml.safe_load(path.read_text(encoding="utf-8"))
+    contents = yaml.safe_load(text)
     numbers: dict[str, str] = {}
     first = {"chapters": [{"file": contents["root"]}]}
     for part in [first, *(contents.get("parts") or [contents])]:
