@@ -108,9 +108,8 @@ def build_wheel(folder):
         if name.startswith(("src/", "pyproject", "README", "LICENSE")):
             (folder / "sources" / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, folder / "sources" / name)
-    build = [sys.executable, "-m", "uv", "build", "--quiet", "--wheel", "--no-build-isolation"]
-    build += ["--python", sys.executable, "--out-dir", folder]
-    subprocess.run([*build, folder / "sources"], check=True, capture_output=True)
+    build = [sys.executable, "-m", "uv", "build", "--wheel", "--no-build-isolation", "--python", sys.executable]
+    subprocess.run([*build, "--out-dir", folder, folder / "sources"], check=True, capture_output=True)
     (wheel,) = folder.glob("*.whl")
     return wheel
 

@@ -6,7 +6,6 @@ distributions give both metrics' exponents.
 
 import json
 from collections.abc import Iterable, Sequence
-from functools import partial
 from itertools import product
 from typing import Any
 
@@ -20,12 +19,11 @@ from companion.evidence import published
 from companion.stats.compare import paired_exponents
 from companion.stats.rank_families import FAMILIES, family
 from companion.stats.rank_fits import MARGIN, RankDistribution, fit
-from companion.steps import step
 from rbp.figures.curves import curves
 from rbp.figures.style import INK, LABELS, Panels, legend_below, log_axis
 from rbp.figures.wording import dataset_label, listed, model_label
 from rbp.laws.power import fit_power_law
-from rbp.measurements import Source, histograms, open_source, select
+from rbp.measurements import histograms, open_source, select
 from rbp.measurements.histograms import MeasuredRanks
 from rbp.report.display import shown
 
@@ -81,17 +79,6 @@ def _row(ranks: MeasuredRanks, name: str, first: int) -> dict[str, object]:
 
 def _names(ranks: MeasuredRanks) -> dict[str, object]:
     return {"dataset": ranks.dataset, "model": ranks.model, "family": ranks.family, "size": ranks.size}
-
-
-@step(
-    "rank_fits",
-    of=partial(open_source, ("published", "ladder")),
-    reads=["data/published", "data/ladder/families-ranks/neox"],
-    seconds=6,
-)
-def fits_of(source: Source) -> pd.DataFrame:
-    """Compute `fits` of a source's measured ranks."""
-    return fits(source.histograms)
 
 
 def distribution_of(row: pd.Series) -> RankDistribution:

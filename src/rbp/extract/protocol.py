@@ -101,12 +101,18 @@ def protocol(
     return Protocol("windows", length, context, documents, None, tokens, pack, bos, special)
 
 
+# whose positions begin after that of the padding token; on a GPU a position that is not there ends the process's work
+_AFTER_PADDING = {"camembert", "data2vec-text", "roberta", "xlm-roberta", "xmod"}
+_AFTER_PADDING |= {"roberta-prelayernorm", "xlm-roberta-xl"}
+
+
 def longest_input(config: dict[str, Any]) -> int | None:
     """Return how many tokens the model can read at once, where its configuration says so."""
     text = config.get("text_config") or config
+    before = text.get("pad_token_id") if text.get("model_type") in _AFTER_PADDING else None
     for name in ("max_position_embeddings", "n_positions", "max_seq_len", "n_ctx", "max_target_positions"):
         if isinstance(text.get(name), int):
-            return int(text[name])
+            return int(text[name]) - (0 if before is None else before + 1)
     return None
 
 
@@ -230,12 +236,13 @@ def plan_rows(corpus: Corpus, tokenizer: Any, chosen: Protocol) -> RowPlan:
         what = f"windows of {chosen.length} tokens have no room beside their opening and context"
         raise ParameterError(what, "--length", f"Give more than {len(front) + (chosen.context or 0)}.")
     rows: list[Row] = []
-    left, read = chosen.tokens, 0
+    left, read, found = chosen.tokens, 0, 0
     size: int | None = 0
     not_scored: Counter[str] = Counter()
     in_memory = isinstance(corpus.documents, list)
     for document, (ids, added, ends) in _tokenized(corpus, tokenizer, chosen, front, apart):
         odd = ~added & np.isin(ids, apart)
+        found += int((~added).sum())
         if chosen.special == "text" and (odd & (ids != unknown)).any():
             what = "the tokenizer reads special tokens in a text as such, whatever it is asked for"
             raise ParameterError(what, f"{corpus.name}, --special", "Give --special token.")
@@ -251,6 +258,9 @@ def plan_rows(corpus: Corpus, tokenizer: Any, chosen: Protocol) -> RowPlan:
             read += _characters(corpus.documents[document], ids, scorable, tokenizer, chosen)
         if left == 0:
             break
+    if not rows and not found and any(text.strip() for text in corpus.documents):
+        what = "the tokenizer makes no tokens of the texts"
+        raise DataError(what, corpus.name, "It may be the empty one that transformers makes for a folder without one.")
     if not rows:
         what = "no token can be scored: no document has two plain tokens"
         raise DataError(what, corpus.name, "Give a corpus with more text.")

@@ -142,6 +142,7 @@ def test_every_rank_is_that_of_the_logits_whatever_the_rows_of_no_token_are(tmp_
         monkeypatch.delitem(survey.CHANGES, change)
     found = survey.survey("roberta", tmp_path)
     assert found.outcome == "exact", found
+    assert found.padding == "unseen", "padded to positions that are not there, which end a GPU's work"
     assert found.tokens > 200
     assert found.near < 0.1 * found.tokens  # the others are decided
 

@@ -6,6 +6,7 @@ from tiny import make_tokenizer, texts
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
+from rbp.errors import DataError
 from rbp.extract.corpora import Corpus
 from rbp.extract.protocol import document_order, opening, plan_rows, protocol
 
@@ -112,6 +113,13 @@ def test_a_budget_reads_no_more_of_a_long_line_than_it_needs(name, template, tex
     for one, other in zip(some.rows, every.rows, strict=False):
         assert one.ids.tolist() == other.ids[: len(one.ids)].tolist()
     assert 0 < sum(characters) < 2 * len(text) * read
+
+
+def test_an_empty_tokenizer_is_told_from_a_short_text():
+    empty = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.BPE()))
+    for tokenizer, what in ((empty, "makes no tokens"), (make_tokenizer(), "two plain tokens")):
+        with pytest.raises(DataError, match=what):
+            plan_rows(Corpus("c", ["a"]), tokenizer, protocol("windows"))
 
 
 def test_bytes_are_those_of_the_scored_tokens():
