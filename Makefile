@@ -73,6 +73,7 @@ clean:                           ## remove what was built; the environment stays
 
 # Everything by hash, with uv, but torch: pip chooses its build for this machine, and uv adds what that needs of CUDA.
 # pip is the one that Python has; an environment's own, which takes longer to unpack than all the rest, only without it.
+# What the build imports first is compiled meanwhile.
 PIP = $$([ -e $(BIN)/pip ] && echo $(BIN)/python || echo $(PYTHON)) -m pip --python $(BIN)/python --quiet --disable-pip-version-check
 UV = $(BIN)/uv pip install --quiet --python $(BIN)/python
 .venv/installed: requirements.lock requirements-torch.lock pyproject.toml src/pyproject.toml
@@ -80,12 +81,12 @@ UV = $(BIN)/uv pip install --quiet --python $(BIN)/python
 	@echo "Installing the pinned environment into .venv (about 3 GB, once) …"
 	@$(PYTHON) -m venv $$($(PYTHON) -m pip --version >/dev/null 2>&1 && echo --without-pip) .venv
 	@sed -n '/^uv==/,/[^\\]$$/p' requirements.lock > .venv/uv.lock
-	@$(PIP) install --require-hashes --no-deps --requirement .venv/uv.lock
-	@$(UV) --require-hashes --no-deps --requirement requirements.lock
-	@$(BIN)/python -c 'import snakemake.cli, statsmodels.api, seaborn, myst_nb, sphinx_book_theme' & # compiled while torch is unpacked
 	@rm -rf .venv/torch
-	@$(UV) --no-build-isolation --no-deps --editable . --editable src & checkout=$$!; \
-		$(PIP) download --no-deps --constraint requirements-torch.lock --dest .venv/torch torch && wait $$checkout
+	@$(PIP) download --no-deps --constraint requirements-torch.lock --dest .venv/torch torch & torch=$$!; \
+		$(PIP) install --require-hashes --no-deps --requirement .venv/uv.lock && \
+		$(UV) --require-hashes --no-deps --requirement requirements.lock && \
+		{ $(BIN)/python -c 'import snakemake.cli, statsmodels.api, seaborn, myst_nb, sphinx_book_theme' & } && \
+		$(UV) --no-build-isolation --no-deps --editable . --editable src && wait $$torch
 	@$(UV) --constraint requirements-torch.lock .venv/torch/*.whl
 	@$(BIN)/uv pip check --quiet --python $(BIN)/python
 	@rm -r .venv/torch

@@ -30,8 +30,8 @@ def test_what_is_installed_is_compared_with_its_hash():
     """By what `make` would run: uv, then with it all at once, and what these need is not looked for."""
     dry = ["make", "--dry-run", "--always-make", ".venv/installed"]
     said = subprocess.run(dry, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    lines = [line for line in said.splitlines() if re.search(" pip .*(install|download) ", line)]
-    uv, pinned, chosen, torch, project = lines
+    commands = re.split(r" & torch=\$!; \\\n| && (?:\\\n|wait)|\n", said)
+    chosen, uv, pinned, project, torch = [each for each in commands if re.search(" pip .*(install|download) ", each)]
     assert uv.endswith("--require-hashes --no-deps --requirement .venv/uv.lock")
     assert pinned.endswith("--require-hashes --no-deps --requirement requirements.lock")
     assert chosen.endswith("download --no-deps --constraint requirements-torch.lock --dest .venv/torch torch")
