@@ -101,9 +101,10 @@ def protocol(
     return Protocol("windows", length, context, documents, None, tokens, pack, bos, special)
 
 
-# whose positions begin after that of the padding token; on a GPU a position that is not there ends the process's work
-_AFTER_PADDING = {"camembert", "data2vec-text", "roberta", "xlm-roberta", "xmod"}
-_AFTER_PADDING |= {"roberta-prelayernorm", "xlm-roberta-xl"}
+# positions begin after the padding token's id; on a GPU a position beyond the last ends all work of the process
+_AFTER_PADDING = (
+    *("camembert", "data2vec-text", "roberta", "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod"),
+)
 
 
 def longest_input(config: dict[str, Any]) -> int | None:
@@ -236,13 +237,12 @@ def plan_rows(corpus: Corpus, tokenizer: Any, chosen: Protocol) -> RowPlan:
         what = f"windows of {chosen.length} tokens have no room beside their opening and context"
         raise ParameterError(what, "--length", f"Give more than {len(front) + (chosen.context or 0)}.")
     rows: list[Row] = []
-    left, read, found = chosen.tokens, 0, 0
+    left, read = chosen.tokens, 0
     size: int | None = 0
     not_scored: Counter[str] = Counter()
     in_memory = isinstance(corpus.documents, list)
     for document, (ids, added, ends) in _tokenized(corpus, tokenizer, chosen, front, apart):
         odd = ~added & np.isin(ids, apart)
-        found += int((~added).sum())
         if chosen.special == "text" and (odd & (ids != unknown)).any():
             what = "the tokenizer reads special tokens in a text as such, whatever it is asked for"
             raise ParameterError(what, f"{corpus.name}, --special", "Give --special token.")
@@ -258,7 +258,7 @@ def plan_rows(corpus: Corpus, tokenizer: Any, chosen: Protocol) -> RowPlan:
             read += _characters(corpus.documents[document], ids, scorable, tokenizer, chosen)
         if left == 0:
             break
-    if not rows and not found and any(text.strip() for text in corpus.documents):
+    if not rows and not not_scored and any(text.strip() for text in corpus.documents):
         what = "the tokenizer makes no tokens of the texts"
         raise DataError(what, corpus.name, "It may be the empty one that transformers makes for a folder without one.")
     if not rows:

@@ -55,7 +55,7 @@ def ranges(costs: pd.DataFrame) -> pd.DataFrame:
 
     Columns device, and for each way WAY_min and WAY_max (times the bare product) and WAY_memory (the most, in MB).
     """
-    rows = []
+    rows, columns = [], [f"{name}_{of}" for name in ("ours", "plain") for of in ("min", "max", "memory")]
     for device, group in costs.groupby("device"):
         row = {"device": device}
         for name, start in (("ours", OURS), ("plain", PLAIN)):
@@ -63,7 +63,7 @@ def ranges(costs: pd.DataFrame) -> pd.DataFrame:
             row |= {f"{name}_min": way["ratio"].min(), f"{name}_max": way["ratio"].max()}
             row |= {f"{name}_memory": way["extra_memory_mb"].max()}
         rows.append(row)
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=["device", *columns])
 
 
 def costs_table(costs: pd.DataFrame) -> dict[str, Any]:
