@@ -7,22 +7,17 @@ each part shows (`companion.rerun`).
 
 import html
 import importlib
-import io
 import json
 import math
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.image import imsave
 
 from companion import results
 from companion.project import Project
@@ -105,8 +100,9 @@ class Page:
             alts.append(f"Legend: {', '.join(text.get_text() for text in legend.legends[0].get_texts())}")
             prefixes.append(f"{name}-legend-")
             svgs.append(svg.render(legend))
-        write_file(self.files / f"{name}.svg", svg.tiled(svgs, panels[0], columns, prefixes, legend=legend))
-        write_file(self.files / f"{name}.png", _png(panels, columns, legend))
+        whole = svg.tiled(svgs, panels[0], columns, prefixes, legend=legend)
+        write_file(self.files / f"{name}.svg", whole)
+        write_file(self.files / f"{name}.png", svg.to_png(whole))
         self._save_csv(name, data)
         body = svg.beside_each_other(svgs, alts, prefixes, columns, legend=bool(legend))
         if living is not None:
@@ -197,42 +193,6 @@ def _rerun_in(name: str, namespace: dict[str, Any]) -> Any:
         return None
     # by name: the book's own chapters are not made from what a rerun says
     return importlib.import_module("companion.rerun").Rerun(chapter, values, shell)
-
-
-# Each panel is drawn once for the page and for the files.
-
-
-def _png(figures: Sequence[Figure], columns: int, legend: Figure | None = None) -> bytes:
-    """Draw laid-out figures of one size as one PNG, in rows of so many, with the legend where `svg.tiled` puts it."""
-    tiles = list(map(_pixels, figures))
-    height, width = tiles[0].shape[:2]
-    blank, strip = np.full_like(tiles[0], 255), _pixels(legend) if legend else None
-    if strip is not None and len(tiles) % columns:
-        tiles.append(_centred(strip, height, width))
-    tiles += [blank] * (-len(tiles) % columns)
-    rows = [np.concatenate(tiles[i : i + columns], axis=1) for i in range(0, len(tiles), columns)]
-    if strip is not None and not len(figures) % columns:
-        rows.append(_centred(strip, strip.shape[0], columns * width))
-    buffer = io.BytesIO()
-    # without the version of Matplotlib
-    imsave(buffer, np.concatenate(rows), format="png", dpi=200, metadata={"Software": None})  # type: ignore[dict-item]
-    return buffer.getvalue()
-
-
-def _pixels(figure: Figure) -> npt.NDArray[np.uint8]:
-    figure.set_layout_engine("none")
-    figure.set(dpi=200, facecolor="white")
-    canvas: Any = FigureCanvasAgg(figure)
-    canvas.draw()
-    return np.asarray(canvas.buffer_rgba())
-
-
-def _centred(pixels: npt.NDArray[np.uint8], height: int, width: int) -> npt.NDArray[np.uint8]:
-    """Centre an image in a white field of this size."""
-    whole = np.full((height, width, pixels.shape[2]), 255, dtype=np.uint8)
-    top, left = ((room - extent) // 2 for room, extent in zip((height, width), pixels.shape, strict=False))
-    whole[top : top + pixels.shape[0], left : left + pixels.shape[1]] = pixels
-    return whole
 
 
 def data_within(data: Any) -> str:

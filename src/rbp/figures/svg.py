@@ -56,6 +56,17 @@ def render(figure: Figure) -> str:
     return buffer.getvalue()
 
 
+def to_png(svg: str) -> bytes:
+    """Convert a drawn figure to PNG on white, 200 pixels to the inch."""
+    import typst  # late, for chapters
+
+    page = '#set page(width: auto, height: auto, margin: 0pt, fill: white)\n#image("figure.svg")'
+    with fonts() as of_figures, temporary_folder("rbp-figure") as folder:
+        (folder / "figure.svg").write_text(svg, encoding="utf-8")
+        (folder / "page.typ").write_text(page, encoding="utf-8")
+        return typst.compile(folder / "page.typ", format="png", ppi=200, font_paths=of_figures)
+
+
 def tiled(
     svgs: Sequence[str], first: Figure, columns: int, prefixes: Sequence[str], *, legend: Figure | None = None
 ) -> str:
