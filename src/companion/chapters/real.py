@@ -151,10 +151,11 @@ def shuffled(tokens: pd.DataFrame, k: int, block: int | None) -> Reals:
     group = tokens["document"].to_numpy(np.int64) << 32
     if block is not None:
         group = group + (tokens["position"].to_numpy(np.int64) - 1) // block
-    order = np.argsort(group, kind="stable")  # tokens stand so: the places of each group
+    place = np.unique(group, return_inverse=True)[1].astype(np.float64)
+    order = np.argsort(place, kind="stable")  # tokens stand so: the places of each group
     parts = []
     for _ in range(SHUFFLES):
-        mixed = np.lexsort((draw.random(len(group)), group))
+        mixed = np.argsort(place + draw.random(len(place)))  # of one key, which takes a fifth of two
         again = np.empty_like(hit)
         again[order] = hit[mixed]
         parts.append(log_success(again, tokens))
