@@ -26,7 +26,6 @@ from companion.chapters.training_forecasts import (
     reject_shapes,
     table_of,
 )
-from companion.steps import step
 from ladder.making import LONGER
 from ladder.shipped import TRIALS, counted
 from rbp import provenance
@@ -177,14 +176,13 @@ def compare_best_law(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFram
 NAMES = {"alpha": "a", "beta": "b", "offset": "E"}
 
 
-@step("law_parameters", reads=["data/ladder/families.json", "data/ladder/families-sums"], seconds=20)
-def parameters() -> pd.DataFrame:
+def parameters(texts: Sequence[Counts]) -> pd.DataFrame:
     """Fit the laws of size and tokens to all trained transformers, with intervals of 95% of their parameters.
 
-    Columns dataset, k (0 and 1), form, name, value, low, high (the profile's interval), out_low and out_high (that of
-    whole sizes left out in turn).
+    texts: of all shipped models. Columns dataset, k (0 and 1), form, name, value, low, high (the profile's interval),
+    out_low and out_high (that of whole sizes left out in turn).
     """
-    known = cells(counted(KS, families=[TRANSFORMER]))
+    known = cells(texts)
     return _parameters(pd.concat([known[known["seed"] == 0], measure_longer_runs()]))
 
 

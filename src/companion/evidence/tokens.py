@@ -6,6 +6,7 @@ decimals before plotting. `rbp.laws.counting` has the effect of counting on the 
 """
 
 from collections.abc import Collection
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +14,11 @@ import pandas as pd
 
 from companion.evidence import published
 from companion.stats import recovery
+from companion.steps import step
 from rbp.errors import DataError
-from rbp.measurements import windows
+from rbp.measurements import open_source, windows
 from rbp.measurements.parts import WINDOWS
+from rbp.measurements.sources import Source
 
 #: what the paper's appendix A states of every point
 STATED = 500_000
@@ -60,6 +63,16 @@ def recovered_tokens(cells: Collection[tuple[str, str]] | None = None, folder: P
         row |= {"bound": bound, "readings": best.readings, "log_likelihood": best.log_likelihood}
         rows.append(row | {"margin": best.margin, "posterior": best.posterior, "gap": gap})
     return pd.DataFrame(rows, columns=_EVIDENCE).astype({"exact": "Int64"})
+
+
+def published_tokens(table: pd.DataFrame) -> pd.DataFrame | None:
+    """Return `recovered_tokens` of all cells, by the step; None for others' points."""
+    return _recovered() if table["source"].isin(published.SOURCES).any() else None
+
+
+@step("published_tokens", reads=["data/published"], seconds=3)
+def _recovered() -> pd.DataFrame:
+    return recovered_tokens()
 
 
 def tokens_of_bins(folder: Path | None = None) -> pd.DataFrame:
@@ -139,6 +152,12 @@ def published_windows(folder: Path | None = None) -> pd.DataFrame:
     table["size"] = table["model"].map(models["non_embedding_params"])
     table["p"] = table["successes"] / table["windows"]
     return table[WINDOWS]
+
+
+@step("published_windows", of=partial(open_source, "published"), reads=["data/published"], seconds=2)
+def windows_of(source: Source) -> pd.DataFrame:
+    """Return the source's `windows`: counted, or with totals that are recovered."""
+    return source.windows
 
 
 def _windows(rows: pd.DataFrame) -> int:

@@ -1,7 +1,6 @@
 """The published measurements: how far their sizes and thresholds reach, and how they compare with the paper's text."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,8 @@ from matplotlib.patches import Rectangle
 from scipy.stats import t as t_distribution
 
 from companion.evidence import published
-from companion.evidence.tokens import STATED, recovered_tokens
+from companion.evidence.tokens import STATED
 from companion.project import LADDER
-from companion.steps import step
 from rbp import provenance
 from rbp.arrays import check_level
 from rbp.errors import DataError
@@ -27,7 +25,6 @@ from rbp.figures.wording import dataset_label, dataset_order, listed
 from rbp.laws import counting
 from rbp.laws.table import fit_table
 from rbp.measurements import open_source, select
-from rbp.measurements.sources import Source
 from rbp.report.display import Column, shown
 from rbp.tables import checked, read_csv
 
@@ -55,22 +52,6 @@ def published_points(table: pd.DataFrame) -> pd.DataFrame:
             'Use "published", or rows of its families.',
         )
     return points
-
-
-def published_tokens(table: pd.DataFrame) -> pd.DataFrame | None:
-    """Return the numbers of tokens recovered from published shares, by the step; None for others' points."""
-    return _recovered() if table["source"].isin(published.SOURCES).any() else None
-
-
-@step("published_tokens", reads=["data/published"], seconds=3)
-def _recovered() -> pd.DataFrame:
-    return recovered_tokens()
-
-
-@step("published_windows", of=partial(open_source, "published"), reads=["data/published"], seconds=2)
-def windows_of(source: Source) -> pd.DataFrame:
-    """Return the source's `windows`: counted, or with totals that are recovered."""
-    return source.windows
 
 
 def with_counting_error(points: pd.DataFrame, tokens: pd.DataFrame) -> pd.DataFrame:
