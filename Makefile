@@ -85,7 +85,7 @@ UV = $(BIN)/uv pip install --quiet --python $(BIN)/python
 	@$(PIP) download --no-deps --constraint requirements-torch.lock --dest .venv/torch torch & torch=$$!; \
 		$(PIP) install --require-hashes --no-deps --requirement .venv/uv.lock && \
 		$(UV) --require-hashes --no-deps --requirement requirements.lock && \
-		{ $(BIN)/python -c 'import snakemake.cli, statsmodels.api, seaborn, myst_nb, sphinx_book_theme' & } && \
+		{ $(BIN)/python -c 'import snakemake.cli, statsmodels.regression.linear_model, seaborn, myst_nb, sphinx_book_theme' & } && \
 		$(UV) --no-build-isolation --no-deps --editable . --editable src && wait $$torch
 	@$(UV) --constraint requirements-torch.lock .venv/torch/*.whl
 	@$(BIN)/uv pip check --quiet --python $(BIN)/python
