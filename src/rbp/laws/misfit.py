@@ -89,8 +89,11 @@ class Law:
 
     def _whole(self, log_y: Reals, share: Reals, slopes: Reals) -> Reals:
         """Return the slopes of ln y in the parameters."""
-        whole = share[:, None] * slopes
-        return np.column_stack([whole, np.exp(-log_y)]) if self.floored else whole
+        whole = np.empty((len(slopes), len(self.names)))
+        np.multiply(share[:, None], slopes, out=whole[:, : slopes.shape[1]])
+        if self.floored:
+            whole[:, -1] = np.exp(-log_y)
+        return whole
 
     def slopes(self, point: Reals) -> Reals:
         """Return the slopes of ln y in the parameters, shape (n, p)."""
@@ -231,7 +234,7 @@ class Misfit(Law):
             point[free] = part
             value, gradient, hessian = self(point)
             return np.append(gradient[others], 2 * value - cut), np.vstack(
-                [hessian[np.ix_(others, free)], 2 * gradient[free]]
+                [hessian[others][:, free], 2 * gradient[free]]
             )
 
         with np.errstate(all="ignore"):
@@ -366,7 +369,7 @@ class Misfit(Law):
             if inside and whole[-1] <= 0:
                 raise _BelowError
             value, gradient, hessian = self(whole)
-            return value, gradient[free], hessian[np.ix_(free, free)]
+            return value, gradient[free], hessian[free][:, free]
 
         far = [place for place in self.exponents if place in free]
         try:
