@@ -13,6 +13,7 @@ from typing import Any
 
 from papermill.clientwrap import PapermillNotebookClient
 from papermill.engines import NBClientEngine, papermill_engines
+from papermill.iorw import write_ipynb
 from traitlets.config import Config
 
 from companion import prose
@@ -37,12 +38,14 @@ class Engine(NBClientEngine):  # type: ignore[misc]
         kernel_environment: dict[str, str] | None = None,
         kernel_cwd: str = "",
         connection_file: str = "",
+        partial: str = "",
         start_timeout: int = 60,
         on_cell: Callable[[int, int], object] | None = None,
         **others: Any,
     ) -> Any:
         """Execute all cells without a time limit; `on_cell` is called as each begins, with its number and the count.
 
+        What there is when a kernel dies is written to `partial`; a cell's error is papermill's own matter.
         Without an environment, as plain papermill calls it, it does as papermill's own, and puts the values into prose.
         """
         if kernel_environment is None:
@@ -63,6 +66,9 @@ class Engine(NBClientEngine):  # type: ignore[misc]
         )
         try:
             return client.execute(env=kernel_environment, cwd=kernel_cwd)
+        except Exception:
+            write_ipynb(nb_man.nb, partial)
+            raise
         finally:  # nbclient leaves a kernel to itself if a signal ends us while it starts
             process = client.km and client.km.provisioner and client.km.provisioner.process
             if process:
