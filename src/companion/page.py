@@ -23,6 +23,7 @@ from companion import results
 from companion.project import Project
 from companion.prose import rerun_box
 from companion.run import find
+from companion.typesetting import to_png
 from rbp import provenance
 from rbp.errors import ChapterError
 from rbp.figures import style as figure_style
@@ -102,7 +103,7 @@ class Page:
             svgs.append(svg.render(legend))
         whole = svg.tiled(svgs, panels[0], columns, prefixes, legend=legend)
         write_file(self.files / f"{name}.svg", whole)
-        write_file(self.files / f"{name}.png", svg.to_png(whole))
+        write_file(self.files / f"{name}.png", to_png(whole))
         self._save_csv(name, data)
         body = svg.beside_each_other(svgs, alts, prefixes, columns, legend=bool(legend))
         if living is not None:

@@ -11,7 +11,6 @@ from companion import prose, results, site
 from companion.project import Project
 from companion.results import Results
 from rbp.errors import DataError
-from rbp.figures import svg
 from rbp.io import sha256, write_file
 
 SOURCE = "report.typ"
@@ -69,7 +68,9 @@ def make(project: Project) -> Path:
 
     Raises DataError for a value, figure or table that the run lacks, and for what Typst cannot set, or doubts.
     """
-    import typst  # late: only this needs it
+    import typst  # late: only this needs them
+
+    from companion.typesetting import fonts
 
     if not (project.book / SOURCE).exists():
         raise DataError("there is no report to set", f"book/{SOURCE}")
@@ -78,11 +79,11 @@ def make(project: Project) -> Path:
         what = f"the report names what no chapter has recorded: {'; '.join(report.lacking)}"
         remedy = "Build the book anew (rbp book), record it there (page.record), or take it out of the report."
         raise DataError(what, str(project.results), remedy)
-    with svg.fonts() as fonts:
+    with fonts() as of_figures:
         compiler = typst.Compiler(
             report.text.encode(),
             root=str(project.root),
-            font_paths=fonts,  # no others: the same bytes on every machine
+            font_paths=of_figures,  # no others: the same bytes on every machine
         )
         try:  # as for archives: every font is in the file, and no sign without its glyph
             pdf, warnings = compiler.compile_with_warnings(pdf_standards="a-2u")

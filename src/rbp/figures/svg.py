@@ -8,22 +8,13 @@ import io
 import itertools
 import math
 import re
-import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
-from matplotlib import get_data_path
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from rbp.figures import style as figure_style
-from rbp.io import temporary_folder
-
-if TYPE_CHECKING:
-    import typst
 
 #: Bitstream Vera and its kin, and Verdana, are as wide as what the figure was laid out with; others are narrower
 FONTS = "'DejaVu Sans',Verdana,'Bitstream Vera Sans',sans-serif"
@@ -38,33 +29,11 @@ _NUMBER = re.compile(r"-?\d+\.\d+")
 _SVG, _LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
 
 
-@contextmanager
-def fonts() -> Iterator["typst.Fonts"]:
-    """Give Typst's own fonts and the figures', without Matplotlib's font that has a box for every sign."""
-    import typst  # late, for chapters
-
-    with temporary_folder("rbp-fonts") as folder:
-        for font in (Path(get_data_path()) / "fonts" / "ttf").glob("DejaVuSans*.ttf"):
-            shutil.copyfile(font, folder / font.name)
-        yield typst.Fonts(include_system_fonts=False, font_paths=[str(folder)])
-
-
 def render(figure: Figure) -> str:
     """Render the figure as SVG by Matplotlib's canvas, which draws once; `savefig` lays a figure out twice."""
     buffer = io.StringIO()
     FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None})  # type: ignore[no-untyped-call]
     return buffer.getvalue()
-
-
-def to_png(svg: str) -> bytes:
-    """Convert a drawn figure to PNG on white, 200 pixels to the inch."""
-    import typst  # late, for chapters
-
-    page = '#set page(width: auto, height: auto, margin: 0pt, fill: white)\n#image("figure.svg")'
-    with fonts() as of_figures, temporary_folder("rbp-figure") as folder:
-        (folder / "figure.svg").write_text(svg, encoding="utf-8")
-        (folder / "page.typ").write_text(page, encoding="utf-8")
-        return typst.compile(folder / "page.typ", format="png", ppi=200, font_paths=of_figures)
 
 
 def tiled(
