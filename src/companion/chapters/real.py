@@ -155,7 +155,7 @@ def shuffled(tokens: pd.DataFrame, k: int, block: int | None) -> Reals:
     order = np.argsort(place, kind="stable")  # tokens stand so: the places of each group
     parts = []
     for _ in range(SHUFFLES):
-        mixed = np.argsort(place + draw.random(len(place)))  # of one key, which takes a fifth of two
+        mixed = np.argsort(place + draw.random(len(place)))  # by one key, which takes a third of two
         again = np.empty_like(hit)
         again[order] = hit[mixed]
         parts.append(log_success(again, tokens))
