@@ -85,9 +85,9 @@ def _content(path: Path) -> dict[str, Any]:
 _REMEDY = "Restore it: git checkout -- data/predictions."
 
 
-def measure_longer_runs() -> pd.DataFrame:
-    """Return the longer runs whose sums are shipped, of seed 0: KEY, seed, size, value."""
-    return select_longer_runs(counted(KS, families=[family + TRIALS for family in RUNGS]))
+def count_trials(ks: Sequence[int] = ()) -> list[Counts]:
+    """Count the hits of the families' shipped trials, longer runs among them, at KS and `ks`."""
+    return counted([*KS, *ks], families=[family + TRIALS for family in RUNGS])
 
 
 def select_longer_runs(texts: Sequence[Counts]) -> pd.DataFrame:
@@ -98,7 +98,7 @@ def select_longer_runs(texts: Sequence[Counts]) -> pd.DataFrame:
 
 
 def score(forecasts: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
-    """Join forecasts with the longer runs (`measure_longer_runs`): size, value, inside, and error, ln(middle/value)."""
+    """Join forecasts with the longer runs (`select_longer_runs`): size, value, inside, and error, ln(middle/value)."""
     table = forecasts.merge(runs[[*KEY, "size", "value"]], on=KEY)
     inside = (table["low"] <= table["value"]) & (table["value"] <= table["high"])
     return table.assign(inside=inside, error=np.log(table["middle"] / table["value"]))
@@ -108,7 +108,7 @@ def fair_guess(known: pd.DataFrame, runs: pd.DataFrame, *, level: float = 0.8) -
     """Forecast the longer runs by Student's t on each model's last doublings of D, a naive guess to compare laws with.
 
     ln y goes on by the mean of the n known steps in ln y, with their scatter s: m doublings ahead the scale is
-    s·√(m + m²/n). known, runs: `cells` and `measure_longer_runs`. Columns KEY, low, middle, high, value, inside, error
+    s·√(m + m²/n). known, runs: `cells` and `select_longer_runs`. Columns KEY, low, middle, high, value, inside, error
     (`score`).
     """
     rows = []
@@ -129,7 +129,7 @@ def fair_guess(known: pd.DataFrame, runs: pd.DataFrame, *, level: float = 0.8) -
 def count_rejections(known: pd.DataFrame, runs: pd.DataFrame, path: Path = LONGER) -> pd.DataFrame:
     """Test the grids with the longer runs, and join the [[apart]] of the file: its columns, rejected, inside.
 
-    known, runs: `cells` and `measure_longer_runs`. Rungs that are not all trained are left out.
+    known, runs: `cells` and `select_longer_runs`. Rungs that are not all trained are left out.
     """
     forecasts, rows = pd.DataFrame(_content(path)["apart"]), []
     trained = runs[runs["family"] == TRANSFORMER].groupby("rung")["training_tokens"].nunique()
@@ -183,7 +183,7 @@ def parameters(texts: Sequence[Counts]) -> pd.DataFrame:
     out_low and out_high (that of whole sizes left out in turn).
     """
     known = cells(texts)
-    return _parameters(pd.concat([known[known["seed"] == 0], measure_longer_runs()]))
+    return _parameters(pd.concat([known[known["seed"] == 0], select_longer_runs(count_trials())]))
 
 
 def _parameters(table: pd.DataFrame) -> pd.DataFrame:
