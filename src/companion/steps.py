@@ -76,20 +76,22 @@ def find_step(project: Project, name: str) -> Step:
     Raises ParameterError with the nearest name, and for a declaration that cannot be read, or is repeated.
     """
     source, steps = project.root / "src", dict[str, Step]()
-    for path in files_below(source):
-        if path.suffix == ".py" and b"@step(" in (code := path.read_bytes()):
-            for each in declared(code, ".".join(path.relative_to(source).with_suffix("").parts)):
-                if earlier := steps.get(each.name):
-                    raise ParameterError(f'two steps are called "{each.name}"', f"{earlier.module}, {each.module}")
-                steps[each.name] = each
+    for path in (path for path in files_below(source) if path.suffix == ".py"):
+        for each in _declared_in(path, source, path.stat().st_mtime_ns):
+            if earlier := steps.get(each.name):
+                raise ParameterError(f'two steps are called "{each.name}"', f"{earlier.module}, {each.module}")
+            steps[each.name] = each
     if name not in steps:
         raise ParameterError(f'there is no step "{name}"', "the project's code", nearest(name, steps))
     return steps[name]
 
 
 @cache
-def declared(code: bytes, module: str) -> tuple[Step, ...]:
+def _declared_in(path: Path, source: Path, _written: int) -> tuple[Step, ...]:
     """List the steps of a module, by the decorators of its functions. Raises ParameterError for one not written out."""
+    code, module = path.read_bytes(), ".".join(path.relative_to(source).with_suffix("").parts)
+    if b"@step(" not in code:
+        return ()
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:

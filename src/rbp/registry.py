@@ -20,9 +20,14 @@ Kind = Literal["sources", "corpora", "architectures", "training", "tokenizers", 
 
 
 @cache
+def _all_entries() -> Any:
+    return entry_points()  # a look through all distributions, which takes as long for one group
+
+
+@cache
 def entries(kind: Kind) -> dict[str, EntryPoint]:
     """Return the entry points of a kind by their names, sorted."""
-    points = {entry.name: entry for entry in entry_points(group=f"rbp.{kind}")}
+    points = {entry.name: entry for entry in _all_entries().select(group=f"rbp.{kind}")}
     return dict(sorted(points.items()))
 
 
