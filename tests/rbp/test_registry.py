@@ -32,7 +32,7 @@ def test_what_an_installed_package_brings_is_found(tmp_path: Path, monkeypatch: 
     (about / "entry_points.txt").write_text(ENTRIES)
     pd.DataFrame([ROW]).to_csv(tmp_path / "mine.csv", index=False)
     monkeypatch.syspath_prepend(tmp_path)
-    for module, name in ((registry, "entries"), (sources, "named_sources")):
+    for module, name in ((registry, "_all_entries"), (registry, "entries"), (sources, "named_sources")):
         monkeypatch.setattr(module, name, getattr(module, name).__wrapped__)
     source = open_source("mine")
     assert source.table["value"].tolist() == [0.5]
