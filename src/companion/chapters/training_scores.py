@@ -180,7 +180,7 @@ def parameters(texts: Sequence[Counts]) -> pd.DataFrame:
     """Fit the laws of size and tokens to all trained transformers, with intervals of 95% of their parameters.
 
     texts: of all shipped models. Columns dataset, k (0 and 1), form, name, value, low, high (the profile's interval),
-    out_low and out_high (that of whole sizes left out in turn).
+    out_low and out_high (the interval with whole sizes left out in turn).
     """
     known = cells(texts)
     return _parameters(pd.concat([known[known["seed"] == 0], select_longer_runs(count_trials())]))

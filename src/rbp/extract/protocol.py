@@ -103,7 +103,13 @@ def protocol(
 
 # positions begin after the padding token's id; on a GPU a position beyond the last ends all work of the process
 _AFTER_PADDING = (
-    *("camembert", "data2vec-text", "roberta", "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod"),
+    "camembert",
+    "data2vec-text",
+    "roberta",
+    "roberta-prelayernorm",
+    "xlm-roberta",
+    "xlm-roberta-xl",
+    "xmod",
 )
 
 

@@ -89,11 +89,8 @@ class Law:
 
     def _whole(self, log_y: Reals, share: Reals, slopes: Reals) -> Reals:
         """Return the slopes of ln y in the parameters."""
-        whole = np.empty((len(slopes), len(self.names)))
-        np.multiply(share[:, None], slopes, out=whole[:, : slopes.shape[1]])
-        if self.floored:
-            whole[:, -1] = np.exp(-log_y)
-        return whole
+        whole = share[:, None] * slopes
+        return np.column_stack([whole, np.exp(-log_y)]) if self.floored else whole
 
     def slopes(self, point: Reals) -> Reals:
         """Return the slopes of ln y in the parameters, shape (n, p)."""
