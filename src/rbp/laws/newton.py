@@ -36,7 +36,7 @@ def minimum(
     known: dict[bytes, tuple[float, Reals, Reals]] = {}
 
     def at(x: Reals) -> tuple[float, Reals, Reals]:
-        """Return the function's values, computed once: a fifth of all points is looked at again."""
+        """Return the function's values, computed once: of all looks a third is at a point that is known."""
         key = x.tobytes()
         if key not in known:
             known[key] = function(x)
