@@ -11,6 +11,7 @@ Each part of PART passages is saved when it is ranked, so that a stopped run goe
 import argparse
 import gzip
 import json
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,8 @@ from rbp.extract.protocol import Row
 from rbp.io import write_file
 from rbp.kernel.problem import ieee
 
+log = logging.getLogger(__name__)
+
 TEXTS = ("wikipedia", "auslegal", "novels")
 LENGTH, PASSAGES, SEED = 129, 1_172, 70  # tokens of a passage; passages of a text (150 016 scored tokens); of the draws
 START = "<|im_start|>"  # the BOS token that the file names
@@ -35,7 +38,7 @@ PART, BATCH = 64, 16  # passages that are saved together; rows of a forward pass
 
 
 def read_documents(folder: Path, text: str) -> list[str]:
-    """Read the documents that passages are cut from: none that was looked at before, none of those tokens are counted in."""
+    """Read the documents that passages are cut from: none was looked at before, or serves to count rare tokens."""
     name = {"wikipedia": "wikitext2_raw_test", "auslegal": "fca_judgments", "novels": "novels_eltec_eng"}[text]
     with gzip.open(folder / f"{name}.jsonl.gz", "rt", encoding="utf-8") as stream:
         rows = [json.loads(line) for line in stream]
@@ -75,6 +78,7 @@ def rank_passages(files: ModelFiles, folder: Path, out: Path) -> None:
             texts = read_documents(folder, text)
             ids = [np.array(tokenizer(each, add_special_tokens=False)["input_ids"], dtype=np.int64) for each in texts]
             cuts[text] = ids, cut_passages(ids, PASSAGES, np.random.default_rng([SEED, TEXTS.index(text)]))
+        ranker: Ranker | None = None
         # a part of every text and way in turn: what is there when time runs out is a random sample of all
         for first in range(0, PASSAGES, PART):
             for text, (ids, places) in cuts.items():
@@ -92,13 +96,14 @@ def rank_passages(files: ModelFiles, folder: Path, out: Path) -> None:
                         columns.append(pd.DataFrame(about))
                     if not rows:
                         continue
-                    ranker = Ranker(language, "blocked", BATCH, compiled=False)
-                    ranker.check(rows)
+                    if ranker is None:
+                        ranker = Ranker(language, "blocked", BATCH, compiled=False)
+                        ranker.check(rows)
                     with torch.inference_mode():
                         ranks = ranker.rank(rows)
                     table = pd.concat(columns, ignore_index=True).assign(rank=ranks.greater + ranks.equal)
                     write_file(file, table.to_parquet(index=False))
-                    print(file.name, len(table), flush=True)
+                    log.warning("%s: %d tokens", file.name, len(table))
 
 
 def ship(files: ModelFiles, folder: Path, out: Path) -> None:
