@@ -11,6 +11,7 @@ import yaml
 from checkout import checked_in
 
 from companion.project import ROOT
+from rbp.errors import DISTRIBUTION, install_extra
 
 HASHED, TORCH = ((ROOT / name).read_text() for name in ("requirements.lock", "requirements-torch.lock"))
 PIN = r"([a-z0-9.-]+)==([\w.]+)( ; [\w.'<>=!()* -]*[\w')])?"
@@ -65,6 +66,31 @@ def test_what_the_packages_need_is_pinned_and_installed(folder):
         name = re.match(r"[\w.-]+", need)[0].lower()
         if name not in ("rbp", "mutmut"):  # which is not locked
             assert version(name).split("+")[0] == LOCK[name], name
+
+
+def test_whoever_follows_an_instruction_installs_this_project():
+    """`rbp` on PyPI is another project's. What is said in a message or on a page is called as pyproject.toml calls it."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["name"] == DISTRIBUTION
+    pages = [name for name in checked_in() if name.startswith(("src/", "docs/", "book/", "notebooks/", "README"))]
+    said = {name: re.findall(r"pip install '?(rbp[\w.-]*)(?:\[([\w-]+)\])?", (ROOT / name).read_bytes().decode("utf-8", "ignore"))
+            for name in pages}  # fmt: skip
+    found = {name: pairs for name, pairs in said.items() if pairs}
+    assert {"docs/guide.md", "docs/library.md"} <= set(found)
+    for name, pairs in found.items():
+        for distribution, extra in pairs:
+            assert distribution.startswith(("rbp_ranks-", DISTRIBUTION)), name
+            assert not extra or extra in project["optional-dependencies"], name
+    assert install_extra("gguf") == "pip install 'rbp-ranks[gguf]'"
+
+
+def test_the_page_of_the_index_stands_alone():
+    """Its links work outside the repository."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    page = (ROOT / project["readme"]).read_text()
+    links = re.findall(r"\]\(([^)]*)\)", page)
+    assert links
+    assert all(link.startswith("https://") for link in links)
 
 
 def test_no_machine_of_ours_is_named():

@@ -105,7 +105,7 @@ def test_its_program_runs(tmp_path, monkeypatch, capsys):
 def build_wheel(folder):
     """A wheel of what lies here, built aside."""
     for name in checked_in():
-        if name.startswith(("src/", "pyproject", "README", "LICENSE")):
+        if name.startswith(("src/", "pyproject", "docs/library.md", "LICENSE")):
             (folder / "sources" / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, folder / "sources" / name)
     build = [sys.executable, "-m", "uv", "build", "--wheel", "--no-build-isolation", "--python", sys.executable]
@@ -149,7 +149,7 @@ def test_a_wheel_works_in_an_empty_folder_without_the_extras(tmp_path):
     assert Path(lines[0]) == away / "rbp" / "__init__.py"
     assert [line for line in lines if line.startswith("exit")] == ["exit 0"] * len(works) + ["exit 2"] * len(lacks)
     assert lines[-1] == "1.0"
-    assert "snakemake is not installed (rbp study run)\npip install 'rbp[study]'" in ran.stderr
+    assert "snakemake is not installed (rbp study run)\npip install 'rbp-ranks[study]'" in ran.stderr
     assert "Traceback" not in ran.stderr
     assert {path.name for path in (here / "runs").iterdir()} == {"law.html", "ranks"}
     assert {path.name for path in here.iterdir()} == {"runs", "mine.jsonl", "mine.toml", *three}

@@ -3,6 +3,7 @@
 For programs there are six names: `rank`, `compare`, `law`, `plot`, `open_source` and `linear_rank`.
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,9 @@ if TYPE_CHECKING:
     from rbp.api import compare, law, plot, rank
     from rbp.kernel import linear_rank
     from rbp.measurements import open_source
+
+if sys.platform == "win32":  # files are locked and exchanged by what POSIX has
+    raise ImportError("rbp runs on Linux and macOS, not on Windows itself. Use it in WSL (wsl --install).")
 
 __version__ = "0.1.0"
 __all__ = ["compare", "law", "linear_rank", "open_source", "plot", "rank"]

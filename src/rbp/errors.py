@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+DISTRIBUTION = "rbp-ranks"  # on PyPI, where `rbp` is another project's; imports and commands are called rbp
+
 
 class RbpError(Exception):
     """An error that a user can mend.
@@ -53,6 +55,11 @@ class ChapterFailed(Exception):  # noqa: N818 (no RbpError: nothing that a user 
         self.partial_notebook: Path | None = None
         place = f"cell {cell}" if cell else "before its first cell"
         super().__init__(f"{chapter} failed at {place}: {error}" if cell else f"{chapter} failed {place}: {error}")
+
+
+def install_extra(extra: str) -> str:
+    """Return the command that installs what an optional feature needs."""
+    return f"pip install '{DISTRIBUTION}[{extra}]'"
 
 
 def first_line(error: Exception) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from rbp.errors import DataError, first_line
+from rbp.errors import DataError, first_line, install_extra
 from rbp.extract.training import ADAPTER
 from rbp.io import parse_json
 from rbp.names import and_more
@@ -61,7 +61,7 @@ def adapt(model: nn.Module, folder: Path, given: dict[str, list[int]], name: str
         from peft.tuners.tuners_utils import BaseTuner
     except ImportError:
         what = "this is an adapter, which peft has to apply, and peft is not installed"
-        remedy = "pip install 'rbp[adapters]', or merge it (merge_and_unload) and give the merged model."
+        remedy = f"{install_extra('adapters')}, or merge it (merge_and_unload) and give the merged model."
         raise DataError(what, name, remedy) from None
     _untie(model, given)
     try:

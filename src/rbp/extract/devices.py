@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from rbp.choices import known_device
-from rbp.errors import DataError, ParameterError
+from rbp.errors import DataError, ParameterError, install_extra
 
 Limits = dict[int | str, int]
 SHARE = 0.9  # of what is free, for weights: the rest is for what is computed
@@ -22,7 +22,7 @@ def must_be_installed() -> None:
     """Raise DataError where accelerate is not."""
     if find_spec("accelerate") is None:
         what = "accelerate, which spreads a model over devices, is not installed"
-        raise DataError(what, "--devices", "pip install 'rbp[devices]'")
+        raise DataError(what, "--devices", install_extra("devices"))
 
 
 def find_device(name: str) -> torch.device:

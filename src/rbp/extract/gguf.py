@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from rbp.errors import DataError, first_line
+from rbp.errors import DataError, first_line, install_extra
 from rbp.names import and_more
 
 SUFFIX = ".gguf"
@@ -259,7 +259,7 @@ def read(file: Path, name: str) -> Contents:
         import gguf
     except ImportError:
         what = "this is a GGUF file, which gguf has to read, and gguf is not installed"
-        remedy = "pip install 'rbp[gguf]', or give the model that it was made from, saved as safetensors."
+        remedy = f"{install_extra('gguf')}, or give the model that it was made from, saved as safetensors."
         raise DataError(what, name, remedy) from None
     try:
         reader = gguf.GGUFReader(file)

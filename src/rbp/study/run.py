@@ -7,7 +7,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from rbp.errors import DataError, ParameterError
+from rbp.errors import DataError, ParameterError, install_extra
 from rbp.extract.corpora import open_corpus
 from rbp.extract.store import Store
 from rbp.extract.training import training_of
@@ -36,7 +36,7 @@ def find_profile(name: str | None) -> Path:
         raise ParameterError("this machine has no sbatch", "--profile slurm", "Take --profile local.")
     packages = ("snakemake", *(["snakemake_executor_plugin_slurm"] if name == "slurm" else []))
     if missing := [package for package in packages if find_spec(package) is None]:
-        raise DataError(f"{missing[0]} is not installed", "rbp study run", "pip install 'rbp[study]'")
+        raise DataError(f"{missing[0]} is not installed", "rbp study run", install_extra("study"))
     return folder.resolve()
 
 
