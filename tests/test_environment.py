@@ -69,12 +69,12 @@ def test_what_the_packages_need_is_pinned_and_installed(folder):
 
 
 def test_whoever_follows_an_instruction_installs_this_project():
-    """`rbp` on PyPI is another project's. What is said in a message or on a page is called as pyproject.toml calls it."""
+    """`rbp` on PyPI is another project's: messages and pages name the distribution as pyproject.toml does."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["name"] == DISTRIBUTION
     pages = [name for name in checked_in() if name.startswith(("src/", "docs/", "book/", "notebooks/", "README"))]
-    said = {name: re.findall(r"pip install '?(rbp[\w.-]*)(?:\[([\w-]+)\])?", (ROOT / name).read_bytes().decode("utf-8", "ignore"))
-            for name in pages}  # fmt: skip
+    texts = {name: (ROOT / name).read_bytes().decode("utf-8", "ignore") for name in pages}
+    said = {name: re.findall(r"pip install '?(rbp[\w.-]*)(?:\[([\w-]+)\])?", text) for name, text in texts.items()}
     found = {name: pairs for name, pairs in said.items() if pairs}
     assert {"docs/guide.md", "docs/library.md"} <= set(found)
     for name, pairs in found.items():

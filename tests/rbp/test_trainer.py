@@ -8,7 +8,7 @@ import tiny
 import torch
 from datasets import Dataset
 from torch.nn.functional import cross_entropy
-from transformers import Trainer, TrainerCallback, TrainingArguments
+from transformers import EarlyStoppingCallback, Trainer, TrainerCallback, TrainingArguments
 
 from rbp import trainer as integration
 from rbp.extract.extraction import extract
@@ -78,3 +78,37 @@ def test_a_trainer_logs_what_extraction_finds(tmp_path):
             share = float((ranks.greater + ranks.equal <= k).mean())
             assert logs[step][f"eval_rbp_{k}"] == pytest.approx(share, abs=1e-9)
         assert logs[step]["eval_cross_entropy"] == pytest.approx(float(ranks.nll.astype(np.float64).mean()), abs=1e-6)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("wanted", ["eval_rbp_10", "rbp_10"])
+def test_the_best_checkpoint_is_chosen_by_ranks(tmp_path, wanted):
+    """And training stops early by them: at too high a rate they get worse, and the first checkpoint is taken back."""
+    texts, model = tiny.texts(6, seed=1), tiny.random_model("llama")
+    tokenizer = tiny.make_tokenizer(pad_token="<|end|>")  # noqa: S106
+    ids = [tokenizer(text)["input_ids"][:32] for text in tiny.texts(60, seed=3) if len(text) > 200]
+    data = Dataset.from_dict({"input_ids": ids, "labels": ids})
+    arguments = TrainingArguments(
+        str(tmp_path / "out"), eval_strategy="steps", eval_steps=2, save_strategy="steps", save_steps=2, max_steps=12,
+        metric_for_best_model=wanted, greater_is_better=True, load_best_model_at_end=True, learning_rate=1.0,
+        per_device_train_batch_size=1, report_to="none", use_cpu=True, disable_tqdm=True,
+    )  # fmt: skip
+    saved = Copies(tmp_path / "saved", tokenizer)
+    callbacks = [EarlyStoppingCallback(early_stopping_patience=1), saved, RankCallback(texts, ks=[1, 10], every=100)]
+    trainer = Trainer(
+        model, arguments, train_dataset=data, eval_dataset=data, processing_class=tokenizer, callbacks=callbacks
+    )
+    trainer.train()
+    logged = {entry["step"]: entry["eval_rbp_10"] for entry in trainer.state.log_history if "eval_rbp_10" in entry}
+    best = max(logged, key=lambda step: (logged[step], -step))
+    assert trainer.state.best_metric == logged[best]
+    assert trainer.state.global_step == max(logged) < 12
+    asked = protocol("windows", length=256)
+    (store,) = extract([str(tmp_path / "saved" / str(best))], [str(tiny.write_texts(tmp_path / "held.jsonl", texts))],
+                       asked, tmp_path / "ranks")  # fmt: skip
+    ranks = open_store(store).ranks()
+    assert float((ranks.greater + ranks.equal <= 10).mean()) == pytest.approx(logged[best], abs=1e-9)
+    again = extract(
+        [str(trainer.state.best_model_checkpoint)], [str(tmp_path / "held.jsonl")], asked, tmp_path / "best"
+    )
+    assert float((open_store(again[0]).ranks().greater == ranks.greater).mean()) == 1
