@@ -61,7 +61,7 @@ class RankCallback(TrainerCallback):
     So `metric_for_best_model="eval_rbp_1"` (with `greater_is_better=True`), `load_best_model_at_end` and early stopping
     work. The names are eval_rbp_1 … and eval_cross_entropy (nats). eval_texts: strings, or a `datasets.Dataset` with a
     column text. ks: thresholds. every: so many steps, after the last one, and at each evaluation. tokenizer: the
-    Trainer's `processing_class` if None. length: tokens that the model reads at once (None: 1 024, or what it can read);
+    Trainer's `processing_class` if None. length: tokens that the model reads at once (None: 1 024, or as it can);
     each token is scored once, with half of that before it. bos, special: as for `rbp.rank`.
 
     Ranks are as by `rbp extract`, of the weights as they are: in float32 where training computes in mixed
