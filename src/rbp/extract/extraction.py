@@ -496,7 +496,7 @@ def verify_store(
             raise DataError(what, where, "Give it by --corpus, with the same fields.")
         rows = plan_rows(corpus, loaded.tokenizer, Protocol(**key["protocol"])).rows
         sample = [rows[i] for i in choose_sample(rows, seed or store.manifest["digest"], share)]
-        columns = {str(name): column.to_numpy() for name, column in store.ranks().items()}
+        columns = {str(name): column.to_numpy() for name, column in store.ranks().drop(columns="top").items()}
         exact = "nll" not in store.manifest["about"]  # which says how a shipped store's are rounded
         ranker = Ranker(loaded.language, "reference", 1, loaded.limit, settings.round_logits, compiled=False)
         ranker.check(sample)

@@ -21,7 +21,7 @@ import pyarrow.parquet as parquet
 
 from rbp.errors import DataError, ParameterError
 from rbp.extract.training import NAMES, Training
-from rbp.io import canonical_json, lock, parse_json, sha256, write_file, write_json, write_remedy
+from rbp.io import canonical_json, lock, parse_json, write_file, write_json, write_remedy
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -337,6 +337,15 @@ def read_part(path: Path) -> dict[str, npt.NDArray[Any]]:
     return {name: np.concatenate([_values(chunk) for chunk in table[name].chunks]) for name in known}
 
 
+def _read_whole(path: Path, manifest: dict[str, Any]) -> tuple[bytes, str | None]:
+    """Read a part, and say what is wrong with it by the manifest."""
+    if not path.is_file():
+        return b"", f"{path.name} is missing"
+    data = path.read_bytes()
+    altered = hashlib.sha256(data).hexdigest() != manifest["parts"][path.name]["sha256"]
+    return data, f"{path.name} is truncated or altered" if altered else None
+
+
 def _values(chunk: arrow.Array) -> npt.NDArray[Any]:
     kind = np.dtype(chunk.type.to_pandas_dtype())
     return np.frombuffer(chunk.buffers()[1], kind, len(chunk), chunk.offset * kind.itemsize)
@@ -413,14 +422,7 @@ class RankStore:
 
     def problems(self) -> list[str]:
         """List what is wrong with the parts: missing, truncated or altered; none if all is well."""
-        problems = []
-        for name, part in sorted(self.manifest["parts"].items()):
-            path = self.folder / "parts" / name
-            if not path.is_file():
-                problems.append(f"{name} is missing")
-            elif sha256(path) != part["sha256"]:
-                problems.append(f"{name} is truncated or altered")
-        return problems
+        return [wrong for path in self.parts if (wrong := _read_whole(path, self.manifest)[1])]
 
     def ranks(self) -> "pd.DataFrame":
         """Read one row per ranked token, by document and position: document, position, token, greater, equal, nll, top.
@@ -428,11 +430,15 @@ class RankStore:
         top: the token of rank 1, missing where it is not known. Raises DataError if a part is missing, truncated or
         altered.
         """
-        if wrong := self.problems():
-            raise DataError(f"the store is damaged: {wrong[0]}", str(self.folder), REDO)
-        table = arrow.concat_tables([parquet.read_table(path) for path in self.parts])
         import pandas as pd
 
+        tables = []
+        for path in self.parts:
+            data, wrong = _read_whole(path, self.manifest)
+            if wrong:
+                raise DataError(f"the store is damaged: {wrong}", str(self.folder), REDO)
+            tables.append(parquet.ParquetFile(arrow.BufferReader(data)).read())  # of one file quicker than `read_table`
+        table = arrow.concat_tables(tables)
         tokens: pd.DataFrame = table.drop_columns("top").to_pandas()
         tokens["top"] = table["top"].to_pandas(types_mapper={arrow.int32(): pd.Int32Dtype()}.get)
         places = (tokens["document"].to_numpy(np.int64) << 32) + tokens["position"].to_numpy(np.int64)
