@@ -216,6 +216,11 @@ def home_expanded(name: str) -> Path:
     return Path(name if "\0" in name else os.path.expanduser(name))  # noqa: PTH111 (pathlib's raises)
 
 
+def cache_folder() -> Path:
+    """Return the user's folder for what can be had again."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rbp"
+
+
 def files_below(folder: Path) -> list[Path]:
     """List all files below ``folder``, but caches and hidden ones, sorted."""
     files = (path for path in folder.rglob("*") if path.is_file())

@@ -338,7 +338,7 @@ def export(
     store: Annotated[Path, typer.Argument(help="One rank store.")],
     out: Out = None,
 ) -> None:
-    """Write the ranks of one store as a table, a row per token: document, position, token, greater, equal, nll."""
+    """Write the ranks of one store as a table, a row per token (docs/store.md says the columns)."""
     from rbp.extract.store import open_store
 
     _put(open_store(store).ranks(), out)

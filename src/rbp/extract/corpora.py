@@ -22,6 +22,7 @@ from typing import Any, overload
 
 from rbp import registry
 from rbp.errors import DataError, ParameterError
+from rbp.extract.fingerprint import digest_bytes
 from rbp.io import exists, home_expanded, parse_json
 from rbp.names import nearest
 
@@ -110,7 +111,7 @@ def open_corpus(name: str, fields: Sequence[str] = ()) -> Corpus:
     wanted = tuple(fields) or ("text",)
     try:
         data = _standard_input() if name == STDIN else path.read_bytes()
-        checksum = hashlib.sha256(data).hexdigest()
+        checksum = digest_bytes(data)
         documents = _documents(_unpacked(data, packed), suffix, wanted, "standard input" if name == STDIN else name)
     except (OSError, EOFError, zlib.error, ValueError) as error:
         what = f"cannot read the file: {getattr(error, 'strerror', None) or error}"
@@ -118,7 +119,7 @@ def open_corpus(name: str, fields: Sequence[str] = ()) -> Corpus:
     if not any(document.strip() for document in documents):
         raise DataError("the corpus is empty", name, "Give a file with text in it.")
     if suffix in TEXTS:  # the same text, with or without a mark before it
-        checksum = hashlib.sha256(documents[0].encode()).hexdigest()
+        checksum = digest_bytes(documents[0].encode())
     return Corpus(stem, documents, {"sha256": checksum, "fields": None if suffix in TEXTS else list(wanted)})
 
 

@@ -7,6 +7,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -37,6 +38,7 @@ from rbp.extract.cost import (
     size_of,
 )
 from rbp.extract.devices import find_device, limits, must_be_installed
+from rbp.extract.fingerprint import must_be_unchanged
 from rbp.extract.forward import Ranker
 from rbp.extract.models import (
     LanguageModel,
@@ -149,11 +151,27 @@ class _Model:
     def __init__(self, files: ModelFiles | Loaded, settings: Settings, device: torch.device) -> None:
         self.files, self.settings, self.device = files, settings, device
         self.training = training_of(files, settings.training)
+        self.marks = files.marks()
         self.tokenizer = load_tokenizer(files)
-        self.fingerprints = {"weights": files.fingerprint(), "tokenizer": files.tokenizer_fingerprint()}
+        names = {"weights": files.fingerprint(), "tokenizer": files.tokenizer_fingerprint(self.tokenizer)}
+        self.fingerprints = names
 
     @cached_property
     def language(self) -> LanguageModel:
+        """Load the model. Raises DataError if a file is no longer the one whose fingerprint was taken."""
+        loaded = self._load()
+        must_be_unchanged(self.marks, self.files.marks())
+        return loaded
+
+    def must_be_as_loaded(self) -> None:
+        """Raise DataError if somebody has written into a file since: weights on the CPU may be read from it yet.
+
+        A file that another took the place of is no concern: the one that was loaded is there as long as it is in use.
+        """
+        now = {path: marks for path, marks in self.files.marks().items() if marks[-1] == self.marks[path][-1]}
+        must_be_unchanged({path: self.marks[path][:2] for path in now}, {path: now[path][:2] for path in now})
+
+    def _load(self) -> LanguageModel:
         why = "the default, as the authors' program" if self.settings.dtype == "float32" else "as asked for"
         dtype = self.files.config.get("dtype") or self.files.config.get("torch_dtype") or "unknown"
         saved_as = getattr(self.files, "quantization", None) or dtype
@@ -378,25 +396,32 @@ def _fill(
     if before and missing:
         log.info("%s: %d of %d packs are there: going on", label, len(mine) - len(missing), len(mine))
     tokens, done, start, speed = sum(scored.values()), before, time.monotonic(), 0.0
-    with board() if log.isEnabledFor(logging.INFO) else nullcontext() as show:  # a program that calls us may be quiet
+    with (
+        board() if log.isEnabledFor(logging.INFO) else nullcontext() as show,  # a program that calls us may be quiet
+        ThreadPoolExecutor(1) as writer,  # it compresses and writes a part while the next one is ranked
+    ):
+        written: Future[None] | None = None
         for pack in missing:
             some = rows.rows_of(pack)
-            greater, equal, nll = ranker.rank(some)
+            ranks = ranker.rank(some)
+            model.must_be_as_loaded()
             columns = {
                 "document": np.concatenate([np.full(len(row.scored), row.document) for row in some]),
                 "position": np.concatenate([row.start + row.scored for row in some]),
                 "token": np.concatenate([row.ids[row.scored] for row in some]),
-                "greater": greater,
-                "equal": equal,
-                "nll": nll,
+                **ranks._asdict(),
             }
-            store.write(pack, columns)
-            done += len(greater)
+            if written:
+                written.result()
+            written = writer.submit(store.write, pack, columns)
+            done += scored[pack]
             speed = (done - before) / max(time.monotonic() - start, 1e-9)
             if show:
                 minutes, seconds = divmod((tokens - done) / speed, 60)
                 left = f"{minutes:.0f} min {seconds:.0f} s left"
                 show(label, f"{done:,} of {tokens:,} tokens  {speed:,.0f} tokens/s  {left}")
+        if written:
+            written.result()
     how: dict[str, Any] = {"tokens_per_second": round(speed), "halvings": ranker.halvings}
     whole, noted = store.parts()[0], store.noted()
     unchecked = [pack for pack in mine if whole[pack].name not in noted]
@@ -471,7 +496,7 @@ def verify_store(
             raise DataError(what, where, "Give it by --corpus, with the same fields.")
         rows = plan_rows(corpus, loaded.tokenizer, Protocol(**key["protocol"])).rows
         sample = [rows[i] for i in choose_sample(rows, seed or store.manifest["digest"], share)]
-        columns = {str(name): column.to_numpy() for name, column in store.ranks().items()}
+        columns = {str(name): column.to_numpy() for name, column in store.ranks().drop(columns="top").items()}
         exact = "nll" not in store.manifest["about"]  # which says how a shipped store's are rounded
         ranker = Ranker(loaded.language, "reference", 1, loaded.limit, settings.round_logits, compiled=False)
         ranker.check(sample)
@@ -542,6 +567,8 @@ def extract_on_gpus(
     # what is missing is downloaded once, before the processes start
     models = [find_model(each, settings.revision) if isinstance(each, str) else each for each in models]
     # standard input can be read by this process alone
+    for files in models:  # hashed once, not by every process
+        files.fingerprint()
     texts = [opened if name == STDIN else name for name in corpora for opened in [open_corpus(name, settings.fields)]]
     every = range(1, len(gpus) + 1)
     shared = models, texts, protocol, out, settings

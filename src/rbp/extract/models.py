@@ -10,7 +10,7 @@ import re
 import weakref
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,11 +23,11 @@ from rbp import registry
 from rbp.choices import Dtype, known_dtype
 from rbp.errors import DataError, ParameterError, first_line
 from rbp.extract import adapters, devices, gguf, tokenizers
+from rbp.extract.fingerprint import Marks, fingerprint, marks_of
 from rbp.extract.gguf import Contents
 from rbp.extract.state import digest_of, fresh, state_of
 from rbp.extract.training import ADAPTER, checkpoints
 from rbp.io import exists, home_expanded, parse_json
-from rbp.io import sha256 as checksum
 from rbp.names import and_more
 
 
@@ -93,10 +93,10 @@ class ModelFiles:
         """Return how most of the numbers in a GGUF file's matrices are stored, as "Q4_0" or "F32"; None for others."""
         return self.contents.quantization if self.gguf else None
 
-    @cached_property
+    @property
     def contents(self) -> Contents:
-        """Read what a GGUF file says. Raises DataError if it cannot be read."""
-        return gguf.read(self.weights[0], self.name)
+        """Read what a GGUF file says, once as long as it stays as it is. Raises DataError if it cannot be read."""
+        return _contents(self.weights[0], self.name, marks_of(self.weights)[self.weights[0]])
 
     @property
     def tokenizer(self) -> Path:
@@ -115,19 +115,29 @@ class ModelFiles:
 
     def fingerprint(self) -> str:
         """Digest the weights and the configuration: the contents of the files, not their places."""
-        if self.gguf:
-            return checksum(self.gguf)
+        digest = fingerprint(self._model_files)
         if self.base is None:
-            return _digest([self.folder / "config.json", *self.weights])
+            return digest
         # "unmerged": what was measured of merged weights is another measurement
-        parts = _digest([self.folder / ADAPTER, *self.weights]), self.base.fingerprint(), "unmerged"
-        return sha256("".join(parts).encode()).hexdigest()
+        return sha256(f"{digest}{self.base.fingerprint()}unmerged".encode()).hexdigest()
 
-    def tokenizer_fingerprint(self) -> str:
-        """Digest the tokenizer's files; of one in a GGUF file, as they would be saved."""
+    def tokenizer_fingerprint(self, loaded: Any = None) -> str:
+        """Digest the tokenizer's files; of one in a GGUF file, as they would be saved. loaded: it, where it is so."""
         if self.gguf and self.by_hand is None:
-            return _saved_digest(load_tokenizer(self))
-        return _digest(tokenizers.files_of(self.tokenizer))
+            return _saved_digest(loaded or load_tokenizer(self))
+        return fingerprint(tokenizers.files_of(self.tokenizer))
+
+    @property
+    def _model_files(self) -> list[Path]:
+        """List the files that say which model it is, without those of the base."""
+        if self.gguf:
+            return [*self.weights]
+        return [self.folder / ("config.json" if self.base is None else ADAPTER), *self.weights]
+
+    def marks(self) -> dict[Path, Marks]:
+        """Return the marks of all files that are read, the tokenizer's and the base's among them (`marks_of`)."""
+        own = self._model_files + ([] if self.gguf and self.by_hand is None else tokenizers.files_of(self.tokenizer))
+        return marks_of(own) | (self.base.marks() if self.base else {})
 
 
 @dataclass(frozen=True)
@@ -197,9 +207,18 @@ class Loaded:
         """Digest all that determines its logits: the contents, not where they came from."""
         return state_of(fresh(self.model)).digest
 
-    def tokenizer_fingerprint(self) -> str:
+    def tokenizer_fingerprint(self, loaded: Any = None) -> str:
         """Digest the tokenizer's files, as they would be saved."""
         return _saved_digest(self.tokenizer)
+
+    def marks(self) -> dict[Path, Marks]:
+        """Return no marks: it is read from no file."""
+        return {}
+
+
+@lru_cache(maxsize=8)
+def _contents(path: Path, name: str, marks: Marks) -> Contents:
+    return gguf.read(path, name)
 
 
 def _must_be_rankable(model: Any) -> None:
@@ -584,10 +603,6 @@ def _saved_digest(tokenizer: Any) -> str:
     """Digest the files of a tokenizer, and the code of a class that is the caller's own."""
     with TemporaryDirectory() as folder:
         tokenizer.save_pretrained(folder)
-        digest, kind = _digest(tokenizers.files_of(Path(folder))), type(tokenizer)
+        digest, kind = fingerprint(tokenizers.files_of(Path(folder))), type(tokenizer)
     code = [each.__code__ for each in vars(kind).values() if hasattr(each, "__code__")]
     return digest if kind.__module__.startswith("transformers.") else f"{digest} {digest_of(code)}"
-
-
-def _digest(files: list[Path]) -> str:
-    return sha256("".join(f"{file.name} {checksum(file)}\n" for file in files).encode()).hexdigest()

@@ -23,6 +23,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from rbp.errors import DataError, first_line
 from rbp.extract.devices import hooks, waiting
+from rbp.extract.fingerprint import digest_bytes
 
 _LIBRARIES = ("torch", "transformers", "peft", "accelerate")  # whose functions are named, not described
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device)
@@ -100,10 +101,10 @@ def _version(weight: torch.Tensor) -> int | str:
 
 def _tensor(values: Any) -> str:
     values = values() if callable(values) else values
-    digest = sha256(f"{values.dtype} {tuple(values.shape)}".encode())
+    what = f"{values.dtype} {tuple(values.shape)}"
     if not values.is_meta:
-        digest.update(values.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
-    return digest.hexdigest()
+        what += f" {digest_bytes(values.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())}"
+    return sha256(what.encode()).hexdigest()
 
 
 def _describe(value: Any, update: Any, seen: dict[int, Any]) -> None:

@@ -21,12 +21,12 @@ import pyarrow.parquet as parquet
 
 from rbp.errors import DataError, ParameterError
 from rbp.extract.training import NAMES, Training
-from rbp.io import canonical_json, lock, parse_json, sha256, write_file, write_json, write_remedy
+from rbp.io import canonical_json, lock, parse_json, write_file, write_json, write_remedy
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMAT = 2  # 1: without the dtype of the logits that are ranked
+FORMAT = 3  # docs/store.md; 1: without the dtype of the logits that are ranked; 2: without `top`
 MANIFEST, CHECKS = "manifest.json", "checks"
 _FILES = re.compile(r"manifest\.json|parts|checks|lock(-\d+-of-\d+)?|\..*\.tmp")  # all that a store may hold
 PART = re.compile(r"(\d{5,})-([0-9a-f]{16})\.parquet")
@@ -93,7 +93,7 @@ log = logging.getLogger(__name__)
 
 SCHEMA = arrow.schema(
     [(name, arrow.int32()) for name in ("document", "position", "token", "greater", "equal")]
-    + [("nll", arrow.float32())]
+    + [("nll", arrow.float32()), ("top", arrow.int32())]
 )
 _SMALL: dict[str, Any] = {  # half of what the defaults give, and quicker to read
     "compression": "zstd",
@@ -222,8 +222,10 @@ class Store:
         return whole, rest
 
     def write(self, pack: int, columns: dict[str, Any]) -> None:
-        """Write the part of `pack`: whole or not at all."""
-        table = arrow.table([_array(columns[name]) for name in SCHEMA.names], SCHEMA.names).cast(SCHEMA)
+        """Write the part of `pack`, whole or not at all; `top` may be missing, where it is not known."""
+        unknown = arrow.nulls(len(columns["token"]), arrow.int32())
+        arrays = [_array(columns[name]) if name in columns else unknown for name in SCHEMA.names]
+        table = arrow.table(arrays, SCHEMA.names).cast(SCHEMA)
         sink = arrow.BufferOutputStream()
         parquet.write_table(table, sink, **_SMALL)
         data = sink.getvalue().to_pybytes()
@@ -326,9 +328,22 @@ def full_disk(folder: Path) -> Iterator[None]:
 
 
 def read_part(path: Path) -> dict[str, npt.NDArray[Any]]:
-    """Read the columns of a part: document, position, token, greater, equal (int32) and nll (float32)."""
+    """Read the columns of a part: document, position, token, greater, equal, top (int32) and nll (float32).
+
+    `top` is missing where it is not known.
+    """
     table = parquet.ParquetFile(path).read()  # `read_table` imports pandas, and so does a column's `to_numpy`
-    return {name: np.concatenate([_values(chunk) for chunk in table[name].chunks]) for name in SCHEMA.names}
+    known = [name for name in SCHEMA.names if not table[name].null_count]
+    return {name: np.concatenate([_values(chunk) for chunk in table[name].chunks]) for name in known}
+
+
+def _read_whole(path: Path, manifest: dict[str, Any]) -> tuple[bytes, str | None]:
+    """Read a part, and say what is wrong with it by the manifest."""
+    if not path.is_file():
+        return b"", f"{path.name} is missing"
+    data = path.read_bytes()
+    altered = hashlib.sha256(data).hexdigest() != manifest["parts"][path.name]["sha256"]
+    return data, f"{path.name} is truncated or altered" if altered else None
 
 
 def _values(chunk: arrow.Array) -> npt.NDArray[Any]:
@@ -407,24 +422,25 @@ class RankStore:
 
     def problems(self) -> list[str]:
         """List what is wrong with the parts: missing, truncated or altered; none if all is well."""
-        problems = []
-        for name, part in sorted(self.manifest["parts"].items()):
-            path = self.folder / "parts" / name
-            if not path.is_file():
-                problems.append(f"{name} is missing")
-            elif sha256(path) != part["sha256"]:
-                problems.append(f"{name} is truncated or altered")
-        return problems
+        return [wrong for path in self.parts if (wrong := _read_whole(path, self.manifest)[1])]
 
     def ranks(self) -> "pd.DataFrame":
-        """Read one row per ranked token, by document and position: document, position, token, greater, equal, nll.
+        """Read one row per ranked token, by document and position: document, position, token, greater, equal, nll, top.
 
-        Raises DataError if a part is missing, truncated or altered.
+        top: the token of rank 1, missing where it is not known. Raises DataError if a part is missing, truncated or
+        altered.
         """
-        if wrong := self.problems():
-            raise DataError(f"the store is damaged: {wrong[0]}", str(self.folder), REDO)
-        table = arrow.concat_tables([parquet.read_table(path) for path in self.parts])
-        tokens: pd.DataFrame = table.to_pandas()
+        import pandas as pd
+
+        tables = []
+        for path in self.parts:
+            data, wrong = _read_whole(path, self.manifest)
+            if wrong:
+                raise DataError(f"the store is damaged: {wrong}", str(self.folder), REDO)
+            tables.append(parquet.ParquetFile(arrow.BufferReader(data)).read())  # of one file quicker than `read_table`
+        table = arrow.concat_tables(tables)
+        tokens: pd.DataFrame = table.drop_columns("top").to_pandas()
+        tokens["top"] = table["top"].to_pandas(types_mapper={arrow.int32(): pd.Int32Dtype()}.get)
         places = (tokens["document"].to_numpy(np.int64) << 32) + tokens["position"].to_numpy(np.int64)
         if (np.diff(places) > 0).all():  # as most stores are written
             return tokens

@@ -134,10 +134,15 @@ class Counts:
             met = [(i, k) for i, k in enumerate(self.thresholds) if hits[m, i]]
             rows += [(m, "neg_log_rbp", k, value[m, i], hits[m, i]) for i, k in met]
             rows += [(m, "cross_entropy", None, entropy, None)] if np.isfinite(entropy) else []
-        table = pd.DataFrame(rows, columns=["model", "metric", "k", "value", "hits"])
-        about = self.models.iloc[table.pop("model")].reset_index(drop=True)
-        table = pd.concat([about, table.astype({"k": "Int64", "hits": "Int64"})], axis=1)
-        return table.assign(dataset=self.dataset, tokens=int(self.tokens.sum()))
+        place, metrics, ks, values, counted = zip(*rows, strict=True) if rows else [()] * 5
+        columns = {  # made at once: a folder may hold thousands of stores, whose tables are joined
+            **{name: column.array.take(place) for name, column in self.models.items()},
+            "metric": pd.array(metrics, dtype="str"),
+            "k": pd.array(ks, dtype="Int64"),
+            "value": np.array(values, dtype=np.float64),
+            "hits": pd.array(counted, dtype="Int64"),
+        }
+        return pd.DataFrame(columns).assign(dataset=self.dataset, tokens=int(self.tokens.sum()))
 
     def left_out(self) -> "LeftOut":
         """Compute both metrics of the text, and of it without each document, for intervals by documents.
@@ -224,13 +229,15 @@ def _of_ranked(ranked: Sequence[Ranked], thresholds: Sequence[int] | None, *, by
     """Count models on one text, in their order; or its documents as one: by document, every k would be too much."""
     store, first = ranked[0].store, ranked[0].tokens
     same, ks = ["document", "position", "token"], ranked[0].thresholds(thresholds)
-    places = np.unique(first["document"], return_inverse=True)[1]
-    place = places.astype(np.int64) if by_document else np.zeros(len(first), dtype=np.int64)
+    if by_document:
+        place = np.unique(first["document"], return_inverse=True)[1].astype(np.int64)
+    else:
+        place = np.zeros(len(first), dtype=np.int64)
     tokens = np.bincount(place).astype(np.int64)
     hits, nll = [], []
     for one in ranked:
         # A document drawn for all models at once must be the same document to all.
-        if not first[same].equals(one.tokens[same]):
+        if one is not ranked[0] and not first[same].equals(one.tokens[same]):
             what = f"{one.store.model} and {store.model} did not rank the same tokens of {store.dataset}"
             raise DataError(what, str(one.store.folder), "Extract both with one tokenizer, corpus and protocol.")
         hits.append(count_hits(one.ranks, place, len(tokens), one.thresholds(ks)))

@@ -11,8 +11,9 @@ import numpy as np
 
 from rbp.choices import Dtype
 from rbp.errors import DataError, ParameterError
+from rbp.extract.fingerprint import fingerprint, marks_of, must_be_unchanged
 from rbp.extract.store import SCHEMA, Store, find_place, is_store
-from rbp.io import home_expanded, label, parse_json, sha256
+from rbp.io import home_expanded, label, parse_json
 
 log = logging.getLogger(__name__)
 
@@ -79,6 +80,7 @@ def import_ranks(path: str | Path, form: str, labels: ImportLabels, out: Path) -
     if form not in FORMS:
         raise ParameterError(f"ranks of {form!r}", "--from", f"There is: {', '.join(FORMS)}.")
     source = home_expanded(str(path))
+    marks = marks_of([source])
     tokens = list((_vllm if form == "vllm" else _csv)(source, labels))
     if not tokens:
         raise DataError("no token is ranked in it", str(path), "Ask the engine for the prompt's log-probabilities.")
@@ -87,7 +89,7 @@ def import_ranks(path: str | Path, form: str, labels: ImportLabels, out: Path) -
         log.warning("%s: the version of vLLM is not given, and not kept: --engine-version", label(source))
     columns = {name: np.array([getattr(each, name) for each in tokens]) for name in Token._fields}
     key = {
-        "imported": sha256(source),
+        "imported": fingerprint([source]),
         "form": form,
         "protocol": {"name": "imported", "length": None},
         "dtype": labels.dtype,
@@ -97,6 +99,7 @@ def import_ranks(path: str | Path, form: str, labels: ImportLabels, out: Path) -
             name: getattr(labels, name) for name in ("model", "dataset", "size", "vocabulary", "engine_version")
         },
     }
+    must_be_unchanged(marks, marks_of([source]))
     named = f"{Path(labels.model).name}-{labels.dataset}"
     store = find_place(out, named, key)
     with store.lock():
@@ -108,7 +111,7 @@ def import_ranks(path: str | Path, form: str, labels: ImportLabels, out: Path) -
             old.unlink()
         above = columns["rank"].astype(np.int64) - 1
         columns |= {"greater": above, "equal": np.ones_like(above)}
-        store.write(0, {name: columns[name] for name in SCHEMA.names})
+        store.write(0, {name: columns[name] for name in SCHEMA.names if name in columns})
         store.finish({})
     return store.folder
 

@@ -77,7 +77,7 @@ class Ranked:
         return float(self.tokens["nll"].to_numpy(np.float64).mean())
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return one row per token: document, position, token, greater, equal, nll, and rank."""
+        """Return one row per token: as `RankStore.ranks`, and its rank."""
         return self.tokens.assign(rank=self.ranks)
 
     def save(self, folder: str | Path) -> Path:
@@ -142,12 +142,11 @@ def with_other_units(table: pd.DataFrame, ranked: Ranked) -> pd.DataFrame:
     macro_rbp: the mean over documents of each one's RBP_k; bits_per_byte: all −ln p over the bytes of the text that the
     ranked tokens stand for, in bits, missing where the store does not know these (`RankStore.bytes`).
     """
-    _, place, tokens = np.unique(ranked.tokens["document"], return_inverse=True, return_counts=True)
-    order = np.argsort(ranked.ranks)
-    reached = np.concatenate([[0], np.cumsum(1 / tokens[place[order]])]) / len(tokens)
+    _, tokens = np.unique(ranked.tokens["document"], return_counts=True)  # in order, as the tokens are
     has_k = table["k"].notna().to_numpy()
-    ks = table["k"].to_numpy(np.float64, na_value=1)
-    macro = reached[np.searchsorted(ranked.ranks[order], ks, side="right")]
+    ks, place = np.unique(table["k"].to_numpy(np.float64, na_value=1), return_inverse=True)
+    weights = np.repeat(1 / (tokens * len(tokens)), tokens)
+    macro = np.cumsum(np.bincount(np.searchsorted(ks, ranked.ranks), weights, len(ks) + 1))[place]
     per_byte = ranked.cross_entropy * ranked.store.tokens / np.log(2) / (ranked.store.bytes or np.nan)
     return table.assign(macro_rbp=np.where(has_k, macro, np.nan), bits_per_byte=np.where(has_k, np.nan, per_byte))
 
