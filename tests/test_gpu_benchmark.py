@@ -52,7 +52,7 @@ def test_a_wrong_kernel_is_found_out(monkeypatch):
         got = linear_rank(*given, **options | {"backend": "reference"})
         equal = got.equal.clone()
         equal[0] -= 1
-        return TokenRanks(got.greater, equal, got.nll)
+        return TokenRanks(got.greater, equal, got.nll, got.top)
 
     def failed(question):
         return "; ".join(exactness.compare(question, "cpu")["failed"])

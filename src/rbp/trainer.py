@@ -145,7 +145,8 @@ class RankCallback(TrainerCallback):
         with quiet(), ieee(device), untouched(self._loaded.model):
             ranker = Ranker(language, backend, batch, compiled=compiled)
             self._probe = ranker.check(self._plan.rows, self._probe)
-            return _metrics(*ranker.rank(self._plan.rows), self.ks)
+            ranks = ranker.rank(self._plan.rows)
+            return _metrics(ranks.greater, ranks.equal, ranks.nll, self.ks)
 
 
 def _thresholds(ks: Sequence[int], vocabulary: int) -> None:

@@ -381,17 +381,17 @@ def _fill(
     with board() if log.isEnabledFor(logging.INFO) else nullcontext() as show:  # a program that calls us may be quiet
         for pack in missing:
             some = rows.rows_of(pack)
-            greater, equal, nll = ranker.rank(some)
+            ranks = ranker.rank(some)
             columns = {
                 "document": np.concatenate([np.full(len(row.scored), row.document) for row in some]),
                 "position": np.concatenate([row.start + row.scored for row in some]),
                 "token": np.concatenate([row.ids[row.scored] for row in some]),
-                "greater": greater,
-                "equal": equal,
-                "nll": nll,
+                "greater": ranks.greater,
+                "equal": ranks.equal,
+                "nll": ranks.nll,
             }
             store.write(pack, columns)
-            done += len(greater)
+            done += len(ranks.greater)
             speed = (done - before) / max(time.monotonic() - start, 1e-9)
             if show:
                 minutes, seconds = divmod((tokens - done) / speed, 60)

@@ -28,7 +28,7 @@ _FINITE = "Check the weights, the model's dtype, and the scales and caps in its 
 
 
 def rank_logits(logits: torch.Tensor, target: torch.Tensor) -> TokenRanks:
-    """Rank each target [T] among given logits [T, V].
+    """Rank each target [T] among given logits [T, V]; top is the first of the highest, as in `linear_rank`.
 
     The −ln p of a target at −inf is infinite, as in `linear_rank`. Raises RankError where a logit is NaN or +inf.
     """
@@ -36,11 +36,11 @@ def rank_logits(logits: torch.Tensor, target: torch.Tensor) -> TokenRanks:
         raise RankError("a logit is NaN", int(nan.int().argmax()), _FINITE)
     if (infinite := logits.isposinf().any(1)).any():
         raise RankError("a logit is +inf: no probability is defined", int(infinite.int().argmax()), _FINITE)
-    logits = wide(logits)
+    top, logits = logits.argmax(1), wide(logits)
     truth = logits.gather(1, target[:, None])
     nll = logits.double().logsumexp(1) - truth[:, 0].double()
     nll = torch.where(truth[:, 0].isneginf(), torch.inf, nll)  # where all are −inf, the difference is undefined
-    return TokenRanks((logits > truth).sum(1), (logits == truth).sum(1), nll.float())
+    return TokenRanks((logits > truth).sum(1), (logits == truth).sum(1), nll.float(), top)
 
 
 log = logging.getLogger(__name__)
@@ -50,11 +50,12 @@ STEP = 64  # rows are padded to the next multiple of this: large batches, and li
 
 
 class Ranks(NamedTuple):
-    """Of the scored tokens, one after the other: greater, equal (int64) and nll (float32)."""
+    """Of the scored tokens, one after the other: greater, equal (int64), nll (float32), and top (int64)."""
 
     greater: npt.NDArray[np.int64]
     equal: npt.NDArray[np.int64]
     nll: npt.NDArray[np.float32]
+    top: npt.NDArray[np.int64]
 
 
 @dataclass
@@ -135,7 +136,7 @@ class Ranker:
         if written := self.reader.written_to:
             what = f"the model writes to its weights when it reads some rows: {and_more(written)}"
             raise DataError(what, self.language.name, "They are as before. Save the model, and give its folder.")
-        return Ranks(*(np.concatenate([parts[i][c] for i in range(len(rows))]) for c in range(3)))
+        return Ranks(*(np.concatenate(column) for column in zip(*(parts[i] for i in range(len(rows))), strict=True)))
 
     def _batches(self, rows: Sequence[Row]) -> Iterator[list[int]]:
         """Yield the indices of rows that may be a batch, short rows first: the same whatever was done before.
@@ -266,7 +267,7 @@ class Ranker:
 
 
 def _on_cpu(ranks: TokenRanks) -> Ranks:
-    return Ranks(*(column.cpu().numpy() for column in (ranks.greater, ranks.equal, ranks.nll.float())))
+    return Ranks(*(column.cpu().numpy() for column in (ranks.greater, ranks.equal, ranks.nll.float(), ranks.top)))
 
 
 def _documents(rows: Sequence[Row]) -> str:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import torch
 
 from rbp.errors import DataError
-from rbp.extract.forward import PLACES, Ranker, Ranks, one_thread_each, rank_logits
+from rbp.extract.forward import PLACES, Ranker, one_thread_each, rank_logits
 from rbp.extract.head import tolerance, wide
 from rbp.extract.protocol import Row
 from rbp.extract.store import SampleCheck
@@ -57,8 +57,11 @@ class Stored:
             columns[c][order] for c in ("token", "greater", "equal", "nll")
         )
 
-    def of(self, row: Row) -> Ranks:
-        """Return the ranks of a row's scored tokens. Raises DataError if they are missing, or are other tokens'."""
+    def of(self, row: Row) -> tuple[npt.NDArray[Any], ...]:
+        """Return greater, equal and nll of a row's scored tokens.
+
+        Raises DataError if they are missing, or are other tokens'.
+        """
         wanted = _places(np.full(len(row.scored), row.document), row.start + row.scored)
         at = np.searchsorted(self.places, wanted).clip(max=len(self.places) - 1)
         other = (self.places[at] != wanted) | (self.token[at] != row.ids[row.scored])
@@ -66,7 +69,7 @@ class Stored:
             first = int(other.argmax())
             what = f"document {row.document}, position {row.start + int(row.scored[first])} is another token, or none"
             raise DataError(what, self.where, "Are text, tokenizer and protocol those that were ranked?")
-        return Ranks(self.greater[at].astype(np.int64), self.equal[at].astype(np.int64), self.nll[at])
+        return self.greater[at].astype(np.int64), self.equal[at].astype(np.int64), self.nll[at]
 
 
 def _places(document: npt.NDArray[Any], position: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
@@ -171,7 +174,7 @@ def verify_sample(
 
 
 def _verified(
-    parts: Iterable[Logits], row: Row, stored: Ranks, cross_entropies: bool
+    parts: Iterable[Logits], row: Row, stored: Sequence[npt.NDArray[Any]], cross_entropies: bool
 ) -> tuple[SampleCheck, list[WrongRank]]:
     sampled, wrong = SampleCheck(rows=1), list[WrongRank]()
     for part in parts:
@@ -181,7 +184,9 @@ def _verified(
     return sampled, wrong
 
 
-def _compared(given: Logits, row: Row, stored: Ranks, cross_entropies: bool) -> tuple[SampleCheck, list[WrongRank]]:
+def _compared(
+    given: Logits, row: Row, stored: Sequence[npt.NDArray[Any]], cross_entropies: bool
+) -> tuple[SampleCheck, list[WrongRank]]:
     """Compare a row's stored ranks with counts among some logits; list those whose difference rounding cannot explain.
 
     Counts must lie between those with every logit that is near counted, and with none. A cross-entropy must be as near:

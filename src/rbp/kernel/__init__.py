@@ -58,7 +58,8 @@ def linear_rank(
     - compiled: False has `blocked` count by plain operations, without the seconds that compiling takes: the same
       counts, and nll to its last bits.
 
-    Returns TokenRanks(greater [T], equal [T], nll [T]), on the device of hidden. A target at −inf has an nll of +inf.
+    Returns TokenRanks(greater [T], equal [T], nll [T], top [T]), on the device of hidden; top is the likeliest token,
+    the one with the lowest id where several are. A target at −inf has an nll of +inf.
     Raises ParameterError for arguments that do not fit together, and RankError, naming the row, where a logit is NaN;
     TokenRanks.nll raises it where a logit is +inf.
 

@@ -142,7 +142,7 @@ class Tally(NamedTuple):
 
     greater, equal: counts against the target's logit (integers); truth: the target's logit; total: Σ exp(z − base)
     in float64, NaN if a logit is NaN and +inf if, and only if, one is +inf; base: a finite number for that, the
-    target's logit or the highest one.
+    target's logit or the highest one; top: the token with the highest logit (int64), the lowest id where several have.
     """
 
     greater: torch.Tensor
@@ -150,10 +150,12 @@ class Tally(NamedTuple):
     truth: torch.Tensor
     base: torch.Tensor
     total: torch.Tensor
+    top: torch.Tensor
 
     def impossible(self, vocab: int) -> torch.Tensor:
         """Return [T], which of these cannot be counts among `vocab` logits, rows with NaN aside."""
         counted = (self.greater >= 0) & (self.equal >= 1) & (self.greater + self.equal <= vocab)
+        counted &= (self.top >= 0) & (self.top < vocab)
         return ~(counted | self.total.isnan())
 
 
@@ -181,12 +183,14 @@ class TokenRanks:
 
     greater: [T] int64, how many logits are strictly higher than the target's. equal: [T] int64, how many equal
     it, itself included: 1 ≤ equal and greater + equal ≤ V. nll: [T] float32, the cross-entropy
-    −ln softmax(z)[target] in nats (float64 where the logits are).
+    −ln softmax(z)[target] in nats (float64 where the logits are). top: [T] int64, the token of rank 1, whose logit is
+    the highest; of several, the one with the lowest id.
     """
 
     greater: torch.Tensor
     equal: torch.Tensor
     _nll: torch.Tensor
+    top: torch.Tensor
 
     @property
     def nll(self) -> torch.Tensor:
@@ -221,7 +225,7 @@ def concluded(problem: Problem, tally: Tally, verdict: Verdict | None = None) ->
     nll = nll.clamp(min=0)  # the target's own term may be rounded otherwise than its logit
     infinite = (tally.total == torch.inf) | (tally.truth == torch.inf)
     nll = nll.masked_fill(tally.truth == -torch.inf, torch.inf).masked_fill(infinite, torch.nan)
-    return TokenRanks(tally.greater.long(), tally.equal.long(), nll.to(problem.dtype))
+    return TokenRanks(tally.greater.long(), tally.equal.long(), nll.to(problem.dtype), tally.top.long())
 
 
 def finite(values: torch.Tensor) -> torch.Tensor:

@@ -18,6 +18,7 @@ def tally(problem: Problem) -> Tally:
         truth=truth[:, 0],
         base=base,
         total=(logits.double() - base[:, None].double()).exp().sum(1),
+        top=logits.argmax(1),
     )
 
 

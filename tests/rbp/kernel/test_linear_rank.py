@@ -3,6 +3,7 @@
 In one file, since each process that runs some of it compiles the pass over a tile.
 """
 
+import dataclasses
 import os
 import pickle
 
@@ -27,6 +28,7 @@ def test_counts_and_nll_are_those_of_the_sorted_logits(case, backend):
     assert got.greater.tolist() == greater.tolist()
     assert got.equal.tolist() == equal.tolist()
     z = case.logits()
+    assert got.top.tolist() == z.numpy().argmax(1).tolist()  # the first of several
     lse, truth = z.logsumexp(1), z.gather(1, case.target[:, None])[:, 0]
     allowed = 4 * ulp(torch.maximum(lse.abs(), (lse - truth).abs()))
     assert ((got.nll.double() - (lse - truth)).abs() <= allowed).all()
@@ -76,6 +78,9 @@ def test_ranks_lie_where_float64_says_they_can_and_a_target_ties_with_its_equals
     assert (got.greater + got.equal <= (z >= truth - slack).sum(1)).all()
     assert (got.equal >= 1).all()
     assert (got.equal[::5] >= 2).all()
+    assert (z.gather(1, got.top[:, None]) >= z.amax(1, keepdim=True) - (slack + 2**-8 * z.abs().max())).all()
+    assert ((got.greater > 0) | (got.top <= case.target)).all()
+    assert ((got.greater > 0) | (got.equal > 1) | (got.top == case.target)).all()
 
 
 @pytest.fixture
@@ -93,7 +98,7 @@ def cut(case, rows=blocked.ROWS):
 
 
 def same(one, other):
-    return all(torch.equal(getattr(one, f), getattr(other, f)) for f in ("greater", "equal", "nll"))
+    return all(torch.equal(getattr(one, f), getattr(other, f)) for f in ("greater", "equal", "nll", "top"))
 
 
 @pytest.mark.parametrize("dtype", rest_slow(DTYPES[:2], DTYPES[2:]), ids=str)
@@ -110,7 +115,7 @@ def test_row_blocks_threads_order_and_company_of_rows_change_nothing(dtype, rows
         for size in (1, 77, 290):
             some = torch.randperm(300, generator=generator)[:size]
             part = cut(Case(case.hidden[some], case.weight, case.target[some], case.options))
-            assert same(part, TokenRanks(before.greater[some], before.equal[some], before.nll[some]))
+            assert same(part, TokenRanks(*(column[some] for column in dataclasses.astuple(before))))
 
 
 def small():
@@ -272,12 +277,13 @@ def changed(change):
     return reduce
 
 
-RIGHT = changed(lambda _, n, t: (n, t))
+RIGHT = changed(lambda _, n, t, p: (n, t, p))
 WRONG = {
-    "the last column again": changed(lambda z, n, t: (n + PACK * (z[:, -1] > 0), t)),
-    "one row": changed(lambda z, n, t: (n + (torch.arange(len(n)) == len(n) - 1), t)),
-    "totals": changed(lambda z, n, t: (n, t * (1 + 1e-4))),
-    "nan": changed(lambda z, n, t: (n, t.nan_to_num(1.0, float("inf")))),
+    "the last column again": changed(lambda z, n, t, p: (n + PACK * (z[:, -1] > 0), t, p)),
+    "one row": changed(lambda z, n, t, p: (n + (torch.arange(len(n)) == len(n) - 1), t, p)),
+    "totals": changed(lambda z, n, t, p: (n, t * (1 + 1e-4), p)),
+    "nan": changed(lambda z, n, t, p: (n, t.nan_to_num(1.0, float("inf")), p)),
+    "the truth's own columns in the peak": changed(lambda z, n, t, p: (n, t, z.amax(1))),
     "names": lambda z, truth, base, name, own: plainly(z.clone(), truth, base, name, torch.full_like(own, -1)),
 }
 

@@ -18,7 +18,7 @@ from rbp.kernel.problem import Problem
 
 pytestmark = pytest.mark.skipif(not find_spec("triton"), reason="triton is not installed")
 
-MODES = "truth", "count", "peak"
+MODES = "truth", "count", "merge"
 SHARED = {80: 166_912, 89: 101_376, 90: 232_448}  # bytes of shared memory for a block, by capability
 
 
@@ -46,14 +46,16 @@ def compiled(capability: int, dtype: torch.dtype, d: int, options: bool, mode: s
         names=Names(torch.empty(vocabulary, dtype=torch.int32, device="meta"), target, target),
     )
     work = triton_kernel.Work(problem, triton_kernel.shape_for(dtype, d, SHARED[capability]))
-    given, settings = work.arguments(mode, slice(0, rows), work.truth)
+    some = slice(0, rows)
+    given, settings = work.merged(some) if mode == "merge" else work.arguments(mode, some)
     gpu = SimpleNamespace(  # what Triton asks a driver for: the number is no GPU's of this machine
         get_current_device=lambda: 1000 + capability,
         get_current_stream=lambda device: 0,
         get_current_target=lambda: GPUTarget("cuda", capability, 32),
     )
     with mock.patch.object(driver, "_active", gpu):
-        done = triton_kernel._kernel.warmup(*given, grid=(1,), **settings)
+        kernel = triton_kernel._merge if mode == "merge" else triton_kernel._kernel
+        done = kernel.warmup(*given, grid=(1,), **settings)
     return done.asm["ptx"], done.metadata.shared
 
 
@@ -80,4 +82,4 @@ def test_it_compiles_and_fits(cases) -> None:
     for card, dtype, *others in cases:
         code, shared = compiled(card, dtype, *others)
         assert shared <= SHARED[card]
-        assert (PRODUCTS[card] in code) == (dtype != torch.float32)
+        assert (PRODUCTS[card] in code) == (dtype != torch.float32 and others[-1] != "merge")

@@ -24,7 +24,7 @@ def on_device(case: Case) -> list[torch.Tensor]:
 
 
 def on_cpu(got: TokenRanks) -> TokenRanks:
-    return TokenRanks(*(field.cpu() for field in (got.greater, got.equal, got._nll)))
+    return TokenRanks(*(field.cpu() for field in (got.greater, got.equal, got._nll, got.top)))
 
 
 def ranks(case: Case, **others: Any) -> TokenRanks:
@@ -46,6 +46,7 @@ def test_counts_and_nll_are_those_of_the_sorted_logits(case: Case) -> None:
     if case.options["softcap"] is None:
         assert got.greater.tolist() == greater.tolist()
         assert got.equal.tolist() == equal.tolist()
+        assert got.top.tolist() == case.logits().numpy().argmax(1).tolist()  # the first of several
     z = case.logits()
     lse, truth = z.logsumexp(1), z.gather(1, case.target[:, None])[:, 0]
     if case.options["round_logits"] is None or case.options["softcap"] is None:
@@ -63,6 +64,9 @@ def test_a_target_ties_with_its_equals_whatever_the_place_in_a_tile(monkeypatch:
     assert (got.equal[::5] == 3).all()
     alike = ranks(Case(case.hidden, case.weight[:1].expand(300, 75), case.target))
     assert alike.equal.tolist() == [300] * 150
+    assert alike.top.tolist() == [0] * 150
+    assert ((got.greater > 0) | (got.top <= case.target)).all()
+    assert ((got.greater > 0) | (got.equal > 1) | (got.top == case.target)).all()
 
 
 @given(shape=st.sampled_from([SMALL, Shape(16, 64, 32, 1, 1), Shape(64, 64, 16, 1, 1), Shape(128, 128, 64, 1, 1)]))
@@ -79,6 +83,7 @@ def test_tiles_and_launches_change_no_count(shape: Shape) -> None:
         triton_kernel.LAUNCH = launch
     assert torch.equal(one.greater, other.greater)
     assert torch.equal(one.equal, other.equal)
+    assert torch.equal(one.top, other.top)
     assert ((one.nll - other.nll).abs().double() <= 4 * ulp(one.nll)).all()
 
 
@@ -90,9 +95,11 @@ def test_infinities_and_nan() -> None:
     bias[[3, 200]] = -inf
     got = ranks(case, bias=bias)
     assert (got.greater[3], got.equal[3], got.nll[3]) == (298, 2, inf)
+    assert got.top.tolist() == (case.logits() + bias).numpy().argmax(1).tolist()
     bias[[5, 250]] = inf
     got = ranks(case, bias=bias)
     assert (got.greater[5], got.equal[5]) == (0, 2)
+    assert got.top.tolist() == [5] * 20
     with pytest.raises(RankError, match=r"\+inf"):
         _ = got.nll
     case.hidden[7, 2] = float("nan")
