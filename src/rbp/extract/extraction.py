@@ -278,8 +278,9 @@ def _resolve_inputs(
 def _key(model: _Model, corpus: Corpus, protocol: Protocol) -> dict[str, Any]:
     """Return all that determines the ranks."""
     settings = model.settings
-    dtype = torch.float64 if settings.dtype == "float64" else torch.float32
-    chosen = backend_for(model.device, dtype) if settings.backend == "auto" else settings.backend
+    chosen = (
+        backend_for(model.device, getattr(torch, settings.dtype)) if settings.backend == "auto" else settings.backend
+    )
     return {
         **model.fingerprints,
         "revision": model.files.revision,
@@ -379,9 +380,8 @@ def _fill(
         log.info("%s: %d of %d packs are there: going on", label, len(mine) - len(missing), len(mine))
     tokens, done, start, speed = sum(scored.values()), before, time.monotonic(), 0.0
     with board() if log.isEnabledFor(logging.INFO) else nullcontext() as show:  # a program that calls us may be quiet
-        for pack in missing:
+        for pack, ranks in zip(missing, ranker.rank_packs(map(rows.rows_of, missing)), strict=True):
             some = rows.rows_of(pack)
-            ranks = ranker.rank(some)
             columns = {
                 "document": np.concatenate([np.full(len(row.scored), row.document) for row in some]),
                 "position": np.concatenate([row.start + row.scored for row in some]),
