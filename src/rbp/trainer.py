@@ -19,7 +19,6 @@ from rbp.extract.probe import Probe
 from rbp.extract.protocol import Bos, RowPlan, Special, plan_rows, protocol, window_length
 from rbp.extract.state import untouched
 from rbp.kernel import backend_for, compiling_pays, linear_rank
-from rbp.kernel.names import forget
 from rbp.kernel.problem import ieee
 from rbp.metric import rank, rbp
 
@@ -137,9 +136,7 @@ class RankCallback(TrainerCallback):
         assert self._plan is not None  # noqa: S101  # for the type checker: training has begun
         device = next(self._loaded.model.parameters()).device
         language = load_model(self._loaded, self._loaded.dtype, device)
-        backend = backend_for(device, torch.float64 if language.dtype == "float64" else torch.float32)
-        # optimizers may change weights behind torch's back, by which equal rows of them are known
-        forget(language.model.get_output_embeddings().weight)
+        backend = backend_for(device, getattr(torch, language.dtype))
         batch = 4 * torch.get_num_threads() if device.type == "cpu" else 32
         compiled = compiling_pays(self._plan.tokens * language.vocabulary)
         with quiet(), ieee(device), untouched(self._loaded.model):

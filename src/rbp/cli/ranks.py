@@ -79,7 +79,7 @@ def extract(
     dtype: Annotated[str, typer.Option(help=_DTYPE)] = "float32",
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, …")] = "auto",
     devices: Annotated[str | None, typer.Option(help=_DEVICES)] = None,
-    backend: Annotated[str, typer.Option(help="auto, reference, blocked or triton.")] = "auto",
+    backend: Annotated[str, typer.Option(help="auto, reference, blocked, tiles or triton.")] = "auto",
     batch: Annotated[int | None, typer.Option(help="Rows at a time; on the CPU it changes no rank.")] = None,
     vocab: Annotated[str, typer.Option(help="The logits that count: all, tokenizer, or how many.")] = "all",
     round_logits: Annotated[str | None, typer.Option(help=_ROUND)] = None,

@@ -296,8 +296,9 @@ def _resolve_inputs(
 def _key(model: _Model, corpus: Corpus, protocol: Protocol) -> dict[str, Any]:
     """Return all that determines the ranks."""
     settings = model.settings
-    dtype = torch.float64 if settings.dtype == "float64" else torch.float32
-    chosen = backend_for(model.device, dtype) if settings.backend == "auto" else settings.backend
+    chosen = (
+        backend_for(model.device, getattr(torch, settings.dtype)) if settings.backend == "auto" else settings.backend
+    )
     return {
         **model.fingerprints,
         "revision": model.files.revision,
@@ -401,9 +402,8 @@ def _fill(
         ThreadPoolExecutor(1) as writer,  # it compresses and writes a part while the next one is ranked
     ):
         written: Future[None] | None = None
-        for pack in missing:
+        for pack, ranks in zip(missing, ranker.rank_packs(map(rows.rows_of, missing)), strict=True):
             some = rows.rows_of(pack)
-            ranks = ranker.rank(some)
             model.must_be_as_loaded()
             columns = {
                 "document": np.concatenate([np.full(len(row.scored), row.document) for row in some]),

@@ -34,7 +34,7 @@ def tally(problem: Problem, rows: int = ROWS, tile: int = TILE, reduce: Reduce |
     if not height:
         return Tally(*torch.zeros(6, 0, dtype=problem.dtype, device=device))
     reduce = reduce or reduction(problem.dtype, device, [(ROWS, TILE), (STEP, TILE)])
-    names = problem.names.of
+    names = problem.names
     columns = torch.split(pad(names, (0, -len(names) % tile), value=-1), tile)
     buffer = torch.empty(rows * tile, dtype=problem.dtype, device=device)
     step = min(STEP, rows) if device.type == "cpu" else rows

@@ -52,19 +52,25 @@ def tally(problem: Problem, shape: Shape | None = None) -> Tally:
     masks in their stead a thread needs more registers than there are. Raises ParameterError for float64, and where
     there is no GPU and no interpreter.
     """
+    check_runs(problem)
+    shared = shared_memory(problem.hidden.device)
+    return Work(problem, shape or shape_for(product_dtype(problem), problem.hidden.shape[1], shared)).tally()
+
+
+def check_runs(problem: Problem) -> None:
+    """Raise ParameterError where no kernel can count."""
     device = problem.hidden.device
     if device.type != "cuda" and not INTERPRETED:
-        raise ParameterError(f"the triton kernel does not run on {device}", "backend", 'Take backend="blocked".')
+        raise ParameterError(f"no kernel by triton runs on {device}", "backend", 'Take backend="blocked".')
     if problem.dtype == torch.float64:
-        raise ParameterError("the triton kernel sums in float32", "backend", 'Take backend="blocked" for float64.')
-    return Work(problem, shape or shape_for(_dtype(problem), problem.hidden.shape[1], shared_memory(device))).tally()
+        raise ParameterError("kernels by triton sum in float32", "backend", 'Take backend="blocked" for float64.')
 
 
 class Work:
     """The kernel's launches for one problem; what they share is made once."""
 
     def __init__(self, problem: Problem, shape: Shape) -> None:
-        dtype = _dtype(problem)
+        dtype = product_dtype(problem)
         if INTERPRETED and dtype == torch.bfloat16:
             dtype = torch.float32  # triton's interpreter multiplies bfloat16 as the integers that encode it
         missing = -problem.hidden.shape[1] % shape.step
@@ -108,7 +114,7 @@ class Work:
         problem, shape = self.problem, self.shape
         hidden = self.hidden[rows]
         given = (
-            hidden, self.weight, problem.target[rows], problem.bias, problem.names.of, self.result.truth[rows],
+            hidden, self.weight, problem.target[rows], problem.bias, problem.names, self.result.truth[rows],
             *self.parts, len(hidden), len(self.weight), hidden.shape[1], self.weight.stride(0), LAUNCH,
             problem.scale, problem.softcap or 1.0,
         )  # fmt: skip
@@ -132,7 +138,8 @@ def empty_tally(problem: Problem) -> Tally:
     return Tally(*(empty(dtype) for dtype in (whole, whole, short, short, double, whole)))
 
 
-def _dtype(problem: Problem) -> torch.dtype:
+def product_dtype(problem: Problem) -> torch.dtype:
+    """Return the dtype in which hidden states and weight are multiplied."""
     return torch.promote_types(problem.hidden.dtype, problem.weight.dtype)
 
 
@@ -151,7 +158,7 @@ def _tanh(x):  # type: ignore[no-untyped-def]
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _finished(  # type: ignore[no-untyped-def]
+def finished(  # type: ignore[no-untyped-def]
     z, offset, scale, softcap,
     BIAS: tl.constexpr, SCALE: tl.constexpr, CAP: tl.constexpr, ROUND: tl.constexpr,  # noqa: N803
 ):  # fmt: skip
@@ -170,7 +177,7 @@ def _finished(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _finite(x):  # type: ignore[no-untyped-def]
+def finite(x):  # type: ignore[no-untyped-def]
     """Replace infinities by 0: what exponents can be taken against."""
     return tl.where(tl.abs(x) == float("inf"), 0.0, x)
 
@@ -203,7 +210,7 @@ def _kernel(  # type: ignore[no-untyped-def]
         b = tl.load(b_at + k[:, None])
         z = tl.dot(a, b.to(a.dtype), z, input_precision="ieee")
     offset = tl.load(bias + column, mask=column < vocab, other=0.0).to(tl.float32)[None, :] if BIAS else 0.0
-    z = _finished(z, offset, scale, softcap, BIAS, SCALE, CAP, ROUND)
+    z = finished(z, offset, scale, softcap, BIAS, SCALE, CAP, ROUND)
 
     valid = row < height
     if MODE == "truth":
@@ -220,7 +227,7 @@ def _kernel(  # type: ignore[no-untyped-def]
         peak = tl.max(z, axis=1)
         tl.store(peaks + at, peak, mask=valid)
         tl.store(tops + at, tl.min(tl.where(z == peak[:, None], column[None, :], NONE), axis=1), mask=valid)
-        tl.store(sums + at, tl.sum(tl.exp(z - _finite(peak)[:, None]), axis=1), mask=valid)
+        tl.store(sums + at, tl.sum(tl.exp(z - finite(peak)[:, None]), axis=1), mask=valid)
 
 
 @triton.jit(do_not_specialize=["height", "tiles"])  # type: ignore[untyped-decorator]
@@ -236,7 +243,7 @@ def _merge(  # type: ignore[no-untyped-def]
         there = (tile < tiles)[:, None] & (row < height)[None, :]
         at = tile[:, None] * pitch + row[None, :]
         highest = tl.maximum(highest, tl.max(tl.load(peaks + at, mask=there, other=-float("inf")), axis=0))
-    row_base = _finite(highest)
+    row_base = finite(highest)
     above, same = tl.zeros((ROWS,), tl.int64), tl.zeros((ROWS,), tl.int64)
     mass, best = tl.zeros((ROWS,), tl.float64), tl.full((ROWS,), NONE, tl.int32)
     for start in range(0, tiles, TILES):

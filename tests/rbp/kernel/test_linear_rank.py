@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from ranking_cases import BACKENDS, DTYPES, Case, gaussian, has_compiler, ranks, ulp, uneven
 
 from rbp.errors import ParameterError, RankError
-from rbp.kernel import blocked, linear_rank, names
+from rbp.kernel import blocked, equal_rows, linear_rank, names
 from rbp.kernel import reduction as reduction_module
 from rbp.kernel.problem import TokenRanks, concluded, problem
 from rbp.kernel.reduction import PACK, agrees, plainly, reduction
@@ -152,12 +152,11 @@ def test_columns_of_one_name_have_the_same_weights_and_bias(seed, dtype, d, widt
     expected = [next(j for j in range(i + 1) if torch.equal(whole[j], whole[i])) for i in range(width)]
     with pytest.MonkeyPatch.context() as patch:
         if poor:  # digests only save work
-            patch.setattr(names, "_digests", lambda _, __, columns, ___: torch.zeros_like(torch.arange(width)[columns]))
-        got = names.find_names(weight, bias)
-    assert got.of.tolist() == expected
-    assert got.later.tolist() == [i for i in range(width) if expected[i] != i]
-    assert got.first.tolist() == [j for i, j in enumerate(expected) if j != i]
-    assert not names.changed(got, weight, bias)
+            patch.setattr(
+                names, "_digests", lambda rows, _, columns, __: torch.zeros_like(torch.arange(len(rows))[columns])
+            )
+        assert names.equal_rows(weight, bias).names.tolist() == expected
+        assert names.equal_rows(weight, bias, 1 + width // 2).names.tolist() == expected[: 1 + width // 2]
 
 
 def _in_inference_mode(case, bias):
@@ -185,6 +184,18 @@ def test_a_change_of_weight_or_bias_is_noticed(change, backend, rounded_by_place
     change(case, bias)
     assert_right(case, bias, backend=backend)
     assert_right(case, None, backend=backend)  # without it, another output layer
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_equal_rows_are_looked_for_once_where_they_are_given(backend, monkeypatch):
+    case, bias = small()
+    options = {"bias": bias, "vocab": 399, "backend": backend}
+    expected = linear_rank(case.hidden, case.weight, case.target % 399, **options)
+    equal = equal_rows(case.weight, bias, 399)
+    monkeypatch.setattr(names, "_digests", None)
+    assert same(expected, linear_rank(case.hidden, case.weight, case.target % 399, equal=equal, **options))
+    with pytest.raises(ParameterError, match="equal rows of 399"):
+        linear_rank(case.hidden, case.weight, case.target % 398, equal=equal, **options | {"vocab": 398})
 
 
 INF, NAN = float("inf"), float("nan")

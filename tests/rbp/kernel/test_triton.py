@@ -13,7 +13,6 @@ import pytest
 import torch
 from draws import loop_and_slow
 
-from rbp.kernel.names import Names
 from rbp.kernel.problem import Problem
 
 pytestmark = pytest.mark.skipif(not find_spec("triton"), reason="triton is not installed")
@@ -43,7 +42,7 @@ def compiled(capability: int, dtype: torch.dtype, d: int, options: bool, mode: s
         softcap=30.0 if options else None,
         rounding="bfloat16" if options else None,
         dtype=torch.float32,
-        names=Names(torch.empty(vocabulary, dtype=torch.int32, device="meta"), target, target),
+        names=torch.empty(vocabulary, dtype=torch.int32, device="meta"),
     )
     work = triton_kernel.Work(problem, triton_kernel.shape_for(dtype, d, SHARED[capability]))
     some = slice(0, rows)
