@@ -566,9 +566,9 @@ def extract_on_gpus(
     """
     # what is missing is downloaded once, before the processes start
     model_files = [find_model(each, settings.revision) if isinstance(each, str) else each for each in models]
-    # standard input can be read by this process alone
     for files in model_files:  # hashed once, not by every process
         files.fingerprint()
+    # standard input can be read by this process alone
     texts = [opened if name == STDIN else name for name in corpora for opened in [open_corpus(name, settings.fields)]]
     every = range(1, len(gpus) + 1)
     shared = model_files, texts, protocol, out, settings
