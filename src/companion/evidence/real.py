@@ -179,13 +179,14 @@ def steps() -> list[Step]:
 def make_worse(files: ModelFiles, corpus: Corpus, count: int, length: int, registered: Path, out: Path) -> None:
     """Measure the steps that are missing, on the tokens of `count` documents that have enough before them."""
     with quiet(), ieee(torch.device("cpu")):
-        language = load_model(files, "float32", torch.device("cpu"))
+        with files.unchanged():
+            language, weights = load_model(files, "float32", torch.device("cpu")), files.fingerprint()
         plan = plan_rows(corpus, load_tokenizer(files), protocol("authors", length=length, documents=count))
         rows = [Row(row.document, row.start, row.ids, row.scored[row.scored >= BEFORE]) for row in plan.rows]
         ranker = Ranker(language, "reference", 1, compiled=False)
         ranker.check(rows)
         growing = Growing(out)
-        key = {"weights": files.fingerprint(), "corpus": corpus.fingerprint, "length": length, "articles": count}
+        key = {"weights": weights, "corpus": corpus.fingerprint, "length": length, "articles": count}
         growing.begin(key, {"model": files.name, "dataset": corpus.name, **circumstances(ranker)}, registered)
         for step in steps():
             if growing.lacks(*step, files.name):

@@ -565,13 +565,13 @@ def extract_on_gpus(
     If one fails, the others finish what they do: nothing of it is lost. Raises DataError then.
     """
     # what is missing is downloaded once, before the processes start
-    models = [find_model(each, settings.revision) if isinstance(each, str) else each for each in models]
-    # standard input can be read by this process alone
-    for files in models:  # hashed once, not by every process
+    model_files = [find_model(each, settings.revision) if isinstance(each, str) else each for each in models]
+    for files in model_files:  # hashed once, not by every process
         files.fingerprint()
+    # standard input can be read by this process alone
     texts = [opened if name == STDIN else name for name in corpora for opened in [open_corpus(name, settings.fields)]]
     every = range(1, len(gpus) + 1)
-    shared = models, texts, protocol, out, settings
+    shared = model_files, texts, protocol, out, settings
     todo = [Task(f"shard {i} of {len(gpus)}", _shard, (*shared, (i, len(gpus)), gpus[i - 1])) for i in every]
     for name, error in run_tasks(todo, len(gpus), lambda name, line: None).items():
         raise DataError(f"{name} failed: {str(error).splitlines()[0]}", None, "Mend it, and run again to go on.")

@@ -8,7 +8,8 @@ import inspect
 import logging
 import re
 import weakref
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
@@ -23,8 +24,9 @@ from rbp import registry
 from rbp.choices import Dtype, known_dtype
 from rbp.errors import DataError, ParameterError, first_line
 from rbp.extract import adapters, devices, gguf, tokenizers
-from rbp.extract.fingerprint import Marks, fingerprint, marks_of
+from rbp.extract.fingerprint import Marks, fingerprint, marks_of, must_be_unchanged
 from rbp.extract.gguf import Contents
+from rbp.extract.passed_over import passed_over
 from rbp.extract.state import digest_of, fresh, state_of
 from rbp.extract.training import ADAPTER, checkpoints
 from rbp.io import exists, home_expanded, parse_json
@@ -138,6 +140,13 @@ class ModelFiles:
         """Return the marks of all files that are read, the tokenizer's and the base's among them (`marks_of`)."""
         own = self._model_files + ([] if self.gguf and self.by_hand is None else tokenizers.files_of(self.tokenizer))
         return marks_of(own) | (self.base.marks() if self.base else {})
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Raise DataError on leaving if a file that is read is no longer the one that it was on entering."""
+        before = self.marks()
+        yield
+        must_be_unchanged(before, self.marks())
 
 
 @dataclass(frozen=True)
@@ -384,34 +393,6 @@ def load_model(
     weakref.finalize(model, aside.cleanup)
     devices.hold_head(model.eval(), device)
     return _language(files.name, model, dtype, device)
-
-
-# fields of config.json that change no logit of a model that reads: of training, generation, and older programs
-_NOTES = re.compile(
-    r"_.*|.*dropout.*|.*pdrop.*|architectures|.*dtype|n_ctx|prefix|rope_(theta|scaling)|summary_.*|task_specific_params|"
-    r"tokenizer_class|quantization_config|pruned_heads|transformers.*|.*gradient_checkpointing.*|initializer.*|output_.*|"
-    r"pretraining_tp|use_return_dict|is_llama_config|rotary_(pct|emb_base)|seq_length|"
-    r".*_(fusion|in_fp32)|skip_bias_add.*|offset_alibi"
-)
-
-
-def passed_over(raw: dict[str, Any], config: Any, code: str = "") -> list[str]:
-    """List the fields of a configuration file that neither its class nor its model's code has, but for notes."""
-    from transformers import GenerationConfig, PreTrainedConfig
-    from transformers.modeling_rope_utils import RopeParameters
-
-    default = type(config)().to_dict()
-    known = {*default, *config.attribute_map, *GenerationConfig().to_dict()}  # type: ignore[no-untyped-call]
-    known |= {*re.findall(r"\w+", code)}
-    left = [name for name, value in raw.items() if value and name not in known and not _NOTES.fullmatch(name)]
-    for name, value in raw.items():
-        if isinstance(inner := getattr(config, name, None), PreTrainedConfig) and isinstance(value, dict):
-            left += [f"{name}.{each}" for each in passed_over(value, inner, code)]
-    rope = raw.get("rope_parameters") or raw.get("rope_scaling") or {}
-    each = [rope, *(value for value in rope.values() if isinstance(value, dict))]
-    names = {name for one in each for name, value in one.items() if value and not isinstance(value, dict)}
-    names -= {*RopeParameters.__annotations__, *(default.get("rope_parameters") or {}), "type", "mrope_interleaved"}
-    return sorted(left + [f"rope_parameters.{name}" for name in names])
 
 
 def _language(name: str, model: Any, dtype: Dtype, device: torch.device) -> LanguageModel:
