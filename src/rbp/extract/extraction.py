@@ -50,6 +50,7 @@ from rbp.extract.models import (
 from rbp.extract.protocol import Protocol, Row, RowPlan, added_tokens, longest_input, opening_entry, plan_rows
 from rbp.extract.state import untouched
 from rbp.extract.store import RankStore, SampleCheck, Store, find_place, measurement_digest, read_part
+from rbp.extract.tokenizers import without_token
 from rbp.extract.training import TABLE, Training, training_of
 from rbp.extract.verify import SHARE, Stored, WrongRank, choose_sample, plain_logits, verify_sample, wrong_ranks_error
 from rbp.kernel import backend_for, compiling_pays
@@ -173,7 +174,7 @@ class _Model:
 def _limit(settings: Settings, tokenizer: Any) -> int | None:
     chosen = settings.vocabulary
     if chosen == "tokenizer":
-        return len(tokenizer)
+        return max(tokenizer.get_vocab().values()) + 1
     return None if chosen == "all" else int(chosen)
 
 
@@ -368,6 +369,10 @@ def _fill(
         about["characters"] = {"read": rows.read[0], "of": rows.read[1]}
     if rows.bytes is not None:
         about["bytes"] = rows.bytes
+    if rows.documents[0] < rows.documents[1]:
+        about["documents"] = {"scored": rows.documents[0], "read": rows.documents[1]}
+    if count := without_token(model.tokenizer, about["vocabulary"]):
+        about["without_token"] = count
     if isinstance(model.files, ModelFiles) and model.files.gguf:
         about |= {"file": model.files.gguf.name, "quantization": model.files.quantization}
     store.begin(key, about, rows.packs, rows.tokens)

@@ -294,7 +294,10 @@ def load_tokenizer(files: ModelFiles | Loaded) -> Any:
         return files.tokenizer
     stated = files.gguf is not None and files.by_hand is None
     try:
-        with gguf.alone(files.weights[0]) if stated else _folder(files.tokenizer) as source:
+        with (
+            tokenizers.panic_as_error(),
+            gguf.alone(files.weights[0]) if stated else _folder(files.tokenizer) as source,
+        ):
             loaded = AutoTokenizer.from_pretrained(**source, trust_remote_code=False, truncation_side="right")
     except Exception as error:  # transformers raises many kinds for a broken file
         raise DataError(f"cannot read the tokenizer: {first_line(error)}", files.name, "Save it again.") from None

@@ -7,6 +7,8 @@ define (`llama-vocab.cpp`), and the table here says the same.
 
 import logging
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +91,55 @@ _IRRELEVANT = re.compile(
 )
 
 
+@contextmanager
+def panic_as_error() -> Iterator[None]:
+    """Raise a panic of the library tokenizers, which is no Exception, as RuntimeError."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise RuntimeError(str(error)) from None
+
+
+def must_not_draw(tokenizer: Any, where: str) -> None:
+    """Raise DataError for a tokenizer that cuts one text otherwise each time, as some do in a training."""
+    model = getattr(getattr(tokenizer, "backend_tokenizer", None), "model", None)
+    for setting in ("dropout", "alpha"):
+        if value := getattr(model, setting, None):
+            what = f"the tokenizer draws its tokens: {setting} is {value:g}"
+            raise DataError(what, f"{where}, {tokenizer.name_or_path}", f"Set {setting} to null in tokenizer.json.")
+
+
+def must_not_swell(tokenizer: Any, where: str) -> None:
+    """Raise DataError for a tokenizer whose normalizer makes a long text of a short one, step by step."""
+    normalizer = getattr(getattr(tokenizer, "backend_tokenizer", None), "normalizer", None)
+    if normalizer is None:
+        return
+    text = normalizer.__getstate__().decode()  # which holds what its steps replace
+    most = 64 * len(text)
+    for step in _steps(normalizer):
+        text = step.normalize_str(text)
+        if len(text) > most:
+            what = "the tokenizer's normalizer makes a text more than 64 times as long"
+            raise DataError(what, f"{where}, {tokenizer.name_or_path}", "Check normalizer in tokenizer.json.")
+
+
+def _steps(normalizer: Any) -> Iterator[Any]:
+    from tokenizers.normalizers import Sequence
+
+    if isinstance(normalizer, Sequence):
+        for i in range(len(normalizer)):
+            yield from _steps(normalizer[i])
+    else:
+        yield normalizer
+
+
+def without_token(tokenizer: Any, logits: int) -> int:
+    """Count the logits, of so many, that belong to no token of the tokenizer."""
+    return logits - sum(token < logits for token in {*tokenizer.get_vocab().values()})
+
+
 def raw_file(folder: Path) -> Path | None:
     """Return the file of a folder from which transformers reads the tokenizer whole, if there is one."""
     from transformers.tokenization_utils_base import get_fast_tokenizer_file
@@ -123,7 +174,8 @@ def verify_tokens(tokenizer: Any, file: Path | None, name: str) -> Any:
     if file is None:
         return tokenizer
     try:
-        raw = Tokenizer.from_file(str(file))
+        with panic_as_error():
+            raw = Tokenizer.from_file(str(file))
     except Exception as error:  # it has one kind, plain Exception
         raise DataError(f"cannot read the tokenizer: {first_line(error)}", name, "Save it again.") from None
     other = _other_parts(getattr(tokenizer, "backend_tokenizer", None), raw)
