@@ -303,7 +303,7 @@ def load_tokenizer(files: ModelFiles | Loaded) -> Any:
         raise DataError(f"cannot read the tokenizer: {first_line(error)}", files.name, "Save it again.") from None
     if stated:
         return tokenizers.cut_as_stated(loaded, files.contents.tokenizer, files.name)
-    return tokenizers.verify_tokens(loaded, tokenizers.raw_file(files.tokenizer), files.name)
+    return tokenizers.verify_tokens(loaded, files.tokenizer, files.name)
 
 
 def load_model(

@@ -7,7 +7,7 @@ define (`llama-vocab.cpp`), and the table here says the same.
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -84,6 +84,12 @@ _SPLITS: dict[tuple[str, ...], tuple[str, ...]] = {  # by names of pre-tokenizer
 PRE_TOKENIZERS = {name: splits for names, splits in _SPLITS.items() for name in names}
 # whose words that are tokens are not merged from smaller ones, and texts begin with a start token if no field says so
 _WHOLE_WORDS = ("llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2", "tekken")
+_PIECES = ("tokenizer.model", "spiece.model")  # SentencePiece's
+# none begins with a space, which transformers drops in its Llama on purpose
+_SAMPLE = (
+    *("The rank of the correct token", "two  spaces", "at the end ", "a line\n  another\tone", "1234567 and 3.14"),
+    *("naïve façade", "ﬁne ①② Ａ", "東京 は 😀", "def f(x):\n    return x"),
+)
 # fields that cut no text, and fields of tokens that only chats and infilling use
 _IRRELEVANT = re.compile(
     r"chat_template.*|huggingface\.json|ggml\.(tokens|token_type|merges|scores|model|pre|add_bos_token|add_eos_token|"
@@ -161,17 +167,19 @@ def files_of(folder: Path) -> list[Path]:
     return [path for name in names if (path := folder / name).is_file()]
 
 
-def verify_tokens(tokenizer: Any, file: Path | None, name: str) -> Any:
+def verify_tokens(tokenizer: Any, folder: Path, name: str) -> Any:
     """Return the tokenizer, if it has all that cuts text from its file; else one made of the file, with a warning.
 
-    file: its `tokenizer.json`, None where there is nothing to compare with. What is equal in its parts cuts every text
-    alike; whether texts get a start or end token, the tokenizer's configuration may say otherwise. name: what errors
-    call the model. Raises DataError if the file cannot be read.
+    The file is the `tokenizer.json` in its folder, or else SentencePiece's, which is followed or refused. What is equal
+    in its parts cuts every text alike; whether texts get a start or end token, the tokenizer's configuration may say
+    otherwise. name: what errors call the model. Raises DataError if the file cannot be read, or is not followed.
     """
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast
 
-    if file is None:
+    if (file := raw_file(folder)) is None:
+        for pieces in (path for path in map(folder.joinpath, _PIECES) if path.is_file()):
+            _must_follow_pieces(tokenizer, pieces, name)
         return tokenizer
     try:
         with panic_as_error():
@@ -193,6 +201,32 @@ def verify_tokens(tokenizer: Any, file: Path | None, name: str) -> Any:
     }
     tokenizer_class: Any = PreTrainedTokenizerFast  # which is not typed
     return tokenizer_class(tokenizer_object=raw, truncation_side="right", **added, **tokenizer.special_tokens_map)
+
+
+def _must_follow_pieces(tokenizer: Any, file: Path, name: str) -> None:
+    """Raise DataError unless the tokenizer cuts as SentencePiece does by the file that it was made from."""
+    try:
+        from sentencepiece import SentencePieceProcessor
+
+        processor = SentencePieceProcessor(model_file=str(file))
+    except (ImportError, RuntimeError, OSError):  # tiktoken's file has the same name, and is read without SentencePiece
+        log.warning("%s: how text is cut is not compared with %s, which is not SentencePiece's", name, file.name)
+        return
+    unknown = processor.id_to_piece(processor.unk_id())
+    for text in _SAMPLE:
+        expected = _once(map(processor.id_to_piece, processor.encode(text)), unknown)
+        ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+        tokens = _once(tokenizer.convert_ids_to_tokens(ids), tokenizer.unk_token)
+        if tokens != expected:
+            what = f"transformers' {type(tokenizer).__name__} does not cut {text!r} as {file.name} says"
+            remedy = "Give the folder of a tokenizer that has its tokenizer.json: --tokenizer FOLDER."
+            raise DataError(f"{what}: {' '.join(tokens)} for {' '.join(expected)}", name, remedy)
+
+
+def _once(tokens: Iterable[str], unknown: str | None) -> list[str]:
+    """Return the tokens, with one for each run of unknown ones, which programs count in their own ways."""
+    known = ["" if token == unknown else token for token in tokens]
+    return [token for i, token in enumerate(known) if token or known[i - 1 : i] != [""]]
 
 
 def _other_parts(backend: Any, raw: Any) -> list[str]:
