@@ -24,6 +24,7 @@ from rbp.choices import Dtype, known_dtype
 from rbp.errors import DataError, ParameterError, first_line
 from rbp.extract import adapters, devices, gguf, tokenizers
 from rbp.extract.gguf import Contents
+from rbp.extract.sizes import must_be_of_size
 from rbp.extract.state import digest_of, fresh, state_of
 from rbp.extract.training import ADAPTER, checkpoints
 from rbp.io import exists, home_expanded, parse_json
@@ -292,7 +293,9 @@ def load_tokenizer(files: ModelFiles | Loaded) -> Any:
 
     if isinstance(files, Loaded):
         return files.tokenizer
-    stated = files.gguf is not None and files.by_hand is None
+    stated, origin = files.gguf is not None and files.by_hand is None, files.base or files
+    if origin.weights and not origin.gguf:  # transformers reads the configuration with the tokenizer
+        must_be_of_size(origin.config, {} if _quantization(origin) else _shapes(origin), origin.name)
     try:
         with (
             tokenizers.panic_as_error(),
