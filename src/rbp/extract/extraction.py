@@ -174,7 +174,7 @@ class _Model:
 def _limit(settings: Settings, tokenizer: Any) -> int | None:
     chosen = settings.vocabulary
     if chosen == "tokenizer":
-        return max(tokenizer.get_vocab().values()) + 1
+        return 1 + int(max(tokenizer.get_vocab().values()))
     return None if chosen == "all" else int(chosen)
 
 
@@ -197,7 +197,7 @@ def extract(
     settings = settings or Settings()
     if shard is not None:
         check_shard(shard)
-    device, model_files, texts = _resolve_inputs(models, corpora, settings)
+    device, model_files, texts = _resolve_inputs(models, corpora, settings, protocol)
     stores = []
     for files in model_files:
         given = settings, device
@@ -216,7 +216,7 @@ def planned(
 
     Raises what `extract` raises for what can be seen by then.
     """
-    device, model_files, texts = _resolve_inputs(models, corpora, settings)
+    device, model_files, texts = _resolve_inputs(models, corpora, settings, protocol)
     dtype, costs = known_dtype(settings.dtype), []
     for files in model_files:
         if isinstance(files, Loaded):
@@ -250,7 +250,10 @@ def planned(
 
 
 def _resolve_inputs(
-    models: Sequence[str | ModelFiles | Loaded], corpora: Sequence[str | Corpus], settings: Settings
+    models: Sequence[str | ModelFiles | Loaded],
+    corpora: Sequence[str | Corpus],
+    settings: Settings,
+    protocol: Protocol,
 ) -> tuple[torch.device, list[ModelFiles | Loaded], list[Corpus]]:
     """Find the device, the models' files and the texts. Raises DataError and ParameterError for what is not right."""
     if settings.devices is not None and settings.device != "auto":
@@ -272,7 +275,12 @@ def _resolve_inputs(
     return (
         device,
         model_files,
-        [open_corpus(corpus, settings.fields) if isinstance(corpus, str) else corpus for corpus in corpora],
+        [
+            open_corpus(corpus, settings.fields, partly=protocol.tokens is not None)
+            if isinstance(corpus, str)
+            else corpus
+            for corpus in corpora
+        ],
     )
 
 
@@ -547,7 +555,9 @@ def extract_on_gpus(
     # what is missing is downloaded once, before the processes start
     models = [find_model(each, settings.revision) if isinstance(each, str) else each for each in models]
     # standard input can be read by this process alone
-    texts = [opened if name == STDIN else name for name in corpora for opened in [open_corpus(name, settings.fields)]]
+    partly = protocol.tokens is not None
+    opened = [(name, open_corpus(name, settings.fields, partly)) for name in corpora]
+    texts = [corpus if name == STDIN else name for name, corpus in opened]
     every = range(1, len(gpus) + 1)
     shared = models, texts, protocol, out, settings
     todo = [Task(f"shard {i} of {len(gpus)}", _shard, (*shared, (i, len(gpus)), gpus[i - 1])) for i in every]

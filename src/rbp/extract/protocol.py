@@ -4,19 +4,21 @@ A row is one stretch of one document, read by the model in one go. A pack is a f
 the unit of work, of storage and of resuming. Rows and packs follow from corpus, tokenizer and protocol alone.
 """
 
+import itertools
 import json
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from rbp.errors import DataError, ParameterError, first_line
-from rbp.extract.corpora import CORPORA, Corpus
+from rbp.extract.corpora import CORPORA, Corpus, Unread
 from rbp.extract.tokenizers import must_not_draw, must_not_swell, panic_as_error
 
 log = logging.getLogger(__name__)
@@ -411,20 +413,25 @@ def _tokenized(
     most = None
     if chosen.name == "authors":  # as many tokens of the text as there is room for beside the opening
         most = chosen.length - len(front) + len(opening(tokenizer, "auto"))
-    indices = document_order(len(corpus.documents), chosen)
-    sample = [corpus.documents[int(i)][:_SAMPLE] for i in indices[:16]]
+    documents = corpus.documents
+    if isinstance(documents, Unread) and chosen.seed is None:
+        some = itertools.count() if chosen.documents is None else range(chosen.documents)
+        indices: Iterator[int] = itertools.takewhile(documents.has, some)
+    else:
+        indices = map(int, document_order(len(documents), chosen))
+    firsts = [*itertools.islice(indices, 16)]
+    indices = itertools.chain(firsts, indices)
+    sample = [corpus.beginning(i, _SAMPLE) for i in firsts]
     once, again = ([each.ids.tolist() for each in _encoded(tokenizer, sample, chosen)] for _ in range(2))
     if once != again:
         what = "the tokenizer gives other tokens for one text each time"
         raise DataError(what, corpus.name, "Switch off what draws in it, such as sampling or dropout.")
     if chosen.tokens is not None:
         for i in indices:
-            yield int(i), _enough(corpus.documents[int(i)], tokenizer, chosen, most, apart)
+            yield i, _enough(partial(corpus.beginning, i), tokenizer, chosen, most, apart)
         return
-    for first in range(0, len(indices), 64):
-        some = indices[first : first + 64]
-        texts = [corpus.documents[int(i)] for i in some]
-        yield from zip(map(int, some), _encoded(tokenizer, texts, chosen, most), strict=True)
+    while batch := [*itertools.islice(indices, 64)]:
+        yield from zip(batch, _encoded(tokenizer, [documents[i] for i in batch], chosen, most), strict=True)
 
 
 def _encoded(tokenizer: Any, texts: Sequence[str], chosen: Protocol, most: int | None = None) -> list[Encoded]:
@@ -465,15 +472,18 @@ def _one_encoded(
     return Encoded(ids, added, sizes)
 
 
-def _enough(text: str, tokenizer: Any, chosen: Protocol, most: int | None, apart: Tokens) -> Encoded:
+def _enough(
+    beginning: Callable[[int], str], tokenizer: Any, chosen: Protocol, most: int | None, apart: Tokens
+) -> Encoded:
     """Tokenize a text; if it is far longer than the budget, only enough of its beginning.
 
-    It is enough where beginnings that are a word shorter, and twice as long, begin with the same tokens. A text with no
-    words to cut between is read whole. apart: tokens that are not scored.
+    beginning: gives its first so many characters. They are enough where beginnings that are a word shorter, and twice
+    as long, begin with the same tokens. A text with no words to cut between is read whole. apart: tokens that are not
+    scored.
     """
     budget = chosen.tokens or 0
     size = 16 * min(budget, most or budget) + 2**13
-    while 2 * size < len(text):
+    while len(text := beginning(2 * size + 1)) > 2 * size:
         near, far = _word_ends(text, size), _word_ends(text, 2 * size)
         size *= 2
         if len(near) < 2 or not far:

@@ -143,7 +143,8 @@ def _steps(normalizer: Any) -> Iterator[Any]:
 
 def without_token(tokenizer: Any, logits: int) -> int:
     """Count the logits, of so many, that belong to no token of the tokenizer."""
-    return logits - sum(token < logits for token in {*tokenizer.get_vocab().values()})
+    tokens: set[int] = {*tokenizer.get_vocab().values()}
+    return logits - sum(token < logits for token in tokens)
 
 
 def raw_file(folder: Path) -> Path | None:
