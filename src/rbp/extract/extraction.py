@@ -36,7 +36,7 @@ from rbp.extract.cost import (
     read_config,
     size_of,
 )
-from rbp.extract.devices import find_device, limits, must_be_installed
+from rbp.extract.devices import device_of, find_device, limits, must_be_installed
 from rbp.extract.forward import Ranker
 from rbp.extract.models import (
     LanguageModel,
@@ -202,7 +202,7 @@ def extract(
     for files in model_files:
         given = settings, device
         if isinstance(files, Loaded):
-            given = replace(settings, dtype=files.dtype), find_device(str(files.model.device))
+            given = replace(settings, dtype=files.dtype), device_of(files.model)
         with quiet(), ieee(given[1]), untouched(files.model) if isinstance(files, Loaded) else nullcontext():
             model = _Model(files, *given)
             stores += [_measure(model, corpus, protocol, out, shard) for corpus in texts]
