@@ -174,7 +174,8 @@ class _Model:
 def _limit(settings: Settings, tokenizer: Any) -> int | None:
     chosen = settings.vocabulary
     if chosen == "tokenizer":
-        return 1 + int(max(tokenizer.get_vocab().values()))
+        last: int = max(tokenizer.get_vocab().values())
+        return last + 1
     return None if chosen == "all" else int(chosen)
 
 
