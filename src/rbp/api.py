@@ -94,7 +94,7 @@ def rank(
         files = Loaded(name or default_name, model, tokenizer)
     if isinstance(texts, str | Path):
         try:
-            corpus = open_corpus(str(texts))
+            corpus = open_corpus(str(texts), partly=tokens is not None)
         except ParameterError as error:
             raise ParameterError(error.what, "texts", f"A text itself goes into a list. {error.remedy}") from None
     else:

@@ -78,27 +78,27 @@ def read_csv(path: Path) -> pd.DataFrame:
         raise DataError("the file is empty", label(path), "It needs a line of column names, then the rows.")
     provenance.note(path)
     if separator != ",":
-        log.warning("%s: the cells are taken to be separated by %s.", label(path), _SEPARATORS[separator])
+        log.warning("%s: the cells are taken to be separated by %s.", label(path), SEPARATORS[separator])
     header = [cell.strip() for cell in rows[0]]
     if len(set(header)) < len(header):
         raise DataError("a column name stands twice", f"{label(path)}, line {lines[0]}", "Rename one.")
     for line, row in zip(lines, rows, strict=True):
         if len(row) != len(header):
             what = f"{len(row)} cells where the header has {len(header)}"
-            remedy = f"Separate the cells with single {_SEPARATORS[separator]}."
+            remedy = f"Separate the cells with single {SEPARATORS[separator]}."
             raise DataError(what, f"{label(path)}, line {line}", remedy)
     columns = zip(*rows[1:], strict=True) if rows[1:] else [()] * len(header)
     cells = {name: [cell.strip() or None for cell in column] for name, column in zip(header, columns, strict=True)}
     return pd.DataFrame(cells, pd.Index(lines[1:], name="line"), dtype=object)
 
 
-_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 
 
 def _separator(text: str) -> str:
     """Return the possible separator that stands most often in the header; else the comma."""
     header = next((line for line in text.splitlines() if line.strip()), "")
-    return max(_SEPARATORS, key=header.count)
+    return max(SEPARATORS, key=header.count)
 
 
 def known_columns(raw: pd.DataFrame, columns: Collection[str], path: Path) -> pd.DataFrame:

@@ -360,10 +360,17 @@ def query(
 
 def _read(store: "RankStore") -> str:
     """Say how much of the text was read, and which of its tokens were not scored; "" where neither is known."""
-    from rbp.extract.protocol import left_out
+    from rbp.extract.protocol import left_out, without_scores
 
-    words = left_out(store.manifest["about"].get("not_scored", {}))
+    about = store.manifest["about"]
+    words = left_out(about.get("not_scored", {}))
     parts = [f"not scored: {words}"] if words else []
+    if counts := about.get("documents"):
+        parts.append(without_scores((counts["scored"], counts["read"])))
+    if count := about.get("without_token"):
+        parts.append(
+            f"{count:,} of {store.vocabulary:,} logits belong to no token, and count (not with --vocab tokenizer)"
+        )
     if front := store.manifest["key"].get("bos"):
         parts.insert(0, f"{' '.join(front)} before every window")
     if store.read is not None:

@@ -36,6 +36,15 @@ def find_device(name: str) -> torch.device:
     return torch.device(name)
 
 
+def device_of(model: Any) -> torch.device:
+    """Find the device that a model in memory reads on: where its layers run, if all its weights wait elsewhere."""
+    at = model.device
+    if at.type == "meta":
+        runs = (hook.execution_device for module in model.modules() for hook in hooks(module))
+        at = next((place for place in runs if place is not None), at)
+    return find_device(f"cuda:{at}" if isinstance(at, int) else str(at))
+
+
 def limits(reserved: int) -> Limits:
     """Return the bytes that a model may take of each GPU and of memory ("cpu"), less `reserved` of the first."""
     from accelerate.utils import get_max_memory

@@ -37,7 +37,7 @@ from rbp.extract.cost import (
     read_config,
     size_of,
 )
-from rbp.extract.devices import find_device, limits, must_be_installed
+from rbp.extract.devices import device_of, find_device, limits, must_be_installed
 from rbp.extract.fingerprint import must_be_unchanged
 from rbp.extract.forward import Ranker
 from rbp.extract.models import (
@@ -52,6 +52,7 @@ from rbp.extract.models import (
 from rbp.extract.protocol import Protocol, Row, RowPlan, added_tokens, longest_input, opening_entry, plan_rows
 from rbp.extract.state import untouched
 from rbp.extract.store import RankStore, SampleCheck, Store, find_place, measurement_digest, read_part
+from rbp.extract.tokenizers import without_token
 from rbp.extract.training import TABLE, Training, training_of
 from rbp.extract.verify import SHARE, Stored, WrongRank, choose_sample, plain_logits, verify_sample, wrong_ranks_error
 from rbp.kernel import backend_for, compiling_pays
@@ -191,7 +192,8 @@ class _Model:
 def _limit(settings: Settings, tokenizer: Any) -> int | None:
     chosen = settings.vocabulary
     if chosen == "tokenizer":
-        return len(tokenizer)
+        last: int = max(tokenizer.get_vocab().values())
+        return last + 1
     return None if chosen == "all" else int(chosen)
 
 
@@ -214,12 +216,12 @@ def extract(
     settings = settings or Settings()
     if shard is not None:
         check_shard(shard)
-    device, model_files, texts = _resolve_inputs(models, corpora, settings)
+    device, model_files, texts = _resolve_inputs(models, corpora, settings, protocol)
     stores = []
     for files in model_files:
         given = settings, device
         if isinstance(files, Loaded):
-            given = replace(settings, dtype=files.dtype), find_device(str(files.model.device))
+            given = replace(settings, dtype=files.dtype), device_of(files.model)
         with quiet(), ieee(given[1]), untouched(files.model) if isinstance(files, Loaded) else nullcontext():
             model = _Model(files, *given)
             stores += [_measure(model, corpus, protocol, out, shard) for corpus in texts]
@@ -233,7 +235,7 @@ def planned(
 
     Raises what `extract` raises for what can be seen by then.
     """
-    device, model_files, texts = _resolve_inputs(models, corpora, settings)
+    device, model_files, texts = _resolve_inputs(models, corpora, settings, protocol)
     dtype, costs = known_dtype(settings.dtype), []
     for files in model_files:
         if isinstance(files, Loaded):
@@ -267,7 +269,10 @@ def planned(
 
 
 def _resolve_inputs(
-    models: Sequence[str | ModelFiles | Loaded], corpora: Sequence[str | Corpus], settings: Settings
+    models: Sequence[str | ModelFiles | Loaded],
+    corpora: Sequence[str | Corpus],
+    settings: Settings,
+    protocol: Protocol,
 ) -> tuple[torch.device, list[ModelFiles | Loaded], list[Corpus]]:
     """Find the device, the models' files and the texts. Raises DataError and ParameterError for what is not right."""
     if settings.devices is not None and settings.device != "auto":
@@ -289,7 +294,12 @@ def _resolve_inputs(
     return (
         device,
         model_files,
-        [open_corpus(corpus, settings.fields) if isinstance(corpus, str) else corpus for corpus in corpora],
+        [
+            open_corpus(corpus, settings.fields, partly=protocol.tokens is not None)
+            if isinstance(corpus, str)
+            else corpus
+            for corpus in corpora
+        ],
     )
 
 
@@ -387,6 +397,10 @@ def _fill(
         about["characters"] = {"read": rows.read[0], "of": rows.read[1]}
     if rows.bytes is not None:
         about["bytes"] = rows.bytes
+    if rows.documents[0] < rows.documents[1]:
+        about["documents"] = {"scored": rows.documents[0], "read": rows.documents[1]}
+    if count := without_token(model.tokenizer, about["vocabulary"]):
+        about["without_token"] = count
     if isinstance(model.files, ModelFiles) and model.files.gguf:
         about |= {"file": model.files.gguf.name, "quantization": model.files.quantization}
     store.begin(key, about, rows.packs, rows.tokens)
@@ -569,7 +583,9 @@ def extract_on_gpus(
     for files in model_files:  # hashed once, not by every process
         files.fingerprint()
     # standard input can be read by this process alone
-    texts = [opened if name == STDIN else name for name in corpora for opened in [open_corpus(name, settings.fields)]]
+    partly = protocol.tokens is not None
+    opened = [(name, open_corpus(name, settings.fields, partly)) for name in corpora]
+    texts = [corpus if name == STDIN else name for name, corpus in opened]
     every = range(1, len(gpus) + 1)
     shared = model_files, texts, protocol, out, settings
     todo = [Task(f"shard {i} of {len(gpus)}", _shard, (*shared, (i, len(gpus)), gpus[i - 1])) for i in every]

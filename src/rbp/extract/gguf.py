@@ -262,10 +262,10 @@ def read(file: Path, name: str) -> Contents:
         remedy = "pip install 'rbp[gguf]', or give the model that it was made from, saved as safetensors."
         raise DataError(what, name, remedy) from None
     try:
-        reader = gguf.GGUFReader(file)
+        reader = _whole_reader(file)
         fields = {key: each.contents() for key, each in reader.fields.items()}
         tensors = {each.name: tuple(int(n) for n in reversed(each.shape)) for each in reader.tensors}
-    except Exception as error:  # of many kinds: no GGUF file, cut short
+    except Exception as error:  # of many kinds: no GGUF file, cut short, a value of no kind
         raise DataError(f"cannot read the GGUF file: {first_line(error)}", name, "Copy it again.") from None
     architecture = str(fields.get("general.architecture"))
     if fields.get("general.type", "model") != "model" or fields.get("split.count", 0) > 1:
@@ -306,10 +306,29 @@ def read(file: Path, name: str) -> Contents:
     return Contents(config, tokenizer, factors, kinds.most_common(1)[0][0])
 
 
+def _whole_reader(file: Path) -> Any:
+    """Read a GGUF file. Raises ValueError where it ends before what it says that it holds, however much that is."""
+    from gguf import GGUFReader
+
+    class Reader(GGUFReader):
+        def _get(self, offset: int, dtype: Any, count: int = 1, *order: Any, **options: Any) -> Any:
+            if offset + np.dtype(dtype).itemsize * int(count) > len(self.data):
+                last = next(reversed(getattr(self, "fields", {})), "its first four bytes")
+                place = "the values of its tensors" if hasattr(self, "data_offset") else f"what follows {last}"
+                raise ValueError(f"it is cut short: it ends in {place}")
+            return super()._get(offset, dtype, count, *order, **options)
+
+    return Reader(file)
+
+
 def _values(fields: _Fields, which: _Architecture) -> dict[str, Any]:
     """Return the configuration's values. What is left in `fields` afterwards is not accounted for."""
     values = {"vocab_size": fields.tensors["token_embd.weight"][0], **which.fixed}
     values["tie_word_embeddings"] = "output.weight" not in fields.tensors
+    blocks = len({name.split(".")[1] for name in fields.tensors if name.startswith("blk.")})
+    if fields.left.get("block_count", blocks) != blocks:
+        stated = fields.left["block_count"]
+        raise fields.refused(f"{fields.architecture}.block_count is {stated}, and the tensors are of {blocks} blocks")
     fields.left.pop("vocab_size", None)  # the rows of the embedding count
     for key, attribute in which.fields.items():
         values[attribute] = fields.take(key)
@@ -337,6 +356,8 @@ def _values(fields: _Fields, which: _Architecture) -> dict[str, Any]:
 def _attention(fields: _Fields, which: _Architecture, values: dict[str, Any]) -> None:
     """Set heads and rotary positions."""
     heads = values["num_attention_heads"]
+    if not isinstance(heads, int) or heads < 1:
+        raise fields.refused(f"{fields.architecture}.attention.head_count is {heads}")
     values["num_key_value_heads"] = fields.take("attention.head_count_kv", heads)
     width = fields.take("attention.key_length", values["hidden_size"] // heads)
     fields.need("attention.value_length", width)

@@ -27,6 +27,7 @@ from rbp.extract import adapters, devices, gguf, tokenizers
 from rbp.extract.fingerprint import Marks, fingerprint, marks_of, must_be_unchanged
 from rbp.extract.gguf import Contents
 from rbp.extract.passed_over import passed_over
+from rbp.extract.sizes import must_be_of_size
 from rbp.extract.state import digest_of, fresh, state_of
 from rbp.extract.training import ADAPTER, checkpoints
 from rbp.io import exists, home_expanded, parse_json
@@ -320,15 +321,20 @@ def load_tokenizer(files: ModelFiles | Loaded) -> Any:
 
     if isinstance(files, Loaded):
         return files.tokenizer
-    stated = files.gguf is not None and files.by_hand is None
+    stated, origin = files.gguf is not None and files.by_hand is None, files.base or files
+    if origin.weights and not origin.gguf:  # transformers reads the configuration with the tokenizer
+        must_be_of_size(origin.config, {} if _quantization(origin) else _shapes(origin), origin.name)
     try:
-        with gguf.alone(files.weights[0]) if stated else _folder(files.tokenizer) as source:
+        with (
+            tokenizers.panic_as_error(),
+            gguf.alone(files.weights[0]) if stated else _folder(files.tokenizer) as source,
+        ):
             loaded = AutoTokenizer.from_pretrained(**source, trust_remote_code=False, truncation_side="right")
     except Exception as error:  # transformers raises many kinds for a broken file
         raise DataError(f"cannot read the tokenizer: {first_line(error)}", files.name, "Save it again.") from None
     if stated:
         return tokenizers.cut_as_stated(loaded, files.contents.tokenizer, files.name)
-    return tokenizers.verify_tokens(loaded, tokenizers.raw_file(files.tokenizer), files.name)
+    return tokenizers.verify_tokens(loaded, files.tokenizer, files.name)
 
 
 def load_model(

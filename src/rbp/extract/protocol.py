@@ -4,18 +4,22 @@ A row is one stretch of one document, read by the model in one go. A pack is a f
 the unit of work, of storage and of resuming. Rows and packs follow from corpus, tokenizer and protocol alone.
 """
 
+import itertools
 import json
 import logging
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from rbp.errors import DataError, ParameterError
-from rbp.extract.corpora import CORPORA, Corpus
+from rbp.errors import DataError, ParameterError, first_line
+from rbp.extract.corpora import CORPORA, Corpus, Unread
+from rbp.extract.tokenizers import must_not_draw, must_not_swell, panic_as_error
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +31,13 @@ Added: TypeAlias = npt.NDArray[np.bool_]
 
 #: tokens before a cut through a text that the rest of it might change; pieces of words are a few tokens long
 _MARGIN = 64
+#: the end of a word: no run of letters, digits or other marks goes on there, so that none is cut in the middle
+_WORD_END = re.compile(r"[^\W\d_](?=\W)")
+#: characters of a text that are tokenized twice, to see whether they are cut alike
+_SAMPLE = 2**10
+_AS_TEXT = "split_special_tokens"  # what tokenizers call --special text
+#: a token that stands for one byte where the vocabulary lacks the character
+_BYTE = re.compile("<0x[0-9A-F]{2}>")
 
 
 @dataclass(frozen=True)
@@ -162,7 +173,8 @@ class RowPlan:
     read: of texts that are at hand as a whole, how many of their characters are read, of how many. not_scored: how many
     of the tokens that are read are not scored, by the reason: first (of a document), unknown (to the tokenizer),
     special (written out in the text), after_unknown, after_special. bytes: how many bytes of the text, in UTF-8, the
-    scored tokens stand for; None where the tokenizer does not say which characters are a token's.
+    scored tokens stand for; None where the tokenizer does not say which characters are a token's. documents: in how
+    many a token is scored, of how many that are read.
     """
 
     rows: Sequence[Row]
@@ -170,6 +182,7 @@ class RowPlan:
     read: tuple[int, int] | None = None
     not_scored: dict[str, int] = field(default_factory=dict)
     bytes: int | None = None
+    documents: tuple[int, int] = (0, 0)
 
     @property
     def tokens(self) -> int:
@@ -192,11 +205,14 @@ class RowPlan:
 
 
 class Encoded(NamedTuple):
-    """The tokens of a text, which of them the tokenizer added, and at which character each ends, where it says so."""
+    """The tokens of a text, which of them the tokenizer added, and how many bytes of the text each is, if it says so.
+
+    The bytes of all tokens of a text add up to the text's.
+    """
 
     ids: Tokens
     added: Added
-    ends: Tokens | None
+    sizes: Tokens | None
 
 
 def added_tokens(tokenizer: Any) -> list[int]:
@@ -233,9 +249,12 @@ def plan_rows(corpus: Corpus, tokenizer: Any, chosen: Protocol) -> RowPlan:
     """Tokenize what `chosen` asks for, and lay it out in rows.
 
     Special tokens, and what is put around a text, are not scored, neither as input nor as target; the first token of a
-    document has nothing before it and is never scored. A warning says how many tokens are left out so. Raises DataError
-    if no token is left to score, ParameterError where a window has no room for its opening.
+    document has nothing before it and is never scored. Warnings say how many tokens, and documents, are left out so.
+    Raises DataError if no token is left to score, and for a tokenizer that draws its tokens, makes far more of them
+    than the text has bytes, or fails; ParameterError where a window has no room for its opening.
     """
+    must_not_draw(tokenizer, corpus.name)
+    must_not_swell(tokenizer, corpus.name)
     unknown = unknown_token(tokenizer)
     apart = np.asarray(sorted({*tokenizer.all_special_ids, unknown}), dtype=np.int64)
     front = opening(tokenizer, chosen.bos)
@@ -243,11 +262,11 @@ def plan_rows(corpus: Corpus, tokenizer: Any, chosen: Protocol) -> RowPlan:
         what = f"windows of {chosen.length} tokens have no room beside their opening and context"
         raise ParameterError(what, "--length", f"Give more than {len(front) + (chosen.context or 0)}.")
     rows: list[Row] = []
-    left, read = chosen.tokens, 0
+    left, read, documents, doubled = chosen.tokens, 0, 0, 0
     size: int | None = 0
     not_scored: Counter[str] = Counter()
     in_memory = isinstance(corpus.documents, list)
-    for document, (ids, added, ends) in _tokenized(corpus, tokenizer, chosen, front, apart):
+    for document, (ids, added, sizes) in _tokenized(corpus, tokenizer, chosen, front, apart):
         odd = ~added & np.isin(ids, apart)
         if chosen.special == "text" and (odd & (ids != unknown)).any():
             what = "the tokenizer reads special tokens in a text as such, whatever it is asked for"
@@ -256,10 +275,12 @@ def plan_rows(corpus: Corpus, tokenizer: Any, chosen: Protocol) -> RowPlan:
         if left is not None:
             scorable = scorable[:left]
             left -= len(scorable)
-        rows += _windows(document, ids, scorable, chosen, front, _leading(added))
+        documents, begin = documents + 1, _leading(added)
+        doubled += ids[: begin + 1].tolist()[begin:] == front[-1:] != []
+        rows += _windows(document, ids, scorable, chosen, front, begin)
         end = scorable[-1] + 1 if left == 0 and len(scorable) else len(ids)
         not_scored.update(_reasons(ids[:end], odd[:end], added[:end], unknown))
-        size = None if size is None or ends is None else size + _bytes(corpus.documents[document], ends, scorable)
+        size = None if size is None or sizes is None else size + int(sizes[scorable].sum())
         if in_memory:
             read += _characters(corpus.documents[document], ids, scorable, tokenizer, chosen)
         if left == 0:
@@ -271,9 +292,19 @@ def plan_rows(corpus: Corpus, tokenizer: Any, chosen: Protocol) -> RowPlan:
         what = "no token can be scored: no document has two plain tokens"
         raise DataError(what, corpus.name, "Give a corpus with more text.")
     characters = (read, sum(map(len, corpus.documents))) if in_memory else None
-    plan = RowPlan(rows, chosen.pack, characters, dict(not_scored), size)
+    counts = len({row.document for row in rows}), documents
+    plan = RowPlan(rows, chosen.pack, characters, dict(not_scored), size, counts)
     if words := left_out(plan.not_scored):
         log.warning("%s: not scored, beside %s tokens that are: %s", corpus.name, f"{plan.tokens:,}", words)
+    if words := without_scores(counts):
+        log.warning("%s: %s", corpus.name, words)
+    if doubled:
+        token = tokenizer.convert_ids_to_tokens(front[-1])
+        what = "%s: %s documents begin with %s, which is put before every window: it is there twice. Take it out of the"
+        log.warning(f"{what} texts, or give --bos never", corpus.name, f"{doubled:,}", token)
+    if chosen.special == "token" and plan.not_scored.get("special") and getattr(tokenizer, _AS_TEXT, False):
+        what = "%s: special tokens in the text are read as such; the tokenizer's own setting (%s) is --special text"
+        log.warning(what, corpus.name, _AS_TEXT)
     return plan
 
 
@@ -297,6 +328,12 @@ def left_out(not_scored: dict[str, int]) -> str:
         "after_special": "after special ones",
     }
     return ", ".join(f"{not_scored[name]:,} {what}" for name, what in words.items() if not_scored.get(name))
+
+
+def without_scores(documents: tuple[int, int]) -> str:
+    """Say how many of the documents that are read hold no scored token; "" if none: see `RowPlan`."""
+    scored, read = documents
+    return "" if scored == read else f"{read - scored:,} of {read:,} documents hold no token to score: empty, or of one"
 
 
 def _reasons(ids: Tokens, odd: Added, added: Added, unknown: int) -> dict[str, int]:
@@ -331,15 +368,32 @@ def _characters(text: str, ids: Tokens, scorable: Tokens, tokenizer: Any, chosen
     return min(len(text), len(tokenizer.decode(last, skip_special_tokens=True)))
 
 
-def _bytes(text: str, ends: Tokens, scorable: Tokens) -> int:
-    """Count the bytes of a document that its scored tokens stand for: each for all from the end of the token before it.
+def _sizes(text: str, ids: Tokens, offsets: Tokens, tokenizer: Any, whole: bool) -> Tokens:
+    """Count the bytes of a text, in UTF-8, that each of its tokens stands for.
 
-    A character in several tokens counts for the first of them, and what no token holds (a space that some tokenizers
-    leave out) for the next.
+    offsets: the first and the last character of each, [n, 2]. A token has what lies between the end of the one before
+    it and its own (a space that some tokenizers leave out, too); tokens that share a character divide its bytes by what
+    they are written with, which for tokens of bytes is right to the byte. whole: the tokens are all of the text's.
     """
-    points = np.frombuffer(text[: max(ends, default=0)].encode("utf-32-le"), np.uint32)
-    sizes = np.concatenate([[0], np.cumsum(1 + (points >= 0x80) + (points >= 0x800) + (points >= 0x10000))])
-    return int((sizes[ends[scorable]] - sizes[ends[scorable - 1]]).sum())
+    ends = np.maximum.accumulate(offsets[:, 1])
+    if whole:
+        ends[-1] = len(text)
+    points = np.frombuffer(text[: ends[-1]].encode("utf-32-le"), np.uint32)
+    before = np.concatenate([[0], np.cumsum(1 + (points >= 0x80) + (points >= 0x800) + (points >= 0x10000))])
+    first = np.concatenate([[True], offsets[1:, 0] >= ends[:-1]])  # which tokens share no character with the last
+    run, lasts = np.cumsum(first) - 1, np.append(np.flatnonzero(first)[1:], len(ids)) - 1
+    weights = np.ones(len(ids), np.int64)
+    shared = np.bincount(run)[run] > 1
+    if shared.any():
+        kinds, places = np.unique(ids[shared], return_inverse=True)
+        pieces = map(str, tokenizer.convert_ids_to_tokens(kinds.tolist()))
+        weights[shared] = np.array([1 if _BYTE.fullmatch(piece) else max(1, len(piece)) for piece in pieces])[places]
+    weight, total = np.cumsum(weights), before[ends[lasts]]
+    weight_before, total_before = (np.append(0, each[:-1])[run] for each in (weight[lasts], total))
+    part = (weight - weight_before) / (weight[lasts][run] - weight_before)
+    ending = total_before + np.rint(part * (total[run] - total_before)).astype(np.int64)
+    sizes: Tokens = np.diff(ending, prepend=0)
+    return sizes
 
 
 def document_order(documents: int, chosen: Protocol) -> npt.NDArray[np.int64]:
@@ -359,55 +413,104 @@ def _tokenized(
     most = None
     if chosen.name == "authors":  # as many tokens of the text as there is room for beside the opening
         most = chosen.length - len(front) + len(opening(tokenizer, "auto"))
-    indices = document_order(len(corpus.documents), chosen)
+    documents = corpus.documents
+    if isinstance(documents, Unread) and chosen.seed is None:
+        some = itertools.count() if chosen.documents is None else range(chosen.documents)
+        indices: Iterator[int] = itertools.takewhile(documents.has, some)
+    else:
+        indices = map(int, document_order(len(documents), chosen))
+    firsts = [*itertools.islice(indices, 16)]
+    indices = itertools.chain(firsts, indices)
+    sample = [corpus.beginning(i, _SAMPLE) for i in firsts]
+    once, again = ([each.ids.tolist() for each in _encoded(tokenizer, sample, chosen)] for _ in range(2))
+    if once != again:
+        what = "the tokenizer gives other tokens for one text each time"
+        raise DataError(what, corpus.name, "Switch off what draws in it, such as sampling or dropout.")
     if chosen.tokens is not None:
         for i in indices:
-            yield int(i), _enough(corpus.documents[int(i)], tokenizer, chosen, most, apart)
+            yield i, _enough(partial(corpus.beginning, i), tokenizer, chosen, most, apart)
         return
-    for first in range(0, len(indices), 64):
-        some = indices[first : first + 64]
-        texts = [corpus.documents[int(i)] for i in some]
-        yield from zip(map(int, some), _encoded(tokenizer, texts, chosen, most), strict=True)
+    while batch := [*itertools.islice(indices, 64)]:
+        yield from zip(batch, _encoded(tokenizer, [documents[i] for i in batch], chosen, most), strict=True)
 
 
 def _encoded(tokenizer: Any, texts: Sequence[str], chosen: Protocol, most: int | None = None) -> list[Encoded]:
     """Tokenize each text, to at most so many tokens."""
     options: dict[str, Any] = {} if most is None else {"truncation": True, "max_length": most}
     as_text = chosen.special == "text"
-    if getattr(tokenizer, "split_special_tokens", False) != as_text:  # its own setting is no part of a store's key
-        options["split_special_tokens"] = as_text
-    encoded = tokenizer(list(texts), verbose=False, return_special_tokens_mask=True, **options)
+    if getattr(tokenizer, _AS_TEXT, False) != as_text:  # its own setting is no part of a store's key
+        options[_AS_TEXT] = as_text
+    try:
+        with panic_as_error():
+            encoded = tokenizer(list(texts), verbose=False, return_special_tokens_mask=True, **options)
+    except Exception as error:  # of many kinds: a pattern that ends nowhere, no token for what is unknown
+        what = f"the tokenizer fails on a text: {first_line(error)}"
+        raise DataError(
+            what, type(tokenizer).__name__, "Check its tokenizer.json, or give another tokenizer."
+        ) from None
     every = getattr(encoded, "encodings", None) or [None] * len(texts)  # which tokenizers in Python do not have
-    parts = zip(encoded["input_ids"], encoded["special_tokens_mask"], every, strict=True)
+    parts = zip(texts, encoded["input_ids"], encoded["special_tokens_mask"], every, strict=True)
+    return [_one_encoded(text, tokenizer, most, *part) for text, *part in parts]
+
+
+def _one_encoded(
+    text: str, tokenizer: Any, most: int | None, tokens: Sequence[int], mask: Sequence[int], encoding: Any
+) -> Encoded:
+    ids = np.asarray(tokens, dtype=np.int64)
     # tokenizers in Python that find their last token in the text already give a mask for another one
-    return [
-        Encoded(
-            np.asarray(ids, dtype=np.int64),
-            np.asarray(added, dtype=bool)[: len(ids)],
-            None if each is None else np.asarray([end for _, end in each.offsets], dtype=np.int64),
-        )
-        for ids, added, each in parts
-    ]
+    added = np.asarray(mask, dtype=bool)[: len(ids)]
+    own = np.flatnonzero(~added)
+    if len(own) > 4 * len(text.encode()) + 16:
+        what = f"the tokenizer makes {len(own):,} tokens of {len(text.encode()):,} bytes"
+        raise DataError(what, type(tokenizer).__name__, "Check its tokenizer.json, or give another tokenizer.")
+    if encoding is None:
+        return Encoded(ids, added, None)
+    sizes = np.zeros(len(ids), np.int64)
+    if len(own):
+        offsets = np.asarray(encoding.offsets, dtype=np.int64)[own]
+        sizes[own] = _sizes(text, ids[own], offsets, tokenizer, most is None or len(ids) < most)
+    return Encoded(ids, added, sizes)
 
 
-def _enough(text: str, tokenizer: Any, chosen: Protocol, most: int | None, apart: Tokens) -> Encoded:
+def _enough(
+    beginning: Callable[[int], str], tokenizer: Any, chosen: Protocol, most: int | None, apart: Tokens
+) -> Encoded:
     """Tokenize a text; if it is far longer than the budget, only enough of its beginning.
 
-    It is enough where a beginning twice as long begins with the same tokens. apart: tokens that are not scored.
+    beginning: gives its first so many characters. They are enough where beginnings that are a word shorter, and twice
+    as long, begin with the same tokens. A text with no words to cut between is read whole. apart: tokens that are not
+    scored.
     """
     budget = chosen.tokens or 0
-    size = 16 * min(budget, most or budget) + 2**14
-    while 2 * size < len(text):
-        (ids, added, ends), (longer, _, _) = _encoded(tokenizer, [text[:size], text[: 2 * size]], chosen, most)
-        if most is not None and len(ids) == most and np.array_equal(ids, longer):
-            return Encoded(ids, added, ends)
-        common = min(len(ids), len(longer))
-        differ = np.flatnonzero(ids[:common] != longer[:common])
-        sure = max(0, (int(differ[0]) if len(differ) else common) - _MARGIN)
-        if len(_scorable(added[:sure] | np.isin(ids[:sure], apart))) >= budget:
-            return Encoded(ids[:sure], added[:sure], None if ends is None else ends[:sure])
+    size = 16 * min(budget, most or budget) + 2**13
+    while len(text := beginning(2 * size + 1)) > 2 * size:
+        near, far = _word_ends(text, size), _word_ends(text, 2 * size)
         size *= 2
+        if len(near) < 2 or not far:
+            continue
+        ((ids, added, sizes),) = _encoded(tokenizer, [text[: near[-1]]], chosen, most)
+        full, plain = most is not None and len(ids) == most, ~(added | np.isin(ids, apart))
+        if not full and len(_scorable(~plain[:-_MARGIN])) < budget:
+            continue
+        others = _encoded(tokenizer, [text[: near[-2]], text[: far[-1]]], chosen, most)
+        if full and all(np.array_equal(ids, other.ids) for other in others):
+            return Encoded(ids, added, sizes)
+        sure = max(0, min(_common(ids, other.ids) for other in others) - _MARGIN)
+        if len(_scorable(~plain[:sure])) >= budget:
+            return Encoded(ids[:sure], added[:sure], None if sizes is None else sizes[:sure])
     return _encoded(tokenizer, [text], chosen, most)[0]
+
+
+def _word_ends(text: str, size: int) -> list[int]:
+    """Return where words end in the last part of the first `size` characters of a text."""
+    return [found.end() for found in _WORD_END.finditer(text, max(0, size - 2**12), size)]
+
+
+def _common(one: Tokens, other: Tokens) -> int:
+    """Count the tokens with which both begin."""
+    least = min(len(one), len(other))
+    differ = np.flatnonzero(one[:least] != other[:least])
+    return int(differ[0]) if len(differ) else least
 
 
 def _windows(

@@ -7,6 +7,8 @@ define (`llama-vocab.cpp`), and the table here says the same.
 
 import logging
 import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -82,11 +84,67 @@ _SPLITS: dict[tuple[str, ...], tuple[str, ...]] = {  # by names of pre-tokenizer
 PRE_TOKENIZERS = {name: splits for names, splits in _SPLITS.items() for name in names}
 # whose words that are tokens are not merged from smaller ones, and texts begin with a start token if no field says so
 _WHOLE_WORDS = ("llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2", "tekken")
+_PIECES = ("tokenizer.model", "spiece.model")  # SentencePiece's
+# none begins with a space, which transformers drops in its Llama on purpose
+_SAMPLE = (
+    *("The rank of the correct token", "two  spaces", "at the end ", "a line\n  another\tone", "1234567 and 3.14"),
+    *("naïve façade", "ﬁne ①② Ａ", "東京 は 😀", "def f(x):\n    return x"),
+)
 # fields that cut no text, and fields of tokens that only chats and infilling use
 _IRRELEVANT = re.compile(
     r"chat_template.*|huggingface\.json|ggml\.(tokens|token_type|merges|scores|model|pre|add_bos_token|add_eos_token|"
     r"(bos|eos|unknown|padding|eot|eom|seperator|mask|cls|prefix|suffix|middle|fim_[a-z]+)_token_id)"
 )
+
+
+@contextmanager
+def panic_as_error() -> Iterator[None]:
+    """Raise a panic of the library tokenizers, which is no Exception, as RuntimeError."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise RuntimeError(str(error)) from None
+
+
+def must_not_draw(tokenizer: Any, where: str) -> None:
+    """Raise DataError for a tokenizer that cuts one text otherwise each time, as some do in a training."""
+    model = getattr(getattr(tokenizer, "backend_tokenizer", None), "model", None)
+    for setting in ("dropout", "alpha"):
+        if value := getattr(model, setting, None):
+            what = f"the tokenizer draws its tokens: {setting} is {value:g}"
+            raise DataError(what, f"{where}, {tokenizer.name_or_path}", f"Set {setting} to null in tokenizer.json.")
+
+
+def must_not_swell(tokenizer: Any, where: str) -> None:
+    """Raise DataError for a tokenizer whose normalizer makes a long text of a short one, step by step."""
+    normalizer = getattr(getattr(tokenizer, "backend_tokenizer", None), "normalizer", None)
+    if normalizer is None:
+        return
+    text = normalizer.__getstate__().decode()  # which holds what its steps replace
+    most = 64 * len(text)
+    for step in _steps(normalizer):
+        text = step.normalize_str(text)
+        if len(text) > most:
+            what = "the tokenizer's normalizer makes a text more than 64 times as long"
+            raise DataError(what, f"{where}, {tokenizer.name_or_path}", "Check normalizer in tokenizer.json.")
+
+
+def _steps(normalizer: Any) -> Iterator[Any]:
+    from tokenizers.normalizers import Sequence
+
+    if isinstance(normalizer, Sequence):
+        for i in range(len(normalizer)):
+            yield from _steps(normalizer[i])
+    else:
+        yield normalizer
+
+
+def without_token(tokenizer: Any, logits: int) -> int:
+    """Count the logits, of so many, that belong to no token of the tokenizer."""
+    tokens: set[int] = {*tokenizer.get_vocab().values()}
+    return logits - sum(token < logits for token in tokens)
 
 
 def raw_file(folder: Path) -> Path | None:
@@ -110,20 +168,23 @@ def files_of(folder: Path) -> list[Path]:
     return [path for name in names if (path := folder / name).is_file()]
 
 
-def verify_tokens(tokenizer: Any, file: Path | None, name: str) -> Any:
+def verify_tokens(tokenizer: Any, folder: Path, name: str) -> Any:
     """Return the tokenizer, if it has all that cuts text from its file; else one made of the file, with a warning.
 
-    file: its `tokenizer.json`, None where there is nothing to compare with. What is equal in its parts cuts every text
-    alike; whether texts get a start or end token, the tokenizer's configuration may say otherwise. name: what errors
-    call the model. Raises DataError if the file cannot be read.
+    The file is the `tokenizer.json` in its folder, or else SentencePiece's, which is followed or refused. What is equal
+    in its parts cuts every text alike; whether texts get a start or end token, the tokenizer's configuration may say
+    otherwise. name: what errors call the model. Raises DataError if the file cannot be read, or is not followed.
     """
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast
 
-    if file is None:
+    if (file := raw_file(folder)) is None:
+        for pieces in (path for path in map(folder.joinpath, _PIECES) if path.is_file()):
+            _must_follow_pieces(tokenizer, pieces, name)
         return tokenizer
     try:
-        raw = Tokenizer.from_file(str(file))
+        with panic_as_error():
+            raw = Tokenizer.from_file(str(file))
     except Exception as error:  # it has one kind, plain Exception
         raise DataError(f"cannot read the tokenizer: {first_line(error)}", name, "Save it again.") from None
     other = _other_parts(getattr(tokenizer, "backend_tokenizer", None), raw)
@@ -141,6 +202,32 @@ def verify_tokens(tokenizer: Any, file: Path | None, name: str) -> Any:
     }
     tokenizer_class: Any = PreTrainedTokenizerFast  # which is not typed
     return tokenizer_class(tokenizer_object=raw, truncation_side="right", **added, **tokenizer.special_tokens_map)
+
+
+def _must_follow_pieces(tokenizer: Any, file: Path, name: str) -> None:
+    """Raise DataError unless the tokenizer cuts as SentencePiece does by the file that it was made from."""
+    try:
+        from sentencepiece import SentencePieceProcessor
+
+        processor = SentencePieceProcessor(model_file=str(file))
+    except (ImportError, RuntimeError, OSError):  # tiktoken's file has the same name, and is read without SentencePiece
+        log.warning("%s: how text is cut is not compared with %s, which is not SentencePiece's", name, file.name)
+        return
+    unknown = processor.id_to_piece(processor.unk_id())
+    for text in _SAMPLE:
+        expected = _once(map(processor.id_to_piece, processor.encode(text)), unknown)
+        ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+        tokens = _once(tokenizer.convert_ids_to_tokens(ids), tokenizer.unk_token)
+        if tokens != expected:
+            what = f"transformers' {type(tokenizer).__name__} does not cut {text!r} as {file.name} says"
+            remedy = "Give the folder of a tokenizer that has its tokenizer.json: --tokenizer FOLDER."
+            raise DataError(f"{what}: {' '.join(tokens)} for {' '.join(expected)}", name, remedy)
+
+
+def _once(tokens: Iterable[str], unknown: str | None) -> list[str]:
+    """Return the tokens, with one for each run of unknown ones, which programs count in their own ways."""
+    known = ["" if token == unknown else token for token in tokens]
+    return [token for i, token in enumerate(known) if token or known[i - 1 : i] != [""]]
 
 
 def _other_parts(backend: Any, raw: Any) -> list[str]:

@@ -11,9 +11,10 @@ import pytest
 import survey
 import torch
 from by_hand import assert_ranked, token_by_token
-from tiny import CONFIGS, VOCAB, load, make_tokenizer, texts, write_texts
+from tiny import CONFIGS, VOCAB, load, make_tokenizer, random_model, texts, write_texts
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from rbp.api import rank
 from rbp.errors import DataError, ParameterError
 from rbp.extract.corpora import Corpus
 from rbp.extract.extraction import Settings, extract
@@ -268,3 +269,14 @@ def test_a_look_at_the_length_that_no_configuration_says_is_found_out(saved, cap
     right = alone.rank(rows)
     assert (ranker.rank(rows).greater == right.greater).all()
     assert (wrong.nll != right.nll).mean() > 0.5  # had it not been found out
+
+
+@pytest.mark.parametrize("offload", ["disk_offload", "cpu_offload"])
+def test_a_model_whose_weights_wait_elsewhere_is_ranked_where_its_layers_run(offload, tmp_path):
+    accelerate, tokenizer = pytest.importorskip("accelerate"), make_tokenizer()
+    model, other = random_model("gpt2"), random_model("gpt2")
+    getattr(accelerate, offload)(other, **({"offload_dir": tmp_path} if offload == "disk_offload" else {}))
+    assert other.device.type == "meta"
+    results = [rank(each, texts(2), tokenizer=tokenizer) for each in (model, other)]
+    one, two = (each.store.ranks()["greater"].tolist() for each in results)
+    assert one == two

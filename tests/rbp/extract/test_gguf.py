@@ -1,6 +1,7 @@
 """Models in GGUF files, which these tests write as llama.cpp's converter would."""
 
 import shutil
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -72,6 +73,9 @@ REFUSED = [
     ("llama", {"rope.scaling.type": "yarn", "rope.scaling.factor": 4.0}, r"llama\.rope\.scaling\.factor and 1 more"),
     ("llama", {"rope.dimension_count": 8}, r"rope\.dimension_count is 8, and heads are 16 wide"),
     ("llama", {"attention.head_count_kv": [2, 4, 2]}, r"head_count_kv differs by layer"),
+    ("llama", {"block_count": 10**8}, r"block_count is 100000000, and the tensors are of \d+ blocks"),
+    ("gemma2", {"block_count": 10**8}, r"gemma2\.block_count is 100000000"),
+    ("llama", {"attention.head_count": 0}, r"llama\.attention\.head_count is 0"),
     ("llama", {"attention.causal": False}, r"attention\.causal is False"),
     ("qwen2", {"attention.key_length": 24, "attention.value_length": 24}, r"key_length is 24, .*cannot set"),
     ("qwen3moe", {"expert_weights_scale": 2.0}, r"qwen3moe\.expert_weights_scale"),
@@ -118,5 +122,30 @@ def test_only_the_file_is_read(whole, file, tmp_path):
 def test_a_file_that_is_cut_short(file, tmp_path, keep):
     short = tmp_path / "a.gguf"
     short.write_bytes(file.read_bytes()[:keep])
-    with pytest.raises(DataError, match="cannot read the GGUF file"):
+    where = {0: "empty", 4: "its first four bytes", 100: "what follows [a-zA-Z_.]+", -5000: "values of its tensors"}
+    with pytest.raises(DataError, match=f"cannot read the GGUF file.*{where[keep]}"):
         find_model(str(short))
+
+
+def string(text):
+    return struct.pack("<Q", len(text)) + text.encode()
+
+
+START = {"tensors": 0, "fields": 1}
+HURTFUL = {  # by hand, in the format's own bytes: a key, the number of its type, and its value
+    "an array of 2^40 bytes": string("general.x") + struct.pack("<IIQ", 9, 0, 2**40),
+    "an array of 2^40 strings": string("general.x") + struct.pack("<IIQ", 9, 8, 2**40) + string("a"),
+    "an array of arrays": string("general.x") + struct.pack("<IIQIQ", 9, 9, 2**62, 9, 2**62),
+    "a long text": string("general.x") + struct.pack("<IQ", 8, 2**60),
+    "a long name": struct.pack("<Q", 2**63),
+}
+
+
+@pytest.mark.parametrize("kind", [*HURTFUL, "tensors", "fields"])
+def test_a_file_that_says_more_than_it_holds_ends_at_once(kind, tmp_path):
+    counts = START | ({kind: 2**60} if kind in START else {})
+    content = HURTFUL.get(kind, string("general.x") + struct.pack("<IB", 0, 1))
+    head = b"GGUF" + struct.pack("<IQQ", 3, counts["tensors"], counts["fields"])
+    (tmp_path / "a.gguf").write_bytes(head + content)
+    with pytest.raises(DataError, match=r"cut short: it ends in what follows (GGUF\.kv_count|general\.x)"):
+        find_model(str(tmp_path / "a.gguf"))

@@ -84,6 +84,25 @@ def test_a_revision_of_a_folder_is_a_checkpoint_in_it(copy, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("kind", "fields", "message"),
+    [
+        ("qwen2", {"num_hidden_layers": 10**8}, r"num_hidden_layers is 100,000,000, and the weights are \d+ tensors"),
+        ("gpt2", {"n_layer": 10**8}, "n_layer is 100,000,000"),
+        ("qwen2", {"num_attention_heads": 0}, "num_attention_heads is 0 .*config.json"),
+        ("gpt2", {"n_head": -2}, "n_head is -2 .*config.json"),
+        ("llama", {"head_dim": 10**12}, r"head_dim is 1,000,000,000,000, .* at most \d+ rows"),
+        ("mixtral", {"num_local_experts": 10**8}, "num_local_experts is 100,000,000"),
+        ("qwen2", {"text_config": {"num_hidden_layers": 10**8}}, "text_config.num_hidden_layers is 100,000,000"),
+    ],
+)
+def test_a_configuration_of_a_size_that_the_weights_do_not_have_builds_nothing(kind, fields, message, saved, tmp_path):
+    folder = shutil.copytree(saved(kind), tmp_path / "model")
+    configure(folder / "config.json", **fields)
+    with pytest.raises(DataError, match=message):
+        load_tokenizer(find_model(str(folder)))
+
+
+@pytest.mark.parametrize(
     ("fields", "message", "remedy"),
     [
         ({"n_layer": 1}, r"does not take .*h\.1\.", "num_hidden_layers"),

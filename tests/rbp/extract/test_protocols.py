@@ -3,12 +3,12 @@
 import datasets
 import pytest
 from tiny import make_tokenizer, texts
-from tokenizers import Tokenizer, models, pre_tokenizers
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
 from rbp.errors import DataError
 from rbp.extract.corpora import Corpus
-from rbp.extract.protocol import document_order, opening, plan_rows, protocol
+from rbp.extract.protocol import _encoded, document_order, opening, plan_rows, protocol
 
 
 def scored(rows):
@@ -131,4 +131,127 @@ def test_bytes_are_those_of_the_scored_tokens():
         raw = [tokenizer.backend_tokenizer.id_to_token(i) for row in plan.rows for i in row.ids[row.scored]]
         assert plan.bytes == sum(map(len, raw)), text  # in a byte-level vocabulary a token has a letter for each byte
     within = plan_rows(Corpus("c", ["😀😀"]), tokenizer, protocol("windows"))
-    assert (within.tokens, within.bytes) == (7, 4)  # a character counts for the first of its tokens
+    assert (within.tokens, within.bytes) == (7, 7)
+
+
+FROM_THE_RIGHT = {  # what a cut in the text of changes from its beginning on
+    "digits": (r"\p{N}{1,3}(?=(?:\p{N}{3})*(?:\P{N}|$))", "1234567890" * 1_700),
+    "marks": (r"-{1,3}(?=(?:---)*(?:[^-]|$))", "-" * 17_000),
+    "letters": (r"[a-z]{1,2}(?=(?:[a-z]{2})*(?:[^a-z]|$))", "abcdefghijk" * 1_550),
+    "words": (r"\p{L}+ \p{L}+(?=(?: \p{L}+ \p{L}+)*$)", "rank " * 3_601 + "rank"),
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", FROM_THE_RIGHT)
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_budget_cuts_no_other_tokens_where_words_are_cut_from_the_right(kind, more):
+    pattern, text = FROM_THE_RIGHT[kind]
+    text += text[-5 * more :] if more else ""
+    tokenizer = make_tokenizer()
+    raw = tokenizer.backend_tokenizer
+    raw.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(pattern), "isolated"), BYTES])
+    every, some = (
+        plan_rows(Corpus("c", [text]), tokenizer, protocol("windows", length=64, tokens=tokens)).rows
+        for tokens in (None, 5)
+    )
+    assert some[0].ids.tolist() == every[0].ids[: len(some[0].ids)].tolist()
+    assert scored(some) == scored(every)[:5]
+
+
+BYTES = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+ODD = ["", "a", "😀😀 fine", "東京は日本の首都", "  e\u0301té \t x ", "x" * 40, "ﬁne ①② ㎞ ﷺ", "\n\n", "naïve<|end|>東"]
+
+
+def as_bytes():
+    return make_tokenizer("<|end|> $A <|end|>")
+
+
+def as_pieces():
+    """Pieces of characters, of bytes where there is none, of a text that is composed, without spaces at its ends."""
+    letters = [*"▁abcdefghijklmnopqrstuvwxyzé", *(f"<0x{i:02X}>" for i in range(256))]
+    raw = Tokenizer(models.BPE({each: i for i, each in enumerate(letters)}, [], byte_fallback=True))
+    raw.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Strip(), normalizers.Replace(" ", "▁")])
+    return PreTrainedTokenizerFast(tokenizer_object=raw)
+
+
+def as_words():
+    raw = Tokenizer(models.WordLevel({"[UNK]": 0, "x": 1, "fine": 2}, "[UNK]"))
+    raw.pre_tokenizer = pre_tokenizers.Whitespace()
+    return PreTrainedTokenizerFast(tokenizer_object=raw, unk_token="[UNK]")  # noqa: S106
+
+
+@pytest.mark.parametrize("make", [as_bytes, as_pieces, as_words])
+def test_the_bytes_of_all_tokens_of_a_document_add_up_to_its_own(make):
+    tokenizer = make()
+    for text, encoded in zip(ODD, _encoded(tokenizer, ODD, protocol("windows")), strict=True):
+        assert (encoded.sizes >= 0).all()
+        if not encoded.added.all():
+            assert encoded.sizes.sum() == len(text.encode()), text
+    (cjk,) = _encoded(as_pieces(), ["東京"], protocol("windows"))
+    assert cjk.sizes.tolist() == [1] * 6
+
+
+def test_what_a_tokenizer_draws_is_refused():
+    class Drawing(PreTrainedTokenizerFast):
+        count = 0
+
+        def __call__(self, texts, **options):
+            Drawing.count += 1
+            return super().__call__([text[Drawing.count % 2 :] for text in texts], **options)
+
+    dropping = make_tokenizer()
+    dropping.backend_tokenizer.model.dropout = 0.001
+    sampling = as_words()
+    sampling.backend_tokenizer.model = models.Unigram([("<unk>", 0.0), ("a", -1.0)], unk_id=0, alpha=0.1, nbest_size=9)
+    drawing = Drawing(tokenizer_object=make_tokenizer().backend_tokenizer)
+    for tokenizer, what in (
+        (dropping, r"dropout is 0\.001"),
+        (sampling, r"alpha is 0\.1"),
+        (drawing, "other tokens for one text each time"),
+    ):
+        with pytest.raises(DataError, match=what):
+            plan_rows(Corpus("c", ["a rank of the law"]), tokenizer, protocol("windows"))
+
+
+def swelling(kind):
+    tokenizer = make_tokenizer()
+    raw = tokenizer.backend_tokenizer
+    if kind == "panic":
+        raw.pre_tokenizer = pre_tokenizers.Split(Regex(r"(a+)+$b|(a|aa)+c"), "isolated")
+    elif kind == "template":
+        raw.post_processor = processors.TemplateProcessing(single=" ".join(["$A"] * 9))
+    elif kind == "unknown":
+        raw.model = models.WordLevel({"x": 0}, "[UNK]")
+    else:
+        pattern, content = {"doubling": ("e", "ee"), "regex": (Regex("[b-z]"), "bb")}[kind]
+        raw.normalizer = normalizers.Sequence([normalizers.Replace(pattern, content)] * 40)
+    return tokenizer
+
+
+@pytest.mark.parametrize(
+    ("kind", "what"),
+    [
+        ("panic", "fails on a text: .*retry-limit"),
+        ("unknown", "fails on a text: .*UNK"),
+        ("doubling", "more than 64 times as long"),
+        ("regex", "more than 64 times as long"),
+        ("template", r"makes 9,216 tokens of 1,024 bytes"),
+    ],
+)
+def test_a_tokenizer_made_to_hurt_is_refused(kind, what):
+    with pytest.raises(DataError, match=what):
+        plan_rows(Corpus("c", ["a" * 2000]), swelling(kind), protocol("windows"))
+
+
+def test_what_vanishes_or_is_there_twice_is_told(caplog):
+    tokenizer = make_tokenizer("<|end|> $A")
+    tokenizer.split_special_tokens = True
+    plan = plan_rows(Corpus("c", ["<|end|>the rank", "", "a", " ", "the law"]), tokenizer, protocol("windows"))
+    assert plan.documents == (2, 5)
+    assert "c: 3 of 5 documents hold no token to score" in caplog.text
+    assert "1 documents begin with <|end|>" in caplog.text
+    assert "split_special_tokens" in caplog.text
+    caplog.clear()
+    plan_rows(Corpus("c", ["the rank", "the law"]), tokenizer, protocol("windows"))
+    assert not caplog.text

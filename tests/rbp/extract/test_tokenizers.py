@@ -3,21 +3,26 @@
 Each pre-tokenizer is compared with the one in the `tokenizer.json` of a model that brought the name.
 """
 
+import sys
+from contextlib import nullcontext
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from commands import here
 from cuts import TEXTS, survey_tokenizer
 from ggufs import save_case, write_bare, write_case
 from tiny import make_tokenizer, texts, train, write_texts
-from tokenizers import Regex, Tokenizer, pre_tokenizers
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
 
 from rbp.errors import DataError
 from rbp.extract.extraction import extract
-from rbp.extract.models import find_model, load_tokenizer
+from rbp.extract.models import ModelFiles, find_model, load_tokenizer
 from rbp.extract.protocol import protocol
 from rbp.extract.store import open_store
+from rbp.extract.tokenizers import verify_tokens
 
 
 def split(pattern: str) -> pre_tokenizers.PreTokenizer:
@@ -132,6 +137,74 @@ def test_a_start_token_where_llama_cpp_puts_one(stated, trained, tmp_path):
 def test_the_file_is_followed_not_the_class(kind, tmp_path):
     found = survey_tokenizer(kind, tmp_path / "model")
     assert found.outcome == "exact", found
+
+
+class Characters:
+    """A stand-in for SentencePiece's processor, of a file by which each character is a piece."""
+
+    def __init__(self, model_file):
+        if b"\n" in Path(model_file).read_bytes():
+            raise RuntimeError("could not parse ModelProto")
+
+    def encode(self, text):
+        return [*map(ord, f"▁{text}".replace(" ", "▁"))]
+
+    def id_to_piece(self, token):
+        return chr(token) if token else "<unk>"
+
+    def unk_id(self):
+        return 0
+
+
+@pytest.mark.parametrize(
+    ("normalizer", "message"),
+    [
+        (None, None),
+        (normalizers.Replace(Regex(" +"), " "), "'two  spaces' as tokenizer.model says"),
+        (normalizers.Strip(), "'at the end ' as"),
+        (normalizers.NFKC(), "'ﬁne ①② Ａ' as"),
+    ],
+)
+def test_a_file_of_sentencepiece_is_followed_or_the_tokenizer_refused(
+    normalizer, message, tmp_path, monkeypatch, caplog
+):
+    monkeypatch.setitem(sys.modules, "sentencepiece", SimpleNamespace(SentencePieceProcessor=Characters))
+    kinds = dict.fromkeys("▁ \n\t" + "".join(map(chr, range(33, 127))) + "ïçéﬁ①②Ａ東京は😀")
+    raw = Tokenizer(models.BPE({each: i for i, each in enumerate(kinds)}, []))
+    raw.pre_tokenizer = pre_tokenizers.Metaspace()
+    raw.normalizer = normalizer
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=raw)
+    (tmp_path / "tokenizer.model").write_bytes(b"a model")
+    with nullcontext() if message is None else pytest.raises(DataError, match=message):
+        assert verify_tokens(tokenizer, tmp_path, "m") is tokenizer
+    assert not caplog.text
+    (tmp_path / "tokenizer.model").write_bytes(b"IQ== 0\nIg== 1\n")  # tiktoken's
+    assert verify_tokens(tokenizer, tmp_path, "m") is tokenizer
+    assert "not compared with tokenizer.model" in caplog.text
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("kind", "options", "followed"),
+    [
+        ("Llama", {"model_type": "unigram"}, False),
+        ("Gemma", {"model_type": "unigram"}, False),
+        ("Llama", {"model_type": "bpe"}, False),  # which drops spaces
+        ("Llama", {"model_type": "bpe", "normalization_rule_name": "identity", "byte_fallback": True}, True),
+        ("GPTSw3", {"model_type": "unigram"}, True),
+    ],
+)
+def test_sentencepiece_s_own_files(kind, options, followed, tmp_path):
+    train_pieces = pytest.importorskip("sentencepiece").SentencePieceTrainer.train
+    sentences = iter([*TEXTS, *texts(200, seed=3)] * 3)
+    spaces = (
+        {"remove_extra_whitespaces": False, "allow_whitespace_only_pieces": True} if "byte_fallback" in options else {}
+    )
+    options |= {"vocab_size": 600, "hard_vocab_limit": False, "minloglevel": 2, **spaces}
+    train_pieces(sentence_iterator=sentences, model_prefix=str(tmp_path / "tokenizer"), **options)
+    (tmp_path / "tokenizer_config.json").write_text(f'{{"tokenizer_class": "{kind}Tokenizer"}}')
+    with nullcontext() if followed else pytest.raises(DataError, match=r"as tokenizer\.model says"):
+        load_tokenizer(ModelFiles("m", tmp_path, None, ()))
 
 
 def test_a_tokenizer_by_hand(tmp_path):
