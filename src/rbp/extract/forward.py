@@ -240,27 +240,28 @@ class Ranker:
             ranks = _joined([self._by_logits(row, *self.reader.logits(self._padded([row]))[:1]) for row in rows])
             return lambda: None, lambda: ranks
         tally, wait = self._copies.to_host(self._tally(rows, head, equal))
-        vocabulary = self.vocabulary or head.weight.shape[0]
+        vocabulary = self.vocabulary or len(head.weight)
 
         def finish() -> Ranks:
             if bool((tally.impossible(vocabulary) | tally.total.isnan() | (tally.total == torch.inf)).any()):
                 # NaN, an infinite logit, or a processor's arithmetic: the logits tell which
                 log.warning("documents %s are ranked by plain products: their counts cannot be", _documents(rows))
                 return _joined([self._by_product(row, head) for row in rows])
-            return _on_cpu(tally.ranks(torch.float64 if head.weight.dtype == torch.float64 else torch.float32))
+            return _on_cpu(tally.ranks(torch.float32))
 
         return wait, finish
 
     def _tally(self, rows: list[Row], head: Head, equal: EqualRows | None) -> Tally:
         """Tally rows where the head lies: of a model in several places, one of them. Waits for nothing."""
-        if (highest := max(int(row.ids[row.scored].max()) for row in rows)) >= (self.vocabulary or len(head.weight)):
-            what = f"the target {highest} lies outside 0 … {(self.vocabulary or len(head.weight)) - 1}"
+        targets, vocabulary = self._targets(rows), self.vocabulary or len(head.weight)
+        if (highest := targets.max()) >= vocabulary:
+            what = f"the target {highest} lies outside 0 … {vocabulary - 1}"
             raise ParameterError(what, "--vocab", "Check the tokenizer, and --vocab.")
         hidden = self._hidden(rows).to(head.weight.device)
-        targets = _upload(self._targets(rows), head.weight.device)
         with exactly(head.weight.device), torch.cuda.device_of(head.weight):  # type: ignore[no-untyped-call]
+            moved = _upload(targets, head.weight.device)
             scaled = head.bias, head.scale, head.softcap
-            given = problem(hidden, head.weight, targets, *scaled, self.vocabulary, self.rounding, equal)
+            given = problem(hidden, head.weight, moved, *scaled, self.vocabulary, self.rounding, equal)
             return count(given, self.backend, self.compiled)
 
     def _by_product(self, row: Row, head: Head) -> Ranks:
