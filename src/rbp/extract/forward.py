@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -66,7 +66,7 @@ class Copies:
     """Copies tallies to the host; from a GPU on a stream of their own, so that the next batch runs meanwhile."""
 
     def __init__(self, device: torch.device) -> None:
-        self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+        self.stream: Any = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
 
     def to_host(self, tally: Tally) -> tuple[Tally, Callable[[], None]]:
         """Begin to copy a tally; gives the copy, and what waits until it is whole."""
