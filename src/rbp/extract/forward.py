@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -66,7 +66,7 @@ class Copies:
     """Copies tallies to the host; from a GPU on a stream of their own, so that the next batch runs meanwhile."""
 
     def __init__(self, device: torch.device) -> None:
-        self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+        self.stream: Any = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
 
     def to_host(self, tally: Tally) -> tuple[Tally, Callable[[], None]]:
         """Begin to copy a tally; gives the copy, and what waits until it is whole."""
@@ -240,27 +240,28 @@ class Ranker:
             ranks = _joined([self._by_logits(row, *self.reader.logits(self._padded([row]))[:1]) for row in rows])
             return lambda: None, lambda: ranks
         tally, wait = self._copies.to_host(self._tally(rows, head, equal))
-        vocabulary = self.vocabulary or head.weight.shape[0]
+        vocabulary = self.vocabulary or len(head.weight)
 
         def finish() -> Ranks:
             if bool((tally.impossible(vocabulary) | tally.total.isnan() | (tally.total == torch.inf)).any()):
                 # NaN, an infinite logit, or a processor's arithmetic: the logits tell which
                 log.warning("documents %s are ranked by plain products: their counts cannot be", _documents(rows))
                 return _joined([self._by_product(row, head) for row in rows])
-            return _on_cpu(tally.ranks(torch.float64 if head.weight.dtype == torch.float64 else torch.float32))
+            return _on_cpu(tally.ranks(torch.float32))
 
         return wait, finish
 
     def _tally(self, rows: list[Row], head: Head, equal: EqualRows | None) -> Tally:
         """Tally rows where the head lies: of a model in several places, one of them. Waits for nothing."""
-        if (highest := max(int(row.ids[row.scored].max()) for row in rows)) >= (self.vocabulary or len(head.weight)):
-            what = f"the target {highest} lies outside 0 … {(self.vocabulary or len(head.weight)) - 1}"
+        targets, vocabulary = self._targets(rows), self.vocabulary or len(head.weight)
+        if (highest := targets.max()) >= vocabulary:
+            what = f"the target {highest} lies outside 0 … {vocabulary - 1}"
             raise ParameterError(what, "--vocab", "Check the tokenizer, and --vocab.")
         hidden = self._hidden(rows).to(head.weight.device)
-        targets = _upload(self._targets(rows), head.weight.device)
         with exactly(head.weight.device), torch.cuda.device_of(head.weight):  # type: ignore[no-untyped-call]
+            moved = _upload(targets, head.weight.device)
             scaled = head.bias, head.scale, head.softcap
-            given = problem(hidden, head.weight, targets, *scaled, self.vocabulary, self.rounding, equal)
+            given = problem(hidden, head.weight, moved, *scaled, self.vocabulary, self.rounding, equal)
             return count(given, self.backend, self.compiled)
 
     def _by_product(self, row: Row, head: Head) -> Ranks:

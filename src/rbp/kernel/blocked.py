@@ -83,17 +83,18 @@ class _Block:
     def sweep(self, truth: torch.Tensor, base: torch.Tensor, reduce: Reduce) -> Tally:
         """Count against the truth, sum exp(z − base), and look for the highest logit, over all tiles."""
         counts, total = list[torch.Tensor](), torch.zeros_like(truth, dtype=torch.float64)
-        highest, top = truth, self.target_names.long()  # the lowest id of all that have the truth's logit
+        highest, top = truth.clone(), self.target_names.long()  # the lowest id of all that have the truth's logit
         for i, (tile, name) in enumerate(zip(self.tiles(), self.names, strict=True)):
             count, part, peak = reduce(tile, truth, base, name, self.target_names)
             counts.append(count)
             total += part
             start = i * len(name)
             rows = torch.nonzero((peak > highest) | ((peak == highest) & (start < top)))[:, 0]  # few, after some tiles
-            there = (tile[rows] == peak[rows, None]) & (name != self.target_names[rows, None])
-            at = start + there.view(torch.uint8).argmax(1)
-            top[rows] = torch.where(peak[rows] > highest[rows], at, torch.minimum(at, top[rows]))
-            highest = torch.maximum(highest, peak)
+            others = tile[rows].masked_fill_(name == self.target_names[rows, None], -torch.inf)
+            (peak, at), before = others.max(1), highest[rows]
+            first = torch.where(peak == before, torch.minimum(top[rows], start + at), top[rows])
+            top[rows] = torch.where(peak > before, start + at, first)
+            highest[rows] = torch.maximum(before, peak)
         packed = torch.stack(counts).long()
         struck_out = -self.problem.weight.shape[0] % self.logits.shape[1]
         equal = (packed % PACK).sum(0) - struck_out * (truth == -torch.inf)

@@ -117,7 +117,7 @@ _switches = (  # the general ones first: a switch that nobody has set follows th
     *(_torch.mkldnn.matmul, _torch.mkldnn.conv, _torch.mkldnn.rnn),
 )
 _short = [f"allow_{kind}_reduced_precision_reduction" for kind in ("bf16", "fp16")]
-_settings = [*((switch, "fp32_precision", "ieee") for switch in _switches)]
+_settings: list[tuple[Any, str, Any]] = [(switch, "fp32_precision", "ieee") for switch in _switches]
 _settings += [(_torch.cuda.matmul, name, False) for name in _short]
 _lock, _inside = Lock(), 0  # threads may rank side by side, the settings are for all
 _before: list[tuple[Any, str, Any]] = []
