@@ -24,7 +24,7 @@ from rbp.choices import Dtype, known_dtype
 from rbp.errors import DataError, ParameterError, first_line
 from rbp.extract import adapters, devices, gguf, tokenizers
 from rbp.extract.gguf import Contents
-from rbp.extract.state import digest_of, fresh, state_of
+from rbp.extract.state import digest_of, is_shareable
 from rbp.extract.training import ADAPTER, checkpoints
 from rbp.io import exists, home_expanded, parse_json
 from rbp.io import sha256 as checksum
@@ -36,8 +36,11 @@ def non_embedding_params(model: nn.Module) -> int:
 
     A weight that is shared (a tied output layer) counts once, and not at all where it is an embedding. Layers
     that bring embeddings to the width of the model, as in OPT-350m, are no embeddings. Adapters count as if they were
-    merged. Works on the meta device. Gives the authors' `non_embedding_params` for their 24 models.
+    merged, and the weights of a quantized model as before that. Works on the meta device. Gives the authors'
+    `non_embedding_params` for their 24 models.
     """
+    if getattr(getattr(model, "config", None), "quantization_config", None) is not None:
+        model = _before_quantization(model)
     embeddings: list[nn.Module] = [module for module in model.modules() if isinstance(module, nn.Embedding)]
     output = getattr(model, "get_output_embeddings", lambda: None)()
     if isinstance(output, nn.Module):
@@ -45,6 +48,17 @@ def non_embedding_params(model: nn.Module) -> int:
     left_out = {id(parameter) for module in embeddings for parameter in module.parameters()}
     weights = dict(adapters.weights_as_merged(model))
     return sum(parameter.numel() for parameter in weights.values() if id(parameter) not in left_out)
+
+
+def _before_quantization(model: Any) -> nn.Module:
+    """Build the model as its configuration has it, without weights: a quantizer packs several numbers into one."""
+    from transformers import AutoModelForCausalLM
+
+    config = copy.deepcopy(model.config)
+    del config.quantization_config
+    with torch.device("meta"):
+        built: nn.Module = AutoModelForCausalLM.from_config(config)  # type: ignore[no-untyped-call]
+    return built
 
 
 log = logging.getLogger(__name__)
@@ -147,6 +161,11 @@ class LanguageModel:
     places: tuple[str, ...] = ()
     borrowed: bool = False
 
+    @property
+    def one_at_a_time(self) -> bool:
+        """Return whether rows may not be read side by side: parts are fetched, or weights hold more than numbers."""
+        return bool(self.places) or not is_shareable(self.model)
+
 
 @dataclass(frozen=True)
 class Loaded:
@@ -194,8 +213,8 @@ class Loaded:
         return known_dtype(self.model.dtype)
 
     def fingerprint(self) -> str:
-        """Digest all that determines its logits: the contents, not where they came from."""
-        return state_of(fresh(self.model)).digest
+        """Digest its weights and its configuration; what its code and hooks do, its ranks have to show."""
+        return digest_of(self.model)
 
     def tokenizer_fingerprint(self) -> str:
         """Digest the tokenizer's files, as they would be saved."""
@@ -581,12 +600,10 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def _saved_digest(tokenizer: Any) -> str:
-    """Digest the files of a tokenizer, and the code of a class that is the caller's own."""
+    """Digest the files of a tokenizer; what the code of a class of the caller's own does, its tokens have to show."""
     with TemporaryDirectory() as folder:
         tokenizer.save_pretrained(folder)
-        digest, kind = _digest(tokenizers.files_of(Path(folder))), type(tokenizer)
-    code = [each.__code__ for each in vars(kind).values() if hasattr(each, "__code__")]
-    return digest if kind.__module__.startswith("transformers.") else f"{digest} {digest_of(code)}"
+        return _digest(tokenizers.files_of(Path(folder)))
 
 
 def _digest(files: list[Path]) -> str:
