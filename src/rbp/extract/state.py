@@ -21,6 +21,7 @@ from rbp.errors import DataError, first_line
 from rbp.extract.devices import hooks, waiting
 
 _PARTS = ("_parameters", "_buffers", "_modules")  # of a module, each a dictionary of its own
+_TAKEN_OFF = {"training", "_compiled_call_impl", "_original_forward", "forward"}  # while a model is ranked
 
 
 def digest_of(model: Any) -> str:
@@ -166,18 +167,17 @@ class Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 @contextmanager
 def untouched(model: nn.Module) -> Iterator[None]:
-    """Let a model read for inference, and restore it: modes, attributes, configuration, what weights hold beside them.
+    """Let a model read for inference, and restore its attributes, modes and configuration then.
 
-    Mixed precision and compilation are taken off for as long.
+    Mixed precision and compilation are taken off for as long. What a model that reads by itself (`is_shareable`) moves
+    between its modules and weights stays where it is: as after any first pass.
     """
-    weights = [each for each in model.parameters() if holds_more(each)]
-    config = getattr(model, "config", None)
-    holders: list[Any] = [*model.modules(), *weights, *([] if config is None else [config])]
+    moves, config = not is_shareable(model), getattr(model, "config", None)
+    holders: list[Any] = [*model.modules(), *([] if config is None else [config])]
     before = [
         (vars(each), dict(vars(each)), {n: copy.copy(vars(each)[n]) for n in _PARTS if n in vars(each)})
         for each in holders
     ]
-    numbers = [(each, each.data) for each in weights if not is_traceable_wrapper_subclass(each)]  # which may be packed
     for each in model.modules():
         each.training = False
         vars(each).pop("_compiled_call_impl", None)
@@ -185,9 +185,10 @@ def untouched(model: nn.Module) -> Iterator[None]:
     try:
         yield
     finally:
-        for weight, values in numbers:
-            weight.data = values
         for now, attributes, parts in before:
+            if moves:
+                now.update({name: attributes[name] for name in _TAKEN_OFF & attributes.keys()})
+                continue
             now.clear()
             now.update(attributes)
             for name, content in parts.items():
