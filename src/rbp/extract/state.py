@@ -138,8 +138,9 @@ class Guard:
         for i, argument in enumerate(function._schema.arguments if function._schema.is_mutable else ()):
             target = (args[i] if i < len(args) else kwargs.get(argument.name)) if argument.is_write else None
             for each in target if isinstance(target, list | tuple) else [target]:
-                plain = isinstance(each, torch.Tensor) and not is_traceable_wrapper_subclass(each)
-                known = self._known.get(each.untyped_storage().data_ptr()) if plain else None
+                if not isinstance(each, torch.Tensor) or is_traceable_wrapper_subclass(each):
+                    continue
+                known = self._known.get(each.untyped_storage().data_ptr())
                 if known is not None and known[0] not in self._before:
                     name, values = known
                     self.written |= {name} & self._weights
