@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib.metadata import version
+from itertools import count
 from pathlib import Path
 from typing import Any, Literal
 
@@ -333,9 +334,10 @@ def _key(model: _Model, corpus: Corpus, protocol: Protocol) -> dict[str, Any]:
 def _measure(model: _Model, corpus: Corpus, protocol: Protocol, out: Path, shard: tuple[int, int] | None) -> Path:
     key = _key(model, corpus, protocol)
     name = Path(model.files.name).name + (f"@{model.files.checkpoint}" if model.files.checkpoint else "")
-    label = f"{name} on {corpus.name}"
-    store = find_place(out, f"{name}-{corpus.name}", key)
-    if _finished(store, key, _labels(model, corpus)):
+    label, name = f"{name} on {corpus.name}", f"{name}-{corpus.name}"
+    store = find_place(out, name, key)
+    begun = bool(store.parts()[0])
+    if not (begun and isinstance(model.files, Loaded)) and _finished(store, key, _labels(model, corpus)):
         log.info("%s: already measured, %s", label, store.folder)
         return store.folder
     rows = _rows(model.files, model.tokenizer, corpus, protocol)
@@ -344,6 +346,11 @@ def _measure(model: _Model, corpus: Corpus, protocol: Protocol, out: Path, shard
     # of the whole measurement, so that all shards and every run of them do the same
     compiled = compiling_pays(rows.tokens * (model.limit or model.language.vocabulary))
     ranker = Ranker(model.language, key["backend"], batch, model.limit, model.settings.round_logits, compiled=compiled)
+    if begun and isinstance(model.files, Loaded):
+        key, store = _own_place(out, name, key, ranker, rows)
+        if _finished(store, key, _labels(model, corpus)):
+            log.info("%s: already measured, %s", label, store.folder)
+            return store.folder
     ranker.check(rows.rows)
     with store.lock(shard):
         try:
@@ -353,6 +360,37 @@ def _measure(model: _Model, corpus: Corpus, protocol: Protocol, out: Path, shard
                 shutil.rmtree(store.folder)
             raise
     return store.folder
+
+
+def _own_place(
+    out: Path, name: str, key: dict[str, Any], ranker: Ranker, rows: RowPlan
+) -> tuple[dict[str, Any], Store]:
+    """Find the store of a model in memory among those of one digest, and its key: whose ranks it gives again.
+
+    A digest knows weights and configuration, but not what else a model does, so the stored ranks are the answer.
+    """
+    for ordinal in count(1):
+        key = key | ({"ordinal": ordinal} if ordinal > 1 else {})
+        store = find_place(out, name, key)
+        if not store.parts()[0] or _answers_alike(store, ranker, rows):
+            return key, store
+        log.warning("%s: its ranks are not the given model's, which gets a store of its own", store.folder)
+    raise AssertionError("never reached")
+
+
+def _answers_alike(store: Store, ranker: Ranker, rows: RowPlan) -> bool:
+    """Return whether a model gives the ranks of a store again: of its shortest and its longest row."""
+    manifest, (whole, _) = store.manifest, store.parts()
+    if (manifest["packs"], manifest["tokens"]) != (rows.packs, rows.tokens):
+        return False
+    places = sorted(((pack, row) for pack in whole for row in rows.rows_of(pack)), key=lambda place: len(place[1].ids))
+    packs, both = zip(places[0], places[-1], strict=True)
+    parts = [read_part(whole[pack]) for pack in sorted({*packs})]
+    ranks = Stored({column: np.concatenate([part[column] for part in parts]) for column in parts[0]}, str(store.folder))
+    try:
+        return not any(wrong for _, wrong in _again(ranker, both, ranks))
+    except DataError:  # other tokens, or a model that cannot read them
+        return False
 
 
 def _rows(files: ModelFiles | Loaded, tokenizer: Any, corpus: Corpus, protocol: Protocol) -> RowPlan:
@@ -472,7 +510,7 @@ def _again(
     ranker: Ranker, rows: Sequence[Row], ranks: Stored, *, elsewhere: bool = False, cross_entropies: bool = True
 ) -> Iterator[tuple[SampleCheck, list[WrongRank]]]:
     """Run `verify_sample` as this machine can; elsewhere: whether another machine may have made the ranks."""
-    alone = ranker.language.device.type == "cpu" and not ranker.language.places  # as rows are ranked there
+    alone = ranker.language.device.type == "cpu" and not ranker.language.one_at_a_time  # as rows are ranked there
     forward = plain_logits(ranker, apart=elsewhere or not alone)
     return verify_sample(forward, rows, ranks, threads=alone, cross_entropies=cross_entropies)
 

@@ -225,7 +225,7 @@ class Ranker:
             return None
 
     def _going(self, rows: list[Row], equal: EqualRows | None) -> tuple[Callable[[], None], Finish]:
-        if self.language.device.type != "cpu" or self.language.places:  # parts that are fetched serve one at a time
+        if self.language.device.type != "cpu" or self.language.one_at_a_time:
             return self._part(rows, equal)
         with one_thread_each() as threads, ThreadPoolExecutor(threads) as pool:
             shares = [rows[len(rows) * i // threads : len(rows) * (i + 1) // threads] for i in range(threads)]

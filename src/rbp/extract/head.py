@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from rbp.extract.state import holds_more
 from rbp.kernel.problem import FLOATS
 
 BLOCK = 2**14  # rows of the output layer that are widened together: a copy of all of a large one would not fit
@@ -52,7 +53,8 @@ def find_head(model: Any) -> Head | None:
     weight: Any = getattr(layer, "weight", None)
     if layer is None or any(layer.children()) or not isinstance(weight, torch.Tensor) or weight.ndim != 2:
         return None
-    if weight.dtype not in FLOATS or weight.is_meta:  # quantized; or it waits elsewhere until it is needed
+    # quantized; or it waits elsewhere until it is needed
+    if weight.dtype not in FLOATS or weight.is_meta or holds_more(weight):
         return None
     around = [module for module in model.modules() if any(part is layer for part in module.modules())]
     if layer._forward_pre_hooks or any(module._forward_hooks or _is_replaced(module) for module in around):

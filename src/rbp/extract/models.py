@@ -26,9 +26,9 @@ from rbp.errors import DataError, ParameterError, first_line
 from rbp.extract import adapters, devices, gguf, tokenizers
 from rbp.extract.fingerprint import Marks, fingerprint, marks_of, must_be_unchanged
 from rbp.extract.gguf import Contents
-from rbp.extract.passed_over import passed_over
 from rbp.extract.sizes import must_be_of_size
-from rbp.extract.state import digest_of, fresh, state_of
+from rbp.extract.state import digest_of, is_shareable
+from rbp.extract.stated import must_be_as_stated, passed_over
 from rbp.extract.training import ADAPTER, checkpoints
 from rbp.io import exists, home_expanded, parse_json
 from rbp.names import and_more
@@ -39,8 +39,11 @@ def non_embedding_params(model: nn.Module) -> int:
 
     A weight that is shared (a tied output layer) counts once, and not at all where it is an embedding. Layers
     that bring embeddings to the width of the model, as in OPT-350m, are no embeddings. Adapters count as if they were
-    merged. Works on the meta device. Gives the authors' `non_embedding_params` for their 24 models.
+    merged, and the weights of a quantized model as before that. Works on the meta device. Gives the authors'
+    `non_embedding_params` for their 24 models.
     """
+    if getattr(getattr(model, "config", None), "quantization_config", None) is not None:
+        model = _before_quantization(model)
     embeddings: list[nn.Module] = [module for module in model.modules() if isinstance(module, nn.Embedding)]
     output = getattr(model, "get_output_embeddings", lambda: None)()
     if isinstance(output, nn.Module):
@@ -48,6 +51,17 @@ def non_embedding_params(model: nn.Module) -> int:
     left_out = {id(parameter) for module in embeddings for parameter in module.parameters()}
     weights = dict(adapters.weights_as_merged(model))
     return sum(parameter.numel() for parameter in weights.values() if id(parameter) not in left_out)
+
+
+def _before_quantization(model: Any) -> nn.Module:
+    """Build the model as its configuration has it, without weights: a quantizer packs several numbers into one."""
+    from transformers import AutoModelForCausalLM
+
+    config = copy.deepcopy(model.config)
+    del config.quantization_config
+    with torch.device("meta"):
+        built: nn.Module = AutoModelForCausalLM.from_config(config)  # type: ignore[no-untyped-call]
+    return built
 
 
 log = logging.getLogger(__name__)
@@ -167,6 +181,11 @@ class LanguageModel:
     places: tuple[str, ...] = ()
     borrowed: bool = False
 
+    @property
+    def one_at_a_time(self) -> bool:
+        """Return whether rows may not be read side by side: parts are fetched, or weights hold more than numbers."""
+        return bool(self.places) or not is_shareable(self.model)
+
 
 @dataclass(frozen=True)
 class Loaded:
@@ -214,8 +233,8 @@ class Loaded:
         return known_dtype(self.model.dtype)
 
     def fingerprint(self) -> str:
-        """Digest all that determines its logits: the contents, not where they came from."""
-        return state_of(fresh(self.model)).digest
+        """Digest its weights and its configuration; what its code and hooks do, its ranks have to show."""
+        return digest_of(self.model)
 
     def tokenizer_fingerprint(self, loaded: Any = None) -> str:
         """Digest the tokenizer's files, as they would be saved."""
@@ -388,6 +407,8 @@ def load_model(
         raise DataError(f"{what}: {first_line(error)}", files.name, remedy) from None
     model, report = loaded
     _fits(report, shapes, files)
+    if not files.gguf:
+        must_be_as_stated(files.config, model.config, files.name)
     code = inspect.getsource(inspect.getmodule(type(model)) or type(model))
     if not files.gguf and (left := ", ".join(passed_over(files.config, model.config, code))):
         what = "%s: transformers' %s does not use what config.json says by %s: ranks are of the model without it"
@@ -587,9 +608,7 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def _saved_digest(tokenizer: Any) -> str:
-    """Digest the files of a tokenizer, and the code of a class that is the caller's own."""
+    """Digest the files of a tokenizer; what the code of a class of the caller's own does, its tokens have to show."""
     with TemporaryDirectory() as folder:
         tokenizer.save_pretrained(folder)
-        digest, kind = fingerprint(tokenizers.files_of(Path(folder))), type(tokenizer)
-    code = [each.__code__ for each in vars(kind).values() if hasattr(each, "__code__")]
-    return digest if kind.__module__.startswith("transformers.") else f"{digest} {digest_of(code)}"
+        return fingerprint(tokenizers.files_of(Path(folder)))

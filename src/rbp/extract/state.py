@@ -1,156 +1,79 @@
-"""Digest all that determines a model's logits, so that no two models share a name and every change is seen.
+"""Digest a model's weights, and keep a model as it is while it is read.
 
 A model in memory is the caller's: rows are read by copies that share its weights (`fresh`), and whatever writes to a
 weight all the same is undone (`Guard`).
 """
 
 import copy
-import inspect
 import json
-import types
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
 import torch
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, is_traceable_wrapper_subclass
 
 from rbp.errors import DataError, first_line
 from rbp.extract.devices import hooks, waiting
 from rbp.extract.fingerprint import digest_bytes
 
-_LIBRARIES = ("torch", "transformers", "peft", "accelerate")  # whose functions are named, not described
-_PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device)
-_PARTS = ("_parameters", "_buffers", "_modules")  # of a module, which are noted by themselves
-_HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_forward_pre_hooks_with_kwargs", "_forward_hooks_with_kwargs")
-# where a model came from, what it was told, and where its parts lie
-_BESIDE = {"name_or_path", "generation_config", "warnings_issued", "_hf_hook", "hf_device_map"}
-_INTERNAL = vars(nn.Module()).keys() - {*_HOOKS, "training"}
+_PARTS = ("_parameters", "_buffers", "_modules")  # of a module, each a dictionary of its own
+_TAKEN_OFF = {"training", "_compiled_call_impl", "_original_forward", "forward"}  # while a model is ranked
 
 
-@dataclass(frozen=True)
-class State:
-    """All that determines a model's logits, by name.
+def digest_of(model: Any) -> str:
+    """Digest a model's weights, buffers and configuration: the contents, not where they came from.
 
-    weights: the parameters themselves, or what fetches them, each with how often it was written to; entries: a digest
-    each of buffers, other tensors, numbers and words, hooks, adapters, modes, classes and the configuration.
+    What else its logits depend on (code, hooks, which adapter is on) has no part in it: before a store is used again,
+    the model ranks two of its rows (`rbp.extract.extraction`).
     """
-
-    weights: dict[str, tuple[Any, int | str]]
-    entries: dict[str, str]
-
-    @cached_property
-    def digest(self) -> str:
-        """Digest everything: contents, not where they came from."""
-        tensors = {id(weight): weight for weight, _ in self.weights.values()}
-        with ThreadPoolExecutor() as pool:
-            contents = dict(zip(tensors, pool.map(_tensor, tensors.values()), strict=True))
-        weights = {name: contents[id(weight)] for name, (weight, _) in self.weights.items()}
-        return sha256(json.dumps([weights, self.entries], sort_keys=True).encode()).hexdigest()
-
-    def changed_since(self, before: "State") -> list[str]:
-        """List the names of weights and entries that differ from an earlier state."""
-        old, new = (
-            {**each.entries, **{name: str(version) for name, (_, version) in each.weights.items()}}
-            for each in (before, self)
-        )
-        return sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
-
-
-def state_of(model: nn.Module) -> State:
-    """Note all that determines a model's logits: no weight is copied, and none is read before a digest is asked for."""
-    weights: dict[str, tuple[Any, int | str]] = {}
-    entries: dict[str, str] = {}
-    known: set[int] = set()  # configurations, which many modules share
-    for place, module in model.named_modules():
+    tensors: dict[str, Any] = {}
+    for place, module in unwrapped(model).named_modules():
         for name, weight in module.named_parameters(recurse=False):
-            waits = [partial(each.weights_map.__getitem__, name) for each in hooks(module) if weight.is_meta]
-            weights[f"{place}.{name}"] = (waits[0], 0) if waits else (weight, _version(weight))
-        noted = {name: value for name, value in vars(module).items() if name not in _INTERNAL | _BESIDE}
-        noted = {name: value for name, value in noted.items() if name not in _HOOKS or value}
-        configs = {name: id(value) for name, value in noted.items() if hasattr(value, "to_diff_dict")}
-        noted = {name: value for name, value in noted.items() if configs.get(name) not in known}
-        known |= {*configs.values()}
-        noted |= dict(module.named_buffers(recurse=False)) | {"class": [type(module), _instead(type(module))]}
-        entries |= {f"{place}.{name}": digest_of(value) for name, value in noted.items()}
-    return State(weights, entries)
-
-
-def digest_of(value: Any) -> str:
-    """Digest a value by its contents, not by places in memory or names of files."""
-    digest = sha256()
-    _describe(value, digest.update, {})
-    return digest.hexdigest()
-
-
-def _instead(kind: type[nn.Module]) -> Any:
-    """Return the forward pass that another package put in place of a class's own, as faster kernels do."""
-    owner = next(each for each in kind.__mro__ if "forward" in vars(each))
-    return None if kind.forward.__module__ == owner.__module__ else kind.forward
-
-
-def _version(weight: torch.Tensor) -> int | str:
-    return _tensor(weight) if weight.is_inference() else int(weight._version)
+            waits = [partial(hook.weights_map.__getitem__, name) for hook in hooks(module) if weight.is_meta]
+            tensors[f"{place}.{name}"] = waits[0] if waits else weight
+        tensors |= {f"{place}.{name}": values for name, values in module.named_buffers(recurse=False)}
+    once = {id(values): values for values in tensors.values()}
+    with ThreadPoolExecutor() as pool:
+        digests = dict(zip(once, pool.map(_tensor, once.values()), strict=True))
+    config = {n: v for n, v in model.config.to_dict().items() if not n.startswith(("_name", "transformers_"))}
+    contents = {name: digests[id(values)] for name, values in tensors.items()}
+    stated = json.dumps([contents, config], sort_keys=True, default=lambda value: type(value).__name__)
+    return sha256(stated.encode()).hexdigest()
 
 
 def _tensor(values: Any) -> str:
     values = values() if callable(values) else values
+    if is_traceable_wrapper_subclass(values):  # of torchao or quanto: a tensor made of tensors
+        inner, _ = values.__tensor_flatten__()
+        return " ".join([type(values).__name__, *(_tensor(getattr(values, name)) for name in inner)])
     what = f"{values.dtype} {tuple(values.shape)}"
     if not values.is_meta:
         what += f" {digest_bytes(values.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())}"
     return sha256(what.encode()).hexdigest()
 
 
-def _describe(value: Any, update: Any, seen: dict[int, Any]) -> None:
-    """Feed a digest with a value: its contents, where it has any, and never a place in memory."""
-    if isinstance(value, torch.Tensor):
-        name = _tensor(value)
-    elif isinstance(value, type | types.BuiltinFunctionType | types.ModuleType):
-        name = f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', value.__name__)}"
-    else:
-        name = repr(value) if isinstance(value, _PLAIN) else type(value).__qualname__
-    update(f"{name}(".encode())
-    if id(value) not in seen:
-        seen[id(value)] = value  # kept, so that no other gets its place
-        for part in _parts(value):
-            _describe(part, update, seen)
-    update(b")")
+def unwrapped(model: Any) -> Any:
+    """Return the model that `torch.compile` wrapped, or the model itself."""
+    return getattr(model, "_orig_mod", model)
 
 
-def _parts(value: Any) -> Iterable[Any]:
-    """List the parts of a value that are described by themselves."""
-    match value:
-        case nn.Module() | type() | types.ModuleType() | torch.Tensor():  # a module is noted where it stands
-            return ()
-        case dict():  # a key that is no text, such as a hook's number, says nothing
-            return [each for key, content in value.items() for each in (key if isinstance(key, str) else "", content)]
-        case list() | tuple() | deque():
-            return value
-        case set() | frozenset():
-            return sorted(map(str, value))
-        case partial():
-            return value.func, value.args, value.keywords
-        case types.MethodType():
-            return value.__func__, value.__self__
-        case types.CodeType():
-            return value.co_code, value.co_names, value.co_consts
-        case types.FunctionType():  # a library's by its name; another by its code and all that this refers to
-            around = inspect.getclosurevars(value)
-            parts = [value.__module__, value.__qualname__, around.nonlocals, value.__defaults__, value.__kwdefaults__]
-            ours = str(value.__module__).partition(".")[0] not in _LIBRARIES
-            return [*parts, value.__code__, around.globals] if ours else parts
-    if hasattr(value, "to_diff_dict"):  # a configuration
-        entries = {**value.to_dict(), "attention": getattr(value, "_attn_implementation", None)}
-        return [[name, entries[name]] for name in sorted(entries) if not name.startswith(("_name", "transformers_"))]
-    if hasattr(value, "tobytes"):  # an array
-        return (value.tobytes(),)
-    return [each for pair in sorted(vars(value).items()) for each in pair] if hasattr(value, "__dict__") else ()
+def holds_more(weight: Any) -> bool:
+    """Return whether a weight is more than its numbers: a class of its own, as quantizers have, or tensors beside it.
+
+    What a module moves from there to itself when it first reads, a copy that shares the weight would take away.
+    """
+    plain = type(weight) in (torch.Tensor, nn.Parameter)
+    return not plain or not all(isinstance(each, bool | int | float | str | None) for each in vars(weight).values())
+
+
+def is_shareable(model: nn.Module) -> bool:
+    """Return whether copies may share the model's weights (`holds_more`); if not, it reads by itself."""
+    return not any(map(holds_more, model.parameters()))
 
 
 _SAVE = "Take that away first (old weight_norm: remove_weight_norm), or save_pretrained it and give the folder."
@@ -159,35 +82,44 @@ _SAVE = "Take that away first (old weight_norm: remove_weight_norm), or save_pre
 def fresh(model: Any, written: Iterable[str] = ()) -> Any:
     """Copy a model for inference, sharing its weights: no dropout, no mixed precision, uncompiled.
 
-    written: the names of weights of which it has copies. Raises DataError for a model that cannot be copied.
+    One whose weights cannot be shared is given back itself. written: the names of weights of which the copy has its
+    own. Raises DataError for a model that cannot be copied.
     """
-    model = getattr(model, "_orig_mod", model)  # as torch.compile wraps it
+    model = unwrapped(model)
+    if not is_shareable(model):
+        return model
     apart = {id(each) for name, each in model.named_parameters() if name in written}
     shared: dict[int, Any] = {id(each): each for each in model.parameters() if id(each) not in apart}
     shared |= {id(each): each for each in waiting(model)}
     try:
-        twin = copy.deepcopy(model, shared)
+        return _plain(copy.deepcopy(model, shared)).eval()
     except Exception as error:  # of any kind: a lock, a tensor that is no leaf of a graph
         what = f"the model holds what cannot be copied: {first_line(error).partition('.  ')[0]}"
         raise DataError(what, type(model).__name__, _SAVE) from None
-    plain = vars(twin).pop("_original_forward", None)  # as accelerate wraps it, and so Trainers do
+
+
+def _plain(model: Any) -> Any:
+    """Take off mixed precision, as accelerate and so Trainers wrap a model in it."""
+    plain = vars(model).pop("_original_forward", None)
     if plain is not None:
-        vars(twin).pop("forward", None)
-        if getattr(plain, "__func__", None) is not type(twin).forward:
-            twin.forward = plain
-    return twin.eval()
+        vars(model).pop("forward", None)
+        if getattr(plain, "__func__", None) is not type(model).forward:
+            model.forward = plain
+    return model
 
 
 class Guard:
     """Keep a model's weights and buffers as they are: undo what an operation writes to one.
 
-    written: the names of weights and buffers that were written to.
+    written: the names of weights that were written to; buffers are the model's own, but in copies.
     """
 
     def __init__(self, model: nn.Module) -> None:
         self.written: set[str] = set()
-        tensors = [each for each in (*model.named_parameters(), *model.named_buffers()) if not each[1].is_meta]
+        every = (*model.named_parameters(), *model.named_buffers())
+        tensors = [each for each in every if not each[1].is_meta and not is_traceable_wrapper_subclass(each[1])]
         self._known = {each.untyped_storage().data_ptr(): (name, each.detach()) for name, each in tensors}
+        self._weights = {name for name, _ in model.named_parameters()}
         self._before: dict[str, tuple[torch.Tensor, torch.Tensor]] = {}
 
     @contextmanager
@@ -207,10 +139,12 @@ class Guard:
         for i, argument in enumerate(function._schema.arguments if function._schema.is_mutable else ()):
             target = (args[i] if i < len(args) else kwargs.get(argument.name)) if argument.is_write else None
             for each in target if isinstance(target, list | tuple) else [target]:
-                known = self._known.get(each.untyped_storage().data_ptr()) if isinstance(each, torch.Tensor) else None
+                if not isinstance(each, torch.Tensor) or is_traceable_wrapper_subclass(each):
+                    continue
+                known = self._known.get(each.untyped_storage().data_ptr())
                 if known is not None and known[0] not in self._before:
                     name, values = known
-                    self.written.add(name)
+                    self.written |= {name} & self._weights
                     self._before[name] = values, values.clone()
 
 
@@ -235,23 +169,28 @@ class Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 @contextmanager
 def untouched(model: nn.Module) -> Iterator[None]:
-    """Restore a model's attributes, modes and configuration after its copies were run.
+    """Let a model read for inference, and restore its attributes, modes and configuration then.
 
-    Copies leave the model alone, unless its forward pass was replaced by a function that holds the model itself.
+    Mixed precision and compilation are taken off for as long. What a model that reads by itself (`is_shareable`) moves
+    between its modules and weights stays where it is: as after any first pass.
     """
-    config = getattr(model, "config", None)
+    moves, config = not is_shareable(model), getattr(model, "config", None)
     holders: list[Any] = [*model.modules(), *([] if config is None else [config])]
     before = [
         (vars(each), dict(vars(each)), {n: copy.copy(vars(each)[n]) for n in _PARTS if n in vars(each)})
         for each in holders
     ]
-    training = [each for each in model.modules() if each.training]
-    for each in training:
+    for each in model.modules():
         each.training = False
+        vars(each).pop("_compiled_call_impl", None)
+    _plain(unwrapped(model))
     try:
         yield
     finally:
         for now, attributes, parts in before:
+            if moves:
+                now.update({name: attributes[name] for name in _TAKEN_OFF & attributes.keys()})
+                continue
             now.clear()
             now.update(attributes)
             for name, content in parts.items():

@@ -34,7 +34,11 @@ REDO = "Run the command that made it again: it redoes what is damaged, and nothi
 
 
 def measurement_digest(key: dict[str, Any]) -> str:
-    """Name a measurement by a digest of all that determines its ranks."""
+    """Name a measurement by a digest of all that determines its ranks.
+
+    Its ordinal is apart: it tells models in memory from one another that have one digest (`rbp.extract.extraction`).
+    """
+    key = {name: value for name, value in key.items() if name != "ordinal"}
     return hashlib.sha256(canonical_json({"format": FORMAT, **key}).encode()).hexdigest()[:16]
 
 
@@ -205,6 +209,11 @@ class Store:
         """Write the manifest with another `about`."""
         self._put({**self.manifest, "about": about})
 
+    def number(self, ordinal: int) -> None:
+        """Write the manifest with the ordinal of a model in memory, beside others of one digest."""
+        manifest = self.manifest
+        self._put({**manifest, "key": {**manifest["key"], "ordinal": ordinal}})
+
     def _put(self, manifest: dict[str, Any]) -> None:
         with full_disk(self.folder):
             write_json(self.folder / MANIFEST, sealed(manifest))
@@ -267,7 +276,7 @@ class Store:
 
 def find_place(out: Path, name: str, key: dict[str, Any]) -> Store:
     """Find the store of a measurement in the folder `out`: the existing one by its digest, or a new name."""
-    matches = sorted(out.glob(f"*-{measurement_digest(key)}"))
+    matches = sorted(out.glob(f"*-{_code(key)}"))
     return Store(matches[0] if matches else out / store_name(name, key))
 
 
@@ -313,7 +322,11 @@ def store_name(name: str, key: dict[str, Any]) -> str:
     """Name a new store: the model and the data set, with codes of the text and of the measurement."""
     label = re.sub(r"[^\w.]+", "-", name).strip("-.")[:80] or "ranks"
     text = f"-{text_code(key['corpus'])}" if "corpus" in key else ""
-    return f"{label}{text}-{measurement_digest(key)}"
+    return f"{label}{text}-{_code(key)}"
+
+
+def _code(key: dict[str, Any]) -> str:
+    return measurement_digest(key) + (f"-{key['ordinal']}" if "ordinal" in key else "")
 
 
 @contextmanager

@@ -172,9 +172,10 @@ def _grouped(each: Sequence[Each], key: Callable[[Each], Hashable]) -> list[list
 
 
 def _claim(store: RankStore) -> Claim:
-    """Identify a store: the model by its weights, or the file that its ranks were imported from."""
+    """Identify a store: the model by its weights and ordinal, or the file that its ranks were imported from."""
     key = store.manifest["key"]
-    identity = (of, key.get("tokenizer")) if (of := key.get("weights") or key.get("imported")) else None
+    of = key.get("weights") or key.get("imported")
+    identity = (of, key.get("tokenizer"), key.get("ordinal")) if of else None
     return Claim(store.dataset, identity, store.model, store.family, store.size, store.training, str(store.folder))
 
 

@@ -1,9 +1,11 @@
 """The ranks of a store under a tie rule: window success, curves over k, intervals. Hits: `rbp.measurements.counts`."""
 
+import logging
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from rbp.arrays import Integers, Reals
-from rbp.errors import ParameterError
-from rbp.extract.store import RankStore, full_disk
+from rbp.errors import DataError, ParameterError
+from rbp.extract.store import RankStore, Store, full_disk, is_store, open_store
 from rbp.io import folder_beside, swap_in
 from rbp.laws.counting import neg_log_rbp_interval
 from rbp.laws.resampling import neg_log_rbp_document_interval
@@ -27,7 +29,10 @@ USUAL = (
 )
 SHARES = (0.4, 0.6)  # of the vocabulary: about what 20 000 and 30 000 are of the published models
 WINDOW_THRESHOLDS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 2500, 10000)
+ROUNDING = 1e-3  # by which −ln p may differ, in nats or relatively, between two measurements of one model
 WINDOW_LENGTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500)
+
+log = logging.getLogger(__name__)
 
 
 def large(share: float, vocabulary: int) -> int:
@@ -83,13 +88,32 @@ class Ranked:
     def save(self, folder: str | Path) -> Path:
         """Copy the rank store into a folder of stores, as `rbp extract` leaves them, whole or not at all; where to.
 
-        Raises DataError where it cannot be written.
+        A store of the same name is replaced if its ranks are the same but for rounding. Else it is another model's, and
+        this one gets the next name. Raises DataError where it cannot be written.
         """
-        place = Path(folder) / self.store.folder.name
+        first = self.store.manifest["key"].get("ordinal", 1)
+        name = self.store.folder.name.removesuffix(f"-{first}")
+        for ordinal in count(first):
+            place = Path(folder) / (name if ordinal == 1 else f"{name}-{ordinal}")
+            if not is_store(place) or self._is_as(place):
+                break
+            log.warning("%s: its ranks are another model's, and stay", place)
         with full_disk(place), folder_beside(place) as new:
             shutil.copytree(self.store.folder, new, dirs_exist_ok=True, ignore=shutil.ignore_patterns("lock*"))
+            if ordinal > 1:
+                Store(new).number(ordinal)
             swap_in(new, place)
         return place
+
+    def _is_as(self, place: Path) -> bool:
+        """Return whether a store in another folder holds the same ranks, but for rounding; one that is damaged does."""
+        try:
+            other = open_store(place).ranks()
+        except DataError:
+            return True
+        names = ["document", "position", "token"]
+        same = self.tokens[names].equals(other[names])
+        return same and np.allclose(self.tokens["nll"], other["nll"], rtol=ROUNDING, atol=ROUNDING)
 
     def __repr__(self) -> str:
         store = self.store
