@@ -10,8 +10,10 @@ import importlib
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -126,8 +128,9 @@ class Page:
         only the first `rows` are seen at once (None: all); a click shows the others.
         """
         self._once(name)
-        self._save_csv(name, table if data is None else data)
-        self._show(name, html_table(table, formats or {}, rows), caption, ("csv",), "rbp-figure rbp-tabled")
+        body = html_table(table, formats or {}, rows)
+        self._save_csv(name, table if data is None else data, re.sub("<[^>]*>", "|", body))
+        self._show(name, body, caption, ("csv",), "rbp-figure rbp-tabled")
 
     def show(self, markup: str) -> None:
         """Show a piece of HTML."""
@@ -169,9 +172,12 @@ class Page:
             raise ChapterError(f"'{name}' is shown twice", self.name, "Give each figure and table a name of its own.")
         self._shown.add(name)
 
-    def _save_csv(self, name: str, data: pd.DataFrame) -> None:
+    def _save_csv(self, name: str, data: pd.DataFrame, table_text: str = "") -> None:
+        """Save a table as CSV, and record a checksum of it and of the text of the table on the page."""
         if len(data) or not self.rerun:
-            write_file(self.files / f"{name}.csv", data.to_csv(index=False, lineterminator="\n").encode())
+            file = f"{name}.csv"
+            write_file(self.files / file, data.to_csv(index=False, lineterminator="\n").encode())
+            self.values[file] = results.recorded(file, checksum_contents(data, table_text), results.CHECKSUM)
 
     def _show(self, name: str, body: str, caption: str, files: tuple[str, ...], kind: str = "rbp-figure") -> None:
         links = " · ".join(
@@ -181,6 +187,19 @@ class Page:
         downloads = f' <span class="rbp-downloads">Download: {links}</span>' if not self._alone else ""
         whole = f"{self._data()}{body}<figcaption>{caption}{downloads}</figcaption>"
         self._display(f'<figure class="{kind}" id="{name}">{whole}</figure>')
+
+
+def checksum_contents(data: pd.DataFrame, text: str = "") -> str:
+    """Return sixteen hexadecimal digits that identify a table's names, words and numbers, and a text.
+
+    Fractions count by four significant digits, and as 0 below a billionth of the column's largest: the last digits
+    depend on the processor.
+    """
+    rounded = data.infer_objects()
+    for column in rounded.select_dtypes("float"):
+        sizes = rounded[column].abs()
+        rounded[column] = rounded[column].mask(sizes < 1e-9 * sizes.max(), 0.0)
+    return sha256((rounded.to_csv(index=False, float_format="%.4g") + text).encode()).hexdigest()[:16]
 
 
 def _rerun_in(name: str, namespace: dict[str, Any]) -> Any:
