@@ -79,7 +79,7 @@ def compare_claims(before: str, now: str) -> list[tuple[str, str, str, str]]:
 
 
 def changed_figures(project: Project, before: Path) -> list[str]:
-    """List the figures, CHAPTER/NAME.svg, that differ between pages built before and this build, or are in one alone."""
+    """List the figures, CHAPTER/NAME.svg, that differ between pages built before and this build."""
     old = {f"{path.parent.name}/{path.name}": path for path in before.glob("notebooks/*/*.svg")}
     new = {f"{path.parent.name}/{path.name}": path for path in project.chapters.glob("*/*/*.svg")}
     both = {name for name in old.keys() & new.keys() if old[name].read_bytes() == new[name].read_bytes()}

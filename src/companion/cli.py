@@ -82,13 +82,16 @@ def _run(project: Project, chapter: "Chapter", values: dict[str, Any], out: Path
     name = chapter.name
     folder = out or project.runs / f"{name}-{chapter.short_hash(values, run_code(project, name))}"
     page = folder / f"{name}.html"
+    judged = not chapter.changed(values)  # else the numbers are of another question
+    if judged:
+        from companion.ledger import claims
+
+        claims.read_claims()  # a faulty claim fails before a kernel starts
     if out is None and page.exists():
         typer.echo(f"{name}: the same run was made before", err=True)
     else:
         _execute(project, chapter, values, folder)
-    if not chapter.changed(values):  # else the numbers are of another question
-        from companion.ledger import claims
-
+    if judged:
         for line in claims.verdicts_of(project, name, folder / "results.json"):
             typer.echo(line, err=True)
     typer.echo(str(page))

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from companion.page import Page, checksum_contents
-from companion.results import CHECKSUM
+from companion.results import CHECKSUM, merge
 from rbp.figures.style import Panels
 
 
@@ -77,15 +77,17 @@ def test_each_file_of_data_and_the_text_of_each_table_have_a_checksum(tmp_path, 
     monkeypatch.setenv("RBP_OUT", str(tmp_path))
 
     def checksums(**arguments):
-        page = Page("metric")
+        page = Page("holds")
         page.table("alphas", **{"table": ALPHAS, "caption": "", "data": ALPHAS[["models"]], **arguments})
         page.download("all", ALPHAS, "All")
         page.figure("law", Panels(["a"], lambda ax, key: None), caption="", alt="", data=ALPHAS)
-        assert {each.unit for each in page.values.values()} == {CHECKSUM}
-        return {key: each.value for key, each in page.values.items()}
+        page.close()
+        recorded = merge([tmp_path / "results.json"])["holds"]
+        assert {each.unit for each in recorded.values()} == {CHECKSUM}
+        return {key: each.value for key, each in recorded.items()}
 
     plain = checksums()
-    assert plain.keys() == {f"{path.name}" for path in tmp_path.rglob("*.csv")} == {"alphas.csv", "all.csv", "law.csv"}
+    assert plain.keys() == {path.name for path in tmp_path.rglob("*.csv")} == {"alphas.csv", "all.csv", "law.csv"}
     assert plain["all.csv"] == plain["law.csv"]
     assert checksums() == checksums(rows=1) == plain
     moved = [
