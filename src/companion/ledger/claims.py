@@ -144,7 +144,9 @@ class Claim(BaseModel):
 
     @model_validator(mode="after")
     def _check_names(self) -> "Claim":
-        """See that rule and finding name what there is."""
+        """See that something decides it, and that rule and finding name what there is."""
+        if self.holds == NEVER and not self.verdict:
+            raise ValueError("holds: missing; or verdict, where no rule decides")
         values = {*self.keys, *self.rests_on}
         in_finding = (re.split(r"[.\[]", name)[0] for _, name, _, _ in Formatter().parse(self.finding) if name)
         named = {"finding": (set(in_finding), values)}
@@ -181,7 +183,7 @@ class Claim(BaseModel):
         try:
             finding = re.sub(r"(?<![\w.])-(?=\d)", "−", self.finding.format(**values))
             return Entry(self, self.verdict or self._decide(values, harder), finding)
-        except (KeyError, ValueError, TypeError) as error:
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             what = f"claim {self.name} cannot be judged by its numbers: {error}"
             raise ChapterError(what, "claims ledger", "Mend its table in claims.toml.") from None
 

@@ -108,6 +108,8 @@ FAULTS = [
     ("turns == 'no'", "turns = 'no'", "line: no condition: share"),
     ("number = 3", "number = 2", "rests.number: 2 is line's; 3 is free"),
     ('rests_on = ["line"]', 'rests_on = ["line", "lines"]', "rests.rests_on: there is no claim lines"),
+    ('holds = "line.holds and line.low > 0"', "", "rests: holds: missing; or verdict"),
+    ("{low} of", "{low of", "line: unexpected '{'"),
     ("[rests]", "[rests", "the claims are no TOML"),
 ]
 
@@ -118,6 +120,21 @@ def test_a_fault_of_a_claim_is_named_with_its_field_and_what_may_stand_there(tmp
     with pytest.raises(ChapterError) as error:
         read(tmp_path, (TEXT + RESTING).replace(old, new, 1))
     assert named in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("{r[0]:.2f}", "{r[99]:.2f}"),
+        ("{by:+.1f}", "{cell:+.1f}"),
+        ("{low} of", "{low.high} of"),
+        ("r) - low", "r) / 0"),
+    ],
+)
+def test_a_rule_or_finding_that_does_not_suit_its_numbers_is_an_error(tmp_path, old, new):
+    line, _ = read(tmp_path, TEXT.replace(old, new) + RESTING)
+    with pytest.raises(ChapterError, match=r"claim line cannot be judged by its numbers"):
+        line.judged(numbers(LINE | {"surely": False, "turns": "yes"}))
 
 
 def test_all_faults_are_named_at_once(tmp_path):
