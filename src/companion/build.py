@@ -152,7 +152,7 @@ def _report_job(project: Project, label: str, name: str, job: Callable[[], objec
     try:
         job()
     except (RbpError, ChapterFailed, OSError) as error:
-        notebook = getattr(error, "kept", None)
+        notebook = error.partial_notebook if isinstance(error, ChapterFailed) else None
         typer.echo(f"{label} failed: {error}" + (f"\nThe partial notebook: {notebook}" if notebook else ""))
         return False
     seconds = time.perf_counter() - start

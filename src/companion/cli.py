@@ -82,13 +82,16 @@ def _run(project: Project, chapter: "Chapter", values: dict[str, Any], out: Path
     name = chapter.name
     folder = out or project.runs / f"{name}-{chapter.short_hash(values, run_code(project, name))}"
     page = folder / f"{name}.html"
+    judged = not chapter.changed(values)  # else the numbers are of another question
+    if judged:
+        from companion.ledger import claims
+
+        claims.read_claims()  # a faulty claim fails before a kernel starts
     if out is None and page.exists():
         typer.echo(f"{name}: the same run was made before", err=True)
     else:
         _execute(project, chapter, values, folder)
-    if not chapter.changed(values):  # else the numbers are of another question
-        from companion.ledger import claims
-
+    if judged:
         for line in claims.verdicts_of(project, name, folder / "results.json"):
             typer.echo(line, err=True)
     typer.echo(str(page))
@@ -165,22 +168,24 @@ def verify(
         bool, typer.Option("--accept", help="Accept the built values; those that agree stay as they are.")
     ] = False,
 ) -> None:
-    """Compare recorded values with the accepted ones: exit 1 if any moved, is new or missing, or is named in vain."""
+    """Compare values, tables and downloads with the accepted ones: exit 1 if any differs, or is named in vain."""
     project = Project.of(context.obj)
     from companion import build, prose, report, results
     from companion.ledger import claims
     from companion.run import find
 
     name = find(project, chapter).name if chapter else None
-    built = results.merge([project.chapters / name / "results.json"]) if name else results.read_book(project.results)
     if stale := build.differences_of_tree(project, name):
         raise RbpError("the build is not of this tree", "\n".join(stale), "Run `rbp book`, and verify again.")
-    count = sum(map(len, built.values()))
+    built = results.merge([project.chapters / name / "results.json"]) if name else results.read_book(project.results)
+    units = [each.unit for values in built.values() for each in values.values()]
+    tables = units.count(results.CHECKSUM)
+    count = f"{len(units) - tables} values, {tables} tables and downloads of {len(built)} chapters"
     before = results.read_book(project.expected) if project.expected.exists() or not accept else {}
     others = {other: values for other, values in before.items() if name and other != name}
     if accept:
         results.write_book(project.expected, others | results.accepted(built, before))
-        typer.echo(f"{count} values of {len(built)} chapters are accepted.")
+        typer.echo(f"{count} are accepted.")
         return
     recorded = others | built
     differences = [str(each) for each in results.compare(recorded, before)]
@@ -195,7 +200,7 @@ def verify(
         typer.echo(f"{len(differences)} differences. If they are meant: rbp verify --accept", err=True)
     if differences or faults:
         raise typer.Exit(1)
-    typer.echo(f"{count} values of {len(built)} chapters agree with the accepted ones.")
+    typer.echo(f"{count} agree with the accepted ones.")
 
 
 @commands.command("_step", hidden=True)

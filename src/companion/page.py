@@ -10,8 +10,10 @@ import importlib
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -82,11 +84,13 @@ class Page:
         alt: str,
         data: pd.DataFrame,
         living: Mapping[str, Any] | None = None,
+        compared: bool = True,
     ) -> None:
         """Show a figure with its caption, and keep it as SVG and PNG, with the data it shows as CSV.
 
         `caption` is HTML: what to see in the figure; `alt` says the same to readers who cannot see it. `living`: what
-        book/_static/living.js needs to put a chart that moves in the picture's place, by the figure's name.
+        book/_static/living.js needs to put a chart that moves in the picture's place, by the figure's name. `compared`:
+        see `download`.
         """
         self._once(name)
         legend = None
@@ -104,7 +108,7 @@ class Page:
         whole = svg.tiled(svgs, panels[0], columns, prefixes, legend=legend)
         write_file(self.files / f"{name}.svg", whole)
         write_file(self.files / f"{name}.png", to_png(whole))
-        self._save_csv(name, data)
+        self._save_csv(name, data, compared)
         body = svg.beside_each_other(svgs, alts, prefixes, columns, legend=bool(legend))
         if living is not None:
             body = f'<div class="rbp-living" data-chart="{name}">{body}{data_within(living)}</div>'
@@ -119,24 +123,29 @@ class Page:
         formats: Mapping[str, Format] | None = None,
         data: pd.DataFrame | None = None,
         rows: int | None = None,
+        compared: bool = True,
     ) -> None:
         """Show a table (it scrolls within itself on a phone), and keep it, or `data` in its stead, as CSV.
 
         `formats` maps a column to a format string or a function. A missing value is shown as a dash. Of a long table
-        only the first `rows` are seen at once (None: all); a click shows the others.
+        only the first `rows` are seen at once (None: all); a click shows the others. `compared`: see `download`.
         """
         self._once(name)
-        self._save_csv(name, table if data is None else data)
-        self._show(name, html_table(table, formats or {}, rows), caption, ("csv",), "rbp-figure rbp-tabled")
+        body = html_table(table, formats or {}, rows)
+        self._save_csv(name, table if data is None else data, compared, re.sub("<[^>]*>", "|", body))
+        self._show(name, body, caption, ("csv",), "rbp-figure rbp-tabled")
 
     def show(self, markup: str) -> None:
         """Show a piece of HTML."""
         self._display(self._data() + markup)
 
-    def download(self, name: str, data: pd.DataFrame, title: str) -> None:
-        """Save a table as CSV and link to it: for data that the page shows in another form; nothing if it is empty."""
+    def download(self, name: str, data: pd.DataFrame, title: str, *, compared: bool = True) -> None:
+        """Save a table as CSV and link to it: for data that the page shows in another form; nothing if it is empty.
+
+        Not `compared` between builds is what depends on the processor beyond the last digits: a count of ranks, say.
+        """
         self._once(name)
-        self._save_csv(name, data)
+        self._save_csv(name, data, compared)
         if not self._alone and len(data):
             data_note = f", {self.rerun.data()}" if self.rerun else ""
             self._display(f'<p><a href="{self.name}/{name}.csv" download>{html.escape(title)} (CSV{data_note})</a></p>')
@@ -169,9 +178,13 @@ class Page:
             raise ChapterError(f"'{name}' is shown twice", self.name, "Give each figure and table a name of its own.")
         self._shown.add(name)
 
-    def _save_csv(self, name: str, data: pd.DataFrame) -> None:
+    def _save_csv(self, name: str, data: pd.DataFrame, compared: bool, table_text: str = "") -> None:
+        """Save a table as CSV, and record a checksum of it and of the text of the table on the page."""
         if len(data) or not self.rerun:
-            write_file(self.files / f"{name}.csv", data.to_csv(index=False, lineterminator="\n").encode())
+            file = f"{name}.csv"
+            write_file(self.files / file, data.to_csv(index=False, lineterminator="\n").encode())
+            checksum, tolerance = checksum_contents(data, table_text), 0.0 if compared else None
+            self.values[file] = results.recorded(file, checksum, results.CHECKSUM, tolerance)
 
     def _show(self, name: str, body: str, caption: str, files: tuple[str, ...], kind: str = "rbp-figure") -> None:
         links = " · ".join(
@@ -181,6 +194,20 @@ class Page:
         downloads = f' <span class="rbp-downloads">Download: {links}</span>' if not self._alone else ""
         whole = f"{self._data()}{body}<figcaption>{caption}{downloads}</figcaption>"
         self._display(f'<figure class="{kind}" id="{name}">{whole}</figure>')
+
+
+def checksum_contents(data: pd.DataFrame, text: str = "") -> str:
+    """Return sixteen hexadecimal digits that identify a table's names, words and numbers, and a text.
+
+    Fractions count by four significant digits, and as 0 below a billionth of their column's largest: the last digits
+    depend on the processor.
+    """
+    rounded = data.infer_objects()
+    for column in rounded.select_dtypes("float"):
+        sizes = rounded[column].abs()
+        rounded[column] = rounded[column].mask(sizes < 1e-9 * sizes.max(), 0.0)
+    words = re.sub(r"\d+\.\d+(e[-+]\d+)?", lambda number: f"{float(number[0]):.4g}", rounded.to_csv(index=False))
+    return sha256((words + text).encode()).hexdigest()[:16]
 
 
 def _rerun_in(name: str, namespace: dict[str, Any]) -> Any:

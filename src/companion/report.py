@@ -11,7 +11,7 @@ from companion import prose, results, site
 from companion.project import Project
 from companion.results import Results
 from rbp.errors import DataError
-from rbp.io import sha256, write_file
+from rbp.io import write_file
 
 SOURCE = "report.typ"
 TYPST_CALLS_IT = "__typst_py_bytes__.typ"
@@ -22,8 +22,8 @@ SHOWN = re.compile(r'"(?P<chapter>\w+)::(?P<name>[\w-]+)"')
 class FilledReport(NamedTuple):
     """The report's source with its values written out, what it shows, and what is missing.
 
-    values: also the checksums of the data shown, each under the name of its file, in its chapter's values. lacking:
-    values, figures and tables that no chapter has recorded, with the line that names them.
+    values: also the checksums of the figures and tables shown. lacking: values, figures and tables that no chapter has
+    recorded, with the line that names them.
     """
 
     text: str
@@ -38,17 +38,12 @@ def fill_report(project: Project, built: Results) -> FilledReport:
     lines = (project.book / SOURCE).read_text(encoding="utf-8").splitlines(keepends=True)
     for i, line in enumerate(lines):
         where = f"book/{SOURCE}, line {i + 1}"
-        for place in prose.VALUE.finditer(line):
-            chapter, recorded = place["chapter"] or "", built.get(place["chapter"] or "", {})
-            known = {key: recorded[key] for key in prose.keys_of(place) if key in recorded}
-            values.setdefault(chapter, {}).update(known)
-            lacking += [f"{chapter}::{key} ({where})" for key in prose.keys_of(place) if key not in recorded]
-        for chapter, name in SHOWN.findall(line):
-            data = project.chapters / chapter / chapter / f"{name}.csv"
-            if data.exists():
-                values.setdefault(chapter, {})[data.name] = results.recorded(data.name, sha256(data)[:16])
+        named = [(place["chapter"] or "", key) for place in prose.VALUE.finditer(line) for key in prose.keys_of(place)]
+        for chapter, key in named + [(chapter, f"{name}.csv") for chapter, name in SHOWN.findall(line)]:
+            if key in (recorded := built.get(chapter, {})):
+                values.setdefault(chapter, {})[key] = recorded[key]
             else:
-                lacking.append(f"{chapter}::{name} ({where})")
+                lacking.append(f"{chapter}::{key} ({where})")
         if not lacking:
             try:
                 lines[i] = prose.VALUE.sub(lambda place: _text(prose.in_words(values[place["chapter"]], place)), line)

@@ -4,7 +4,8 @@ A chapter writes ``results.json``: {"chapter", "values": {key: {"value", "unit",
 "steps": […]}.
 The book merges them into ``_build/results.json``: {chapter: {key: {"value", "unit", "tolerance"}}}. The
 accepted values lie in ``data/expected/results.json`` in the same form. "within" and "because" are there where a
-value may move by a known amount.
+value may move by a known amount. A table or a download has a checksum of its contents among the values, under the name
+of its file and in the unit CHECKSUM.
 """
 
 import math
@@ -17,6 +18,8 @@ from rbp.errors import DataError, RbpError
 from rbp.io import parse_json, write_json
 
 Value = float | int | str | bool
+
+CHECKSUM = "SHA-256"
 
 
 @dataclass(frozen=True)
@@ -167,6 +170,8 @@ class Difference:
             only = self.expected or self.built
             return f"{name}: {only and only.value}"
         old, new = self.expected, self.built
+        if old.unit == new.unit == CHECKSUM:
+            return f"{name}: its contents differ"
         text = f"{name}: {old.value} -> {new.value}"
         if not isinstance(old.value, str) and not isinstance(new.value, str) and old.value and not _same(old, new):
             allowed = f"{old.tolerance:g}" + (f", and ±{old.within:g}: {old.because}" if old.within else "")

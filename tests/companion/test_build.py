@@ -3,6 +3,7 @@ import hashlib
 import json
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
@@ -159,6 +160,8 @@ def test_what_fails_is_named_and_the_old_book_stays(project, capfd):
     assert not build(project, 2)
     said = capfd.readouterr()
     assert "[2/3] 02_b failed: 02_b failed at cell 3: ZeroDivisionError: division by zero" in said.out
+    (partial,) = re.findall("The partial notebook: (.+)", said.out)
+    assert "ZeroDivisionError" in Path(partial).read_text()
     assert "Traceback" not in said.out + said.err
     assert "The book is not complete." in said.err
     assert checksums(project.html) == before

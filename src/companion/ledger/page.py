@@ -1,4 +1,4 @@
-"""The ledger's page: filters, a line for each claim that unfolds, sliders. book/_static/ledger.js moves them."""
+"""The ledger's page: a line for each claim that unfolds, with filters, which book/_static/ledger.js shows."""
 
 import html
 import re
@@ -6,23 +6,27 @@ from collections import Counter
 from collections.abc import Mapping
 
 from companion.ledger.claims import GROUPS, VERDICTS, WEIGHTS, Claim, Entry, Group, of_group
-from companion.ledger.rules import Bar
-from companion.page import data_within
+
+Stressed = Mapping[str, list[Entry]]
+"""All claims judged with other bars, by words such as "a fifth harder"."""
 
 
-def render(entries: list[Entry], titles: Mapping[str, str]) -> str:
+def render(entries: list[Entry], stressed: Stressed, titles: Mapping[str, str]) -> str:
     """Write the ledger as HTML: filters, then a line for each claim, by group and subject, which unfolds.
 
-    `titles` maps a chapter's name to its title, for the links to the evidence. Without its script the page shows all
-    claims with the verdicts of the rules as they are; filters and sliders are for the script to show.
+    entries and each list of `stressed`: of `judge_all`. `titles` maps a chapter's name to its title, for the links to the
+    evidence. Without its script the page shows all
+    claims; filters are for the script to show.
     """
-    data = {
-        "verdicts": VERDICTS,
-        "rules": {entry.claim.number: entry.rule.as_data() for entry in entries if entry.rule and entry.rule.bars},
+    other = {
+        entry.claim.name: {words: judged[i].verdict for words, judged in stressed.items()}
+        for i, entry in enumerate(entries)
     }
-    sections = "".join(_section(group, members, titles) for group in GROUPS if (members := of_group(entries, group)))
+    sections = "".join(
+        _section(group, members, other, titles) for group in GROUPS if (members := of_group(entries, group))
+    )
     status = '<p class="rbp-ledger-count" role="status" hidden></p>'
-    return f'<div class="rbp-ledger">{_tools(entries)}{sections}{status}{data_within(data)}</div>'
+    return f'<div class="rbp-ledger">{_tools(entries)}{sections}{status}</div>'
 
 
 def _target(claim: Claim) -> str:
@@ -47,16 +51,13 @@ def badge(verdict: str) -> str:
 def _tools(entries: list[Entry]) -> str:
     groups = {group.key: group.title for group in GROUPS if of_group(entries, group)}
     verdicts = {verdict: verdict for verdict in VERDICTS}
-    buttons = (("easy", "All bars a fifth easier"), ("at", "Reset"), ("hard", "All bars a fifth harder"))
     return (
-        '<div class="rbp-ledger-tools" hidden><div class="rbp-ledger-row">'
+        '<div class="rbp-ledger-tools rbp-ledger-row" hidden>'
         + _choice("group", "Source", "all", groups)
         + _choice("weight", "Weight", "all", {each: each for each in WEIGHTS.values()})
         + _choice("verdict", "Verdict", "all", verdicts)
         + _field("text", "Search", '<input type="search" id="rbp-ledger-text">')
-        + '</div><div class="rbp-ledger-buttons">'
-        + "".join(f'<button type="button" data-all="{where}">{says}</button>' for where, says in buttons)
-        + "</div></div>"
+        + "</div>"
     )
 
 
@@ -69,11 +70,13 @@ def _field(name: str, label: str, control: str) -> str:
     return f'<div class="rbp-ledger-field"><label for="rbp-ledger-{name}">{label}</label>{control}</div>'
 
 
-def _section(group: Group, entries: list[Entry], titles: Mapping[str, str]) -> str:
+def _section(
+    group: Group, entries: list[Entry], other: Mapping[str, Mapping[str, str]], titles: Mapping[str, str]
+) -> str:
     parts = list(dict.fromkeys(entry.claim.part for entry in entries))
     lists = "".join(
         f'<div class="rbp-ledger-part"><h4>{html.escape(part)}</h4>'
-        + "".join(_claim(entry, titles) for entry in entries if entry.claim.part == part)
+        + "".join(_claim(each, other[each.claim.name], titles) for each in entries if each.claim.part == part)
         + "</div>"
         for part in parts
     )
@@ -87,18 +90,11 @@ def _typeset(text: str) -> str:
     return re.sub(r"(?<=[A-Zα])_(\d+|[a-zSN])(?![a-z\d])", r"<sub>\1</sub>", marked)
 
 
-def _claim(entry: Entry, titles: Mapping[str, str]) -> str:
+def _claim(entry: Entry, other: Mapping[str, str], titles: Mapping[str, str]) -> str:
     claim, number = entry.claim, entry.claim.number
     chapter = claim.evidence.partition("#")[0]
     title = html.escape(titles.get(chapter, chapter))
     core = '<span class="rbp-core">core</span>' if claim.core else ""
-    sliders = "".join(_slider(number, name, bar) for name, bar in entry.bars.items())
-    others = ", ".join(f'<a href="#claim-{other}">{other}</a>' for other in claim.rests_on)
-    moving = '<p class="rbp-rule">This rule is a yes or no: it has no bar to move.</p>'
-    if sliders:
-        moving = f'<div class="rbp-bars" hidden>{sliders}<button type="button" data-reset>Reset</button></div>'
-    elif others:
-        moving = f'<p class="rbp-rule">It moves with the bars of the claims on which it rests: {others}.</p>'
     return (
         f'<details class="rbp-claim" id="claim-{claim.name}" data-number="{number}" data-verdict="{entry.verdict}" '
         f'data-weight="{WEIGHTS[claim.core]}">'
@@ -106,17 +102,19 @@ def _claim(entry: Entry, titles: Mapping[str, str]) -> str:
         f'<summary><span class="rbp-number" id="claim-{number}">{number}</span>{badge(entry.verdict)}'
         f'<span class="rbp-says">{_typeset(claim.text)}</span>{core}</summary>'
         f'<div class="rbp-finding"><p>{_typeset(entry.finding)}</p>'
-        f'<p class="rbp-rule">Rule: {_typeset(claim.rule)}.</p>{moving}'
+        f'<p class="rbp-rule">Rule: {_typeset(claim.rule)}.</p><p class="rbp-rule">{_bars(entry, other)}</p>'
         f'<p class="rbp-evidence"><a href="{_target(claim)}">Evidence: {title}</a> · Source: '
         f'{html.escape(claim.place)} · <a href="#claim-{claim.name}">Link to this claim</a></p></div></details>'
     )
 
 
-def _slider(number: int, name: str, bar: Bar) -> str:
-    shown = f"{100 * bar.at:g}%" if bar.percent else f"{bar.at:g}"
-    key = f"rbp-bar-{number}-{name}"
-    return (
-        f'<label for="{key}">{html.escape(bar.says)}: <b>{shown}</b></label>'
-        f'<input type="range" id="{key}" data-bar="{name}" min="{bar.low:g}" max="{bar.high:g}" step="{bar.step:g}" '
-        f'value="{bar.at:g}">'
-    )
+def _bars(entry: Entry, other: Mapping[str, str]) -> str:
+    """Name the bars of a claim, or the claims whose bars it has, with the verdicts where all are easier or harder."""
+    claim = entry.claim
+    if not claim.bars and not claim.rests_on:
+        return "This rule is a yes or no: it has no bar."
+    bars = [html.escape(bar.in_words()) for bar in claim.bars.values()]
+    links = [f'<a href="#claim-{each.name}">{each.number}</a>' for each in claim.others]
+    bars += [f"of the claims on which it rests: {', '.join(links)}"] * bool(links)
+    verdicts = "; ".join(f"{words}: {badge(verdict)}" for words, verdict in other.items())
+    return f"Bars: {'; '.join(bars)}.<br>With all bars {verdicts}"

@@ -89,7 +89,7 @@ OPT = ["fit", "--measurements", "published", "--dataset", "auslegal", "--family"
             ["run", "05_needs", "--out", "new"], ["no cross-entropy (x.csv)", "Add it."], marks=pytest.mark.long
         ),
         (["run", "1", "--out", f"{__file__}/new"], ["test_cli.py", "Check the path"]),
-        (["verify"], ["there are no results here", "rbp book"]),
+        (["verify"], ["the build is not of this tree", "01_a is not built", "rbp book"]),
         (PYTHIA, ["--k"]),
         ([*PYTHIA, "--k", "1", "--weights", "--offset"], ["without weights", "Leave one of them out"]),
         ([*PYTHIA, "--k", "1", "--without", "pythia-14"], ["no model pythia-14", '"EleutherAI/pythia-14m"?']),
@@ -155,7 +155,10 @@ def test_verify_names_what_moved_and_what_nobody_recorded_with_what_names_it(tmp
     refused(here("verify", root=tmp_path), "there are no results here", "--accept")
     assert here("verify", "--accept", root=tmp_path).returncode == 0
     done = here("verify", root=tmp_path)
-    assert (done.returncode, done.stdout) == (0, "2 values of 1 chapters agree with the accepted ones.\n")
+    assert (done.returncode, done.stdout) == (
+        0,
+        "2 values, 0 tables and downloads of 1 chapters agree with the accepted ones.\n",
+    )
     moved = {"alpha": Recorded(1.1), "beta": Recorded(1), "seconds": Recorded(9.0, "s", None)}
     write_results(project.results, {"01": moved, "ledger": {"claims": Recorded(1)}})
     project.book.mkdir()
