@@ -111,6 +111,31 @@ def summarize_cuts(forecasts: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     )
 
 
+def answers(
+    every: pd.DataFrame, hidden: pd.DataFrame, control: pd.DataFrame, *, holdout: int, holdout_few: int, level: float
+) -> list[str]:
+    """Say how right the forecasts of `forecast_every_cut` are, and those of cross-entropy (`forecast_cross_entropy`).
+
+    hidden: of `cells.forecasts`, which may have hidden fewer models than `holdout` or `holdout_few` name.
+    """
+    total = summarize_cuts(every.assign(all="all"), ["all"]).iloc[0]
+    text = f"Of {total['count']:,} forecasts of hidden models, {total['optimistic']:,} are too optimistic, and "
+    text += f"{total['covered']:,} lie inside their interval at {level:.4g}. The median error is "
+    sentences = [f"{text}{total['error_median']:.1f}%."]
+    if values := control_statistics(control):
+        error = 100 * control["error"].abs().median()
+        text = f"Of {values['control.models']} hidden models the law misses cross-entropy by "
+        sentences.append(f"{text}{values['control.error_median']:.1f}%, and −ln RBPₖ by {error:.1f}% (medians).")
+    lines = hidden.groupby(cells.CELL).agg(held=("n", "size"), fitted=("n", "first"))
+    wanted = np.where(lines.sum(axis=1) <= cells.FEW, holdout_few, holdout)
+    if fewer := int((lines["held"] < wanted).sum()):
+        sentences.append(
+            f"For this comparison fewer models were hidden than holdout or holdout_few name in {fewer} of {len(lines)} "
+            "lines: three sizes must remain."
+        )
+    return sentences
+
+
 def cut_statistics(forecasts: pd.DataFrame, family: str) -> dict[str, Any]:
     """Collect the numbers on each cut, more of `family`, and on all cuts (`forecast_every_cut`)."""
     outcomes = summarize_cuts(forecasts, ["family", "hidden"])
