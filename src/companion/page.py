@@ -162,7 +162,7 @@ class Page:
         if self.rerun:
             self._top.update(_html(self.rerun.opening(self.values)))
             self._display(self.rerun.closing(self.values))
-        box = rerun_box(self.name, parameters, self.rerun.command(not self._alone) if self.rerun else "")
+        box = rerun_box(self.name, parameters, *(self.rerun.command(not self._alone) if self.rerun else ()))
         self._display(box, **({"metadata": {"rbp": recorded.as_dict()}} if self._alone else {}))
 
     def _display(self, markup: str, **about: Any) -> Any:

@@ -371,13 +371,13 @@ def _shown(value: object) -> str:
 ABOUT = ("Parameter", "Type", "Default", "Meaning")
 
 
-def rerun_box(chapter: str, parameters: list[Parameter], command: str = "") -> str:
+def rerun_box(chapter: str, parameters: list[Parameter], command: str = "", where: str = "") -> str:
     """Build the section "Rerun this chapter" as HTML: a command, and name, type, default and meaning of parameters.
 
-    command: of the rerun that shows it; in the book it is an example.
+    command: of the rerun that shows it, and where it must be typed; in the book it is an example.
     """
     text = (
-        "This command repeats the run:"
+        f"This command repeats the run{where}:"
         if command
         else (
             "One command executes this chapter again, with other values of its parameters or on your data, "

@@ -176,10 +176,11 @@ class Rerun:
         parts += [sentences(self.chapter, accepted, values), verdicts(self.chapter.name, accepted, values), "</div>"]
         return "".join(parts)
 
-    def command(self, handed_on: bool) -> str:
-        """Write the command that repeats the run; where it is handed on, with the copies of the reader's files."""
+    def command(self, handed_on: bool) -> tuple[str, str]:
+        """Write the command that repeats the run, and say where; a run that is handed on has copies of files."""
         copies = copied_names(self.chapter, self.values) if handed_on else {}
-        return command(self.chapter, with_names(self.chapter, self.changed, copies))
+        where = " in the folder of this page" if copies else ""
+        return command(self.chapter, with_names(self.chapter, self.changed, copies)), where
 
 
 # ── What of the book still applies
