@@ -121,7 +121,7 @@ def test_a_level_is_changed_a_table_is_uploaded_and_both_runs_are_compared(conte
         rows.filter(has_text=each).locator("input").check()
     tab.click("text=Compare those that are ticked")
     tab.wait_for_selector("iframe[title='Runs compared']", timeout=LONG)
-    expect(page.locator("body")).to_contain_text("cases of family, dataset and measure have a law in every run")
+    expect(page.locator("body")).to_contain_text("cases of family, dataset and measure have a fit in every run")
     rows.filter(has_text="eighty per cent").get_by_text("Delete").click()
     expect(rows).to_have_count(before + 1)
     tab.get_by_role("button", name="The book’s values").click()

@@ -11,7 +11,7 @@ from bs4 import BeautifulSoup
 
 from companion import prose, rerun
 from companion.chapters import cross_entropy, elsewhere, forecasts, noise
-from companion.comparison import compare
+from companion.comparison import compare, difference
 from companion.parameters import declared, sweeps
 from companion.project import Project
 from companion.results import Recorded, read_book
@@ -110,6 +110,28 @@ def test_runs_are_compared_by_family_dataset_and_k(tmp_path):
     assert rows["F", "text", "k = 1"][0].startswith("0.100 ")
     assert rows["F", "text", "k = 1"][1] == rows["H", "text", "k = 10"][0] == "–"
     assert pd.read_csv(tmp_path / "compared.csv")["alpha | other.csv"].notna().sum() == 4
+
+
+def test_what_differs_between_runs_is_said_first(tmp_path):
+    """Two of three cells are shared: one α moves within its interval, the other beyond it, and turns its verdict."""
+    rows = {
+        "alpha": [(0.10, 0.11), (0.10, -0.10), (0.1, np.nan)],
+        "alpha_low": [(0.05, 0.06), (0.09, -0.11), (0.1, np.nan)],
+        "alpha_high": [(0.15, 0.16), (0.11, -0.09), (0.1, np.nan)],
+        "verdict": [(law.HOLDS, law.HOLDS), (law.HOLDS, law.RISES), (law.HOLDS, None)],
+    }
+    table = pd.DataFrame(
+        {f"{key} | {run}": [pair[i] for pair in pairs] for key, pairs in rows.items() for i, run in enumerate("ab")}
+    )
+    assert difference(table, ["a", "b"]) == (
+        "2 of 3 cases of family, dataset and measure have a fit in every run. Among them the verdict on the law "
+        "differs in 1, and the exponent α in 2; in 1 the intervals of α do not meet."
+    )
+    assert "do not differ" in difference(table.iloc[:2], ["a", "a"])
+    assert "nothing can be compared" in difference(table.iloc[2:], ["a", "b"])
+    one = write(tmp_path / "one.csv", {"F": 1.0}, (1,))
+    compare(find(Project(), "holds"), [{"measurements": one}] * 2, tmp_path / "compared.html")
+    assert "The runs do not differ" in (tmp_path / "compared.html").read_text()
 
 
 def test_a_run_is_named_by_what_its_files_hold_and_takes_them_along(tmp_path):

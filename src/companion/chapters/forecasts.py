@@ -1,6 +1,7 @@
 """Chapter "Forecasts": hidden models at every cut, the same for cross-entropy, other curves, and the explorer."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -32,19 +33,21 @@ SCORE = 35
 def forecast_every_cut(points: pd.DataFrame, *, level: float) -> pd.DataFrame:
     """Hide the largest model of each family, then the two largest, and so on, and forecast them from the others.
 
-    Of each dataset, k and family of four sizes or more; at least three sizes are fitted. Columns CELL, seen (models
+    Of each dataset, k and family of four sizes or more; at least three sizes are fitted. Values of 0, which have no
+    logarithm, and cuts whose values do not vary are left out. Columns CELL, seen (models
     fitted), hidden (models that are not), model, size, value (measured), predicted, low, high, error
     (predicted/value − 1), covered, score (`score_intervals`); and of E + A·S^(−α), fitted to the same models where they
     are four sizes: floor (E), floored (the forecast), floor_error, which are NaN elsewhere. Raises FitError where no
     cell has four sizes.
     """
     parts: list[pd.DataFrame] = []
-    for key, cell in points.groupby(cells.CELL):
+    for key, cell in points[points["value"] > 0].groupby(cells.CELL):
         about: dict[str, Any] = dict(zip(cells.CELL, key, strict=True))
         cell = cell.sort_values(["size", "model"])
         for largest in sorted(set(cell["size"]))[2:-1]:
             small, large = cell[cell["size"] <= largest], cell[cell["size"] > largest]
-            parts.append(_forecast(small, large, level).assign(**about, seen=len(small), hidden=len(large)))
+            with suppress(FitError):  # values that do not vary have no law
+                parts.append(_forecast(small, large, level).assign(**about, seen=len(small), hidden=len(large)))
     if not parts:
         raise FitError("no family has points enough", "measurements", "Give at least four sizes of one family.")
     rows = pd.concat(parts, ignore_index=True)
