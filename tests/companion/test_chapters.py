@@ -64,10 +64,11 @@ def test_a_parameter_that_no_cell_reads_is_an_error(project):
 
 
 @pytest.mark.long
-def test_execution_is_whole_reproducible_and_leaves_the_caller_alone(project):
+def test_execution_is_whole_reproducible_and_leaves_the_caller_alone(project, capfd):
     cell = """
         import os, sys
         value = k
+        print("on the way", file=sys.stderr)
         print(name, os.getcwd(), os.environ["OMP_NUM_THREADS"], hash("a"), sep="|")
     """
     chapter = Chapter(write_chapter(project, "01_a", cell, parameters=PARAMETERS))
@@ -83,6 +84,8 @@ def test_execution_is_whole_reproducible_and_leaves_the_caller_alone(project):
     assert left(project.runs) == ["out"], "a success takes the old failure away"
     assert left(out) == ["01_a", "01_a.ipynb", "results.json", "run.json"]
     assert outputs(out / "01_a.ipynb").startswith(f"{name}|{work}|1|")
+    assert "on the way" not in outputs(out / "01_a.ipynb")
+    assert capfd.readouterr().err.count("on the way\n") == 1
     assert json.loads((out / "results.json").read_text())["values"]["value"]["value"] == 7
 
     first = (out / "01_a.ipynb").read_bytes()
