@@ -65,7 +65,7 @@ def fit_laws(chapter: Chapter, values: Mapping[str, Any]) -> Laws | None:
     rows = pd.concat([ranks[ranks["k"].isin(fitted)], table[table["metric"] == "cross_entropy"]])
     others = {
         "requested, but not measured": sorted({*requested} - {*measured}),
-        "measured, but without a law here, as the parameter ks does not name it": sorted({*measured} - {*fitted}),
+        "measured, but left out of these fits by the parameter ks": sorted({*measured} - {*fitted}),
     }
     notes = tuple(f"k = {_listed(ks)}: {what}." for what, ks in others.items() if ks)
     level = values.get("level", 0.95)

@@ -67,7 +67,7 @@ def test_what_was_not_requested_or_not_measured_is_said(tmp_path):
     laws = fitted(path, ks=[1, 7])
     assert laws.notes == (
         "k = 7: requested, but not measured.",
-        "k = 10, 100, 1,000: measured, but without a law here, as the parameter ks does not name it.",
+        "k = 10, 100, 1,000: measured, but left out of these fits by the parameter ks.",
     )
     assert laws.fits["k"].dropna().tolist() == [1]
 
