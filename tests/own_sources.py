@@ -108,7 +108,8 @@ def measured(
     return pd.DataFrame(rows).astype({"k": "Int64"} | ({"hits": "Int64", "tokens": "Int64"} if tokens else {}))
 
 
-#: tables as the stores of real models give them: one family and several, few thresholds and all that a store has, with and without cross-entropy and counts
+#: tables as the stores of real models give them: one family and several, few thresholds and all that a store has, with
+#: and without cross-entropy and counts
 REAL_TABLES = {
     "few": {"entropy": False},
     "usual": {"ks": usual(50_257)},

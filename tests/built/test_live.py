@@ -48,6 +48,7 @@ def opened(context, served, page=PAGE):
     """A chapter whose form is open, and empty."""
     tab = context.new_page()
     tab.on("pageerror", lambda error: pytest.fail(str(error)))
+    tab.on("dialog", lambda dialog: dialog.accept())  # it asks before it deletes
     tab.goto(f"{served.partition('/enter')[0]}/{page}")
     tab.wait_for_selector(".rbp-ready")
     start = tab.locator(".rbp-start a").bounding_box()
