@@ -46,7 +46,7 @@ class Page:
         self.rerun = _rerun_in(name, sys._getframe(1).f_globals)
         self.values: dict[str, results.Recorded] = {}
         self._shown: set[str] = set()
-        self._top = self._display(self.rerun.opening(), display_id=True) if self.rerun else None
+        self._top: Any = self._display(self.rerun.opening(), display_id=True) if self.rerun else None
 
     def record(
         self,
