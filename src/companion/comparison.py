@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from companion.rerun import fit_laws
@@ -45,9 +46,7 @@ def compare(chapter: Chapter, runs: Sequence[Mapping[str, Any]], page: Path) -> 
         fits = fits[[*CELL, *columns]].rename(columns=columns)
         table = table.merge(fits, on=CELL, how="left")
     leaf = Leaf(f"{chapter.title}: {len(runs)} runs compared")
-    alphas = [table[f"alpha | {name}"] for name in names]
-    common = int(pd.concat(alphas, axis=1).notna().all(axis=1).sum())
-    leaf.text(f"{common} of {len(table)} cases of family, dataset and measure have a law in every run.")
+    leaf.text(difference(table, names))
     both = pd.concat([law.fits.assign(run=name) for name, law in zip(names, fitted, strict=True)], ignore_index=True)
     ranks = both[both["k"].notna() & both["alpha"].notna()].rename(columns={"alpha_low": "low", "alpha_high": "high"})
     if len(ranks):
@@ -73,6 +72,26 @@ def compare(chapter: Chapter, runs: Sequence[Mapping[str, Any]], page: Path) -> 
     leaf.write(page)
     write_file(page.with_suffix(".csv"), table.to_csv(index=False, lineterminator="\n").encode())
     return in_words
+
+
+def difference(table: pd.DataFrame, names: Sequence[str]) -> str:
+    """Say in a sentence or two what differs between runs.
+
+    table: a row for each cell, with columns "verdict | NAME", "alpha | NAME" and its interval's ends, of each run.
+    """
+    each = {column: table[[f"{column} | {name}" for name in names]] for column in ("alpha", "verdict")}
+    shared = each["alpha"].notna().all(axis=1)
+    verdict = shared & each["verdict"].ne(each["verdict"].iloc[:, 0], axis=0).any(axis=1)
+    highest_low = table[[f"alpha_low | {name}" for name in names]].max(axis=1)
+    apart = shared & (highest_low > table[[f"alpha_high | {name}" for name in names]].min(axis=1))
+    same = shared & np.isclose(each["alpha"].max(axis=1), each["alpha"].min(axis=1), rtol=1e-9, atol=0)
+    text = f"{int(shared.sum())} of {len(table)} cases of family, dataset and measure have a fit in every run. "
+    if not shared.any():
+        return text + "So nothing can be compared."
+    if same.all() and not verdict.any() and shared.all():
+        return text + "The runs do not differ: every exponent and every verdict is the same."
+    differing = f"Among them the verdict on the law differs in {int(verdict.sum())}, and the exponent α in "
+    return text + f"{differing}{int((shared & ~same).sum())}; in {int(apart.sum())} the intervals of α do not meet."
 
 
 def _measure(k: Any) -> str:

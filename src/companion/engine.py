@@ -26,6 +26,18 @@ KERNEL_ARGUMENTS = [
 ]
 
 
+class _Client(PapermillNotebookClient):  # type: ignore[misc]
+    """papermill's client, which passes on what a kernel writes to stderr, instead of putting it on the page."""
+
+    def process_message(self, msg: Any, cell: Any, cell_index: int) -> Any:
+        content = msg["content"]
+        if msg["msg_type"] == "stream" and content["name"] == "stderr":
+            sys.stderr.write(content["text"])
+            sys.stderr.flush()
+            return None
+        return super().process_message(msg, cell, cell_index)
+
+
 class Engine(NBClientEngine):  # type: ignore[misc]
     """papermill's own engine, with another way to start the kernel."""
 
@@ -54,7 +66,7 @@ class Engine(NBClientEngine):  # type: ignore[misc]
                 prose.fill_notebook(nb_man.nb.cells)
             return None
         cells = len(nb_man.nb.cells)
-        client = PapermillNotebookClient(
+        client = _Client(
             nb_man,
             kernel_name=kernel_name,
             config=_connection(connection_file),

@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 
 from companion import results
 from companion.project import Project
-from companion.prose import rerun_box
+from companion.prose import filled, rerun_box
 from companion.run import find
 from companion.typesetting import to_png
 from rbp import provenance
@@ -48,8 +48,7 @@ class Page:
         self.rerun = _rerun_in(name, sys._getframe(1).f_globals)
         self.values: dict[str, results.Recorded] = {}
         self._shown: set[str] = set()
-        if self.rerun:
-            self._display(self.rerun.opening())
+        self._top: Any = self._display(self.rerun.opening(), display_id=True) if self.rerun else None
 
     def record(
         self,
@@ -150,6 +149,16 @@ class Page:
             data_note = f", {self.rerun.data()}" if self.rerun else ""
             self._display(f'<p><a href="{self.name}/{name}.csv" download>{html.escape(title)} (CSV{data_note})</a></p>')
 
+    def answer(self, *sentences: str) -> None:
+        """Answer the chapter's question in a rerun, in sentences at the top of its page.
+
+        They name recorded values as prose does; a sentence that names one which this run lacks is left out, and so is
+        what the book's data answer unchanged. In the book's own run the prose answers.
+        """
+        if self.rerun:
+            self.rerun.answer([text for each in sentences if (text := filled(each, self.values))])
+            self._top.update(_html(self.rerun.opening()))
+
     def close(self) -> None:
         """Write `results.json` and show how to rerun this chapter; the last line of every notebook."""
         read = provenance.noted()
@@ -160,14 +169,15 @@ class Page:
         results.write_chapter(self.out / "results.json", recorded)
         parameters = find(project, self.name).parameters
         if self.rerun:
+            self._top.update(_html(self.rerun.opening(self.values)))
             self._display(self.rerun.closing(self.values))
-        box = rerun_box(self.name, parameters, self.rerun.command(not self._alone) if self.rerun else "")
+        box = rerun_box(self.name, parameters, *(self.rerun.command(not self._alone) if self.rerun else ()))
         self._display(box, **({"metadata": {"rbp": recorded.as_dict()}} if self._alone else {}))
 
-    def _display(self, markup: str, **about: Any) -> None:
-        from IPython.display import HTML, display  # late: not everything that makes tables has it
+    def _display(self, markup: str, **about: Any) -> Any:
+        from IPython.display import display  # late: not everything that makes tables has it
 
-        display(HTML(markup), **about)
+        return display(_html(markup), **about)
 
     def _data(self) -> str:
         """Say above a figure or table whose data it shows; "" in the book's own run."""
@@ -208,6 +218,12 @@ def checksum_contents(data: pd.DataFrame, text: str = "") -> str:
         rounded[column] = rounded[column].mask(sizes < 1e-9 * sizes.max(), 0.0)
     words = re.sub(r"\d+\.\d+(e[-+]\d+)?", lambda number: f"{float(number[0]):.4g}", rounded.to_csv(index=False))
     return sha256((words + text).encode()).hexdigest()[:16]
+
+
+def _html(markup: str) -> Any:
+    from IPython.display import HTML
+
+    return HTML(markup)
 
 
 def _rerun_in(name: str, namespace: dict[str, Any]) -> Any:

@@ -29,6 +29,7 @@ VALUE = re.compile(r"\{value\}`(?:(?P<chapter>\w+)::)?(?P<key>[^`:]+)(?::(?P<for
 NO_VALUE = '<span title="no such value is accepted">–</span>'
 HEADING = re.compile(r"^(#+) +(.+)$", re.MULTILINE)
 EXERCISES = re.compile(r"^#+ +Exercises$.*?(?=^#|\Z)", re.MULTILINE | re.DOTALL)
+ANSWER = re.compile(r"^## The answer$.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 SENTENCE_END = re.compile(r"(?<=[.?!])(?:\*\*|[”)])*\s+(?=\W{0,3}[A-Z−])|\n\s*\n|^#.*$|^\s*(?:-|\d+\.) ", re.MULTILINE)
 OPENING = 'class="rbp-answer"'
 """What stands in the first output of a rerun (`companion.rerun`)."""
@@ -89,18 +90,32 @@ def fill_in(text: str, chapter: str, values: Results, rerun: Mapping[str, Record
         text = in_words(recorded, place) if keys <= {*recorded} else NO_VALUE
         if rerun is not None and place["chapter"] in (None, chapter):
             again = in_words_or_dash(rerun, place)
-            text += "" if again == text else f" (this run: {again})" if keys <= {*rerun} else " (not in this run)"
+            text += "" if again == text else " (not in this run)" if again == "–" else f" (this run: {again})"
         return text if NO_VALUE in text else re.sub(r"([\\`*_{}\[\]<>$|~])", r"\\\1", text)
 
     return VALUE.sub(write, text)
 
 
 def in_words_or_dash(values: Mapping[str, Recorded], place: re.Match[str]) -> str:
-    """Print a value as `in_words` does; a dash where a rerun has none, or one that does not suit its place."""
+    """Print a value as `in_words` does; a dash where a rerun has none, none of it, or one that does not suit."""
     try:
         return in_words(values, place)
     except (KeyError, ValueError):
         return "–"
+
+
+def filled(sentence: str, values: Mapping[str, Recorded]) -> str:
+    """Write a chapter's values into a sentence; "" where one is missing, or a whole of which parts are counted is 0."""
+    try:
+        return VALUE.sub(lambda place: in_words(values, place), sentence)
+    except (KeyError, ValueError):
+        return ""
+
+
+def answer_of(cells: Cells) -> Cells:
+    """Return the section "The answer" of a notebook as a cell, or no cell."""
+    texts = ("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    return [{"cell_type": "markdown", "source": match[0]} for text in texts if (match := ANSWER.search(text))]
 
 
 def sentences(cells: Cells) -> list[str]:
@@ -175,7 +190,7 @@ def _count_in_words(value: results.Value, whole: results.Value | None = None) ->
     """Print a count in words, or out of so many ("29 of 32"). Raises ValueError for any other value."""
     if type(value) is not int or (whole is not None and type(whole) is not int):
         raise ValueError("words are for counts")
-    if whole is not None and not 0 <= value <= int(whole):
+    if whole is not None and (whole == 0 or not 0 <= value <= int(whole)):
         raise ValueError(f"{value} is no part of {whole}")
     return number_word(value) if whole is None else f"{value:,} of {whole:,}"
 
@@ -356,13 +371,13 @@ def _shown(value: object) -> str:
 ABOUT = ("Parameter", "Type", "Default", "Meaning")
 
 
-def rerun_box(chapter: str, parameters: list[Parameter], command: str = "") -> str:
+def rerun_box(chapter: str, parameters: list[Parameter], command: str = "", where: str = "") -> str:
     """Build the section "Rerun this chapter" as HTML: a command, and name, type, default and meaning of parameters.
 
-    command: of the rerun that shows it; in the book it is an example.
+    command: of the rerun that shows it, and where it must be typed; in the book it is an example.
     """
     text = (
-        "This command repeats the run:"
+        f"This command repeats the run{where}:"
         if command
         else (
             "One command executes this chapter again, with other values of its parameters or on your data, "

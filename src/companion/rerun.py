@@ -5,9 +5,10 @@ The same in `rbp run`, in the live book and in a notebook executed by itself: `c
 
 import html
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from rbp.measurements import open_source
 from rbp.report import law
 from rbp.report.display import html_table
 
+UNCHANGED = "the book’s, unchanged"
 ROWS = 12  # of a table that are seen at once
 
 
@@ -63,11 +65,17 @@ def fit_laws(chapter: Chapter, values: Mapping[str, Any]) -> Laws | None:
     rows = pd.concat([ranks[ranks["k"].isin(fitted)], table[table["metric"] == "cross_entropy"]])
     others = {
         "requested, but not measured": sorted({*requested} - {*measured}),
-        "measured, but not requested by the parameter ks": sorted({*measured} - {*fitted}),
+        "measured, but left out of these fits by the parameter ks": sorted({*measured} - {*fitted}),
     }
-    notes = tuple(f"k = {', '.join(map(str, ks))}: {what}." for what, ks in others.items() if ks)
+    notes = tuple(f"k = {_listed(ks)}: {what}." for what, ks in others.items() if ks)
     level = values.get("level", 0.95)
     return Laws(law.laws(rows, level), rows, level, notes)
+
+
+def _listed(ks: Sequence[int]) -> str:
+    """List thresholds, of many the first and the last."""
+    texts = [f"{k:,}" for k in ks]
+    return ", ".join(texts if len(texts) < 8 else [*texts[:3], "…", texts[-1]])
 
 
 def answer(laws: Laws) -> str:
@@ -90,6 +98,7 @@ class Rerun:
         self.readers_files = chapter.readers_own(values)
         self._folders = [path.resolve() for path in self.readers_files]
         self.files, self.steps = set[Path](), set[str]()
+        self._answers: list[str] = []
         self._origins = Origins(shell, {p.name: self._origins_of(p) for p in chapter.parameters}, self._drain)
 
     def _origins_of(self, parameter: Parameter) -> frozenset[str]:
@@ -116,42 +125,70 @@ class Rerun:
         if YOURS in origins:
             return "yours and the book’s" if BOOK in origins else "yours"
         changed = "; ".join(sorted(origins - {YOURS, BOOK}))
-        return f"the book’s, with {changed}" if changed else "the book’s, unchanged"
+        return f"the book’s, with {changed}" if changed else UNCHANGED
 
-    def opening(self) -> str:
-        """Open the page, as HTML: what was given, whether the law holds, and how parts are marked."""
+    @cached_property
+    def _law(self) -> str:
+        """Whether the law holds in the run's measurements, as HTML; "" where the chapter takes none."""
+        try:
+            laws = fit_laws(self.chapter, self.values)
+        except RbpError as error:
+            return f"<p>Whether the law holds cannot be said: {html.escape(str(error))}</p>"
+        return answer(laws) if laws else ""
+
+    def answer(self, sentences: Sequence[str]) -> None:
+        """Add sentences of the chapter's own answer, unless the book's data give them unchanged."""
+        data = self.data()
+        if sentences and data != UNCHANGED:
+            self._answers += [*(f"<p><b>{html.escape(each)}</b></p>" for each in sentences)]
+            self._answers.append(f'<p class="rbp-data">Data: {html.escape(data)}</p>')
+
+    def opening(self, values: Mapping[str, Recorded] | None = None) -> str:
+        """Open the page, as HTML: what was given, the answer, and how parts are marked.
+
+        The chapter's own answer (`answer`) stands before the law's. Where there is neither, it is the book's answer
+        beside the numbers of the run, `values`, once it has ended.
+        """
         whose = "on your data" if self.readers_files else "with other parameters"
         parts = [f"<p><b>This page was run {whose}:</b> {html.escape(self.chapter.in_words(self.changed))}.</p>"]
         files = [f"{file_name(path)} (SHA-256 {sha256(path)[:12]})" for path in self.readers_files if path.is_file()]
-        try:
-            laws = fit_laws(self.chapter, self.values)
-            parts.append(
-                answer(laws)
-                if laws
-                else "<p>This chapter takes no table of measurements: the law is not fitted to any.</p>"
-            )
-        except RbpError as error:
-            parts.append(f"<p>Whether the law holds cannot be said: {html.escape(str(error))}</p>")
+        parts += self._answers or [self._law]
+        if self._answers and self._law:
+            summary = "Does the law hold in these measurements?"
+            parts.append(f'<details class="rbp-fold"><summary>{summary}</summary>{self._law}</details>')
+        if values is not None and not self._answers and not self._law:
+            parts.append(f"<p><b>The book’s answer, and this run’s numbers:</b></p>{self._numbers(values)}")
         marks = "Each figure and table below says whose data it shows: yours, the book’s, or both."
         read = f"Read: {', '.join(files)}. " if files else ""
         parts.append(f'<p class="rbp-small">{html.escape(read)}{marks}</p>')
         return f'<div class="rbp-answer">{"".join(parts)}</div>'
 
+    def _numbers(self, values: Mapping[str, Recorded]) -> str:
+        """List the sentences of the book's answer beside the run's numbers, as HTML."""
+        cells = prose.answer_of(self.chapter.notebook["cells"])
+        table, _, _ = compare_sentences(cells, self.chapter.name, _accepted(), values)
+        return html_table(table, {}) if len(table) else "<p>No number of it is another.</p>"
+
     def closing(self, values: Mapping[str, Recorded]) -> str:
         """Close the page, as HTML: the book's sentences and verdicts that the run leaves or replaces."""
-        expected = Project().expected
-        accepted = read_book(expected) if expected.exists() else {}
+        accepted = _accepted()
         parts = ['<div class="rbp-still"><p><b>What of the book still applies?</b></p>']
         parts += [sentences(self.chapter, accepted, values), verdicts(self.chapter.name, accepted, values), "</div>"]
         return "".join(parts)
 
-    def command(self, handed_on: bool) -> str:
-        """Write the command that repeats the run; where it is handed on, with the copies of the reader's files."""
+    def command(self, handed_on: bool) -> tuple[str, str]:
+        """Write the command that repeats the run, and say where; a run that is handed on has copies of files."""
         copies = copied_names(self.chapter, self.values) if handed_on else {}
-        return command(self.chapter, with_names(self.chapter, self.changed, copies))
+        where = " in the folder of this page" if copies else ""
+        return command(self.chapter, with_names(self.chapter, self.changed, copies)), where
 
 
 # ── What of the book still applies
+
+
+def _accepted() -> Results:
+    expected = Project().expected
+    return read_book(expected) if expected.exists() else {}
 
 
 def _agree(accepted: Recorded | None, rerun: Recorded | None) -> bool:
@@ -163,12 +200,17 @@ def _agree(accepted: Recorded | None, rerun: Recorded | None) -> bool:
     return a == b
 
 
-def sentences(chapter: Chapter, accepted: Results, values: Mapping[str, Recorded]) -> str:
-    """List the book's sentences whose numbers a run replaces or lacks, beside the run's numbers, as HTML."""
-    book = accepted.get(chapter.name, {})
+def compare_sentences(
+    cells: prose.Cells, chapter: str, accepted: Results, values: Mapping[str, Recorded]
+) -> tuple[pd.DataFrame, int, int]:
+    """List the sentences whose numbers a run replaces or lacks, beside the run's; count those unchanged, those lacking.
+
+    Columns The book’s sentence, In this run, Data.
+    """
+    book = accepted.get(chapter, {})
     rows, unchanged, lacking = [], 0, 0
-    for sentence in prose.sentences(chapter.notebook["cells"]):
-        places = [place for place in prose.VALUE.finditer(sentence) if place["chapter"] in (None, chapter.name)]
+    for sentence in prose.sentences(cells):
+        places = [place for place in prose.VALUE.finditer(sentence) if place["chapter"] in (None, chapter)]
         keys = [key for place in places for key in prose.keys_of(place)]
         if not places:
             continue
@@ -176,15 +218,21 @@ def sentences(chapter: Chapter, accepted: Results, values: Mapping[str, Recorded
             unchanged += 1
             continue
         texts = [prose.in_words_or_dash(values, place) for place in places]
-        data = [values[key].data for key in keys if key in values][:1]
+        others = [key for key in keys if key in values and not _agree(book.get(key), values[key])]
+        data = [values[key].data for key in others][:1] if {*texts} != {"–"} else []
         lacking += not data
         run_text = "; ".join(texts) if data else "not in this run"
-        rows.append((prose.plain(sentence, chapter.name, accepted), run_text, *(data or ["–"])))
-    count = len(rows) + unchanged
+        rows.append((prose.plain(sentence, chapter, accepted), run_text, *(data or ["–"])))
+    return pd.DataFrame(rows, columns=["The book’s sentence", "In this run", "Data"]), unchanged, lacking
+
+
+def sentences(chapter: Chapter, accepted: Results, values: Mapping[str, Recorded]) -> str:
+    """Show `compare_sentences` of a chapter, with the counts, as HTML."""
+    table, unchanged, lacking = compare_sentences(chapter.notebook["cells"], chapter.name, accepted, values)
+    count = len(table) + unchanged
     text = f"Of the {count} sentences with numbers of this chapter, {unchanged} apply unchanged, as they rest on the "
-    text += f"book’s data. {len(rows) - lacking} have other numbers in this run, and this run lacks {lacking}."
-    table = pd.DataFrame(rows, columns=["The book’s sentence", "In this run", "Data"])
-    return f"<p>{text}</p>" + (html_table(table, {}, 6) if rows else "") if count else ""
+    text += f"book’s data. {len(table) - lacking} have other numbers in this run, and this run lacks {lacking}."
+    return f"<p>{text}</p>" + (html_table(table, {}, 6) if len(table) else "") if count else ""
 
 
 def verdicts(chapter: str, accepted: Results, values: Mapping[str, Recorded]) -> str:

@@ -9,7 +9,7 @@ import re
 import shlex
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +26,7 @@ from rbp.io import (
     canonical_json,
     expanded,
     folder_beside,
+    label,
     parse_json,
     swap_in,
     temporary_folder,
@@ -266,19 +267,19 @@ def execute(
         partial = folder / chapter.path.name
         copies = _copy_inputs(chapter, parameters, folder)
         try:
-            _run(chapter, parameters, partial, cwd.resolve(), on_cell, environment or {})
+            # what a run hands on is what it reads; a comma in the folder's name would part the names of several files
+            given = parameters if "," in str(folder) else with_names(chapter, parameters, copies)
+            _run(chapter, given, partial, cwd.resolve(), on_cell, environment or {})
         except ChapterFailed as failure:
             if (marker := folder / MARKER).exists():
-                raise _carried(marker) from None
+                raise _carried(marker, {copy: str(path) for path, copy in copies.items()}) from None
             if partial.exists():
                 with contextlib.suppress(OSError):  # a full disk, which is what has failed the chapter, keeps nothing
                     write_file(failed, partial.read_bytes())
                     failure.partial_notebook = failed
             raise
-        for path, copy in copies.items():
-            if checksum(path) != checksum(folder / copy):
-                raise RbpError("the file was changed while it was in use", str(path), "Run the chapter again.")
         normalize(chapter, partial, parameters)
+        _write_relative(folder, [*folder.glob("*.*"), *(folder / chapter.name).glob("*.*")] if copies else [])
         _check_outputs(chapter, parameters, folder)
         if finish:
             finish(folder)
@@ -288,7 +289,10 @@ def execute(
 
 
 def _copy_inputs(chapter: Chapter, parameters: Mapping[str, Any], folder: Path) -> dict[Path, str]:
-    """Copy the reader's own files into the folder of a run, with run.json, from which others can repeat it."""
+    """Copy the reader's own files into the folder of a run, with run.json, from which others can repeat it.
+
+    Returns the path of each copy by its original's.
+    """
     if not chapter.changed(parameters):
         return {}
     copies = copied_names(chapter, parameters)
@@ -297,14 +301,32 @@ def _copy_inputs(chapter: Chapter, parameters: Mapping[str, Any], folder: Path) 
         shutil.copyfile(path, folder / copy)
     values = with_names(chapter, chapter.changed(parameters), copies)
     record = {"chapter": chapter.name, "command": command(chapter, values), "parameters": values}
+    record |= {"where": "Run the command in the folder of this file."} if copies else {}
     write_json(folder / "run.json", record | {"sha256": {copy: checksum(folder / copy) for copy in copies.values()}})
-    return copies
+    return {path: str(folder / copy) for path, copy in copies.items()}
 
 
-def _carried(marker: Path) -> RbpError:
-    """Read the RbpError that a cell raised, from the file that the kernel wrote."""
+def _write_relative(folder: Path, files: Iterable[Path]) -> None:
+    """Name the copies of the reader's files in the texts of a run as from its folder, wherever that lies."""
+    names = {f"{name}/" for name in (str(folder), label(folder), Project().label(folder))}
+    names |= {json.dumps(name)[1:-1] for name in names}  # as JSON writes what is not ASCII
+    for path in files:
+        if path.suffix in (".ipynb", ".json", ".csv"):
+            text = path.read_text(encoding="utf-8")
+            shortened = text
+            for name in sorted(names, key=len, reverse=True):
+                shortened = shortened.replace(f"{name}inputs/", "inputs/")
+            if shortened != text:
+                write_file(path, shortened)
+
+
+def _carried(marker: Path, originals: Mapping[str, str]) -> RbpError:
+    """Read the RbpError that a cell raised, from the file that the kernel wrote; it names the reader's own files."""
     content = json.loads(marker.read_text(encoding="utf-8"))
     kind = getattr(errors, content.pop("type"), RbpError)
+    for copy, original in originals.items():
+        for name in (copy, label(Path(copy))):
+            content = {key: text and text.replace(name, original) for key, text in content.items()}
     return kind(**content)
 
 
@@ -377,8 +399,8 @@ def normalize(chapter: Chapter, path: Path, parameters: Mapping[str, Any]) -> No
         for key in ("papermill", "execution"):
             cell["metadata"].pop(key, None)
     if changed := chapter.changed(parameters):
-        notebook["metadata"].setdefault("rbp", {})["changed"] = changed
         names = copied_names(chapter, parameters)
+        notebook["metadata"].setdefault("rbp", {})["changed"] = with_names(chapter, changed, names)
         for cell in notebook["cells"]:
             if "injected-parameters" in cell["metadata"].get("tags", []):  # so that the notebook finds its copies
                 assigned = with_names(chapter, parameters, names)

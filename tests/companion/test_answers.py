@@ -1,16 +1,23 @@
 """What a rerun answers, against tables made by hand."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
+from bs4 import BeautifulSoup
 
 from companion import prose, rerun
-from companion.comparison import compare
+from companion.chapters import cross_entropy, elsewhere, forecasts, noise
+from companion.comparison import compare, difference
 from companion.parameters import declared, sweeps
 from companion.project import Project
-from companion.results import Recorded
+from companion.results import Recorded, read_book
 from companion.run import copied_names, find, with_names
+from companion.stats import cells
+from rbp import provenance
 from rbp.report import law
 
 SIZES = (10**6, 10**7, 10**8, 10**9)
@@ -60,7 +67,7 @@ def test_what_was_not_requested_or_not_measured_is_said(tmp_path):
     laws = fitted(path, ks=[1, 7])
     assert laws.notes == (
         "k = 7: requested, but not measured.",
-        "k = 10, 100, 1000: measured, but not requested by the parameter ks.",
+        "k = 10, 100, 1,000: measured, but left out of these fits by the parameter ks.",
     )
     assert laws.fits["k"].dropna().tolist() == [1]
 
@@ -105,6 +112,28 @@ def test_runs_are_compared_by_family_dataset_and_k(tmp_path):
     assert pd.read_csv(tmp_path / "compared.csv")["alpha | other.csv"].notna().sum() == 4
 
 
+def test_what_differs_between_runs_is_said_first(tmp_path):
+    """Two of three cells are shared: one α moves within its interval, the other beyond it, and turns its verdict."""
+    rows = {
+        "alpha": [(0.10, 0.11), (0.10, -0.10), (0.1, np.nan)],
+        "alpha_low": [(0.05, 0.06), (0.09, -0.11), (0.1, np.nan)],
+        "alpha_high": [(0.15, 0.16), (0.11, -0.09), (0.1, np.nan)],
+        "verdict": [(law.HOLDS, law.HOLDS), (law.HOLDS, law.RISES), (law.HOLDS, None)],
+    }
+    table = pd.DataFrame(
+        {f"{key} | {run}": [pair[i] for pair in pairs] for key, pairs in rows.items() for i, run in enumerate("ab")}
+    )
+    assert difference(table, ["a", "b"]) == (
+        "2 of 3 cases of family, dataset and measure have a fit in every run. Among them the verdict on the law "
+        "differs in 1, and the exponent α in 2; in 1 the intervals of α do not meet."
+    )
+    assert "do not differ" in difference(table.iloc[:2], ["a", "a"])
+    assert "nothing can be compared" in difference(table.iloc[2:], ["a", "b"])
+    one = write(tmp_path / "one.csv", {"F": 1.0}, (1,))
+    compare(find(Project(), "holds"), [{"measurements": one}] * 2, tmp_path / "compared.html")
+    assert "The runs do not differ" in (tmp_path / "compared.html").read_text()
+
+
 def test_a_run_is_named_by_what_its_files_hold_and_takes_them_along(tmp_path):
     chapter = find(Project(), "holds")
     (tmp_path / "uploads").mkdir()
@@ -119,3 +148,110 @@ def test_a_run_is_named_by_what_its_files_hold_and_takes_them_along(tmp_path):
     assert chapter.short_hash(values) == before != chapter.short_hash(values, "other code")
     write(one, {"F": 1.5})
     assert chapter.short_hash(values) != before
+
+
+class Shell:
+    """As much of IPython's as a rerun needs."""
+
+    def __init__(self) -> None:
+        self.ast_transformers: list[object] = []
+        self.user_ns: dict[str, Any] = {}
+
+
+def text_of(markup):
+    return BeautifulSoup(markup, "html.parser").get_text(" ")
+
+
+def test_a_chapters_own_answer_stands_before_the_laws(tmp_path):
+    chapter = find(Project(), "forecasts")
+    given = chapter.effective({"measurements": write(tmp_path / "mine.csv", {"F": 1.0})})
+    with provenance.recording():
+        shell = Shell()
+        run = rerun.Rerun(chapter, given, shell)
+        before = text_of(run.opening())
+        begin_statement = shell.user_ns["_begin_statement"]
+        begin_statement((), ())
+        run.answer(["the book’s data say so"])  # which is no answer for the reader
+        assert text_of(run.opening()) == before
+        provenance.note(tmp_path / "mine.csv")
+        run.answer(["2 of 3 are <right>."])
+    page = BeautifulSoup(run.opening(), "html.parser")
+    law = page.select_one("details")
+    assert law is not None
+    assert "the law holds in 1 of 3 cases" in law.extract().get_text()
+    assert "2 of 3 are <right>. Data: yours" in page.get_text(" ")
+    assert "law holds" not in page.get_text()
+
+
+def test_a_chapter_without_measurements_sets_its_answers_numbers_beside_the_books():
+    chapter = find(Project(), "see")
+    run = rerun.Rerun(chapter, chapter.effective({"k": 3}), Shell())
+    accepted = read_book(Project().expected)["see"]
+    key, other = next((k, v) for k, v in accepted.items() if isinstance(v.value, float) and k in answer_keys(chapter))
+    moved = accepted | {key: replace(other, value=1.5 * other.value, data="k = 3")}
+    page = BeautifulSoup(run.opening(moved), "html.parser")
+    assert len(page.select("tbody tr")) == 1
+    assert page.select("tbody td")[-1].get_text() == "k = 3"
+    assert "No number of it is another" in run.opening(accepted)
+
+
+def answer_keys(chapter):
+    (cell,) = prose.answer_of(chapter.notebook["cells"])
+    return {key for place in prose.VALUE.finditer(cell["source"]) for key in prose.keys_of(place)}
+
+
+def test_a_whole_of_nothing_is_not_in_the_run():
+    assert prose.filled("{value}`few:of all` hold", {"few": Recorded(3), "all": Recorded(4)}) == "3 of 4 hold"
+    assert prose.filled("{value}`few:of all` hold", {"few": Recorded(0), "all": Recorded(0)}) == ""
+    assert prose.filled("{value}`few` hold", {}) == ""
+    book = {"one": {"few": Recorded(3), "all": Recorded(4)}}
+    run = {"few": Recorded(0), "all": Recorded(0)}
+    assert prose.fill_in("{value}`few:of all`", "one", book, run) == "3 of 4 (not in this run)"
+
+
+@pytest.mark.parametrize(("fits", "resamples", "need"), [(24, 100, 480), (24, 478, 480), (24, 480, 0), (4, 100, 0)])
+def test_simulations_too_few_to_decide_say_so(fits, resamples, need):
+    """The smallest p of n simulations is 1/(n + 1), and Holm multiplies it by the number of tests."""
+    judged = pd.DataFrame({"range": "large", "verdict": [noise.BEYOND] * 3 + [noise.OPEN] * (fits - 3)})
+    first, *rest = noise.answers(judged, level=0.95, resamples=resamples)
+    assert f"3 of {fits} fits scatter significantly more than counting" in first
+    assert len(rest) == bool(need) == (fits / (resamples + 1) >= 1 - 0.95)
+    if need:
+        assert f"none of {fits} tests can reach 0.95" in rest[0]
+        assert rest[0].endswith(f"Give resamples={need}.")
+        assert noise.answers(judged, level=0.95, resamples=need) == [first]
+
+
+def test_elsewhere_says_where_alpha_grows():
+    own = ["dataset", "family", "k", "ratio", "low", "high"]
+    rows = [("d", "F", 10, 0.5, 0.4, 0.6), ("d", "F", 100, 1.2, 1.1, 1.3), ("d", "G", 10, 0.9, 0.8, 0.95)]
+    assert elsewhere.answer(pd.DataFrame(rows, columns=own), [10, 100]) == (
+        "α is larger at k = 10 or 100 than at k = 1 in 1 of 2 families and datasets: significantly in 1. It "
+        "is significantly smaller in 1."
+    )
+    assert "cannot be said" in elsewhere.answer(pd.DataFrame(), [10])
+
+
+def test_ranks_that_rise_with_cross_entropy_or_fall_are_told_apart():
+    entropy, rng = np.array([2.0, 3.0, 4.0, 5.0, 6.0]), np.random.default_rng(0)
+    parts = [(name, power) for name, power in (("up", 1.0), ("down", -1.0))]
+    pairs = pd.concat(
+        pd.DataFrame({"dataset": "d", "family": name, "k": 1, "size": 10 ** np.arange(9, 4, -1), "model": name}).assign(
+            cross_entropy=entropy, neg_log_rbp=entropy**power * rng.lognormal(0, 0.001, 5)
+        )
+        for name, power in parts
+    )
+    falls, _, closer = cross_entropy.answers(cross_entropy.entropy_curves(pairs))
+    assert falls.endswith("in 1 of 2 cases of family, dataset and k, and rises significantly in 1.")
+    assert closer == "CE is the closer guide than size in 2 of 2 cases."
+
+
+def test_forecasts_are_counted_and_models_that_cannot_be_hidden_are_named():
+    sizes = np.array([10**6, 10**7, 10**8, 10**9])
+    points = pd.DataFrame({"dataset": "d", "family": "F", "k": 1, "model": list("abcd"), "size": sizes})
+    points["value"] = [1.0, 0.8, 0.7, 0.9]  # the last is above the line of the others
+    every, cut = forecasts.forecast_every_cut(points, level=0.95), {"holdout": 2, "holdout_few": 3, "level": 0.95}
+    hidden = cells.forecasts(points, **cut)
+    first, fewer = forecasts.answers(every, hidden, hidden.iloc[:0], **cut)
+    assert first.startswith("Of 1 forecasts of hidden models, 1 are too optimistic")
+    assert "in 1 of 1 lines" in fewer

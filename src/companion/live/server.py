@@ -335,8 +335,8 @@ class Live:
 
     async def upload(self, request: Request) -> Response:
         """Take a CSV or Parquet file: the body; its name is the last part of the path."""
-        path = requests.upload_path(self.project, request.path_params["name"])
         data = await _body(request, requests.UPLOAD)
+        path = requests.upload_path(self.project, request.path_params["name"], data)
         await run_in_threadpool(write_file, path, data, 0o600)
         try:
             await run_in_threadpool(requests.work_apart, self.project.root, "_check", str(path))

@@ -384,11 +384,11 @@ def _answers_alike(store: Store, ranker: Ranker, rows: RowPlan) -> bool:
     if (manifest["packs"], manifest["tokens"]) != (rows.packs, rows.tokens):
         return False
     places = sorted(((pack, row) for pack in whole for row in rows.rows_of(pack)), key=lambda place: len(place[1].ids))
-    packs, both = zip(places[0], places[-1], strict=True)
-    parts = [read_part(whole[pack]) for pack in sorted({*packs})]
+    ends = [places[0], places[-1]]
+    parts = [read_part(whole[pack]) for pack in sorted({pack for pack, _ in ends})]
     ranks = Stored({column: np.concatenate([part[column] for part in parts]) for column in parts[0]}, str(store.folder))
     try:
-        return not any(wrong for _, wrong in _again(ranker, both, ranks))
+        return not any(wrong for _, wrong in _again(ranker, [row for _, row in ends], ranks))
     except DataError:  # other tokens, or a model that cannot read them
         return False
 

@@ -192,11 +192,15 @@ def test_the_form_knows_ranges_and_which_texts_name_sources(reader):
 
 @pytest.mark.usefixtures("work_here")
 def test_uploads_become_sources_of_their_owner_alone_and_are_deleted(reader):
-    first, second = (reader("PUT", "/api/uploads/my%20<b>table.csv", TABLE)[1] for _ in range(2))
-    assert first["value"] != second["value"], "uploads of one name are kept apart"
+    first, again = (reader("PUT", "/api/uploads/my%20<b>table.csv", TABLE)[1] for _ in range(2))
+    assert first["value"] == again["value"], "the same file again has one entry"
+    others = [
+        reader("PUT", f"/api/uploads/{name}", data)[1] for name, data in (("b.csv", TABLE), ("b.csv", TABLE + b"\n"))
+    ]
+    assert len({each["value"] for each in (first, *others)}) == len(uploads(reader)) == 3
     _, form = reader("GET", "/api/chapters/01_a")
     field = next(f for f in form["fields"] if f["name"] == "measurements")
-    assert first in field["choices"]
+    assert again in field["choices"]
     assert "<" not in first["label"]
     assert {path.stat().st_mode & 0o777 for path in uploads(reader)} == {0o600}
     status, run = ask(reader, measurements=first["value"])
@@ -205,7 +209,7 @@ def test_uploads_become_sources_of_their_owner_alone_and_are_deleted(reader):
     for name, status in ((first["value"], 204), (first["value"], 422), ("published", 422)):
         assert reader("DELETE", f"/api/uploads/{name}")[0] == status
     listed = [source.name for source in requests.sources(reader.live.project) if source.name.startswith("upload")]
-    assert listed == [second["value"]]
+    assert listed == [each["value"] for each in reversed(others)], "the latest first"
 
 
 @pytest.mark.long
