@@ -19,10 +19,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from companion import results
-from companion.build import differences_of_tree
+from companion.execute import results
 from companion.ledger import claims
 from companion.project import ROOT, Project
+from companion.render.build import differences_of_tree
 
 MOST = 200  # rows of a table
 LONGEST = 300  # characters of a cell

@@ -25,8 +25,8 @@ import torch
 from bench.common import Question, Results, circumstances, in_turn, peak_on_gpu, report, spread
 from rbp.choices import Dtype
 from rbp.extract.forward import Ranker
-from rbp.extract.models import LanguageModel, non_embedding_params
-from rbp.extract.protocol import Row
+from rbp.models.load import LanguageModel, non_embedding_params
+from rbp.texts.protocol import Row
 
 LENGTH = 512  # tokens of a row: the authors' protocol
 BATCH = 32  # rows at a time, the default of `rbp extract` on a GPU
@@ -116,11 +116,11 @@ def whole_call(shape: Shape, device: str, rounds: int) -> Results:
 
     check_share: of our time, what the second ranking of a sample takes; parts: see `parts_of`.
     """
-    from rbp.extract.corpora import open_corpus  # late: they import what a bare machine need not have
     from rbp.extract.extraction import Settings, extract, quiet
-    from rbp.extract.models import find_model, load_model, load_tokenizer
-    from rbp.extract.protocol import plan_rows, protocol
-    from rbp.extract.store import Store
+    from rbp.models.load import find_model, load_model, load_tokenizer
+    from rbp.store import Store
+    from rbp.texts.corpora import open_corpus  # late: they import what a bare machine need not have
+    from rbp.texts.protocol import plan_rows, protocol
 
     settings = Settings(dtype="bfloat16" if device == "cuda" else "float32", device=device)
     reading, checks = protocol("authors", length=LENGTH, documents=shape.documents), list[float]()

@@ -13,7 +13,7 @@ from papermill.parameterize import parameterize_notebook
 
 
 def run(chapter, parameters, output, cwd, tell, environment):
-    """What `companion.run` does with papermill and a kernel; an exception of a cell comes out as it is."""
+    """What `companion.execute.run` does with papermill and a kernel; an exception of a cell comes out as it is."""
     shown: dict[object, nbformat.NotebookNode] = {}
     notebook = parameterize_notebook(load_notebook_node(str(chapter.path)), dict(parameters))
     ipython = InteractiveShell.instance(user_module=ModuleType("chapter"))

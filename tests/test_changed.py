@@ -6,11 +6,11 @@ import subprocess
 import pytest
 from mini import write_chapter
 
-from companion import results
-from companion.build import sources_of
-from companion.inputs import checksums
+from companion.execute import results
+from companion.execute.inputs import checksums
 from companion.ledger.claims import FILE, read_claims
 from companion.project import ROOT, Project
+from companion.render.build import sources_of
 from rbp.io import write_json
 
 LAW = next(claim for claim in read_claims() if claim.name == "law")

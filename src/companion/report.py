@@ -1,22 +1,23 @@
 """The report for referees: a PDF, set by Typst from `book/report.typ` and the values, figures and tables of the run.
 
-Its prose names values as a chapter's does (`companion.prose`); it tells what the built book recorded.
+Its prose names values as a chapter's does (`companion.execute.prose`); it tells what the built book recorded.
 """
 
 import re
 from pathlib import Path
 from typing import NamedTuple
 
-from companion import prose, results, site
+from companion.execute import prose, results
+from companion.execute.results import Results
 from companion.project import Project
-from companion.results import Results
+from companion.render import site
 from rbp.errors import DataError
 from rbp.io import write_file
 
 SOURCE = "report.typ"
 TYPST_CALLS_IT = "__typst_py_bytes__.typ"
 SHOWN = re.compile(r'"(?P<chapter>\w+)::(?P<name>[\w-]+)"')
-"""A figure or table in the source; a chapter keeps the data of both as CSV (`companion.page`)."""
+"""A figure or table in the source; a chapter keeps the data of both as CSV (`companion.execute.page`)."""
 
 
 class FilledReport(NamedTuple):
@@ -65,7 +66,7 @@ def make(project: Project) -> Path:
     """
     import typst  # late: only this needs them
 
-    from companion.typesetting import fonts
+    from companion.render.typesetting import fonts
 
     if not (project.book / SOURCE).exists():
         raise DataError("there is no report to set", f"book/{SOURCE}")

@@ -11,16 +11,16 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 from transformers.trainer_callback import CallbackHandler
 
 from rbp.errors import DataError, ParameterError
-from rbp.extract.corpora import given_corpus
 from rbp.extract.extraction import quiet
 from rbp.extract.forward import Ranker
-from rbp.extract.models import Loaded, load_model
 from rbp.extract.probe import Probe
-from rbp.extract.protocol import Bos, RowPlan, Special, plan_rows, protocol, window_length
-from rbp.extract.state import untouched
 from rbp.kernel import backend_for, compiling_pays, linear_rank
 from rbp.kernel.problem import ieee
 from rbp.metric import rank, rbp
+from rbp.models.identity import untouched
+from rbp.models.load import Loaded, load_model
+from rbp.texts.corpora import given_corpus
+from rbp.texts.protocol import Bos, RowPlan, Special, plan_rows, protocol, window_length
 
 KS = (1, 10, 100)
 IGNORED = -100  # the label that stands for none, as everywhere in transformers

@@ -7,8 +7,8 @@ from urllib.parse import unquote, urldefrag, urljoin
 
 import pandas as pd
 
+from companion.execute.prose import chapter_numbers
 from companion.project import ROOT, Project
-from companion.prose import chapter_numbers
 
 NUMBERS = {f"notebooks/{name}.html": number for name, number in chapter_numbers(Project()).items()}
 

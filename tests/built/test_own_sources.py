@@ -14,9 +14,9 @@ from bs4 import BeautifulSoup
 from draws import rest_slow
 from own_sources import REAL_TABLES, measured, paths, stores, table
 
-from companion.page import Page
+from companion.execute.page import Page
+from companion.execute.run import all_chapters, execute, find
 from companion.project import Project
-from companion.run import all_chapters, execute, find
 from rbp import provenance
 from rbp.errors import DataError, FitError, ParameterError
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from mini import outputs, write_chapter
 
-from companion import run
+from companion.execute import run
+from companion.execute.prose import chapter_numbers
+from companion.execute.run import Chapter, all_chapters, execute, find
 from companion.project import Project
-from companion.prose import chapter_numbers
-from companion.run import Chapter, all_chapters, execute, find
 from rbp.errors import ChapterError, ChapterFailed, DataError, ParameterError
 
 PARAMETERS = """

@@ -6,11 +6,13 @@ import pytest
 from commands import here, refused
 from pypdf import PdfReader
 
-from companion import report, results, site
-from companion.build import sources_of
-from companion.inputs import checksums
+from companion import report
+from companion.execute import results
+from companion.execute.inputs import checksums
+from companion.execute.results import recorded
 from companion.project import Project
-from companion.results import recorded
+from companion.render import site
+from companion.render.build import sources_of
 from rbp.errors import DataError
 from rbp.io import write_json
 

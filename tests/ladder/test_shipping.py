@@ -11,9 +11,9 @@ import pytest
 from ladder import aggregates, shipped
 from ladder.shipping import RESOLUTION, read_token_counts, ship
 from rbp.errors import DataError, ParameterError
-from rbp.extract.store import open_store, store_folders
 from rbp.measurements import sources
 from rbp.metric import rank
+from rbp.store import open_store, store_folders
 
 LAST = "at-0.00256m"
 #: the models of seed 0 at the largest budget

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.stats import t as student
 
-from companion.page import data_within
+from companion.execute.page import data_within
 from companion.stats import cells
 from companion.stats.shapes import SHAPES, ShapeFit, fit_shape
 from rbp.arrays import Reals

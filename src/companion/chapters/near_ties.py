@@ -11,13 +11,13 @@ import numpy as np
 import torch
 
 from rbp.arrays import Integers, Reals
-from rbp.extract.corpora import open_corpus
-from rbp.extract.devices import find_device
 from rbp.extract.extraction import Settings, quiet
-from rbp.extract.models import find_model, load_model, load_tokenizer
-from rbp.extract.protocol import Protocol, plan_rows
 from rbp.kernel.problem import Rounding
 from rbp.metric import TieRule, rank
+from rbp.models.devices import find_device
+from rbp.models.load import find_model, load_model, load_tokenizer
+from rbp.texts.corpora import open_corpus
+from rbp.texts.protocol import Protocol, plan_rows
 
 # By so many machine epsilons of a token's largest logit two computations of a logit may differ. Between AVX-512, AVX2,
 # Zen's kernels and none of these, float32 logits of the ladder's models differed by 12.9 at most.

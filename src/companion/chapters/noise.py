@@ -23,7 +23,6 @@ from companion.stats.overdispersion import scatter_about_law
 from ladder import shipping
 from rbp.arrays import Integers, Reals
 from rbp.errors import DataError, FitError
-from rbp.extract.store import RankStore
 from rbp.figures.curves import by_number, numbered, shades
 from rbp.figures.style import FAINT, Panels, family_style, legend_below, log_axis
 from rbp.figures.wording import cell_label, dataset_label, dataset_order, family_label, listed
@@ -31,6 +30,7 @@ from rbp.laws.resampling import interval, without_each
 from rbp.measurements import Source, open_source
 from rbp.measurements.ranked import Ranked
 from rbp.report.display import Columns, shown
+from rbp.store import RankStore
 
 CELL = ["dataset", "family"]
 GREY = "#868B93"

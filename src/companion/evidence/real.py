@@ -30,15 +30,15 @@ from companion.project import ROOT
 from rbp.damage import run as measuring
 from rbp.damage.sums import Growing
 from rbp.damage.worse import Reading, Step, degraded, readings, rounded
-from rbp.extract.corpora import Corpus, given_corpus
 from rbp.extract.extraction import circumstances, extract, quiet, say_on_stderr
 from rbp.extract.forward import Ranker, rank_logits
-from rbp.extract.models import ModelFiles, find_model, load_model, load_tokenizer
-from rbp.extract.protocol import Bos, Row, plan_rows, protocol
-from rbp.extract.store import open_store, read_manifest
 from rbp.io import parse_json, write_file, write_json
 from rbp.kernel.problem import ieee
 from rbp.measurements.ranked import Ranked
+from rbp.models.load import ModelFiles, find_model, load_model, load_tokenizer
+from rbp.store import open_store, read_manifest
+from rbp.texts.corpora import Corpus, given_corpus
+from rbp.texts.protocol import Bos, Row, plan_rows, protocol
 
 log = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from pydantic import (
     model_validator,
 )
 
-from companion import results
+from companion.execute import results
 from companion.ledger.rules import FAILS, HOLDS, PART, UNDECIDED, Bar, is_met, names_in
 from companion.project import Project
 from rbp.errors import ChapterError

@@ -15,15 +15,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from companion.parameters import Parameter
+from companion.execute.parameters import Parameter
+from companion.execute.run import Chapter
 from companion.project import Project
-from companion.run import Chapter
 from rbp.errors import DataError, ParameterError
-from rbp.extract.store import is_store
 from rbp.io import label
 from rbp.measurements.sources import at_hand
 from rbp.names import split_names
 from rbp.processes import end_with
+from rbp.store import is_store
 
 UPLOAD = 20_000_000  # bytes
 UPLOADS = 50  # that are kept

@@ -38,11 +38,11 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from companion.build import run_code
+from companion.execute.run import find
 from companion.live import requests
 from companion.live.runs import Run, Runs
 from companion.project import Project
-from companion.run import find
+from companion.render.build import run_code
 from rbp.errors import DataError, ParameterError, RbpError
 from rbp.io import parse_json, refusal, write_file
 

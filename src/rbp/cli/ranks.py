@@ -16,7 +16,7 @@ from rbp.place import Place
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rbp.extract.store import RankStore, SampleCheck
+    from rbp.store import RankStore, SampleCheck
 
 
 ranks = typer.Typer(no_args_is_help=True, help="Rank stores: list, remove, rename, check, summarize, export, query.")
@@ -96,10 +96,10 @@ def extract(
 ) -> None:
     """Rank every token of corpora by models: a rank store each. What is measured already is left alone."""
     from rbp.choices import check_shard, known_backend, known_device, known_dtype
-    from rbp.extract.corpora import check_corpus
-    from rbp.extract.protocol import default_protocol, window_length
-    from rbp.extract.protocol import protocol as make_protocol
-    from rbp.extract.training import Training
+    from rbp.models.training import Training
+    from rbp.texts.corpora import check_corpus
+    from rbp.texts.protocol import default_protocol, window_length
+    from rbp.texts.protocol import protocol as make_protocol
 
     kind, device, way = known_dtype(dtype), known_device(device), known_backend(backend)
     name = protocol or default_protocol(corpus)
@@ -134,8 +134,8 @@ def extract(
     typer.echo(f"{', '.join(model)} …", err=True)  # what reads it takes seconds to import
     from rbp.extract.extraction import Settings, extract_on_gpus, gpus, say_on_stderr
     from rbp.extract.extraction import extract as measure
-    from rbp.extract.models import find_model
-    from rbp.extract.store import open_store
+    from rbp.models.load import find_model
+    from rbp.store import open_store
 
     say_on_stderr()
     model_files = [find_model(each, revision, tokenizer) for each in model]
@@ -156,8 +156,8 @@ def extract(
         training=trained,
     )
     if plan:
-        from rbp.extract.cost import plan_lines
         from rbp.extract.extraction import planned
+        from rbp.extract.plan import plan_lines
 
         costs = planned(model_files, corpus, chosen, settings)
         typer.echo("\n".join(plan_lines(costs, time.process_time())))
@@ -175,8 +175,8 @@ def extract(
 @ranks.command("list")
 def list_(context: typer.Context, paths: Paths = None) -> None:
     """List rank stores."""
-    from rbp.extract.store import Store, store_folders
-    from rbp.extract.training import NAMES
+    from rbp.models.training import NAMES
+    from rbp.store import Store, store_folders
 
     for folder in store_folders(_paths(context, paths)):
         try:
@@ -225,7 +225,7 @@ def rm(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Remove rank stores, after asking. Nothing but stores is touched."""
-    from rbp.extract.store import must_be_stores, remove, store_folders
+    from rbp.store import must_be_stores, remove, store_folders
 
     folders = store_folders(paths)
     if not yes:
@@ -245,7 +245,7 @@ def rename(
     family: Annotated[str | None, typer.Option(help="The family of the model.")] = None,
 ) -> None:
     """Give a rank store another model's name, data set or family. Its ranks stay as they are."""
-    from rbp.extract.store import rename as to_rename
+    from rbp.store import rename as to_rename
 
     named = {"model": model, "dataset": dataset, "family": family}
     labels = {name: label for name, label in named.items() if label is not None}
@@ -269,7 +269,7 @@ def check(
     With --model, also rank a sample of each store's rows again, a row at a time, and compare: exit 2 if a rank is not
     that of the model's own logits, beyond rounding.
     """
-    from rbp.extract.store import REDO, open_store, store_folders
+    from rbp.store import REDO, open_store, store_folders
 
     if not 0 < share <= 1:
         raise ParameterError(f"a share of {share}", "--share", "Give more than 0, and at most 1.")
@@ -339,7 +339,7 @@ def export(
     out: Out = None,
 ) -> None:
     """Write the ranks of one store as a table, a row per token (docs/store.md says the columns)."""
-    from rbp.extract.store import open_store
+    from rbp.store import open_store
 
     _put(open_store(store).ranks(), out)
 
@@ -360,7 +360,7 @@ def query(
 
 def _read(store: "RankStore") -> str:
     """Say how much of the text was read, and which of its tokens were not scored; "" where neither is known."""
-    from rbp.extract.protocol import left_out, without_scores
+    from rbp.texts.protocol import left_out, without_scores
 
     about = store.manifest["about"]
     words = left_out(about.get("not_scored", {}))
@@ -396,7 +396,7 @@ def _paths(context: typer.Context, paths: list[Path] | None) -> list[Path]:
 
 
 def _stores(context: typer.Context, paths: list[Path] | None) -> "list[RankStore]":
-    from rbp.extract.store import open_store, store_folders
+    from rbp.store import open_store, store_folders
 
     return [open_store(folder) for folder in store_folders(_paths(context, paths))]
 
@@ -435,8 +435,8 @@ def _put(table: "pd.DataFrame", out: Path | None) -> None:
 
 
 def _write(content: str | bytes, out: Path | None) -> None:
-    from rbp.extract.store import full_disk
     from rbp.io import write_file
+    from rbp.store import full_disk
 
     if out is None:
         typer.echo(content, nl=False)

@@ -15,14 +15,14 @@ from rbp.choices import Dtype
 from rbp.damage.sums import CONTEXTS, EARLIER, SMALLER, TEMPERATURES, THRESHOLDS, WHOLE, Growing
 from rbp.damage.worse import Reading, Step, degraded, readings, steps
 from rbp.errors import DataError, ParameterError
-from rbp.extract.corpora import Corpus
 from rbp.extract.extraction import circumstances, quiet
 from rbp.extract.forward import Ranker
-from rbp.extract.head import wide
-from rbp.extract.models import ModelFiles, load_model, load_tokenizer
-from rbp.extract.protocol import Protocol, Row, longest_input, opening_entry, plan_rows, window_length
-from rbp.extract.store import find_place
 from rbp.kernel.problem import ieee
+from rbp.models.head import wide
+from rbp.models.load import ModelFiles, load_model, load_tokenizer
+from rbp.store import find_place
+from rbp.texts.corpora import Corpus
+from rbp.texts.protocol import Protocol, Row, longest_input, opening_entry, plan_rows, window_length
 
 log = logging.getLogger(__name__)
 

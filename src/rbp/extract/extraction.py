@@ -24,8 +24,8 @@ from transformers.utils import logging as transformers_logging
 from rbp import __version__, registry
 from rbp.choices import BYTES, Backend, Dtype, check_shard, known_backend, known_dtype
 from rbp.errors import DataError, ParameterError
-from rbp.extract.corpora import STDIN, Corpus, open_corpus
-from rbp.extract.cost import (
+from rbp.extract.forward import Ranker
+from rbp.extract.plan import (
     LOADED,
     ROWS,
     Cost,
@@ -38,10 +38,13 @@ from rbp.extract.cost import (
     read_config,
     size_of,
 )
-from rbp.extract.devices import device_of, find_device, limits, must_be_installed
-from rbp.extract.fingerprint import must_be_unchanged
-from rbp.extract.forward import Ranker
-from rbp.extract.models import (
+from rbp.extract.verify import SHARE, Stored, WrongRank, choose_sample, plain_logits, verify_sample, wrong_ranks_error
+from rbp.fingerprint import must_be_unchanged
+from rbp.kernel import backend_for, compiling_pays
+from rbp.kernel.problem import Rounding, ieee
+from rbp.models.devices import device_of, find_device, limits, must_be_installed
+from rbp.models.identity import untouched
+from rbp.models.load import (
     LanguageModel,
     Loaded,
     ModelFiles,
@@ -50,16 +53,13 @@ from rbp.extract.models import (
     load_tokenizer,
     looks_at_length,
 )
-from rbp.extract.protocol import Protocol, Row, RowPlan, added_tokens, longest_input, opening_entry, plan_rows
-from rbp.extract.state import untouched
-from rbp.extract.store import RankStore, SampleCheck, Store, find_place, measurement_digest, read_part
-from rbp.extract.tokenizers import without_token
-from rbp.extract.training import TABLE, Training, training_of
-from rbp.extract.verify import SHARE, Stored, WrongRank, choose_sample, plain_logits, verify_sample, wrong_ranks_error
-from rbp.kernel import backend_for, compiling_pays
-from rbp.kernel.problem import Rounding, ieee
+from rbp.models.tokenizers import without_token
+from rbp.models.training import TABLE, Training, training_of
 from rbp.names import split_names
 from rbp.processes import Task, Tell, board, run_tasks
+from rbp.store import RankStore, SampleCheck, Store, find_place, measurement_digest, read_part
+from rbp.texts.corpora import STDIN, Corpus, open_corpus
+from rbp.texts.protocol import Protocol, Row, RowPlan, added_tokens, longest_input, opening_entry, plan_rows
 
 log = logging.getLogger(__name__)
 

@@ -15,15 +15,15 @@ import torch
 
 from rbp.choices import Backend
 from rbp.errors import DataError, ParameterError, RankError
-from rbp.extract.head import Head, find_head, head_logits, wide
-from rbp.extract.models import LanguageModel, looks_at_length
 from rbp.extract.probe import Probe, probe_model
-from rbp.extract.protocol import Row, longest_input
 from rbp.extract.reader import Reader, out_of_memory
-from rbp.extract.state import fresh
 from rbp.kernel import EqualRows, count, equal_rows, exactly
 from rbp.kernel.problem import Rounding, Tally, TokenRanks, problem
+from rbp.models.head import Head, find_head, head_logits, wide
+from rbp.models.identity import fresh
+from rbp.models.load import LanguageModel, looks_at_length
 from rbp.names import and_more
+from rbp.texts.protocol import Row, longest_input
 
 _FINITE = "Check the weights, the model's dtype, and the scales and caps in its configuration."
 

@@ -9,12 +9,12 @@ import numpy as np
 import torch
 
 from rbp.errors import DataError, ParameterError
-from rbp.extract.head import Head, head_logits, tolerance, wide
-from rbp.extract.models import LanguageModel, looks_at_length
-from rbp.extract.protocol import Row
 from rbp.extract.reader import Reader
-from rbp.extract.state import Operations, is_shareable, untouched
+from rbp.models.head import Head, head_logits, tolerance, wide
+from rbp.models.identity import Operations, is_shareable, untouched
+from rbp.models.load import LanguageModel, looks_at_length
 from rbp.names import and_more
+from rbp.texts.protocol import Row
 
 log = logging.getLogger(__name__)
 

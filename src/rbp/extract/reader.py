@@ -9,9 +9,9 @@ import torch
 from torch import nn
 
 from rbp.errors import DataError, RbpError, first_line
-from rbp.extract.head import output_layer
-from rbp.extract.models import LanguageModel
-from rbp.extract.state import Guard, fresh, is_shareable, unwrapped
+from rbp.models.head import output_layer
+from rbp.models.identity import Guard, fresh, is_shareable, unwrapped
+from rbp.models.load import LanguageModel
 
 
 class _Read(Exception):  # noqa: N818  # no error: it ends a forward pass before logits are computed

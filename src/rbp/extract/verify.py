@@ -4,7 +4,7 @@ By the forward pass of the model as it was given or loaded, and its own logits, 
 (but of a model that keeps something of what it reads), batches, padding, tiles, compiled
 code and the product of the output layer have no part in it. It cannot see a wrong tokenizer, a field or a file that is
 ignored, or a model that is wrong in itself: both ways read the same tokens by the same weights. How a tokenizer's
-tokens are accounted for is a question for `rbp.extract.tokenizers`.
+tokens are accounted for is a question for `rbp.models.tokenizers`.
 """
 
 import inspect
@@ -21,9 +21,9 @@ import torch
 
 from rbp.errors import DataError
 from rbp.extract.forward import Ranker, one_thread_each, rank_logits
-from rbp.extract.head import tolerance, wide
-from rbp.extract.protocol import Row
-from rbp.extract.store import SampleCheck
+from rbp.models.head import tolerance, wide
+from rbp.store import SampleCheck
+from rbp.texts.protocol import Row
 
 ROWS, SHARE = 2, 0.02  # what is ranked again: so many rows, and so much of the tokens, at least
 VALUES = 2**27  # logits of a row that are held at once

@@ -14,9 +14,9 @@ import pandas as pd
 
 from rbp.arrays import Integers, Reals, check_level
 from rbp.errors import DataError, ParameterError
-from rbp.extract.store import RankStore
 from rbp.laws.resampling import document_sums, interval, without_each
 from rbp.metric import TieRule, rank
+from rbp.store import RankStore
 
 KS = (1, 10, 100, 1000)
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)

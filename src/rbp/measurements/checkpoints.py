@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from rbp.errors import DataError, ParameterError
-from rbp.extract.store import RankStore
-from rbp.extract.training import Training
+from rbp.models.training import Training
 from rbp.names import nearest
+from rbp.store import RankStore
 
 log = logging.getLogger(__name__)
 Each = TypeVar("Each")

@@ -14,10 +14,10 @@ import pandas as pd
 
 from rbp.arrays import Integers, Reals
 from rbp.errors import DataError, ParameterError
-from rbp.extract.store import RankStore
 from rbp.laws.resampling import without_each
 from rbp.measurements.ranked import Ranked
 from rbp.metric import TieRule
+from rbp.store import RankStore
 
 THRESHOLDS = (1, 2, 3, 5, 7, 10, 18, 30, 50, 78, 100, 200, 500, 1000)  # up to 100: where Pythia's values are published
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from rbp.choices import Dtype
 from rbp.errors import DataError, ParameterError
-from rbp.extract.fingerprint import fingerprint, marks_of, must_be_unchanged
-from rbp.extract.store import SCHEMA, Store, find_place, is_store
+from rbp.fingerprint import fingerprint, marks_of, must_be_unchanged
 from rbp.io import home_expanded, label, parse_json
+from rbp.store import SCHEMA, Store, find_place, is_store
 
 log = logging.getLogger(__name__)
 

@@ -15,12 +15,12 @@ import pandas as pd
 
 from rbp.arrays import Integers, Reals
 from rbp.errors import DataError, ParameterError
-from rbp.extract.store import RankStore, Store, full_disk, is_store, open_store
 from rbp.io import folder_beside, swap_in
 from rbp.laws.counting import neg_log_rbp_interval
 from rbp.laws.resampling import neg_log_rbp_document_interval
 from rbp.measurements.windows import window_counts
 from rbp.metric import TieRule, rank, rbp
+from rbp.store import RankStore, Store, full_disk, is_store, open_store
 
 # The thresholds of the paper's figures, and 1-2-5 steps between and beyond them; the lengths of its figure 7.
 USUAL = (

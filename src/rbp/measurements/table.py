@@ -17,9 +17,9 @@ import pandas as pd
 import pandera.pandas as pa
 
 from rbp.errors import ParameterError
-from rbp.extract.training import step_of
 from rbp.io import label
 from rbp.measurements.checkpoints import CHECKPOINT, must_agree
+from rbp.models.training import step_of
 from rbp.names import nearest
 from rbp.tables import AT_LEAST_1, COUNT, NAME, NOT_NEGATIVE, among, checked, known_columns, read_csv, read_parquet
 

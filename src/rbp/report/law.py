@@ -357,7 +357,7 @@ def tokenizers(models: Sequence[str]) -> dict[str, Any]:
     """Load the tokenizers of models, by the names that their measurements have."""
     if not models:
         return {}
-    from rbp.extract.models import find_model, load_tokenizer
+    from rbp.models.load import find_model, load_tokenizer
 
     model_files = [find_model(model) for model in models]
     return {files.name: load_tokenizer(files) for files in model_files}

@@ -9,11 +9,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from rbp.errors import DataError, ParameterError
-from rbp.extract.corpora import open_corpus
-from rbp.extract.store import Store
-from rbp.extract.training import training_of
 from rbp.io import lock
+from rbp.models.training import training_of
+from rbp.store import Store
 from rbp.study.config import Cell, Study
+from rbp.texts.corpora import open_corpus
 
 HERE = Path(__file__).parent
 TABLE = "measurements.parquet"
@@ -111,7 +111,7 @@ def _fetch(cell: Cell) -> None:
 
     A mistake in a name shows before any work, and the machines of a cluster need no network.
     """
-    from rbp.extract.models import find_model
+    from rbp.models.load import find_model
 
     model, corpus = cell.model, cell.corpus
     training_of(replace(find_model(model.name, model.revision), name=model.label), model.training)

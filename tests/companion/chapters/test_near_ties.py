@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from companion.chapters.appendix import ranking
 from companion.chapters.near_ties import near_ties, possible_counts
 from rbp.extract.extraction import Settings, extract
-from rbp.extract.protocol import protocol
-from rbp.extract.store import open_store
 from rbp.metric import rank
+from rbp.store import open_store
+from rbp.texts.protocol import protocol
 
 
 def counts(scores, target):

@@ -9,11 +9,11 @@ from tiny import write_texts
 from companion.chapters.appendix import ranking
 from companion.chapters.near_ties import NearTies
 from rbp.extract.extraction import Settings, extract
-from rbp.extract.models import find_model, load_model, load_tokenizer
-from rbp.extract.protocol import protocol
 from rbp.laws.power import fit_power_law
 from rbp.measurements.ranked import Ranked, every_k
 from rbp.metric import rbp
+from rbp.models.load import find_model, load_model, load_tokenizer
+from rbp.texts.protocol import protocol
 
 TEXTS = ["The rank of a token is −ln of nothing: α ≤ β, “quoted”.\n\nIt counts.", "def rank(scores): return 1\n"]
 CPU = Settings(device="cpu", backend="reference")

@@ -12,13 +12,13 @@ from commands import here, refused
 from mini import write_book, write_chapter
 from typer.main import get_command
 
-from companion.build import sources_of
-from companion.inputs import checksums
+from companion.execute.inputs import checksums
+from companion.execute.results import ChapterResults, Recorded, read_book
+from companion.execute.results import write_book as write_results
+from companion.execute.results import write_chapter as write_chapter_results
 from companion.project import ROOT, Project
-from companion.reference import commands
-from companion.results import ChapterResults, Recorded, read_book
-from companion.results import write_book as write_results
-from companion.results import write_chapter as write_chapter_results
+from companion.render.build import sources_of
+from companion.render.reference import commands
 from rbp.cli.app import app
 from rbp.io import write_json
 

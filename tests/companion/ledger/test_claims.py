@@ -4,12 +4,12 @@ import tomllib
 
 import pytest
 
-from companion import results
 from companion.chapters.appendix import predictions
+from companion.execute import results
 from companion.ledger import claims as ledger
 from companion.ledger.claims import ALGEBRA, FAILS, HOLDS, PART, UNCHECKED, UNDECIDED
-from companion.ledger.page import _typeset
 from companion.project import ROOT, Project
+from companion.render.ledger_page import _typeset
 from rbp.errors import ChapterError
 
 EXPECTED = results.read_book(Project().expected)

@@ -7,8 +7,8 @@ from playwright.sync_api import expect
 from tabs import BY_MOUSE_AND_TOUCH, write_page
 from test_claims import ENTRIES, STRESSED
 
-from companion.ledger.page import render
 from companion.ledger.rules import FAILS
+from companion.render.ledger_page import render
 
 
 @pytest.fixture(scope="module")

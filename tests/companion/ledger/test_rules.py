@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from companion import results
+from companion.execute import results
 from companion.ledger.claims import Numbers, read_claims
 from companion.ledger.rules import FAILS, HOLDS, PART, Bar, is_met, names_in
 from rbp.errors import ChapterError

@@ -8,9 +8,9 @@ from contextlib import suppress
 import pytest
 from visitors import Browser, ended
 
+from companion.execute.run import all_chapters
 from companion.live import requests, server
 from companion.project import Project
-from companion.run import all_chapters
 from rbp.errors import ParameterError, RbpError
 from rbp.measurements import open_source
 

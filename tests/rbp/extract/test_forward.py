@@ -16,13 +16,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from rbp.api import rank
 from rbp.errors import DataError, ParameterError
-from rbp.extract.corpora import Corpus
 from rbp.extract.extraction import Settings, extract
 from rbp.extract.forward import Copies, Ranker
-from rbp.extract.models import find_model, load_tokenizer, looks_at_length
-from rbp.extract.protocol import Row, plan_rows, protocol
-from rbp.extract.store import open_store
 from rbp.kernel import equal_rows
+from rbp.models.load import find_model, load_tokenizer, looks_at_length
+from rbp.store import open_store
+from rbp.texts.corpora import Corpus
+from rbp.texts.protocol import Row, plan_rows, protocol
 
 CORPUS = Corpus("c", texts(6, longest=50))
 WINDOWS = protocol("windows", length=24, context=8)

@@ -6,10 +6,10 @@ import torch
 from tiny import random_model
 
 from rbp.errors import DataError
-from rbp.extract.head import find_head
-from rbp.extract.models import LanguageModel
 from rbp.extract.probe import probe_model
-from rbp.extract.protocol import Row
+from rbp.models.head import find_head
+from rbp.models.load import LanguageModel
+from rbp.texts.protocol import Row
 
 CPU = torch.device("cpu")
 

@@ -16,14 +16,14 @@ from tiny import random_model, texts, write_texts
 
 from rbp.errors import DataError
 from rbp.extract import extraction
-from rbp.extract.corpora import open_corpus
 from rbp.extract.extraction import Settings, extract, extract_on_gpus
-from rbp.extract.models import find_model, load_tokenizer
-from rbp.extract.protocol import Protocol, protocol
-from rbp.extract.store import SCHEMA, find_place, measurement_digest, open_store, read_manifest
-from rbp.extract.training import Training
 from rbp.io import write_json
 from rbp.measurements import open_source
+from rbp.models.load import find_model, load_tokenizer
+from rbp.models.training import Training
+from rbp.store import SCHEMA, find_place, measurement_digest, open_store, read_manifest
+from rbp.texts.corpora import open_corpus
+from rbp.texts.protocol import Protocol, protocol
 
 WINDOWS, TEXTS = protocol("windows", length=64, context=32, pack=2), texts(12, longest=60)
 

@@ -14,10 +14,10 @@ from test_study_file import MODEL, read
 
 from rbp.errors import DataError
 from rbp.extract.extraction import Settings, extract
-from rbp.extract.protocol import protocol
-from rbp.extract.store import Store
 from rbp.measurements import open_source
+from rbp.store import Store
 from rbp.study.run import forget_damaged, run_study
+from rbp.texts.protocol import protocol
 
 FILE = f"""
 models = [{{ name = "{MODEL}", family = "neox" }}]

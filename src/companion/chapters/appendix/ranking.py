@@ -21,11 +21,7 @@ from companion.chapters.near_ties import NearTies, near_ties
 from companion.project import DATA, ROOT
 from rbp import provenance
 from rbp.errors import DataError, ParameterError
-from rbp.extract.corpora import open_corpus
 from rbp.extract.extraction import Settings, extract, say_on_stderr
-from rbp.extract.models import find_model, load_tokenizer
-from rbp.extract.protocol import Protocol
-from rbp.extract.store import RankStore, open_store
 from rbp.figures.style import Panels, rbp_label
 from rbp.figures.wording import model_label
 from rbp.laws.counting import neg_log_rbp_interval
@@ -33,8 +29,12 @@ from rbp.laws.resampling import neg_log_rbp_document_interval
 from rbp.measurements import open_source
 from rbp.measurements.ranked import pieces_of
 from rbp.metric import TieRule, rank, rbp
+from rbp.models.load import find_model, load_tokenizer
 from rbp.report.display import shown
+from rbp.store import RankStore, open_store
 from rbp.tables import checked, read_csv
+from rbp.texts.corpora import open_corpus
+from rbp.texts.protocol import Protocol
 
 SIZES = 3  # the fewest that carry a power law
 
