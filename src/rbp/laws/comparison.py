@@ -1,7 +1,9 @@
 """Compare two rank stores of one text, token by token: did quantizing, pruning or tuning hurt?
 
 B is compared with A: differences are B − A, and above 0 B is worse. Both have ranked the same tokens, so that what is
-hard in the text is hard for both, and intervals are of differences within documents (`rbp.laws.resampling`).
+hard in the text is hard for both, and intervals are of differences within documents (`rbp.laws.resampling`). Where few
+tokens are lost or gained, documents tell too little of those that might have been: intervals of differences of RBP_k
+are made with one lost and one gained token more, each a unit of its own, after Bonett and Price (2012).
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -15,7 +17,7 @@ import pandas as pd
 from rbp.arrays import Integers, Reals, check_level
 from rbp.errors import DataError, ParameterError
 from rbp.extract.store import RankStore
-from rbp.laws.resampling import document_sums, interval, without_each
+from rbp.laws.resampling import Units, document_sums, independent_units, interval, without_each
 from rbp.metric import TieRule, rank
 
 KS = (1, 10, 100, 1000)
@@ -28,8 +30,9 @@ TOKENS, PASSAGES = 10, 5  # that are shown
 class Comparison:
     """The result of `compare`, B against A on the same tokens; it prints itself.
 
-    a, b: the stores; rule: how equal scores count; ks: the thresholds; level: the confidence of intervals; before,
-    after: a row per token under A and under B, as `RankStore.ranks`; tokenizer: what turns tokens into text, or None.
+    a, b: the stores; rule: how equal scores count; ks: the thresholds; level: the confidence of intervals; units: of
+    all tokens, which count once, and what intervals are by; before, after: a row per token that counts under A and
+    under B, as `RankStore.ranks`; tokenizer: what turns tokens into text, or None.
     """
 
     a: RankStore
@@ -37,6 +40,7 @@ class Comparison:
     rule: TieRule
     ks: tuple[int, ...]
     level: float
+    units: Units
     before: pd.DataFrame
     after: pd.DataFrame
     tokenizer: Any = None
@@ -54,39 +58,41 @@ class Comparison:
         rise: Reals = np.subtract(other, one, out=np.zeros(len(one)), where=one != other)
         return rise
 
-    @property
-    def documents(self) -> int:
-        """Count the documents that the tokens are from."""
-        return int(self.before["document"].nunique())
-
     @cached_property
     def table(self) -> pd.DataFrame:
         """Tabulate the cross-entropy, and −ln RBP_k at each k, a row each.
 
-        Columns metric, k, a, b (the values), difference, low, high (of the difference, documents being the units; NaN
-        of a single document), lost (tokens of rank ≤ k under A alone) and gained (under B alone).
+        Columns metric, k, a, b (the values), difference, low, high (of the difference, by `units`; NaN of a single one,
+        and where every token has the same −ln p), lost (tokens of rank ≤ k under A alone) and gained (under B alone).
         """
         one, other = self.ranks
-        hits = [(one <= k, other <= k) for k in self.ks]
-        nll = [each["nll"].to_numpy(np.float64) for each in (self.before, self.after)]
-        columns = [np.ones(len(self.rise)), *nll, self.rise, *(each for pair in hits for each in pair)]
-        sums = without_each(document_sums(np.column_stack(columns), self.before["document"]))
-        tokens, shares = sums[:, 0], sums[:, 4:].reshape(len(sums), len(self.ks), 2)
+        hits = np.stack([np.column_stack([one <= k, other <= k]) for k in self.ks], axis=1).astype(np.float64)
+        nll = np.column_stack([each["nll"].to_numpy(np.float64) for each in (self.before, self.after)])
+        tokens, unit = len(nll), self.units.unit
+        counts = without_each(document_sums(np.ones((tokens, 1)), unit))
+        entropy = interval(
+            without_each(document_sums(self.rise[:, None], unit)) / counts, level=self.level, df=self.units.df
+        )
         with np.errstate(divide="ignore", invalid="ignore"):
-            logs = -np.log(shares / tokens[:, None, None]) + 0.0
-            differences = np.column_stack([sums[:, 3] / tokens, logs[..., 1] - logs[..., 0]])
-            intervals = interval(differences, level=self.level)
-        values = np.vstack([sums[0, 1:3] / tokens[0], logs[0]])
-        lost, gained = [int((x & ~y).sum()) for x, y in hits], [int((y & ~x).sum()) for x, y in hits]
+            shares = -np.log(hits.mean(axis=0)) + 0.0
+            unit_hits = document_sums(hits.reshape(tokens, -1), unit).reshape(-1, len(self.ks), 2)
+            unseen = np.broadcast_to(np.eye(2)[:, None], (2, len(self.ks), 2))
+            logs = np.log(without_each(np.concatenate([unit_hits, unseen])))
+            differences = logs[..., 0] - logs[..., 1]
+            differences[0] = shares[:, 1] - shares[:, 0]
+            rbp = interval(differences, level=self.level, df=self.units.df)
+        values = np.vstack([nll.mean(axis=0), shares])
+        lost, gained = ((hits[..., i] > hits[..., 1 - i]).sum(axis=0).tolist() for i in (0, 1))
         return pd.DataFrame(
             {
                 "metric": ["cross_entropy", *["neg_log_rbp"] * len(self.ks)],
                 "k": pd.array([None, *self.ks], dtype="Int64"),
                 "a": values[:, 0],
                 "b": values[:, 1],
-                "difference": intervals.estimate,
-                "low": intervals.low,
-                "high": intervals.high,
+                **{
+                    name: np.concatenate(ends)
+                    for name, ends in zip(("difference", "low", "high"), zip(entropy, rbp, strict=True), strict=True)
+                },
                 "lost": pd.array([None, *lost], dtype="Int64"),
                 "gained": pd.array([None, *gained], dtype="Int64"),
             }
@@ -146,17 +152,26 @@ class Comparison:
         return f"{names[0]} (B) against {names[1]} (A) on {self.a.dataset}"
 
     @property
+    def read(self) -> list[str]:
+        """Say which tokens were compared, and what the intervals are by, a sentence each."""
+        documents = f"{self.units.documents:,} document{'s' * (self.units.documents > 1)}"
+        repeats = [f"{self.units.repeats}, and count once."] if self.units.repeats else []
+        counts = f"{len(self.rise):,} tokens of {documents}, which both ranked; tie rule {self.rule}."
+        return [
+            counts,
+            f"Above 0, B is worse; {self.level:.0%} intervals by {self.units.kind}.",
+            *repeats,
+            *self.units.notes,
+        ]
+
+    @property
     def verdict(self) -> list[str]:
         """Say what the differences show, a sentence for each."""
         return [_sentence(row, self.level) for row in self.table.itertuples()]
 
     def __str__(self) -> str:
-        change, lines = self.log_rank_change, [self.title]
+        lines = [self.title, *self.read]
         row: Any
-        lines.append(
-            f"{len(change):,} tokens, {self.documents:,} documents; tie rule {self.rule}. "
-            f"Above 0, B is worse. {self.level:.0%} intervals by document."
-        )
         lines += ["", f"{'':14}{'A':>10}{'B':>10}{'B − A':>10}{'interval':>22}{'lost':>8}{'gained':>8}"]
         for row in self.table.itertuples():
             ends = f"{row.low:+.4f} to {row.high:+.4f}" if np.isfinite(row.low) else "–"
@@ -210,8 +225,10 @@ def compare(
         raise ParameterError(what, "tie_rule", f"Give {counted}.")
     before, after = a.ranks(), b.ranks()
     _must_score_alike(a, b, before, after)
+    units = independent_units(before)
+    before, after = (each[units.once].reset_index(drop=True) for each in (before, after))
     chosen = tuple(sorted({k for k in ks if k <= a.vocabulary}))
-    comparison = Comparison(a, b, rule or counted or "paper", chosen, level, before, after)
+    comparison = Comparison(a, b, rule or counted or "paper", chosen, level, units, before, after)
     comparison.ranks  # noqa: B018  # raises for an unknown rule
     return comparison
 
@@ -305,7 +322,8 @@ def _sentence(row: Any, level: float) -> str:
     """Write a row of `Comparison.table` in words."""
     what = label(row.k)
     if not np.isfinite(row.low):
-        return f"{what}: {row.difference:+.4f}; there are too few documents for an interval."
+        why = "every token is predicted alike" if row.difference == 0 else "there are too few tokens for an interval"
+        return f"{what}: {row.difference:+.4f}; {why}."
     ends = f"{row.difference:+.4f} ({row.low:+.4f} to {row.high:+.4f}, {level:.0%})"
     if row.low <= 0 <= row.high:
         return f"{what}: {ends}; that it changed is not certain."

@@ -77,6 +77,7 @@ def read_table(path: Path) -> pd.DataFrame:
     Raises DataError for a table that is malformed, with line or row.
     """
     raw = known_columns(read_csv(path) if path.suffix.lower() == ".csv" else read_parquet(path), COLUMNS, path)
+    raw = raw[~_infinite(raw)]
     if "revision" in raw:
         steps = raw.get("step", pd.Series(None, raw.index, dtype=object))
         raw["step"] = steps.where(steps.notna(), _named_steps(raw["revision"]))
@@ -155,6 +156,14 @@ def _named_steps(revisions: pd.Series) -> "pd.Series[int]":
     """Return the steps that the names of revisions say, as "step1000" does."""
     steps = [step_of(name) if isinstance(name, str) else None for name in revisions]
     return pd.Series(pd.array(steps, dtype="Int64"), revisions.index)
+
+
+def _infinite(raw: pd.DataFrame) -> "pd.Series[bool]":
+    """Find the rows that say, as `rbp ranks summary` does, that no token has a rank of k or less, or one has p = 0."""
+    value, hits, metric = (
+        raw.get(name, pd.Series(None, raw.index, dtype=object)) for name in ("value", "hits", "metric")
+    )
+    return (value.astype(str) == "inf") & ((hits.astype(str) == "0") | (metric == "cross_entropy"))
 
 
 def _agrees_with_counts(table: pd.DataFrame) -> "pd.Series[bool]":

@@ -16,8 +16,7 @@ from rbp.report.leaf import Leaf
 def write_page(comparison: Comparison, path: Path, command: str) -> None:
     """Write the page: the differences, over k, in ranks, by token and by passage; and the command."""
     leaf = Leaf(comparison.title)
-    counts = f"{len(comparison.rise):,} tokens of {comparison.documents:,} documents"
-    leaf.text(f"{counts}, which both ranked. Above 0, B is worse.")
+    leaf.text(" ".join(comparison.read))
     leaf.text(*comparison.verdict)
     interval = f"{comparison.level:.0%} interval"
     rows = comparison.table.assign(what=[label(k) for k in comparison.table["k"]])

@@ -49,13 +49,21 @@ def tokens(stores):
     ]
 
 
+UNSEEN = [(-1, 0, 0, 1, 0.0), (-2, 0, 0, 99, 0.0)]  # a token that is lost, and one that is gained
+
+
 def left_out(statistic, a, b):
-    """A statistic of the tokens, and Student's interval of the jackknife over documents, by loops."""
+    """A statistic of the tokens, and Student's interval of the jackknife over documents, by loops.
+
+    Of ranks with a lost and a gained token more in documents of their own; degrees of freedom by lengths.
+    """
+    whole, sizes = statistic(a, b), np.bincount([row[0] for row in a])
+    if statistic is not entropy_difference:
+        a, b = [*a, *UNSEEN], [*b, (-1, *UNSEEN[1][1:]), (-2, *UNSEEN[0][1:])]
     documents = sorted({row[0] for row in a})
     without = np.array([statistic(*([row for row in rows if row[0] != out] for rows in (a, b))) for out in documents])
     error = math.sqrt((len(documents) - 1) * np.mean((without - without.mean()) ** 2))
-    half = error * stats.t.ppf(0.95, len(documents) - 1)
-    whole = statistic(a, b)
+    half = error * stats.t.ppf(0.95, sizes.sum() ** 2 / (sizes**2).sum() - 1)
     return whole, whole - half, whole + half
 
 
@@ -104,13 +112,69 @@ def test_tokens_and_passages_that_lost_most(found, tokens):
 def test_a_model_against_itself_has_lost_nothing_whatever_is_harmless(stores, tmp_path):
     """By a tokenizer that was saved again; with ranks of rounded weights, which is said; under another tie rule."""
     same = rbp.compare(stores[0].folder, stores[0].folder)
-    assert (same.table[["difference", "low", "high"]].to_numpy() == 0).all()
+    assert (same.table["difference"] == 0).all()
+    assert np.isnan(same.table["low"][0])  # of the cross-entropy: what is equal everywhere is not surely so elsewhere
+    assert (same.table["low"][1:] < 0).all()
+    assert "every token is predicted alike" in same.verdict[0]
     assert (same.table[["lost", "gained"]].dropna() == 0).all(axis=None)
     assert "100.0% the same" in str(same)
     other = toy(tmp_path / "other", 1, tokenizer="u", dtype="bfloat16", about={"logits": "float32"})
     assert "1 in bfloat16 (B) against 0 in float32 (A)" in str(rbp.compare(stores[0].folder, other.folder))
     strict = toy(tmp_path / "strict", 1, tie_rule="strict").folder
     assert rbp.compare(strict, strict).rule == "strict"
+
+
+def test_a_few_events_have_bonett_and_prices_interval(tmp_path):
+    """Documents of one token, so that tokens are independent; the formula of the paper of 2012 for paired shares."""
+    count = 4000
+    for lost, gained in ((0, 0), (1, 1), (2, 5)):
+        before, after = np.zeros(count, dtype=int), np.zeros(count, dtype=int)
+        after[:lost] = before[-gained or count :] = 3
+        one, other = (
+            make_store(tmp_path / f"{lost}{name}", each, [1] * count, token=np.arange(count), key=KEY)
+            for name, each in (("a", before), ("b", after))
+        )
+        (row,) = rbp.compare(one.folder, other.folder, k=[1]).table.iloc[1:].itertuples()
+        assert (row.lost, row.gained) == (lost, gained)
+        p, q = (lost + 1) / (count + 2), (gained + 1) / (count + 2)
+        half = stats.norm.ppf(0.975) * math.sqrt((p + q - (p - q) ** 2) / (count + 2))
+        assert row.high - row.low == pytest.approx(2 * half, rel=0.01)
+        assert row.low < 0 < row.high
+
+
+@pytest.mark.parametrize("openings", [1, 2])
+def test_the_same_event_in_many_documents_counts_once(tmp_path, openings):
+    """Twelve documents begin alike, and B gains the token there: one event, not twelve, and no sure difference."""
+    rng = np.random.default_rng(6)
+    lengths, head = [30] * 12, 3
+    token = np.where(np.arange(360) % 30 < head, 5, np.arange(100, 460))
+    nll = np.where(token == 5, 1.0 + 0.5 * (np.repeat(np.arange(12), 30) % openings), rng.exponential(2, 360))
+    greater = rng.integers(0, 3, 360)
+    greater[1::30] = 50
+    better = greater.copy()
+    better[1::30] = 0
+    one, other = (
+        make_store(tmp_path / name, each, lengths, token=token, nll=nll, key=KEY)
+        for name, each in (("a", greater), ("b", better))
+    )
+    found = rbp.compare(one.folder, other.folder, k=[10])
+    row = found.table.iloc[1]
+    assert (row["lost"], row["gained"]) == (0, openings)
+    assert row["low"] < 0 < row["high"]
+    assert len(found.rise) == 360 - (12 - openings) * head
+    assert f"{(12 - openings) * head} of 360 tokens repeat the beginning of an earlier document, and count once" in str(
+        found
+    )
+
+
+def test_one_document_has_intervals_by_blocks(tmp_path):
+    one, other = (toy(tmp_path / str(seed), seed, lengths=(5000,)) for seed in (0, 1))
+    found = rbp.compare(one.folder, other.folder, k=[1, 10])
+    table = found.table
+    assert (table["low"] < table["difference"]).all()
+    assert (table["difference"] < table["high"]).all()
+    words = "5,000 tokens of 1 document, which both ranked", "95% intervals by blocks of 1,024 tokens", "not for others"
+    assert all(each in str(found) for each in words)
 
 
 OTHERS = {
