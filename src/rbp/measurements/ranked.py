@@ -81,9 +81,12 @@ class Ranked:
 
     def notes(self, k: int) -> list[str]:
         """Say what RBP_k is in words, and what makes its tokens or ties unusual, a sentence each."""
-        share, value = self.rbp(k), -np.log(self.rbp(k)) if self.rbp(k) else np.inf
-        place = "rank first" if k == 1 else f"are among the first {k:,}"
-        notes = [f"{value + 0:.4f} is −ln {share:.4g}: {share:.0%} of the tokens {place}."]
+        share, first = self.rbp(k), k == 1
+        if share:
+            place = "rank first" if first else f"are among the first {k:,}"
+            notes = [f"{-np.log(share) + 0:.4f} is −ln {share:.4g}: {share:.0%} of the tokens {place}."]
+        else:
+            notes = [f"No token {'ranks first' if first else f'is among the first {k:,}'}: −ln 0 is inf."]
         greater, equal = self.tokens["greater"], self.tokens["equal"]
         if (tied := (equal > 1).mean()) > TIED:
             ends = [rbp(rank(greater, equal, rule), k) for rule in ("paper", "strict")]
