@@ -346,7 +346,7 @@ def summary(
         typer.echo("  ".join([str(store.folder), *filter(None, [_read(store)]), state]), err=True)
         for note in ranked.notes(chosen[0]):
             typer.echo(f"  {note}", err=True)
-    _put(pd.concat(tables, ignore_index=True), out)
+    put_table(pd.concat(tables, ignore_index=True), out)
 
 
 @ranks.command()
@@ -358,7 +358,7 @@ def export(
     """Write the ranks of one store as a table, a row per token: document, position, token, greater, equal, nll."""
     from rbp.extract.store import open_store
 
-    _put(open_store(store).ranks(), out)
+    put_table(open_store(store).ranks(), out)
 
 
 @ranks.command()
@@ -372,7 +372,7 @@ def query(
     from rbp.measurements.query import query as ask
 
     atexit.unregister(gc.freeze)  # which leaves DuckDB's objects where they are, and DuckDB complains of each
-    _put(ask(_stores(context, stores), sql), out)
+    put_table(ask(_stores(context, stores), sql), out)
 
 
 def _read(store: "RankStore") -> str:
@@ -431,7 +431,8 @@ def _shard(text: str) -> tuple[int, int]:
     return int(first), int(count)
 
 
-def _put(table: "pd.DataFrame", out: Path | None) -> None:
+def put_table(table: "pd.DataFrame", out: Path | None) -> None:
+    """Write a table to a .csv or .parquet file; as CSV to standard output, where none is given."""
     if out is None or out.suffix == ".csv":
         _write(table.to_csv(index=False), out)
     elif out.suffix == ".parquet":

@@ -20,8 +20,20 @@ from rbp.errors import ParameterError
 from rbp.extract.training import step_of
 from rbp.io import label
 from rbp.measurements.checkpoints import CHECKPOINT, must_agree
+from rbp.measurements.wide import tidied, warn_of_slips
 from rbp.names import nearest
-from rbp.tables import AT_LEAST_1, COUNT, NAME, NOT_NEGATIVE, among, checked, known_columns, read_csv, read_parquet
+from rbp.tables import (
+    AT_LEAST_1,
+    COUNT,
+    NAME,
+    NOT_NEGATIVE,
+    among,
+    checked,
+    known_columns,
+    read_csv,
+    read_parquet,
+    spelled,
+)
 
 log = logging.getLogger(__name__)
 
@@ -72,11 +84,12 @@ COLUMNS = tuple(_SCHEMA.columns)
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """Read the measurement table in a CSV or Parquet file; columns may be missing that are not needed.
+    """Read the measurement table in a CSV or Parquet file, or one that can be read as such (`rbp.measurements.wide`).
 
     Raises DataError for a table that is malformed, with line or row.
     """
-    raw = known_columns(read_csv(path) if path.suffix.lower() == ".csv" else read_parquet(path), COLUMNS, path)
+    cells = read_csv(path) if path.suffix.lower() == ".csv" else read_parquet(path)
+    raw = known_columns(tidied(spelled(cells, COLUMNS, path), COLUMNS, path), COLUMNS, path)
     raw = raw[~_infinite(raw)]
     if "revision" in raw:
         steps = raw.get("step", pd.Series(None, raw.index, dtype=object))
@@ -84,6 +97,7 @@ def read_table(path: Path) -> pd.DataFrame:
     keys = [*KEYS, *(name for name in CHECKPOINT if name in raw)]
     table = checked(raw, _SCHEMA, path, keys=keys, remedy="Correct the file.")
     table["source"] = table["source"].fillna(path.name)
+    warn_of_slips(table, path)
     must_agree(table, lambda row: f"{label(path)}, {raw.index.name} {table.index[row]}")
     return table
 

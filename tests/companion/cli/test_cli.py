@@ -74,8 +74,8 @@ def test_chapters_are_listed(project):
     assert first == {"name": "01_a", "title": "Chapter 01_a", "parameters": [parameter]}
 
 
-PYTHIA = ["fit", "--measurements", "published", "--dataset", "wikipedia", "--family", "Pythia"]
-OPT = ["fit", "--measurements", "published", "--dataset", "auslegal", "--family", "OPT"]
+PYTHIA = ["fit", "published", "--dataset", "wikipedia", "--family", "Pythia"]
+OPT = ["fit", "published", "--dataset", "auslegal", "--family", "OPT"]
 
 
 @pytest.mark.parametrize(
