@@ -44,7 +44,7 @@ _ROUND = "bfloat16: rank logits rounded to it, as a model in bfloat16 gives them
 _DEVICES = "auto: one model over all GPUs, memory and disk, where it is too large for one device (extra devices)."
 _IMPORTED = (
     "vllm: JSON lines with prompt_logprobs, as its outputs or its server's answers have them. "
-    "csv: columns document, position, token, rank, and logprob or nll."
+    "csv: columns document, position, token, rank, and logprob or nll; or what rbp ranks export wrote."
 )
 _ARGMAX = "How equal scores were counted: paper (so vLLM's V1 engine) or strict."
 _SHARD = "Only the I-th of N shares of the packs. Under torchrun: the process's own."
