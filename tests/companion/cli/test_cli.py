@@ -90,7 +90,7 @@ OPT = ["fit", "published", "--dataset", "auslegal", "--family", "OPT"]
         ),
         (["run", "1", "--out", f"{__file__}/new"], ["test_cli.py", "Check the path"]),
         (["verify"], ["there are no results here", "rbp book"]),
-        (PYTHIA, ["--k"]),
+        ([*PYTHIA, "--at", "1e12"], ["there are", "laws to fit", "--k"]),
         ([*PYTHIA, "--k", "1", "--weights", "--offset"], ["without weights", "Leave one of them out"]),
         ([*PYTHIA, "--k", "1", "--without", "pythia-14"], ["no model pythia-14", '"EleutherAI/pythia-14m"?']),
         ([*OPT, "--k", "1", "--weights"], ["nobody knows how many tokens", "Fit without"]),
