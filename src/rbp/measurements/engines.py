@@ -283,6 +283,8 @@ def _csv(path: Path, labels: ImportLabels) -> Iterator[Token]:
     for line, cells in zip(table.index, table.to_dict("records"), strict=True):
         where = f"{label(path)}, line {line}"
         try:
+            if any("_" in str(cell) for cell in cells.values()):  # Python reads 1_0 as 10
+                raise ValueError
             document, position, token = (int(cells[column]) for column in ("document", "position", "token"))
             ranked = Token(document, position, token, float(cells["rank"]), sign * float(cells[name]) + 0.0)
         except (TypeError, ValueError):

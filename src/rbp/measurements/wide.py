@@ -42,36 +42,40 @@ def tidied(raw: pd.DataFrame, columns: tuple[str, ...], path: Path) -> pd.DataFr
     raw: as `spelled` gives it; columns: those of the measurement table. Raises DataError where no
     column is a size or a measure, and for a size that is no number of parameters.
     """
-    low = {name: str(name).strip().lower() for name in raw}
+    low = {str(name): str(name).strip().lower() for name in raw}
     if {"metric", "value"} <= {*raw}:
         table = raw
     else:
         measures = [name for name, word in low.items() if word not in columns and _measure(word)]
         if not measures:
             raise _missing("a measure, such as loss or accuracy", "cross_entropy", raw, path)
-        log.warning("%s: columns are read as measures: %s.", label(path), ", ".join(map(str, measures)))
+        log.warning("%s: columns are read as measures: %s.", label(path), ", ".join(measures))
         # beside measures, a number of tokens is as often that of the training
-        rest = raw.drop(columns=[*measures, *(name for name, word in low.items() if word in ("tokens", "hits"))])
-        table = pd.concat([rest.assign(metric=name, value=raw[name])[raw[name].notna()] for name in measures])
-        rows = pd.Index([f"{row} ({name})" for row, name in zip(table.index, table["metric"], strict=True)])
-        table = table.set_axis(rows.rename(raw.index.name))
+        others = [name for name, word in low.items() if name not in measures and word not in ("tokens", "hits")]
+        table = raw.melt(others, measures, "metric", "value", ignore_index=False)
+        table = table[table["value"].notna()]
+        rows = [f"{row} ({name})" for row, name in zip(table.index, table["metric"], strict=True)]
+        table = table.set_axis(pd.Index(rows, name=raw.index.name))
     table = _renamed(table, low, path)
     if "size" not in table:
         raise _missing("the size", "size", raw, path)
-    table["size"] = [_parameters(cell, path, table.index.name, row) for row, cell in table["size"].items()]
+    sizes = [_parameters(cell, path, table.index.name, row) for row, cell in table["size"].items()]
+    table["size"] = pd.Series(sizes, table.index, dtype=object)
     ks = table["k"] if "k" in table else [None] * len(table)
     cells = [_measured(*each) for each in zip(table["metric"], ks, table["value"], strict=True)]
     names = ["metric", "k", "value"]
     table[names] = pd.DataFrame(cells, index=table.index, columns=names, dtype=object)
-    defaults = {"dataset": path.stem, "family": path.stem, "model": table["size"].map("{} parameters".format)}
-    return table.assign(**{name: default for name, default in defaults.items() if name not in table})
+    for name in ("dataset", "family", "model"):
+        if name not in table:
+            table[name] = table["size"].map("{} parameters".format) if name == "model" else path.stem
+    return table
 
 
 def _renamed(table: pd.DataFrame, low: dict[str, str], path: Path) -> pd.DataFrame:
     """Return the table with the names that its columns have in `_NAMES`, as far as none has that name already."""
-    names = {}
+    names: dict[str, str] = {}
     for target, pattern in _NAMES.items():
-        matches = [name for name in table if re.fullmatch(pattern, low.get(name, ""))]
+        matches = [name for name, word in low.items() if name in table and re.fullmatch(pattern, word)]
         if matches and target not in low.values():
             names[matches[0]] = target
     if names:

@@ -348,8 +348,6 @@ def _intervals(stores: Sequence[Ranked], ks: Sequence[int], level: float) -> dic
     both = zip(counted, stores, strict=True)
     tables = [with_intervals(table, ranked, level).dropna(subset="low") for table, ranked in both]
     some = pd.concat(tables, ignore_index=True)
-    alone = {ranked.store.model for ranked in stores if len(set(ranked.tokens["document"])) == 1}
-    some.loc[some["model"].isin(alone), ["document_low", "document_high"]] = np.nan  # one document is no sample
     shares = {f"rbp_{end}": np.exp(-some[end]) for end in ("value", "low", "high", "document_low", "document_high")}
     interval = "{:.4f} to {:.4f}"
     columns: dict[Any, Any] = {
@@ -362,7 +360,7 @@ def _intervals(stores: Sequence[Ranked], ks: Sequence[int], level: float) -> dic
     kinds = "of independent tokens"
     if some["document_low"].notna().any():
         columns["rbp_document_high", "rbp_document_low"] = "by documents", interval
-        kinds += ", and with documents as the units"
+        kinds += ", and with documents, or blocks of a single long one, as the units"
     return shown(some.assign(**shares), columns, caption=f"<b>RBPₖ</b> with {level:.0%} intervals, {kinds}.")
 
 
