@@ -211,9 +211,9 @@ class Comparison:
         """Say which tokens were compared, and what the intervals are by, a sentence each."""
         documents = f"{self.units.documents:,} document{'s' * (self.units.documents > 1)}"
         notes = [f"{self.units.repeats}, and count once."] if self.units.repeats else []
-        common, counts = len(self.units.once), [store.tokens for store in (self.a, self.b)]
-        if max(counts) > common:
-            both = f"A has {counts[0]:,} tokens and B {counts[1]:,}: compared are the {common:,} that both have."
+        common, ranked = len(self.units.once), [store.tokens for store in (self.a, self.b)]
+        if max(ranked) > common:
+            both = f"A has {ranked[0]:,} tokens and B {ranked[1]:,}: compared are the {common:,} that both have."
             notes.insert(0, both)
         for side, store in (("A", self.a), ("B", self.b)):
             if "imported" in store.manifest["key"]:
@@ -271,14 +271,14 @@ class Comparison:
         return [_sentence(row, self.level) for row in self.table.itertuples()]
 
     def __str__(self) -> str:
-        lines, row = [self.answer, self.title, *self.read], Any
+        row: Any
+        lines, named = [self.answer, self.title, *self.read], self.measures.set_index("metric")
         heads = "".join(f"{head:>10}" for head in ("A", "B", "B − A"))
         lines += ["", f"{'':16}{heads}{'interval':>22}{'lost':>8}{'gained':>8}{'flips':>8}"]
         for row in self.table.itertuples():
-            counts = "" if pd.isna(row.k) else f"{row.lost:8,}{row.gained:8,}{row.flips:8.1%}"
+            changes = "" if pd.isna(row.k) else f"{row.lost:8,}{row.gained:8,}{row.flips:8.1%}"
             values = f"{row.a:10.4f}{row.b:10.4f}{row.difference:+10.4f}"
-            lines.append(f"{label(row.k):16}{values}{ends(row, '{:+.4f}'):>22}{counts}".rstrip())
-        named = self.measures.set_index("metric")
+            lines.append(f"{label(row.k):16}{values}{ends(row, '{:+.4f}'):>22}{changes}".rstrip())
         for name, what, value, change in SHOWN:
             if name in named.index:
                 row = named.loc[name]
@@ -355,6 +355,8 @@ def long_table(comparisons: Sequence[Comparison]) -> pd.DataFrame:
 
 def overview(comparisons: Sequence[Comparison]) -> str:
     """Write a line for each model that is compared with the same one, after what was read."""
+    measures: Any
+    row: Any
     first = comparisons[0]
     heads = [f"RBP_{first.ks[0]}", "flips"] if first.ks else []
     read = dict.fromkeys(line for each in comparisons for line in each.read)
@@ -383,6 +385,7 @@ def plan_lines(comparison: Comparison) -> list[str]:
         *comparison.read,
         f"Found with a probability of {POWER:.0%}, at {comparison.level:.0%} confidence, is a difference of",
     ]
+    row: Any
     for row in comparison.detectable.itertuples():
         size = f"{row.difference:.4f}" if np.isfinite(row.difference) else "–"
         extra = f" (perplexity: {np.expm1(row.difference):.1%})" if pd.isna(row.k) else ""
