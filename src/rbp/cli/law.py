@@ -104,6 +104,7 @@ def law(
     table = plotted = law_report.chosen(source.table if by_size else source.checkpoints, dataset, ks, only)
     if not by_size:
         plotted = checkpoints.against(table, against)
+    law_report.warn_of_missing(table, ks)
     whole = law_report.chosen(source.checkpoints, dataset, ks, only)
     every = source.checkpoints
     selected = every["dataset"].isin(whole["dataset"]) & every["family"].isin(whole["family"])

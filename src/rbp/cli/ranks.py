@@ -44,13 +44,13 @@ _ROUND = "bfloat16: rank logits rounded to it, as a model in bfloat16 gives them
 _DEVICES = "auto: one model over all GPUs, memory and disk, where it is too large for one device (extra devices)."
 _IMPORTED = (
     "vllm: JSON lines with prompt_logprobs, as its outputs or its server's answers have them. "
-    "csv: columns document, position, token, rank, and logprob or nll."
+    "csv: columns document, position, token, rank, and logprob or nll; or what rbp ranks export wrote."
 )
 _ARGMAX = "How equal scores were counted: paper (so vLLM's V1 engine) or strict."
 _SHARD = "Only the I-th of N shares of the packs. Under torchrun: the process's own."
 _INTERVALS = (
-    "Add 95% intervals: of independent tokens (low, high), and with documents as the units (document_low, "
-    "document_high)."
+    "Add 95% intervals: of independent tokens (low, high), and with documents as the units, or blocks of one long text "
+    "(document_low, document_high, …)."
 )
 
 
@@ -303,12 +303,13 @@ def check(
 def summary(
     context: typer.Context,
     paths: Paths = None,
-    k: Annotated[str | None, typer.Option(help="Thresholds with commas, or all; default: some from 1 on.")] = None,
+    k: Annotated[str | None, typer.Option(help="Thresholds with commas, or all.", show_default="1,10,100,1000")] = None,
     tie_rule: Rule = "paper",
     intervals: Annotated[bool, typer.Option("--intervals", help=_INTERVALS)] = False,
+    by: Annotated[str | None, typer.Option(help="document: a row for each document instead.")] = None,
     out: Out = None,
 ) -> None:
-    """Tabulate the measurements of rank stores: −ln RBP_k and the cross-entropy.
+    """Tabulate the measurements of rank stores: −ln RBP_k, cross-entropy, perplexity, mean reciprocal rank (mrr).
 
     macro_rbp is the mean over documents of each one's RBP_k; bits_per_byte compares models of several tokenizers.
     """
@@ -316,20 +317,36 @@ def summary(
 
     from rbp.measurements import COLUMNS
     from rbp.measurements.counts import store_table
-    from rbp.measurements.ranked import Ranked, with_intervals, with_other_units
+    from rbp.measurements.ranked import Ranked, by_document, with_intervals, with_other_units
     from rbp.metric import rank
 
     rank([0], [1], tie_rule)  # type: ignore[arg-type]  # raises for an unknown rule
+    if by not in (None, "document"):
+        raise ParameterError(f"there are no rows by {by}", "--by", "Give document.")
+    if by and intervals:
+        raise ParameterError("a document by itself has no interval by documents", "--intervals", "Leave one out.")
     tables = []
     for store in _stores(context, paths):
         ranked = Ranked(store, tie_rule)  # type: ignore[arg-type]
-        chosen = list(range(1, store.vocabulary + 1)) if k == "all" else split_numbers(k, "thresholds", "--k")
-        table = store_table(ranked, chosen or None).reindex(columns=list(COLUMNS))
-        table = with_intervals(table, ranked) if intervals else table
-        tables.append(with_other_units(table, ranked))
+        if k is None:
+            chosen = [each for each in (1, 10, 100, 1000) if each <= store.vocabulary]
+        elif k == "all":
+            chosen = list(range(1, store.vocabulary + 1))
+        else:
+            chosen = ranked.thresholds(split_numbers(k, "thresholds", "--k"))
+        if by:
+            about = {"dataset": store.dataset, "model": store.model}
+            table = by_document(ranked, chosen)
+            tables.append(pd.concat([pd.DataFrame(about, table.index), table], axis=1))
+        else:
+            table = store_table(ranked, chosen, infinite=True).reindex(columns=list(COLUMNS))
+            table = with_intervals(table, ranked) if intervals else table
+            tables.append(with_other_units(table, ranked, 0.95 if intervals else None))
         state = "not checked" if store.sampled is None else _checked(store.sampled, store.tokens)
         typer.echo("  ".join([str(store.folder), *filter(None, [_read(store)]), state]), err=True)
-    _put(pd.concat(tables, ignore_index=True), out)
+        for note in ranked.notes(chosen[0]):
+            typer.echo(f"  {note}", err=True)
+    put_table(pd.concat(tables, ignore_index=True), out)
 
 
 @ranks.command()
@@ -341,7 +358,7 @@ def export(
     """Write the ranks of one store as a table, a row per token (docs/store.md says the columns)."""
     from rbp.store import open_store
 
-    _put(open_store(store).ranks(), out)
+    put_table(open_store(store).ranks(), out)
 
 
 @ranks.command()
@@ -355,7 +372,7 @@ def query(
     from rbp.measurements.query import query as ask
 
     atexit.unregister(gc.freeze)  # which leaves DuckDB's objects where they are, and DuckDB complains of each
-    _put(ask(_stores(context, stores), sql), out)
+    put_table(ask(_stores(context, stores), sql), out)
 
 
 def _read(store: "RankStore") -> str:
@@ -421,7 +438,8 @@ def _shard(text: str) -> tuple[int, int]:
     return int(first), int(count)
 
 
-def _put(table: "pd.DataFrame", out: Path | None) -> None:
+def put_table(table: "pd.DataFrame", out: Path | None) -> None:
+    """Write a table to a .csv or .parquet file; as CSV to standard output, where none is given."""
     if out is None or out.suffix == ".csv":
         _write(table.to_csv(index=False), out)
     elif out.suffix == ".parquet":

@@ -122,18 +122,18 @@ class Counts:
         value: Reals = self.nll.sum(axis=0) / self.tokens.sum()
         return value
 
-    def table(self) -> pd.DataFrame:
+    def table(self, *, infinite: bool = False) -> pd.DataFrame:
         """Return the models' rows of the measurement table (`rbp.measurements.table`), with their columns of `models`.
 
-        A threshold that no token meets has no −ln RBP_k, and an infinite cross-entropy is left out: neither can be a
-        point of a fit.
+        The infinite −ln RBP_k of a threshold that no token meets, and an infinite cross-entropy, are left out unless
+        wanted: neither can be a point of a fit.
         """
         hits, value = self.hits.sum(axis=0), self.neg_log_rbp
         rows: list[tuple[Any, ...]] = []
         for m, entropy in enumerate(self.cross_entropy):
-            met = [(i, k) for i, k in enumerate(self.thresholds) if hits[m, i]]
+            met = [(i, k) for i, k in enumerate(self.thresholds) if infinite or hits[m, i]]
             rows += [(m, "neg_log_rbp", k, value[m, i], hits[m, i]) for i, k in met]
-            rows += [(m, "cross_entropy", None, entropy, None)] if np.isfinite(entropy) else []
+            rows += [(m, "cross_entropy", None, entropy, None)] if infinite or np.isfinite(entropy) else []
         place, metrics, ks, values, counted = zip(*rows, strict=True) if rows else [()] * 5
         columns = {  # made at once: a folder may hold thousands of stores, whose tables are joined
             **{name: column.array.take(place) for name, column in self.models.items()},
@@ -216,12 +216,12 @@ def of_stores(stores: Sequence[RankStore], thresholds: Sequence[int], rule: TieR
     return [_of_ranked([Ranked(s, rule) for s in ordered if s.dataset == name], thresholds) for name in datasets]
 
 
-def store_table(ranked: Ranked, thresholds: Sequence[int] | None = None) -> pd.DataFrame:
+def store_table(ranked: Ranked, thresholds: Sequence[int] | None = None, *, infinite: bool = False) -> pd.DataFrame:
     """Return the measurement table of a rank store (`Counts.table`), at some thresholds or the usual ones.
 
     Raises ParameterError for a k that is no possible rank, DataError for a damaged store.
     """
-    table = _of_ranked([ranked], thresholds, by_document=False).table()
+    table = _of_ranked([ranked], thresholds, by_document=False).table(infinite=infinite)
     return table.assign(source=f"ranks {ranked.store.folder.name}", **ranked.store.training.known)
 
 

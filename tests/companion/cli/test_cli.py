@@ -74,8 +74,8 @@ def test_chapters_are_listed(project):
     assert first == {"name": "01_a", "title": "Chapter 01_a", "parameters": [parameter]}
 
 
-PYTHIA = ["fit", "--measurements", "published", "--dataset", "wikipedia", "--family", "Pythia"]
-OPT = ["fit", "--measurements", "published", "--dataset", "auslegal", "--family", "OPT"]
+PYTHIA = ["fit", "published", "--dataset", "wikipedia", "--family", "Pythia"]
+OPT = ["fit", "published", "--dataset", "auslegal", "--family", "OPT"]
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ OPT = ["fit", "--measurements", "published", "--dataset", "auslegal", "--family"
         ),
         (["run", "1", "--out", f"{__file__}/new"], ["test_cli.py", "Check the path"]),
         (["verify"], ["the build is not of this tree", "01_a is not built", "rbp book"]),
-        (PYTHIA, ["--k"]),
+        ([*PYTHIA, "--at", "1e12"], ["there are", "laws to fit", "--k"]),
         ([*PYTHIA, "--k", "1", "--weights", "--offset"], ["without weights", "Leave one of them out"]),
         ([*PYTHIA, "--k", "1", "--without", "pythia-14"], ["no model pythia-14", '"EleutherAI/pythia-14m"?']),
         ([*OPT, "--k", "1", "--weights"], ["nobody knows how many tokens", "Fit without"]),

@@ -43,7 +43,7 @@ def law(project):
 
 def fitted(*arguments):
     """The law that `rbp fit` finds."""
-    return json.loads(here("fit", "--measurements", *map(str, arguments), "--json").stdout)
+    return json.loads(here("fit", *map(str, arguments), "--json").stdout)
 
 
 @pytest.mark.long

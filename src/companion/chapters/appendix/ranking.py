@@ -25,7 +25,7 @@ from rbp.extract.extraction import Settings, extract, say_on_stderr
 from rbp.figures.style import Panels, rbp_label
 from rbp.figures.wording import model_label
 from rbp.laws.counting import neg_log_rbp_interval
-from rbp.laws.resampling import neg_log_rbp_document_interval
+from rbp.laws.resampling import independent_units, neg_log_rbp_document_interval
 from rbp.measurements import open_source
 from rbp.measurements.ranked import pieces_of
 from rbp.metric import TieRule, rank, rbp
@@ -162,11 +162,11 @@ def exponent_within(table: pd.DataFrame, near: Mapping[str, NearTies], rule: Tie
     return float(weight @ np.maximum(np.abs(ends[0] - ends[1]), np.abs(ends[2] - ends[1])))
 
 
-def width_ratio(ranks: npt.ArrayLike, documents: npt.ArrayLike, k: int, level: float) -> float:
+def width_ratio(ranks: npt.ArrayLike, tokens: pd.DataFrame, k: int, level: float) -> float:
     """Divide the width of RBP_k's interval by documents by the width of its binomial interval."""
     hits = int((np.asarray(ranks) <= k).sum())
     by_tokens = np.exp(-np.array(neg_log_rbp_interval(hits, np.size(ranks), level)))
-    by_documents = np.exp(-np.array(neg_log_rbp_document_interval(ranks, documents, k, level)))
+    by_documents = np.exp(-np.array(neg_log_rbp_document_interval(ranks, independent_units(tokens), k, level)))
     return float(np.ptp(by_documents) / np.ptp(by_tokens))
 
 
