@@ -4,8 +4,8 @@ import shlex
 import sys
 from pathlib import Path
 
-from companion import build
-from companion.run import chapter_names, find
+from companion.render import build
+from companion.execute.run import chapter_names, find
 from companion.project import Project
 
 project = Project(Path.cwd())

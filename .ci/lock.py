@@ -2,7 +2,7 @@
 
 - requirements.lock: the pins, each with the hashes of all its published files.
 - requirements-torch.lock: torch and what its builds for CUDA need, without hashes, as the machine decides which build.
-- environment.yml: both but for CUDA, for conda and Binder.
+- environment.yml: both but for CUDA, and the two packages of this checkout, for conda and Binder.
 
 A pin that is there stays, unless --upgrade is given, or one that is added does not go with it.
 """
@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 ROOT = Path(__file__).parents[1]
 LOCK, TORCH, CONDA = (ROOT / name for name in ("requirements.lock", "requirements-torch.lock", "environment.yml"))
 PROJECTS = "pyproject.toml", "src/pyproject.toml"
+EDITABLE = "      - -e .\n      - -e ./src\n"  # so written that Binder sees that it needs the checkout to install them
 EXTRAS = "adapters", "devices", "gguf", "study", "dev"
 ENTRY = re.compile(r"^((\S+)==\S+.*?)((?: \\\n    --hash=\S+)+)\n    # via .*\n", re.MULTILINE)
 
@@ -33,7 +34,7 @@ def main() -> None:
         entries = ENTRY.findall(path.read_text())
         if len(entries) != len(re.findall("^[^ ]", path.read_text(), re.MULTILINE)):
             raise SystemExit("uv wrote what is not understood here: a package without hashes?")
-    hashed, separate, conda = "", "", CONDA.read_text().split("- pip:")[0] + "- pip:\n"
+    hashed, separate, conda = "", "", CONDA.read_text().split("- pip:")[0] + "- pip:\n" + EDITABLE
     for pin, name, hashes in entries:
         cuda = name.startswith(("nvidia-", "cuda-"))
         if cuda or name == "torch":

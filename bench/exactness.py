@@ -29,16 +29,23 @@ class Question(NamedTuple):
 
     shape: Shape
     dtype: torch.dtype
-    backend: Backend = "triton"
+    backend: Backend = "auto"
     options: dict[str, Any] = {}  # noqa: RUF012 (none is written to)
     whole: bool = False
+
+    @property
+    def chosen(self) -> Backend:
+        """Return the backend, which "auto" takes on a GPU; on a CPU triton's interpreter runs it."""
+        if self.backend != "auto":
+            return self.backend
+        return "tiles" if self.dtype == torch.float32 else "triton"
 
     @property
     def name(self) -> str:
         """Describe what is asked, in one line."""
         size, kind = " × ".join(map(str, self.shape)), str(self.dtype).removeprefix("torch.")
         options = [f"{name} {value}" for name, value in self.options.items()]
-        return ", ".join([self.backend, kind, size, *options, *(["whole numbers"] if self.whole else [])])
+        return ", ".join([self.chosen, kind, size, *options, *(["whole numbers"] if self.whole else [])])
 
 
 NARROW, WIDE, LARGE = Shape(1000, 768, 50304), Shape(500, 4096, 128256), Shape(250, 2048, 262144)
@@ -52,13 +59,16 @@ def questions(tiny: bool) -> list[Question]:
     others += [Question(small, torch.bfloat16, options={"round_logits": "bfloat16"}, whole=True)]
     others += [Question(ragged, dtype) for dtype in ([torch.float32] if tiny else [torch.float32, *HALF])]
     others += [Question(ragged, torch.bfloat16, options={"softcap": 30.0, "vocab": 650})]
+    others += [Question(small, dtype, "tiles", whole=True) for dtype in HALF]
+    others += [Question(ragged, torch.float32, options={"softcap": 30.0, "vocab": 650, "round_logits": "bfloat16"})]
     if tiny:
         return others
     first = [Question(shape, dtype) for shape in (NARROW, WIDE, LARGE) for dtype in (torch.float32, *HALF)]
     others += [Question(Shape(3000, 200, 5000), dtype, whole=True) for dtype in (torch.float32, *HALF)]
     others += [Question(NARROW, torch.bfloat16, options={"vocab": 50277})]  # as Pythia's is padded
     others += [Question(Shape(250, 2304, 256000), torch.bfloat16, options={"softcap": 30.0})]  # as Gemma 2's
-    others += [Question(NARROW, torch.bfloat16, backend) for backend in ("blocked", "reference")]
+    others += [Question(NARROW, torch.bfloat16, backend) for backend in ("tiles", "blocked", "reference")]
+    others += [Question(NARROW, torch.float32, "triton"), Question(WIDE, torch.bfloat16, "tiles")]
     return [*first, *others, Question(NARROW, torch.float64, "blocked")]
 
 
@@ -75,7 +85,7 @@ def compare(question: Question, device: str) -> dict[str, Any]:
     the largest error of −ln p, in nats; failed: what must not be, in words.
     """
     case = _case(question, device)
-    got = linear_rank(case.hidden, case.weight, case.target, backend=question.backend, **case.options)
+    got = linear_rank(case.hidden, case.weight, case.target, backend=question.chosen, **case.options)
     z = case.logits()
     truth = z.gather(1, case.target[:, None])
     greater, equal = (z > truth).sum(1), (z == truth).sum(1)

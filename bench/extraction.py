@@ -1,11 +1,13 @@
 """`python -m bench.extraction`: whole models of random weights rank, against the plain way and the backbone alone.
 
 The plain way ranks all logits of some rows by one comparison. Rows of random tokens are ranked from memory; the whole
-call reads a model's files and a text, checks, and writes a store. A model of Pythia-14M's shape runs on the CPU,
-larger ones as a part of `bench.gpu`.
+call reads a model's files and a text, checks, and writes a store. It is also taken apart: what it spends in each
+function that it calls. A model of Pythia-14M's shape runs on the CPU, larger ones as a part of `bench.gpu`.
 """
 
+import cProfile
 import json
+import pstats
 import random
 import shutil
 from collections.abc import Callable
@@ -23,12 +25,13 @@ import torch
 from bench.common import Question, Results, circumstances, in_turn, peak_on_gpu, report, spread
 from rbp.choices import Dtype
 from rbp.extract.forward import Ranker
-from rbp.extract.models import LanguageModel, non_embedding_params
-from rbp.extract.protocol import Row
+from rbp.models.load import LanguageModel, non_embedding_params
+from rbp.texts.protocol import Row
 
 LENGTH = 512  # tokens of a row: the authors' protocol
 BATCH = 32  # rows at a time, the default of `rbp extract` on a GPU
 PLAIN = 8  # rows at a time whose logits are stored whole
+LONG = 32768  # tokens of a long row
 VOCABULARY = 1000  # of the tokenizer
 BACKBONE, PLAINLY = "backbone alone", "plain way: logits, a comparison"
 RANKS, WHOLE = "ours: ranks", "ours: the whole call"
@@ -47,45 +50,51 @@ class Shape(NamedTuple):
 
 
 PYTHIA_14M = Shape("Pythia-14M", 6, 128, 4, 512, 50304, 128)
-PYTHIA_70M = Shape("Pythia-70M", 6, 512, 8, 2048, 50304, 512)  # what is around the model costs most
+PYTHIA_70M = Shape("Pythia-70M", 6, 512, 8, 2048, 50304, 64)  # what is around the model costs most
 PYTHIA_1_4B = Shape("Pythia-1.4B", 24, 2048, 16, 8192, 50304, 64)
 TINY = Shape("a tiny model", 2, 32, 2, 64, 512, 6)
+MORE = 10  # times as many documents for a longer call
 
 
 def part(tiny: bool) -> list[Question]:
     """List what is asked about two models on a GPU, as a part of `bench.gpu`; tiny: about a tiny one on the CPU."""
     device, shapes = ("cpu", [TINY]) if tiny else ("cuda", [PYTHIA_70M, PYTHIA_1_4B])
-    questions = []
-    for shape in shapes:
-        questions += [
-            Question(f"{shape.name}, rows from memory, {dtype}", partial(from_memory, shape, device, dtype, 2))
-            for dtype in ("bfloat16", "float32")
-        ]
-        questions += [Question(f"{shape.name}, the whole call, bfloat16", partial(whole_call, shape, device, 1))]
-    return questions
+
+    def whole(shape: Shape) -> Question:
+        name = f"{shape.name}, the whole call, bfloat16, {shape.documents * (LENGTH - 1):,} tokens"
+        return Question(name, partial(whole_call, shape, device, 1))
+
+    def memory(shape: Shape, dtype: str) -> Question:
+        many = shape._replace(documents=512 if shape is PYTHIA_70M else shape.documents)
+        return Question(f"{shape.name}, rows from memory, {dtype}", partial(from_memory, many, device, dtype, 2))
+
+    name, length = f"{shapes[0].name}, {LONG:,} tokens of context, bfloat16", 4 * LENGTH if tiny else LONG
+    long = Question(name, partial(from_memory, shapes[0]._replace(documents=1), device, "bfloat16", 2, length))
+    questions = [*map(whole, shapes), *(memory(shape, dtype) for dtype in ("bfloat16", "float32") for shape in shapes)]
+    return [*questions, long, whole(shapes[-1]._replace(documents=MORE * shapes[-1].documents))]
 
 
 def on_this_cpu(rounds: int) -> Results:
     """Time both ways of ranking; return what is printed, and written as JSON."""
     about = circumstances("cpu") | PYTHIA_14M._asdict() | {"rounds": rounds}
     memory, whole = from_memory(PYTHIA_14M, "cpu", "float32", rounds), whole_call(PYTHIA_14M, "cpu", rounds)
-    about |= {name: whole[name] for name in ("tokens", "check_share")}
+    about |= {name: whole[name] for name in ("tokens", "check_share", "parts")}
     from_files = [row | {"way": f"{row['way']}, from files"} for row in whole["rows"]]
     return about | {"rows": memory["rows"] + from_files}
 
 
-def from_memory(shape: Shape, device: str, dtype: str, rounds: int) -> Results:
-    """Time ranking rows from memory: the backbone alone, the plain way, and ours.
+def from_memory(shape: Shape, device: str, dtype: str, rounds: int, length: int = LENGTH) -> Results:
+    """Time ranking rows of `length` tokens from memory: the backbone alone, the plain way, and ours.
 
     peak_mb: of a GPU's memory, the model's own included; operations_per_second: ours, 2 · S and 2 · V · d for each
     token, as a plan counts them; parameters: S.
     """
-    model = random_model(shape, device, dtype)
+    model = random_model(shape, device, dtype, length)
     language = LanguageModel(  # as `load_model` gives it, without files
         shape.name, model, non_embedding_params(model), shape.vocabulary, cast(Dtype, dtype), torch.device(device)
     )
-    ids = torch.randint(0, shape.vocabulary, (shape.documents, LENGTH), generator=torch.Generator().manual_seed(0))
-    scored = np.arange(1, LENGTH)
+    ids = torch.randint(0, shape.vocabulary, (shape.documents, length), generator=torch.Generator().manual_seed(0))
+    scored = np.arange(1, length)
     rows = [Row(i, 0, line, scored) for i, line in enumerate(ids.numpy())]
     ranker, device_ids = Ranker(language, "auto", BATCH), ids.to(device)
     ranker.check(rows)  # as `extract` does: one copy of the model then serves all batches
@@ -105,13 +114,13 @@ def from_memory(shape: Shape, device: str, dtype: str, rounds: int) -> Results:
 def whole_call(shape: Shape, device: str, rounds: int) -> Results:
     """Time the way from a model's files and text to a store, and the plain way to ranks in memory: all included.
 
-    check_share: of our time, what the second ranking of a sample takes.
+    check_share: of our time, what the second ranking of a sample takes; parts: see `parts_of`.
     """
-    from rbp.extract.corpora import open_corpus  # late: they import what a bare machine need not have
     from rbp.extract.extraction import Settings, extract, quiet
-    from rbp.extract.models import find_model, load_model, load_tokenizer
-    from rbp.extract.protocol import plan_rows, protocol
-    from rbp.extract.store import Store
+    from rbp.models.load import find_model, load_model, load_tokenizer
+    from rbp.store import Store
+    from rbp.texts.corpora import open_corpus  # late: they import what a bare machine need not have
+    from rbp.texts.protocol import plan_rows, protocol
 
     settings = Settings(dtype="bfloat16" if device == "cuda" else "float32", device=device)
     reading, checks = protocol("authors", length=LENGTH, documents=shape.documents), list[float]()
@@ -132,8 +141,30 @@ def whole_call(shape: Shape, device: str, rounds: int) -> Results:
     with TemporaryDirectory() as folder:
         model, corpus = write_model_and_text(Path(folder), shape, device)
         seconds = in_turn({PLAINLY: plainly, WHOLE: ours}, rounds)
-    share = median(check / whole for check, whole in zip(checks[1:], seconds[WHOLE], strict=True))
-    return _answer(seconds, shape.documents * (LENGTH - 1), PLAINLY) | {"check_share": share}
+        parts = parts_of(ours)
+    share = median(check / whole for check, whole in zip(checks[1:-1], seconds[WHOLE], strict=True))
+    return _answer(seconds, shape.documents * (LENGTH - 1), PLAINLY) | {"check_share": share, "parts": parts}
+
+
+def parts_of(call: Callable[[], object]) -> dict[str, float]:
+    """Return the seconds that `rbp.extract.extraction` spends in each function of another module that it calls.
+
+    In one more call, which the profiler slows down; what takes less than 1% is summed up. On a GPU whoever waits is
+    charged for the work.
+    """
+    from rbp.extract import extraction
+
+    profile, parts = cProfile.Profile(), dict[str, float]()
+    profile.runcall(call)
+    stats = pstats.Stats(profile)
+    for (file, _, name), (*_, callers) in stats.stats.items():  # type: ignore[attr-defined]
+        if file != extraction.__file__:
+            seconds = sum(times[3] for (caller, *_), times in callers.items() if caller == extraction.__file__)
+            label = f"{Path(file).stem}.{name}"
+            parts[label] = parts.get(label, 0.0) + seconds
+    total = stats.total_tt  # type: ignore[attr-defined]
+    large = {name: seconds for name, seconds in parts.items() if seconds >= total / 100}
+    return dict(sorted(large.items(), key=lambda part: -part[1])) | {"the rest": max(0.0, total - sum(large.values()))}
 
 
 def write_model_and_text(folder: Path, shape: Shape, device: str) -> tuple[Path, Path]:
@@ -155,7 +186,7 @@ def write_model_and_text(folder: Path, shape: Shape, device: str) -> tuple[Path,
     return model, corpus
 
 
-def random_model(shape: Shape, device: str, dtype: str) -> Any:
+def random_model(shape: Shape, device: str, dtype: str, positions: int = 2048) -> Any:
     """Make the model, its weights drawn on the device."""
     from transformers import AutoModelForCausalLM, GPTNeoXConfig  # late: slow to import
 
@@ -165,7 +196,7 @@ def random_model(shape: Shape, device: str, dtype: str) -> Any:
         num_hidden_layers=shape.layers,
         num_attention_heads=shape.heads,
         intermediate_size=shape.intermediate,
-        max_position_embeddings=2048,
+        max_position_embeddings=max(2048, positions),
         bos_token_id=0,
         eos_token_id=0,
         tie_word_embeddings=False,

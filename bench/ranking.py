@@ -17,8 +17,9 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from bench.common import Question, Results, circumstances, in_turn, peak_on_gpu, report, spread
-from companion.chapters.appendix.gpu import AIMS
-from rbp.kernel import blocked, linear_rank
+from companion.chapters.appendix.gpu import PRODUCTS
+from rbp.choices import Backend
+from rbp.kernel import blocked, equal_rows, linear_rank
 
 Way = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], object]
 LEAST = 0.02  # seconds of a way in a round on a GPU
@@ -34,7 +35,7 @@ class Shape(NamedTuple):
 
 CPU_SHAPES = [Shape(2048, 128, 50304), Shape(2048, 768, 50304)]
 WIDTHS = [(d, vocabulary) for vocabulary in (50304, 128256, 262144) for d in (768, 2048, 4096)]
-GPU_SHAPES = [Shape(4096, *width) for width in dict.fromkeys([*AIMS, *WIDTHS])]
+GPU_SHAPES = [Shape(4096, *width) for width in dict.fromkeys([*PRODUCTS, *WIDTHS])]
 DTYPES = "float32", "bfloat16", "float16"
 
 
@@ -76,11 +77,19 @@ CPU_WAYS: dict[str, Way] = {
     "cross-entropy of the model's own loss": loss,
     "ours: linear_rank": linear_rank,
 }
-GPU_WAYS: dict[str, Way] = {
-    "bare product: torch.mm": at_once,
-    "plain route: logits, softmax, top 10 000, count": plain,
-    "ours: linear_rank": partial(linear_rank, backend="triton"),  # on a CPU its interpreter runs it
-}
+
+
+def gpu_ways(weight: torch.Tensor) -> dict[str, Way]:
+    """List the ways of a GPU, with what is known of the weight; on a CPU triton's interpreter runs ours."""
+    equal = equal_rows(weight)
+
+    def ours(backend: Backend) -> Way:
+        return partial(linear_rank, backend=backend, equal=equal)
+
+    ways = {"bare product: torch.mm": at_once, "plain route: logits, softmax, top 10 000, count": plain}
+    if weight.dtype == torch.float32:
+        return ways | {"ours: linear_rank": ours("tiles")}
+    return ways | {"ours: linear_rank": ours("triton"), "tiles in float32: linear_rank": ours("tiles")}
 
 
 def tensors(shape: Shape, device: str, dtype: str) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -92,9 +101,10 @@ def tensors(shape: Shape, device: str, dtype: str) -> tuple[torch.Tensor, torch.
     return hidden.to(getattr(torch, dtype)), weight.to(getattr(torch, dtype)), target
 
 
-def measured(ways: Mapping[str, Way], shape: Shape, device: str, dtype: str, rounds: int) -> Results:
-    """Time every way at one shape, in one dtype; extra_memory_mb: beyond the inputs."""
+def measured(shape: Shape, device: str, dtype: str, rounds: int, ways: Mapping[str, Way] | None = None) -> Results:
+    """Time every way at one shape, in one dtype (None: those of a GPU); extra_memory_mb: beyond the inputs."""
     given = tensors(shape, device, dtype)
+    ways = ways or gpu_ways(given[1])
     able = {name: partial(way, *given) for name, way in ways.items()}
     seconds = in_turn(able, rounds, LEAST if device == "cuda" else 0.0)
     bare = min((times for name, times in seconds.items() if name.startswith(BARE)), key=median)
@@ -134,7 +144,7 @@ def _kilobytes(field: str) -> int:
 
 def on_this_cpu(rounds: int) -> Results:
     """Time every way at every shape; return what is printed, and written as JSON."""
-    rows = [row for shape in CPU_SHAPES for row in measured(CPU_WAYS, shape, "cpu", "float32", rounds)["rows"]]
+    rows = [row for shape in CPU_SHAPES for row in measured(shape, "cpu", "float32", rounds, CPU_WAYS)["rows"]]
     return circumstances("cpu") | {"rounds": rounds, "rows": rows}
 
 
@@ -142,7 +152,7 @@ def part(tiny: bool) -> list[Question]:
     """List the ways of a GPU, as a part of `bench.gpu`; tiny: on the CPU."""
     device, shapes, rounds = ("cpu", [Shape(64, 16, 300)], 1) if tiny else ("cuda", GPU_SHAPES, 5)
     return [
-        Question(f"{' × '.join(map(str, shape))} in {dtype}", partial(measured, GPU_WAYS, shape, device, dtype, rounds))
+        Question(f"{' × '.join(map(str, shape))} in {dtype}", partial(measured, shape, device, dtype, rounds))
         for shape in shapes
         for dtype in DTYPES
     ]

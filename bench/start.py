@@ -26,12 +26,12 @@ import torch
 from bench.common import Results, circumstances, in_turn, report, spread
 from bench.extraction import LENGTH, PYTHIA_14M, write_model_and_text
 from companion.project import ROOT
-from rbp.extract.corpora import open_corpus
-from rbp.extract.cost import Size, config_size, operations
 from rbp.extract.extraction import quiet
-from rbp.extract.models import find_model, load_model, load_tokenizer
-from rbp.extract.protocol import RowPlan, plan_rows, protocol
-from rbp.extract.store import RankStore, open_store, store_folders
+from rbp.extract.plan import Size, config_size, operations
+from rbp.models.load import find_model, load_model, load_tokenizer
+from rbp.store import RankStore, open_store, store_folders
+from rbp.texts.corpora import open_corpus
+from rbp.texts.protocol import RowPlan, plan_rows, protocol
 
 TOKENS = 8192  # of HumanEval
 PLAIN, OURS, LLAMA = "plain script", "rbp extract, ", "llama.cpp, evaluation alone"

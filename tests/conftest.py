@@ -14,7 +14,7 @@ from hypothesis import settings
 from playwright.sync_api import sync_playwright
 from toy_stores import make_store
 
-from companion import run as chapters
+from companion.execute import run as chapters
 from rbp.errors import RbpError
 
 #: the first is the same without windows: it opens a page with a third of the processor time

@@ -13,7 +13,8 @@ from papermill.parameterize import parameterize_notebook
 
 
 def run(chapter, parameters, output, cwd, tell, environment):
-    """What `companion.run` does with papermill and a kernel; an exception of a cell comes out as it is."""
+    """What `companion.execute.run` does with papermill and a kernel; an exception of a cell comes out as it is."""
+    shown: dict[object, nbformat.NotebookNode] = {}
     notebook = parameterize_notebook(load_notebook_node(str(chapter.path)), dict(parameters))
     ipython = InteractiveShell.instance(user_module=ModuleType("chapter"))
     ipython.reset()
@@ -23,6 +24,12 @@ def run(chapter, parameters, output, cwd, tell, environment):
                 with capture_output() as captured:
                     result = ipython.run_cell(cell.source)
                 result.raise_error()
-                shown = ((each.data, each.metadata or {}) for each in captured.outputs)
-                cell.outputs = [nbformat.v4.new_output("display_data", data, metadata=about) for data, about in shown]
+                for each in captured.outputs:
+                    display = nbformat.v4.new_output("display_data", each.data, metadata=each.metadata or {})
+                    name = (each.transient or {}).get("display_id", id(display))
+                    if each.update:
+                        shown[name].data = display.data
+                    else:
+                        shown[name] = display
+                        cell.outputs.append(display)
     nbformat.write(notebook, output)

@@ -24,8 +24,8 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 from rbp.errors import RbpError
 from rbp.extract.extraction import quiet
 from rbp.extract.forward import Ranker
-from rbp.extract.models import LanguageModel, looks_at_length
-from rbp.extract.protocol import Row, longest_input
+from rbp.models.load import LanguageModel, looks_at_length
+from rbp.texts.protocol import Row, longest_input
 
 FAMILIES = sorted(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
 LAYERS, HEADS, WIDTH = 4, 4, 32

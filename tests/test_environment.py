@@ -40,10 +40,11 @@ def test_what_is_installed_is_compared_with_its_hash():
     assert project.endswith("--no-deps --editable . --editable src")
 
 
-def test_environment_yml_has_the_same_pins():
+def test_environment_yml_has_the_same_pins_and_both_packages_of_the_checkout():
     environment = yaml.safe_load((ROOT / "environment.yml").read_text())
     (pinned,) = [entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict)]
-    assert sorted(pinned) == sorted(PINS + [pin for pin in TORCH_PINS if pin.startswith("torch==")])
+    assert pinned[:2] == ["-e .", "-e ./src"]
+    assert sorted(pinned[2:]) == sorted(PINS + [pin for pin in TORCH_PINS if pin.startswith("torch==")])
 
 
 def test_actions_are_pinned_by_commit():
@@ -56,7 +57,7 @@ def test_actions_are_pinned_by_commit():
 def test_the_workflow_runs_the_test_command_of_the_readme():
     assert re.search(r"^ +- run: \.ci/run$", (ROOT / ".github" / "workflows" / "book.yml").read_text(), re.MULTILINE)
     for file in ("README.md", ".ci/run"):
-        assert re.search(r"^make test\b", (ROOT / file).read_text(), re.MULTILINE), file
+        assert re.search(r"^(check )?make test\b", (ROOT / file).read_text(), re.MULTILINE), file
 
 
 @pytest.mark.parametrize("folder", [".", "src"])

@@ -4,12 +4,15 @@ import json
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 
 from bench import exactness
+from bench.extraction import LENGTH, parts_of
 from bench.gpu import PARTS
 from companion.project import ROOT
+from rbp.extract import extraction
 from rbp.kernel import linear_rank
 from rbp.kernel.problem import TokenRanks
 
@@ -42,9 +45,22 @@ def test_the_parts_in_little_on_a_bare_machine(tmp_path):
     assert {answer["wrong"] for answer in exact} == {0}
     assert {"bfloat16", "float16", "float32"} <= {answer["question"].split(", ")[1] for answer in exact}
     assert all(answer["rows"] for answer in found["ranking"]["answers"])
-    *ranked, whole = found["extraction"]["answers"]
-    assert all(answer["operations_per_second"] > 0 for answer in ranked)
-    assert "is not installed" in whole["left_out"]
+    *ranked, long = [answer for answer in found["extraction"]["answers"] if "left_out" not in answer]
+    assert all(answer["operations_per_second"] > 0 for answer in (*ranked, long))
+    assert long["tokens"] == 4 * LENGTH - 1
+    left_out = [answer["left_out"] for answer in found["extraction"]["answers"] if "left_out" in answer]
+    assert len(left_out) == 2, "whole calls, of which one reads more"
+    assert all("is not installed" in each for each in left_out)
+
+
+def test_the_parts_of_a_call_are_what_the_extraction_spends_in_other_modules(monkeypatch):
+    monkeypatch.setattr(extraction, "quiet", lambda: time.sleep(0.2))
+    code = compile("def work():\n    quiet()\n", extraction.__file__, "exec")
+    exec(code, vars(extraction))  # noqa: S102  # a function of that module
+    parts = parts_of(vars(extraction).pop("work"))
+    assert list(parts) == ["test_gpu_benchmark.<lambda>", "the rest"]
+    assert 0.2 <= parts["test_gpu_benchmark.<lambda>"] < 2
+    assert parts["the rest"] < 0.1
 
 
 def test_a_wrong_kernel_is_found_out(monkeypatch):
@@ -52,7 +68,7 @@ def test_a_wrong_kernel_is_found_out(monkeypatch):
         got = linear_rank(*given, **options | {"backend": "reference"})
         equal = got.equal.clone()
         equal[0] -= 1
-        return TokenRanks(got.greater, equal, got.nll)
+        return TokenRanks(got.greater, equal, got.nll, got.top)
 
     def failed(question):
         return "; ".join(exactness.compare(question, "cpu")["failed"])

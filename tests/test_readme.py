@@ -135,7 +135,7 @@ def test_a_wheel_works_in_an_empty_folder_without_the_extras(tmp_path):
         ["ranks", "summary"],
         ["ranks", "query", "SELECT count(*) FROM ranks"],
         ["law", *three, "--corpus", "mine.jsonl", "--family", "mine", "-k", "20"],
-        ["fit", "--measurements", "runs/ranks", "--dataset", "mine", "--family", "mine", "--k", "20"],
+        ["fit", "runs/ranks", "--dataset", "mine", "--family", "mine", "--k", "20"],
         ["study", "plan", "mine.toml"],
     ]
     lacks = [["run", "holds"], ["book"], ["study", "run", "mine.toml"], ["serve"], ["law", "ladder:all", "-k", "1"]]

@@ -13,9 +13,9 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 import rbp
 from companion.project import LADDER, ROOT
-from rbp.extract.store import open_store, store_folders
 from rbp.laws.power import fit_power_law
 from rbp.measurements.query import query
+from rbp.store import open_store, store_folders
 
 PAGE = (ROOT / "book" / "recipes.md").read_text(encoding="utf-8")
 QUERIES = {int(n): sql for n, sql in re.findall(r"^## (\d+)\..*?```sql\n(.*?)```", PAGE, re.MULTILINE | re.DOTALL)}

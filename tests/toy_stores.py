@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rbp.extract.store import Store, open_store
+from rbp.store import Store, open_store
 
 
 def make_store(folder, greater, lengths, *, names=None, token=None, equal=1, nll=1.0, key=None, **about):

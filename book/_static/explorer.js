@@ -129,7 +129,7 @@
 
     function commandOf(law) {
       const sources = distinct(law.points.map(({ source }) => source)).join(",");
-      const words = ["rbp", "fit", "--measurements", sources, "--dataset", state.dataset, "--family", law.family];
+      const words = ["rbp", "fit", sources, "--dataset", state.dataset, "--family", law.family];
       words.push(...(state.metric === "cross_entropy" ? ["--metric", "cross_entropy"] : ["--k", String(state.k)]));
       if (state.level !== 0.95) words.push("--level", String(state.level));
       for (const { model } of law.points) if (state.without.has(model) || law.hidden.has(model)) words.push("--without", model);

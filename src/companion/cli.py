@@ -12,7 +12,7 @@ from rbp.errors import ParameterError, RbpError
 from rbp.names import split_names
 
 if TYPE_CHECKING:
-    from companion.run import Chapter
+    from companion.execute.run import Chapter
 
 PATIENCE = 5.0  # seconds without a word, before a chapter says which cell it begins
 commands = typer.Typer()
@@ -25,7 +25,7 @@ def chapters(
 ) -> None:
     """List the chapters and their parameters."""
     project = Project.of(context.obj)
-    from companion.run import all_chapters
+    from companion.execute.run import all_chapters
 
     every = all_chapters(project)
     if as_json:
@@ -53,8 +53,8 @@ def run(
     Several values of a number, -p level=0.8,0.9, make several runs, and a page that compares them.
     """
     project = Project.of(context.obj)
-    from companion.parameters import sweeps
-    from companion.run import find
+    from companion.execute.parameters import sweeps
+    from companion.execute.run import find
 
     chosen = find(project, chapter)
     every = sweeps(chosen.parameters, parameter or [], chosen.name)
@@ -62,7 +62,7 @@ def run(
         raise ParameterError("one folder cannot hold several runs", "--out", "Leave it out.")
     folders = [_run(project, chosen, values, out) for values in every]
     if len(every) > 1:
-        from companion.comparison import compare
+        from companion.execute.comparison import compare
 
         page = folders[0].with_name(f"{chosen.name}-{'-'.join(folder.name[-4:] for folder in folders)}.html")
         typer.echo(compare(chosen, every, page).to_string(index=False))
@@ -77,18 +77,21 @@ def _run(project: Project, chapter: "Chapter", values: dict[str, Any], out: Path
         source = open_source(given)  # a wrong name fails before a kernel starts
         if any(Path(name).is_dir() for name in split_names(given)):
             _ = source.ranked.stores  # says which way of reading a text is taken
-    from companion.build import run_code
+    from companion.render.build import run_code
 
     name = chapter.name
     folder = out or project.runs / f"{name}-{chapter.short_hash(values, run_code(project, name))}"
     page = folder / f"{name}.html"
+    judged = not chapter.changed(values)  # else the numbers are of another question
+    if judged:
+        from companion.ledger import claims
+
+        claims.read_claims()  # a faulty claim fails before a kernel starts
     if out is None and page.exists():
         typer.echo(f"{name}: the same run was made before", err=True)
     else:
         _execute(project, chapter, values, folder)
-    if not chapter.changed(values):  # else the numbers are of another question
-        from companion.ledger import claims
-
+    if judged:
         for line in claims.verdicts_of(project, name, folder / "results.json"):
             typer.echo(line, err=True)
     typer.echo(str(page))
@@ -97,9 +100,9 @@ def _run(project: Project, chapter: "Chapter", values: dict[str, Any], out: Path
 
 def _execute(project: Project, chapter: "Chapter", values: dict[str, Any], folder: Path) -> None:
     """Execute a chapter into a folder, with its page, and print its progress."""
-    from companion.run import execute
-    from companion.site import start_early
-    from companion.standalone import render_chapter
+    from companion.execute.run import execute
+    from companion.render.site import start_early
+    from companion.render.standalone import render_chapter
 
     name, last = chapter.name, time.monotonic()
     start_early(project.root / "_config.yml")  # the page's builder imports while the chapter runs
@@ -125,7 +128,7 @@ def book(
 ) -> None:
     """Execute what is stale, build the book. What follows -- goes to Snakemake (-- --executor slurm)."""
     project = Project.of(context.obj)
-    from companion.build import build
+    from companion.render.build import build
 
     if not build(project, cores, context.args):
         raise typer.Exit(1)
@@ -165,22 +168,26 @@ def verify(
         bool, typer.Option("--accept", help="Accept the built values; those that agree stay as they are.")
     ] = False,
 ) -> None:
-    """Compare recorded values with the accepted ones: exit 1 if any moved, is new or missing, or is named in vain."""
+    """Compare values, tables and downloads with the accepted ones: exit 1 if any differs, or is named in vain."""
     project = Project.of(context.obj)
-    from companion import build, prose, report, results
+    from companion import report
+    from companion.execute import prose, results
+    from companion.execute.run import find
     from companion.ledger import claims
-    from companion.run import find
+    from companion.render import build
 
     name = find(project, chapter).name if chapter else None
-    built = results.merge([project.chapters / name / "results.json"]) if name else results.read_book(project.results)
     if stale := build.differences_of_tree(project, name):
         raise RbpError("the build is not of this tree", "\n".join(stale), "Run `rbp book`, and verify again.")
-    count = sum(map(len, built.values()))
+    built = results.merge([project.chapters / name / "results.json"]) if name else results.read_book(project.results)
+    units = [each.unit for values in built.values() for each in values.values()]
+    tables = units.count(results.CHECKSUM)
+    count = f"{len(units) - tables} values, {tables} tables and downloads of {len(built)} chapters"
     before = results.read_book(project.expected) if project.expected.exists() or not accept else {}
     others = {other: values for other, values in before.items() if name and other != name}
     if accept:
         results.write_book(project.expected, others | results.accepted(built, before))
-        typer.echo(f"{count} values of {len(built)} chapters are accepted.")
+        typer.echo(f"{count} are accepted.")
         return
     recorded = others | built
     differences = [str(each) for each in results.compare(recorded, before)]
@@ -195,13 +202,13 @@ def verify(
         typer.echo(f"{len(differences)} differences. If they are meant: rbp verify --accept", err=True)
     if differences or faults:
         raise typer.Exit(1)
-    typer.echo(f"{count} values of {len(built)} chapters agree with the accepted ones.")
+    typer.echo(f"{count} agree with the accepted ones.")
 
 
 @commands.command("_step", hidden=True)
 def _step(context: typer.Context, name: str) -> None:
     """Make a step's table for the book (a job of the Snakefile)."""
-    from companion.build import run_step
+    from companion.render.build import run_step
 
     if not run_step(Project.of(context.obj), name):
         raise typer.Exit(1)
@@ -210,7 +217,7 @@ def _step(context: typer.Context, name: str) -> None:
 @commands.command("_chapter", hidden=True)
 def _chapter(context: typer.Context, name: str) -> None:
     """Execute a chapter for the book (a job of the Snakefile)."""
-    from companion.build import run_chapter
+    from companion.render.build import run_chapter
 
     if not run_chapter(Project.of(context.obj), name):
         raise typer.Exit(1)
@@ -243,7 +250,7 @@ def _check(path: Path) -> None:
 @commands.command("_results", hidden=True)
 def _results(context: typer.Context) -> None:
     """Merge the chapters' results (a job of the Snakefile)."""
-    from companion.build import merge_results
+    from companion.render.build import merge_results
 
     merge_results(Project.of(context.obj))
 
@@ -251,6 +258,6 @@ def _results(context: typer.Context) -> None:
 @commands.command("_site", hidden=True)
 def _site(context: typer.Context) -> None:
     """Build the HTML (a job of the Snakefile)."""
-    from companion.build import run_site
+    from companion.render.build import run_site
 
     run_site(Project.of(context.obj))

@@ -1,29 +1,30 @@
 """The report for referees: a PDF, set by Typst from `book/report.typ` and the values, figures and tables of the run.
 
-Its prose names values as a chapter's does (`companion.prose`); it tells what the built book recorded.
+Its prose names values as a chapter's does (`companion.execute.prose`); it tells what the built book recorded.
 """
 
 import re
 from pathlib import Path
 from typing import NamedTuple
 
-from companion import prose, results, site
+from companion.execute import prose, results
+from companion.execute.results import Results
 from companion.project import Project
-from companion.results import Results
+from companion.render import site
 from rbp.errors import DataError
-from rbp.io import sha256, write_file
+from rbp.io import write_file
 
 SOURCE = "report.typ"
 TYPST_CALLS_IT = "__typst_py_bytes__.typ"
 SHOWN = re.compile(r'"(?P<chapter>\w+)::(?P<name>[\w-]+)"')
-"""A figure or table in the source; a chapter keeps the data of both as CSV (`companion.page`)."""
+"""A figure or table in the source; a chapter keeps the data of both as CSV (`companion.execute.page`)."""
 
 
 class FilledReport(NamedTuple):
     """The report's source with its values written out, what it shows, and what is missing.
 
-    values: also the checksums of the data shown, each under the name of its file, in its chapter's values. lacking:
-    values, figures and tables that no chapter has recorded, with the line that names them.
+    values: also the checksums of the figures and tables shown. lacking: values, figures and tables that no chapter has
+    recorded, with the line that names them.
     """
 
     text: str
@@ -38,17 +39,12 @@ def fill_report(project: Project, built: Results) -> FilledReport:
     lines = (project.book / SOURCE).read_text(encoding="utf-8").splitlines(keepends=True)
     for i, line in enumerate(lines):
         where = f"book/{SOURCE}, line {i + 1}"
-        for place in prose.VALUE.finditer(line):
-            chapter, recorded = place["chapter"] or "", built.get(place["chapter"] or "", {})
-            known = {key: recorded[key] for key in prose.keys_of(place) if key in recorded}
-            values.setdefault(chapter, {}).update(known)
-            lacking += [f"{chapter}::{key} ({where})" for key in prose.keys_of(place) if key not in recorded]
-        for chapter, name in SHOWN.findall(line):
-            data = project.chapters / chapter / chapter / f"{name}.csv"
-            if data.exists():
-                values.setdefault(chapter, {})[data.name] = results.recorded(data.name, sha256(data)[:16])
+        named = [(place["chapter"] or "", key) for place in prose.VALUE.finditer(line) for key in prose.keys_of(place)]
+        for chapter, key in named + [(chapter, f"{name}.csv") for chapter, name in SHOWN.findall(line)]:
+            if key in (recorded := built.get(chapter, {})):
+                values.setdefault(chapter, {})[key] = recorded[key]
             else:
-                lacking.append(f"{chapter}::{name} ({where})")
+                lacking.append(f"{chapter}::{key} ({where})")
         if not lacking:
             try:
                 lines[i] = prose.VALUE.sub(lambda place: _text(prose.in_words(values[place["chapter"]], place)), line)
@@ -70,7 +66,7 @@ def make(project: Project) -> Path:
     """
     import typst  # late: only this needs them
 
-    from companion.typesetting import fonts
+    from companion.render.typesetting import fonts
 
     if not (project.book / SOURCE).exists():
         raise DataError("there is no report to set", f"book/{SOURCE}")

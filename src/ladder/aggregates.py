@@ -24,9 +24,9 @@ from ladder.ranking import read_corpus, store_of, windows
 from ladder.recipe import Change
 from ladder.shipped import TABLES
 from ladder.workspace import read_record
-from rbp.extract.protocol import plan_rows
 from rbp.io import folder_beside, swap_in, write_file, write_json
 from rbp.processes import DONE, Task, Tell
+from rbp.texts.protocol import plan_rows
 
 
 def aggregate(measured: dict[str, Measured]) -> dict[str, pd.DataFrame]:
@@ -57,7 +57,7 @@ def rank(tell: Tell, making: Making, line: Line, tokens: int) -> None:
     import torch
 
     from rbp.extract.extraction import Settings, quiet
-    from rbp.extract.models import find_model, load_model, load_tokenizer
+    from rbp.models.load import find_model, load_model, load_tokenizer
 
     torch.set_num_threads(1)
     name, weights = line.at(tokens), making.about(line, tokens)["checksum"]

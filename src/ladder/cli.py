@@ -197,7 +197,7 @@ def _trial_lines(
 
 def _device(name: str) -> str:
     """Return the kind of device. Raises ParameterError where there is none of this name."""
-    from rbp.extract.devices import find_device
+    from rbp.models.devices import find_device
 
     return find_device(name).type
 

@@ -8,7 +8,6 @@ judgments taken are the same, listed in data/ladder/judgments.txt.
 import gzip
 import html
 import json
-import os
 import re
 import tarfile
 import zlib
@@ -22,7 +21,7 @@ from urllib.request import urlopen
 from ladder.paths import LADDER
 from ladder.recipe import Recipe
 from rbp.errors import DataError
-from rbp.io import canonical_json, write_file
+from rbp.io import cache_folder, canonical_json, write_file
 
 SERVER = "https://codeload.github.com"
 _REMEDY = "Connect this machine, or give the folder of the corpora: --texts FOLDER."
@@ -120,7 +119,7 @@ HOMES = {
 
 def cache() -> Path:
     """Return where downloaded corpora are kept."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rbp" / "corpora"
+    return cache_folder() / "corpora"
 
 
 def fetch(recipe: Recipe) -> Path:

@@ -22,10 +22,10 @@ from ladder.paths import DATA, LADDER
 from ladder.recipe import Change, Course, Family, Ladders, Recipe
 from ladder.workspace import ABOUT, Rows, Workspace, locked, read_record
 from rbp.errors import ParameterError
-from rbp.extract.store import full_disk
 from rbp.io import folder_beside, swap_in, write_json
 from rbp.io import sha256 as checksum
 from rbp.processes import DONE, Task, Tell
+from rbp.store import full_disk
 
 PREDICTIONS = DATA / "predictions" / "ladders.toml"
 LONGER = DATA / "predictions" / "tokens.toml"  # of runs beyond the grid's largest budget

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rbp.errors import DataError
-from rbp.extract.protocol import Row
+from rbp.texts.protocol import Row
 
 BATCH, STEP = 16, 64  # rows of one width that a model reads at once; widths are multiples of this
 

@@ -18,13 +18,13 @@ from ladder.text import Document, texts_fingerprint
 from ladder.workspace import Workspace
 from rbp import provenance
 from rbp.errors import DataError, ParameterError
-from rbp.extract.corpora import Corpus
-from rbp.extract.protocol import Protocol
-from rbp.extract.store import RankStore, open_store, store_folders
+from rbp.store import RankStore, open_store, store_folders
+from rbp.texts.corpora import Corpus
+from rbp.texts.protocol import Protocol
 
 if TYPE_CHECKING:
     from rbp.extract.extraction import Settings
-    from rbp.extract.models import ModelFiles
+    from rbp.models.load import ModelFiles
 
 
 def evaluation_documents(domain: str, folder: Path = LADDER) -> list[Document]:

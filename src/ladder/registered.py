@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from ladder.paths import LADDER
-from rbp.extract.corpora import Corpus
 from rbp.io import parse_json
+from rbp.texts.corpora import Corpus
 
 
 def open_domain(domain: str) -> Corpus:

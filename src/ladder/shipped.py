@@ -23,13 +23,13 @@ import pyarrow.parquet as parquet
 from ladder.paths import LADDER
 from rbp import provenance
 from rbp.errors import DataError, ParameterError
-from rbp.extract.store import RankStore
 from rbp.io import label, parse_json
 from rbp.measurements.counts import THRESHOLDS, Counts, count_hits
 from rbp.measurements.parts import Part, Ranks
 from rbp.measurements.ranked import usual
 from rbp.measurements.sources import Named
 from rbp.metric import TieRule, rank
+from rbp.store import RankStore
 
 RECORDS, SUMS, RANKS = "families.json", "families-sums", "families-ranks"
 FIRST = "v1"  # the ladder before the families: its heads and depths changed with size

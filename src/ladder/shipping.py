@@ -18,8 +18,8 @@ from ladder.workspace import read_record
 from rbp import provenance
 from rbp.arrays import Integers
 from rbp.errors import DataError
-from rbp.extract.store import RankStore, Store, open_store
 from rbp.io import folder_beside, label, parse_json, swap_in, write_file, write_json
+from rbp.store import RankStore, Store, open_store
 from rbp.tables import COUNT_FROM_0, checked, read_csv
 
 MODELS, TEXT, COUNTS = "families", "text.json", "token_counts.csv"
@@ -151,7 +151,7 @@ def _copy_ranks(stores: Sequence[Path], to: Path) -> None:
     with folder_beside(to) as new:
         for path in stores:
             store = open_store(path)
-            ranks = store.ranks()
+            ranks = store.ranks().drop(columns="top")  # which would take a third more
             nll = np.round(ranks["nll"].astype(np.float64) * RESOLUTION) / RESOLUTION
             copy = Store(new / path.name)
             copy.begin(

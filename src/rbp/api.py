@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     import torch
     from matplotlib.figure import Figure
 
-    from rbp.extract.protocol import Bos, Special
-    from rbp.extract.store import RankStore
     from rbp.laws.comparison import Comparison
     from rbp.laws.power import PowerLawFit
     from rbp.measurements import Source
     from rbp.measurements.ranked import Ranked
     from rbp.metric import TieRule
+    from rbp.store import RankStore
+    from rbp.texts.protocol import Bos, Special
 
     #: what `rank` gives, several of them, or what `open_source` takes or gives
     Measurements: TypeAlias = Source | Ranked | str | Path | Sequence[Ranked | str | Path]
@@ -72,12 +72,12 @@ def rank(
     that cannot be ranked.
     """
     from rbp.choices import known_dtype
-    from rbp.extract.corpora import given_corpus, open_corpus
     from rbp.extract.extraction import Settings, extract
-    from rbp.extract.models import Loaded, ModelFiles, find_model
-    from rbp.extract.protocol import protocol, window_length
-    from rbp.extract.store import open_store
     from rbp.measurements.ranked import Ranked
+    from rbp.models.load import Loaded, ModelFiles, find_model
+    from rbp.store import open_store
+    from rbp.texts.corpora import given_corpus, open_corpus
+    from rbp.texts.protocol import protocol, window_length
 
     files: ModelFiles | Loaded
     if isinstance(model, str | Path):
@@ -94,7 +94,7 @@ def rank(
         files = Loaded(name or default_name, model, tokenizer)
     if isinstance(texts, str | Path):
         try:
-            corpus = open_corpus(str(texts))
+            corpus = open_corpus(str(texts), partly=tokens is not None)
         except ParameterError as error:
             raise ParameterError(error.what, "texts", f"A text itself goes into a list. {error.remedy}") from None
     else:
@@ -139,9 +139,9 @@ def compare(
     The result prints itself; its tables are `table`, `quantiles`, `tokens` and `passages`. Raises DataError for stores
     that cannot be compared, and says why.
     """
-    from rbp.extract.known_tokenizer import find_tokenizer
     from rbp.laws.comparison import KS
     from rbp.laws.comparison import compare as compare_stores
+    from rbp.models.known_tokenizer import find_tokenizer
 
     stores = [_store(each) for each in (a, b)]
     comparison = compare_stores(*stores, ks=KS if k is None else k, rule=tie_rule, level=level)
@@ -209,8 +209,8 @@ def plot(
 
 def _store(given: "Ranked | str | Path") -> "RankStore":
     """Open the one rank store that is meant. Raises ParameterError where there are several."""
-    from rbp.extract.store import open_store, store_folders
     from rbp.measurements.ranked import Ranked
+    from rbp.store import open_store, store_folders
 
     if isinstance(given, Ranked):
         return given.store

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 from rbp.errors import ParameterError
 
 Dtype = Literal["float32", "bfloat16", "float16", "float64"]
-Backend = Literal["auto", "reference", "blocked", "triton"]
+Backend = Literal["auto", "reference", "blocked", "tiles", "triton"]
 
 BYTES: dict[Dtype, int] = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
 

@@ -15,11 +15,11 @@ import torch
 from rbp.errors import DataError, ParameterError, install_extra
 from rbp.extract.extraction import Settings, quiet
 from rbp.extract.forward import Ranker, Ranks
-from rbp.extract.models import find_model, load_model, load_tokenizer
-from rbp.extract.protocol import Row
 from rbp.kernel import backend_for
 from rbp.kernel.problem import ieee
 from rbp.laws.resampling import document_sums, variance, without_each
+from rbp.models.load import find_model, load_model, load_tokenizer
+from rbp.texts.protocol import Row
 
 TESTED = "0.4.13"
 KS = (1, 10, 100)

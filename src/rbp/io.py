@@ -50,10 +50,13 @@ def write_json(path: Path, value: Any) -> None:
     write_file(path, canonical_json(value, indent=1) + "\n")
 
 
-def parse_json(data: str | bytes) -> Any:
-    """Parse JSON text. Raises ValueError for all that is no JSON, however deeply it is nested."""
+def parse_json(data: str | bytes, objects: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
+    """Parse JSON text. Raises ValueError for all that is no JSON, however deeply it is nested.
+
+    objects: what makes an object of its names and values, of which dict keeps the last of each name.
+    """
     try:
-        return json.loads(data)
+        return json.loads(data, object_pairs_hook=objects)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 
@@ -214,6 +217,11 @@ def exists(name: str | Path) -> bool:
 def home_expanded(name: str) -> Path:
     """Expand ~ to a home folder in a user's path; the path stays as it is where there is no such user."""
     return Path(name if "\0" in name else os.path.expanduser(name))  # noqa: PTH111 (pathlib's raises)
+
+
+def cache_folder() -> Path:
+    """Return the user's folder for what can be had again."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rbp"
 
 
 def files_below(folder: Path) -> list[Path]:

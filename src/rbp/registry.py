@@ -3,7 +3,7 @@
     rbp.sources        words of `open_source`: a mapping of each to its `rbp.measurements.sources.Named`
     rbp.corpora        a name before a slash; the function opens the rest of the corpus's name
     rbp.architectures  a ``model_type`` of config.json; the function makes transformers know it
-    rbp.training       a function of a model's folder: fields of `rbp.extract.training.Training`, or {}
+    rbp.training       a function of a model's folder: fields of `rbp.models.training.Training`, or {}
     rbp.tokenizers     a function of a model's folder: where its tokenizer lies, or None
     rbp.models         a function: models that are known by hub id, each a mapping with family and sizes
     rbp.commands       a command of `rbp`: a function, or a group of them (`typer.Typer`)

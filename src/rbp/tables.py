@@ -78,40 +78,42 @@ def read_csv(path: Path) -> pd.DataFrame:
         raise DataError("the file is empty", label(path), "It needs a line of column names, then the rows.")
     provenance.note(path)
     if separator != ",":
-        log.warning("%s: the cells are taken to be separated by %s.", label(path), _SEPARATORS[separator])
+        log.warning("%s: the cells are taken to be separated by %s.", label(path), SEPARATORS[separator])
     header = [cell.strip() for cell in rows[0]]
     if len(set(header)) < len(header):
         raise DataError("a column name stands twice", f"{label(path)}, line {lines[0]}", "Rename one.")
     for line, row in zip(lines, rows, strict=True):
         if len(row) != len(header):
             what = f"{len(row)} cells where the header has {len(header)}"
-            remedy = f"Separate the cells with single {_SEPARATORS[separator]}."
+            remedy = f"Separate the cells with single {SEPARATORS[separator]}."
             raise DataError(what, f"{label(path)}, line {line}", remedy)
     columns = zip(*rows[1:], strict=True) if rows[1:] else [()] * len(header)
     cells = {name: [cell.strip() or None for cell in column] for name, column in zip(header, columns, strict=True)}
     return pd.DataFrame(cells, pd.Index(lines[1:], name="line"), dtype=object)
 
 
-_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 
 
 def _separator(text: str) -> str:
     """Return the possible separator that stands most often in the header; else the comma."""
     header = next((line for line in text.splitlines() if line.strip()), "")
-    return max(_SEPARATORS, key=header.count)
+    return max(SEPARATORS, key=header.count)
 
 
-def known_columns(raw: pd.DataFrame, columns: Collection[str], path: Path) -> pd.DataFrame:
-    """Keep the `columns` that a user's table has, in whatever letters ("Model", "SIZE"); others are ignored.
-
-    A warning says which are renamed, and which ignored.
-    """
-    spelled = {name: low for name in raw if (low := str(name).lower()) in columns and name not in columns}
-    names = {name: low for name, low in spelled.items() if low not in raw and list(spelled.values()).count(low) == 1}
+def spelled(raw: pd.DataFrame, columns: Collection[str], path: Path) -> pd.DataFrame:
+    """Rename columns that a user's table spells with other capitals ("Model", "SIZE"); a warning says which."""
+    words = {name: low for name in raw if (low := str(name).lower()) in columns and name not in columns}
+    names = {name: low for name, low in words.items() if low not in raw and list(words.values()).count(low) == 1}
     if names:
         renamed = ", ".join(f"{name} for {low}" for name, low in names.items())
         log.warning("%s: columns are taken without regard to capitals: %s.", label(path), renamed)
-    raw = raw.rename(columns=names)
+    return raw.rename(columns=names)
+
+
+def known_columns(raw: pd.DataFrame, columns: Collection[str], path: Path) -> pd.DataFrame:
+    """Keep the `columns` that a user's table has, in whatever letters (`spelled`); a warning says which are ignored."""
+    raw = spelled(raw, columns, path)
     if other := [str(name) for name in raw if name not in columns]:
         taken = ", ".join(columns)
         log.warning("%s: columns are ignored: %s. Those that are read: %s.", label(path), ", ".join(other), taken)
@@ -151,6 +153,8 @@ def _real(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise ValueError(f"is no number: {value!r}")
     try:
+        if "_" in str(value):  # to Python 1_0.5 is 10.5, to a spreadsheet it is text
+            raise ValueError
         number = float(value)
     except (ValueError, OverflowError):
         comma = isinstance(value, str) and re.fullmatch(r"[+-]?\d*,\d+", value)
@@ -204,7 +208,7 @@ class _Cells(pandas_engine.DataType):
         if self.nullable and kinds == {type(None)}:
             none = math.nan if str(self.type) == "float64" else pd.NA
             return pd.array([none] * len(cells), dtype=self.type)
-        if str(self.type) == "float64" and kinds <= {str, int, float}:
+        if str(self.type) == "float64" and kinds <= {str, int, float} and not any("_" in str(cell) for cell in cells):
             with suppress(ValueError, OverflowError):
                 numbers = np.array(cells, dtype=object).astype(np.float64) + 0.0
                 return numbers if np.isfinite(numbers).all() else None

@@ -11,17 +11,16 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 from transformers.trainer_callback import CallbackHandler
 
 from rbp.errors import DataError, ParameterError
-from rbp.extract.corpora import given_corpus
 from rbp.extract.extraction import quiet
 from rbp.extract.forward import Ranker
-from rbp.extract.models import Loaded, load_model
 from rbp.extract.probe import Probe
-from rbp.extract.protocol import Bos, RowPlan, Special, plan_rows, protocol, window_length
-from rbp.extract.state import untouched
 from rbp.kernel import backend_for, compiling_pays, linear_rank
-from rbp.kernel.names import forget
 from rbp.kernel.problem import ieee
 from rbp.metric import rank, rbp
+from rbp.models.identity import untouched
+from rbp.models.load import Loaded, load_model
+from rbp.texts.corpora import given_corpus
+from rbp.texts.protocol import Bos, RowPlan, Special, plan_rows, protocol, window_length
 
 KS = (1, 10, 100)
 IGNORED = -100  # the label that stands for none, as everywhere in transformers
@@ -158,15 +157,14 @@ class RankCallback(TrainerCallback):
         assert self._plan is not None  # noqa: S101  # for the type checker: training has begun
         device = next(self._loaded.model.parameters()).device
         language = load_model(self._loaded, self._loaded.dtype, device)
-        backend = backend_for(device, torch.float64 if language.dtype == "float64" else torch.float32)
-        # optimizers may change weights behind torch's back, by which equal rows of them are known
-        forget(language.model.get_output_embeddings().weight)
+        backend = backend_for(device, getattr(torch, language.dtype))
         batch = 4 * torch.get_num_threads() if device.type == "cpu" else 32
         compiled = compiling_pays(self._plan.tokens * language.vocabulary)
         with quiet(), ieee(device), untouched(self._loaded.model):
             ranker = Ranker(language, backend, batch, compiled=compiled)
             self._probe = ranker.check(self._plan.rows, self._probe)
-            return _metrics(*ranker.rank(self._plan.rows), self.ks)
+            ranks = ranker.rank(self._plan.rows)
+            return _metrics(ranks.greater, ranks.equal, ranks.nll, self.ks)
 
 
 def _thresholds(ks: Sequence[int], vocabulary: int) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 
+from companion.execute.run import chapter_names
 from companion.project import Project
-from companion.run import chapter_names
 
 HTML = Project().html
 ALONE = """

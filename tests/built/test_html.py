@@ -2,12 +2,13 @@
 
 import io
 import re
+import sys
 from urllib.parse import unquote, urldefrag, urljoin
 
 import pandas as pd
 
-from companion.project import Project
-from companion.prose import chapter_numbers
+from companion.execute.prose import chapter_numbers
+from companion.project import ROOT, Project
 
 NUMBERS = {f"notebooks/{name}.html": number for name, number in chapter_numbers(Project()).items()}
 
@@ -57,3 +58,11 @@ def test_each_page_has_a_title_and_a_description(soups):
         assert heading.startswith(number), page
     titles = [soup.select_one("title").get_text() for soup in soups.values()]
     assert len(set(titles)) == len(titles)
+
+
+def test_no_path_of_the_machine_that_built_it_is_published(book):
+    """In no file: a warning of a library, say, has one."""
+    paths = "|".join(map(re.escape, {f"{ROOT}/", f"{sys.prefix}/", "/site-packages/", "/dist-packages/"}))
+    named = re.compile(rf"{paths}|/(home|Users)/\w+/|/r[o]ot/".encode())
+    found = {path: named.search(path.read_bytes()) for path in [*book.rglob("*"), Project().results] if path.is_file()}
+    assert {str(path.relative_to(ROOT)): match[0] for path, match in found.items() if match} == {}

@@ -8,7 +8,7 @@ from tabs import watched
 SENTENCE, EXPLORER = "notebooks/see.html", "notebooks/forecasts.html#fit?dataset=wikipedia&family=Pythia&k=50&hide=3"
 LEDGER = "notebooks/ledger.html#claim-models_and_sizes"
 CHARTS, HIDDEN = ".rbp-explorer-chart:visible", "[aria-label='Where the hidden models fall'] tbody tr"
-BARS = ":target .rbp-bars input:visible"
+BARS = ":target .rbp-rule .rbp-verdict:visible"
 WIDTHS = rest_slow([(390, "dark")], [(1280, "light"), (768, "light")])
 
 

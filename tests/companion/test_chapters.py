@@ -1,14 +1,16 @@
 import json
 import os
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
 from mini import outputs, write_chapter
 
+from companion.execute import run
+from companion.execute.prose import chapter_numbers
+from companion.execute.run import Chapter, all_chapters, execute, find
 from companion.project import Project
-from companion.prose import chapter_numbers
-from companion.run import Chapter, all_chapters, execute, find
-from rbp.errors import ChapterError, ChapterFailed, ParameterError
+from rbp.errors import ChapterError, ChapterFailed, DataError, ParameterError
 
 PARAMETERS = """
     name: str = "a"  # a word
@@ -62,10 +64,11 @@ def test_a_parameter_that_no_cell_reads_is_an_error(project):
 
 
 @pytest.mark.long
-def test_execution_is_whole_reproducible_and_leaves_the_caller_alone(project):
+def test_execution_is_whole_reproducible_and_leaves_the_caller_alone(project, capfd):
     cell = """
         import os, sys
         value = k
+        print("on the way", file=sys.stderr)
         print(name, os.getcwd(), os.environ["OMP_NUM_THREADS"], hash("a"), sep="|")
     """
     chapter = Chapter(write_chapter(project, "01_a", cell, parameters=PARAMETERS))
@@ -81,6 +84,8 @@ def test_execution_is_whole_reproducible_and_leaves_the_caller_alone(project):
     assert left(project.runs) == ["out"], "a success takes the old failure away"
     assert left(out) == ["01_a", "01_a.ipynb", "results.json", "run.json"]
     assert outputs(out / "01_a.ipynb").startswith(f"{name}|{work}|1|")
+    assert "on the way" not in outputs(out / "01_a.ipynb")
+    assert capfd.readouterr().err.count("on the way\n") == 1
     assert json.loads((out / "results.json").read_text())["values"]["value"]["value"] == 7
 
     first = (out / "01_a.ipynb").read_bytes()
@@ -128,3 +133,40 @@ def test_a_chapter_must_close_its_page_and_declare_what_it_reads(project):
     assert left(project.runs) == []
     execute(Chapter(path), {"measurements": "my.csv"}, out, project.root)
     assert left(out) == ["01_a", "01_a.ipynb", "results.json", "run.json"]
+
+
+SIZES = (10**6, 10**7, 10**8, 10**9)
+TABLE = "\n".join(
+    ["dataset,model,family,size,metric,k,value", *(f"d,m{s},F,{s},neg_log_rbp,1,{s**-0.1:.6f}" for s in SIZES)]
+)
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("without_kernel")
+@pytest.mark.parametrize("typed", ["mine.csv", "{work}/mine.csv", "sub/../mine.csv"])
+def test_what_is_handed_on_names_its_own_copies_and_no_place_of_this_machine(project, typed):
+    """Whatever the reader typed, in every text that the run leaves; the explorer of forecasts repeats the name."""
+    work, out = project.root / "wörk", project.root / "öut"
+    (work / "sub").mkdir(parents=True)
+    (work / "mine.csv").write_text(TABLE)
+    with chdir(work):
+        execute(find(Project(), "forecasts"), {"measurements": typed.format(work=work)}, out, work)
+    texts = {path.name: path.read_text() for path in out.rglob("*") if path.suffix in (".csv", ".json", ".ipynb")}
+    assert len(texts) >= 5
+    places = (str(work), str(project.root), json.dumps(str(work))[1:-1], "sub/..")
+    assert [name for name, text in texts.items() for place in places if place in text] == []
+    assert "inputs/mine.csv" in json.loads(texts["results.json"])["reads"]
+    assert "--measurements" not in texts["forecasts.ipynb"] or "inputs/mine.csv" in texts["forecasts.ipynb"]
+    request = json.loads(texts["run.json"])
+    assert request["command"] == "rbp run forecasts -p measurements=inputs/mine.csv"
+    assert "in the folder" in request["where"]
+    assert "This command repeats the run in the folder of this page:" in texts["forecasts.ipynb"]
+
+
+def test_an_error_names_the_file_that_the_reader_typed(tmp_path):
+    copy = tmp_path / "inputs" / "1-mine.csv"
+    marker = {"type": "DataError", "what": f"no number in {copy}", "where": f"{copy}, line 7", "remedy": None}
+    (tmp_path / "error.json").write_text(json.dumps(marker))
+    error = run._carried(tmp_path / "error.json", {str(copy): "sub/mine.csv"})
+    assert isinstance(error, DataError)
+    assert (error.what, error.where, error.remedy) == ("no number in sub/mine.csv", "sub/mine.csv, line 7", None)

@@ -6,11 +6,13 @@ import pytest
 from commands import here, refused
 from pypdf import PdfReader
 
-from companion import report, results, site
-from companion.build import sources_of
-from companion.inputs import checksums
+from companion import report
+from companion.execute import results
+from companion.execute.inputs import checksums
+from companion.execute.results import recorded
 from companion.project import Project
-from companion.results import recorded
+from companion.render import site
+from companion.render.build import sources_of
 from rbp.errors import DataError
 from rbp.io import write_json
 
@@ -82,28 +84,33 @@ def test_what_cannot_be_set_is_said_with_its_place(project, text, said):
 
 
 def test_verify_finds_a_report_that_shows_other_numbers(project):
-    results.write_book(project.expected, VALUES)
     table = project.chapters / "laws" / "laws" / "fits.csv"
-    table.write_text("alpha\n0.12\n")
+
+    def record(n, alpha):
+        table.write_text(f"alpha\n{alpha}\n")
+        checksum = recorded("fits.csv", f"of {alpha}", results.CHECKSUM)
+        for path in (project.results, project.expected):
+            results.write_book(path, {"laws": VALUES["laws"] | {"n": recorded("n", n), "fits.csv": checksum}})
+
     shows = """#let data(name) = csv("/_build/chapters/laws/laws/" + name.split("::").last() + ".csv")
 #table(..data("laws::fits").flatten()) {value}`laws::n`"""
+    record(7, 0.12)
     root = written(project, shows).root
     assert here("verify", root=root).returncode == 0  # none is made
     assert "0.12" in shown(report.make(project))
     assert here("verify", root=root).returncode == 0
-    for path in (project.results, project.expected):
-        results.write_book(path, {"laws": VALUES["laws"] | {"n": recorded("n", 8)}})
-    table.write_text("alpha\n0.13\n")
+    record(8, 0.13)
     old = here("verify", root=root)
     assert old.returncode == 1
     assert "rbp report): moved   laws n: 7 -> 8" in old.stdout
-    assert "rbp report): moved   laws fits.csv: " in old.stdout
+    assert "rbp report): moved   laws fits.csv: its contents differ" in old.stdout
     report.make(project)
     assert here("verify", root=root).returncode == 0
-    table.unlink()
+    for path in (project.results, project.expected):
+        results.write_book(path, VALUES)
     lacking = here("verify", root=root)
     assert lacking.returncode == 1
-    assert "not recorded: laws::fits (book/report.typ, line 3)" in lacking.stdout
+    assert "not recorded: laws::fits.csv (book/report.typ, line 3)" in lacking.stdout
 
 
 def test_the_site_offers_the_report_of_its_own_chapters_alone(project):

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from mini import write_chapter
 
-from companion.parameters import check, parse
+from companion.execute.parameters import check, parse
+from companion.execute.run import Chapter, all_chapters, execute
 from companion.project import Project
-from companion.run import Chapter, all_chapters, execute
 from rbp.errors import ParameterError
 
 CODE = [

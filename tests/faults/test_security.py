@@ -11,8 +11,8 @@ import torch
 from toy_stores import make_store
 
 from rbp.errors import DataError
-from rbp.extract.models import find_model, load_model, load_tokenizer
 from rbp.measurements.query import query
+from rbp.models.load import find_model, load_model, load_tokenizer
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from injected import KILLED
 
 from rbp.errors import DataError
 from rbp.extract.extraction import Settings, extract
-from rbp.extract.protocol import protocol
-from rbp.extract.store import Store, open_store
 from rbp.io import folder_beside, swap_in
+from rbp.store import Store, open_store
+from rbp.texts.protocol import protocol
 
 HOURS = 3 * 3600.0
 

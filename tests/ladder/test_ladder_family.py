@@ -11,9 +11,9 @@ from ladder import aggregates, ranking
 from ladder.recipe import read_recipe
 from ladder.shipping import RESOLUTION
 from rbp.extract.extraction import verify_store
-from rbp.extract.models import find_model, load_model, load_tokenizer
-from rbp.extract.store import open_store
 from rbp.metric import rank, rbp
+from rbp.models.load import find_model, load_model, load_tokenizer
+from rbp.store import open_store
 
 MODELS = sorted(path.parent for path in (LADDER / "families").glob("*/*/model.safetensors"))
 FIRST = [(path, "humaneval") for path in MODELS if path.name in ("neox-10k-at-8m", "lstm-10k-at-8m")]

@@ -11,7 +11,7 @@ from ladder import making as making_module
 from ladder.making import Making
 from ladder.training import Run
 from ladder.workspace import Workspace
-from rbp.extract.store import open_store, store_folders
+from rbp.store import open_store, store_folders
 
 pytestmark = pytest.mark.long  # it trains
 

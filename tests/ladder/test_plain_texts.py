@@ -18,7 +18,7 @@ from ladder import ranking
 from ladder.recipe import read_recipe
 from ladder.text import Document, split_by_hash, with_plain_text
 from ladder.workspace import Workspace
-from rbp.extract.store import open_store, store_folders
+from rbp.store import open_store, store_folders
 
 CONTEXT = 32
 LONG = {f"{i}.txt": tale(i) for i in range(4)}

@@ -16,10 +16,10 @@ import rbp
 from companion.project import ROOT
 from rbp.errors import RbpError
 from rbp.extract.extraction import Settings, extract
-from rbp.extract.protocol import protocol
-from rbp.extract.store import open_store
 from rbp.kernel.reduction import plainly
 from rbp.measurements.ranked import Ranked
+from rbp.store import open_store
+from rbp.texts.protocol import protocol
 
 TEXTS = texts(5)
 

@@ -6,14 +6,14 @@ import pandas as pd
 import pytest
 
 from rbp import registry
-from rbp.extract.corpora import open_corpus
 from rbp.measurements import open_source, sources
+from rbp.texts.corpora import open_corpus
 
 MODULE = """
 from pathlib import Path
 from rbp.measurements.parts import File
 from rbp.measurements.sources import Named
-from rbp.extract.corpora import Corpus
+from rbp.texts.corpora import Corpus
 
 SOURCES = {"mine": Named("what a test measured", lambda word, rule: File(word, (Path(__file__).parent / "mine.csv",)))}
 

@@ -12,8 +12,8 @@ from transformers import EarlyStoppingCallback, Trainer, TrainerCallback, Traini
 
 from rbp import trainer as integration
 from rbp.extract.extraction import extract
-from rbp.extract.protocol import protocol
-from rbp.extract.store import open_store
+from rbp.store import open_store
+from rbp.texts.protocol import protocol
 from rbp.trainer import RankCallback, rank_metrics
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from companion.parameters import declared, parse
+from companion.execute.parameters import declared, parse
 from rbp.errors import RbpError
-from rbp.extract.corpora import open_corpus
 from rbp.io import canonical_json
 from rbp.measurements import open_source
+from rbp.texts.corpora import open_corpus
 
 #: texts that have broken readers: numbers at the edges, other alphabets, code, names of files, NUL and half characters
 WORDS = [

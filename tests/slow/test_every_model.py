@@ -19,12 +19,12 @@ from survey import FAMILIES, VARIANTS, survey
 
 from companion.chapters.appendix.ranking import FOLDER
 from companion.project import ROOT
-from rbp.extract.corpora import open_corpus
 from rbp.extract.extraction import Settings, extract, quiet
-from rbp.extract.models import find_model, load_model, load_tokenizer
-from rbp.extract.protocol import protocol
-from rbp.extract.store import open_store
 from rbp.io import write_file
+from rbp.models.load import find_model, load_model, load_tokenizer
+from rbp.store import open_store
+from rbp.texts.corpora import open_corpus
+from rbp.texts.protocol import protocol
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 SMOLLM2 = ROOT / "runs" / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"

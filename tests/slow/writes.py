@@ -17,17 +17,17 @@ import torch
 from apart import content
 from injected import CLEAN, DONE, KILLED, KINDS, Outcome, trial
 
-from companion import results
-from companion import run as chapters
+from companion.execute import results
+from companion.execute import run as chapters
+from companion.execute.run import Chapter, execute
 from companion.project import Project
-from companion.run import Chapter, execute
 from rbp.errors import DataError
-from rbp.extract import models as models_module
 from rbp.extract.extraction import Settings, extract
-from rbp.extract.models import find_model, load_model, load_tokenizer
-from rbp.extract.protocol import protocol
-from rbp.extract.store import open_store
 from rbp.io import write_file
+from rbp.models import load as models_module
+from rbp.models.load import find_model, load_model, load_tokenizer
+from rbp.store import open_store
+from rbp.texts.protocol import protocol
 
 
 @dataclass(frozen=True)

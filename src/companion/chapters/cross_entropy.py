@@ -444,6 +444,20 @@ def family_summary(curves_in: pd.DataFrame) -> dict[str, Any]:
     return values | {"tightest.k_min": by_text["k"].min(), "tightest.k_max": by_text["k"].max()}
 
 
+def answers(curves_in: pd.DataFrame) -> list[str]:
+    """Say how closely −ln RBP_k follows cross-entropy within a family and dataset (`entropy_curves`)."""
+    rows, both = curves_in, curves_in.dropna(subset="scatter_size")
+    falls, rises = int((rows["low"] > 0).sum()), int((rows["high"] < 0).sum())
+    sentences = [
+        f"−ln RBPₖ falls significantly with CE in {falls} of {len(rows)} cases of family, dataset and k"
+        + (f", and rises significantly in {rises}." if rises else "."),
+        f"It scatters about a power law in CE by {rows['scatter'].median():.1f}% (median; "
+        f"{rows['scatter'].max():.1f}% at most).",
+    ]
+    closer = (both["scatter"] < both["scatter_size"]).sum()
+    return sentences + [f"CE is the closer guide than size in {closer} of {len(both)} cases."] * bool(len(both))
+
+
 def forecast_summary(ahead: pd.DataFrame) -> dict[str, Any]:
     """Summarise `forecasts` at k = 1; a model counts once, on however many texts.
 
@@ -458,19 +472,19 @@ def forecast_summary(ahead: pd.DataFrame) -> dict[str, Any]:
     return values | {f"{metric}.Pythia.k1": pythia[metric].abs().median() for metric in ("direct", "control")}
 
 
-def equal_summary(
-    texts: pd.DataFrame, again: pd.DataFrame, across: pd.DataFrame, by_size: pd.DataFrame
-) -> dict[str, Any]:
-    """Summarise models at equal cross-entropy: architectures, texts, sizes, and models trained again.
-
-    texts, again, across, by_size: of `at_equal_entropy`, `trainings_without`, `sweeps` and `size_at_equal_entropy`.
-    """
-    first_again = again[again["k"] == 1]
+def runs_summary(across: pd.DataFrame, by_size: pd.DataFrame) -> dict[str, Any]:
+    """Summarise architectures and sizes at equal cross-entropy: of `sweeps` and `size_at_equal_entropy`."""
     same = across["architecture_first"] == across["architecture_second"]
     alike = across[across["alike"] & ~same]  # two architectures, trained alike
     values = {"runs.offset": alike["offset"].max(), "runs.yardstick": across.loc[same, "offset"].abs().max()}
     values |= {"runs.size.low": by_size["per_tenfold"].min(), "runs.size.high": by_size["per_tenfold"].max()}
-    values |= {"offset_max.texts.k1": texts.loc[texts["k"] == 1, "offset"].abs().max()}
+    return values | {"equal.runs": len(alike), "equal.runs_apart": int(alike["apart"].sum())}
+
+
+def equal_summary(texts: pd.DataFrame, again: pd.DataFrame) -> dict[str, Any]:
+    """Summarise texts, and models trained again, at equal cross-entropy: `at_equal_entropy`, `trainings_without`."""
+    first_again = again[again["k"] == 1]
+    values = {"offset_max.texts.k1": texts.loc[texts["k"] == 1, "offset"].abs().max()}
     for row in first_again[first_again["without"] == ""].to_dict("records"):  # one: of the family that is read
         values |= {f"seeds.{name}": row[name] for name in ("models", "moved", "documents")}
     small = first_again["without"] == SMALLEST
@@ -481,7 +495,6 @@ def equal_summary(
         odd = one_less.sort_values("moved").iloc[0]
         values |= {"seeds.moved.text": odd["moved"], "seeds.odd_text": dataset_label(odd["without"])}
     # a model counts once, on however many texts and at however many k; a pair is apart if it is at every k
-    values |= {"equal.runs": len(alike), "equal.runs_apart": int(alike["apart"].sum())}
     for name, ks in (("k1", [1]), ("every_k", texts["k"].unique().tolist())):
         pairs = texts[texts["k"].isin(ks)].groupby(["family", "first", "second"])["apart"].all()
         values |= {f"equal.texts.{name}": len(pairs), f"equal.texts_apart.{name}": int(pairs.sum())}

@@ -197,8 +197,9 @@ def ratio_summary(ratios: pd.DataFrame) -> dict[str, Any]:
     on EXCEPTION families, above and ratio (the median α_k/α_1).
     """
     values: dict[str, Any] = {}
-    for source, name in ((TEXT, "text"), (LADDER, "ladder"), (IMAGES, "images")):
-        rows = ratios[ratios["source"] == source]
+    names = {TEXT: "text", LADDER: "ladder", IMAGES: "images"}
+    for source, rows in ratios[ratios["source"].isin(names)].groupby("source") if len(ratios) else ():
+        name = names[str(source)]
         last = rows[rows["k"] == rows["k"].max()]
         values |= {f"{name}.families": len(last), f"{name}.above": int((last["ratio"] > 1).sum())}
         if source != LADDER:
@@ -209,6 +210,20 @@ def ratio_summary(ratios: pd.DataFrame) -> dict[str, Any]:
                 values |= {f"families.{dataset}": len(each), f"above.{dataset}": int((each["ratio"] > 1).sum())}
                 values |= {f"ratio.{dataset}": each["ratio"].median()}
     return values
+
+
+def answer(ratios: pd.DataFrame, ks: Sequence[int]) -> str:
+    """Say whether α grows with k in `ratios_of_models`, at the largest k of each family, or why that cannot be said."""
+    if ratios.empty:
+        named = ", ".join(map(str, ks))
+        return f"Whether α grows cannot be said: no family of three sizes has lines that fall at k = 1 and k = {named}."
+    rows = ratios[ratios["k"] == ratios.groupby(["dataset", "family"])["k"].transform("max")]
+    largest = " or ".join(f"{k:,}" for k in sorted(set(rows["k"])))
+    return (
+        f"α is larger at k = {largest} than at k = 1 in {(rows['ratio'] > 1).sum()} of {len(rows)} families and "
+        f"datasets: significantly in {(rows['low'] > 1).sum()}. It is significantly smaller in "
+        f"{(rows['high'] < 1).sum()}."
+    )
 
 
 def worth_summary(images: pd.DataFrame, text: pd.DataFrame) -> dict[str, float]:
@@ -230,7 +245,7 @@ def in_k_summary(in_k: pd.DataFrame, in_s: pd.DataFrame, *, level: float = 0.95)
     both = in_k.merge(in_s, on=cell, suffixes=("", "_s"))
     times = both["alpha"] / both["alpha_s"]
     rising = in_k.sort_values("size").groupby(cell)["alpha"].apply(lambda alphas: alphas.is_monotonic_increasing)
-    by_k = in_s.pivot_table(index=cell, columns="k", values="alpha")
+    ends = in_s.sort_values("k").groupby(cell)["alpha"].agg(["first", "last"])
     first = times[both["k"] == 1]
     return {
         "pairs": len(in_k),
@@ -244,7 +259,7 @@ def in_k_summary(in_k: pd.DataFrame, in_s: pd.DataFrame, *, level: float = 0.95)
         "times_max": times.max(),
         "cells": len(rising),
         "rising_cells": int(rising.sum()),
-        "s_rises": int((by_k.iloc[:, -1] > by_k.iloc[:, 0]).sum()),
+        "s_rises": int((ends["last"] > ends["first"]).sum()),
         "exchanged": len(first),
         "local_impossible": int((first >= 1).sum()),
     }

@@ -15,7 +15,6 @@ from companion.stats.compare import paired_exponents
 from companion.stats.hit_models import PARAMETERS, fit_distance
 from rbp.arrays import Reals
 from rbp.errors import DataError, FitError, ParameterError
-from rbp.extract.store import RankStore
 from rbp.figures.curves import by_number, curves, shades, spread
 from rbp.figures.style import INK, LABELS, Panels, label_line_ends, log_axis
 from rbp.figures.wording import dataset_label
@@ -24,6 +23,7 @@ from rbp.laws.resampling import document_sums, interval, without_each
 from rbp.measurements.ranked import Ranked
 from rbp.measurements.windows import runs, runs_alive, with_error
 from rbp.metric import TieRule
+from rbp.store import RankStore
 
 CELL = ["dataset", "family", "k"]
 RATIO = "−ln p, over its independent value"

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from companion.steps import step
+from companion.execute.steps import step
 from ladder.recipe import LADDERS, Ladders, read_ladders
 from ladder.shipped import ABLATION, FIRST, counted, models
 from rbp import provenance

@@ -1,6 +1,7 @@
 """Chapter "Forecasts": hidden models at every cut, the same for cross-entropy, other curves, and the explorer."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.stats import t as student
 
-from companion.page import data_within
+from companion.execute.page import data_within
 from companion.stats import cells
 from companion.stats.shapes import SHAPES, ShapeFit, fit_shape
 from rbp.arrays import Reals
@@ -32,19 +33,21 @@ SCORE = 35
 def forecast_every_cut(points: pd.DataFrame, *, level: float) -> pd.DataFrame:
     """Hide the largest model of each family, then the two largest, and so on, and forecast them from the others.
 
-    Of each dataset, k and family of four sizes or more; at least three sizes are fitted. Columns CELL, seen (models
+    Of each dataset, k and family of four sizes or more; at least three sizes are fitted. Values of 0, which have no
+    logarithm, and cuts whose values do not vary are left out. Columns CELL, seen (models
     fitted), hidden (models that are not), model, size, value (measured), predicted, low, high, error
     (predicted/value − 1), covered, score (`score_intervals`); and of E + A·S^(−α), fitted to the same models where they
     are four sizes: floor (E), floored (the forecast), floor_error, which are NaN elsewhere. Raises FitError where no
     cell has four sizes.
     """
     parts: list[pd.DataFrame] = []
-    for key, cell in points.groupby(cells.CELL):
+    for key, cell in points[points["value"] > 0].groupby(cells.CELL):
         about: dict[str, Any] = dict(zip(cells.CELL, key, strict=True))
         cell = cell.sort_values(["size", "model"])
         for largest in sorted(set(cell["size"]))[2:-1]:
             small, large = cell[cell["size"] <= largest], cell[cell["size"] > largest]
-            parts.append(_forecast(small, large, level).assign(**about, seen=len(small), hidden=len(large)))
+            with suppress(FitError):  # values that do not vary have no law
+                parts.append(_forecast(small, large, level).assign(**about, seen=len(small), hidden=len(large)))
     if not parts:
         raise FitError("no family has points enough", "measurements", "Give at least four sizes of one family.")
     rows = pd.concat(parts, ignore_index=True)
@@ -109,6 +112,31 @@ def summarize_cuts(forecasts: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
         floor_median=("floor_error", "median"),
         floor_zero=("floor_zero", "sum"),
     )
+
+
+def answers(
+    every: pd.DataFrame, hidden: pd.DataFrame, control: pd.DataFrame, *, holdout: int, holdout_few: int, level: float
+) -> list[str]:
+    """Say how right the forecasts of `forecast_every_cut` are, and those of cross-entropy (`forecast_cross_entropy`).
+
+    hidden: of `cells.forecasts`, which may have hidden fewer models than `holdout` or `holdout_few` name.
+    """
+    total = summarize_cuts(every.assign(all="all"), ["all"]).iloc[0]
+    text = f"Of {total['count']:,} forecasts of hidden models, {total['optimistic']:,} are too optimistic, and "
+    text += f"{total['covered']:,} lie inside their interval at {level:.4g}. The median error is "
+    sentences = [f"{text}{total['error_median']:.1f}%."]
+    if values := control_statistics(control):
+        error = 100 * control["error"].abs().median()
+        text = f"Of {values['control.models']} hidden models the law misses cross-entropy by "
+        sentences.append(f"{text}{values['control.error_median']:.1f}%, and −ln RBPₖ by {error:.1f}% (medians).")
+    lines = hidden.groupby(cells.CELL).agg(held=("n", "size"), fitted=("n", "first"))
+    wanted = np.where(lines.sum(axis=1) <= cells.FEW, holdout_few, holdout)
+    if fewer := int((lines["held"] < wanted).sum()):
+        sentences.append(
+            f"For this comparison fewer models were hidden than holdout or holdout_few name in {fewer} of {len(lines)} "
+            "lines: three sizes must remain."
+        )
+    return sentences
 
 
 def cut_statistics(forecasts: pd.DataFrame, family: str) -> dict[str, Any]:

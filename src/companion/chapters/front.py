@@ -119,7 +119,8 @@ def longer_figure(snapshots: pd.DataFrame) -> dict[str, Any]:
     laws = fit_snapshots(points)
     start = int((laws["alpha"] > 0).to_numpy().argmax())  # before, the models know next to nothing
     plotted = laws.iloc[[start, len(laws) // 3, -1]]
-    table = points.assign(value=-np.log(points["accuracy"].astype(float))).merge(laws[["step", "alpha"]], on="step")
+    table = points.merge(laws[["step", "alpha"]], on="step")  # without those that guess no word, whose −ln is infinite
+    table = table.assign(value=-np.log(table["accuracy"].astype(float)))
     sizes, label = np.unique(points["size"].to_numpy(float)), "−ln share of last words guessed"
     colours = shades(plotted["step"])
 

@@ -27,11 +27,16 @@ def select_thresholds(table: pd.DataFrame, ks: list[int]) -> list[int]:
     return ks or (available if len(available) <= MANY else [k for k in KS if k in available] or available)
 
 
-def thresholds_to_plot(points: pd.DataFrame, ks: list[int]) -> list[int]:
-    """Choose the thresholds k that have a figure: all requested or measured; of the authors' numbers the smallest."""
-    measured = sorted(points["k"].unique())
-    authors = not ks and set(points["source"]) <= set(published.SOURCES)
-    return measured[:1] if authors else measured
+def thresholds_to_plot(points: pd.DataFrame, ks: list[int]) -> tuple[list[int], list[int]]:
+    """Choose the thresholds k that have a figure, up to 100 and beyond: all requested or measured.
+
+    Of the authors' numbers without a request: the smallest k, and the largest up to 20,000, which figure 5 shows.
+    """
+    measured = pd.Series(sorted(points["k"].unique()), dtype="int64")
+    short, long = (measured[part].tolist() for part in (measured <= 100, measured > 100))
+    if not ks and set(points["source"]) <= set(published.SOURCES):
+        return short[:1], [k for k in long if k <= 20_000][-1:]
+    return short, long
 
 
 def fit_logarithms(points: pd.DataFrame) -> pd.DataFrame:

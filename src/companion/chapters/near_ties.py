@@ -11,13 +11,13 @@ import numpy as np
 import torch
 
 from rbp.arrays import Integers, Reals
-from rbp.extract.corpora import open_corpus
-from rbp.extract.devices import find_device
 from rbp.extract.extraction import Settings, quiet
-from rbp.extract.models import find_model, load_model, load_tokenizer
-from rbp.extract.protocol import Protocol, plan_rows
 from rbp.kernel.problem import Rounding
 from rbp.metric import TieRule, rank
+from rbp.models.devices import find_device
+from rbp.models.load import find_model, load_model, load_tokenizer
+from rbp.texts.corpora import open_corpus
+from rbp.texts.protocol import Protocol, plan_rows
 
 # By so many machine epsilons of a token's largest logit two computations of a logit may differ. Between AVX-512, AVX2,
 # Zen's kernels and none of these, float32 logits of the ladder's models differed by 12.9 at most.
@@ -29,12 +29,13 @@ class NearTies:
     """The least and the greatest counts that each ranked token can have, shape (T, 2) each.
 
     bound: how far its logits may lie from their computed values, shape (T,). greater: logits above the truth's;
-    at_least: logits not below the truth's, which is included.
+    at_least: logits not below the truth's, which is included. computed: both counts of the logits as computed.
     """
 
     bound: Reals
     greater: Integers
     at_least: Integers
+    computed: Integers
 
     def ranks(self, rule: TieRule) -> Integers | Reals:
         """Return the least and the highest rank of each token, shape (T, 2)."""
@@ -92,8 +93,8 @@ def near_ties(
     return [NearTies(*map(np.concatenate, zip(*map(_columns, part), strict=True))) for part in parts]
 
 
-def _columns(ties: NearTies) -> tuple[Reals, Integers, Integers]:
-    return ties.bound, ties.greater, ties.at_least
+def _columns(ties: NearTies) -> tuple[Reals, Integers, Integers, Integers]:
+    return ties.bound, ties.greater, ties.at_least, ties.computed
 
 
 def possible_counts(
@@ -102,15 +103,17 @@ def possible_counts(
     """Bound the counts of target [T] among logits [T, V], if each logit may be off by bound [T], then rounded."""
 
     wide = logits if logits.dtype == torch.float64 else logits.float()
-    ends = [wide - bound[:, None], wide + bound[:, None]]
+    ends, middle = [wide - bound[:, None], wide + bound[:, None]], wide
     if rounding is not None:
-        ends = [end.to(getattr(torch, rounding)) for end in ends]
+        *ends, middle = (each.to(getattr(torch, rounding)) for each in (*ends, middle))
+    truth = middle.gather(1, target[:, None])
+    computed = torch.stack([_count(middle > truth), _count(middle >= truth)], dim=1)
     (low, high), (least, most) = ends, [end.gather(1, target[:, None]) for end in ends]
     for end in ends:
         end.scatter_(1, target[:, None], -torch.inf)  # the truth itself is counted once, by hand
     greater = torch.stack([_count(low > most), _count(high > least)], dim=1)
     at_least = torch.stack([_count(low >= most), _count(high >= least)], dim=1) + 1
-    return NearTies(bound.double().cpu().numpy(), greater.cpu().numpy(), at_least.cpu().numpy())
+    return NearTies(bound.double().cpu().numpy(), *(each.cpu().numpy() for each in (greater, at_least, computed)))
 
 
 def _count(mask: torch.Tensor) -> torch.Tensor:

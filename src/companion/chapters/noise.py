@@ -23,7 +23,6 @@ from companion.stats.overdispersion import scatter_about_law
 from ladder import shipping
 from rbp.arrays import Integers, Reals
 from rbp.errors import DataError, FitError
-from rbp.extract.store import RankStore
 from rbp.figures.curves import by_number, numbered, shades
 from rbp.figures.style import FAINT, Panels, family_style, legend_below, log_axis
 from rbp.figures.wording import cell_label, dataset_label, dataset_order, family_label, listed
@@ -31,6 +30,7 @@ from rbp.laws.resampling import interval, without_each
 from rbp.measurements import Source, open_source
 from rbp.measurements.ranked import Ranked
 from rbp.report.display import Columns, shown
+from rbp.store import RankStore
 
 CELL = ["dataset", "family"]
 GREY = "#868B93"
@@ -39,6 +39,14 @@ GREY = "#868B93"
 #: k → the name of the range it lies in; Holm's correction is for the fits of one range
 RANGES = {"small": (1, 100), "middle": (101, 9_999), "large": (10_000, 10**9)}
 BEYOND, ENOUGH, OPEN = "more than noise", "noise is enough", "open"
+
+
+def known_cells(tokens: pd.DataFrame) -> pd.DataFrame:
+    """Select the rows of `tokens.tokens_behind` whose number is known. Raises DataError where none is."""
+    known = tokens[(tokens["basis"] != "at most") & tokens["tokens"].notna()]
+    if known.empty:
+        raise DataError("no number of tokens behind the values is known", "measurements", "Give tokens and hits.")
+    return known
 
 
 def judge_scatter(
@@ -52,18 +60,15 @@ def judge_scatter(
 ) -> pd.DataFrame:
     """Test whether the scatter about each fitted law exceeds counting noise: `overdispersion.scatter_about_law`.
 
-    points: dataset, family, k, size, value; tokens: `tokens.tokens_behind`; clustered: `clustering_table`. A row for
-    each cell of three sizes and known tokens: CELL, k, range (of RANGES), n, tokens, misses (fewest of a model),
+    points: dataset, family, k, size, value; tokens: `known_cells`; clustered: `clustering_table`. A row for each cell
+    of three sizes and known tokens: CELL, k, range (of RANGES), n, tokens, misses (fewest of a model),
     counting (its noise in ln(−ln RBP_k)), deviance, df, p, p_holm, extra, extra_low, extra_high (the scatter beyond),
     effect, effect_low, effect_high (the ladder's design effect), p_clustered, p_clustered_holm; verdict, for all
     effects up to the interval's end: BEYOND (counting does not make the deviance, after Holm), ENOUGH (it makes half of
-    the squared scatter) or OPEN; mostly: whether extra is below counting. Raises DataError where no tokens are known.
+    the squared scatter) or OPEN; mostly: whether extra is below counting. Raises FitError where there is no such cell.
     """
-    if tokens.empty or (tokens["basis"] == "at most").all():
-        raise DataError("no number of tokens behind the values is known", "measurements", "Give tokens and hits.")
-    known = tokens[(tokens["basis"] != "at most") & tokens["tokens"].notna()]
     rows = []
-    for key, cell in points.merge(known, on=CELL, suffixes=("_stated", "")).groupby([*CELL, "k"]):
+    for key, cell in points.merge(tokens, on=CELL, suffixes=("_stated", "")).groupby([*CELL, "k"]):
         total = float(cell["tokens"].iloc[0])
         misses = np.rint(-np.expm1(-cell["value"].to_numpy(float)) * total)
         if cell["size"].nunique() < 3 or not ((misses > 0) & (misses < total)).all():
@@ -120,9 +125,8 @@ def find_rises(
     p and needed (ends_z … trend_needed); effect, effect_high (the design effect of differences between models, and its
     interval's upper end); beyond: whether the trend is more than chance even at that end.
     """
-    known = tokens[(tokens["basis"] != "at most") & tokens["tokens"].notna()]
     rows = []
-    for key, cell in points.merge(known, on=CELL, suffixes=("_stated", "")).groupby([*CELL, "k"]):
+    for key, cell in points.merge(tokens, on=CELL, suffixes=("_stated", "")).groupby([*CELL, "k"]):
         cell = cell.sort_values("size")
         if cell["size"].nunique() < 2:
             continue
@@ -296,6 +300,26 @@ def summarize_scatter(judged: pd.DataFrame, rising: pd.DataFrame, level: float) 
         values |= {"rise.z": row["ends_z"], "rise.needed": min(row["ends_needed"], row["trend_needed"])}
         values |= {"rise.effect": row["effect"], "rise.effect_high": row["effect_high"]}
     return values
+
+
+def answers(judged: pd.DataFrame, *, level: float, resamples: int) -> list[str]:
+    """Say in how many fits of `judge_scatter` the scatter is more than noise, and where no test could show it."""
+    sentences, undecided = [], []
+    for name, (low, high) in RANGES.items():
+        rows = judged[judged["range"] == name]
+        counts = rows["verdict"].value_counts()
+        if least := len(rows) / (resamples + 1):  # the smallest p of a simulation, times Holm's factor
+            where = f"k of {low:,} to {high:,}" if name != "large" else f"k of {low:,} or more"
+            beyond, enough, undecidable = (int(counts.get(each, 0)) for each in (BEYOND, ENOUGH, OPEN))
+            text = f"At {where}, {beyond} of {len(rows)} fits scatter significantly more than counting (Holm); "
+            sentences.append(text + f"noise is enough for {enough}, and {undecidable} are open.")
+            undecided += [len(rows)] * (least >= 1 - level)
+    if undecided:
+        need = int(np.ceil(max(undecided) / (1 - level)))
+        text = f"With {resamples:,} simulations none of {max(undecided)} tests can reach {level:.4g}: after "
+        text += f"Holm’s correction p is {max(undecided) / (resamples + 1):.2g} at least. Give resamples={need}."
+        sentences.append(text)
+    return sentences
 
 
 def summarize_rare(table: pd.DataFrame) -> dict[str, Any]:

@@ -186,7 +186,7 @@ def path_tests(cells_: Sequence[Cell], moved: float, models: int, k: int = 1) ->
     is left out.
 
     Columns CELL, path, offset (of the logarithm), p (documents alone), p_training (and the training; Satterthwaite's
-    degrees of freedom), p_holm (of that, after Holm's correction).
+    degrees of freedom; NaN where none was trained again), p_holm (of that, else of p, after Holm's correction).
     """
     rows = []
     for cell in cells_:
@@ -203,7 +203,8 @@ def path_tests(cells_: Sequence[Cell], moved: float, models: int, k: int = 1) ->
             )
             rows.append((cell.family, cell.worse.dataset, path, offset[0], p, p_training))
     table = pd.DataFrame(rows, columns=[*CELL, "path", "offset", "p", "p_training"])
-    return table.assign(p_holm=multipletests(table["p_training"], method="holm")[1])
+    table["p_holm"] = multipletests(table["p_training"], method="holm")[1]
+    return table if moved else table.assign(p_training=np.nan)
 
 
 def path_tests_summary(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
@@ -214,7 +215,8 @@ def path_tests_summary(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
     """
     apart = table[table["p_holm"] < 1 - level]
     counts = {"path_tests": len(table), "path_tests.apart": int((table["p"] < 1 - level).sum())}
-    counts |= {"path_tests.apart_seeds": int((table["p_training"] < 1 - level).sum())}
+    if table["p_training"].notna().any():
+        counts |= {"path_tests.apart_seeds": int((table["p_training"] < 1 - level).sum())}
     apart_input = int(apart["path"].isin(INPUT).sum())
     return counts | {"path_tests.apart_holm": len(apart), "path_tests.apart_input": apart_input}
 

@@ -16,10 +16,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy.stats import t as student_t
 
+from companion.execute.steps import step
 from companion.project import DATA
 from companion.stats.cells import holm
 from companion.stats.rank_families import FAMILIES
-from companion.steps import step
 from rbp import provenance
 from rbp.arrays import Reals
 from rbp.figures.curves import curves, numbered, shades

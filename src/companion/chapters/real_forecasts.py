@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from companion.chapters import lognormal, paths, real, real_damage
+from companion.execute.steps import step
 from companion.project import DATA
-from companion.steps import step
 from rbp.figures.wording import dataset_label
 
 PREDICTIONS = DATA / "predictions" / "real.toml"

@@ -25,16 +25,16 @@ from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
 from companion.chapters.near_ties import ROUNDING, NearTies, possible_counts
-from companion.page import data_within
+from companion.execute.page import data_within
 from companion.project import DATA, LADDER
 from rbp import metric, provenance
 from rbp.arrays import Integers, Reals
 from rbp.errors import DataError, ParameterError
 from rbp.extract.extraction import quiet
 from rbp.extract.forward import rank_logits
-from rbp.extract.models import LanguageModel, ModelFiles, load_model
 from rbp.figures.style import LABELS, Panels, log_axis, rbp_label
 from rbp.io import parse_json, write_file
+from rbp.models.load import LanguageModel, ModelFiles, load_model
 from rbp.report.display import CLASSES, COLOUR, shade
 
 # ── A sentence of the reader's own

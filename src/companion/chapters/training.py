@@ -17,7 +17,6 @@ from companion.stats.separability import interaction, left_of_two, power_interva
 from ladder.shipped import TRIALS
 from rbp.arrays import check_level
 from rbp.errors import DataError, FitError, ParameterError
-from rbp.extract.training import PYTHIA_STEP
 from rbp.figures.curves import MARKERS, curves, shades
 from rbp.figures.style import INK, LABELS, Panels, label_line_ends, legend_below, log_axis, neg_log_rbp_label
 from rbp.figures.wording import dataset_label
@@ -27,6 +26,7 @@ from rbp.laws.resampling import interval, student
 from rbp.laws.rivals import OF_BOTH
 from rbp.laws.surface import fit_surface, missed_elsewhere
 from rbp.measurements.counts import Counts, LeftOut
+from rbp.models.training import PYTHIA_STEP
 from rbp.report.display import Columns, shown
 
 CELL = ["dataset", "k"]

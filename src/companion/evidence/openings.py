@@ -24,10 +24,10 @@ import torch
 from companion.evidence.real import MODEL, SHIPPED, rare_tokens
 from rbp.extract.extraction import quiet, say_on_stderr
 from rbp.extract.forward import Ranker
-from rbp.extract.models import ModelFiles, find_model, load_model, load_tokenizer
-from rbp.extract.protocol import Row
 from rbp.io import write_file
 from rbp.kernel.problem import ieee
+from rbp.models.load import ModelFiles, find_model, load_model, load_tokenizer
+from rbp.texts.protocol import Row
 
 log = logging.getLogger(__name__)
 

@@ -30,15 +30,15 @@ from companion.project import ROOT
 from rbp.damage import run as measuring
 from rbp.damage.sums import Growing
 from rbp.damage.worse import Reading, Step, degraded, readings, rounded
-from rbp.extract.corpora import Corpus, given_corpus
 from rbp.extract.extraction import circumstances, extract, quiet, say_on_stderr
 from rbp.extract.forward import Ranker, rank_logits
-from rbp.extract.models import ModelFiles, find_model, load_model, load_tokenizer
-from rbp.extract.protocol import Bos, Row, plan_rows, protocol
-from rbp.extract.store import open_store, read_manifest
 from rbp.io import parse_json, write_file, write_json
 from rbp.kernel.problem import ieee
 from rbp.measurements.ranked import Ranked
+from rbp.models.load import ModelFiles, find_model, load_model, load_tokenizer
+from rbp.store import open_store, read_manifest
+from rbp.texts.corpora import Corpus, given_corpus
+from rbp.texts.protocol import Bos, Row, plan_rows, protocol
 
 log = logging.getLogger(__name__)
 
@@ -179,13 +179,14 @@ def steps() -> list[Step]:
 def make_worse(files: ModelFiles, corpus: Corpus, count: int, length: int, registered: Path, out: Path) -> None:
     """Measure the steps that are missing, on the tokens of `count` documents that have enough before them."""
     with quiet(), ieee(torch.device("cpu")):
-        language = load_model(files, "float32", torch.device("cpu"))
+        with files.unchanged():
+            language, weights = load_model(files, "float32", torch.device("cpu")), files.fingerprint()
         plan = plan_rows(corpus, load_tokenizer(files), protocol("authors", length=length, documents=count))
         rows = [Row(row.document, row.start, row.ids, row.scored[row.scored >= BEFORE]) for row in plan.rows]
         ranker = Ranker(language, "reference", 1, compiled=False)
         ranker.check(rows)
         growing = Growing(out)
-        key = {"weights": files.fingerprint(), "corpus": corpus.fingerprint, "length": length, "articles": count}
+        key = {"weights": weights, "corpus": corpus.fingerprint, "length": length, "articles": count}
         growing.begin(key, {"model": files.name, "dataset": corpus.name, **circumstances(ranker)}, registered)
         for step in steps():
             if growing.lacks(*step, files.name):

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from companion.evidence import published
+from companion.execute.steps import step
 from companion.stats import recovery
-from companion.steps import step
 from rbp.errors import DataError
 from rbp.measurements import open_source, windows
 from rbp.measurements.parts import WINDOWS

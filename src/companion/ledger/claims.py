@@ -3,27 +3,25 @@
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from string import Formatter
+from typing import Annotated, Any, Literal
 
 import pandas as pd
-
-from companion import results
-from companion.ledger.rules import (
-    FAILS,
-    HOLDS,
-    PART,
-    UNDECIDED,
-    Bar,
-    Condition,
-    Rule,
-    every,
-    met,
-    read_bar,
-    read_condition,
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    model_validator,
 )
+
+from companion.execute import results
+from companion.ledger.rules import FAILS, HOLDS, PART, UNDECIDED, Bar, is_met, names_in
 from companion.project import Project
 from rbp.errors import ChapterError
 
@@ -94,131 +92,146 @@ class Numbers:
         return {name: self[key] for name, key in keys.items()}
 
 
-#: a rule with the numbers in it, or UNCHECKED, which no rule decides; and a sentence or two of what was found
-Judged = tuple[Rule | str, str]
-Judge = Callable[[Numbers], Judged]
+#: a condition that is never met, for a rule without such a part
+NEVER = "1 > 2"
+Name = Annotated[str, Field(pattern=r"^[a-z]\w*$")]
+Key = Annotated[str, Field(pattern=r"^\w+::[^:]+$")]
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A claim in our words, its place in the paper, and the rule that decides it.
+def _find_group(key: Any) -> Any:
+    groups = {group.key: group for group in GROUPS}
+    if key not in groups:
+        raise ValueError(f"it is none of {', '.join(groups)}")
+    return groups[key]
 
-    `name`: of its table in the file, and of its address, ledger.html#claim-NAME. `number` never changes: 1 to
-    30 for the first claims of the paper, then in the order of addition. `part`: its subject within the group.
-    `evidence`: the chapter to read, or a figure or table in it ("k1#figure-3"). `core`: much of the argument depends on
-    it. `keys`: of the recorded values that decide it, CHAPTER::KEY, by the rule's names for them. `rests_on`: other
-    claims, whose rules decide it.
+
+class Claim(BaseModel):
+    """A claim in our words, its place in the paper, and the rule that decides it: a table of claims.toml.
+
+    name: of its table, and of its address, ledger.html#claim-NAME. number never changes: 1 to 30 for the first claims of
+    the paper, then in the order of addition. group: a key of GROUPS; part: its subject within the group. place ("where"
+    in the file): in the paper. text ("says"). rule: in words. evidence: the chapter to read, or a figure or table in it,
+    "holds#law-k1". core: much of the argument depends on it.
+
+    keys ("numbers"): the recorded values that decide it, CHAPTER::KEY (`Numbers`), by the names that rule and finding
+    have for them. rests_on: claims whose values and verdicts they may use: `law.high`, `law.holds`, `law.in_part` and
+    `law.undecided` in a rule, {law[high]} in a finding. holds, in_part, undecided: the rule (`rules.is_met`); where it is
+    undecided, the other two do not count. bars: by name. verdict: where no rule decides. algebra: what follows without a
+    measurement. finding: a sentence or two with the values, "{high} of {fits}".
     """
 
-    name: str
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    name: Name
     number: int
-    group: Group
+    group: Annotated[Group, BeforeValidator(_find_group)] = PAPER
     part: str
-    place: str
-    text: str
+    place: str = Field(alias="where")
+    text: str = Field(alias="says")
     rule: str
     evidence: str
-    core: bool
-    judge: Judge
-    keys: Mapping[str, str] = field(default_factory=dict)
-    rests_on: tuple[int, ...] = ()
+    core: bool = False
+    keys: dict[Name, Key] = Field(alias="numbers", default={})
+    rests_on: list[str] = []
+    holds: str = NEVER
+    in_part: str = NEVER
+    undecided: str = NEVER
+    bars: dict[Name, Bar] = {}
+    verdict: Literal["cannot be checked here"] | None = None
+    algebra: bool = False
+    finding: str
+    _others: dict[str, "Claim"] = PrivateAttr(default_factory=dict)
 
-    def judged(self, numbers: Numbers) -> "Entry":
-        """Judge the claim. Raises ChapterError where a number is missing."""
-        rule, finding = self.judge(numbers)
-        verdict, decided_by = (rule.verdict(), rule) if isinstance(rule, Rule) else (rule, None)
-        if verdict not in VERDICTS:
-            raise ChapterError(f"claim {self.number} has the unknown verdict '{verdict}'", "claims ledger")
-        return Entry(self, verdict, finding, decided_by)
+    @model_validator(mode="after")
+    def _check_names(self) -> "Claim":
+        """See that something decides it, and that rule and finding name what there is."""
+        if self.holds == NEVER and not self.verdict:
+            raise ValueError("holds: missing; or verdict, where no rule decides")
+        values = {*self.keys, *self.rests_on}
+        in_finding = (re.split(r"[.\[]", name)[0] for _, name, _, _ in Formatter().parse(self.finding) if name)
+        named = {"finding": (set(in_finding), values)}
+        for field, text in {"holds": self.holds, "in_part": self.in_part, "undecided": self.undecided}.items():
+            named[field] = set(names_in(text)), values | {*self.bars}
+        for field, (names, allowed) in named.items():
+            if unknown := sorted(names - allowed):
+                has = ", ".join(sorted(allowed)) or "none"
+                raise ValueError(f"{field}: there is no {unknown[0]} among its numbers, bars and claims: {has}")
+        return self
+
+    @property
+    def others(self) -> list["Claim"]:
+        """The claims on which it rests."""
+        return list(self._others.values())
+
+    def judged(self, numbers: Numbers, harder: float = 0.0) -> "Entry":
+        """Judge the claim with all bars so much harder, 0.2 for a fifth, or easier, −0.2.
+
+        Raises ChapterError where a number is missing, or cannot be compared as the rule compares it.
+        """
+        try:
+            values = numbers.named(self.keys)
+        except KeyError as error:
+            what = f"claim {self.name} names a number that no chapter has recorded: {error.args[0]}"
+            remedy = "Record it there (page.record) and run `rbp book`, or name another key in claims.toml."
+            raise ChapterError(what, "claims ledger", remedy) from None
+        for name, other in self._others.items():
+            decided = other.judged(numbers, harder).verdict
+            if decided in (UNCHECKED, ALGEBRA):
+                return Entry(self, decided, f"It rests on claim {other.number}, which no rule decides yet.")
+            about = {"holds": decided == HOLDS, "in_part": decided in (HOLDS, PART), "undecided": decided == UNDECIDED}
+            values[name] = numbers.named(other.keys) | about
+        try:
+            finding = re.sub(r"(?<![\w.])-(?=\d)", "−", self.finding.format(**values))
+            return Entry(self, self.verdict or self._decide(values, harder), finding)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            what = f"claim {self.name} cannot be judged by its numbers: {error}"
+            raise ChapterError(what, "claims ledger", "Mend its table in claims.toml.") from None
+
+    def _decide(self, values: Mapping[str, Any], harder: float) -> str:
+        values = {**values, **{name: bar.moved(harder) for name, bar in self.bars.items()}}
+        if is_met(self.undecided, values):
+            return UNDECIDED
+        if is_met(self.holds, values):
+            return ALGEBRA if self.algebra else HOLDS
+        return PART if is_met(self.in_part, values) else FAILS
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A judged claim; `rule` holds the numbers that decided, and is None where no rule decides."""
+    """A judged claim: its verdict, and what was found."""
 
     claim: Claim
     verdict: str
     finding: str
-    rule: Rule | None
-
-    @property
-    def bars(self) -> Mapping[str, Bar]:
-        """The rule's bars that can be moved, without the bars of other claims that it rests on."""
-        bars = self.rule.bars if self.rule else {}
-        return {name: bar for name, bar in bars.items() if "." not in name}
 
 
 FILE = Path(__file__).with_name("claims.toml")
 
 
 def read_claims(path: Path = FILE) -> list[Claim]:
-    """Read the claims of a file, a table each, by their names.
-
-    number, group (a key of GROUPS), part, where, says, rule (in words), evidence, core: as of a `Claim`. numbers: the
-    recorded values that decide it, CHAPTER::KEY (`Numbers`), by the names that rule and finding have for them. holds,
-    in_part, undecided: the rule (`rules.read_condition`); bars: by name (`rules.read_bar`). verdict: UNCHECKED where nothing
-    decides; algebra: what follows without a measurement. rests_on: claims whose rules and values a rule may use, and a
-    finding as "{law[high]}". finding: a sentence or two with the recorded values, "{high} of {fits}".
-    """
-    groups = {group.key: group for group in GROUPS}
-    tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    return [
-        Claim(
-            name=name,
-            number=table["number"],
-            group=groups[table.get("group", PAPER.key)],
-            part=table["part"],
-            place=table["where"],
-            text=table["says"],
-            rule=table["rule"],
-            evidence=table["evidence"],
-            core=table.get("core", False),
-            judge=_judge_of(name, tables),
-            keys=table.get("numbers", {}),
-            rests_on=tuple(tables[other]["number"] for other in table.get("rests_on", ())),
-        )
-        for name, table in tables.items()
-    ]
-
-
-def _judge_of(name: str, tables: Mapping[str, Any]) -> Judge:
-    table = tables[name]
-    keys: Mapping[str, str] = table.get("numbers", {})
-    rests_on = {other: _judge_of(other, tables) for other in table.get("rests_on", ())}
-
-    def judge(numbers: Numbers) -> Judged:
+    """Read the claims of a file, a table each. Raises ChapterError with each claim's faults, by field."""
+    claims: dict[str, Claim] = {}
+    faults: list[str] = []
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise ChapterError(f"the claims are no TOML: {error}", path.name) from None
+    for name, table in tables.items():
         try:
-            values = numbers.named(keys)
-        except KeyError as error:
-            what = f"claim {name} names a number that no chapter has recorded: {error.args[0]}"
-            remedy = "Record it there (page.record) and run `rbp book`, or name another key in claims.toml."
-            raise ChapterError(what, "claims ledger", remedy) from None
-        bars = {key: read_bar(bar) for key, bar in table.get("bars", {}).items()}
-        for other, judge_other in rests_on.items():
-            decided, _ = judge_other(numbers)
-            if not isinstance(decided, Rule):
-                return decided, f"It rests on claim {tables[other]['number']}, which no rule decides yet."
-            rule = decided.of_claim(tables[other]["number"])
-            decides: Condition = ("not", rule.undecided)
-            values[other] = numbers.named(tables[other].get("numbers", {})) | {
-                "holds": every(decides, rule.holds),
-                "in_part": every(decides, met(1, rule.holds, rule.part)),
-                "undecided": rule.undecided,
-            }
-            bars |= rule.bars
-        try:
-            finding = re.sub(r"(?<![\w.])-(?=\d)", "−", table["finding"].format(**values))
-            if "verdict" in table:
-                return table["verdict"], finding
-            conditions = ("holds", "in_part", "undecided")
-            holds, part, undecided = (read_condition(table.get(key, "0 > 1"), values, bars) for key in conditions)
-        except (KeyError, ValueError, TypeError) as error:
-            what = f"claim {name} cannot be judged by its numbers: {error}"
-            raise ChapterError(what, "claims ledger", "Mend its table in claims.toml.") from None
-        rule = Rule(holds, part, bars, undecided)
-        return ALGEBRA if table.get("algebra") and rule.verdict() == HOLDS else rule, finding
-
-    return judge
+            claims[name] = Claim.model_validate({"name": name} | table)
+        except ValidationError as error:
+            for each in error.errors():
+                place = ".".join([name, *map(str, each["loc"])])
+                faults.append(f"{place}: {each['msg'].removeprefix('Value error, ')}")
+    taken: dict[int, str] = {}
+    for claim in claims.values():
+        if (first := taken.setdefault(claim.number, claim.name)) != claim.name:
+            faults.append(f"{claim.name}.number: {claim.number} is {first}'s; {max(taken) + 1} is free")
+        faults += [f"{claim.name}.rests_on: there is no claim {name}" for name in claim.rests_on if name not in tables]
+        claim._others.update({name: claims[name] for name in claim.rests_on if name in claims})
+    if faults:
+        raise ChapterError("claims are not as they should be", "\n".join(faults), f"Mend them in {path.name}.")
+    return list(claims.values())
 
 
 def lacking(numbers: Numbers) -> list[str]:
@@ -248,14 +261,9 @@ def verdicts_of(project: Project, chapter: str, path: Path) -> list[str]:
     return lines
 
 
-def judge_all(numbers: Numbers) -> list[Entry]:
-    """Judge every claim, in the order of their numbers. Raises ChapterError where a number is missing."""
-    return [each.judged(numbers) for each in sorted(read_claims(), key=lambda entry: entry.number)]
-
-
-def stressed(entries: list[Entry], harder: float) -> list[Entry]:
-    """Judge again with every bar so much harder, 0.2 for a fifth, or easier, −0.2."""
-    return [replace(each, verdict=each.rule.stressed(harder)) if each.rule else each for each in entries]
+def judge_all(numbers: Numbers, harder: float = 0.0) -> list[Entry]:
+    """Judge every claim as `Claim.judged` does, in the order of their numbers."""
+    return [each.judged(numbers, harder) for each in sorted(read_claims(), key=lambda claim: claim.number)]
 
 
 def of_group(entries: list[Entry], group: Group) -> list[Entry]:

@@ -4,9 +4,9 @@ On the command line a person names any file of theirs. Here a request may come f
 open, so that it chooses among what is at hand, by names that are made here.
 """
 
+import hashlib
 import os
 import re
-import secrets
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -15,15 +15,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from companion.parameters import Parameter
+from companion.execute.parameters import Parameter
+from companion.execute.run import Chapter
 from companion.project import Project
-from companion.run import Chapter
 from rbp.errors import DataError, ParameterError
-from rbp.extract.store import is_store
 from rbp.io import label
 from rbp.measurements.sources import at_hand
 from rbp.names import split_names
 from rbp.processes import end_with
+from rbp.store import is_store
 
 UPLOAD = 20_000_000  # bytes
 UPLOADS = 50  # that are kept
@@ -43,7 +43,7 @@ class Source:
 
 
 def sources(project: Project) -> list[Source]:
-    """List the shipped sources, then rank stores and studies in runs/, then uploads."""
+    """List the shipped sources, then rank stores and studies in runs/, then uploads, the latest first."""
     listed = [Source(name, label, name) for name, label in at_hand().items()]
     runs = project.runs
     for folder in sorted([*runs.glob("ranks"), *runs.glob("*/ranks"), *runs.glob("studies/*/ranks")]):
@@ -52,7 +52,7 @@ def sources(project: Project) -> list[Source]:
             listed.append(_local_source(folder, f"rank stores in {place}", project))
     for table in sorted(runs.glob("studies/*/measurements.parquet")):
         listed.append(_local_source(table, f"the study {table.parent.name}", project))
-    for file in sorted((runs / "live" / "uploads").glob("*")):
+    for file in sorted((runs / "live" / "uploads").glob("*"), key=lambda file: -file.stat().st_mtime):
         code, _, name = file.name.partition("-")
         if re.fullmatch(r"[0-9a-f]{8}", code) and file.suffix in ENDINGS:
             when = datetime.fromtimestamp(file.stat().st_mtime).astimezone().strftime("%d %b %H:%M:%S")
@@ -154,19 +154,21 @@ def _bound(project: Project, parameter: Parameter, value: Any) -> None:
                 raise ParameterError(f"{item:,} is too much for the live book", where, remedy)
 
 
-def upload_path(project: Project, name: str) -> Path:
-    """Choose the path of an uploaded file: its own name, made safe, after eight random digits.
+def upload_path(project: Project, name: str, data: bytes) -> Path:
+    """Choose the path of an uploaded file: its own name, made safe, after eight digits of a checksum.
 
-    Raises DataError for a file of another kind, and where there are UPLOADS already.
+    So the same file has one entry, however often it comes. Raises DataError for a file of another kind, and where there
+    are UPLOADS already.
     """
     folder = project.runs / "live" / "uploads"
-    if len(list(folder.glob("*"))) >= UPLOADS:
-        raise DataError(f"there are {UPLOADS} uploads already", label(folder), "Remove some of these files.")
     stem, dot, ending = name.rpartition(".")
     if f"{dot}{ending.lower()}" not in ENDINGS:
         raise DataError("only CSV and Parquet files are taken", name[:80], "Save the table as one of them.")
     tame = re.sub(r"[^\w.+-]+", "-", stem).strip("-.")[:60] or "table"
-    return folder / f"{secrets.token_hex(4)}-{tame}.{ending.lower()}"
+    path = folder / f"{hashlib.sha256(tame.encode() + data).hexdigest()[:8]}-{tame}.{ending.lower()}"
+    if not path.exists() and len(list(folder.glob("*"))) >= UPLOADS:
+        raise DataError(f"there are {UPLOADS} uploads already", label(folder), "Remove some of these files.")
+    return path
 
 
 def work_apart(root: Path, *command: str) -> None:

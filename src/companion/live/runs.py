@@ -284,9 +284,9 @@ def bound(limit: float, server: int) -> None:
 
 
 def compare_runs(project: Project, folders: Sequence[Path], page: Path) -> None:
-    """Write the page that compares the runs in `folders`. Raises what `companion.comparison.compare` raises."""
-    from companion import run as chapters
-    from companion.comparison import compare
+    """Write the page that compares the runs in `folders`. Raises what `companion.execute.comparison.compare` raises."""
+    from companion.execute import run as chapters
+    from companion.execute.comparison import compare
 
     end_with(os.getppid())
     every = [json.loads((folder / "run.json").read_bytes()) for folder in folders]
@@ -298,13 +298,13 @@ def compare_runs(project: Project, folders: Sequence[Path], page: Path) -> None:
 def execute(project: Project, limit: float, server: int, folder: Path) -> None:
     """Execute the run in `folder` (a process of `Runs`): prints each cell as it begins, writes page/ in the end.
 
-    limit, server: as `bound` takes them. Raises what `companion.run.execute` raises.
+    limit, server: as `bound` takes them. Raises what `companion.execute.run.execute` raises.
     """
     bound(limit, server)
-    from companion import parameters
-    from companion import run as chapters
-    from companion.site import start_early
-    from companion.standalone import render_chapter
+    from companion.execute import parameters
+    from companion.execute import run as chapters
+    from companion.render.site import start_early
+    from companion.render.standalone import render_chapter
 
     start_early(project.root / "_config.yml")  # the page's builder imports while the chapter runs
     request = json.loads((folder / "run.json").read_bytes())

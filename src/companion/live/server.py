@@ -7,15 +7,11 @@ How browsers are let in:
   Pages of the book require the cookie; requests that act, or that read of runs, require both.
 - `Host` must be this machine's own, or a foreign name that leads here (DNS rebinding) could read. `Origin` must be
   ours wherever something changes, or any page open in the browser could act.
-- A connection without a cookie is answered and closed, and every connection has a few seconds to send the head of a
-  request; beyond a number of connections that have not, the oldest is closed. So strangers cannot keep readers out.
 - A run's page may hold whatever a table's cells held. It is shown under a random name, in a sandbox, as an origin of
   its own, which has neither the cookie nor the key, and may load nothing.
 """
 
-import asyncio
 import errno
-import hashlib
 import io
 import ipaddress
 import json
@@ -29,7 +25,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import h11
 import typer
 import uvicorn
 from starlette.applications import Starlette
@@ -42,19 +37,16 @@ from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Redire
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from companion.build import run_code
+from companion.execute.run import find
 from companion.live import requests
 from companion.live.runs import Run, Runs
 from companion.project import Project
-from companion.run import find
+from companion.render.build import run_code
 from rbp.errors import DataError, ParameterError, RbpError
-from rbp.io import canonical_json, parse_json, refusal, write_file
+from rbp.io import parse_json, refusal, write_file
 
 STATIC = Path(__file__).parent / "static"
-HEAD = 5.0  # seconds within which a connection must send the head of a request
-WAITING = 200  # connections that have not sent it yet; beyond these, the oldest is closed
 BODY = 64_000  # bytes of a request that is no upload
 COMPARED = 6  # runs at a time
 VISITORS = 16  # browsers that may be in at a time; the first one goes out
@@ -71,46 +63,6 @@ HEADERS = {
 }
 
 
-class Connection(H11Protocol):
-    """A connection that allows HEAD seconds for the head of a request; uvicorn itself would wait for ever."""
-
-    _until: asyncio.TimerHandle | None = None  # until the head has come
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait; the connection that has waited longest is closed if there are too many."""
-        super().connection_made(transport)
-        self._wait()
-        others = (each for each in self.connections if isinstance(each, Connection))
-        waiting = {each: each._until.when() for each in others if each._until}
-        if len(waiting) > WAITING:
-            min(waiting, key=lambda each: waiting[each])._hang_up()
-
-    def data_received(self, data: bytes) -> None:
-        """Take received bytes: the head, a part of it, or of the body."""
-        super().data_received(data)
-        if self.conn.their_state is not h11.IDLE:
-            self._wait_no_more()
-        elif self._until is None:  # the next request on this connection begins
-            self._wait()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Note that the connection is closed."""
-        self._wait_no_more()
-        super().connection_lost(exc)
-
-    def _wait(self) -> None:
-        self._until = self.loop.call_later(HEAD, self._hang_up)
-
-    def _wait_no_more(self) -> None:
-        if self._until is not None:
-            self._until.cancel()
-            self._until = None
-
-    def _hang_up(self) -> None:
-        self._wait_no_more()
-        self.timeout_keep_alive_handler()
-
-
 class Json(JSONResponse):
     """JSON in ASCII characters alone: the name of a request or a file may hold what is no text."""
 
@@ -120,16 +72,11 @@ class Json(JSONResponse):
 
 
 class Visitors:
-    """The browsers that are let in, each by its cookie, with its key; and the token that lets the next one in.
+    """The browsers that are let in, each by its cookie, with its key; and the token that lets the next one in."""
 
-    file: where their checksums are kept, so that a browser that was in still is when the server starts again.
-    """
-
-    def __init__(self, file: Path) -> None:
-        self.token, self._file = secrets.token_urlsafe(32), file
+    def __init__(self) -> None:
+        self.token = secrets.token_urlsafe(32)
         self._keys: dict[str, str] = {}
-        with suppress(OSError, ValueError, TypeError):
-            self._keys = {str(cookie): str(key) for cookie, key in dict(parse_json(file.read_bytes())).items()}
 
     def enter(self, token: str) -> tuple[str, str] | None:
         """Exchange the token, which works once, for a new browser's cookie and key; None for another token."""
@@ -139,23 +86,17 @@ class Visitors:
         while len(self._keys) >= VISITORS:
             del self._keys[next(iter(self._keys))]
         cookie, key = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
-        self._keys[_checksum(cookie)] = _checksum(key)
-        with suppress(OSError):
-            write_file(self._file, canonical_json(self._keys).encode(), 0o600)
+        self._keys[cookie] = key
         return cookie, key
 
     def knows(self, cookie: str | None) -> bool:
         """Return whether the cookie belongs to a browser that was let in."""
-        return cookie is not None and _checksum(cookie) in self._keys
+        return cookie in self._keys
 
     def acts(self, cookie: str | None, key: str | None) -> bool:
         """Return whether a request comes from one of our pages, in a browser that was let in."""
-        key_checksum = self._keys.get(_checksum(cookie or ""))
-        return key_checksum is not None and key is not None and secrets.compare_digest(key_checksum, _checksum(key))
-
-
-def _checksum(secret: str) -> str:
-    return hashlib.sha256(secret.encode()).hexdigest()
+        own = self._keys.get(cookie or "")
+        return own is not None and key is not None and secrets.compare_digest(own.encode(), key.encode())
 
 
 class Door:
@@ -171,12 +112,11 @@ class Door:
             return
         request = Request(scope)
         refused = self.live.refusal(request)
-        headers = HEADERS if self.live.knows(request) else HEADERS | {"connection": "close"}
 
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
                 present = {name.lower() for name, _ in message["headers"]}
-                ours = [(name.encode(), value.encode()) for name, value in headers.items()]
+                ours = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
                 message["headers"] = [*message["headers"], *((n, v) for n, v in ours if n not in present)]
             await send(message)
 
@@ -202,7 +142,7 @@ class Live:
 
     def __init__(self, project: Project, host: str, port: int, runs: Runs, announce: Callable[[str], None]) -> None:
         self.project, self.host, self.port, self.runs, self.announce = project, host, port, runs, announce
-        self.visitors = Visitors(runs.folder / "visitors.json")
+        self.visitors = Visitors()
         self._shown: dict[str, Path] = {}  # by the name made by chance, the folder of pages
         self.app = Starlette(
             routes=[
@@ -227,16 +167,7 @@ class Live:
 
     def server(self) -> uvicorn.Server:
         """Make the server that answers at a socket."""
-        config = uvicorn.Config(
-            self.app,
-            http=Connection,
-            ws="none",
-            lifespan="off",
-            log_level="warning",
-            server_header=False,
-            timeout_keep_alive=5,
-            backlog=WAITING,  # so many come at once, before any can be closed
-        )
+        config = uvicorn.Config(self.app, ws="none", lifespan="off", log_level="warning", server_header=False)
         return uvicorn.Server(config)
 
     @property
@@ -404,8 +335,8 @@ class Live:
 
     async def upload(self, request: Request) -> Response:
         """Take a CSV or Parquet file: the body; its name is the last part of the path."""
-        path = requests.upload_path(self.project, request.path_params["name"])
         data = await _body(request, requests.UPLOAD)
+        path = requests.upload_path(self.project, request.path_params["name"], data)
         await run_in_threadpool(write_file, path, data, 0o600)
         try:
             await run_in_threadpool(requests.work_apart, self.project.root, "_check", str(path))

@@ -1,5 +1,6 @@
-"""The command `rbp compare`: two rank stores of one text, token by token."""
+"""The command `rbp compare`: rank stores of one text, token by token."""
 
+import json
 import shlex
 import sys
 from pathlib import Path
@@ -7,32 +8,54 @@ from typing import Annotated
 
 import typer
 
+from rbp.cli.ranks import put_table
+from rbp.errors import ParameterError
 from rbp.names import split_numbers
 
 
 def compare(
-    a: Annotated[Path, typer.Argument(help="The rank store of the model as it was.")],
-    b: Annotated[Path, typer.Argument(help="That of the model that was quantized, pruned or tuned.")],
+    stores: Annotated[
+        list[Path], typer.Argument(help="Rank store of the model as it was; then those that were made of it.")
+    ],
     k: Annotated[str, typer.Option("-k", "--k", help="Thresholds, with commas.")] = "1,10,100,1000",
     tie_rule: Annotated[
         str | None, typer.Option(help="How equal scores count: paper, strict or expected.", show_default="paper")
     ] = None,
-    level: Annotated[float, typer.Option(help="The confidence level of intervals.")] = 0.95,
+    level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
     tokenizer: Annotated[
-        str | None, typer.Option(metavar="FOLDER", help="Shows tokens as text, where the models are no longer there.")
+        str | None, typer.Option(metavar="FOLDER", help="Tokenizer that shows tokens as text, if the models are gone.")
     ] = None,
-    page: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write a page that opens offline.")] = None,
+    page: Annotated[Path | None, typer.Option(metavar="FILE", help="Page to write; it opens offline.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Table to write: a .csv or .parquet file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with null where there is no number.")] = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Print the smallest differences that so much text can show instead.")
+    ] = False,
 ) -> None:
-    """Compare two models on the same tokens: what B lost against A, and where."""
+    """Compare models on the same tokens: what each lost against the first, and where."""
     from rbp.api import compare as compare_stores
+    from rbp.laws.comparison import long_table, overview, plan_lines
 
+    if len(stores) < 2:
+        raise ParameterError("one rank store alone compares with nothing", "STORES", "Give two or more.")
     ks = split_numbers(k, "thresholds", "-k", least=1)
-    comparison = compare_stores(a, b, k=ks, tie_rule=tie_rule, level=level, tokenizer=tokenizer)  # type: ignore[arg-type]
-    typer.echo(str(comparison))
-    if comparison.tokenizer is None:
-        typer.echo("Tokens are shown as numbers: no model is where it was. Give --tokenizer FOLDER.", err=True)
+    how = {"k": ks, "tie_rule": tie_rule, "level": level, "tokenizer": tokenizer}
+    comparisons = [compare_stores(stores[0], each, **how) for each in stores[1:]]  # type: ignore[arg-type]
+    if as_json:
+        several = [each.as_dict() for each in comparisons]
+        typer.echo(json.dumps(several if len(several) > 1 else several[0]))
+    elif plan:
+        typer.echo("\n".join(line for each in comparisons for line in plan_lines(each)))
+    elif len(comparisons) > 1:
+        typer.echo(overview(comparisons))
+    else:
+        typer.echo(str(comparisons[0]))
+        if comparisons[0].tokenizer is None:
+            typer.echo("Tokens are shown as numbers: no model is where it was. Give --tokenizer FOLDER.", err=True)
+    if out is not None:
+        put_table(long_table(comparisons), out)
     if page is not None:
         from rbp.report.comparison import write_page
 
-        write_page(comparison, page, shlex.join(["rbp", *sys.argv[sys.argv.index("compare") :]]))
-        typer.echo(str(page))
+        write_page(comparisons, page, shlex.join(["rbp", *sys.argv[sys.argv.index("compare") :]]))
+        typer.echo(str(page), err=as_json)

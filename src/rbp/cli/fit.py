@@ -1,12 +1,16 @@
-"""`rbp fit`: one law of one family, as the page with the explorer fits it."""
+"""`rbp fit`: the law of each family on each dataset, or of one, as the page with the explorer fits it."""
 
 import json
+import logging
 import math
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Hashable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rbp.cli.law import SURFACE
+from rbp.cli.ranks import put_table
 from rbp.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -14,6 +18,9 @@ if TYPE_CHECKING:
 
     from rbp.laws.offset import OffsetFit
     from rbp.laws.power import PowerLawFit
+    from rbp.measurements import Source
+
+log = logging.getLogger(__name__)
 
 #: metrics, as the line that is printed calls them
 _WHAT = {
@@ -25,14 +32,20 @@ _WHAT = {
 }
 
 
+#: the thresholds that are fitted where none is given and ranks could be counted at any
+KS = (1, 10, 100, 1000)
+
+
 def fit(
-    measurements: Annotated[
-        str, typer.Option(help="published, ladder, images, …, a folder of ranks, a CSV or Parquet file.")
+    source: Annotated[
+        str, typer.Argument(help="A CSV or Parquet file, a folder of rank stores, or published, ladder, images, …")
     ],
-    dataset: Annotated[str, typer.Option(help="wikipedia, humaneval, …")],
-    family: Annotated[str, typer.Option(help="Pythia, GPT-2, …")],
-    k: Annotated[int | None, typer.Option(help="The threshold of RBP_k, or the tries of pass@k.")] = None,
-    metric: Annotated[str, typer.Option(help=", ".join(_WHAT))] = "neg_log_rbp",
+    dataset: Annotated[str | None, typer.Option(help="The dataset; default: each.")] = None,
+    family: Annotated[str | None, typer.Option(help="The family of models; default: each.")] = None,
+    k: Annotated[
+        int | None, typer.Option(help="The threshold of RBP_k, or the tries of pass@k; default: each.")
+    ] = None,
+    metric: Annotated[str | None, typer.Option(help=f"{', '.join(_WHAT)}; default: each.")] = None,
     level: Annotated[float, typer.Option(help="The confidence level of the intervals.")] = 0.95,
     without: Annotated[
         list[str] | None, typer.Option(metavar="MODEL", help="Leave this model out; may be given several times.")
@@ -45,65 +58,123 @@ def fit(
     against: Annotated[str, typer.Option(help="The law's axis: size, tokens, compute or step.")] = "size",
     surface: Annotated[bool, typer.Option("--surface", help=SURFACE)] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON; null where an interval has no end.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Write the laws as a table: a .csv or .parquet file.")] = None,
 ) -> None:
-    """Fit one power law y = A·S^(−α), or one with an offset, and print it."""
+    """Fit a power law y = A·S^(−α), or one with an offset, to each family on each dataset, and print it."""
     if surface and (weights or offset or at is not None or against != "size"):
         remedy = "Leave out --weights, --offset, --at and --against."
         raise ParameterError("laws in S and D are fitted to all of a family, unweighted", "--surface", remedy)
-    if metric not in _WHAT:
+    if metric is not None and metric not in _WHAT:
         raise ParameterError(f"there is no metric {metric}", "--metric", f"There is: {', '.join(_WHAT)}.")
-    if "{k}" in _WHAT[metric] and k is None:
-        raise ParameterError(f"a fit of {metric} needs a k", "--k", "Give --k, or --metric cross_entropy.")
-    if "{k}" not in _WHAT[metric] and k is not None:
+    if metric is None and (k is not None or weights):
+        metric = "neg_log_rbp"
+    if metric is not None and "{k}" not in _WHAT[metric] and k is not None:
         raise ParameterError(f"{metric} has no threshold", "--k", "Leave --k out.")
     if weights and metric != "neg_log_rbp":
         raise ParameterError("counting noise is that of RBP_k", "--weights", "Leave --weights out, or give --k.")
     if weights and offset:
         raise ParameterError("the law with an offset is fitted without weights", "--weights", "Leave one of them out.")
-    from rbp.laws.offset import fit_offset
-    from rbp.laws.power import fit_power_law
     from rbp.measurements import open_source, select
     from rbp.measurements.checkpoints import AXES, check_axis
     from rbp.measurements.table import warn_of_no_hits
     from rbp.names import nearest
 
     check_axis(against)
-    source = open_source(measurements)
+    opened = open_source(source)
     if metric == "neg_log_rbp" and k is not None:
-        source = source.at([k])
-    every = source.table if against == "size" and not surface else source.checkpoints
-    if against == "size" and not surface:
-        table = select(every, dataset=dataset, family=family, metric=metric, k=k)
-    else:
-        whole = select(every, dataset=dataset, metric=metric, k=k)
-        table = select(whole, family=family) if surface else _of_line(whole, family, against)
-    if k is not None:
+        opened = opened.at([k])
+    by_size = against == "size" and not surface
+    every = opened.table if by_size else opened.checkpoints
+    whole = select(every, dataset=dataset, family=family if by_size or surface else None, metric=metric, k=k)
+    if metric is None and k is None and {*KS} & {*whole["k"].dropna()}:
+        whole = whole[whole["k"].isna() | whole["k"].isin(KS)]
+    table = whole if by_size or surface or family is None else _of_line(whole, family, against)
+    if k is not None and family is not None and dataset is not None:
         warn_of_no_hits(every[(every["dataset"] == dataset) & (every["family"] == family)], [k])
-    out = without or []
-    if strange := [model for model in out if model not in set(table["model"])]:
+    left_out = without or []
+    if strange := [model for model in left_out if model not in set(table["model"])]:
         raise ParameterError(f"no model {strange[0]}", "--without", nearest(strange[0], table["model"], _short))
-    points = table[~table["model"].isin(out)]
+    points = table[~table["model"].isin(left_out)]
+    cells = points[CELL].drop_duplicates()
+    if len(cells) > 1:
+        alone = {"--weights": weights, "--offset": offset, "--at": at is not None, "--surface": surface}
+        alone["--against"] = against != "size"
+        if given := [name for name, chosen in alone.items() if chosen]:
+            several = "; ".join(_named(cell) for cell in cells.head(6).to_dict("records"))
+            remedy = f"Choose one by --dataset, --family, --metric and --k. There is: {several}."
+            raise ParameterError(f"there are {len(cells)} laws to fit", given[0], remedy)
+        _each(points, level, as_json, out)
+        return
     if surface:
         _side_by_side(points, level, as_json)
         return
-    size, value = points["size"].to_numpy(), points["value"].to_numpy()
-    fitted: PowerLawFit | OffsetFit
-    if offset:
-        fitted = fit_offset(size, value, level=level)
-    else:
-        fitted = fit_power_law(size, value, variance=source.counting_variance(points) if weights else None, level=level)
-    forecast = None if at is None else fitted.predict(at).iloc[0].to_dict()
+    fitted = _fitted(opened, points, offset, weights, level)
+    forecast = None if at is None else _forecast(fitted, at)
     if as_json:
         numbers = {name: _json(number) for name, number in fitted.as_dict().items()}
         typer.echo(json.dumps(numbers | {"forecast": forecast}))
         return
-    letter = AXES[against][1]
-    what = _WHAT[metric].format(k=k)
-    for line in _in_words(fitted, what, f"{family} on {dataset}", letter):
+    if out is not None:
+        _each(points, level, as_json, out)
+    letter, cell = AXES[against][1], cells.to_dict("records")[0]
+    what, where = _WHAT[cell["metric"]].format(k=cell["k"]), f"{family or cell['family']} on {cell['dataset']}"
+    for line in _in_words(fitted, what, where, letter):
         typer.echo(line)
     if forecast:
-        ends = f"{forecast['low']:.4g} to {forecast['high']:.4g}"
-        typer.echo(f"At {letter} = {at:.4g}: {forecast['value']:.4g}; {_level(level)} interval of a new model {ends}")
+        typer.echo(_forecast_in_words(forecast, letter, level, offset))
+
+
+CELL = ["dataset", "family", "metric", "k"]
+
+
+def _fitted(
+    source: "Source", points: "pd.DataFrame", offset: bool, weights: bool, level: float
+) -> "PowerLawFit | OffsetFit":
+    from rbp.laws.offset import fit_offset
+    from rbp.laws.power import fit_power_law
+
+    size, value = points["size"].to_numpy(), points["value"].to_numpy()
+    if offset:
+        return fit_offset(size, value, level=level)
+    return fit_power_law(size, value, variance=source.counting_variance(points) if weights else None, level=level)
+
+
+def _each(points: "pd.DataFrame", level: float, as_json: bool, out: Path | None) -> None:
+    """Print the law of each dataset, family, metric and k, a row each; or write them as a table, or as JSON."""
+    from rbp.laws.table import fit_table
+    from rbp.report.law import in_words
+
+    fits = fit_table(points, by=CELL, level=level, required=False)
+    if out is not None:
+        put_table(fits, out)
+    elif as_json:
+        typer.echo(fits.to_json(orient="records"))
+    else:
+        for line in in_words(fits, level):
+            typer.echo(line)
+
+
+def _named(cell: dict[Hashable, Any]) -> str:
+    return f"{_WHAT[cell['metric']].format(k=cell['k'])} of {cell['family']} on {cell['dataset']}"
+
+
+TOO_FAR = 1e4  # times the largest size: the unit of one of them is probably another
+
+
+def _forecast(fitted: "PowerLawFit | OffsetFit", at: float) -> dict[Hashable, Any]:
+    times = at / fitted.size_max
+    if times > TOO_FAR:
+        what = f"{at:.4g} is {times:,.0f} times the largest size of {fitted.size_max:,.0f}"
+        log.warning("%s: both are numbers of parameters; is one of them in thousands, millions or billions?", what)
+    return fitted.predict(at).iloc[0].to_dict() | {"times_largest": times}
+
+
+def _forecast_in_words(forecast: dict[Hashable, Any], letter: str, level: float, offset: bool) -> str:
+    ends = f"{forecast['low']:.4g} to {forecast['high']:.4g}"
+    beyond = f", {forecast['times_largest']:,.3g} times the largest" if forecast["times_largest"] > 1 else ""
+    floor = ", if there is no floor (--offset fits one)" if beyond and not offset else ""
+    interval = f"{_level(level)} interval of a new model {ends}"
+    return f"At {letter} = {forecast['size']:.4g}{beyond}: {forecast['value']:.4g}; {interval}{floor}"
 
 
 def _of_line(whole: "pd.DataFrame", family: str, axis: str) -> "pd.DataFrame":

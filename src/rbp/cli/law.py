@@ -65,16 +65,16 @@ def law(
         raise ParameterError("all of these are measured: there is nothing to plan", "--plan", "Leave it out.")
     sources: list[str | Path] = [*given]
     if to_rank and corpus is not None:
-        from rbp.extract.corpora import check_corpus
-        from rbp.extract.protocol import protocol as make_protocol
-        from rbp.extract.protocol import window_length
+        from rbp.texts.corpora import check_corpus
+        from rbp.texts.protocol import protocol as make_protocol
+        from rbp.texts.protocol import window_length
 
         check_corpus(corpus)
         options = {"tokens": tokens, "bos": bos, "special": special}
         windows = make_protocol("windows", length=length, **options)  # type: ignore[arg-type]
         typer.echo(f"{', '.join(to_rank)} …", err=True)  # what reads them takes seconds to import
         from rbp.extract.extraction import Settings, extract, say_on_stderr
-        from rbp.extract.models import find_model
+        from rbp.models.load import find_model
 
         say_on_stderr()
         settings = Settings(dtype=kind, device=device, family=family)
@@ -83,8 +83,8 @@ def law(
             most = window_length([files.config for files in model_files])
             windows = make_protocol("windows", length=most, **options)  # type: ignore[arg-type]
         if plan:
-            from rbp.extract.cost import plan_lines
             from rbp.extract.extraction import planned
+            from rbp.extract.plan import plan_lines
 
             costs = planned(model_files, [corpus], windows, settings)
             typer.echo("\n".join(plan_lines(costs, time.process_time())))
@@ -104,6 +104,7 @@ def law(
     table = plotted = law_report.chosen(source.table if by_size else source.checkpoints, dataset, ks, only)
     if not by_size:
         plotted = checkpoints.against(table, against)
+    law_report.warn_of_missing(table, ks)
     whole = law_report.chosen(source.checkpoints, dataset, ks, only)
     every = source.checkpoints
     selected = every["dataset"].isin(whole["dataset"]) & every["family"].isin(whole["family"])

@@ -49,7 +49,7 @@ def run(
     kind, device, names = known_dtype(dtype), known_device(device), split_names(ways)
 
     from rbp.damage.sums import STEPS
-    from rbp.extract.corpora import check_corpus, open_corpus
+    from rbp.texts.corpora import check_corpus, open_corpus
 
     if not names or len({*names}) < len(names):
         raise ParameterError(f"{ways!r} names no paths, or one twice", "--paths", "Give some of them, with commas.")
@@ -61,9 +61,9 @@ def run(
 
     from rbp.damage import run as measuring
     from rbp.damage.paths import open_paths, write_tables
-    from rbp.extract.devices import find_device
     from rbp.extract.extraction import say_on_stderr
-    from rbp.extract.models import find_model
+    from rbp.models.devices import find_device
+    from rbp.models.load import find_model
 
     say_on_stderr()
     place: Place = context.obj

@@ -16,7 +16,7 @@ from rbp.place import Place
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rbp.extract.store import RankStore, SampleCheck
+    from rbp.store import RankStore, SampleCheck
 
 
 ranks = typer.Typer(no_args_is_help=True, help="Rank stores: list, remove, rename, check, summarize, export, query.")
@@ -44,13 +44,13 @@ _ROUND = "bfloat16: rank logits rounded to it, as a model in bfloat16 gives them
 _DEVICES = "auto: one model over all GPUs, memory and disk, where it is too large for one device (extra devices)."
 _IMPORTED = (
     "vllm: JSON lines with prompt_logprobs, as its outputs or its server's answers have them. "
-    "csv: columns document, position, token, rank, and logprob or nll."
+    "csv: columns document, position, token, rank, and logprob or nll; or what rbp ranks export wrote."
 )
 _ARGMAX = "How equal scores were counted: paper (so vLLM's V1 engine) or strict."
 _SHARD = "Only the I-th of N shares of the packs. Under torchrun: the process's own."
 _INTERVALS = (
-    "Add 95% intervals: of independent tokens (low, high), and with documents as the units (document_low, "
-    "document_high)."
+    "Add 95% intervals: of independent tokens (low, high), and with documents as the units, or blocks of one long text "
+    "(document_low, document_high, …)."
 )
 
 
@@ -79,7 +79,7 @@ def extract(
     dtype: Annotated[str, typer.Option(help=_DTYPE)] = "float32",
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, …")] = "auto",
     devices: Annotated[str | None, typer.Option(help=_DEVICES)] = None,
-    backend: Annotated[str, typer.Option(help="auto, reference, blocked or triton.")] = "auto",
+    backend: Annotated[str, typer.Option(help="auto, reference, blocked, tiles or triton.")] = "auto",
     batch: Annotated[int | None, typer.Option(help="Rows at a time; on the CPU it changes no rank.")] = None,
     vocab: Annotated[str, typer.Option(help="The logits that count: all, tokenizer, or how many.")] = "all",
     round_logits: Annotated[str | None, typer.Option(help=_ROUND)] = None,
@@ -96,10 +96,10 @@ def extract(
 ) -> None:
     """Rank every token of corpora by models: a rank store each. What is measured already is left alone."""
     from rbp.choices import check_shard, known_backend, known_device, known_dtype
-    from rbp.extract.corpora import check_corpus
-    from rbp.extract.protocol import default_protocol, window_length
-    from rbp.extract.protocol import protocol as make_protocol
-    from rbp.extract.training import Training
+    from rbp.models.training import Training
+    from rbp.texts.corpora import check_corpus
+    from rbp.texts.protocol import default_protocol, window_length
+    from rbp.texts.protocol import protocol as make_protocol
 
     kind, device, way = known_dtype(dtype), known_device(device), known_backend(backend)
     name = protocol or default_protocol(corpus)
@@ -134,8 +134,8 @@ def extract(
     typer.echo(f"{', '.join(model)} …", err=True)  # what reads it takes seconds to import
     from rbp.extract.extraction import Settings, extract_on_gpus, gpus, say_on_stderr
     from rbp.extract.extraction import extract as measure
-    from rbp.extract.models import find_model
-    from rbp.extract.store import open_store
+    from rbp.models.load import find_model
+    from rbp.store import open_store
 
     say_on_stderr()
     model_files = [find_model(each, revision, tokenizer) for each in model]
@@ -156,8 +156,8 @@ def extract(
         training=trained,
     )
     if plan:
-        from rbp.extract.cost import plan_lines
         from rbp.extract.extraction import planned
+        from rbp.extract.plan import plan_lines
 
         costs = planned(model_files, corpus, chosen, settings)
         typer.echo("\n".join(plan_lines(costs, time.process_time())))
@@ -175,8 +175,8 @@ def extract(
 @ranks.command("list")
 def list_(context: typer.Context, paths: Paths = None) -> None:
     """List rank stores."""
-    from rbp.extract.store import Store, store_folders
-    from rbp.extract.training import NAMES
+    from rbp.models.training import NAMES
+    from rbp.store import Store, store_folders
 
     for folder in store_folders(_paths(context, paths)):
         try:
@@ -225,7 +225,7 @@ def rm(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Remove rank stores, after asking. Nothing but stores is touched."""
-    from rbp.extract.store import must_be_stores, remove, store_folders
+    from rbp.store import must_be_stores, remove, store_folders
 
     folders = store_folders(paths)
     if not yes:
@@ -245,7 +245,7 @@ def rename(
     family: Annotated[str | None, typer.Option(help="The family of the model.")] = None,
 ) -> None:
     """Give a rank store another model's name, data set or family. Its ranks stay as they are."""
-    from rbp.extract.store import rename as to_rename
+    from rbp.store import rename as to_rename
 
     named = {"model": model, "dataset": dataset, "family": family}
     labels = {name: label for name, label in named.items() if label is not None}
@@ -269,7 +269,7 @@ def check(
     With --model, also rank a sample of each store's rows again, a row at a time, and compare: exit 2 if a rank is not
     that of the model's own logits, beyond rounding.
     """
-    from rbp.extract.store import REDO, open_store, store_folders
+    from rbp.store import REDO, open_store, store_folders
 
     if not 0 < share <= 1:
         raise ParameterError(f"a share of {share}", "--share", "Give more than 0, and at most 1.")
@@ -303,12 +303,13 @@ def check(
 def summary(
     context: typer.Context,
     paths: Paths = None,
-    k: Annotated[str | None, typer.Option(help="Thresholds with commas, or all; default: some from 1 on.")] = None,
+    k: Annotated[str | None, typer.Option(help="Thresholds with commas, or all.", show_default="1,10,100,1000")] = None,
     tie_rule: Rule = "paper",
     intervals: Annotated[bool, typer.Option("--intervals", help=_INTERVALS)] = False,
+    by: Annotated[str | None, typer.Option(help="document: a row for each document instead.")] = None,
     out: Out = None,
 ) -> None:
-    """Tabulate the measurements of rank stores: −ln RBP_k and the cross-entropy.
+    """Tabulate the measurements of rank stores: −ln RBP_k, cross-entropy, perplexity, mean reciprocal rank (mrr).
 
     macro_rbp is the mean over documents of each one's RBP_k; bits_per_byte compares models of several tokenizers.
     """
@@ -316,20 +317,36 @@ def summary(
 
     from rbp.measurements import COLUMNS
     from rbp.measurements.counts import store_table
-    from rbp.measurements.ranked import Ranked, with_intervals, with_other_units
+    from rbp.measurements.ranked import Ranked, by_document, with_intervals, with_other_units
     from rbp.metric import rank
 
     rank([0], [1], tie_rule)  # type: ignore[arg-type]  # raises for an unknown rule
+    if by not in (None, "document"):
+        raise ParameterError(f"there are no rows by {by}", "--by", "Give document.")
+    if by and intervals:
+        raise ParameterError("a document by itself has no interval by documents", "--intervals", "Leave one out.")
     tables = []
     for store in _stores(context, paths):
         ranked = Ranked(store, tie_rule)  # type: ignore[arg-type]
-        chosen = list(range(1, store.vocabulary + 1)) if k == "all" else split_numbers(k, "thresholds", "--k")
-        table = store_table(ranked, chosen or None).reindex(columns=list(COLUMNS))
-        table = with_intervals(table, ranked) if intervals else table
-        tables.append(with_other_units(table, ranked))
+        if k is None:
+            chosen = [each for each in (1, 10, 100, 1000) if each <= store.vocabulary]
+        elif k == "all":
+            chosen = list(range(1, store.vocabulary + 1))
+        else:
+            chosen = ranked.thresholds(split_numbers(k, "thresholds", "--k"))
+        if by:
+            about = {"dataset": store.dataset, "model": store.model}
+            table = by_document(ranked, chosen)
+            tables.append(pd.concat([pd.DataFrame(about, table.index), table], axis=1))
+        else:
+            table = store_table(ranked, chosen, infinite=True).reindex(columns=list(COLUMNS))
+            table = with_intervals(table, ranked) if intervals else table
+            tables.append(with_other_units(table, ranked, 0.95 if intervals else None))
         state = "not checked" if store.sampled is None else _checked(store.sampled, store.tokens)
         typer.echo("  ".join([str(store.folder), *filter(None, [_read(store)]), state]), err=True)
-    _put(pd.concat(tables, ignore_index=True), out)
+        for note in ranked.notes(chosen[0]):
+            typer.echo(f"  {note}", err=True)
+    put_table(pd.concat(tables, ignore_index=True), out)
 
 
 @ranks.command()
@@ -338,10 +355,10 @@ def export(
     store: Annotated[Path, typer.Argument(help="One rank store.")],
     out: Out = None,
 ) -> None:
-    """Write the ranks of one store as a table, a row per token: document, position, token, greater, equal, nll."""
-    from rbp.extract.store import open_store
+    """Write the ranks of one store as a table, a row per token (docs/store.md says the columns)."""
+    from rbp.store import open_store
 
-    _put(open_store(store).ranks(), out)
+    put_table(open_store(store).ranks(), out)
 
 
 @ranks.command()
@@ -355,15 +372,22 @@ def query(
     from rbp.measurements.query import query as ask
 
     atexit.unregister(gc.freeze)  # which leaves DuckDB's objects where they are, and DuckDB complains of each
-    _put(ask(_stores(context, stores), sql), out)
+    put_table(ask(_stores(context, stores), sql), out)
 
 
 def _read(store: "RankStore") -> str:
     """Say how much of the text was read, and which of its tokens were not scored; "" where neither is known."""
-    from rbp.extract.protocol import left_out
+    from rbp.texts.protocol import left_out, without_scores
 
-    words = left_out(store.manifest["about"].get("not_scored", {}))
+    about = store.manifest["about"]
+    words = left_out(about.get("not_scored", {}))
     parts = [f"not scored: {words}"] if words else []
+    if counts := about.get("documents"):
+        parts.append(without_scores((counts["scored"], counts["read"])))
+    if count := about.get("without_token"):
+        parts.append(
+            f"{count:,} of {store.vocabulary:,} logits belong to no token, and count (not with --vocab tokenizer)"
+        )
     if front := store.manifest["key"].get("bos"):
         parts.insert(0, f"{' '.join(front)} before every window")
     if store.read is not None:
@@ -389,7 +413,7 @@ def _paths(context: typer.Context, paths: list[Path] | None) -> list[Path]:
 
 
 def _stores(context: typer.Context, paths: list[Path] | None) -> "list[RankStore]":
-    from rbp.extract.store import open_store, store_folders
+    from rbp.store import open_store, store_folders
 
     return [open_store(folder) for folder in store_folders(_paths(context, paths))]
 
@@ -414,7 +438,8 @@ def _shard(text: str) -> tuple[int, int]:
     return int(first), int(count)
 
 
-def _put(table: "pd.DataFrame", out: Path | None) -> None:
+def put_table(table: "pd.DataFrame", out: Path | None) -> None:
+    """Write a table to a .csv or .parquet file; as CSV to standard output, where none is given."""
     if out is None or out.suffix == ".csv":
         _write(table.to_csv(index=False), out)
     elif out.suffix == ".parquet":
@@ -428,8 +453,8 @@ def _put(table: "pd.DataFrame", out: Path | None) -> None:
 
 
 def _write(content: str | bytes, out: Path | None) -> None:
-    from rbp.extract.store import full_disk
     from rbp.io import write_file
+    from rbp.store import full_disk
 
     if out is None:
         typer.echo(content, nl=False)

@@ -11,9 +11,9 @@ import pandas as pd
 from rbp.damage.equal_loss import Curve, best_temperature, curve, offset_table, offsets
 from rbp.damage.sums import CELL, EARLIER, SMALLER, TEMPERATURES, THRESHOLDS, WHOLE, Paths, read_paths
 from rbp.errors import DataError
-from rbp.extract.store import full_disk
 from rbp.io import write_file
 from rbp.laws.resampling import without_each
+from rbp.store import full_disk
 
 EQUAL, TEMPERED = "cross-entropy", "cross-entropy at the best temperature"
 _FALLING = ("context", "depth", "bits", SMALLER)  # the whole model is at the other end of these

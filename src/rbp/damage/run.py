@@ -15,14 +15,14 @@ from rbp.choices import Dtype
 from rbp.damage.sums import CONTEXTS, EARLIER, SMALLER, TEMPERATURES, THRESHOLDS, WHOLE, Growing
 from rbp.damage.worse import Reading, Step, degraded, readings, steps
 from rbp.errors import DataError, ParameterError
-from rbp.extract.corpora import Corpus
 from rbp.extract.extraction import circumstances, quiet
 from rbp.extract.forward import Ranker
-from rbp.extract.head import wide
-from rbp.extract.models import ModelFiles, load_model, load_tokenizer
-from rbp.extract.protocol import Protocol, Row, longest_input, opening_entry, plan_rows, window_length
-from rbp.extract.store import find_place
 from rbp.kernel.problem import ieee
+from rbp.models.head import wide
+from rbp.models.load import ModelFiles, load_model, load_tokenizer
+from rbp.store import find_place
+from rbp.texts.corpora import Corpus
+from rbp.texts.protocol import Protocol, Row, longest_input, opening_entry, plan_rows, window_length
 
 log = logging.getLogger(__name__)
 
@@ -56,9 +56,9 @@ def run(
     a file, whose checksum is kept. Raises DataError and ParameterError, and leaves nothing half-written.
     """
     with quiet(), ieee(device):
-        language = load_model(files, dtype, device)
+        with files.unchanged():
+            language, tokenizer, weights = load_model(files, dtype, device), load_tokenizer(files), files.fingerprint()
         todo = [WHOLE_STEP, *(step for path in paths for step in steps(path, language))]
-        tokenizer = load_tokenizer(files)
         longest = longest_input(files.config)
         length = window_length([files.config]) if length is None else length
         if length < 2 * CONTEXTS[-1] or (longest is not None and length > longest):
@@ -71,7 +71,7 @@ def run(
                 what = "it has another tokenizer, so it would be asked for other tokens"
                 raise ParameterError(what, other.name, f"Give models with the tokenizer of {files.name}.")
         key = {
-            "weights": files.fingerprint(),
+            "weights": weights,
             "tokenizer": files.tokenizer_fingerprint(),
             "corpus": corpus.fingerprint,
             "length": length,
@@ -88,9 +88,10 @@ def run(
             store.begin(key, about, predictions)
             _along(store, ranker, rows, todo, files.name)
             for path, other in others:
-                language = load_model(other, dtype, device)
+                with other.unchanged():
+                    language, weights = load_model(other, dtype, device), other.fingerprint()
                 number = float(language.size if path == SMALLER else earlier.index(other) + 1)
-                store.identify(path, number, other.name, other.fingerprint())
+                store.identify(path, number, other.name, weights)
                 if store.lacks(*Step(path, number), other.name):
                     _along(store, _ranker(language, rows), rows, [Step(path, number)], other.name)
     return place.folder

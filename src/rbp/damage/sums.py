@@ -15,8 +15,8 @@ import pandas as pd
 
 from rbp import provenance
 from rbp.errors import DataError
-from rbp.extract.store import full_disk
 from rbp.io import label, parse_json, sha256, write_file, write_json
+from rbp.store import full_disk
 
 log = logging.getLogger(__name__)
 

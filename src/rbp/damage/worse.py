@@ -24,8 +24,8 @@ from torch import nn
 
 from rbp.damage.sums import STEPS
 from rbp.errors import ParameterError
-from rbp.extract.models import LanguageModel
-from rbp.extract.protocol import Row
+from rbp.models.load import LanguageModel
+from rbp.texts.protocol import Row
 
 DRAWS = 3  # of noise on weights and on logits
 GROUP = 64  # weights next to one another in a row that are rounded by the largest among them

@@ -7,11 +7,13 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib.metadata import version
+from itertools import count
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,8 +24,8 @@ from transformers.utils import logging as transformers_logging
 from rbp import __version__, registry
 from rbp.choices import BYTES, Backend, Dtype, check_shard, known_backend, known_dtype
 from rbp.errors import DataError, ParameterError
-from rbp.extract.corpora import STDIN, Corpus, open_corpus
-from rbp.extract.cost import (
+from rbp.extract.forward import Ranker
+from rbp.extract.plan import (
     LOADED,
     ROWS,
     Cost,
@@ -36,9 +38,13 @@ from rbp.extract.cost import (
     read_config,
     size_of,
 )
-from rbp.extract.devices import find_device, limits, must_be_installed
-from rbp.extract.forward import Ranker
-from rbp.extract.models import (
+from rbp.extract.verify import SHARE, Stored, WrongRank, choose_sample, plain_logits, verify_sample, wrong_ranks_error
+from rbp.fingerprint import must_be_unchanged
+from rbp.kernel import backend_for, compiling_pays
+from rbp.kernel.problem import Rounding, ieee
+from rbp.models.devices import device_of, find_device, limits, must_be_installed
+from rbp.models.identity import untouched
+from rbp.models.load import (
     LanguageModel,
     Loaded,
     ModelFiles,
@@ -47,15 +53,13 @@ from rbp.extract.models import (
     load_tokenizer,
     looks_at_length,
 )
-from rbp.extract.protocol import Protocol, Row, RowPlan, added_tokens, longest_input, opening_entry, plan_rows
-from rbp.extract.state import untouched
-from rbp.extract.store import RankStore, SampleCheck, Store, find_place, measurement_digest, read_part
-from rbp.extract.training import TABLE, Training, training_of
-from rbp.extract.verify import SHARE, Stored, WrongRank, choose_sample, plain_logits, verify_sample, wrong_ranks_error
-from rbp.kernel import backend_for, compiling_pays
-from rbp.kernel.problem import Rounding, ieee
+from rbp.models.tokenizers import without_token
+from rbp.models.training import TABLE, Training, training_of
 from rbp.names import split_names
 from rbp.processes import Task, Tell, board, run_tasks
+from rbp.store import RankStore, SampleCheck, Store, find_place, measurement_digest, read_part
+from rbp.texts.corpora import STDIN, Corpus, open_corpus
+from rbp.texts.protocol import Protocol, Row, RowPlan, added_tokens, longest_input, opening_entry, plan_rows
 
 log = logging.getLogger(__name__)
 
@@ -149,11 +153,27 @@ class _Model:
     def __init__(self, files: ModelFiles | Loaded, settings: Settings, device: torch.device) -> None:
         self.files, self.settings, self.device = files, settings, device
         self.training = training_of(files, settings.training)
+        self.marks = files.marks()
         self.tokenizer = load_tokenizer(files)
-        self.fingerprints = {"weights": files.fingerprint(), "tokenizer": files.tokenizer_fingerprint()}
+        names = {"weights": files.fingerprint(), "tokenizer": files.tokenizer_fingerprint(self.tokenizer)}
+        self.fingerprints = names
 
     @cached_property
     def language(self) -> LanguageModel:
+        """Load the model. Raises DataError if a file is no longer the one whose fingerprint was taken."""
+        loaded = self._load()
+        must_be_unchanged(self.marks, self.files.marks())
+        return loaded
+
+    def must_be_as_loaded(self) -> None:
+        """Raise DataError if somebody has written into a file since: weights on the CPU may be read from it yet.
+
+        A file that another took the place of is no concern: the one that was loaded is there as long as it is in use.
+        """
+        now = {path: marks for path, marks in self.files.marks().items() if marks[-1] == self.marks[path][-1]}
+        must_be_unchanged({path: self.marks[path][:2] for path in now}, {path: now[path][:2] for path in now})
+
+    def _load(self) -> LanguageModel:
         why = "the default, as the authors' program" if self.settings.dtype == "float32" else "as asked for"
         dtype = self.files.config.get("dtype") or self.files.config.get("torch_dtype") or "unknown"
         saved_as = getattr(self.files, "quantization", None) or dtype
@@ -173,7 +193,8 @@ class _Model:
 def _limit(settings: Settings, tokenizer: Any) -> int | None:
     chosen = settings.vocabulary
     if chosen == "tokenizer":
-        return len(tokenizer)
+        last: int = max(tokenizer.get_vocab().values())
+        return last + 1
     return None if chosen == "all" else int(chosen)
 
 
@@ -196,12 +217,12 @@ def extract(
     settings = settings or Settings()
     if shard is not None:
         check_shard(shard)
-    device, model_files, texts = _resolve_inputs(models, corpora, settings)
+    device, model_files, texts = _resolve_inputs(models, corpora, settings, protocol)
     stores = []
     for files in model_files:
         given = settings, device
         if isinstance(files, Loaded):
-            given = replace(settings, dtype=files.dtype), find_device(str(files.model.device))
+            given = replace(settings, dtype=files.dtype), device_of(files.model)
         with quiet(), ieee(given[1]), untouched(files.model) if isinstance(files, Loaded) else nullcontext():
             model = _Model(files, *given)
             stores += [_measure(model, corpus, protocol, out, shard) for corpus in texts]
@@ -215,7 +236,7 @@ def planned(
 
     Raises what `extract` raises for what can be seen by then.
     """
-    device, model_files, texts = _resolve_inputs(models, corpora, settings)
+    device, model_files, texts = _resolve_inputs(models, corpora, settings, protocol)
     dtype, costs = known_dtype(settings.dtype), []
     for files in model_files:
         if isinstance(files, Loaded):
@@ -249,7 +270,10 @@ def planned(
 
 
 def _resolve_inputs(
-    models: Sequence[str | ModelFiles | Loaded], corpora: Sequence[str | Corpus], settings: Settings
+    models: Sequence[str | ModelFiles | Loaded],
+    corpora: Sequence[str | Corpus],
+    settings: Settings,
+    protocol: Protocol,
 ) -> tuple[torch.device, list[ModelFiles | Loaded], list[Corpus]]:
     """Find the device, the models' files and the texts. Raises DataError and ParameterError for what is not right."""
     if settings.devices is not None and settings.device != "auto":
@@ -271,15 +295,21 @@ def _resolve_inputs(
     return (
         device,
         model_files,
-        [open_corpus(corpus, settings.fields) if isinstance(corpus, str) else corpus for corpus in corpora],
+        [
+            open_corpus(corpus, settings.fields, partly=protocol.tokens is not None)
+            if isinstance(corpus, str)
+            else corpus
+            for corpus in corpora
+        ],
     )
 
 
 def _key(model: _Model, corpus: Corpus, protocol: Protocol) -> dict[str, Any]:
     """Return all that determines the ranks."""
     settings = model.settings
-    dtype = torch.float64 if settings.dtype == "float64" else torch.float32
-    chosen = backend_for(model.device, dtype) if settings.backend == "auto" else settings.backend
+    chosen = (
+        backend_for(model.device, getattr(torch, settings.dtype)) if settings.backend == "auto" else settings.backend
+    )
     return {
         **model.fingerprints,
         "revision": model.files.revision,
@@ -304,9 +334,10 @@ def _key(model: _Model, corpus: Corpus, protocol: Protocol) -> dict[str, Any]:
 def _measure(model: _Model, corpus: Corpus, protocol: Protocol, out: Path, shard: tuple[int, int] | None) -> Path:
     key = _key(model, corpus, protocol)
     name = Path(model.files.name).name + (f"@{model.files.checkpoint}" if model.files.checkpoint else "")
-    label = f"{name} on {corpus.name}"
-    store = find_place(out, f"{name}-{corpus.name}", key)
-    if _finished(store, key, _labels(model, corpus)):
+    label, name = f"{name} on {corpus.name}", f"{name}-{corpus.name}"
+    store = find_place(out, name, key)
+    begun = bool(store.parts()[0])
+    if not (begun and isinstance(model.files, Loaded)) and _finished(store, key, _labels(model, corpus)):
         log.info("%s: already measured, %s", label, store.folder)
         return store.folder
     rows = _rows(model.files, model.tokenizer, corpus, protocol)
@@ -315,6 +346,11 @@ def _measure(model: _Model, corpus: Corpus, protocol: Protocol, out: Path, shard
     # of the whole measurement, so that all shards and every run of them do the same
     compiled = compiling_pays(rows.tokens * (model.limit or model.language.vocabulary))
     ranker = Ranker(model.language, key["backend"], batch, model.limit, model.settings.round_logits, compiled=compiled)
+    if begun and isinstance(model.files, Loaded):
+        key, store = _own_place(out, name, key, ranker, rows)
+        if _finished(store, key, _labels(model, corpus)):
+            log.info("%s: already measured, %s", label, store.folder)
+            return store.folder
     ranker.check(rows.rows)
     with store.lock(shard):
         try:
@@ -324,6 +360,37 @@ def _measure(model: _Model, corpus: Corpus, protocol: Protocol, out: Path, shard
                 shutil.rmtree(store.folder)
             raise
     return store.folder
+
+
+def _own_place(
+    out: Path, name: str, key: dict[str, Any], ranker: Ranker, rows: RowPlan
+) -> tuple[dict[str, Any], Store]:
+    """Find the store of a model in memory among those of one digest, and its key: whose ranks it gives again.
+
+    A digest knows weights and configuration, but not what else a model does, so the stored ranks are the answer.
+    """
+    for ordinal in count(1):
+        key = key | ({"ordinal": ordinal} if ordinal > 1 else {})
+        store = find_place(out, name, key)
+        if not store.parts()[0] or _answers_alike(store, ranker, rows):
+            return key, store
+        log.warning("%s: its ranks are not the given model's, which gets a store of its own", store.folder)
+    raise AssertionError("never reached")
+
+
+def _answers_alike(store: Store, ranker: Ranker, rows: RowPlan) -> bool:
+    """Return whether a model gives the ranks of a store again: of its shortest and its longest row."""
+    manifest, (whole, _) = store.manifest, store.parts()
+    if (manifest["packs"], manifest["tokens"]) != (rows.packs, rows.tokens):
+        return False
+    places = sorted(((pack, row) for pack in whole for row in rows.rows_of(pack)), key=lambda place: len(place[1].ids))
+    ends = [places[0], places[-1]]
+    parts = [read_part(whole[pack]) for pack in sorted({pack for pack, _ in ends})]
+    ranks = Stored({column: np.concatenate([part[column] for part in parts]) for column in parts[0]}, str(store.folder))
+    try:
+        return not any(wrong for _, wrong in _again(ranker, [row for _, row in ends], ranks))
+    except DataError:  # other tokens, or a model that cannot read them
+        return False
 
 
 def _rows(files: ModelFiles | Loaded, tokenizer: Any, corpus: Corpus, protocol: Protocol) -> RowPlan:
@@ -368,6 +435,10 @@ def _fill(
         about["characters"] = {"read": rows.read[0], "of": rows.read[1]}
     if rows.bytes is not None:
         about["bytes"] = rows.bytes
+    if rows.documents[0] < rows.documents[1]:
+        about["documents"] = {"scored": rows.documents[0], "read": rows.documents[1]}
+    if count := without_token(model.tokenizer, about["vocabulary"]):
+        about["without_token"] = count
     if isinstance(model.files, ModelFiles) and model.files.gguf:
         about |= {"file": model.files.gguf.name, "quantization": model.files.quantization}
     store.begin(key, about, rows.packs, rows.tokens)
@@ -378,25 +449,31 @@ def _fill(
     if before and missing:
         log.info("%s: %d of %d packs are there: going on", label, len(mine) - len(missing), len(mine))
     tokens, done, start, speed = sum(scored.values()), before, time.monotonic(), 0.0
-    with board() if log.isEnabledFor(logging.INFO) else nullcontext() as show:  # a program that calls us may be quiet
-        for pack in missing:
+    with (
+        board() if log.isEnabledFor(logging.INFO) else nullcontext() as show,  # a program that calls us may be quiet
+        ThreadPoolExecutor(1) as writer,  # it compresses and writes a part while the next one is ranked
+    ):
+        written: Future[None] | None = None
+        for pack, ranks in zip(missing, ranker.rank_packs(map(rows.rows_of, missing)), strict=True):
             some = rows.rows_of(pack)
-            greater, equal, nll = ranker.rank(some)
+            model.must_be_as_loaded()
             columns = {
                 "document": np.concatenate([np.full(len(row.scored), row.document) for row in some]),
                 "position": np.concatenate([row.start + row.scored for row in some]),
                 "token": np.concatenate([row.ids[row.scored] for row in some]),
-                "greater": greater,
-                "equal": equal,
-                "nll": nll,
+                **ranks._asdict(),
             }
-            store.write(pack, columns)
-            done += len(greater)
+            if written:
+                written.result()
+            written = writer.submit(store.write, pack, columns)
+            done += scored[pack]
             speed = (done - before) / max(time.monotonic() - start, 1e-9)
             if show:
                 minutes, seconds = divmod((tokens - done) / speed, 60)
                 left = f"{minutes:.0f} min {seconds:.0f} s left"
                 show(label, f"{done:,} of {tokens:,} tokens  {speed:,.0f} tokens/s  {left}")
+        if written:
+            written.result()
     how: dict[str, Any] = {"tokens_per_second": round(speed), "halvings": ranker.halvings}
     whole, noted = store.parts()[0], store.noted()
     unchecked = [pack for pack in mine if whole[pack].name not in noted]
@@ -433,7 +510,7 @@ def _again(
     ranker: Ranker, rows: Sequence[Row], ranks: Stored, *, elsewhere: bool = False, cross_entropies: bool = True
 ) -> Iterator[tuple[SampleCheck, list[WrongRank]]]:
     """Run `verify_sample` as this machine can; elsewhere: whether another machine may have made the ranks."""
-    alone = ranker.language.device.type == "cpu" and not ranker.language.places  # as rows are ranked there
+    alone = ranker.language.device.type == "cpu" and not ranker.language.one_at_a_time  # as rows are ranked there
     forward = plain_logits(ranker, apart=elsewhere or not alone)
     return verify_sample(forward, rows, ranks, threads=alone, cross_entropies=cross_entropies)
 
@@ -471,7 +548,7 @@ def verify_store(
             raise DataError(what, where, "Give it by --corpus, with the same fields.")
         rows = plan_rows(corpus, loaded.tokenizer, Protocol(**key["protocol"])).rows
         sample = [rows[i] for i in choose_sample(rows, seed or store.manifest["digest"], share)]
-        columns = {str(name): column.to_numpy() for name, column in store.ranks().items()}
+        columns = {str(name): column.to_numpy() for name, column in store.ranks().drop(columns="top").items()}
         exact = "nll" not in store.manifest["about"]  # which says how a shipped store's are rounded
         ranker = Ranker(loaded.language, "reference", 1, loaded.limit, settings.round_logits, compiled=False)
         ranker.check(sample)
@@ -540,11 +617,15 @@ def extract_on_gpus(
     If one fails, the others finish what they do: nothing of it is lost. Raises DataError then.
     """
     # what is missing is downloaded once, before the processes start
-    models = [find_model(each, settings.revision) if isinstance(each, str) else each for each in models]
+    model_files = [find_model(each, settings.revision) if isinstance(each, str) else each for each in models]
+    for files in model_files:  # hashed once, not by every process
+        files.fingerprint()
     # standard input can be read by this process alone
-    texts = [opened if name == STDIN else name for name in corpora for opened in [open_corpus(name, settings.fields)]]
+    partly = protocol.tokens is not None
+    opened = [(name, open_corpus(name, settings.fields, partly)) for name in corpora]
+    texts = [corpus if name == STDIN else name for name, corpus in opened]
     every = range(1, len(gpus) + 1)
-    shared = models, texts, protocol, out, settings
+    shared = model_files, texts, protocol, out, settings
     todo = [Task(f"shard {i} of {len(gpus)}", _shard, (*shared, (i, len(gpus)), gpus[i - 1])) for i in every]
     for name, error in run_tasks(todo, len(gpus), lambda name, line: None).items():
         raise DataError(f"{name} failed: {str(error).splitlines()[0]}", None, "Mend it, and run again to go on.")

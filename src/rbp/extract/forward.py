@@ -1,12 +1,13 @@
 """Ranks of the scored tokens of some rows: the model's hidden states, its output layer, then the ranking."""
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,21 +15,21 @@ import torch
 
 from rbp.choices import Backend
 from rbp.errors import DataError, ParameterError, RankError
-from rbp.extract.head import Head, find_head, head_logits, wide
-from rbp.extract.models import LanguageModel, looks_at_length
 from rbp.extract.probe import Probe, probe_model
-from rbp.extract.protocol import Row, longest_input
 from rbp.extract.reader import Reader, out_of_memory
-from rbp.extract.state import fresh
-from rbp.kernel import linear_rank
-from rbp.kernel.problem import Rounding, TokenRanks
+from rbp.kernel import EqualRows, count, equal_rows, exactly
+from rbp.kernel.problem import Rounding, Tally, TokenRanks, problem
+from rbp.models.head import Head, find_head, head_logits, wide
+from rbp.models.identity import fresh
+from rbp.models.load import LanguageModel, looks_at_length
 from rbp.names import and_more
+from rbp.texts.protocol import Row, longest_input
 
 _FINITE = "Check the weights, the model's dtype, and the scales and caps in its configuration."
 
 
 def rank_logits(logits: torch.Tensor, target: torch.Tensor) -> TokenRanks:
-    """Rank each target [T] among given logits [T, V].
+    """Rank each target [T] among given logits [T, V]; top is the first of the highest, as in `linear_rank`.
 
     The −ln p of a target at −inf is infinite, as in `linear_rank`. Raises RankError where a logit is NaN or +inf.
     """
@@ -36,11 +37,11 @@ def rank_logits(logits: torch.Tensor, target: torch.Tensor) -> TokenRanks:
         raise RankError("a logit is NaN", int(nan.int().argmax()), _FINITE)
     if (infinite := logits.isposinf().any(1)).any():
         raise RankError("a logit is +inf: no probability is defined", int(infinite.int().argmax()), _FINITE)
-    logits = wide(logits)
+    top, logits = logits.argmax(1), wide(logits)
     truth = logits.gather(1, target[:, None])
     nll = logits.double().logsumexp(1) - truth[:, 0].double()
     nll = torch.where(truth[:, 0].isneginf(), torch.inf, nll)  # where all are −inf, the difference is undefined
-    return TokenRanks((logits > truth).sum(1), (logits == truth).sum(1), nll.float())
+    return TokenRanks((logits > truth).sum(1), (logits == truth).sum(1), nll.float(), top)
 
 
 log = logging.getLogger(__name__)
@@ -50,11 +51,42 @@ STEP = 64  # rows are padded to the next multiple of this: large batches, and li
 
 
 class Ranks(NamedTuple):
-    """Of the scored tokens, one after the other: greater, equal (int64) and nll (float32)."""
+    """Of the scored tokens, one after the other: greater, equal (int64), nll (float32), and top (int64)."""
 
     greater: npt.NDArray[np.int64]
     equal: npt.NDArray[np.int64]
     nll: npt.NDArray[np.float32]
+    top: npt.NDArray[np.int64]
+
+
+Finish: TypeAlias = Callable[[], Ranks]
+
+
+class Copies:
+    """Copies tallies to the host; from a GPU on a stream of their own, so that the next batch runs meanwhile."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.stream: Any = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
+
+    def to_host(self, tally: Tally) -> tuple[Tally, Callable[[], None]]:
+        """Begin to copy a tally; gives the copy, and what waits until it is whole."""
+        if self.stream is None:
+            return Tally(*(field.cpu() for field in tally)), lambda: None
+        self.stream.wait_stream(torch.cuda.current_stream(self.stream.device))
+        with torch.cuda.stream(self.stream):
+            copy = Tally(*(field.to("cpu", non_blocking=True) for field in tally))  # to pinned memory
+        for field in tally:
+            field.record_stream(self.stream)
+        return copy, self.stream.record_event().synchronize
+
+
+class Batch(NamedTuple):
+    """Rows whose ranks are on their way: their indices among a pack's; wait, finish: for their ranks, in this order."""
+
+    indices: list[int]
+    rows: list[Row]
+    wait: Callable[[], None]
+    finish: Finish
 
 
 @dataclass
@@ -86,12 +118,13 @@ class Ranker:
         if self.padded is None:
             self.padded = self.language.device.type != "cpu" and not looks_at_length(config)
         self.halvings: list[tuple[int, float | None]] = []
-        self._last: tuple[list[Row], Ranks] | None = None
+        self._last: Batch | None = None
         self._taken(Probe(find_head(fresh(self.language.model)), False, frozenset(), self.padded))
 
     def _taken(self, probe: Probe) -> None:
         self.probe, self.head, self.padded = probe, probe.head, probe.padded
         self.reader: Reader = probe.reader(self.language)
+        self._copies = Copies(self.language.device if self.head is None else self.head.weight.device)
 
     @property
     def rounding_of_logits(self) -> str:
@@ -117,25 +150,50 @@ class Ranker:
 
     def rank(self, rows: Sequence[Row]) -> Ranks:
         """Rank all scored tokens of `rows`, in order. Raises DataError for NaN, naming the document."""
-        parts: dict[int, Ranks] = {}
+        return next(self.rank_packs([rows]))
+
+    def rank_packs(self, packs: Iterable[Sequence[Row]]) -> Iterator[Ranks]:
+        """Rank packs of rows as `rank` does, one after the other.
+
+        On a GPU a pack's ranks come when the next one is on its way: the program waits for the GPU once a pack, and the
+        GPU does not wait for what is done with the ranks.
+        """
+        equal = None if self.head is None else equal_rows(self.head.weight, self.head.bias, self.vocabulary)
+        begun, ahead = deque[list[Batch]](), int(self._copies.stream is not None)
+        for rows in packs:
+            begun.append(list(self._begun(rows, equal)))
+            if len(begun) > ahead:
+                yield self._ended(begun.popleft())
+        while begun:
+            yield self._ended(begun.popleft())
+
+    def _begun(self, rows: Sequence[Row], equal: EqualRows | None) -> Iterator[Batch]:
+        """Set all rows going, batch by batch."""
         for indices in self._batches(rows):
             while indices:
                 at_once = self.batch if self.head is not None else 1  # a row's own logits are large
                 some, indices = indices[:at_once], indices[at_once:]
                 chosen = [rows[i] for i in some]
-                ranks = self._if_memory_allows(chosen)
-                if ranks is None:
+                going = self._if_memory_allows(chosen, equal)
+                if going is None:
                     self._halve(len(chosen))
                     indices = some + indices
                     continue
-                self._last = chosen, ranks
-                ends = np.cumsum([len(row.scored) for row in chosen])[:-1]
-                pieces = zip(*(np.split(column, ends) for column in ranks), strict=True)
-                parts |= {i: Ranks(*piece) for i, piece in zip(some, pieces, strict=True)}
+                self._last = Batch(some, chosen, *going)
+                yield self._last
+
+    def _ended(self, batches: Sequence[Batch]) -> Ranks:
+        """Wait for all batches of a pack, and put their ranks in order."""
+        batches[-1].wait()  # copies end in order, so that nothing else is waited for
+        parts: dict[int, Ranks] = {}
+        for indices, rows, _, finish in batches:
+            ends = np.cumsum([len(row.scored) for row in rows])[:-1]
+            pieces = zip(*(np.split(column, ends) for column in finish()), strict=True)
+            parts |= {i: Ranks(*piece) for i, piece in zip(indices, pieces, strict=True)}
         if written := self.reader.written_to:
             what = f"the model writes to its weights when it reads some rows: {and_more(written)}"
             raise DataError(what, self.language.name, "They are as before. Save the model, and give its folder.")
-        return Ranks(*(np.concatenate([parts[i][c] for i in range(len(rows))]) for c in range(3)))
+        return _joined([parts[i] for i in sorted(parts)])
 
     def _batches(self, rows: Sequence[Row]) -> Iterator[list[int]]:
         """Yield the indices of rows that may be a batch, short rows first: the same whatever was done before.
@@ -157,51 +215,54 @@ class Ranker:
         width = -(-length // STEP) * STEP
         return width if self._longest is None else max(length, min(width, self._longest))
 
-    def _if_memory_allows(self, rows: list[Row]) -> Ranks | None:
-        """Rank rows; None if memory is short. Then the error is gone, and all memory that its traceback held."""
+    def _if_memory_allows(self, rows: list[Row], equal: EqualRows | None) -> tuple[Callable[[], None], Finish] | None:
+        """Set rows going; None if memory is short. Then the error is gone, and all memory that its traceback held."""
         try:
-            return self._ranks(rows)
+            return self._going(rows, equal)
         except RuntimeError as error:
             if not out_of_memory(error):
                 raise
             return None
 
-    def _ranks(self, rows: list[Row]) -> Ranks:
-        if self.language.device.type != "cpu" or self.language.places:  # parts that are fetched serve one at a time
-            return self._part(rows)
+    def _going(self, rows: list[Row], equal: EqualRows | None) -> tuple[Callable[[], None], Finish]:
+        if self.language.device.type != "cpu" or self.language.one_at_a_time:
+            return self._part(rows, equal)
         with one_thread_each() as threads, ThreadPoolExecutor(threads) as pool:
             shares = [rows[len(rows) * i // threads : len(rows) * (i + 1) // threads] for i in range(threads)]
-            parts = list(pool.map(self._part, filter(None, shares)))
-        return Ranks(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+            parts = list(pool.map(lambda share: self._part(share, equal)[1](), filter(None, shares)))
+        ranks = _joined(parts)
+        return lambda: None, lambda: ranks
 
-    def _part(self, rows: list[Row]) -> Ranks:
-        """Rank rows in one go. Raises DataError naming document and position where a logit is NaN."""
-        if self.head is None:
-            parts = [self._by_logits(row, *self.reader.logits(self._padded([row]))[:1]) for row in rows]
-        else:
-            try:
-                return _on_cpu(self._linear(rows, self.head))
-            except RankError as error:  # NaN, or a processor's arithmetic: the logits tell which
-                log.warning("%s: documents %s are ranked by plain products", error.what, _documents(rows))
-            parts = [self._by_product(row, self.head) for row in rows]
-        return Ranks(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    def _part(self, rows: list[Row], equal: EqualRows | None) -> tuple[Callable[[], None], Finish]:
+        """Set rows going in one go. What finishes them raises DataError, naming the place, where a logit is NaN."""
+        head = self.head
+        if head is None:
+            ranks = _joined([self._by_logits(row, *self.reader.logits(self._padded([row]))[:1]) for row in rows])
+            return lambda: None, lambda: ranks
+        tally, wait = self._copies.to_host(self._tally(rows, head, equal))
+        vocabulary = self.vocabulary or len(head.weight)
 
-    def _linear(self, rows: list[Row], head: Head) -> TokenRanks:
-        place = head.weight.device  # where its rows lie: of a model in several places, one of them
-        hidden, targets = self._hidden(rows).to(place), self._targets(rows).to(place)
-        with torch.inference_mode(), torch.cuda.device_of(head.weight):  # type: ignore[no-untyped-call]
-            return linear_rank(
-                hidden,
-                head.weight,
-                targets,
-                bias=head.bias,
-                scale=head.scale,
-                softcap=head.softcap,
-                vocab=self.vocabulary,
-                round_logits=self.rounding,
-                backend=self.backend,
-                compiled=self.compiled,
-            )
+        def finish() -> Ranks:
+            if bool((tally.impossible(vocabulary) | tally.total.isnan() | (tally.total == torch.inf)).any()):
+                # NaN, an infinite logit, or a processor's arithmetic: the logits tell which
+                log.warning("documents %s are ranked by plain products: their counts cannot be", _documents(rows))
+                return _joined([self._by_product(row, head) for row in rows])
+            return _on_cpu(tally.ranks(torch.float32))
+
+        return wait, finish
+
+    def _tally(self, rows: list[Row], head: Head, equal: EqualRows | None) -> Tally:
+        """Tally rows where the head lies: of a model in several places, one of them. Waits for nothing."""
+        targets, vocabulary = self._targets(rows), self.vocabulary or len(head.weight)
+        if (highest := targets.max()) >= vocabulary:
+            what = f"the target {highest} lies outside 0 … {vocabulary - 1}"
+            raise ParameterError(what, "--vocab", "Check the tokenizer, and --vocab.")
+        hidden = self._hidden(rows).to(head.weight.device)
+        with exactly(head.weight.device), torch.cuda.device_of(head.weight):  # type: ignore[no-untyped-call]
+            moved = _upload(targets, head.weight.device)
+            scaled = head.bias, head.scale, head.softcap
+            given = problem(hidden, head.weight, moved, *scaled, self.vocabulary, self.rounding, equal)
+            return count(given, self.backend, self.compiled)
 
     def _by_product(self, row: Row, head: Head) -> Ranks:
         """Rank a row by the plain product of the output layer."""
@@ -214,7 +275,7 @@ class Ranker:
         return self._counted(row, (logits[0, part] for part in places))
 
     def _counted(self, row: Row, parts: Iterable[torch.Tensor]) -> Ranks:
-        ranks, targets = list[Ranks](), torch.split(self._targets([row]), PLACES)
+        ranks, targets = list[Ranks](), torch.split(torch.from_numpy(self._targets([row])), PLACES)
         for i, (logits, target) in enumerate(zip(parts, targets, strict=True)):
             logits = logits[:, : self.vocabulary]
             logits = logits if self.rounding is None else logits.to(getattr(torch, self.rounding))
@@ -223,11 +284,10 @@ class Ranker:
             except RankError as error:
                 position = row.start + int(row.scored[i * PLACES + error.row])
                 raise DataError(error.what, f"document {row.document}, position {position}", error.remedy) from None
-        return Ranks(*(np.concatenate(column) for column in zip(*ranks, strict=True)))
+        return _joined(ranks)
 
-    def _targets(self, rows: list[Row]) -> torch.Tensor:
-        targets = np.concatenate([row.ids[row.scored] for row in rows])
-        return torch.from_numpy(targets).to(self.language.device)
+    def _targets(self, rows: list[Row]) -> npt.NDArray[np.int64]:
+        return np.concatenate([row.ids[row.scored] for row in rows])
 
     def _hidden(self, rows: list[Row]) -> torch.Tensor:
         """Return what the output layer reads before the scored tokens of all rows: [T, d]."""
@@ -238,14 +298,14 @@ class Ranker:
         if hidden is None:
             raise DataError("the output layer is not what logits come from", self.language.name, "Report this.")
         places = np.concatenate([i * ids.shape[1] + row.scored - 1 for i, row in enumerate(rows)])
-        return hidden.flatten(0, 1)[torch.from_numpy(places).to(hidden.device)]
+        return hidden.flatten(0, 1)[_upload(places, hidden.device)]
 
     def _padded(self, rows: list[Row]) -> torch.Tensor:
         """Pad rows of one width to tokens [B, n]; the padding comes after all that is scored, and is not seen."""
         padded = np.zeros((len(rows), self._width(rows[0])), dtype=np.int64)
         for line, row in zip(padded, rows, strict=True):
             line[: len(row.ids)] = row.ids
-        return torch.from_numpy(padded).to(self.language.device)
+        return _upload(padded, self.language.device)
 
     def _halve(self, rows: int) -> None:
         if rows == 1:
@@ -255,18 +315,27 @@ class Ranker:
         if self.language.device.type == "cuda":
             torch.cuda.empty_cache()
         share = None
-        if self._last is not None and len(self._last[0]) > self.batch:
-            done, before = self._last
-            self._last = None
-            after = self.rank(done)
+        if self._last is not None and len(self._last.rows) > self.batch:
+            done, self._last = self._last, None
+            before, after = self._ended([done._replace(indices=list(range(len(done.rows))))]), self.rank(done.rows)
             share = float(np.mean((before.greater != after.greater) | (before.equal != after.equal)))
         self.halvings.append((self.batch, share))
         compared = "" if share is None else f"; {share:.4%} of the ranks of the last batch differ from before"
         log.warning("out of memory: going on with %d rows at a time%s", self.batch, compared)
 
 
+def _upload(values: npt.NDArray[np.int64], device: torch.device) -> torch.Tensor:
+    """Copy values to a device; to a GPU from pinned memory, so that nothing waits."""
+    tensor = torch.from_numpy(values)
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
+
+
+def _joined(parts: Sequence[Ranks]) -> Ranks:
+    return Ranks(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
 def _on_cpu(ranks: TokenRanks) -> Ranks:
-    return Ranks(*(column.cpu().numpy() for column in (ranks.greater, ranks.equal, ranks.nll.float())))
+    return Ranks(*(column.cpu().numpy() for column in (ranks.greater, ranks.equal, ranks.nll.float(), ranks.top)))
 
 
 def _documents(rows: Sequence[Row]) -> str:

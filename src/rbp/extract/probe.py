@@ -2,22 +2,25 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from rbp.errors import DataError, ParameterError
-from rbp.extract.head import Head, head_logits, tolerance, wide
-from rbp.extract.models import LanguageModel
-from rbp.extract.protocol import Row
-from rbp.extract.reader import Reader, stopping
-from rbp.extract.state import Operations, state_of
+from rbp.extract.reader import Reader
+from rbp.models.head import Head, head_logits, tolerance, wide
+from rbp.models.identity import Operations, is_shareable, untouched
+from rbp.models.load import LanguageModel, looks_at_length
 from rbp.names import and_more
+from rbp.texts.protocol import Row
 
 log = logging.getLogger(__name__)
 
 SHORT = 65  # tokens of a short row
+_CHANCE = "Switch off what is random in it, such as dropout."
+_SAVE = "Save it with save_pretrained, and give the folder; of a quantized model, give it before it was quantized."
 _CAUSAL = "Take a causal model, not a masked one, nor one that sorts all tokens into buckets, as Reformer does."
 
 
@@ -60,9 +63,9 @@ def probe_model(
         _check_double(Reader(language), short[-1])
     if known is not None:
         reader = Reader(language, steady=known.steady, written=known.written)
-        return known._replace(head=_judged(reader, short, head))
-    reader = _steadied(language, short[0], _ids(language, longest.ids))
-    head = _judged(reader, short, head)
+        return known._replace(head=_judged(list(map(reader.logits, short)), head))
+    reader, head = _steadied(language, short[0], _ids(language, longest.ids), head)
+    head = _judged(list(map(reader.logits, short[1:])), head)
     for ids in short:
         _check_causal(reader, head, ids)
     if written := reader.written_to:
@@ -78,27 +81,55 @@ def _ids(language: LanguageModel, ids: Any) -> torch.Tensor:
     return torch.from_numpy(np.ascontiguousarray(ids))[None].to(language.device)
 
 
-def _steadied(language: LanguageModel, short: torch.Tensor, longest: torch.Tensor) -> Reader:
-    """Make a reader that knows what the model keeps and writes: one copy reads a short row and the longest one.
+Values = list[torch.Tensor]
 
-    The longest fails here, and not after hours. If that leaves anything behind, each row is read by a new copy.
+
+def _steadied(
+    language: LanguageModel, short: torch.Tensor, longest: torch.Tensor, head: Head | None
+) -> tuple[Reader, Head | None]:
+    """Make a reader that knows what the model keeps and writes; gives the head too, if that is its own.
+
+    The model reads a short row as it was given; one copy reads that, then the longest row, which fails here and not
+    after hours, then the short one again. If the last two differ, each row is read by a new copy. Raises DataError
+    where the copy differs from the model.
     """
-    reader = Reader(language)
-    twin = stopping(reader.twin())
-    before = state_of(twin)
-    for ids in (short, longest):
-        reader.hidden(ids, twin)
-    changed = state_of(twin).changed_since(before)
-    if written := reader.written_to:
+    reader, kind = Reader(language), type(language.model).__name__
+    shared = is_shareable(language.model)
+
+    def by_itself() -> tuple[Head | None, Values]:
+        with untouched(language.model) if shared else nullcontext():  # of which copies are made afterwards
+            given = reader.logits(short, model=reader.given)
+        found = _judged([given], head)
+        return found, [each for each in given[1 if found else 0 :] if each is not None]
+
+    (found, first), copy = by_itself(), reader.twin()
+    before = _ranked_values(reader, found, short, copy)
+    reader.hidden(longest, copy)
+    after = _ranked_values(reader, found, short, copy)
+    dtype = getattr(torch, language.dtype)
+    if _any_differ(first, before, dtype):
+        if not shared or _any_differ(first, by_itself()[1], dtype):
+            raise DataError("the model gives other logits each time it reads", kind, _CHANCE)
+        raise DataError("a copy of the model gives other logits than the model itself", kind, _SAVE)
+    written = reader.written_to
+    steady = (
+        not written and not _any_differ(before, after, dtype) and not looks_at_length(language.model.config.to_dict())
+    )
+    if written:
         log.info("the model writes to its weights: each row is read by a copy with its own of %s", and_more(written))
-    elif changed:
-        log.info("the model keeps something of what it reads (%s): each row is read by a copy", changed[0])
-    return Reader(language, steady=not changed and not written, written=frozenset(written))
+    elif not steady and not shared:
+        raise DataError("the model keeps something of what it reads, and its weights cannot be shared", kind, _SAVE)
+    elif not steady:
+        log.info("the model keeps something of what it reads: each row is read by a copy")
+    return Reader(language, steady=steady, written=frozenset(written)), found
 
 
-def _judged(reader: Reader, short: Sequence[torch.Tensor], head: Head | None) -> Head | None:
-    """Return the head if the model's own logits are its product as the model's dtype rounds it, for all tokens."""
-    if head is not None and all(_is_product(*reader.logits(ids), head) for ids in short):
+def _judged(given: Sequence[tuple[torch.Tensor, torch.Tensor | None]], head: Head | None) -> Head | None:
+    """Return the head if the model's own logits are its product as the model's dtype rounds it, for all tokens.
+
+    given: of some rows the logits, and what the output layer read.
+    """
+    if head is None or all(_is_product(*each, head) for each in given):
         return head
     log.warning("the model's logits are no single product: its own logits are taken, which is slower")
     return None
@@ -118,30 +149,35 @@ def _is_product(logits: torch.Tensor, hidden: torch.Tensor | None, head: Head) -
 
 
 def _check_causal(reader: Reader, head: Head | None, ids: torch.Tensor) -> None:
-    """Raise DataError if what ranks are made of depends on later tokens, or on chance."""
+    """Raise DataError if what ranks are made of depends on later tokens."""
     length, dtype = ids.shape[1], getattr(torch, reader.language.dtype)
-    kind, first = reader.language.model.config.model_type, _ranked_values(reader, head, ids)
-
-    def differs(cut: int) -> bool:
-        others = torch.cat([ids[:, :cut], (ids[:, cut:] + 1) % reader.language.vocabulary], 1)
-        pairs = zip(first, _ranked_values(reader, head, others), strict=True)
-        return any(differ(a[0, :cut], b[0, :cut], dtype) for a, b in pairs)
-
-    if differs(length):
-        what = "the model gives other logits each time it reads"
-        raise DataError(what, kind, "Switch off what is random in it, such as dropout.")
+    cuts = sorted({1, length // 2, length - 1} - {0, length})
     # the other tokens are as many: positions may be encoded by how many there are
-    if any(differs(cut) for cut in sorted({1, length // 2, length - 1} - {0})):
-        what = "the model sees the tokens that it is asked to predict"
-        raise DataError(what, kind, _CAUSAL)
+    others = [torch.cat([ids[:, :cut], (ids[:, cut:] + 1) % reader.language.vocabulary], 1) for cut in cuts]
+
+    def sees_ahead(first: Values, *rest: Values) -> bool:
+        begun = (
+            ([a[:, :cut] for a in first], [b[:, :cut] for b in each]) for cut, each in zip(cuts, rest, strict=True)
+        )
+        return any(_any_differ(*pair, dtype) for pair in begun)
+
+    beside = _ranked_values(reader, head, torch.cat([ids, *others]))
+    ahead = sees_ahead(*([each[i : i + 1] for each in beside] for i in range(1 + len(cuts))))
+    # or does it look at its neighbours in the batch? Alone it reads what is ranked
+    if ahead and sees_ahead(*(_ranked_values(reader, head, each) for each in (ids, *others))):
+        kind = reader.language.model.config.model_type
+        raise DataError("the model sees the tokens that it is asked to predict", kind, _CAUSAL)
 
 
-def _ranked_values(reader: Reader, head: Head | None, ids: torch.Tensor) -> list[torch.Tensor]:
+def _ranked_values(reader: Reader, head: Head | None, ids: torch.Tensor, model: Any = None) -> Values:
     """Compute all that ranks depend on: what the output layer reads, and the logits where these are ranked."""
-    if head is not None and (hidden := reader.hidden(ids)) is not None:
+    if head is not None and (hidden := reader.hidden(ids, model)) is not None:
         return [hidden]
-    logits, hidden = reader.logits(ids)
-    return [logits] if hidden is None else [hidden, logits]
+    return [each for each in reader.logits(ids, model=model) if each is not None]
+
+
+def _any_differ(first: Values, second: Values, dtype: torch.dtype) -> bool:
+    return any(differ(a, b, dtype) for a, b in zip(first, second, strict=True))
 
 
 def differ(one: torch.Tensor, other: torch.Tensor, dtype: torch.dtype) -> bool:
@@ -169,7 +205,7 @@ def _padding_is_unseen(reader: Reader, head: Head | None, rows: Sequence[Row], w
             return False
         alone = _ranked_values(reader, head, ids)
         dtype = getattr(torch, reader.language.dtype)
-        if any(differ(a, b[:, :length], dtype) for a, b in zip(alone, beside, strict=True)):
+        if _any_differ(alone, [each[:, :length] for each in beside], dtype):
             return False
     return True
 

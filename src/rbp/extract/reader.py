@@ -1,16 +1,17 @@
-"""Read rows of tokens by copies of a model: return what its output layer reads, or its logits."""
+"""Read rows of tokens by a model or its copies: return what its output layer reads, or its logits."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from threading import Lock
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from threading import Lock, get_ident
 from typing import Any
 
 import torch
+from torch import nn
 
 from rbp.errors import DataError, RbpError, first_line
-from rbp.extract.head import output_layer
-from rbp.extract.models import LanguageModel
-from rbp.extract.state import Guard, fresh
+from rbp.models.head import output_layer
+from rbp.models.identity import Guard, fresh, is_shareable, unwrapped
+from rbp.models.load import LanguageModel
 
 
 class _Read(Exception):  # noqa: N818  # no error: it ends a forward pass before logits are computed
@@ -19,11 +20,11 @@ class _Read(Exception):  # noqa: N818  # no error: it ends a forward pass before
 
 
 class Reader:
-    """Reads rows of one length by copies of a model that share its weights, so that it stays as it is.
+    """Reads rows of one length, by the model or by copies that share its weights, so that it stays as it is.
 
-    steady: whether the model keeps nothing of what it reads, so that one copy serves for all; else each pass is made by
-    one that has read nothing. written: weights that the model writes to, of which each copy has its own. guarded:
-    whether what is written to others is undone, and noted in `guard`.
+    Hidden states come from copies, logits from the model as it was given or loaded. steady: whether it keeps nothing of
+    what it reads; else each pass is made by a copy that has read nothing. written: weights that the model writes to, of
+    which each copy has its own. guarded: whether what is written to others is undone, and noted in `guard`.
     """
 
     def __init__(
@@ -35,26 +36,32 @@ class Reader:
         guarded: bool = True,
     ) -> None:
         self.language, self.steady, self.written = language, steady, written
+        self.given = unwrapped(language.model)
         self.guard = Guard(language.model) if guarded else None
-        self._stopping: Any = None
+        self._copy: Any = None
         self._lock = Lock()
 
     def twin(self) -> Any:
-        """Copy the model, in a state in which it has read nothing."""
+        """Copy the model, in a state in which it has read nothing; the model itself, where copies cannot share it."""
         return fresh(self.language.model, self.written)
 
-    def hidden(self, ids: torch.Tensor, twin: Any = None) -> torch.Tensor | None:
+    def hidden(self, ids: torch.Tensor, model: Any = None) -> torch.Tensor | None:
         """Return what the output layer reads of rows [B, n]: [B, n, d]; None where logits are not its output.
 
-        twin: a copy prepared by `stopping` that is to read them. Raises DataError where the model cannot read them.
+        model: a copy that is to read them. Raises DataError where the model cannot read them.
         """
-        if twin is None:
+        if model is None:
             with self._lock:
-                twin = self._stopping or stopping(self.twin())
-                self._stopping = twin if self.steady else None
-        with self.running(ids.shape[1]):
+                model = self._copy or self.twin()
+                self._copy = model if self.steady else None
+
+        def stop(_: Any, given: tuple[torch.Tensor, ...]) -> None:
+            if given:
+                raise _Read(given[0])
+
+        with self.running(ids.shape[1]), _before(output_layer(model), stop):
             try:
-                twin(input_ids=ids, use_cache=False)
+                model(input_ids=ids, use_cache=False)
             except _Read as read:
                 return self._aligned(read.hidden, ids.shape[1])
         return None
@@ -65,23 +72,24 @@ class Reader:
         return sorted(self.guard.written) if self.guard else []
 
     def logits(
-        self, ids: torch.Tensor, keep: torch.Tensor | None = None, perturbation: int | None = None
+        self, ids: torch.Tensor, keep: torch.Tensor | None = None, perturbation: int | None = None, model: Any = None
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Return the model's own logits of rows [B, n]: [B, n, V], and what its output layer read, where that is known.
 
         keep: the places to give, where not all, of a model that can do so. perturbation: a seed; all that is read is
         then moved by about as much as rounding. Where its logits then jump, as where two experts are equally good
-        choices, they have no single value.
+        choices, they have no single value. model: what is to read them.
         """
-        twin, seen = self.twin(), list[torch.Tensor]()
-        layer = output_layer(twin)
-        if layer is not None:
-            layer.register_forward_pre_hook(lambda _, given: seen.extend(given[:1]))
-        if perturbation is not None:
-            _perturb(twin, perturbation)
+        if model is None:
+            model = self.given if self.steady else self.twin()
+        seen = list[torch.Tensor]()
         some = {} if keep is None else {"logits_to_keep": keep}
-        with self.running(ids.shape[1]):
-            logits = getattr(twin(input_ids=ids, use_cache=False, **some), "logits", None)
+        with (
+            self.running(ids.shape[1]),
+            _before(output_layer(model), lambda _, given: seen.extend(given[:1])),
+            nullcontext() if perturbation is None else _perturbed(model, perturbation),
+        ):
+            logits = getattr(model(input_ids=ids, use_cache=False, **some), "logits", None)
         if not isinstance(logits, torch.Tensor) or logits.ndim != 3:
             what = f"{type(self.language.model).__name__} gives no logits for each token"
             raise DataError(what, self.language.name, _NO_LOGITS)
@@ -105,8 +113,10 @@ class Reader:
     @contextmanager
     def running(self, width: int) -> Iterator[None]:
         """Turn what the model's code raises on rows of `width` tokens, but for want of memory, into DataError."""
+        # tensors of quantizers may forbid the former
+        no_grad = torch.inference_mode() if is_shareable(self.given) else torch.no_grad()
         try:
-            with torch.inference_mode(), self.guard.watch() if self.guard else nullcontext():
+            with no_grad, self.guard.watch() if self.guard else nullcontext():
                 yield
         except (RbpError, _Read):
             raise
@@ -121,30 +131,41 @@ _NO_LOGITS = "Give a causal language model with its output layer."
 _REMEDY = "Check its config.json (pad_token_id, for one), or take a shorter --length."
 
 
-def stopping(twin: Any) -> Any:
-    """Make a copy's forward passes end before its logits are computed."""
-    layer = output_layer(twin)
-
-    def stop(_: Any, given: tuple[torch.Tensor, ...]) -> None:
-        if given:
-            raise _Read(given[0])
-
-    if layer is not None:
-        layer.register_forward_pre_hook(stop)
-    return twin
+_REGISTERING = Lock()  # torch numbers hooks without one
 
 
-def _perturb(twin: Any, seed: int) -> None:
-    draw = torch.Generator().manual_seed(seed)
+@contextmanager
+def _hooked(handle: Any) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def _before(layer: nn.Module | None, hook: Callable[[Any, Any], None]) -> AbstractContextManager[None]:
+    """Call `hook` before a layer runs, in this thread: others may run the same model."""
+    if layer is None:
+        return nullcontext()
+    mine = get_ident()
+    with _REGISTERING:
+        handle = layer.register_forward_pre_hook(lambda *given: hook(*given) if get_ident() == mine else None)
+    return _hooked(handle)
+
+
+def _perturbed(model: Any, seed: int) -> AbstractContextManager[None]:
+    draw, mine = torch.Generator().manual_seed(seed), get_ident()
 
     def moved(_: Any, __: Any, given: torch.Tensor) -> torch.Tensor:
+        if get_ident() != mine:
+            return given
         noise = torch.randn(given.shape, generator=draw).to(given.device)
         return given * (1 + max(2 * torch.finfo(given.dtype).eps, 3e-5) / 16 * noise).to(given.dtype)
 
     try:
-        twin.get_input_embeddings().register_forward_hook(moved)
+        with _REGISTERING:
+            return _hooked(model.get_input_embeddings().register_forward_hook(moved))
     except NotImplementedError:  # of a model that does not say where its embeddings are: it stays as it is
-        return
+        return nullcontext()
 
 
 def out_of_memory(error: Exception) -> bool:

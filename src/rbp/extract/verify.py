@@ -1,9 +1,10 @@
 """Rank a sample of what was ranked again, the plain way; every store records the result.
 
-By the model's own forward pass and its own logits, which are counted by comparison: batches, padding, tiles, compiled
+By the forward pass of the model as it was given or loaded, and its own logits, which are counted by comparison: copies
+(but of a model that keeps something of what it reads), batches, padding, tiles, compiled
 code and the product of the output layer have no part in it. It cannot see a wrong tokenizer, a field or a file that is
 ignored, or a model that is wrong in itself: both ways read the same tokens by the same weights. How a tokenizer's
-tokens are accounted for is a question for `rbp.extract.tokenizers`.
+tokens are accounted for is a question for `rbp.models.tokenizers`.
 """
 
 import inspect
@@ -19,25 +20,26 @@ import numpy.typing as npt
 import torch
 
 from rbp.errors import DataError
-from rbp.extract.forward import PLACES, Ranker, Ranks, one_thread_each, rank_logits
-from rbp.extract.head import tolerance, wide
-from rbp.extract.protocol import Row
-from rbp.extract.store import SampleCheck
+from rbp.extract.forward import Ranker, one_thread_each, rank_logits
+from rbp.models.head import tolerance, wide
+from rbp.store import SampleCheck
+from rbp.texts.protocol import Row
 
 ROWS, SHARE = 2, 0.02  # what is ranked again: so many rows, and so much of the tokens, at least
 VALUES = 2**27  # logits of a row that are held at once
+WIDENED = 2**25  # logits that are counted at once, with a copy in float64
 PERTURBATIONS = 8  # how often a row is read again, moved by rounding, before a rank is called wrong
 
 
 class Logits(NamedTuple):
     """The logits [T, V] before some scored tokens of a row, and what rounding may move each of them by.
 
-    part: [T], which of the row's scored tokens; near: gives the latter, [T, V].
+    part: [T], which of the row's scored tokens; near: gives the latter for n of them, [n, V].
     """
 
     part: npt.NDArray[np.int64]
     logits: torch.Tensor
-    near: Callable[[], torch.Tensor]
+    near: Callable[[torch.Tensor], torch.Tensor]
 
 
 Forward = Callable[[Row, int | None], Iterator[Logits]]
@@ -57,8 +59,11 @@ class Stored:
             columns[c][order] for c in ("token", "greater", "equal", "nll")
         )
 
-    def of(self, row: Row) -> Ranks:
-        """Return the ranks of a row's scored tokens. Raises DataError if they are missing, or are other tokens'."""
+    def of(self, row: Row) -> tuple[npt.NDArray[Any], ...]:
+        """Return greater, equal and nll of a row's scored tokens.
+
+        Raises DataError if they are missing, or are other tokens'.
+        """
         wanted = _places(np.full(len(row.scored), row.document), row.start + row.scored)
         at = np.searchsorted(self.places, wanted).clip(max=len(self.places) - 1)
         other = (self.places[at] != wanted) | (self.token[at] != row.ids[row.scored])
@@ -66,7 +71,7 @@ class Stored:
             first = int(other.argmax())
             what = f"document {row.document}, position {row.start + int(row.scored[first])} is another token, or none"
             raise DataError(what, self.where, "Are text, tokenizer and protocol those that were ranked?")
-        return Ranks(self.greater[at].astype(np.int64), self.equal[at].astype(np.int64), self.nll[at])
+        return self.greater[at].astype(np.int64), self.equal[at].astype(np.int64), self.nll[at]
 
 
 def _places(document: npt.NDArray[Any], position: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
@@ -121,6 +126,9 @@ def plain_logits(ranker: Ranker, *, apart: bool) -> Forward:
     rounding = None if ranker.rounding is None else getattr(torch, ranker.rounding)
     keeps_some = "logits_to_keep" in inspect.signature(language.model.forward).parameters
 
+    def near(part: torch.Tensor, states: torch.Tensor | None, at: torch.Tensor) -> torch.Tensor:
+        return tolerance(part[at], rounding or dtype, None if states is None else states[at], head, apart=apart)
+
     def forward(row: Row, perturbation: int | None) -> Iterator[Logits]:
         ids, places = torch.from_numpy(row.ids)[None].to(language.device), torch.from_numpy(row.scored - 1)
         whole = len(row.ids) * language.vocabulary <= VALUES or not keeps_some
@@ -131,12 +139,11 @@ def plain_logits(ranker: Ranker, *, apart: bool) -> Forward:
             at = wanted if whole else torch.arange(len(wanted), device=language.device)
             place = given.device if head is None else head.weight.device  # of a model in several places
             logits, hidden = given[0].to(place)[:, : ranker.vocabulary], None if read is None else read[0].to(place)
-            for some in torch.split(torch.arange(len(at)), PLACES):
+            for some in torch.split(torch.arange(len(at)), max(1, WIDENED // language.vocabulary)):
                 chosen = at[some].to(place)
                 part = logits[chosen] if rounding is None else logits[chosen].to(rounding)
                 states = None if hidden is None else hidden[chosen]
-                near = partial(tolerance, part, rounding or dtype, states, head, apart=apart)
-                yield Logits(start + some.numpy(), part, near)
+                yield Logits(start + some.numpy(), part, partial(near, part, states))
 
     return forward
 
@@ -171,7 +178,7 @@ def verify_sample(
 
 
 def _verified(
-    parts: Iterable[Logits], row: Row, stored: Ranks, cross_entropies: bool
+    parts: Iterable[Logits], row: Row, stored: Sequence[npt.NDArray[Any]], cross_entropies: bool
 ) -> tuple[SampleCheck, list[WrongRank]]:
     sampled, wrong = SampleCheck(rows=1), list[WrongRank]()
     for part in parts:
@@ -181,7 +188,9 @@ def _verified(
     return sampled, wrong
 
 
-def _compared(given: Logits, row: Row, stored: Ranks, cross_entropies: bool) -> tuple[SampleCheck, list[WrongRank]]:
+def _compared(
+    given: Logits, row: Row, stored: Sequence[npt.NDArray[Any]], cross_entropies: bool
+) -> tuple[SampleCheck, list[WrongRank]]:
     """Compare a row's stored ranks with counts among some logits; list those whose difference rounding cannot explain.
 
     Counts must lie between those with every logit that is near counted, and with none. A cross-entropy must be as near:
@@ -196,7 +205,7 @@ def _compared(given: Logits, row: Row, stored: Ranks, cross_entropies: bool) -> 
     # most are the same, or as near as sums of exponentials come: rounding is looked at for the rest alone
     at = torch.nonzero(other | ~(apart <= 3e-5 * (1 + plain.nll.abs())))[:, 0]
     values = wide(logits[at])
-    moved = near()[at].to(values.dtype) if len(at) else values
+    moved = near(at).to(values.dtype)
     truth, truth_moved = (each.gather(1, target[at, None]) for each in (values, moved))
     least, most = (values - moved > truth + truth_moved).sum(1), (values + moved >= truth - truth_moved).sum(1)
     mean = truth_moved[:, 0] + (values.softmax(1) * moved).sum(1) + 3e-5 * (1 + plain.nll[at].abs())

@@ -2,7 +2,7 @@
 
 Families differ by marker as well as by colour; the four colours keep at least 3:1 contrast on white and on black,
 and stay apart for colour-blind readers. Ink and grid are two fixed colours, so that a page can swap them for its
-own and a figure reads in the dark as well (`companion.page`).
+own and a figure reads in the dark as well (`companion.execute.page`).
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -5,12 +5,13 @@ v's row of the output embedding. `linear_rank` counts, for every position, how m
 ground truth's and how many equal it (the two halves of equation 3 of the paper), and takes its cross-entropy
 (equation 2), all in one sweep over tiles of the logits.
 
-Three backends give the same counts: `reference` stores the logits and is the judge, `blocked` runs on any torch
-device, `triton` is one fused GPU kernel.
+Four backends give the same counts: `reference` stores the logits and is the judge, `blocked` runs on any torch device;
+on a GPU, `tiles` counts the vendor's products, and `triton` is one fused kernel.
 """
 
 import logging
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 
@@ -19,11 +20,13 @@ import torch
 from rbp.choices import Backend, known_backend
 from rbp.errors import ParameterError
 from rbp.kernel import blocked, reference
-from rbp.kernel.names import forget, names_of
+from rbp.kernel.names import EqualRows, equal_rows
 from rbp.kernel.problem import Problem, Rounding, Tally, TokenRanks, concluded, ieee, judged, problem
 from rbp.kernel.reduction import PAYS, plainly
 
-CAPABILITY = (8, 0)  # of a GPU that runs the kernel
+__all__ = ["EqualRows", "backend_for", "compiling_pays", "equal_rows", "linear_rank"]
+
+CAPABILITY = (8, 0)  # of a GPU that runs the kernels
 
 log = logging.getLogger("rbp.kernel")
 
@@ -40,6 +43,7 @@ def linear_rank(
     round_logits: Rounding | None = None,
     backend: Backend = "auto",
     compiled: bool = True,
+    equal: EqualRows | None = None,
 ) -> TokenRanks:
     """Compute the rank and the cross-entropy of each target among all logits hidden · weightᵀ.
 
@@ -57,8 +61,10 @@ def linear_rank(
       accumulated and compared in float32, or in float64 if hidden or weight is.
     - compiled: False has `blocked` count by plain operations, without the seconds that compiling takes: the same
       counts, and nll to its last bits.
+    - equal: `equal_rows(weight, bias, vocab)`, for many calls with one output layer; None: they are looked for anew.
 
-    Returns TokenRanks(greater [T], equal [T], nll [T]), on the device of hidden. A target at −inf has an nll of +inf.
+    Returns TokenRanks(greater [T], equal [T], nll [T], top [T]), on the device of hidden; top is the likeliest token,
+    the one with the lowest id where several are. A target at −inf has an nll of +inf.
     Raises ParameterError for arguments that do not fit together, and RankError, naming the row, where a logit is NaN;
     TokenRanks.nll raises it where a logit is +inf.
 
@@ -66,34 +72,37 @@ def linear_rank(
     same bits in its row of weight and in its bias. Only to rounding: each logit is a float32 sum over d terms, known to
     d · 2⁻²⁴ · ‖h‖ · ‖w‖; tokens that are nearer may change places on another processor, backend or library.
 
-    Equal rows of weight are looked for once, and again when torch says that weight or bias has changed. A change
-    through `.data` escapes torch: rows that it makes unequal are noticed, rows that it makes equal are not.
+    On a GPU the call waits once for its work, as it raises what is wrong.
     """
-    given = problem(hidden, weight, target, bias, scale, softcap, vocab, round_logits)
-    chosen = backend_for(given.hidden.device, given.dtype) if backend == "auto" else known_backend(backend)
-    with torch.inference_mode(False), torch.no_grad(), ieee(given.hidden.device):
-        tally = _tally(given, chosen, compiled)
+    with exactly(hidden.device):
+        given = problem(hidden, weight, target, bias, scale, softcap, vocab, round_logits, equal)
+        tally = count(given, backend, compiled)
         verdict = judged(given, tally)
-        if verdict.changed:  # behind torch's back
-            forget(weight)
-            given = replace(given, names=names_of(weight, bias, given.weight.shape[0]))
-            tally = _tally(given, chosen, compiled)
-            verdict = judged(given, tally)
         if not verdict.impossible:
             return concluded(given, tally, verdict)
-        _say_once(chosen, given.hidden.device)  # the machine's fault, or its compiler's: no user's to mend
+        _say_once(backend, given.hidden.device)  # the machine's fault, or its compiler's: no user's to mend
         return concluded(given, blocked.tally(given, reduce=plainly))
 
 
 def backend_for(device: torch.device, dtype: torch.dtype) -> Backend:
-    """Return the backend that "auto" takes on `device` for sums in `dtype`: the kernel on a GPU that can, else tiles.
+    """Return the backend that "auto" takes on `device` for hidden states and weight in `dtype`.
 
-    The kernel is for GPUs of compute capability 8.0 (Ampere) and above: older ones have no units that multiply
-    bfloat16, and too few registers for its tiles.
+    On a GPU that can, the vendor's products for float32, and for shorter ones the fused kernel; else blocks. The
+    kernels are for GPUs of compute capability 8.0 (Ampere) and above: older ones have no units that multiply bfloat16,
+    and too few registers for the tiles. Nothing else decides, least of all the number of rows.
     """
-    if device.type == "cuda" and dtype == torch.float32 and find_spec("triton"):
-        return "triton" if torch.cuda.get_device_capability(device) >= CAPABILITY else "blocked"
-    return "blocked"
+    if device.type != "cuda" or dtype == torch.float64 or not find_spec("triton"):
+        return "blocked"
+    if torch.cuda.get_device_capability(device) < CAPABILITY:
+        return "blocked"
+    return "tiles" if dtype == torch.float32 else "triton"
+
+
+@contextmanager
+def exactly(device: torch.device) -> Iterator[None]:
+    """Compute as ranks need it, whatever the caller has set: no gradients, IEEE products."""
+    with torch.inference_mode(False), torch.no_grad(), ieee(device):
+        yield
 
 
 def compiling_pays(logits: int) -> bool:
@@ -101,13 +110,17 @@ def compiling_pays(logits: int) -> bool:
     return logits >= PAYS
 
 
-def _tally(given: Problem, backend: Backend, compiled: bool) -> Tally:
-    if backend == "triton":
+def count(given: Problem, backend: Backend, compiled: bool) -> Tally:
+    """Tally by a backend; nobody has looked at it yet, so that a GPU need not be waited for."""
+    if known_backend(backend) == "auto":
+        dtype = torch.promote_types(given.hidden.dtype, given.weight.dtype)
+        backend = backend_for(given.hidden.device, given.dtype if given.dtype == torch.float64 else dtype)
+    if backend in ("tiles", "triton"):
         try:
-            from rbp.kernel import triton_kernel  # late: triton is slow to import, and not everywhere
+            from rbp.kernel import tiles, triton_kernel  # late: triton is slow to import, and not everywhere
         except ImportError as error:
             raise ParameterError("triton is not installed", "backend", 'Take backend="blocked".') from error
-        return triton_kernel.tally(given)
+        return tiles.tally(given) if backend == "tiles" else triton_kernel.tally(given)
     if backend == "reference":
         return reference.tally(given)
     return blocked.tally(given, reduce=None if compiled else plainly)
@@ -115,4 +128,6 @@ def _tally(given: Problem, backend: Backend, compiled: bool) -> Tally:
 
 @cache
 def _say_once(backend: str, device: torch.device) -> None:
-    log.warning("%s gave counts that cannot be on %s: such calls are ranked again by plain tiles.", backend, device)
+    log.warning(
+        "backend %s gave counts that cannot be on %s: such calls are ranked again by plain tiles.", backend, device
+    )

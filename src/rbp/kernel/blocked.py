@@ -32,9 +32,9 @@ def tally(problem: Problem, rows: int = ROWS, tile: int = TILE, reduce: Reduce |
     """
     height, device = problem.hidden.shape[0], problem.hidden.device
     if not height:
-        return Tally(*torch.zeros(5, 0, dtype=problem.dtype, device=device))
+        return Tally(*torch.zeros(6, 0, dtype=problem.dtype, device=device))
     reduce = reduce or reduction(problem.dtype, device, [(ROWS, TILE), (STEP, TILE)])
-    names = problem.names.of
+    names = problem.names
     columns = torch.split(pad(names, (0, -len(names) % tile), value=-1), tile)
     buffer = torch.empty(rows * tile, dtype=problem.dtype, device=device)
     step = min(STEP, rows) if device.type == "cpu" else rows
@@ -81,16 +81,24 @@ class _Block:
         return self.sweep(before.truth, torch.where(before.total == torch.inf, finite(peak), before.base), reduce)
 
     def sweep(self, truth: torch.Tensor, base: torch.Tensor, reduce: Reduce) -> Tally:
-        """Count against the truth, and sum exp(z − base), over all tiles."""
-        tiles = zip(self.tiles(), self.names, strict=True)
-        counts, parts = zip(*(reduce(tile, truth, base, name, self.target_names) for tile, name in tiles), strict=True)
-        packed = torch.stack(counts).long()
-        total = torch.zeros_like(truth, dtype=torch.float64)
-        for part in parts:  # one by one: a sum over a dimension promises no order
+        """Count against the truth, sum exp(z − base), and look for the highest logit, over all tiles."""
+        counts, total = list[torch.Tensor](), torch.zeros_like(truth, dtype=torch.float64)
+        highest, top = truth.clone(), self.target_names.long()  # the lowest id of all that have the truth's logit
+        for i, (tile, name) in enumerate(zip(self.tiles(), self.names, strict=True)):
+            count, part, peak = reduce(tile, truth, base, name, self.target_names)
+            counts.append(count)
             total += part
+            start = i * len(name)
+            rows = torch.nonzero((peak > highest) | ((peak == highest) & (start < top)))[:, 0]  # few, after some tiles
+            others = tile[rows].masked_fill_(name == self.target_names[rows, None], -torch.inf)
+            (peak, at), before = others.max(1), highest[rows]
+            first = torch.where(peak == before, torch.minimum(top[rows], start + at), top[rows])
+            top[rows] = torch.where(peak > before, start + at, first)
+            highest[rows] = torch.maximum(before, peak)
+        packed = torch.stack(counts).long()
         struck_out = -self.problem.weight.shape[0] % self.logits.shape[1]
         equal = (packed % PACK).sum(0) - struck_out * (truth == -torch.inf)
-        return Tally((packed // PACK).sum(0), equal, truth, base, total)
+        return Tally((packed // PACK).sum(0), equal, truth, base, total, top)
 
     def tiles(self) -> Iterator[torch.Tensor]:
         """Yield the logits, tile after tile, each in the place of the last; columns beyond the last are −inf."""

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 
 from rbp.errors import ParameterError, RankError
-from rbp.kernel.names import Names, changed, names_of
+from rbp.kernel.names import EqualRows, equal_rows
 
 Rounding = Literal["bfloat16"]
 
@@ -34,7 +34,7 @@ class Problem:
     softcap: float | None
     rounding: Rounding | None
     dtype: torch.dtype  # of the sums, the logits and their comparison
-    names: Names
+    names: torch.Tensor  # [V] int32, see EqualRows
 
     def finish(self, logits: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
         """Turn bare products into logits, in place; bias: one value per column, or None.
@@ -62,6 +62,7 @@ def problem(
     softcap: float | None,
     vocab: int | None,
     rounding: Rounding | None,
+    equal: EqualRows | None = None,
 ) -> Problem:
     """Check the arguments of `linear_rank` (their meaning is given there), but for the targets' values.
 
@@ -89,6 +90,10 @@ def problem(
     rows = weight.shape[0] if vocab is None else vocab
     if not 1 <= rows <= weight.shape[0]:
         raise ParameterError(f"vocab is {vocab}, weight has {weight.shape[0]} rows", "vocab", "Give at most that.")
+    equal = equal or equal_rows(weight, bias, rows)
+    if equal.names.shape != (rows,) or equal.names.device != weight.device:
+        what = f"equal rows of {len(equal.names)} on {equal.names.device}, and {rows} rows on {weight.device}"
+        raise ParameterError(what, "equal", "Give those of this weight: equal_rows(weight, bias, vocab).")
     within = target.long().clamp(0, rows - 1)
     wide = any(tensor.dtype == torch.float64 for tensor in given)
     return Problem(
@@ -101,7 +106,7 @@ def problem(
         softcap=softcap,
         rounding=rounding,
         dtype=torch.float64 if wide else torch.float32,
-        names=names_of(weight, bias, rows),
+        names=equal.names,
     )
 
 
@@ -111,20 +116,24 @@ _switches = (  # the general ones first: a switch that nobody has set follows th
     *(_torch.cuda.matmul, _torch.cudnn.conv, _torch.cudnn.rnn),
     *(_torch.mkldnn.matmul, _torch.mkldnn.conv, _torch.mkldnn.rnn),
 )
-_lock, _inside = Lock(), 0  # threads may rank side by side, the switches are for all
-_before: list[tuple[Any, str]] = []
+_short = [f"allow_{kind}_reduced_precision_reduction" for kind in ("bf16", "fp16")]
+_settings: list[tuple[Any, str, Any]] = [(switch, "fp32_precision", "ieee") for switch in _switches]
+_settings += [(_torch.cuda.matmul, name, False) for name in _short]
+_lock, _inside = Lock(), 0  # threads may rank side by side, the settings are for all
+_before: list[tuple[Any, str, Any]] = []
 
 
 @contextmanager
 def ieee(device: torch.device) -> Iterator[None]:
-    """Sum float32 in IEEE float32: no TF32, no bfloat16 passes, no autocast; settings are restored afterwards."""
+    """Sum in IEEE float32: no TF32, no bfloat16 passes, no short partial sums, no autocast; restored afterwards."""
     global _inside
     with _lock:
         if not _inside:
-            for switch in _switches:
-                if switch.fp32_precision != "ieee":  # those that follow stay unset, as no value means that
-                    _before.append((switch, switch.fp32_precision))
-                    switch.fp32_precision = "ieee"
+            for switch, name, wanted in _settings:
+                value = getattr(switch, name)
+                if value != wanted:  # those that follow stay unset, as no value means that
+                    _before.append((switch, name, value))
+                    setattr(switch, name, wanted)
         _inside += 1
     try:
         with torch.autocast(device.type, enabled=False):
@@ -133,8 +142,7 @@ def ieee(device: torch.device) -> Iterator[None]:
         with _lock:
             _inside -= 1
             while not _inside and _before:
-                switch, precision = _before.pop()
-                switch.fp32_precision = precision
+                setattr(*_before.pop())
 
 
 class Tally(NamedTuple):
@@ -142,7 +150,7 @@ class Tally(NamedTuple):
 
     greater, equal: counts against the target's logit (integers); truth: the target's logit; total: Σ exp(z − base)
     in float64, NaN if a logit is NaN and +inf if, and only if, one is +inf; base: a finite number for that, the
-    target's logit or the highest one.
+    target's logit or the highest one; top: the token with the highest logit (int64), the lowest id where several have.
     """
 
     greater: torch.Tensor
@@ -150,29 +158,35 @@ class Tally(NamedTuple):
     truth: torch.Tensor
     base: torch.Tensor
     total: torch.Tensor
+    top: torch.Tensor
 
     def impossible(self, vocab: int) -> torch.Tensor:
         """Return [T], which of these cannot be counts among `vocab` logits, rows with NaN aside."""
         counted = (self.greater >= 0) & (self.equal >= 1) & (self.greater + self.equal <= vocab)
+        counted &= (self.top >= 0) & (self.top < vocab)
         return ~(counted | self.total.isnan())
+
+    def ranks(self, dtype: torch.dtype) -> "TokenRanks":
+        """Compute ranks, and cross-entropies in `dtype`."""
+        nll = (self.base.double() - self.truth.double()) + self.total.log()
+        nll = nll.clamp(min=0)  # the target's own term may be rounded otherwise than its logit
+        infinite = (self.total == torch.inf) | (self.truth == torch.inf)
+        nll = nll.masked_fill(self.truth == -torch.inf, torch.inf).masked_fill(infinite, torch.nan)
+        return TokenRanks(self.greater.long(), self.equal.long(), nll.to(dtype), self.top.long())
 
 
 class Verdict(NamedTuple):
-    """What may be wrong with a tally: targets outside the vocabulary, names that hold no more, counts, NaN."""
+    """What may be wrong with a tally: targets outside the vocabulary, counts, NaN."""
 
     outside: bool
-    changed: bool
     impossible: bool
     nan: bool
 
 
 def judged(problem: Problem, tally: Tally) -> Verdict:
     """Check all that may be wrong at once: each look makes a program wait for its GPU."""
-    impossible = tally.impossible(problem.weight.shape[0])
-    some = torch.stack([problem.given_target != problem.target, impossible, tally.total.isnan()]).any(1)
-    renamed = changed(problem.names, problem.weight, problem.bias)
-    outside, wrong, nan, other = torch.cat([some, renamed[None]]).tolist()
-    return Verdict(outside, other, wrong, nan)
+    outside, impossible = problem.given_target != problem.target, tally.impossible(problem.weight.shape[0])
+    return Verdict(*torch.stack([outside, impossible, tally.total.isnan()]).any(1).tolist())
 
 
 @dataclass(frozen=True)
@@ -181,12 +195,14 @@ class TokenRanks:
 
     greater: [T] int64, how many logits are strictly higher than the target's. equal: [T] int64, how many equal
     it, itself included: 1 ≤ equal and greater + equal ≤ V. nll: [T] float32, the cross-entropy
-    −ln softmax(z)[target] in nats (float64 where the logits are).
+    −ln softmax(z)[target] in nats (float64 where the logits are). top: [T] int64, the token of rank 1, whose logit is
+    the highest; of several, the one with the lowest id.
     """
 
     greater: torch.Tensor
     equal: torch.Tensor
     _nll: torch.Tensor
+    top: torch.Tensor
 
     @property
     def nll(self) -> torch.Tensor:
@@ -217,11 +233,7 @@ def concluded(problem: Problem, tally: Tally, verdict: Verdict | None = None) ->
         else:
             what = "a logit is NaN, from infinite values or an overflow"
         raise RankError(what, row, "NaN has no place in an order: check the weights and the model's dtype.")
-    nll = (tally.base.double() - tally.truth.double()) + tally.total.log()
-    nll = nll.clamp(min=0)  # the target's own term may be rounded otherwise than its logit
-    infinite = (tally.total == torch.inf) | (tally.truth == torch.inf)
-    nll = nll.masked_fill(tally.truth == -torch.inf, torch.inf).masked_fill(infinite, torch.nan)
-    return TokenRanks(tally.greater.long(), tally.equal.long(), nll.to(problem.dtype))
+    return tally.ranks(problem.dtype)
 
 
 def finite(values: torch.Tensor) -> torch.Tensor:

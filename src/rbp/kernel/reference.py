@@ -8,7 +8,7 @@ from rbp.kernel.problem import Problem, Tally, finite
 
 def tally(problem: Problem) -> Tally:
     """Count over the whole matrix of logits, [T, V]. Memory: about 28 bytes per logit."""
-    logits, names = _logits(problem), problem.names.of
+    logits, names = _logits(problem), problem.names
     truth = logits.gather(1, problem.target[:, None])
     logits = torch.where(names == names[problem.target][:, None], truth, logits)  # equal rows of weight tie
     base = finite(logits.amax(1))
@@ -18,6 +18,7 @@ def tally(problem: Problem) -> Tally:
         truth=truth[:, 0],
         base=base,
         total=(logits.double() - base[:, None].double()).exp().sum(1),
+        top=logits.argmax(1),
     )
 
 

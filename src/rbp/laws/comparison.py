@@ -1,35 +1,43 @@
 """Compare two rank stores of one text, token by token: did quantizing, pruning or tuning hurt?
 
 B is compared with A: differences are B − A, and above 0 B is worse. Both have ranked the same tokens, so that what is
-hard in the text is hard for both, and intervals are of differences within documents (`rbp.laws.resampling`).
+hard in the text is hard for both, and intervals are of differences within documents (`rbp.laws.resampling`). Where few
+tokens are lost or gained, documents tell too little of those that might have been: intervals of differences of RBP_k
+are made with one lost and one gained token more, each a unit of its own, after Bonett and Price (2012).
 """
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
+from scipy.special import stdtrit
 
 from rbp.arrays import Integers, Reals, check_level
 from rbp.errors import DataError, ParameterError
-from rbp.extract.store import RankStore
-from rbp.laws.resampling import document_sums, interval, without_each
+from rbp.laws.resampling import Units, document_sums, independent_units, interval, mean, without_each
 from rbp.metric import TieRule, rank
+from rbp.store import RankStore
 
 KS = (1, 10, 100, 1000)
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 PASSAGE = 32  # tokens of a document, counted from its beginning
 TOKENS, PASSAGES = 10, 5  # that are shown
+CHANCES = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)  # quantiles of Δp that llama.cpp shows
+POWER = 0.8  # with which the difference of `detectable` is found
 
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
     """The result of `compare`, B against A on the same tokens; it prints itself.
 
-    a, b: the stores; rule: how equal scores count; ks: the thresholds; level: the confidence of intervals; before,
-    after: a row per token under A and under B, as `RankStore.ranks`; tokenizer: what turns tokens into text, or None.
+    a, b: the stores; rule: how equal scores count; ks: the thresholds; level: the confidence of intervals; units: of
+    all tokens, which count once, and what intervals are by; before, after: a row per token that counts under A and
+    under B, as `RankStore.ranks`; tokenizer: what turns tokens into text, or None.
     """
 
     a: RankStore
@@ -37,6 +45,7 @@ class Comparison:
     rule: TieRule
     ks: tuple[int, ...]
     level: float
+    units: Units
     before: pd.DataFrame
     after: pd.DataFrame
     tokenizer: Any = None
@@ -54,43 +63,95 @@ class Comparison:
         rise: Reals = np.subtract(other, one, out=np.zeros(len(one)), where=one != other)
         return rise
 
-    @property
-    def documents(self) -> int:
-        """Count the documents that the tokens are from."""
-        return int(self.before["document"].nunique())
-
     @cached_property
     def table(self) -> pd.DataFrame:
         """Tabulate the cross-entropy, and −ln RBP_k at each k, a row each.
 
-        Columns metric, k, a, b (the values), difference, low, high (of the difference, documents being the units; NaN
-        of a single document), lost (tokens of rank ≤ k under A alone) and gained (under B alone).
+        Columns metric, k, a, b (the values), difference, low, high (of the difference, by `units`; NaN of a single one,
+        and where every token has the same −ln p), lost (tokens of rank ≤ k under A alone) and gained (under B alone).
         """
         one, other = self.ranks
-        hits = [(one <= k, other <= k) for k in self.ks]
-        nll = [each["nll"].to_numpy(np.float64) for each in (self.before, self.after)]
-        columns = [np.ones(len(self.rise)), *nll, self.rise, *(each for pair in hits for each in pair)]
-        sums = without_each(document_sums(np.column_stack(columns), self.before["document"]))
-        tokens, shares = sums[:, 0], sums[:, 4:].reshape(len(sums), len(self.ks), 2)
+        hits = np.stack([np.column_stack([one <= k, other <= k]) for k in self.ks], axis=1).astype(np.float64)
+        nll = np.column_stack([each["nll"].to_numpy(np.float64) for each in (self.before, self.after)])
+        tokens, unit = len(nll), self.units.unit
+        counts = without_each(document_sums(np.ones((tokens, 1)), unit))
+        entropy = interval(
+            without_each(document_sums(self.rise[:, None], unit)) / counts, level=self.level, df=self.units.df
+        )
         with np.errstate(divide="ignore", invalid="ignore"):
-            logs = -np.log(shares / tokens[:, None, None]) + 0.0
-            differences = np.column_stack([sums[:, 3] / tokens, logs[..., 1] - logs[..., 0]])
-            intervals = interval(differences, level=self.level)
-        values = np.vstack([sums[0, 1:3] / tokens[0], logs[0]])
-        lost, gained = [int((x & ~y).sum()) for x, y in hits], [int((y & ~x).sum()) for x, y in hits]
+            shares = -np.log(hits.mean(axis=0)) + 0.0
+            unit_hits = document_sums(hits.reshape(tokens, -1), unit).reshape(-1, len(self.ks), 2)
+            unseen = np.broadcast_to(np.eye(2)[:, None], (2, len(self.ks), 2))
+            logs = np.log(without_each(np.concatenate([unit_hits, unseen])))
+            differences = logs[..., 0] - logs[..., 1]
+            differences[0] = shares[:, 1] - shares[:, 0]
+            rbp = interval(differences, level=self.level, df=self.units.df)
+        values = np.vstack([nll.mean(axis=0), shares])
+        lost, gained = ((hits[..., i] > hits[..., 1 - i]).sum(axis=0).tolist() for i in (0, 1))
         return pd.DataFrame(
             {
                 "metric": ["cross_entropy", *["neg_log_rbp"] * len(self.ks)],
                 "k": pd.array([None, *self.ks], dtype="Int64"),
                 "a": values[:, 0],
                 "b": values[:, 1],
-                "difference": intervals.estimate,
-                "low": intervals.low,
-                "high": intervals.high,
+                **{
+                    name: np.concatenate(ends)
+                    for name, ends in zip(("difference", "low", "high"), zip(entropy, rbp, strict=True), strict=True)
+                },
                 "lost": pd.array([None, *lost], dtype="Int64"),
                 "gained": pd.array([None, *gained], dtype="Int64"),
+                "flips": np.append(np.nan, (np.array(lost) + gained) / tokens),
             }
         )
+
+    @cached_property
+    def probability_change(self) -> Reals:
+        """Return Δp of each token: its probability under B minus that under A."""
+        one, other = (np.exp(-each["nll"].to_numpy(np.float64)) for each in (self.before, self.after))
+        return np.asarray(other - one)
+
+    @cached_property
+    def same_top(self) -> npt.NDArray[np.bool_] | None:
+        """Return at which tokens both models rank the same token first; None where a store does not say which it is."""
+        tops = [each["top"] for each in (self.before, self.after) if "top" in each and each["top"].notna().all()]
+        return None if len(tops) < 2 else (tops[0] == tops[1]).to_numpy(bool)
+
+    @cached_property
+    def measures(self) -> pd.DataFrame:
+        """Tabulate what those who quantize compare: columns metric, a, b, difference, low, high.
+
+        perplexity (its difference is a ratio, minus 1); bits: of all tokens; mean_dp, rms_dp: of `probability_change`;
+        same_top: a share of the tokens, where the stores know it. Values of A or B alone are NaN where there is none.
+        """
+        entropy = self.table.iloc[0]
+        ratio = np.expm1(entropy[["difference", "low", "high"]].to_numpy(float))
+        a, b = (float(entropy[side]) for side in ("a", "b"))
+        rows: list[tuple[Any, ...]] = [("perplexity", np.exp(a), np.exp(b), *ratio)]
+        bits = len(self.rise) / np.log(2)
+        rows.append(("bits", a * bits, b * bits, *(bits * entropy[["difference", "low", "high"]].to_numpy(float))))
+        change, nan = self.probability_change, (np.nan, np.nan)
+        rows.append(("mean_dp", *nan, *self._mean(change)))
+        with np.errstate(invalid="ignore"):
+            rows.append(("rms_dp", *nan, *np.sqrt(np.maximum(self._mean(change**2), 0))))
+        if self.same_top is not None:
+            rows.append(("same_top", *nan, *self._mean(self.same_top)))
+        return pd.DataFrame(rows, columns=["metric", "a", "b", "difference", "low", "high"])
+
+    def _mean(self, column: npt.ArrayLike) -> tuple[float, float, float]:
+        """Return the mean of a column over the tokens, and its interval by the units."""
+        sums = document_sums(np.column_stack([column, np.ones(len(self.rise))]), self.units.unit)
+        return interval(mean(without_each(sums)), level=self.level, df=self.units.df)
+
+    @property
+    def detectable(self) -> pd.DataFrame:
+        """Tabulate the smallest difference that a comparison of so many tokens finds with a probability of `POWER`.
+
+        Columns metric, k, difference: as `table`, from the errors of these two models' differences.
+        """
+        df = self.units.df
+        times = (stdtrit(df, (1 + self.level) / 2) + stdtrit(df, POWER)) / stdtrit(df, (1 + self.level) / 2)
+        half = (self.table["high"] - self.table["low"]) / 2
+        return self.table[["metric", "k"]].assign(difference=times * half)
 
     @cached_property
     def log_rank_change(self) -> Reals:
@@ -142,8 +203,67 @@ class Comparison:
     def title(self) -> str:
         """Name what is compared with what, on what."""
         alike = _dtype(self.a) == _dtype(self.b)
-        names = [_name(store) + ("" if alike else f" in {_dtype(store)}") for store in (self.b, self.a)]
+        names = [store_name(store) + ("" if alike else f" in {_dtype(store)}") for store in (self.b, self.a)]
         return f"{names[0]} (B) against {names[1]} (A) on {self.a.dataset}"
+
+    @property
+    def read(self) -> list[str]:
+        """Say which tokens were compared, and what the intervals are by, a sentence each."""
+        documents = f"{self.units.documents:,} document{'s' * (self.units.documents > 1)}"
+        notes = [f"{self.units.repeats}, and count once."] if self.units.repeats else []
+        common, ranked = len(self.units.once), [store.tokens for store in (self.a, self.b)]
+        if max(ranked) > common:
+            both = f"A has {ranked[0]:,} tokens and B {ranked[1]:,}: compared are the {common:,} that both have."
+            notes.insert(0, both)
+        for side, store in (("A", self.a), ("B", self.b)):
+            if "imported" in store.manifest["key"]:
+                notes.append(f"{side} was ranked by another program: its windows and start token are not known.")
+        counts = f"{len(self.rise):,} tokens of {documents}, which both ranked; tie rule {self.rule}."
+        return [
+            counts,
+            f"Above 0, B is worse; {self.level:.0%} intervals by {self.units.kind}.",
+            *notes,
+            *self.units.notes,
+        ]
+
+    @property
+    def answer(self) -> str:
+        """Answer in a sentence whether B is worse: by perplexity, by the first k, by flips, and where most."""
+        ratio = self.measures.iloc[0]
+        if (self.rise == 0).all():
+            word = "The same"
+        elif not ratio["low"] * ratio["high"] > 0:
+            word = "No certain difference"
+        else:
+            word = "Worse" if ratio["low"] > 0 else "Better"
+        ends = "" if np.isnan(ratio["low"]) else f" ({ratio['low']:+.1%} to {ratio['high']:+.1%})"
+        parts = [f"{word}: perplexity {ratio['difference']:+.1%}{ends}"]
+        if self.ks:
+            row = self.table.iloc[1]
+            parts.append(f"RBP_{row['k']} {np.exp(-row['a']):.4f} → {np.exp(-row['b']):.4f}")
+            parts.append(f"{row['flips']:.1%} of the tokens flipped")
+        if word == "Worse":
+            most = self.passages.iloc[0]
+            parts.append(f"most in document {most['document']:.0f}, tokens {most['first']:.0f} to {most['last']:.0f}")
+        return "; ".join(parts) + "."
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all that is printed, for JSON: the sentences, and the rows of the tables; null where there is none."""
+        tables = {
+            "table": self.table,
+            "measures": self.measures,
+            "ln_rank_quantiles": self.quantiles,
+            "dp_quantiles": self.chances,
+            "tokens": worst(self.tokens, TOKENS),
+            "passages": worst(self.passages, PASSAGES).drop(columns=["start", "stop"]),
+        }
+        rows = {name: json.loads(table.to_json(orient="records")) for name, table in tables.items()}
+        return {"title": self.title, "answer": self.answer, "read": self.read, **rows}
+
+    @property
+    def chances(self) -> pd.DataFrame:
+        """Tabulate quantiles of `probability_change`: columns share (of the tokens, at or below) and change."""
+        return pd.DataFrame({"share": CHANCES, "change": np.quantile(self.probability_change, CHANCES)})
 
     @property
     def verdict(self) -> list[str]:
@@ -151,19 +271,24 @@ class Comparison:
         return [_sentence(row, self.level) for row in self.table.itertuples()]
 
     def __str__(self) -> str:
-        change, lines = self.log_rank_change, [self.title]
         row: Any
-        lines.append(
-            f"{len(change):,} tokens, {self.documents:,} documents; tie rule {self.rule}. "
-            f"Above 0, B is worse. {self.level:.0%} intervals by document."
-        )
-        lines += ["", f"{'':14}{'A':>10}{'B':>10}{'B − A':>10}{'interval':>22}{'lost':>8}{'gained':>8}"]
+        lines, named = [self.answer, self.title, *self.read], self.measures.set_index("metric")
+        heads = "".join(f"{head:>10}" for head in ("A", "B", "B − A"))
+        lines += ["", f"{'':16}{heads}{'interval':>22}{'lost':>8}{'gained':>8}{'flips':>8}"]
         for row in self.table.itertuples():
-            ends = f"{row.low:+.4f} to {row.high:+.4f}" if np.isfinite(row.low) else "–"
-            counts = "" if pd.isna(row.k) else f"{row.lost:8,}{row.gained:8,}"
-            lines.append(
-                f"{label(row.k):14}{row.a:10.4f}{row.b:10.4f}{row.difference:+10.4f}{ends:>22}{counts}".rstrip()
-            )
+            changes = "" if pd.isna(row.k) else f"{row.lost:8,}{row.gained:8,}{row.flips:8.1%}"
+            values = f"{row.a:10.4f}{row.b:10.4f}{row.difference:+10.4f}"
+            lines.append(f"{label(row.k):16}{values}{ends(row, '{:+.4f}'):>22}{changes}".rstrip())
+        for name, what, value, change in SHOWN:
+            if name in named.index:
+                row = named.loc[name]
+                sides = "".join(" " * 10 if np.isnan(each) else f"{value.format(each):>10}" for each in row[["a", "b"]])
+                lines.append(f"{what:16}{sides}{change.format(row['difference']):>10}{ends(row, change):>22}")
+        if self.same_top is None:
+            lines.append("same top token: not known, as the stores do not say which token is first")
+        lines += ["", "change in probability, Δp"]
+        lines.append("  share of tokens " + "".join(f"{share:>8.1%}" for share in CHANCES))
+        lines.append("  at or below     " + "".join(f"{each:>+8.1%}" for each in self.chances["change"]))
         lines += ["", "change in ln rank, " + self.moved]
         lines.append("  share of tokens " + "".join(f"{share:>8.0%}" for share in QUANTILES))
         lines.append("  at or below     " + "".join(f"{each:>+8.2f}" for each in self.quantiles["change"]))
@@ -208,12 +333,64 @@ def compare(
     if rule and counted and rule != counted:
         what = f"ranks were counted under the tie rule {counted}, and are asked for under {rule}"
         raise ParameterError(what, "tie_rule", f"Give {counted}.")
-    before, after = a.ranks(), b.ranks()
-    _must_score_alike(a, b, before, after)
+    before, after = _common(a, b)
+    units = independent_units(before)
+    before, after = (each[units.once].reset_index(drop=True) for each in (before, after))
     chosen = tuple(sorted({k for k in ks if k <= a.vocabulary}))
-    comparison = Comparison(a, b, rule or counted or "paper", chosen, level, before, after)
+    comparison = Comparison(a, b, rule or counted or "paper", chosen, level, units, before, after)
     comparison.ranks  # noqa: B018  # raises for an unknown rule
     return comparison
+
+
+def long_table(comparisons: Sequence[Comparison]) -> pd.DataFrame:
+    """Join `table` and `measures` of comparisons with one model: a row for each model and measure."""
+    parts = []
+    for each in comparisons:
+        rows = pd.concat([each.table, each.measures.astype({"a": "float64", "b": "float64"})], ignore_index=True)
+        rows.insert(0, "against", store_name(each.a))
+        rows.insert(0, "model", store_name(each.b))
+        parts.append(rows)
+    return pd.concat(parts, ignore_index=True)
+
+
+def overview(comparisons: Sequence[Comparison]) -> str:
+    """Write a line for each model that is compared with the same one, after what was read."""
+    measures: Any
+    row: Any
+    first = comparisons[0]
+    heads = [f"RBP_{first.ks[0]}", "flips"] if first.ks else []
+    read = dict.fromkeys(line for each in comparisons for line in each.read)
+    widths = max(len(store_name(store)) for each in comparisons for store in (each.a, each.b)) + 2
+    lines = [f"Against {store_name(first.a)} on {first.a.dataset}", *read, ""]
+    columns = "".join(f"{head:>10}" for head in ("perplexity", "", *heads, "mean Δp", "same top"))
+    lines.append(f"{'':{widths}}{columns}  {first.level:.0%} interval of the perplexity's change")
+    for number, each in enumerate(comparisons):
+        measures, row = each.measures.set_index("metric"), each.table.iloc[1] if each.ks else None
+        if number == 0:
+            own = "" if row is None else f"{np.exp(-row['a']):10.4f}"
+            lines.append(f"{store_name(each.a):{widths}}{measures.loc['perplexity', 'a']:10.4f}{'':10}{own}")
+        ratio = measures.loc["perplexity"]
+        counts = "" if row is None else f"{np.exp(-row['b']):10.4f}{row['flips']:10.1%}"
+        top = f"{measures.loc['same_top', 'difference']:10.1%}" if "same_top" in measures.index else f"{'–':>10}"
+        values = f"{ratio['b']:10.4f}{ratio['difference']:+10.1%}{counts}"
+        change = f"{measures.loc['mean_dp', 'difference']:+10.2%}{top}  {ends(ratio, '{:+.1%}')}"
+        lines.append(f"{store_name(each.b):{widths}}{values}{change}: {each.answer.partition(':')[0].lower()}")
+    return "\n".join(lines)
+
+
+def plan_lines(comparison: Comparison) -> list[str]:
+    """Say which differences so many tokens can show, and what more text would bring, by the errors of these two."""
+    lines = [
+        comparison.title,
+        *comparison.read,
+        f"Found with a probability of {POWER:.0%}, at {comparison.level:.0%} confidence, is a difference of",
+    ]
+    row: Any
+    for row in comparison.detectable.itertuples():
+        size = f"{row.difference:.4f}" if np.isfinite(row.difference) else "–"
+        extra = f" (perplexity: {np.expm1(row.difference):.1%})" if pd.isna(row.k) else ""
+        lines.append(f"  {label(row.k):16}{size}{extra}")
+    return [*lines, "Four times the documents show differences of half this size."]
 
 
 def must_compare(a: RankStore, b: RankStore) -> None:
@@ -224,22 +401,30 @@ def must_compare(a: RankStore, b: RankStore) -> None:
             raise DataError(f"they cannot be compared: {noun}, {one} and {other}", f"{a.folder}; {b.folder}", remedy)
 
 
-def _must_score_alike(a: RankStore, b: RankStore, before: pd.DataFrame, after: pd.DataFrame) -> None:
-    """Raise DataError unless the tokens that were ranked are the same, one for one."""
-    columns = ["document", "position", "token"]
-    if before[columns].equals(after[columns]):
-        return
-    common = min(len(before), len(after))
-    differ = (before[columns][:common].to_numpy() != after[columns][:common].to_numpy()).any(axis=1)
-    at = before.iloc[int(differ.argmax())] if differ.any() else None
-    if len({store.manifest["key"].get("tokenizer") for store in (a, b)}) > 1 and at is not None:
+def _common(a: RankStore, b: RankStore) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the ranks of the tokens that both stores have, row by row.
+
+    Raises DataError where a token of one stands at the place of another token of the other, or where none is common.
+    """
+    places = ["document", "position"]
+    one, other = (store.ranks().set_index(places, drop=False).rename_axis([None, None]) for store in (a, b))
+    if not one.index.equals(other.index):
+        both = one.index.intersection(other.index)
+        one, other = one.loc[both], other.loc[both]
+    before, after = one.reset_index(drop=True), other.reset_index(drop=True)
+    where = f"{a.folder}; {b.folder}"
+    if (differ := (before["token"] != after["token"]).to_numpy()).any():
+        at = before.iloc[int(differ.argmax())]
         what = "their tokenizers cut the text into other tokens"
+        if len({store.manifest["key"].get("tokenizer", 0) for store in (a, b)}) == 1:
+            what = "other tokens of the text were ranked"
+        place = f"first in document {at['document']:.0f} at position {at['position']:.0f}"
         remedy = "Ranks compare among models of one tokenizer. Bits per byte compare others: rbp ranks summary."
-    else:
-        what = f"other tokens of the text were ranked, {len(before):,} and {len(after):,}"
-        remedy = "Extract both with the same --tokens, --documents and --special."
-    place = "" if at is None else f", first in document {at['document']:.0f} at position {at['position']:.0f}"
-    raise DataError(f"they cannot be compared: {what}{place}", f"{a.folder}; {b.folder}", remedy)
+        raise DataError(f"they cannot be compared: {what}, {place}", where, remedy)
+    if before.empty:
+        what = "they cannot be compared: no token was ranked by both"
+        raise DataError(what, where, "Rank the same documents by both models.")
+    return before, after
 
 
 def _tie_rule(store: RankStore) -> Any:
@@ -247,7 +432,8 @@ def _tie_rule(store: RankStore) -> Any:
     return store.manifest["key"].get("tie_rule")
 
 
-def _name(store: RankStore) -> str:
+def store_name(store: RankStore) -> str:
+    """Name a store's model, without its owner."""
     at = f"@{store.training.revision}" if store.training.revision else ""
     return store.model.rsplit("/", 1)[-1] + at
 
@@ -264,6 +450,8 @@ def _rounding(store: RankStore) -> str | None:
 
 def _reading(store: RankStore) -> str | None:
     protocol = store.protocol
+    if "imported" in store.manifest["key"]:
+        return None
     context = f" with {protocol['context']} before each" if protocol.get("context") else ""
     return f"{protocol['name']} of {protocol.get('length')}{context}" if "name" in protocol else None
 
@@ -273,7 +461,7 @@ _ALIKE: tuple[tuple[str, Callable[[RankStore], Any], str], ...] = (
     ("they were read in other windows", _reading, "Extract both with the same --protocol, --length and --context."),
     (
         "another start token stands before their windows",
-        lambda s: " ".join(s.manifest["key"].get("bos", ["none"])),
+        lambda s: None if "imported" in s.manifest["key"] else " ".join(s.manifest["key"].get("bos", ["none"])),
         "Extract both with the same --bos.",
     ),
     (
@@ -291,6 +479,22 @@ _ALIKE: tuple[tuple[str, Callable[[RankStore], Any], str], ...] = (
 )
 
 
+#: rows of `Comparison.measures` below its table: metric, name, and the formats of values and of differences
+SHOWN = (
+    ("perplexity", "perplexity", "{:.4f}", "{:+.1%}"),
+    ("bits", "total bits", "{:,.0f}", "{:+,.0f}"),
+    ("mean_dp", "mean Δp", "", "{:+.2%}"),
+    ("rms_dp", "rms Δp", "", "{:.2%}"),
+    ("same_top", "same top token", "", "{:.1%}"),
+)
+
+
+def ends(row: Any, form: str) -> str:
+    """Write the interval of a row, or a dash where it has none."""
+    low, high = (float(each) for each in (row.low, row.high))
+    return f"{form.format(low)} to {form.format(high)}" if np.isfinite(low + high) else "–"
+
+
 def label(k: Any) -> str:
     """Name what a row of `Comparison.table` is about."""
     return "cross-entropy" if pd.isna(k) else f"−ln RBP_{k}"
@@ -305,7 +509,8 @@ def _sentence(row: Any, level: float) -> str:
     """Write a row of `Comparison.table` in words."""
     what = label(row.k)
     if not np.isfinite(row.low):
-        return f"{what}: {row.difference:+.4f}; there are too few documents for an interval."
+        why = "every token is predicted alike" if row.difference == 0 else "there are too few tokens for an interval"
+        return f"{what}: {row.difference:+.4f}; {why}."
     ends = f"{row.difference:+.4f} ({row.low:+.4f} to {row.high:+.4f}, {level:.0%})"
     if row.low <= 0 <= row.high:
         return f"{what}: {ends}; that it changed is not certain."

@@ -3,9 +3,11 @@
 Tokens of one document are alike, so documents are the units: they are taken as drawn from many, and a statistic is
 computed of all of them and of all but each. This jackknife was chosen among seven kinds by how often they cover what
 they should on the ladder's own documents (data/ladder/coverage.csv). Other units, such as sizes of models, are left
-out alike. Nothing is drawn: the same sums give the same interval.
+out alike. Nothing is drawn: the same sums give the same interval. `independent_units` chooses those of ranked tokens.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,18 +53,20 @@ def variance(values: npt.ArrayLike) -> Any:
         return (len(without) - 1) * without.var(axis=0)
 
 
-def interval(values: npt.ArrayLike, *, level: float = 0.95) -> Interval:
+def interval(values: npt.ArrayLike, *, level: float = 0.95, df: float | None = None) -> Interval:
     """Return the interval of confidence `level` of each statistic: shape (…).
 
     values: shape (1 + D, …), of all units and of all but each, such as functions of `without_each`. Best on a scale
-    where errors are alike on both sides: a logarithm. Student's t of D − 1 degrees of freedom. NaN for a single unit,
-    and where a value is not finite: one document alone decides there whether the statistic exists.
+    where errors are alike on both sides: a logarithm. Student's t of `df` degrees of freedom: D − 1, or as `Units.df`
+    where units are of unequal length. NaN for a single unit, where a value is not finite (one document alone decides
+    there whether the statistic exists), and where no unit changes the statistic: that is no proof that none would.
     """
     every = np.asarray(values, dtype=np.float64)
     units = len(every) - 1
     if units < 2:
         return student(every[0], np.full(every.shape[1:], np.nan)[()], 1, level=level)
-    return student(every[0], variance(every), units - 1, level=level)
+    spread = variance(every)
+    return student(every[0], np.where(spread > 0, spread, np.nan)[()], units - 1 if df is None else df, level=level)
 
 
 def student(estimate: Any, variance: Any, df: float, *, level: float) -> Interval:
@@ -91,21 +95,139 @@ def firsts(groups: npt.NDArray[Any]) -> Integers | None:
     return first if (names[1:] > names[:-1]).all() or len(np.unique(names)) == len(names) else None
 
 
+FEW = 2  # documents, by their effective number: fewer have no interval that anyone can use
+USUAL = 8  # below so many, by their effective number, intervals by documents are wide, and it is said
+BLOCK = 1024  # tokens: within long documents the mean drifts over hundreds of tokens, so shorter blocks cover less
+BLOCKS = 4  # at least: of a shorter text, they are shorter
+SAME = 1e-3  # nats by which −ln p of one prediction may differ between two rows of a batch
+
+
+@dataclass(frozen=True)
+class Units:
+    """The units of ranked tokens, for intervals (`independent_units`).
+
+    once: which tokens count, shape (T,); unit: of each of these, its unit; documents: how many hold them; effective:
+    how many units of equal length would tell as much, (Σn)²/Σn² for units of n tokens; block: the tokens of a block,
+    or None where documents are the units.
+    """
+
+    once: npt.NDArray[np.bool_]
+    unit: Integers
+    documents: int
+    effective: float
+    block: int | None
+
+    @property
+    def df(self) -> float:
+        """Return the degrees of freedom of Student's t (Satterthwaite's, for units whose tokens vary alike)."""
+        return self.effective - 1
+
+    @property
+    def kind(self) -> str:
+        """Return what the units are, in words."""
+        return f"blocks of {self.block:,} tokens" if self.block else "document"
+
+    def interval(self, statistic: Callable[[Reals], Any], columns: npt.ArrayLike, *, level: float = 0.95) -> Interval:
+        """Return the interval of a statistic of sums over tokens: of all of them, its error of those that count.
+
+        columns: what is summed, of all tokens, shape (T, q); statistic: of sums, shape (…, q); shape (…).
+        """
+        every = np.asarray(columns, dtype=np.float64)
+        sums = without_each(document_sums(every[self.once], self.unit))
+        sums[0] = every.sum(axis=0)
+        return interval(statistic(sums), level=level, df=self.df)
+
+    @property
+    def repeats(self) -> str:
+        """Say how many tokens repeat an earlier document's beginning; "" where none does."""
+        count = int((~self.once).sum())
+        return f"{count:,} of {len(self.once):,} tokens repeat the beginning of an earlier document" if count else ""
+
+    @property
+    def notes(self) -> list[str]:
+        """Say why the units are blocks, or few, in a sentence; none elsewhere."""
+        if self.block:
+            few = "there is 1 document" if self.documents == 1 else "one document has most of the tokens"
+            return [f"As {few}, intervals are by {self.kind}: they hold for more of this text, not for others."]
+        if self.effective < USUAL:
+            few = f"The {self.documents} documents tell as much as {self.effective:.1f} of equal length"
+            return [f"{few}: intervals are wide."]
+        return []
+
+
+def independent_units(tokens: pd.DataFrame) -> Units:
+    """Choose the units of intervals for a store's tokens (`RankStore.ranks`): documents, or blocks of few documents.
+
+    A token that repeats an earlier document's, with all tokens before it, is the same prediction of the same event, and
+    counts once. Fewer than `FEW` documents, by their effective number, are cut into blocks of about `BLOCK` tokens.
+    """
+    once = ~repeated(tokens)
+    place, _ = pd.factorize(tokens["document"].to_numpy()[once])
+    sizes, block = np.bincount(place), None
+    if _effective(sizes) < FEW:
+        block = max(1, min(BLOCK, sizes.sum() // BLOCKS))
+        pieces = np.maximum(1, sizes // block)  # of each document, of equal length
+        within = np.arange(len(place)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        first = np.cumsum(pieces) - pieces
+        place = first[place] + within * pieces[place] // sizes[place]
+    return Units(once, place, len(sizes), _effective(np.bincount(place)), block)
+
+
+def repeated(tokens: pd.DataFrame) -> npt.NDArray[np.bool_]:
+    """Find the tokens whose document began as an earlier one, up to and with this token: shape (T,).
+
+    tokens: as `RankStore.ranks`. A store lacks the first token of a document, which nothing precedes: it is taken to be
+    the same where the second one is, with the same −ln p to `SAME`.
+    """
+    document = pd.factorize(tokens["document"])[0]
+    begins = np.flatnonzero(np.diff(document, prepend=-1))
+    first = tokens.iloc[begins]
+    order = np.lexsort([first["nll"], first["position"], first["token"]])
+    ranked = first.iloc[order]
+    new = (ranked[["token", "position"]].diff() != 0).any(axis=1) | ~(ranked["nll"].diff() <= SAME)
+    opening = np.empty(len(order), dtype=np.uint64)
+    opening[order] = new.cumsum()
+    # A hash of all that was read: sums of 64 random bits of each place, which wrap; two of 10⁶ texts agree by chance
+    # with a probability of 10⁻⁸.
+    with np.errstate(over="ignore"):
+        bits = _mixed(tokens["position"].to_numpy(np.uint64) << np.uint64(32) | tokens["token"].to_numpy(np.uint64))
+        read = np.cumsum(bits)
+        read -= (read[begins] - bits[begins])[document]
+        read += _mixed(opening)[document]
+    return pd.Series(read).duplicated().to_numpy()
+
+
+def _mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Spread numbers over 64 bits (SplitMix64's finalizer: Steele, Lea and Flood 2014)."""
+    bits = numbers + np.uint64(0x9E3779B97F4A7C15)
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
+
+
+def _effective(sizes: Integers) -> float:
+    return float(sizes.sum() ** 2 / (sizes.astype(np.float64) ** 2).sum())
+
+
+def mean(totals: Any) -> Any:
+    """Return the mean of a column from totals (…, (the column's, tokens))."""
+    return totals[..., 0] / totals[..., 1]
+
+
 def log_neg_log_share(totals: Any) -> Any:
     """Return ln(−ln p) with p = hits/tokens, from totals (…, (hits, tokens)); −inf where all tokens are hits."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.log(-np.log(totals[..., 0] / totals[..., 1]))
+        return np.log(-np.log(mean(totals)))
 
 
 def neg_log_rbp_document_interval(
-    ranks: npt.ArrayLike, documents: npt.ArrayLike, k: int, level: float = 0.95
+    ranks: npt.ArrayLike, units: Units, k: int, level: float = 0.95
 ) -> tuple[float, float]:
-    """Return the interval (low, high) of −ln RBP_k, documents being the units (`interval` of its logarithm).
+    """Return the interval (low, high) of −ln RBP_k by its units, from `interval` of its logarithm.
 
-    To be read beside `neg_log_rbp_interval`, which takes tokens as independent. NaN for a single document, where all
-    ranks are hits or none is, and where all misses (or hits) lie in one document. Raises as that and `as_ranks`.
+    To be read beside `neg_log_rbp_interval`, which takes tokens as independent. NaN for a single unit, where all ranks
+    are hits or none is, and where all misses (or hits) lie in one unit. Raises as that and `as_ranks`.
     """
     hit = as_ranks(ranks) <= k
-    sums = document_sums(np.column_stack([hit, np.ones(hit.size)]), documents)
-    _, low, high = interval(log_neg_log_share(without_each(sums)), level=level)
+    _, low, high = units.interval(log_neg_log_share, np.column_stack([hit, np.ones(hit.size)]), level=level)
     return float(np.exp(low)), float(np.exp(high))

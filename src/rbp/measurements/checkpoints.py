@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from rbp.errors import DataError, ParameterError
-from rbp.extract.store import RankStore
-from rbp.extract.training import Training
+from rbp.models.training import Training
 from rbp.names import nearest
+from rbp.store import RankStore
 
 log = logging.getLogger(__name__)
 Each = TypeVar("Each")
@@ -172,9 +172,10 @@ def _grouped(each: Sequence[Each], key: Callable[[Each], Hashable]) -> list[list
 
 
 def _claim(store: RankStore) -> Claim:
-    """Identify a store: the model by its weights, or the file that its ranks were imported from."""
+    """Identify a store: the model by its weights and ordinal, or the file that its ranks were imported from."""
     key = store.manifest["key"]
-    identity = (of, key.get("tokenizer")) if (of := key.get("weights") or key.get("imported")) else None
+    of = key.get("weights") or key.get("imported")
+    identity = (of, key.get("tokenizer"), key.get("ordinal")) if of else None
     return Claim(store.dataset, identity, store.model, store.family, store.size, store.training, str(store.folder))
 
 

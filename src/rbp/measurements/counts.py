@@ -14,10 +14,10 @@ import pandas as pd
 
 from rbp.arrays import Integers, Reals
 from rbp.errors import DataError, ParameterError
-from rbp.extract.store import RankStore
 from rbp.laws.resampling import without_each
 from rbp.measurements.ranked import Ranked
 from rbp.metric import TieRule
+from rbp.store import RankStore
 
 THRESHOLDS = (1, 2, 3, 5, 7, 10, 18, 30, 50, 78, 100, 200, 500, 1000)  # up to 100: where Pythia's values are published
 
@@ -122,22 +122,27 @@ class Counts:
         value: Reals = self.nll.sum(axis=0) / self.tokens.sum()
         return value
 
-    def table(self) -> pd.DataFrame:
+    def table(self, *, infinite: bool = False) -> pd.DataFrame:
         """Return the models' rows of the measurement table (`rbp.measurements.table`), with their columns of `models`.
 
-        A threshold that no token meets has no −ln RBP_k, and an infinite cross-entropy is left out: neither can be a
-        point of a fit.
+        The infinite −ln RBP_k of a threshold that no token meets, and an infinite cross-entropy, are left out unless
+        wanted: neither can be a point of a fit.
         """
         hits, value = self.hits.sum(axis=0), self.neg_log_rbp
         rows: list[tuple[Any, ...]] = []
         for m, entropy in enumerate(self.cross_entropy):
-            met = [(i, k) for i, k in enumerate(self.thresholds) if hits[m, i]]
+            met = [(i, k) for i, k in enumerate(self.thresholds) if infinite or hits[m, i]]
             rows += [(m, "neg_log_rbp", k, value[m, i], hits[m, i]) for i, k in met]
-            rows += [(m, "cross_entropy", None, entropy, None)] if np.isfinite(entropy) else []
-        table = pd.DataFrame(rows, columns=["model", "metric", "k", "value", "hits"])
-        about = self.models.iloc[table.pop("model")].reset_index(drop=True)
-        table = pd.concat([about, table.astype({"k": "Int64", "hits": "Int64"})], axis=1)
-        return table.assign(dataset=self.dataset, tokens=int(self.tokens.sum()))
+            rows += [(m, "cross_entropy", None, entropy, None)] if infinite or np.isfinite(entropy) else []
+        place, metrics, ks, values, counted = zip(*rows, strict=True) if rows else [()] * 5
+        columns = {  # made at once: a folder may hold thousands of stores, whose tables are joined
+            **{name: column.array.take(place) for name, column in self.models.items()},
+            "metric": pd.array(metrics, dtype="str"),
+            "k": pd.array(ks, dtype="Int64"),
+            "value": np.array(values, dtype=np.float64),
+            "hits": pd.array(counted, dtype="Int64"),
+        }
+        return pd.DataFrame(columns).assign(dataset=self.dataset, tokens=int(self.tokens.sum()))
 
     def left_out(self) -> "LeftOut":
         """Compute both metrics of the text, and of it without each document, for intervals by documents.
@@ -211,12 +216,12 @@ def of_stores(stores: Sequence[RankStore], thresholds: Sequence[int], rule: TieR
     return [_of_ranked([Ranked(s, rule) for s in ordered if s.dataset == name], thresholds) for name in datasets]
 
 
-def store_table(ranked: Ranked, thresholds: Sequence[int] | None = None) -> pd.DataFrame:
+def store_table(ranked: Ranked, thresholds: Sequence[int] | None = None, *, infinite: bool = False) -> pd.DataFrame:
     """Return the measurement table of a rank store (`Counts.table`), at some thresholds or the usual ones.
 
     Raises ParameterError for a k that is no possible rank, DataError for a damaged store.
     """
-    table = _of_ranked([ranked], thresholds, by_document=False).table()
+    table = _of_ranked([ranked], thresholds, by_document=False).table(infinite=infinite)
     return table.assign(source=f"ranks {ranked.store.folder.name}", **ranked.store.training.known)
 
 
@@ -224,13 +229,15 @@ def _of_ranked(ranked: Sequence[Ranked], thresholds: Sequence[int] | None, *, by
     """Count models on one text, in their order; or its documents as one: by document, every k would be too much."""
     store, first = ranked[0].store, ranked[0].tokens
     same, ks = ["document", "position", "token"], ranked[0].thresholds(thresholds)
-    places = np.unique(first["document"], return_inverse=True)[1]
-    place = places.astype(np.int64) if by_document else np.zeros(len(first), dtype=np.int64)
+    if by_document:
+        place = np.unique(first["document"], return_inverse=True)[1].astype(np.int64)
+    else:
+        place = np.zeros(len(first), dtype=np.int64)
     tokens = np.bincount(place).astype(np.int64)
     hits, nll = [], []
     for one in ranked:
         # A document drawn for all models at once must be the same document to all.
-        if not first[same].equals(one.tokens[same]):
+        if one is not ranked[0] and not first[same].equals(one.tokens[same]):
             what = f"{one.store.model} and {store.model} did not rank the same tokens of {store.dataset}"
             raise DataError(what, str(one.store.folder), "Extract both with one tokenizer, corpus and protocol.")
         hits.append(count_hits(one.ranks, place, len(tokens), one.thresholds(ks)))

@@ -11,8 +11,9 @@ import numpy as np
 
 from rbp.choices import Dtype
 from rbp.errors import DataError, ParameterError
-from rbp.extract.store import SCHEMA, Store, find_place, is_store
-from rbp.io import home_expanded, label, parse_json, sha256
+from rbp.fingerprint import fingerprint, marks_of, must_be_unchanged
+from rbp.io import home_expanded, label, parse_json
+from rbp.store import SCHEMA, Store, find_place, is_store
 
 log = logging.getLogger(__name__)
 
@@ -71,14 +72,16 @@ def import_ranks(path: str | Path, form: str, labels: ImportLabels, out: Path) -
     """Keep the ranks in a file of another program as a rank store below the folder `out`; gives its place.
 
     form: "vllm", JSON lines with prompt_logprobs, or "csv", columns document, position, token, rank, and logprob or
-    nll. A prompt that is there several times counts once. The store is read under no other tie rule than it was counted
-    by. The same file under another name of model or text is another store. Raises DataError for a file that is
-    malformed or not whole, for ranks and probabilities that cannot both be, for a prompt with other numbers than a
-    prompt that begins alike, and where the store has been renamed.
+    nll; or greater and equal in place of rank, as an export of ranks has them. A prompt that is there several times
+    counts once. The store is read under no other tie rule than it was counted by. The same file under another name of
+    model or text is another store. Raises DataError for a file that is malformed or not whole, for ranks and
+    probabilities that cannot both be, for a prompt with other numbers than a prompt that begins alike, and where the
+    store has been renamed.
     """
     if form not in FORMS:
         raise ParameterError(f"ranks of {form!r}", "--from", f"There is: {', '.join(FORMS)}.")
     source = home_expanded(str(path))
+    marks = marks_of([source])
     tokens = list((_vllm if form == "vllm" else _csv)(source, labels))
     if not tokens:
         raise DataError("no token is ranked in it", str(path), "Ask the engine for the prompt's log-probabilities.")
@@ -87,7 +90,7 @@ def import_ranks(path: str | Path, form: str, labels: ImportLabels, out: Path) -
         log.warning("%s: the version of vLLM is not given, and not kept: --engine-version", label(source))
     columns = {name: np.array([getattr(each, name) for each in tokens]) for name in Token._fields}
     key = {
-        "imported": sha256(source),
+        "imported": fingerprint([source]),
         "form": form,
         "protocol": {"name": "imported", "length": None},
         "dtype": labels.dtype,
@@ -97,6 +100,7 @@ def import_ranks(path: str | Path, form: str, labels: ImportLabels, out: Path) -
             name: getattr(labels, name) for name in ("model", "dataset", "size", "vocabulary", "engine_version")
         },
     }
+    must_be_unchanged(marks, marks_of([source]))
     named = f"{Path(labels.model).name}-{labels.dataset}"
     store = find_place(out, named, key)
     with store.lock():
@@ -108,7 +112,7 @@ def import_ranks(path: str | Path, form: str, labels: ImportLabels, out: Path) -
             old.unlink()
         above = columns["rank"].astype(np.int64) - 1
         columns |= {"greater": above, "equal": np.ones_like(above)}
-        store.write(0, {name: columns[name] for name in SCHEMA.names})
+        store.write(0, {name: columns[name] for name in SCHEMA.names if name in columns})
         store.finish({})
     return store.folder
 
@@ -265,9 +269,13 @@ def _must_be_in_order(token: Token, place: Mapping[str, Any], where: str) -> Non
 
 def _csv(path: Path, labels: ImportLabels) -> Iterator[Token]:
     """Yield the rows of a table."""
-    from rbp.tables import known_columns, read_csv
+    from rbp.tables import known_columns, read_csv, read_parquet
 
-    table = known_columns(read_csv(path), ("document", "position", "token", "rank", "nll", "logprob"), path)
+    names = ("document", "position", "token", "rank", "greater", "equal", "nll", "logprob")
+    table = known_columns(read_parquet(path) if path.suffix == ".parquet" else read_csv(path), names, path)
+    if "rank" not in table and {"greater", "equal"} <= {*table}:  # as `rbp ranks export` writes it
+        beside = 1 if labels.tie_rule == "strict" else table["equal"].astype(float)
+        table["rank"] = table["greater"].astype(float) + beside
     if lacking := [name for name in ("document", "position", "token", "rank") if name not in table]:
         what, remedy = f"there is no column {lacking[0]}", "Columns: document, position, token, rank, logprob or nll."
         raise DataError(what, label(path), remedy)
@@ -278,6 +286,8 @@ def _csv(path: Path, labels: ImportLabels) -> Iterator[Token]:
     for line, cells in zip(table.index, table.to_dict("records"), strict=True):
         where = f"{label(path)}, line {line}"
         try:
+            if any("_" in str(cell) for cell in cells.values()):  # Python reads 1_0 as 10
+                raise ValueError
             document, position, token = (int(cells[column]) for column in ("document", "position", "token"))
             ranked = Token(document, position, token, float(cells["rank"]), sign * float(cells[name]) + 0.0)
         except (TypeError, ValueError):

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from rbp.arrays import Reals
-from rbp.extract.store import RankStore
 from rbp.measurements.rank_counts import RankCounts
 from rbp.measurements.ranked import Ranked
 from rbp.metric import TieRule
+from rbp.store import RankStore
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ import pandas as pd
 
 from rbp import provenance
 from rbp.errors import DataError
-from rbp.extract.store import MANIFEST, RankStore, open_store, store_folders
 from rbp.io import canonical_json
 from rbp.measurements.checkpoints import CHECKPOINT, apart, one_each, without_copied_rows
 from rbp.measurements.counts import Counts, of_stores, store_table
@@ -18,6 +17,7 @@ from rbp.measurements.histograms import MeasuredRanks, of_store
 from rbp.measurements.ranked import Ranked, usual
 from rbp.measurements.table import read_table
 from rbp.metric import TieRule
+from rbp.store import MANIFEST, RankStore, open_store, store_folders
 
 #: columns of counts of windows of n tokens
 WINDOWS = ["dataset", "model", "family", "size", "k", "n", "successes", "windows", "p", "basis"]

@@ -6,8 +6,8 @@ import duckdb
 import pandas as pd
 
 from rbp.errors import DataError, ParameterError
-from rbp.extract.store import REDO, RankStore
-from rbp.extract.training import NAMES
+from rbp.models.training import NAMES
+from rbp.store import REDO, RankStore
 
 _KINDS = {"revision": "str", **dict.fromkeys(NAMES[1:-1], "Int64"), "compute": "float64"}
 

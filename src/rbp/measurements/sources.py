@@ -16,7 +16,6 @@ import pandas as pd
 from rbp import registry
 from rbp.arrays import Reals
 from rbp.errors import DataError, ParameterError
-from rbp.extract.store import RankStore, is_store
 from rbp.io import exists
 from rbp.laws.counting import neg_log_rbp_variance
 from rbp.measurements.checkpoints import CHECKPOINT, differ, must_agree
@@ -27,6 +26,7 @@ from rbp.measurements.ranked import USUAL
 from rbp.measurements.table import KEYS, sort_table
 from rbp.metric import TieRule
 from rbp.names import split_names
+from rbp.store import RankStore, is_store
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,23 @@ import pandas as pd
 import pandera.pandas as pa
 
 from rbp.errors import ParameterError
-from rbp.extract.training import step_of
 from rbp.io import label
 from rbp.measurements.checkpoints import CHECKPOINT, must_agree
+from rbp.measurements.wide import tidied, warn_of_slips
+from rbp.models.training import step_of
 from rbp.names import nearest
-from rbp.tables import AT_LEAST_1, COUNT, NAME, NOT_NEGATIVE, among, checked, known_columns, read_csv, read_parquet
+from rbp.tables import (
+    AT_LEAST_1,
+    COUNT,
+    NAME,
+    NOT_NEGATIVE,
+    among,
+    checked,
+    known_columns,
+    read_csv,
+    read_parquet,
+    spelled,
+)
 
 log = logging.getLogger(__name__)
 
@@ -72,17 +84,20 @@ COLUMNS = tuple(_SCHEMA.columns)
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """Read the measurement table in a CSV or Parquet file; columns may be missing that are not needed.
+    """Read the measurement table in a CSV or Parquet file, or one that can be read as such (`rbp.measurements.wide`).
 
     Raises DataError for a table that is malformed, with line or row.
     """
-    raw = known_columns(read_csv(path) if path.suffix.lower() == ".csv" else read_parquet(path), COLUMNS, path)
+    cells = read_csv(path) if path.suffix.lower() == ".csv" else read_parquet(path)
+    raw = known_columns(tidied(spelled(cells, COLUMNS, path), COLUMNS, path), COLUMNS, path)
+    raw = raw[~_infinite(raw)]
     if "revision" in raw:
         steps = raw.get("step", pd.Series(None, raw.index, dtype=object))
         raw["step"] = steps.where(steps.notna(), _named_steps(raw["revision"]))
     keys = [*KEYS, *(name for name in CHECKPOINT if name in raw)]
     table = checked(raw, _SCHEMA, path, keys=keys, remedy="Correct the file.")
     table["source"] = table["source"].fillna(path.name)
+    warn_of_slips(table, path)
     must_agree(table, lambda row: f"{label(path)}, {raw.index.name} {table.index[row]}")
     return table
 
@@ -155,6 +170,14 @@ def _named_steps(revisions: pd.Series) -> "pd.Series[int]":
     """Return the steps that the names of revisions say, as "step1000" does."""
     steps = [step_of(name) if isinstance(name, str) else None for name in revisions]
     return pd.Series(pd.array(steps, dtype="Int64"), revisions.index)
+
+
+def _infinite(raw: pd.DataFrame) -> "pd.Series[bool]":
+    """Find the rows that say, as `rbp ranks summary` does, that no token has a rank of k or less, or one has p = 0."""
+    value, hits, metric = (
+        raw.get(name, pd.Series(None, raw.index, dtype=object)) for name in ("value", "hits", "metric")
+    )
+    return (value.astype(str) == "inf") & ((hits.astype(str) == "0") | (metric == "cross_entropy"))
 
 
 def _agrees_with_counts(table: pd.DataFrame) -> "pd.Series[bool]":

@@ -1,6 +1,7 @@
 """The results of `rbp law` for a user's models: the law at each k, in words and on one page that opens offline."""
 
 import html
+import logging
 import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -25,6 +26,8 @@ from rbp.measurements.table import check_dataset
 from rbp.report.display import INTERVAL, coloured_text, shown
 from rbp.report.leaf import Leaf
 
+log = logging.getLogger(__name__)
+
 NEEDED = 3  # sizes of a family, below which there is no line
 STRAIGHT = 0.97  # R² of a line that the paper takes for a law (section 4.2)
 HOLDS, RISES, BENT, OPEN, NONE = (
@@ -42,7 +45,7 @@ def chosen(
 ) -> pd.DataFrame:
     """Select the measurements of one dataset at `ks`, and its cross-entropy; of some families, where they are named.
 
-    Raises ParameterError if there are several datasets, or for what is not there.
+    Raises ParameterError if there are several datasets, or where nothing of what is chosen is there.
     """
     if families is not None:
         table = table[table["family"].isin(families)]
@@ -59,11 +62,21 @@ def chosen(
     if dataset not in datasets:
         raise ParameterError(f"there is no dataset {dataset!r}", "--dataset", f"There is: {', '.join(datasets)}.")
     rows = table[table["dataset"] == dataset]
-    if missing := [k for k in ks if k not in set(rows["k"].dropna())]:
+    found = rows[rows["k"].isna() | rows["k"].isin(ks)]
+    if found.empty:
         have = ", ".join(map(str, sorted(rows["k"].dropna().unique())))
-        what = f"there is no RBP_{missing[0]} on {dataset}: it is not measured, or 0 for all"
-        raise ParameterError(what, "-k", f"There is: {have}.")
-    return rows[rows["k"].isna() | rows["k"].isin(ks)]
+        raise ParameterError(_missing(ks, dataset), "-k", f"There is: {have}.")
+    return found
+
+
+def warn_of_missing(table: pd.DataFrame, ks: Sequence[int]) -> None:
+    """Say at which of `ks` the table that `chosen` gave has nothing."""
+    if missing := [k for k in ks if k not in set(table["k"].dropna())]:
+        log.warning("%s: there is no law of it", _missing(missing, table["dataset"].iloc[0]))
+
+
+def _missing(ks: Sequence[int], dataset: str) -> str:
+    return f"there is no RBP_k at k = {', '.join(map(str, ks))} on {dataset}: not measured, or 0 for all"
 
 
 def laws(table: pd.DataFrame, level: float) -> pd.DataFrame:
@@ -335,8 +348,6 @@ def _intervals(stores: Sequence[Ranked], ks: Sequence[int], level: float) -> dic
     both = zip(counted, stores, strict=True)
     tables = [with_intervals(table, ranked, level).dropna(subset="low") for table, ranked in both]
     some = pd.concat(tables, ignore_index=True)
-    alone = {ranked.store.model for ranked in stores if len(set(ranked.tokens["document"])) == 1}
-    some.loc[some["model"].isin(alone), ["document_low", "document_high"]] = np.nan  # one document is no sample
     shares = {f"rbp_{end}": np.exp(-some[end]) for end in ("value", "low", "high", "document_low", "document_high")}
     interval = "{:.4f} to {:.4f}"
     columns: dict[Any, Any] = {
@@ -349,7 +360,7 @@ def _intervals(stores: Sequence[Ranked], ks: Sequence[int], level: float) -> dic
     kinds = "of independent tokens"
     if some["document_low"].notna().any():
         columns["rbp_document_high", "rbp_document_low"] = "by documents", interval
-        kinds += ", and with documents as the units"
+        kinds += ", and with documents, or blocks of a single long one, as the units"
     return shown(some.assign(**shares), columns, caption=f"<b>RBPₖ</b> with {level:.0%} intervals, {kinds}.")
 
 
@@ -357,7 +368,7 @@ def tokenizers(models: Sequence[str]) -> dict[str, Any]:
     """Load the tokenizers of models, by the names that their measurements have."""
     if not models:
         return {}
-    from rbp.extract.models import find_model, load_tokenizer
+    from rbp.models.load import find_model, load_tokenizer
 
     model_files = [find_model(model) for model in models]
     return {files.name: load_tokenizer(files) for files in model_files}

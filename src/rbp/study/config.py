@@ -12,13 +12,13 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from rbp.configuration import read_configuration
 from rbp.errors import ParameterError, RbpError
-from rbp.extract.corpora import check_corpus, is_named
-from rbp.extract.protocol import Bos, Name, Protocol, Special, default_protocol, window_length
-from rbp.extract.protocol import protocol as make_protocol
-from rbp.extract.training import TABLE, Training, checkpoints, step_of
 from rbp.io import canonical_json, home_expanded, parse_json
+from rbp.models.training import TABLE, Training, checkpoints, step_of
 from rbp.names import nearest
 from rbp.registry import known_models
+from rbp.texts.corpora import check_corpus, is_named
+from rbp.texts.protocol import Bos, Name, Protocol, Special, default_protocol, window_length
+from rbp.texts.protocol import protocol as make_protocol
 
 Count = Field(default=None, ge=1)
 HUB_ID = re.compile(r"[\w-][\w.-]*/[\w.-]+")
@@ -86,7 +86,7 @@ class CorpusEntry(_Named):
 
 
 class ProtocolTable(_Table):
-    """The options of `rbp.extract.protocol.protocol`; the budget is outside, as `tokens`.
+    """The options of `rbp.texts.protocol.protocol`; the budget is outside, as `tokens`.
 
     Without a name the paper's corpora are read as the authors read them, and other texts whole, in windows.
     """

@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from rbp.errors import DataError
-from rbp.extract.store import REDO, Store
 from rbp.io import write_file
+from rbp.store import REDO, Store
 from rbp.study.config import Cell, Study
 
 RANKS = Path("ranks")
@@ -15,7 +15,7 @@ RANKS = Path("ranks")
 def rank_shard(study: Study, cell: Cell, number: int) -> Path:
     """Rank one share of a cell's packs, the `number`-th from 1, into the cell's store; gives its folder."""
     from rbp.extract.extraction import Settings, extract, extract_on_gpus, gpus, quiet, say_on_stderr
-    from rbp.extract.models import find_model
+    from rbp.models.load import find_model
 
     os.environ["HF_HUB_OFFLINE"] = "1"
     say_on_stderr()

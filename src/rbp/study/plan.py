@@ -1,4 +1,4 @@
-"""Estimate what a study costs before it runs: tokens, operations and memory, by the formulas of `rbp.extract.cost`."""
+"""Estimate what a study costs before it runs: tokens, operations and memory, by the formulas of `rbp.extract.plan`."""
 
 import math
 from contextlib import suppress
@@ -10,11 +10,11 @@ import pandas as pd
 
 from rbp.choices import BYTES
 from rbp.errors import DataError, RbpError
-from rbp.extract.corpora import CORPORA, open_corpus
-from rbp.extract.cost import PROCESS, Size, config_size, cpu_memory, gpu_memory, operations
-from rbp.extract.protocol import Protocol, plan_rows
+from rbp.extract.plan import PROCESS, Size, config_size, cpu_memory, gpu_memory, operations
 from rbp.registry import known_models
 from rbp.study.config import Cell, Study
+from rbp.texts.corpora import CORPORA, open_corpus
+from rbp.texts.protocol import Protocol, plan_rows
 
 UNKNOWN = 8000  # megabytes that a job requests if the size of its model is not known
 
@@ -68,7 +68,7 @@ def _count_tokens(cell: Cell, protocol: Protocol) -> tuple[float, int] | None:
     None where the corpus alone decides.
     """
     if cell.model.folder is not None and cell.corpus.name not in CORPORA:
-        from rbp.extract.models import find_model, load_tokenizer
+        from rbp.models.load import find_model, load_tokenizer
 
         with suppress(RbpError):  # the job itself will say why
             tokenizer = load_tokenizer(find_model(cell.model.name, cell.model.revision))

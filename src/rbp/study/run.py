@@ -2,16 +2,18 @@
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 from rbp.errors import DataError, ParameterError, install_extra
-from rbp.extract.corpora import open_corpus
-from rbp.extract.store import Store
-from rbp.extract.training import training_of
+from rbp.io import lock
+from rbp.models.training import training_of
+from rbp.store import Store
 from rbp.study.config import Cell, Study
+from rbp.texts.corpora import open_corpus
 
 HERE = Path(__file__).parent
 TABLE = "measurements.parquet"
@@ -43,14 +45,30 @@ def find_profile(name: str | None) -> Path:
 def run_study(study: Study, profile: Path, extra: Sequence[str] = ()) -> Path | None:
     """Do what is left of a study with Snakemake; gives the measurement table, None if a job failed.
 
-    extra: arguments for Snakemake. Raises DataError if a model or a corpus is neither here nor within reach.
+    extra: arguments for Snakemake. Raises DataError if a model or a corpus is neither here nor within reach, and while
+    another run of the study is at work.
     """
+    with _alone(study.out):
+        return _run(study, profile, extra)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Keep other runs away from a study's folder, until this one ends. Raises DataError if there is another."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("a+") as stream:
+        if lock(stream) is False:
+            what = "another run of this study is at work"
+            raise DataError(what, str(folder), "Wait for it, or stop it and start again: nothing is lost.")
+        yield
+
+
+def _run(study: Study, profile: Path, extra: Sequence[str]) -> Path | None:
     shards = study.out / "shards"
     for cell in study.cells.values():
         forget_damaged(study, cell)
         if not (shards / cell.name / "all").is_file():
             _fetch(cell)
-    study.out.mkdir(parents=True, exist_ok=True)
     arguments = ["--snakefile", HERE / "Snakefile", "--directory", study.out, "--profile", profile, *ALWAYS]
     if profile == HERE / "profiles" / "local":
         arguments += ["--resources", f"mem_mb={_memory()}", "gpu=1"]
@@ -93,7 +111,7 @@ def _fetch(cell: Cell) -> None:
 
     A mistake in a name shows before any work, and the machines of a cluster need no network.
     """
-    from rbp.extract.models import find_model
+    from rbp.models.load import find_model
 
     model, corpus = cell.model, cell.corpus
     training_of(replace(find_model(model.name, model.revision), name=model.label), model.training)

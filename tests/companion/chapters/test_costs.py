@@ -4,8 +4,9 @@ import json
 
 import pytest
 
+from bench import extraction
 from companion.chapters.appendix import cost
-from companion.chapters.appendix.gpu import aim_of, failure, read_gpu, worked
+from companion.chapters.appendix.gpu import MODELS, failure, read_gpu, wanted_ratio, worked
 from rbp.errors import DataError
 
 PLAIN, OURS = "plain route: logits, softmax, top 10 000, count", "ours: linear_rank"
@@ -60,7 +61,7 @@ def test_a_gpus_costs_stand_beside_the_processors(tmp_path):
     assert cost.ranges(cost.read_costs(tmp_path))["ours_max"].tolist() == [], "without a file there is nothing"
     write(tmp_path, RUN)
     found = cost.read_costs(tmp_path)
-    assert found.ratio.tolist() == 2 * [row["ratio"] for row in rows()[3:]], "of the widths that have an aim"
+    assert found.ratio.tolist() == 2 * [row["ratio"] for row in rows()[3:]], "of the widths whose ratio is wanted"
     assert found.dtype.tolist() == 3 * ["bfloat16"] + 3 * ["float32"]
     write(tmp_path, result(), "ranking-cpu.json")
     assert cost.read_costs(tmp_path).gpu.tolist() == 6 * [False] + 6 * [True]
@@ -80,5 +81,18 @@ def test_what_failed_did_not_work():
     for wrong in ({"left": ["r"]}, {"error": "none"}):
         assert not worked({"answers": [good]} | wrong)
     assert failure({"failed": ["a", "b"]}) == "a; b"
+
+
+def test_what_is_wanted_of_a_ratio():
     way = {"way": OURS, "rows": 64, "d": 4096, "vocabulary": 128256, "dtype": "bfloat16"}
-    assert [aim_of(way | other) for other in ({}, {"way": PLAIN}, {"dtype": "float32"})] == [1.05, None, None]
+    others = {"way": PLAIN}, {"d": 2048}, {"dtype": "float32"}, {"dtype": "float32", "d": 2048}, {"dtype": "float16"}
+    assert [wanted_ratio("q", way | other) for other in ({}, *others)] == [1.15, None, None, 1.15, 1.15, None]
+    for question, bar in MODELS.items():
+        assert wanted_ratio(question, {"way": "ours: ranks"}) == bar
+        assert wanted_ratio(question, {"way": "backbone alone"}) is None
+    assert wanted_ratio("another model", {"way": "ours: ranks"}) is None
+
+
+def test_every_model_of_which_something_is_wanted_is_measured():
+    asked = {question.name for question in extraction.part(tiny=False)}
+    assert asked >= MODELS.keys()

@@ -58,3 +58,15 @@ def test_every_cut_of_every_family_is_forecast_from_the_smaller_models():
         assert rows.sort_values("size")["error"].to_numpy() == pytest.approx(right / large["value"].to_numpy() - 1)
     straight = select(points, family="OPT").assign(value=lambda t: t["size"] ** -0.1)
     assert forecasts.forecast_every_cut(straight, level=0.9)["error"].abs().max() < 1e-9
+
+
+def test_a_zero_and_a_line_that_does_not_vary_leave_the_others_their_forecasts():
+    sizes = np.array([10**6, 10**7, 10**8, 10**9, 10**10])
+    lines = {"good": sizes**-0.1, "zero": [*sizes[:4] ** -0.1, 0.0], "flat": np.full(5, 0.5)}
+    points = pd.concat(
+        pd.DataFrame({"dataset": "d", "family": name, "k": 1, "model": list("abcde"), "size": sizes, "value": value})
+        for name, value in lines.items()
+    )
+    made = forecasts.forecast_every_cut(points, level=0.95)
+    assert made.groupby("family").size().to_dict() == {"good": 3, "zero": 1}
+    assert made["error"].to_numpy() == pytest.approx(0, abs=1e-9)

@@ -48,10 +48,10 @@ def test_fits_and_figures_are_of_the_thresholds_that_there_are():
     assert holds.select_thresholds(points({7: 0.1}), []) == [7]
     many = points(dict.fromkeys(range(1, 15), 0.1))
     assert holds.select_thresholds(many, []) == [1, 10]  # the paper's, of so many
-    assert holds.thresholds_to_plot(own, []) == [1, 10, 100, 5000]
+    assert holds.thresholds_to_plot(own, []) == ([1, 10, 100], [5000])
     paper = points(dict.fromkeys(holds.KS, 0.1)).assign(source="repository")
-    assert holds.thresholds_to_plot(paper, []) == [1]
-    assert holds.thresholds_to_plot(paper, [1, 20_000, 30_000, 50, 10, 100]) == list(holds.KS)
+    assert holds.thresholds_to_plot(paper, []) == ([1], [20_000])
+    assert holds.thresholds_to_plot(paper, list(holds.KS)) == ([1, 10, 50, 100], [20_000, 30_000])
 
 
 def test_a_line_holds_all_models_and_crosses_no_wide_gap():

@@ -45,12 +45,14 @@ def test_a_path_is_tested_by_documents_and_by_another_training(cell):
     assert set(sharp.index) == {"bits", "weights", "replaced"}
     for path, row in sharp.iterrows():
         assert bool(row.p < 0.05) == intervals.loc[(path, 1), "apart"]
-        assert row.p == pytest.approx(row.p_training)
+        assert np.isnan(row.p_training)
         assert 100 * np.expm1(row.offset) == pytest.approx(intervals.loc[(path, 1), "offset"])
-    ordered = sharp.sort_values("p_training")
-    steps = np.maximum.accumulate(ordered.p_training.to_numpy() * [3, 2, 1])  # Holm by hand
+    ordered = sharp.sort_values("p")
+    steps = np.maximum.accumulate(ordered.p.to_numpy() * [3, 2, 1])  # Holm by hand
     assert ordered.p_holm.to_numpy() == pytest.approx(np.minimum(steps, 1))
     blunt = study.path_tests([cell], 5.0, 6)
     assert (blunt.p_training > 0.9).all()
     said = study.path_tests_summary(sharp.reset_index(), level=0.95)
-    assert list(said.values()) == [3, 2, 2, 2, 1]  # all; apart: by documents, with seeds, after Holm, of the input
+    assert list(said.values()) == [3, 2, 2, 1]  # all; apart: by documents, after Holm, of the input
+    assert "path_tests.apart_seeds" not in said  # no training was repeated
+    assert study.path_tests_summary(blunt, level=0.95)["path_tests.apart_seeds"] == 0

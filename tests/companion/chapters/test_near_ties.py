@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from companion.chapters.appendix import ranking
 from companion.chapters.near_ties import near_ties, possible_counts
 from rbp.extract.extraction import Settings, extract
-from rbp.extract.protocol import protocol
-from rbp.extract.store import open_store
 from rbp.metric import rank
+from rbp.store import open_store
+from rbp.texts.protocol import protocol
 
 
 def counts(scores, target):
@@ -44,6 +44,7 @@ def test_by_hand():
     found = possible_counts(logits, torch.tensor([1, 3]), torch.tensor([0.03, 0.0]), None)
     assert found.greater.tolist() == [[1, 2], [2, 2]]
     assert found.at_least.tolist() == [[2, 3], [4, 4]]
+    assert found.computed.tolist() == [[2, 3], [2, 4]]
     assert [found.across(k, "paper") for k in (1, 2, 3)] == [0, 1, 0]
     assert (found.changing(), found.tied()) == (1, 1)
     assert found.share_within(1, 100.0)["within"] == 50  # one of two tokens

@@ -83,7 +83,7 @@ def test_what_cannot_be_tested_is_left_out():
     with pytest.raises(FitError, match="three models"):
         judged(points[points["k"] == 10], 10_000)
     with pytest.raises(DataError, match="no number of tokens"):
-        noise.judge_scatter(points, tokens(10_000, "at most"), NONE)
+        noise.known_cells(tokens(10_000, "at most"))
 
 
 def test_only_rising_misses_are_tested():

@@ -1,3 +1,5 @@
+import logging
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -6,12 +8,12 @@ from tiny import write_texts
 
 from companion.chapters.appendix import ranking
 from companion.chapters.near_ties import NearTies
-from rbp.extract.extraction import Settings
-from rbp.extract.models import find_model, load_model, load_tokenizer
-from rbp.extract.protocol import protocol
+from rbp.extract.extraction import Settings, extract
 from rbp.laws.power import fit_power_law
 from rbp.measurements.ranked import Ranked, every_k
 from rbp.metric import rbp
+from rbp.models.load import find_model, load_model, load_tokenizer
+from rbp.texts.protocol import protocol
 
 TEXTS = ["The rank of a token is −ln of nothing: α ≤ β, “quoted”.\n\nIt counts.", "def rank(scores): return 1\n"]
 CPU = Settings(device="cpu", backend="reference")
@@ -66,7 +68,7 @@ def test_an_exponent_moves_no_more_than_its_hits_allow():
     straddling = {}
     for model, count in zip("abc", near, strict=True):
         greater = np.tile([0, 1], (9, 1)) * (np.arange(9)[:, None] < count)
-        straddling[model] = NearTies(np.zeros(9), greater, 1 + greater)
+        straddling[model] = NearTies(np.zeros(9), greater, 1 + greater, greater)
     within = ranking.exponent_within(table, straddling, "paper")
     moves = [abs(alpha(near * signs) - alpha(0)) for signs in np.stack(np.meshgrid(*[[-1, 0, 1]] * 3)).reshape(3, -1).T]
     assert 0 < max(moves) <= within * (1 + 1e-9)  # the two are reckoned in two ways
@@ -100,3 +102,16 @@ def test_ties_among_rounded_logits_are_those_of_the_models_own(study, logits):
     assert row.strict == pytest.approx((greater == 0).float().mean().item(), abs=0.03)
     assert row.paper <= row.expected <= row.strict
     assert row.tied > study.ties().tied[0]
+
+
+@pytest.mark.long
+def test_nothing_is_ranked_twice_and_the_extraction_says_how_far_it_is(tmp_path, monkeypatch):
+    """A model of no more rows than its tokenizer has tokens is ranked once, by one extraction."""
+    calls = []
+    monkeypatch.setattr(ranking, "extract", lambda *given: calls.append(given) or extract(*given))
+    text = write_texts(tmp_path / "two.jsonl", TEXTS)
+    study = ranking.rank_variants(ranking.project_path(MODEL), str(text), WINDOWS, CPU, tmp_path / "ranks")
+    assert len(calls) == 1
+    assert study.stores["tokenizer"] is study.stores["all"]
+    assert study.near is study.near
+    assert logging.getLogger("rbp").isEnabledFor(logging.INFO)  # the extraction's progress

@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 from companion.chapters import see
 from ladder.measuring import measure
 from ladder.ranking import evaluation_documents
-from rbp.extract.protocol import Row
+from rbp.texts.protocol import Row
 
 SCRIPTS = ("neox.js", "charts.js", "sentence.js")
 TEXT = "The court of the United States, which was in the city, held that it was not."

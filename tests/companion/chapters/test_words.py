@@ -6,9 +6,9 @@ import tomllib
 
 import pytest
 
-from companion import results
+from companion.execute import results
+from companion.execute.prose import VALUE, chapter_numbers, fill_in
 from companion.project import ROOT, Project
-from companion.prose import VALUE, chapter_numbers, fill_in
 
 WRITTEN = [name for name, number in chapter_numbers(Project()).items() if number.isdigit() and name != "ledger"]
 MOST_WORDS, MOST_NUMBERS = 1_110, 47  # a count, "29 of 32", is two numbers

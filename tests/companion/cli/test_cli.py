@@ -12,13 +12,13 @@ from commands import here, refused
 from mini import write_book, write_chapter
 from typer.main import get_command
 
-from companion.build import sources_of
-from companion.inputs import checksums
+from companion.execute.inputs import checksums
+from companion.execute.results import ChapterResults, Recorded, read_book
+from companion.execute.results import write_book as write_results
+from companion.execute.results import write_chapter as write_chapter_results
 from companion.project import ROOT, Project
-from companion.reference import commands
-from companion.results import ChapterResults, Recorded, read_book
-from companion.results import write_book as write_results
-from companion.results import write_chapter as write_chapter_results
+from companion.render.build import sources_of
+from companion.render.reference import commands
 from rbp.cli.app import app
 from rbp.io import write_json
 
@@ -74,8 +74,8 @@ def test_chapters_are_listed(project):
     assert first == {"name": "01_a", "title": "Chapter 01_a", "parameters": [parameter]}
 
 
-PYTHIA = ["fit", "--measurements", "published", "--dataset", "wikipedia", "--family", "Pythia"]
-OPT = ["fit", "--measurements", "published", "--dataset", "auslegal", "--family", "OPT"]
+PYTHIA = ["fit", "published", "--dataset", "wikipedia", "--family", "Pythia"]
+OPT = ["fit", "published", "--dataset", "auslegal", "--family", "OPT"]
 
 
 @pytest.mark.parametrize(
@@ -89,8 +89,8 @@ OPT = ["fit", "--measurements", "published", "--dataset", "auslegal", "--family"
             ["run", "05_needs", "--out", "new"], ["no cross-entropy (x.csv)", "Add it."], marks=pytest.mark.long
         ),
         (["run", "1", "--out", f"{__file__}/new"], ["test_cli.py", "Check the path"]),
-        (["verify"], ["there are no results here", "rbp book"]),
-        (PYTHIA, ["--k"]),
+        (["verify"], ["the build is not of this tree", "01_a is not built", "rbp book"]),
+        ([*PYTHIA, "--at", "1e12"], ["there are", "laws to fit", "--k"]),
         ([*PYTHIA, "--k", "1", "--weights", "--offset"], ["without weights", "Leave one of them out"]),
         ([*PYTHIA, "--k", "1", "--without", "pythia-14"], ["no model pythia-14", '"EleutherAI/pythia-14m"?']),
         ([*OPT, "--k", "1", "--weights"], ["nobody knows how many tokens", "Fit without"]),
@@ -155,7 +155,10 @@ def test_verify_names_what_moved_and_what_nobody_recorded_with_what_names_it(tmp
     refused(here("verify", root=tmp_path), "there are no results here", "--accept")
     assert here("verify", "--accept", root=tmp_path).returncode == 0
     done = here("verify", root=tmp_path)
-    assert (done.returncode, done.stdout) == (0, "2 values of 1 chapters agree with the accepted ones.\n")
+    assert (done.returncode, done.stdout) == (
+        0,
+        "2 values, 0 tables and downloads of 1 chapters agree with the accepted ones.\n",
+    )
     moved = {"alpha": Recorded(1.1), "beta": Recorded(1), "seconds": Recorded(9.0, "s", None)}
     write_results(project.results, {"01": moved, "ledger": {"claims": Recorded(1)}})
     project.book.mkdir()

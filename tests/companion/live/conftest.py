@@ -104,4 +104,4 @@ def work_here(monkeypatch):
         page.write_text(f"{len(runs)} runs of {chapter.name} compared")
 
     monkeypatch.setattr(requests, "work_apart", work)
-    monkeypatch.setattr("companion.comparison.compare", compare)
+    monkeypatch.setattr("companion.execute.comparison.compare", compare)

@@ -3,14 +3,14 @@
 import io
 import socket
 import zipfile
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 
 import pytest
 from visitors import Browser, ended
 
+from companion.execute.run import all_chapters
 from companion.live import requests, server
 from companion.project import Project
-from companion.run import all_chapters
 from rbp.errors import ParameterError, RbpError
 from rbp.measurements import open_source
 
@@ -56,16 +56,6 @@ def test_the_cookie_is_for_the_browser_alone_and_the_key_for_our_pages(live, rea
         assert reader("GET", "/api/runs", X_RBP_Key=wrong)[0] == 401, wrong
 
 
-def test_a_browser_that_was_in_is_known_when_the_server_starts_again(live, reader):
-    kept = live.runs.folder / "visitors.json"
-    again, cookie = server.Visitors(kept), reader.cookie.partition("=")[2]
-    assert (again.knows(cookie), again.knows("wrong")) == (True, False)
-    assert (again.acts(cookie, reader.key), again.acts(cookie, "wrong")) == (True, False)
-    assert kept.stat().st_mode & 0o777 == 0o600
-    assert cookie not in kept.read_text()
-    assert reader.key not in kept.read_text()
-
-
 def test_a_name_that_leads_here_from_outside_is_refused(live, reader):
     port = live.port
     for host in ("evil.example", f"evil.example:{port}", "127.0.0.1", "127.0.0.1:1", f"10.0.0.1:{port}", ""):
@@ -106,28 +96,6 @@ def silent(live, words=b""):
     line = socket.create_connection(("127.0.0.1", live.port), timeout=120)
     line.sendall(words)
     return line
-
-
-@pytest.mark.long
-def test_whoever_says_nothing_keeps_nobody_out(live, reader):
-    with ExitStack() as held:
-        for number in range(400):
-            held.enter_context(silent(live, b"GET / HTTP/1.1\r\nHost: " if number % 2 else b""))
-        assert reader("GET", "/api/runs")[0] == 200
-        assert ask(reader)[0] == 201
-
-
-def test_a_connection_must_soon_say_what_it_asks_for(live, reader, monkeypatch):
-    monkeypatch.setattr(server, "HEAD", 0.1)
-    head = f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{live.port}\r\nCookie: {reader.cookie}\r\n"
-    for words in ("", head):
-        with silent(live, words.encode()) as line:
-            assert line.recv(1000) == b""
-    with silent(live, f"{head}\r\n".encode()) as line:  # it is kept for the next request, which must be said as well
-        assert line.recv(1000).startswith(b"HTTP/1.1 200")
-        line.sendall(b"GET")
-        while line.recv(1000):
-            pass
 
 
 @pytest.mark.usefixtures("work_here")
@@ -224,11 +192,15 @@ def test_the_form_knows_ranges_and_which_texts_name_sources(reader):
 
 @pytest.mark.usefixtures("work_here")
 def test_uploads_become_sources_of_their_owner_alone_and_are_deleted(reader):
-    first, second = (reader("PUT", "/api/uploads/my%20<b>table.csv", TABLE)[1] for _ in range(2))
-    assert first["value"] != second["value"], "uploads of one name are kept apart"
+    first, again = (reader("PUT", "/api/uploads/my%20<b>table.csv", TABLE)[1] for _ in range(2))
+    assert first["value"] == again["value"], "the same file again has one entry"
+    others = [
+        reader("PUT", f"/api/uploads/{name}", data)[1] for name, data in (("b.csv", TABLE), ("b.csv", TABLE + b"\n"))
+    ]
+    assert len({each["value"] for each in (first, *others)}) == len(uploads(reader)) == 3
     _, form = reader("GET", "/api/chapters/01_a")
     field = next(f for f in form["fields"] if f["name"] == "measurements")
-    assert first in field["choices"]
+    assert again in field["choices"]
     assert "<" not in first["label"]
     assert {path.stat().st_mode & 0o777 for path in uploads(reader)} == {0o600}
     status, run = ask(reader, measurements=first["value"])
@@ -237,7 +209,7 @@ def test_uploads_become_sources_of_their_owner_alone_and_are_deleted(reader):
     for name, status in ((first["value"], 204), (first["value"], 422), ("published", 422)):
         assert reader("DELETE", f"/api/uploads/{name}")[0] == status
     listed = [source.name for source in requests.sources(reader.live.project) if source.name.startswith("upload")]
-    assert listed == [second["value"]]
+    assert listed == [each["value"] for each in reversed(others)], "the latest first"
 
 
 @pytest.mark.long

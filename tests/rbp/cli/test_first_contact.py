@@ -42,7 +42,7 @@ def test_arguments_are_checked_before_torch_is_imported(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_characters_that_an_encoding_lacks_are_spelled_out(tmp_path: Path) -> None:
     (table := tmp_path / "mine.csv").write_text(TABLE, encoding="utf-8")
-    command = [sys.executable, "-m", "rbp.cli", "fit", "--measurements", str(table), "--dataset", "text", "--k", "1"]
+    command = [sys.executable, "-m", "rbp.cli", "fit", str(table), "--dataset", "text", "--k", "1"]
     environment = os.environ | {"PYTHONIOENCODING": "latin-1"}
     done = subprocess.run([*command, "--family", "$\\bar{$"], capture_output=True, env=environment, check=True)
     assert done.stdout.startswith(rb"\u2212ln RBP_1 = ")

@@ -13,10 +13,10 @@ from commands import here, refused
 
 import rbp
 from companion.project import LADDER, ROOT, Project
-from rbp.extract.store import open_store
 from rbp.laws.power import fit_power_law
 from rbp.measurements import checkpoints, open_source
 from rbp.measurements.ranked import Ranked
+from rbp.store import open_store
 
 MODELS = [str(LADDER / "families" / "neox" / f"neox-{rung}-at-8m") for rung in ("10k", "22k", "59k")]
 STORES = [str(path) for path in sorted((LADDER / "families-ranks" / "neox").glob("*-humaneval-*"))]
@@ -43,7 +43,7 @@ def law(project):
 
 def fitted(*arguments):
     """The law that `rbp fit` finds."""
-    return json.loads(here("fit", "--measurements", *map(str, arguments), "--json").stdout)
+    return json.loads(here("fit", *map(str, arguments), "--json").stdout)
 
 
 @pytest.mark.long

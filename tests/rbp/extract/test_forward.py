@@ -2,22 +2,27 @@
 
 import shutil
 import weakref
-from itertools import islice
+from dataclasses import replace
+from importlib.util import find_spec
+from itertools import groupby, islice
 
 import numpy as np
 import pytest
 import survey
 import torch
 from by_hand import assert_ranked, token_by_token
-from tiny import CONFIGS, VOCAB, load, make_tokenizer, texts, write_texts
+from tiny import CONFIGS, VOCAB, load, make_tokenizer, random_model, texts, write_texts
+from torch.utils._python_dispatch import TorchDispatchMode
 
+from rbp.api import rank
 from rbp.errors import DataError, ParameterError
-from rbp.extract.corpora import Corpus
 from rbp.extract.extraction import Settings, extract
-from rbp.extract.forward import Ranker
-from rbp.extract.models import find_model, load_tokenizer, looks_at_length
-from rbp.extract.protocol import Row, plan_rows, protocol
-from rbp.extract.store import open_store
+from rbp.extract.forward import Copies, Ranker
+from rbp.kernel import equal_rows
+from rbp.models.load import find_model, load_tokenizer, looks_at_length
+from rbp.store import open_store
+from rbp.texts.corpora import Corpus
+from rbp.texts.protocol import Row, plan_rows, protocol
 
 CORPUS = Corpus("c", texts(6, longest=50))
 WINDOWS = protocol("windows", length=24, context=8)
@@ -97,26 +102,118 @@ def test_vocabulary_limit(make, tokenizer):
 
 def test_out_of_memory_halves_the_batch_and_lets_go_of_what_it_held(make, monkeypatch):
     ranker, rows = make("gpt2", batch=8)
-    whole, ranks, batches, held = ranker.rank(rows), Ranker._ranks, [], []
+    whole, going, batches, held = ranker.rank(rows), Ranker._going, [], []
     errors = iter(["CUDA out of memory", "CUBLAS_STATUS_ALLOC_FAILED", *["can't allocate memory"] * 9])
 
-    def short_of_memory(self, some):
+    def short_of_memory(self, some, equal):
         assert all(tensor() is None for tensor in held)
         batches.append(len(some))
         if len(some) > 2 and len(batches) > 1:  # the first batch passes, so that there is something to compare
             activations = torch.zeros(3)
             held.append(weakref.ref(activations))
             raise RuntimeError(next(errors))
-        return ranks(self, some)
+        return going(self, some, equal)
 
-    monkeypatch.setattr(Ranker, "_ranks", short_of_memory)
+    monkeypatch.setattr(Ranker, "_going", short_of_memory)
     again = ranker.rank([*rows, *rows])
     assert all((np.tile(a, 2) == b).all() for a, b in zip(whole, again, strict=True))
     assert batches[:5] == [8, 8, 4, 2, 2]
     assert (ranker.batch, ranker.halvings[-1]) == (2, (2, 0.0))
-    monkeypatch.setattr(Ranker, "_ranks", lambda self, some: short_of_memory(self, [*some, *some, *some]))
+    monkeypatch.setattr(Ranker, "_going", lambda self, some, equal: short_of_memory(self, [*some, *some, *some], equal))
     with pytest.raises(DataError, match="single row"):
         ranker.rank(rows)
+
+
+FREE = {"empty", "empty_like", "new_empty", "detach", "promote_types"}
+WAITS = {"_local_scalar_dense", "nonzero", "_unique2", "masked_select", "equal"}
+
+
+class Launches(TorchDispatchMode):
+    """Notes the operations that would be launched on a GPU, and those that would wait for it."""
+
+    def __init__(self):
+        super().__init__()
+        self.launched, self.waited = [], []
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        name = str(operation).split(".")[1]
+        if name in WAITS:
+            self.waited.append(name)
+        if not operation.is_view and name not in FREE:
+            self.launched += [name] * (1 + (name == "constant_pad_nd"))  # it fills, then copies
+        return operation(*args, **(kwargs or {}))
+
+
+class Recorded:
+    """Stands for a kernel by Triton, or for a product: it notes its launches."""
+
+    def __init__(self):
+        self.launches = 0
+
+    def __getitem__(self, grid):
+        return self
+
+    def __call__(self, *given, **options):
+        self.launches += 1
+
+
+@pytest.mark.skipif(not find_spec("triton"), reason="triton is not installed")
+@pytest.mark.parametrize("backend", ["tiles", "triton"])
+def test_a_batch_takes_at_most_8_launches_beside_products_and_counts_and_no_wait(make, backend, monkeypatch):
+    from rbp.kernel import tiles, triton_kernel
+
+    count, merge, multiply = Recorded(), Recorded(), Recorded()
+    monkeypatch.setattr(triton_kernel, "check_runs", lambda problem: None)
+    monkeypatch.setattr(tiles, "check_runs", lambda problem: None)
+    for module, name, kernel in (
+        (tiles, "_count", count),
+        (tiles, "multiply", multiply),
+        (triton_kernel, "_kernel", count),
+        (triton_kernel, "_merge", merge),
+    ):
+        monkeypatch.setattr(module, name, kernel)
+    ranker, _ = make("gpt2")
+    ranker.backend, tokens, head = backend, 32 * 511, replace(ranker.head, weight=torch.zeros(5000, 64))
+    hidden = torch.zeros(1, tokens + 1, 64)
+    monkeypatch.setattr(ranker.reader, "hidden", lambda ids: hidden)
+    row = Row(0, 0, np.zeros(tokens + 1, dtype=np.int64), np.arange(1, tokens + 1))
+    equal = equal_rows(head.weight)
+    with Launches() as seen:
+        tally = ranker._tally([row], head, equal)
+    assert len(tally.total) == tokens
+    assert not seen.waited
+    assert len(seen.launched) + merge.launches <= 8, seen.launched
+    if backend == "tiles":  # 8 blocks of rows, with the target's tile and three others
+        assert (multiply.launches, count.launches) == (8 * 4, 8 * 4)
+    else:
+        assert count.launches == 1 + 4
+
+
+def test_a_gpu_is_waited_for_once_a_pack_when_the_next_one_is_on_its_way(make):
+    ranker, rows = make("gpt2", batch=2)
+    packs = [rows, rows[:3], rows[2:]]
+    expected, events = [ranker.rank(pack) for pack in packs], []
+
+    class Noted(Copies):
+        def to_host(self, tally):
+            events.append("batch")
+            return tally, lambda: events.append("wait")
+
+    def noted(stream):
+        events.clear()
+        ranker._copies = Noted(torch.device("cpu"))
+        ranker._copies.stream = stream
+        for before, ranks in zip(expected, ranker.rank_packs(packs), strict=True):
+            assert all((a == b).all() for a, b in zip(before, ranks, strict=True))
+            events.append("pack")
+        return [(event, len(list(same))) for event, same in groupby(events)]
+
+    ranker.language = replace(ranker.language, places=("cpu",))  # so that batches are set going one by one
+    first, second, third = (("batch", -(-len(pack) // 2)) for pack in packs)
+    ended = [("wait", 1), ("pack", 1)]
+    assert noted(None) == [first, *ended, second, *ended, third, *ended]
+    both = ("batch", first[1] + second[1])
+    assert noted("a stream") == [both, *ended, third, *ended, *ended]
 
 
 def test_nan_names_document_and_position(make, monkeypatch):
@@ -173,3 +270,14 @@ def test_a_look_at_the_length_that_no_configuration_says_is_found_out(saved, cap
     right = alone.rank(rows)
     assert (ranker.rank(rows).greater == right.greater).all()
     assert (wrong.nll != right.nll).mean() > 0.5  # had it not been found out
+
+
+@pytest.mark.parametrize("offload", ["disk_offload", "cpu_offload"])
+def test_a_model_whose_weights_wait_elsewhere_is_ranked_where_its_layers_run(offload, tmp_path):
+    accelerate, tokenizer = pytest.importorskip("accelerate"), make_tokenizer()
+    model, other = random_model("gpt2"), random_model("gpt2")
+    getattr(accelerate, offload)(other, **({"offload_dir": tmp_path} if offload == "disk_offload" else {}))
+    assert other.device.type == "meta"
+    results = [rank(each, texts(2), tokenizer=tokenizer) for each in (model, other)]
+    one, two = (each.store.ranks()["greater"].tolist() for each in results)
+    assert one == two

@@ -6,10 +6,10 @@ import torch
 from tiny import random_model
 
 from rbp.errors import DataError
-from rbp.extract.head import find_head
-from rbp.extract.models import LanguageModel
 from rbp.extract.probe import probe_model
-from rbp.extract.protocol import Row
+from rbp.models.head import find_head
+from rbp.models.load import LanguageModel
+from rbp.texts.protocol import Row
 
 CPU = torch.device("cpu")
 
@@ -47,29 +47,61 @@ def test_logits_that_are_scaled_by_what_no_hook_shows_are_no_product_of_one_matr
 
 
 MEMORIES = {
-    "buffer": lambda module: module.counts[1:].add_(1),
-    "attribute": lambda module: setattr(module, "table", module.table + 1),
-    "number": lambda module: setattr(module, "longest", module.longest + 1),
-    "new": lambda module: setattr(module, "last", torch.ones(1)),
-    "weight": lambda module: module.c_attn.weight.mul_(1.0),
+    "buffer": lambda module, length: module.counts.add_(length),
+    "attribute": lambda module, length: setattr(module, "table", module.table + length),
+    "number": lambda module, length: setattr(module, "longest", max(module.longest, length)),
+    "new": lambda module, length: setattr(module, "last", getattr(module, "last", 0) + length),
+    "weight": lambda module, length: module.c_attn.weight.mul_(1 + 0.01 * length),
 }
 
 
+@pytest.mark.parametrize("matters", [True, False])
 @pytest.mark.parametrize("change", MEMORIES)
-def test_every_kind_of_memory_is_noticed(change):
+def test_every_kind_of_memory_that_matters_is_noticed(change, matters):
     model = random_model("gpt2")
     part = model.transformer.h[1].attn
-    part.register_buffer("counts", torch.zeros(3))
-    part.table, part.longest = torch.zeros(2), 0
+    part.register_buffer("counts", torch.zeros(1))
+    part.table, part.longest = torch.zeros(1), 0
 
-    def reads(module, *_):
+    def reads(module, given, out):
+        held = module.counts + module.table + module.longest + getattr(module, "last", 0)
         with torch.no_grad():
-            MEMORIES[change](module)
+            MEMORIES[change](module, given[0].shape[1])
+        return (out[0] * (1 + 0.01 * matters * held), *out[1:])
 
     part.register_forward_hook(reads)
     found = probed(model)
-    assert not found.steady
+    assert found.steady is (not matters and change != "weight")
     assert bool(found.written) is (change == "weight")
+
+
+def test_a_probe_reads_seven_times_and_the_model_itself_first():
+    """The given model, a copy three times, the model again for another length, and two batches of other tokens."""
+    model, seen = random_model("gpt2"), []
+    model.transformer.register_forward_hook(lambda module, given, out: seen.append((module, out[0].shape[:2])))
+    probed(model, 20, 90)
+    assert [tuple(shape) for _, shape in seen] == [(1, 20), (1, 20), (1, 90), (1, 20), (1, 65), (4, 20), (4, 65)]
+    assert [module is model.transformer for module, _ in seen] == [True, False, False, False, True, False, False]
+
+
+def test_a_copy_that_is_none_is_refused():
+    """A module that gives its copies something else, whatever that is, ranks nothing."""
+
+    class Part(torch.nn.Module):
+        factor = 1.0
+
+        def forward(self, values):
+            return values * self.factor
+
+        def __deepcopy__(self, memo):
+            other = Part()
+            other.factor = 0.9
+            return other
+
+    model = random_model("gpt2")
+    model.transformer.drop = Part()
+    with pytest.raises(DataError, match="a copy of the model gives other logits"):
+        probed(model)
 
 
 @pytest.mark.parametrize("place", [1, 10, 19])

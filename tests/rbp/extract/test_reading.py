@@ -10,9 +10,9 @@ from commands import here, refused
 from toy_stores import make_store
 
 from rbp.errors import DataError, ParameterError
-from rbp.extract.store import Store, open_store
 from rbp.measurements import COLUMNS, open_source
 from rbp.measurements.query import query
+from rbp.store import Store, open_store
 
 VOCABULARY = 1000
 

@@ -16,14 +16,14 @@ from tiny import random_model, texts, write_texts
 
 from rbp.errors import DataError
 from rbp.extract import extraction
-from rbp.extract.corpora import open_corpus
 from rbp.extract.extraction import Settings, extract, extract_on_gpus
-from rbp.extract.models import find_model
-from rbp.extract.protocol import Protocol, protocol
-from rbp.extract.store import SCHEMA, find_place, measurement_digest, open_store, read_manifest
-from rbp.extract.training import Training
 from rbp.io import write_json
 from rbp.measurements import open_source
+from rbp.models.load import find_model, load_tokenizer
+from rbp.models.training import Training
+from rbp.store import SCHEMA, find_place, measurement_digest, open_store, read_manifest
+from rbp.texts.corpora import open_corpus
+from rbp.texts.protocol import Protocol, protocol
 
 WINDOWS, TEXTS = protocol("windows", length=64, context=32, pack=2), texts(12, longest=60)
 
@@ -53,13 +53,26 @@ def test_what_a_store_holds(measured):
     model, _, folder = measured
     found = open_store(folder)
     tokens = found.ranks()
-    assert list(tokens) == ["document", "position", "token", "greater", "equal", "nll"]
+    assert list(tokens) == SCHEMA.names
     assert all(parquet.read_table(part).schema.equals(SCHEMA) for part in (folder / "parts").iterdir())
     assert len(tokens) == found.tokens
     assert not tokens.duplicated(["document", "position"]).any()
     assert (tokens["greater"] + tokens["equal"]).max() <= found.vocabulary
     assert (found.dataset, found.family, found.model) == ("mine", "gpt2", model)
     assert {"versions", "begun", "finished", "tokens_per_second"} < found.manifest["about"].keys()
+
+
+def test_logits_without_a_token_and_documents_without_a_score_are_told(saved, tmp_path):
+    model, corpus, out = saved("gpt2"), write_texts(tmp_path / "c.jsonl", [*TEXTS[:2], "", "a"]), tmp_path / "out"
+    tokens = len(load_tokenizer(find_model(str(model))))
+    command = ["extract", "--model", str(model), "--corpus", str(corpus), "--length", "64", "--out"]
+    every = here(*command, str(out / "all"))
+    assert f"{320 - tokens} of 320 logits belong to no token, and count (not with --vocab tokenizer)" in every.stderr
+    assert "2 of 4 documents hold no token to score" in every.stderr
+    assert "belong to no token" in here("ranks", "summary", every.stdout.strip()).stderr
+    some = here(*command, str(out / "some"), "--vocab", "tokenizer")
+    assert "belong to no token" not in some.stderr
+    assert open_store(some.stdout.strip()).vocabulary == tokens
 
 
 def test_a_rerun_does_nothing_but_take_labels_and_what_is_known_of_the_training(again, measured, monkeypatch):

@@ -14,9 +14,9 @@ from rbp.errors import DataError
 from rbp.extract import forward, verify
 from rbp.extract.extraction import Settings, extract
 from rbp.extract.forward import Ranker
-from rbp.extract.protocol import Row, protocol
-from rbp.extract.store import SampleCheck, Store, open_store
 from rbp.extract.verify import Stored, choose_sample, plain_logits, verify_sample
+from rbp.store import SampleCheck, Store, open_store
+from rbp.texts.protocol import Row, protocol
 
 WINDOWS = protocol("windows", length=64, context=32, pack=4)
 QUICK = Settings(backend="reference")

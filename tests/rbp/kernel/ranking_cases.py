@@ -1,4 +1,4 @@
-"""Problems whose logits are known exactly, what their ranks must be by sorting, and what makes a GPU be waited for."""
+"""Problems whose logits are known exactly, and what their ranks must be by sorting."""
 
 import os
 import shutil

@@ -3,6 +3,7 @@
 In one file, since each process that runs some of it compiles the pass over a tile.
 """
 
+import dataclasses
 import os
 import pickle
 
@@ -15,9 +16,9 @@ from hypothesis import strategies as st
 from ranking_cases import BACKENDS, DTYPES, Case, gaussian, has_compiler, ranks, ulp, uneven
 
 from rbp.errors import ParameterError, RankError
-from rbp.kernel import blocked, linear_rank, names
+from rbp.kernel import blocked, equal_rows, linear_rank, names
 from rbp.kernel import reduction as reduction_module
-from rbp.kernel.problem import TokenRanks, concluded, problem
+from rbp.kernel.problem import TokenRanks, concluded, ieee, problem
 from rbp.kernel.reduction import PACK, agrees, plainly, reduction
 
 
@@ -27,6 +28,7 @@ def test_counts_and_nll_are_those_of_the_sorted_logits(case, backend):
     assert got.greater.tolist() == greater.tolist()
     assert got.equal.tolist() == equal.tolist()
     z = case.logits()
+    assert got.top.tolist() == z.numpy().argmax(1).tolist()  # the first of several
     lse, truth = z.logsumexp(1), z.gather(1, case.target[:, None])[:, 0]
     allowed = 4 * ulp(torch.maximum(lse.abs(), (lse - truth).abs()))
     assert ((got.nll.double() - (lse - truth)).abs() <= allowed).all()
@@ -76,6 +78,9 @@ def test_ranks_lie_where_float64_says_they_can_and_a_target_ties_with_its_equals
     assert (got.greater + got.equal <= (z >= truth - slack).sum(1)).all()
     assert (got.equal >= 1).all()
     assert (got.equal[::5] >= 2).all()
+    assert (z.gather(1, got.top[:, None]) >= z.amax(1, keepdim=True) - (slack + 2**-8 * z.abs().max())).all()
+    assert ((got.greater > 0) | (got.top <= case.target)).all()
+    assert ((got.greater > 0) | (got.equal > 1) | (got.top == case.target)).all()
 
 
 @pytest.fixture
@@ -93,7 +98,7 @@ def cut(case, rows=blocked.ROWS):
 
 
 def same(one, other):
-    return all(torch.equal(getattr(one, f), getattr(other, f)) for f in ("greater", "equal", "nll"))
+    return all(torch.equal(getattr(one, f), getattr(other, f)) for f in ("greater", "equal", "nll", "top"))
 
 
 @pytest.mark.parametrize("dtype", rest_slow(DTYPES[:2], DTYPES[2:]), ids=str)
@@ -110,7 +115,7 @@ def test_row_blocks_threads_order_and_company_of_rows_change_nothing(dtype, rows
         for size in (1, 77, 290):
             some = torch.randperm(300, generator=generator)[:size]
             part = cut(Case(case.hidden[some], case.weight, case.target[some], case.options))
-            assert same(part, TokenRanks(before.greater[some], before.equal[some], before.nll[some]))
+            assert same(part, TokenRanks(*(column[some] for column in dataclasses.astuple(before))))
 
 
 def small():
@@ -147,12 +152,11 @@ def test_columns_of_one_name_have_the_same_weights_and_bias(seed, dtype, d, widt
     expected = [next(j for j in range(i + 1) if torch.equal(whole[j], whole[i])) for i in range(width)]
     with pytest.MonkeyPatch.context() as patch:
         if poor:  # digests only save work
-            patch.setattr(names, "_digests", lambda _, __, columns, ___: torch.zeros_like(torch.arange(width)[columns]))
-        got = names.find_names(weight, bias)
-    assert got.of.tolist() == expected
-    assert got.later.tolist() == [i for i in range(width) if expected[i] != i]
-    assert got.first.tolist() == [j for i, j in enumerate(expected) if j != i]
-    assert not names.changed(got, weight, bias)
+            patch.setattr(
+                names, "_digests", lambda rows, _, columns, __: torch.zeros_like(torch.arange(len(rows))[columns])
+            )
+        assert names.equal_rows(weight, bias).names.tolist() == expected
+        assert names.equal_rows(weight, bias, 1 + width // 2).names.tolist() == expected[: 1 + width // 2]
 
 
 def _in_inference_mode(case, bias):
@@ -180,6 +184,18 @@ def test_a_change_of_weight_or_bias_is_noticed(change, backend, rounded_by_place
     change(case, bias)
     assert_right(case, bias, backend=backend)
     assert_right(case, None, backend=backend)  # without it, another output layer
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_equal_rows_are_looked_for_once_where_they_are_given(backend, monkeypatch):
+    case, bias = small()
+    options = {"bias": bias, "vocab": 399, "backend": backend}
+    expected = linear_rank(case.hidden, case.weight, case.target % 399, **options)
+    equal = equal_rows(case.weight, bias, 399)
+    monkeypatch.setattr(names, "_digests", None)
+    assert same(expected, linear_rank(case.hidden, case.weight, case.target % 399, equal=equal, **options))
+    with pytest.raises(ParameterError, match="equal rows of 399"):
+        linear_rank(case.hidden, case.weight, case.target % 398, equal=equal, **options | {"vocab": 398})
 
 
 INF, NAN = float("inf"), float("nan")
@@ -259,6 +275,17 @@ def test_the_switches_of_precision_are_off_within_and_back_after(backend):
 
 
 CPU = torch.device("cpu")
+
+
+def test_a_gpus_short_partial_sums_are_off_within_and_back_after():
+    names = [f"allow_{kind}_reduced_precision_reduction" for kind in ("bf16", "fp16")]
+    switch = torch.backends.cuda.matmul
+    assert [getattr(switch, name) for name in names] == [True, True]
+    with ieee(CPU), ieee(CPU):
+        assert [getattr(switch, name) for name in names] == [False, False]
+    assert [getattr(switch, name) for name in names] == [True, True]
+
+
 SHAPES = [(blocked.ROWS, blocked.TILE)]
 compiles = pytest.mark.skipif(not has_compiler(), reason="no C++ compiler: counted plainly")
 
@@ -272,12 +299,13 @@ def changed(change):
     return reduce
 
 
-RIGHT = changed(lambda _, n, t: (n, t))
+RIGHT = changed(lambda _, n, t, p: (n, t, p))
 WRONG = {
-    "the last column again": changed(lambda z, n, t: (n + PACK * (z[:, -1] > 0), t)),
-    "one row": changed(lambda z, n, t: (n + (torch.arange(len(n)) == len(n) - 1), t)),
-    "totals": changed(lambda z, n, t: (n, t * (1 + 1e-4))),
-    "nan": changed(lambda z, n, t: (n, t.nan_to_num(1.0, float("inf")))),
+    "the last column again": changed(lambda z, n, t, p: (n + PACK * (z[:, -1] > 0), t, p)),
+    "one row": changed(lambda z, n, t, p: (n + (torch.arange(len(n)) == len(n) - 1), t, p)),
+    "totals": changed(lambda z, n, t, p: (n, t * (1 + 1e-4), p)),
+    "nan": changed(lambda z, n, t, p: (n, t.nan_to_num(1.0, float("inf")), p)),
+    "a peak": changed(lambda _, n, t, p: (n, t, p + (torch.arange(len(n)) == len(n) - 1))),
     "names": lambda z, truth, base, name, own: plainly(z.clone(), truth, base, name, torch.full_like(own, -1)),
 }
 

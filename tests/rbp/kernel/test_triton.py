@@ -7,18 +7,18 @@ from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from unittest import mock
 
 import pytest
 import torch
 from draws import loop_and_slow
 
-from rbp.kernel.names import Names
 from rbp.kernel.problem import Problem
 
 pytestmark = pytest.mark.skipif(not find_spec("triton"), reason="triton is not installed")
 
-MODES = "truth", "count", "peak"
+MODES = "truth", "count", "merge", "a tile's truth", "a tile"
 SHARED = {80: 166_912, 89: 101_376, 90: 232_448}  # bytes of shared memory for a block, by capability
 
 
@@ -30,7 +30,7 @@ def compiled(capability: int, dtype: torch.dtype, d: int, options: bool, mode: s
     from triton.backends.compiler import GPUTarget
     from triton.runtime import driver
 
-    from rbp.kernel import triton_kernel
+    from rbp.kernel import tiles, triton_kernel
 
     rows, vocabulary = 4096, 50257  # any: the code is the same
     problem = Problem(
@@ -43,22 +43,31 @@ def compiled(capability: int, dtype: torch.dtype, d: int, options: bool, mode: s
         softcap=30.0 if options else None,
         rounding="bfloat16" if options else None,
         dtype=torch.float32,
-        names=Names(torch.empty(vocabulary, dtype=torch.int32, device="meta"), target, target),
+        names=torch.empty(vocabulary, dtype=torch.int32, device="meta"),
     )
-    work = triton_kernel.Work(problem, triton_kernel.shape_for(dtype, d, SHARED[capability]))
-    given, settings = work.arguments(mode, slice(0, rows), work.truth)
+    if mode.startswith("a tile"):
+        launches: Any = mock.MagicMock()
+        with mock.patch.multiple(tiles, _count=launches, multiply=mock.DEFAULT, check_runs=mock.DEFAULT):
+            tiles.tally(problem)
+        kernel, launch = tiles._count, launches.__getitem__.return_value.call_args_list[mode == "a tile"]
+        given, settings = launch.args, launch.kwargs
+    else:
+        work = triton_kernel.Work(problem, triton_kernel.shape_for(dtype, d, SHARED[capability]))
+        some, kernel = slice(0, rows), triton_kernel._merge if mode == "merge" else triton_kernel._kernel
+        given, settings = work.merged(some) if mode == "merge" else work.arguments(mode, some)
     gpu = SimpleNamespace(  # what Triton asks a driver for: the number is no GPU's of this machine
         get_current_device=lambda: 1000 + capability,
         get_current_stream=lambda device: 0,
         get_current_target=lambda: GPUTarget("cuda", capability, 32),
     )
     with mock.patch.object(driver, "_active", gpu):
-        done = triton_kernel._kernel.warmup(*given, grid=(1,), **settings)
+        done = kernel.warmup(*given, grid=(1,), **settings)
     return done.asm["ptx"], done.metadata.shared
 
 
 PRODUCTS = {80: "mma.sync", 89: "mma.sync", 90: "wgmma.mma_async"}  # the units for short dtypes
 SHARE = [(80, torch.bfloat16, 75, False, "count"), (90, torch.bfloat16, 4096, True, "count")]
+SHARE += [(80, torch.float32, 75, True, "a tile")]
 EVERY = [*product(PRODUCTS, (torch.float32, torch.bfloat16, torch.float16), (75, 4096), (False, True), MODES)]
 
 
@@ -80,4 +89,4 @@ def test_it_compiles_and_fits(cases) -> None:
     for card, dtype, *others in cases:
         code, shared = compiled(card, dtype, *others)
         assert shared <= SHARED[card]
-        assert (PRODUCTS[card] in code) == (dtype != torch.float32)
+        assert (PRODUCTS[card] in code) == (dtype != torch.float32 and others[-1] in ("truth", "count"))

@@ -1,5 +1,6 @@
-"""The Triton kernel: on the CPU by triton's interpreter, run by test_triton.py; on a GPU, run by `make gpu`."""
+"""The kernels by Triton: on the CPU by triton's interpreter, run by test_triton.py; on a GPU by hand."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,8 @@ from hypothesis import strategies as st
 from ranking_cases import Case, gaussian, ulp, uneven
 
 from rbp.errors import RankError
-from rbp.kernel import linear_rank, triton_kernel
-from rbp.kernel.problem import TokenRanks, concluded, problem
+from rbp.kernel import tiles, triton_kernel
+from rbp.kernel.problem import Tally, TokenRanks, concluded, ieee, problem
 from rbp.kernel.triton_kernel import Shape
 
 SMALL = Shape(16, 32, 16, warps=1, stages=1)
@@ -24,28 +25,42 @@ def on_device(case: Case) -> list[torch.Tensor]:
 
 
 def on_cpu(got: TokenRanks) -> TokenRanks:
-    return TokenRanks(*(field.cpu() for field in (got.greater, got.equal, got._nll)))
+    return TokenRanks(*(field.cpu() for field in (got.greater, got.equal, got._nll, got.top)))
 
 
-def ranks(case: Case, **others: Any) -> TokenRanks:
+def ranks(case: Case, tally: Callable[[Any], Tally] = triton_kernel.tally, **others: Any) -> TokenRanks:
     options = {
         name: value.to(DEVICE) if isinstance(value, torch.Tensor) else value
         for name, value in (case.options | others).items()
     }
-    return on_cpu(linear_rank(*on_device(case), **{"backend": "triton", **options}))
+    options = {"bias": None, "scale": 1.0, "softcap": None, "vocab": None, "round_logits": None} | options
+    with ieee(torch.device(DEVICE)):
+        given = problem(*on_device(case), *options.values())
+        return on_cpu(concluded(given, tally(given)))
+
+
+def by_tiles(given: Any) -> Tally:
+    """As the vendor's products are counted, in smaller tiles."""
+    return tiles.tally(given, 64)
+
+
+WAYS = pytest.mark.parametrize("tally", [triton_kernel.tally, by_tiles], ids=["fused", "tiles"])
 
 
 def exactly(case: Case) -> Case:
     """The case in few bits, so that no product is rounded: the interpreter's depends on the place, by the processor."""
-    return Case((case.hidden * 4).round() / 4, (case.weight * 64).round() / 64, case.target)
+    hidden, weight = (case.hidden.float() * 4).round() / 4, (case.weight.float() * 64).round() / 64
+    return Case(hidden, weight, case.target)
 
 
+@WAYS
 @given(case=cases(rows=70, columns=300))
-def test_counts_and_nll_are_those_of_the_sorted_logits(case: Case) -> None:
-    got, (greater, equal) = ranks(case), case.by_sorting()
+def test_counts_and_nll_are_those_of_the_sorted_logits(tally: Any, case: Case) -> None:
+    got, (greater, equal) = ranks(case, tally), case.by_sorting()
     if case.options["softcap"] is None:
         assert got.greater.tolist() == greater.tolist()
         assert got.equal.tolist() == equal.tolist()
+        assert got.top.tolist() == case.logits().numpy().argmax(1).tolist()  # the first of several
     z = case.logits()
     lse, truth = z.logsumexp(1), z.gather(1, case.target[:, None])[:, 0]
     if case.options["round_logits"] is None or case.options["softcap"] is None:
@@ -55,14 +70,19 @@ def test_counts_and_nll_are_those_of_the_sorted_logits(case: Case) -> None:
 
 
 @pytest.mark.skipif(DEVICE != "cpu", reason="numpy does not multiply for a GPU")
-def test_a_target_ties_with_its_equals_whatever_the_place_in_a_tile(monkeypatch: pytest.MonkeyPatch) -> None:
+@WAYS
+def test_a_target_ties_with_its_equals_whatever_the_place_in_a_tile(tally: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(np, "matmul", uneven(np.matmul))  # which multiplies for the interpreter
+    monkeypatch.setattr(torch, "mm", uneven(torch.mm))
     case = gaussian(150, 300, 75, 3)
-    got = ranks(case)
+    got = ranks(case, tally)
     assert (got.equal >= 1).all()
     assert (got.equal[::5] == 3).all()
-    alike = ranks(Case(case.hidden, case.weight[:1].expand(300, 75), case.target))
+    alike = ranks(Case(case.hidden, case.weight[:1].expand(300, 75), case.target), tally)
     assert alike.equal.tolist() == [300] * 150
+    assert alike.top.tolist() == [0] * 150
+    assert ((got.greater > 0) | (got.top <= case.target)).all()
+    assert ((got.greater > 0) | (got.equal > 1) | (got.top == case.target)).all()
 
 
 @given(shape=st.sampled_from([SMALL, Shape(16, 64, 32, 1, 1), Shape(64, 64, 16, 1, 1), Shape(128, 128, 64, 1, 1)]))
@@ -79,23 +99,57 @@ def test_tiles_and_launches_change_no_count(shape: Shape) -> None:
         triton_kernel.LAUNCH = launch
     assert torch.equal(one.greater, other.greater)
     assert torch.equal(one.equal, other.equal)
+    assert torch.equal(one.top, other.top)
     assert ((one.nll - other.nll).abs().double() <= 4 * ulp(one.nll)).all()
 
 
-def test_infinities_and_nan() -> None:
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str)
+def test_other_tiles_batches_and_orders_of_rows_change_no_count(dtype: torch.dtype) -> None:
+    """Products that round, soft caps too: in tiles of one shape no logit depends on its row's company."""
+    case, generator = gaussian(300, 700, 96, 11, dtype), torch.Generator().manual_seed(1)
+    case.options = {"bias": torch.randn(700, generator=generator), "softcap": 20.0}
+    before = ranks(case, by_tiles)
+    for size in (1, 63, 64, 130, 300):
+        some = torch.randperm(300, generator=generator)[:size]
+        part = ranks(Case(case.hidden[some], case.weight, case.target[some], case.options), by_tiles)
+        for name in ("greater", "equal", "top", "_nll"):
+            assert torch.equal(getattr(part, name), getattr(before, name)[some])
+    whole = exactly(case)  # which no product rounds
+    one, other = (ranks(whole, lambda given, tile=tile: tiles.tally(given, tile)) for tile in (32, 256))
+    assert torch.equal(one.greater, other.greater)
+    assert torch.equal(one.top, other.top)
+
+
+@WAYS
+def test_a_truth_far_below_the_highest_logit(tally: Any) -> None:
+    case = gaussian(150, 300, 16, 4)
+    before = ranks(case, tally)
+    case.hidden[70] *= 500
+    case.target[70] = case.logits()[70].argmin()
+    got, z = ranks(case, tally), case.logits()[70]
+    others = torch.arange(150) != 70
+    assert torch.equal(got.nll[others], before.nll[others])
+    assert (got.greater[70], got.top[70]) == (299, z.argmax())
+    assert torch.isclose(got.nll[70].double(), z.logsumexp(0) - z.min(), rtol=1e-6)
+
+
+@WAYS
+def test_infinities_and_nan(tally: Any) -> None:
     inf = float("inf")
     case = gaussian(20, 300, 8, 1)
     case.target[:] = torch.arange(20)
     bias = torch.zeros(300)
     bias[[3, 200]] = -inf
-    got = ranks(case, bias=bias)
+    got = ranks(case, tally, bias=bias)
     assert (got.greater[3], got.equal[3], got.nll[3]) == (298, 2, inf)
+    assert got.top.tolist() == (case.logits() + bias).numpy().argmax(1).tolist()
     bias[[5, 250]] = inf
-    got = ranks(case, bias=bias)
+    got = ranks(case, tally, bias=bias)
     assert (got.greater[5], got.equal[5]) == (0, 2)
+    assert got.top.tolist() == [5] * 20
     with pytest.raises(RankError, match=r"\+inf"):
         _ = got.nll
     case.hidden[7, 2] = float("nan")
     with pytest.raises(RankError, match="NaN") as caught:
-        ranks(case)
+        ranks(case, tally)
     assert caught.value.row == 7

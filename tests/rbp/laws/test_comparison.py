@@ -1,9 +1,12 @@
 """Two rank stores compared: by brute force, token by token; what is refused; the command and its page."""
 
+import json
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 from commands import here, refused
@@ -20,13 +23,13 @@ WINDOWS = {"name": "windows", "length": 64, "context": 32}
 KEY = {"corpus": {"sha256": "a"}, "tokenizer": "t", "dtype": "float32", "protocol": WINDOWS}
 
 
-def toy(folder, seed, *, lengths=LENGTHS, vocabulary=100, about=None, **key):
+def toy(folder, seed, *, lengths=LENGTHS, vocabulary=100, about=None, names=None, **key):
     """A store of ranks drawn at random, those of seed 1 higher than those of seed 0."""
     rng = np.random.default_rng(seed)
     greater = np.minimum((rng.geometric(0.25, sum(lengths)) - 1) * (1 + seed), 99)
     nll = rng.exponential(2 + seed, sum(lengths))
     named = {"model": f"toy/{seed}", "vocabulary": vocabulary, "nll": nll, "key": {**KEY, **key}}
-    return make_store(folder, greater, lengths, **named, **(about or {}))
+    return make_store(folder, greater, lengths, names=names, **named, **(about or {}))
 
 
 @pytest.fixture(scope="module")
@@ -49,13 +52,21 @@ def tokens(stores):
     ]
 
 
+UNSEEN = [(-1, 0, 0, 1, 0.0), (-2, 0, 0, 99, 0.0)]  # a token that is lost, and one that is gained
+
+
 def left_out(statistic, a, b):
-    """A statistic of the tokens, and Student's interval of the jackknife over documents, by loops."""
+    """A statistic of the tokens, and Student's interval of the jackknife over documents, by loops.
+
+    Of ranks with a lost and a gained token more in documents of their own; degrees of freedom by lengths.
+    """
+    whole, sizes = statistic(a, b), np.bincount([row[0] for row in a])
+    if statistic is not entropy_difference:
+        a, b = [*a, *UNSEEN], [*b, (-1, *UNSEEN[1][1:]), (-2, *UNSEEN[0][1:])]
     documents = sorted({row[0] for row in a})
     without = np.array([statistic(*([row for row in rows if row[0] != out] for rows in (a, b))) for out in documents])
     error = math.sqrt((len(documents) - 1) * np.mean((without - without.mean()) ** 2))
-    half = error * stats.t.ppf(0.95, len(documents) - 1)
-    whole = statistic(a, b)
+    half = error * stats.t.ppf(0.95, sizes.sum() ** 2 / (sizes**2).sum() - 1)
     return whole, whole - half, whole + half
 
 
@@ -104,7 +115,10 @@ def test_tokens_and_passages_that_lost_most(found, tokens):
 def test_a_model_against_itself_has_lost_nothing_whatever_is_harmless(stores, tmp_path):
     """By a tokenizer that was saved again; with ranks of rounded weights, which is said; under another tie rule."""
     same = rbp.compare(stores[0].folder, stores[0].folder)
-    assert (same.table[["difference", "low", "high"]].to_numpy() == 0).all()
+    assert (same.table["difference"] == 0).all()
+    assert np.isnan(same.table["low"][0])  # of the cross-entropy: what is equal everywhere is not surely so elsewhere
+    assert (same.table["low"][1:] < 0).all()
+    assert "every token is predicted alike" in same.verdict[0]
     assert (same.table[["lost", "gained"]].dropna() == 0).all(axis=None)
     assert "100.0% the same" in str(same)
     other = toy(tmp_path / "other", 1, tokenizer="u", dtype="bfloat16", about={"logits": "float32"})
@@ -113,12 +127,65 @@ def test_a_model_against_itself_has_lost_nothing_whatever_is_harmless(stores, tm
     assert rbp.compare(strict, strict).rule == "strict"
 
 
+def test_a_few_events_have_bonett_and_prices_interval(tmp_path):
+    """Documents of one token, so that tokens are independent; the formula of the paper of 2012 for paired shares."""
+    count = 4000
+    for lost, gained in ((0, 0), (1, 1), (2, 5)):
+        before, after = np.zeros(count, dtype=int), np.zeros(count, dtype=int)
+        after[:lost] = before[-gained or count :] = 3
+        one, other = (
+            make_store(tmp_path / f"{lost}{name}", each, [1] * count, token=np.arange(count), key=KEY)
+            for name, each in (("a", before), ("b", after))
+        )
+        (row,) = rbp.compare(one.folder, other.folder, k=[1]).table.iloc[1:].itertuples()
+        assert (row.lost, row.gained) == (lost, gained)
+        p, q = (lost + 1) / (count + 2), (gained + 1) / (count + 2)
+        half = stats.norm.ppf(0.975) * math.sqrt((p + q - (p - q) ** 2) / (count + 2))
+        assert row.high - row.low == pytest.approx(2 * half, rel=0.01)
+        assert row.low < 0 < row.high
+
+
+@pytest.mark.parametrize("openings", [1, 2])
+def test_the_same_event_in_many_documents_counts_once(tmp_path, openings):
+    """Twelve documents begin alike, and B gains the token there: one event, not twelve, and no sure difference."""
+    rng = np.random.default_rng(6)
+    lengths, head = [30] * 12, 3
+    token = np.where(np.arange(360) % 30 < head, 5, np.arange(100, 460))
+    nll = np.where(token == 5, 1.0 + 0.5 * (np.repeat(np.arange(12), 30) % openings), rng.exponential(2, 360))
+    greater = rng.integers(0, 3, 360)
+    greater[1::30] = 50
+    better = greater.copy()
+    better[1::30] = 0
+    one, other = (
+        make_store(tmp_path / name, each, lengths, token=token, nll=nll, key=KEY)
+        for name, each in (("a", greater), ("b", better))
+    )
+    found = rbp.compare(one.folder, other.folder, k=[10])
+    row = found.table.iloc[1]
+    assert (row["lost"], row["gained"]) == (0, openings)
+    assert row["low"] < 0 < row["high"]
+    assert len(found.rise) == 360 - (12 - openings) * head
+    assert f"{(12 - openings) * head} of 360 tokens repeat the beginning of an earlier document, and count once" in str(
+        found
+    )
+
+
+def test_one_document_has_intervals_by_blocks(tmp_path):
+    one, other = (toy(tmp_path / str(seed), seed, lengths=(5000,)) for seed in (0, 1))
+    found = rbp.compare(one.folder, other.folder, k=[1, 10])
+    table = found.table
+    assert (table["low"] < table["difference"]).all()
+    assert (table["difference"] < table["high"]).all()
+    words = "5,000 tokens of 1 document, which both ranked", "95% intervals by blocks of 1,024 tokens", "not for others"
+    assert all(each in str(found) for each in words)
+
+
 OTHERS = {
     "another text": ({"corpus": {"sha256": "b"}}, "their texts differ", "the same file"),
     "a start token": ({"bos": ["<s>"]}, "another start token", "--bos"),
     "another tokenizer": ({"lengths": (40, 7, 91, 62), "tokenizer": "u"}, "tokenizers cut", "Bits per byte"),
     "another tie rule": ({"tie_rule": "strict"}, "two tie rules, paper and strict", "--tie-rule"),
-    "fewer tokens": ({"lengths": LENGTHS[:3]}, "other tokens of the text were ranked, 200 and 137", "--tokens"),
+    "no common token": ({"names": (7, 8, 9, 10)}, "no token was ranked by both", "the same documents"),
 }
 
 
@@ -142,3 +209,105 @@ def test_the_command_and_its_page_say_the_same(stores, tmp_path):
     assert len(soup.select("figure svg")) == 1
     assert len(soup.select(".rbp-ranked")) == 2 * 5
     assert soup.find_all("pre")[-1].get_text().startswith(f"rbp compare {folders[0]} ")
+
+
+def test_the_measures_of_those_who_quantize(found, tokens):
+    """Perplexity, bits and Δp by loops; flips are hits lost and gained; the same top token, where both know it."""
+    one, other = ([row[4] for row in rows] for rows in tokens)
+    rows = found.measures.set_index("metric")
+    means = [sum(each) / TOKENS for each in (one, other)]
+    assert rows.loc["perplexity", ["a", "b"]].tolist() == pytest.approx([math.exp(each) for each in means])
+    assert rows.loc["perplexity", "difference"] == pytest.approx(math.exp(means[1] - means[0]) - 1)
+    low = left_out(entropy_difference, *tokens)[1]
+    assert rows.loc["perplexity", "low"] == pytest.approx(math.expm1(low))
+    assert rows.loc["bits", ["a", "b"]].tolist() == pytest.approx([TOKENS * each / math.log(2) for each in means])
+    change = [math.exp(-y) - math.exp(-x) for x, y in zip(one, other, strict=True)]
+    assert rows.loc["mean_dp", "difference"] == pytest.approx(sum(change) / TOKENS)
+    assert rows.loc["rms_dp", "difference"] == pytest.approx(math.sqrt(sum(each * each for each in change) / TOKENS))
+    assert found.chances.set_index("share")["change"][0.5] == pytest.approx(np.median(change))
+    row = found.table.iloc[2]
+    assert row["flips"] == (row["lost"] + row["gained"]) / TOKENS
+    assert "same_top" not in rows.index
+    assert "same top token: not known" in str(found)
+    tops = np.arange(TOKENS) % 7
+    before, after = found.before.assign(top=tops), found.after.assign(top=np.where(np.arange(TOKENS) < 50, 99, tops))
+    both = replace(found, before=before, after=after)
+    assert both.measures.set_index("metric").loc["same_top", "difference"] == 150 / TOKENS
+    assert re.search(r"\nsame top token +75\.0% ", str(both))
+    assert "same_top" not in set(replace(found, before=before).measures["metric"])  # an older store
+
+
+def test_the_first_line_answers(stores, found):
+    a, b = (math.exp(-each) for each in found.table.iloc[1][["a", "b"]])
+    assert found.answer.startswith(f"Worse: perplexity {found.measures['difference'][0]:+.1%} (+")
+    assert f"; RBP_1 {a:.4f} → {b:.4f}; " in found.answer
+    worst = next(found.passages.itertuples())
+    assert f"most in document {worst.document}, tokens {worst.first} to {worst.last}." in found.answer
+    assert str(found).startswith(found.answer)
+    assert rbp.compare(stores[1].folder, stores[0].folder).answer.startswith("Better: perplexity -")
+    assert rbp.compare(stores[0].folder, stores[0].folder).answer.startswith("The same: perplexity +0.0%; ")
+
+
+def test_several_models_have_a_row_each_and_tables_for_programs(stores, tmp_path):
+    third = toy(tmp_path / "third", 2)
+    folders, out, page = [str(each.folder) for each in (*stores, third)], tmp_path / "c.csv", tmp_path / "c.html"
+    done = here("compare", *folders, "-k", "1,5", "--out", str(out), "--page", str(page))
+    assert done.returncode == 0, done.stderr
+    ratios = [rbp.compare(folders[0], each).measures["difference"][0] for each in folders[1:]]
+    for name, ratio in zip("12", ratios, strict=True):
+        (line,) = [each for each in done.stdout.splitlines() if each.startswith(f"{name} ")]
+        assert f"{ratio:+.1%}" in line
+        assert line.endswith(": worse")
+    table = pd.read_csv(out)
+    assert table["model"].unique().tolist() == [1, 2]
+    assert table.groupby("model").size().tolist() == [3 + 4] * 2
+    assert len(BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser").select("figure svg")) == 1
+    both = json.loads(here("compare", *folders, "--json").stdout)
+    assert [each["measures"][0]["difference"] for each in both] == pytest.approx(ratios, rel=1e-6)
+    assert json.loads(here("compare", *folders[:2], "--json").stdout)["answer"].startswith("Worse")
+    refused(here("compare", folders[0]), "one rank store alone", "two or more")
+
+
+def test_the_plan_is_the_difference_that_is_found_in_four_of_five_cases(tmp_path):
+    """By the noncentral t distribution, for 30 documents of like length."""
+    one, other = (toy(tmp_path / str(seed), seed, lengths=(40,) * 30) for seed in (0, 1))
+    found = rbp.compare(one.folder, other.folder, k=[1])
+    df, rows = 29, found.detectable
+    bar = stats.t.ppf(0.975, df)
+    for difference, (low, high) in zip(rows["difference"], found.table[["low", "high"]].to_numpy(), strict=True):
+        away = difference / ((high - low) / 2 / bar)
+        assert stats.nct.sf(bar, df, away) == pytest.approx(0.8, abs=0.01)
+    done = here("compare", str(one.folder), str(other.folder), "-k", "1", "--plan")
+    assert (
+        f"cross-entropy   {rows['difference'][0]:.4f} (perplexity: {math.expm1(rows['difference'][0]):.1%})"
+        in done.stdout
+    )
+
+
+@pytest.mark.parametrize("less", [LENGTHS[:3], (40, 7, 50)])
+def test_stores_are_compared_on_the_tokens_that_both_have(stores, tmp_path, less):
+    fewer = toy(tmp_path / "less", 1, lengths=less)
+    found = rbp.compare(stores[0].folder, fewer.folder, k=[1])
+    common = stores[0].ranks().merge(fewer.ranks(), on=["document", "position", "token"])
+    assert len(found.rise) == len(common) == sum(less)
+    assert found.table["b"][0] == pytest.approx(common["nll_y"].mean())
+    assert found.table["a"][0] == pytest.approx(common["nll_x"].mean())
+    assert f"A has 200 tokens and B {sum(less)}: compared are the {sum(less)} that both have." in str(found)
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_an_export_is_imported_and_compared_with_our_own(tmp_path, form):
+    """As another program's ranks: the same places and tokens are enough; what is not known of them is said."""
+    file, greater = tmp_path / f"ranks.{form}", np.random.default_rng(0).integers(0, 90, 200)
+    key = KEY | {"bos": ["<s>"]}
+    own = make_store(tmp_path / "own", greater, LENGTHS, equal=1 + greater % 3, nll=np.log(greater + 3) + 0.1, key=key)
+    assert here("ranks", "export", str(own.folder), "--out", str(file)).returncode == 0
+    options = {"model": "engine", "size": 5, "vocabulary": 100, "dtype": "float32", "tie-rule": "paper"}
+    options |= {"from": "csv", "out": tmp_path / "imported", "dataset": "wikipedia"}
+    done = here(
+        "ranks", "import", str(file), *(str(each) for name, value in options.items() for each in (f"--{name}", value))
+    )
+    assert done.returncode == 0, done.stderr
+    found = rbp.compare(own.folder, done.stdout.strip())
+    assert (found.table["difference"] == 0).all()
+    assert "B was ranked by another program: its windows and start token are not known." in str(found)

@@ -76,7 +76,7 @@ def test_stores_that_do_not_fit_together_are_refused_with_the_command_that_helps
 
 def test_of_two_ways_of_reading_the_one_of_all_models_is_taken(store, ranks, tmp_path, caplog, monkeypatch):
     """`extract --length 512` of one model, then `law` of three at 256, in one folder; and `rbp run` of them."""
-    monkeypatch.setattr("companion.run.execute", lambda *arguments, **options: 0.0)
+    monkeypatch.setattr("companion.execute.run.execute", lambda *arguments, **options: 0.0)
     run = ("run", "holds", "-p", f"measurements={tmp_path / 'ranks'}", "--out", str(tmp_path / "out"))
     folders = [store(model, size=size, length=256).folder for model, size in SIZES]
     folders.append(store("a", size=10, length=512).folder)

@@ -12,11 +12,11 @@ from commands import here
 
 from rbp.errors import DataError, ParameterError
 from rbp.extract.extraction import extract
-from rbp.extract.protocol import protocol
-from rbp.extract.store import open_store, rename
 from rbp.measurements import open_source
 from rbp.measurements.engines import ImportLabels, import_ranks
 from rbp.measurements.ranked import Ranked
+from rbp.store import open_store, rename
+from rbp.texts.protocol import protocol
 
 LABELS = {"model": "mine/tiny", "dataset": "held", "family": "tiny", "size": 1000}
 LABELS |= {"vocabulary": tiny.VOCAB, "dtype": "float32", "tie_rule": "paper"}

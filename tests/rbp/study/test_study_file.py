@@ -8,7 +8,7 @@ from tiny import random_model
 
 from companion.project import LADDER, ROOT
 from rbp.errors import RbpError
-from rbp.extract.training import Training
+from rbp.models.training import Training
 from rbp.registry import known_models
 from rbp.study.config import Study, read_study
 from rbp.study.plan import job_memory, make_plan

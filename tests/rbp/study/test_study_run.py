@@ -6,16 +6,18 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest import mock
 
 import pandas as pd
 import pytest
 from test_study_file import MODEL, read
 
+from rbp.errors import DataError
 from rbp.extract.extraction import Settings, extract
-from rbp.extract.protocol import protocol
-from rbp.extract.store import Store
 from rbp.measurements import open_source
-from rbp.study.run import forget_damaged
+from rbp.store import Store
+from rbp.study.run import forget_damaged, run_study
+from rbp.texts.protocol import protocol
 
 FILE = f"""
 models = [{{ name = "{MODEL}", family = "neox" }}]
@@ -52,6 +54,24 @@ def kill_first_shard(ranks: Path, driver: "subprocess.Popen[bytes]") -> None:
             os.kill(int(path.parent.name), signal.SIGKILL)
             return
     raise AssertionError("no shard is running")
+
+
+def test_two_runs_at_once(tmp_path):
+    """The second is told; a run that ended, however it did, keeps nobody away."""
+    study, profile = read(tmp_path, FILE), Path("no such profile")
+    study.out.mkdir(parents=True)
+    hold = "import fcntl, sys; f = open(sys.argv[1], 'a+'); fcntl.flock(f, fcntl.LOCK_EX); print(flush=True); input()"
+    command = [sys.executable, "-c", hold, str(study.out / "lock")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        other.stdout.readline()
+        with pytest.raises(DataError, match="another run of this study is at work"):
+            run_study(study, profile)
+        other.kill()
+    with mock.patch("rbp.study.run._run", return_value=None) as run:
+        run_study(study, profile)
+        with pytest.raises(DataError, match="another run"), mock.patch("rbp.study.run._run", run_study):
+            run_study(study, profile)
+    run.assert_called_once()
 
 
 @pytest.mark.long

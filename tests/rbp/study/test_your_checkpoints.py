@@ -11,8 +11,8 @@ from commands import here
 from tiny import make_tokenizer, random_model
 
 from companion.project import ROOT
-from rbp.extract.store import open_store
 from rbp.laws.power import fit_power_law
+from rbp.store import open_store
 from rbp.study.config import read_study
 from rbp.study.jobs import merge_shards, rank_shard, write_table
 from rbp.study.run import TABLE

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from companion.chapters.appendix.gpu import AIMS, GPU, Record, read_gpu
+from companion.chapters.appendix.gpu import GPU, PRODUCTS, Record, read_gpu
 from companion.project import ROOT
 from rbp import provenance
 from rbp.errors import DataError
@@ -33,7 +33,9 @@ def read_costs(folder: Path = FOLDER) -> pd.DataFrame:
         provenance.note(path)
     if run := read_gpu(folder / GPU.name):
         answers = run["parts"].get("ranking", {"answers": []})["answers"]
-        rows = [row for answer in answers for row in answer.get("rows", []) if (row["d"], row["vocabulary"]) in AIMS]
+        rows = [
+            row for answer in answers for row in answer.get("rows", []) if (row["d"], row["vocabulary"]) in PRODUCTS
+        ]
         rows = [row for row in rows if row["dtype"] != "float16"]  # as models are run there
         if rows:
             files.append((label(folder / GPU.name), True, run | {"rows": rows}))

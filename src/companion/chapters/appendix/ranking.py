@@ -1,12 +1,10 @@
 """Rank one model on one text in three ways, to see the effects of ties and of rows beyond the tokenizer's tokens.
 
-The rank stores go into a folder of the caller's. What a run prints of its progress is kept off the page.
+The rank stores go into a folder of the caller's. What a run says of its progress goes to stderr.
 """
 
-import io
 from collections.abc import Mapping, Sequence
-from contextlib import redirect_stderr
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from os.path import relpath
 from pathlib import Path
@@ -23,35 +21,32 @@ from companion.chapters.near_ties import NearTies, near_ties
 from companion.project import DATA, ROOT
 from rbp import provenance
 from rbp.errors import DataError, ParameterError
-from rbp.extract.corpora import open_corpus
-from rbp.extract.extraction import Settings, extract
-from rbp.extract.models import find_model, load_tokenizer
-from rbp.extract.protocol import Protocol
-from rbp.extract.store import RankStore, open_store
+from rbp.extract.extraction import Settings, extract, say_on_stderr
 from rbp.figures.style import Panels, rbp_label
 from rbp.figures.wording import model_label
 from rbp.laws.counting import neg_log_rbp_interval
-from rbp.laws.resampling import neg_log_rbp_document_interval
+from rbp.laws.resampling import independent_units, neg_log_rbp_document_interval
 from rbp.measurements import open_source
 from rbp.measurements.ranked import pieces_of
 from rbp.metric import TieRule, rank, rbp
+from rbp.models.load import find_model, load_tokenizer
 from rbp.report.display import shown
+from rbp.store import RankStore, open_store
 from rbp.tables import checked, read_csv
+from rbp.texts.corpora import open_corpus
+from rbp.texts.protocol import Protocol
 
 SIZES = 3  # the fewest that carry a power law
-VARIANTS: dict[str, dict[str, Any]] = {
-    "all": {},
-    "bfloat16": {"round_logits": "bfloat16"},
-    "tokenizer": {"vocabulary": "tokenizer"},
-}
 
 
 @dataclass(frozen=True)
 class RankVariants:
-    """The ranks of one model on one corpus: of all logits, of logits rounded to bfloat16, of real tokens alone."""
+    """The ranks of one model on one corpus: of all logits ("all"), and of real tokens alone ("tokenizer")."""
 
     model: str
     corpus: str
+    protocol: Protocol
+    settings: Settings
     stores: dict[str, RankStore]
 
     @cached_property
@@ -70,11 +65,12 @@ class RankVariants:
         Columns logits, tied (the share of tokens whose score another token has too), most (the largest such group),
         and RBP_1 under each tie rule: paper, strict, expected.
         """
+        rounded, at_least = self.near["bfloat16"].computed.T
+        counts = {"all": (self.tokens.greater, self.tokens.equal), "bfloat16": (rounded, at_least - rounded)}
         rows = []
-        for name in ("all", "bfloat16"):
-            tokens = self.stores[name].ranks()
-            shares = {rule: rbp(rank(tokens.greater, tokens.equal, rule), 1) for rule in get_args(TieRule)}
-            rows.append({"logits": name, "tied": (tokens.equal > 1).mean(), "most": tokens.equal.max(), **shares})
+        for name, (greater, equal) in counts.items():
+            shares = {rule: rbp(rank(greater, equal, rule), 1) for rule in get_args(TieRule)}
+            rows.append({"logits": name, "tied": (equal > 1).mean(), "most": equal.max(), **shares})
         return pd.DataFrame(rows)
 
     def padding(self, rule: TieRule, k: Sequence[int] = (1, 10, 100)) -> pd.DataFrame:
@@ -94,9 +90,10 @@ class RankVariants:
             rows.append({"logits": name, "rows": store.vocabulary, **shares, **means, "moved": (ranks != whole).mean()})
         return pd.DataFrame(rows)
 
-    def near(self, protocol: Protocol, settings: Settings) -> dict[str, NearTies]:
+    @cached_property
+    def near(self) -> dict[str, NearTies]:
         """Find which ranks rounding can change, of all logits as computed and rounded to bfloat16: see `near_ties`."""
-        tables = near_ties(self.model, self.corpus, protocol, settings, (None, "bfloat16"))
+        tables = near_ties(self.model, self.corpus, self.protocol, self.settings, (None, "bfloat16"))
         return dict(zip(("all", "bfloat16"), tables, strict=True))
 
     def pieces(self, document: int, count: int, rule: TieRule) -> pd.DataFrame:
@@ -110,7 +107,7 @@ class RankVariants:
 
 
 def rank_variants(model: str, corpus: str, protocol: Protocol, settings: Settings, out: Path) -> RankVariants:
-    """Rank `corpus` by `model` in each of VARIANTS, into rank stores in the folder `out`.
+    """Rank `corpus` by `model`, and again among the tokenizer's tokens where the model has more, into the folder `out`.
 
     A path that is not found from here is looked for in the project's folder. Raises as `extract`, and DataError if no
     token has rank 1, or every one has: so little text shows nothing.
@@ -119,12 +116,12 @@ def rank_variants(model: str, corpus: str, protocol: Protocol, settings: Setting
     files = find_model(model)
     open_corpus(corpus, settings.fields)  # so that errors in it come before any run
     _note([str(files.folder)], corpus)
-    stores = {}
-    with redirect_stderr(io.StringIO()):
-        for name, options in VARIANTS.items():
-            chosen = Settings(**{**vars(settings), **options})
-            stores[name] = open_store(extract([model], [corpus], protocol, out, chosen)[0])
-    variants = RankVariants(model, corpus, stores)
+    say_on_stderr()  # how far it is: what goes there is not on the page
+    stores = dict.fromkeys(("all", "tokenizer"), open_store(extract([files], [corpus], protocol, out, settings)[0]))
+    if len(load_tokenizer(files)) != stores["all"].vocabulary:
+        chosen = replace(settings, vocabulary="tokenizer")
+        stores["tokenizer"] = open_store(extract([files], [corpus], protocol, out, chosen)[0])
+    variants = RankVariants(model, corpus, protocol, settings, stores)
     first = int((variants.tokens.greater + variants.tokens.equal == 1).sum())
     if first in (0, len(variants.tokens)):
         what = f"{first} of {len(variants.tokens)} tokens have rank 1, and the chapter compares them with the others"
@@ -143,8 +140,8 @@ def rank_family(folder: str, corpus: str, protocol: Protocol, settings: Settings
         raise DataError("there are no models below the folder", folder, "Each is a folder with config.json.")
     _note(models, corpus)
     provenance.note_output(out)
-    with redirect_stderr(io.StringIO()):
-        extract(models, [corpus], protocol, out, settings)
+    say_on_stderr()
+    extract(models, [corpus], protocol, out, settings)
     return out
 
 
@@ -165,11 +162,11 @@ def exponent_within(table: pd.DataFrame, near: Mapping[str, NearTies], rule: Tie
     return float(weight @ np.maximum(np.abs(ends[0] - ends[1]), np.abs(ends[2] - ends[1])))
 
 
-def width_ratio(ranks: npt.ArrayLike, documents: npt.ArrayLike, k: int, level: float) -> float:
+def width_ratio(ranks: npt.ArrayLike, tokens: pd.DataFrame, k: int, level: float) -> float:
     """Divide the width of RBP_k's interval by documents by the width of its binomial interval."""
     hits = int((np.asarray(ranks) <= k).sum())
     by_tokens = np.exp(-np.array(neg_log_rbp_interval(hits, np.size(ranks), level)))
-    by_documents = np.exp(-np.array(neg_log_rbp_document_interval(ranks, documents, k, level)))
+    by_documents = np.exp(-np.array(neg_log_rbp_document_interval(ranks, independent_units(tokens), k, level)))
     return float(np.ptp(by_documents) / np.ptp(by_tokens))
 
 

@@ -69,6 +69,7 @@
   const saved = () => JSON.parse(localStorage.getItem(FORM) || "{}");
   const keep = () => localStorage.setItem(FORM, JSON.stringify(values(fields)));
   let fields = [];
+  let uploading = null; // a table on its way, for which a run waits
 
   function control(field) {
     const id = `rbp-field-${field.name}`;
@@ -91,11 +92,13 @@
     const chosen = field.shown.split(",").map((name) => name.trim());
     const uploaded = make("div"), shipped = make("details", {}, make("summary", {}, "The book’s data"));
     const list = make("div", { class: "rbp-sources", role: "group", id: common.id });
-    const add = ({ value, label }, checked) => {
+    const add = ({ value, label }, checked, latest) => {
+      list.querySelector(`input[value="${CSS.escape(value)}"]`)?.closest("div").remove(); // the same file again
       const input = make("input", { type: "checkbox", name: field.name, value, checked });
       const row = make("div", {}, make("label", {}, input, ` ${label}`));
       if (value.startsWith("upload-")) {
         const remove = button("Delete", async () => {
+          if (!confirm(`Delete ${label}?`)) return;
           await call("DELETE", `/api/uploads/${value}`);
           row.remove();
           keep();
@@ -103,23 +106,26 @@
         remove.setAttribute("aria-label", `delete ${label}`);
         row.append(" ", remove);
       }
-      (value.startsWith("upload-") ? uploaded : shipped).append(row);
+      (value.startsWith("upload-") ? uploaded : shipped)[latest ? "prepend" : "append"](row);
       return input;
     };
-    field.choices.forEach((choice) => add(choice, chosen.includes(choice.value)));
+    field.choices.forEach((choice) => add(choice, chosen.includes(choice.value), false));
+    const upload = async (table) => {
+      report(`Reading ${table.name} …`);
+      const choice = await json("PUT", `/api/uploads/${encodeURIComponent(table.name)}`, table, "application/octet-stream");
+      report("");
+      list.querySelectorAll("input").forEach((input) => { input.checked = false; });
+      add(choice, false, true).checked = true; // the book's values are others
+      localStorage.setItem(UPLOAD, choice.value);
+      keep();
+    };
     const file = make("input", {
       type: "file", accept: ".csv,.parquet", "aria-label": `upload a table for ${field.name}`,
       onchange: attempt(async () => {
         if (!file.files.length) return;
         const [table] = file.files;
         file.value = "";
-        report(`Reading ${table.name} …`);
-        const choice = await json("PUT", `/api/uploads/${encodeURIComponent(table.name)}`, table, "application/octet-stream");
-        report("");
-        list.querySelectorAll("input").forEach((input) => { input.checked = false; });
-        add(choice, false).checked = true; // the book's values are others
-        localStorage.setItem(UPLOAD, choice.value);
-        keep();
+        await (uploading = upload(table).finally(() => { uploading = null; }));
       }),
     });
     list.append(make("label", { class: "rbp-upload" }, "A table of your own (CSV, Parquet): ", file), uploaded, shipped);
@@ -164,6 +170,10 @@
     form.addEventListener("input", keep);
     form.addEventListener("reset", () => setTimeout(keep));
     form.addEventListener("submit", attempt(async () => {
+      if (uploading) {
+        report("The run waits for the table …");
+        await uploading;
+      }
       const empty = fields.find((field) => field.kind === "source" && field.shown && values([field])[field.name] === "");
       if (empty) throw new Error(`Choose a source for ${empty.name}.`);
       frame.replaceChildren(); // what it shows is of another run
@@ -264,6 +274,7 @@
   }
 
   async function remove(run) {
+    if (!confirm(`Delete the run ${inWords(run)}?`)) return;
     await call("DELETE", `/api/runs/${run.id}`);
     frame.replaceChildren();
     if (watched === run.id) { watched = null; now.root.hidden = true; }

@@ -1,0 +1,1 @@
+"""A notebook runs: parameters, kernel, steps, results, prose, reruns."""

@@ -1,0 +1,404 @@
+"""Write values into the prose of chapters and pages, and lay out the pages of reruns.
+
+Prose tells the book's own run, always. It names a value by its key, ``{value}`alpha_min:.3f` `` (of another chapter:
+``{value}`k1::alpha_min:.3f` ``), and the accepted value is put in when the page is made. A count in words is
+``{value}`models:words` `` ("four"), and a count out of another ``{value}`high:of fits` `` ("29 of 32"). In a rerun
+(`companion.execute.rerun`) the run's value follows the book's, and the book's sentences are folded.
+"""
+
+import html
+import json
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from string import ascii_uppercase
+from typing import Any, Self
+
+from companion.execute import results
+from companion.execute.parameters import Parameter
+from companion.execute.results import Recorded, Results
+from companion.project import Project
+from rbp.names import number_word, times_power_of_ten
+
+VALUE = re.compile(r"\{value\}`(?:(?P<chapter>\w+)::)?(?P<key>[^`:]+)(?::(?P<format>[^`]*))?`")
+"""A value in prose: the other chapter, or None; the key; the format, or None."""
+
+NO_VALUE = '<span title="no such value is accepted">–</span>'
+HEADING = re.compile(r"^(#+) +(.+)$", re.MULTILINE)
+EXERCISES = re.compile(r"^#+ +Exercises$.*?(?=^#|\Z)", re.MULTILINE | re.DOTALL)
+ANSWER = re.compile(r"^## The answer$.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+SENTENCE_END = re.compile(r"(?<=[.?!])(?:\*\*|[”)])*\s+(?=\W{0,3}[A-Z−])|\n\s*\n|^#.*$|^\s*(?:-|\d+\.) ", re.MULTILINE)
+OPENING = 'class="rbp-answer"'
+"""What stands in the first output of a rerun (`companion.execute.rerun`)."""
+
+SOLUTION = {"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
+"""What opens a cell that is folded as a whole: the answer to the chapter's exercises."""
+
+Cells = list[dict[str, Any]]
+
+
+def chapter_numbers(project: Project) -> dict[str, str]:
+    """Number the chapters in the order of the contents (``book/_toc.yml``), by their names.
+
+    They count from 1; in a part that is called Appendices, from A. No contents: no numbers.
+    """
+    path = project.book / "_toc.yml"
+    return dict(_numbers_in(path.read_text(encoding="utf-8"))) if path.exists() else {}
+
+
+@cache
+def _numbers_in(text: str) -> dict[str, str]:
+    import yaml  # late: the command line starts without
+
+    contents = yaml.safe_load(text)
+    numbers: dict[str, str] = {}
+    first = {"chapters": [{"file": contents["root"]}]}
+    for part in [first, *(contents.get("parts") or [contents])]:
+        pages = [entry["file"] for entry in part.get("chapters", [])]
+        names = [page.removeprefix("notebooks/") for page in pages if page.startswith("notebooks/")]
+        counted = ascii_uppercase if part.get("caption") == "Appendices" else map(str, range(len(numbers) + 1, 100))
+        numbers |= dict(zip(names, counted, strict=False))
+    return numbers
+
+
+def numbered(text: str, numbers: Mapping[str, str]) -> str:
+    """Replace each ``{number}`name` `` in Markdown by the chapter's number; ValueError for no such chapter."""
+    try:
+        return re.sub(r"\{number\}`(\w+)`", lambda match: numbers[match[1]], text)
+    except KeyError as error:
+        raise ValueError(f"the contents list no chapter {error}") from None
+
+
+def first_heading(cells: Cells) -> str | None:
+    """Return the text of the first heading, or None."""
+    matches = (HEADING.search("".join(c["source"])) for c in cells if c["cell_type"] == "markdown")
+    return next((match[2].strip() for match in matches if match), None)
+
+
+def fill_in(text: str, chapter: str, values: Results, rerun: Mapping[str, Recorded] | None = None) -> str:
+    """Write the values into a chapter's Markdown, or (chapter: "") a page's written by hand; NO_VALUE where unknown.
+
+    rerun: the values of a rerun of the chapter, each of which follows where it differs. Raises ValueError for a format
+    that does not suit its value, or a real number without one.
+    """
+
+    def write(place: re.Match[str]) -> str:
+        recorded, keys = values.get(place["chapter"] or chapter, {}), {*keys_of(place)}
+        text = in_words(recorded, place) if keys <= {*recorded} else NO_VALUE
+        if rerun is not None and place["chapter"] in (None, chapter):
+            again = in_words_or_dash(rerun, place)
+            text += "" if again == text else " (not in this run)" if again == "–" else f" (this run: {again})"
+        return text if NO_VALUE in text else re.sub(r"([\\`*_{}\[\]<>$|~])", r"\\\1", text)
+
+    return VALUE.sub(write, text)
+
+
+def in_words_or_dash(values: Mapping[str, Recorded], place: re.Match[str]) -> str:
+    """Print a value as `in_words` does; a dash where a rerun has none, none of it, or one that does not suit."""
+    try:
+        return in_words(values, place)
+    except (KeyError, ValueError):
+        return "–"
+
+
+def filled(sentence: str, values: Mapping[str, Recorded]) -> str:
+    """Write a chapter's values into a sentence; "" where one is missing, or a whole of which parts are counted is 0."""
+    try:
+        return VALUE.sub(lambda place: in_words(values, place), sentence)
+    except (KeyError, ValueError):
+        return ""
+
+
+def answer_of(cells: Cells) -> Cells:
+    """Return the section "The answer" of a notebook as a cell, or no cell."""
+    texts = ("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    return [{"cell_type": "markdown", "source": match[0]} for text in texts if (match := ANSWER.search(text))]
+
+
+def sentences(cells: Cells) -> list[str]:
+    """List the sentences of a notebook that name values, without the exercises'."""
+    texts = ("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    with_values = []
+    for text in texts:
+        places: list[str] = []
+
+        def hidden(place: re.Match[str], places: list[str] = places) -> str:
+            places.append(place[0])
+            return f"\x00{len(places) - 1}\x00"
+
+        for part in SENTENCE_END.split(VALUE.sub(hidden, EXERCISES.sub("", text))):
+            if "\x00" in part:
+                with_values.append(re.sub(r"\x00(\d+)\x00", lambda number: places[int(number[1])], part))  # noqa: B023
+    return with_values
+
+
+def plain(sentence: str, chapter: str, values: Results) -> str:
+    """Return a sentence of a chapter without markup, its values written out."""
+    text = VALUE.sub(lambda place: in_words_or_dash(values.get(place["chapter"] or chapter, {}), place), sentence)
+    text = re.sub(r" ?\(?\{\w+\}`[^`]*`\)?", "", text)  # of figures and references
+    return " ".join(re.sub(r"\[([^]]*)\]\([^)]*\)|[*$`]", r"\1", text).split())
+
+
+def lacking(project: Project, recorded: Results) -> list[str]:
+    """List the values that the prose of chapters and pages names and no chapter has recorded, each with its place."""
+    places = []
+    for path in sorted(project.notebooks.glob("*.ipynb")):
+        cells = json.loads(path.read_bytes())["cells"]
+        texts = [("".join(cell["source"]), i) for i, cell in enumerate(cells, 1) if cell["cell_type"] == "markdown"]
+        places += [(text, path.stem, f"{project.label(path)}, cell {i}") for text, i in texts]
+    for path in sorted(project.book.rglob("*.md")):
+        lines = enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        places += [(line, "", f"{project.label(path)}, line {i}") for i, line in lines]
+    named = [
+        (place["chapter"] or chapter, key, where)
+        for text, chapter, where in places
+        for place in VALUE.finditer(text)
+        for key in keys_of(place)
+    ]
+    return [f"{chapter}::{key} ({where})" for chapter, key, where in named if key not in recorded.get(chapter, {})]
+
+
+def keys_of(place: re.Match[str]) -> list[str]:
+    """List the keys that a place in the prose names: its value's, and in ``{value}`part:of whole` `` the whole's."""
+    how = place["format"] or ""
+    return [place["key"], how.removeprefix("of ")] if how.startswith("of ") else [place["key"]]
+
+
+def in_words(values: Mapping[str, Recorded], place: re.Match[str]) -> str:
+    """Print a chapter's value as its place in the prose asks, with a true minus sign.
+
+    Raises ValueError for a format that does not suit the value.
+    """
+    value, *whole = (values[key].value for key in keys_of(place))
+    how = place["format"] or ""
+    if isinstance(value, float) and not how:
+        raise ValueError(f"{place[0]}: a real number needs a format, such as :.3f")
+    try:
+        if how == "words" or whole:
+            return _count_in_words(value, *whole)
+        text = format(value, how)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{place[0]}: {error}") from None
+    text = re.sub(r"^(-?[\d.]+)e([+-]\d+)$", lambda match: times_power_of_ten(match[1], int(match[2])), text)
+    return re.sub(r"^-(?=\d)", "−", text)
+
+
+def _count_in_words(value: results.Value, whole: results.Value | None = None) -> str:
+    """Print a count in words, or out of so many ("29 of 32"). Raises ValueError for any other value."""
+    if type(value) is not int or (whole is not None and type(whole) is not int):
+        raise ValueError("words are for counts")
+    if whole is not None and (whole == 0 or not 0 <= value <= int(whole)):
+        raise ValueError(f"{value} is no part of {whole}")
+    return number_word(value) if whole is None else f"{value:,} of {whole:,}"
+
+
+@dataclass(frozen=True)
+class BookValues:
+    """The values that prose can name: the accepted values of all chapters, if any, and the built book's.
+
+    numbers: of the chapters, by their names (`chapter_numbers`).
+    """
+
+    accepted: Results
+    built: Results
+    numbers: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, project: Project) -> Self:
+        """Read the values of a project. Raises DataError for results that cannot be read."""
+        accepted = results.read_book(project.expected) if project.expected.exists() else {}
+        return cls(accepted, results.merge(sorted(project.chapters.glob("*/results.json"))), chapter_numbers(project))
+
+    def known(self, run_values: Results | None = None) -> Results:
+        """Return the accepted values; where there is none, the run's (`run_values`), or else the built book's."""
+        every = [self.built, run_values or {}, self.accepted]
+        return {
+            name: {k: v for each in every for k, v in each.get(name, {}).items()} for each in every for name in each
+        }
+
+
+def page_of(executed: Path, book: BookValues) -> dict[str, Any]:
+    """Make the notebook of a page from an executed chapter and the results in its folder.
+
+    Values are the accepted ones, of other chapters too; where a value has none yet, that of this run, or of the built
+    book. Where this run differs from what is accepted, the page says so; with other parameters, it is a rerun's page.
+    Raises ValueError as `fill_in`, and DataError for results that cannot be read.
+    """
+    notebook: dict[str, Any] = json.loads(executed.read_text(encoding="utf-8"))
+    name, recorded = executed.stem, results.read_chapter(executed.with_name("results.json")).values
+    accepted = book.accepted.get(name, {})
+    changed = notebook["metadata"].get("rbp", {}).get("changed")  # what `chapters.execute` has noted
+    cells: Cells = [{**cell, "source": "".join(cell["source"])} for cell in notebook["cells"]]
+    if changed:
+        cells = _rerun(cells)
+    elif book.accepted and (note := _differing(name, recorded, accepted)):
+        cells = _below_title(cells, note)
+    values = book.accepted if changed else book.known({name: recorded})
+    for cell in cells:
+        if cell["cell_type"] == "markdown":
+            cell["source"] = fill_in(cell["source"], name, values, recorded if changed else None)
+        if "hide-cell" in cell["metadata"].get("tags", []):
+            cell["metadata"] = cell["metadata"] | {"mystnb": SOLUTION}
+    if cells and (number := book.numbers.get(name)):
+        cells[0]["source"] = re.sub(r"\A# +", f"# {number}. ", cells[0]["source"])
+    return {**notebook, "cells": cells}
+
+
+def fill_notebook(cells: Any) -> None:
+    """Write values into the sentences of a notebook executed outside the build, if it ran to its end.
+
+    Its last output has what it recorded (`Page.close`). References to figures become their names.
+    """
+    outputs = [output for cell in cells for output in cell.get("outputs", [])]
+    recorded = [output["metadata"]["rbp"] for output in outputs if "rbp" in output.get("metadata", {})]
+    if not recorded:
+        return
+    run, book = results.chapter_results(recorded[-1], "the executed notebook"), BookValues.read(Project())
+    rerun = run.values if any(OPENING in str(output.get("data", {})) for output in outputs) else None
+    values = book.accepted if rerun else book.known({run.chapter: run.values})
+    for cell in cells:
+        if cell["cell_type"] == "markdown":
+            text = fill_in("".join(cell["source"]), run.chapter, values, rerun)
+            if rerun and cell is cells[0]:
+                title, _, rest = text.partition("\n")
+                text = f"{title}\n\n> **A rerun.** Sentences have the book’s numbers, then this run’s.\n{rest}"
+            cell["source"] = re.sub(r"\{(?:numref|cite)\}`(?:\w+::)?([^`]*)`", r"(\1)", text)
+
+
+def _below_title(cells: Cells, note: str) -> Cells:
+    """Insert ``note`` below the title, or before all cells if there is no title."""
+    first = cells[0]["source"] if cells and cells[0]["cell_type"] == "markdown" else ""
+    title, _, rest = first.partition("\n")
+    if not title.startswith("# "):
+        return [_markdown("note", note), *cells]
+    return [{**cells[0], "source": f"{title}\n\n{note}\n{rest}"}, *cells[1:]]
+
+
+def _markdown(name: str, source: str) -> dict[str, Any]:
+    return {"cell_type": "markdown", "id": name, "metadata": {}, "source": source}
+
+
+def _differing(name: str, recorded: Mapping[str, Recorded], accepted: Mapping[str, Recorded]) -> str:
+    """Say on a page that its values differ from the accepted ones, as Markdown; "" where they agree."""
+    moved = results.compare({name: recorded}, {name: accepted})
+    if not moved:
+        return ""
+    first = "; ".join(f"`{each.key}` is {each.kind}" for each in moved[:3]) + (" …" if len(moved) > 3 else "")
+    return (
+        f"> **This build differs from the accepted results** in {len(moved)} of this chapter's values: {first}. "
+        "The sentences below tell the accepted ones; `rbp verify` lists the differences.\n"
+    )
+
+
+# ── A rerun's page
+
+
+def _rerun(cells: Cells) -> Cells:
+    """Arrange a rerun's cells: its answer below the title, then its figures; the book's text folds, exercises go."""
+    page: Cells = []
+    rest = ""
+    for cell in cells:
+        if cell["cell_type"] == "markdown":
+            source = EXERCISES.sub("", cell["source"]).strip()
+            if not page and source.startswith("# "):
+                source, _, rest = source.partition("\n")
+            else:
+                # the last heading is of the figures that follow; those before it go with their sentences
+                last = max((match.start() for match in HEADING.finditer(source)), default=len(source))
+                heading, _, below = source[last:].partition("\n")
+                source = "\n\n".join(filter(None, (_folded(source[:last]), heading, _folded(below))))
+            page.append({**cell, "source": source})
+        elif "hide-cell" not in cell["metadata"].get("tags", []):  # a solution
+            page.append(cell)
+    shown = [i for i, cell in enumerate(page) if OPENING in json.dumps(cell.get("outputs", "")).replace('\\"', '"')]
+    page.insert(shown[0] + 1 if shown else 1, _markdown("book", _folded(rest)))
+    return page
+
+
+def _folded(text: str) -> str:
+    """Fold sentences of the book, to open on demand; headings within become bold lines."""
+    if not text.strip():
+        return ""
+    bold = HEADING.sub(r"**\2**", text.strip())
+    return f'<details class="rbp-fold"><summary>The book’s text</summary>\n\n{bold}\n\n</details>'
+
+
+# ── What a notebook is, and how to rerun it
+
+
+def is_notebook(content: Any) -> bool:
+    """Return whether a notebook has all the parts that are read here, each of the right type."""
+    if not (isinstance(content, dict) and isinstance(content.get("cells"), list)):
+        return False
+    about = content.get("metadata", {})
+    return (
+        isinstance(about, dict)
+        and isinstance(about.get("rbp", {}), dict)
+        and all(
+            isinstance(cell, dict)
+            and cell.get("cell_type") in ("markdown", "code", "raw")
+            and isinstance(cell.get("metadata", {}), dict)
+            and are_texts(cell.get("metadata", {}).get("tags", []))
+            and (isinstance(cell.get("source"), str) or are_texts(cell.get("source")))
+            for cell in content["cells"]
+        )
+    )
+
+
+def are_texts(value: Any) -> bool:
+    """Return whether a value is a list of strings."""
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
+def example(parameters: list[Parameter]) -> str:
+    """Write one parameter with another value than its default, as `-p` takes it; "" if there is none."""
+    for parameter in parameters:
+        others = [choice for choice in parameter.choices or () if choice != parameter.default]
+        if parameter.name == "level":
+            return "-p level=0.9"
+        if others and not parameter.type.startswith("list"):
+            return shlex.join(["-p", f"{parameter.name}={others[0]}"])
+    return shlex.join(["-p", f"{parameters[0].name}={_shown(parameters[0].default)}"]) if parameters else ""
+
+
+def _shown(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+ABOUT = ("Parameter", "Type", "Default", "Meaning")
+
+
+def rerun_box(chapter: str, parameters: list[Parameter], command: str = "", where: str = "") -> str:
+    """Build the section "Rerun this chapter" as HTML: a command, and name, type, default and meaning of parameters.
+
+    command: of the rerun that shows it, and where it must be typed; in the book it is an example.
+    """
+    text = (
+        f"This command repeats the run{where}:"
+        if command
+        else (
+            "One command executes this chapter again, with other values of its parameters or on your data, "
+            "and writes its figures, their data and a page that opens offline into <code>runs/</code>:"
+        )
+    )
+    command = html.escape(command or f".venv/bin/rbp run {chapter} {example(parameters)}".strip())
+    parts = ['<div class="rbp-rerun" id="rerun">', f"<p>{text}</p>", f"<pre>{command}</pre>"]
+    if parameters:
+        head = "".join(f'<th class="txt">{name}</th>' for name in ABOUT)
+        rows = "".join(f"<tr>{_row(parameter)}</tr>" for parameter in parameters)
+        table = f'<table class="rbp-table rbp-cards"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+        parts.append(f'<div class="rbp-scroll" tabindex="0">{table}</div>')
+    return "".join([*parts, "</div>"])
+
+
+def _row(parameter: Parameter) -> str:
+    kind = parameter.type
+    if parameter.choices is not None:
+        kind = ("list of " if kind.startswith("list") else "") + " | ".join(map(_shown, parameter.choices))
+    cells = [f"<code>{html.escape(cell)}</code>" for cell in (parameter.name, kind, _shown(parameter.default))]
+    cells.append(html.escape(parameter.help))
+    classes = ("txt", "txt", "txt", "long")
+    return "".join(f'<td class="{c}" data-label="{n}">{t}</td>' for c, n, t in zip(classes, ABOUT, cells, strict=True))

@@ -1,0 +1,255 @@
+"""A rerun of a chapter: whose data each part shows, whether the law holds in them, and what of the book applies.
+
+The same in `rbp run`, in the live book and in a notebook executed by itself: `companion.execute.page.Page` shows it.
+"""
+
+import html
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from companion.execute import prose
+from companion.execute.origins import BOOK, YOURS, Origins
+from companion.execute.parameters import Parameter
+from companion.execute.results import Recorded, Results, read_book
+from companion.execute.run import Chapter, command, copied_names, file_name, text_of, with_names
+from companion.project import Project
+from rbp import provenance
+from rbp.errors import RbpError
+from rbp.io import sha256
+from rbp.measurements import open_source
+from rbp.report import law
+from rbp.report.display import html_table
+
+UNCHANGED = "the book’s, unchanged"
+ROWS = 12  # of a table that are seen at once
+
+
+# ── Does the law hold?
+
+
+@dataclass(frozen=True)
+class Laws:
+    """The fits of a run's measurements (`rbp.report.law.laws`), the rows fitted, and notes on what was left out."""
+
+    fits: pd.DataFrame
+    rows: pd.DataFrame
+    level: float
+    notes: tuple[str, ...]
+
+
+def fit_laws(chapter: Chapter, values: Mapping[str, Any]) -> Laws | None:
+    """Fit the law to a run's measurements, to the reader's own where there are any; None where a chapter takes none.
+
+    values: of all parameters. Raises RbpError for measurements that cannot be read.
+    """
+    parameter = next((each for each in chapter.parameters if each.name == "measurements"), None)
+    if parameter is None:
+        return None
+    readers_files = parameter.readers_own(values["measurements"])
+    requested = sorted(values.get("ks") or [])
+    table = open_source(readers_files or values["measurements"]).at(requested).table
+    for column, names in (("dataset", values.get("datasets")), ("family", values.get("families"))):
+        table = table[table[column].isin(names or table[column])]
+    ranks = table[table["metric"] == "neg_log_rbp"]
+    measured = sorted(map(int, ranks["k"].unique()))
+    fitted = [k for k in requested if k in measured] or measured
+    if ranks.empty:
+        return None
+    rows = pd.concat([ranks[ranks["k"].isin(fitted)], table[table["metric"] == "cross_entropy"]])
+    others = {
+        "requested, but not measured": sorted({*requested} - {*measured}),
+        "measured, but left out of these fits by the parameter ks": sorted({*measured} - {*fitted}),
+    }
+    notes = tuple(f"k = {_listed(ks)}: {what}." for what, ks in others.items() if ks)
+    level = values.get("level", 0.95)
+    return Laws(law.laws(rows, level), rows, level, notes)
+
+
+def _listed(ks: Sequence[int]) -> str:
+    """List thresholds, of many the first and the last."""
+    texts = [f"{k:,}" for k in ks]
+    return ", ".join(texts if len(texts) < 8 else [*texts[:3], "…", texts[-1]])
+
+
+def answer(laws: Laws) -> str:
+    """Say whether the law holds, as HTML: in a sentence or two, then for each family, dataset and k."""
+    shown = law.verdict_table(laws.fits, level=laws.level)
+    parts = [f"<p><b>{html.escape(sentence)}</b></p>" for sentence in law.summary(laws.fits)]
+    parts += [f"<p>{html.escape(note)}</p>" for note in laws.notes]
+    parts.append(html_table(shown["table"], shown["formats"], ROWS))
+    return f'{"".join(parts)}<p class="rbp-small">{shown["caption"]}</p>'
+
+
+# ── One run
+
+
+class Rerun:
+    """A chapter that runs with other parameters than the book's, or on the reader's own data."""
+
+    def __init__(self, chapter: Chapter, values: Mapping[str, Any], shell: Any) -> None:
+        self.chapter, self.values, self.changed = chapter, values, chapter.changed(values)
+        self.readers_files = chapter.readers_own(values)
+        self._folders = [path.resolve() for path in self.readers_files]
+        self.files, self.steps = set[Path](), set[str]()
+        self._answers: list[str] = []
+        self._origins = Origins(shell, {p.name: self._origins_of(p) for p in chapter.parameters}, self._drain)
+
+    def _origins_of(self, parameter: Parameter) -> frozenset[str]:
+        value = self.values.get(parameter.name, parameter.default)
+        if names := parameter.sources(value):
+            readers_files = parameter.readers_own(value)
+            return frozenset([YOURS] * bool(readers_files) + [BOOK] * (len(readers_files) < len(names)))
+        return frozenset([f"{parameter.name} = {text_of(parameter, value)}"] if parameter.name in self.changed else [])
+
+    def _drain(self) -> frozenset[str]:
+        """Return whose files and tables of steps were read since the last call."""
+        read = provenance.noted()
+        origins = [YOURS if any(map(path.is_relative_to, self._folders)) else BOOK for path in read.files]
+        origins += [BOOK] * bool(read.steps)
+        self.files |= read.files
+        self.steps |= read.steps
+        read.files.clear()
+        read.steps.clear()
+        return frozenset(origins)
+
+    def data(self) -> str:
+        """Say whose data the statement that runs now shows."""
+        origins = self._origins.current()
+        if YOURS in origins:
+            return "yours and the book’s" if BOOK in origins else "yours"
+        changed = "; ".join(sorted(origins - {YOURS, BOOK}))
+        return f"the book’s, with {changed}" if changed else UNCHANGED
+
+    @cached_property
+    def _law(self) -> str:
+        """Whether the law holds in the run's measurements, as HTML; "" where the chapter takes none."""
+        try:
+            laws = fit_laws(self.chapter, self.values)
+        except RbpError as error:
+            return f"<p>Whether the law holds cannot be said: {html.escape(str(error))}</p>"
+        return answer(laws) if laws else ""
+
+    def answer(self, sentences: Sequence[str]) -> None:
+        """Add sentences of the chapter's own answer, unless the book's data give them unchanged."""
+        data = self.data()
+        if sentences and data != UNCHANGED:
+            self._answers += [*(f"<p><b>{html.escape(each)}</b></p>" for each in sentences)]
+            self._answers.append(f'<p class="rbp-data">Data: {html.escape(data)}</p>')
+
+    def opening(self, values: Mapping[str, Recorded] | None = None) -> str:
+        """Open the page, as HTML: what was given, the answer, and how parts are marked.
+
+        The chapter's own answer (`answer`) stands before the law's. Where there is neither, it is the book's answer
+        beside the numbers of the run, `values`, once it has ended.
+        """
+        whose = "on your data" if self.readers_files else "with other parameters"
+        parts = [f"<p><b>This page was run {whose}:</b> {html.escape(self.chapter.in_words(self.changed))}.</p>"]
+        files = [f"{file_name(path)} (SHA-256 {sha256(path)[:12]})" for path in self.readers_files if path.is_file()]
+        parts += self._answers or [self._law]
+        if self._answers and self._law:
+            summary = "Does the law hold in these measurements?"
+            parts.append(f'<details class="rbp-fold"><summary>{summary}</summary>{self._law}</details>')
+        if values is not None and not self._answers and not self._law:
+            parts.append(f"<p><b>The book’s answer, and this run’s numbers:</b></p>{self._numbers(values)}")
+        marks = "Each figure and table below says whose data it shows: yours, the book’s, or both."
+        read = f"Read: {', '.join(files)}. " if files else ""
+        parts.append(f'<p class="rbp-small">{html.escape(read)}{marks}</p>')
+        return f'<div class="rbp-answer">{"".join(parts)}</div>'
+
+    def _numbers(self, values: Mapping[str, Recorded]) -> str:
+        """List the sentences of the book's answer beside the run's numbers, as HTML."""
+        cells = prose.answer_of(self.chapter.notebook["cells"])
+        table, _, _ = compare_sentences(cells, self.chapter.name, _accepted(), values)
+        return html_table(table, {}) if len(table) else "<p>No number of it is another.</p>"
+
+    def closing(self, values: Mapping[str, Recorded]) -> str:
+        """Close the page, as HTML: the book's sentences and verdicts that the run leaves or replaces."""
+        accepted = _accepted()
+        parts = ['<div class="rbp-still"><p><b>What of the book still applies?</b></p>']
+        parts += [sentences(self.chapter, accepted, values), verdicts(self.chapter.name, accepted, values), "</div>"]
+        return "".join(parts)
+
+    def command(self, handed_on: bool) -> tuple[str, str]:
+        """Write the command that repeats the run, and say where; a run that is handed on has copies of files."""
+        copies = copied_names(self.chapter, self.values) if handed_on else {}
+        where = " in the folder of this page" if copies else ""
+        return command(self.chapter, with_names(self.chapter, self.changed, copies)), where
+
+
+# ── What of the book still applies
+
+
+def _accepted() -> Results:
+    expected = Project().expected
+    return read_book(expected) if expected.exists() else {}
+
+
+def _agree(accepted: Recorded | None, rerun: Recorded | None) -> bool:
+    if accepted is None or rerun is None:
+        return accepted is rerun
+    a, b = accepted.value, rerun.value
+    if isinstance(a, float) and isinstance(b, float):
+        return math.isclose(a, b, rel_tol=1e-9)
+    return a == b
+
+
+def compare_sentences(
+    cells: prose.Cells, chapter: str, accepted: Results, values: Mapping[str, Recorded]
+) -> tuple[pd.DataFrame, int, int]:
+    """List the sentences whose numbers a run replaces or lacks, beside the run's; count those unchanged, those lacking.
+
+    Columns The book’s sentence, In this run, Data.
+    """
+    book = accepted.get(chapter, {})
+    rows, unchanged, lacking = [], 0, 0
+    for sentence in prose.sentences(cells):
+        places = [place for place in prose.VALUE.finditer(sentence) if place["chapter"] in (None, chapter)]
+        keys = [key for place in places for key in prose.keys_of(place)]
+        if not places:
+            continue
+        if all(_agree(book.get(key), values.get(key)) for key in keys):
+            unchanged += 1
+            continue
+        texts = [prose.in_words_or_dash(values, place) for place in places]
+        others = [key for key in keys if key in values and not _agree(book.get(key), values[key])]
+        data = [values[key].data for key in others][:1] if {*texts} != {"–"} else []
+        lacking += not data
+        run_text = "; ".join(texts) if data else "not in this run"
+        rows.append((prose.plain(sentence, chapter, accepted), run_text, *(data or ["–"])))
+    return pd.DataFrame(rows, columns=["The book’s sentence", "In this run", "Data"]), unchanged, lacking
+
+
+def sentences(chapter: Chapter, accepted: Results, values: Mapping[str, Recorded]) -> str:
+    """Show `compare_sentences` of a chapter, with the counts, as HTML."""
+    table, unchanged, lacking = compare_sentences(chapter.notebook["cells"], chapter.name, accepted, values)
+    count = len(table) + unchanged
+    text = f"Of the {count} sentences with numbers of this chapter, {unchanged} apply unchanged, as they rest on the "
+    text += f"book’s data. {len(table) - lacking} have other numbers in this run, and this run lacks {lacking}."
+    return f"<p>{text}</p>" + (html_table(table, {}, 6) if len(table) else "") if count else ""
+
+
+def verdicts(chapter: str, accepted: Results, values: Mapping[str, Recorded]) -> str:
+    """List the book's verdicts that rest on numbers which a run replaces or lacks, as HTML."""
+    from companion.ledger import claims
+
+    prefix, book, rows = f"{chapter}::", accepted.get(chapter, {}), []
+    concerned = [claim for claim in claims.read_claims() if any(key.startswith(prefix) for key in claim.keys.values())]
+    for claim in concerned:
+        names = [key.removeprefix(prefix) for key in claim.keys.values() if key.startswith(prefix)]
+        keys = {key for name in names for key in {*book, *values} if fnmatchcase(key, name)}
+        if not all(_agree(book.get(key), values.get(key)) for key in keys):
+            try:
+                rows.append((claim.text, claim.judged(claims.Numbers(accepted)).verdict))
+            except RbpError:  # its numbers are not accepted yet
+                rows.append((claim.text, "–"))
+    table = pd.DataFrame(rows, columns=["Claim", "The book’s verdict"])
+    text = f"{len(rows)} of the {len(concerned)} verdicts that rest on this chapter are about numbers that this run "
+    text += "replaces or lacks. They are about the book’s models, not about this run."
+    return f"<p>{text}</p>" + html_table(table, {}, 4) if rows else ""

@@ -1,0 +1,1 @@
+"""Pages: numbers, figures, assets, site, PDF."""

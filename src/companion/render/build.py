@@ -1,0 +1,273 @@
+"""Build the book: which file depends on which, the Snakefile's jobs, and the run of Snakemake over them."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from companion.execute import inputs, results, steps
+from companion.execute.parameters import check
+from companion.execute.run import Chapter, all_chapters, chapter_names, execute, find, step_names, times
+from companion.project import ROOT, Project
+from companion.render import site
+from rbp.errors import ChapterFailed, ParameterError, RbpError
+from rbp.io import canonical_json, exists, files_below, lock, parse_json, write_json
+from rbp.names import nearest, split_names
+
+FULL = 100_000  # bytes that are left on a disk that is as good as full
+
+
+def overrides(project: Project, chapter: Chapter) -> dict[str, Any]:
+    """Read the parameters that ``book/parameters.toml`` (optional) sets in its table ``[NAME]``.
+
+    Raises ParameterError for a table of no chapter and for whatever `companion.execute.parameters.check` refuses.
+    """
+    path = project.book / "parameters.toml"
+    if not path.exists():
+        return {}
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ParameterError(f"this is not TOML: {error}", "book/parameters.toml") from None
+    names = chapter_names(project)
+    for name, table in tables.items():
+        if name not in names or not isinstance(table, dict):
+            raise ParameterError(f'"{name}" is no table of a chapter', "book/parameters.toml", nearest(name, names))
+    return check(chapter.parameters, tables.get(chapter.name, {}), chapter.name)
+
+
+def canonical_overrides(project: Project, name: str) -> str:
+    """Return a chapter's overrides as text: the parameters that Snakemake watches."""
+    return canonical_json(overrides(project, find(project, name)))
+
+
+def _existing(project: Project, values: dict[str, Any]) -> list[Path]:
+    """List the files that overriding values may name, such as a user's measurements.
+
+    The files behind a word such as "published" are not known here, so any text adds all data of the project.
+    """
+    texts = [value for value in values.values() if isinstance(value, str)]
+    named = [word for text in texts for word in (text.strip(), *split_names(text))]
+    paths = [project.root / word for word in dict.fromkeys(named) if word] + [project.root / "data"] * bool(texts)
+    return [path for path in paths if exists(path)]
+
+
+def chapter_files(project: Project, name: str) -> list[Path]:
+    """List the sources of a chapter: notebook, data, pins, files that its parameters name; not the modules."""
+    chapter = find(project, name)
+    data = [project.root / path for path in chapter.reads]
+    settings = [path for path in [project.book / "parameters.toml"] if path.exists()]
+    return [chapter.path, *data, *_existing(project, overrides(project, chapter)), *settings, *inputs.pins(project)]
+
+
+def chapter_inputs(project: Project, name: str) -> list[str]:
+    """List the files that make a chapter stale, relative to the root, but for its modules: `chapter_code` has these."""
+    chapter = find(project, name)
+    tables = [project.steps / f"{step}.parquet" for step in chapter.steps]
+    others = [other for other in chapter_names(project) if other != chapter.name]
+    names = others if "*" in chapter.results_of else [find(project, each).name for each in chapter.results_of]
+    of_others = [project.chapters / other / "results.json" for other in names]
+    sources = [path for path in chapter_files(project, name) if path != project.book / "parameters.toml"]
+    return inputs.relative(project, [*sources, *tables, *of_others])
+
+
+def chapter_code(project: Project, name: str) -> str:
+    """Return a checksum of the project's modules that a chapter imports: a parameter, which Snakemake looks at once."""
+    return inputs.digest(project, inputs.code_of_notebook(project, find(project, name).notebook))
+
+
+def step_inputs(project: Project, name: str) -> list[str]:
+    """List what makes a step stale, relative to the root, but for its modules: `step_code` has these."""
+    return inputs.relative(project, steps.inputs(project, name))
+
+
+def step_code(project: Project, name: str) -> str:
+    """Return a checksum of the project's modules that a step imports."""
+    return inputs.digest(project, steps.code(project, name))
+
+
+def step_urgency(project: Project, name: str) -> int:
+    """Return the seconds that follow from the start of the step: its own, and its longest reader's."""
+    waiting = [chapter.seconds for chapter in all_chapters(project) if name in chapter.steps]
+    return steps.find_step(project, name).seconds + max(waiting, default=0)
+
+
+def site_inputs(project: Project) -> list[str]:
+    """List the files that the HTML depends on, relative to the root, but for the packages: `site_code` has these."""
+    executed = [project.chapters / name / f"{name}.ipynb" for name in chapter_names(project)]
+    recorded = [path.with_name("results.json") for path in executed]
+    by_hand = [*files_below(project.book), *(project.root / name for name in site.SETTINGS)]
+    others = [path for path in (project.expected, site.report_stamp(project)) if path.exists()]
+    return inputs.relative(project, [*executed, *recorded, *others, *by_hand])
+
+
+def site_code(project: Project) -> str:
+    """Return a checksum of all modules: the pages show the docstrings of some, and are made by others."""
+    return inputs.digest(project, [path for path in files_below(project.root / "src") if path.suffix == ".py"])
+
+
+def run_code(project: Project, name: str) -> str:
+    """Return a checksum of all that a rerun of a chapter depends on, but for its parameters and the reader's files."""
+    code = [path for path in files_below(project.root / "src") if path.suffix in (".py", ".toml")]
+    texts = [path for path in files_below(project.book) if path.suffix in (".css", ".js")]
+    return inputs.digest(
+        project, [*chapter_files(project, name), *code, *texts, *filter(Path.exists, [project.expected])]
+    )
+
+
+def sources_of(project: Project, name: str) -> list[Path]:
+    """List all files of the tree that a chapter's values depend on, including the files of its steps."""
+    chapter = find(project, name)
+    of_steps = [path for step in chapter.steps for path in (*steps.inputs(project, step), *steps.code(project, step))]
+    return [*chapter_files(project, name), *inputs.code_of_notebook(project, chapter.notebook), *of_steps]
+
+
+def differences_of_tree(project: Project, chapter: str | None = None) -> list[str]:
+    """Compare the files with what each chapter, or this one, was built from: a line for each chapter that differs."""
+    lines = []
+    for name in [chapter] if chapter else sorted(path.stem for path in project.notebooks.glob("*.ipynb")):
+        path = project.inputs / f"{name}.json"
+        if not path.exists() or not (project.chapters / name / "results.json").exists():
+            lines.append(f"{name} is not built")
+        elif changed := inputs.changes(
+            parse_json(path.read_bytes()), inputs.checksums(project, sources_of(project, name))
+        ):
+            more = f" and {len(changed) - 1} more" if changed[1:] else ""
+            lines.append(f"{name} was built from another {changed[0]}{more}")
+    return lines
+
+
+def _report_job(project: Project, label: str, name: str, job: Callable[[], object]) -> bool:
+    """Run a job, with a line when it starts and when it ends; returns whether it succeeded."""
+    typer.echo(f"{label} …")
+    start = time.perf_counter()
+    try:
+        job()
+    except (RbpError, ChapterFailed, OSError) as error:
+        notebook = error.partial_notebook if isinstance(error, ChapterFailed) else None
+        typer.echo(f"{label} failed: {error}" + (f"\nThe partial notebook: {notebook}" if notebook else ""))
+        return False
+    seconds = time.perf_counter() - start
+    write_json(project.times / f"{name}.json", {"seconds": round(seconds, 1)})
+    typer.echo(f"{label} … {seconds:.1f} s")
+    return True
+
+
+def run_step(project: Project, name: str) -> bool:
+    """Make a step's table, as a job of the Snakefile; returns whether it succeeded."""
+
+    def make() -> None:
+        with inputs.unchanged(project, [*steps.inputs(project, name), *steps.code(project, name)]):
+            steps.make_table(project, name)
+
+    return _report_job(project, f"step {name}", name, make)
+
+
+def run_chapter(project: Project, name: str) -> bool:
+    """Execute a chapter for the book, as a job of the Snakefile; returns whether it succeeded."""
+    chapter = find(project, name)
+    names = chapter_names(project)
+
+    def make() -> None:
+        with inputs.unchanged(project, sources_of(project, name)) as made_from:
+            values, environment = overrides(project, chapter), {steps.TABLES: str(project.steps)}
+            execute(chapter, values, project.chapters / name, project.root, environment=environment)
+        write_json(project.inputs / f"{name}.json", made_from)
+
+    return _report_job(project, f"[{names.index(chapter.name) + 1}/{len(names)}] {name}", name, make)
+
+
+def run_site(project: Project) -> None:
+    """Build the HTML for the book. Raises RbpError."""
+    with inputs.unchanged(project, [project.root / path for path in site_inputs(project)]):
+        site.build_html(project)
+
+
+def forget_removed(project: Project) -> None:
+    """Remove executed chapters that are no longer in the book: the ledger and the pages read all in the folder."""
+    for folder in project.chapters.glob("[!.]*/"):
+        if folder.name not in chapter_names(project):
+            shutil.rmtree(folder)
+
+
+def merge_results(project: Project) -> None:
+    """Write ``_build/results.json`` from the chapters' results."""
+    paths = [project.chapters / name / "results.json" for name in chapter_names(project)]
+    results.write_book(project.results, results.merge(paths))
+
+
+@contextmanager
+def _lock(project: Project) -> Iterator[int]:
+    """Hold ``_build/.lock`` until this process and Snakemake, which inherits it, have ended."""
+    project.build.mkdir(parents=True, exist_ok=True)
+    with (project.build / ".lock").open("w") as stream:
+        if lock(stream) is False:
+            remedy = "Wait until it has ended, or stop it."
+            raise RbpError("another build of this book is running", str(project.build), remedy)
+        yield stream.fileno()
+
+
+def _snakemake(project: Project, cores: int, extra: Sequence[str], lock: int) -> bool:
+    """Run Snakemake over the Snakefile; the jobs' lines go to stdout, its log to ``_build/snakemake.log``."""
+    command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile")]
+    command += ["--directory", str(project.root), "--cores", str(cores), "--quiet", "all", "--nolock"]
+    command += ["--rerun-incomplete", "--keep-going", "--max-checksum-file-size", "100MB"]
+    # its default scheduler, an integer program solved by a process of its own for each job, finds nothing better here
+    command += ["--scheduler", "greedy", *extra]
+    log = project.build / "snakemake.log"
+    with log.open("w") as stream:
+        # A session of its own: whatever stops this process stops Snakemake and its jobs together, once.
+        running = subprocess.Popen(  # noqa: S603
+            command,
+            stderr=None if extra else stream,
+            pass_fds=[lock],
+            start_new_session=True,
+            env=os.environ | {"PYTHONHASHSEED": "0"},  # of the kernels, too late to be set once Python runs
+        )
+        try:
+            code = running.wait()
+        except BaseException:
+            # a job in a shell's background ignores SIGINT, and so do its children
+            ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+            os.killpg(running.pid, signal.SIGTERM if ignored else signal.SIGINT)
+            running.wait()
+            raise
+    if code and not extra:
+        typer.echo(log.read_text(encoding="utf-8").strip(), err=True)
+    return code == 0
+
+
+def build(project: Project, cores: int | None = None, extra: Sequence[str] = ()) -> bool:
+    """Execute the stale chapters, merge the results, build the HTML; returns whether all succeeded.
+
+    ``extra`` arguments go to Snakemake. Prints progress, the chapters' times, and where the book is. Raises
+    RbpError if another build is running, or if the project is not as it should be.
+    """
+    start = time.perf_counter()
+    for chapter in all_chapters(project):  # say what is wrong before Snakemake says it at length
+        overrides(project, chapter)
+        chapter_inputs(project, chapter.name)
+    for step in step_names(project):
+        step_inputs(project, step)
+    index = project.html / "index.html"
+    with _lock(project) as lock:
+        forget_removed(project)
+        if not index.exists():
+            (project.build / "site.json").unlink(missing_ok=True)
+        if not _snakemake(project, cores or os.cpu_count() or 1, extra, lock):
+            full = " The disk is full: free some space." if shutil.disk_usage(project.build).free < FULL else ""
+            typer.echo(f"The book is not complete.{full}", err=True)
+            return False
+    for name, seconds in times(project).items():
+        typer.echo(f"  {name:20} {seconds:6.1f} s")
+    typer.echo(f"The book ({time.perf_counter() - start:.1f} s): {index}")
+    return True

@@ -1,0 +1,306 @@
+"""The book's pages: stage the sources, and build them with Jupyter Book."""
+
+import contextlib
+import hashlib
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import yaml
+from sphinx_external_toc.parsing import MalformedError, parse_toc_yaml
+
+from companion.execute import prose
+from companion.execute.run import Chapter, all_chapters, chapter_names, times
+from companion.project import Project
+from companion.render.citation import bibtex_box, configuration
+from rbp.errors import ChapterError, RbpError
+from rbp.io import canonical_json, folder_beside, parse_json, sha256, swap_in, write_file, write_json
+
+FIGURE = re.compile(r"^<!-- figure (?P<chapter>\w+)::(?P<name>[\w-]+) -->$", re.MULTILINE)
+"""The place of a chapter's figure on a page by hand."""
+
+INDEX = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>The book</title>
+<meta http-equiv="refresh" content="0; url={page}"><link rel="icon" href="data:,">
+<p>The book begins at <a href="{page}">{page}</a>.</p></html>
+"""
+"""``index.html``: it leads on to the first page, which is in a folder."""
+
+SETTINGS = ("_config.yml", "CITATION.cff")
+"""What the pages depend on beside chapters and pages by hand."""
+
+CITE_LINE = "<!-- cite -->"
+REPORT_LINK = '\n- The report for referees, set from these very chapters: <a href="../report.pdf">PDF</a>'
+
+
+def _copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(source, target)
+
+
+def stage(project: Project) -> None:
+    """Make ``_build/source`` (pages) and ``_build/extra`` (the figures' files).
+
+    The source mirrors the repository: ``book/`` by hand, ``notebooks/`` executed, ``_toc.yml`` at its root.
+    A report of these very chapters is offered for download.
+    """
+    offered = report_is_current(project)
+    chapters = all_chapters(project)
+    book = prose.BookValues.read(project)
+    values = book.known()
+    with contextlib.ExitStack() as stack:
+        source, extra = (stack.enter_context(folder_beside(project.build / name)) for name in ("source", "extra"))
+        shutil.copytree(project.book, source / "book", ignore=shutil.ignore_patterns(".*", "*.toml", "*.json", "*.typ"))
+        for page in (source / "book").rglob("*.md"):
+            text = prose.numbered(prose.fill_in(page.read_text(encoding="utf-8"), "", values), book.numbers)
+            _check_values(text, page.name)
+            if CITE_LINE in text:
+                text = text.replace(CITE_LINE, bibtex_box(project))
+            write_file(page, with_figures(text, project, page.name))
+        _copy(project.book / "_toc.yml", source / "_toc.yml")
+        write_file(source / "book" / "made.md", made_page(project, REPORT_LINK if offered else ""))
+        for chapter in chapters:
+            name = chapter.name
+            write_file(source / "notebooks" / f"{name}.ipynb", _page(project, chapter, book))
+            if (files := project.chapters / name / name).is_dir():
+                shutil.copytree(files, extra / "notebooks" / name)
+        if offered:
+            _copy(report_file(project), extra / "report.pdf")
+        for folder, name in ((source, "source"), (extra, "extra")):
+            swap_in(folder, project.build / name)
+
+
+def with_figures(text: str, project: Project, page: str) -> str:
+    """Insert the figures of executed chapters at their places in a page written by hand, with caption and downloads.
+
+    Raises ChapterError for a figure that its chapter does not show.
+    """
+
+    def shown(place: re.Match[str]) -> str:
+        chapter, name = place["chapter"], place["name"]
+        executed = project.chapters / chapter / f"{chapter}.ipynb"
+        cells = parse_json(executed.read_bytes())["cells"] if executed.exists() else []
+        for output in (each for cell in cells for each in cell.get("outputs", [])):
+            html = "".join(output.get("data", {}).get("text/html", ""))
+            if html.startswith(f'<figure class="rbp-figure" id="{name}">'):
+                html = html.replace(f'href="{chapter}/', f'href="../notebooks/{chapter}/')
+                return f"```{{raw}} html\n{html}\n```"
+        what = f"the page shows the figure {name} of {chapter}, which has none of this name"
+        raise ChapterError(what, page, "Name a chapter of the book and a figure that it shows.")
+
+    return FIGURE.sub(shown, text)
+
+
+def _page(project: Project, chapter: Chapter, book: prose.BookValues) -> str:
+    """Write out the values of an executed chapter. Raises ChapterError for a value that nobody records."""
+    executed = project.chapters / chapter.name / f"{chapter.name}.ipynb"
+    try:
+        notebook = prose.page_of(executed, book)
+    except ValueError as error:
+        raise ChapterError(str(error), chapter.name) from None
+    if "changed" not in notebook["metadata"].get("rbp", {}):
+        for cell in notebook["cells"]:
+            _check_values(cell["source"] if cell["cell_type"] == "markdown" else "", chapter.name)
+    return canonical_json(notebook, indent=1) + "\n"
+
+
+def _check_values(text: str, page: str) -> None:
+    """Raise ChapterError if a page names a value that is not recorded."""
+    before, missing, _ = text.partition(prose.NO_VALUE)
+    if missing:
+        what = f"the prose names a value that no chapter records, after “{before.strip()[-40:]}”"
+        raise ChapterError(what, page, "Name a key that page.record records.")
+
+
+_START = """
+import atexit, gc, importlib, json, pathlib, sys
+gc.set_threshold(100_000)
+atexit.register(gc.freeze)  # at the end nobody waits for a last look at all that was imported
+from jupyter_book.cli.main import main
+from jupyter_book.config import get_final_config
+from sphinx.application import builtin_extensions
+config, _ = get_final_config(user_yaml=pathlib.Path(sys.argv[1]), cli_config={"latex_individualpages": False})
+for name in (*builtin_extensions, *config["extensions"], "myst_nb.sphinx_ext", "sphinx_book_theme"):
+    importlib.import_module(name)
+line = sys.stdin.readline()
+if line:
+    sys.argv = json.loads(line)
+    main()
+"""
+_waiting: list["subprocess.Popen[str]"] = []
+
+
+def start_early(config: Path) -> None:
+    """Start the next `jupyter_book` now: it imports what `config` names, and waits. It ends with this process."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    # It has no __main__, and its script may be off the PATH.
+    _waiting.append(subprocess.Popen([sys.executable, "-c", _START, str(config)], text=True, **pipes))  # type: ignore[call-overload]  # noqa: S603
+
+
+def configured(project: Project) -> Path:
+    """Write the book's configuration with authors and addresses to ``_build/config.yml``; returns the file."""
+    path = project.build / "config.yml"
+    write_file(path, yaml.safe_dump(configuration(project), allow_unicode=True))
+    return path
+
+
+def jupyter_book(source: Path, config: Path, output: Path, strict: bool = True) -> Path:
+    """Build ``source`` with Jupyter Book below ``output``; returns the folder of pages.
+
+    Raises RbpError if it cannot be built, and for a page that the contents name and the pages lack.
+    """
+    if not _waiting:
+        start_early(config)
+    arguments = ["build", str(source), "--all", "--config", str(config)]
+    arguments += ["--toc", str(source / "_toc.yml"), "--path-output", str(output)]
+    arguments += ["-W", "--keep-going", "-n"] if strict else []
+    process = _waiting.pop()
+    printed, _ = process.communicate(json.dumps(["jupyter-book", *arguments]) + "\n")
+    pages = output / "_build" / "html"
+    explained = process.returncode and "nonexisting document" not in printed  # another fault, which Sphinx tells
+    if not explained and (absent := _absent(source / "_toc.yml", pages)):
+        remedy = "Write it, or take it out of the contents; what the configuration excludes becomes no page."
+        raise RbpError(f"the contents name {absent[0]}, and the built pages have no such page", "_toc.yml", remedy)
+    if process.returncode:
+        lines = printed.splitlines()
+        warned = [line for line in lines if any(word in line for word in ("WARNING", "ERROR", "CRITICAL", "rror:"))]
+        text = "\n".join(dict.fromkeys(warned or lines[-20:])).replace(f"{source}{os.sep}", "")
+        raise RbpError("the pages cannot be built", None, text)
+    return pages
+
+
+def _absent(contents: Path, pages: Path) -> list[str]:
+    """List the pages that a table of contents names and the build lacks."""
+    with contextlib.suppress(MalformedError, FileNotFoundError):  # which Sphinx says better
+        named = [re.sub(r"\.(md|ipynb|rst)$", "", name) for name in parse_toc_yaml(contents)]
+        return [name for name in named if not (pages / f"{name}.html").is_file()] if pages.is_dir() else []
+    return []
+
+
+def build_html(project: Project) -> None:
+    """Stage the book and build its HTML into ``_build/html``, which is replaced whole. Raises RbpError."""
+    config = configured(project)
+    start_early(config)  # Sphinx imports its extensions meanwhile
+    stage(project)
+    with folder_beside(project.html) as aside:
+        pages = jupyter_book(project.build / "source", config, aside)
+        toc = yaml.safe_load((project.book / "_toc.yml").read_text(encoding="utf-8"))
+        first = f"{toc['root']}.html"
+        write_file(pages / "index.html", INDEX.format(page=first))
+        swap_in(pages, project.html)
+    write_json(project.build / "site.json", {"chapters": fingerprint(project)})
+
+
+def fingerprint(project: Project) -> str:
+    """Return a checksum over all that the pages are made of, except the page on how the book was made."""
+    executed = [project.chapters / name / f"{name}.ipynb" for name in chapter_names(project)]
+    by_hand = [path for path in project.book.rglob("*") if path.is_file()]
+    accepted = [project.expected] if project.expected.exists() else []
+    paths = sorted([*executed, *by_hand, *accepted, *(project.root / name for name in SETTINGS)])
+    return hashlib.sha256("".join(sha256(path) for path in paths).encode()).hexdigest()
+
+
+def report_file(project: Project) -> Path:
+    """Return where the report lies (`make report`)."""
+    return project.build / "pdf" / "report.pdf"
+
+
+def report_stamp(project: Project) -> Path:
+    """Return the file with the fingerprint of the chapters that the report shows."""
+    return report_file(project).with_suffix(".sha256")
+
+
+def report_is_current(project: Project) -> bool:
+    """Return whether there is a report of these very chapters."""
+    stamp = report_stamp(project)
+    return stamp.exists() and stamp.read_text() == fingerprint(project)
+
+
+PACKAGES = (
+    *("jupyter-book", "sphinx", "myst-nb", "papermill", "ipykernel", "snakemake", "numpy", "pandas", "scipy"),
+    *("statsmodels", "matplotlib", "seaborn"),
+)
+
+
+def git(project: Project, *arguments: str) -> str | None:
+    """Return git's answer about the checkout; None outside of one, and where there is no git."""
+    command = ["git", "-C", str(project.root), *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    except FileNotFoundError:
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def commit(project: Project) -> str:
+    """Name the checkout's commit, and whether files differ from it; "not a checkout" outside git."""
+    head = git(project, "rev-parse", "HEAD")
+    if head is None:
+        return "not a checkout"
+    return f"`{head}`" + (", with changes that are not committed" if git(project, "status", "--porcelain") else "")
+
+
+def _table(head: tuple[str, str], rows: list[tuple[str, str]]) -> str:
+    return "\n".join(f"| {a} | {b} |" for a, b in [head, ("---", "---"), *rows])
+
+
+def _moved_verdicts(project: Project) -> str:
+    """List the verdicts that other data or another method has moved (book/verdicts.toml), as a section; "" for none."""
+    path = project.book / "verdicts.toml"
+    moved = tomllib.loads(path.read_text(encoding="utf-8"))["moved"] if path.is_file() else []
+    rows = [(f"{each['claim']}", f"{each['before']} → {each['after']}. {each['why']}") for each in moved]
+    return f"\n## Verdicts that moved\n\n{_table(('Claim', 'Verdict, and why'), rows)}\n" if rows else ""
+
+
+def made_page(project: Project, report: str = "") -> str:
+    """Write the page on how the book was made, in MyST: versions, commit, moved verdicts, seconds, data's checksums.
+
+    report: a line that links it; "" where there is none.
+    """
+    versions = [(name, importlib.metadata.version(name)) for name in PACKAGES]
+    took = times(project)
+    seconds = [(name, f"{value:.1f}") for name, value in took.items()]
+    seconds.append(("all", f"{sum(took.values()):.1f}"))
+    data = project.root / "data"
+    files = sorted(path for path in data.rglob("*") if path.is_file() and not path.name.startswith("."))
+    sums = [(f"`{path.relative_to(project.root).as_posix()}`", f"`{sha256(path)}`") for path in files]
+    return f"""---
+nosearch: true
+made: true
+---
+# How this book was made
+
+`rbp book` executed every chapter with papermill and built these pages with Jupyter Book. Every number in the
+prose was recorded by a chapter and put in from there. Building the book again from the same sources gives the
+same pages, byte for byte, but for this one.
+
+- Commit: {commit(project)}
+- Python {platform.python_version()} on {platform.system()} {platform.machine()}{report}
+
+## Packages
+
+{_table(("Package", "Version"), versions)}
+
+All pins are in `requirements.lock` and `requirements-torch.lock`.
+{_moved_verdicts(project)}
+## Seconds for each step and chapter
+
+{_table(("Step or chapter", "Seconds"), seconds)}
+
+Each was measured when the step was last made or the chapter last executed; two may have shared the machine.
+
+## Data
+
+<details class="rbp-fold"><summary>The checksums of {len(sums)} files</summary>
+
+{_table(("File", "SHA-256"), sums)}
+
+</details>
+"""

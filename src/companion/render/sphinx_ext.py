@@ -1,0 +1,188 @@
+"""Adapt Jupyter Book's pages: numbers, a search of sentences, scripts only where they are used."""
+
+import html
+import json
+import re
+from pathlib import Path
+from typing import Any, ClassVar
+
+from bs4 import BeautifulSoup
+from docutils import nodes
+from math_core import LatexError
+from sphinx.application import Sphinx
+from sphinx.builders.html import StandaloneHTMLBuilder
+from sphinx.config import Config
+from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx.util import logging
+from sphinx.util.math import get_node_equation_number
+from sphinx.writers.html5 import HTML5Translator
+
+from companion.render import assets, numbered
+from companion.render.formulas import mathml
+from rbp.report.leaf import STYLE
+
+
+def _set_address(app: Sphinx, config: Config) -> None:
+    """Set the book's address in links; with the repository's address, add buttons to it, and to Binder."""
+    config.ogp_site_url, config.ogp_site_name = config.html_baseurl, config.html_title
+    options = config.html_theme_options
+    address = options.get("repository_url") or ""
+    for button in ("use_repository_button", "use_source_button", "use_issues_button"):
+        options[button] = bool(address)
+    options["launch_buttons"] = {"binderhub_url": "https://mybinder.org"} if address else {}
+
+
+def _drop_source(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object) -> None:
+    """Drop the link to the source of a page that the build has made (``made`` in its front matter)."""
+    if "made" in app.env.metadata.get(pagename, {}):
+        for group in context.get("header_buttons", []):
+            buttons = [each for each in group.get("buttons", []) if each["label"] != "source-file-button"]
+            group.update({"buttons": buttons} if buttons else {})
+
+
+#: scripts, by what stands in the pages that need them
+SCRIPTS = {
+    'class="rbp-explorer"': ["fits.js", "charts.js", "explorer.js"],
+    'class="rbp-ledger"': ["ledger.js"],
+    'class="rbp-living"': ["fits.js", "charts.js", "living.js"],
+    'class="rbp-sentence"': ["neox.js", "charts.js", "sentence.js"],
+}
+
+
+def _load_scripts(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object) -> None:
+    """Load a script only on the pages that use it."""
+    for mark, scripts in SCRIPTS.items():
+        for script in scripts if mark in context.get("body", "") else []:
+            app.add_js_file(script)
+    for script in (SENTENCES, "excerpts.js") if pagename == "search" else ():
+        app.add_js_file(script, priority=900)  # after Sphinx's own
+
+
+def _list_references(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object) -> None:
+    """Give references the role of list items: docutils' own role is deprecated, and lists may not contain it."""
+    if "body" in context:
+        context["body"] = context["body"].replace(' role="doc-biblioentry"', ' role="listitem"')
+
+
+# ── Formulas
+
+
+def _formula(node: nodes.Element, displayed: bool) -> str:
+    """Render a node's formula; one that cannot be read is a warning, and stays as it is written."""
+    try:
+        return mathml(node.astext(), displayed)
+    except LatexError as error:
+        logging.getLogger(__name__).warning("the formula %r: %s", node.astext(), error, location=node)
+        return f"<code>{html.escape(node.astext())}</code>"
+
+
+def _inline_formula(writer: HTML5Translator, node: nodes.math) -> None:
+    writer.body.append(f"{writer.starttag(node, 'span', '', CLASS='math')}{_formula(node, False)}</span>")
+    raise nodes.SkipNode
+
+
+def _displayed_formula(writer: HTML5Translator, node: nodes.math_block) -> None:
+    """Write a formula that scrolls within itself, with its number."""
+    writer.body.append(writer.starttag(node, "div", "", CLASS="math", tabindex="0"))
+    if node["number"]:
+        writer.body.append(f'<span class="eqno">({get_node_equation_number(writer, node)})')
+        writer.add_permalink_ref(node, "Link to this equation")
+        writer.body.append("</span>")
+    writer.body.append(f"{_formula(node, True)}</div>\n")
+    raise nodes.SkipNode
+
+
+# ── Code
+
+
+SWITCH = '<details class="rbp-code"><summary>Code and parameters</summary></details>'
+"""What shows a page's code; without a script too, since the style asks whether it is open."""
+
+START = '<p class="rbp-start"><a href="#rerun">Run with your data</a></p>'
+"""What leads from a chapter's title to how it is run again; in the live book it opens the form."""
+
+
+class OneSwitch(SphinxPostTransform):
+    """Puts one switch below a page's title and notice, which shows code and parameters, for a button at each cell."""
+
+    default_priority = 198  # before myst_nb folds each cell by itself
+    formats = ("html",)
+
+    def run(self, **_: Any) -> None:
+        """Add the switch to one page."""
+        cells = [each for each in self.document.findall(nodes.container) if each.get("nb_element") == "cell_code"]
+        title = self.document.next_node(nodes.title)
+        for cell in cells:
+            if cell.get("hide_mode") == "input":
+                cell["hide_mode"] = ""
+        if cells and title is not None:
+            noticed = isinstance(title.next_node(descend=False, siblings=True), nodes.block_quote)  # whose run it is
+            title.parent.insert(1 + noticed, nodes.raw("", SWITCH + START, format="html"))
+
+
+# ── What search reads
+
+#: what holds no sentences
+NO_SENTENCES = "script, style, svg, math, .rbp-table, .rbp-downloads, .rbp-rerun, .rbp-code, button, select"
+
+
+class Builder(StandaloneHTMLBuilder):
+    """Sphinx's HTML builder, whose search reads sentences alone: no code, formulas, labels of figures, or tables.
+
+    It shows them too, from a file of their own: a page opened from a file can fetch no other.
+    """
+
+    sentences: ClassVar[dict[str, str]] = {}
+
+    def index_page(self, pagename: str, doctree: nodes.document, title: str) -> None:
+        """Index a page's sentences."""
+        readable = doctree.deepcopy()
+        for node in list(readable.findall(nodes.Element)):
+            code = node.get("nb_element") == "cell_code_source"
+            if (code or isinstance(node, nodes.math | nodes.math_block)) and node.parent is not None:
+                node.parent.remove(node)
+        for raw in readable.findall(nodes.raw):
+            raw[:] = [nodes.Text(_sentences(raw.astext()))]
+        if "made" not in self.env.metadata.get(pagename, {}):  # times and a commit, other ones in each build
+            self.sentences[pagename] = " ".join(readable.astext().split())
+        super().index_page(pagename, readable, title)
+
+    def dump_search_index(self) -> None:
+        """Write the index of words, and the sentences."""
+        super().dump_search_index()
+        text = json.dumps(self.sentences, ensure_ascii=False, sort_keys=True)
+        (Path(self.outdir) / "_static" / SENTENCES).write_text(f"var SENTENCES = {text};\n", encoding="utf-8")
+
+
+SENTENCES = "sentences.js"
+
+
+def _sentences(markup: str) -> str:
+    """Return the text of a piece of HTML without the elements that hold no sentences."""
+    without_figures = re.sub(r"<svg\b.*?</svg>", "<br>", markup, flags=re.DOTALL)  # which take long to parse
+    soup = BeautifulSoup(without_figures, "html.parser")
+    for each in soup.select(NO_SENTENCES):
+        each.decompose()
+    return soup.get_text(" ")
+
+
+def _add_style(app: Sphinx, config: Any) -> None:
+    """Copy the library's style of figures and tables to the pages' files."""
+    config.html_static_path.append(str(STYLE))
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register the extension with Sphinx."""
+    numbered.setup(app)
+    assets.setup(app)
+    app.add_html_math_renderer("mathml", (_inline_formula, None), (_displayed_formula, None))
+    app.add_post_transform(OneSwitch)
+    app.add_js_file("page.js", priority=400)  # before the theme looks for wide tables
+    app.add_builder(Builder, override=True)
+    app.connect("config-inited", _set_address)
+    app.connect("config-inited", _add_style)
+    app.add_css_file(STYLE.name, priority=400)  # before the book's own
+    app.connect("html-page-context", _drop_source, priority=900)  # after the theme's buttons are there
+    app.connect("html-page-context", _load_scripts)
+    app.connect("html-page-context", _list_references)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,1 @@
+"""Models: found and loaded, with their tokenizers, adapters, devices, head and identity."""

@@ -1,0 +1,1 @@
+"""Texts: corpora, and the protocol that says which tokens are scored, in what context."""

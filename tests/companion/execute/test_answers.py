@@ -1,0 +1,257 @@
+"""What a rerun answers, against tables made by hand."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from bs4 import BeautifulSoup
+
+from companion.chapters import cross_entropy, elsewhere, forecasts, noise
+from companion.execute import prose, rerun
+from companion.execute.comparison import compare, difference
+from companion.execute.parameters import declared, sweeps
+from companion.execute.results import Recorded, read_book
+from companion.execute.run import copied_names, find, with_names
+from companion.project import Project
+from companion.stats import cells
+from rbp import provenance
+from rbp.report import law
+
+SIZES = (10**6, 10**7, 10**8, 10**9)
+VALUES = {
+    1: [s**-0.1 for s in SIZES],  # a power law that falls
+    10: [s**0.05 for s in SIZES],  # one that rises
+    100: [4.0, 3.9, 3.8, 1.5],  # falls, but is bent: R² is 0.71
+    1000: [1.0, 0.5, 1.1, 0.9],  # neither
+}
+
+
+def write(path, families, ks=(1, 10, 100, 1000)):
+    """A table of one dataset: each family has the VALUES times its factor, and a cross-entropy that falls."""
+    rows: list[tuple[object, ...]] = [
+        ("text", f"{family}-{size}", family, size, "neg_log_rbp", k, factor * value)
+        for family, factor in families.items()
+        for k in ks
+        for size, value in zip(SIZES, VALUES[k], strict=True)
+    ]
+    rows += [("text", f"{f}-{s}", f, s, "cross_entropy", None, 9 * s**-0.08) for f in families for s in SIZES]
+    columns = ["dataset", "model", "family", "size", "metric", "k", "value"]
+    pd.DataFrame(rows, columns=columns).astype({"k": "Int64"}).to_csv(path, index=False)
+    return str(path)
+
+
+def fitted(path, **values):
+    chapter = find(Project(), "holds")
+    return rerun.fit_laws(chapter, chapter.effective({"measurements": path} | values))
+
+
+def test_each_family_and_k_has_its_verdict(tmp_path):
+    laws = fitted(write(tmp_path / "mine.csv", {"F": 1.0}))
+    assert list(law.verdicts(laws.fits)) == [law.HOLDS, law.RISES, law.OPEN, law.OPEN, law.HOLDS]
+    assert laws.fits["alpha"].iloc[[0, 1, 4]].tolist() == pytest.approx([0.1, -0.05, 0.08])
+    assert law.summary(laws.fits) == [
+        "For −ln RBPₖ the law holds in 1 of 4 cases of family, dataset and k. In 1 it fails: larger models are worse. "
+        "In 2 it is open: the interval of α contains 0.",
+        "For cross-entropy the law holds in 1 of 1 cases of family and dataset.",
+    ]
+    bent = fitted(write(tmp_path / "mine.csv", {"F": 1.0}), level=0.5).fits
+    assert list(law.verdicts(bent))[2] == law.BENT
+
+
+def test_what_was_not_requested_or_not_measured_is_said(tmp_path):
+    path = write(tmp_path / "mine.csv", {"F": 1.0})
+    assert fitted(path).notes == ()
+    laws = fitted(path, ks=[1, 7])
+    assert laws.notes == (
+        "k = 7: requested, but not measured.",
+        "k = 10, 100, 1,000: measured, but left out of these fits by the parameter ks.",
+    )
+    assert laws.fits["k"].dropna().tolist() == [1]
+
+
+def test_sentences_that_no_longer_apply_are_counted_and_shown():
+    text = "# T\n\nIt is {value}`same`. **Of the fits, {value}`few:of all` hold ({numref}`x`).**"
+    text += " In GPT-2 {value}`gone:.1f` rise.\n\n## Exercises\n\n1. Is it {value}`same`?\n"
+    cells = [{"cell_type": "markdown", "source": [text]}]
+    book = {"one": {"same": Recorded(1), "few": Recorded(3), "all": Recorded(4), "gone": Recorded(0.5)}}
+    run = {"same": Recorded(1), "few": Recorded(0, data="yours"), "all": Recorded(4, data="yours")}
+    chapter = type("Chapter", (), {"name": "one", "notebook": {"cells": cells}})()
+    said = rerun.sentences(chapter, book, run)
+    assert "Of the 3 sentences with numbers of this chapter, 1 apply unchanged" in said
+    assert "1 have other numbers in this run, and this run lacks 1." in said
+    for cell in ("Of the fits, 3 of 4 hold.", "0 of 4", "yours", "not in this run"):
+        assert f">{cell}</td>" in said
+    assert prose.fill_in(text, "one", book, run).count("this run") == 2
+    assert "3 of 4 (this run: 0 of 4)" in prose.fill_in(text, "one", book, run)
+
+
+def test_several_values_make_several_runs():
+    cell = 'measurements: str = "published"  # whose\nlevel: float = 0.95  # level\nks: list[int] = []  # k\n'
+    parameters = declared(cell, "one")
+    assert sweeps(parameters, [], "one") == [{}]
+    assert sweeps(parameters, ["level=0.8,0.9", "ks=1,2"], "one") == [
+        {"level": 0.8, "ks": [1, 2]},
+        {"level": 0.9, "ks": [1, 2]},
+    ]
+    both = ["measurements=a.csv,b.csv", "measurements=c.csv"]
+    assert sweeps(parameters, both, "one") == [{"measurements": "a.csv,b.csv"}, {"measurements": "c.csv"}]
+
+
+def test_runs_are_compared_by_family_dataset_and_k(tmp_path):
+    one = write(tmp_path / "one.csv", {"F": 1.0, "G": 2.0}, (1, 10))
+    other = write(tmp_path / "other.csv", {"G": 3.0, "H": 1.0}, (10,))
+    chapter = find(Project(), "holds")
+    table = compare(chapter, [{"measurements": one}, {"measurements": other}], tmp_path / "compared.html")
+    rows = {tuple(row[:3]): tuple(row[3:]) for row in table.itertuples(index=False)}
+    assert rows["G", "text", "k = 10"] == (f"−0.050 [−0.050, −0.050], R² 1.000: {law.RISES}",) * 2
+    assert rows["F", "text", "k = 1"][0].startswith("0.100 ")
+    assert rows["F", "text", "k = 1"][1] == rows["H", "text", "k = 10"][0] == "–"
+    assert pd.read_csv(tmp_path / "compared.csv")["alpha | other.csv"].notna().sum() == 4
+
+
+def test_what_differs_between_runs_is_said_first(tmp_path):
+    """Two of three cells are shared: one α moves within its interval, the other beyond it, and turns its verdict."""
+    rows = {
+        "alpha": [(0.10, 0.11), (0.10, -0.10), (0.1, np.nan)],
+        "alpha_low": [(0.05, 0.06), (0.09, -0.11), (0.1, np.nan)],
+        "alpha_high": [(0.15, 0.16), (0.11, -0.09), (0.1, np.nan)],
+        "verdict": [(law.HOLDS, law.HOLDS), (law.HOLDS, law.RISES), (law.HOLDS, None)],
+    }
+    table = pd.DataFrame(
+        {f"{key} | {run}": [pair[i] for pair in pairs] for key, pairs in rows.items() for i, run in enumerate("ab")}
+    )
+    assert difference(table, ["a", "b"]) == (
+        "2 of 3 cases of family, dataset and measure have a fit in every run. Among them the verdict on the law "
+        "differs in 1, and the exponent α in 2; in 1 the intervals of α do not meet."
+    )
+    assert "do not differ" in difference(table.iloc[:2], ["a", "a"])
+    assert "nothing can be compared" in difference(table.iloc[2:], ["a", "b"])
+    one = write(tmp_path / "one.csv", {"F": 1.0}, (1,))
+    compare(find(Project(), "holds"), [{"measurements": one}] * 2, tmp_path / "compared.html")
+    assert "The runs do not differ" in (tmp_path / "compared.html").read_text()
+
+
+def test_a_run_is_named_by_what_its_files_hold_and_takes_them_along(tmp_path):
+    chapter = find(Project(), "holds")
+    (tmp_path / "uploads").mkdir()
+    one, other = (Path(write(tmp_path / p, {"F": 1.0})) for p in ("mine.csv", "uploads/0123abcd-mine.csv"))
+    values = {"measurements": f"{one},{other},published", "level": 0.8}
+    assert chapter.readers_own(values) == [one, other]
+    assert chapter.in_words(values) == "measurements = mine.csv, mine.csv, published; level = 0.8"
+    names = copied_names(chapter, values)
+    assert names == {one: "inputs/mine.csv", other: "inputs/1-mine.csv"}
+    assert with_names(chapter, values, names)["measurements"] == "inputs/mine.csv,inputs/1-mine.csv,published"
+    before = chapter.short_hash(values)
+    assert chapter.short_hash(values) == before != chapter.short_hash(values, "other code")
+    write(one, {"F": 1.5})
+    assert chapter.short_hash(values) != before
+
+
+class Shell:
+    """As much of IPython's as a rerun needs."""
+
+    def __init__(self) -> None:
+        self.ast_transformers: list[object] = []
+        self.user_ns: dict[str, Any] = {}
+
+
+def text_of(markup):
+    return BeautifulSoup(markup, "html.parser").get_text(" ")
+
+
+def test_a_chapters_own_answer_stands_before_the_laws(tmp_path):
+    chapter = find(Project(), "forecasts")
+    given = chapter.effective({"measurements": write(tmp_path / "mine.csv", {"F": 1.0})})
+    with provenance.recording():
+        shell = Shell()
+        run = rerun.Rerun(chapter, given, shell)
+        before = text_of(run.opening())
+        begin_statement = shell.user_ns["_begin_statement"]
+        begin_statement((), ())
+        run.answer(["the book’s data say so"])  # which is no answer for the reader
+        assert text_of(run.opening()) == before
+        provenance.note(tmp_path / "mine.csv")
+        run.answer(["2 of 3 are <right>."])
+    page = BeautifulSoup(run.opening(), "html.parser")
+    law = page.select_one("details")
+    assert law is not None
+    assert "the law holds in 1 of 3 cases" in law.extract().get_text()
+    assert "2 of 3 are <right>. Data: yours" in page.get_text(" ")
+    assert "law holds" not in page.get_text()
+
+
+def test_a_chapter_without_measurements_sets_its_answers_numbers_beside_the_books():
+    chapter = find(Project(), "see")
+    run = rerun.Rerun(chapter, chapter.effective({"k": 3}), Shell())
+    accepted = read_book(Project().expected)["see"]
+    key, other = next((k, v) for k, v in accepted.items() if isinstance(v.value, float) and k in answer_keys(chapter))
+    moved = accepted | {key: replace(other, value=1.5 * other.value, data="k = 3")}
+    page = BeautifulSoup(run.opening(moved), "html.parser")
+    assert len(page.select("tbody tr")) == 1
+    assert page.select("tbody td")[-1].get_text() == "k = 3"
+    assert "No number of it is another" in run.opening(accepted)
+
+
+def answer_keys(chapter):
+    (cell,) = prose.answer_of(chapter.notebook["cells"])
+    return {key for place in prose.VALUE.finditer(cell["source"]) for key in prose.keys_of(place)}
+
+
+def test_a_whole_of_nothing_is_not_in_the_run():
+    assert prose.filled("{value}`few:of all` hold", {"few": Recorded(3), "all": Recorded(4)}) == "3 of 4 hold"
+    assert prose.filled("{value}`few:of all` hold", {"few": Recorded(0), "all": Recorded(0)}) == ""
+    assert prose.filled("{value}`few` hold", {}) == ""
+    book = {"one": {"few": Recorded(3), "all": Recorded(4)}}
+    run = {"few": Recorded(0), "all": Recorded(0)}
+    assert prose.fill_in("{value}`few:of all`", "one", book, run) == "3 of 4 (not in this run)"
+
+
+@pytest.mark.parametrize(("fits", "resamples", "need"), [(24, 100, 480), (24, 478, 480), (24, 480, 0), (4, 100, 0)])
+def test_simulations_too_few_to_decide_say_so(fits, resamples, need):
+    """The smallest p of n simulations is 1/(n + 1), and Holm multiplies it by the number of tests."""
+    judged = pd.DataFrame({"range": "large", "verdict": [noise.BEYOND] * 3 + [noise.OPEN] * (fits - 3)})
+    first, *rest = noise.answers(judged, level=0.95, resamples=resamples)
+    assert f"3 of {fits} fits scatter significantly more than counting" in first
+    assert len(rest) == bool(need) == (fits / (resamples + 1) >= 1 - 0.95)
+    if need:
+        assert f"none of {fits} tests can reach 0.95" in rest[0]
+        assert rest[0].endswith(f"Give resamples={need}.")
+        assert noise.answers(judged, level=0.95, resamples=need) == [first]
+
+
+def test_elsewhere_says_where_alpha_grows():
+    own = ["dataset", "family", "k", "ratio", "low", "high"]
+    rows = [("d", "F", 10, 0.5, 0.4, 0.6), ("d", "F", 100, 1.2, 1.1, 1.3), ("d", "G", 10, 0.9, 0.8, 0.95)]
+    assert elsewhere.answer(pd.DataFrame(rows, columns=own), [10, 100]) == (
+        "α is larger at k = 10 or 100 than at k = 1 in 1 of 2 families and datasets: significantly in 1. It "
+        "is significantly smaller in 1."
+    )
+    assert "cannot be said" in elsewhere.answer(pd.DataFrame(), [10])
+
+
+def test_ranks_that_rise_with_cross_entropy_or_fall_are_told_apart():
+    entropy, rng = np.array([2.0, 3.0, 4.0, 5.0, 6.0]), np.random.default_rng(0)
+    parts = [(name, power) for name, power in (("up", 1.0), ("down", -1.0))]
+    pairs = pd.concat(
+        pd.DataFrame({"dataset": "d", "family": name, "k": 1, "size": 10 ** np.arange(9, 4, -1), "model": name}).assign(
+            cross_entropy=entropy, neg_log_rbp=entropy**power * rng.lognormal(0, 0.001, 5)
+        )
+        for name, power in parts
+    )
+    falls, _, closer = cross_entropy.answers(cross_entropy.entropy_curves(pairs))
+    assert falls.endswith("in 1 of 2 cases of family, dataset and k, and rises significantly in 1.")
+    assert closer == "CE is the closer guide than size in 2 of 2 cases."
+
+
+def test_forecasts_are_counted_and_models_that_cannot_be_hidden_are_named():
+    sizes = np.array([10**6, 10**7, 10**8, 10**9])
+    points = pd.DataFrame({"dataset": "d", "family": "F", "k": 1, "model": list("abcd"), "size": sizes})
+    points["value"] = [1.0, 0.8, 0.7, 0.9]  # the last is above the line of the others
+    every, cut = forecasts.forecast_every_cut(points, level=0.95), {"holdout": 2, "holdout_few": 3, "level": 0.95}
+    hidden = cells.forecasts(points, **cut)
+    first, fewer = forecasts.answers(every, hidden, hidden.iloc[:0], **cut)
+    assert first.startswith("Of 1 forecasts of hidden models, 1 are too optimistic")
+    assert "in 1 of 1 lines" in fewer

@@ -1,0 +1,99 @@
+import json
+
+import pytest
+
+from companion.execute.parameters import declared, parse
+from rbp.errors import ChapterError, ParameterError
+
+SOURCE = """
+measurements: str = "published"  # where the numbers come from: "published", a CSV or Parquet file
+level: float = 0.95  # confidence level; 0 < level < 1
+k: int = -1  # threshold
+log: bool = True  # logarithmic
+ks: list[int] = [1, 10]  # thresholds; at most a thousand; 1 ≤ ks ≤ 1000
+names: list[str] = []  # families
+tie_rule: Literal["paper", "strict", "expected"] = "paper"  # how equal scores count
+sets: list[Literal["wiki", "code"]] = [
+    "wiki",
+]  # datasets
+"""
+PARAMETERS = declared(SOURCE, "01_a")
+
+
+def value(assignment):
+    (result,) = parse(PARAMETERS, [assignment], "01_a").values()
+    return result
+
+
+def test_declarations_are_read_from_the_source():
+    assert [(p.name, p.type, p.default, p.choices) for p in PARAMETERS] == [
+        ("measurements", "str", "published", None),
+        ("level", "float", 0.95, None),
+        ("k", "int", -1, None),
+        ("log", "bool", True, None),
+        ("ks", "list[int]", [1, 10], None),
+        ("names", "list[str]", [], None),
+        ("tie_rule", "str", "paper", ("paper", "strict", "expected")),
+        ("sets", "list[str]", ["wiki"], ("wiki", "code")),
+    ]
+    assert PARAMETERS[0].help == 'where the numbers come from: "published", a CSV or Parquet file'
+    assert PARAMETERS[-1].help == "datasets"
+    assert {p.name: p.bounds for p in PARAMETERS if p.bounds} == {
+        "level": {"gt": 0, "lt": 1},
+        "ks": {"ge": 1, "le": 1000},
+    }
+    assert json.dumps([p.as_dict() for p in PARAMETERS])
+
+
+@pytest.mark.parametrize(
+    ("source", "complaint"),
+    [
+        ("k = 1  # threshold", "declares no parameter"),
+        ("k: int = 1", "no comment"),
+        ("k: int = __import__('os').getpid()  # code", "cannot be read"),
+        ("k: Literal['a'] = 'b'  # choice", "does not fit"),
+        ("k: int = 0  # a number; k ≥ 1", "does not fit"),
+        ("k: int = 1  # a number ≥ 1", "range cannot be read"),
+    ],
+)
+def test_a_parameters_cell_declares_and_does_nothing_else(source, complaint):
+    with pytest.raises(ChapterError, match=complaint) as caught:
+        declared(source, "07_b")
+    assert "07_b" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("assignment", "expected"),
+    [
+        ("level=1e-9", 1e-9),
+        ("log=false", False),
+        ("ks=1,2, 3", [1, 2, 3]),
+        ("names=GPT-2,Pythia", ["GPT-2", "Pythia"]),
+        ('names=["a,b"]', ["a,b"]),
+        ("sets=code,wiki", ["code", "wiki"]),
+        ("measurements=a=b.csv", "a=b.csv"),
+    ],
+)
+def test_values_are_read_by_the_declared_type(assignment, expected):
+    result = value(assignment)
+    assert result == expected
+    assert type(result) is type(expected)
+
+
+@pytest.mark.parametrize(
+    ("assignments", "complaint"),
+    [
+        (["levle=0.9"], r'no parameter "levle" \(01_a\)\nDid you mean "level"\? There are: measurements, level'),
+        (["level"], "sets nothing"),
+        (["k=1", "k=2"], "given twice"),
+        (["k=1.5"], r"'1.5' is no int \(parameter k\)\nIts type is int, its default -1"),
+        (["level=1"], r"^1 is out of range \(parameter level\)\nIts range is 0 < level < 1, its default 0.95.$"),
+        (["ks=1,10,0"], r"^0 is out of range \(parameter ks\)\nIts range is 1 ≤ ks ≤ 1000, its default \[1, 10\].$"),
+        (["tie_rule=Papr"], r"'Papr' is not a choice.*\nDid you mean \"paper\"\? There are: paper, strict, expected"),
+        *(([f"k={text}"], "is no int") for text in ("ten", "1e999", "nan", "__import__('os')", "0x10", "")),
+        *(([f"level={text}"], "is no float") for text in ("ten", "1e999", "nan", "__import__('os')", "0x10", "")),
+    ],
+)
+def test_mistakes_are_answered_with_what_there_is(assignments, complaint):
+    with pytest.raises(ParameterError, match=complaint):
+        parse(PARAMETERS, assignments, "01_a")

@@ -1,0 +1,39 @@
+import json
+
+import pytest
+
+from companion.execute.prose import NO_VALUE, fill_in, lacking
+from companion.execute.results import Recorded
+from companion.project import Project
+
+
+def test_values_are_written_out_as_plain_text():
+    values = {
+        "k1": {"alpha.x": Recorded(-0.07931), "who": Recorded("a*b_c"), "n": Recorded(5305), "p": Recorded(3.1e-11)}
+    }
+    text = "{value}`alpha.x:.3f` {value}`k1::who` {value}`n:,` {value}`p:.0e`"
+    assert fill_in(text, "k1", values) == "−0.079 a\\*b\\_c 5,305 3·10⁻¹¹"
+    assert fill_in("{value}`n:,`", "04_k2", values) == NO_VALUE
+
+
+def test_counts_are_written_in_words_or_out_of_a_whole():
+    values = {"k1": {key: Recorded(n) for key, n in {"few": 3, "all": 12, "many": 1300, "share": 0.31}.items()}}
+    text = "{value}`few:words` {value}`few:of all` {value}`k1::all:of all` {value}`many:words`"
+    assert fill_in(text, "k1", values) == "three 3 of 12 12 of 12 1,300"
+    assert fill_in("{value}`few:of gone`, {value}`gone:of few`", "k1", values) == f"{NO_VALUE}, {NO_VALUE}"
+    for wrong in ("{value}`all:of few`", "{value}`share:of all`", "{value}`few:of share`", "{value}`share:words`"):
+        with pytest.raises(ValueError, match=wrong[8:13]):
+            fill_in(wrong, "k1", values)
+
+
+def test_what_prose_names_and_nobody_recorded_is_listed_with_its_place(tmp_path):
+    project = Project(tmp_path)
+    for folder in (project.notebooks, project.book):
+        folder.mkdir()
+    texts = [("code", "{value}`gone`"), ("markdown", "{value}`n` of {value}`m`"), ("markdown", "{value}`two::n:of m`")]
+    cells = [{"cell_type": kind, "source": [text]} for kind, text in texts]
+    (project.notebooks / "one.ipynb").write_text(json.dumps({"cells": cells}))
+    (project.book / "page.md").write_text("{value}`one::n`\n{value}`n`\n")
+    found = lacking(project, {"one": {"n": Recorded(1)}, "two": {"m": Recorded(2)}})
+    places = ("notebooks/one.ipynb, cell 2", "notebooks/one.ipynb, cell 3", "book/page.md, line 2")
+    assert found == [f"{key} ({place})" for key, place in zip(("one::m", "two::n", "::n"), places, strict=True)]

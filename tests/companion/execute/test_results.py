@@ -1,0 +1,69 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from companion.execute.results import ChapterResults, Recorded, accepted, compare, read_chapter, recorded, write_chapter
+from rbp.errors import RbpError
+
+VALUES = st.one_of(st.floats(allow_nan=False, allow_infinity=False), st.integers(), st.booleans(), st.text())
+TOLERANCES = st.one_of(st.none(), st.floats(0, 10))
+RECORDED = st.one_of(
+    st.builds(Recorded, VALUES, st.text(max_size=5), TOLERANCES),
+    st.builds(Recorded, VALUES, st.just(""), TOLERANCES, st.floats(0.1, 9), st.text(min_size=1, max_size=5)),
+)
+
+
+@given(st.dictionaries(st.text(max_size=5), RECORDED, max_size=4))
+def test_a_chapter_reads_back_as_it_was_written(tmp_path_factory, values):
+    path = tmp_path_factory.mktemp("results") / "results.json"
+    write_chapter(path, ChapterResults("01_a", values, ("b", "a", "b")))
+    back = read_chapter(path)
+    assert back == ChapterResults("01_a", values, ("a", "b"))
+    assert {key: type(each.value) for key, each in back.values.items()} == {
+        key: type(each.value) for key, each in values.items()
+    }
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), np.float64("nan"), None, [1], 1j])
+def test_what_is_no_value_is_refused_by_its_key(tmp_path, value):
+    with pytest.raises(RbpError, match=r"\(alpha\.x\)"):
+        write_chapter(tmp_path / "r.json", ChapterResults("01", {"alpha.x": Recorded(value)}))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("limits", [(-1e-9,), (float("nan"),), (0.0, -1.0, "why"), (0.0, 3.0, "")])
+def test_a_tolerance_is_a_relative_distance_and_a_wider_one_has_a_reason(limits):
+    with pytest.raises(RbpError, match=r"tolerance|may move by"):
+        recorded("k", 1.0, "", *limits)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kinds"),
+    [
+        (Recorded(2.0, tolerance=0.1), Recorded(2.19, tolerance=0.1), []),
+        (Recorded(2.0, tolerance=0.1), Recorded(2.21, tolerance=0.1), ["moved"]),
+        (Recorded(100, within=3, because="near"), Recorded(103, within=2, because="near"), []),
+        (Recorded(100, within=3, because="near"), Recorded(104, within=9, because="near"), ["moved"]),
+        (Recorded(2.0, tolerance=1e-9), Recorded(2.1, tolerance=1.0), ["moved"]),  # it cannot widen its own
+        (Recorded(2.0), Recorded(2.0, "nats"), ["moved"]),
+        (Recorded(1), Recorded(True), ["moved"]),
+        (Recorded(1), Recorded(1.0), []),
+        (None, Recorded(1.0), ["new"]),
+        (Recorded(1.0), None, ["missing"]),
+    ],
+)
+def test_compare(old, new, kinds):
+    differences = compare({"01": {"k": new} if new else {}}, {"01": {"k": old} if old else {}})
+    assert [difference.kind for difference in differences] == kinds
+
+
+def test_what_agrees_is_accepted_as_it_was():
+    """Last digits within the tolerance stay; what moved, is new or gone follows the build."""
+    before = {"a": {"same": Recorded(1.0), "moved": Recorded(1.0), "gone": Recorded(3)}}
+    built = {"a": {"same": Recorded(1.0 + 1e-12), "moved": Recorded(1.1), "new": Recorded(2)}, "b": {"x": Recorded(5)}}
+    assert accepted(built, before) == {
+        "a": {"same": Recorded(1.0), "moved": Recorded(1.1), "new": Recorded(2)},
+        "b": {"x": Recorded(5)},
+    }
+    assert accepted(built, {}) == built

@@ -1,0 +1,242 @@
+import fcntl
+import hashlib
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+from mini import write_book, write_chapter
+
+from companion.execute.results import Recorded, read_chapter
+from companion.execute.results import write_book as write_results
+from companion.execute.run import find
+from companion.project import Project
+from companion.render import site
+from companion.render.build import build, chapter_inputs, differences_of_tree, overrides, run_chapter
+from rbp.errors import ParameterError, RbpError
+
+BUTTONS = ".article-header-buttons a[href^=http]"
+REPOSITORY = "https://github.com/somebody/companion"
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    project = Project(tmp_path_factory.mktemp("book"))
+    write_book(project)
+    with (project.root / "CITATION.cff").open("a") as citation:
+        citation.write(f"repository-code: {REPOSITORY}\nurl: https://somebody.example/companion/\n")
+    return project
+
+
+@pytest.fixture
+def executed(project, capfd):
+    """Builds the project up to its results and returns which chapters were executed."""
+
+    def run(*extra):
+        assert build(project, 2, extra or ["_build/results.json"]), capfd.readouterr()
+        return set(re.findall(r"\[\d/3\] (\w+) … [\d.]+ s", capfd.readouterr().out))
+
+    return run
+
+
+def checksums(folder):
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def edit(path, old, new):
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def stale(project):
+    return {each.split()[0] for each in differences_of_tree(project)}
+
+
+@pytest.mark.long
+def test_the_book_is_built_whole(project, capfd):
+    assert build(project, 2), capfd.readouterr()
+    assert str(project.html / "index.html") in capfd.readouterr().out
+    welcome = (project.html / "book" / "welcome.html").read_text()
+    assert "5.50" in welcome
+    results = json.loads(project.results.read_text())
+    assert {name: values["value"]["value"] for name, values in results.items()} == {"01_a": 5, "02_b": 2, "03_c": 7}
+    assert (project.html / "notebooks" / "01_a" / "data.csv").read_text() == "value\n5\n"
+    assert "<math" in (project.html / "notebooks" / "01_a.html").read_text()
+    index = (project.html / "searchindex.js").read_text()
+    terms = json.loads(index.removeprefix("Search.setIndex(").removesuffix(")"))["terms"]
+    assert {"cell", "apart", "figur", "word"} <= terms.keys(), "stems"
+    assert not {"ink", "celledapart", "also", "download", "displai", "pathlib"} & terms.keys(), "nor code"
+
+
+def page(project, name):
+    return BeautifulSoup((project.html / f"{name}.html").read_text(), "html.parser")
+
+
+@pytest.mark.long
+def test_figures_tables_and_equations_are_numbered_by_chapter(project):
+    first, second = (page(project, f"notebooks/{name}") for name in ("01_a", "02_b"))
+    captions = [each.get_text() for each in first.select("figure.rbp-figure .caption-number")]
+    assert [each.strip() for each in captions] == ["Figure 1.1", "Table 1.1"]
+    assert first.select_one("a.reference[href='#one']").get_text() == "Figure 1.1"
+    assert second.select_one("a.reference[href='01_a.html#two']").get_text() == "Table 1.1"
+    assert second.select_one("a.reference[href='01_a.html#equation-square']").get_text() == "(1.1)"
+
+
+@pytest.mark.long
+def test_the_buttons_of_a_page_lead_to_its_source_and_of_a_chapter_to_binder(project):
+    buttons = {
+        name: {link.get_text(strip=True): link["href"] for link in page(project, name).select(BUTTONS)}
+        for name in ("notebooks/01_a", "book/more", "book/made")
+    }
+    title = "Issue%20on%20page%20%2Fnotebooks/01_a.html"
+    assert buttons["notebooks/01_a"] == {
+        "Repository": REPOSITORY,
+        "Show source": f"{REPOSITORY}/blob/main/notebooks/01_a.ipynb?plain=1",
+        "Open issue": f"{REPOSITORY}/issues/new?title={title}&body=Your%20issue%20content%20here.",
+        "Binder": "https://mybinder.org/v2/gh/somebody/companion/main?urlpath=tree/notebooks/01_a.ipynb",
+    }
+    assert buttons["book/more"]["Show source"] == f"{REPOSITORY}/blob/main/book/more.md?plain=1"
+    assert "Show source" not in buttons["book/made"], "the build makes it, and keeps it nowhere"
+
+
+@pytest.mark.long
+def test_what_is_executed_again_and_what_is_not(project, executed):
+    for path in project.root.rglob("*"):
+        if not {"_build", ".snakemake"} & set(path.parts):
+            path.touch()  # which makes nothing stale
+    before = checksums(project.chapters)
+    shutil.copytree(project.chapters / "01_a", project.chapters / "04_gone")
+    package = project.root / "src" / "small"
+    edit(package / "bars.toml", "1", "2")
+    assert stale(project) == {"01_a", "02_b"}, "who imports its package"
+    edit(package / "bars.toml", "2", "1")
+    edit(package / "code.py", "1", "2")
+    assert stale(project) == {"01_a"}, "who imports it"
+    assert executed() == {"01_a", "03_c"}, "the chapter, and the one that reads its results"
+    assert differences_of_tree(project) == []
+    assert checksums(project.chapters) == before, "the same bytes, and no chapter that is gone"
+
+    edit(project.root / "data" / "a.csv", "1", "10")
+    assert differences_of_tree(project) == ["01_a was built from another data/a.csv"]
+    edit(project.notebooks / "02_b.ipynb", "value = 2", "value = 3")
+    (project.book / "parameters.toml").write_text("[01_a]\nk = 40\n")
+    assert executed() == {"01_a", "02_b", "03_c"}, "the one for its data and parameters, the other for its code"
+    assert json.loads(project.results.read_text())["03_c"]["value"]["value"] == 40 + 5 + 3
+
+
+SAVED = """
+from pathlib import Path
+value, file = 1, Path("notebooks/a.ipynb")
+file.write_text(file.read_text().replace("1", "2"))  # as somebody might at this moment
+"""
+
+
+@pytest.mark.usefixtures("without_kernel")
+def test_a_chapter_whose_input_changes_while_it_runs_fails(tmp_path, capfd):
+    project = Project(tmp_path)
+    (tmp_path / "requirements.lock").write_text("one==1\n")
+    write_chapter(project, "a", SAVED)
+    assert not run_chapter(project, "a")
+    assert "a failed: an input was changed while it was in use (notebooks/a.ipynb)" in capfd.readouterr().out
+    assert differences_of_tree(project) == ["a is not built"]
+    assert run_chapter(project, "a"), capfd.readouterr()
+    assert read_chapter(project.chapters / "a" / "results.json").values["value"].value == 2
+    assert differences_of_tree(project) == []
+
+
+@pytest.mark.long
+def test_what_fails_is_named_and_the_old_book_stays(project, capfd):
+    before = checksums(project.html)
+    edit(project.book / "more.md", "Words.", "[nowhere](nowhere.md)")
+    assert not build(project, 2)
+    assert re.search(r"book/more.md:3: WARNING: .*nowhere", capfd.readouterr().err)
+    assert checksums(project.html) == before
+
+    edit(project.notebooks / "02_b.ipynb", "value = 3", "value = 3 / 0")
+    assert not build(project, 2)
+    said = capfd.readouterr()
+    assert "[2/3] 02_b failed: 02_b failed at cell 3: ZeroDivisionError: division by zero" in said.out
+    (partial,) = re.findall("The partial notebook: (.+)", said.out)
+    assert "ZeroDivisionError" in Path(partial).read_text()
+    assert "Traceback" not in said.out + said.err
+    assert "The book is not complete." in said.err
+    assert checksums(project.html) == before
+    assert differences_of_tree(project) == ["02_b is not built"]
+
+
+def test_one_build_at_a_time(project):
+    project.build.mkdir(exist_ok=True)
+    with (project.build / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(RbpError, match="another build of this book is running"):
+            build(project)
+
+
+def test_a_chapter_depends_on_what_it_reads_and_on_the_files_its_parameters_name(tmp_path):
+    project = Project(tmp_path)
+    write_chapter(project, "01_a", parameters='measurements: str = "published"  # source', reads=("data/b.csv",))
+    write_chapter(project, "02_b", results_of=("01_a",))
+    project.book.mkdir()
+    (project.book / "parameters.toml").write_text('[01_a]\nmeasurements = "published, mine"\n')
+    (project.root / "requirements.lock").touch()
+    files = ["mine/part.csv", "data/published/one.csv"]
+    for name in files:
+        (project.root / name).parent.mkdir(parents=True)
+        (project.root / name).touch()
+    own = ["notebooks/01_a.ipynb", "data/b.csv", *files, "requirements.lock"]
+    assert chapter_inputs(project, "01_a") == own
+    others = ["notebooks/02_b.ipynb", "requirements.lock", "_build/chapters/01_a/results.json"]
+    assert chapter_inputs(project, "02_b") == others
+
+
+def test_overrides_are_validated(tmp_path):
+    project = Project(tmp_path)
+    write_chapter(project, "01_a", parameters="k: int = 1  # a number")
+    assert overrides(project, find(project, "01_a")) == {}
+    project.book.mkdir()
+    (project.book / "parameters.toml").write_text("[01_b]\nk = 1")
+    with pytest.raises(ParameterError, match=r'"01_b" is no table of a chapter.*\nDid you mean "01_a"'):
+        build(project)
+
+
+def stage_one(project, prose):
+    """The Markdown of a book of one chapter, which records v = k + 0.5, as it is staged."""
+    code = "value = k\nalso = {'v': k + 0.5}"
+    write_chapter(project, "01_a", f"%%md\n{prose}", code, parameters="k: int = 1  # a number")
+    project.book.mkdir(exist_ok=True)
+    (project.book / "_toc.yml").write_text("format: jb-book\nroot: notebooks/01_a\n")
+    assert run_chapter(project, "01_a")
+    site.stage(project)
+    cells = json.loads((project.build / "source" / "notebooks" / "01_a.ipynb").read_text())["cells"]
+    return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
+
+
+PROSE = "## The answer\n\nIt is {value}`v:.2f`, or {value}`value`."
+
+
+@pytest.mark.usefixtures("without_kernel")
+def test_prose_tells_the_accepted_values_and_the_page_says_where_this_build_differs(tmp_path):
+    project = Project(tmp_path)
+    assert "It is 1.50, or 1." in stage_one(project, PROSE)[1]  # nothing is accepted yet
+    write_results(project.expected, {"01_a": {"v": Recorded(-0.25), "value": Recorded(1)}})
+    title, prose = stage_one(project, PROSE)
+    assert "It is −0.25, or 1." in prose
+    assert "differs from the accepted results** in 1 of this chapter's values: `v` is moved" in title
+    write_results(project.expected, {"01_a": {"v": Recorded(1.5), "value": Recorded(1)}})
+    assert stage_one(project, PROSE)[0] == "# 1. Chapter 01_a"
+
+
+@pytest.mark.usefixtures("without_kernel")
+def test_other_parameters_are_a_rerun_whose_sentences_have_both_values_and_are_folded(tmp_path):
+    project = Project(tmp_path)
+    write_results(project.expected, {"01_a": {"v": Recorded(1.5), "value": Recorded(1)}})
+    project.book.mkdir()
+    (project.book / "parameters.toml").write_text("[01_a]\nk = 3\n")
+    title, *_, prose = stage_one(project, PROSE)
+    assert title == "# 1. Chapter 01_a"  # `Page` says whose run it is
+    assert prose.startswith("## The answer\n\n<details")
+    assert "It is 1.50 (this run: 3.50), or 1 (this run: 3)." in prose

@@ -1,0 +1,108 @@
+"""`rbp ranks summary`: its measures by hand, what it says in words, and rows of k that no token meets."""
+
+import io
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from commands import here, refused
+from scipy import stats
+from toy_stores import make_store
+
+from rbp.measurements import open_source
+
+LENGTHS = (30, 30, 25, 35, 20, 40, 30, 30, 30, 30)
+
+
+def summary(store, *options):
+    done = here("ranks", "summary", str(store.folder), *options)
+    assert done.returncode == 0, done.stderr
+    return pd.read_csv(io.StringIO(done.stdout)), done.stderr
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    greater, nll = rng.geometric(0.1, 300) - 1, rng.exponential(2, 300)
+    return make_store(tmp_path_factory.mktemp("summary") / "m", greater, LENGTHS, token=np.arange(300), nll=nll)
+
+
+def by_document(store, statistic):
+    """A mean over tokens, and Student's interval of the jackknife over documents, by a loop."""
+    tokens = store.ranks()
+    column = statistic(tokens["greater"] + tokens["equal"], tokens["nll"].astype(float))
+    without = np.array([column[tokens["document"] != out].mean() for out in range(10)])
+    sizes = np.array(LENGTHS)
+    half = stats.t.ppf(0.975, sizes.sum() ** 2 / (sizes**2).sum() - 1) * math.sqrt(9 * without.var())
+    return column.mean(), column.mean() - half, column.mean() + half
+
+
+def test_measures_of_all_ranks_have_intervals_by_documents(store):
+    row = summary(store, "--intervals")[0].set_index("metric").loc["cross_entropy"]
+    for name, statistic in {
+        "mrr": lambda rank, nll: 1 / rank,
+        "mean_log_rank": lambda rank, nll: np.log(rank),
+        "perplexity": lambda rank, nll: nll,
+    }.items():
+        expected = np.array(by_document(store, statistic))
+        expected = np.exp(expected) if name == "perplexity" else expected
+        assert row[[name, f"{name}_low", f"{name}_high"]].tolist() == pytest.approx(expected, rel=1e-6)
+    assert row["perplexity"] == pytest.approx(math.exp(row["value"]))
+    assert row["document_low"] < row["value"] < row["document_high"]
+
+
+def test_documents_have_rows_of_their_own(store):
+    rows, _ = summary(store, "--by", "document", "--k", "1,10")
+    tokens = store.ranks().assign(rank=lambda table: table["greater"] + table["equal"])
+    assert rows["tokens"].tolist() == list(LENGTHS)
+    for row in rows.itertuples():
+        own = tokens[tokens["document"] == row.document]
+        assert row.perplexity == pytest.approx(math.exp(own["nll"].astype(float).mean()))
+        assert (row.rbp_1, row.rbp_10) == pytest.approx(((own["rank"] <= 1).mean(), (own["rank"] <= 10).mean()))
+        assert row.mrr == pytest.approx((1 / own["rank"]).mean())
+    refused(here("ranks", "summary", str(store.folder), "--by", "token"), "no rows by token", "--by")
+
+
+def test_thresholds_and_words(store):
+    """By default 1, 10, 100 and 1000, as far as the vocabulary of 100 reaches; the first number is explained."""
+    rows, said = summary(store)
+    assert rows["k"].dropna().tolist() == [1, 10, 100]
+    share = math.exp(-rows["value"][0])
+    assert f"{rows['value'][0]:.4f} is −ln {share:.4g}: {share:.0%} of the tokens rank first." in said
+    assert "are among the first 10." in summary(store, "--k", "10")[1]
+    assert "score the same" not in said
+
+
+@pytest.mark.parametrize("k", ["1", "1,10,50"])
+def test_a_k_that_no_token_meets_has_a_row(tmp_path, k):
+    """It is inf, of no hits; what is written is read back, without such rows."""
+    store, out = make_store(tmp_path / "m", np.full(60, 30), [20] * 3, token=np.arange(60)), tmp_path / "table.csv"
+    rows, said = summary(store, "--k", k, "--intervals")
+    none = rows[rows["hits"] == 0]
+    assert none["k"].tolist() == [int(each) for each in k.split(",") if int(each) < 31]
+    assert np.isinf(none["value"]).all()
+    assert none["low"].tolist() == pytest.approx([-math.log(1 - 0.025 ** (1 / 60))] * len(none))  # no hit in 60
+    assert "No token ranks first: −ln 0 is inf." in said
+    here("ranks", "summary", str(store.folder), "--k", k, "--out", str(out))
+    assert open_source(out).table["k"].dropna().tolist() == [int(each) for each in k.split(",") if int(each) >= 31]
+
+
+@pytest.mark.parametrize(("tied", "alike"), [(0, 0), (2, 0), (30, 0), (30, 6), (60, 60)])
+def test_ties_and_constant_models_are_said(tmp_path, tied, alike):
+    """Above 1% of tokens that tie, RBP_1 by both rules; where all logits are equal, the model is called constant."""
+    equal = np.ones(300, dtype=int)
+    equal[:tied] = 3
+    equal[:alike] = 100
+    greater = np.zeros(300, dtype=int)
+    said = summary(
+        make_store(tmp_path / "m", greater, LENGTHS, token=np.arange(300), equal=equal), "--tie-rule", "strict"
+    )[1]
+    assert (f"{tied / 300:.1%} of the tokens score the same as others" in said) == (tied > 3)
+    assert (f"RBP_1 is {1 - tied / 300:.4f} to 1.0000" in said) == (tied > 3)
+    assert (f"constant at {alike} of 300 tokens" in said) == (alike > 0)
+
+
+def test_a_dead_model_is_constant_at_every_token(tmp_path):
+    store = make_store(tmp_path / "m", np.zeros(300, dtype=int), LENGTHS, token=np.arange(300), equal=100)
+    assert "constant at every token" in summary(store, "--tie-rule", "strict")[1]

@@ -1,0 +1,108 @@
+"""Tables as people have them: read as the same numbers in our own form, or refused with the line that helps."""
+
+import math
+
+import pytest
+
+from rbp.errors import DataError
+from rbp.measurements import open_source
+
+SIZES = (14e6, 70e6, 160e6, 410e6, 1e9, 1.4e9)
+LOSSES, ACCURACIES = (3.9, 3.3, 3.0, 2.7, 2.5, 2.4), (0.3, 0.35, 0.38, 0.42, 0.45, 0.46)
+SHORT = ("14M", "70m", "0.16B", "410 M", "1.0b", "1400000k")
+
+
+def read(folder, header, *columns):
+    path = folder / "runs.csv"
+    rows = [",".join(map(str, row)) for row in zip(*columns, strict=True)]
+    path.write_text("\n".join([header, *rows]) + "\n")
+    return open_source(path).table
+
+
+HEADERS = {
+    "a tracker": ("Name,State,n_params,train/tokens,eval/loss,eval/accuracy", True),
+    "capitals": ("Model,State,Params,tokens_seen,Val_Loss,ACC@1", True),
+    "another": ("run,notes,model_size,training tokens,cross-entropy,top1", True),
+    "words": ("run name,x,num_parameters,y,test/nll,RBP_1", True),
+}
+
+
+@pytest.mark.parametrize("name", HEADERS)
+@pytest.mark.parametrize("sizes", [SIZES, SHORT])
+def test_a_wide_table_is_read(tmp_path, name, sizes):
+    rest = "abcdef", ["x"] * 6, sizes, [10**9] * 6, LOSSES, ACCURACIES
+    table = read(tmp_path, HEADERS[name][0], *rest)
+    entropy, shares = (table[table["metric"] == each] for each in ("cross_entropy", "neg_log_rbp"))
+    assert entropy["size"].tolist() == [int(size) for size in SIZES]
+    assert entropy["value"].tolist() == list(LOSSES)
+    assert entropy["model"].tolist() == list("abcdef")
+    assert shares["value"].tolist() == pytest.approx([-math.log(share) for share in ACCURACIES])
+    assert (shares["k"] == 1).all()
+    assert (table["dataset"] == "runs").all()
+
+
+@pytest.mark.parametrize(
+    ("column", "k"), [("acc@5", 5), ("top10_accuracy", 10), ("eval/rbp_100", 100), ("accuracy", 1)]
+)
+def test_shares_at_k_and_perplexities_are_converted(tmp_path, column, k):
+    table = read(tmp_path, f"params,{column},valid_ppl", SIZES, ACCURACIES, [math.exp(loss) for loss in LOSSES])
+    assert table[table["metric"] == "cross_entropy"]["value"].tolist() == pytest.approx(LOSSES)
+    shares = table[table["metric"] == "neg_log_rbp"]
+    assert (shares["k"] == k).all()
+    assert shares["value"].tolist() == pytest.approx([-math.log(share) for share in ACCURACIES])
+
+
+def test_a_long_table_may_have_accuracies(tmp_path):
+    header = "dataset,model,family,size,metric,k,value"
+    about = ["t"] * 2, "ab", ["F"] * 2, [1e6, 2e6]
+    table = read(tmp_path, header, *about, ["accuracy", "perplexity"], ["", ""], [0.5, 20])
+    assert dict(zip(table["metric"], table["value"], strict=True)) == pytest.approx(
+        {"neg_log_rbp": math.log(2), "cross_entropy": math.log(20)}
+    )
+
+
+REFUSED = {
+    "billions": ("params,loss", [0.07, 0.16], [3, 2], "a size of 0.07 is no number of parameters", "70000000"),
+    "millions, with fractions": ("params,loss", [14.5, 70.5], [3, 2], "a size of 14.5", "14500000000"),
+    "no size": ("weights,loss", [14e6, 70e6], [3, 2], "no column is the size", "sed -i '1s/weights/size/' runs.csv"),
+    "no measure": ("params,score", [14e6, 70e6], [3, 2], "no column is a measure", "cross_entropy"),
+    "underscores": ("params,loss", [14e6, 70e6], ["3_0.1", 2], "value is no number: '3_0.1'", ""),
+    "underscores in whole numbers": ("params,loss", ["1_000_000", 70e6], [3, 2], "is no number: '1_000_000'", ""),
+    "percent": ("params,acc", [14e6, 70e6], [30.0, 35], "metric acc must be one of", ""),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_read_is_refused_with_the_line_that_helps(tmp_path, name):
+    header, sizes, values, what, remedy = REFUSED[name]
+    with pytest.raises(DataError) as error:
+        read(tmp_path, header, sizes, values)
+    assert what in str(error.value)
+    assert remedy in str(error.value)
+
+
+def family(sizes, models="abcde", value=(3, 2.5, 2, 1.5, 1)):
+    rows = zip(models, sizes, value, strict=True)
+    return "".join(f"{model},{size},{number}\n" for model, size, number in rows)
+
+
+SLIPS = {
+    "two units": (family((1e6, 1e7, 1e8, 1000, 10000)), "are 1,000 to 100,000,000: are all in one unit"),
+    "all in millions": (family((14, 70, 160, 410, 1000)), "are 14 to 1,000: are all in one unit"),
+    "an owner": (family((1e6, 1e6, 1e7, 1e8, 1e9), ("org/m0", "m0", "a", "b", "c")), "org/m0 and m0 look like one"),
+    "capitals": (family((1e6, 1e6, 1e7, 1e8, 1e9), ("M1", "m1", "a", "b", "c")), "M1 and m1 look like one"),
+    "a copy": (family((1e6, 1e6, 1e7, 1e8, 1e9), ("m2", "m2 (copy)", "a", "b", "c")), "m2 and m2 (copy) look like one"),
+    "a perplexity": (family((1e6, 2e6, 1e7, 1e8, 1e9), value=(19.7, 15, 12, 9, 8)), "is it a perplexity"),
+    "nothing": (family((1e6, 2e6, 1e7, 1e8, 1e9)), ""),
+    "seeds": (family((1e6, 1e6, 1e7, 1e8, 1e9), ("m-seed0", "m-seed1", "a", "b", "c")), ""),
+}
+
+
+@pytest.mark.parametrize("name", SLIPS)
+def test_probable_slips_are_said(tmp_path, name, caplog):
+    text, words = SLIPS[name]
+    (path := tmp_path / "t.csv").write_text("model,size,loss\n" + text)
+    assert len(open_source(path).table) == 5
+    slips = [each for each in caplog.messages if "?" in each or "look like" in each]
+    assert len(slips) == bool(words)
+    assert all(words in each for each in slips)

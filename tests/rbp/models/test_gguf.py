@@ -1,0 +1,151 @@
+"""Models in GGUF files, which these tests write as llama.cpp's converter would."""
+
+import shutil
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from draws import rest_slow
+from ggufs import CASES, own_logits, save_case, survey_file, write_case
+from safetensors.torch import load_file
+from tiny import load, make_tokenizer, texts
+from transformers import AutoModelForCausalLM, LlamaConfig
+
+from rbp.errors import DataError
+from rbp.models.load import find_model, load_tokenizer
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> Path:
+    """The folder of the case "llama"; `file`: the same as a GGUF file."""
+    return save_case("llama", tmp_path_factory.mktemp("llama"))
+
+
+@pytest.fixture(scope="module")
+def file(whole, tmp_path_factory) -> Path:
+    return write_case("llama", whole, tmp_path_factory.mktemp("file") / "a.gguf")
+
+
+#: what of these other tests here and other cases show; all: tests/slow/test_every_model.py
+SHOWN = {"llama", "llama, 256", "qwen2", "qwen3", "stablelm"}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [name for name in CASES if name not in SHOWN])
+def test_a_file_gives_the_logits_of_the_folder(name, tmp_path):
+    found = survey_file(name, tmp_path)
+    assert found.outcome == "exact", found
+
+
+QUANTIZATIONS = ("BF16", "Q4_1", "Q8_0", "Q6_K")
+OTHERS = ("F16", "Q4_0", "Q4_K", "IQ4_XS", "Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q5_K", "TQ1_0", "TQ2_0", "MXFP4", "NVFP4")
+OTHERS += ("IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S", "IQ1_S", "IQ1_M", "IQ4_NL")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", rest_slow(QUANTIZATIONS, OTHERS))
+def test_every_quantization_gives_its_dequantized_weights(kind, tmp_path):
+    folder = save_case("llama, 256", tmp_path / "whole")
+    file = write_case("llama, 256", folder, tmp_path / "a.gguf", kind)
+    assert torch.equal(own_logits(file), own_logits(folder))
+    assert find_model(str(file)).quantization == kind
+
+
+def test_positions_scaled_as_llama_3_scales_them(file, tmp_path):
+    """Of such a model the file has a table of what frequencies are divided by, and no field."""
+    whole = save_case("llama", tmp_path / "whole")
+    rope = {"rope_type": "llama3", "rope_theta": 700.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+            "original_max_position_embeddings": 32}  # fmt: skip
+    model = AutoModelForCausalLM.from_pretrained(whole)
+    scaled = LlamaConfig(**{**model.config.to_dict(), "rope_parameters": rope})
+    scaled.save_pretrained(whole)
+    plain, other = (type(model)(config).model.rotary_emb.inv_freq for config in (model.config, scaled))
+    table = {"rope_freqs.weight": (plain / other).numpy()}
+    written = write_case("llama", whole, tmp_path / "a.gguf", extra=table)
+    expected = own_logits(whole)
+    assert (own_logits(written) - expected).abs().max() < 1e-4 < 1e-2 < (own_logits(file) - expected).abs().max()
+
+
+REFUSED = [
+    ("llama", {"expert_count": 4}, r"llama\.expert_count"),
+    ("llama", {"rope.scaling.type": "yarn", "rope.scaling.factor": 4.0}, r"llama\.rope\.scaling\.factor and 1 more"),
+    ("llama", {"rope.dimension_count": 8}, r"rope\.dimension_count is 8, and heads are 16 wide"),
+    ("llama", {"attention.head_count_kv": [2, 4, 2]}, r"head_count_kv differs by layer"),
+    ("llama", {"block_count": 10**8}, r"block_count is 100000000, and the tensors are of \d+ blocks"),
+    ("gemma2", {"block_count": 10**8}, r"gemma2\.block_count is 100000000"),
+    ("llama", {"attention.head_count": 0}, r"llama\.attention\.head_count is 0"),
+    ("llama", {"attention.causal": False}, r"attention\.causal is False"),
+    ("qwen2", {"attention.key_length": 24, "attention.value_length": 24}, r"key_length is 24, .*cannot set"),
+    ("qwen3moe", {"expert_weights_scale": 2.0}, r"qwen3moe\.expert_weights_scale"),
+]
+
+
+LACKING = ("attention.head_count", "attention.layer_norm_rms_epsilon")
+TENSORS = {
+    "blk.0.odd.weight": (np.ones((4, 4), np.int16), r"does not dequantize blk\.0\.odd\.weight \(I16\)"),
+    "rope_factors_long.weight": (np.ones(4, np.float32), r"positions are scaled by rope_factors_long\.weight"),
+    "blk.0.attn_q_norm.weight": (np.ones(4, np.float32), r"takes \S+ of the \S+ numbers"),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "message"),
+    [
+        *((name, {"more": fields}, message) for name, fields, message in REFUSED),
+        *(("llama", {"without": (field,)}, rf"lacks the field llama\.{field}") for field in LACKING),
+        *(("llama", {"extra": {name: values}}, message) for name, (values, message) in TENSORS.items()),
+    ],
+)
+def test_what_would_not_reach_the_model_is_refused(name, given, message, whole, tmp_path):
+    folder = whole if name == "llama" else save_case(name, tmp_path / "whole")
+    file = write_case(name, folder, tmp_path / "a.gguf", **given)
+    with pytest.raises(DataError, match=message):
+        load(file)
+
+
+def test_only_the_file_is_read(whole, file, tmp_path):
+    text = texts(1)[0] + "\n\t 1 + 1 = 2, <|end|> naïve 東京"
+    shutil.copy(file, tmp_path / "a.gguf")
+    for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
+        (tmp_path / name).write_text("{ no JSON")
+    files = find_model(str(tmp_path))
+    assert files.fingerprint() == find_model(str(file)).fingerprint()
+    assert files.tokenizer_fingerprint() == find_model(str(file)).tokenizer_fingerprint()
+    assert load_tokenizer(files)(text)["input_ids"] == make_tokenizer()(text)["input_ids"]
+    weight = load_file(whole / "model.safetensors")["lm_head.weight"]
+    assert torch.equal(load(tmp_path).model.lm_head.weight, weight)
+
+
+@pytest.mark.parametrize("keep", [0, 4, 100, -5000])
+def test_a_file_that_is_cut_short(file, tmp_path, keep):
+    short = tmp_path / "a.gguf"
+    short.write_bytes(file.read_bytes()[:keep])
+    where = {0: "empty", 4: "its first four bytes", 100: "what follows [a-zA-Z_.]+", -5000: "values of its tensors"}
+    with pytest.raises(DataError, match=f"cannot read the GGUF file.*{where[keep]}"):
+        find_model(str(short))
+
+
+def string(text):
+    return struct.pack("<Q", len(text)) + text.encode()
+
+
+START = {"tensors": 0, "fields": 1}
+HURTFUL = {  # by hand, in the format's own bytes: a key, the number of its type, and its value
+    "an array of 2^40 bytes": string("general.x") + struct.pack("<IIQ", 9, 0, 2**40),
+    "an array of 2^40 strings": string("general.x") + struct.pack("<IIQ", 9, 8, 2**40) + string("a"),
+    "an array of arrays": string("general.x") + struct.pack("<IIQIQ", 9, 9, 2**62, 9, 2**62),
+    "a long text": string("general.x") + struct.pack("<IQ", 8, 2**60),
+    "a long name": struct.pack("<Q", 2**63),
+}
+
+
+@pytest.mark.parametrize("kind", [*HURTFUL, "tensors", "fields"])
+def test_a_file_that_says_more_than_it_holds_ends_at_once(kind, tmp_path):
+    counts = START | ({kind: 2**60} if kind in START else {})
+    content = HURTFUL.get(kind, string("general.x") + struct.pack("<IB", 0, 1))
+    head = b"GGUF" + struct.pack("<IQQ", 3, counts["tensors"], counts["fields"])
+    (tmp_path / "a.gguf").write_bytes(head + content)
+    with pytest.raises(DataError, match=r"cut short: it ends in what follows (GGUF\.kv_count|general\.x)"):
+        find_model(str(tmp_path / "a.gguf"))

@@ -1,0 +1,168 @@
+"""Folders of models: what is read and fingerprinted, and what is refused or named; and S of the paper's models."""
+
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from tiny import CONFIGS, VOCAB, configure, load, texts, write_texts
+from transformers import AutoModelForCausalLM, GPT2Config, GPTNeoXConfig, OPTConfig, Qwen2Config
+
+from companion.project import DATA
+from rbp.errors import DataError, ParameterError
+from rbp.extract.extraction import Settings, extract
+from rbp.models.load import find_model, load_tokenizer, non_embedding_params
+from rbp.texts.protocol import protocol
+
+
+@pytest.fixture
+def copy(saved, tmp_path):
+    return Path(shutil.copytree(saved("gpt2"), tmp_path / "model"))
+
+
+def load_both(folder):
+    load_tokenizer(find_model(str(folder)))
+    load(folder)
+
+
+def refused(folder, message):
+    with pytest.raises(DataError, match=message) as caught:
+        load_both(folder)
+    return caught.value.remedy
+
+
+def test_the_files_that_are_read_are_fingerprinted(copy):
+    """transformers reads what config.json names, else the one file, else the shards."""
+
+    def seen():
+        fingerprints.append(find_model(str(copy)).fingerprint())
+        return load(copy).model.transformer.wte.weight
+
+    fingerprints = []
+    whole, model = seen(), AutoModelForCausalLM.from_config(CONFIGS["gpt2"])
+    weight = model.transformer.wte.weight
+    model.save_pretrained(copy, max_shard_size="40KB")
+    assert seen().equal(whole)
+    (copy / "model.safetensors").unlink()
+    assert seen().equal(weight)
+    for name in ("model.safetensors", "other.safetensors"):
+        with torch.no_grad():
+            weight.add_(1)
+        state = {key: each.contiguous() for key, each in model.state_dict().items() if key != "lm_head.weight"}
+        save_file(state, copy / name, {"format": "pt"})
+        if name != "model.safetensors":
+            configure(copy / "config.json", transformers_weights=name)
+        assert [path.name for path in find_model(str(copy)).weights] == [name]
+        assert seen().equal(weight)
+    assert len({*fingerprints[1:]}) == 4
+
+
+def test_fields_that_the_class_does_not_have_are_named(copy, caplog):
+    """What is meant by them does not reach the model, whose ranks are then another one's."""
+    load(copy)
+    configure(copy / "config.json", n_ctx=64, task_specific_params={"a": 1}, unset=None, off=False)
+    load(copy)
+    assert "does not use" not in caplog.text
+    configure(copy / "config.json", alibi=True, auto_map={"AutoModelForCausalLM": "mine.Mine"})
+    load(copy)
+    assert "GPT2LMHeadModel does not use what config.json says by alibi, auto_map: ranks are of" in caplog.text
+
+
+def test_a_revision_of_a_folder_is_a_checkpoint_in_it(copy, tmp_path):
+    run = tmp_path / "run"
+    for name in ("checkpoint-1000", "checkpoint-500"):
+        shutil.copytree(copy, run / name, ignore=shutil.ignore_patterns("tokenizer*", "special*"))
+    with pytest.raises(DataError, match="no tokenizer"):
+        find_model(str(run), "checkpoint-500")
+    shutil.copy(copy / "tokenizer.json", run)  # a run keeps one for all
+    found = find_model(str(run), "checkpoint-500")
+    assert (found.folder, found.checkpoint, found.revision) == (run / "checkpoint-500", "checkpoint-500", None)
+    assert found.fingerprint() == find_model(str(copy)).fingerprint()
+    assert find_model(str(copy)).checkpoint is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "message"),
+    [
+        ("qwen2", {"num_hidden_layers": 10**8}, r"num_hidden_layers is 100,000,000, and the weights are \d+ tensors"),
+        ("gpt2", {"n_layer": 10**8}, "n_layer is 100,000,000"),
+        ("qwen2", {"num_attention_heads": 0}, "num_attention_heads is 0 .*config.json"),
+        ("gpt2", {"n_head": -2}, "n_head is -2 .*config.json"),
+        ("llama", {"head_dim": 10**12}, r"head_dim is 1,000,000,000,000, .* at most \d+ rows"),
+        ("mixtral", {"num_local_experts": 10**8}, "num_local_experts is 100,000,000"),
+        ("qwen2", {"text_config": {"num_hidden_layers": 10**8}}, "text_config.num_hidden_layers is 100,000,000"),
+    ],
+)
+def test_a_configuration_of_a_size_that_the_weights_do_not_have_builds_nothing(kind, fields, message, saved, tmp_path):
+    folder = shutil.copytree(saved(kind), tmp_path / "model")
+    configure(folder / "config.json", **fields)
+    with pytest.raises(DataError, match=message):
+        load_tokenizer(find_model(str(folder)))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message", "remedy"),
+    [
+        ({"n_layer": 1}, r"does not take .*h\.1\.", "num_hidden_layers"),
+        ({"vocab_size": VOCAB + 8}, rf"has the shape \({VOCAB}, 32\), and", "vocab_size"),
+        ({"quantization_config": {"quant_method": "gptq", "bits": 4}}, r"quantized \(gptq\)", "before it was"),
+    ],
+    ids=["fewer layers", "another head", "gptq"],
+)
+def test_a_configuration_that_is_not_that_of_the_weights(copy, fields, message, remedy):
+    configure(copy / "config.json", **fields)
+    assert remedy in refused(copy, message)
+
+
+def test_masks_that_old_versions_saved_are_no_weights(saved, tmp_path):
+    folder = Path(shutil.copytree(saved("neox"), tmp_path / "neox"))
+    state = load_file(folder / "model.safetensors")
+    masks = {"attention.bias": torch.ones(1, 1, 8, 8, dtype=torch.bool), "attention.masked_bias": torch.tensor(-1e9)}
+    state |= {f"layers.0.attn.{name}": mask for name, mask in masks.items()}
+    save_file(state, folder / "model.safetensors", {"format": "pt"})
+    load(folder)
+    state["layers.0.mlp.qweight"] = torch.ones(32)
+    save_file(state, folder / "model.safetensors", {"format": "pt"})
+    refused(folder, "GPTQ or AWQ")
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json"])
+def test_a_pointer_of_git_lfs(copy, name):
+    (copy / name).write_text(f"version https://git-lfs.github.com/spec/v1\noid sha256:{64 * '0'}\nsize 12345\n")
+    assert "git lfs pull" in refused(copy, f"{name} is a pointer of git LFS")
+
+
+def test_float64_is_refused_where_parts_are_computed_in_float32(copy, saved, tmp_path):
+    assert load(copy, "float64").model.dtype == torch.float64
+    corpus = [str(write_texts(tmp_path / "mine.jsonl", texts(4)))]
+    settings = Settings(dtype="float64", backend="reference")
+    with pytest.raises(ParameterError, match="llama computes parts in float32"):
+        extract([str(saved("llama"))], corpus, protocol("windows", length=48), tmp_path / "out", settings)
+
+
+PUBLISHED = pd.read_csv(DATA / "published" / "models.csv")
+SIZES = dict(zip(PUBLISHED["model"].str.split("/").str[1], PUBLISHED["non_embedding_params"], strict=True))
+
+
+def shape(width, layers, heads, **more):
+    return {"hidden_size": width, "num_hidden_layers": layers, "num_attention_heads": heads, **more}
+
+
+CONFIGURATIONS = {
+    "gpt2": GPT2Config(),
+    # its embeddings are narrower, and its norms come after the layers
+    "opt-350m": OPTConfig(**shape(1024, 24, 16, ffn_dim=4096, word_embed_proj_dim=512, do_layer_norm_before=False)),
+    "pythia-14m": GPTNeoXConfig(**shape(128, 6, 4, intermediate_size=512)),
+    "Qwen2.5-0.5B": Qwen2Config(
+        **shape(896, 24, 14, num_key_value_heads=2, intermediate_size=4864, tie_word_embeddings=True)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_size_is_the_published_one(name):
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(CONFIGURATIONS[name])
+    assert non_embedding_params(model) == SIZES[name]

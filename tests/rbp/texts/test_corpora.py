@@ -1,0 +1,218 @@
+"""Texts from files that people have, packed or not, and what is said of those that cannot be read."""
+
+import gzip
+import io
+import json
+import tracemalloc
+
+import pandas as pd
+import pyarrow as arrow
+import pyarrow.parquet as parquet
+import pytest
+import zstandard
+from tiny import make_tokenizer
+
+from rbp.errors import DataError
+from rbp.texts import corpora
+from rbp.texts.corpora import Corpus, open_corpus
+from rbp.texts.protocol import plan_rows, protocol
+
+ROWS = [{"text": "one", "title": "a"}, {"text": "zwei ü", "title": "b"}]
+LINES = "".join(json.dumps(row) + "\n" for row in ROWS)
+CONTENTS = {
+    ".jsonl": LINES + "\n",
+    ".json": json.dumps(ROWS),
+    ".pretty.json": json.dumps(ROWS, indent=2),
+    ".lines.json": LINES,
+    ".csv": pd.DataFrame(ROWS).to_csv(index=False),
+}
+PACK = {"": bytes, ".gz": gzip.compress, ".zst": zstandard.compress}
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(name, content):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return str(path)
+
+    return write
+
+
+@pytest.mark.parametrize("packed", PACK)
+@pytest.mark.parametrize("suffix", CONTENTS)
+def test_files_with_fields(write, suffix, packed):
+    """Each as it is and packed; two frames of a .zst are one file, as of a .gz."""
+    content, pack = CONTENTS[suffix].encode(), PACK[packed]
+    whole = pack(content[:9]) + pack(content[9:])
+    path = write(f"c{suffix}{packed}", whole)
+    corpus = open_corpus(path)
+    assert (corpus.name, list(corpus.documents)) == (f"c{suffix}".rpartition(".")[0], ["one", "zwei ü"])
+    assert list(open_corpus(path, ["title", "text"]).documents) == ["a\none", "b\nzwei ü"]
+    with pytest.raises(DataError, match="no field body"):
+        open_corpus(path, ["body"])
+    if packed:
+        write(f"c{suffix}{packed}", whole[:-6])
+        with pytest.raises(DataError, match="cannot read"):
+            open_corpus(path)
+
+
+def test_standard_input(monkeypatch):
+    corpora._standard_input.cache_clear()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(LINES.encode())))
+    for _ in range(2):  # as often as it is asked for
+        assert open_corpus("-", ["text"]).documents == ["one", "zwei ü"]
+    corpora._standard_input.cache_clear()
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf\n"])
+@pytest.mark.parametrize("table", [True, False])
+def test_json_lines_are_known_through_standard_input(table, mark, monkeypatch, caplog):
+    corpora._standard_input.cache_clear()
+    text = LINES if table else "{ x } is a set\n" + LINES
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(mark + text.encode())))
+    corpus = open_corpus("-")
+    assert corpus.documents == (["one", "zwei ü"] if table else [mark[3:].decode() + text])
+    assert ("read as JSON lines" in caplog.text) is table
+    if table:
+        assert corpus.fingerprint == open_corpus("-", ["text"]).fingerprint
+    corpora._standard_input.cache_clear()
+
+
+def test_json_lines_in_a_text_file_are_told(write, caplog):
+    assert len(open_corpus(write("c.txt", LINES)).documents) == 1
+    assert "look like JSON" in caplog.text
+
+
+@pytest.mark.parametrize(("mark", "word"), [(";", "semicolons"), ("\t", "tabs"), (",", "")])
+def test_a_table_of_other_separators_is_told(mark, word, write, caplog):
+    path = write("c.csv", f'id{mark}"a;b,c"{mark}text\r\n1{mark}x{mark}"one, two; three"\r\n')
+    assert open_corpus(path).documents == ["one, two; three"]
+    assert word in caplog.text
+    assert bool(caplog.text) is bool(word)
+
+
+TWICE = {
+    "c.csv": b"text,n,text\na,1,b\n",
+    "c.jsonl": b'{"text": "a"}\n{"text": "b", "text": "c"}\n',
+    "c.json": b'[{"text": "b", "n": {"text": 1}, "text": "c"}]',
+    "c.parquet": None,
+}
+
+
+@pytest.mark.parametrize("name", TWICE)
+@pytest.mark.parametrize("partly", [False, True])
+def test_a_field_that_is_there_twice_is_refused_if_it_is_asked_for(name, partly, write, tmp_path):
+    path = str(tmp_path / name)
+    if TWICE[name] is None:
+        columns = [arrow.array([each]) for each in "abc"]
+        parquet.write_table(arrow.Table.from_arrays(columns, names=["text", "n", "text"]), path)
+    else:
+        write(name, TWICE[name])
+    with pytest.raises(DataError, match="text is there twice"):
+        list(open_corpus(path, partly=partly).documents)
+    inner = write("d.jsonl", b'{"text": "a", "n": 1, "n": 2, "meta": {"text": 1, "text": 2}}\n')
+    assert open_corpus(inner).documents == ["a"]
+
+
+def test_of_many_columns_some_are_named(write):
+    with pytest.raises(DataError) as caught:
+        open_corpus(write("c.csv", ",".join(f"c{i}" for i in range(10_000)) + "\n" + "," * 9_999 + "\n"))
+    assert caught.value.remedy == "Give --field; there is: c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, …."
+
+
+LONG = "the rank of a token " * 1_000_000  # 20 MB
+
+
+def bomb(kind, path):
+    rows = [LONG[: 2 * 10**5]] * 200
+    if kind == ".parquet":
+        table = arrow.table({"text": rows})
+        parquet.write_table(table, path, compression="zstd")
+    elif kind.startswith(".txt"):
+        path.write_bytes(PACK[kind[4:]](LONG.encode()))
+    elif kind.startswith(".csv"):
+        path.write_bytes(PACK[kind[4:]]("\n".join(["text", *rows]).encode()))
+    else:
+        path.write_bytes(PACK[kind[6:]]("".join(json.dumps({"text": row}) + "\n" for row in rows).encode()))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", [".txt.gz", ".txt.zst", ".jsonl.gz", ".jsonl.zst", ".csv.gz", ".parquet"])
+def test_a_budget_reads_no_more_of_a_packed_file_than_it_needs(kind, tmp_path):
+    """By the memory that Python and Arrow take, against the 20 or 40 MB that the file holds."""
+    bomb(kind, path := tmp_path / f"c{kind}")
+    chosen, tokenizer = protocol("windows", length=64, tokens=200), make_tokenizer()
+    plan_rows(Corpus("c", ["a word"]), tokenizer, chosen)
+    tracemalloc.start()
+    some = plan_rows(open_corpus(str(path), partly=True), tokenizer, chosen)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < (8 if kind.startswith(".txt") else 16) * 10**6
+    whole = open_corpus(str(path))
+    assert whole.fingerprint == open_corpus(str(path), partly=True).fingerprint
+    for one, other in zip(
+        some.rows, plan_rows(Corpus("c", [whole.documents[0][:50_000]]), tokenizer, chosen).rows, strict=True
+    ):
+        assert (one.start, one.ids.tolist()) == (other.start, other.ids.tolist())
+
+
+@pytest.mark.parametrize("kind", [".txt", ".jsonl", ".csv"])
+@pytest.mark.parametrize("packed", [".gz", ".zst"])
+def test_what_is_read_partly_is_the_same_to_its_end(kind, packed, write):
+    documents = ["one", "zwei ü", "", "drei\nvier 😀 " * 200_000]
+    content = {
+        ".txt": "".join(documents),
+        ".jsonl": "".join(json.dumps({"text": text}) + "\n" for text in documents),
+        ".csv": pd.DataFrame({"text": documents}).to_csv(index=False),
+    }[kind]
+    path = write(f"c{kind}{packed}", PACK[packed](content.encode()))
+    some = open_corpus(path, partly=True).documents
+    assert some.has(0)
+    assert not some.has(4)
+    assert list(some) == list(open_corpus(path).documents)
+    assert len(some) == (1 if kind == ".txt" else 4)
+    write(f"c{kind}{packed}", PACK[packed](content.encode())[:-9])
+    with pytest.raises(DataError, match="cannot read the file"):
+        list(open_corpus(path, partly=True).documents)
+    write(f"c{kind}{packed}", PACK[packed](b" \n"))
+    with pytest.raises(DataError):
+        open_corpus(path, partly=True)
+
+
+@pytest.mark.parametrize("name", ["c.txt", "c.jsonl"])
+def test_the_mark_that_some_editors_put_before_a_text_is_none_of_it(write, name):
+    plain = open_corpus(write(name, LINES))
+    assert open_corpus(write(name, b"\xef\xbb\xbf" + LINES.encode())).documents == plain.documents
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("bad.txt", b"fine\n\xff\xfe", r"not UTF-8 .*line 2"),
+        ("bad.jsonl", b'{"text": "a"}\nno\n', r"no JSON object .*line 2"),
+        ("bad.jsonl", b'{"text": "a"}\n{"body": "b"}\n', r"no field text .*line 2"),
+        ("bad.txt", b" \n", "empty"),
+        ("bad.parquet", b"not parquet", "Parquet"),
+        ("bad.json", b'[{"text": "a"},\n{"text": }]', r"no JSON .*line 2"),
+        ("bad.csv", b'text,n\n"a",1\nb', r"1 cells .*line 3"),
+        ("c.jsonl", b'{"text": "a"}\n{"text": "one \\ud83d two"}\n', r"half a character[^(]*\(.*c\.jsonl, line 2\)"),
+    ],
+)
+def test_a_bad_file_is_named_with_the_place_in_it(write, name, content, message):
+    with pytest.raises(DataError, match=message):
+        open_corpus(write(name, content))
+
+
+def test_a_published_corpus_has_its_fields_and_all_its_documents(tmp_path, monkeypatch):
+    path = tmp_path / "abc" / "openai_humaneval" / "test-00000-of-00001.parquet"
+    path.parent.mkdir(parents=True)
+    rows = pd.DataFrame({"prompt": f"def f{i}():", "canonical_solution": f"    return {i}"} for i in range(164))
+    rows.to_parquet(path)
+    monkeypatch.setattr(corpora, "_snapshot", lambda name, hub: tmp_path / "abc")
+    corpus = open_corpus("humaneval")
+    assert corpus.documents[7] == "def f7():\n    return 7"
+    assert corpus.fingerprint["revision"] == "abc"
+    rows[:10].to_parquet(path)
+    with pytest.raises(DataError, match="10 documents of 164"):
+        open_corpus("humaneval")

@@ -1,0 +1,257 @@
+"""Which tokens of a text are scored, in which rows, after which context."""
+
+import datasets
+import pytest
+from tiny import make_tokenizer, texts
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
+from transformers import PreTrainedTokenizerFast
+
+from rbp.errors import DataError
+from rbp.texts.corpora import Corpus
+from rbp.texts.protocol import _encoded, document_order, opening, plan_rows, protocol
+
+
+def scored(rows):
+    """(document, position) of every scored token, in the order of the rows."""
+    return [(row.document, row.start + int(p)) for row in rows for p in row.scored]
+
+
+def test_authors_order_is_that_of_datasets():
+    split = datasets.Dataset.from_dict({"i": list(range(5000))}).shuffle(seed=42)
+    assert document_order(5000, protocol("authors")).tolist() == split["i"][:1000]
+
+
+@pytest.mark.parametrize("template", [None, "<|end|> $A", "<|end|> $A <|end|>", "t a $A ."])
+@pytest.mark.parametrize("bos", ["auto", "always", "never"])
+@pytest.mark.parametrize("name", ["authors", "windows"])
+def test_every_window_begins_alike(template, bos, name):
+    """All tokens of a text are read in a document's order, each once, whatever is put before its windows."""
+    tokenizer = make_tokenizer(template)
+    own = tokenizer.convert_tokens_to_ids((template or "$A").split("$A")[0].split())
+    front = {"auto": own, "always": own or [0], "never": []}[bos]
+    assert opening(tokenizer, bos) == front
+    documents = [*texts(2, longest=90), "a", ""]
+    plan = plan_rows(Corpus("c", documents), tokenizer, protocol(name, length=12, bos=bos))
+    places = {}
+    for row in plan.rows:
+        assert row.ids[: len(front)].tolist() == front
+        assert min(row.scored) > len(front)  # never scored, nor what comes right after
+        assert len(row.ids) <= 12
+        for i in range(len(front), len(row.ids)):
+            place = row.document, row.start + i
+            assert places.setdefault(place, row.ids[i]) == row.ids[i]
+    for document in (0, 1):
+        ids = tokenizer(documents[document])["input_ids"]
+        mine = [place for at, place in sorted(places) if at == document]
+        assert mine == [*range(len(own), len(own) + len(mine))]  # positions are those of the tokenizer's own output
+        assert [int(places[document, place]) for place in mine] == ids[len(own) : len(own) + len(mine)]
+
+
+def test_as_a_dictionary_the_usual_way_is_not_named():
+    """So the digests of stores that were made before there was another way stay."""
+    assert not {"bos", "special"} & protocol("windows").as_dict().keys()
+    assert protocol("windows", bos="never", special="text").as_dict()["bos"] == "never"
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_tokens_that_are_not_scored_are_counted_with_the_reason(declared, caplog):
+    raw = Tokenizer(models.Unigram([("<unk>", 0.0), ("a", -1.0), ("b", -1.5), ("▁", -2.0)], unk_id=0))
+    raw.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=raw, **({"unk_token": "<unk>"} if declared else {}))
+    plan = plan_rows(Corpus("c", ["ab é ab", "éab"]), tokenizer, protocol("windows"))
+    # ▁ a b ▁ ? ▁ a b, then ▁ ? a b
+    assert plan.not_scored == {"first": 2, "unknown": 2, "after_unknown": 2}
+    assert plan.tokens == 12 - 6
+    assert "2 unknown to the tokenizer, 2 after unknown ones" in caplog.text
+
+
+@pytest.mark.parametrize("name", ["authors", "windows"])
+def test_special_tokens_in_a_text_are_tokens_or_text(name, caplog):
+    tokenizer = make_tokenizer("<|end|> $A")
+    tokenizer.split_special_tokens = True  # which is no part of a store's key
+    corpus = Corpus("c", ["the rank<|end|> of<|end|>", "a token"])
+    as_token = plan_rows(corpus, tokenizer, protocol(name))
+    assert as_token.not_scored == {"first": 2, "special": 2, "after_special": 1}
+    assert "--special text" in caplog.text
+    caplog.clear()
+    as_text = plan_rows(corpus, tokenizer, protocol(name, special="text"))
+    assert as_text.not_scored == {"first": 2}
+    assert not caplog.text
+    first = next(row for row in as_text.rows if row.document == 0)
+    assert tokenizer.decode(first.ids) == "<|end|>the rank<|end|> of<|end|>"
+    assert len(first.scored) == len(first.ids) - 2
+    assert first.ids.tolist().count(0) == 1
+
+
+LONG = " ".join(texts(500, seed=8))
+FEW = "<|end|>" * 30 + "a token"  # of which few tokens are scored: more of the text is read, until there is enough
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("name", "template", "text", "budget", "read"),
+    [
+        ("authors", None, LONG, 100, 0.4),
+        ("windows", "<|end|> $A <|end|>", LONG, 100, 0.2),
+        ("windows", None, FEW * 300, 500, 1.5),
+    ],
+    ids=["authors", "windows", "few"],
+)
+def test_a_budget_reads_no_more_of_a_long_line_than_it_needs(name, template, text, budget, read, monkeypatch):
+    """The rows are those of the whole text, cut by hand."""
+    tokenizer = make_tokenizer(template)
+    corpus, encode, characters = Corpus("c", [text, text[::-1]]), type(tokenizer).__call__, []
+
+    def counted(self, texts, **options):
+        characters.extend(map(len, texts))
+        return encode(self, texts, **options)
+
+    every = plan_rows(corpus, tokenizer, protocol(name, length=64))
+    monkeypatch.setattr(type(tokenizer), "__call__", counted)
+    some = plan_rows(corpus, tokenizer, protocol(name, length=64, tokens=budget))
+    assert scored(some.rows) == scored(every.rows)[:budget]
+    for one, other in zip(some.rows, every.rows, strict=False):
+        assert one.ids.tolist() == other.ids[: len(one.ids)].tolist()
+    assert 0 < sum(characters) < 2 * len(text) * read
+
+
+def test_an_empty_tokenizer_is_told_from_a_short_text():
+    empty = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.BPE()))
+    for tokenizer, what in ((empty, "makes no tokens"), (make_tokenizer(), "two plain tokens")):
+        with pytest.raises(DataError, match=what):
+            plan_rows(Corpus("c", ["a"]), tokenizer, protocol("windows"))
+
+
+def test_bytes_are_those_of_the_scored_tokens():
+    """By hand: letters, accents and a character of four bytes, cut by a byte-level tokenizer into parts of them."""
+    documents = ["the räñk 😀 of", "x😀😀", "a", "<|end|>the law"]
+    tokenizer = make_tokenizer()
+    for text, kept in (("whole", {}), ("a budget", {"tokens": 5})):
+        plan = plan_rows(Corpus("c", documents), tokenizer, protocol("windows", length=12, **kept))
+        raw = [tokenizer.backend_tokenizer.id_to_token(i) for row in plan.rows for i in row.ids[row.scored]]
+        assert plan.bytes == sum(map(len, raw)), text  # in a byte-level vocabulary a token has a letter for each byte
+    within = plan_rows(Corpus("c", ["😀😀"]), tokenizer, protocol("windows"))
+    assert (within.tokens, within.bytes) == (7, 7)
+
+
+FROM_THE_RIGHT = {  # what a cut in the text of changes from its beginning on
+    "digits": (r"\p{N}{1,3}(?=(?:\p{N}{3})*(?:\P{N}|$))", "1234567890" * 1_700),
+    "marks": (r"-{1,3}(?=(?:---)*(?:[^-]|$))", "-" * 17_000),
+    "letters": (r"[a-z]{1,2}(?=(?:[a-z]{2})*(?:[^a-z]|$))", "abcdefghijk" * 1_550),
+    "words": (r"\p{L}+ \p{L}+(?=(?: \p{L}+ \p{L}+)*$)", "rank " * 3_601 + "rank"),
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", FROM_THE_RIGHT)
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_budget_cuts_no_other_tokens_where_words_are_cut_from_the_right(kind, more):
+    pattern, text = FROM_THE_RIGHT[kind]
+    text += text[-5 * more :] if more else ""
+    tokenizer = make_tokenizer()
+    raw = tokenizer.backend_tokenizer
+    raw.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(pattern), "isolated"), BYTES])
+    every, some = (
+        plan_rows(Corpus("c", [text]), tokenizer, protocol("windows", length=64, tokens=tokens)).rows
+        for tokens in (None, 5)
+    )
+    assert some[0].ids.tolist() == every[0].ids[: len(some[0].ids)].tolist()
+    assert scored(some) == scored(every)[:5]
+
+
+BYTES = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+ODD = ["", "a", "😀😀 fine", "東京は日本の首都", "  e\u0301té \t x ", "x" * 40, "ﬁne ①② ㎞ ﷺ", "\n\n", "naïve<|end|>東"]
+
+
+def as_bytes():
+    return make_tokenizer("<|end|> $A <|end|>")
+
+
+def as_pieces():
+    """Pieces of characters, of bytes where there is none, of a text that is composed, without spaces at its ends."""
+    letters = [*"▁abcdefghijklmnopqrstuvwxyzé", *(f"<0x{i:02X}>" for i in range(256))]
+    raw = Tokenizer(models.BPE({each: i for i, each in enumerate(letters)}, [], byte_fallback=True))
+    raw.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Strip(), normalizers.Replace(" ", "▁")])
+    return PreTrainedTokenizerFast(tokenizer_object=raw)
+
+
+def as_words():
+    raw = Tokenizer(models.WordLevel({"[UNK]": 0, "x": 1, "fine": 2}, "[UNK]"))
+    raw.pre_tokenizer = pre_tokenizers.Whitespace()
+    return PreTrainedTokenizerFast(tokenizer_object=raw, unk_token="[UNK]")  # noqa: S106
+
+
+@pytest.mark.parametrize("make", [as_bytes, as_pieces, as_words])
+def test_the_bytes_of_all_tokens_of_a_document_add_up_to_its_own(make):
+    tokenizer = make()
+    for text, encoded in zip(ODD, _encoded(tokenizer, ODD, protocol("windows")), strict=True):
+        assert (encoded.sizes >= 0).all()
+        if not encoded.added.all():
+            assert encoded.sizes.sum() == len(text.encode()), text
+    (cjk,) = _encoded(as_pieces(), ["東京"], protocol("windows"))
+    assert cjk.sizes.tolist() == [1] * 6
+
+
+def test_what_a_tokenizer_draws_is_refused():
+    class Drawing(PreTrainedTokenizerFast):
+        count = 0
+
+        def __call__(self, texts, **options):
+            Drawing.count += 1
+            return super().__call__([text[Drawing.count % 2 :] for text in texts], **options)
+
+    dropping = make_tokenizer()
+    dropping.backend_tokenizer.model.dropout = 0.001
+    sampling = as_words()
+    sampling.backend_tokenizer.model = models.Unigram([("<unk>", 0.0), ("a", -1.0)], unk_id=0, alpha=0.1, nbest_size=9)
+    drawing = Drawing(tokenizer_object=make_tokenizer().backend_tokenizer)
+    for tokenizer, what in (
+        (dropping, r"dropout is 0\.001"),
+        (sampling, r"alpha is 0\.1"),
+        (drawing, "other tokens for one text each time"),
+    ):
+        with pytest.raises(DataError, match=what):
+            plan_rows(Corpus("c", ["a rank of the law"]), tokenizer, protocol("windows"))
+
+
+def swelling(kind):
+    tokenizer = make_tokenizer()
+    raw = tokenizer.backend_tokenizer
+    if kind == "panic":
+        raw.pre_tokenizer = pre_tokenizers.Split(Regex(r"(a+)+$b|(a|aa)+c"), "isolated")
+    elif kind == "template":
+        raw.post_processor = processors.TemplateProcessing(single=" ".join(["$A"] * 9))
+    elif kind == "unknown":
+        raw.model = models.WordLevel({"x": 0}, "[UNK]")
+    else:
+        pattern, content = {"doubling": ("e", "ee"), "regex": (Regex("[b-z]"), "bb")}[kind]
+        raw.normalizer = normalizers.Sequence([normalizers.Replace(pattern, content)] * 40)
+    return tokenizer
+
+
+@pytest.mark.parametrize(
+    ("kind", "what"),
+    [
+        ("panic", "fails on a text: .*retry-limit"),
+        ("unknown", "fails on a text: .*UNK"),
+        ("doubling", "more than 64 times as long"),
+        ("regex", "more than 64 times as long"),
+        ("template", r"makes 9,216 tokens of 1,024 bytes"),
+    ],
+)
+def test_a_tokenizer_made_to_hurt_is_refused(kind, what):
+    with pytest.raises(DataError, match=what):
+        plan_rows(Corpus("c", ["a" * 2000]), swelling(kind), protocol("windows"))
+
+
+def test_what_vanishes_or_is_there_twice_is_told(caplog):
+    tokenizer = make_tokenizer("<|end|> $A")
+    tokenizer.split_special_tokens = True
+    plan = plan_rows(Corpus("c", ["<|end|>the rank", "", "a", " ", "the law"]), tokenizer, protocol("windows"))
+    assert plan.documents == (2, 5)
+    assert "c: 3 of 5 documents hold no token to score" in caplog.text
+    assert "1 documents begin with <|end|>" in caplog.text
+    assert "split_special_tokens" in caplog.text
+    caplog.clear()
+    plan_rows(Corpus("c", ["the rank", "the law"]), tokenizer, protocol("windows"))
+    assert not caplog.text
