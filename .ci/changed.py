@@ -21,7 +21,7 @@ from typing import Any
 
 from companion.execute import results
 from companion.ledger import claims
-from companion.project import ROOT, Project
+from companion.project import CLAIMS, ROOT, Project
 from companion.render.build import differences_of_tree
 
 MOST = 200  # rows of a table
@@ -36,7 +36,7 @@ def read_at(project: Project, base: str, path: Path) -> bytes:
 
 def read_claims_of(project: Project, commit: str | None) -> str:
     """Read the claims of a commit, or of this tree, as TOML."""
-    path = project.root / claims.FILE.relative_to(ROOT)
+    path = project.root / CLAIMS.relative_to(ROOT)
     return read_at(project, commit, path).decode() if commit else path.read_text(encoding="utf-8")
 
 

@@ -8,6 +8,8 @@ from ladder.paths import LADDER as LADDER
 from ladder.paths import ROOT as ROOT
 from rbp.place import Place
 
+CLAIMS = ROOT / "src" / "companion" / "ledger" / "claims.toml"
+
 
 @dataclass(frozen=True)
 class Project:

@@ -66,7 +66,7 @@ def make(project: Project) -> Path:
     """
     import typst  # late: only this needs them
 
-    from companion.render.typesetting import fonts
+    from companion.typesetting import fonts
 
     if not (project.book / SOURCE).exists():
         raise DataError("there is no report to set", f"book/{SOURCE}")

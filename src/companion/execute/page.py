@@ -25,7 +25,7 @@ from companion.execute import results
 from companion.execute.prose import filled, rerun_box
 from companion.execute.run import find
 from companion.project import Project
-from companion.render.typesetting import to_png
+from companion.typesetting import to_png
 from rbp import provenance
 from rbp.errors import ChapterError
 from rbp.figures import style as figure_style

@@ -5,6 +5,7 @@ The same in `rbp run`, in the live book and in a notebook executed by itself: `c
 
 import html
 import math
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -19,7 +20,7 @@ from companion.execute.origins import BOOK, YOURS, Origins
 from companion.execute.parameters import Parameter
 from companion.execute.results import Recorded, Results, read_book
 from companion.execute.run import Chapter, command, copied_names, file_name, text_of, with_names
-from companion.project import Project
+from companion.project import CLAIMS, Project
 from rbp import provenance
 from rbp.errors import RbpError
 from rbp.io import sha256
@@ -235,20 +236,22 @@ def sentences(chapter: Chapter, accepted: Results, values: Mapping[str, Recorded
     return f"<p>{text}</p>" + (html_table(table, {}, 6) if len(table) else "") if count else ""
 
 
+def _keys_of(claim: Mapping[str, Any], prefix: str) -> list[str]:
+    """List the recorded values of a chapter that a claim names, without the chapter's prefix."""
+    return [key.removeprefix(prefix) for key in claim.get("numbers", {}).values() if key.startswith(prefix)]
+
+
 def verdicts(chapter: str, accepted: Results, values: Mapping[str, Recorded]) -> str:
     """List the book's verdicts that rest on numbers which a run replaces or lacks, as HTML."""
-    from companion.ledger import claims
-
     prefix, book, rows = f"{chapter}::", accepted.get(chapter, {}), []
-    concerned = [claim for claim in claims.read_claims() if any(key.startswith(prefix) for key in claim.keys.values())]
-    for claim in concerned:
-        names = [key.removeprefix(prefix) for key in claim.keys.values() if key.startswith(prefix)]
+    claims = tomllib.loads(CLAIMS.read_text(encoding="utf-8"))  # as texts: what judges them is made from chapters
+    concerned = {name: claim for name, claim in claims.items() if _keys_of(claim, prefix)}
+    for name, claim in concerned.items():
+        names = _keys_of(claim, prefix)
         keys = {key for name in names for key in {*book, *values} if fnmatchcase(key, name)}
         if not all(_agree(book.get(key), values.get(key)) for key in keys):
-            try:
-                rows.append((claim.text, claim.judged(claims.Numbers(accepted)).verdict))
-            except RbpError:  # its numbers are not accepted yet
-                rows.append((claim.text, "–"))
+            verdict = accepted.get("ledger", {}).get(f"verdict.{name}")
+            rows.append((claim["says"], "–" if verdict is None else verdict.value))
     table = pd.DataFrame(rows, columns=["Claim", "The book’s verdict"])
     text = f"{len(rows)} of the {len(concerned)} verdicts that rest on this chapter are about numbers that this run "
     text += "replaces or lacks. They are about the book’s models, not about this run."

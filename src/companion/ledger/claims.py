@@ -22,7 +22,7 @@ from pydantic import (
 
 from companion.execute import results
 from companion.ledger.rules import FAILS, HOLDS, PART, UNDECIDED, Bar, is_met, names_in
-from companion.project import Project
+from companion.project import CLAIMS, Project
 from rbp.errors import ChapterError
 
 #: no evidence at hand can decide it
@@ -205,10 +205,7 @@ class Entry:
     finding: str
 
 
-FILE = Path(__file__).with_name("claims.toml")
-
-
-def read_claims(path: Path = FILE) -> list[Claim]:
+def read_claims(path: Path = CLAIMS) -> list[Claim]:
     """Read the claims of a file, a table each. Raises ChapterError with each claim's faults, by field."""
     claims: dict[str, Claim] = {}
     faults: list[str] = []

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import sympy as sp
 
-from companion.render.formulas import mathml
+from companion.formulas import mathml
 
 mu = sp.Symbol("mu", real=True)
 sigma = sp.Symbol("sigma", positive=True)

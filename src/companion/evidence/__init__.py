@@ -1,0 +1,1 @@
+"""Published and others' measurements, and a real model's, as sources."""

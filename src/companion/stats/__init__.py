@@ -1,0 +1,1 @@
+"""Statistics of questions that chapters ask."""

@@ -1,0 +1,1 @@
+"""Figures: their style, their words, and panels of curves."""

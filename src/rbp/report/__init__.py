@@ -1,0 +1,1 @@
+"""Pages and tables that say what was found: of a law, and of a comparison."""
