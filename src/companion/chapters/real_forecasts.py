@@ -1,4 +1,4 @@
-"""The forecasts of the real model (data/predictions/real.toml, real_damaged.toml), and the outcomes."""
+"""The forecasts of the real model (real.toml, real_damaged.toml and openings.toml in data/predictions), scored."""
 
 from collections.abc import Callable, Iterable
 from functools import cached_property
@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from companion.chapters import lognormal, paths, real, real_damage
+from companion.chapters import lognormal, openings, paths, real, real_damage
 from companion.project import DATA
 from companion.steps import step
 from rbp.figures.wording import dataset_label
 
 PREDICTIONS = DATA / "predictions" / "real.toml"
 LATER = DATA / "predictions" / "real_damaged.toml"
+OPENINGS = DATA / "predictions" / "openings.toml"
 KINDS = {
     "early": "misses: first three tokens",
     "removed": "misses: gone with a start token",
@@ -29,6 +30,10 @@ KINDS = {
     "sigma": "sigma of the lognormal, rounded up",
     "excess_ceil": "excess of the lognormal, rounded up",
     "slope": "slope by position",
+    "rate": "misses after one token (%)",
+    "fold": "misses after one token, against 33 to 128",
+    "fold32": "misses after one token, against 9 to 32",
+    "cured": "misses: excess gone with a start token",
     "event": "event",
 }
 _WINDOWS = {
@@ -41,7 +46,7 @@ _WINDOWS = {
 
 def read_predictions(path: Path = PREDICTIONS) -> tuple[pd.DataFrame, float]:
     """Read the predictions in their order, as the appendix's `score` takes them, and their probability."""
-    return paths.read_predictions(path, about=("name", "what", "text", "k", "level", "way"))
+    return paths.read_predictions(path, about=("name", "what", "text", "k", "level", "way", "context"))
 
 
 def describe(table: pd.DataFrame) -> "pd.Series[str]":
@@ -195,6 +200,29 @@ def measure_damaged(table: pd.DataFrame) -> pd.DataFrame:
         if row.kind == "event":
             return float(events[row.event])
         return float(misses[row.kind][row.way, row.text]) if row.kind in ("early", "rare") else _spread(spreads, row)
+
+    rows: Iterable[Any] = table.rename(columns={"name": "event"}).itertuples()
+    return table.assign(outcome=[outcome(row) for row in rows])
+
+
+def measure_openings(table: pd.DataFrame) -> pd.DataFrame:
+    """Add the outcome to each prediction of openings.toml (`outcome`)."""
+    ks = (10_000, 20_000)
+    measured, by_bin = openings.openings(ks).set_index(["dataset", "k"]), openings.rates(ks)
+    one = by_bin[(by_bin["bos"] == "never") & (by_bin["among"] == "all")].set_index(["dataset", "k", "context"])["rate"]
+    causes = measured["cause"].xs(10_000, level="k")
+    events = {
+        "openings_stand": (measured["part"].xs(20_000, level="k") == openings.STANDS).all(),
+        "no_context": (causes == openings.CAUSES["no_context"]).all(),
+        "protocol": (causes == openings.CAUSES["protocol"]).any(),
+    }
+
+    def outcome(row: Any) -> float:
+        if row.kind == "event":
+            return float(events[row.event])
+        if row.kind == "rate":
+            return float(one[row.text, row.k, row.context])
+        return float(measured[row.kind][row.text, row.k])
 
     rows: Iterable[Any] = table.rename(columns={"name": "event"}).itertuples()
     return table.assign(outcome=[outcome(row) for row in rows])

@@ -35,7 +35,7 @@ PART, BATCH = 64, 16  # passages that are saved together; rows of a forward pass
 
 
 def read_documents(folder: Path, text: str) -> list[str]:
-    """Read the documents that passages are cut from: none that was looked at before, none of those tokens are counted in."""
+    """Read the documents that passages are cut from: not looked at before, and not those that tokens are counted in."""
     name = {"wikipedia": "wikitext2_raw_test", "auslegal": "fca_judgments", "novels": "novels_eltec_eng"}[text]
     with gzip.open(folder / f"{name}.jsonl.gz", "rt", encoding="utf-8") as stream:
         rows = [json.loads(line) for line in stream]
@@ -98,7 +98,6 @@ def rank_passages(files: ModelFiles, folder: Path, out: Path) -> None:
                         ranks = ranker.rank(rows)
                     table = pd.concat(columns, ignore_index=True).assign(rank=ranks.greater + ranks.equal)
                     write_file(file, table.to_parquet(index=False))
-                    print(file.name, len(table), flush=True)
 
 
 def ship(files: ModelFiles, folder: Path, out: Path) -> None:
