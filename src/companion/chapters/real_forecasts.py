@@ -135,6 +135,11 @@ def _refuted(findings: Findings, kind: str) -> bool:
     return len(rows) == 2 and bool((rows["p_explained"] < 0.05).all())
 
 
+def _reaches_1(high: float) -> float:
+    """Compare the end of an interval with 1; NaN, not decided, where too few windows succeed for an interval."""
+    return float(high >= 1) if np.isfinite(high) else np.nan
+
+
 def _advice(spreads: pd.DataFrame) -> bool:
     levels = [rows for _, rows in spreads.query("of == 'all'").groupby("rise")]
     return all(not rows.loc[rows["k"].between(5, 30), "least"].any() for rows in levels)
@@ -155,8 +160,8 @@ _EVENTS: dict[str, Callable[[Findings], Any]] = {
     "first_refuted": lambda findings: real.mean_removed(findings.misses.query("k == 1000"))["p_fewer"] < 0.05,
     "document_rate_refuted": lambda findings: _refuted(findings, real.DOCUMENTS),
     "stretch_rate_refuted": lambda findings: _refuted(findings, real.BLOCKS),
-    "together_refuted": lambda findings: (
-        findings.windows.query("kind == @real.NEW and k == 1 and dataset == 'wikipedia'")["high"].item() >= 1
+    "together_refuted": lambda findings: _reaches_1(
+        findings.windows.query("kind == @real.NEW and k == 1 and dataset == 'wikipedia'")["high"].item()
     ),
     "sentence_refuted": lambda findings: _small(findings.spreads),
     "sentence_stands": lambda findings: _differ(findings.spreads, "wikipedia"),
