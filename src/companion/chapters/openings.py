@@ -20,7 +20,6 @@ from rbp import provenance
 from rbp.arrays import Reals
 from rbp.figures.curves import curves
 from rbp.laws.resampling import document_sums, interval, variance, without_each
-from rbp.report.display import Columns, shown
 
 OPENINGS = DATA / "real" / "openings.parquet"
 TEXTS = ("wikipedia", "auslegal", "novels")
@@ -165,25 +164,27 @@ def chunk_openings(tokens: int, k: int = 10_000) -> dict[str, float]:
 # ── What the page shows and says
 
 
-def summarize_openings(table: pd.DataFrame, by_bin: pd.DataFrame, cells: pd.DataFrame, tokens: int) -> dict[str, Any]:
-    """Collect chapter 8's numbers from `openings`, `rates` and `crossed`, by key: counts, ratios and per cent.
-
-    tokens: of GPT-2's published counts on Wikipedia (`chunk_openings`).
-    """
-    values: dict[str, Any] = {"openings.texts": len(TEXTS), "openings.tokens": int(table["tokens"].min())}
-    for k, rows in table.groupby("k"):
+def summarize_openings(table: pd.DataFrame, by_bin: pd.DataFrame, cells: pd.DataFrame) -> dict[str, Any]:
+    """Collect chapter 8's numbers from `openings`, `rates` and `crossed`, by key: counts, ratios and per cent."""
+    values: dict[str, Any] = {"openings.texts": len(TEXTS), "openings.tokens.least": int(table["tokens"].min())}
+    values["openings.tokens.most"] = int(table["tokens"].max())
+    values["openings.early_tokens"] = 100 * WIDTH[EARLY].sum() / LAST[-1]
+    for k, rows in table[table["k"].isin((10_000, 20_000))].groupby("k"):
         values[f"openings.stand.k{k}"] = int((rows["part"] == STANDS).sum())
         values |= {f"openings.{name}.k{k}": int((rows["cause"] == cause).sum()) for name, cause in CAUSES.items()}
-        for row in rows.to_dict("records"):
-            key = f"{row['dataset']}.k{k}"
-            for name, unit in (("fold", 1), ("fold32", 1), ("early", 100), ("cured", 100)):
+        for name, unit in (("fold32", 1), ("early", 100), ("cured", 100)):
+            for row in rows.to_dict("records"):
+                key = f"{row['dataset']}.k{k}"
                 values |= {f"openings.{name}{end}.{key}": unit * row[f"{name}{end}"] for end in ("", "_low", "_high")}
-        values[f"openings.fold32.least.k{k}"], values[f"openings.fold32.most.k{k}"] = rows["fold32"].agg(["min", "max"])
-    one = by_bin[(by_bin["bos"] == "never") & (by_bin["among"] == "all") & (by_bin["context"] == BINS[ONE])]
-    values |= {f"openings.rate.{row.dataset}.k{row.k}": row.rate for row in one.itertuples()}
-    for row in cells[cells["k"] == 10_000].to_dict("records"):
-        values |= {f"openings.{cell}.{row['dataset']}": row[cell] for cell in ("early_rare", "early_other")}
-    return values | {f"openings.chunks.{end}": value for end, value in chunk_openings(tokens).items()}
+            values[f"openings.{name}.least.k{k}"] = unit * rows[name].min()
+            values[f"openings.{name}.most.k{k}"] = unit * rows[name].max()
+    every = by_bin[(by_bin["bos"] == "never") & (by_bin["among"] == "all") & (by_bin["k"] == 10_000)]
+    for name, place in (("one", ONE), ("long", LONG)):
+        rates = every.loc[every["place"] == place, "rate"]
+        values |= {f"openings.{name}.least": rates.min(), f"openings.{name}.most": rates.max()}
+    for row in cells[(cells["k"] == 10_000) & (cells["dataset"] == "wikipedia")].to_dict("records"):
+        values |= {f"openings.{cell}": row[cell] for cell in ("early_rare", "early_other", "late_rare", "late_other")}
+    return values
 
 
 def rates_figure(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
@@ -201,22 +202,3 @@ def rates_figure(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
         "alt": "Shares of missed tokens that fall with the number of tokens before, for each k, a panel for each text",
         "data": table,
     }  # fmt: skip
-
-
-def openings_table(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
-    """Show `openings` at k = 10,000 and 20,000; the download has every k."""
-    columns: Columns = {
-        "dataset": "Text",
-        "k": ("k", "{:,}"),
-        ("fold32", "fold32_low", "fold32_high"): ("1 token before against 9 to 32", "{:.1f} [{:.1f}, {:.1f}]"),
-        ("early", "early_low", "early_high"): ("of the misses after 1 to 4, %", "{:.0f} [{:.0f}, {:.0f}]"),
-        ("cured", "cured_low", "cured_high"): ("of their excess gone with a start token, %", "{:.0f} [{:.0f}, {:.0f}]"),
-        "cause": "so the cause is",
-    }
-    rows = table[table["k"].isin((10_000, 20_000))]
-    percent = {name: (100 * rows[name]).round() + 0.0 for name in table if str(name).startswith(("early", "cured"))}
-    caption = (
-        "<b>How much more often tokens are missed after one token than after 9 to 32.</b> Excess: misses after 1 to 4 "
-        f"tokens beyond the rate after 33 to 128. {level:.0%} intervals by documents."
-    )
-    return shown(rows.assign(**percent), columns, caption=caption, data=table)
