@@ -11,6 +11,7 @@ from scipy.special import log_ndtr
 from scipy.stats import norm
 from scipy.stats import t as t_distribution
 
+from companion.chapters.real import FEWEST
 from companion.stats.compare import paired_exponents
 from rbp.arrays import Reals
 from rbp.errors import DataError, FitError, ParameterError
@@ -294,7 +295,7 @@ def ratios_by_document(
     """Compute −ln p(N) over N·(−ln RBP_k) of every store: 1 where tokens are independent and alike.
 
     Columns dataset, family, model, size, k, n, successes, ratio, low, high: the interval of ln ratio by leaving out one
-    document at a time. Cells without an interval are left out: no success, or all of them in one document.
+    document at a time. Cells in which windows succeed in fewer than FEWEST documents are left out.
     """
     rows = []
     for store in stores:
@@ -310,7 +311,7 @@ def ratios_by_document(
                 with np.errstate(divide="ignore", invalid="ignore"):
                     logs = np.log(np.log(successes / windows) / (n * np.log(hits / tokens)))
                     ends = np.exp(interval(logs, level=level))
-                if np.isfinite(ends).all():
+                if np.isfinite(ends).all() and np.count_nonzero(sums[:, 2]) >= FEWEST:
                     about = (store.dataset, store.family, store.model, store.size, k, n)
                     rows.append((*about, int(successes[0]), *map(float, ends)))
     names = ["dataset", "family", "model", "size", "k", "n", "successes", "ratio", "low", "high"]

@@ -183,7 +183,7 @@ WHOLE, DOCUMENTS, BLOCKS = "as they are", "shuffled within documents", "shuffled
 #: windows without repetition: against the hit rate of all new tokens, as registered, and of their own tokens. They hold
 #: harder tokens, since a new token next to a repeated stretch is easy, so that the first is a fault of the registration
 NEW, MATCHED = "new, by all new tokens", "new, by their own tokens"
-FEWEST = 10  # documents with a successful window, below which a ratio of new windows has no interval
+FEWEST = 10  # documents with a successful window, below which a ratio has no interval
 
 #: of the windows: the texts and thresholds that were registered
 WINDOW_TEXTS, WINDOW_KS = ("wikipedia", "auslegal"), (1, 10, 100)

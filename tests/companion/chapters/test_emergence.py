@@ -107,13 +107,15 @@ def test_what_follows_by_algebra_is_so_by_numbers():
 
 def test_counts_and_ratios_are_those_of_a_loop(tmp_path):
     rng = np.random.default_rng(5)
-    lengths = [40, 7, 90, 33, 61]
-    easy = np.repeat(rng.random(5), lengths) < 0.5  # documents differ, so windows are not independent
+    lengths = [40, 17, 90, 33, 61, 25, 44, 70, 38, 52, 29, 66]
+    easy = np.repeat(rng.random(12), lengths) < 0.5  # documents differ, so windows are not independent
     greater = np.where(rng.random(sum(lengths)) < np.where(easy, 0.9, 0.5), 0, 9)
     store = make_store(tmp_path / "store", greater, lengths)
-    (row,) = emergence.ratios_by_document([store], ks=[1], lengths=[3]).itertuples()
+    found = emergence.ratios_by_document([store], ks=[1], lengths=[3, 12])
+    (row,) = found.itertuples()  # 12 in a row succeed in fewer than ten documents
     parts = [greater[begin:end] == 0 for begin, end in pairwise(np.append(0, np.cumsum(lengths)))]
     succeed = sum(all(part[i : i + 3]) for part in parts for i in range(len(part) - 2))
+    assert 1 < sum(any(all(part[i : i + 12]) for i in range(len(part) - 11)) for part in parts) < 10
     share = succeed / sum(len(part) - 2 for part in parts)
     assert row.successes == succeed
     assert row.low < row.ratio < row.high
