@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import t as student_t
 
-from companion.chapters import openings
+from companion.chapters import openings, real_forecasts
 
 K = 10_000
 
@@ -92,3 +92,17 @@ def test_openings_of_chunks_add_what_their_contexts_miss_beyond_a_long_one(table
     found = openings.chunk_openings(51_100, K)
     assert found["least"] == pytest.approx(100 * total)
     assert found["most"] == pytest.approx(1000 * total)
+
+
+def test_registered_forecasts_get_the_outcomes_of_their_text_and_k(table):
+    forecasts, _ = real_forecasts.read_predictions(real_forecasts.OPENINGS)
+    found = real_forecasts.measure_openings(forecasts)
+    assert found["outcome"].notna().all()
+    rows = table[(table["text"] == "auslegal") & (table["bos"] == "never")]
+    one = found[(found["kind"] == "rate") & (found["text"] == "auslegal") & (found["k"] == K)]
+    assert one["outcome"].item() == pytest.approx(100 * rate(bins(1, 1, rows)))
+    statistics = openings.openings([K, 20_000]).set_index(["dataset", "k"])
+    for row in found[found["kind"].isin(["fold", "fold32", "early", "cured"])].itertuples():
+        assert row.outcome == statistics[row.kind][row.text, row.k]
+    events = found[found["kind"] == "event"].set_index("name")["outcome"]
+    assert events["openings_stand"] == (statistics["part"].xs(20_000, level="k") == openings.STANDS).all()
