@@ -229,9 +229,11 @@ def window_ratios(*, level: float = 0.95) -> pd.DataFrame:
     n); explained: by what share MATCHED is nearer to ln ratio = 0 than WHOLE.
     """
     rows: list[tuple[Any, ...]] = []
+    text: Any
+    k: Any
     for (text, k), cell in window_log_ratios().groupby(["dataset", "k"], sort=False):
         ratios = {kind: part[list(map(str, LENGTHS))].to_numpy() for kind, part in cell.groupby("kind", sort=False)}
-        whole, few = ratios[WHOLE], np.array(documents_with_success(text, k)) < FEWEST
+        whole, few = ratios[WHOLE], [count < FEWEST for count in documents_with_success(text, k)]
         for kind, part in ratios.items():
             estimate, *ends = np.exp(interval(part, level=level))
             if kind in (NEW, MATCHED):
@@ -244,8 +246,8 @@ def window_ratios(*, level: float = 0.95) -> pd.DataFrame:
             explained = explained if kind == MATCHED else np.full(len(LENGTHS), np.nan)
             rows += [(text, k, kind, *each) for each in zip(LENGTHS, estimate, *ends, p, explained, strict=True)]
     names = ["dataset", "k", "kind", "n", "ratio", "low", "high", "p_explained", "explained"]
-    table = pd.DataFrame(rows, columns=names)
-    table = table[(table["n"] > 1) & np.isfinite(table["ratio"])].reset_index(drop=True)
+    every = pd.DataFrame(rows, columns=names)
+    table: pd.DataFrame = every[(every["n"] > 1) & np.isfinite(every["ratio"])].reset_index(drop=True)
     shuffles = table["p_explained"].notna()
     table.loc[shuffles, "p_explained"] = table[shuffles].groupby(["kind", "n"])["p_explained"].transform(holm)
     return table
