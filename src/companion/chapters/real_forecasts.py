@@ -16,24 +16,24 @@ from rbp.figures.wording import dataset_label
 PREDICTIONS = DATA / "predictions" / "real.toml"
 LATER = DATA / "predictions" / "real_damaged.toml"
 OPENINGS = DATA / "predictions" / "openings.toml"
-KINDS = {
-    "early": "misses: first three tokens",
-    "removed": "misses: gone with a start token",
+KINDS = {  # a line each in the figure of scores
+    "early": "misses: first three",
+    "removed": "misses: start token",
     "rare": "misses: rare tokens",
     "ratio": "windows: ratio",
-    "within_documents": "windows: shuffled within documents",
-    "within_blocks": "windows: shuffled within 64 tokens",
-    "new": "windows: without repetition",
-    "spread_models": "spread of damaged models",
+    "within_documents": "windows: in documents",
+    "within_blocks": "windows: in 64 tokens",
+    "new": "windows: new",
+    "spread_models": "spread of damages",
     "spread_all": "spread of all ways",
     "least_k": "ln of the least k",
-    "sigma": "sigma of the lognormal, rounded up",
-    "excess_ceil": "excess of the lognormal, rounded up",
+    "sigma": "lognormal: sigma",
+    "excess_ceil": "lognormal: excess",
     "slope": "slope by position",
-    "rate": "misses after one token (%)",
-    "fold": "misses after one token, against 33 to 128",
-    "fold32": "misses after one token, against 9 to 32",
-    "cured": "misses: excess gone with a start token",
+    "rate": "1 token before: rate",
+    "fold": "1 against 33 to 128",
+    "fold32": "1 against 9 to 32",
+    "cured": "1 to 4: start token",
     "event": "event",
 }
 _WINDOWS = {
