@@ -462,12 +462,14 @@ def forecast_summary(ahead: pd.DataFrame) -> dict[str, Any]:
     """Summarise `forecasts` at k = 1; a model counts once, on however many texts.
 
     forecasts.models, forecasts.nearer: hidden models, and those whose −ln RBP_1 is forecast more closely than CE, in
-    the mean over texts; direct.Pythia.k1, control.Pythia.k1: the median errors of both for Pythia.
+    the mean over texts; forecasts.sign_p: of a sign test over the models, two-sided; direct.Pythia.k1,
+    control.Pythia.k1: the median errors of both for Pythia.
     """
     first = ahead[ahead["k"] == 1]
     errors = first.set_index("model")[["direct", "control"]].abs().groupby("model").mean()
-    values: dict[str, Any] = {"forecasts.models": len(errors)}
-    values |= {"forecasts.nearer": int((errors["direct"] < errors["control"]).sum())}
+    nearer = int((errors["direct"] < errors["control"]).sum())
+    values: dict[str, Any] = {"forecasts.models": len(errors), "forecasts.nearer": nearer}
+    values |= {"forecasts.sign_p": stats.binomtest(nearer, len(errors)).pvalue if len(errors) else np.nan}
     pythia = first[first["family"] == "Pythia"]
     return values | {f"{metric}.Pythia.k1": pythia[metric].abs().median() for metric in ("direct", "control")}
 
@@ -526,7 +528,10 @@ def exponents_summary(
     }
     values |= {f"printed_r_squared_apart.{end}": apart[f"r_squared_{end}"] for end in ("ce", "rbp")}
     names = at_1["dataset"] + "." + at_1["family"]
-    values |= {f"printed_relative.{name}": each for name, each in zip(names, away, strict=True)}
+    sides = at_1[["relative_low", "relative_high"]].abs()
+    least = sides.min(axis=1).where(at_1["relative_low"] * at_1["relative_high"] > 0, 0.0)
+    for end, column in (("relative", away), ("relative_least", least), ("relative_most", sides.max(axis=1))):
+        values |= {f"printed_{end}.{name}": each for name, each in zip(names, column, strict=True)}
     widest = max(tests.values(), key=lambda test: test.df)
     ends = {"relative": widest.relative, "relative_low": widest.low, "relative_high": widest.high}
     values |= {f"{name}.widest": 100 * value for name, value in ends.items()}

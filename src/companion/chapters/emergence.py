@@ -11,8 +11,8 @@ from scipy.special import log_ndtr
 from scipy.stats import norm
 from scipy.stats import t as t_distribution
 
+from companion.chapters.real import FEWEST
 from companion.stats.compare import paired_exponents
-from companion.stats.hit_models import PARAMETERS, fit_distance
 from rbp.arrays import Reals
 from rbp.errors import DataError, FitError, ParameterError
 from rbp.figures.curves import by_number, curves, shades, spread
@@ -55,8 +55,8 @@ def ratios(counts: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     """Compute −ln p(N) over N·(−ln RBP_k) for every model, k and N > 1: 1 where the tokens are independent.
 
     counts: dataset, model, family, size, k, n, successes, windows, with n = 1 for every k. Adds single (−ln RBP_k),
-    ratio, ratio_low, ratio_high (normal on ln p, by `windows.share_error`), and log10_gain (log₁₀ of p(N) over
-    RBP_k^N). Where no window succeeds, ratio and ratio_high are missing and ratio_low is what one success would give.
+    ratio, ratio_low and ratio_high (normal on ln p, by `windows.share_error`). Where no window succeeds,
+    ratio and ratio_high are missing, and ratio_low is what one success would give.
     """
     first = counts[counts["n"] == 1].set_index(["dataset", "model", "k"])
     if first.empty:
@@ -74,7 +74,6 @@ def ratios(counts: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
         ratio=neg_log / independent,
         ratio_low=low / independent,
         ratio_high=(neg_log + half) / independent,
-        log10_gain=(independent - neg_log) / np.log(10),
     ).reset_index(drop=True)
 
 
@@ -227,51 +226,6 @@ def algebra() -> dict[str, str]:
     return {name: "yes" if true else "no" for name, true in follows.items()}
 
 
-# ── Which law of dependence does better?
-
-
-def extrapolations(counts: pd.DataFrame, *, up_to: int = 10, at: Sequence[int] = (50, 100)) -> pd.DataFrame:
-    """Fit each law to N ≤ up_to, and compare it with the success at longer N.
-
-    Independence is equation 6: the single token alone. One row for each model, k, law and length of `at` at which
-    some window succeeds: dataset, family, model, size, k, law, n, predicted and measured (−ln p), factor (predicted
-    over measured), and edge (the simpler law that it has become, `hit_models.SequenceFit`). Cells in which a law has
-    more parameters than points, or a share is 0 or 1, are left out.
-    """
-    rows = []
-    for key, cell in counts.groupby(["dataset", "family", "model", "size", "k"]):
-        cell = cell.sort_values("n")
-        near, far = cell[cell["n"] <= up_to], cell[cell["n"].isin(list(at)) & (cell["successes"] > 0)]
-        if far.empty or not (near["successes"] > 0).all():
-            continue
-        for law in PARAMETERS:
-            used = near[near["n"] == 1] if law == "independence" else near
-            try:
-                fit = fit_distance(used["n"], -np.log((used["successes"] / used["windows"]).astype(float)), law)
-            except DataError:
-                continue
-            measured = -np.log(far["successes"].to_numpy(float) / far["windows"].to_numpy(float))
-            for n, seen, predicted in zip(far["n"], measured, fit.neg_log(far["n"]), strict=True):
-                rows.append((*key, law, n, predicted, seen, predicted / seen, fit.edge))
-    names = ["dataset", "family", "model", "size", "k", "law", "n", "predicted", "measured", "factor", "edge"]
-    return pd.DataFrame(rows, columns=names)
-
-
-_MARGIN = 1e-8  # of a factor: the same from other starts, and from counts changed by 1e-13, to 1e-9
-
-
-def closest(predictions: pd.DataFrame) -> "pd.Series[str]":
-    """Name the law closest to the measured −ln p, by model and k; "undecided" where two are as close, to rounding.
-
-    predictions: rows of `extrapolations` at one length. A law that has become a simpler one does not count.
-    """
-    rows = predictions[predictions["edge"] == ""]
-    off = rows.assign(off=rows["factor"].map(np.log).abs()).set_index(["model", "k", "law"])["off"].unstack()  # noqa: PD010
-    least = off.min(axis=1)
-    near = off.le(least + _MARGIN, axis=0).sum(axis=1)
-    return off.idxmin(axis=1).where(near == 1, "undecided")
-
-
 # ── Figure 7 as printed
 
 
@@ -341,7 +295,7 @@ def ratios_by_document(
     """Compute −ln p(N) over N·(−ln RBP_k) of every store: 1 where tokens are independent and alike.
 
     Columns dataset, family, model, size, k, n, successes, ratio, low, high: the interval of ln ratio by leaving out one
-    document at a time. Cells without an interval are left out: no success, or all of them in one document.
+    document at a time. Cells in which windows succeed in fewer than FEWEST documents are left out.
     """
     rows = []
     for store in stores:
@@ -357,7 +311,7 @@ def ratios_by_document(
                 with np.errstate(divide="ignore", invalid="ignore"):
                     logs = np.log(np.log(successes / windows) / (n * np.log(hits / tokens)))
                     ends = np.exp(interval(logs, level=level))
-                if np.isfinite(ends).all():
+                if np.isfinite(ends).all() and np.count_nonzero(sums[:, 2]) >= FEWEST:
                     about = (store.dataset, store.family, store.model, store.size, k, n)
                     rows.append((*about, int(successes[0]), *map(float, ends)))
     names = ["dataset", "family", "model", "size", "k", "n", "successes", "ratio", "low", "high"]
@@ -401,22 +355,16 @@ def summarize_published(
     mean: pd.DataFrame,
     power: pd.DataFrame,
     change: pd.DataFrame,
-    laws: pd.DataFrame,
 ) -> dict[str, Any]:
     """Collect the numbers on the published windows for page and ledger, by key; missing ones are left out.
 
-    counts: the windows of one family; the others of all: `ratios`, `ratio_by_length`, `powers_of_length`, `by_size`,
-    `extrapolations`.
+    counts: the windows of one family; the others of all: `ratios`, `ratio_by_length`, `powers_of_length`, `by_size`.
     """
     family, largest = counts["family"].iloc[0], counts.sort_values("size")["model"].iloc[-1]
     lengths = power[power["family"] == family]
     curve, local = transitions(counts), local_powers(counts)
     means = mean[mean["family"] == family].set_index(["k", "n"])
-    long = ratio[(ratio["model"] == largest) & (ratio["k"] == 1) & (ratio["n"] == 100) & (ratio["successes"] > 0)]
     alive = runs_alive(counts[counts["model"] == largest]).query("k == 1 and n == 100 and successes > 0")
-    far = laws[laws["n"] == laws["n"].max()]
-    best, small = closest(far), far[far["k"] <= 100]
-    worst = np.exp(small["factor"].map(np.log).abs()).groupby(small["law"]).max()
     below, above = int((ratio["ratio_high"] < 1).sum()), int((ratio["ratio_low"] > 1).sum())
     values = {f"algebra.{name}": answer for name, answer in algebra().items()} | {
         "ratio.cells": len(ratio),
@@ -426,7 +374,6 @@ def summarize_published(
         "ratio.zeros": int((ratio["successes"] == 0).sum()),
         "ratio.k1.n10": means["ratio"].get((1, 10), np.nan),
         "effective.k10.n100": means["effective"].get((10, 100), np.nan),
-        "gain.k1.n100": long["log10_gain"].mean(),
         "runs.k1.n100": alive["runs"].mean(),
         "power.fits": len(lengths),
         "power.below": int((lengths["length_high"] < 1).sum()),
@@ -437,10 +384,6 @@ def summarize_published(
         "rise.sharper": int((change["low"] > 0).sum()),
         "rise.duller": int((change["high"] < 0).sum()),
         "models": counts["model"].nunique(),
-        "worst_independent": worst.get("independence", np.nan),
-        "worst_beta_binomial": worst.get("beta-binomial", np.nan),
-        "judged": len(best),
-        **{f"closest.{law}": int((best == law).sum()) for law in LAWS},
         "inside.published": float((len(ratio) - below - above) / len(ratio)),
     }
     first = local[local["k"] == 1]
@@ -478,14 +421,6 @@ def summarize_texts(ratio: pd.DataFrame, power: pd.DataFrame, curve: pd.DataFram
 
 
 # ── Figures: what `Page.figure` takes besides a name
-
-
-#: law → (colour, marker): none of a family
-LAWS = {
-    "independence": ("#7F7F7F", "s"),
-    "markov": ("#5C8A2E", "^"),
-    "beta-binomial": ("#9457C0", "o"),
-}
 
 
 def success_figure(counts: pd.DataFrame) -> dict[str, Any]:
@@ -552,23 +487,4 @@ def texts_figure(ratio: pd.DataFrame, *, level: float) -> dict[str, Any]:
         "alt": "On Wikipedia and HotpotQA the ratio is near 1 or above for short windows; on HumanEval and judgments "
         "it falls well below",
         "data": ratio,
-    }
-
-
-def laws_figure(laws: pd.DataFrame, *, up_to: int) -> dict[str, Any]:
-    """Plot −ln p as each law predicts it over the measured one, against k, at the longest length of each family."""
-    last = laws[laws["n"] == laws.groupby("family")["n"].transform("max")]
-    factors = last.groupby(["family", "n", "k", "law"])["factor"]
-    rows = factors.agg(factor="median", low="min", high="max").reset_index()
-    rows["of"] = [f"{row.family}, N = {row.n}" for row in rows.itertuples()]
-    panels = curves(
-        rows, "k", "factor", labels=("threshold k", "−ln p, predicted over measured"), panel="of", line="law",
-        styles=LAWS, log="xy", at=[1], ylim="shared", size=(4.6, 3.6),
-    )  # fmt: skip
-    return {
-        "figure": panels,
-        "caption": f"<b>At small k, a hit rate for each stretch predicts best.</b> Laws fitted to windows of up to "
-        f"{up_to} tokens. Predicted −ln p over the measured one (1 is right): medians over models, and their range.",
-        "alt": "Independence and the Markov chain lie far above 1 at small k; the beta-binomial lies near 1",
-        "data": laws,
     }

@@ -34,8 +34,8 @@ def forecast_every_cut(points: pd.DataFrame, *, level: float) -> pd.DataFrame:
     """Hide the largest model of each family, then the two largest, and so on, and forecast them from the others.
 
     Of each dataset, k and family of four sizes or more; at least three sizes are fitted. Values of 0, which have no
-    logarithm, and cuts whose values do not vary are left out. Columns CELL, seen (models
-    fitted), hidden (models that are not), model, size, value (measured), predicted, low, high, error
+    logarithm, and cuts whose values do not vary are left out. Columns CELL, seen (models fitted), hidden (models that
+    are not), model, size, ahead (times the largest size fitted), value (measured), predicted, low, high, error
     (predicted/value − 1), covered, score (`score_intervals`); and of E + A·S^(−α), fitted to the same models where they
     are four sizes: floor (E), floored (the forecast), floor_error, which are NaN elsewhere. Raises FitError where no
     cell has four sizes.
@@ -67,6 +67,7 @@ def _forecast(small: pd.DataFrame, large: pd.DataFrame, level: float) -> pd.Data
     if small["size"].nunique() > 3:
         floor, floored = extended(small["size"], small["value"], large["size"])
     measured = large[["model", "size", "value"]].reset_index(drop=True).assign(floor=floor, floored=floored)
+    measured.insert(2, "ahead", measured["size"] / small["size"].max())
     return pd.concat([measured, ahead.reset_index(drop=True)], axis=1)
 
 
@@ -85,8 +86,9 @@ def score_intervals(value: Reals, low: Reals, high: Reals, level: float) -> Real
 def summarize_cuts(forecasts: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """Summarize `forecast_every_cut` by some columns.
 
-    Columns `by`, count, covered (inside their interval), optimistic (−ln RBP_k forecast too low); medians in per cent:
-    error_signed, error_median (of its size), width_median (of the interval, relative to the forecast); score (mean).
+    Columns `by`, ahead (the most times the largest size fitted), count, covered (inside their interval), optimistic
+    (−ln RBP_k forecast too low); medians in per cent: error_signed, error_median (of its size), width_median (of the
+    interval, relative to the forecast); score (mean).
     Of the law with a floor: floored, floor_optimistic (forecasts, and those too low), floor_median (of the error's
     size, in per cent), floor_zero (lines whose best floor is 0).
     """
@@ -100,6 +102,7 @@ def summarize_cuts(forecasts: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
         floor_zero=(forecasts["floor"] == 0) & ~forecasts.duplicated([*cells.CELL, "seen"]),
     )
     return rows.groupby(list(by), as_index=False, sort=True).agg(
+        ahead=("ahead", "max"),
         count=("covered", "size"),
         covered=("covered", "sum"),
         optimistic=("optimistic", "sum"),
@@ -167,6 +170,7 @@ def cut_table(forecasts: pd.DataFrame, *, caption: str) -> dict[str, Any]:
     columns: dict[Any, Any] = {
         "family": "family",
         "hidden": "hidden",
+        "ahead": ("up to × size", "{:.1f}"),
         ("optimistic", "count"): ("too optimistic", "{:.0f} of {:.0f}"),
         ("covered", "count"): ("inside the interval", "{:.0f} of {:.0f}"),
         "error_signed": ("median error, %", "{:+.1f}"),

@@ -19,8 +19,7 @@ from companion.evidence import published
 from companion.stats.compare import paired_exponents
 from companion.stats.rank_families import FAMILIES, family
 from companion.stats.rank_fits import MARGIN, RankDistribution, fit
-from rbp.figures.curves import curves
-from rbp.figures.style import INK, LABELS, Panels, legend_below, log_axis
+from rbp.figures.style import INK, Panels, legend_below, log_axis
 from rbp.figures.wording import dataset_label, listed, model_label
 from rbp.laws.power import fit_power_law
 from rbp.measurements import histograms, open_source, select
@@ -482,23 +481,3 @@ def survival_figure(table: pd.DataFrame, group: Sequence[MeasuredRanks]) -> dict
         "alt": "Survival functions of ranks on logarithmic axes, measured points and fitted lines",
         "data": pd.concat(counts),
     }
-
-
-def predicted_figure(table: pd.DataFrame) -> dict[str, Any]:
-    """Plot measured and predicted curves against S, a panel for each metric: a table of `predicted`."""
-    titles = {"cross_entropy": "Cross-entropy"} | {f"neg_log_rbp{k}": f"−ln RBP, k = {k}" for k in KS}
-    looks = {MEASURED: (INK, "o", "-"), FORMULA: ("#9457C0", "D", "--"), EXACT: ("#5C8A2E", "s", ":")}
-    rows = table[table["kind"].isin(looks)].assign(
-        metric=lambda curves_in: pd.Categorical(curves_in["metric"], METRICS)
-    )
-    rows = rows.sort_values("metric", kind="stable").astype({"metric": str}).replace({"metric": titles})
-    return {
-        "figure": curves(
-            rows, "size", "value", labels=(LABELS["size"], "nats"), panel="metric", line="kind", styles=looks,
-            ends=True, log="xy", size=(4.6, 3.0),
-        ),
-        "caption": "<b>The curves that the authors’ μ and σ predict are too high.</b> Figures 8a and 8b of the paper, "
-        "and two more k. Formula: equations 16, 20 and 21. Exact sums: over the vocabulary.",
-        "alt": "Log-log panels: the predicted curves lie above the measured ones, less so at larger k",
-        "data": table,
-    }  # fmt: skip

@@ -23,8 +23,7 @@ from companion.stats.overdispersion import scatter_about_law
 from ladder import shipping
 from rbp.arrays import Integers, Reals
 from rbp.errors import DataError, FitError
-from rbp.figures.curves import by_number, numbered, shades
-from rbp.figures.style import FAINT, Panels, family_style, legend_below, log_axis
+from rbp.figures.style import FAINT, Panels, family_style, log_axis
 from rbp.figures.wording import cell_label, dataset_label, dataset_order, family_label, listed
 from rbp.laws.resampling import interval, without_each
 from rbp.measurements import Source, open_source
@@ -377,39 +376,6 @@ def scatter_figure(judged: pd.DataFrame, *, level: float) -> dict[str, Any]:
         "noise. A line to the left edge includes no scatter at all.",
         "alt": "Intervals of the scatter beyond counting overlap the noise of counting in all fits but one",
         "data": judged,
-    }
-
-
-def rare_figure(table: pd.DataFrame) -> dict[str, Any]:
-    """Plot the rate of misses by how often a token occurred in the training text, by dataset, a line for each S.
-
-    table: `by_training_count` at one rate. Classes of fewer than 20 tokens in the text are left out.
-    """
-    lows = sorted(int(low) for low in table["low"].unique())
-    names = ["0", *(f"{low:,}" for low in lows[1:])]
-    colours = shades(sorted(int(size) for size in table["size"].unique()))
-
-    def draw(ax: Axes, dataset: str) -> None:
-        rows_of = table[(table["dataset"] == dataset) & (table["tokens"] >= 20) & (table["misses"] > 0)]
-        for size, rows in by_number(rows_of, "size"):
-            rows = rows.sort_values("low")
-            place = [lows.index(low) for low in rows["low"]]
-            ax.plot(place, rows["misses"] / rows["tokens"], "o-", color=colours[size], ms=4.5, mew=0, lw=1.2)
-        ax.set_xticks(range(len(lows)), names)
-        ax.set_yscale("log")
-        log_axis(ax, "y")
-        ax.set_xlabel("times in the training text, at least")
-        ax.set_ylabel("share of tokens missed")
-        ax.set_title(dataset_label(dataset))
-        legend_below(ax, numbered(colours, "S"))
-
-    return {
-        "figure": Panels(dataset_order(table["dataset"]), draw, size=(4.6, 2.7)),
-        "caption": "<b>Tokens that are rare in training are missed most,</b> at the k at which a model misses "
-        f"{table['rate'].iloc[0]:.1%} of all. A line for each model size S of our small models.",
-        "alt": "The rate of misses falls steeply with the training count, from most of the rarest tokens to nearly "
-        "none of the common",
-        "data": table,
     }
 
 

@@ -1,4 +1,4 @@
-"""The forecasts of the real model (data/predictions/real.toml, real_damaged.toml), and the outcomes."""
+"""The forecasts of the real model (real.toml, real_damaged.toml and openings.toml in data/predictions), scored."""
 
 from collections.abc import Callable, Iterable
 from functools import cached_property
@@ -8,27 +8,32 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from companion.chapters import lognormal, paths, real, real_damage
+from companion.chapters import lognormal, openings, paths, real, real_damage
 from companion.execute.steps import step
 from companion.project import DATA
 from rbp.figures.wording import dataset_label
 
 PREDICTIONS = DATA / "predictions" / "real.toml"
 LATER = DATA / "predictions" / "real_damaged.toml"
-KINDS = {
-    "early": "misses: first three tokens",
-    "removed": "misses: gone with a start token",
+OPENINGS = DATA / "predictions" / "openings.toml"
+KINDS = {  # a line each in the figure of scores
+    "early": "misses: first three",
+    "removed": "misses: start token",
     "rare": "misses: rare tokens",
     "ratio": "windows: ratio",
-    "within_documents": "windows: shuffled within documents",
-    "within_blocks": "windows: shuffled within 64 tokens",
-    "new": "windows: without repetition",
-    "spread_models": "spread of damaged models",
+    "within_documents": "windows: in documents",
+    "within_blocks": "windows: in 64 tokens",
+    "new": "windows: new",
+    "spread_models": "spread of damages",
     "spread_all": "spread of all ways",
     "least_k": "ln of the least k",
-    "sigma": "sigma of the lognormal, rounded up",
-    "excess_ceil": "excess of the lognormal, rounded up",
+    "sigma": "lognormal: sigma",
+    "excess_ceil": "lognormal: excess",
     "slope": "slope by position",
+    "rate": "1 token before: rate",
+    "fold": "1 against 33 to 128",
+    "fold32": "1 against 9 to 32",
+    "cured": "1 to 4: start token",
     "event": "event",
 }
 _WINDOWS = {
@@ -41,7 +46,7 @@ _WINDOWS = {
 
 def read_predictions(path: Path = PREDICTIONS) -> tuple[pd.DataFrame, float]:
     """Read the predictions in their order, as the appendix's `score` takes them, and their probability."""
-    return paths.read_predictions(path, about=("name", "what", "text", "k", "level", "way"))
+    return paths.read_predictions(path, about=("name", "what", "text", "k", "level", "way", "context"))
 
 
 def describe(table: pd.DataFrame) -> "pd.Series[str]":
@@ -130,6 +135,11 @@ def _refuted(findings: Findings, kind: str) -> bool:
     return len(rows) == 2 and bool((rows["p_explained"] < 0.05).all())
 
 
+def _reaches_1(high: float) -> float:
+    """Compare the end of an interval with 1; NaN, not decided, where too few windows succeed for an interval."""
+    return float(high >= 1) if np.isfinite(high) else np.nan
+
+
 def _advice(spreads: pd.DataFrame) -> bool:
     levels = [rows for _, rows in spreads.query("of == 'all'").groupby("rise")]
     return all(not rows.loc[rows["k"].between(5, 30), "least"].any() for rows in levels)
@@ -150,8 +160,8 @@ _EVENTS: dict[str, Callable[[Findings], Any]] = {
     "first_refuted": lambda findings: real.mean_removed(findings.misses.query("k == 1000"))["p_fewer"] < 0.05,
     "document_rate_refuted": lambda findings: _refuted(findings, real.DOCUMENTS),
     "stretch_rate_refuted": lambda findings: _refuted(findings, real.BLOCKS),
-    "together_refuted": lambda findings: (
-        findings.windows.query("kind == @real.NEW and k == 1 and dataset == 'wikipedia'")["high"].item() >= 1
+    "together_refuted": lambda findings: _reaches_1(
+        findings.windows.query("kind == @real.NEW and k == 1 and dataset == 'wikipedia'")["high"].item()
     ),
     "sentence_refuted": lambda findings: _small(findings.spreads),
     "sentence_stands": lambda findings: _differ(findings.spreads, "wikipedia"),
@@ -195,6 +205,29 @@ def measure_damaged(table: pd.DataFrame) -> pd.DataFrame:
         if row.kind == "event":
             return float(events[row.event])
         return float(misses[row.kind][row.way, row.text]) if row.kind in ("early", "rare") else _spread(spreads, row)
+
+    rows: Iterable[Any] = table.rename(columns={"name": "event"}).itertuples()
+    return table.assign(outcome=[outcome(row) for row in rows])
+
+
+def measure_openings(table: pd.DataFrame) -> pd.DataFrame:
+    """Add the outcome to each prediction of openings.toml (`outcome`)."""
+    ks = (10_000, 20_000)
+    measured, by_bin = openings.openings(ks).set_index(["dataset", "k"]), openings.rates(ks)
+    one = by_bin[(by_bin["bos"] == "never") & (by_bin["among"] == "all")].set_index(["dataset", "k", "context"])["rate"]
+    causes = measured["cause"].xs(10_000, level="k")
+    events = {
+        "openings_stand": (measured["part"].xs(20_000, level="k") == openings.STANDS).all(),
+        "no_context": (causes == openings.CAUSES["no_context"]).all(),
+        "protocol": (causes == openings.CAUSES["protocol"]).any(),
+    }
+
+    def outcome(row: Any) -> float:
+        if row.kind == "event":
+            return float(events[row.event])
+        if row.kind == "rate":
+            return float(one[row.text, row.k, row.context])
+        return float(measured[row.kind][row.text, row.k])
 
     rows: Iterable[Any] = table.rename(columns={"name": "event"}).itertuples()
     return table.assign(outcome=[outcome(row) for row in rows])

@@ -56,9 +56,10 @@ KEY = [*CELL, "rung", "training_tokens"]
 
 
 def read_forecasts(path: Path = LONGER) -> pd.DataFrame:
-    """Read the file, a row for each model, text, k and law: KEY, law, low, middle, high.
+    """Read the file, a row for each model, text, k and law: KEY, law, low, middle, high, ahead.
 
-    Raises DataError for a malformed file.
+    ahead: how many times the tokens of the longest run that the laws are fitted to. Raises DataError for a malformed
+    file.
     """
     content = _content(path)
     try:
@@ -70,7 +71,8 @@ def read_forecasts(path: Path = LONGER) -> pd.DataFrame:
         ]
     except (KeyError, TypeError) as error:
         raise DataError(f"these are no predictions: {error}", label(path), _REMEDY) from None
-    return pd.DataFrame(rows, columns=[*KEY, "law", "low", "middle", "high"])
+    table = pd.DataFrame(rows, columns=[*KEY, "law", "low", "middle", "high"])
+    return table.assign(ahead=table["training_tokens"] / KNOWN)
 
 
 def _content(path: Path) -> dict[str, Any]:
@@ -236,6 +238,7 @@ def score_statistics(forecasts: pd.DataFrame, scores: pd.DataFrame, grids: pd.Da
         "texts": forecasts["dataset"].nunique(),
         "laws": forecasts["law"].nunique(),
         "largest": int(scores["size"].max()),
+        "ahead": scores["training_tokens"].max() / KNOWN,
         "offset_in_tokens.inside": 100 * laws["inside"]["offset_in_tokens"],
         "best": SHORT[str(best["law"].iloc[0])],
         "others": len(best),

@@ -150,7 +150,8 @@ _ALL = (
         points=rounded,
         limit=_ROUNDED_POWER_LAW,
     ),
-    # RBP_k = Φ((ln k − μ)/σ), from rank 1; a power of x has no mass to norm it below 1, so the limit needs rank 2
+    # RBP_k = Φ((ln k − μ)/σ) over its value at k = V, from rank 1; a power of x of 1 or steeper has no mass to norm it
+    # below 1, so the limit needs rank 2
     replace(
         LOGNORMAL,
         name="lognormal_ceiling",

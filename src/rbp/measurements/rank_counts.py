@@ -81,25 +81,23 @@ def single(starts: Integers, vocabulary: int) -> Points:
 
 def rounded(starts: Integers, vocabulary: int) -> Points:
     """Rank k has the interval from k − ½ to k + ½; the last has no end, so that what lies beyond V counts as V."""
-    return _to_the_end(starts, vocabulary, 0.5)
-
-
-def ceiling(starts: Integers, vocabulary: int) -> Points:
-    """Rank k has the interval from k − 1 to k, rank 1 all below 1, and the last no end: R = ⌈X⌉, nothing cut off."""
-    return _to_the_end(starts, vocabulary, 1.0)
-
-
-def _to_the_end(starts: Integers, vocabulary: int, below: float) -> Points:
-    """Make bins that begin `below` their first rank; a bin at 0 has all from there, and the last has no end."""
     inner = np.append(starts, vocabulary) if starts[-1] < vocabulary else starts
-    edges = inner - below
-    y, measure, nodes = _between(np.log(np.maximum(edges, below)))  # from 0 to 1: by the half-line
+    edges = np.log(inner - 0.5)
+    y, measure, nodes = _between(edges)
     beyond, tail = _half_line()
-    y, measure = np.append(y, np.log(edges[-1]) + beyond), np.append(measure, tail)
+    y, measure = np.append(y, edges[-1] + beyond), np.append(measure, tail)
     nodes = np.append(nodes, len(tail))
     if len(inner) > len(starts):  # the last bin has both the ranks below V and the tail
         nodes = np.append(nodes[:-2], nodes[-2:].sum())
-    if edges[0] == 0:
+    return _of(int(starts[0]), y, measure, nodes)
+
+
+def ceiling(starts: Integers, vocabulary: int) -> Points:
+    """Rank k has the interval from k − 1 to k, rank 1 all below 1, and the last ends at V: R = ⌈X⌉, given X ≤ V."""
+    edges = np.append(starts - 1.0, vocabulary)
+    y, measure, nodes = _between(np.log(np.maximum(edges, 1.0)))
+    if edges[0] == 0:  # from 0 to 1: by the half-line
+        beyond, tail = _half_line()
         y, measure = np.append(-beyond[::-1], y), np.append(tail[::-1], measure)
         nodes = np.append(nodes[0] + len(tail), nodes[1:])
     return _of(int(starts[0]), y, measure, nodes)

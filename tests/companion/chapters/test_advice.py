@@ -25,6 +25,11 @@ def power(alpha):
 LAW = measured("Pythia", {1: power(0.05), 10: power(0.1), 100: power(0.2)}, power(0.08))
 
 
+OTHER = measured("OPT", {1: power(0.05), 10: power(0.1), 100: power(0.2)}, power(0.08)).query(
+    "metric != 'cross_entropy'"
+)
+
+
 def windows(power):
     """Windows of a model whose −ln p grows as N to a power; of 500 none succeeds."""
     rows = pd.DataFrame([(k, one) for k, one in ((1, 0.5), (10, 0.1), (1000, 0.01))], columns=["k", "one"])
@@ -43,6 +48,9 @@ def test_lines_start_at_one_and_have_the_exponents_that_were_put_in():
 def test_a_floor_makes_forecasts_too_optimistic_and_a_pure_law_does_not():
     pure = advice.forecast_largest(LAW)
     assert pure["k"].unique().tolist() == [pd.NA, 1, 10, 100]
+    ranks_alone = advice.forecast_largest(pd.concat([LAW, OTHER]))
+    assert set(ranks_alone.loc[ranks_alone["family"] == "OPT", "k"]) == {1, 10, 100}, "a family without CE counts too"
+    assert set(pure["ahead"].round(6)) == {round(SIZES[4] / SIZES[3], 6), round(SIZES[5] / SIZES[3], 6)}
     np.testing.assert_allclose(pure["error"], 0, atol=1e-9)
     floor = LAW.assign(value=LAW["value"] + 0.5)
     found = advice.forecast_largest(floor)
@@ -71,9 +79,12 @@ def test_each_title_follows_from_the_points():
         return [figure.single(key).axes[0].get_title("left") for key in figure.keys]
 
     close = titles(LAW.assign(value=LAW["value"] - 0.1), 1.0)
-    assert close[:2] == ["A power at small k", "Forecasts ahead are close"]
+    assert close[:2] == ["A power at small k", "Forecasts ahead are too pessimistic"]
     assert close[3] == "Tokens in a row are nearly independent"
     jagged = np.exp(0.3 * np.array([1, -1, 1, -1, -2, 3]))  # the largest models lie above the others' line
     rough = titles(LAW.assign(value=LAW["value"] * np.tile(jagged, 4) / 4), 0.5)
     assert (rough[0], rough[3]) == ("Nearly a power at small k", "Tokens in a row are not independent")
-    assert titles(LAW.assign(value=LAW["value"] + 0.5), 0.5)[1] == "Forecasts ahead are too optimistic"
+    floor = LAW.assign(value=LAW["value"] + 0.5)
+    assert titles(floor, 0.5)[1] == "Forecasts ahead are too optimistic"
+    other = OTHER.assign(value=OTHER["value"] - 0.1)
+    assert titles(pd.concat([floor, other]), 0.5)[1] == "Forecasts ahead miss in both directions"

@@ -203,6 +203,8 @@ def test_what_table_1_says_is_counted_by_hand():
     assert statistics["printed_r_squared_comparable"] == 7
     assert statistics["printed_r_squared_apart.cell"] == "f on d"
     assert statistics["printed_relative.b.f"] == pytest.approx(1)
+    ends = {cell: [statistics[f"printed_relative_{end}.{cell}.f"] for end in ("least", "most")] for cell in "bch"}
+    assert ends == {"b": pytest.approx([0, 2.5]), "c": pytest.approx([7.5, 10.5]), "h": pytest.approx([28.5, 31.5])}
     widest = [statistics[f"{end}.widest"] for end in ("relative", "relative_low", "relative_high")]
     assert widest == pytest.approx([9, 7.8, 10.2])
     assert [statistics[f"table1.{name}"] for name in ("tested", "near", "outside")] == [2, 0, 1]

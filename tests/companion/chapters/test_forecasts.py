@@ -12,12 +12,13 @@ from rbp.measurements import open_source, select
 def test_a_summary_counts_and_takes_medians():
     rows = [("A", 3, -0.1, True), ("A", 4, 0.3, False), ("A", 4, -0.2, True), ("B", 8, 0.1, True)]
     told = pd.DataFrame(rows, columns=["family", "seen", "error", "covered"]).assign(
-        low=0.9, high=1.1, predicted=2.0, score=7.0
+        low=0.9, high=1.1, predicted=2.0, score=7.0, ahead=[2.0, 5.0, 3.0, 4.0]
     )
     told = told.assign(dataset="d", k=1, floor=[np.nan, 0.0, 0.0, 0.5], floor_error=[np.nan, 0.2, -0.1, -0.4])
     table = forecasts.summarize_cuts(told, ["family"]).set_index("family")
     assert table.loc["A", ["count", "covered", "optimistic"]].tolist() == [3, 2, 2]
     assert table.loc["A", "error_signed"] == pytest.approx(-10)
+    assert table["ahead"].tolist() == [5, 4]
     assert table.loc["A", ["error_median", "width_median"]].tolist() == pytest.approx([20, 10])
     assert table.loc["B", ["count", "covered", "optimistic"]].tolist() == [1, 1, 0]
     floors = ["floored", "floor_optimistic", "floor_zero"]
@@ -54,6 +55,8 @@ def test_every_cut_of_every_family_is_forecast_from_the_smaller_models():
         own = select(points, dataset=[dataset], family=family).sort_values("size")
         small, large = own.iloc[:-hidden], own.iloc[-hidden:]
         slope, at_0 = np.polyfit(np.log(small["size"]), np.log(small["value"]), 1)
+        times = large["size"].to_numpy() / small["size"].max()
+        assert rows.sort_values("size")["ahead"].to_numpy() == pytest.approx(times)
         right = np.exp(at_0 + slope * np.log(large["size"].to_numpy()))
         assert rows.sort_values("size")["error"].to_numpy() == pytest.approx(right / large["value"].to_numpy() - 1)
     straight = select(points, family="OPT").assign(value=lambda t: t["size"] ** -0.1)

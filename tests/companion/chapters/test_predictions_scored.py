@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from made_grid import BUDGETS, SIZES, additive, make
 from scipy import integrate
-from scipy.stats import norm
+from scipy.stats import binomtest, norm
 
 from companion.chapters.appendix import predictions as study
 
@@ -39,6 +39,15 @@ def test_scores_of_numbers_and_events_are_log_probabilities():
         assert event.score == pytest.approx(np.log(p))
         assert event.gain == pytest.approx(np.log(p / 0.5))
         assert np.isnan(event.inside)
+
+
+def test_so_few_intervals_inside_have_the_p_of_a_binomial_test():
+    rows = pd.DataFrame([number(x) for x in [1.0] * 13 + [9.0] * 10])
+    found = study.count_inside(rows, 0.8)
+    assert [found[name] for name in ("intervals", "inside")] == [23, 13]
+    assert found["p"] == pytest.approx(binomtest(13, 23, 0.8, alternative="less").pvalue)
+    assert found["p"] == pytest.approx(0.009, abs=5e-4)
+    assert found["better"] == sum(number(x).gain > 0 for x in [1.0] * 13 + [9.0] * 10)
 
 
 @pytest.fixture(scope="module")

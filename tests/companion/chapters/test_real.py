@@ -54,6 +54,36 @@ def test_windows_are_those_of_a_loop_and_new_ones_hold_no_repeated_token():
                 assert value == pytest.approx(np.log(success / there))
 
 
+def test_new_windows_are_divided_by_the_hit_rate_of_their_own_tokens():
+    rng = np.random.default_rng(5)
+    tokens = tiny(rng, [60, 30, 41], share=0.4).assign(repeated=lambda t: rng.random(len(t)) < 0.1)
+    hit, new = (tokens["rank"] == 1).to_numpy(), ~tokens["repeated"].to_numpy()
+    for gone in (None, 0, 1, 2):
+        row = 0 if gone is None else 1 + gone
+        for n, value in zip(real.LENGTHS[:4], real.log_rate_within(hit, tokens, new)[row], strict=False):
+            rates = []
+            for document, own in tokens.groupby("document"):
+                if document != gone:
+                    places = [own.index[i : i + n] for i in range(len(own) - n + 1)]
+                    rates += [hit[place].mean() for place in places if new[place].all()]
+            assert np.exp(value) == pytest.approx(np.mean(rates))
+
+
+def test_new_windows_with_few_successful_documents_have_a_ratio_but_no_interval(monkeypatch):
+    tokens = tiny(np.random.default_rng(6), [300] * 12, share=0.3)
+    last = tokens["document"] == 11
+    tokens.loc[~last, "rank"] = np.where(tokens.loc[~last, "position"] % 10 == 0, 5000, tokens.loc[~last, "rank"])
+    monkeypatch.setattr(real, "tokens_of", lambda *_: tokens)
+    found = real.window_ratios()
+    new = found[found["kind"].isin([real.NEW, real.MATCHED]) & (found["dataset"] == "auslegal") & (found["k"] == 1)]
+    assert set(new.loc[new["n"] == 5, "low"].notna()) == {True}
+    counts = zip(real.LENGTHS, real.documents_with_success("auslegal", 1), strict=True)
+    few = new[new["n"].isin(n for n, count in counts if count < 10)]
+    assert len(few)
+    assert few["low"].isna().all()
+    assert few["ratio"].notna().all()
+
+
 def test_repeated_tokens_are_those_of_a_search():
     ids = np.random.default_rng(4).integers(0, 3, 200)
     text = ids.tolist()

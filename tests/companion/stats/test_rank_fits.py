@@ -62,7 +62,7 @@ def test_masses_are_scipys(name, masses):
     np.testing.assert_allclose(member(name).pmf(RANKS), expected, rtol=1e-9, atol=1e-15)
 
 
-def test_rounded_families_have_no_end_and_keep_their_digits_in_the_tail():
+def test_rounded_families_have_no_end_rounded_up_ends_at_the_vocabulary_and_the_tail_keeps_its_digits():
     def cdf(at):
         return stats.lognorm.cdf(at, 1.6, scale=np.exp(0.7))
 
@@ -72,8 +72,9 @@ def test_rounded_families_have_no_end_and_keep_their_digits_in_the_tail():
     power = RankDistribution(family("power_law_rounded"), (1.7,), V).pmf(inner)
     expected = ((inner - 0.5) ** -0.7 - (inner + 0.5) ** -0.7) / 0.5**-0.7
     np.testing.assert_allclose(power, expected, rtol=1e-8)
-    # rounded up, nothing is cut off
-    np.testing.assert_allclose(member("lognormal_ceiling").pmf(inner), cdf(inner) - cdf(inner - 1), rtol=1e-8)
+    # rounded up, X is at most V
+    up = (cdf(RANKS) - cdf(RANKS - 1)) / cdf(V)
+    np.testing.assert_allclose(member("lognormal_ceiling").pmf(RANKS), up, rtol=1e-8)
     # from rank 2, as the authors' library conditions on the smallest rank
     at = member("lognormal_rounded", first=2).pmf(7)
     assert at == pytest.approx((cdf(7.5) - cdf(6.5)) / (1 - cdf(1.5)), rel=1e-8)

@@ -21,7 +21,7 @@ from scipy.stats import binom, norm
 
 from companion.chapters.families import LSTM, TRANSFORMER, exponents, planned, rung_of
 from ladder.making import PREDICTIONS
-from ladder.shipped import ABLATION
+from ladder.shipped import ABLATION, FIRST, counted
 from rbp import provenance
 from rbp.arrays import Integers, Reals
 from rbp.errors import DataError
@@ -37,16 +37,6 @@ from rbp.report.display import Columns, shown
 
 EVENT = "event"
 MISS = "#C2571A"  # of outcomes outside their interval; no family's colour
-#: the topics of the ledger's claims on what was predicted, and the kinds of prediction that decide each
-TOPICS = {
-    "exponents": ("exponent", "exponent_difference"),
-    "straightness": ("zigzag", "curvature"),
-    "training": ("budgets",),
-    "at_equal_loss": ("offset", "slope_in_cross_entropy", "cross_entropy", "cross_entropy_difference"),
-    "error_entropy": ("sister_law",),
-    "seeds": ("seeds",),
-    "heads": ("ablation",),
-}
 _REMEDY = "Restore it: git checkout -- data/predictions."
 KINDS = {
     "exponent": "exponent in S",
@@ -404,19 +394,16 @@ def add_deviations(table: pd.DataFrame, level: float) -> pd.DataFrame:
 def count_inside(table: pd.DataFrame, level: float) -> dict[str, float]:
     """Count how many intervals of `score` hold, and how many independent ones of this probability would.
 
-    intervals, inside, naive_inside; likely_low, likely_high: the central 95% of the binomial distribution. Predictions
-    of one set of models are not independent, which makes the true range wider.
+    intervals, inside, naive_inside, better (than the naive guess, in log score); likely_low, likely_high: the central
+    95% of the binomial distribution; p: of so few or fewer. Predictions of one set of models are not independent, which
+    makes the true range wider, and p larger.
     """
     numbers = table.dropna(subset="inside")
     low, high = binom.interval(0.95, len(numbers), level)
     held = {name: int(numbers[name].sum()) for name in ("inside", "naive_inside")}
-    counts: dict[str, float] = {"intervals": len(numbers), **held}
-    return counts | {"likely_low": int(low), "likely_high": int(high)}
-
-
-def count_better(table: pd.DataFrame) -> int:
-    """Count the predicted numbers that beat the naive guess in log score."""
-    return int(table.loc[table["kind"] != EVENT, "better"].sum())
+    counts: dict[str, float] = {"intervals": len(numbers), **held, "better": int((numbers["gain"] > 0).sum())}
+    p = float(binom.cdf(held["inside"], len(numbers), level))
+    return counts | {"likely_low": int(low), "likely_high": int(high), "p": p}
 
 
 def name_extremes(table: pd.DataFrame, names: "pd.Series[str]") -> dict[str, str]:
@@ -448,12 +435,6 @@ def score_kinds(table: pd.DataFrame, tested: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def count_topics(kinds: pd.DataFrame) -> dict[str, int]:
-    """Count for each of TOPICS the intervals that hold, could be tested, and beat the naive guess, by `score_kinds`."""
-    sums = kinds.set_index("key")[["inside", "tested", "better"]].fillna(0).astype(int)
-    return {f"{topic}.{key}": int(n) for topic, names in TOPICS.items() for key, n in sums.loc[[*names]].sum().items()}
-
-
 def describe(table: pd.DataFrame) -> "pd.Series[str]":
     """Describe each prediction in a few words, from its fields."""
 
@@ -470,6 +451,12 @@ def describe(table: pd.DataFrame) -> "pd.Series[str]":
         return ", ".join(parts)
 
     return pd.Series([words(row) for row in table.itertuples()], table.index, dtype="str")
+
+
+def largest_against_known(texts: Sequence[Counts]) -> float:
+    """Divide the largest size trained by the largest of the first ladder, from which the forecasts were made."""
+    known = counted([1], families=[FIRST])[0].of(FIRST)
+    return float(max(texts[0].of(family).sizes.max() for family in (TRANSFORMER, LSTM)) / known.sizes.max())
 
 
 # ── What the page shows
@@ -517,7 +504,7 @@ def score_files(files: Mapping[str, pd.DataFrame], level: float) -> dict[str, An
     rows = []
     for name, table in files.items():
         numbers = table.dropna(subset="inside")
-        row = {"file": name, **count_inside(numbers, level), "better": int((numbers["gain"] > 0).sum())}
+        row = {"file": name, **count_inside(numbers, level)}
         fair = numbers.dropna(subset="fair_gain")
         if len(fair):
             row |= {"fair": len(fair), "fair_inside": int(fair["fair_inside"].sum())}

@@ -1,0 +1,205 @@
+"""Do misses at large k come from the openings of texts? A real model on passages that were cut at random places.
+
+Definitions and rules were registered before the runs (data/predictions/openings.toml); the ranks are in data/real, as
+`python -m companion.evidence.openings` leaves them.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import t as student_t
+
+from companion.project import DATA
+from companion.stats.cells import holm
+from companion.stats.recovery import DOCUMENTS, SCORED_PER_DOCUMENT
+from rbp import provenance
+from rbp.arrays import Reals
+from rbp.figures.curves import curves
+from rbp.laws.resampling import document_sums, interval, variance, without_each
+
+OPENINGS = DATA / "real" / "openings.parquet"
+TEXTS = ("wikipedia", "auslegal", "novels")
+WAYS = {"never": "no start token", "always": "with a start token"}
+KS = (1_000, 10_000, 20_000, 30_000)
+#: how many tokens of left context, without a start token: the last of each bin, and the bins' names
+LAST = (0, 1, 2, 4, 8, 32, 128)
+BINS = ("0", "1", "2", "3–4", "5–8", "9–32", "33–128")
+ONE, EARLY, MIDDLE, LONG = 1, slice(1, 4), 5, 6  # the bins of 1, 1 to 4, 9 to 32 and 33 to 128 tokens
+WIDTH = np.diff((-1, *LAST))  # lengths of context in each bin
+TWICE, HALF = 2.0, 0.5  # the registered bars: of the fold, and of the share that a start token cures
+STANDS, REFUTED, UNDECIDED = "stands", "refuted", "open"
+CAUSES = {"protocol": "protocol", "no_context": "no context"}  # of the excess: a start token cures it, or does not
+
+
+@cache
+def passages() -> pd.DataFrame:
+    """Read every ranked token: columns document, passage, context, rank, rare, text, bos."""
+    provenance.note(OPENINGS)
+    return pd.read_parquet(OPENINGS)
+
+
+def sums_by_bin(text: str, way: str, k: int, among: str | None = None) -> Reals:
+    """Count misses at k and tokens of each bin, of all documents and of all but each: shape (1 + D, 2, bins).
+
+    among: "rare" or "other" tokens only. Documents are the same for both ways.
+    """
+    table = passages()
+    rows = table[(table["text"] == text) & (table["bos"] == way)]
+    place = np.searchsorted(LAST, rows["context"])
+    chosen = np.ones(len(rows), dtype=bool) if among is None else rows["rare"].to_numpy() == (among == "rare")
+    inside = (place[:, None] == np.arange(len(LAST))) & chosen[:, None]
+    missed = inside & (rows["rank"].to_numpy() > k)[:, None]
+    # by document, in ascending order, so that the ways can be compared without each
+    order = np.argsort(rows["document"].to_numpy(), kind="stable")
+    columns = np.column_stack([missed, inside])[order]
+    sums = document_sums(columns, rows["document"].to_numpy()[order])
+    return without_each(sums).reshape(-1, 2, len(LAST))
+
+
+def rates(ks: Sequence[int] = KS, *, level: float = 0.95) -> pd.DataFrame:
+    """Compute how many tokens of each bin are missed, in per cent: dataset, bos, among, k, context, rate, low, high.
+
+    Also place (of the bin), tokens and missed. among: "all", "rare" or "other" tokens. Intervals by documents, of the
+    logarithm; missing where nothing is missed, or in one document alone.
+    """
+    rows = []
+    for text, way, among, k in product(TEXTS, WAYS, ("all", "rare", "other"), ks):
+        sums = sums_by_bin(text, way, k, None if among == "all" else among)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.log(100 * sums[:, 0] / sums[:, 1])
+        ends = np.exp(interval(logs, level=level))
+        about = zip(BINS, range(len(BINS)), sums[0, 1].astype(int), sums[0, 0].astype(int), *ends, strict=True)
+        rows += [(text, way, among, k, *each) for each in about if each[2]]
+    names = ["dataset", "bos", "among", "k", "context", "place", "tokens", "missed", "rate", "low", "high"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def _excess(sums: Reals) -> Reals:
+    """Misses at contexts 1 to 4 less what so many tokens would miss with a long context, shape (1 + D,)."""
+    return np.asarray(sums[:, 0, EARLY].sum(axis=1) - WIDTH[EARLY].sum() / WIDTH[LONG] * sums[:, 0, LONG])
+
+
+def openings(ks: Sequence[int] = KS, *, level: float = 0.95) -> pd.DataFrame:
+    """Compute the registered statistics of each text and k, with intervals by documents and the rules' outcomes.
+
+    dataset, k, documents, tokens, missed (both without a start token, contexts 1 to 128), excess (misses at contexts 1
+    to 4 beyond those of a long context); fold, fold32: the rate after one token over that after 33 to 128, and 9 to 32;
+    early: share of the misses at contexts 1 to 4; cured: share of the excess that a start token removes; each with _low
+    and _high. p_more, p_fewer: of fold32 at most, and at least, TWICE; p_cured, p_not: of cured at most, and at least,
+    HALF (one-sided, Student's t by documents, Holm over texts). part, cause: what the rules say.
+    """
+    rows = []
+    for text, k in product(TEXTS, ks):
+        never, always = (sums_by_bin(text, way, k) for way in WAYS)
+        missed = never[:, 0, 1:].sum(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rate = np.log(never[:, 0] / never[:, 1])
+            logs = {
+                "fold": rate[:, ONE] - rate[:, LONG],
+                "fold32": rate[:, ONE] - rate[:, MIDDLE],
+                "early": np.log(never[:, 0, EARLY].sum(axis=1) / missed),
+                "left": np.log(_excess(always) / _excess(never)),
+            }
+        row = {"dataset": text, "k": k, "documents": len(never) - 1, "tokens": int(never[0, 1, 1:].sum())}
+        row |= {"missed": int(missed[0]), "excess": _excess(never)[0]}
+        for name, values in logs.items():
+            estimate, low, high = np.exp(interval(values, level=level))
+            if name == "left":
+                name, estimate, low, high = "cured", 1 - estimate, 1 - high, 1 - low
+            row |= {name: estimate, f"{name}_low": low, f"{name}_high": high}
+        for name, bar, (more, fewer) in (
+            ("fold32", TWICE, ("p_more", "p_fewer")),
+            ("left", HALF, ("p_not", "p_cured")),
+        ):
+            z = (logs[name][0] - np.log(bar)) / np.sqrt(variance(logs[name]))
+            row |= {more: student_t.sf(z, len(never) - 2), fewer: student_t.cdf(z, len(never) - 2)}
+        rows.append(row)
+    table = pd.DataFrame(rows)
+    for name in ("p_more", "p_fewer", "p_not", "p_cured"):
+        table[name] = table.groupby("k")[name].transform(lambda p: holm(p.fillna(1)))
+    part = np.select([table["p_more"] < 0.05, table["p_fewer"] < 0.05], [STANDS, REFUTED], UNDECIDED)
+    cause = np.select([table["p_cured"] < 0.05, table["p_not"] < 0.05], ["protocol", "no context"], UNDECIDED)
+    return table.assign(part=part, cause=cause)
+
+
+def crossed(ks: Sequence[int] = KS) -> pd.DataFrame:
+    """Cross early (contexts 1 to 4) with rare tokens: dataset, k, and the share of misses and of tokens in each cell.
+
+    Without a start token, contexts 1 to 128; per cent. Columns early_rare, early_other, late_rare, late_other, and of
+    all tokens the same with tokens_.
+    """
+    rows = []
+    for text, k in product(TEXTS, ks):
+        row: dict[str, Any] = {"dataset": text, "k": k}
+        for among in ("rare", "other"):
+            sums = sums_by_bin(text, "never", k, among)[0]
+            early, every = sums[:, EARLY].sum(axis=1), sums[:, 1:].sum(axis=1)
+            for when, (missed, tokens) in (("early", early), ("late", every - early)):
+                row |= {f"{when}_{among}": missed, f"tokens_{when}_{among}": tokens}
+        rows.append(row)
+    table = pd.DataFrame(rows)
+    for start in ("", "tokens_"):
+        cells = [f"{start}{when}_{among}" for when in ("early", "late") for among in ("rare", "other")]
+        table[cells] = 100 * table[cells].div(table[cells].sum(axis=1), axis=0)
+    return table
+
+
+def chunk_openings(tokens: int, k: int = 10_000) -> dict[str, float]:
+    """Estimate how many misses of the authors' measurement on Wikipedia openings of chunks could be.
+
+    tokens: behind the published counts. Each chunk adds the sum over contexts 1 to 32 of the rate less that of 33 to
+    128, both measured here: a transfer from another model, vocabulary and cut of the text. `least`: for as few chunks
+    as hold so many tokens, as registered; `most`: for one of each of the authors' documents.
+    """
+    missed, scored = sums_by_bin("wikipedia", "never", k)[0]
+    rate = missed / np.maximum(scored, 1)
+    of_one = float(WIDTH[ONE : MIDDLE + 1] @ (rate[ONE : MIDDLE + 1] - rate[LONG]))
+    return {"least": tokens / SCORED_PER_DOCUMENT * of_one, "most": DOCUMENTS["wikipedia"] * of_one}
+
+
+# ── What the page shows and says
+
+
+def summarize_openings(table: pd.DataFrame, by_bin: pd.DataFrame, cells: pd.DataFrame) -> dict[str, Any]:
+    """Collect chapter 8's numbers from `openings`, `rates` and `crossed`, by key: counts, ratios and per cent."""
+    values: dict[str, Any] = {"openings.texts": len(TEXTS), "openings.tokens.least": int(table["tokens"].min())}
+    values["openings.tokens.most"] = int(table["tokens"].max())
+    values["openings.early_tokens"] = 100 * WIDTH[EARLY].sum() / LAST[-1]
+    for k, rows in table[table["k"].isin((10_000, 20_000))].groupby("k"):
+        values[f"openings.stand.k{k}"] = int((rows["part"] == STANDS).sum())
+        values |= {f"openings.{name}.k{k}": int((rows["cause"] == cause).sum()) for name, cause in CAUSES.items()}
+        for name, unit in (("fold32", 1), ("early", 100), ("cured", 100)):
+            for row in rows.to_dict("records"):
+                key = f"{row['dataset']}.k{k}"
+                values |= {f"openings.{name}{end}.{key}": unit * row[f"{name}{end}"] for end in ("", "_low", "_high")}
+            values[f"openings.{name}.least.k{k}"] = unit * rows[name].min()
+            values[f"openings.{name}.most.k{k}"] = unit * rows[name].max()
+        values[f"openings.fold32.surely.k{k}"] = rows["fold32_low"].min()
+    every = by_bin[(by_bin["bos"] == "never") & (by_bin["among"] == "all") & (by_bin["k"] == 10_000)]
+    for name, place in (("one", ONE), ("long", LONG)):
+        rates = every.loc[every["place"] == place, "rate"]
+        values |= {f"openings.{name}.least": rates.min(), f"openings.{name}.most": rates.max()}
+    for row in cells[(cells["k"] == 10_000) & (cells["dataset"] == "wikipedia")].to_dict("records"):
+        values |= {f"openings.{cell}": row[cell] for cell in ("early_rare", "early_other", "late_rare", "late_other")}
+    return values
+
+
+def rates_figure(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """Plot the share of missed tokens against the left context, without a start token: a panel for each text."""
+    first = np.array([0, *(last + 1 for last in LAST[:-1])])
+    rows = table[(table["bos"] == "never") & (table["among"] == "all")]
+    rows = rows.assign(first=first[rows["place"]]).query("missed > 0")
+    return {
+        "figure": curves(
+            rows, "first", "rate", labels=("tokens before (least of each bin)", "missed tokens (%)"), line="k",
+            log="xy", ylim="shared", size=(4.6, 3.2),
+        ),
+        "caption": "<b>Misses are most frequent where little stands before a token.</b> SmolLM2-135M-Instruct in "
+        f"passages cut at random places, without a start token. Bars: {level:.0%} by documents.",
+        "alt": "Shares of missed tokens that fall with the number of tokens before, for each k, a panel for each text",
+        "data": table,
+    }  # fmt: skip

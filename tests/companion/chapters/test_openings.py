@@ -1,0 +1,108 @@
+"""Misses by length of context, against loops over made passages."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import t as student_t
+
+from companion.chapters import openings, real_forecasts
+
+K = 10_000
+
+
+@pytest.fixture
+def table(monkeypatch):
+    """Passages of three texts, four documents each, missed more often where little stands before a token."""
+    rng, parts = np.random.default_rng(1), []
+    for text in openings.TEXTS:
+        for way, first in (("never", 1), ("always", 0)):
+            for passage, document in enumerate([0, 0, 1, 1, 2, 2, 2, 3, 3, 3] * 3):
+                context = np.arange(first, 129)
+                missed = rng.random(len(context)) < 0.05 + 0.5 / (1 + context)
+                rank = np.where(missed, 25_000, 3).astype(np.uint16)
+                about = {"document": document, "passage": passage, "context": context, "rank": rank}
+                parts.append(pd.DataFrame(about).assign(rare=rng.random(len(context)) < 0.3, text=text, bos=way))
+    made = pd.concat(parts, ignore_index=True)
+    monkeypatch.setattr(openings, "passages", lambda: made)
+    return made
+
+
+def bins(low, high, rows):
+    return rows[(rows["context"] >= low) & (rows["context"] <= high)]
+
+
+def rate(rows):
+    return (rows["rank"] > K).mean()
+
+
+def test_statistics_and_intervals_are_those_of_loops(table):
+    found = openings.openings().set_index(["dataset", "k"]).loc[("auslegal", K)]
+
+    def statistics(rows):
+        never, always = rows[rows["bos"] == "never"], rows[rows["bos"] == "always"]
+        excess = [
+            (bins(1, 4, way)["rank"] > K).sum() - 4 / 96 * (bins(33, 128, way)["rank"] > K).sum()
+            for way in (never, always)
+        ]
+        return {
+            "fold": rate(bins(1, 1, never)) / rate(bins(33, 128, never)),
+            "fold32": rate(bins(1, 1, never)) / rate(bins(9, 32, never)),
+            "early": (bins(1, 4, never)["rank"] > K).sum() / (never["rank"] > K).sum(),
+            "cured": 1 - excess[1] / excess[0],
+        }
+
+    rows = table[table["text"] == "auslegal"]
+    whole = statistics(rows)
+    without = pd.DataFrame([statistics(rows[rows["document"] != each]) for each in range(4)])
+    for name, value in whole.items():
+        assert found[name] == pytest.approx(value)
+        left = (lambda x: 1 - x) if name == "cured" else (lambda x: x)
+        logs = np.log(left(without[name]))
+        half = student_t.ppf(0.975, 3) * np.sqrt(3 / 4 * ((logs - logs.mean()) ** 2).sum())
+        ends = sorted(left(left(value) * np.exp([-half, half])))
+        np.testing.assert_allclose(found[[f"{name}_low", f"{name}_high"]].astype(float), ends)
+
+
+def test_rules_are_decided_by_significance_on_each_text(table):
+    found = openings.openings([K])
+    assert (found["part"] == openings.STANDS).all() == bool((found["p_more"] < 0.05).all())
+    assert ((found["p_cured"] > 0.05) | (found["cured_low"] > 0)).all()
+    table["rank"] = np.where(table["bos"] == "always", 3, table["rank"])  # the start token cures all
+    assert (openings.openings([K])["cured"] == 1).all()
+
+
+def test_rates_and_cells_add_up(table):
+    rows = table[(table["text"] == "novels") & (table["bos"] == "never")]
+    found = openings.rates([K]).query("dataset == 'novels' and bos == 'never'")
+    every = found[found["among"] == "all"].set_index("context")
+    assert every["rate"]["5–8"] == pytest.approx(100 * rate(bins(5, 8, rows)))
+    assert "0" not in every.index
+    assert found[found["among"] != "all"]["missed"].sum() == every["missed"].sum() == (rows["rank"] > K).sum()
+    cells = openings.crossed([K]).set_index("dataset").loc["novels"]
+    early = (rows["context"] <= 4) & rows["rare"]
+    assert cells["early_rare"] == pytest.approx(100 * (early & (rows["rank"] > K)).sum() / (rows["rank"] > K).sum())
+    assert cells["tokens_late_other"] == pytest.approx(100 * ((rows["context"] > 4) & ~rows["rare"]).mean())
+
+
+def test_openings_of_chunks_add_what_their_contexts_miss_beyond_a_long_one(table):
+    rows = table[(table["text"] == "wikipedia") & (table["bos"] == "never")]
+    long, total = rate(bins(33, 128, rows)), 0.0
+    for low, high in ((1, 1), (2, 2), (3, 4), (5, 8), (9, 32)):
+        total += (high - low + 1) * (rate(bins(low, high, rows)) - long)
+    found = openings.chunk_openings(51_100, K)
+    assert found["least"] == pytest.approx(100 * total)
+    assert found["most"] == pytest.approx(1000 * total)
+
+
+def test_registered_forecasts_get_the_outcomes_of_their_text_and_k(table):
+    forecasts, _ = real_forecasts.read_predictions(real_forecasts.OPENINGS)
+    found = real_forecasts.measure_openings(forecasts)
+    assert found["outcome"].notna().all()
+    rows = table[(table["text"] == "auslegal") & (table["bos"] == "never")]
+    one = found[(found["kind"] == "rate") & (found["text"] == "auslegal") & (found["k"] == K)]
+    assert one["outcome"].item() == pytest.approx(100 * rate(bins(1, 1, rows)))
+    statistics = openings.openings([K, 20_000]).set_index(["dataset", "k"])
+    for row in found[found["kind"].isin(["fold", "fold32", "early", "cured"])].itertuples():
+        assert row.outcome == statistics[row.kind][row.text, row.k]
+    events = found[found["kind"] == "event"].set_index("name")["outcome"]
+    assert events["openings_stand"] == (statistics["part"].xs(20_000, level="k") == openings.STANDS).all()
