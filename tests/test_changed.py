@@ -8,14 +8,14 @@ from mini import write_chapter
 
 from companion.execute import results
 from companion.execute.inputs import checksums
-from companion.ledger.claims import FILE, read_claims
-from companion.project import ROOT, Project
+from companion.ledger.claims import read_claims
+from companion.project import CLAIMS, ROOT, Project
 from companion.render.build import sources_of
 from rbp.io import write_json
 
 LAW = next(claim for claim in read_claims() if claim.name == "law")
 CHAPTER, _, KEY = LAW.keys["high"].partition("::")
-PLACE = FILE.relative_to(ROOT)
+PLACE = CLAIMS.relative_to(ROOT)
 
 
 @pytest.fixture(scope="module")

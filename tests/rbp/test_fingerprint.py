@@ -229,23 +229,24 @@ def test_files_exchanged_between_fingerprint_and_loading(model, ranked, tmp_path
 
 def test_weights_that_are_written_into_while_they_are_ranked_by(model, ranked, monkeypatch):
     """Those of a file in the ranking's dtype are read from it: what is written there is what is ranked by."""
-    path, rank = model / "model.safetensors", extraction.Ranker.rank
+    path, rank = model / "model.safetensors", extraction.Ranker.rank_packs
 
-    def changed(ranker, rows):
+    def changed(ranker, packs):
         with path.open("r+b") as stream:
             stream.seek(-64, os.SEEK_END)
             stream.write(b"\0" * 64)
-        return rank(ranker, rows)
+        return rank(ranker, packs)
 
-    monkeypatch.setattr(extraction.Ranker, "rank", changed)
+    monkeypatch.setattr(extraction.Ranker, "rank_packs", changed)
     with pytest.raises(DataError, match=r"changed while it was read"):
         ranked("out")
 
 
 def test_weights_that_are_replaced_while_the_old_ones_are_ranked_by(model, ranked, monkeypatch):
     whole = ranked("whole")[0]
-    rank = extraction.Ranker.rank
-    monkeypatch.setattr(extraction.Ranker, "rank", lambda ranker, rows: [_same_again(model), rank(ranker, rows)][1])
+    rank = extraction.Ranker.rank_packs
+    changed = lambda ranker, packs: [_same_again(model), rank(ranker, packs)][1]  # noqa: E731
+    monkeypatch.setattr(extraction.Ranker, "rank_packs", changed)
     (store,) = ranked("out")
     assert {path.name for path in (store / "parts").iterdir()} == {path.name for path in (whole / "parts").iterdir()}
 

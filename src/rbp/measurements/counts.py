@@ -136,7 +136,7 @@ class Counts:
             rows += [(m, "cross_entropy", None, entropy, None)] if infinite or np.isfinite(entropy) else []
         place, metrics, ks, values, counted = zip(*rows, strict=True) if rows else [()] * 5
         columns = {  # made at once: a folder may hold thousands of stores, whose tables are joined
-            **{name: column.array.take(place) for name, column in self.models.items()},
+            **{name: column.array.take(np.array(place, dtype=np.intp)) for name, column in self.models.items()},
             "metric": pd.array(metrics, dtype="str"),
             "k": pd.array(ks, dtype="Int64"),
             "value": np.array(values, dtype=np.float64),

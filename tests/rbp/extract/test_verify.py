@@ -87,16 +87,16 @@ def test_every_change_of_a_rank_is_found(saved, monkeypatch, values, dtype):
         assert sorted(places) == sorted(at for at, _ in change.values())
 
 
-def off_by_one(linear_rank):
+def off_by_one(count):
     """A kernel that counts one too many where it has more rows than the checks of the beginning give it."""
 
-    def ranks(hidden, *given, **options):
-        found = linear_rank(hidden, *given, **options)
-        if len(hidden) > 64:
+    def tally(given, *options):
+        found = count(given, *options)
+        if len(given.hidden) > 64:
             found.greater[7] += 1 if found.greater[7] < 250 else -1
         return found
 
-    return ranks
+    return tally
 
 
 def test_what_breaks_is_caught(saved, tmp_path, monkeypatch):
@@ -105,7 +105,7 @@ def test_what_breaks_is_caught(saved, tmp_path, monkeypatch):
     corpus = str(write_texts(tmp_path / "mine.jsonl", [texts(1, seed, 100)[0] for seed in range(7)]))
     given = [str(saved("gpt2"))], [corpus], protocol("windows", length=200), tmp_path / "out", QUICK
     with monkeypatch.context() as patch:
-        patch.setattr(forward, "linear_rank", off_by_one(forward.linear_rank))
+        patch.setattr(forward, "count", off_by_one(forward.count))
         with pytest.raises(DataError, match=r"tokens that were asked again have other ranks") as caught:
             extract(*given)
     said = str(caught.value)
