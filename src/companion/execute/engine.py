@@ -27,13 +27,17 @@ KERNEL_ARGUMENTS = [
 
 
 class _Client(PapermillNotebookClient):  # type: ignore[misc]
-    """papermill's client, which passes on what a kernel writes to stderr, instead of putting it on the page."""
+    """papermill's client, which passes on what a kernel writes to stderr, instead of putting it on the page.
+
+    The book's build, which shows no cells (`on_cell`), passes on warnings alone, and no progress.
+    """
 
     def process_message(self, msg: Any, cell: Any, cell_index: int) -> Any:
         content = msg["content"]
         if msg["msg_type"] == "stream" and content["name"] == "stderr":
-            sys.stderr.write(content["text"])
-            sys.stderr.flush()
+            if self.on_cell_start or "Warning" in content["text"]:
+                sys.stderr.write(content["text"])
+                sys.stderr.flush()
             return None
         return super().process_message(msg, cell, cell_index)
 
