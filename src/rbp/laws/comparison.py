@@ -469,6 +469,11 @@ _ALIKE: tuple[tuple[str, Callable[[RankStore], Any], str], ...] = (
         lambda s: s.protocol.get("special", "token"),
         "Extract both with the same --special.",
     ),
+    (
+        "only one scores special or first tokens too",
+        lambda s: ", ".join(s.protocol.get("score", ["plain tokens"])),
+        "Extract both with the same --score.",
+    ),
     ("they count other logits", lambda s: f"{s.vocabulary:,}", "Extract both with the same --vocab N."),
     (
         "their logits are rounded differently, so that more of one's are equal",
