@@ -331,8 +331,8 @@ def check(
         sampled, rows = verify_store(store, model, corpus or (), share, seed, tokenizer)
         missed = 1 - sampled.tokens / store.tokens
         typer.echo(
-            f"{store.folder}  {_checked(sampled, store.tokens)}. {sampled.rows:,} of {rows:,} rows were checked; the "
-            f"chance of missing a single wrong token was {missed:.1%}."
+            f"{store.folder}  {_checked(sampled, store.tokens)} ({sampled.rows:,} of {rows:,} rows); a single wrong "
+            f"token would have been missed with probability {missed:.3f}"
         )
 
 
@@ -440,12 +440,14 @@ def _read(store: "RankStore") -> str:
 
 def _checked(sampled: "SampleCheck", tokens: int) -> str:
     differences = (
-        "all ranks are the same"
+        "no rank differs"
         if not sampled.differ
         else f"{sampled.differ:,} ranks differ by rounding, by at most {sampled.largest:,}"
     )
-    found = f"finds a fault in {sampled.unseen:.0%} of the rows or more, with probability 95%"
-    return f"checked: {sampled.tokens:,} of {tokens:,} tokens, {differences}; so small a sample {found}"
+    if sampled.tokens == tokens:
+        return f"checked: all {tokens:,} tokens, {differences}"
+    found = f"a fault in {sampled.unseen:.0%} of the rows or more would have been found (95%)"
+    return f"checked: {sampled.tokens:,} of {tokens:,} tokens, {differences}; {found}"
 
 
 def _paths(context: typer.Context, paths: list[Path] | None) -> list[Path]:

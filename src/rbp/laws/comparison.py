@@ -518,5 +518,5 @@ def _sentence(row: Any, level: float) -> str:
         return f"{what}: {row.difference:+.4f}; {why}."
     ends = f"{row.difference:+.4f} ({row.low:+.4f} to {row.high:+.4f}, {level:.0%})"
     if row.low <= 0 <= row.high:
-        return f"{what}: {ends}; that it changed is not certain."
+        return f"{what}: {ends}; the change is not significant."
     return f"{what}: {ends}; B is {'worse' if row.low > 0 else 'better'}."
