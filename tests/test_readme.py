@@ -62,6 +62,9 @@ def folder_of_the_readme(folder):
     program.chmod(0o755)
     pythia = select(open_source("published").table, family="Pythia")
     pythia.to_csv(folder / "mine.csv", index=False)
+    for name, keys in (("answers", ("prompt", "completion")), ("qa", ("question", "answer"))):
+        row = dict(zip(keys, ("def add(a, b):\n", "    return a + b\n"), strict=True))
+        (folder / f"{name}.jsonl").write_text(json.dumps(row) + "\n")
     (folder / "books").mkdir()
     source = sorted((ROOT / "src" / "rbp").rglob("*.py"))  # text enough for a vocabulary, whatever it is
     for number, path in enumerate(source):

@@ -42,15 +42,16 @@ def chapters(
 @commands.command()
 def run(
     context: typer.Context,
-    chapter: Annotated[str, typer.Argument(help="Its name, or its number in the contents.")],
+    chapter: Annotated[str, typer.Argument(help="Name of the chapter, or its number in the contents.")],
     parameter: Annotated[
-        list[str] | None, typer.Option("-p", "--parameter", metavar="NAME=VALUE", help="Set a parameter.")
+        list[str] | None,
+        typer.Option("-p", "--parameter", metavar="NAME=VALUE", help="Parameter to set; may be given several times."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="The folder to write; it appears whole or not at all.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder to write; it appears only once it is complete.")] = None,
 ) -> None:
-    """Execute one chapter with other parameters, into a folder with a page that opens offline.
+    """Run one chapter with other parameters, and write a folder with a page that opens offline.
 
-    Several values of a number, -p level=0.8,0.9, make several runs, and a page that compares them.
+    Several values of a number, as in -p level=0.8,0.9, make several runs, and a page that compares them.
     """
     project = Project.of(context.obj)
     from companion.execute.parameters import sweeps
@@ -88,7 +89,7 @@ def _run(project: Project, chapter: "Chapter", values: dict[str, Any], out: Path
 
         claims.read_claims()  # a faulty claim fails before a kernel starts
     if out is None and page.exists():
-        typer.echo(f"{name}: the same run was made before", err=True)
+        typer.echo(f"{name}: this run was made before, and is shown again", err=True)
     else:
         _execute(project, chapter, values, folder)
     if judged:
@@ -124,9 +125,14 @@ def _execute(project: Project, chapter: "Chapter", values: dict[str, Any], folde
 @commands.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": False})
 def book(
     context: typer.Context,
-    cores: Annotated[int | None, typer.Option(min=1, help="Chapters at a time; one for each core.")] = None,
+    cores: Annotated[
+        int | None, typer.Option(min=1, help="Number of chapters to run at a time; default: one for each core.")
+    ] = None,
 ) -> None:
-    """Execute what is stale, build the book. What follows -- goes to Snakemake (-- --executor slurm)."""
+    """Run the chapters that are out of date, and build the book.
+
+    Arguments after -- are passed to Snakemake, such as -- --executor slurm.
+    """
     project = Project.of(context.obj)
     from companion.render.build import build
 
@@ -136,24 +142,24 @@ def book(
 
 @commands.command()
 def report(context: typer.Context) -> None:
-    """Set the report for referees, a PDF, from what the built book recorded."""
+    """Write the report for referees, a PDF, from the values that the built book recorded."""
     project = Project.of(context.obj)
     from companion.report import make
 
-    typer.echo(f"The report: {make(project)}\nThe next `rbp book` puts it among the pages.")
+    typer.echo(f"Report written: {make(project)}\nThe next `rbp book` adds it to the pages.")
 
 
 @commands.command()
 def serve(
     context: typer.Context,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any free one.")] = 8000,
-    host: Annotated[str, typer.Option(help="The address to listen at; another than loopback needs --i-know.")] = (
-        "127.0.0.1"
-    ),
-    i_know: Annotated[bool, typer.Option("--i-know", help="Let other machines in.")] = False,
-    minutes: Annotated[float, typer.Option(min=0.1, help="How long a chapter may run.")] = 15.0,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: any free one.")] = 8000,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; any but this machine's own (loopback) needs --i-know.")
+    ] = ("127.0.0.1"),
+    i_know: Annotated[bool, typer.Option("--i-know", help="Allow other machines to connect.")] = False,
+    minutes: Annotated[float, typer.Option(min=0.1, help="Longest time that a chapter may run, in minutes.")] = 15.0,
 ) -> None:
-    """Serve the live book, whose chapters run again with other values, until Ctrl-C."""
+    """Serve the live book, in which readers run chapters with other values, until Ctrl-C."""
     project = Project(Project.of(context.obj).root)  # whose runs lie in it, wherever one stands
     from companion.live.server import serve as serve_book
 
@@ -163,12 +169,14 @@ def serve(
 @commands.command()
 def verify(
     context: typer.Context,
-    chapter: Annotated[str | None, typer.Argument(help="Its name or number; none: the whole book.")] = None,
+    chapter: Annotated[
+        str | None, typer.Argument(help="Chapter to verify, by name or number; default: the whole book.")
+    ] = None,
     accept: Annotated[
-        bool, typer.Option("--accept", help="Accept the built values; those that agree stay as they are.")
+        bool, typer.Option("--accept", help="Accept the values that were built; those that agree stay as they are.")
     ] = False,
 ) -> None:
-    """Compare values, tables and downloads with the accepted ones: exit 1 if any differs, or is named in vain."""
+    """Compare values, tables and downloads with the accepted ones: exit 1 if one differs, or is not recorded."""
     project = Project.of(context.obj)
     from companion import report
     from companion.execute import prose, results
@@ -178,7 +186,7 @@ def verify(
 
     name = find(project, chapter).name if chapter else None
     if stale := build.differences_of_tree(project, name):
-        raise RbpError("the build is not of this tree", "\n".join(stale), "Run `rbp book`, and verify again.")
+        raise RbpError("the book was built from other files", "\n".join(stale), "Run `rbp book`, and verify again.")
     built = results.merge([project.chapters / name / "results.json"]) if name else results.read_book(project.results)
     units = [each.unit for values in built.values() for each in values.values()]
     tables = units.count(results.CHECKSUM)
@@ -199,7 +207,7 @@ def verify(
     for line in differences + faults:
         typer.echo(line)
     if differences:
-        typer.echo(f"{len(differences)} differences. If they are meant: rbp verify --accept", err=True)
+        typer.echo(f"Differences: {len(differences)}. To accept them: rbp verify --accept", err=True)
     if differences or faults:
         raise typer.Exit(1)
     typer.echo(f"{count} agree with the accepted ones.")

@@ -20,26 +20,30 @@ if TYPE_CHECKING:
 ladder = typer.Typer(
     name="ladder",
     no_args_is_help=True,
-    help="Train ladders, families of small models, from nothing: train, rank, ship.",
+    help="Train families of small models from scratch, rank their tokens, and ship the results.",
 )
 
 Texts = Annotated[
     Path | None,
-    typer.Option(help="A folder of .txt files, or of the recipe's corpora; default: those, from their public homes."),
+    typer.Option(help="Folder of .txt files, or of the recipe's corpora; default: these corpora, downloaded."),
 ]
-Tokens = Annotated[int | None, typer.Option(min=1, help="Train on so many tokens of the .txt files.")]
-Config = Annotated[Path | None, typer.Option(help="The recipe.", show_default="data/ladder/ladders.toml")]
+Tokens = Annotated[int | None, typer.Option(min=1, help="Number of tokens of the .txt files to train on.")]
+Config = Annotated[
+    Path | None, typer.Option(help="Recipe to follow, a TOML file.", show_default="data/ladder/ladders.toml")
+]
 Out = Annotated[
     Path | None,
-    typer.Option(help="The working folder.", show_default="runs/ladders; of .txt files in FOLDER runs/ladder-FOLDER"),
+    typer.Option(help="Working folder.", show_default="runs/ladders; for .txt files in FOLDER: runs/ladder-FOLDER"),
 ]
 Families = Annotated[
     str, typer.Option("--family", help="Families of the recipe, with commas: neox (transformers), lstm.")
 ]
-Rungs = Annotated[str | None, typer.Option(help="Some rungs, with commas; default: all.")]
-Seeds = Annotated[str | None, typer.Option(help="Some seeds, with commas; default: all of each rung.")]
-Jobs = Annotated[int | None, typer.Option(min=1, help="How many at a time; default: one for each core.")]
-Device = Annotated[str, typer.Option(help="auto, cpu or cuda. On a GPU the rungs go one after the other.")]
+Rungs = Annotated[str | None, typer.Option(help="Sizes to take (rungs of the recipe), with commas; default: all.")]
+Seeds = Annotated[str | None, typer.Option(help="Seeds to take, with commas; default: all of each size.")]
+Jobs = Annotated[int | None, typer.Option(min=1, help="Number of models at a time; default: one for each core.")]
+Device = Annotated[
+    str, typer.Option(help="Device to compute on: auto, cpu or cuda. On a GPU models are trained one after the other.")
+]
 TRANSFORMERS = "neox"
 
 
@@ -56,7 +60,7 @@ def train(
     config: Config = None,
     out: Out = None,
 ) -> None:
-    """Train what is not trained yet. A run that was stopped goes on where it was, to the same weights."""
+    """Train what is not trained yet. A run that was stopped continues where it was, to the same weights."""
     making, texts = _open(context, config, out, texts, tokens)
     lines = making.choose(split_names(family), split_names(rungs), _seeds(seeds))
     device = _device(device)
@@ -70,19 +74,21 @@ def train(
 @ladder.command()
 def sweep(
     context: typer.Context,
-    trials: Annotated[str | None, typer.Option(help="Trials of the recipe, with commas; default: all.")] = None,
-    family: Annotated[str | None, typer.Option(help="Some of their families, with commas; default: all.")] = None,
+    trials: Annotated[str | None, typer.Option(help="Trials of the recipe to take, with commas; default: all.")] = None,
+    family: Annotated[str | None, typer.Option(help="Families to take, with commas; default: all.")] = None,
     rungs: Rungs = None,
     jobs: Jobs = None,
     device: Device = "auto",
     texts: Texts = None,
     config: Config = None,
     out: Out = None,
-    to: Annotated[Path | None, typer.Option(help="The table.", show_default="trials.csv in the working folder")] = None,
+    to: Annotated[
+        Path | None, typer.Option(help="Table to write.", show_default="trials.csv in the working folder")
+    ] = None,
 ) -> None:
-    """Train what the recipe tries beside the grid (rates, batches, seeds, less text or more), and its unseen loss.
+    """Train the recipe's trials (rates, batches, seeds, less text or more), and measure their loss on unseen text.
 
-    One trial after the other, each written to the table when it ends. What was stopped goes on where it was.
+    Trials run one after the other, and each is written to the table when it ends. A run that was stopped continues.
     """
     making, texts = _open(context, config, out, texts)
     from ladder import trials as tried
@@ -109,14 +115,14 @@ def rank(
     seeds: Seeds = None,
     jobs: Jobs = None,
     family: Families = TRANSFORMERS,
-    trials: Annotated[str | None, typer.Option(help="Instead of the grid: some trials, with commas.")] = None,
+    trials: Annotated[str | None, typer.Option(help="Trials to take instead of the grid, with commas.")] = None,
     texts: Texts = None,
     config: Config = None,
     out: Out = None,
 ) -> None:
-    """Rank every token of the evaluation text by every model that is trained.
+    """Rank every token of the evaluation text by every trained model.
 
-    Each token's rank is kept for seed 0 at the largest budget, of the other models sums.
+    The rank of each token is kept for seed 0 at the largest budget; for other models, only sums are kept.
     """
     from ladder import aggregates
 
@@ -135,15 +141,16 @@ def rank(
 @ladder.command()
 def ship(
     context: typer.Context,
-    to: Annotated[Path | None, typer.Option(help="Where to.", show_default="data/ladder")] = None,
+    to: Annotated[Path | None, typer.Option(help="Folder to write to.", show_default="data/ladder")] = None,
     family: Families = TRANSFORMERS,
-    trials: Annotated[str | None, typer.Option(help="Instead of the grid: some trials, with commas.")] = None,
+    trials: Annotated[str | None, typer.Option(help="Trials to take instead of the grid, with commas.")] = None,
     config: Config = None,
     out: Out = None,
 ) -> None:
     """Copy models, ranks and what is known about them from the working folder into the project.
 
-    Sums of ranks of all models that are ranked; of seed 0 at the largest budget weights and ranks. Of trials sums.
+    For all ranked models, the sums of ranks are copied; for seed 0 at the largest budget, weights and ranks too. For
+    trials, only sums are copied.
     """
     from ladder import shipping
     from ladder.paths import LADDER

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rbp.measurements.ranked import Ranked
     from rbp.metric import TieRule
     from rbp.store import RankStore
-    from rbp.texts.protocol import Bos, Special
+    from rbp.texts.protocol import Bos, Score, Special
 
     #: what `rank` gives, several of them, or what `open_source` takes or gives
     Measurements: TypeAlias = Source | Ranked | str | Path | Sequence[Ranked | str | Path]
@@ -35,7 +35,8 @@ def rank(
     texts: str | Path | Iterable[str] | Iterable[Mapping[str, Any]],
     *,
     tokenizer: Any = None,
-    field: str = "text",
+    field: str | None = None,
+    prompt: str | None = None,
     length: int | None = None,
     tokens: int | None = None,
     name: str | None = None,
@@ -45,6 +46,7 @@ def rank(
     device: "str | torch.device | None" = None,
     bos: "Bos" = "auto",
     special: "Special" = "token",
+    score: "Sequence[Score]" = (),
 ) -> "Ranked":
     """Rank every token of texts by a model, exactly, and check a sample of the ranks the plain way.
 
@@ -59,13 +61,17 @@ def rank(
     memory is ranked as it is, in its dtype on its device; others in `dtype` (float32) on `device` (auto), both by name
     or as PyTorch has them. In a short
     dtype the output layer's sums are of float32, and not rounded as the model's own logits are. texts: strings; rows
-    with their text in `field`, such as a `datasets.Dataset`; or a corpus or a file, as `rbp extract` takes it.
+    with their text in `field` (default: text), such as a `datasets.Dataset`; or a corpus or a file, as `rbp extract`
+    takes it. prompt: the field of what the model reads before each text, and is not scored; rows with the fields prompt
+    and completion, and without text, are read so by themselves.
 
     Texts are read whole, in windows of `length` tokens (default: what the model reads, up to 1024), in which each token
     has at least half a window before it, or all that there is; up to `tokens` in all. bos: which tokens are put before
     every window (auto: the tokenizer's; always; never); special: whether special tokens that are written out in a text
-    are read as such, and not scored, or as text. name, family: what the model and
-    its family are called (default: the model's own name and type); dataset: what texts that have no name are called.
+    are read as such, and not scored, or as text; score: ("special", "first") scores special tokens too,
+    and the first token of each text, after the one put before it, as lm-evaluation-harness does. name, family: what the
+    model and its family are called (default: the model's own name and type); dataset: what texts without a name are
+    called.
 
     The result knows `rbp(k)`, `cross_entropy` and `to_pandas()`; `save(folder)` keeps it as a rank store, which all
     commands read. Raises ParameterError for what is no model, tokenizer or text, and DataError for a text or a model
@@ -94,13 +100,14 @@ def rank(
         files = Loaded(name or default_name, model, tokenizer)
     if isinstance(texts, str | Path):
         try:
-            corpus = open_corpus(str(texts), partly=tokens is not None)
+            fields = [field] if field else []
+            corpus = open_corpus(str(texts), fields, partly=tokens is not None, prompt=prompt)
         except ParameterError as error:
             raise ParameterError(error.what, "texts", f"A text itself goes into a list. {error.remedy}") from None
     else:
-        corpus = given_corpus(texts, dataset, field)
+        corpus = given_corpus(texts, dataset, field, prompt)
     most = window_length([files.config]) if length is None else length
-    windows = protocol("windows", length=most, tokens=tokens, bos=bos, special=special)
+    windows = protocol("windows", length=most, tokens=tokens, bos=bos, special=special, score=score)
     settings = Settings(dtype=known_dtype(dtype or "float32"), device=str(device or "auto"), family=family)
     with ExitStack() as stack:
         folder = stack.enter_context(temporary_folder("rbp-ranks"))

@@ -1,7 +1,7 @@
 """RBP_k while a model is trained: a callback for the Trainer of transformers, and the numbers for loops by hand."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,7 +20,7 @@ from rbp.metric import rank, rbp
 from rbp.models.identity import untouched
 from rbp.models.load import Loaded, load_model
 from rbp.texts.corpora import given_corpus
-from rbp.texts.protocol import Bos, RowPlan, Special, plan_rows, protocol, window_length
+from rbp.texts.protocol import Bos, RowPlan, Score, Special, plan_rows, protocol, window_length
 
 KS = (1, 10, 100)
 IGNORED = -100  # the label that stands for none, as everywhere in transformers
@@ -58,10 +58,11 @@ class RankCallback(TrainerCallback):
     """Logs RBP_k and the cross-entropy of held-out texts, and gives them to a Trainer as metrics of its evaluations.
 
     So `metric_for_best_model="eval_rbp_1"` (with `greater_is_better=True`), `load_best_model_at_end` and early stopping
-    work. The names are eval_rbp_1 … and eval_cross_entropy (nats). eval_texts: strings, or a `datasets.Dataset` with a
-    column text. ks: thresholds. every: so many steps, after the last one, and at each evaluation. tokenizer: the
-    Trainer's `processing_class` if None. length: tokens that the model reads at once (None: 1 024, or as it can);
-    each token is scored once, with half of that before it. bos, special: as for `rbp.rank`.
+    work. The names are eval_rbp_1 … and eval_cross_entropy (nats). eval_texts: strings, or a `datasets.Dataset`
+    with a column text, or with prompt and completion, of which only the completion is scored. ks: thresholds.
+    every: so many steps, after the last one, and at each evaluation. tokenizer: the Trainer's `processing_class` if
+    None. length: tokens that the model reads at once (None: 1 024, or as it can); each token is scored once, with
+    half of that before it. bos, special, score, field, prompt: as for `rbp.rank`.
 
     Ranks are as by `rbp extract`, of the weights as they are: in float32 where training computes in mixed
     precision. An evaluation took 0.46 of the time of `Trainer.evaluate` on the same texts, on two cores. Raises
@@ -74,7 +75,7 @@ class RankCallback(TrainerCallback):
 
     def __init__(
         self,
-        eval_texts: Iterable[str],
+        eval_texts: Iterable[str] | Iterable[Mapping[str, Any]],
         ks: Sequence[int] = KS,
         every: int = 500,
         *,
@@ -82,12 +83,15 @@ class RankCallback(TrainerCallback):
         length: int | None = None,
         bos: Bos = "auto",
         special: Special = "token",
+        score: Sequence[Score] = (),
+        field: str | None = None,
+        prompt: str | None = None,
     ) -> None:
         if every < 1:
             raise ParameterError(f"every {every} steps", "every", "Give at least 1.")
-        self.texts = given_corpus(eval_texts, "eval_texts")
+        self.texts = given_corpus(eval_texts, "eval_texts", field, prompt)
         self.ks, self.every, self.tokenizer, self.length = tuple(ks), every, tokenizer, length
-        self._windows = partial(protocol, "windows", bos=bos, special=special)
+        self._windows = partial(protocol, "windows", bos=bos, special=special, score=score)
         self._windows()  # which refuses what it does not know
         self._plan: RowPlan | None = None
         self._probe: Probe | None = None

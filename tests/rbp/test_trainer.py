@@ -81,6 +81,29 @@ def test_a_trainer_logs_what_extraction_finds(tmp_path):
 
 
 @pytest.mark.long
+def test_only_completions_are_measured(tmp_path):
+    """By the names of fields that are given; all tokens but the prompts', in a plain loop of the logits."""
+    model, tokenizer = tiny.random_model("neox"), tiny.make_tokenizer(pad_token="<|end|>")  # noqa: S106
+    rows = [{"q": "the rank of", "a": f" {text}<|end|>"} for text in tiny.texts(3, seed=1, longest=20)]
+    ids = [tokenizer(row["q"] + row["a"])["input_ids"] for row in rows]
+    arguments = TrainingArguments(
+        str(tmp_path), max_steps=1, learning_rate=0.0, report_to="none", use_cpu=True, disable_tqdm=True
+    )
+    callback = RankCallback(Dataset.from_list(rows), ks=[1, 10], score=["special"], field="a", prompt="q")
+    data = Dataset.from_dict({"input_ids": ids[:1], "labels": ids[:1]})
+    trainer = Trainer(model, arguments, train_dataset=data, processing_class=tokenizer, callbacks=[callback])
+    trainer.train()
+    ranks, begin = [], len(tokenizer(rows[0]["q"])["input_ids"])
+    for row in ids:
+        with torch.no_grad():
+            logits = model.eval()(torch.tensor([row])).logits[0, begin - 1 : -1]
+        ranks += (logits >= logits.gather(1, torch.tensor(row[begin:])[:, None])).sum(1).tolist()
+    (logged,) = (entry for entry in trainer.state.log_history if "eval_rbp_1" in entry)
+    for k in (1, 10):
+        assert logged[f"eval_rbp_{k}"] == pytest.approx(np.mean([rank <= k for rank in ranks]))
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("wanted", ["eval_rbp_10", "rbp_10"])
 def test_the_best_checkpoint_is_chosen_by_ranks(tmp_path, wanted):
     """And training stops early by them: at too high a rate they get worse, and the first checkpoint is taken back."""

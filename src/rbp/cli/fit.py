@@ -38,32 +38,37 @@ KS = (1, 10, 100, 1000)
 
 def fit(
     source: Annotated[
-        str, typer.Argument(help="A CSV or Parquet file, a folder of rank stores, or published, ladder, images, …")
+        str,
+        typer.Argument(help="Measurements: a CSV or Parquet file, a folder of rank stores, or published, ladder, …"),
     ],
-    dataset: Annotated[str | None, typer.Option(help="The dataset; default: each.")] = None,
-    family: Annotated[str | None, typer.Option(help="The family of models; default: each.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="Dataset to fit; default: each.")] = None,
+    family: Annotated[str | None, typer.Option(help="Family of models to fit; default: each.")] = None,
     k: Annotated[
-        int | None, typer.Option(help="The threshold of RBP_k, or the tries of pass@k; default: each.")
+        int | None, typer.Option(help="Threshold of RBP_k, or number of tries of pass@k; default: each.")
     ] = None,
-    metric: Annotated[str | None, typer.Option(help=f"{', '.join(_WHAT)}; default: each.")] = None,
-    level: Annotated[float, typer.Option(help="The confidence level of the intervals.")] = 0.95,
+    metric: Annotated[str | None, typer.Option(help=f"Metric to fit: {', '.join(_WHAT)}; default: each.")] = None,
+    level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
     without: Annotated[
-        list[str] | None, typer.Option(metavar="MODEL", help="Leave this model out; may be given several times.")
+        list[str] | None, typer.Option(metavar="MODEL", help="Model to leave out; may be given several times.")
     ] = None,
     weights: Annotated[bool, typer.Option("--weights", help="Weight each point by its counting noise.")] = False,
     offset: Annotated[bool, typer.Option("--offset", help="Fit y = E + A·S^(−α), with profile intervals.")] = False,
     at: Annotated[
-        float | None, typer.Option(metavar="SIZE", help="Forecast the value at this size, with its interval.")
+        float | None, typer.Option(metavar="SIZE", help="Size at which to forecast the value, with its interval.")
     ] = None,
-    against: Annotated[str, typer.Option(help="The law's axis: size, tokens, compute or step.")] = "size",
+    against: Annotated[str, typer.Option(help="Axis of the law: size, tokens, compute or step.")] = "size",
     surface: Annotated[bool, typer.Option("--surface", help=SURFACE)] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON; null where an interval has no end.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Write the laws as a table: a .csv or .parquet file.")] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON, with null where an interval has no end.")
+    ] = False,
+    out: Annotated[Path | None, typer.Option(help="Table of the laws to write: a .csv or .parquet file.")] = None,
 ) -> None:
     """Fit a power law y = A·S^(−α), or one with an offset, to each family on each dataset, and print it."""
     if surface and (weights or offset or at is not None or against != "size"):
         remedy = "Leave out --weights, --offset, --at and --against."
-        raise ParameterError("laws in S and D are fitted to all of a family, unweighted", "--surface", remedy)
+        raise ParameterError(
+            "laws in size and training tokens are fitted to a whole family, without weights", "--surface", remedy
+        )
     if metric is not None and metric not in _WHAT:
         raise ParameterError(f"there is no metric {metric}", "--metric", f"There is: {', '.join(_WHAT)}.")
     if metric is None and (k is not None or weights):
@@ -71,7 +76,9 @@ def fit(
     if metric is not None and "{k}" not in _WHAT[metric] and k is not None:
         raise ParameterError(f"{metric} has no threshold", "--k", "Leave --k out.")
     if weights and metric != "neg_log_rbp":
-        raise ParameterError("counting noise is that of RBP_k", "--weights", "Leave --weights out, or give --k.")
+        raise ParameterError(
+            "only RBP_k has counting noise to weight by", "--weights", "Leave --weights out, or give --k."
+        )
     if weights and offset:
         raise ParameterError("the law with an offset is fitted without weights", "--weights", "Leave one of them out.")
     from rbp.measurements import open_source, select

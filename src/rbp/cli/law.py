@@ -8,39 +8,44 @@ from typing import Annotated
 
 import typer
 
-from rbp.cli.ranks import BOS, PLAN, SPECIAL
+from rbp.cli.ranks import BOS, DEVICE, DTYPE, PLAN, SPECIAL
 from rbp.errors import ParameterError
 from rbp.names import split_numbers
 from rbp.place import Place
 
-SURFACE = "Also laws in size and training tokens, side by side, scored on what they have not seen."
+SURFACE = "Compare laws in size and training tokens too, by how well they predict sizes and tokens not fitted."
 
 
 def law(
     context: typer.Context,
-    models: Annotated[list[str], typer.Argument(help="Models to rank (hub ids, folders), or what is measured.")],
-    corpus: Annotated[str | None, typer.Option(help="The text: as rbp extract takes it.")] = None,
-    k: Annotated[str, typer.Option("-k", "--k", help="Thresholds, with commas: of ranks any.")] = "1,10,100",
+    models: Annotated[list[str], typer.Argument(help="Models to rank (hub ids, folders), or sources of measurements.")],
+    corpus: Annotated[str | None, typer.Option(help="Text to rank the models on, as rbp extract takes it.")] = None,
+    k: Annotated[
+        str, typer.Option("-k", "--k", help="Thresholds, with commas; any, where ranks are at hand.")
+    ] = "1,10,100",
     family: Annotated[
-        str | None, typer.Option(help="Of models to be ranked: take them as one of this name; else which family.")
+        str | None, typer.Option(help="Family to fit; models that are ranked now are put into it, by this name.")
     ] = None,
-    tokens: Annotated[int, typer.Option(min=1, help="Rank at most so many tokens.")] = 50_000,
+    tokens: Annotated[int, typer.Option(min=1, help="Largest number of tokens to rank.")] = 50_000,
     length: Annotated[
-        int | None, typer.Option(help="Tokens that a model reads at once.", show_default="what all read, up to 1024")
+        int | None,
+        typer.Option(help="Number of tokens that a model reads at once.", show_default="what all read, up to 1024"),
     ] = None,
-    dataset: Annotated[str | None, typer.Option(help="Of what is measured: which data set.")] = None,
-    protocol: Annotated[str | None, typer.Option(help="Of what is measured: read by authors, or windows.")] = None,
-    against: Annotated[str, typer.Option(help="The laws' axis: size, tokens, compute or step.")] = "size",
+    dataset: Annotated[str | None, typer.Option(help="Dataset to take from the measurements.")] = None,
+    protocol: Annotated[
+        str | None, typer.Option(help="Protocol of the measurements to take: authors or windows.")
+    ] = None,
+    against: Annotated[str, typer.Option(help="Axis of the laws: size, tokens, compute or step.")] = "size",
     surface: Annotated[bool, typer.Option("--surface", help=SURFACE)] = False,
-    level: Annotated[float, typer.Option(help="The confidence level of intervals.")] = 0.95,
+    level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
     bos: Annotated[str, typer.Option(help=BOS)] = "auto",
     special: Annotated[str, typer.Option(help=SPECIAL)] = "token",
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, …")] = "auto",
-    dtype: Annotated[str, typer.Option(help="Of weights and hidden states.")] = "float32",
-    out: Annotated[Path | None, typer.Option(help="The page to write.", show_default="runs/law.html")] = None,
+    device: Annotated[str, typer.Option(help=DEVICE)] = "auto",
+    dtype: Annotated[str, typer.Option(help=DTYPE)] = "float32",
+    out: Annotated[Path | None, typer.Option(help="Page to write.", show_default="runs/law.html")] = None,
     plan: Annotated[bool, typer.Option("--plan", help=PLAN)] = False,
 ) -> None:
-    """Rank models on a text, fit the law at each k, and write it on one page that opens offline."""
+    """Rank models on a text, fit the law at each k, and write one page that opens offline."""
     from rbp.choices import known_device, known_dtype
 
     kind, device = known_dtype(dtype), known_device(device)
@@ -57,12 +62,12 @@ def law(
     if to_rank and corpus is None:
         from rbp.measurements.sources import known_sources
 
-        what = f"{to_rank[0]} is no source of measurements, and there is nothing to rank a model on"
+        what = f"{to_rank[0]} is not a source of measurements, and no text is given to rank a model on"
         raise ParameterError(what, "--corpus", f"{known_sources()} To rank a model, give a text as well.")
     if corpus is not None and not to_rank:
-        raise ParameterError("all of these are measured", "--corpus", "Leave it out, or give models.")
+        raise ParameterError("no model is given that could be ranked", "--corpus", "Leave it out, or give models.")
     if plan and not to_rank:
-        raise ParameterError("all of these are measured: there is nothing to plan", "--plan", "Leave it out.")
+        raise ParameterError("no model is given that could be ranked", "--plan", "Leave it out, or give models.")
     sources: list[str | Path] = [*given]
     if to_rank and corpus is not None:
         from rbp.texts.corpora import check_corpus

@@ -5,44 +5,53 @@ from typing import Annotated, Any
 
 import typer
 
+from rbp.cli.ranks import DEVICE, DTYPE, FIELD
 from rbp.errors import ParameterError
 from rbp.names import split_names
 from rbp.place import Place
 
-paths = typer.Typer(no_args_is_help=True, help="Make one model worse in many ways, and compare at equal cross-entropy.")
+paths = typer.Typer(
+    no_args_is_help=True, help="Degrade one model in many ways, and compare its ranks at equal cross-entropy."
+)
 
 _PATHS = (
-    "Ways, with commas. context: exactly 1 to 64 tokens before each. depth: leave at an earlier layer, through the "
-    "final norm. bits: matrices rounded to 8 to 2 bits. replaced: tokens that are read, replaced by others. "
-    "weights, logits: noise on them."
+    "Ways to degrade the model, with commas. context: 1 to 64 tokens before each; depth: output of an earlier layer, "
+    "through the final norm; bits: matrices rounded to 8 to 2 bits; replaced: some tokens of the input replaced by "
+    "others; weights, logits: noise added to them."
 )
-_SMALLER = "A smaller model of the family: a step of the path parameters. The largest first."
-_EARLIER = "The model after less training: a step of the path training. The longest trained first."
-_TOKENS = "Whole documents, the shortest first (of a window at least), until so many tokens are scored."
-_PREDICTIONS = "A file of forecasts: its checksum is kept, with the time when measuring began."
+_SMALLER = (
+    "Smaller model of the family, as a step of the path parameters; may be given several times, the largest first."
+)
+_EARLIER = "The model after less training, as a step of the path training; may be given several times, the last first."
+_TOKENS = "Number of tokens to score, in whole documents, the shortest that fill a window first."
+_PREDICTIONS = "File of forecasts, whose checksum is kept with the time when measuring began."
 
 
 @paths.command()
 def run(
     context: typer.Context,
-    model: Annotated[str, typer.Option(help="A hub id or a folder.")],
-    corpus: Annotated[str, typer.Option(help="The text: as rbp extract takes it.")],
+    model: Annotated[str, typer.Option(help="Model to degrade: a hub id or a folder.")],
+    corpus: Annotated[str, typer.Option(help="Text to rank, as rbp extract takes it.")],
     ways: Annotated[str, typer.Option("--paths", help=_PATHS)] = "context,depth,bits,replaced,weights,logits",
     smaller: Annotated[list[str] | None, typer.Option(help=_SMALLER)] = None,
     earlier: Annotated[list[str] | None, typer.Option(help=_EARLIER)] = None,
     tokens: Annotated[int, typer.Option(min=1, help=_TOKENS)] = 40_000,
-    documents: Annotated[int | None, typer.Option(min=1, help="Look at the first so many documents alone.")] = None,
-    field: Annotated[list[str] | None, typer.Option(help="A field of the corpus file; several are joined.")] = None,
-    length: Annotated[int | None, typer.Option(help="Tokens read at once, half of them context.")] = None,
-    dtype: Annotated[str, typer.Option(help="Of weights and hidden states.")] = "float32",
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, …")] = "auto",
+    documents: Annotated[
+        int | None, typer.Option(min=1, help="Number of documents to choose from, from the first on.")
+    ] = None,
+    field: Annotated[list[str] | None, typer.Option(help=FIELD)] = None,
+    length: Annotated[
+        int | None, typer.Option(help="Number of tokens that the model reads at once, half of them context.")
+    ] = None,
+    dtype: Annotated[str, typer.Option(help=DTYPE)] = "float32",
+    device: Annotated[str, typer.Option(help=DEVICE)] = "auto",
     predictions: Annotated[Path | None, typer.Option(help=_PREDICTIONS)] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder of the measurements.", show_default="runs/paths")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the measurements.", show_default="runs/paths")] = None,
 ) -> None:
-    """Measure a model, whole and made worse step by step; what is measured already is left alone.
+    """Rank a text by a model, intact and degraded step by step. What was measured before is not measured again.
 
-    Beside the sums by document, writes steps.csv (cross-entropy, entropy, best temperature and −ln RBP_k of every step)
-    and, where smaller models are given, equal.csv: −ln RBP_k of each path at the cross-entropy of each of these.
+    Besides the sums by document, it writes steps.csv (cross-entropy, entropy, best temperature and −ln RBP_k of each
+    step). Where smaller models are given, it writes equal.csv too (−ln RBP_k of each path at each one's cross-entropy).
     """
     from rbp.choices import known_device, known_dtype
 
@@ -52,7 +61,7 @@ def run(
     from rbp.texts.corpora import check_corpus, open_corpus
 
     if not names or len({*names}) < len(names):
-        raise ParameterError(f"{ways!r} names no paths, or one twice", "--paths", "Give some of them, with commas.")
+        raise ParameterError(f"{ways!r} names no path, or one twice", "--paths", "Give each once, with commas.")
     if strange := [name for name in names if name not in STEPS]:
         raise ParameterError(f"there is no path {strange[0]!r}", "--paths", f"There is: {', '.join(STEPS)}.")
     check_corpus(corpus, field or ())

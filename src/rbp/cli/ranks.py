@@ -19,82 +19,108 @@ if TYPE_CHECKING:
     from rbp.store import RankStore, SampleCheck
 
 
-ranks = typer.Typer(no_args_is_help=True, help="Rank stores: list, remove, rename, check, summarize, export, query.")
+ranks = typer.Typer(no_args_is_help=True, help="List, remove, rename, check, summarize, export and query rank stores.")
 
 Paths = Annotated[list[Path] | None, typer.Argument(help="Rank stores, or folders of them.", show_default="runs/ranks")]
-Out = Annotated[Path | None, typer.Option(help="A .csv or .parquet file; default: CSV on standard output.")]
-Rule = Annotated[str, typer.Option(help="How equal scores count: paper, strict or expected.")]
+Out = Annotated[
+    Path | None, typer.Option(help="Table to write: a .csv or .parquet file; default: CSV on standard output.")
+]
+Rule = Annotated[str, typer.Option(help="Rule for equal scores: paper (last), strict (first) or expected (the mean).")]
 
 _CORPUS = (
-    "wikipedia, humaneval, hotpotqa, auslegal, c4, pile-github, or a .txt, .md, .jsonl, .json, .csv or .parquet file, "
-    "also packed (.gz, .zst), or - for standard input; several in turn."
+    "Text to rank: wikipedia, humaneval, hotpotqa, auslegal, c4, pile-github; a .txt, .md, .jsonl, .json, .csv or "
+    ".parquet file, also packed (.gz, .zst); or - for standard input. Give it several times for several texts."
 )
-_PROTOCOL = "authors: 1000 shuffled documents cut to 512 tokens. windows: whole documents, every token once."
+_PROTOCOL = (
+    "Way to read the text. authors: 1000 shuffled documents, cut to 512 tokens; windows: whole documents, every token "
+    "once."
+)
 _DEFAULT = "authors for the paper's six, windows for other texts"
 BOS = (
-    "What is put before every window, and never scored. auto: what the tokenizer puts before a text; always: if that "
-    "is nothing, its BOS token, or else its EOS token; never: nothing."
+    "Token that precedes each window and is not scored. auto: the one that the tokenizer puts before a text, if any; "
+    "always: else the tokenizer's BOS token, or else its EOS token; never: none."
 )
-SPECIAL = "Special tokens written out in the text: read as the token, and not scored, or as plain text."
-_DTYPE = (
-    "Of weights and hidden states: float32, bfloat16, float16, or float64 where the model computes in it. Ranks are "
-    "exact for the logits of these hidden states, summed and compared in float32 (float64)."
+SPECIAL = "Reading of special tokens that are written in the text: token (not scored; see --score), or plain text."
+_SCORE = (
+    "Tokens that are scored besides plain ones, may be given twice. special: special tokens written in the text, and "
+    "the tokens after them; first: the first token of each document, after the BOS token."
 )
-_ROUND = "bfloat16: rank logits rounded to it, as a model in bfloat16 gives them."
-_DEVICES = "auto: one model over all GPUs, memory and disk, where it is too large for one device (extra devices)."
+DTYPE = "Data type of weights and hidden states: float32, bfloat16, float16, or float64 where the model computes in it."
+_EXACT = " Ranks are exact for these hidden states: logits are summed and compared in float32 (or float64)."
+_ROUND = "Data type to which logits are rounded before they are ranked: bfloat16, as a model in bfloat16 gives them."
+DEVICE = "Device to compute on: auto, cpu, cuda, cuda:1, …"
+_DEVICES = "Devices for one model that is too large for one: auto takes all GPUs, memory and disk (extra devices)."
 _IMPORTED = (
-    "vllm: JSON lines with prompt_logprobs, as its outputs or its server's answers have them. "
-    "csv: columns document, position, token, rank, and logprob or nll; or what rbp ranks export wrote."
+    "Format of the file. vllm: JSON lines with prompt_logprobs, as its outputs or its server's answers have them; "
+    "csv: columns document, position, token, rank, and logprob or nll, or what rbp ranks export wrote."
 )
-_ARGMAX = "How equal scores were counted: paper (so vLLM's V1 engine) or strict."
-_SHARD = "Only the I-th of N shares of the packs. Under torchrun: the process's own."
+_ARGMAX = "Rule by which equal scores were counted: paper (as vLLM's V1 engine does) or strict."
+_SHARD = "Share of the work to do: the I-th of N parts; default under torchrun: the process's own."
 _INTERVALS = (
-    "Add 95% intervals: of independent tokens (low, high), and with documents as the units, or blocks of one long text "
-    "(document_low, document_high, …)."
+    "Add 95% intervals: for independent tokens (low, high), and with documents, or blocks of one long text, as the "
+    "units (document_low, document_high, …)."
 )
 
 
-_REVISION = "Branch, tag or commit of a hub model; a sub-folder of a run's folder, such as checkpoint-500."
-_TOKENIZER = (
-    "Take the tokenizer of this folder, where the model's folder or GGUF file has none, or one that is unknown."
+_REVISION = "Branch, tag or commit of a hub model; or a subfolder of a run's folder, such as checkpoint-500."
+_TOKENIZER = "Folder with the tokenizer, where the model's folder or GGUF file has none, or an unknown one."
+_STEP = "Step of training at which the model was saved, where its own files do not say it."
+_TRAINED = "Number of tokens that the model was trained on, where its own files do not say it."
+FIELD = "Field of the corpus file that holds the text, default: text; several are joined by newlines."
+_PROMPT = (
+    "Field of the corpus file that the model reads before each text and that is not scored; --field is then completion "
+    "by default. It need not be given for rows with the fields prompt and completion, and without text."
 )
-_STEP = "At which step of its training the model stood, where its own files do not say it."
-_TRAINED = "How many tokens it had read by then, likewise."
 
 
-PLAN = "Rank nothing: say how many tokens, operations, memory and time it would take on this machine."
+PLAN = "Estimate tokens, operations, memory and time on this machine, and rank nothing."
 
 
 def extract(
     context: typer.Context,
-    model: Annotated[list[str], typer.Option(help="A hub id, a folder or a GGUF file; several are measured in turn.")],
+    model: Annotated[
+        list[str], typer.Option(help="Model to rank by: a hub id, a folder or a GGUF file; may be given several times.")
+    ],
     corpus: Annotated[list[str], typer.Option(help=_CORPUS)],
     protocol: Annotated[str | None, typer.Option(help=_PROTOCOL, show_default=_DEFAULT)] = None,
-    tokens: Annotated[int | None, typer.Option(help="Stop after so many ranked tokens.")] = None,
-    documents: Annotated[int | None, typer.Option(help="Take the first so many documents.")] = None,
-    length: Annotated[int | None, typer.Option(help="Tokens that the model reads at once.")] = None,
-    before: Annotated[int | None, typer.Option("--context", help="windows: tokens before each, at least.")] = None,
+    tokens: Annotated[int | None, typer.Option(help="Number of ranked tokens after which to stop.")] = None,
+    documents: Annotated[int | None, typer.Option(help="Number of documents to read, from the first on.")] = None,
+    length: Annotated[int | None, typer.Option(help="Number of tokens that the model reads at once.")] = None,
+    before: Annotated[
+        int | None, typer.Option("--context", help="Least number of tokens before each scored one (windows).")
+    ] = None,
     bos: Annotated[str, typer.Option(help=BOS)] = "auto",
     special: Annotated[str, typer.Option(help=SPECIAL)] = "token",
-    dtype: Annotated[str, typer.Option(help=_DTYPE)] = "float32",
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, …")] = "auto",
+    score: Annotated[list[str] | None, typer.Option(help=_SCORE)] = None,
+    dtype: Annotated[str, typer.Option(help=DTYPE + _EXACT)] = "float32",
+    device: Annotated[str, typer.Option(help=DEVICE)] = "auto",
     devices: Annotated[str | None, typer.Option(help=_DEVICES)] = None,
-    backend: Annotated[str, typer.Option(help="auto, reference, blocked, tiles or triton.")] = "auto",
-    batch: Annotated[int | None, typer.Option(help="Rows at a time; on the CPU it changes no rank.")] = None,
-    vocab: Annotated[str, typer.Option(help="The logits that count: all, tokenizer, or how many.")] = "all",
+    backend: Annotated[
+        str, typer.Option(help="Program that counts ranks: auto, reference, blocked, tiles or triton.")
+    ] = "auto",
+    batch: Annotated[
+        int | None, typer.Option(help="Number of rows read at a time; on the CPU it changes no rank.")
+    ] = None,
+    vocab: Annotated[
+        str, typer.Option(help="Logits that count: all, tokenizer (those of its tokens), or the first N.")
+    ] = ("all"),
     round_logits: Annotated[str | None, typer.Option(help=_ROUND)] = None,
     revision: Annotated[str | None, typer.Option(help=_REVISION)] = None,
     tokenizer: Annotated[str | None, typer.Option(metavar="FOLDER", help=_TOKENIZER)] = None,
     step: Annotated[int | None, typer.Option(help=_STEP)] = None,
     training_tokens: Annotated[int | None, typer.Option(metavar="D", help=_TRAINED)] = None,
-    field: Annotated[list[str] | None, typer.Option(help="A field of the corpus file; several are joined.")] = None,
-    family: Annotated[str | None, typer.Option(help="The family the models belong to.")] = None,
-    pack: Annotated[int, typer.Option(help="Rows in a part of the store.")] = 64,
-    out: Annotated[Path | None, typer.Option(help="Folder of the rank stores.", show_default="runs/ranks")] = None,
+    field: Annotated[list[str] | None, typer.Option(help=FIELD)] = None,
+    prompt: Annotated[str | None, typer.Option(metavar="FIELD", help=_PROMPT)] = None,
+    family: Annotated[str | None, typer.Option(help="Family that the models belong to.")] = None,
+    pack: Annotated[int, typer.Option(help="Number of rows in a part of the store.")] = 64,
+    out: Annotated[Path | None, typer.Option(help="Folder for the rank stores.", show_default="runs/ranks")] = None,
     shard: Annotated[str | None, typer.Option(metavar="I/N", help=_SHARD)] = None,
     plan: Annotated[bool, typer.Option("--plan", help=PLAN)] = False,
 ) -> None:
-    """Rank every token of corpora by models: a rank store each. What is measured already is left alone."""
+    """Rank the tokens of texts by models, into a rank store for each model and text.
+
+    What was measured before is not measured again. Of texts with a prompt only the completion is ranked.
+    """
     from rbp.choices import check_shard, known_backend, known_device, known_dtype
     from rbp.models.training import Training
     from rbp.texts.corpora import check_corpus
@@ -110,6 +136,7 @@ def extract(
         "pack": pack,
         "bos": bos,
         "special": special,
+        "score": score or (),
     }
     chosen = make_protocol(name, length=length, **options)  # type: ignore[arg-type]
     limit = int(vocab) if vocab.isdecimal() else vocab
@@ -123,10 +150,10 @@ def extract(
         raise ParameterError(f"cannot spread a model over {devices!r}", "--devices", "Give auto.")
     share = None if shard is None else check_shard(_shard(shard))
     for each in corpus:
-        check_corpus(each, field or ())
+        check_corpus(each, field or ([prompt] if prompt else []))
     if devices and shard is None and _launched():
-        what = "all GPUs are asked for by each of several processes"
-        raise ParameterError(what, "--devices", "Start one process, or leave --devices away.")
+        what = "each of several processes would use all GPUs"
+        raise ParameterError(what, "--devices", "Start one process, or leave out --devices.")
     if shard is None and (share := _launched()) and device in ("auto", "cuda"):
         device = _assigned_gpu()
     trained = None if step is None and training_tokens is None else Training(None, training_tokens, step)
@@ -152,6 +179,7 @@ def extract(
         round_logits=round_logits,  # type: ignore[arg-type]
         revision=revision,
         fields=tuple(field or ()),
+        prompt=prompt,
         family=family,
         training=trained,
     )
@@ -197,21 +225,21 @@ def list_(context: typer.Context, paths: Paths = None) -> None:
 @ranks.command("import")
 def import_(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="What the other program wrote.")],
+    file: Annotated[Path, typer.Argument(help="File that the other program wrote.")],
     form: Annotated[str, typer.Option("--from", help=_IMPORTED)],
-    model: Annotated[str, typer.Option(help="What the model is called.")],
-    size: Annotated[int, typer.Option(help="S, its parameters but the embeddings'.")],
-    vocabulary: Annotated[int, typer.Option(help="How many tokens have a logit.")],
-    dtype: Annotated[str, typer.Option(help="Of the scores that were compared, such as bfloat16.")],
+    model: Annotated[str, typer.Option(help="Name of the model.")],
+    size: Annotated[int, typer.Option(help="Number of parameters without embeddings (S).")],
+    vocabulary: Annotated[int, typer.Option(help="Number of tokens that have a logit.")],
+    dtype: Annotated[str, typer.Option(help="Data type of the scores that were compared, such as bfloat16.")],
     tie_rule: Annotated[str, typer.Option(help=_ARGMAX)],
-    dataset: Annotated[
-        str | None, typer.Option(help="What the text is called.", show_default="the file's name")
+    dataset: Annotated[str | None, typer.Option(help="Name of the text.", show_default="the file's name")] = None,
+    family: Annotated[str, typer.Option(help="Family that the model belongs to.")] = "unknown",
+    engine_version: Annotated[
+        str | None, typer.Option(help="Version of the program that ranked, such as 0.11.0.")
     ] = None,
-    family: Annotated[str, typer.Option(help="The family the model belongs to.")] = "unknown",
-    engine_version: Annotated[str | None, typer.Option(help="Of the program that ranked, such as 0.11.0.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder of the rank stores.", show_default="runs/ranks")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the rank stores.", show_default="runs/ranks")] = None,
 ) -> None:
-    """Keep the ranks that another program found as a rank store, which all commands read."""
+    """Import ranks that another program computed, as a rank store that all commands read."""
     from rbp.measurements.engines import ImportLabels, import_ranks
 
     labels = ImportLabels(model, dataset or file.stem, family, size, vocabulary, dtype, tie_rule, engine_version)
@@ -222,9 +250,9 @@ def import_(
 @ranks.command()
 def rm(
     paths: Annotated[list[Path], typer.Argument(help="Rank stores, or folders of them.")],
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Remove without asking.")] = False,
 ) -> None:
-    """Remove rank stores, after asking. Nothing but stores is touched."""
+    """Remove rank stores, after asking. Other files stay."""
     from rbp.store import must_be_stores, remove, store_folders
 
     folders = store_folders(paths)
@@ -232,19 +260,19 @@ def rm(
         must_be_stores(folders)
         for folder in folders:
             typer.echo(str(folder), err=True)
-        if not typer.confirm(f"Remove {len(folders)} for good?", err=True):
+        if not typer.confirm(f"Remove {len(folders)} rank store{'s' * (len(folders) > 1)} for good?", err=True):
             raise typer.Exit(1)
     remove(folders)
 
 
 @ranks.command()
 def rename(
-    store: Annotated[Path, typer.Argument(help="One rank store.")],
-    model: Annotated[str | None, typer.Option(help="What its model is called.")] = None,
-    dataset: Annotated[str | None, typer.Option(help="What its text is called.")] = None,
-    family: Annotated[str | None, typer.Option(help="The family of the model.")] = None,
+    store: Annotated[Path, typer.Argument(help="Rank store to rename.")],
+    model: Annotated[str | None, typer.Option(help="New name of the model.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="New name of the text.")] = None,
+    family: Annotated[str | None, typer.Option(help="New family of the model.")] = None,
 ) -> None:
-    """Give a rank store another model's name, data set or family. Its ranks stay as they are."""
+    """Rename the model, text or family of a rank store. Its ranks stay as they are."""
     from rbp.store import rename as to_rename
 
     named = {"model": model, "dataset": dataset, "family": family}
@@ -258,23 +286,30 @@ def rename(
 def check(
     context: typer.Context,
     paths: Paths = None,
-    model: Annotated[str | None, typer.Option(help="The stores' model: a sample of its ranks is asked again.")] = None,
-    corpus: Annotated[list[str] | None, typer.Option(help="With --model: the text; default: the data set's.")] = None,
-    share: Annotated[float, typer.Option(help="With --model: of the tokens, at least.")] = 0.02,
-    seed: Annotated[str | None, typer.Option(help="With --model: another sample than the store's own.")] = None,
-    tokenizer: Annotated[str | None, typer.Option(metavar="FOLDER", help=f"With --model: {_TOKENIZER}")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Model of the stores, to rank a sample of the tokens again.")
+    ] = None,
+    corpus: Annotated[
+        list[str] | None, typer.Option(help="Text of the stores, with --model; default: the stores' dataset.")
+    ] = None,
+    share: Annotated[float, typer.Option(help="Least fraction of the tokens to rank again, with --model.")] = 0.02,
+    seed: Annotated[
+        str | None, typer.Option(help="Seed of the sample, with --model; default: the store's own.")
+    ] = None,
+    tokenizer: Annotated[str | None, typer.Option(metavar="FOLDER", help=f"{_TOKENIZER} With --model.")] = None,
 ) -> None:
-    """Verify the checksums of every part: exit 2 if one is missing, truncated or altered.
+    """Verify the checksum of every part of rank stores: exit 2 if a part is missing, truncated or altered.
 
-    With --model, also rank a sample of each store's rows again, a row at a time, and compare: exit 2 if a rank is not
-    that of the model's own logits, beyond rounding.
+    With --model, also rank a sample of each store's rows again, one row at a time: exit 2 if a rank differs, by more
+    than rounding, from the rank among the model's own logits.
     """
     from rbp.store import REDO, open_store, store_folders
 
     if not 0 < share <= 1:
-        raise ParameterError(f"a share of {share}", "--share", "Give more than 0, and at most 1.")
+        raise ParameterError(f"a share cannot be {share}", "--share", "Give more than 0, and at most 1.")
     if model is None and (corpus or seed is not None or tokenizer is not None):
-        raise ParameterError("a text, seed or tokenizer without a model asks nothing", "--model", "Give the model too.")
+        what = "a text, a seed or a tokenizer has no use without a model"
+        raise ParameterError(what, "--corpus, --seed, --tokenizer", "Give --model as well.")
 
     wrong = []
     for folder in store_folders(_paths(context, paths)):
@@ -283,9 +318,10 @@ def check(
         except DataError as error:
             problems = [error.what]
         wrong += [f"{folder}: {problem}" for problem in problems]
-        typer.echo(f"{folder}  {'; '.join(problems) or 'whole'}")
+        typer.echo(f"{folder}  {'; '.join(problems) or 'intact'}")
     if wrong:
-        raise DataError(f"{len(wrong)} problems, the first: {wrong[0]}", None, REDO)
+        count = "1 problem" if len(wrong) == 1 else f"{len(wrong)} problems, the first"
+        raise DataError(f"{count}: {wrong[0]}", None, REDO)
     if model is None:
         return
 
@@ -293,9 +329,10 @@ def check(
 
     for store in _stores(context, paths):
         sampled, rows = verify_store(store, model, corpus or (), share, seed, tokenizer)
+        missed = 1 - sampled.tokens / store.tokens
         typer.echo(
-            f"{store.folder}  {_checked(sampled, store.tokens)} ({sampled.rows:,} of {rows:,} rows); one wrong token "
-            f"would have been missed with probability {1 - sampled.tokens / store.tokens:.3f}"
+            f"{store.folder}  {_checked(sampled, store.tokens)} ({sampled.rows:,} of {rows:,} rows); a single wrong "
+            f"token would have been missed with probability {missed:.3f}"
         )
 
 
@@ -303,10 +340,12 @@ def check(
 def summary(
     context: typer.Context,
     paths: Paths = None,
-    k: Annotated[str | None, typer.Option(help="Thresholds with commas, or all.", show_default="1,10,100,1000")] = None,
+    k: Annotated[
+        str | None, typer.Option(help="Thresholds, with commas, or all.", show_default="1,10,100,1000")
+    ] = None,
     tie_rule: Rule = "paper",
     intervals: Annotated[bool, typer.Option("--intervals", help=_INTERVALS)] = False,
-    by: Annotated[str | None, typer.Option(help="document: a row for each document instead.")] = None,
+    by: Annotated[str | None, typer.Option(help="Unit of a row, instead of a store: document.")] = None,
     out: Out = None,
 ) -> None:
     """Tabulate the measurements of rank stores: −ln RBP_k, cross-entropy, perplexity, mean reciprocal rank (mrr).
@@ -352,7 +391,7 @@ def summary(
 @ranks.command()
 def export(
     context: typer.Context,
-    store: Annotated[Path, typer.Argument(help="One rank store.")],
+    store: Annotated[Path, typer.Argument(help="Rank store to export.")],
     out: Out = None,
 ) -> None:
     """Write the ranks of one store as a table, a row per token (docs/store.md says the columns)."""
@@ -364,11 +403,13 @@ def export(
 @ranks.command()
 def query(
     context: typer.Context,
-    sql: Annotated[str, typer.Argument(help="About the tables ranks (one row per token) and stores.")],
-    stores: Annotated[list[Path] | None, typer.Option(help="Rank stores, or folders; runs/ranks if none.")] = None,
+    sql: Annotated[str, typer.Argument(help="Query of the tables ranks (a row for each token) and stores.")],
+    stores: Annotated[
+        list[Path] | None, typer.Option(help="Rank stores, or folders of them.", show_default="runs/ranks")
+    ] = None,
     out: Out = None,
 ) -> None:
-    """Ask rank stores in SQL (DuckDB), such as: SELECT model, avg(nll) FROM ranks GROUP BY model."""
+    """Query rank stores in SQL (DuckDB), such as: SELECT model, avg(nll) FROM ranks GROUP BY model."""
     from rbp.measurements.query import query as ask
 
     atexit.unregister(gc.freeze)  # which leaves DuckDB's objects where they are, and DuckDB complains of each
@@ -399,12 +440,14 @@ def _read(store: "RankStore") -> str:
 
 def _checked(sampled: "SampleCheck", tokens: int) -> str:
     differences = (
-        "none differs"
+        "no rank differs"
         if not sampled.differ
-        else f"{sampled.differ:,} differ by rounding, by {sampled.largest:,} at most"
+        else f"{sampled.differ:,} ranks differ by rounding, by at most {sampled.largest:,}"
     )
-    missed = f"were up to {sampled.unseen:.0%} of the rows wrong, so small a sample could have missed it (5%)"
-    return f"checked: {sampled.tokens:,} of {tokens:,} tokens, {differences}; {missed}"
+    if sampled.tokens == tokens:
+        return f"checked: all {tokens:,} tokens, {differences}"
+    found = f"a fault in {sampled.unseen:.0%} of the rows or more would have been found (95%)"
+    return f"checked: {sampled.tokens:,} of {tokens:,} tokens, {differences}; {found}"
 
 
 def _paths(context: typer.Context, paths: list[Path] | None) -> list[Path]:

@@ -8,9 +8,9 @@ import typer
 if TYPE_CHECKING:
     from rbp.study.config import Study
 
-study = typer.Typer(no_args_is_help=True, help="Plan and run a whole study: models × corpora, in one file.")
+study = typer.Typer(no_args_is_help=True, help="Plan and run a study of many models and texts, described in one file.")
 
-File = Annotated[Path, typer.Argument(metavar="FILE", help="A study, in TOML.")]
+File = Annotated[Path, typer.Argument(metavar="FILE", help="Study to plan or run, a TOML file.")]
 
 
 @study.command()
@@ -18,10 +18,10 @@ def plan(
     context: typer.Context,
     file: File,
     tflops: Annotated[
-        float | None, typer.Option(min=1e-6, help="10¹² operations a second that a device reaches: adds hours.")
+        float | None, typer.Option(min=1e-6, help="Speed of a device, in 10¹² operations a second, to print hours too.")
     ] = None,
 ) -> None:
-    """Print what a study would rank and cost; needs no network."""
+    """Print what a study would rank, and its cost. No network is needed."""
     checked = _study(context, file)
     from rbp.study.plan import make_plan, plan_lines
 
@@ -33,10 +33,16 @@ def run(
     context: typer.Context,
     file: File,
     profile: Annotated[
-        str | None, typer.Option(help="local, slurm, or a folder of Snakemake's; by default what this machine has.")
+        str | None,
+        typer.Option(
+            help="Profile to run with: local, slurm, or a folder of Snakemake's; default: slurm where it is installed."
+        ),
     ] = None,
 ) -> None:
-    """Do what is left of a study, on this machine or a Slurm cluster. What follows -- goes to Snakemake."""
+    """Run what is missing of a study, on this machine or a Slurm cluster.
+
+    Arguments after -- are passed to Snakemake.
+    """
     checked = _study(context, file)
     from rbp.study.run import find_profile, run_study
 

@@ -129,9 +129,9 @@ class Settings:
 
     dtype: of weights and hidden states; device: "auto", "cpu", "cuda", "cuda:1", …; devices: "auto" spreads a model
     over all GPUs, memory and disk; backend, round_logits: of `linear_rank`; batch: rows at a time (None: by the
-    device); vocabulary: the logits that count; revision: of hub models, or a sub-folder of a run's; fields: of corpus
-    files; family: the label of the models (None: the paper's family, or the model type); training: what is said of a
-    model's, beside its files.
+    device); vocabulary: the logits that count; revision: of hub models, or a sub-folder of a run's; fields, prompt:
+    of corpus files; family: the label of the models (None: the paper's family, or the model type); training: what is
+    said of a model's, beside its files.
     """
 
     dtype: Dtype = "float32"
@@ -143,6 +143,7 @@ class Settings:
     round_logits: Rounding | None = None
     revision: str | None = None
     fields: tuple[str, ...] = ()
+    prompt: str | None = None
     family: str | None = None
     training: Training | None = None
 
@@ -296,7 +297,7 @@ def _resolve_inputs(
         device,
         model_files,
         [
-            open_corpus(corpus, settings.fields, partly=protocol.tokens is not None)
+            open_corpus(corpus, settings.fields, protocol.tokens is not None, settings.prompt)
             if isinstance(corpus, str)
             else corpus
             for corpus in corpora
@@ -541,7 +542,9 @@ def verify_store(
         if loaded.fingerprints["weights"] != key["weights"]:  # of the tokenizer, its tokens are compared
             what = f"{model} has other weights than the store was made of"
             raise DataError(what, where, f"Give the same model: the store says {store.model}.")
-        texts = [open_corpus(name) for name in corpora or [store.dataset]]
+        ranked = key["corpus"]
+        fields = {} if "sha256" not in ranked else {"fields": ranked["fields"] or (), "prompt": ranked.get("prompt")}
+        texts = [open_corpus(name, **fields) for name in corpora or [store.dataset]]
         corpus = next((text for text in texts if text.fingerprint == key["corpus"]), None)
         if corpus is None:
             what = f"{', '.join(text.name for text in texts)} is not the text that was ranked, or not as it was"
@@ -622,7 +625,7 @@ def extract_on_gpus(
         files.fingerprint()
     # standard input can be read by this process alone
     partly = protocol.tokens is not None
-    opened = [(name, open_corpus(name, settings.fields, partly)) for name in corpora]
+    opened = [(name, open_corpus(name, settings.fields, partly, settings.prompt)) for name in corpora]
     texts = [corpus if name == STDIN else name for name, corpus in opened]
     every = range(1, len(gpus) + 1)
     shared = model_files, texts, protocol, out, settings

@@ -469,6 +469,11 @@ _ALIKE: tuple[tuple[str, Callable[[RankStore], Any], str], ...] = (
         lambda s: s.protocol.get("special", "token"),
         "Extract both with the same --special.",
     ),
+    (
+        "only one scores special or first tokens too",
+        lambda s: ", ".join(s.protocol.get("score", ["plain tokens"])),
+        "Extract both with the same --score.",
+    ),
     ("they count other logits", lambda s: f"{s.vocabulary:,}", "Extract both with the same --vocab N."),
     (
         "their logits are rounded differently, so that more of one's are equal",
@@ -513,5 +518,5 @@ def _sentence(row: Any, level: float) -> str:
         return f"{what}: {row.difference:+.4f}; {why}."
     ends = f"{row.difference:+.4f} ({row.low:+.4f} to {row.high:+.4f}, {level:.0%})"
     if row.low <= 0 <= row.high:
-        return f"{what}: {ends}; that it changed is not certain."
+        return f"{what}: {ends}; the change is not significant."
     return f"{what}: {ends}; B is {'worse' if row.low > 0 else 'better'}."

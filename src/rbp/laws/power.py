@@ -74,10 +74,10 @@ def formula(prefactor: float, alpha: float, letter: str = "S") -> str:
 
 
 def direction(alpha: float, low: float, high: float, letter: str = "S") -> str:
-    """Say that a law rises, and where its interval leaves open whether it does; "" of one that falls."""
-    rises, open_ended = f"; it rises with {letter}" if alpha < 0 else "", low <= 0 <= high
-    verb = "rises" if rises else "falls"
-    return rises + (f"; the interval holds 0: that it {verb} is not certain" if open_ended else "")
+    """Say that a law rises, or that it does not change significantly, at the interval's level; "" of one that falls."""
+    if low <= 0 <= high:
+        return f"; it {'rises' if alpha < 0 else 'falls'} with {letter}, but not significantly: the interval includes 0"
+    return f"; it rises with {letter}" if alpha < 0 else ""
 
 
 @dataclass(frozen=True)

@@ -153,4 +153,4 @@ def _bound(rows: pd.DataFrame) -> list[str]:
 
 def _floor(laws: pd.DataFrame) -> list[str]:
     held = (laws["form"] == ADDITIVE) & ~(laws["offset_low"] > 0)
-    return ["a floor cannot be distinguished from none: the interval of E holds 0"] if held.any() else []
+    return ["a floor cannot be distinguished from none: the interval of E includes 0"] if held.any() else []

@@ -287,7 +287,7 @@ def _way(store: RankStore, *, budget: bool = True) -> str:
 def _reading(store: RankStore, *, budget: bool = True) -> str:
     """Describe how a text was read."""
     chosen, options = store.protocol, ("documents", "tokens", "context") if budget else ("context",)
-    words = [f"{name} {chosen[name]}" for name in (*options, "bos", "special") if chosen.get(name) is not None]
+    words = [f"{name} {chosen[name]}" for name in (*options, "bos", "special", "score") if chosen.get(name) is not None]
     return ", ".join([f"{chosen.get('name')} of {chosen.get('length')} tokens", *words])
 
 

@@ -17,6 +17,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from functools import cache
@@ -33,6 +34,7 @@ log = logging.getLogger(__name__)
 
 JOINER = "\n"  # between the fields of a document, as the authors join them
 STDIN = "-"
+_PAIR = ("prompt", "completion")  # the fields of texts of which the second alone is scored
 _PIECE = 2**20  # bytes that are unpacked at once
 TEXTS, TABLES, PACKED = (".txt", ".md"), (".jsonl", ".json", ".csv", ".parquet"), (".gz", ".zst")
 
@@ -119,17 +121,69 @@ class Unread(Sequence[str]):
 
 @dataclass(frozen=True)
 class Corpus:
-    """Documents in a fixed order. fingerprint: all that determines them, for the digest of a rank store."""
+    """Documents in a fixed order.
+
+    fingerprint: all that determines them, for the digest of a rank store; starts: the character of each document that
+    was read so far at which its scored text begins, after its prompt ([]: all of each is scored).
+    """
 
     name: str
     documents: Sequence[str]
     fingerprint: dict[str, Any] = field(default_factory=dict)
+    starts: Sequence[int] = ()
 
     def beginning(self, index: int, characters: int) -> str:
         """Return the first so many characters of a document, all if it has no more."""
         if isinstance(self.documents, Unread):
             return self.documents.beginning(index, characters)
         return self.documents[index][:characters]
+
+    def prompt(self, index: int) -> str:
+        """Return what the model reads of a document before the text that is scored."""
+        beginning = self.beginning(index, 1)  # from here on its start is known
+        return self.beginning(index, start) if beginning and self.starts and (start := self.starts[index]) else ""
+
+
+class _Fields:
+    """The fields of rows that make a document: those of the text, joined, after the one of its prompt, if any.
+
+    Where none are given the first row decides: text, or else completion after prompt. starts: where each document's
+    text begins, by character.
+    """
+
+    def __init__(self, text: Sequence[str] = (), prompt: str | None = None, option: str = "--field") -> None:
+        self.text, self.prompt, self.option, self.starts = tuple(text), prompt, option, list[int]()
+        if prompt and not text:
+            self.text = (_PAIR[1],)
+
+    def settled(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return all the fields' names, chosen among `names` where none were given."""
+        if not self.text:
+            pair = "text" not in (known := {*names}) and {*_PAIR} <= known
+            self.prompt, self.text = (_PAIR[0], (_PAIR[1],)) if pair else (None, ("text",))
+        return (*([self.prompt] if self.prompt else []), *self.text)
+
+    def about(self) -> dict[str, str]:
+        """Return the prompt's field, for a corpus's fingerprint; {} if there is none."""
+        return {"prompt": self.prompt} if self.prompt else {}
+
+    def document(self, row: dict[str, Any] | str, where: str) -> str:
+        """Return the document of a row. Raises DataError where a field is missing, there twice, or no text."""
+        if isinstance(row, str):
+            self.starts.append(0)
+            return _complete(row, where)
+        for name in self.settled(row):
+            if name not in row:
+                raise _missing(name, row, where, self.option)
+            if name in getattr(row, "repeated", ()):
+                raise _twice(name, where)
+            if not isinstance(row[name], str):
+                remedy = "Write a chat as text first, by the tokenizer's chat template."
+                remedy = remedy if isinstance(row[name], list) else "Every document needs its text."
+                raise DataError(f"field {name} is no text", where, remedy)
+        before = _complete(row[self.prompt], where) if self.prompt else ""
+        self.starts.append(len(before))
+        return before + _complete(JOINER.join(row[name] for name in self.text), where)
 
 
 class _Rows(Sequence[str]):
@@ -152,17 +206,18 @@ class _Rows(Sequence[str]):
         return JOINER.join(row[name] for name in self.fields)
 
 
-def open_corpus(name: str, fields: Sequence[str] = (), partly: bool = False) -> Corpus:
+def open_corpus(name: str, fields: Sequence[str] = (), partly: bool = False, prompt: str | None = None) -> Corpus:
     """Open the corpus `name`: one of `CORPORA`, one of another package, the path of a file, or "-".
 
     A file of TEXTS is one document; each row of one of TABLES is one, the text of its `fields` (default: text) joined
-    by a newline. Either may be packed (PACKED). "-" is standard input: one document, or JSON lines if there are
-    `fields`, or its first line is a JSON object. partly: of a file that is packed or Parquet, no more is read than is
-    asked for (`Unread`), and what is wrong with the rest is not seen. Raises ParameterError for an unknown name or
-    suffix; DataError for a file that is missing, malformed, empty, not UTF-8, lacks a field or has it twice, and for a
-    hub corpus that is neither here nor within reach.
+    by a newline. The text of the field `prompt`, if any, comes right before it, to be read and not scored; rows without
+    a text, but with a prompt and a completion, are read so by themselves. Either may be packed (PACKED). "-" is
+    standard input: one document, or JSON lines if there are `fields`, or its first line is a JSON object. partly: of a
+    file that is packed or Parquet, no more is read than is asked for (`Unread`), and what is wrong with the rest is not
+    seen. Raises ParameterError for an unknown name or suffix; DataError for a file that is missing, malformed, empty,
+    not UTF-8, lacks a field or has it twice, and for a hub corpus that is neither here nor within reach.
     """
-    check_corpus(name, fields)
+    check_corpus(name, fields or ([prompt] if prompt else []))
     if name in CORPORA:
         return _published(name, CORPORA[name])
     path = home_expanded(name)
@@ -172,15 +227,15 @@ def open_corpus(name: str, fields: Sequence[str] = (), partly: bool = False) -> 
         return opened
     if name == STDIN:
         data = _standard_input()
-        table = fields or _is_json_line(data)
+        table = fields or prompt or _is_json_line(data)
         stem, suffix, packed, where = "stdin", TABLES[0] if table else TEXTS[0], "", "standard input"
-        if table and not fields:
+        if table and not fields and not prompt:
             log.warning("standard input is read as JSON lines, as its first line is a JSON object")
     else:
         stem, suffix, packed = split_suffix(path.name)
         with _readable(name):
             data, where = path.read_bytes(), name
-    wanted, text = tuple(fields) or ("text",), suffix in TEXTS
+    wanted, text = _Fields(fields, prompt), suffix in TEXTS
     parts = _parts(data, packed, suffix, wanted, where)
     if partly and (packed or suffix == ".parquet"):
         documents: Sequence[str] = Unread(parts, text)
@@ -192,7 +247,8 @@ def open_corpus(name: str, fields: Sequence[str] = (), partly: bool = False) -> 
         data = documents[0].encode()
         if name != STDIN and _is_json_line(data):
             log.warning("%s is read as one text, though its lines look like JSON: call it .jsonl if they are", name)
-    return Corpus(stem, documents, {"sha256": digest_bytes(data), "fields": None if text else [*wanted]})
+    fingerprint = {"sha256": digest_bytes(data), "fields": None if text else [*wanted.text] or ["text"]}
+    return Corpus(stem, documents, fingerprint | wanted.about(), wanted.starts)
 
 
 def check_corpus(name: str, fields: Sequence[str] = ()) -> None:
@@ -291,7 +347,7 @@ class _Pieces(io.RawIOBase):
         return count
 
 
-def _parts(data: bytes, packed: str, suffix: str, fields: tuple[str, ...], where: str) -> Iterator[str]:
+def _parts(data: bytes, packed: str, suffix: str, fields: _Fields, where: str) -> Iterator[str]:
     """Yield the documents of a table, or the parts of a text."""
     with _readable(where):
         pieces = _unpacked(data, packed)
@@ -303,7 +359,7 @@ def _parts(data: bytes, packed: str, suffix: str, fields: tuple[str, ...], where
             stream: BinaryIO = io.BufferedReader(_Pieces(pieces)) if packed else io.BytesIO(data)
             rows = {".jsonl": _json_lines, ".json": _json, ".csv": _csv}[suffix](stream, where, fields)
             for place, row in rows:
-                yield _complete(row, place) if isinstance(row, str) else _joined(row, fields, place)
+                yield fields.document(row, place)
 
 
 def is_named(corpus: str) -> bool:
@@ -312,27 +368,31 @@ def is_named(corpus: str) -> bool:
     return corpus in CORPORA or bool(slash and package in registry.entries("corpora"))
 
 
-def given_corpus(texts: Iterable[Any], name: str, field: str = "text") -> Corpus:
+def given_corpus(texts: Iterable[Any], name: str, field: str | None = None, prompt: str | None = None) -> Corpus:
     """Make a corpus of a program's texts: strings, or rows (of a `datasets.Dataset`) whose text is in `field`.
 
+    prompt: the field that is read before it, and not scored. Rows without a text, but with a prompt and a completion,
+    are read so where neither is given.
     Raises ParameterError for what are no texts, DataError where there is none, and for a row without its text.
     """
     table = getattr(texts, "ndim", 1) > 1  # which gives the names of its columns, as pandas does
     if table or isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
         what = f"{type(texts).__name__} holds no texts"
         raise ParameterError(what, "texts", "Give a list of strings, a table's column, or one split of a data set.")
-    documents, digest = [], hashlib.sha256()
+    documents, digest = list[str](), hashlib.sha256()
+    fields = _Fields([field] if field else [], prompt, "field=")
     for number, text in enumerate(texts, 1):
-        if isinstance(text, Mapping):
-            text = _joined(dict(text), (field,), f"texts, row {number}", "field=")
-        if not isinstance(text, str):
+        if not isinstance(text, Mapping | str):
             what = f"text {number} is no string: {type(text).__name__}"
             raise ParameterError(what, "texts", "Give strings, or rows with their text in a field.")
-        documents.append(_complete(text, f"texts, text {number}"))
-        digest.update(f"{len(text)} {text}".encode())
+        row = isinstance(text, Mapping)
+        document = fields.document(dict(text) if row else text, f"texts, {'row' if row else 'text'} {number}")
+        documents.append(document)
+        after = f"after {start} " if (start := fields.starts[-1]) else ""
+        digest.update(f"{after}{len(document)} {document}".encode())
     if not any(document.strip() for document in documents):
         raise DataError("there is no text", "texts", "Give at least one document that is not empty.")
-    return Corpus(name, documents, {"texts": digest.hexdigest()})
+    return Corpus(name, documents, {"texts": digest.hexdigest()}, fields.starts)
 
 
 def _decoded_parts(pieces: Iterator[bytes], where: str) -> Iterator[str]:
@@ -363,7 +423,7 @@ def _repeated(names: Sequence[str]) -> list[str]:
     return [name for name, count in Counter(names).items() if count > 1]
 
 
-def _json_lines(stream: BinaryIO, name: str, _: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _json_lines(stream: BinaryIO, name: str, _: _Fields) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each row, with where it is."""
     for number, line in enumerate(stream, 1):
         where = f"{name}, line {number}"
@@ -382,7 +442,7 @@ def _json_lines(stream: BinaryIO, name: str, _: Sequence[str]) -> Iterator[tuple
         yield where, row
 
 
-def _json(stream: BinaryIO, name: str, fields: Sequence[str]) -> Iterator[tuple[str, dict[str, Any] | str]]:
+def _json(stream: BinaryIO, name: str, fields: _Fields) -> Iterator[tuple[str, dict[str, Any] | str]]:
     """Yield the rows, or texts, of a JSON list; an object by itself; or rows of JSON lines, which some call JSON."""
     data = stream.read()
     try:
@@ -400,7 +460,7 @@ def _json(stream: BinaryIO, name: str, fields: Sequence[str]) -> Iterator[tuple[
         yield f"{name}, item {number}", row
 
 
-def _csv(stream: BinaryIO, name: str, fields: Sequence[str]) -> Iterator[tuple[str, dict[str, str]]]:
+def _csv(stream: BinaryIO, name: str, fields: _Fields) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield the rows of a table, each with the line where it begins.
 
     Its cells are separated by commas, or else by semicolons or tabs, if the header has all `fields` only then.
@@ -413,12 +473,12 @@ def _csv(stream: BinaryIO, name: str, fields: Sequence[str]) -> Iterator[tuple[s
         lines = io.TextIOWrapper(stream, "utf-8-sig", newline="")
         first = lines.readline()
         headers = {mark: next(csv.reader([first], delimiter=mark), []) for mark in SEPARATORS}
-        mark = next((mark for mark, names in headers.items() if {*fields} <= {*names}), ",")
+        mark = next((mark for mark, names in headers.items() if {*copy(fields).settled(names)} <= {*names}), ",")
         if mark != ",":
             log.warning("%s: the cells are taken to be separated by %s.", name, SEPARATORS[mark])
         reader = csv.reader(itertools.chain([first], lines), delimiter=mark, strict=True)
         header, begin = next(reader, []), reader.line_num + 1
-        if twice := {*fields} & {*_repeated(header)}:
+        if twice := {*fields.settled(header)} & {*_repeated(header)}:
             raise _twice(min(twice), f"{name}, line 1")
         for cells in reader:
             where, begin = f"{name}, line {begin}", reader.line_num + 1
@@ -457,18 +517,7 @@ def _complete(text: str, where: str) -> str:
     return text
 
 
-def _joined(row: dict[str, Any], fields: tuple[str, ...], where: str, option: str = "--field") -> str:
-    for name in fields:
-        if name not in row:
-            raise _missing(name, row, where, option)
-        if name in getattr(row, "repeated", ()):
-            raise _twice(name, where)
-        if not isinstance(row[name], str):
-            raise DataError(f"field {name} is no text", where, "Every document needs its text.")
-    return _complete(JOINER.join(row[name] for name in fields), where)
-
-
-def _parquet(data: bytes, fields: tuple[str, ...], where: str) -> Iterator[str]:
+def _parquet(data: bytes, fields: _Fields, where: str) -> Iterator[str]:
     import pyarrow as arrow
     import pyarrow.parquet as parquet
 
@@ -476,13 +525,13 @@ def _parquet(data: bytes, fields: tuple[str, ...], where: str) -> Iterator[str]:
     try:
         file = parquet.ParquetFile(arrow.BufferReader(data))
         names = file.schema_arrow.names
-        for name in fields:
+        for name in (columns := fields.settled(names)):
             if name not in names:
                 raise _missing(name, names, where)
             if name in _repeated(names):
                 raise _twice(name, where)
-        for batch in file.iter_batches(batch_size=64, columns=[*fields]):
-            yield from (_joined(row, fields, f"{where}, row {next(number)}") for row in batch.to_pylist())
+        for batch in file.iter_batches(batch_size=64, columns=[*columns]):
+            yield from (fields.document(row, f"{where}, row {next(number)}") for row in batch.to_pylist())
     except arrow.ArrowException as error:
         what = f"cannot read the file as Parquet: {str(error).splitlines()[0].rstrip('.')}"
         raise DataError(what, where, "Write it again.") from None

@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 Name = Literal["authors", "windows"]
 Bos = Literal["auto", "always", "never"]
 Special = Literal["token", "text"]
+Score = Literal["special", "first"]
 Tokens: TypeAlias = npt.NDArray[np.int64]
 Added: TypeAlias = npt.NDArray[np.bool_]
 
@@ -35,6 +36,7 @@ _MARGIN = 64
 _WORD_END = re.compile(r"[^\W\d_](?=\W)")
 #: characters of a text that are tokenized twice, to see whether they are cut alike
 _SAMPLE = 2**10
+_PROMPT, _BOTH, _TEXT = range(3)  # whose a token is: see `_owners`
 _AS_TEXT = "split_special_tokens"  # what tokenizers call --special text
 #: a token that stands for one byte where the vocabulary lacks the character
 _BYTE = re.compile("<0x[0-9A-F]{2}>")
@@ -48,8 +50,9 @@ class Protocol:
     "windows" takes every document whole, in windows of `length` tokens, each token scored once, with at least
     `context` tokens of its document before it (or all there are). tokens: a budget, after which either stops.
     pack: rows in a pack. bos: which tokens are put before every window (`opening`). special: whether special tokens
-    that are written out in a text are read as such, or as plain text. Raises ParameterError for values that make no
-    sense.
+    that are written out in a text are read as such, or as plain text. score: what is scored beside plain tokens after
+    plain ones: "special" tokens that are written out in a text, and what follows them; the "first" token of each
+    document, after the opening's. Raises ParameterError for values that make no sense.
     """
 
     name: Name = "authors"
@@ -61,6 +64,7 @@ class Protocol:
     pack: int = 64
     bos: Bos = "auto"
     special: Special = "token"
+    score: Sequence[Score] = ()
 
     def __post_init__(self) -> None:
         if self.name not in get_args(Name):
@@ -68,6 +72,11 @@ class Protocol:
         for name, kind in (("bos", Bos), ("special", Special)):
             if (given := getattr(self, name)) not in get_args(kind):
                 raise ParameterError(f"{name} cannot be {given!r}", f"--{name}", f"There is: {_listed(kind)}.")
+        if strange := [each for each in self.score if each not in get_args(Score)]:
+            raise ParameterError(f"score cannot be {strange[0]!r}", "--score", f"There is: {_listed(Score)}.")
+        if self.special == "text" and "special" in self.score:
+            what = "special tokens that are read as plain text are scored as plain text"
+            raise ParameterError(what, "--special, --score", "Leave one of them out.")
         for name in ("length", "documents", "tokens", "pack"):
             value = getattr(self, name)
             least = 2 if name == "length" else 1
@@ -78,9 +87,10 @@ class Protocol:
             raise ParameterError(what, "--context", "Give at least 1 and less than --length.")
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all fields, for the digest of a rank store; bos and special only where they are not the default."""
-        usual = {"bos": "auto", "special": "token"}
-        return {name: value for name, value in asdict(self).items() if usual.get(name) != value}
+        """Return all fields, for the digest of a rank store; those that came later only if they are not the default."""
+        usual = {"bos": "auto", "special": "token", "score": ()}
+        given = {**asdict(self), "score": tuple(sorted({*self.score}))}
+        return {name: value for name, value in given.items() if usual.get(name) != value}
 
 
 def protocol(
@@ -93,6 +103,7 @@ def protocol(
     pack: int = 64,
     bos: Bos = "auto",
     special: Special = "token",
+    score: Sequence[Score] = (),
 ) -> Protocol:
     """Make the protocol `name` with its defaults.
 
@@ -104,12 +115,13 @@ def protocol(
         if context is not None:
             raise ParameterError("the authors' protocol has no context", "--context", "Take --protocol windows.")
         taken = 1000 if documents is None else documents
-        return Protocol("authors", 512 if length is None else length, None, taken, 42, tokens, pack, bos, special)
+        length = 512 if length is None else length
+        return Protocol("authors", length, None, taken, 42, tokens, pack, bos, special, score)
     if name != "windows":
         raise ParameterError(f"unknown protocol {name!r}", "--protocol", f"There is: {_listed(Name)}.")
     length = 1024 if length is None else length
     context = length // 2 if context is None else context
-    return Protocol("windows", length, context, documents, None, tokens, pack, bos, special)
+    return Protocol("windows", length, context, documents, None, tokens, pack, bos, special, score)
 
 
 # positions begin after the padding token's id; on a GPU a position beyond the last ends all work of the process
@@ -172,9 +184,9 @@ class RowPlan:
 
     read: of texts that are at hand as a whole, how many of their characters are read, of how many. not_scored: how many
     of the tokens that are read are not scored, by the reason: first (of a document), unknown (to the tokenizer),
-    special (written out in the text), after_unknown, after_special. bytes: how many bytes of the text, in UTF-8, the
-    scored tokens stand for; None where the tokenizer does not say which characters are a token's. documents: in how
-    many a token is scored, of how many that are read.
+    special (written out in the text), after_unknown, after_special, prompt, straddling (begun in the prompt). bytes:
+    how many bytes of the text, in UTF-8, the scored tokens stand for; None where the tokenizer does not say which
+    characters are a token's. documents: in how many a token is scored, of how many that are read.
     """
 
     rows: Sequence[Row]
@@ -205,19 +217,25 @@ class RowPlan:
 
 
 class Encoded(NamedTuple):
-    """The tokens of a text, which of them the tokenizer added, and how many bytes of the text each is, if it says so.
+    """The tokens of a text, and which of them the tokenizer added.
 
-    The bytes of all tokens of a text add up to the text's.
+    If it says which characters a token is: how many bytes of the text each is (those of all tokens of a text add up to
+    the text's), and at which character it ends; 0 for added ones.
     """
 
     ids: Tokens
     added: Added
-    sizes: Tokens | None
+    sizes: Tokens | None = None
+    ends: Tokens | None = None
+
+    def up_to(self, count: int) -> "Encoded":
+        """Return the first so many tokens."""
+        return Encoded(*(None if each is None else each[:count] for each in self))  # type: ignore[arg-type]
 
 
 def added_tokens(tokenizer: Any) -> list[int]:
     """Return the tokens that a tokenizer puts around every text without declaring them special, in ascending order."""
-    ((ids, added, _),) = _encoded(tokenizer, [""], Protocol("windows"))
+    ((ids, added, *_),) = _encoded(tokenizer, [""], Protocol("windows"))
     return sorted({*ids[added].tolist()} - {*tokenizer.all_special_ids})
 
 
@@ -227,7 +245,7 @@ def opening(tokenizer: Any, bos: Bos) -> list[int]:
     auto: what the tokenizer puts before every text, if anything; always: where it puts none, its BOS token, or else
     its EOS token, with which GPT-2 and others begin; never: none. Raises ParameterError where it has neither token.
     """
-    ((ids, added, _),) = _encoded(tokenizer, ["a"], Protocol("windows"))
+    ((ids, added, *_),) = _encoded(tokenizer, ["a"], Protocol("windows"))
     leading: list[int] = ids[: _leading(added)].tolist()
     if bos == "never":
         return []
@@ -248,16 +266,23 @@ def opening_entry(tokenizer: Any, bos: Bos) -> dict[str, list[str]]:
 def plan_rows(corpus: Corpus, tokenizer: Any, chosen: Protocol) -> RowPlan:
     """Tokenize what `chosen` asks for, and lay it out in rows.
 
-    Special tokens, and what is put around a text, are not scored, neither as input nor as target; the first token of a
-    document has nothing before it and is never scored. Warnings say how many tokens, and documents, are left out so.
+    Special tokens, and what is put around a text, are not scored, neither as input nor as target, and the first token
+    of a document has nothing before it: `Protocol.score` says otherwise. Of a document with a prompt the tokens of the
+    rest alone are scored. It is tokenized with its prompt, as one text: a token that straddles the boundary is scored
+    if it has only white space of the prompt. Warnings say how many tokens, and documents, are left out so.
     Raises DataError if no token is left to score, and for a tokenizer that draws its tokens, makes far more of them
-    than the text has bytes, or fails; ParameterError where a window has no room for its opening.
+    than the text has bytes, or fails; ParameterError where a window has no room for its opening, where the first token
+    is to be scored and nothing is before it, and for prompts where the tokenizer does not say where its tokens lie.
     """
     must_not_draw(tokenizer, corpus.name)
     must_not_swell(tokenizer, corpus.name)
     unknown = unknown_token(tokenizer)
-    apart = np.asarray(sorted({*tokenizer.all_special_ids, unknown}), dtype=np.int64)
+    others = [] if "special" in chosen.score else tokenizer.all_special_ids
+    apart = np.asarray(sorted({*others, unknown}), dtype=np.int64)
     front = opening(tokenizer, chosen.bos)
+    if "first" in chosen.score and not front:
+        what = "the first token of a document has nothing before it that it could be predicted from"
+        raise ParameterError(what, f"{corpus.name}, --score first", "Give --bos always as well.")
     if len(front) + (chosen.context or 0) >= chosen.length:
         what = f"windows of {chosen.length} tokens have no room beside their opening and context"
         raise ParameterError(what, "--length", f"Give more than {len(front) + (chosen.context or 0)}.")
@@ -266,20 +291,27 @@ def plan_rows(corpus: Corpus, tokenizer: Any, chosen: Protocol) -> RowPlan:
     size: int | None = 0
     not_scored: Counter[str] = Counter()
     in_memory = isinstance(corpus.documents, list)
-    for document, (ids, added, sizes) in _tokenized(corpus, tokenizer, chosen, front, apart):
+    for document, encoded in _tokenized(corpus, tokenizer, chosen, front, apart):
+        ids, added, sizes, _ = encoded
         odd = ~added & np.isin(ids, apart)
         if chosen.special == "text" and (odd & (ids != unknown)).any():
             what = "the tokenizer reads special tokens in a text as such, whatever it is asked for"
             raise ParameterError(what, f"{corpus.name}, --special", "Give --special token.")
+        documents, begin = documents + 1, _leading(added)
+        owner = _owners(corpus.prompt(document), encoded, corpus.name)
         scorable = _scorable(odd | added)
+        if "first" in chosen.score and begin < len(ids) and not odd[begin]:
+            scorable = np.union1d(scorable, [begin])
+        scorable = scorable[owner[scorable] == _TEXT]
         if left is not None:
             scorable = scorable[:left]
             left -= len(scorable)
-        documents, begin = documents + 1, _leading(added)
         doubled += ids[: begin + 1].tolist()[begin:] == front[-1:] != []
         rows += _windows(document, ids, scorable, chosen, front, begin)
         end = scorable[-1] + 1 if left == 0 and len(scorable) else len(ids)
-        not_scored.update(_reasons(ids[:end], odd[:end], added[:end], unknown))
+        not_scored.update(_reasons(ids[:end], odd[:end], added[:end], unknown, owner[:end]))
+        if "first" in chosen.score:
+            del not_scored["first"]
         size = None if size is None or sizes is None else size + int(sizes[scorable].sum())
         if in_memory:
             read += _characters(corpus.documents[document], ids, scorable, tokenizer, chosen)
@@ -295,13 +327,13 @@ def plan_rows(corpus: Corpus, tokenizer: Any, chosen: Protocol) -> RowPlan:
     counts = len({row.document for row in rows}), documents
     plan = RowPlan(rows, chosen.pack, characters, dict(not_scored), size, counts)
     if words := left_out(plan.not_scored):
-        log.warning("%s: not scored, beside %s tokens that are: %s", corpus.name, f"{plan.tokens:,}", words)
+        log.warning("%s: %s tokens are scored; not scored are %s", corpus.name, f"{plan.tokens:,}", words)
     if words := without_scores(counts):
         log.warning("%s: %s", corpus.name, words)
     if doubled:
         token = tokenizer.convert_ids_to_tokens(front[-1])
-        what = "%s: %s documents begin with %s, which is put before every window: it is there twice. Take it out of the"
-        log.warning(f"{what} texts, or give --bos never", corpus.name, f"{doubled:,}", token)
+        what = "%s: %s documents begin with %s, which also precedes each window. Remove it from the texts, or give"
+        log.warning(f"{what} --bos never", corpus.name, f"{doubled:,}", token)
     if chosen.special == "token" and plan.not_scored.get("special") and getattr(tokenizer, _AS_TEXT, False):
         what = "%s: special tokens in the text are read as such; the tokenizer's own setting (%s) is --special text"
         log.warning(what, corpus.name, _AS_TEXT)
@@ -324,8 +356,10 @@ def left_out(not_scored: dict[str, int]) -> str:
     words = {
         "unknown": "unknown to the tokenizer",
         "after_unknown": "after unknown ones",
-        "special": "special tokens written out in the text (--special text reads them as text)",
+        "special": "special tokens in the text (--score special scores them, --special text reads them as text)",
         "after_special": "after special ones",
+        "prompt": "of prompts",
+        "straddling": "begun in the prompt and ended after it",
     }
     return ", ".join(f"{not_scored[name]:,} {what}" for name, what in words.items() if not_scored.get(name))
 
@@ -333,19 +367,41 @@ def left_out(not_scored: dict[str, int]) -> str:
 def without_scores(documents: tuple[int, int]) -> str:
     """Say how many of the documents that are read hold no scored token; "" if none: see `RowPlan`."""
     scored, read = documents
-    return "" if scored == read else f"{read - scored:,} of {read:,} documents hold no token to score: empty, or of one"
+    few = f"{read - scored:,} of {read:,} documents have no scored token, such as empty ones"
+    return "" if scored == read else few
 
 
-def _reasons(ids: Tokens, odd: Added, added: Added, unknown: int) -> dict[str, int]:
+def _owners(prompt: str, encoded: Encoded, where: str) -> Tokens:
+    """Return whether each token is of the prompt (_PROMPT), of both (_BOTH), or of the text after it (_TEXT).
+
+    A token has what lies between the end of the one before it and its own.
+    """
+    ids, added, _, ends = encoded
+    if not prompt:
+        return np.full(len(ids), _TEXT)
+    if ends is None:
+        what = (
+            "the tokenizer does not say which characters its tokens are, so that prompt and text cannot be told apart"
+        )
+        raise ParameterError(what, where, "Give a tokenizer with a tokenizer.json.")
+    begins = np.concatenate([[0], np.maximum.accumulate(ends)[:-1]])
+    after = begins >= len(prompt.rstrip())
+    return np.where((ends <= len(prompt)) | added, _PROMPT, np.where(after, _TEXT, _BOTH))
+
+
+def _reasons(ids: Tokens, odd: Added, added: Added, unknown: int, owner: Tokens) -> dict[str, int]:
     """Count the tokens of a document that are not scored, by the reason: see `RowPlan`."""
-    strange = ids == unknown
-    before, after = odd[:-1], ~(odd | added)[1:]
+    strange, own = ids == unknown, owner == _TEXT
+    before, after = odd[:-1], (~(odd | added) & own)[1:]
+    begin = _leading(added)
     reasons = {
-        "first": int(not added.all() and not odd[_leading(added)]),
-        "unknown": int((odd & strange).sum()),
-        "special": int((odd & ~strange).sum()),
+        "first": int(not added.all() and not odd[begin] and own[begin]),
+        "unknown": int((odd & strange & own).sum()),
+        "special": int((odd & ~strange & own).sum()),
         "after_unknown": int((before & strange[:-1] & after).sum()),
         "after_special": int((before & ~strange[:-1] & after).sum()),
+        "prompt": int((~added & (owner == _PROMPT)).sum()),
+        "straddling": int((owner == _BOTH).sum()),
     }
     return {reason: count for reason, count in reasons.items() if count}
 
@@ -428,7 +484,10 @@ def _tokenized(
         raise DataError(what, corpus.name, "Switch off what draws in it, such as sampling or dropout.")
     if chosen.tokens is not None:
         for i in indices:
-            yield i, _enough(partial(corpus.beginning, i), tokenizer, chosen, most, apart)
+            if corpus.prompt(i):  # however much of it there is, none of it is scored
+                yield i, _encoded(tokenizer, [corpus.documents[i]], chosen, most)[0]
+            else:
+                yield i, _enough(partial(corpus.beginning, i), tokenizer, chosen, most, apart)
         return
     while batch := [*itertools.islice(indices, 64)]:
         yield from zip(batch, _encoded(tokenizer, [documents[i] for i in batch], chosen, most), strict=True)
@@ -464,12 +523,13 @@ def _one_encoded(
         what = f"the tokenizer makes {len(own):,} tokens of {len(text.encode()):,} bytes"
         raise DataError(what, type(tokenizer).__name__, "Check its tokenizer.json, or give another tokenizer.")
     if encoding is None:
-        return Encoded(ids, added, None)
-    sizes = np.zeros(len(ids), np.int64)
+        return Encoded(ids, added)
+    sizes, ends = np.zeros((2, len(ids)), np.int64)
     if len(own):
         offsets = np.asarray(encoding.offsets, dtype=np.int64)[own]
         sizes[own] = _sizes(text, ids[own], offsets, tokenizer, most is None or len(ids) < most)
-    return Encoded(ids, added, sizes)
+        ends[own] = np.maximum.accumulate(offsets[:, 1])
+    return Encoded(ids, added, sizes, ends)
 
 
 def _enough(
@@ -488,16 +548,17 @@ def _enough(
         size *= 2
         if len(near) < 2 or not far:
             continue
-        ((ids, added, sizes),) = _encoded(tokenizer, [text[: near[-1]]], chosen, most)
+        (encoded,) = _encoded(tokenizer, [text[: near[-1]]], chosen, most)
+        ids, added, *_ = encoded
         full, plain = most is not None and len(ids) == most, ~(added | np.isin(ids, apart))
         if not full and len(_scorable(~plain[:-_MARGIN])) < budget:
             continue
         others = _encoded(tokenizer, [text[: near[-2]], text[: far[-1]]], chosen, most)
         if full and all(np.array_equal(ids, other.ids) for other in others):
-            return Encoded(ids, added, sizes)
+            return encoded
         sure = max(0, min(_common(ids, other.ids) for other in others) - _MARGIN)
         if len(_scorable(~plain[:sure])) >= budget:
-            return Encoded(ids[:sure], added[:sure], None if sizes is None else sizes[:sure])
+            return encoded.up_to(sure)
     return _encoded(tokenizer, [text], chosen, most)[0]
 
 

@@ -89,7 +89,7 @@ OPT = ["fit", "published", "--dataset", "auslegal", "--family", "OPT"]
             ["run", "05_needs", "--out", "new"], ["no cross-entropy (x.csv)", "Add it."], marks=pytest.mark.long
         ),
         (["run", "1", "--out", f"{__file__}/new"], ["test_cli.py", "Check the path"]),
-        (["verify"], ["the build is not of this tree", "01_a is not built", "rbp book"]),
+        (["verify"], ["the book was built from other files", "01_a is not built", "rbp book"]),
         ([*PYTHIA, "--at", "1e12"], ["there are", "laws to fit", "--k"]),
         ([*PYTHIA, "--k", "1", "--weights", "--offset"], ["without weights", "Leave one of them out"]),
         ([*PYTHIA, "--k", "1", "--without", "pythia-14"], ["no model pythia-14", '"EleutherAI/pythia-14m"?']),
@@ -170,7 +170,7 @@ def test_verify_names_what_moved_and_what_nobody_recorded_with_what_names_it(tmp
     lines = [line.split()[:3] for line in done.stdout.splitlines() if not line.startswith("not recorded")]
     assert lines == [["moved", "01", "alpha:"], ["new", "01", "beta:"], ["new", "ledger", "claims:"]]
     write_chapter(project, "one")
-    refused(here("verify", root=tmp_path), "the build is not of this tree", "one is not built", "rbp book")
+    refused(here("verify", root=tmp_path), "the book was built from other files", "one is not built", "rbp book")
 
 
 def test_verify_and_accept_take_the_name_of_a_chapter(tmp_path):

@@ -88,7 +88,7 @@ PUBLISHED = ("published", "--dataset", "wikipedia", "-k", "1")
     [
         ([MODELS[0]], ["nothing to rank", "--corpus"]),
         (["publisht"], ["publisht is no source", '"published"']),
-        (["published", "--corpus", "x.txt"], ["all of these are measured"]),
+        (["published", "--corpus", "x.txt"], ["no model is given that could be ranked"]),
         (["published", "--dataset", "moon"], ["no dataset 'moon'", "wikipedia"]),
         ([*PUBLISHED, "--against", "tokens"], ["training_tokens of", "not known", "--training-tokens"]),
         ([*PUBLISHED, "--against", "time"], ["no law against 'time'", "size, tokens, compute, step"]),

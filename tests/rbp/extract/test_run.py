@@ -68,7 +68,7 @@ def test_logits_without_a_token_and_documents_without_a_score_are_told(saved, tm
     command = ["extract", "--model", str(model), "--corpus", str(corpus), "--length", "64", "--out"]
     every = here(*command, str(out / "all"))
     assert f"{320 - tokens} of 320 logits belong to no token, and count (not with --vocab tokenizer)" in every.stderr
-    assert "2 of 4 documents hold no token to score" in every.stderr
+    assert "2 of 4 documents have no scored token" in every.stderr
     assert "belong to no token" in here("ranks", "summary", every.stdout.strip()).stderr
     some = here(*command, str(out / "some"), "--vocab", "tokenizer")
     assert "belong to no token" not in some.stderr

@@ -265,7 +265,7 @@ def test_several_models_have_a_row_each_and_tables_for_programs(stores, tmp_path
     both = json.loads(here("compare", *folders, "--json").stdout)
     assert [each["measures"][0]["difference"] for each in both] == pytest.approx(ratios, rel=1e-6)
     assert json.loads(here("compare", *folders[:2], "--json").stdout)["answer"].startswith("Worse")
-    refused(here("compare", folders[0]), "one rank store alone", "two or more")
+    refused(here("compare", folders[0]), "only one rank store", "two or more")
 
 
 def test_the_plan_is_the_difference_that_is_found_in_four_of_five_cases(tmp_path):

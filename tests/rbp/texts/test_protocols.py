@@ -249,7 +249,7 @@ def test_what_vanishes_or_is_there_twice_is_told(caplog):
     tokenizer.split_special_tokens = True
     plan = plan_rows(Corpus("c", ["<|end|>the rank", "", "a", " ", "the law"]), tokenizer, protocol("windows"))
     assert plan.documents == (2, 5)
-    assert "c: 3 of 5 documents hold no token to score" in caplog.text
+    assert "c: 3 of 5 documents have no scored token" in caplog.text
     assert "1 documents begin with <|end|>" in caplog.text
     assert "split_special_tokens" in caplog.text
     caplog.clear()

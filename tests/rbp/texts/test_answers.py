@@ -1,0 +1,195 @@
+"""Texts with a prompt, special tokens and first tokens: what is scored, against a plain loop over transformers."""
+
+import csv
+import gzip
+import json
+
+import pandas as pd
+import pytest
+import torch
+from commands import here
+from tiny import make_tokenizer, random_model, save_model
+
+import rbp
+from rbp.errors import DataError, ParameterError
+from rbp.store import open_store
+from rbp.texts.corpora import Corpus, given_corpus, open_corpus
+from rbp.texts.protocol import plan_rows, protocol
+
+PAIRS = [
+    ("the rank of a", " token among all scores."),
+    ("the law of data ", "grows as models grow"),  # its first token has the space before it
+    ("models\n", "fall"),  # the line's end is a token of the prompt
+    ("", "all of a token"),
+    ("the to", "ken of a law"),  # a token straddles the boundary
+    ("the rank", ""),
+    ("日本", "語 🙂 of data"),  # characters of several tokens
+    ("a<|end|> the", " rank<|end|>"),
+]
+ROWS = [{"prompt": prompt, "completion": completion} for prompt, completion in PAIRS]
+
+
+def by_hand(model, tokenizer, prompt, completion, *, special=False, first=False):
+    """Position, token, greater, equal and −ln p of what is scored, a token at a time.
+
+    Whose a token is, is asked by decoding all tokens before it: its characters begin where those end.
+    """
+    text = prompt + completion
+    ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+    front = [0] if first else []
+    apart = set() if special else {*tokenizer.all_special_ids}
+    scored = []
+    for at, token in enumerate(ids):
+        start = len(tokenizer.decode(ids[:at]).encode().rstrip("\ufffd".encode()).decode())
+        end = len(tokenizer.decode(ids[: at + 1]))
+        if (prompt and (end <= len(prompt) or text[start : len(prompt)].strip())) or token in apart:
+            continue
+        if at == 0 and not first:
+            continue
+        if at and ids[at - 1] in apart:
+            continue
+        with torch.no_grad():
+            logits = model(torch.tensor([[*front, *ids[:at]]])).logits[0, -1]
+        own = logits[token]
+        nll = float(logits.logsumexp(0) - own)
+        scored.append((at, token, int((logits > own).sum()), int((logits == own).sum()), nll))
+    return scored
+
+
+@pytest.fixture(scope="module")
+def model():
+    return random_model("gpt2")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("score", [(), ("special",), ("first",), ("special", "first")])
+def test_only_the_completion_is_ranked(model, tokenizer, score):
+    how = dict.fromkeys(score, True)
+    expected = [(d, *row) for d, pair in enumerate(PAIRS) for row in by_hand(model, tokenizer, *pair, **how)]
+    ranked = rbp.rank(model, ROWS, tokenizer=tokenizer, score=score, bos="always" if "first" in score else "auto")
+    table = ranked.to_pandas()[["document", "position", "token", "greater", "equal", "nll"]]
+    assert table.iloc[:, :5].to_numpy().tolist() == [[*map(int, row[:5])] for row in expected]
+    assert table["nll"].to_numpy() == pytest.approx([row[5] for row in expected], abs=1e-4)
+    stored = ranked.store.manifest["key"]["protocol"]
+    assert stored.get("score", []) == sorted(score)
+
+
+@pytest.mark.parametrize("score", [(), ("special",), ("first",), ("special", "first")])
+def test_without_a_prompt_a_text_is_scored_from_its_first_token(model, tokenizer, score):
+    """And with `first` and `special` every token is."""
+    how, text = dict.fromkeys(score, True), "the rank<|end|> of a token<|end|>"
+    expected = by_hand(model, tokenizer, "", text, **how)
+    ranked = rbp.rank(model, [text], tokenizer=tokenizer, score=score, bos="always" if "first" in score else "auto")
+    assert ranked.to_pandas()["position"].tolist() == [row[0] for row in expected]
+    assert ranked.to_pandas()["greater"].tolist() == [row[2] for row in expected]
+    if len(score) == 2:
+        assert len(expected) == len(tokenizer(text)["input_ids"])
+
+
+def test_what_is_left_out_is_counted(tokenizer):
+    plan = plan_rows(given_corpus(ROWS, "c"), tokenizer, protocol("windows"))
+    lengths = [len(tokenizer(prompt + completion)["input_ids"]) for prompt, completion in PAIRS]
+    assert plan.tokens + sum(plan.not_scored.values()) == sum(lengths)
+    assert plan.not_scored["straddling"] == 1
+    assert plan.documents == (7, 8)
+
+
+def test_long_prompts_and_budgets(tokenizer):
+    """The windows of a prompt alone are not read, and a budget counts what is scored."""
+    rows = [{"prompt": "the law of data " * 200, "completion": "grows as models grow"}, ROWS[0]]
+    corpus, chosen = given_corpus(rows, "c"), protocol("windows", length=32)
+    whole = plan_rows(corpus, tokenizer, chosen)
+    assert {row.document for row in whole.rows} == {0, 1}
+    assert whole.tokens_read < 100
+    for budget in range(1, whole.tokens + 1):
+        plan = plan_rows(corpus, tokenizer, protocol("windows", length=32, tokens=budget))
+        assert plan.tokens == budget
+
+
+def _write(folder, kind, rows):
+    path = folder / f"mine.{kind}"
+    if kind == "csv":
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, rows[0], delimiter=";")
+            writer.writeheader()
+            writer.writerows(rows)
+    elif kind == "parquet":
+        pd.DataFrame(rows).to_parquet(path)
+    else:
+        data = "".join(json.dumps(row) + "\n" for row in rows).encode()
+        path.write_bytes(gzip.compress(data) if kind.endswith("gz") else data)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "json", "csv", "parquet", "jsonl.gz"])
+@pytest.mark.parametrize("partly", [False, True])
+def test_prompts_are_read_from_every_kind_of_file(tmp_path, kind, partly):
+    corpus = open_corpus(str(_write(tmp_path, kind, ROWS)), partly=partly)
+    assert [corpus.documents[i] for i in range(len(ROWS))] == [prompt + completion for prompt, completion in PAIRS]
+    assert [corpus.prompt(i) for i in range(len(ROWS))] == [prompt for prompt, _ in PAIRS]
+    named = [{"q": row["prompt"], "text": "x", "a": row["completion"]} for row in ROWS]
+    other = open_corpus(str(_write(tmp_path, kind, named)), ["a"], partly, "q")
+    assert [*other.documents] == [*corpus.documents]
+    assert [*other.starts] == [*corpus.starts]
+    text = open_corpus(str(tmp_path / f"mine.{kind}"))  # which has a text, too: it is that
+    assert [*text.documents] == ["x"] * len(ROWS)
+    assert not any(text.prompt(i) for i in range(len(ROWS)))
+
+
+def test_a_prompt_makes_another_corpus():
+    whole = [{"text": prompt + completion} for prompt, completion in PAIRS]
+    moved = [{"prompt": prompt + completion[:1], "completion": completion[1:]} for prompt, completion in PAIRS]
+    digests = {str(given_corpus(rows, "c").fingerprint) for rows in (whole, ROWS, moved)}
+    assert len(digests) == 3
+
+
+@pytest.mark.parametrize(
+    ("rows", "chosen", "words"),
+    [
+        ([ROWS[0], {"text": "a"}], {}, "no field prompt"),
+        ([{"prompt": [{"role": "user"}], "completion": "a"}], {}, "chat template"),
+        ([{"prompt": None, "completion": "a"}], {}, "field prompt is no text"),
+        (ROWS, {"score": ["first"]}, "--bos always"),
+        (ROWS, {"score": ["end"]}, "score cannot be 'end'"),
+        (ROWS, {"score": ["special"], "special": "text"}, "Leave one of them out"),
+    ],
+)
+def test_what_cannot_be_is_refused(tokenizer, rows, chosen, words):
+    with pytest.raises((DataError, ParameterError), match=words):
+        plan_rows(given_corpus(rows, "c"), tokenizer, protocol("windows", **chosen))
+
+
+def test_a_tokenizer_that_does_not_say_where_its_tokens_lie_is_refused_for_prompts(tokenizer):
+    class Plain:
+        """In Python, as some are: it gives no offsets."""
+
+        def __getattr__(self, name):
+            return getattr(tokenizer, name)
+
+        def __call__(self, *arguments, **options):
+            return dict(tokenizer(*arguments, **options))
+
+    chosen = protocol("windows")
+    assert plan_rows(Corpus("c", ["the rank of a token"]), Plain(), chosen).tokens > 0
+    with pytest.raises(ParameterError, match=r"tokenizer\.json"):
+        plan_rows(given_corpus(ROWS, "c"), Plain(), chosen)
+
+
+@pytest.mark.long
+def test_on_the_command_line_and_checked_again(tmp_path):
+    """The defaults' store is another, and `rbp ranks check` finds the fields that were asked for."""
+    folder = save_model(tmp_path / "model", "llama", make_tokenizer("<|end|> $A"))
+    named = [{"q": row["prompt"], "a": row["completion"]} for row in ROWS]
+    corpus = _write(tmp_path, "jsonl", named)
+    given = ["--model", str(folder), "--corpus", str(corpus), "--field", "a", "--prompt", "q"]
+    here("extract", *given, "--score", "special", "--score", "first", "--out", str(tmp_path / "all"))
+    done = here("extract", *given, "--out", str(tmp_path / "plain"))
+    assert "of prompts" in done.stderr
+    stores = [open_store(next((tmp_path / name).iterdir())) for name in ("all", "plain")]
+    tokenizer, model = make_tokenizer(), random_model("llama")
+    expected = [row for pair in PAIRS for row in by_hand(model, tokenizer, *pair, special=True, first=True)]
+    ranks = stores[0].ranks()
+    assert ranks["greater"].tolist() == [row[2] for row in expected]
+    assert stores[1].tokens < stores[0].tokens
+    check = ["--model", str(folder), "--corpus", str(corpus), "--share", "1"]
+    assert here("ranks", "check", str(stores[0].folder), *check).returncode == 0
