@@ -1,184 +1,258 @@
 """RBP in lm-evaluation-harness (the extra `lm-eval`): its tasks and its command, answered by our ranks.
 
-lm-eval 0.4.13 finds no models of other packages, so `run` registers ours and calls lm-eval's own command. The model is
-its `hf` type with the model object that `rbp` loaded; only the scoring of tokens differs. No text is read twice.
+lm-eval 0.4.13 finds no models of other packages, so `run` calls lm-eval's own command with ours. The model is lm-eval's
+type `hf` with the model object that `rbp` loaded; only tokens are scored differently. No text is read twice.
 """
 
 import sys
-from collections.abc import Callable, Sequence
-from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest.mock import patch
 
+import lm_eval
 import numpy as np
+import numpy.typing as npt
 import torch
+from lm_eval.__main__ import cli_evaluate
+from lm_eval.models.huggingface import HFLM
+from tqdm import tqdm
 
-from rbp.errors import DataError, ParameterError, install_extra
-from rbp.extract.extraction import Settings, quiet
-from rbp.extract.forward import Ranker, Ranks
+from rbp.choices import known_dtype
+from rbp.errors import DataError, ParameterError, first_line
+from rbp.extract.extraction import circumstances, family_name, quiet
+from rbp.extract.forward import Ranker
+from rbp.io import canonical_json
 from rbp.kernel import backend_for
 from rbp.kernel.problem import ieee
 from rbp.laws.resampling import document_sums, variance, without_each
+from rbp.metric import rank
+from rbp.models.devices import find_device
 from rbp.models.load import find_model, load_model, load_tokenizer
+from rbp.store import find_place
 from rbp.texts.protocol import Row
 
-TESTED = "0.4.13"
+TESTED = "0.4.13"  # its private methods are overridden: another release may call them differently
 KS = (1, 10, 100)
+PACK = 256  # requests from one step of the progress bar to the next
 
 
-class Answer(tuple[float, bool]):
-    """What lm-eval wants of a request, (Σ ln p in nats, whether no other token has a higher logit), with its ranks."""
+class Tokens(NamedTuple):
+    """Scored tokens, one after the other: positions among the tokens of their request, and as in a rank store."""
 
-    ranks: Ranks
-
-    def __new__(cls, ranks: Ranks) -> "Answer":
-        """Sum the ranks of a request's tokens."""
-        answer = super().__new__(cls, (-float(ranks.nll.sum(dtype=np.float64)), bool((ranks.greater == 0).all())))
-        answer.ranks = ranks
-        return answer
+    position: npt.NDArray[np.int64]
+    token: npt.NDArray[np.int64]
+    greater: npt.NDArray[np.int64]
+    equal: npt.NDArray[np.int64]
+    nll: npt.NDArray[np.float32]
+    top: npt.NDArray[np.int64]
 
 
 class Total(float):
-    """Σ ln p (nats) of a text that is read in windows, with its ranks."""
+    """Σ ln p of some tokens, in nats, with the tokens; a sum of several, as lm-eval makes of windows, joins these."""
 
-    ranks: Ranks
+    tokens: Tokens
 
+    @classmethod
+    def of(cls, tokens: Tokens) -> "Total":
+        """Sum up tokens."""
+        total = cls(-tokens.nll.sum(dtype=np.float64))
+        total.tokens = tokens
+        return total
 
-def joined(parts: Sequence[Ranks]) -> Ranks:
-    """Join the ranks of several requests."""
-    return Ranks(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    def __add__(self, other: Any) -> Any:
+        if not isinstance(other, Total):
+            return self if other == 0 else float(self) + other
+        one, two = self.tokens, other.tokens
+        after = two._replace(position=two.position - two.position[0] + one.position[-1] + 1)
+        return Total.of(Tokens(*map(np.concatenate, zip(one, after, strict=True))))
 
-
-def model_class() -> type[Any]:
-    """Return lm-eval's `hf` model with our loading and ranking, registered as `rbp`."""
-    from lm_eval.api.registry import register_model
-    from lm_eval.models.huggingface import HFLM
-
-    @register_model("rbp")
-    class RankLM(HFLM):  # type: ignore[misc]
-        """`--model rbp --model_args pretrained=…`: a folder, a GGUF file, an adapter or a hub id."""
-
-        def __init__(self, pretrained: str, dtype: str = "float32", device: str | None = None,
-                     batch_size: int | str = 8, **options: Any) -> None:  # fmt: skip
-            self.files = find_model(pretrained)
-            place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-            self.language = load_model(self.files, Settings(dtype=dtype).dtype, place)
-            rows = int(batch_size) if str(batch_size).isdigit() else 8
-            self.ranker = Ranker(self.language, backend_for(place, torch.float32), rows, compiled=False)
-            self.checked = False
-            model = self.language.model
-            super().__init__(model, tokenizer=load_tokenizer(self.files), batch_size=rows, **options)
-
-        def _loglikelihood_tokens(self, requests: Sequence[Any], **_: Any) -> list[Answer]:
-            rows = []
-            for i, (_, context, continuation) in enumerate(requests):
-                ids = np.array((context + continuation)[-self.max_length :], dtype=np.int64)
-                rows.append(Row(i, 0, ids, np.arange(len(ids) - len(continuation), len(ids))))
-            with quiet(), ieee(self.language.device), torch.inference_mode():
-                if not self.checked:
-                    self.ranker.check(rows)
-                    self.checked = True
-                ranks = self.ranker.rank(rows)
-            ends = np.cumsum([len(row.scored) for row in rows])[:-1]
-            return [Answer(Ranks(*columns)) for columns in zip(*(np.split(c, ends) for c in ranks), strict=True)]
-
-        def loglikelihood_rolling(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[Total]:
-            # one text at a time, so that its windows are known
-            totals, score = [], self._loglikelihood_tokens
-            for request in requests:
-                parts: list[Ranks] = []
-
-                def keep(requests: Sequence[Any], parts: list[Ranks] = parts, **options: Any) -> list[Answer]:
-                    answers = score(requests, **options)
-                    parts += [answer.ranks for answer in answers]
-                    return answers
-
-                self._loglikelihood_tokens = keep  # type: ignore[method-assign]
-                try:
-                    (total,) = super().loglikelihood_rolling([request], disable_tqdm=disable_tqdm)
-                finally:
-                    del self._loglikelihood_tokens
-                kept = Total(total)
-                kept.ranks = joined(parts)
-                totals.append(kept)
-            return totals
-
-    return RankLM
+    __radd__ = __add__
 
 
-def ranks_of(sample: dict[str, Any]) -> Ranks | None:
-    """Find the ranks of a sample's correct answer; None where it is not known which, or no token was scored.
+class RankLM(HFLM):  # type: ignore[misc]
+    """lm-eval's `hf` with our loading and ranking: a folder, a GGUF file, an adapter or a hub id. See `run`."""
 
-    One request: its ranks. Several, the choices of a question: those of the correct choice.
+    def __init__(
+        self,
+        pretrained: str,
+        *,
+        revision: str | None = None,
+        tokenizer: str | None = None,
+        dtype: str = "float32",
+        device: str | None = None,
+        batch_size: int | str = 1,
+        max_batch_size: int | None = None,
+        max_length: int | None = None,
+        add_bos_token: bool | None = None,
+        prefix_token_id: int | None = None,
+        **unknown: Any,
+    ) -> None:
+        must_be_tested()
+        if unknown:  # `hf` would ignore them beside a model object
+            known = "pretrained, revision, tokenizer, dtype, device, max_length, add_bos_token, prefix_token_id"
+            raise ParameterError(f"unknown: {', '.join(unknown)}", "--model_args", f"There is: {known}.")
+        self.files = find_model(pretrained, revision, tokenizer)
+        # lm-eval's own default is cuda:0, which it leaves where there is none
+        place = find_device(device if device and (torch.cuda.is_available() or "cuda" not in device) else "auto")
+        encoder = load_tokenizer(self.files)
+        usual = 4 * torch.get_num_threads() if place.type == "cpu" else max_batch_size or 32
+        rows = int(batch_size) if str(batch_size).isdigit() else usual
+        with quiet(), self.files.unchanged():
+            self.fingerprints = {"weights": self.files.fingerprint()}
+            self.fingerprints["tokenizer"] = self.files.tokenizer_fingerprint(encoder)
+            language = load_model(self.files, known_dtype(dtype), place)
+        self.ranker = Ranker(language, backend_for(place, getattr(torch, language.dtype)), rows, compiled=False)
+        self.checked = False
+        reading = {"max_length": max_length, "add_bos_token": add_bos_token, "prefix_token_id": prefix_token_id}
+        super().__init__(language.model, tokenizer=encoder, batch_size=rows, **reading)
+
+    def _loglikelihood_tokens(
+        self, requests: Sequence[Any], disable_tqdm: bool = False, **_: Any
+    ) -> list[tuple[Total, bool]]:
+        """Answer requests (text, context, continuation): Σ ln p, and whether no logit is above that of any token."""
+        rows = []
+        for i, (text, context, continuation) in enumerate(requests):
+            if not (context and 0 < len(continuation) <= self.max_length):
+                what = f"an answer of {len(continuation):,} tokens, where the model reads 1 to {self.max_length:,}"
+                raise DataError(what, repr(text), "Leave the task out, or change it.")
+            ids = np.array((context + continuation)[-self.max_length - 1 :])  # the last one is scored, and not read
+            rows.append(Row(i, 0, ids, np.arange(len(ids) - len(continuation), len(ids))))
+        packs = [rows[i : i + PACK] for i in range(0, len(rows), PACK)]
+        answers = []
+        with quiet(), ieee(self.ranker.language.device):
+            if rows and not self.checked:
+                self.ranker.check([replace(row, ids=row.ids[: self.max_length]) for row in rows])
+                self.checked = True
+            shown = tqdm(self.ranker.rank_packs(packs), "Ranking", len(packs), disable=disable_tqdm or len(packs) < 2)
+            for pack, ranks in zip(packs, shown, strict=True):
+                ends = np.cumsum([len(row.scored) for row in pack])[:-1]
+                for row, columns in zip(pack, zip(*(np.split(c, ends) for c in ranks), strict=True), strict=True):
+                    tokens = Tokens(row.scored, row.ids[row.scored], *columns)
+                    answers.append((Total.of(tokens), bool((tokens.greater == 0).all())))
+        return answers
+
+
+def answer_of(sample: dict[str, Any]) -> Tokens | None:
+    """Find the tokens of a sample's answer; None where none was scored, or where it is not known which is correct.
+
+    One request: its tokens. Several, the choices after one question: those of the correct choice.
     """
-    responses = [response[0] for response in sample["resps"]]
-    place = 0
+    responses, place = [response[0] for response in sample["resps"]], 0
     if len(responses) > 1:
-        target = sample["target"]
-        texts = [arguments[-1].strip() for arguments in sample["arguments"]]
-        if isinstance(target, int) and 0 <= target < len(responses):
+        target, asked = sample["target"], sample["arguments"]
+        texts = [arguments[-1].strip() for arguments in asked]
+        if asked[0][0] != asked[1][0]:  # the question varies, not the answer
+            return None
+        if isinstance(target, int) and 0 <= target < len(texts):
             place = target
         elif isinstance(target, str) and texts.count(target.strip()) == 1:
             place = texts.index(target.strip())
         else:
             return None
-    answer = responses[place]
-    return answer.ranks if isinstance(answer, Answer | Total) else None
+    total = responses[place][0] if isinstance(responses[place], tuple) else responses[place]
+    return total.tokens if isinstance(total, Total) else None
 
 
-def summarize(samples: Sequence[dict[str, Any]], ks: Sequence[int] = KS) -> dict[str, float]:
+def answers_of(samples: Sequence[dict[str, Any]]) -> dict[int, Tokens | None]:
+    """Find the answer of each document, once, whatever filters answers pass; {} where no token was scored."""
+    answers = {sample["doc_id"]: answer_of(sample) for sample in sorted(samples, key=lambda each: each["doc_id"])}
+    return answers if any(answers.values()) else {}
+
+
+def summarize(answers: dict[int, Tokens | None], ks: Sequence[int] = KS) -> dict[str, float | str]:
     """Compute RBP_k, cross-entropy (nats a token), tokens and tied tokens of a task, as lm-eval names metrics.
 
-    Each sample counts once, whatever filters its answers pass. Standard errors leave out a sample at a time.
+    Standard errors are of leaving out a document at a time. rbp_not_counted: documents without a known answer.
     """
-    first = {sample["doc_id"]: sample for sample in reversed(samples)}
-    found = {document: ranks_of(sample) for document, sample in first.items()}
-    scored = {document: ranks for document, ranks in found.items() if ranks is not None and len(ranks.nll)}
-    if not scored:
-        return {}
-    every = joined(list(scored.values()))
-    rank = every.greater + every.equal
-    columns = [np.ones(len(rank)), every.nll, *(rank <= k for k in ks)]
-    documents = np.repeat(np.arange(len(scored)), [len(ranks.nll) for ranks in scored.values()])
-    sums = without_each(document_sums(np.column_stack(columns), documents))
-    metrics: dict[str, float] = {}
-    for name, column in zip(("cross_entropy", *(f"rbp_{k}" for k in ks)), sums[:, 1:].T, strict=True):
-        values = column / sums[:, 0]
-        metrics[f"{name},none"] = float(values[0])
-        metrics[f"{name}_stderr,none"] = float(np.sqrt(variance(values))) if len(scored) > 1 else float("nan")
-    metrics |= {"rbp_tokens,none": len(rank), "rbp_tied_tokens,none": int((every.equal > 1).sum())}
-    return metrics | ({"rbp_not_counted,none": len(found) - len(scored)} if len(found) > len(scored) else {})
+    counted = [tokens for tokens in answers.values() if tokens is not None]
+    every = Tokens(*map(np.concatenate, zip(*counted, strict=True)))
+    columns = {"cross_entropy": every.nll} | {f"rbp_{k}": rank(every.greater, every.equal) <= k for k in ks}
+    documents = np.repeat(np.arange(len(counted)), [len(tokens.nll) for tokens in counted])
+    sums = without_each(document_sums(np.column_stack([*columns.values(), np.ones(len(documents))]), documents))
+    with np.errstate(invalid="ignore"):  # without the only document there is none
+        values = sums[:, :-1] / sums[:, -1:]
+    metrics: dict[str, float | str] = {}
+    for name, value, error in zip(columns, values[0], np.sqrt(variance(values)), strict=True):
+        metrics[f"{name},none"] = float(value)
+        metrics[f"{name}_stderr,none"] = float(error) if len(counted) > 1 else "N/A"
+    metrics |= {"rbp_tokens,none": len(documents), "rbp_tied_tokens,none": int((every.equal > 1).sum())}
+    left_out = len(answers) - len(counted)
+    return metrics | ({"rbp_not_counted,none": left_out} if left_out else {})
 
 
-def with_ranks(evaluate: Callable[..., Any], ks: Sequence[int]) -> Callable[..., Any]:
-    """Wrap lm-eval's `simple_evaluate` so that each task's results have our metrics too."""
+def write_store(model: RankLM, task: str, samples: Sequence[dict[str, Any]], out: Path) -> Path:
+    """Keep the ranks of a task's answers as a rank store below the folder `out`; gives its place.
 
-    def evaluated(*arguments: Any, log_samples: bool = True, **options: Any) -> Any:
-        results = evaluate(*arguments, log_samples=True, **options)
-        if results is not None:
-            for task, samples in results["samples"].items():
-                results["results"][task] |= summarize(samples, ks)
-            if not log_samples:
-                del results["samples"]
-        return results
+    Documents are the task's, positions those among the tokens of a request. Stores of two models compare where the
+    requests are the same, to the letter.
+    """
+    answers = {document: tokens for document, tokens in answers_of(samples).items() if tokens is not None}
+    requests = {sample["doc_id"]: sample["arguments"] for sample in samples}
+    text = sha256(canonical_json([[document, requests[document]] for document in sorted(requests)]).encode())
+    language, ranker = model.ranker.language, model.ranker
+    key = {
+        **model.fingerprints,
+        "corpus": {"task": task, "requests": text.hexdigest()},
+        "protocol": {"name": f"lm-eval {TESTED}", "length": model.max_length},
+        "dtype": language.dtype,
+        "backend": ranker.backend,
+        "device": language.device.type,
+    }
+    labels = {"model": model.files.name, "dataset": task, "family": family_name(model.files)}
+    every = Tokens(*map(np.concatenate, zip(*answers.values(), strict=True)))
+    documents = np.repeat(list(answers), [len(tokens.nll) for tokens in answers.values()])
+    store = find_place(out, f"{Path(model.files.name).name}-{task}", key)
+    with store.lock():
+        store.clear()
+        for old in (store.folder / "parts").glob("*"):
+            old.unlink()
+        store.begin(key, labels | circumstances(ranker), 1, len(documents))
+        store.write(0, {"document": documents, **every._asdict()})
+        store.finish({})
+    return store.folder
 
-    return evaluated
+
+def must_be_tested() -> None:
+    """Raise DataError for a release of lm-eval that this was not tested with."""
+    if (installed := version("lm_eval")) != TESTED:
+        what = f"lm-eval {installed} is installed, and rbp was tested with {TESTED}"
+        raise DataError(what, "rbp lm-eval", f"pip install lm-eval=={TESTED}")
 
 
-def run(arguments: Sequence[str], ks: Sequence[int] = KS) -> None:
-    """Run lm-eval's own command with these arguments, with the model type `rbp`. Raises DataError without lm-eval."""
-    try:
-        installed = version("lm_eval")
-    except PackageNotFoundError:
-        raise DataError("lm-eval is not installed", "rbp lm-eval", install_extra("lm-eval")) from None
-    if installed != TESTED:
-        remedy = f"pip install lm-eval=={TESTED}"
-        raise DataError(f"lm-eval {installed} is not what this was tested with", "rbp lm-eval", remedy)
-    if "--use_cache" in arguments:
-        raise ParameterError("answers from a cache have no ranks", "--use_cache", "Leave it out.")
-    import lm_eval
-    from lm_eval.__main__ import cli_evaluate
+def run(arguments: Sequence[str], ks: Sequence[int] = KS, out: Path | None = None) -> None:
+    """Run lm-eval's own command with these arguments, whose model is of the type `rbp`.
 
-    model_class()
-    lm_eval.simple_evaluate = with_ranks(lm_eval.simple_evaluate, ks)
-    sys.argv = ["lm-eval", *arguments]
-    cli_evaluate()
+    Adds to the results of each task what `summarize` gives; out: a folder of rank stores. Raises what loading and
+    ranking do, DataError for an untested lm-eval, and ParameterError for arguments that lm-eval or we cannot take.
+    """
+    must_be_tested()
+    evaluate = lm_eval.simple_evaluate
+
+    def evaluated(*, model: str, model_args: dict[str, Any] | None, log_samples: bool, **options: Any) -> Any:
+        if model != "rbp":
+            raise ParameterError(f"the model type {model} gives no ranks", "--model", "Give --model rbp.")
+        if options.get("use_cache"):
+            raise ParameterError("answers from a cache have no ranks", "--use_cache", "Leave it out.")
+        given = {name: options[name] for name in ("batch_size", "max_batch_size", "device") if options.get(name)}
+        try:
+            built = RankLM(**given | (model_args or {}))
+        except TypeError:
+            raise ParameterError("no model is given", "--model_args", "Give pretrained=MODEL.") from None
+        results = evaluate(model=built, model_args=model_args, log_samples=True, **options)
+        for task, samples in results["samples"].items():
+            if answers := answers_of(samples):
+                results["results"][task] |= summarize(answers, ks)
+                if out is not None:
+                    print(write_store(built, task, samples, out), file=sys.stderr)  # noqa: T201
+        results["config"]["model"] = model
+        return results if log_samples else {name: each for name, each in results.items() if name != "samples"}
+
+    with patch.object(lm_eval, "simple_evaluate", evaluated), patch.object(sys, "argv", ["lm-eval", *arguments]):
+        try:
+            cli_evaluate()
+        except ValueError as error:  # a task that there is not, arguments that contradict one another
+            raise ParameterError(first_line(error), "lm-eval", "rbp lm-eval ls tasks lists the tasks.") from error

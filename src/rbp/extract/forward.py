@@ -210,6 +210,8 @@ class Ranker:
     def _width(self, row: Row) -> int:
         """Return the length that a row is read at: it depends on the row and the model, not on the row's neighbours."""
         length = len(row.ids)
+        if length - 1 == self._longest:  # the model has no place for the last token, which need not be read
+            length -= 1
         if not self.padded:
             return length
         width = -(-length // STEP) * STEP
@@ -304,7 +306,7 @@ class Ranker:
         """Pad rows of one width to tokens [B, n]; the padding comes after all that is scored, and is not seen."""
         padded = np.zeros((len(rows), self._width(rows[0])), dtype=np.int64)
         for line, row in zip(padded, rows, strict=True):
-            line[: len(row.ids)] = row.ids
+            line[: len(row.ids)] = row.ids[: len(line)]
         return _upload(padded, self.language.device)
 
     def _halve(self, rows: int) -> None:

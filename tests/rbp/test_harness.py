@@ -1,0 +1,218 @@
+"""Ranks in lm-evaluation-harness, beside lm-eval's own type `hf` and a plain loop over logits."""
+
+import json
+import math
+import tomllib
+
+import pytest
+import torch
+import transformers
+from checkout import ROOT
+from commands import here, refused
+from tiny import random_model, save_model
+
+lm_eval = pytest.importorskip("lm_eval")
+
+from lm_eval.tasks import TaskManager
+
+from rbp import harness
+from rbp.models.load import find_model, load_model, load_tokenizer
+from rbp.store import open_store
+
+TASKS = ROOT / "tests/rbp/lm_eval_tasks"
+QUESTIONS = [json.loads(line) for line in (TASKS / "choices.jsonl").read_text().splitlines()]
+TEXTS = [json.loads(line)["text"] for line in (TASKS / "texts.jsonl").read_text().splitlines()]
+SMOLLM2 = ROOT / "runs/models/SmolLM2-135M-Instruct.Q4_1.gguf"
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """Two tiny models of one tokenizer: GPT-2 has no place for a token beyond its 256."""
+    folder = tmp_path_factory.mktemp("models")
+    paths = [save_model(folder / name, "gpt2") for name in ("one", "other")]
+    other = random_model("gpt2")
+    with torch.no_grad():
+        for parameter in other.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.05)
+    other.save_pretrained(paths[1])
+    return paths
+
+
+@pytest.fixture
+def in_tasks(monkeypatch):
+    monkeypatch.chdir(TASKS)  # the tasks name their files as seen from there
+
+
+def evaluate(model, out, *more, tasks="rbp_choices,rbp_texts"):
+    """`rbp lm-eval` on the tasks here; its results, and what it printed."""
+    arguments = ("--model", "rbp", "--model_args", f"pretrained={model}", "--tasks", tasks, "--include_path", ".")
+    done = here("lm-eval", *more, *arguments, "--output_path", str(out), "--device", "cpu")
+    assert done.returncode == 0, done
+    return json.loads(next(out.rglob("results*.json")).read_text())["results"], done
+
+
+def by_hf(**model):
+    """The results of lm-eval's own type, of the same tasks."""
+    manager = TaskManager(include_path=str(TASKS), include_defaults=False)
+    options = {"task_manager": manager, "tasks": ["rbp_choices", "rbp_texts"], "log_samples": False}
+    return lm_eval.simple_evaluate(**model, batch_size=1, **options)["results"]
+
+
+def plain_ranks(model, context, continuation):
+    """Ranks of the tokens of `continuation` after `context`, and their −ln p, from all logits."""
+    ids = torch.tensor([context + continuation])
+    with torch.no_grad():
+        logits = model(ids[:, :-1]).logits[0, len(context) - 1 :]
+    truth = logits.gather(1, ids[0, len(context) :, None])
+    return (logits >= truth).sum(1).tolist(), (logits.logsumexp(1) - truth[:, 0]).tolist()
+
+
+def plainly(path, tokenizer):
+    """Ranks and −ln p of the correct choices, and of the texts in windows of as many tokens as the model reads."""
+    model = transformers.AutoModelForCausalLM.from_pretrained(path) if path.is_dir() else path
+    choices, texts, most = [], [], model.config.max_position_embeddings
+    for each in QUESTIONS:
+        context = tokenizer.encode(each["question"])
+        whole = tokenizer.encode(f"{each['question']} {each['choices'][each['gold']]}")
+        choices.append(plain_ranks(model, context, whole[len(context) :]))
+    for text in TEXTS:
+        ids = [tokenizer.bos_token_id, *tokenizer.encode(text)]
+        parts = []
+        for start in range(1, len(ids), most):
+            end = min(start + most, len(ids))  # a window is filled from the left
+            first = start if start == 1 else max(1, end - most)
+            parts.append(plain_ranks(model, ids[first - 1 : start], ids[start:end]))
+        texts.append(tuple(sum((part[i] for part in parts), []) for i in (0, 1)))
+    return {"rbp_choices": choices, "rbp_texts": texts}
+
+
+def must_equal(results, plain, ks):
+    for task, documents in plain.items():
+        ranks, nll = (sum((document[i] for document in documents), []) for i in (0, 1))
+        assert results[task]["rbp_tokens,none"] == len(ranks)
+        assert results[task]["cross_entropy,none"] == pytest.approx(math.fsum(nll) / len(nll), rel=1e-5)
+        for k in ks:
+            assert results[task][f"rbp_{k},none"] == pytest.approx(sum(r <= k for r in ranks) / len(ranks), abs=1e-12)
+
+
+@pytest.mark.long
+def test_results_are_those_of_hf_and_of_a_plain_loop(models, tmp_path, in_tasks):
+    results, done = evaluate(models[0], tmp_path, "--k", "1,20,100")
+    assert "rbp_20" in done.stdout
+    own = by_hf(model="hf", model_args={"pretrained": str(models[0]), "dtype": "float32", "device": "cpu"})
+    for task, name in (("rbp_choices", "acc"), ("rbp_choices", "acc_norm"), ("rbp_texts", "bits_per_byte")):
+        assert results[task][f"{name},none"] == pytest.approx(own[task][f"{name},none"], rel=1e-6)
+    must_equal(results, plainly(models[0], load_tokenizer(find_model(str(models[0])))), (1, 20, 100))
+
+
+@pytest.mark.long
+def test_stores_are_read_by_compare_and_law(models, tmp_path, in_tasks):
+    results = [evaluate(model, tmp_path / model.name, "--store", str(tmp_path / "ranks"))[0] for model in models]
+    stores = [next((tmp_path / "ranks").glob(f"{model.name}-rbp_texts-*")) for model in models]
+    for store, each in zip(map(open_store, stores), results, strict=True):
+        ranks = store.ranks()
+        assert ranks["nll"].mean() == pytest.approx(each["rbp_texts"]["cross_entropy,none"], rel=1e-5)
+        for document, rows in ranks.groupby("document"):  # positions go on from one window to the next
+            ids = load_tokenizer(find_model(str(models[0]))).encode(TEXTS[document])
+            assert rows["position"].tolist() == list(range(1, len(ids) + 1))
+            assert rows["token"].tolist() == ids
+    compared = here("compare", *map(str, stores))
+    assert compared.returncode == 0, compared
+    assert "tokens of 4 documents" in compared.stdout
+    refused(
+        here("compare", str(stores[0]), str(next((tmp_path / "ranks").glob("other-rbp_choices-*")))), "texts differ"
+    )
+    law = here(
+        "law", str(tmp_path / "ranks"), "--dataset", "rbp_texts", "--k", "100", "--out", str(tmp_path / "law.html")
+    )
+    assert (tmp_path / "law.html").is_file(), law
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not SMOLLM2.exists(), reason="make smollm2")
+def test_a_gguf_file_is_scored_as_its_weights_are(tmp_path, in_tasks):
+    results, _ = evaluate(SMOLLM2, tmp_path)
+    files = find_model(str(SMOLLM2))
+    model, tokenizer = load_model(files, "float32", torch.device("cpu")).model, load_tokenizer(files)
+    own = by_hf(model=lm_eval.models.huggingface.HFLM(model, tokenizer=tokenizer))
+    for task, name in (("rbp_choices", "acc"), ("rbp_choices", "acc_norm"), ("rbp_texts", "bits_per_byte")):
+        assert results[task][f"{name},none"] == pytest.approx(own[task][f"{name},none"], rel=1e-5)
+    assert results["rbp_choices"]["acc,none"] >= 0.75  # chance: 1/3
+
+
+@pytest.mark.long
+def test_bad_arguments_are_refused_by_name(models, tmp_path, in_tasks, monkeypatch):
+    def said(*arguments, model="rbp", model_args=f"pretrained={models[0]}", task="rbp_choices"):
+        command = ["--model", model, "--model_args", model_args, "--tasks", task, "--include_path", "."]
+        done = here("lm-eval", *command, *arguments)
+        assert done.returncode == 2, done
+        assert "Traceback" not in done.stderr
+        return done.stderr.splitlines()[-2:]
+
+    assert "hf gives no ranks" in said(model="hf")[0]
+    assert "--use_cache" in said("--use_cache", str(tmp_path / "cache"))[0]
+    assert "unknown: peft" in said(model_args=f"pretrained={models[0]},peft=adapter")[0]
+    assert "no model is given" in said(model_args="dtype=float32")[0]
+    assert "unknown dtype" in said(model_args=f"pretrained={models[0]},dtype=auto")[0]
+    assert "Tasks not found: nothing" in said(task="nothing")[0]
+    refused(here("lm-eval", "--k", "0"), "--k")
+    monkeypatch.setattr(harness, "version", lambda _: "0.5.0")
+    assert "lm-eval 0.5.0 is installed" in said()[0]
+
+
+def total(*ranks):
+    """An answer whose tokens have these ranks."""
+    count = len(ranks)
+    columns = [range(3, 3 + count), range(count), [r - 1 for r in ranks], [1] * count, [1.0] * count, [0] * count]
+    return harness.Total.of(harness.Tokens(*map(harness.np.array, columns)))
+
+
+def sample(target, *answers, contexts=None, choices=("Yes", "No", "Maybe"), **more):
+    contexts = contexts or ["Is it?"] * len(answers)
+    arguments = list(zip(contexts, (f" {choice}" for choice in choices), strict=False))
+    responses = [[(answer, False)] for answer in answers]
+    return {"doc_id": 0, "target": target, "arguments": arguments, "resps": responses, **more}
+
+
+def test_only_the_correct_choice_counts():
+    answers = total(1), total(2, 2), total(3)
+    for target in (1, "No", "No "):
+        assert harness.answer_of(sample(target, *answers)).greater.tolist() == [1, 1]
+    for target in (3, -1, "Perhaps", [0, 1], None):
+        assert harness.answer_of(sample(target, *answers)) is None
+    # the question varies, the answer does not; and an answer that is there twice
+    assert harness.answer_of(sample(1, *answers, contexts=["A", "B", "C"], choices=["No"] * 3)) is None
+    assert harness.answer_of(sample("No", *answers, choices=["No", "Yes", "No"])) is None
+    # mutual information asks for each choice alone, too, after all of them
+    twice = sample(1, *answers, *answers, contexts=["Is it?"] * 3 + [""] * 3, choices=["Yes", "No", "Maybe"] * 2)
+    assert harness.answer_of(twice).greater.tolist() == [1, 1]
+    assert harness.answer_of({"resps": [["generated text"]]}) is None
+
+
+def test_a_document_counts_once_whatever_filters_its_answers_pass():
+    first, second = sample(0, total(1, 5), filter="none"), sample(0, total(1, 5), filter="strict")
+    other = {**sample(0, total(9)), "doc_id": 4}
+    unknown = {**sample(None, total(1), total(2)), "doc_id": 2}
+    results = harness.summarize(harness.answers_of([other, first, second, unknown]), [1, 5])
+    assert results["rbp_tokens,none"] == 3
+    assert results["rbp_1,none"] == pytest.approx(1 / 3)
+    assert results["rbp_5,none"] == pytest.approx(2 / 3)
+    assert results["rbp_not_counted,none"] == 1
+    # leaving out either of two documents gives 1/2 and 0: their jackknife variance is (1/2)·(1/4)²·2
+    assert results["rbp_1_stderr,none"] == pytest.approx((0.5 * 2 * 0.25**2) ** 0.5)
+    alone = harness.summarize(harness.answers_of([first]), [1])
+    assert alone["rbp_1_stderr,none"] == "N/A"
+    assert harness.answers_of([unknown]) == {}
+
+
+def test_a_sum_of_windows_keeps_their_tokens():
+    whole = sum([total(1, 2), total(3)])
+    assert whole == -3.0
+    assert whole.tokens.position.tolist() == [3, 4, 5]
+    assert whole.tokens.greater.tolist() == [0, 1, 2]
+
+
+def test_the_extra_installs_the_release_that_was_tested():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["optional-dependencies"]["lm-eval"] == [f"lm-eval[hf]=={harness.TESTED}"]
+    assert project["entry-points"]["lm_eval.models"] == {"rbp": "rbp.harness:RankLM"}
