@@ -1,5 +1,7 @@
 """The check of every change, and the workflow that runs it."""
 
+import os
+import re
 import shutil
 import subprocess
 
@@ -89,3 +91,39 @@ def test_a_build_begins_with_the_last_one_but_weekly_with_none():
 def test_values_and_figures_are_compared_with_the_same_commit():
     (step,) = [step for step in WORKFLOW["jobs"]["build"]["steps"] if "changed.py" in step.get("run", "")]
     assert 'run list --workflow book --commit "$BASE"' in step["run"]
+
+
+def test_a_tag_publishes_what_has_its_version_without_a_stored_secret(tmp_path):
+    text = (ROOT / ".github" / "workflows" / "release.yml").read_text()
+    release = yaml.safe_load(text)
+    assert release[True] == {"push": {"tags": ["v*"]}}
+    assert release["permissions"] == {"contents": "read"}
+    assert release["jobs"]["pypi"]["permissions"]["id-token"] == "write"
+    assert "secrets." not in text
+    steps = [step["run"] for step in release["jobs"]["pypi"]["steps"] if "run" in step]
+    (tmp_path / "dist").mkdir()
+    for name in ("rbp_ranks-1.2.0.tar.gz", "rbp_ranks-1.2.0-py3-none-any.whl"):
+        (tmp_path / "dist" / name).touch()
+    (same,) = [step for step in steps if "GITHUB_REF_NAME" in step]
+    for tag, right in (("v1.2.0", True), ("v1.2", False), ("v1.2.1", False)):
+        ran = subprocess.run(
+            ["bash", "-ec", same], cwd=tmp_path, env=os.environ | {"GITHUB_REF_NAME": tag}, check=False
+        )
+        assert (ran.returncode == 0) is right, tag
+    shutil.copy(ROOT / "requirements.lock", tmp_path)
+    subprocess.run(["bash", "-ec", steps[0].splitlines()[0]], cwd=tmp_path, check=True)
+    pins = (tmp_path / "uv.lock.txt").read_text()
+    assert re.findall(r"^[\w.-]+==", pins, re.MULTILINE) == ["uv=="], "one package, with its hashes"
+    assert pins.count("--hash=sha256:") > 1
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("[!c]*.yml")), ids=lambda path: path.stem
+)
+def test_issue_forms_are_forms(path):
+    form = yaml.safe_load(path.read_text())
+    assert {"name", "description", "labels", "body"} == set(form)
+    for field in form["body"]:
+        assert field["type"] in ("input", "textarea")
+        assert field["attributes"]["label"]
+    assert any(field.get("validations") == {"required": True} for field in form["body"])

@@ -100,3 +100,26 @@ def test_no_machine_of_ours_is_named():
         content = (ROOT / name).read_bytes()
         assert f"{ROOT}/".encode() not in content, name
         assert not re.search(rb"/(home|Users)/\w+/|/r[o]ot/", content), name
+
+
+def test_what_contributing_names_is_there():
+    """Files and folders of its tables; of the way from a number to a sentence, the functions too."""
+    walked = 0
+    for line in (ROOT / "CONTRIBUTING.md").read_text().splitlines():
+        if not line.startswith("|"):
+            continue
+        names, files = re.findall(r"(?<!`)`([\w./]+)`(?!`)", line), []
+        for name in names:
+            if name.endswith((".py", ".csv", ".toml", ".md", ".typ", ".js", "/")) and "NAME" not in name:
+                places = [ROOT / "src" / name, ROOT / name, *(file.parent / name for file in files[-1:])]
+                there = [place for place in places if place.exists()]
+                assert there or name.startswith("_build"), f"{name} in {line}"
+                files += there[:1]
+        if re.match(r"\| [1-8] \|", line):
+            walked += 1
+            code = "".join(file.read_text() for file in files if file.suffix == ".py")
+            called = [name for name in names if re.fullmatch(r"_?[A-Za-z]+[_.]\w+", name)]
+            called = [name for name in called if not name.endswith((".py", ".json"))]
+            for part in (part for name in called for part in name.split(".")):
+                assert re.search(rf"(def|class) {part}\b", code), f"{part} in {line}"
+    assert walked == 8
