@@ -18,7 +18,8 @@ from rbp.extract.forward import Ranker, Ranks
 from rbp.kernel import backend_for
 from rbp.kernel.problem import ieee
 from rbp.laws.resampling import document_sums, variance, without_each
-from rbp.models.load import find_model, load_model, load_tokenizer
+from rbp.models.find import find_model
+from rbp.models.load import load_model, load_tokenizer
 from rbp.texts.protocol import Row
 
 TESTED = "0.4.13"

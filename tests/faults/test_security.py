@@ -12,7 +12,8 @@ from toy_stores import make_store
 
 from rbp.errors import DataError
 from rbp.measurements.query import query
-from rbp.models.load import find_model, load_model, load_tokenizer
+from rbp.models.find import find_model
+from rbp.models.load import load_model, load_tokenizer
 
 
 @pytest.fixture

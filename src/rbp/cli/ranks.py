@@ -134,7 +134,7 @@ def extract(
     typer.echo(f"{', '.join(model)} …", err=True)  # what reads it takes seconds to import
     from rbp.extract.extraction import Settings, extract_on_gpus, gpus, say_on_stderr
     from rbp.extract.extraction import extract as measure
-    from rbp.models.load import find_model
+    from rbp.models.find import find_model
     from rbp.store import open_store
 
     say_on_stderr()
