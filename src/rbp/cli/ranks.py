@@ -43,8 +43,8 @@ _DTYPE = (
 _ROUND = "bfloat16: rank logits rounded to it, as a model in bfloat16 gives them."
 _DEVICES = "auto: one model over all GPUs, memory and disk, where it is too large for one device (extra devices)."
 _IMPORTED = (
-    "vllm: JSON lines with prompt_logprobs, as its outputs or its server's answers have them. "
-    "csv: columns document, position, token, rank, and logprob or nll; or what rbp ranks export wrote."
+    "A .csv or .parquet file of columns document, position, token, rank, and logprob or nll, "
+    "or what rbp ranks export wrote."
 )
 _ARGMAX = "How equal scores were counted: paper (so vLLM's V1 engine) or strict."
 _SHARD = "Only the I-th of N shares of the packs. Under torchrun: the process's own."
@@ -197,8 +197,7 @@ def list_(context: typer.Context, paths: Paths = None) -> None:
 @ranks.command("import")
 def import_(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="What the other program wrote.")],
-    form: Annotated[str, typer.Option("--from", help=_IMPORTED)],
+    file: Annotated[Path, typer.Argument(help=_IMPORTED)],
     model: Annotated[str, typer.Option(help="What the model is called.")],
     size: Annotated[int, typer.Option(help="S, its parameters but the embeddings'.")],
     vocabulary: Annotated[int, typer.Option(help="How many tokens have a logit.")],
@@ -216,7 +215,7 @@ def import_(
 
     labels = ImportLabels(model, dataset or file.stem, family, size, vocabulary, dtype, tie_rule, engine_version)
     place: Place = context.find_root().obj
-    typer.echo(str(import_ranks(file, form, labels, out or place.runs / "ranks")))
+    typer.echo(str(import_ranks(file, labels, out or place.runs / "ranks")))
 
 
 @ranks.command()
