@@ -3,9 +3,11 @@
 import json
 import math
 import re
+import shutil
 from copy import deepcopy
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pytest
 import torch
@@ -18,32 +20,58 @@ from companion.project import LADDER, ROOT
 from rbp.extract.extraction import extract
 from rbp.laws.power import fit_power_law
 from rbp.measurements.engines import ImportLabels, import_ranks
-from rbp.measurements.query import query
 from rbp.store import open_store, store_folders
 from rbp.texts.protocol import protocol
 
 PAGE = (ROOT / "book" / "recipes.md").read_text(encoding="utf-8")
+STORES = [
+    store
+    for store in map(open_store, store_folders([LADDER / "families-ranks" / "neox"]))
+    if store.dataset in ("wikipedia", "humaneval")
+]
 QUERIES = {int(n): sql for n, sql in re.findall(r"^## (\d+)\..*?```sql\n(.*?)```", PAGE, re.MULTILINE | re.DOTALL)}
 
 
+(VIEW,) = re.findall(r"```python\n(import duckdb\n.*?)```", PAGE, re.DOTALL)
+
+
 @pytest.fixture(scope="module")
-def stores():
-    """The ranks of the ladder's transformers on two of the four texts."""
-    every = [open_store(folder) for folder in store_folders([LADDER / "families-ranks" / "neox"])]
-    return [store for store in every if store.dataset in ("wikipedia", "humaneval")]
+def query(tmp_path_factory):
+    """query(SQL): its answer by the page's view of the ladder's transformers on two of the four texts."""
+    folder = tmp_path_factory.mktemp("stores")
+    for store in STORES:
+        (folder / store.folder.name).symlink_to(store.folder)
+    unfinished = shutil.copytree(STORES[0].folder, folder / "unfinished")
+    manifest = json.loads((unfinished / "manifest.json").read_text()) | {"complete": False}
+    (unfinished / "manifest.json").write_text(json.dumps(manifest))
+    exec(VIEW.replace("data/ladder/families-ranks/neox", str(folder)), {})  # noqa: S102  # our own
+    return lambda sql: duckdb.sql(sql).df()
+
+
+def test_the_view_has_all_ranks(query):
+    names = ["model", "dataset", "family", "size"]
+    sums = "count(*) AS tokens, sum(rank) AS ranks, sum(position) AS positions"
+    labels = ", ".join(names)
+    found = query(f"SELECT store, {labels}, {sums} FROM ranks GROUP BY ALL").set_index("store")  # noqa: S608
+    assert {*found.index} == {store.folder.name for store in STORES}
+    for store in STORES[:3]:
+        ranks, row = store.ranks(), found.loc[store.folder.name]
+        assert row[names].tolist() == [getattr(store, name) for name in names]
+        assert row["ranks"] == (ranks["greater"].astype("int64") + ranks["equal"]).sum()
+        assert (row["tokens"], row["positions"]) == (len(ranks), ranks["position"].astype("int64").sum())
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("number", range(4, 11))
-def test_a_query_answers(stores, number):
-    found = query(stores, QUERIES[number])
+def test_a_query_answers(query, number):
+    found = query(QUERIES[number])
     assert len(found)
     assert not found.isna().to_numpy().any()
 
 
-def test_the_law_is_that_of_the_fit(stores):
-    shares = query(stores, QUERIES[1])
-    laws = query(stores, QUERIES[2]).set_index("dataset")
+def test_the_law_is_that_of_the_fit(query):
+    shares = query(QUERIES[1])
+    laws = query(QUERIES[2]).set_index("dataset")
     assert set(laws.index) == {"wikipedia", "humaneval"}
     for dataset, some in shares.groupby("dataset"):
         fitted = fit_power_law(some["size"].to_numpy(), -np.log(some["rbp_1"].to_numpy()))
@@ -52,9 +80,9 @@ def test_the_law_is_that_of_the_fit(stores):
         assert laws.loc[dataset, "models"] == fitted.n
 
 
-def test_the_rank_surprisal_ratio_is_that_of_its_definition(stores):
-    found = query(stores, QUERIES[3])
-    for store in stores[:3]:
+def test_the_rank_surprisal_ratio_is_that_of_its_definition(query):
+    found = query(QUERIES[3])
+    for store in STORES[:3]:
         tokens = store.ranks()
         mine = found[(found["model"] == store.model) & (found["dataset"] == store.dataset)]
         assert mine["rank_surprisal_ratio"].is_monotonic_increasing

@@ -1,7 +1,5 @@
 """The commands `rbp extract` and `rbp ranks`: measure models, and read what was measured."""
 
-import atexit
-import gc
 import os
 import time
 from pathlib import Path
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
     from rbp.store import RankStore, SampleCheck
 
 
-ranks = typer.Typer(no_args_is_help=True, help="Rank stores: list, remove, rename, check, summarize, export, query.")
+ranks = typer.Typer(no_args_is_help=True, help="Rank stores: list, remove, rename, check, summarize, export.")
 
 Paths = Annotated[list[Path] | None, typer.Argument(help="Rank stores, or folders of them.", show_default="runs/ranks")]
 Out = Annotated[Path | None, typer.Option(help="A .csv or .parquet file; default: CSV on standard output.")]
@@ -358,20 +356,6 @@ def export(
     from rbp.store import open_store
 
     put_table(open_store(store).ranks(), out)
-
-
-@ranks.command()
-def query(
-    context: typer.Context,
-    sql: Annotated[str, typer.Argument(help="About the tables ranks (one row per token) and stores.")],
-    stores: Annotated[list[Path] | None, typer.Option(help="Rank stores, or folders; runs/ranks if none.")] = None,
-    out: Out = None,
-) -> None:
-    """Ask rank stores in SQL (DuckDB), such as: SELECT model, avg(nll) FROM ranks GROUP BY model."""
-    from rbp.measurements.query import query as ask
-
-    atexit.unregister(gc.freeze)  # which leaves DuckDB's objects where they are, and DuckDB complains of each
-    put_table(ask(_stores(context, stores), sql), out)
 
 
 def _read(store: "RankStore") -> str:
