@@ -25,7 +25,8 @@ import torch
 from bench.common import Question, Results, circumstances, in_turn, peak_on_gpu, report, spread
 from rbp.choices import Dtype
 from rbp.extract.forward import Ranker
-from rbp.models.load import LanguageModel, non_embedding_params
+from rbp.models.load import LanguageModel
+from rbp.models.sizes import non_embedding_params
 from rbp.texts.protocol import Row
 
 LENGTH = 512  # tokens of a row: the authors' protocol
@@ -117,7 +118,8 @@ def whole_call(shape: Shape, device: str, rounds: int) -> Results:
     check_share: of our time, what the second ranking of a sample takes; parts: see `parts_of`.
     """
     from rbp.extract.extraction import Settings, extract, quiet
-    from rbp.models.load import find_model, load_model, load_tokenizer
+    from rbp.models.find import find_model
+    from rbp.models.load import load_model, load_tokenizer
     from rbp.store import Store
     from rbp.texts.corpora import open_corpus  # late: they import what a bare machine need not have
     from rbp.texts.protocol import plan_rows, protocol
@@ -147,19 +149,19 @@ def whole_call(shape: Shape, device: str, rounds: int) -> Results:
 
 
 def parts_of(call: Callable[[], object]) -> dict[str, float]:
-    """Return the seconds that `rbp.extract.extraction` spends in each function of another module that it calls.
+    """Return the seconds that `rbp.extract.extraction` and `packs` spend in each function of another module.
 
     In one more call, which the profiler slows down; what takes less than 1% is summed up. On a GPU whoever waits is
     charged for the work.
     """
-    from rbp.extract import extraction
+    from rbp.extract import extraction, packs
 
-    profile, parts = cProfile.Profile(), dict[str, float]()
+    profile, parts, own = cProfile.Profile(), dict[str, float](), {extraction.__file__, packs.__file__}
     profile.runcall(call)
     stats = pstats.Stats(profile)
     for (file, _, name), (*_, callers) in stats.stats.items():  # type: ignore[attr-defined]
-        if file != extraction.__file__:
-            seconds = sum(times[3] for (caller, *_), times in callers.items() if caller == extraction.__file__)
+        if file not in own:
+            seconds = sum(times[3] for (caller, *_), times in callers.items() if caller in own)
             label = f"{Path(file).stem}.{name}"
             parts[label] = parts.get(label, 0.0) + seconds
     total = stats.total_tt  # type: ignore[attr-defined]

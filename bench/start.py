@@ -28,7 +28,8 @@ from bench.extraction import LENGTH, PYTHIA_14M, write_model_and_text
 from companion.project import ROOT
 from rbp.extract.extraction import quiet
 from rbp.extract.plan import Size, config_size, operations
-from rbp.models.load import find_model, load_model, load_tokenizer
+from rbp.models.find import find_model
+from rbp.models.load import load_model, load_tokenizer
 from rbp.store import RankStore, open_store, store_folders
 from rbp.texts.corpora import open_corpus
 from rbp.texts.protocol import RowPlan, plan_rows, protocol

@@ -9,7 +9,7 @@ from transformers import AutoModelForCausalLM
 
 from rbp.errors import RbpError
 from rbp.extract.extraction import quiet
-from rbp.models.load import non_embedding_params
+from rbp.models.sizes import non_embedding_params
 
 TARGETS = ["q_proj", "v_proj"]
 #: of kinds that have these fields

@@ -9,7 +9,8 @@ from transformers import LlamaConfig, PreTrainedTokenizerFast, Qwen2Config
 
 from rbp.errors import RbpError
 from rbp.extract.extraction import quiet
-from rbp.models.load import ModelFiles, load_tokenizer
+from rbp.models.find import ModelFiles
+from rbp.models.load import load_tokenizer
 
 TEXTS = [
     "It's 12 o'clock, I'LL pay 1234567 or 98.6% by 2031-04-05 (or so)!",

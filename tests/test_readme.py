@@ -136,7 +136,6 @@ def test_a_wheel_works_in_an_empty_folder_without_the_extras(tmp_path):
     works = [
         ["extract", "--model", "gpt2", "--corpus", "mine.jsonl", "--length", "128"],
         ["ranks", "summary"],
-        ["ranks", "query", "SELECT count(*) FROM ranks"],
         ["law", *three, "--corpus", "mine.jsonl", "--family", "mine", "-k", "20"],
         ["fit", "runs/ranks", "--dataset", "mine", "--family", "mine", "--k", "20"],
         ["study", "plan", "mine.toml"],

@@ -1,44 +1,77 @@
 """Every query of the book's page of recipes runs on the ladder's stores, and two of them say what ranks say."""
 
+import json
 import math
 import re
+import shutil
+from copy import deepcopy
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from tiny import make_tokenizer
+from tiny import VOCAB, make_tokenizer, random_model, save_model, texts, write_texts
 from transformers import LlamaConfig, LlamaForCausalLM
 
 import rbp
 from companion.project import LADDER, ROOT
+from rbp.extract.extraction import extract
 from rbp.laws.power import fit_power_law
-from rbp.measurements.query import query
+from rbp.measurements.engines import ImportLabels, import_ranks
 from rbp.store import open_store, store_folders
+from rbp.texts.protocol import protocol
 
 PAGE = (ROOT / "book" / "recipes.md").read_text(encoding="utf-8")
+STORES = [
+    store
+    for store in map(open_store, store_folders([LADDER / "families-ranks" / "neox"]))
+    if store.dataset in ("wikipedia", "humaneval")
+]
 QUERIES = {int(n): sql for n, sql in re.findall(r"^## (\d+)\..*?```sql\n(.*?)```", PAGE, re.MULTILINE | re.DOTALL)}
 
 
+(VIEW,) = re.findall(r"```python\n(import duckdb\n.*?)```", PAGE, re.DOTALL)
+
+
 @pytest.fixture(scope="module")
-def stores():
-    """The ranks of the ladder's transformers on two of the four texts."""
-    every = [open_store(folder) for folder in store_folders([LADDER / "families-ranks" / "neox"])]
-    return [store for store in every if store.dataset in ("wikipedia", "humaneval")]
+def query(tmp_path_factory):
+    """query(SQL): its answer by the page's view of the ladder's transformers on two of the four texts."""
+    folder = tmp_path_factory.mktemp("stores")
+    for store in STORES:
+        (folder / store.folder.name).symlink_to(store.folder)
+    unfinished = shutil.copytree(STORES[0].folder, folder / "unfinished")
+    manifest = json.loads((unfinished / "manifest.json").read_text()) | {"complete": False}
+    (unfinished / "manifest.json").write_text(json.dumps(manifest))
+    exec(VIEW.replace("data/ladder/families-ranks/neox", str(folder)), {})  # noqa: S102  # our own
+    return lambda sql: duckdb.sql(sql).df()
+
+
+def test_the_view_has_all_ranks(query):
+    names = ["model", "dataset", "family", "size"]
+    sums = "count(*) AS tokens, sum(rank) AS ranks, sum(position) AS positions"
+    labels = ", ".join(names)
+    found = query(f"SELECT store, {labels}, {sums} FROM ranks GROUP BY ALL").set_index("store")  # noqa: S608
+    assert {*found.index} == {store.folder.name for store in STORES}
+    for store in STORES[:3]:
+        ranks, row = store.ranks(), found.loc[store.folder.name]
+        assert row[names].tolist() == [getattr(store, name) for name in names]
+        assert row["ranks"] == (ranks["greater"].astype("int64") + ranks["equal"]).sum()
+        assert (row["tokens"], row["positions"]) == (len(ranks), ranks["position"].astype("int64").sum())
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("number", range(4, 11))
-def test_a_query_answers(stores, number):
-    found = query(stores, QUERIES[number])
+def test_a_query_answers(query, number):
+    found = query(QUERIES[number])
     assert len(found)
     assert not found.isna().to_numpy().any()
 
 
-def test_the_law_is_that_of_the_fit(stores):
-    shares = query(stores, QUERIES[1])
-    laws = query(stores, QUERIES[2]).set_index("dataset")
+def test_the_law_is_that_of_the_fit(query):
+    shares = query(QUERIES[1])
+    laws = query(QUERIES[2]).set_index("dataset")
     assert set(laws.index) == {"wikipedia", "humaneval"}
     for dataset, some in shares.groupby("dataset"):
         fitted = fit_power_law(some["size"].to_numpy(), -np.log(some["rbp_1"].to_numpy()))
@@ -47,9 +80,9 @@ def test_the_law_is_that_of_the_fit(stores):
         assert laws.loc[dataset, "models"] == fitted.n
 
 
-def test_the_rank_surprisal_ratio_is_that_of_its_definition(stores):
-    found = query(stores, QUERIES[3])
-    for store in stores[:3]:
+def test_the_rank_surprisal_ratio_is_that_of_its_definition(query):
+    found = query(QUERIES[3])
+    for store in STORES[:3]:
         tokens = store.ranks()
         mine = found[(found["model"] == store.model) & (found["dataset"] == store.dataset)]
         assert mine["rank_surprisal_ratio"].is_monotonic_increasing
@@ -77,3 +110,98 @@ def test_the_rounded_variants_of_a_model_are_written_and_compared(tmp_path, monk
     text = " ".join(["the rank of a token among all scores falls as models grow"] * 9)
     ranked = [rbp.rank(str(folder), [text]) for folder in (shipped, "runs/models/8-bit")]
     assert abs(rbp.compare(*ranked, k=[1]).table["difference"][0]) < 0.05
+
+
+(CONVERTED,) = re.findall(
+    r"^## Ranks from an engine.*?```python\n(import json\n.*?)```", PAGE, re.MULTILINE | re.DOTALL
+)
+
+
+def engine_outputs(model, tokenizer, texts, more):
+    """What vLLM gives for prompts: at each place the token's rank among all logits, and `more` likelier ones."""
+    for text in texts:
+        ids = tokenizer(text)["input_ids"]
+        with torch.inference_mode():
+            scores = model(torch.tensor([ids])).logits[0].float().log_softmax(1)
+        places = [None]
+        for row, token in zip(scores, ids[1:], strict=False):
+            chosen = [token, *row.topk(more).indices.tolist()]
+            places.append({str(i): {"logprob": float(row[i]), "rank": int((row >= row[i]).sum())} for i in chosen})
+        yield {"prompt_token_ids": ids, "prompt_logprobs": places}
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory):
+    """Outputs with the prompts' tokens alone, with three others at each place, and the ranks of an extraction."""
+    folder = tmp_path_factory.mktemp("vllm")
+    prompts = [text for text in texts(5, seed=4) if len(text) > 20]
+    model, corpus = save_model(folder / "model", "neox"), write_texts(folder / "held.jsonl", prompts)
+    (own,) = extract([str(model)], [str(corpus)], protocol("windows", length=256), folder / "own")
+    plain, more = (list(engine_outputs(random_model("neox"), make_tokenizer(), prompts, n)) for n in (0, 3))
+    return plain, more, open_store(own).ranks()
+
+
+@pytest.fixture
+def converted(tmp_path, monkeypatch):
+    """converted(lines): the ranks that the recipe's program and `rbp ranks import` make of an engine's lines."""
+    monkeypatch.chdir(tmp_path)
+
+    def convert(lines):
+        Path("outputs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        exec(CONVERTED.replace("NOISE = 0.5", "NOISE = 0.01"), {})  # noqa: S102  # our own, for float32
+        labels = ImportLabels("m", "held", "tiny", 1000, VOCAB, "float32", "paper")
+        return open_store(import_ranks("ranks.csv", labels, tmp_path / "out")).ranks()
+
+    return convert
+
+
+def without_ids(lines):
+    return [{"prompt_logprobs": line["prompt_logprobs"]} for line in lines]
+
+
+@pytest.mark.parametrize("form", ["plain", "more", "answers", "copies", "choices", "choices without numbers"])
+def test_an_engine_s_lines_become_the_ranks_of_an_extraction(engine, converted, form):
+    plain, more, own = engine
+    bare = without_ids(plain)
+    found = converted(
+        {
+            "plain": plain,
+            "more": more,
+            "answers": [{"choices": bare[:2]}, *({"choices": [each]} for each in bare[2:])],
+            "copies": [*plain, *plain],
+            "choices": [{"choices": [each, each]} for each in plain],
+            "choices without numbers": [{"choices": [*bare, *bare]}],
+        }[form]
+    )
+    assert found[["document", "position", "token"]].equals(own[["document", "position", "token"]])
+    assert (found.greater + found.equal).equals(own.greater + own.equal)
+    np.testing.assert_allclose(found.nll, own.nll, atol=1e-5)
+
+
+@pytest.mark.parametrize("rest", [{}, {"prompt_token_ids": None}], ids=["prefix", "whole, without numbers"])
+@pytest.mark.parametrize("numbers", [{"logprob": -9.0}, {"rank": 300}])
+def test_an_engine_s_prompts_that_begin_alike_have_the_same_numbers(engine, converted, numbers, rest):
+    whole = engine[0][0] | rest
+    other = deepcopy({name: values[: None if rest else 9] for name, values in engine[0][0].items()}) | rest
+    (own,) = other["prompt_logprobs"][5].values()
+    own["logprob"] -= 1e-4  # as another batch gives it
+    assert len(converted([whole, other]))
+    own.update(numbers)
+    with pytest.raises(SystemExit, match="line 2, position 5: after the same tokens"):
+        converted([whole, other])
+
+
+@pytest.mark.parametrize("other", [{"rank": 320, "logprob": -0.01}, {"rank": 1, "logprob": -40.0}])
+def test_an_engine_s_ranks_are_in_the_order_of_their_probabilities(engine, converted, other):
+    lines = deepcopy(engine[0])
+    place = lines[1]["prompt_logprobs"][3]
+    place["7" if "7" not in place else "8"] = other
+    with pytest.raises(SystemExit, match="line 2, position 3: ranks and log-probabilities"):
+        converted(lines)
+
+
+def test_an_engine_s_prompt_that_is_cut_short_is_refused(engine, converted):
+    lines = deepcopy(engine[0])
+    lines[1]["prompt_logprobs"].pop()
+    with pytest.raises(SystemExit, match="line 2"):
+        converted(lines)

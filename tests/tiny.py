@@ -14,7 +14,8 @@ import torch
 import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
-from rbp.models.load import find_model, load_model
+from rbp.models.find import find_model
+from rbp.models.load import load_model
 
 VOCAB = 320  # rows of the output layer; the tokenizer has fewer, as Pythia's
 SHAPE = {

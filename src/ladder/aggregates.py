@@ -57,7 +57,8 @@ def rank(tell: Tell, making: Making, line: Line, tokens: int) -> None:
     import torch
 
     from rbp.extract.extraction import Settings, quiet
-    from rbp.models.load import find_model, load_model, load_tokenizer
+    from rbp.models.find import find_model
+    from rbp.models.load import load_model, load_tokenizer
 
     torch.set_num_threads(1)
     name, weights = line.at(tokens), making.about(line, tokens)["checksum"]

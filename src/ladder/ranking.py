@@ -24,7 +24,7 @@ from rbp.texts.protocol import Protocol
 
 if TYPE_CHECKING:
     from rbp.extract.extraction import Settings
-    from rbp.models.load import ModelFiles
+    from rbp.models.find import ModelFiles
 
 
 def evaluation_documents(domain: str, folder: Path = LADDER) -> list[Document]:

@@ -245,7 +245,7 @@ def finish(run: "Run", about: dict[str, Any], folder: Path, place: Workspace) ->
 
     from ladder.text import read_tokenizer
     from rbp.extract.extraction import quiet
-    from rbp.models.load import non_embedding_params
+    from rbp.models.sizes import non_embedding_params
 
     model = run.model.cpu()
     exact = save({name: value.contiguous() for name, value in model.state_dict().items()})

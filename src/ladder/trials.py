@@ -117,7 +117,8 @@ def _measure(making: Making, model: Path) -> float:
 
     from ladder.training import loss_of
     from rbp.extract.extraction import quiet
-    from rbp.models.load import find_model, load_model
+    from rbp.models.find import find_model
+    from rbp.models.load import load_model
 
     rows = torch.from_numpy(making.place.rows(making.base)[-making.ladders.unseen :].astype(np.int64))
     with quiet(), torch.inference_mode():

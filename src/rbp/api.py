@@ -80,7 +80,8 @@ def rank(
     from rbp.choices import known_dtype
     from rbp.extract.extraction import Settings, extract
     from rbp.measurements.ranked import Ranked
-    from rbp.models.load import Loaded, ModelFiles, find_model
+    from rbp.models.find import ModelFiles, find_model
+    from rbp.models.load import Loaded
     from rbp.store import open_store
     from rbp.texts.corpora import given_corpus, open_corpus
     from rbp.texts.protocol import protocol, window_length

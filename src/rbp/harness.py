@@ -31,7 +31,8 @@ from rbp.kernel.problem import ieee
 from rbp.laws.resampling import document_sums, variance, without_each
 from rbp.metric import rank
 from rbp.models.devices import find_device
-from rbp.models.load import find_model, load_model, load_tokenizer
+from rbp.models.find import find_model
+from rbp.models.load import load_model, load_tokenizer
 from rbp.store import find_place
 from rbp.texts.protocol import Row
 

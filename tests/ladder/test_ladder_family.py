@@ -12,7 +12,8 @@ from ladder.recipe import read_recipe
 from ladder.shipping import RESOLUTION
 from rbp.extract.extraction import verify_store
 from rbp.metric import rank, rbp
-from rbp.models.load import find_model, load_model, load_tokenizer
+from rbp.models.find import find_model
+from rbp.models.load import load_model, load_tokenizer
 from rbp.store import open_store
 
 MODELS = sorted(path.parent for path in (LADDER / "families").glob("*/*/model.safetensors"))

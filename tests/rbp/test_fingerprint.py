@@ -19,7 +19,7 @@ from rbp.errors import DataError
 from rbp.extract import extraction
 from rbp.extract.extraction import Settings, extract
 from rbp.fingerprint import digest_bytes
-from rbp.models.load import find_model
+from rbp.models.find import find_model
 from rbp.texts.corpora import given_corpus
 from rbp.texts.protocol import protocol
 

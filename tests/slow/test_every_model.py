@@ -21,7 +21,8 @@ from companion.chapters.appendix.ranking import FOLDER
 from companion.project import ROOT
 from rbp.extract.extraction import Settings, extract, quiet
 from rbp.io import write_file
-from rbp.models.load import find_model, load_model, load_tokenizer
+from rbp.models.find import find_model
+from rbp.models.load import load_model, load_tokenizer
 from rbp.store import open_store
 from rbp.texts.corpora import open_corpus
 from rbp.texts.protocol import protocol

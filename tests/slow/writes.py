@@ -25,7 +25,8 @@ from rbp.errors import DataError
 from rbp.extract.extraction import Settings, extract
 from rbp.io import write_file
 from rbp.models import load as models_module
-from rbp.models.load import find_model, load_model, load_tokenizer
+from rbp.models.find import find_model
+from rbp.models.load import load_model, load_tokenizer
 from rbp.store import open_store
 from rbp.texts.protocol import protocol
 

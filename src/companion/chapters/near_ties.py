@@ -15,7 +15,8 @@ from rbp.extract.extraction import Settings, quiet
 from rbp.kernel.problem import Rounding
 from rbp.metric import TieRule, rank
 from rbp.models.devices import find_device
-from rbp.models.load import find_model, load_model, load_tokenizer
+from rbp.models.find import find_model
+from rbp.models.load import load_model, load_tokenizer
 from rbp.texts.corpora import open_corpus
 from rbp.texts.protocol import Protocol, plan_rows
 

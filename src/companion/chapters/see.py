@@ -34,7 +34,8 @@ from rbp.extract.extraction import quiet
 from rbp.extract.forward import rank_logits
 from rbp.figures.style import LABELS, Panels, log_axis, rbp_label
 from rbp.io import parse_json, write_file
-from rbp.models.load import LanguageModel, ModelFiles, load_model
+from rbp.models.find import ModelFiles
+from rbp.models.load import LanguageModel, load_model
 from rbp.report.display import CLASSES, COLOUR, shade
 
 # ── A sentence of the reader's own

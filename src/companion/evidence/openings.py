@@ -26,7 +26,8 @@ from rbp.extract.extraction import quiet, say_on_stderr
 from rbp.extract.forward import Ranker
 from rbp.io import write_file
 from rbp.kernel.problem import ieee
-from rbp.models.load import ModelFiles, find_model, load_model, load_tokenizer
+from rbp.models.find import ModelFiles, find_model
+from rbp.models.load import load_model, load_tokenizer
 from rbp.texts.protocol import Row
 
 log = logging.getLogger(__name__)

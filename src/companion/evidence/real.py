@@ -35,7 +35,8 @@ from rbp.extract.forward import Ranker, rank_logits
 from rbp.io import parse_json, write_file, write_json
 from rbp.kernel.problem import ieee
 from rbp.measurements.ranked import Ranked
-from rbp.models.load import ModelFiles, find_model, load_model, load_tokenizer
+from rbp.models.find import ModelFiles, find_model
+from rbp.models.load import load_model, load_tokenizer
 from rbp.store import open_store, read_manifest
 from rbp.texts.corpora import Corpus, given_corpus
 from rbp.texts.protocol import Bos, Row, plan_rows, protocol

@@ -79,7 +79,7 @@ def law(
         windows = make_protocol("windows", length=length, **options)  # type: ignore[arg-type]
         typer.echo(f"{', '.join(to_rank)} …", err=True)  # what reads them takes seconds to import
         from rbp.extract.extraction import Settings, extract, say_on_stderr
-        from rbp.models.load import find_model
+        from rbp.models.find import find_model
 
         say_on_stderr()
         settings = Settings(dtype=kind, device=device, family=family)

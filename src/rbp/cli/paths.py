@@ -72,7 +72,7 @@ def run(
     from rbp.damage.paths import open_paths, write_tables
     from rbp.extract.extraction import say_on_stderr
     from rbp.models.devices import find_device
-    from rbp.models.load import find_model
+    from rbp.models.find import find_model
 
     say_on_stderr()
     place: Place = context.obj

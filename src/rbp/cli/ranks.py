@@ -1,7 +1,5 @@
 """The commands `rbp extract` and `rbp ranks`: measure models, and read what was measured."""
 
-import atexit
-import gc
 import os
 import time
 from pathlib import Path
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
     from rbp.store import RankStore, SampleCheck
 
 
-ranks = typer.Typer(no_args_is_help=True, help="List, remove, rename, check, summarize, export and query rank stores.")
+ranks = typer.Typer(no_args_is_help=True, help="List, remove, rename, check, summarize and export rank stores.")
 
 Paths = Annotated[list[Path] | None, typer.Argument(help="Rank stores, or folders of them.", show_default="runs/ranks")]
 Out = Annotated[
@@ -51,8 +49,8 @@ _ROUND = "Data type to which logits are rounded before they are ranked: bfloat16
 DEVICE = "Device to compute on: auto, cpu, cuda, cuda:1, …"
 _DEVICES = "Devices for one model that is too large for one: auto takes all GPUs, memory and disk (extra devices)."
 _IMPORTED = (
-    "Format of the file. vllm: JSON lines with prompt_logprobs, as its outputs or its server's answers have them; "
-    "csv: columns document, position, token, rank, and logprob or nll, or what rbp ranks export wrote."
+    "File that the other program wrote: a .csv or .parquet with the columns document, position, token, rank, and logprob or "
+    "nll, or what rbp ranks export wrote."
 )
 _ARGMAX = "Rule by which equal scores were counted: paper (as vLLM's V1 engine does) or strict."
 _SHARD = "Share of the work to do: the I-th of N parts; default under torchrun: the process's own."
@@ -161,7 +159,7 @@ def extract(
     typer.echo(f"{', '.join(model)} …", err=True)  # what reads it takes seconds to import
     from rbp.extract.extraction import Settings, extract_on_gpus, gpus, say_on_stderr
     from rbp.extract.extraction import extract as measure
-    from rbp.models.load import find_model
+    from rbp.models.find import find_model
     from rbp.store import open_store
 
     say_on_stderr()
@@ -225,8 +223,7 @@ def list_(context: typer.Context, paths: Paths = None) -> None:
 @ranks.command("import")
 def import_(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="File that the other program wrote.")],
-    form: Annotated[str, typer.Option("--from", help=_IMPORTED)],
+    file: Annotated[Path, typer.Argument(help=_IMPORTED)],
     model: Annotated[str, typer.Option(help="Name of the model.")],
     size: Annotated[int, typer.Option(help="Number of parameters without embeddings (S).")],
     vocabulary: Annotated[int, typer.Option(help="Number of tokens that have a logit.")],
@@ -244,7 +241,7 @@ def import_(
 
     labels = ImportLabels(model, dataset or file.stem, family, size, vocabulary, dtype, tie_rule, engine_version)
     place: Place = context.find_root().obj
-    typer.echo(str(import_ranks(file, form, labels, out or place.runs / "ranks")))
+    typer.echo(str(import_ranks(file, labels, out or place.runs / "ranks")))
 
 
 @ranks.command()
@@ -398,22 +395,6 @@ def export(
     from rbp.store import open_store
 
     put_table(open_store(store).ranks(), out)
-
-
-@ranks.command()
-def query(
-    context: typer.Context,
-    sql: Annotated[str, typer.Argument(help="Query of the tables ranks (a row for each token) and stores.")],
-    stores: Annotated[
-        list[Path] | None, typer.Option(help="Rank stores, or folders of them.", show_default="runs/ranks")
-    ] = None,
-    out: Out = None,
-) -> None:
-    """Query rank stores in SQL (DuckDB), such as: SELECT model, avg(nll) FROM ranks GROUP BY model."""
-    from rbp.measurements.query import query as ask
-
-    atexit.unregister(gc.freeze)  # which leaves DuckDB's objects where they are, and DuckDB complains of each
-    put_table(ask(_stores(context, stores), sql), out)
 
 
 def _read(store: "RankStore") -> str:

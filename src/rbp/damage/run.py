@@ -18,8 +18,9 @@ from rbp.errors import DataError, ParameterError
 from rbp.extract.extraction import circumstances, quiet
 from rbp.extract.forward import Ranker
 from rbp.kernel.problem import ieee
+from rbp.models.find import ModelFiles
 from rbp.models.head import wide
-from rbp.models.load import ModelFiles, load_model, load_tokenizer
+from rbp.models.load import load_model, load_tokenizer
 from rbp.store import find_place
 from rbp.texts.corpora import Corpus
 from rbp.texts.protocol import Protocol, Row, longest_input, opening_entry, plan_rows, window_length
@@ -67,12 +68,12 @@ def run(
         rows = scored_rows(corpus, tokenizer, length, tokens, documents)
         others = [(SMALLER, each) for each in smaller] + [(EARLIER, each) for each in earlier]
         for _, other in others:
-            if other.tokenizer_fingerprint() != files.tokenizer_fingerprint():
+            if other.tokenizer_fingerprint(load_tokenizer(other)) != files.tokenizer_fingerprint(tokenizer):
                 what = "it has another tokenizer, so it would be asked for other tokens"
                 raise ParameterError(what, other.name, f"Give models with the tokenizer of {files.name}.")
         key = {
             "weights": weights,
-            "tokenizer": files.tokenizer_fingerprint(),
+            "tokenizer": files.tokenizer_fingerprint(tokenizer),
             "corpus": corpus.fingerprint,
             "length": length,
             "tokens": tokens,

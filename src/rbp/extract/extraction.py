@@ -7,7 +7,6 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -17,7 +16,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import torch
 from transformers.utils import logging as transformers_logging
 
@@ -25,6 +23,7 @@ from rbp import __version__, registry
 from rbp.choices import BYTES, Backend, Dtype, check_shard, known_backend, known_dtype
 from rbp.errors import DataError, ParameterError
 from rbp.extract.forward import Ranker
+from rbp.extract.packs import answers_alike, prepare_store, rank_again, rank_missing_packs, verify_new_packs
 from rbp.extract.plan import (
     LOADED,
     ROWS,
@@ -38,28 +37,21 @@ from rbp.extract.plan import (
     read_config,
     size_of,
 )
-from rbp.extract.verify import SHARE, Stored, WrongRank, choose_sample, plain_logits, verify_sample, wrong_ranks_error
+from rbp.extract.verify import SHARE, Stored, choose_sample, wrong_ranks_error
 from rbp.fingerprint import must_be_unchanged
 from rbp.kernel import backend_for, compiling_pays
 from rbp.kernel.problem import Rounding, ieee
 from rbp.models.devices import device_of, find_device, limits, must_be_installed
+from rbp.models.find import ModelFiles, find_model
 from rbp.models.identity import untouched
-from rbp.models.load import (
-    LanguageModel,
-    Loaded,
-    ModelFiles,
-    find_model,
-    load_model,
-    load_tokenizer,
-    looks_at_length,
-)
+from rbp.models.load import LanguageModel, Loaded, load_model, load_tokenizer, looks_at_length
 from rbp.models.tokenizers import without_token
 from rbp.models.training import TABLE, Training, training_of
 from rbp.names import split_names
-from rbp.processes import Task, Tell, board, run_tasks
-from rbp.store import RankStore, SampleCheck, Store, find_place, measurement_digest, read_part
+from rbp.processes import Task, Tell, run_tasks
+from rbp.store import RankStore, SampleCheck, Store, find_place, measurement_digest
 from rbp.texts.corpora import STDIN, Corpus, open_corpus
-from rbp.texts.protocol import Protocol, Row, RowPlan, added_tokens, longest_input, opening_entry, plan_rows
+from rbp.texts.protocol import Protocol, RowPlan, added_tokens, longest_input, opening_entry, plan_rows
 
 log = logging.getLogger(__name__)
 
@@ -87,23 +79,6 @@ def circumstances(ranker: Ranker) -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "batch": ranker.batch,
     }
-
-
-def _must_go_on_alike(store: Store, logits: str) -> None:
-    """Say so if a store that goes on was begun with another PyTorch or transformers.
-
-    Raises DataError if its ranks are of logits in another dtype than `logits`.
-    """
-    try:
-        about = store.manifest["about"]
-    except DataError:  # it begins
-        return
-    if (rounding := about["logits"]) != logits:
-        what = f"the store was begun with ranks of {rounding} logits, and would go on with ranks of {logits} ones"
-        raise DataError(what, str(store.folder), "Remove it, and extract anew.")
-    for name in ("torch", "transformers"):
-        if (before := about["versions"][name]) != version(name):
-            log.warning("begun with %s %s, going on with %s: last bits may differ", name, before, version(name))
 
 
 @contextmanager
@@ -355,12 +330,39 @@ def _measure(model: _Model, corpus: Corpus, protocol: Protocol, out: Path, shard
     ranker.check(rows.rows)
     with store.lock(shard):
         try:
-            _fill(store, model, ranker, rows, key, corpus, label, shard)
+            prepare_store(store, ranker, label, whole=shard is None)
+            store.begin(key, _about(model, corpus, ranker, rows), rows.packs, rows.tokens)
+            packs = [pack for pack in range(rows.packs) if shard is None or pack % shard[1] == shard[0] - 1]
+            speed = rank_missing_packs(store, ranker, rows, packs, label, model.must_be_as_loaded)
+            how = {"tokens_per_second": speed, "halvings": ranker.halvings}
+            how |= verify_new_packs(store, ranker, rows, packs, shard)
+            if store.checked() is not None:
+                store.finish({"finished": _now(), **how})
         except BaseException:
             if shard is None and not any((store.folder / "parts").glob("*.parquet")):
                 shutil.rmtree(store.folder)
             raise
     return store.folder
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _about(model: _Model, corpus: Corpus, ranker: Ranker, rows: RowPlan) -> dict[str, Any]:
+    """Return what a manifest tells about a measurement beside its key: labels, circumstances, what was read."""
+    about = {**_labels(model, corpus), **circumstances(ranker), "begun": _now(), "not_scored": rows.not_scored}
+    if rows.read is not None:
+        about["characters"] = {"read": rows.read[0], "of": rows.read[1]}
+    if rows.bytes is not None:
+        about["bytes"] = rows.bytes
+    if rows.documents[0] < rows.documents[1]:
+        about["documents"] = {"scored": rows.documents[0], "read": rows.documents[1]}
+    if unused := without_token(model.tokenizer, about["vocabulary"]):
+        about["without_token"] = unused
+    if isinstance(model.files, ModelFiles) and model.files.gguf:
+        about |= {"file": model.files.gguf.name, "quantization": model.files.quantization}
+    return about
 
 
 def _own_place(
@@ -373,25 +375,10 @@ def _own_place(
     for ordinal in count(1):
         key = key | ({"ordinal": ordinal} if ordinal > 1 else {})
         store = find_place(out, name, key)
-        if not store.parts()[0] or _answers_alike(store, ranker, rows):
+        if not store.parts()[0] or answers_alike(store, ranker, rows):
             return key, store
         log.warning("%s: its ranks are not the given model's, which gets a store of its own", store.folder)
     raise AssertionError("never reached")
-
-
-def _answers_alike(store: Store, ranker: Ranker, rows: RowPlan) -> bool:
-    """Return whether a model gives the ranks of a store again: of its shortest and its longest row."""
-    manifest, (whole, _) = store.manifest, store.parts()
-    if (manifest["packs"], manifest["tokens"]) != (rows.packs, rows.tokens):
-        return False
-    places = sorted(((pack, row) for pack in whole for row in rows.rows_of(pack)), key=lambda place: len(place[1].ids))
-    ends = [places[0], places[-1]]
-    parts = [read_part(whole[pack]) for pack in sorted({pack for pack, _ in ends})]
-    ranks = Stored({column: np.concatenate([part[column] for part in parts]) for column in parts[0]}, str(store.folder))
-    try:
-        return not any(wrong for _, wrong in _again(ranker, [row for _, row in ends], ranks))
-    except DataError:  # other tokens, or a model that cannot read them
-        return False
 
 
 def _rows(files: ModelFiles | Loaded, tokenizer: Any, corpus: Corpus, protocol: Protocol) -> RowPlan:
@@ -408,112 +395,6 @@ def _must_know(rows: RowPlan, name: str, vocabulary: int) -> None:
     if highest >= vocabulary:
         what = f"the tokenizer gives token {highest}, the model has {vocabulary}"
         raise DataError(what, name, "The tokenizer is another model's: save the right one beside it.")
-
-
-def _fill(
-    store: Store,
-    model: _Model,
-    ranker: Ranker,
-    rows: RowPlan,
-    key: dict[str, Any],
-    corpus: Corpus,
-    label: str,
-    shard: tuple[int, int] | None,
-) -> None:
-    """Rank the packs that are missing."""
-    if shard is None:
-        store.clear()
-    _must_go_on_alike(store, ranker.rounding_of_logits)
-    whole, rest = store.parts()
-    for path in rest:
-        if shard is None:
-            log.warning("%s: %s is damaged or left over: done again", label, path.name)
-            path.unlink()
-    begun = datetime.now(UTC).isoformat(timespec="seconds")
-    about = {**_labels(model, corpus), **circumstances(ranker), "begun": begun}
-    about["not_scored"] = rows.not_scored
-    if rows.read is not None:
-        about["characters"] = {"read": rows.read[0], "of": rows.read[1]}
-    if rows.bytes is not None:
-        about["bytes"] = rows.bytes
-    if rows.documents[0] < rows.documents[1]:
-        about["documents"] = {"scored": rows.documents[0], "read": rows.documents[1]}
-    if count := without_token(model.tokenizer, about["vocabulary"]):
-        about["without_token"] = count
-    if isinstance(model.files, ModelFiles) and model.files.gguf:
-        about |= {"file": model.files.gguf.name, "quantization": model.files.quantization}
-    store.begin(key, about, rows.packs, rows.tokens)
-    mine = [p for p in range(rows.packs) if shard is None or p % shard[1] == shard[0] - 1]
-    missing = [pack for pack in mine if pack not in whole]
-    scored = {pack: sum(len(row.scored) for row in rows.rows_of(pack)) for pack in mine}
-    before = sum(scored[pack] for pack in mine if pack in whole)
-    if before and missing:
-        log.info("%s: %d of %d packs are there: going on", label, len(mine) - len(missing), len(mine))
-    tokens, done, start, speed = sum(scored.values()), before, time.monotonic(), 0.0
-    with (
-        board() if log.isEnabledFor(logging.INFO) else nullcontext() as show,  # a program that calls us may be quiet
-        ThreadPoolExecutor(1) as writer,  # it compresses and writes a part while the next one is ranked
-    ):
-        written: Future[None] | None = None
-        for pack, ranks in zip(missing, ranker.rank_packs(map(rows.rows_of, missing)), strict=True):
-            some = rows.rows_of(pack)
-            model.must_be_as_loaded()
-            columns = {
-                "document": np.concatenate([np.full(len(row.scored), row.document) for row in some]),
-                "position": np.concatenate([row.start + row.scored for row in some]),
-                "token": np.concatenate([row.ids[row.scored] for row in some]),
-                **ranks._asdict(),
-            }
-            if written:
-                written.result()
-            written = writer.submit(store.write, pack, columns)
-            done += scored[pack]
-            speed = (done - before) / max(time.monotonic() - start, 1e-9)
-            if show:
-                minutes, seconds = divmod((tokens - done) / speed, 60)
-                left = f"{minutes:.0f} min {seconds:.0f} s left"
-                show(label, f"{done:,} of {tokens:,} tokens  {speed:,.0f} tokens/s  {left}")
-        if written:
-            written.result()
-    how: dict[str, Any] = {"tokens_per_second": round(speed), "halvings": ranker.halvings}
-    whole, noted = store.parts()[0], store.noted()
-    unchecked = [pack for pack in mine if whole[pack].name not in noted]
-    if unchecked:
-        start = time.monotonic()
-        earlier = {name: noted[name] for pack in mine if (name := whole[pack].name) in noted}  # which stays
-        checks = earlier | _verified(store, ranker, rows, unchecked)
-        store.note("all" if shard is None else f"{shard[0]}-of-{shard[1]}", checks)
-        how["check_seconds"] = round(time.monotonic() - start, 3)
-    if store.checked() is not None:
-        store.finish({"finished": datetime.now(UTC).isoformat(timespec="seconds"), **how})
-
-
-def _verified(store: Store, ranker: Ranker, rows: RowPlan, packs: Sequence[int]) -> dict[str, SampleCheck]:
-    """Rank a sample of the rows of some packs again; return what was found, by the names of the parts.
-
-    Raises DataError if a stored rank is not the rank by the model's own logits.
-    """
-    places = [(pack, row) for pack in packs for row in rows.rows_of(pack)]
-    sample = [places[i] for i in choose_sample([row for _, row in places], store.manifest["digest"])]
-    parts, wrong = store.parts()[0], list[WrongRank]()
-    checks = {parts[pack].name: SampleCheck() for pack in packs}
-    columns = [read_part(parts[pack]) for pack in sorted({pack for pack, _ in sample})]
-    ranks = Stored({name: np.concatenate([each[name] for each in columns]) for name in columns[0]}, str(store.folder))
-    for (pack, _), (sampled, bad) in zip(sample, _again(ranker, [row for _, row in sample], ranks), strict=True):
-        checks[parts[pack].name] += sampled
-        wrong += bad
-    if wrong:
-        raise wrong_ranks_error(wrong, sum(checks.values(), SampleCheck()), str(store.folder))
-    return checks
-
-
-def _again(
-    ranker: Ranker, rows: Sequence[Row], ranks: Stored, *, elsewhere: bool = False, cross_entropies: bool = True
-) -> Iterator[tuple[SampleCheck, list[WrongRank]]]:
-    """Run `verify_sample` as this machine can; elsewhere: whether another machine may have made the ranks."""
-    alone = ranker.language.device.type == "cpu" and not ranker.language.one_at_a_time  # as rows are ranked there
-    forward = plain_logits(ranker, apart=elsewhere or not alone)
-    return verify_sample(forward, rows, ranks, threads=alone, cross_entropies=cross_entropies)
 
 
 def verify_store(
@@ -555,7 +436,7 @@ def verify_store(
         exact = "nll" not in store.manifest["about"]  # which says how a shipped store's are rounded
         ranker = Ranker(loaded.language, "reference", 1, loaded.limit, settings.round_logits, compiled=False)
         ranker.check(sample)
-        answers = list(_again(ranker, sample, Stored(columns, where), elsewhere=True, cross_entropies=exact))
+        answers = list(rank_again(ranker, sample, Stored(columns, where), elsewhere=True, cross_entropies=exact))
     sampled = sum((one for one, _ in answers), SampleCheck())
     if wrong := [each for _, some in answers for each in some]:
         raise wrong_ranks_error(wrong, sampled, where)

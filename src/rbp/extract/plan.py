@@ -73,7 +73,7 @@ def size_of(config: Any, source: str, where: str) -> Size:
     import torch
     from transformers import AutoModelForCausalLM
 
-    from rbp.models.load import non_embedding_params
+    from rbp.models.sizes import non_embedding_params
 
     try:
         with torch.device("meta"):

@@ -1,8 +1,7 @@
-"""Import ranks that other programs computed, of vLLM or in a table, as a rank store."""
+"""Import a table of ranks that another program computed as a rank store."""
 
-import logging
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -12,16 +11,11 @@ import numpy as np
 from rbp.choices import Dtype
 from rbp.errors import DataError, ParameterError
 from rbp.fingerprint import fingerprint, marks_of, must_be_unchanged
-from rbp.io import home_expanded, label, parse_json
+from rbp.io import home_expanded, label
 from rbp.store import SCHEMA, Store, find_place, is_store
 
-log = logging.getLogger(__name__)
-
-FORMS = ("vllm", "csv")
 RULES = ("paper", "strict")  # of ranks that are whole numbers
 SLACK = 1e-3  # by which R · p may pass 1: engines round what they print
-#: nats by which batching moves a log-probability, generously; ranks of R move by this share of R + 2
-NOISE = {"float64": 0.01, "float32": 0.01, "float16": 0.1, "bfloat16": 0.5}
 MOST = 2**31 - 1  # documents, positions and tokens are kept as 32-bit numbers
 GREEDY = 20.0  # nats: a text of which the model is so unsure has all tokens the likeliest less than once in 10^8
 
@@ -68,34 +62,27 @@ class Token(NamedTuple):
     nll: float
 
 
-def import_ranks(path: str | Path, form: str, labels: ImportLabels, out: Path) -> Path:
-    """Keep the ranks in a file of another program as a rank store below the folder `out`; gives its place.
+def import_ranks(path: str | Path, labels: ImportLabels, out: Path) -> Path:
+    """Keep a table of ranks, CSV or Parquet, as a rank store below the folder `out`; return the store's folder.
 
-    form: "vllm", JSON lines with prompt_logprobs, or "csv", columns document, position, token, rank, and logprob or
-    nll; or greater and equal in place of rank, as an export of ranks has them. A prompt that is there several times
-    counts once. The store is read under no other tie rule than it was counted by. The same file under another name of
-    model or text is another store. Raises DataError for a file that is malformed or not whole, for ranks and
-    probabilities that cannot both be, for a prompt with other numbers than a prompt that begins alike, and where the
-    store has been renamed.
+    Columns: document, position, token, rank, and logprob or nll; or greater and equal in place of rank, as an export of
+    ranks has them. The store is read under no other tie rule than it was counted by. The same file under another name
+    of model or text is another store. Raises DataError for a file that is malformed or not whole, for ranks and
+    probabilities that cannot both be, and where the store has been renamed.
     """
-    if form not in FORMS:
-        raise ParameterError(f"ranks of {form!r}", "--from", f"There is: {', '.join(FORMS)}.")
     source = home_expanded(str(path))
     marks = marks_of([source])
-    tokens = list((_vllm if form == "vllm" else _csv)(source, labels))
+    tokens = list(_read_table(source, labels))
     if not tokens:
-        raise DataError("no token is ranked in it", str(path), "Ask the engine for the prompt's log-probabilities.")
+        raise DataError("no token is ranked in it", str(path), "Give a table with a row for each ranked token.")
     _must_be_ranked(tokens, str(path))
-    if form == "vllm" and labels.engine_version is None:
-        log.warning("%s: the version of vLLM is not given, and not kept: --engine-version", label(source))
     columns = {name: np.array([getattr(each, name) for each in tokens]) for name in Token._fields}
     key = {
         "imported": fingerprint([source]),
-        "form": form,
         "protocol": {"name": "imported", "length": None},
         "dtype": labels.dtype,
         "tie_rule": labels.tie_rule,
-        "device": form,
+        "device": "imported",
         "labels": {
             name: getattr(labels, name) for name in ("model", "dataset", "size", "vocabulary", "engine_version")
         },
@@ -164,110 +151,7 @@ def _checked(token: Token, labels: ImportLabels, where: str) -> Token:
 _OTHER_SCORES = "Ranks and log-probabilities are not of the same scores."
 
 
-def _json_lines(path: Path) -> Iterator[tuple[str, Any]]:
-    """Yield each line that is not empty: where it is, and its value."""
-    try:
-        lines = path.read_bytes().splitlines()
-    except OSError as error:
-        raise DataError(f"cannot read the file: {error.strerror}", str(path), "Check the path.") from None
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            where = f"{label(path)}, line {number}"
-            try:
-                yield where, parse_json(line)
-            except ValueError:
-                remedy = "Is the file whole? Each line is an object."
-                raise DataError("the line is no JSON", where, remedy) from None
-
-
-def _vllm(path: Path, labels: ImportLabels) -> Iterator[Token]:
-    """Yield the tokens of vLLM's outputs, a document for each prompt; of several choices for one prompt, the first."""
-    document = copies = 0
-    by_prefix: dict[int, Token] = {}  # by the hash of a prompt's tokens so far: where it begins alike, it ranks alike
-    prompts: dict[tuple[Any, ...], list[Token]] = {}
-    for where, output in _json_lines(path):
-        outputs = output.get("choices", [output]) if isinstance(output, dict) else [output]
-        for each in outputs:
-            ids, tokens = _prompt(each, document, labels, where)
-            prefix = hash((ids[0],))
-            for token in tokens if ids[0] is not None else ():  # unknown first tokens may differ
-                prefix = hash((prefix, token.token))
-                _must_agree(by_prefix.setdefault(prefix, token), token, labels, where)
-            if (before := prompts.setdefault(ids, tokens)) is not tokens:
-                for pair in zip(before, tokens, strict=True):
-                    _must_agree(*pair, labels, where)
-                copies += 1
-                continue
-            yield from tokens
-            document += 1
-    if copies:
-        log.warning("%s: %d prompts are copies of others before them, and count once", label(path), copies)
-
-
-def _must_agree(one: Token, other: Token, labels: ImportLabels, where: str) -> None:
-    """Raise DataError where a token after the same tokens has another rank or probability, beyond rounding."""
-    apart = abs(one.nll - other.nll) if one.nll != other.nll else 0.0
-    if apart <= NOISE[labels.dtype] and abs(one.rank - other.rank) <= NOISE[labels.dtype] * (
-        min(one.rank, other.rank) + 2
-    ):
-        return
-    what = (
-        f"after the same tokens, one has rank {one.rank:g} and −ln p {one.nll:.6g} in document {one.document}, and "
-        f"rank {other.rank:g} and {other.nll:.6g} here"
-    )
-    remedy = "Are both of one model? Without prompt_token_ids, prompts cannot be distinguished by their first token."
-    raise DataError(what, f"{where}, position {other.position}", remedy)
-
-
-def _prompt(output: Any, document: int, labels: ImportLabels, where: str) -> tuple[tuple[Any, ...], list[Token]]:
-    """Return all tokens of a prompt, the first one None where it is not known, and the ranked tokens."""
-    places = output.get("prompt_logprobs") if isinstance(output, dict) else None
-    if not isinstance(places, list) or not places:
-        remedy = "Ask for them: SamplingParams(prompt_logprobs=0)."
-        raise DataError("there are no prompt_logprobs", where, remedy)
-    ids = output.get("prompt_token_ids")
-    if ids is None:  # the server's answer; without alternatives, each place has the prompt's own token alone
-        ids = [
-            None,
-            *(next(iter(place)) if isinstance(place, dict) and len(place) == 1 else None for place in places[1:]),
-        ]
-    if len(ids) != len(places):
-        what = f"{len(ids)} tokens of the prompt, and {len(places)} places of prompt_logprobs"
-        raise DataError(what, where, "Is the output whole?")
-    tokens = list[Token]()
-    for position, (token, place) in enumerate(zip(ids, places, strict=True)):
-        if position == 0 and place is None:  # nothing stands before it
-            continue
-        at = f"{where}, position {position}"
-        entry = place.get(str(token)) if isinstance(place, Mapping) else None
-        if not isinstance(entry, Mapping) or entry.get("rank") is None or entry.get("logprob") is None:
-            remedy = "Give prompt_token_ids too, or ask for prompt_logprobs=0: then each place has this token alone."
-            raise DataError("rank and log-probability of the prompt's own token are missing", at, remedy)
-        try:
-            ranked = Token(document, position, int(token), float(entry["rank"]), -float(entry["logprob"]) + 0.0)
-        except (TypeError, ValueError):
-            raise DataError("rank or logprob is no number", at, "Is the file whole?") from None
-        tokens.append(_checked(ranked, labels, at))
-        _must_be_in_order(ranked, place, at)
-    first = ids[0] if isinstance(ids[0], int) else None
-    return (first, *(each.token for each in tokens)), tokens
-
-
-def _must_be_in_order(token: Token, place: Mapping[str, Any], where: str) -> None:
-    """Raise DataError where an alternative is likelier than a token, and not before it, or the other way round."""
-    for name, entry in place.items():
-        if name == str(token.token) or not isinstance(entry, Mapping):
-            continue
-        rank, logprob = entry.get("rank"), entry.get("logprob")
-        if not (isinstance(rank, int | float) and isinstance(logprob, int | float)):
-            continue
-        likelier = logprob + token.nll
-        if (likelier > SLACK and rank >= token.rank) or (likelier < -SLACK and rank <= token.rank):
-            what = f"token {token.token} has rank {token.rank:g} and −ln p {token.nll:.6g}, and token {name} rank "
-            raise DataError(f"{what}{rank:g} and {-logprob:.6g}", where, _OTHER_SCORES)
-
-
-def _csv(path: Path, labels: ImportLabels) -> Iterator[Token]:
+def _read_table(path: Path, labels: ImportLabels) -> Iterator[Token]:
     """Yield the rows of a table."""
     from rbp.tables import known_columns, read_csv, read_parquet
 

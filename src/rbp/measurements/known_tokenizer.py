@@ -16,7 +16,8 @@ def find_tokenizer(stores: Sequence[RankStore], by_hand: str | None = None) -> A
     the folder of the tokenizer, which is taken as it is. Raises DataError where that holds none.
     """
     if by_hand is not None:
-        from rbp.models.load import ModelFiles, given_tokenizer, load_tokenizer
+        from rbp.models.find import ModelFiles, given_tokenizer
+        from rbp.models.load import load_tokenizer
 
         folder = given_tokenizer(by_hand)
         return load_tokenizer(ModelFiles(by_hand, folder, None, (), by_hand=folder))
@@ -34,7 +35,8 @@ def _recorded(store: RankStore) -> Any:
     key, commit = store.manifest["key"], store.manifest["key"].get("revision")
     if "tokenizer" not in key or not (commit or exists(home_expanded(store.model))):
         return None
-    from rbp.models.load import ModelFiles, find_model, load_tokenizer
+    from rbp.models.find import ModelFiles, find_model
+    from rbp.models.load import load_tokenizer
 
     if commit is None:
         files = find_model(store.model, store.training.revision)
@@ -43,4 +45,5 @@ def _recorded(store: RankStore) -> Any:
 
         folder = Path(snapshot_download(store.model, revision=commit, local_files_only=True))
         files = ModelFiles(store.model, folder, commit, ())
-    return load_tokenizer(files) if files.tokenizer_fingerprint() == key["tokenizer"] else None
+    tokenizer = load_tokenizer(files)
+    return tokenizer if files.tokenizer_fingerprint(tokenizer) == key["tokenizer"] else None

@@ -1,10 +1,15 @@
-"""Compare the sizes in a configuration with the weights, before anything is built of that size."""
+"""Count S of a model; compare the sizes in a configuration with the weights, before anything is built of that size."""
 
+import copy
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import torch
+from torch import nn
+
 from rbp.errors import DataError
+from rbp.models import adapters
 
 _LAYERS = re.compile("num_hidden_layers|num_layers|n_layers?")
 _WIDTHS = re.compile(
@@ -13,6 +18,36 @@ _WIDTHS = re.compile(
 _PACKED = 4  # sides may be this many times as long as they look
 # of which there may be none
 _OTHERS = re.compile("(moe_)?intermediate_size|n_inner|d_ff|ffn_(dim|hidden_size)|word_embed_proj_dim|.*experts")
+
+
+def non_embedding_params(model: nn.Module) -> int:
+    """Count S: all parameters but the input, output and learned position embeddings (the paper's section 3.2).
+
+    A weight that is shared (a tied output layer) counts once, and not at all where it is an embedding. Layers
+    that bring embeddings to the width of the model, as in OPT-350m, are no embeddings. Adapters count as if they were
+    merged, and the weights of a quantized model as before that. Works on the meta device. Gives the authors'
+    `non_embedding_params` for their 24 models.
+    """
+    if getattr(getattr(model, "config", None), "quantization_config", None) is not None:
+        model = _before_quantization(model)
+    embeddings: list[nn.Module] = [module for module in model.modules() if isinstance(module, nn.Embedding)]
+    output = getattr(model, "get_output_embeddings", lambda: None)()
+    if isinstance(output, nn.Module):
+        embeddings.append(output)
+    left_out = {id(parameter) for module in embeddings for parameter in module.parameters()}
+    weights = dict(adapters.weights_as_merged(model))
+    return sum(parameter.numel() for parameter in weights.values() if id(parameter) not in left_out)
+
+
+def _before_quantization(model: Any) -> nn.Module:
+    """Build the model as its configuration has it, without weights: a quantizer packs several numbers into one."""
+    from transformers import AutoModelForCausalLM
+
+    config = copy.deepcopy(model.config)
+    del config.quantization_config
+    with torch.device("meta"):
+        built: nn.Module = AutoModelForCausalLM.from_config(config)  # type: ignore[no-untyped-call]
+    return built
 
 
 def must_be_of_size(config: Mapping[str, Any], shapes: Mapping[str, Sequence[int]], name: str) -> None:

@@ -10,9 +10,11 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from rbp.errors import DataError, first_line
+from rbp.fingerprint import fingerprint
 from rbp.io import parse_json
 from rbp.names import and_more
 
@@ -278,3 +280,10 @@ def cut_as_stated(tokenizer: Any, fields: dict[str, Any], name: str) -> Any:
         what = f"transformers passes over {and_more(sorted(f'tokenizer.{key}' for key in left))} of the GGUF file"
         raise DataError(what, name, _BY_HAND)
     return tokenizer
+
+
+def saved_digest(tokenizer: Any) -> str:
+    """Digest the files of a tokenizer as saved; what the code of a caller's own class does, its tokens have to show."""
+    with TemporaryDirectory() as folder:
+        tokenizer.save_pretrained(folder)
+        return fingerprint(files_of(Path(folder)))

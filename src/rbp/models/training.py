@@ -24,7 +24,7 @@ _STEP = re.compile(r"(?:step|checkpoint|iter)[-_]?(\d+)")  # in a revision's nam
 
 
 class Files(Protocol):
-    """What is needed of a model's files (`rbp.models.load`), or of a model in memory, which has no folder."""
+    """What is needed of a model's files (`rbp.models.find`), or of a model in memory, which has no folder."""
 
     @property
     def name(self) -> str: ...  # noqa: D102

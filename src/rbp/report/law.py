@@ -368,7 +368,8 @@ def tokenizers(models: Sequence[str]) -> dict[str, Any]:
     """Load the tokenizers of models, by the names that their measurements have."""
     if not models:
         return {}
-    from rbp.models.load import find_model, load_tokenizer
+    from rbp.models.find import find_model
+    from rbp.models.load import load_tokenizer
 
     model_files = [find_model(model) for model in models]
     return {files.name: load_tokenizer(files) for files in model_files}

@@ -15,7 +15,7 @@ RANKS = Path("ranks")
 def rank_shard(study: Study, cell: Cell, number: int) -> Path:
     """Rank one share of a cell's packs, the `number`-th from 1, into the cell's store; gives its folder."""
     from rbp.extract.extraction import Settings, extract, extract_on_gpus, gpus, quiet, say_on_stderr
-    from rbp.models.load import find_model
+    from rbp.models.find import find_model
 
     os.environ["HF_HUB_OFFLINE"] = "1"
     say_on_stderr()

@@ -68,7 +68,8 @@ def _count_tokens(cell: Cell, protocol: Protocol) -> tuple[float, int] | None:
     None where the corpus alone decides.
     """
     if cell.model.folder is not None and cell.corpus.name not in CORPORA:
-        from rbp.models.load import find_model, load_tokenizer
+        from rbp.models.find import find_model
+        from rbp.models.load import load_tokenizer
 
         with suppress(RbpError):  # the job itself will say why
             tokenizer = load_tokenizer(find_model(cell.model.name, cell.model.revision))

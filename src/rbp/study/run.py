@@ -111,7 +111,7 @@ def _fetch(cell: Cell) -> None:
 
     A mistake in a name shows before any work, and the machines of a cluster need no network.
     """
-    from rbp.models.load import find_model
+    from rbp.models.find import find_model
 
     model, corpus = cell.model, cell.corpus
     training_of(replace(find_model(model.name, model.revision), name=model.label), model.training)

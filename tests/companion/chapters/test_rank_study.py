@@ -12,7 +12,8 @@ from rbp.extract.extraction import Settings, extract
 from rbp.laws.power import fit_power_law
 from rbp.measurements.ranked import Ranked, every_k
 from rbp.metric import rbp
-from rbp.models.load import find_model, load_model, load_tokenizer
+from rbp.models.find import find_model
+from rbp.models.load import load_model, load_tokenizer
 from rbp.texts.protocol import protocol
 
 TEXTS = ["The rank of a token is −ln of nothing: α ≤ β, “quoted”.\n\nIt counts.", "def rank(scores): return 1\n"]

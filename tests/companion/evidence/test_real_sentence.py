@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from companion.evidence.real import EXPECTED, MODEL, SENTENCE, SHIPPED, rank_sentence
-from rbp.models.load import find_model
+from rbp.models.find import find_model
 
 
 def test_ranks_places_and_probabilities_agree():

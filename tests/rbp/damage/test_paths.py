@@ -14,7 +14,8 @@ from rbp.damage.run import WHOLE_STEP as WHOLE
 from rbp.damage.run import measured, scored_rows
 from rbp.damage.sums import TEMPERATURES, THRESHOLDS
 from rbp.damage.worse import Step, degraded, matrices, readings, rounded, steps
-from rbp.models.load import find_model, load_model, load_tokenizer
+from rbp.models.find import find_model
+from rbp.models.load import load_model, load_tokenizer
 from rbp.texts.corpora import Corpus
 
 CORPUS = Corpus("c", texts(12, seed=3, longest=400), {"made": "up"})

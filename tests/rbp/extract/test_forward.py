@@ -19,7 +19,8 @@ from rbp.errors import DataError, ParameterError
 from rbp.extract.extraction import Settings, extract
 from rbp.extract.forward import Copies, Ranker
 from rbp.kernel import equal_rows
-from rbp.models.load import find_model, load_tokenizer, looks_at_length
+from rbp.models.find import find_model
+from rbp.models.load import load_tokenizer, looks_at_length
 from rbp.store import open_store
 from rbp.texts.corpora import Corpus
 from rbp.texts.protocol import Row, plan_rows, protocol

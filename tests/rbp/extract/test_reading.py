@@ -9,9 +9,8 @@ import pytest
 from commands import here, refused
 from toy_stores import make_store
 
-from rbp.errors import DataError, ParameterError
+from rbp.errors import DataError
 from rbp.measurements import COLUMNS, open_source
-from rbp.measurements.query import query
 from rbp.store import Store, open_store
 
 VOCABULARY = 1000
@@ -53,25 +52,6 @@ def test_what_cannot_be_loaded(make, tmp_path):
     Store(tmp_path / "begun").begin({}, {"model": "n", "dataset": "d"}, 2, 9)
     with pytest.raises(DataError, match="not finished"):
         _ = open_source(tmp_path / "begun").table
-
-
-def test_query(make, tmp_path):
-    small, few = make("small", 10, seed=1)
-    large, _ = make("it's large", 20, seed=1)
-    stores = [open_store(small), open_store(large)]
-    sql = """
-        SELECT a.document, a.position FROM ranks a JOIN ranks b USING (dataset, document, position)
-        WHERE a.size = (SELECT max(size) FROM stores) AND b.size = (SELECT min(size) FROM stores)
-          AND a.rank = 1 AND b.rank < 3
-        ORDER BY ALL"""
-    first = few["greater"] + few["equal"] == 1  # both stores hold the same ranks
-    expected = few[first][["document", "position"]].reset_index(drop=True)
-    assert len(expected) > 0
-    assert query(stores, sql).astype(int).equals(expected.astype(int))
-    for sql in ("selec 1", "SELECT 1; SELECT 2", f"COPY (SELECT 1) TO '{tmp_path}/x.csv'"):
-        with pytest.raises(ParameterError, match=r"syntax error|not one question"):
-            query(stores, sql)
-    assert not (tmp_path / "x.csv").exists()
 
 
 def ranks_command(*arguments):

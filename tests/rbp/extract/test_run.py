@@ -19,7 +19,8 @@ from rbp.extract import extraction
 from rbp.extract.extraction import Settings, extract, extract_on_gpus
 from rbp.io import write_json
 from rbp.measurements import open_source
-from rbp.models.load import find_model, load_tokenizer
+from rbp.models.find import find_model
+from rbp.models.load import load_tokenizer
 from rbp.models.training import Training
 from rbp.store import SCHEMA, find_place, measurement_digest, open_store, read_manifest
 from rbp.texts.corpora import open_corpus

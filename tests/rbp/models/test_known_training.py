@@ -7,7 +7,7 @@ import pytest
 
 from companion.project import LADDER
 from rbp.errors import DataError
-from rbp.models.load import ModelFiles, find_model
+from rbp.models.find import ModelFiles, find_model
 from rbp.models.training import PYTHIA_STEP, Training, training_of
 
 

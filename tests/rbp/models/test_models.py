@@ -13,7 +13,9 @@ from transformers import AutoModelForCausalLM, GPT2Config, GPTNeoXConfig, OPTCon
 from companion.project import DATA
 from rbp.errors import DataError, ParameterError
 from rbp.extract.extraction import Settings, extract
-from rbp.models.load import find_model, load_tokenizer, non_embedding_params
+from rbp.models.find import find_model
+from rbp.models.load import load_tokenizer
+from rbp.models.sizes import non_embedding_params
 from rbp.texts.protocol import protocol
 
 

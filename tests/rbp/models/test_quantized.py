@@ -14,7 +14,8 @@ import rbp
 from rbp.errors import DataError
 from rbp.extract.forward import Ranker
 from rbp.extract.verify import Stored, plain_logits, verify_sample
-from rbp.models.load import LanguageModel, non_embedding_params
+from rbp.models.load import LanguageModel
+from rbp.models.sizes import non_embedding_params
 from rbp.texts.protocol import Row
 
 TEXTS, TOKENIZER = texts(3, seed=3, longest=40), make_tokenizer()

@@ -19,7 +19,8 @@ from transformers import PreTrainedTokenizerFast
 
 from rbp.errors import DataError
 from rbp.extract.extraction import extract
-from rbp.models.load import ModelFiles, find_model, load_tokenizer
+from rbp.models.find import ModelFiles, find_model
+from rbp.models.load import load_tokenizer
 from rbp.models.tokenizers import verify_tokens
 from rbp.store import open_store
 from rbp.texts.protocol import protocol
@@ -215,6 +216,7 @@ def test_a_tokenizer_by_hand(tmp_path):
     found = [find_model(str(model), tokenizer=given) for model in (file, whole)]
     one, other = map(open_store, extract(found, [corpus], protocol("windows", length=48), tmp_path / "out"))
     assert one.ranks()["greater"].tolist() == other.ranks()["greater"].tolist()
-    assert found[1].tokenizer_fingerprint() != find_model(str(whole)).tokenizer_fingerprint()
+    own = find_model(str(whole))
+    assert found[1].tokenizer_fingerprint(None) != own.tokenizer_fingerprint(None)
     done = here("extract", "--model", file, "--corpus", corpus, "--out", str(tmp_path / "o"), "--tokenizer", given)
     assert open_store(done.stdout.strip()).ranks()["token"].size > 20, done.stderr

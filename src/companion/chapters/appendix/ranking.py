@@ -29,7 +29,8 @@ from rbp.laws.resampling import independent_units, neg_log_rbp_document_interval
 from rbp.measurements import open_source
 from rbp.measurements.ranked import pieces_of
 from rbp.metric import TieRule, rank, rbp
-from rbp.models.load import find_model, load_tokenizer
+from rbp.models.find import find_model
+from rbp.models.load import load_tokenizer
 from rbp.report.display import shown
 from rbp.store import RankStore, open_store
 from rbp.tables import checked, read_csv
