@@ -122,7 +122,11 @@ def counted(
         if not all(np.array_equal(one["tokens"], np.tile(tokens, one["tokens"].shape[1])) for one in arrays):
             raise DataError(f"the models did not rank the same tokens of {name}", label(folder / SUMS), _REMEDY)
         whole = {key: np.concatenate([one[key] for one in arrays], axis=1) for key in ("hits", "nll")}
-        counts.append(Counts(name, about[MODEL], vocabulary, tuple(ks), tokens[:, 0].astype(np.int64), **whole))
+        counts.append(
+            Counts(
+                name, about[MODEL], vocabulary, tuple(ks), tokens[:, 0].astype(np.int64), whole["hits"], whole["nll"]
+            )
+        )
     return counts
 
 

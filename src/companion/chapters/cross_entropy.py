@@ -94,7 +94,7 @@ def by_document(source: Source, ks: Sequence[int]) -> list[LeftOut]:
     vocabulary = min(store.vocabulary for store in source.ranked.stores)
     counts, _ = counts_at(source.ranked, [k for k in ks if k <= vocabulary], [])
     known = [text.keep(np.isfinite(text.cross_entropy)) for text in counts]
-    return [text.left_out() for text in known if len(text.tokens) > 1 and len(text.firsts) > 2]
+    return [text.left_out() for text in known if text.documents > 1 and len(text.firsts) > 2]
 
 
 # ── Within a family on one dataset
@@ -283,13 +283,12 @@ def at_equal_entropy(pairs: pd.DataFrame, texts: Sequence[LeftOut], *, level: fl
 def _text_offset(first: LeftOut, second: LeftOut, k: int, entropy: float, level: float) -> tuple[float, float]:
     """Compute the interval of the second text's −ln RBP_k over the first's, less 1 (per cent), at one cross-entropy.
 
-    The texts' documents are independent; the degrees of freedom are those of the text with fewer.
+    The texts' documents are independent; the degrees of freedom are the fewer of the two texts'.
     """
     lines = [line_of_rungs(text, k) for text in (first, second)]
     values = [at_0 + slope * np.log(entropy) for at_0, slope in lines]
-    fewer = min(len(text.counts.tokens) for text in (first, second))
     by_text = variance(values[0]) + variance(values[1])
-    _, low, high = 100 * np.expm1(student(values[1][0] - values[0][0], by_text, fewer - 1, level=level))
+    _, low, high = 100 * np.expm1(student(values[1][0] - values[0][0], by_text, min(first.df, second.df), level=level))
     return float(low), float(high)
 
 
@@ -315,7 +314,7 @@ def trainings(texts: Sequence[LeftOut]) -> pd.DataFrame:
                 at = pd.Index(text.counts.names).get_indexer(again.index)
                 left.append((text.at(k) - line_of_rungs(text, k)[1][:, None] * text.x)[:, at])
             if all(np.isfinite(each).all() for each in left):
-                rows.append({"family": family, "k": k} | _spread(again, left))
+                rows.append({"family": family, "k": k} | _spread(again, left, [text.df for text in in_family]))
     return pd.DataFrame(rows, columns=["family", "k", "models", "texts", "moved", "common", "documents", "share", "p"])
 
 
@@ -331,8 +330,11 @@ def trainings_without(texts: Sequence[LeftOut]) -> pd.DataFrame:
     return pd.concat([tables[0], *(each for each in tables[1:] if len(each))], ignore_index=True)
 
 
-def _spread(sizes: "pd.Series[int]", left: Sequence[Reals]) -> dict[str, Any]:
-    """Compute `trainings` of one k; left: of each text, and of it without each document, shape (1 + D, models)."""
+def _spread(sizes: "pd.Series[int]", left: Sequence[Reals], by_text: Sequence[float]) -> dict[str, Any]:
+    """Compute `trainings` of one k; left: of each text, and of it without each document, shape (1 + D, models).
+
+    by_text: degrees of freedom of each text's documents.
+    """
     member = pd.get_dummies(sizes).to_numpy(float)
     within = np.eye(len(sizes)) - member @ (member / member.sum(axis=0)).T
     number, df = len(left), len(sizes) - member.shape[1]
@@ -343,8 +345,7 @@ def _spread(sizes: "pd.Series[int]", left: Sequence[Reals]) -> dict[str, Any]:
     shared = number * float((away.mean(axis=0) ** 2).sum())  # of that, the shifts that all texts have alike
     common = (shared - (squares - shared) / (number - 1)) / (df * number) if number > 1 else np.nan
     parts = np.trace(noise, axis1=1, axis2=2)
-    by_text = np.array([len(each) - 2 for each in left])
-    test = stats.f(parts.sum() ** 2 / np.square(noise).sum(), parts.sum() ** 2 / (parts**2 / by_text).sum())
+    test = stats.f(parts.sum() ** 2 / np.square(noise).sum(), parts.sum() ** 2 / (parts**2 / np.array(by_text)).sum())
     return {
         "models": df,
         "texts": number,

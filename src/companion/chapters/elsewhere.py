@@ -56,7 +56,7 @@ def ratios_of_models(points: pd.DataFrame, ks: Sequence[int], *, source: str, le
             every = [np.arange(len(sizes)), *(np.delete(np.arange(len(sizes)), i) for i in range(len(sizes)))]
             alpha = np.array([exponents(sizes[places], y[:, places]) for places in every])
             about = {"source": source, "dataset": dataset, "family": family, "k": k, "n": len(sizes)}
-            rows += _ratio(about, alpha, float(np.corrcoef(np.log(sizes), y[0])[0, 1] ** 2), level)
+            rows += _ratio(about, alpha, len(sizes) - 1, float(np.corrcoef(np.log(sizes), y[0])[0, 1] ** 2), level)
     return pd.DataFrame(rows)
 
 
@@ -71,7 +71,7 @@ def ratios_of_documents(texts: Sequence[Counts], ks: Sequence[int], *, level: fl
             for k in ks:
                 alpha = np.column_stack([exponents(sizes, first), exponents(sizes, left.at(k))])
                 about = {"source": LADDER, "dataset": text.dataset, "family": family, "k": k, "n": len(sizes)}
-                rows += _ratio(about, alpha, straight, level)
+                rows += _ratio(about, alpha, left.df, straight, level)
     return pd.DataFrame(rows)
 
 
@@ -92,15 +92,18 @@ def ratios_of_problems(ks: Sequence[int], *, level: float = 0.95) -> pd.DataFram
     rows: list[dict[str, Any]] = []
     for i, k in enumerate(ks):
         named = {"source": TRIES, "dataset": "math", "family": f"Pythia at {SNAPSHOT}", "k": k, "n": len(size)}
-        rows += _ratio(named, alpha[:, [0, i + 1]], straight, level)
+        rows += _ratio(named, alpha[:, [0, i + 1]], passed.shape[2] - 1, straight, level)
     return pd.DataFrame(rows)
 
 
-def _ratio(about: dict[str, Any], alpha: Reals, r_squared: float, level: float) -> list[dict[str, Any]]:
-    """Make a row from α at 1 and at k, shape (1 + units left out, 2); none where α_1 is too near to 0."""
+def _ratio(about: dict[str, Any], alpha: Reals, df: float, r_squared: float, level: float) -> list[dict[str, Any]]:
+    """Make a row from α at 1 and at k, shape (1 + units left out, 2); none where α_1 is too near to 0.
+
+    df: degrees of freedom of intervals by the units.
+    """
     if not alpha[0, 0] > LEAST_ALPHA:
         return []
-    ratio, low, high = interval(alpha[:, 1] / alpha[:, 0], level=level)
+    ratio, low, high = interval(alpha[:, 1] / alpha[:, 0], df, level=level)
     fitted = {"alpha_1": alpha[0, 0], "r_squared": r_squared, "alpha": alpha[0, 1]}
     return [about | fitted | {"ratio": ratio, "low": low, "high": high}]
 

@@ -1,6 +1,7 @@
 """Chapter "Emergence": success on N tokens in a row against size, and how far from independent the tokens are."""
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from rbp.figures.curves import by_number, curves, shades, spread
 from rbp.figures.style import INK, LABELS, Panels, label_line_ends, log_axis
 from rbp.figures.wording import dataset_label
 from rbp.laws.newton import minimum
-from rbp.laws.resampling import document_sums, interval, without_each
+from rbp.laws.resampling import interval
 from rbp.measurements.ranked import Ranked
 from rbp.measurements.windows import runs, runs_alive, with_error
 from rbp.metric import TieRule
@@ -116,7 +117,7 @@ def powers_of_length(counts: pd.DataFrame, *, level: float = 0.95) -> pd.DataFra
             without = [_likeliest(cell[cell["model"] != model])[2] for model in models]
         except FitError:
             continue
-        _, low, high = interval([best[2], *without], level=level)
+        _, low, high = interval([best[2], *without], len(models) - 1, level=level)
         rows.append((*key, len(models), *best, low, high))
     names = [*CELL, "models", "constant", "alpha", "length", "scatter", "length_low", "length_high"]
     return pd.DataFrame(rows, columns=names)
@@ -295,7 +296,8 @@ def ratios_by_document(
     """Compute −ln p(N) over N·(−ln RBP_k) of every store: 1 where tokens are independent and alike.
 
     Columns dataset, family, model, size, k, n, successes, ratio, low, high: the interval of ln ratio by leaving out one
-    document at a time. Cells in which windows succeed in fewer than FEWEST documents are left out.
+    unit of the text at a time (`independent_units`). Cells in which windows succeed in fewer than FEWEST documents are
+    left out.
     """
     rows = []
     for store in stores:
@@ -306,16 +308,18 @@ def ratios_by_document(
             reached = runs(np.asarray(ranked.ranks) <= k, documents, positions)
             for n in lengths:
                 columns = np.column_stack([reached >= 1, place >= 1, reached >= n, place >= n])
-                sums = document_sums(columns, documents)
-                hits, tokens, successes, windows = without_each(sums).T
                 with np.errstate(divide="ignore", invalid="ignore"):
-                    logs = np.log(np.log(successes / windows) / (n * np.log(hits / tokens)))
-                    ends = np.exp(interval(logs, level=level))
-                if np.isfinite(ends).all() and np.count_nonzero(sums[:, 2]) >= FEWEST:
+                    ends = np.exp(ranked.units.interval(partial(_log_ratio, n=n), columns, level=level))
+                if np.isfinite(ends).all() and len(np.unique(documents[reached >= n])) >= FEWEST:
                     about = (store.dataset, store.family, store.model, store.size, k, n)
-                    rows.append((*about, int(successes[0]), *map(float, ends)))
+                    rows.append((*about, int((reached >= n).sum()), *map(float, ends)))
     names = ["dataset", "family", "model", "size", "k", "n", "successes", "ratio", "low", "high"]
     return pd.DataFrame(rows, columns=names)
+
+
+def _log_ratio(sums: Reals, n: int) -> Any:
+    hits, tokens, successes, windows = np.moveaxis(sums, -1, 0)
+    return np.log(np.log(successes / windows) / (n * np.log(hits / tokens)))
 
 
 def count_by_text(ratio: pd.DataFrame, n: int = 5) -> pd.DataFrame:

@@ -134,8 +134,9 @@ def reruns(texts: Sequence[Counts], k: int, *, level: float = 0.95) -> pd.DataFr
     parts = []
     for text in texts:
         again, firsts = trained_again(text)
-        y = text.keep(ks=[k]).left_out().at(k)
-        difference, low, high = interval(100 * (y[:, again] - y[:, firsts]), level=level)
+        left = text.keep(ks=[k]).left_out()
+        y = left.at(k)
+        difference, low, high = interval(100 * (y[:, again] - y[:, firsts]), left.df, level=level)
         parts.append(pairs_again(text).assign(dataset=text.dataset, difference=difference, low=low, high=high))
     columns = ["dataset", "model", "first", "size", "difference", "low", "high"]
     return pd.concat(parts, ignore_index=True)[columns]

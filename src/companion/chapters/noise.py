@@ -1,6 +1,6 @@
 """Chapter "Large k and noise": counting noise in the fits at large k, and which tokens are missed there."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -25,7 +25,7 @@ from rbp.arrays import Integers, Reals
 from rbp.errors import DataError, FitError
 from rbp.figures.style import FAINT, Panels, family_style, log_axis
 from rbp.figures.wording import cell_label, dataset_label, dataset_order, family_label, listed
-from rbp.laws.resampling import interval, without_each
+from rbp.laws.resampling import degrees_of_freedom, interval, without_each
 from rbp.measurements import Source, open_source
 from rbp.measurements.ranked import Ranked
 from rbp.report.display import Columns, shown
@@ -195,6 +195,14 @@ def clustering_table(stores: Sequence[RankStore], rates: Sequence[float] = RATES
     ordered = sorted(stores, key=lambda store: (store.size, store.model))
     places, ranks = align_ranks(ordered)
     documents, pieces = places["document"].to_numpy(), cut_pieces(places)
+    once = Ranked(ordered[0]).units.once
+    df = degrees_of_freedom(places[once].groupby("document").size())
+
+    def effect(add_up: Callable[..., Reals], values: Sequence[Any], statistic: Statistic) -> dict[str, float]:
+        each = [add_up(value, pieces, documents) for value in values]
+        independent = [add_up(value[once], pieces[once], documents[once]) for value in values]
+        return _effect(each, independent, statistic, df)
+
     rows = []
     for rate in rates:
         k = threshold_for(ranks, rate)
@@ -204,27 +212,34 @@ def clustering_table(stores: Sequence[RankStore], rates: Sequence[float] = RATES
         base = {"dataset": ordered[0].dataset, "rate": rate, "k": k, "tokens": len(ranks)}
         base["documents"] = len(np.unique(documents))
         for what, values in parts.items():
-            sums = [cluster_sums(each, pieces, documents) for each in values if np.ptp(each.astype(float))]
-            rows.append(base | {"what": what} | _effect(sums, log_design_effect))
+            values = [each for each in values if np.ptp(each.astype(float))]
+            rows.append(base | {"what": what} | effect(cluster_sums, values, log_design_effect))
         if len({store.size for store in ordered}) > 2:
             line = log_scatter_effect([store.size for store in ordered])
-            rows.append(base | {"what": "scatter"} | _effect([scatter_sums(missed, pieces, documents)], line))
+            rows.append(base | {"what": "scatter"} | effect(scatter_sums, [missed], line))
     columns = ["dataset", "what", "rate", "k", "tokens", "documents", "effect", "effect_low", "effect_high"]
     return pd.DataFrame(rows).reindex(columns=columns)
 
 
-def _effect(sums: Sequence[Reals], log_statistic: Statistic) -> dict[str, float]:
-    """Average a design effect over several sums by document: the geometric mean, with its interval; {} for none."""
+def _effect(
+    sums: Sequence[Reals], independent: Sequence[Reals], log_statistic: Statistic, df: float
+) -> dict[str, float]:
+    """Average a design effect over several sums by document: the geometric mean, with its interval; {} for none.
+
+    independent: the sums without what repeats an earlier document's beginning, for the interval, of `df`.
+    """
     if not sums:
         return {}
-    wide, ends = np.concatenate(sums, axis=1), np.cumsum([each.shape[1] for each in sums])[:-1]
+    ends = np.cumsum([each.shape[1] for each in sums])[:-1]
+    totals = without_each(np.concatenate(independent, axis=1))
+    totals[0] = np.concatenate(sums, axis=1).sum(axis=0)
 
     def mean(totals: Any) -> Any:
         blocks = np.split(totals, ends, axis=-1)
         return sum(log_statistic(block) for block in blocks) / len(blocks)
 
     with np.errstate(all="ignore"):
-        value, low, high = np.exp(interval(mean(without_each(wide))))
+        value, low, high = np.exp(interval(mean(totals), df))
     return {"effect": float(value), "effect_low": float(low), "effect_high": float(high)}
 
 

@@ -140,7 +140,7 @@ def at_equal(cells_: Sequence[Cell], *, level: float = 0.95) -> pd.DataFrame:
     for each in cells_:
         about: dict[str, Any] = {"family": each.family, "dataset": each.worse.dataset}
         about |= {"rung": each.rung, "nats": each.nats}
-        table = offset_table(each.equal, each.worse.thresholds, level=level).assign(**about)
+        table = offset_table(each.equal, each.worse.thresholds, each.worse.df, level=level).assign(**about)
         parts.append(table.assign(place=table["path"].map(list(LABELS).index)).sort_values(["place", "k"]))
     whole = pd.concat(parts, ignore_index=True)
     return whole[[*CELL, "rung", "nats", "path", "k", "offset", "low", "high", "draws", "apart"]]
@@ -155,9 +155,9 @@ def spreads(cells_: Sequence[Cell], *, level: float = 0.95) -> pd.DataFrame:
     """
     parts = []
     for each in cells_:
-        values = each.spread()
-        least, same = as_least(values, level=level)
-        estimate, low, high = spread_interval(values, level=level)
+        values, df = each.spread(), each.worse.df
+        least, same = as_least(values, df, level=level)
+        estimate, low, high = spread_interval(values, df, level=level)
         table = pd.DataFrame({"k": each.worse.thresholds, "spread": estimate, "low": low, "high": high, "least": same})
         table["tempered"] = 100 * np.expm1(each.spread(tempered=True)[0])
         table["is_least"] = np.arange(len(table)) == least
@@ -195,7 +195,7 @@ def path_tests(cells_: Sequence[Cell], moved: float, models: int, k: int = 1) ->
             offset = draws.mean(axis=0)[:, at]
             if path in (SMALLER, EARLIER) or not np.isfinite(offset).all():
                 continue
-            squared, df = float(variance(offset)), len(offset) - 2
+            squared, df = float(variance(offset)), cell.worse.df
             whole = squared + moved**2
             both = whole**2 / (squared**2 / df + moved**4 / models)
             p, p_training = (
@@ -308,7 +308,7 @@ def _event(what: str, cells_: Sequence[Cell]) -> float:
         return sorted(means, key=means.__getitem__)
 
     def differs(cell: Cell) -> bool:
-        table = offset_table(cell.equal, cell.worse.thresholds)
+        table = offset_table(cell.equal, cell.worse.thresholds, cell.worse.df)
         return bool(table.loc[(table["k"] == 1) & (table["path"] != SMALLER), "apart"].any())
 
     def training_is_near(cell: Cell) -> bool:

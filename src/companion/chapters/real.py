@@ -26,7 +26,7 @@ from rbp.arrays import Reals
 from rbp.figures.curves import curves, numbered, shades
 from rbp.figures.style import INK, Panels, legend_below
 from rbp.figures.wording import dataset_label, dataset_order
-from rbp.laws.resampling import document_sums, interval, student, variance, without_each
+from rbp.laws.resampling import degrees_of_freedom, document_sums, interval, student, variance, without_each
 from rbp.measurements.histograms import MeasuredRanks
 from rbp.measurements.rank_counts import RankCounts
 from rbp.measurements.windows import runs
@@ -43,7 +43,11 @@ SHUFFLES, SEED, BLOCK = 20, 52, 64
 
 @cache
 def ranks() -> pd.DataFrame:
-    """Read every ranked token: columns experiment, text, bos, document, position, rank, rare, repeated."""
+    """Read every ranked token: columns experiment, text, bos, document, position, rank, rare, repeated.
+
+    The shipped table does not say which token it was: openings that documents share cannot be found, and count each
+    time in the intervals of this chapter.
+    """
     provenance.note(RANKS)
     return pd.read_parquet(RANKS)
 
@@ -53,6 +57,10 @@ def tokens_of(experiment: str, text: str, bos: str = "never") -> pd.DataFrame:
     table = ranks()
     chosen = (table["experiment"] == experiment) & (table["text"] == text) & (table["bos"] == bos)
     return table[chosen].reset_index(drop=True)
+
+
+def _df(tokens: pd.DataFrame) -> float:
+    return degrees_of_freedom(tokens.groupby("document").size())
 
 
 # ── Where are the misses?
@@ -77,17 +85,17 @@ def shares_of_misses(sums: Reals, *, level: float = 0.95) -> dict[str, Any]:
     """Compute shares of the misses of `misses`, with intervals by documents.
 
     tokens, missed; early, beginning, rare, removed, each with _low and _high; rare_tokens: their share of all tokens;
-    log_left and its error: ln of the misses with a start token over the misses without; documents.
+    log_left and its error: ln of the misses with a start token over the misses without; documents; df.
     """
-    every = without_each(sums)
+    every, df = without_each(sums), degrees_of_freedom(sums[:, 0])
     missed = every[:, 1]
     with np.errstate(divide="ignore", invalid="ignore"):
         left = np.log(every[:, 5] / missed)
         shares = {"early": every[:, 2] / missed, "beginning": every[:, 3] / missed, "rare": every[:, 4] / missed}
-    summary: dict[str, Any] = {"documents": len(sums), "tokens": int(every[0, 0]), "missed": int(missed[0])}
+    summary: dict[str, Any] = {"documents": len(sums), "df": df, "tokens": int(every[0, 0]), "missed": int(missed[0])}
     for name, share in shares.items():
-        summary |= dict(zip((name, f"{name}_low", f"{name}_high"), interval(share, level=level), strict=True))
-    estimate, low, high = interval(left, level=level)
+        summary |= dict(zip((name, f"{name}_low", f"{name}_high"), interval(share, df, level=level), strict=True))
+    estimate, low, high = interval(left, df, level=level)
     summary |= {"removed": -np.expm1(estimate), "removed_low": -np.expm1(high), "removed_high": -np.expm1(low)}
     summary["rare_tokens"] = every[0, 7] / every[0, 0]
     return summary | {"log_left": estimate, "error": float(np.sqrt(variance(left)))}
@@ -102,9 +110,12 @@ def miss_table(ks: Sequence[int] = (100, 1_000, 10_000), *, level: float = 0.95)
     for text in TEXTS:
         without, start = (tokens_of("A", text, bos) for bos in ("never", "always"))
         rows += [{"dataset": text, "k": k} | shares_of_misses(misses(without, start, k), level=level) for k in ks]
-    table, df = pd.DataFrame(rows), pd.DataFrame(rows)["documents"] - 1
+    table = pd.DataFrame(rows)
     z = {bar: (table["log_left"] - np.log1p(-bar)) / table["error"] for bar in (THIRD, TENTH)}
-    table["p_more"], table["p_fewer"] = student_t.cdf(z[THIRD], df), student_t.sf(z[TENTH], df)
+    table["p_more"], table["p_fewer"] = (
+        student_t.cdf(z[THIRD], table["df"]),
+        student_t.sf(z[TENTH], table["df"]),
+    )
     for name in ("p_more", "p_fewer"):
         table[name] = table.groupby("k")[name].transform(holm)
     return table
@@ -116,7 +127,7 @@ def mean_removed(table: pd.DataFrame, *, level: float = 0.95) -> dict[str, float
     removed, removed_low, removed_high; p_fewer: that it is no less than TENTH.
     """
     away = (1 - table["removed"]) * table["error"]
-    squared, df = float((away**2).sum() / len(table) ** 2), float(table["documents"].min() - 1)
+    squared, df = float((away**2).sum() / len(table) ** 2), float(table["df"].min())
     estimate, low, high = student(table["removed"].mean(), squared, df, level=level)
     fewer = float(student_t.cdf((estimate - TENTH) / np.sqrt(squared), df))
     return {"removed": estimate, "removed_low": low, "removed_high": high, "p_fewer": fewer}
@@ -232,15 +243,16 @@ def window_ratios(*, level: float = 0.95) -> pd.DataFrame:
     text: Any
     k: Any
     for (text, k), cell in window_log_ratios().groupby(["dataset", "k"], sort=False):
+        df = _df(tokens_of("B", str(text)))
         ratios = {kind: part[list(map(str, LENGTHS))].to_numpy() for kind, part in cell.groupby("kind", sort=False)}
         whole, few = ratios[WHOLE], [count < FEWEST for count in documents_with_success(text, k)]
         for kind, part in ratios.items():
-            estimate, *ends = np.exp(interval(part, level=level))
+            estimate, *ends = np.exp(interval(part, df, level=level))
             if kind in (NEW, MATCHED):
                 ends = [np.where(few, np.nan, end) for end in ends]
             with np.errstate(divide="ignore", invalid="ignore"):  # no window succeeds
                 away = part - whole / 4
-                p = student_t.sf(away[0] / np.sqrt(variance(away)), len(away) - 2)
+                p = student_t.sf(away[0] / np.sqrt(variance(away)), df)
                 explained = 1 - part[0] / whole[0]
             p = p if kind in (DOCUMENTS, BLOCKS) else np.full(len(LENGTHS), np.nan)
             explained = explained if kind == MATCHED else np.full(len(LENGTHS), np.nan)
@@ -281,6 +293,7 @@ def by_position(ks: Sequence[int] = (1, 10, 100), *, level: float = 0.95) -> tup
     rows, slopes = [], []
     for name, text in PLACES.items():
         tokens = tokens_of("E", name)
+        df = _df(tokens)
         place = np.log2(np.maximum(tokens["position"].to_numpy(), 1)).astype(int)
         inside = [place == j for j in BINS]
         for k in ks:
@@ -289,12 +302,12 @@ def by_position(ks: Sequence[int] = (1, 10, 100), *, level: float = 0.95) -> tup
             sums = without_each(document_sums(np.column_stack(columns), tokens["document"]))
             y = np.log(-np.log(sums[:, ::2] / sums[:, 1::2]))
             for i, j in enumerate(BINS):
-                ends = np.exp(interval(y[:, i], level=level))
+                ends = np.exp(interval(y[:, i], df, level=level))
                 rows.append((text, k, 2**j, int(sums[0, 2 * i + 1]), *map(float, ends)))
             slope = np.polyfit(np.array(BINS, dtype=float), y.T, 1)[0]
             last = y[:, -1] - y[:, -2]
-            p = 2 * student_t.sf(abs(last[0]) / np.sqrt(variance(last)), len(last) - 2)
-            slopes.append((text, k, *interval(slope, level=level), *interval(last, level=level), p))
+            p = 2 * student_t.sf(abs(last[0]) / np.sqrt(variance(last)), df)
+            slopes.append((text, k, *interval(slope, df, level=level), *interval(last, df, level=level), p))
     names = ["slope", "low", "high", "last", "last_low", "last_high", "p"]
     second = pd.DataFrame(slopes, columns=["dataset", "k", *names])
     second["p"] = second.groupby("dataset")["p"].transform(holm)

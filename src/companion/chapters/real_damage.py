@@ -5,6 +5,7 @@ Registered before the runs: data/predictions/real.toml and real_damaged.toml. Th
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import combinations, product
 from typing import Any
@@ -23,7 +24,7 @@ from rbp.damage.paths import open_paths
 from rbp.damage.sums import THRESHOLDS
 from rbp.figures.curves import curves
 from rbp.figures.wording import dataset_label
-from rbp.laws.resampling import document_sums, interval, variance, without_each
+from rbp.laws.resampling import degrees_of_freedom, document_sums, interval, variance, without_each
 
 DAMAGED = DATA / "real" / "damaged.parquet"
 
@@ -50,13 +51,14 @@ def damaged_misses(k: int = 1_000, *, level: float = 0.95) -> pd.DataFrame:
         kinds = {"early": both["position"] <= EARLY, "rare": both["rare"]}
         misses = [both["rank_whole"] > k, both["rank"] > k]
         columns = [column for miss in misses for column in (miss, *(miss & kind for kind in kinds.values()))]
-        sums = without_each(document_sums(np.column_stack(columns).astype(float), both["document"]))
+        by_document = document_sums(np.column_stack([*columns, np.ones(len(both))]), both["document"])
+        sums, df = without_each(by_document), degrees_of_freedom(by_document[:, -1])
         row = {"way": way, "dataset": text, "tokens": len(both), "missed_whole": sums[0, 0], "missed": sums[0, 3]}
         for i, name in enumerate(kinds, start=1):
             before, after = sums[:, i] / sums[:, 0], sums[:, 3 + i] / sums[:, 3]
-            row |= dict(zip((name, f"{name}_low", f"{name}_high"), interval(after, level=level), strict=True))
+            row |= dict(zip((name, f"{name}_low", f"{name}_high"), interval(after, df, level=level), strict=True))
             z = abs(after[0] - before[0]) / np.sqrt(variance(after - before))
-            row |= {f"{name}_whole": before[0], f"{name}_p": 2 * student_t.sf(z, len(sums) - 2)}
+            row |= {f"{name}_whole": before[0], f"{name}_p": 2 * student_t.sf(z, df)}
         rows.append(row)
     table, tested = pd.DataFrame(rows), ["early_p", "rare_p"]
     return table.assign(**dict(zip(tested, holm(table[tested].to_numpy().T.ravel()).reshape(2, -1), strict=True)))
@@ -86,8 +88,8 @@ def worse(text: str) -> list[Curve]:
     for curve in open_paths(PATHS / text).curves:
         order = np.argsort(curve.x[0])
         names = tuple(curve.names[i] for i in order)
-        arrays = (values[:, order] for values in (curve.x, curve.tempered, curve.y))
-        ordered.append(Curve(curve.path, curve.draw, names, *arrays))
+        arrays = {name: getattr(curve, name)[:, order] for name in ("x", "tempered", "y")}
+        ordered.append(replace(curve, names=names, **arrays))
     return ordered
 
 
@@ -123,7 +125,7 @@ def spread_table(curves: Sequence[Curve], *, level: float = 0.95) -> pd.DataFram
     Per cent of −ln RBP_k. corrected: without what sampling alone makes, the mean variance of the ways about their mean.
     least: of all k, the spread is not shown to be larger than at the least; is_least.
     """
-    parts = []
+    parts, df = [], curves[0].df
     for rise in RISES:
         reached = at_level(curves, rise)
         for of, ways in (("models", DAMAGES), ("all", tuple(WAYS))):
@@ -131,11 +133,11 @@ def spread_table(curves: Sequence[Curve], *, level: float = 0.95) -> pd.DataFram
             if len(compared) < 2:
                 continue
             values = spread(compared)
-            estimate, low, high = spread_interval(values, level=level)
+            estimate, low, high = spread_interval(values, df, level=level)
             means = np.stack([draws.mean(axis=0) for draws in compared.values()])
             sampled = np.mean([variance(draws) for draws in means - means.mean(axis=0)], axis=0)
             corrected = 100 * np.expm1(np.sqrt(np.clip(values[0] ** 2 - sampled, 0, None)))
-            least, same = as_least(values, level=level)
+            least, same = as_least(values, df, level=level)
             table = pd.DataFrame({"k": THRESHOLDS, "spread": estimate, "low": low, "high": high, "least": same})
             table = table.assign(corrected=corrected, is_least=np.arange(len(table)) == least)
             parts.append(table.assign(rise=rise, of=of, ways=len(compared)))
@@ -148,14 +150,14 @@ def pairs(curves: Sequence[Curve], *, level: float = 0.95) -> pd.DataFrame:
 
     difference: of ln(−ln RBP_k), by documents; Holm over pairs, levels and PAIRED_AT.
     """
-    rows = []
+    rows, df = [], curves[0].df
     for rise in RISES:
         means = {way: draws.mean(axis=0) for way, draws in at_level(curves, rise).items() if way in DAMAGES}
         for first, second in combinations(means, 2):
             for k in PAIRED_AT:
                 away = (means[second] - means[first])[:, THRESHOLDS.index(k)]
-                p = 2 * student_t.sf(abs(away[0]) / np.sqrt(variance(away)), len(away) - 2)
-                rows.append((rise, k, first, second, *interval(away, level=level), p))
+                p = 2 * student_t.sf(abs(away[0]) / np.sqrt(variance(away)), df)
+                rows.append((rise, k, first, second, *interval(away, df, level=level), p))
     table = pd.DataFrame(rows, columns=["rise", "k", "first", "second", "difference", "low", "high", "p"])
     return table.assign(p_holm=holm(table["p"]) if len(table) else [])
 
@@ -202,11 +204,12 @@ def paths_figure(*, level: float) -> dict[str, Any]:
     """Plot each way against the mean of the damages of the model, over k, at both levels, for each text."""
     rows = []
     for text, rise in product(WORSE_ON, RISES):
-        means = {way: draws.mean(axis=0) for way, draws in at_level(worse(text), rise).items()}
+        ways = worse(text)
+        means = {way: draws.mean(axis=0) for way, draws in at_level(ways, rise).items()}
         middle = np.mean([mean for way, mean in means.items() if way in DAMAGES], axis=0)
         panel = f"{dataset_label(text)}, CE + {rise} nats"
         for way, mean in means.items():
-            ends = 100 * np.expm1(np.array(interval(mean - middle, level=level)))
+            ends = 100 * np.expm1(np.array(interval(mean - middle, ways[0].df, level=level)))
             rows += [(panel, WAYS[way], k, *each) for k, each in zip(THRESHOLDS, ends.T, strict=True)]
     table = pd.DataFrame(rows, columns=["cell", "line", "k", "offset", "low", "high"])
     looks = {

@@ -462,8 +462,8 @@ def budget_exponents(lines: BudgetLines, *, level: float = 0.95) -> pd.DataFrame
             for budget, line in line_of.items():
                 sizes = line.counts.sizes
                 slopes = exponents(sizes, line.at(k))
-                alpha, low, high = interval(slopes, level=level)
-                difference, less, more = interval(slopes - reference, level=level)
+                alpha, low, high = interval(slopes, first.df, level=level)
+                difference, less, more = interval(slopes - reference, first.df, level=level)
                 rows.append(
                     {"dataset": dataset, "k": k, "training_tokens": budget, "n": len(sizes)}
                     | {"alpha": alpha, "low": low, "high": high}
@@ -492,10 +492,11 @@ def ratio_exponents(lines: BudgetLines, per_parameter: float, *, level: float = 
         # the weight of each budget at each size, [budgets, sizes]: the corners of the interpolation
         place = np.log(tokens[inside])
         weights = np.array([np.interp(place, np.log(budgets), unit) for unit in np.eye(len(budgets))])
-        for k, _ in next(iter(line_of.values())).each():
+        first = next(iter(line_of.values()))
+        for k, _ in first.each():
             y = np.stack([line.at(k)[:, inside] for line in line_of.values()])
             slopes = exponents(sizes[inside], np.einsum("bs,bds->ds", weights, y))
-            alpha, low, high = interval(slopes, level=level)
+            alpha, low, high = interval(slopes, first.df, level=level)
             row = {"dataset": dataset, "k": k, "per_parameter": per_parameter, "sizes": int(inside.sum())}
             rows.append(row | {"alpha": alpha, "low": low, "high": high})
     return pd.DataFrame(rows).astype({"k": "Int64"})

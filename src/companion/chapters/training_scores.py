@@ -168,7 +168,7 @@ def compare_best_law(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFram
     rows = []
     for i, law in enumerate(wide.columns):
         if i != first:
-            ends = interval(means[:, first] - means[:, i], level=level)
+            ends = interval(means[:, first] - means[:, i], len(wide) - 1, level=level)
             rows.append((str(wide.columns[first]), str(law), *map(float, ends)))
     return pd.DataFrame(rows, columns=["law", "than", "difference", "low", "high"])
 

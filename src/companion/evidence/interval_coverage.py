@@ -20,7 +20,7 @@ from companion.project import LADDER
 from companion.stats.clustering import log_design_effect
 from ladder.shipped import counted
 from rbp.io import write_file
-from rbp.laws.resampling import interval, log_neg_log_share, without_each
+from rbp.laws.resampling import degrees_of_freedom, interval, log_neg_log_share, without_each
 from rbp.measurements.counts import Counts
 
 Statistic = Callable[[Any], Any]  # of totals, shape (…, q); shape (…)
@@ -83,12 +83,13 @@ def linearized_error(sums: Any, times: Any, totals: Any, statistic: Statistic) -
     return np.sqrt(np.maximum(second - count * first**2, 0) * count / (count - 1))
 
 
-def intervals(sums: Any, statistic: Statistic, times: Any) -> Iterator[tuple[str, float, float, float]]:
+def intervals(sums: Any, statistic: Statistic, times: Any, tokens: Any) -> Iterator[tuple[str, float, float, float]]:
     """Return each kind of interval of a statistic at each of LEVELS: its name, the level, and its ends.
 
-    sums: shape (D, q), by document; times: how often each document is in every sample, shape (samples, D).
+    sums: shape (D, q), by document; times: how often each document is in every sample, shape (samples, D); tokens: of
+    each document, from which Student's t has its degrees of freedom.
     """
-    count, totals = len(sums), times @ sums
+    count, totals, df = len(sums), times @ sums, degrees_of_freedom(tokens)
     without = np.real(statistic(without_each(sums) + 0j))
     value, whole = without[0], sums.sum(axis=0, keepdims=True)
     (error,) = linearized_error(sums, np.ones((1, count)), whole, statistic)
@@ -99,7 +100,7 @@ def intervals(sums: Any, statistic: Statistic, times: Any) -> Iterator[tuple[str
     acceleration, bias = np.sum(left_out**3) / np.sum(left_out**2) ** 1.5 / 6, norm.ppf(np.mean(sampled < value))
     for level in LEVELS:
         tails = np.array([(1 - level) / 2, (1 + level) / 2])
-        t, z = t_distribution.ppf(tails, count - 1), norm.ppf(tails)
+        t, z = t_distribution.ppf(tails, df), norm.ppf(tails)
         ends = np.quantile(sampled, tails)
         yield "percentile", level, *ends
         yield "basic", level, *(2 * value - ends[::-1])
@@ -107,7 +108,7 @@ def intervals(sums: Any, statistic: Statistic, times: Any) -> Iterator[tuple[str
         yield "BCa", level, *np.quantile(sampled, norm.cdf(bias + (bias + z) / (1 - acceleration * (bias + z))))
         yield "bootstrap-t", level, *(value - np.quantile(pivots, tails[::-1]) * error)
         yield "linearised, Student's t", level, *(value + t * error)
-        yield "leave one out, Student's t", level, *interval(without, level=level)[1:]
+        yield "leave one out, Student's t", level, *interval(without, df, level=level)[1:]
 
 
 def simulate(text: Counts, documents: int, *, texts: int, draws: int, seed: Sequence[int]) -> pd.DataFrame:
@@ -120,7 +121,7 @@ def simulate(text: Counts, documents: int, *, texts: int, draws: int, seed: Sequ
         times = rng.multinomial(documents, np.full(documents, 1 / documents), size=draws).astype(float)
         for name, (sums, statistic) in cases.items():
             with np.errstate(all="ignore"):
-                for kind, level, low, high in intervals(sums[chosen], statistic, times):
+                for kind, level, low, high in intervals(sums[chosen], statistic, times, text.tokens[chosen]):
                     outside = max(low - truth[name], truth[name] - high, 0)
                     score = high - low + 2 / (1 - level) * outside
                     rows.append((text.dataset, documents, name, level, kind, outside == 0, high - low, score))

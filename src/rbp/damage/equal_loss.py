@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from rbp.arrays import Reals
-from rbp.laws.resampling import Interval, interval, without_each
+from rbp.laws.resampling import Interval, degrees_of_freedom, interval, without_each
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,8 @@ class Curve:
     """A path of n steps, the whole model first, on a text of D documents.
 
     x: ln of the cross-entropy, shape (1 + D, n), the text as it is first; tempered: the same at the temperature that
-    makes it least, NaN where it was not measured; y: ln(−ln RBP_k), shape (1 + D, n, thresholds); names: of the steps.
+    makes it least, NaN where it was not measured; y: ln(−ln RBP_k), shape (1 + D, n, thresholds); names: of the
+    steps; df: degrees of freedom of intervals by these documents, which have no tokens to find repeats by.
     """
 
     path: str
@@ -30,6 +31,7 @@ class Curve:
     x: Reals
     tempered: Reals
     y: Reals
+    df: float
 
     def at(self, level: Reals, *, tempered: bool = False) -> Reals | None:
         """Return ln(−ln RBP_k) at a level of ln cross-entropy, (1 + D,), as (1 + D, thresholds); None if not reached.
@@ -64,7 +66,7 @@ def curve(
         x = np.log(without_each(nll) / count[:, None])
         y = np.log(-np.log(without_each(hits) / count[:, None, None]))
         best = np.full_like(x, np.nan) if tempered is None else np.log(np.asarray(tempered, dtype=np.float64))
-    return Curve(path, draw, tuple(names), x, best, y)
+    return Curve(path, draw, tuple(names), x, best, y, degrees_of_freedom(tokens))
 
 
 def best_temperature(nll: npt.ArrayLike, slope: npt.ArrayLike, temperatures: npt.ArrayLike) -> tuple[Reals, Reals]:
@@ -118,34 +120,36 @@ def spread(offsets: dict[str, Reals], left_out: Sequence[str] = ()) -> Reals:
     return deviation
 
 
-def offset_table(offsets: dict[str, Reals], thresholds: Sequence[int], *, level: float = 0.95) -> pd.DataFrame:
+def offset_table(
+    offsets: dict[str, Reals], thresholds: Sequence[int], df: float, *, level: float = 0.95
+) -> pd.DataFrame:
     """Tabulate the offsets in per cent of −ln RBP_k: a row for each path and k.
 
-    Columns path, k, offset, low, high (by documents), draws (the standard deviation between draws; NaN for one), apart
-    (the interval leaves out 0).
+    Columns path, k, offset, low, high (by documents, with `df` as of `Curve`), draws (the standard deviation between
+    draws; NaN for one), apart (the interval leaves out 0).
     """
     rows: list[tuple[Any, ...]] = []
     for path, each in offsets.items():
-        estimate, low, high = interval(each.mean(axis=0), level=level)
+        estimate, low, high = interval(each.mean(axis=0), df, level=level)
         by_draw = each[:, 0].std(axis=0, ddof=1) if len(each) > 1 else np.full(len(thresholds), np.nan)
         ends = zip(thresholds, *(100 * np.expm1(v) for v in (estimate, low, high, by_draw)), low, high, strict=True)
         rows += [(path, k, *v, bool(a > 0 or b < 0)) for k, *v, a, b in ends]
     return pd.DataFrame(rows, columns=["path", "k", "offset", "low", "high", "draws", "apart"])
 
 
-def spread_interval(values: Reals, *, level: float = 0.95) -> Interval:
+def spread_interval(values: Reals, df: float, *, level: float = 0.95) -> Interval:
     """Return the interval of `spread` by documents, of its logarithm, in per cent of −ln RBP_k."""
     with np.errstate(divide="ignore"):
-        ends = interval(np.log(values), level=level)
+        ends = interval(np.log(values), df, level=level)
     return Interval(*(100 * np.expm1(np.exp(each)) for each in ends))
 
 
-def as_least(values: Reals, *, level: float = 0.95) -> tuple[int, npt.NDArray[np.bool_]]:
+def as_least(values: Reals, df: float, *, level: float = 0.95) -> tuple[int, npt.NDArray[np.bool_]]:
     """Find the threshold of least `spread`, and the thresholds where it is not shown to be larger."""
     least = int(np.nanargmin(values[0]))
     with np.errstate(divide="ignore", invalid="ignore"):
         away = np.log(values) - np.log(values[:, [least]])
-    low = interval(away, level=level).low
+    low = interval(away, df, level=level).low
     same = ~(low > 0)
     same[least] = True
     return least, same

@@ -105,6 +105,11 @@ class Worse:
         tempered = np.stack(least, axis=1) / without_each(tokens)[:, None]
         return curve(path, draw, names, tokens, hits, nll, tempered)
 
+    @property
+    def df(self) -> float:
+        """Return the degrees of freedom of intervals by the documents."""
+        return self.curves[0].df
+
     def smaller(self) -> list[str]:
         """Return the models whose cross-entropies are levels, the largest first."""
         return [name for one in self.curves if one.path == SMALLER for name in one.names[1:]]
@@ -124,7 +129,7 @@ class Worse:
                     "rung": rung,
                     "nats": nats["tempered" if kind == TEMPERED else "cross_entropy"].iloc[0],
                 }
-                parts.append(offset_table(path_offsets, self.thresholds, level=level).assign(**about))
+                parts.append(offset_table(path_offsets, self.thresholds, self.df, level=level).assign(**about))
         table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
         return table if table.empty else table[["at", "rung", "nats", *table.columns.drop(["at", "rung", "nats"])]]
 

@@ -76,7 +76,7 @@ class Comparison:
         tokens, unit = len(nll), self.units.unit
         counts = without_each(document_sums(np.ones((tokens, 1)), unit))
         entropy = interval(
-            without_each(document_sums(self.rise[:, None], unit)) / counts, level=self.level, df=self.units.df
+            without_each(document_sums(self.rise[:, None], unit)) / counts, self.units.df, level=self.level
         )
         with np.errstate(divide="ignore", invalid="ignore"):
             shares = -np.log(hits.mean(axis=0)) + 0.0
@@ -85,7 +85,7 @@ class Comparison:
             logs = np.log(without_each(np.concatenate([unit_hits, unseen])))
             differences = logs[..., 0] - logs[..., 1]
             differences[0] = shares[:, 1] - shares[:, 0]
-            rbp = interval(differences, level=self.level, df=self.units.df)
+            rbp = interval(differences, self.units.df, level=self.level)
         values = np.vstack([nll.mean(axis=0), shares])
         lost, gained = ((hits[..., i] > hits[..., 1 - i]).sum(axis=0).tolist() for i in (0, 1))
         return pd.DataFrame(
@@ -140,7 +140,7 @@ class Comparison:
     def _mean(self, column: npt.ArrayLike) -> tuple[float, float, float]:
         """Return the mean of a column over the tokens, and its interval by the units."""
         sums = document_sums(np.column_stack([column, np.ones(len(self.rise))]), self.units.unit)
-        return interval(mean(without_each(sums)), level=self.level, df=self.units.df)
+        return interval(mean(without_each(sums)), self.units.df, level=self.level)
 
     @property
     def detectable(self) -> pd.DataFrame:

@@ -53,20 +53,30 @@ def variance(values: npt.ArrayLike) -> Any:
         return (len(without) - 1) * without.var(axis=0)
 
 
-def interval(values: npt.ArrayLike, *, level: float = 0.95, df: float | None = None) -> Interval:
+def degrees_of_freedom(tokens: npt.ArrayLike) -> float:
+    """Return those of units of n tokens: (Σn)²/Σn² − 1, which is D − 1 for D units of equal length.
+
+    tokens: n of each unit, shape (D,). Satterthwaite's number, for tokens that vary alike.
+    """
+    sizes = np.asarray(tokens, dtype=np.float64)
+    return float(sizes.sum() ** 2 / (sizes**2).sum() - 1)
+
+
+def interval(values: npt.ArrayLike, df: float, *, level: float = 0.95) -> Interval:
     """Return the interval of confidence `level` of each statistic: shape (…).
 
     values: shape (1 + D, …), of all units and of all but each, such as functions of `without_each`. Best on a scale
-    where errors are alike on both sides: a logarithm. Student's t of `df` degrees of freedom: D − 1, or as `Units.df`
-    where units are of unequal length. NaN for a single unit, where a value is not finite (one document alone decides
-    there whether the statistic exists), and where no unit changes the statistic: that is no proof that none would.
+    where errors are alike on both sides: a logarithm. Student's t of `df` degrees of freedom: `degrees_of_freedom` of
+    documents, D − 1 of units that weigh alike. NaN for a single unit, where a value is not finite (one document alone
+    decides there whether the statistic exists), and where no unit changes the statistic: that is no proof that none
+    would.
     """
     every = np.asarray(values, dtype=np.float64)
     units = len(every) - 1
     if units < 2:
         return student(every[0], np.full(every.shape[1:], np.nan)[()], 1, level=level)
     spread = variance(every)
-    return student(every[0], np.where(spread > 0, spread, np.nan)[()], units - 1 if df is None else df, level=level)
+    return student(every[0], np.where(spread > 0, spread, np.nan)[()], df, level=level)
 
 
 def student(estimate: Any, variance: Any, df: float, *, level: float) -> Interval:
@@ -119,7 +129,7 @@ class Units:
 
     @property
     def df(self) -> float:
-        """Return the degrees of freedom of Student's t (Satterthwaite's, for units whose tokens vary alike)."""
+        """Return the `degrees_of_freedom` of the units."""
         return self.effective - 1
 
     @property
@@ -135,7 +145,7 @@ class Units:
         every = np.asarray(columns, dtype=np.float64)
         sums = without_each(document_sums(every[self.once], self.unit))
         sums[0] = every.sum(axis=0)
-        return interval(statistic(sums), level=level, df=self.df)
+        return interval(statistic(sums), self.df, level=level)
 
     @property
     def repeats(self) -> str:
@@ -164,13 +174,13 @@ def independent_units(tokens: pd.DataFrame) -> Units:
     once = ~repeated(tokens)
     place, _ = pd.factorize(tokens["document"].to_numpy()[once])
     sizes, block = np.bincount(place), None
-    if _effective(sizes) < FEW:
+    if degrees_of_freedom(sizes) + 1 < FEW:
         block = max(1, min(BLOCK, sizes.sum() // BLOCKS))
         pieces = np.maximum(1, sizes // block)  # of each document, of equal length
         within = np.arange(len(place)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         first = np.cumsum(pieces) - pieces
         place = first[place] + within * pieces[place] // sizes[place]
-    return Units(once, place, len(sizes), _effective(np.bincount(place)), block)
+    return Units(once, place, len(sizes), degrees_of_freedom(np.bincount(place)) + 1, block)
 
 
 def repeated(tokens: pd.DataFrame) -> npt.NDArray[np.bool_]:
@@ -203,10 +213,6 @@ def _mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return bits ^ (bits >> np.uint64(31))
-
-
-def _effective(sizes: Integers) -> float:
-    return float(sizes.sum() ** 2 / (sizes.astype(np.float64) ** 2).sum())
 
 
 def mean(totals: Any) -> Any:

@@ -115,8 +115,8 @@ def _compared(name: str, errors: list[Mapping[str, float]], level: float) -> pd.
     rows = []
     for form in table:
         best = table.iloc[0].idxmin()
-        error, low, high = interval(table[form], level=level)
-        nearer = interval(table[form] - table[best], level=level).low
+        error, low, high = interval(table[form], len(table) - 2, level=level)
+        nearer = interval(table[form] - table[best], len(table) - 2, level=level).low
         about = {"form": form, "hidden": name, "tied": bool(form == best or not nearer > 0)}
         ends = {"error": error, "low": low, "high": high}
         rows.append(about | {end: float(100 * np.expm1(np.exp(value))) for end, value in ends.items()})
@@ -131,7 +131,7 @@ def parameters(form: str, parts: Sequence[pd.DataFrame], *, level: float = 0.95)
         with suppress(FitError):
             law: Surface = fit_surface(part, form)
             values[row] = [getattr(law, name) for name in names]
-    estimate, low, high = interval(values, level=level)
+    estimate, low, high = interval(values, len(parts) - 2, level=level)
     line: dict[str, object] = {"form": form}
     for name, *ends in zip(names, estimate, low, high, strict=True):
         line |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))

@@ -14,7 +14,7 @@ import pandas as pd
 
 from rbp.arrays import Integers, Reals
 from rbp.errors import DataError, ParameterError
-from rbp.laws.resampling import without_each
+from rbp.laws.resampling import degrees_of_freedom, repeated, without_each
 from rbp.measurements.ranked import Ranked
 from rbp.metric import TieRule
 from rbp.store import RankStore
@@ -28,8 +28,10 @@ class Counts:
 
     models: a row each, with model (its name), family and size (S); of the ladder's also rung, seed, budget and trained
     (`ladder.shipped`). vocabulary: how many tokens could be; thresholds: k, ascending. tokens: of each document,
-    shape (documents,); hits: tokens of rank ≤ k, shape (documents, models, thresholds); nll: sums over a
-    document's tokens of −ln p, in nats, shape (documents, models).
+    shape (rows,); hits: tokens of rank ≤ k, shape (rows, models, thresholds); nll: sums over a document's tokens of
+    −ln p, in nats, shape (rows, models). repeats: whether the last row is no document, but the tokens that repeat an
+    earlier document's beginning (`repeated`): they count in values, not in intervals. Only `of_stores` knows them;
+    shipped sums have no tokens, and their intervals count every token.
     """
 
     dataset: str
@@ -39,6 +41,12 @@ class Counts:
     tokens: Integers
     hits: Integers
     nll: Reals
+    repeats: bool = False
+
+    @property
+    def documents(self) -> int:
+        """Return how many documents can be left out."""
+        return len(self.tokens) - self.repeats
 
     @property
     def names(self) -> list[str]:
@@ -149,7 +157,9 @@ class Counts:
 
         A document is left out of all models at all k: an easy one is easy for all.
         """
-        tokens, hits, nll = (without_each(sums) for sums in (self.tokens, self.hits, self.nll))
+        tokens, hits, nll = (without_each(sums[: self.documents]) for sums in (self.tokens, self.hits, self.nll))
+        for left, sums in ((tokens, self.tokens), (hits, self.hits), (nll, self.nll)):
+            left[0] = sums.sum(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):  # without the only document there is nothing
             return LeftOut(self, _log_neg_log(tokens, hits), np.log(nll / tokens[:, None]))
 
@@ -165,6 +175,11 @@ class LeftOut:
     counts: Counts
     y: Reals
     x: Reals
+
+    @property
+    def df(self) -> float:
+        """Return the degrees of freedom of intervals by these documents."""
+        return degrees_of_freedom(self.counts.tokens[: self.counts.documents])
 
     def keep(self, models: npt.ArrayLike) -> "LeftOut":
         """Keep some of the models, as `Counts.keep` takes them."""
@@ -229,10 +244,11 @@ def _of_ranked(ranked: Sequence[Ranked], thresholds: Sequence[int] | None, *, by
     """Count models on one text, in their order; or its documents as one: by document, every k would be too much."""
     store, first = ranked[0].store, ranked[0].tokens
     same, ks = ["document", "position", "token"], ranked[0].thresholds(thresholds)
+    place = np.zeros(len(first), dtype=np.int64)
     if by_document:
-        place = np.unique(first["document"], return_inverse=True)[1].astype(np.int64)
-    else:
-        place = np.zeros(len(first), dtype=np.int64)
+        again = repeated(first)
+        names, place[~again] = np.unique(first["document"][~again], return_inverse=True)
+        place[again] = len(names)
     tokens = np.bincount(place).astype(np.int64)
     hits, nll = [], []
     for one in ranked:
@@ -251,16 +267,17 @@ def _of_ranked(ranked: Sequence[Ranked], thresholds: Sequence[int] | None, *, by
         tokens=tokens,
         hits=np.stack(hits, axis=1),
         nll=np.stack(nll, axis=1).astype(np.float64),
+        repeats=by_document and bool(again.any()),
     )
 
 
-_BESIDE = ["dataset", "vocabulary", "thresholds", "tokens", "hits", "nll"]  # the columns of its models
+_BESIDE = ["dataset", "vocabulary", "repeats", "thresholds", "tokens", "hits", "nll"]  # the columns of its models
 
 
 def to_table(counts: Sequence[Counts]) -> pd.DataFrame:
-    """Make a row for each text and model: dataset, vocabulary, its columns of `models`, and lists of numbers.
+    """Make a row for each text and model: dataset, vocabulary, repeats, its columns of `models`, and lists of numbers.
 
-    Those are thresholds, and by document tokens, hits (at all thresholds of the first document, then of the next)
+    Those are thresholds, and by row tokens, hits (at all thresholds of the first document, then of the next)
     and nll.
     """
     return pd.concat([_rows(one) for one in counts], ignore_index=True)
@@ -274,7 +291,7 @@ def _rows(one: Counts) -> pd.DataFrame:
         "hits": [model_hits.ravel() for model_hits in one.hits.swapaxes(0, 1)],
         "nll": list(one.nll.T),
     }
-    return one.models.assign(dataset=one.dataset, vocabulary=one.vocabulary, **arrays)
+    return one.models.assign(dataset=one.dataset, vocabulary=one.vocabulary, repeats=one.repeats, **arrays)
 
 
 def from_table(table: pd.DataFrame) -> list[Counts]:
@@ -292,6 +309,7 @@ def from_table(table: pd.DataFrame) -> list[Counts]:
                 tokens=np.asarray(first["tokens"], dtype=np.int64),
                 hits=np.stack([np.reshape(flat, (-1, len(thresholds))) for flat in rows["hits"]], axis=1),
                 nll=np.stack(rows["nll"].tolist(), axis=1),
+                repeats=bool(first["repeats"]),
             )
         )
     return counts

@@ -65,15 +65,21 @@ def unwrapped(model: Any) -> Any:
 def holds_more(weight: Any) -> bool:
     """Return whether a weight is more than its numbers: a class of its own, as quantizers have, or tensors beside it.
 
-    What a module moves from there to itself when it first reads, a copy that shares the weight would take away.
+    What a module moves from there to itself when it first reads, a copy that shares the weight would take away. Nor can
+    one be shared that is packed in whole numbers or single bytes: a hook of the model itself may unpack it, as
+    compressed-tensors' does.
     """
-    plain = type(weight) in (torch.Tensor, nn.Parameter)
+    plain = type(weight) in (torch.Tensor, nn.Parameter) and weight.is_floating_point() and weight.element_size() > 1
     return not plain or not all(isinstance(each, bool | int | float | str | None) for each in vars(weight).values())
 
 
 def is_shareable(model: nn.Module) -> bool:
-    """Return whether copies may share the model's weights (`holds_more`); if not, it reads by itself."""
-    return not any(map(holds_more, model.parameters()))
+    """Return whether copies may share the model's weights (`holds_more`); if not, it reads by itself.
+
+    Nor may they where a module keeps weights in a container of its own, as compressed-tensors does: a copy has none.
+    """
+    plain = all(isinstance(each._parameters, dict) for each in model.modules())
+    return plain and not any(map(holds_more, model.parameters()))
 
 
 _SAVE = "Take that away first (old weight_norm: remove_weight_norm), or save_pretrained it and give the folder."

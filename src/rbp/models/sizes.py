@@ -28,7 +28,9 @@ def non_embedding_params(model: nn.Module) -> int:
     merged, and the weights of a quantized model as before that. Works on the meta device. Gives the authors'
     `non_embedding_params` for their 24 models.
     """
-    if getattr(getattr(model, "config", None), "quantization_config", None) is not None:
+    config = getattr(model, "config", None)
+    packed = config is not None and not all(map(torch.is_floating_point, model.parameters()))
+    if packed or getattr(config, "quantization_config", None) is not None:
         model = _before_quantization(model)
     embeddings: list[nn.Module] = [module for module in model.modules() if isinstance(module, nn.Embedding)]
     output = getattr(model, "get_output_embeddings", lambda: None)()
@@ -44,7 +46,7 @@ def _before_quantization(model: Any) -> nn.Module:
     from transformers import AutoModelForCausalLM
 
     config = copy.deepcopy(model.config)
-    del config.quantization_config
+    vars(config).pop("quantization_config", None)
     with torch.device("meta"):
         built: nn.Module = AutoModelForCausalLM.from_config(config)  # type: ignore[no-untyped-call]
     return built

@@ -25,7 +25,7 @@ def test_bursts_of_a_few_events_are_covered(expected):
             logs = np.log(without_each(added))
             differences = logs[:, 0] - logs[:, 1]
             differences[0] = np.log(sums[:, 0].sum() / sums[:, 1].sum())
-            _, low, high = interval(differences, df=documents - 1)
+            _, low, high = interval(differences, documents - 1)
             covered[number].append(low <= truth <= high)
     assert np.mean(covered[1]) > 0.97
     assert np.mean(covered[0]) < 0.7

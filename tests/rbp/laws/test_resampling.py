@@ -9,6 +9,7 @@ from rbp.laws.resampling import (
     BLOCK,
     Units,
     covariance,
+    degrees_of_freedom,
     document_sums,
     independent_units,
     interval,
@@ -47,7 +48,7 @@ def test_means_have_students_interval_and_vary_together_as_values_over_their_num
     x = np.random.default_rng(1).normal(size=(20, 3)) @ [[1, 2, 0], [0, 1, 1], [0, 0, 3]]
     means = without_each(x) / np.concatenate([[20], np.full(20, 19)])[:, None]
     assert covariance(means) == pytest.approx(np.cov(x, rowvar=False) / 20, rel=1e-12)
-    found = interval(means[:, 0], level=0.9)
+    found = interval(means[:, 0], 19, level=0.9)
     theirs = stats.ttest_1samp(x[:, 0], 0).confidence_interval(0.9)
     assert found == pytest.approx((x[:, 0].mean(), theirs.low, theirs.high), rel=1e-12)
 
@@ -73,7 +74,7 @@ def test_what_one_document_decides_has_no_interval():
     low, high = neg_log_rbp_document_interval(ranks, by(documents), 1)
     assert 0 < low < -np.log(298 / 300) < high < np.inf
     assert np.isnan(neg_log_rbp_document_interval([1, 2], by([0, 0]), 1)).all()  # a single document
-    estimate, *ends = interval(without_each(np.array([[1.0], [np.inf], [2.0]])))  # a token of probability 0
+    estimate, *ends = interval(without_each(np.array([[1.0], [np.inf], [2.0]])), 2)  # a token of probability 0
     assert estimate == np.inf
     assert np.isnan(ends).all()
 
@@ -144,6 +145,6 @@ def test_few_documents_of_unequal_length_are_not_too_sure(documents, sigma):
         sums = np.column_stack(
             [sizes * rng.normal(0, 0.1, documents) + rng.normal(0, 0.5, documents) * sizes**0.5, sizes]
         )
-        _, low, high = interval(mean(without_each(sums)), df=sizes.sum() ** 2 / (sizes**2).sum() - 1)
+        _, low, high = interval(mean(without_each(sums)), degrees_of_freedom(sizes))
         missed += not low <= 0 <= high
     assert missed / 1500 < 0.065

@@ -36,7 +36,7 @@ def points_by_document(left: LeftOut, *, level: float = 0.95) -> pd.DataFrame:
     covers what other documents of the kind could have given the same model.
     """
     counts, rows = left.counts, []
-    values = np.exp(np.stack(interval(left.y, level=level), axis=-1))
+    values = np.exp(np.stack(interval(left.y, left.df, level=level), axis=-1))
     for m, about in enumerate(counts.models[["family", "model", "size"]].itertuples(index=False, name=None)):
         rows += [(counts.dataset, *about, k, *values[m, i]) for i, k in enumerate(counts.thresholds)]
     columns = ["dataset", "family", "model", "size", "k", "value", "low", "high"]
@@ -63,12 +63,12 @@ def laws_by_document(left: LeftOut, *, level: float = 0.95) -> pd.DataFrame:
             "dataset": counts.dataset,
             "family": counts.families[0],
             "k": k,
-            "documents": len(counts.tokens),
+            "documents": counts.documents,
             "tokens": total,
             "misses": total - int(counts.hits[:, :, i].sum(axis=0).max()),
             "n": len(counts.sizes),
         }
-        _, low, high = interval(exponents(counts.sizes, first.y[:, :, i]), level=level)
+        _, low, high = interval(exponents(counts.sizes, first.y[:, :, i]), first.df, level=level)
         try:
             fit = fit_power_law(counts.sizes, values[:, i], level=level)
         except FitError as error:
@@ -206,7 +206,7 @@ def fit_ladder(
         if len(text.firsts) < 3:
             what = f"{len(text.firsts)} sizes are too few for a law"
             raise FitError(what, f"{text.families[0]} on {text.dataset}", "Give the ranks of at least three sizes.")
-        if len(text.tokens) < 2:
+        if text.documents < 2:
             raise FitError("one document cannot be left out", text.dataset, "Give a text of several documents.")
         left = text.left_out()
         tables[0].append(points_by_document(left.keep(text.firsts), level=level))
@@ -515,7 +515,7 @@ def compare_architectures(
             both = (their, second.at(k))
             fits = [fit_power_law(size, np.exp(y[0]), level=level) for size, y in zip(sizes, both, strict=True)]
             slopes = [exponents(size, y) for size, y in zip(sizes, both, strict=True)]
-            difference, low, high = interval(slopes[1] - slopes[0], level=level)
+            difference, low, high = interval(slopes[1] - slopes[0], first.df, level=level)
             # sizes of a rung differ by few per cent: the ratio is taken along the transformer's
             ratio = fit_power_law(sizes[0], np.exp(both[1][0] - both[0][0]), level=level)
             half = (ratio.alpha_high - ratio.alpha_low) / 2
