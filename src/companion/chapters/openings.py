@@ -19,7 +19,7 @@ from companion.stats.recovery import DOCUMENTS, SCORED_PER_DOCUMENT
 from rbp import provenance
 from rbp.arrays import Reals
 from rbp.figures.curves import curves
-from rbp.laws.resampling import document_sums, interval, variance, without_each
+from rbp.laws.resampling import degrees_of_freedom, document_sums, interval, variance, without_each
 
 OPENINGS = DATA / "real" / "openings.parquet"
 TEXTS = ("wikipedia", "auslegal", "novels")
@@ -40,6 +40,12 @@ def passages() -> pd.DataFrame:
     """Read every ranked token: columns document, passage, context, rank, rare, text, bos."""
     provenance.note(OPENINGS)
     return pd.read_parquet(OPENINGS)
+
+
+@cache
+def _df(text: str) -> float:
+    rows = passages()
+    return degrees_of_freedom(rows.loc[(rows["text"] == text) & (rows["bos"] == "never"), "document"].value_counts())
 
 
 def sums_by_bin(text: str, way: str, k: int, among: str | None = None) -> Reals:
@@ -71,7 +77,7 @@ def rates(ks: Sequence[int] = KS, *, level: float = 0.95) -> pd.DataFrame:
         sums = sums_by_bin(text, way, k, None if among == "all" else among)
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.log(100 * sums[:, 0] / sums[:, 1])
-        ends = np.exp(interval(logs, level=level))
+        ends = np.exp(interval(logs, _df(text), level=level))
         about = zip(BINS, range(len(BINS)), sums[0, 1].astype(int), sums[0, 0].astype(int), *ends, strict=True)
         rows += [(text, way, among, k, *each) for each in about if each[2]]
     names = ["dataset", "bos", "among", "k", "context", "place", "tokens", "missed", "rate", "low", "high"]
@@ -107,7 +113,7 @@ def openings(ks: Sequence[int] = KS, *, level: float = 0.95) -> pd.DataFrame:
         row = {"dataset": text, "k": k, "documents": len(never) - 1, "tokens": int(never[0, 1, 1:].sum())}
         row |= {"missed": int(missed[0]), "excess": _excess(never)[0]}
         for name, values in logs.items():
-            estimate, low, high = np.exp(interval(values, level=level))
+            estimate, low, high = np.exp(interval(values, _df(text), level=level))
             if name == "left":
                 name, estimate, low, high = "cured", 1 - estimate, 1 - high, 1 - low
             row |= {name: estimate, f"{name}_low": low, f"{name}_high": high}
@@ -116,7 +122,7 @@ def openings(ks: Sequence[int] = KS, *, level: float = 0.95) -> pd.DataFrame:
             ("left", HALF, ("p_not", "p_cured")),
         ):
             z = (logs[name][0] - np.log(bar)) / np.sqrt(variance(logs[name]))
-            row |= {more: student_t.sf(z, len(never) - 2), fewer: student_t.cdf(z, len(never) - 2)}
+            row |= {more: student_t.sf(z, _df(text)), fewer: student_t.cdf(z, _df(text))}
         rows.append(row)
     table = pd.DataFrame(rows)
     for name in ("p_more", "p_fewer", "p_not", "p_cured"):

@@ -49,7 +49,7 @@ _ROUND = "Data type to which logits are rounded before they are ranked: bfloat16
 DEVICE = "Device to compute on: auto, cpu, cuda, cuda:1, …"
 _DEVICES = "Devices for one model that is too large for one: auto takes all GPUs, memory and disk (extra devices)."
 _IMPORTED = (
-    "File that the other program wrote: a .csv or .parquet with the columns document, position, token, rank, and logprob or "
+    "File that the other program wrote: a .csv or .parquet of columns document, position, token, rank, and logprob or "
     "nll, or what rbp ranks export wrote."
 )
 _ARGMAX = "Rule by which equal scores were counted: paper (as vLLM's V1 engine does) or strict."
