@@ -42,7 +42,6 @@ def passages() -> pd.DataFrame:
     return pd.read_parquet(OPENINGS)
 
 
-@cache
 def _df(text: str) -> float:
     rows = passages()
     return degrees_of_freedom(rows.loc[(rows["text"] == text) & (rows["bos"] == "never"), "document"].value_counts())
