@@ -125,7 +125,8 @@ def test_a_wheel_works_in_an_empty_folder_without_the_extras(tmp_path):
     shutil.unpack_archive(build_wheel(tmp_path), away, "zip")
     assert {path.name for path in away.iterdir() if not path.name.endswith(".dist-info")} == {"rbp"}
     (entries,) = away.glob("*.dist-info/entry_points.txt")
-    assert entries.read_text().split() == ["[console_scripts]", "rbp", "=", "rbp.cli:main"]
+    commands, found_by_lm_eval = "[console_scripts] rbp = rbp.cli:main", "[lm_eval.models] rbp = rbp.harness:RankLM"
+    assert " ".join(entries.read_text().split()) == f"{commands} {found_by_lm_eval}"
     for kind in ("gpt2", "neox", "llama"):
         save_model(here / kind, kind)
     write_texts(here / "mine.jsonl", texts(4))

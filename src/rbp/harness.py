@@ -5,7 +5,7 @@ type `hf` with the model object that `rbp` loaded; only tokens are scored differ
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from importlib.metadata import version
@@ -39,6 +39,7 @@ from rbp.texts.protocol import Row
 TESTED = "0.4.13"  # its private methods are overridden: another release may call them differently
 KS = (1, 10, 100)
 PACK = 256  # requests from one step of the progress bar to the next
+OPTIONS = ("revision", "tokenizer", "batch_size", "max_batch_size", "max_length", "add_bos_token", "prefix_token_id")
 
 
 class Tokens(NamedTuple):
@@ -57,63 +58,51 @@ class Total(float):
 
     tokens: Tokens
 
-    @classmethod
-    def of(cls, tokens: Tokens) -> "Total":
-        """Sum up tokens."""
-        total = cls(-tokens.nll.sum(dtype=np.float64))
-        total.tokens = tokens
-        return total
-
     def __add__(self, other: Any) -> Any:
         if not isinstance(other, Total):
             return self if other == 0 else float(self) + other
         one, two = self.tokens, other.tokens
         after = two._replace(position=two.position - two.position[0] + one.position[-1] + 1)
-        return Total.of(Tokens(*map(np.concatenate, zip(one, after, strict=True))))
+        return total_of(joined([one, after]))
 
     __radd__ = __add__
+
+
+def joined(parts: Iterable[Tokens]) -> Tokens:
+    """Join the tokens of several requests."""
+    return Tokens(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def total_of(tokens: Tokens) -> Total:
+    """Sum up tokens."""
+    total = Total(-tokens.nll.sum(dtype=np.float64))
+    total.tokens = tokens
+    return total
 
 
 class RankLM(HFLM):  # type: ignore[misc]
     """lm-eval's `hf` with our loading and ranking: a folder, a GGUF file, an adapter or a hub id. See `run`."""
 
-    def __init__(
-        self,
-        pretrained: str,
-        *,
-        revision: str | None = None,
-        tokenizer: str | None = None,
-        dtype: str = "float32",
-        device: str | None = None,
-        batch_size: int | str = 1,
-        max_batch_size: int | None = None,
-        max_length: int | None = None,
-        add_bos_token: bool | None = None,
-        prefix_token_id: int | None = None,
-        **unknown: Any,
-    ) -> None:
-        must_be_tested()
-        if unknown:  # `hf` would ignore them beside a model object
-            known = "pretrained, revision, tokenizer, dtype, device, max_length, add_bos_token, prefix_token_id"
+    def __init__(self, pretrained: str, dtype: str = "float32", device: str | None = None, **options: Any) -> None:
+        if unknown := [name for name in options if name not in OPTIONS]:  # `hf` would ignore them beside a model object
+            known = ", ".join(("pretrained", "dtype", "device", *OPTIONS))
             raise ParameterError(f"unknown: {', '.join(unknown)}", "--model_args", f"There is: {known}.")
-        self.files = find_model(pretrained, revision, tokenizer)
+        must_be_tested()
+        self.files = find_model(pretrained, options.pop("revision", None), options.pop("tokenizer", None))
         # lm-eval's own default is cuda:0, which it leaves where there is none
         place = find_device(device if device and (torch.cuda.is_available() or "cuda" not in device) else "auto")
         encoder = load_tokenizer(self.files)
-        usual = 4 * torch.get_num_threads() if place.type == "cpu" else max_batch_size or 32
-        rows = int(batch_size) if str(batch_size).isdigit() else usual
+        usual = 4 * torch.get_num_threads() if place.type == "cpu" else 32
+        rows = int(given) if (given := str(options.pop("batch_size", 1))).isdigit() else usual
         with quiet(), self.files.unchanged():
             self.fingerprints = {"weights": self.files.fingerprint()}
             self.fingerprints["tokenizer"] = self.files.tokenizer_fingerprint(encoder)
             language = load_model(self.files, known_dtype(dtype), place)
         self.ranker = Ranker(language, backend_for(place, getattr(torch, language.dtype)), rows, compiled=False)
         self.checked = False
-        reading = {"max_length": max_length, "add_bos_token": add_bos_token, "prefix_token_id": prefix_token_id}
-        super().__init__(language.model, tokenizer=encoder, batch_size=rows, **reading)
+        super().__init__(language.model, tokenizer=encoder, batch_size=rows, **options)
 
-    def _loglikelihood_tokens(
-        self, requests: Sequence[Any], disable_tqdm: bool = False, **_: Any
-    ) -> list[tuple[Total, bool]]:
+    def _loglikelihood_tokens(self, requests: Sequence[Any], disable_tqdm: bool = False, **_: Any) -> list[Any]:
         """Answer requests (text, context, continuation): Σ ln p, and whether no logit is above that of any token."""
         rows = []
         for i, (text, context, continuation) in enumerate(requests):
@@ -133,7 +122,7 @@ class RankLM(HFLM):  # type: ignore[misc]
                 ends = np.cumsum([len(row.scored) for row in pack])[:-1]
                 for row, columns in zip(pack, zip(*(np.split(c, ends) for c in ranks), strict=True), strict=True):
                     tokens = Tokens(row.scored, row.ids[row.scored], *columns)
-                    answers.append((Total.of(tokens), bool((tokens.greater == 0).all())))
+                    answers.append((total_of(tokens), bool((tokens.greater == 0).all())))
         return answers
 
 
@@ -170,7 +159,7 @@ def summarize(answers: dict[int, Tokens | None], ks: Sequence[int] = KS) -> dict
     Standard errors are of leaving out a document at a time. rbp_not_counted: documents without a known answer.
     """
     counted = [tokens for tokens in answers.values() if tokens is not None]
-    every = Tokens(*map(np.concatenate, zip(*counted, strict=True)))
+    every = joined(counted)
     columns = {"cross_entropy": every.nll} | {f"rbp_{k}": rank(every.greater, every.equal) <= k for k in ks}
     documents = np.repeat(np.arange(len(counted)), [len(tokens.nll) for tokens in counted])
     sums = without_each(document_sums(np.column_stack([*columns.values(), np.ones(len(documents))]), documents))
@@ -192,27 +181,25 @@ def write_store(model: RankLM, task: str, samples: Sequence[dict[str, Any]], out
     requests are the same, to the letter.
     """
     answers = {document: tokens for document, tokens in answers_of(samples).items() if tokens is not None}
-    requests = {sample["doc_id"]: sample["arguments"] for sample in samples}
-    text = sha256(canonical_json([[document, requests[document]] for document in sorted(requests)]).encode())
-    language, ranker = model.ranker.language, model.ranker
+    requests = sorted({sample["doc_id"]: sample["arguments"] for sample in samples}.items())
     key = {
         **model.fingerprints,
-        "corpus": {"task": task, "requests": text.hexdigest()},
+        "corpus": {"task": task, "requests": sha256(canonical_json(requests).encode()).hexdigest()},
         "protocol": {"name": f"lm-eval {TESTED}", "length": model.max_length},
-        "dtype": language.dtype,
-        "backend": ranker.backend,
-        "device": language.device.type,
+        "dtype": model.ranker.language.dtype,
+        "backend": model.ranker.backend,
+        "device": model.ranker.language.device.type,
     }
-    labels = {"model": model.files.name, "dataset": task, "family": family_name(model.files)}
-    every = Tokens(*map(np.concatenate, zip(*answers.values(), strict=True)))
+    name, family = model.files.name, family_name(model.files)
     documents = np.repeat(list(answers), [len(tokens.nll) for tokens in answers.values()])
-    store = find_place(out, f"{Path(model.files.name).name}-{task}", key)
+    store = find_place(out, f"{Path(name).name}-{task}", key)
     with store.lock():
         store.clear()
         for old in (store.folder / "parts").glob("*"):
             old.unlink()
-        store.begin(key, labels | circumstances(ranker), 1, len(documents))
-        store.write(0, {"document": documents, **every._asdict()})
+        about = {"model": name, "dataset": task, "family": family, **circumstances(model.ranker)}
+        store.begin(key, about, 1, len(documents))
+        store.write(0, {"document": documents, **joined(answers.values())._asdict()})
         store.finish({})
     return store.folder
 

@@ -3,17 +3,17 @@
 import json
 import math
 import tomllib
+from itertools import chain
 
+import lm_eval
 import pytest
 import torch
 import transformers
 from checkout import ROOT
 from commands import here, refused
-from tiny import random_model, save_model
-
-lm_eval = pytest.importorskip("lm_eval")
-
+from lm_eval.models.huggingface import HFLM
 from lm_eval.tasks import TaskManager
+from tiny import random_model, save_model
 
 from rbp import harness
 from rbp.models.load import find_model, load_model, load_tokenizer
@@ -82,13 +82,13 @@ def plainly(path, tokenizer):
             end = min(start + most, len(ids))  # a window is filled from the left
             first = start if start == 1 else max(1, end - most)
             parts.append(plain_ranks(model, ids[first - 1 : start], ids[start:end]))
-        texts.append(tuple(sum((part[i] for part in parts), []) for i in (0, 1)))
+        texts.append(tuple(list(chain.from_iterable(part[i] for part in parts)) for i in (0, 1)))
     return {"rbp_choices": choices, "rbp_texts": texts}
 
 
 def must_equal(results, plain, ks):
     for task, documents in plain.items():
-        ranks, nll = (sum((document[i] for document in documents), []) for i in (0, 1))
+        ranks, nll = (list(chain.from_iterable(each[i] for each in documents)) for i in (0, 1))
         assert results[task]["rbp_tokens,none"] == len(ranks)
         assert results[task]["cross_entropy,none"] == pytest.approx(math.fsum(nll) / len(nll), rel=1e-5)
         for k in ks:
@@ -134,7 +134,7 @@ def test_a_gguf_file_is_scored_as_its_weights_are(tmp_path, in_tasks):
     results, _ = evaluate(SMOLLM2, tmp_path)
     files = find_model(str(SMOLLM2))
     model, tokenizer = load_model(files, "float32", torch.device("cpu")).model, load_tokenizer(files)
-    own = by_hf(model=lm_eval.models.huggingface.HFLM(model, tokenizer=tokenizer))
+    own = by_hf(model=HFLM(model, tokenizer=tokenizer))
     for task, name in (("rbp_choices", "acc"), ("rbp_choices", "acc_norm"), ("rbp_texts", "bits_per_byte")):
         assert results[task][f"{name},none"] == pytest.approx(own[task][f"{name},none"], rel=1e-5)
     assert results["rbp_choices"]["acc,none"] >= 0.75  # chance: 1/3
@@ -164,7 +164,7 @@ def total(*ranks):
     """An answer whose tokens have these ranks."""
     count = len(ranks)
     columns = [range(3, 3 + count), range(count), [r - 1 for r in ranks], [1] * count, [1.0] * count, [0] * count]
-    return harness.Total.of(harness.Tokens(*map(harness.np.array, columns)))
+    return harness.total_of(harness.Tokens(*map(harness.np.array, columns)))
 
 
 def sample(target, *answers, contexts=None, choices=("Yes", "No", "Maybe"), **more):

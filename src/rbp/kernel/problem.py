@@ -83,6 +83,9 @@ def problem(
     devices = {str(tensor.device) for tensor in (*given, target)}
     if len(devices) > 1:
         raise ParameterError(f"tensors lie on {', '.join(sorted(devices))}", "device", "Move them to one device.")
+    if hidden.device.type == "mps":
+        what = "an Apple GPU has no float64, in which exponentials are summed"
+        raise ParameterError(what, "device", "Rank on the CPU: --device cpu.")
     if not (isfinite(scale) and scale > 0) or not (softcap is None or (isfinite(softcap) and softcap > 0)):
         raise ParameterError(f"scale {scale} and softcap {softcap} must be positive", "scale, softcap", "Check them.")
     if rounding not in (None, "bfloat16"):

@@ -351,3 +351,15 @@ def test_wrong_code_is_compiled_again_once(outcomes, discarded, compiled, tmp_pa
     assert caplog.text.count("ranking runs on plain tiles") == (not compiled)
     assert kept.exists() is not bool(discarded)
     assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == str(tmp_path)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_an_apple_gpu_is_refused_by_name(dtype):
+    """It has no float64, in which −ln p is summed, whatever the dtype of the weights."""
+
+    class OnApple(torch.Tensor):
+        device = torch.device("mps")
+
+    given = torch.ones(2, 3, dtype=dtype), torch.ones(4, 3, dtype=dtype), torch.zeros(2, dtype=torch.int64)
+    with pytest.raises(ParameterError, match=r"an Apple GPU has no float64[^\n]*\nRank on the CPU"):
+        linear_rank(*(tensor.as_subclass(OnApple) for tensor in given))
