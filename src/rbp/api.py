@@ -142,7 +142,7 @@ def compare(
     """
     from rbp.laws.comparison import KS
     from rbp.laws.comparison import compare as compare_stores
-    from rbp.models.known_tokenizer import find_tokenizer
+    from rbp.measurements.known_tokenizer import find_tokenizer
 
     stores = [_store(each) for each in (a, b)]
     comparison = compare_stores(*stores, ks=KS if k is None else k, rule=tie_rule, level=level)

@@ -1,0 +1,1 @@
+"""One model made worse, step by step."""

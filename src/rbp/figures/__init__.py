@@ -1,0 +1,1 @@
+"""Figures: curves of measurements and fits, and the style of all."""

@@ -1,0 +1,1 @@
+"""Pages that open offline: of `rbp law` and `rbp compare`."""
