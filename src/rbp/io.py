@@ -1,6 +1,5 @@
 """Write files and folders whole or not at all: write beside, fsync, rename."""
 
-import ctypes
 import errno
 import fcntl
 import glob
@@ -9,6 +8,7 @@ import json
 import os
 import shutil
 import tempfile
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -19,8 +19,19 @@ from typing import IO, Any
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EBADF)
 
 
+STALE = 24 * 3600.0  # seconds after which a temporary file or folder is what a kill has left
+
+
 def _beside(path: Path) -> Path:
-    """Return a free hidden name beside ``path``: on the same file system, so that a rename is atomic."""
+    """Return a free hidden name beside ``path``: on the same file system, so that a rename is atomic.
+
+    What earlier processes have left there under such names, a day ago or more, is removed.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for left in path.parent.glob(f".{glob.escape(path.name)}.????????.tmp"):
+        with suppress(FileNotFoundError):
+            if time.time() - left.lstat().st_mtime > STALE:
+                _remove(left)
     return path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
 
 
@@ -29,15 +40,16 @@ def write_file(path: Path, content: str | bytes, mode: int = 0o666) -> None:
 
     mode: who may read and write it, as far as the process's umask lets them.
     """
-    with _held(path, lambda temporary: os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)) as (
-        temporary,
-        descriptor,
-    ):
-        with open(descriptor, "wb", closefd=False) as stream:
+    temporary = _beside(path)
+    try:
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as stream:
             stream.write(content.encode() if isinstance(content, str) else content)
             stream.flush()
-            os.fsync(descriptor)
+            os.fsync(stream.fileno())
         temporary.replace(path)
+    except BaseException:
+        _remove(temporary)
+        raise
 
 
 def canonical_json(value: Any, indent: int | None = None) -> str:
@@ -62,51 +74,21 @@ def parse_json(data: str | bytes, objects: Callable[[list[tuple[str, Any]]], Any
 
 
 @contextmanager
-def folder_beside(path: Path, mode: int = 0o777) -> Iterator[Path]:
-    """Make an empty folder beside ``path``, removed on leaving unless `swap_in` has moved it; mode: as of a file."""
-
-    def make(temporary: Path) -> int | None:
-        temporary.mkdir(mode)
-        try:
-            return os.open(temporary, os.O_RDONLY)
-        except FileNotFoundError:
-            return None
-
-    with _held(path, make) as (temporary, _):
+def folder_beside(path: Path) -> Iterator[Path]:
+    """Make an empty folder beside ``path``, removed on leaving unless `swap_in` has moved it."""
+    temporary = _beside(path)
+    temporary.mkdir()
+    try:
         yield temporary
+    finally:
+        _remove(temporary)
 
 
 @contextmanager
 def temporary_folder(name: str) -> Iterator[Path]:
-    """Make an empty folder for this user alone, where the system keeps temporary ones; removed on leaving.
-
-    What a kill has left there under the same name is removed by the next who asks for one.
-    """
-    with folder_beside(Path(tempfile.gettempdir()).resolve() / name, 0o700) as folder:
-        yield folder
-
-
-@contextmanager
-def _held(path: Path, make: Callable[[Path], int | None]) -> Iterator[tuple[Path, int]]:
-    """Give what ``make`` makes beside ``path``, and its descriptor; removed on leaving, if it is still there.
-
-    A lock holds it that ends with this process, however it ends: so the next one can tell what a kill has left
-    behind, and removes that. If it is removed before it is locked, or even open (None), it is made again.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    while True:
-        temporary = _beside(path)
-        if (descriptor := make(temporary)) is None:
-            continue
-        if lock(descriptor) is not False and _is(temporary, descriptor):
-            break
-        os.close(descriptor)
-    try:
-        _clear_dead(path)
-        yield temporary, descriptor
-    finally:
-        _remove(temporary)
-        os.close(descriptor)
+    """Make an empty folder for this user alone, where the system keeps temporary ones; removed on leaving."""
+    with tempfile.TemporaryDirectory(prefix=f"{name}-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder).resolve()
 
 
 def lock(stream: IO[Any] | int, kind: int = fcntl.LOCK_EX | fcntl.LOCK_NB) -> bool | None:
@@ -126,31 +108,9 @@ def lock(stream: IO[Any] | int, kind: int = fcntl.LOCK_EX | fcntl.LOCK_NB) -> bo
     return True
 
 
-def _is(path: Path, descriptor: int) -> bool:
-    """Return whether the open file or folder is still the one at ``path``."""
-    try:
-        return os.path.samestat(path.stat(), os.fstat(descriptor))
-    except FileNotFoundError:
-        return False
-
-
-def _clear_dead(path: Path) -> None:
-    """Remove what stands beside ``path`` of processes that have ended without removing it."""
-    for left in path.parent.glob(f".{glob.escape(path.name)}.????????.tmp"):
-        try:
-            descriptor = os.open(left, os.O_RDONLY | os.O_NONBLOCK)  # somebody else's pipe would have us wait
-        except OSError:
-            continue
-        try:
-            if lock(descriptor):
-                _remove(left)
-        finally:
-            os.close(descriptor)
-
-
 def _remove(path: Path) -> None:
-    """Remove a file or a folder; if that fails, a hidden one is left for the next process."""
-    if path.is_dir():
+    """Remove a file or a folder; if that fails, it is left, and removed a day later."""
+    if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
         with suppress(OSError):
@@ -160,32 +120,18 @@ def _remove(path: Path) -> None:
 def swap_in(new: Path, path: Path) -> None:
     """Rename the folder ``new`` to ``path``; what was at ``path`` is replaced whole, and then removed.
 
-    Whoever looks at ``path`` sees the old content or the new at any moment, and so it is after a kill, where the
-    system can exchange two folders (Linux); elsewhere a kill between two renames leaves none for the next run.
+    By two renames, between which there is nothing at ``path``: a kill there leaves none for the next run.
     """
+    old = _beside(path)
+    with suppress(FileNotFoundError):
+        path.rename(old)
     try:
         new.rename(path)
-        return
-    except OSError as error:  # as for a folder that is not empty
-        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
-            raise
-    if not _exchange(new, path):
-        old = _beside(path)
-        path.rename(old)
-        try:
-            new.rename(path)
-        except OSError:
+    except OSError:
+        with suppress(FileNotFoundError):
             old.rename(path)
-            raise
-        new = old
-    _remove(new)
-
-
-def _exchange(one: Path, other: Path) -> bool:
-    """Exchange two names in one step; False where the system cannot."""
-    function = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
-    return function is not None and function(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0
+        raise
+    _remove(old)
 
 
 def label(path: Path) -> str:

@@ -13,7 +13,7 @@ from injected import KILLED
 
 from rbp.errors import DataError
 from rbp.extract.extraction import Settings, extract
-from rbp.io import folder_beside, swap_in
+from rbp.io import folder_beside, swap_in, write_file
 from rbp.store import Store, open_store
 from rbp.texts.protocol import protocol
 
@@ -38,31 +38,54 @@ def die_beside(target: Path) -> None:
 
 
 @pytest.mark.long
-def test_what_a_dead_process_has_left_is_removed_and_what_a_living_one_has_is_not(tmp_path):
+def test_what_a_dead_process_has_left_is_removed_a_day_later(tmp_path):
     target = tmp_path / "folder"
-    os.mkfifo(tmp_path / ".folder.01234567.tmp")  # what others put there is not waited for
     assert ended(Apart(die_beside, target), 60) == KILLED
     (dead,) = tmp_path.glob(".folder.*.tmp")
-    with folder_beside(target) as living:
-        assert not dead.exists()
-        with folder_beside(target) as other:  # as another process would
-            assert living.exists()
-            (other / "of").write_text("the other")
-            swap_in(other, target)
-        (living / "of").write_text("the last")
-        swap_in(living, target)
-    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
-    assert (target / "of").read_text() == "the last"
+    with folder_beside(target):
+        assert dead.exists(), "it may be a living process's"
+    day_ago = time.time() - 25 * 3600
+    os.utime(dead, (day_ago, day_ago))
+    with folder_beside(target) as new:
+        assert [path.name for path in tmp_path.iterdir()] == [new.name]
 
 
-def test_without_an_exchange_in_one_step_a_folder_is_replaced_all_the_same(tmp_path, monkeypatch):
-    monkeypatch.setattr("rbp.io._exchange", lambda one, other: False)
-    for text in ("old", "new"):
-        with folder_beside(tmp_path / "folder") as new:
-            (new / "file").write_text(text)
-            swap_in(new, tmp_path / "folder")
-    assert (tmp_path / "folder" / "file").read_text() == "new"
-    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+def test_files_a_day_old_are_swept_and_others_are_not(tmp_path):
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "kept").touch()
+    (tmp_path / ".a.txt.01234567.tmp").write_text("left over")
+    (tmp_path / ".a.txt.01234568.tmp").symlink_to(tmp_path / "outside")
+    os.mkfifo(tmp_path / ".a.txt.01234569.tmp")  # what others put there is not waited for
+    for path in tmp_path.glob(".a.txt.*"):
+        os.utime(path, (0, 0), follow_symlinks=False)
+    (tmp_path / ".b.txt.01234567.tmp").touch()
+    os.utime(tmp_path / ".b.txt.01234567.tmp", (0, 0))
+    write_file(tmp_path / "a.txt", "whole")
+    assert {path.name for path in tmp_path.iterdir()} == {"a.txt", "outside", ".b.txt.01234567.tmp"}
+    assert (tmp_path / "outside" / "kept").exists()
+
+
+@pytest.mark.parametrize("before", [None, "folder", "file"])
+def test_a_folder_is_replaced_whole(tmp_path, before):
+    target = tmp_path / "folder"
+    if before == "folder":
+        target.mkdir()
+        (target / "old").touch()
+    elif before == "file":
+        target.touch()
+    with folder_beside(target) as new:
+        (new / "new").touch()
+        swap_in(new, target)
+    assert [path.relative_to(tmp_path).as_posix() for path in sorted(tmp_path.rglob("*"))] == ["folder", "folder/new"]
+
+
+def test_a_folder_that_cannot_be_replaced_stays(tmp_path):
+    target = tmp_path / "folder"
+    target.mkdir()
+    (target / "old").touch()
+    with pytest.raises(FileNotFoundError):
+        swap_in(tmp_path / "nothing", target)
+    assert [path.relative_to(tmp_path).as_posix() for path in sorted(tmp_path.rglob("*"))] == ["folder", "folder/old"]
 
 
 def extract_or_be_refused(model: Path, corpus: str, out: Path) -> str:

@@ -20,7 +20,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rbp import io as files
 from rbp.errors import RbpError
 from rbp.io import refusal
 
@@ -75,11 +74,6 @@ class _Steps:
             self.step("fsync")
             fsync(descriptor)
 
-        def exchange(one: Path, other: Path) -> bool:
-            self.step("exchange")
-            return exchanged(one, other)
-
-        exchanged, files._exchange = files._exchange, exchange
         builtins.open = io.open = open_
         os.fsync = fsync_
         sys.addaudithook(self.hook)
