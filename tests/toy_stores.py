@@ -30,7 +30,8 @@ def make_store(folder, greater, lengths, *, names=None, token=None, equal=1, nll
 
 
 def write_store(root, model, size, greater, *, family="Ladder", dataset="wikipedia", token=0, vocabulary=50, **more):
-    """A store of 4 documents of equal length under `root`; the first two tokens have an equal."""
+    """A store of 4 documents of equal length, one token each, under `root`; the first two places have an equal."""
     about = {"model": model, "dataset": dataset, "family": family, "size": size, "vocabulary": vocabulary}
-    places = {"names": [3, 5, 6, 9], "token": token, "equal": np.where(np.arange(len(greater)) < 2, 2, 1)}
+    tokens = token + np.arange(len(greater)) // (len(greater) // 4)
+    places = {"names": [3, 5, 6, 9], "token": tokens, "equal": np.where(np.arange(len(greater)) < 2, 2, 1)}
     return make_store(root / f"{model}-{dataset}", greater, [len(greater) // 4] * 4, **about, **places, **more)

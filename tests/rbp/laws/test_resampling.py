@@ -53,6 +53,13 @@ def test_means_have_students_interval_and_vary_together_as_values_over_their_num
     assert found == pytest.approx((x[:, 0].mean(), theirs.low, theirs.high), rel=1e-12)
 
 
+def test_degrees_of_freedom_are_satterthwaites():
+    """Of Σw·s²/Σw with weights n and one variance: (Σn)²/Σn², less one; D − 1 where all lengths are alike."""
+    assert degrees_of_freedom(np.full(17, 340)) == pytest.approx(16, rel=1e-12)
+    assert degrees_of_freedom([1, 2, 3]) == pytest.approx(36 / 14 - 1, rel=1e-12)
+    assert degrees_of_freedom([10**6, 1, 1]) == pytest.approx(0, abs=1e-5)
+
+
 def test_leaving_out_is_what_it_says():
     """Brute force: the tokens of all other documents, counted anew."""
     rng = np.random.default_rng(2)

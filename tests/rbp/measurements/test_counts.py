@@ -7,9 +7,11 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from toy_stores import write_store
+from scipy import stats
+from toy_stores import make_store, write_store
 
 from rbp.errors import DataError
+from rbp.laws.resampling import interval
 from rbp.measurements import open_source
 from rbp.measurements.counts import Counts, count_hits, from_table, of_stores, store_table, to_table
 from rbp.measurements.ranked import Ranked
@@ -56,6 +58,35 @@ def test_stores_are_counted_by_document_model_and_threshold(tmp_path, rule, more
         hits = own.dropna(subset="k").set_index("k")["hits"]
         assert hits.to_dict() == {k: n for k, n in zip((1, 5, 30), found.hits[:, m].sum(axis=0), strict=True) if n}
         assert own.set_index("metric").loc["cross_entropy", "value"] == sizes[name]
+
+
+def test_a_repeated_opening_counts_once_in_intervals_of_documents_of_their_lengths(tmp_path):
+    """Brute force, of four documents: the second begins as the first for three tokens, and the last is the third's."""
+    token = np.array([7, 8, 9, 10, 7, 8, 9, 30, 31, 32, 33, 34, 35, 36, 40, 41, 40, 41])
+    documents, again = np.repeat([0, 1, 2, 3], [4, 10, 2, 2]), np.isin(np.arange(18), [4, 5, 6, 16, 17])
+    ranks = np.random.default_rng(0).integers(1, 9, 18)
+    store = make_store(tmp_path / "s", ranks - 1, [4, 10, 2, 2], token=token)
+    (counts,) = of_stores([store], [4])
+    (kept,) = from_table(to_table([counts]))
+    for one in (counts, kept):
+        left = one.left_out()
+        assert one.documents == 3
+        assert one.neg_log_rbp[0, 0] == pytest.approx(-np.log((ranks <= 4).mean()), rel=1e-12)
+        others = [~again & (documents != each) for each in range(3)]
+        shares = np.array([(ranks <= 4).mean(), *((ranks[other] <= 4).mean() for other in others)])
+        y = np.log(-np.log(shares))
+        assert left.at(4)[:, 0] == pytest.approx(y, rel=1e-12)
+        lengths = np.array([4, 7, 2])
+        half = stats.t.ppf(0.975, lengths.sum() ** 2 / (lengths**2).sum() - 1) * np.sqrt(2 * y[1:].var())
+        low, high = interval(left.at(4), left.df)[1:]
+        assert [low[0], high[0]] == pytest.approx([y[0] - half, y[0] + half], rel=1e-12)
+
+
+def test_models_of_which_none_is_kept_have_an_empty_table():
+    counts = made(5, 3, 2, [1, 5])
+    table = counts.keep(np.array([False, False])).table()
+    assert len(table) == 0
+    assert table.columns.tolist() == counts.table().columns.tolist()
 
 
 def made(seed, documents, models, ks):

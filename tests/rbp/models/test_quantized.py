@@ -2,6 +2,7 @@
 
 import copy
 import importlib.util
+from collections import UserDict
 
 import numpy as np
 import pytest
@@ -84,6 +85,35 @@ class Repacking(Moving):
         return values @ (self.weight.float().flip(0) * self.weight.scale).T
 
 
+class Container(UserDict):
+    """A container of weights that no copy takes along, as compressed-tensors keeps them once they are unpacked."""
+
+    def __deepcopy__(self, memo):
+        return {}
+
+
+class Unpacked(torch.nn.Module):
+    """Plain bytes, which a hook of the whole model unpacks at its first pass: of the model itself, not of a copy."""
+
+    def __init__(self, linear):
+        super().__init__()
+        self.weight = packed(linear.weight.data, torch.nn.Parameter)
+        self.register_buffer("scale", vars(self.weight).pop("scale"))
+
+    def forward(self, values):
+        return values @ self.weight.T
+
+
+def unpack_at_first_pass(model):
+    def hook(*_):
+        for each in model.modules():
+            if isinstance(each, Unpacked):
+                each.weight = torch.nn.Parameter(each.weight * each.scale, requires_grad=False)
+        handle.remove()
+
+    handle = model.register_forward_pre_hook(hook)
+
+
 KINDS = {"moving": Moving, "inside": Inside, "plain": Plain, "repacking": Repacking}
 
 
@@ -116,6 +146,31 @@ def test_a_weight_with_state_is_never_shared(kind, warm):
         values = expected[row.document][row.position - 1].double().numpy()
         assert_ranked(values, row.token, row.greater, row.equal, row.nll)
     assert all(torch.allclose(logits(model, each), wanted) for each, wanted in zip(ids, expected, strict=True))
+
+
+@pytest.mark.parametrize("warm", [False, True])
+def test_what_a_hook_of_the_model_unpacks_is_ranked(warm):
+    """compressed-tensors' own was refused: 'Linear' object has no attribute 'weight'."""
+    models = [random_model("llama") for _ in range(2)]
+    for model in models:
+        for layer in model.model.layers:
+            layer.mlp.up_proj = Unpacked(layer.mlp.up_proj)
+        unpack_at_first_pass(model)
+    (model, alike), ids = models, TOKENIZER(TEXTS[0])["input_ids"]
+    if warm:
+        logits(model, ids)
+    wanted = logits(alike, ids).double().log_softmax(-1)[:-1].gather(1, torch.tensor(ids)[1:, None]).mean().item()
+    found = rbp.rank(model, TEXTS[:1], tokenizer=TOKENIZER, length=64)
+    assert found.cross_entropy == pytest.approx(-wanted, abs=1e-5)
+    assert torch.equal(logits(model, ids), logits(alike, ids))
+
+
+def test_weights_in_a_container_that_is_not_copied_are_ranked():
+    model, plain = random_model("llama"), random_model("llama")
+    for each in model.modules():
+        vars(each)["_parameters"] = Container(each._parameters)
+    ranked = [rbp.rank(each, TEXTS, tokenizer=TOKENIZER, length=64) for each in (model, plain)]
+    assert ranked[0].cross_entropy == pytest.approx(ranked[1].cross_entropy, abs=1e-6)
 
 
 def test_one_that_cannot_be_shared_and_remembers_is_refused():
@@ -200,6 +255,8 @@ def test_the_size_of_a_quantized_model_is_that_before():
     part.down_proj.scales = torch.nn.Parameter(torch.zeros(64))
     del part.gate_proj.weight
     part.gate_proj.register_buffer("qweight", torch.zeros(8, 64, dtype=torch.int32))
+    assert non_embedding_params(model) == size  # packed by hand: its configuration says nothing
+    part.up_proj.weight = torch.nn.Parameter(torch.zeros(64, 16))
     model.config.quantization_config = {"quant_method": "some"}
     assert non_embedding_params(model) == size
 
