@@ -19,7 +19,7 @@ from rbp.extract.extraction import Settings, extract
 from rbp.store import FORMAT, SCHEMA, Store, open_store, read_part, sealed
 from rbp.texts.protocol import protocol
 
-PAGE = (Path(__file__).parents[3] / "docs" / "store.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "store.md").read_text(encoding="utf-8")
 (READER,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 TEXTS = texts(9, longest=40)
 ALONE = (

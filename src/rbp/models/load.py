@@ -206,14 +206,14 @@ class Loaded:
 
         wanted = ("config", "get_output_embeddings", "dtype", "device")
         if not (isinstance(self.model, nn.Module) and all(hasattr(self.model, name) for name in wanted)):
-            what = f"{type(self.model).__name__} is no language model of transformers"
+            what = f"{type(self.model).__name__} is not a language model of transformers"
             raise ParameterError(what, "model", "Give such a model, or a name: a hub id or a folder.")
         _must_be_rankable(self.model)
         if self.tokenizer is None:
             what = "a model in memory comes without its tokenizer"
             raise ParameterError(what, "tokenizer", "Give it: tokenizer=AutoTokenizer.from_pretrained(…).")
         if not isinstance(self.tokenizer, PreTrainedTokenizerBase):
-            what = f"{type(self.tokenizer).__name__} is no tokenizer of transformers"
+            what = f"{type(self.tokenizer).__name__} is not a tokenizer of transformers"
             raise ParameterError(what, "tokenizer", "PreTrainedTokenizerFast(tokenizer_object=…) makes one of another.")
         tokenizer = copy.deepcopy(self.tokenizer)  # how it cuts and pads is part of its state
         tokenizer.truncation_side = "right"
@@ -258,7 +258,7 @@ def _must_be_rankable(model: Any) -> None:
         raise ParameterError(what, "model", f"{remedy} language model, such as a ForCausalLM class of transformers.")
     if any(tensor.is_meta for tensor in model.parameters()) and not devices.places(model):
         remedy = "Load it by from_pretrained, or give the name of its folder."
-        raise ParameterError(f"{kind} lies on the meta device: it has no weights", "model", remedy)
+        raise ParameterError(f"{kind} is on the meta device: it has no weights", "model", remedy)
     if any(inspect.ismethod(getattr(module, "weight", None)) for module in model.modules()):
         what = f"the weights of {kind} are packed in whole numbers, as by quantize_dynamic"
         raise ParameterError(what, "model", "Give the model before it was quantized.")
@@ -521,7 +521,7 @@ def _in_one_file(
 ) -> ModelFiles:
     """Find the model in a GGUF file. Raises DataError if it cannot be read."""
     if revision is not None:
-        raise DataError("a GGUF file has no revisions", name, "Leave --revision away.")
+        raise DataError("a GGUF file has no revisions", name, "Leave --revision out.")
     files = ModelFiles(name, path.parent, None, (path,), None, checkpoint, by_hand)
     files.contents  # noqa: B018  # which refuses what cannot be read
     return files
@@ -550,7 +550,7 @@ def _weight_names(folder: Path, name: str) -> tuple[str, ...]:
     config = _json(folder / "config.json")
     if "configuration_files" in config:
         what = "config.json names other configurations for other versions of transformers (configuration_files)"
-        raise DataError(what, name, "Take that field away, and keep in config.json what is meant.")
+        raise DataError(what, name, "Remove that field, and keep what is meant in config.json.")
     if any(folder.glob(_SPREAD)):
         what = "the weights are saved as torch.distributed saves them (shard-…-model-….safetensors)"
         raise DataError(what, name, "Load and save the model with transformers first, or move these files away.")
@@ -587,7 +587,9 @@ def _download(name: str, revision: str | None, patterns: tuple[str, ...]) -> Pat
     except errors.RevisionNotFoundError:
         raise DataError(f"the model has no revision {revision}", name, "Look it up on its page.") from None
     except errors.GatedRepoError:
-        raise DataError("the model asks for your agreement first", name, "Agree on its page, then log in.") from None
+        raise DataError(
+            "the model's owner asks you to agree to terms first", name, "Agree on its page, then log in."
+        ) from None
     except (errors.RepositoryNotFoundError, errors.HFValidationError):
         raise DataError("there is no such model", name, "Give a hub id (owner/name) or a folder.") from None
     except Exception as error:  # of the hub, or of whatever HTTP client it has where there is no connection
@@ -603,7 +605,7 @@ def _json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         value = None
     if not isinstance(value, dict):
-        raise DataError(f"{path.name} is no JSON object", str(path.parent), "Save the model again.")
+        raise DataError(f"{path.name} is not a JSON object", str(path.parent), "Save the model again.")
     return value
 
 
