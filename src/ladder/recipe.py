@@ -173,7 +173,9 @@ class Family:
     def heads(self, width: int) -> int:
         """Count the heads of a layer. Raises ValueError where the width is no multiple of a head's."""
         if self.head and width % self.head:
-            raise ValueError(f"width {width} gives no whole number of heads of {self.head} in family {self.name}")
+            raise ValueError(
+                f"width {width} does not give a whole number of heads of {self.head} in family {self.name}"
+            )
         return width // self.head if self.head else 0
 
 

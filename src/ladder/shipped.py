@@ -63,7 +63,7 @@ def models(families: Collection[str] = (), *, folder: Path = LADDER) -> pd.DataF
     except OSError as error:
         raise DataError(f"cannot read the file: {error.strerror}", label(path), _REMEDY) from None
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise DataError("this is no list of the families' models", label(path), _REMEDY) from None
+        raise DataError("this is not a list of the families' models", label(path), _REMEDY) from None
     provenance.note(path)
     table = pd.DataFrame(rows, columns=_COLUMNS)
     shipped = [name for name in table["family"].unique() if (folder / SUMS / name).is_dir()]
@@ -153,7 +153,7 @@ def trained(names: "pd.Series[str]", *, folder: Path = LADDER) -> dict[str, Any]
         columns = {"training_tokens": "budget", "step": "steps", "seed": "seed"}
         return {name: pd.array([one.get(old) for one in known], dtype="Int64") for name, old in columns.items()}
     except (OSError, ValueError, KeyError, TypeError):
-        raise DataError("this is no list of the families' models", label(path), _REMEDY) from None
+        raise DataError("this is not a list of the families' models", label(path), _REMEDY) from None
 
 
 _Arrays = dict[str, npt.NDArray[Any]]

@@ -219,7 +219,7 @@ def _corpus(path: Path, fields: tuple[str, ...] = ("text",)) -> list[Document]:
         what = f"the corpus cannot be read: {getattr(error, 'strerror', None) or error}"
         raise DataError(what, str(path), "Fetch it again.") from None
     except (ValueError, KeyError, TypeError):
-        what = f"the line is no JSON object with the texts {', '.join(('id', *fields))}"
+        what = f"the line is not a JSON object with the texts {', '.join(('id', *fields))}"
         raise DataError(what, f"{path}, line {len(documents) + 1}", "Fetch it again.") from None
     if not documents:
         raise DataError("the corpus holds no document", str(path), "Fetch it again.")

@@ -32,7 +32,7 @@ def greater_equal(scores: npt.ArrayLike, target: npt.ArrayLike) -> tuple[Integer
         what = f"scores of shape {score.shape} need whole-number targets of shape {score.shape[:-1]}"
         raise DataError(what, f"target: {index.dtype}, shape {index.shape}", "Give one target per position.")
     if np.isnan(score).any():
-        raise DataError("a score is NaN", "scores", "NaN has no place in an order: find where it comes from.")
+        raise DataError("a score is NaN", "scores", "NaN cannot be ordered: find where it comes from.")
     if index.size and not (index.min() >= 0 and index.max() < score.shape[-1]):
         raise DataError(f"a target lies outside 0 … {score.shape[-1] - 1}", "target", "Check the tokenizer.")
     truth = np.take_along_axis(score, index[..., None], axis=-1)

@@ -35,7 +35,7 @@ def split_numbers(text: str | None, what: str, option: str, least: int | None = 
     except ValueError:
         bound = "" if least is None else f" of at least {least}"
         remedy = f"Give whole numbers{bound}, with commas."
-        raise ParameterError(f"{text!r} are no {what}", option, remedy) from None
+        raise ParameterError(f"{text!r} are not {what}", option, remedy) from None
     return numbers
 
 

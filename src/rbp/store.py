@@ -58,7 +58,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         manifest = parse_json(path.read_bytes())
     except FileNotFoundError:
         remedy = "rbp ranks list shows the stores of a folder."
-        raise DataError("the folder is no rank store: no manifest.json", str(folder), remedy) from None
+        raise DataError("the folder is not a rank store: no manifest.json", str(folder), remedy) from None
     except (OSError, ValueError):
         raise DataError("the manifest cannot be read", str(path), REDO) from None
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
@@ -286,7 +286,7 @@ def must_be_stores(folders: Iterable[Path]) -> None:
         valid = is_store(folder) and not folder.is_symlink()
         other = sorted(path.name for path in folder.iterdir() if not _FILES.fullmatch(path.name)) if valid else []
         if other or not valid:
-            what = f"it holds {other[0]}, which is no part of a store" if other else "this is no rank store's folder"
+            what = f"it holds {other[0]}, which is not part of a store" if other else "this is not a rank store"
             raise DataError(f"{what}: nothing was removed", str(folder), "rbp ranks list shows the stores of a folder.")
 
 
@@ -466,7 +466,7 @@ def open_store(folder: str | Path) -> RankStore:
     manifest = read_manifest(folder)
     if not manifest["complete"]:
         what = "the measurement is not finished"
-        raise DataError(what, str(folder), "Run the command that made it again: it goes on where it stopped.")
+        raise DataError(what, str(folder), "Run the command that made it again; it continues where it stopped.")
     about = manifest["about"]
     return RankStore(
         folder=folder,

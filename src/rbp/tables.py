@@ -73,7 +73,7 @@ def read_csv(path: Path) -> pd.DataFrame:
             begin = reader.line_num + 1
     except csv.Error as error:
         where = f"{label(path)}, line {begin}"
-        raise DataError(f"the file is not CSV: {error}", where, "Mend the quotes there.") from None
+        raise DataError(f"the file is not CSV: {error}", where, "Correct the quotes there.") from None
     if not rows:
         raise DataError("the file is empty", label(path), "It needs a line of column names, then the rows.")
     provenance.note(path)
@@ -81,7 +81,7 @@ def read_csv(path: Path) -> pd.DataFrame:
         log.warning("%s: the cells are taken to be separated by %s.", label(path), SEPARATORS[separator])
     header = [cell.strip() for cell in rows[0]]
     if len(set(header)) < len(header):
-        raise DataError("a column name stands twice", f"{label(path)}, line {lines[0]}", "Rename one.")
+        raise DataError("a column name appears twice", f"{label(path)}, line {lines[0]}", "Rename one.")
     for line, row in zip(lines, rows, strict=True):
         if len(row) != len(header):
             what = f"{len(row)} cells where the header has {len(header)}"
@@ -138,20 +138,20 @@ def read_parquet(path: Path) -> pd.DataFrame:
     # pandas stores row labels that are no plain count as columns of this name
     names = [name for name in columns.column_names if not name.startswith("__index_level_")]
     if len(set(names)) < len(names):
-        raise DataError("a column name stands twice", label(path), "Rename one.")
+        raise DataError("a column name appears twice", label(path), "Rename one.")
     rows = pd.RangeIndex(1, columns.num_rows + 1, name="row")
     return pd.DataFrame({name: columns[name].to_pylist() for name in names}, rows, dtype=object)
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"is no text: {value!r}")
+        raise ValueError(f"is not text: {value!r}")
     return value
 
 
 def _real(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise ValueError(f"is no number: {value!r}")
+        raise ValueError(f"is not a number: {value!r}")
     try:
         if "_" in str(value):  # to Python 1_0.5 is 10.5, to a spreadsheet it is text
             raise ValueError
@@ -159,7 +159,7 @@ def _real(value: object) -> float:
     except (ValueError, OverflowError):
         comma = isinstance(value, str) and re.fullmatch(r"[+-]?\d*,\d+", value)
         hint = " (write a point for the decimal comma)" if comma else ""
-        raise ValueError(f"is no number: {value!r}{hint}") from None
+        raise ValueError(f"is not a number: {value!r}{hint}") from None
     if not math.isfinite(number):
         raise ValueError(f"is {'NaN' if math.isnan(number) else 'infinite'}: {value!r}")
     return number + 0.0  # −0 becomes 0
@@ -174,7 +174,7 @@ def _whole(value: object) -> int:
         return value
     number = _real(value)  # pandas writes a column of integers with gaps as 1.0, 10.0, …
     if not number.is_integer() or abs(number) > 2**53:
-        raise ValueError(f"is no whole number: {value!r}")
+        raise ValueError(f"is not a whole number: {value!r}")
     return int(number)
 
 

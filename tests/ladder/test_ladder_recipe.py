@@ -59,7 +59,7 @@ def test_the_rate_of_a_family_rises_holds_and_falls_straight_to_0_at_each_budget
     ("change", "said"),
     [
         (("8_000_000]", "80_000_000]"), "the largest budget is more than the 16,007,168 tokens"),
-        (("10k = 16", "10k = 20"), "width 20 gives no whole number of heads of 8 in family neox"),
+        (("10k = 16", "10k = 20"), "width 20 does not give a whole number of heads of 8 in family neox"),
     ],
 )
 def test_a_malformed_recipe_of_families_is_refused(change, said, tmp_path):

@@ -84,7 +84,7 @@ def test_every_row_is_text_every_token_is_predicted_once_and_the_sources_have_eq
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (gzip.compress(b'{"words": "x"}\n'), r"no JSON object with the texts id, text \(.*sums.jsonl.gz, line 1\)"),
+        (gzip.compress(b'{"words": "x"}\n'), r"not a JSON object with the texts id, text \(.*sums.jsonl.gz, line 1\)"),
         (None, "--texts FOLDER"),
     ],
     ids=["no text", "missing"],

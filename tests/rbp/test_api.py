@@ -118,7 +118,7 @@ def test_what_is_saved_is_a_rank_store_and_a_result_needs_no_place(tmp_path, mod
     del ranked
     assert not kept.exists()
     assert Ranked(store).ranks.size == store.tokens
-    assert "whole" in here("ranks", "check", str(folder)).stdout
+    assert "intact" in here("ranks", "check", str(folder)).stdout
 
 
 @pytest.mark.parametrize(

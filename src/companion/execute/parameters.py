@@ -175,7 +175,7 @@ def _read(parameter: Parameter, given: Any, read: Callable[[Any], Any]) -> Any:
 
     def allowed(item: Any) -> Any:
         if isinstance(item, str) and not _writable(item):
-            raise ParameterError(f"{item!a} is no text", where, "Give characters of Unicode, in UTF-8.")
+            raise ParameterError(f"{item!a} is not text", where, "Give characters of Unicode, in UTF-8.")
         if parameter.choices is not None and item not in parameter.choices:
             raise ParameterError(f"{item!r} is not a choice", where, nearest(str(item), map(str, parameter.choices)))
         return item
@@ -190,7 +190,7 @@ def _read(parameter: Parameter, given: Any, read: Callable[[Any], Any]) -> Any:
             remedy = f"Its range is {parameter.help.rpartition(';')[2].strip()}, its default {default}."
             raise ParameterError(f"{outside[0]} is out of range", where, remedy) from None
         remedy = f"Its type is {parameter.type}, its default {default}."
-        raise ParameterError(f"{given!r} is no {parameter.type}", where, remedy) from None
+        raise ParameterError(f"{given!r} is not of type {parameter.type}", where, remedy) from None
 
 
 def _writable(text: str) -> bool:

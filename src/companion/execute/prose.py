@@ -191,7 +191,7 @@ def _count_in_words(value: results.Value, whole: results.Value | None = None) ->
     if type(value) is not int or (whole is not None and type(whole) is not int):
         raise ValueError("words are for counts")
     if whole is not None and (whole == 0 or not 0 <= value <= int(whole)):
-        raise ValueError(f"{value} is no part of {whole}")
+        raise ValueError(f"{value} is not part of {whole}")
     return number_word(value) if whole is None else f"{value:,} of {whole:,}"
 
 

@@ -57,9 +57,9 @@ class Chapter:
         try:
             content: dict[str, Any] = parse_json(self.path.read_bytes())
         except (OSError, ValueError) as error:
-            raise ChapterError(f"this is no notebook: {error}", str(self.path)) from None
+            raise ChapterError(f"this is not a notebook: {error}", str(self.path)) from None
         if not is_notebook(content):
-            raise ChapterError("this is no notebook", str(self.path), "Save it again with Jupyter.")
+            raise ChapterError("this is not a notebook", str(self.path), "Save it again with Jupyter.")
         return content
 
     @property
@@ -109,7 +109,7 @@ class Chapter:
         """About how long the chapter takes, where that is long (metadata ``rbp.seconds``): the longest run first."""
         seconds = self.notebook.get("metadata", {}).get("rbp", {}).get("seconds", 0)
         if not isinstance(seconds, int):
-            raise ChapterError("the notebook's metadata rbp.seconds is no whole number", self.name)
+            raise ChapterError("the notebook's metadata rbp.seconds is not a whole number", self.name)
         return seconds
 
     def parse(self, assignments: Sequence[str]) -> dict[str, Any]:

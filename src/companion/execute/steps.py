@@ -95,7 +95,7 @@ def _declared_in(path: Path, source: Path, _written: int) -> tuple[Step, ...]:
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise ParameterError(f"this is no Python: {error}", module) from None
+        raise ParameterError(f"this is not Python: {error}", module) from None
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     return tuple(
         _declared(call, module, function.name)

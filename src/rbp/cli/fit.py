@@ -74,10 +74,10 @@ def fit(
     if metric is None and (k is not None or weights):
         metric = "neg_log_rbp"
     if metric is not None and "{k}" not in _WHAT[metric] and k is not None:
-        raise ParameterError(f"{metric} has no threshold", "--k", "Leave --k out.")
+        raise ParameterError(f"{metric} has no threshold", "--k", "Leave out --k.")
     if weights and metric != "neg_log_rbp":
         raise ParameterError(
-            "only RBP_k has counting noise to weight by", "--weights", "Leave --weights out, or give --k."
+            "only RBP_k has counting noise to weight by", "--weights", "Leave out --weights, or give --k."
         )
     if weights and offset:
         raise ParameterError("the law with an offset is fitted without weights", "--weights", "Leave one of them out.")

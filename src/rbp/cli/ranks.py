@@ -145,7 +145,7 @@ def extract(
     if batch is not None and batch < 1:
         raise ParameterError(f"a batch has at least 1 row, not {batch}", "--batch", "Give more.")
     if devices not in (None, "auto"):
-        raise ParameterError(f"cannot spread a model over {devices!r}", "--devices", "Give auto.")
+        raise ParameterError(f"a model cannot be spread over {devices!r}", "--devices", "Give auto.")
     share = None if shard is None else check_shard(_shard(shard))
     for each in corpus:
         check_corpus(each, field or ([prompt] if prompt else []))
@@ -360,7 +360,7 @@ def summary(
     if by not in (None, "document"):
         raise ParameterError(f"there are no rows by {by}", "--by", "Give document.")
     if by and intervals:
-        raise ParameterError("a document by itself has no interval by documents", "--intervals", "Leave one out.")
+        raise ParameterError("a single document has no interval by documents", "--intervals", "Leave one out.")
     tables = []
     for store in _stores(context, paths):
         ranked = Ranked(store, tie_rule)  # type: ignore[arg-type]
@@ -458,7 +458,7 @@ def _assigned_gpu() -> str:
 def _shard(text: str) -> tuple[int, int]:
     first, _, count = text.partition("/")
     if not (first.isdecimal() and count.isdecimal()):
-        raise ParameterError(f"{text!r} is no shard", "--shard", "Give I/N, such as 1/4.")
+        raise ParameterError(f"{text!r} is not a shard", "--shard", "Give I/N, such as 1/4.")
     return int(first), int(count)
 
 

@@ -150,7 +150,7 @@ def _layers(language: LanguageModel) -> tuple[nn.Module, str, nn.ModuleList]:
             return backbone.get_submodule(parent), name, layers
     kind = language.model.config.model_type
     what = f"{kind} has no final norm right after its layers, through which one could leave earlier"
-    raise ParameterError(what, f"{language.name}, --paths depth", "Leave depth out.")
+    raise ParameterError(what, f"{language.name}, --paths depth", "Leave out depth.")
 
 
 def _norm_follows(backbone: Any, layers: nn.ModuleList) -> bool:

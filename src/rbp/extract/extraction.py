@@ -413,8 +413,8 @@ def verify_store(
     """
     key, where = store.manifest["key"], str(store.folder)
     if "weights" not in key:
-        what = f"{store.model} is none of the models that read text by themselves"
-        raise DataError(what, where, "Its own program ranked it, and asked a sample again.")
+        what = f"{store.model} is not a model that this command can load"
+        raise DataError(what, where, "The program that ranked it checked a sample itself.")
     settings = Settings(dtype=key["dtype"], vocabulary=key["vocabulary"] or "all", round_logits=key["round_logits"])
     device = find_device(settings.device)
     with quiet(), ieee(device):
@@ -422,7 +422,7 @@ def verify_store(
         loaded = _Model(find_model(model, at, tokenizer), settings, device)
         if loaded.fingerprints["weights"] != key["weights"]:  # of the tokenizer, its tokens are compared
             what = f"{model} has other weights than the store was made of"
-            raise DataError(what, where, f"Give the same model: the store says {store.model}.")
+            raise DataError(what, where, f"Give the same model; the store names {store.model}.")
         ranked = key["corpus"]
         fields = {} if "sha256" not in ranked else {"fields": ranked["fields"] or (), "prompt": ranked.get("prompt")}
         texts = [open_corpus(name, **fields) for name in corpora or [store.dataset]]
@@ -512,7 +512,7 @@ def extract_on_gpus(
     shared = model_files, texts, protocol, out, settings
     todo = [Task(f"shard {i} of {len(gpus)}", _shard, (*shared, (i, len(gpus)), gpus[i - 1])) for i in every]
     for name, error in run_tasks(todo, len(gpus), lambda name, line: None).items():
-        raise DataError(f"{name} failed: {str(error).splitlines()[0]}", None, "Mend it, and run again to go on.")
+        raise DataError(f"{name} failed: {str(error).splitlines()[0]}", None, "Correct it, and run again to continue.")
 
 
 def _shard(tell: Tell, *arguments: Any) -> None:

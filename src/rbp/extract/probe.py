@@ -131,7 +131,7 @@ def _judged(given: Sequence[tuple[torch.Tensor, torch.Tensor | None]], head: Hea
     """
     if head is None or all(_is_product(*each, head) for each in given):
         return head
-    log.warning("the model's logits are no single product: its own logits are taken, which is slower")
+    log.warning("the model's logits are not a single product, so its own logits are used, which is slower")
     return None
 
 

@@ -227,7 +227,7 @@ def _compared(
 def wrong_ranks_error(wrong: Sequence[WrongRank], sampled: SampleCheck, folder: str) -> DataError:
     """Build the error for ranks that differ by more than rounding."""
     what = (
-        f"{len(wrong)} of {sampled.tokens:,} tokens that were asked again have other ranks than the model's own logits "
+        f"{len(wrong)} of {sampled.tokens:,} tokens that were ranked again have other ranks by the model's own logits "
         f"give, beyond rounding ({sampled.slack:.2g}); the first: {wrong[0]}"
     )
     remedy = (

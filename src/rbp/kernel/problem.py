@@ -235,7 +235,7 @@ def concluded(problem: Problem, tally: Tally, verdict: Verdict | None = None) ->
             what = "a logit is NaN, as the output embedding holds NaN"
         else:
             what = "a logit is NaN, from infinite values or an overflow"
-        raise RankError(what, row, "NaN has no place in an order: check the weights and the model's dtype.")
+        raise RankError(what, row, "NaN cannot be ordered: check the weights and the model's dtype.")
     return tally.ranks(problem.dtype)
 
 

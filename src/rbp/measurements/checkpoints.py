@@ -148,7 +148,7 @@ def independent(claims: Sequence[Claim]) -> list[bool]:
         if len(seeds) > 1 and not any(first.contradicts(claim, seeds=False) for claim in copies):
             runs = [(claim.family, claim.size, claim.training.seed) for claim in claims]
             left_out |= {i for i, run in enumerate(runs) if run != runs[places[0]] and run in {runs[j] for j in places}}
-            what = "begin alike, so they are no independent runs: the first seed stays"
+            what = "begin alike, so they are not independent runs, and only the first seed is kept"
         elif any(first.contradicts(claim) for claim in copies):
             left_out |= {*places}
             what = "are copies of one another, and cannot all be what they are called: left out"
@@ -159,7 +159,7 @@ def independent(claims: Sequence[Claim]) -> list[bool]:
     if claims and len(left_out) == len(claims):
         what = "all that is measured are copies of one another, and cannot all be what they are called"
         where = "; ".join(dict.fromkeys(claim.place for claim in claims))
-        raise DataError(what, where, "Take the wrong ones away: a store by rbp ranks rm STORE.")
+        raise DataError(what, where, "Remove the wrong ones: rbp ranks rm STORE.")
     return [i not in left_out for i in range(len(claims))]
 
 

@@ -162,14 +162,14 @@ class Source:
     def counting_variance(self, points: pd.DataFrame) -> Reals:
         """Return the variance of each −ln RBP_k by counting alone (`counting.neg_log_rbp_variance`), shape (n,).
 
-        points: n rows of its table, of −ln RBP_k. Raises DataError where nobody knows how many tokens were ranked.
+        points: n rows of its table, of −ln RBP_k. Raises DataError where it is not known how many tokens were ranked.
         """
         tokens = self._parts[0].tokens(points)
         for part in self._parts[1:]:
             tokens = tokens.fillna(part.tokens(points))
         if tokens.isna().any():
             row = points[tokens.isna()].iloc[0]
-            what = f"nobody knows how many tokens {row['model']} was measured on"
+            what = f"it is not known how many tokens {row['model']} was measured on"
             raise DataError(what, f"{row['family']} on {row['dataset']}", "Fit without weights.")
         return neg_log_rbp_variance(tokens * np.exp(-points["value"]), tokens)
 
@@ -267,7 +267,7 @@ def _is_word(one: str | Path) -> bool:
 def _part(one: str | Path, rule: TieRule) -> Part:
     name, path = str(one), Path(one)
     if not name or "\0" in name:
-        raise ParameterError("a source of measurements without a name", "measurements", known_sources())
+        raise ParameterError("a source of measurements has an empty name", "measurements", known_sources())
     if isinstance(one, str) and (named := named_sources().get(one)):
         return named.open(one, rule)
     if exists(path) and path.is_dir():

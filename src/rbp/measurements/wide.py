@@ -40,7 +40,7 @@ def tidied(raw: pd.DataFrame, columns: tuple[str, ...], path: Path) -> pd.DataFr
     """Return the cells of a table with the measurement table's names, a row for each measure, and sizes as numbers.
 
     raw: as `spelled` gives it; columns: those of the measurement table. Raises DataError where no
-    column is a size or a measure, and for a size that is no number of parameters.
+    column is a size or a measure, and for a size that is not a number of parameters.
     """
     low = {str(name): str(name).strip().lower() for name in raw}
     if {"metric", "value"} <= {*raw}:
@@ -109,7 +109,7 @@ def _parameters(cell: object, path: Path, noun: object, row: object) -> object:
         return round(float(short[1]) * _UNITS[short[2].lower()])
     number = _number(cell)
     if number is not None and 0 < number < 1000 and not number.is_integer():
-        what = f"a size of {cell} is no number of parameters"
+        what = f"a size of {cell} is not a number of parameters"
         remedy = f"Give parameters: {number * 1e9:.0f}, if these are billions, or {cell}B."
         raise DataError(what, f"{label(path)}, {noun} {row}", remedy)
     return cell

@@ -282,7 +282,7 @@ def _weight_names(folder: Path, name: str) -> tuple[str, ...]:
     config = _json(folder / "config.json")
     if "configuration_files" in config:
         what = "config.json names other configurations for other versions of transformers (configuration_files)"
-        raise DataError(what, name, "Take that field away, and keep in config.json what is meant.")
+        raise DataError(what, name, "Remove that field, and keep what is meant in config.json.")
     if any(folder.glob(_SPREAD)):
         what = "the weights are saved as torch.distributed saves them (shard-…-model-….safetensors)"
         raise DataError(what, name, "Load and save the model with transformers first, or move these files away.")
@@ -319,7 +319,9 @@ def _download(name: str, revision: str | None, patterns: tuple[str, ...]) -> Pat
     except errors.RevisionNotFoundError:
         raise DataError(f"the model has no revision {revision}", name, "Look it up on its page.") from None
     except errors.GatedRepoError:
-        raise DataError("the model asks for your agreement first", name, "Agree on its page, then log in.") from None
+        raise DataError(
+            "the model's owner asks you to agree to terms first", name, "Agree on its page, then log in."
+        ) from None
     except (errors.RepositoryNotFoundError, errors.HFValidationError):
         raise DataError("there is no such model", name, "Give a hub id (owner/name) or a folder.") from None
     except Exception as error:  # of the hub, or of whatever HTTP client it has where there is no connection
@@ -335,5 +337,5 @@ def _json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         value = None
     if not isinstance(value, dict):
-        raise DataError(f"{path.name} is no JSON object", str(path.parent), "Save the model again.")
+        raise DataError(f"{path.name} is not a JSON object", str(path.parent), "Save the model again.")
     return value

@@ -121,7 +121,7 @@ def _gemma(pattern: int, published: dict[int, int]) -> "Callable[[_Fields, dict[
             raise fields.refused(f"{what} published model has {layers} layers")
         values["query_pre_attn_scalar"] = round(width)
         if abs(width - round(width)) > 1e-3:
-            raise fields.refused(f"{fields.architecture}.attention.scale is no root of a whole number's inverse")
+            raise fields.refused(f"{fields.architecture}.attention.scale is not the root of a whole number's inverse")
         for key, default in (("attn_logit_softcapping", 50.0), ("final_logit_softcapping", 30.0)):
             values[key] = fields.take(key, default if fields.architecture == "gemma2" else None)
         if fields.architecture == "gemma3":
@@ -291,7 +291,7 @@ def read(file: Path, name: str) -> Contents:
     values = _values(given, ARCHITECTURES[architecture])
     others = [key for key in fields if not key.startswith((*_IRRELEVANT, "tokenizer.", "split.", f"{architecture}."))]
     if left := sorted([f"{architecture}.{key}" for key in given.left] + others):
-        raise DataError(f"nothing here gives a meaning to {and_more(left)} of the GGUF file", name, INSTEAD)
+        raise DataError(f"it is not known what {and_more(left)} of the GGUF file means", name, INSTEAD)
     for role in ("bos", "eos", "padding"):
         values[f"{'pad' if role == 'padding' else role}_token_id"] = fields.get(f"tokenizer.ggml.{role}_token_id")
     try:

@@ -72,14 +72,14 @@ class Loaded:
 
         wanted = ("config", "get_output_embeddings", "dtype", "device")
         if not (isinstance(self.model, nn.Module) and all(hasattr(self.model, name) for name in wanted)):
-            what = f"{type(self.model).__name__} is no language model of transformers"
+            what = f"{type(self.model).__name__} is not a language model of transformers"
             raise ParameterError(what, "model", "Give such a model, or a name: a hub id or a folder.")
         _must_be_rankable(self.model)
         if self.tokenizer is None:
             what = "a model in memory comes without its tokenizer"
             raise ParameterError(what, "tokenizer", "Give it: tokenizer=AutoTokenizer.from_pretrained(…).")
         if not isinstance(self.tokenizer, PreTrainedTokenizerBase):
-            what = f"{type(self.tokenizer).__name__} is no tokenizer of transformers"
+            what = f"{type(self.tokenizer).__name__} is not a tokenizer of transformers"
             raise ParameterError(what, "tokenizer", "PreTrainedTokenizerFast(tokenizer_object=…) makes one of another.")
         tokenizer = copy.deepcopy(self.tokenizer)  # how it cuts and pads is part of its state
         tokenizer.truncation_side = "right"
@@ -119,7 +119,7 @@ def _must_be_rankable(model: Any) -> None:
         raise ParameterError(what, "model", f"{remedy} language model, such as a ForCausalLM class of transformers.")
     if any(tensor.is_meta for tensor in model.parameters()) and not devices.places(model):
         remedy = "Load it by from_pretrained, or give the name of its folder."
-        raise ParameterError(f"{kind} lies on the meta device: it has no weights", "model", remedy)
+        raise ParameterError(f"{kind} is on the meta device: it has no weights", "model", remedy)
     if any(inspect.ismethod(getattr(module, "weight", None)) for module in model.modules()):
         what = f"the weights of {kind} are packed in whole numbers, as by quantize_dynamic"
         raise ParameterError(what, "model", "Give the model before it was quantized.")

@@ -146,7 +146,7 @@ def _in_state(path: Path) -> dict[str, Any]:
         state = parse_json(path.read_bytes())
         step, tokens = int(state["global_step"]), int(state.get("num_input_tokens_seen") or 0)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        raise DataError("this is no state of a Trainer", str(path), "Save the model again, or remove it.") from None
+        raise DataError("this is not a Trainer's state", str(path), "Save the model again, or remove it.") from None
     return {"step": step} | ({"training_tokens": tokens} if tokens else {})
 
 

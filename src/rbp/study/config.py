@@ -229,7 +229,7 @@ def _find_models(content: StudyFile, path: Path) -> tuple[ModelEntry, ...]:
 def _checkpoints(model: ModelEntry) -> list[ModelEntry]:
     """Return an entry for each of the checkpoints that are requested of a model."""
     if sum(given is not None for given in (model.revision, model.revisions or None, model.every)) > 1:
-        raise ParameterError("revision, revisions and every are three ways to say one thing", None, "Give one.")
+        raise ParameterError("only one of revision, revisions and every can be given", None, "Give one.")
     revisions: list[str | None] = [*model.revisions] or [model.revision]
     if model.every is not None:
         known = checkpoints(model.name, model.folder)
@@ -261,7 +261,7 @@ def _resolved(name: str, path: Path) -> Path:
     try:
         return (path.resolve().parent / home_expanded(name)).resolve()
     except (OSError, ValueError) as error:
-        raise ParameterError(f'"{name[:60]}" is no path', str(path), "Correct it in the study's file.") from error
+        raise ParameterError(f'"{name[:60]}" is not a path', str(path), "Correct it in the study's file.") from error
 
 
 def short_name(name: str) -> str:

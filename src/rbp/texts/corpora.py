@@ -180,7 +180,7 @@ class _Fields:
             if not isinstance(row[name], str):
                 remedy = "Write a chat as text first, by the tokenizer's chat template."
                 remedy = remedy if isinstance(row[name], list) else "Every document needs its text."
-                raise DataError(f"field {name} is no text", where, remedy)
+                raise DataError(f"field {name} is not text", where, remedy)
         before = _complete(row[self.prompt], where) if self.prompt else ""
         self.starts.append(len(before))
         return before + _complete(JOINER.join(row[name] for name in self.text), where)
@@ -254,7 +254,7 @@ def open_corpus(name: str, fields: Sequence[str] = (), partly: bool = False, pro
 def check_corpus(name: str, fields: Sequence[str] = ()) -> None:
     """Check by its name alone whether `open_corpus` knows a corpus, and raise what that raises: nothing is read."""
     if fields and (name in CORPORA or _is_of_package(name)):
-        raise ParameterError("a corpus by name has its own fields", f"{name}, --field", "Leave --field out.")
+        raise ParameterError("a corpus by name has its own fields", f"{name}, --field", "Leave out --field.")
     if name in (*CORPORA, STDIN) or _is_of_package(name):
         return
     path = home_expanded(name)
@@ -268,7 +268,7 @@ def check_corpus(name: str, fields: Sequence[str] = ()) -> None:
     if not (exists(path) and path.is_file()):
         raise DataError("there is no such file", name, f"Check the path; by name there is: {', '.join(CORPORA)}.")
     if suffix in TEXTS and fields:
-        raise ParameterError("a text file has no fields", f"{name}, --field", "Leave --field out.")
+        raise ParameterError("a text file has no fields", f"{name}, --field", "Leave out --field.")
 
 
 def _is_of_package(name: str) -> bool:
@@ -377,16 +377,18 @@ def given_corpus(texts: Iterable[Any], name: str, field: str | None = None, prom
     """
     table = getattr(texts, "ndim", 1) > 1  # which gives the names of its columns, as pandas does
     if table or isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
-        what = f"{type(texts).__name__} holds no texts"
+        what = f"{type(texts).__name__} is not a list of texts"
         raise ParameterError(what, "texts", "Give a list of strings, a table's column, or one split of a data set.")
     documents, digest = list[str](), hashlib.sha256()
     fields = _Fields([field] if field else [], prompt, "field=")
     for number, text in enumerate(texts, 1):
         if not isinstance(text, Mapping | str):
-            what = f"text {number} is no string: {type(text).__name__}"
+            what = f"text {number} is not a string: {type(text).__name__}"
             raise ParameterError(what, "texts", "Give strings, or rows with their text in a field.")
-        row = isinstance(text, Mapping)
-        document = fields.document(dict(text) if row else text, f"texts, {'row' if row else 'text'} {number}")
+        if isinstance(text, Mapping):
+            document = fields.document(dict(text), f"texts, row {number}")
+        else:
+            document = fields.document(text, f"texts, text {number}")
         documents.append(document)
         after = f"after {start} " if (start := fields.starts[-1]) else ""
         digest.update(f"{after}{len(document)} {document}".encode())
@@ -438,7 +440,7 @@ def _json_lines(stream: BinaryIO, name: str, _: _Fields) -> Iterator[tuple[str, 
         except ValueError:
             row = None
         if not isinstance(row, dict):
-            raise DataError("the line is no JSON object", where, 'Each line is one: {"text": "…"}.')
+            raise DataError("the line is not a JSON object", where, 'Each line is one: {"text": "…"}.')
         yield where, row
 
 
@@ -452,7 +454,7 @@ def _json(stream: BinaryIO, name: str, fields: _Fields) -> Iterator[tuple[str, d
             yield from _json_lines(io.BytesIO(data), name, fields)
             return
         line = f", line {error.lineno}" if hasattr(error, "lineno") else ""
-        raise DataError("the file is no JSON", f"{name}{line}", "Mend it there.") from None
+        raise DataError("the file is not JSON", f"{name}{line}", "Correct it there.") from None
     for number, row in enumerate(rows if isinstance(rows, list) else [rows], 1):
         if not isinstance(row, dict | str):
             what = f"item {number} is neither an object nor a text"
@@ -489,7 +491,7 @@ def _csv(stream: BinaryIO, name: str, fields: _Fields) -> Iterator[tuple[str, di
                 raise DataError(what, where, f"Separate the cells with single {SEPARATORS[mark]}, and quote texts.")
             yield where, dict(zip(header, cells, strict=True))
     except csv.Error as error:
-        raise DataError(f"the file is not CSV: {error}", f"{name}, line {begin}", "Mend the quotes there.") from None
+        raise DataError(f"the file is not CSV: {error}", f"{name}, line {begin}", "Correct the quotes there.") from None
     except UnicodeDecodeError:
         raise DataError("the text is not UTF-8", f"{name}, from line {begin} on", "Save it as UTF-8.") from None
     finally:
@@ -497,7 +499,9 @@ def _csv(stream: BinaryIO, name: str, fields: _Fields) -> Iterator[tuple[str, di
 
 
 def _twice(name: str, where: str) -> DataError:
-    return DataError(f"the field {name} is there twice: which is meant is not clear", where, "Rename or remove one.")
+    return DataError(
+        f"the field {name} appears twice, so it is not clear which is meant", where, "Rename or remove one."
+    )
 
 
 def _missing(name: str, there: Iterable[str], where: str, option: str = "--field") -> DataError:

@@ -52,6 +52,28 @@ def test_help_names_the_commands_and_imports_nothing_heavy():
         assert f"  {command} " in done.stdout
 
 
+def options(command, path="rbp"):
+    """Every option and argument that help shows, of a command and of those below it: its name and its help."""
+    for name, one in getattr(command, "commands", {}).items():
+        if not one.hidden:
+            yield from options(one, f"{path} {name}")
+    for each in command.params:
+        if not getattr(each, "hidden", False) and each.name != "help":
+            yield f"{path} {each.name}", each.help or ""
+
+
+def test_the_help_of_an_option_begins_with_what_it_sets():
+    """Not with how, when or of what it is set: it says a noun, or what a switch does, and ends as a sentence."""
+    shown = dict(options(get_command(app)))
+    assert len(shown) > 100
+    vague = {"a", "an", "the", "of", "what", "how", "which", "at", "where", "only", "some", "its", "also", "in", "on"}
+    vague |= {"with", "instead", "several", "one", "auto", "take", "about", "likewise"}
+    for name, words in shown.items():
+        first = words.split(" ")[0].rstrip(":,")
+        assert words[:1].isupper(), (name, words)
+        assert first.lower() not in vague or words.startswith("The model"), (name, words)
+
+
 def shown_names(command, path="rbp"):
     """The full names of a command and of those below it, but for the hidden ones."""
     inner = getattr(command, "commands", {})
@@ -83,7 +105,7 @@ OPT = ["fit", "published", "--dataset", "auslegal", "--family", "OPT"]
     [
         (["run", "01_aa"], ['"01_aa"', 'Did you mean "01_a"?', "04_fails"]),
         (["run", "1", "-p", "K=3"], ['no parameter "K"', 'Did you mean "k"?']),
-        (["run", "1", "-p", "k=__import__('os')"], ["no int", "parameter k"]),
+        (["run", "1", "-p", "k=__import__('os')"], ["not of type int", "parameter k"]),
         (["chapterz"], ["No such command", 'Did you mean "chapters"? There are: extract']),
         pytest.param(
             ["run", "05_needs", "--out", "new"], ["no cross-entropy (x.csv)", "Add it."], marks=pytest.mark.long
@@ -93,7 +115,7 @@ OPT = ["fit", "published", "--dataset", "auslegal", "--family", "OPT"]
         ([*PYTHIA, "--at", "1e12"], ["there are", "laws to fit", "--k"]),
         ([*PYTHIA, "--k", "1", "--weights", "--offset"], ["without weights", "Leave one of them out"]),
         ([*PYTHIA, "--k", "1", "--without", "pythia-14"], ["no model pythia-14", '"EleutherAI/pythia-14m"?']),
-        ([*OPT, "--k", "1", "--weights"], ["nobody knows how many tokens", "Fit without"]),
+        ([*OPT, "--k", "1", "--weights"], ["it is not known how many tokens", "Fit without"]),
     ],
 )
 def test_mistakes_are_answered_and_leave_nothing(project, tmp_path, arguments, words):

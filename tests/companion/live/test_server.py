@@ -147,8 +147,8 @@ def test_a_runs_page_is_shown_in_a_sandbox_and_by_its_chance_name_alone(reader):
 REFUSED = [
     ("draws", "1000000000", "1,000,000,000 is too much"),
     ("draws", "0", "0 is out of range"),
-    ("draws", "__import__('os').system('touch /tmp/x')", "is no int"),
-    ("value", "nan", "is no float"),
+    ("draws", "__import__('os').system('touch /tmp/x')", "is not of type int"),
+    ("value", "nan", "is not of type float"),
     ("measurements", ",".join(["published"] * 5000), "named twice"),
     ("measurements", "/etc/passwd", "not among the sources"),
     ("measurements", "../secret.csv", "not among the sources"),

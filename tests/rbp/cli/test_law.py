@@ -86,8 +86,8 @@ PUBLISHED = ("published", "--dataset", "wikipedia", "-k", "1")
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([MODELS[0]], ["nothing to rank", "--corpus"]),
-        (["publisht"], ["publisht is no source", '"published"']),
+        ([MODELS[0]], ["no text is given to rank", "--corpus"]),
+        (["publisht"], ["publisht is not a source", '"published"']),
         (["published", "--corpus", "x.txt"], ["no model is given that could be ranked"]),
         (["published", "--dataset", "moon"], ["no dataset 'moon'", "wikipedia"]),
         ([*PUBLISHED, "--against", "tokens"], ["training_tokens of", "not known", "--training-tokens"]),

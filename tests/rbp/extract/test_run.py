@@ -236,9 +236,9 @@ def key(model, corpus, chosen=WINDOWS, revision=None, **settings):
 
 SETTINGS = {"dtype": "bfloat16", "backend": "reference", "vocabulary": 299, "round_logits": "bfloat16"}
 #: what these do to ranks is in other entries
-NOT_IN_THE_KEY = {"device", "devices", "batch", "revision", "fields", "family", "training"}
+NOT_IN_THE_KEY = {"device", "devices", "batch", "revision", "fields", "prompt", "family", "training"}
 PROTOCOL = {"name": "authors", "length": 63, "context": 31, "documents": 3, "seed": 7, "tokens": 50, "pack": 5}
-PROTOCOL |= {"bos": "always", "special": "text"}
+PROTOCOL |= {"bos": "always", "special": "text", "score": ["special"]}
 
 
 def test_another_setting_protocol_revision_or_text_is_another_store(measured, tmp_path):

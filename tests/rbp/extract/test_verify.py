@@ -106,7 +106,7 @@ def test_what_breaks_is_caught(saved, tmp_path, monkeypatch):
     given = [str(saved("gpt2"))], [corpus], protocol("windows", length=200), tmp_path / "out", QUICK
     with monkeypatch.context() as patch:
         patch.setattr(forward, "count", off_by_one(forward.count))
-        with pytest.raises(DataError, match=r"tokens that were asked again have other ranks") as caught:
+        with pytest.raises(DataError, match=r"tokens that were ranked again have other ranks") as caught:
             extract(*given)
     said = str(caught.value)
     assert re.search(r"document \d, position \d+, token \d+: rank \d+ .* and alone \d+", said)

@@ -130,7 +130,7 @@ def test_seeds_that_begin_with_the_same_weights_are_one_run(store, ranks, caplog
         store("run", first, seed=seed, step=0)
         store("run", f"last of {seed}", seed=seed, step=100)
     assert {*ranks().checkpoints["seed"]} == {0, 2}
-    assert "they are no independent runs" in caplog.text
+    assert "they are not independent runs" in caplog.text
 
 
 @pytest.fixture

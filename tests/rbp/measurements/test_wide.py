@@ -62,12 +62,12 @@ def test_a_long_table_may_have_accuracies(tmp_path):
 
 
 REFUSED = {
-    "billions": ("params,loss", [0.07, 0.16], [3, 2], "a size of 0.07 is no number of parameters", "70000000"),
+    "billions": ("params,loss", [0.07, 0.16], [3, 2], "a size of 0.07 is not a number of parameters", "70000000"),
     "millions, with fractions": ("params,loss", [14.5, 70.5], [3, 2], "a size of 14.5", "14500000000"),
     "no size": ("weights,loss", [14e6, 70e6], [3, 2], "no column is the size", "sed -i '1s/weights/size/' runs.csv"),
     "no measure": ("params,score", [14e6, 70e6], [3, 2], "no column is a measure", "cross_entropy"),
-    "underscores": ("params,loss", [14e6, 70e6], ["3_0.1", 2], "value is no number: '3_0.1'", ""),
-    "underscores in whole numbers": ("params,loss", ["1_000_000", 70e6], [3, 2], "is no number: '1_000_000'", ""),
+    "underscores": ("params,loss", [14e6, 70e6], ["3_0.1", 2], "value is not a number: '3_0.1'", ""),
+    "underscores in whole numbers": ("params,loss", ["1_000_000", 70e6], [3, 2], "is not a number: '1_000_000'", ""),
     "percent": ("params,acc", [14e6, 70e6], [30.0, 35], "metric acc must be one of", ""),
 }
 

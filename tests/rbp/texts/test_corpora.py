@@ -109,7 +109,7 @@ def test_a_field_that_is_there_twice_is_refused_if_it_is_asked_for(name, partly,
         parquet.write_table(arrow.Table.from_arrays(columns, names=["text", "n", "text"]), path)
     else:
         write(name, TWICE[name])
-    with pytest.raises(DataError, match="text is there twice"):
+    with pytest.raises(DataError, match="text appears twice"):
         list(open_corpus(path, partly=partly).documents)
     inner = write("d.jsonl", b'{"text": "a", "n": 1, "n": 2, "meta": {"text": 1, "text": 2}}\n')
     assert open_corpus(inner).documents == ["a"]
@@ -190,11 +190,11 @@ def test_the_mark_that_some_editors_put_before_a_text_is_none_of_it(write, name)
     ("name", "content", "message"),
     [
         ("bad.txt", b"fine\n\xff\xfe", r"not UTF-8 .*line 2"),
-        ("bad.jsonl", b'{"text": "a"}\nno\n', r"no JSON object .*line 2"),
+        ("bad.jsonl", b'{"text": "a"}\nno\n', r"not a JSON object .*line 2"),
         ("bad.jsonl", b'{"text": "a"}\n{"body": "b"}\n', r"no field text .*line 2"),
         ("bad.txt", b" \n", "empty"),
         ("bad.parquet", b"not parquet", "Parquet"),
-        ("bad.json", b'[{"text": "a"},\n{"text": }]', r"no JSON .*line 2"),
+        ("bad.json", b'[{"text": "a"},\n{"text": }]', r"not JSON .*line 2"),
         ("bad.csv", b'text,n\n"a",1\nb', r"1 cells .*line 3"),
         ("c.jsonl", b'{"text": "a"}\n{"text": "one \\ud83d two"}\n', r"half a character[^(]*\(.*c\.jsonl, line 2\)"),
     ],

@@ -68,7 +68,7 @@ def test_tokens_that_are_not_scored_are_counted_with_the_reason(declared, caplog
 @pytest.mark.parametrize("name", ["authors", "windows"])
 def test_special_tokens_in_a_text_are_tokens_or_text(name, caplog):
     tokenizer = make_tokenizer("<|end|> $A")
-    tokenizer.split_special_tokens = True  # which is no part of a store's key
+    tokenizer.split_special_tokens = True  # which is not part of a store's key
     corpus = Corpus("c", ["the rank<|end|> of<|end|>", "a token"])
     as_token = plan_rows(corpus, tokenizer, protocol(name))
     assert as_token.not_scored == {"first": 2, "special": 2, "after_special": 1}

@@ -148,7 +148,7 @@ def test_a_prompt_makes_another_corpus():
     [
         ([ROWS[0], {"text": "a"}], {}, "no field prompt"),
         ([{"prompt": [{"role": "user"}], "completion": "a"}], {}, "chat template"),
-        ([{"prompt": None, "completion": "a"}], {}, "field prompt is no text"),
+        ([{"prompt": None, "completion": "a"}], {}, "field prompt is not text"),
         (ROWS, {"score": ["first"]}, "--bos always"),
         (ROWS, {"score": ["end"]}, "score cannot be 'end'"),
         (ROWS, {"score": ["special"], "special": "text"}, "Leave one of them out"),
