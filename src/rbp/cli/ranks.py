@@ -1,7 +1,6 @@
 """The commands `rbp extract` and `rbp ranks`: measure models, and read what was measured."""
 
 import os
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -60,7 +59,7 @@ _STEP = "At which step of its training the model stood, where its own files do n
 _TRAINED = "How many tokens it had read by then, likewise."
 
 
-PLAN = "Rank nothing: say how many tokens, operations, memory and time it would take on this machine."
+PLAN = "Rank nothing: say how many tokens, operations and bytes it would take, and the time as the model last took."
 
 
 def extract(
@@ -153,15 +152,14 @@ def extract(
         family=family,
         training=trained,
     )
+    place: Place = context.obj
+    folder = out or place.runs / "ranks"
     if plan:
         from rbp.extract.extraction import planned
         from rbp.extract.plan import plan_lines
 
-        costs = planned(model_files, corpus, chosen, settings)
-        typer.echo("\n".join(plan_lines(costs, time.process_time())))
+        typer.echo("\n".join(plan_lines(planned(model_files, corpus, chosen, settings, folder))))
         return
-    place: Place = context.obj
-    folder = out or place.runs / "ranks"
     if share is None and devices is None and device in ("auto", "cuda") and len(visible := gpus()) > 1:
         extract_on_gpus(model_files, corpus, chosen, folder, settings, visible)
     for store in measure(model_files, corpus, chosen, folder, settings, share):
