@@ -2,7 +2,6 @@
 
 import shlex
 import sys
-import time
 from pathlib import Path
 from typing import Annotated
 
@@ -91,8 +90,8 @@ def law(
             from rbp.extract.extraction import planned
             from rbp.extract.plan import plan_lines
 
-            costs = planned(model_files, [corpus], windows, settings)
-            typer.echo("\n".join(plan_lines(costs, time.process_time())))
+            costs = planned(model_files, [corpus], windows, settings, place.runs / "ranks")
+            typer.echo("\n".join(plan_lines(costs)))
             return
         sources += extract(model_files, [corpus], windows, place.runs / "ranks", settings)
 

@@ -1,7 +1,6 @@
 """The commands `rbp extract` and `rbp ranks`: measure models, and read what was measured."""
 
 import os
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -71,7 +70,7 @@ _PROMPT = (
 )
 
 
-PLAN = "Estimate tokens, operations, memory and time on this machine, and rank nothing."
+PLAN = "Estimate tokens, operations and memory, and the time if the model was ranked before, and rank nothing."
 
 
 def extract(
@@ -181,15 +180,14 @@ def extract(
         family=family,
         training=trained,
     )
+    place: Place = context.obj
+    folder = out or place.runs / "ranks"
     if plan:
         from rbp.extract.extraction import planned
         from rbp.extract.plan import plan_lines
 
-        costs = planned(model_files, corpus, chosen, settings)
-        typer.echo("\n".join(plan_lines(costs, time.process_time())))
+        typer.echo("\n".join(plan_lines(planned(model_files, corpus, chosen, settings, folder))))
         return
-    place: Place = context.obj
-    folder = out or place.runs / "ranks"
     if share is None and devices is None and device in ("auto", "cuda") and len(visible := gpus()) > 1:
         extract_on_gpus(model_files, corpus, chosen, folder, settings, visible)
     for store in measure(model_files, corpus, chosen, folder, settings, share):

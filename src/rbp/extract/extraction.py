@@ -5,7 +5,6 @@ import os
 import platform
 import shutil
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -25,15 +24,13 @@ from rbp.errors import DataError, ParameterError
 from rbp.extract.forward import Ranker
 from rbp.extract.packs import answers_alike, prepare_store, rank_again, rank_missing_packs, verify_new_packs
 from rbp.extract.plan import (
-    LOADED,
     ROWS,
     Cost,
     config_size,
     cpu_memory,
     gpu_memory,
-    measured_rate,
+    last_rate,
     operations,
-    ranking_seconds,
     read_config,
     size_of,
 )
@@ -206,11 +203,16 @@ def extract(
 
 
 def planned(
-    models: Sequence[str | ModelFiles], corpora: Sequence[str | Corpus], protocol: Protocol, settings: Settings
+    models: Sequence[str | ModelFiles],
+    corpora: Sequence[str | Corpus],
+    protocol: Protocol,
+    settings: Settings,
+    out: Path,
 ) -> list[Cost]:
     """Estimate what `extract` would cost on one device from nothing: no weights are loaded, nothing is ranked.
 
-    Raises what `extract` raises for what can be seen by then.
+    out: the folder of the stores, of which the model's last one tells the time. Raises what `extract` raises for what
+    can be seen by then.
     """
     device, model_files, texts = _resolve_inputs(models, corpora, settings, protocol)
     dtype, costs = known_dtype(settings.dtype), []
@@ -222,26 +224,18 @@ def planned(
             folder = files.base.folder if files.base else files.folder
             config = files.contents.config if files.gguf else read_config(folder)
             size = size_of(config, files.gguf.name if files.gguf else "config.json", files.name)
-            cpu, threads = device.type == "cpu", torch.get_num_threads()
-            loading = LOADED * size.total if files.gguf else 0.0
+            if device.type == "cpu":
+                memory = cpu_memory(size, dtype, protocol.length, torch.get_num_threads())
+            else:
+                memory = gpu_memory(size, dtype, protocol.length, settings.batch or ROWS)
+            rate = last_rate(out, files.name, dtype, device.type)
             for corpus in texts:
                 rows = _rows(files, tokenizer, corpus, protocol)
                 _must_know(rows, files.name, size.vocabulary)
                 outputs = _limit(settings, tokenizer) or size.vocabulary
                 flops = operations(size, rows.tokens_read, rows.tokens, outputs)
-                batch = settings.batch or ROWS
-                if cpu:
-                    memory = cpu_memory(size, dtype, protocol.length, threads)
-                else:
-                    memory = gpu_memory(size, dtype, protocol.length, batch)
-                length = max(1, rows.tokens_read // len(rows.rows))
-                start = time.process_time()
-                rate = measured_rate(config, size, dtype, device, 1 if cpu else batch, length, threads if cpu else 1)
-                measuring = time.process_time() - start
-                seconds = loading + ranking_seconds(rows.rows, size, rate, outputs)
-                names = Path(files.name).name, corpus.name
-                counts = rows.tokens_read, rows.tokens
-                costs.append(Cost(*names, size, *counts, flops, memory, seconds, measuring))
+                names, counts = (Path(files.name).name, corpus.name), (rows.tokens_read, rows.tokens)
+                costs.append(Cost(*names, size, *counts, flops, memory, rows.tokens / rate if rate else None))
     return costs
 
 

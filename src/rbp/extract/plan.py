@@ -1,23 +1,17 @@
-"""Estimate what a measurement costs: tokens by tokenizing, operations, memory, and time by rates measured here."""
+"""Estimate what a measurement costs: tokens by tokenizing, operations, memory, and time as it was measured before."""
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from copy import deepcopy
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rbp import registry
 from rbp.choices import BYTES, Dtype
 from rbp.errors import DataError, first_line
 from rbp.io import parse_json
-
-if TYPE_CHECKING:  # a plan of published models needs none of them, and they are slow to import
-    import torch
-
-    from rbp.texts.protocol import Row
+from rbp.store import MANIFEST, read_manifest
 
 
 @dataclass(frozen=True)
@@ -120,123 +114,26 @@ def operations(size: Size, read: float, ranked: int, outputs: int | None = None)
     return 2.0 * (read * size.non_embedding + ranked * head)
 
 
-# measured on SmolLM2, Llama and GPT-NeoX of 1 to 134 million parameters and a CPU with AVX-512
-LOADED = 7e-8  # seconds for each number that a GGUF file's quantization has to be undone of
-PROBED = 12  # how often the check before the work reads a short row
-COMPILED, COMPILING = 0.3, 3.3  # what compiling leaves of the time of counting; and takes, where the code is kept
+def last_rate(out: Path, model: str, dtype: Dtype, device: str) -> float | None:
+    """Return the tokens ranked in a second when `model` was last measured into a store in the folder `out`.
 
-
-@dataclass(frozen=True)
-class Rate:
-    """The seconds that one thread of this machine, or its GPU, takes for a model.
-
-    read: a token, through all layers; product, ranked: a token's logits, and these compared and summed; again: a
-    token's logits as the check forms and counts them. threads: how many work side by side.
+    In the same dtype, on the same type of device; None where it never was.
     """
-
-    read: float
-    product: float
-    ranked: float
-    again: float
-    threads: int
-
-
-def measured_rate(
-    config: Any, size: Size, dtype: "Dtype", device: "torch.device", rows: int, length: int, threads: int
-) -> Rate:
-    """Measure the rate of this machine now: in processor time on a CPU, so that other programs do not matter.
-
-    rows, length: how many rows of which length are read at once.
-    """
-    import torch
-
-    from rbp.extract.forward import PLACES, rank_logits
-    from rbp.kernel import linear_rank
-
-    kind, before, columns = getattr(torch, dtype), torch.get_num_threads(), min(8192, size.vocabulary)
-    generator, count = torch.Generator().manual_seed(0), 8192 if device.type == "cuda" else 512
-    hidden = torch.randn(count, size.width, generator=generator).to(device, kind)
-    weight = torch.randn(columns, size.width, generator=generator).to(device, kind)
-    target = torch.zeros(count, dtype=torch.int64, device=device)
-    logits = hidden[:PLACES] @ weight.T
-    ways: list[tuple[int, Callable[[], Any]]] = [
-        (count, lambda: hidden @ weight.T),
-        (count, lambda: linear_rank(hidden, weight, target, compiled=False)),
-        (PLACES, lambda: rank_logits(logits, target[:PLACES])),
-    ]
-    torch.set_num_threads(1)  # a row is read by one
-    try:
-        product, ranked, counted = (_best(run, device) * size.vocabulary / columns / n for n, run in ways)
-        read = _reading_seconds(config, kind, device, rows, length)
-    finally:
-        torch.set_num_threads(before)
-    return Rate(read or 2 * size.non_embedding * product / size.head / 2, product, ranked, product + counted, threads)
-
-
-def _reading_seconds(config: Any, kind: "torch.dtype", device: "torch.device", rows: int, length: int) -> float | None:
-    """Measure seconds per token by models of one and of two of the layers, without weights; None without layers."""
-    import torch
-    from transformers import AutoModelForCausalLM
-
-    ids, times = torch.zeros(rows, length, dtype=torch.int64, device=device), list[float]()
-    with suppress(Exception):  # of a configuration that is not cut so, of many kinds
-        for layers in (1, 2):
-            small = deepcopy(config)
-            text = small.get_text_config()
-            text.num_hidden_layers, text.vocab_size, text.pad_token_id = layers, 8, None
-            if kinds := getattr(text, "layer_types", None):
-                text.layer_types = kinds[:layers]
-            with torch.device("meta"):
-                model = AutoModelForCausalLM.from_config(small, dtype=kind, trust_remote_code=False)  # type: ignore[no-untyped-call]
-            model = model.to_empty(device=device).eval()
-            with torch.inference_mode():
-                for tensor in (*model.parameters(), *model.buffers()):
-                    tensor.zero_()
-                times.append(_best(partial(model, input_ids=ids, use_cache=False), device))
-        one, two = times
-        layers = int(config.get_text_config().num_hidden_layers)
-        return (one + (layers - 1) * max(0.0, two - one)) / (rows * length)
-    return None
-
-
-def _best(run: Callable[[], Any], device: "torch.device") -> float:
-    """Return the shortest of as many runs as a fifth of a second holds, in seconds: of this thread's work on a CPU."""
-    import torch
-
-    cuda = device.type == "cuda"
-    clock, times, end = (time.perf_counter if cuda else time.thread_time), list[float](), time.perf_counter() + 0.2
-    while not times or time.perf_counter() < end:
-        start = clock()
-        run()
-        if cuda:
-            torch.cuda.synchronize(device)
-        times.append(clock() - start)
-    return min(times)
-
-
-def ranking_seconds(rows: "Sequence[Row]", size: Size, rate: Rate, outputs: int) -> float:
-    """Estimate how long ranking takes: reading, output layer, the check before the work, the check of a sample."""
-    from rbp.extract.probe import SHORT
-    from rbp.extract.verify import ROWS as LEAST
-    from rbp.extract.verify import SHARE
-    from rbp.kernel import compiling_pays
-
-    read, ranked = sum(len(row.ids) for row in rows), sum(len(row.scored) for row in rows)
-    compiled = compiling_pays(ranked * outputs)
-    each = rate.product + (rate.ranked - rate.product) * (COMPILED if compiled else 1)
-    share = min(1.0, max(SHARE, LEAST / len(rows)))
-    probed = max(len(row.ids) for row in rows) + PROBED * SHORT
-    seconds = (read * (1 + share) + probed) * rate.read
-    seconds += ranked * (each * outputs / size.vocabulary + share * rate.again) + 2 * SHORT * rate.again
-    return seconds / min(rate.threads, len(rows)) + COMPILING * compiled
+    rates = []
+    for manifest in out.glob(f"*/{MANIFEST}"):
+        with suppress(DataError):
+            about, key = (read_manifest(manifest.parent)[name] for name in ("about", "key"))
+            same = (about["model"], key["dtype"], key["device"]) == (model, dtype, device)
+            if same and "finished" in about and about.get("tokens_per_second"):
+                rates.append((about["finished"], float(about["tokens_per_second"])))
+    return max(rates)[1] if rates else None
 
 
 @dataclass(frozen=True)
 class Cost:
     """The cost of one model on one corpus.
 
-    read, ranked: tokens, exactly; flops: operations at least; memory: bytes; seconds: of loading and ranking, by
-    `ranking_seconds`; measuring: processor time spent on these estimates, which ranking does not take.
+    read, ranked: tokens, exactly; flops: operations at least; memory: bytes; seconds: of ranking, by `last_rate`.
     """
 
     model: str
@@ -246,34 +143,22 @@ class Cost:
     ranked: int
     flops: float
     memory: float
-    seconds: float
-    measuring: float
+    seconds: float | None
 
 
-def plan_lines(costs: Sequence[Cost], spent: float) -> list[str]:
-    """Format the costs as a table, with the totals.
-
-    spent: processor time of the program until here, which ranking takes too, but for what measuring took.
-    """
-    start = spent - sum(cost.measuring for cost in costs)
+def plan_lines(costs: Sequence[Cost]) -> list[str]:
+    """Format the costs as a table, with the totals; the time where a model's last store tells it."""
     wide = max(len(f"{cost.model} on {cost.corpus}") for cost in costs)
     lines = [f"{'':{wide}} {'S':>14} {'read':>12} {'ranked':>12} {'operations':>11} {'memory':>9} {'time':>10}"]
     for cost in costs:
         lines.append(
             f"{f'{cost.model} on {cost.corpus}':{wide}} {cost.size.non_embedding:>14,} {cost.read:>12,} "
-            f"{cost.ranked:>12,} {cost.flops:>11.2e} {cost.memory / 1e9:>6.1f} GB {_clock(cost.seconds):>10}"
+            f"{cost.ranked:>12,} {cost.flops:>11.2e} {cost.memory / 1e9:>6.1f} GB "
+            f"{'?' if cost.seconds is None else _clock(cost.seconds):>10}"
         )
     ranked, flops = sum(cost.ranked for cost in costs), sum(cost.flops for cost in costs)
-    seconds = start + sum(cost.seconds for cost in costs)
-    lines.append(f"in all: {ranked:,} tokens ranked, {flops:.2e} operations, {_clock(seconds)}")
-    return [
-        *lines,
-        f"Time: by layers and products that ran here just now, without other programs; {_clock(start)} to start.",
-        f"Expect from {1 / OFF:.0%} to {OFF:.0%} of it.",
-    ]
-
-
-OFF = 1.5  # how far such times were off, at most, where they were compared
+    lines.append(f"in all: {ranked:,} tokens ranked, {flops:.2e} operations")
+    return [*lines, "Time: at the rate of the model's last rank store here. ?: there is none."]
 
 
 def _clock(seconds: float) -> str:

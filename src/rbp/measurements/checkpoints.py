@@ -79,11 +79,10 @@ def differ(one: Sequence[Any], other: Sequence[Any]) -> bool:
 
 
 def one_each(stores: Sequence[RankStore], protocol: str | None = None, length: int | None = None) -> list[RankStore]:
-    """Choose one store for each checkpoint of a model on a text; a warning says which way was chosen.
+    """Return the stores of a protocol and length, without those that are copies of others; a warning names these.
 
-    Texts of one name get the code of each after it. Where something was measured in several ways (protocol, length, …),
-    the way that everything on that text was measured in is chosen; protocol, length: which is meant. Raises DataError
-    where none is, or several are, and where one measurement is there twice.
+    protocol, length: which is meant, where a text was measured in several ways. Texts of one name get the code of each
+    after it. Raises DataError where nothing was measured so, or a checkpoint of a model is in several stores.
     """
     wanted = {name: value for name, value in (("name", protocol), ("length", length)) if value is not None}
     candidates = [store for store in stores if wanted.items() <= store.protocol.items()]
@@ -96,8 +95,9 @@ def one_each(stores: Sequence[RankStore], protocol: str | None = None, length: i
         texts = _grouped(same, lambda store: store.text)
         for group in texts:
             name = f"{group[0].dataset}-{group[0].text}" if len(texts) > 1 and group[0].text else group[0].dataset
-            renamed |= {str(store.folder): replace(store, dataset=name) for store in _by_one_way(group)}
-    chosen = [renamed[str(store.folder)] for store in candidates if str(store.folder) in renamed]
+            _must_be_once(group)
+            renamed |= {str(store.folder): replace(store, dataset=name) for store in group}
+    chosen = [renamed[str(store.folder)] for store in candidates]
     _must_compare(chosen)
     stays = independent(list(map(_claim, chosen)))
     return [store for store, stay in zip(chosen, stays, strict=True) if stay]
@@ -242,33 +242,22 @@ def _must_compare(stores: Sequence[RankStore]) -> None:
             log.warning("the models of %s did not read %s alike: %s: %s", family, dataset, listed, remedy)
 
 
-def _by_one_way(stores: Sequence[RankStore]) -> Sequence[RankStore]:
-    """Choose the stores of one way of measuring a text, if something was measured in several.
-
-    Of ways that differ in how much was to be read alone, it is the one that ranked most.
-    """
+def _must_be_once(stores: Sequence[RankStore]) -> None:
+    """Raise DataError where one checkpoint of a model is in several stores of a text."""
     models = _grouped(stores, lambda store: store.model)
     pairs = ((other, one) for group in models for i, one in enumerate(group) for other in group[:i])
-    twice = [pair for pair in pairs if _same(*pair)]
-    if not twice:
-        return stores
-    ways = {_way(group[0]): group for group in _grouped(stores, _way)}
-    whole = [way for way, group in ways.items() if all(any(_same(store, one) for one in group) for store in stores)]
-    alike = [pair for pair in twice if _way(pair[0]) == _way(pair[1])]
-    most = max(whole, key=lambda way: sum(store.tokens for store in ways[way]), default="")
-    one_but_for_budget = len({_way(ways[way][0], budget=False) for way in whole}) == 1
-    if one_but_for_budget and not any(_way(one) == most for one, _ in alike):
-        log.warning("%s was read in several ways; taken is one of all models: %s", stores[0].dataset, most)
-        return ways[most]
-    first, second = (alike or twice)[0]
+    twice = next((pair for pair in pairs if _same(*pair)), None)
+    if twice is None:
+        return
+    first, second = twice
     what = f"{first.model} on {first.dataset} is in two stores"
     remedy = (
         f"Take one away: rbp ranks rm {first.folder}; or name it anew: rbp ranks rename {first.folder} --model NAME."
     )
-    if not alike:
-        what += f", and it is not clear which of several ways is meant: {'; '.join(ways)}"
-        options = {f"--protocol {each.protocol.get('name')} --length {each.protocol.get('length')}" for each in stores}
-        if len(options) == len(ways):
+    if (one := _way(first)) != (other := _way(second)):
+        what += f", measured in several ways: {one}; {other}"
+        options = {f"--protocol {each.protocol.get('name')} --length {each.protocol.get('length')}" for each in twice}
+        if len(options) > 1:
             remedy = f"Say which: rbp law … {' or '.join(sorted(options))}. {remedy}"
     raise DataError(what, f"{first.folder}; {second.folder}", remedy)
 
@@ -277,17 +266,17 @@ def _same(one: RankStore, other: RankStore) -> bool:
     return one.model == other.model and not one.training.is_other_than(other.training)
 
 
-def _way(store: RankStore, *, budget: bool = True) -> str:
-    """Describe how a text was read and ranked; budget: with how much of it was to be read."""
+def _way(store: RankStore) -> str:
+    """Describe how a text was read and ranked."""
     key = store.manifest["key"]
     words = [str(key[name]) for name in ("dtype", "vocabulary", "round_logits", "backend", "device") if key.get(name)]
-    return ", ".join([_reading(store, budget=budget), *words])
+    return ", ".join([_reading(store), *words])
 
 
-def _reading(store: RankStore, *, budget: bool = True) -> str:
+def _reading(store: RankStore) -> str:
     """Describe how a text was read."""
-    chosen, options = store.protocol, ("documents", "tokens", "context") if budget else ("context",)
-    words = [f"{name} {chosen[name]}" for name in (*options, "bos", "special", "score") if chosen.get(name) is not None]
+    chosen, options = store.protocol, ("documents", "tokens", "context", "bos", "special", "score")
+    words = [f"{name} {chosen[name]}" for name in options if chosen.get(name) is not None]
     return ", ".join([f"{chosen.get('name')} of {chosen.get('length')} tokens", *words])
 
 

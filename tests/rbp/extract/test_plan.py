@@ -1,27 +1,20 @@
 """What a measurement would cost: its tokens are those that are ranked, its operations are counted by hand."""
 
-import time
+import shutil
+from pathlib import Path
 
 import pytest
 from commands import here
 from tiny import VOCAB, texts, write_texts
 
-from rbp.extract import plan as cost
-from rbp.extract.extraction import Settings, planned
-from rbp.store import open_store
+from rbp.extract.extraction import Settings, extract, planned
+from rbp.extract.plan import plan_lines
+from rbp.store import Store, open_store
 from rbp.texts.protocol import protocol
 
 
-def once(run, device):
-    """The seconds of one run, where the shortest of many is measured."""
-    start = time.thread_time()
-    run()
-    return time.thread_time() - start
-
-
 @pytest.mark.parametrize("more", [("--protocol", "authors", "--length", "32"), ("--tokens", "300")])
-def test_a_plan_counts_what_extraction_ranks_and_writes_nothing(saved, tmp_path, more, monkeypatch):
-    monkeypatch.setattr(cost, "_best", once)
+def test_a_plan_counts_what_extraction_ranks_and_writes_nothing(saved, tmp_path, more):
     text = write_texts(tmp_path / "mine.jsonl", texts(9))
     asked = ("extract", "--model", str(saved("gpt2")), "--corpus", str(text), *more)
     plan = here(*asked, "--plan", root=tmp_path)
@@ -31,12 +24,11 @@ def test_a_plan_counts_what_extraction_ranks_and_writes_nothing(saved, tmp_path,
     assert f"in all: {open_store(done.stdout.strip()).tokens:,} tokens ranked" in plan.stdout
 
 
-def test_operations_by_hand(saved, tmp_path, monkeypatch):
+def test_operations_by_hand(saved, tmp_path):
     """GPT-2 of two layers, d = 32: 12·d² + 13·d in each, and the last norm."""
-    monkeypatch.setattr(cost, "_best", once)
     text, how = write_texts(tmp_path / "mine.jsonl", ["the rank of a token"] * 3), protocol("windows", length=64)
     (found,), (half,) = (
-        planned([str(saved("gpt2"))], [str(text)], how, Settings(device="cpu", vocabulary=vocabulary))
+        planned([str(saved("gpt2"))], [str(text)], how, Settings(device="cpu", vocabulary=vocabulary), tmp_path)
         for vocabulary in ("all", VOCAB // 2)
     )
     body = 2 * (12 * 32**2 + 13 * 32) + 2 * 32
@@ -44,3 +36,20 @@ def test_operations_by_hand(saved, tmp_path, monkeypatch):
     assert found.read - found.ranked == 3  # the first token of each is read alone
     assert found.flops == 2 * (found.read * body + found.ranked * VOCAB * 32)
     assert found.flops - half.flops == found.ranked * VOCAB * 32
+
+
+def test_the_time_is_that_of_the_model_s_last_store(saved, tmp_path):
+    text, how = write_texts(tmp_path / "mine.jsonl", ["the rank of a token"] * 3), protocol("windows", length=64)
+    model, out, settings = str(saved("gpt2")), tmp_path / "out", Settings(device="cpu")
+    (before,) = planned([model], [str(text)], how, settings, out)
+    assert before.seconds is None
+    assert plan_lines([before])[1].endswith("?")
+    (folder,) = extract([model], [str(text)], how, out, settings)
+    for rate, finished in ((7, "2020-01-01"), (25, "2099-01-01"), (0, "2100-01-01")):
+        store = Store(Path(shutil.copytree(folder, out / finished)))
+        store.relabel(store.manifest["about"] | {"tokens_per_second": rate, "finished": finished})
+    (after,) = planned([model], [str(text)], how, settings, out)
+    assert after.seconds == pytest.approx(after.ranked / 25)
+    for other in (Settings(device="cpu", dtype="bfloat16"), Settings(device="cpu", dtype="float64")):
+        assert planned([model], [str(text)], how, other, out)[0].seconds is None
+    assert planned([str(saved("neox"))], [str(text)], how, settings, out)[0].seconds is None

@@ -74,31 +74,28 @@ def test_stores_that_do_not_fit_together_are_refused_with_the_command_that_helps
     assert "--bos" in remedy or all(folder.name in refused.value.where for folder in folders)
 
 
-def test_of_two_ways_of_reading_the_one_of_all_models_is_taken(store, ranks, tmp_path, caplog, monkeypatch):
-    """`extract --length 512` of one model, then `law` of three at 256, in one folder; and `rbp run` of them."""
-    monkeypatch.setattr("companion.execute.run.execute", lambda *arguments, **options: 0.0)
-    run = ("run", "holds", "-p", f"measurements={tmp_path / 'ranks'}", "--out", str(tmp_path / "out"))
+def test_of_two_ways_of_reading_one_must_be_named(store, ranks):
+    """`extract --length 512` of one model, then of three at 256, in one folder."""
     folders = [store(model, size=size, length=256).folder for model, size in SIZES]
     folders.append(store("a", size=10, length=512).folder)
-    assert [one.protocol["length"] for one in ranks().stores] == [256] * 3
-    assert "windows of 256 tokens" in caplog.text
-    assert len(open_source(folders).stores) == 3  # one by one they are chosen together
-    assert here(*run).returncode == 0
-    store("b", size=30, length=512)
-    store("c", size=90, length=512)
-    with pytest.raises(DataError, match="several ways") as both:
+    for source in (ranks, lambda: open_source(folders)):  # one by one they are the same
+        with pytest.raises(
+            DataError, match=r"measured in several ways: windows of .* tokens, .*; windows of"
+        ) as refused:
+            _ = source().stores
+        assert "--protocol windows --length 256 or --protocol windows --length 512" in refused.value.remedy
+    assert {one.protocol["length"] for one in ranks(length=256).stores} == {256}
+    assert [one.model for one in ranks(protocol="windows", length=512).stores] == ["a"]
+
+
+def test_two_budgets_of_one_text_are_refused(store, ranks):
+    """`rbp extract` of a text, then with a budget: which is meant, only their names can say."""
+    one, other = store(budget=3), store()
+    with pytest.raises(DataError, match="a on mine is in two stores, measured in several ways") as refused:
         _ = ranks().stores
-    assert "--protocol windows --length 256" in both.value.remedy
-    assert len(ranks(protocol="windows", length=256).stores) == 3
-
-
-def test_of_two_budgets_the_one_that_ranked_most_is_taken(store, ranks, caplog):
-    """`rbp extract` of a text, then `rbp law` of it, which has a budget: in other things they are alike."""
-    for model, size in SIZES:
-        store(model, size=size, budget=3)
-        store(model, size=size)
-    assert [one.tokens for one in ranks().stores] == [4] * 3
-    assert "read in several ways; taken is one of all models: windows of 512 tokens, float32" in caplog.text
+    assert {str(one.folder), str(other.folder)} == {*refused.value.where.split("; ")}
+    assert "rbp ranks rm" in refused.value.remedy
+    assert "Say which" not in refused.value.remedy
 
 
 def test_texts_of_one_name_are_two_datasets(store, ranks):
