@@ -6,6 +6,7 @@ The documents of a ranked text are the population, and the text's own value is t
 with replacement, and each kind of interval is made of every statistic. `covered`: how often the truth lies inside;
 `width`: the mean width; `score`: the mean of the width and 2/(1 − level) times the distance to a truth outside, which a
 correct interval minimizes (Gneiting and Raftery 2007, section 6.2). Both are divided by the least of the kinds.
+The shipped table is older than `degrees_of_freedom`: it has D − 1 of them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
