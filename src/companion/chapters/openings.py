@@ -183,7 +183,7 @@ def summarize_openings(table: pd.DataFrame, by_bin: pd.DataFrame, cells: pd.Data
                 values |= {f"openings.{name}{end}.{key}": unit * row[f"{name}{end}"] for end in ("", "_low", "_high")}
             values[f"openings.{name}.least.k{k}"] = unit * rows[name].min()
             values[f"openings.{name}.most.k{k}"] = unit * rows[name].max()
-        values[f"openings.fold32.surely.k{k}"] = rows["fold32_low"].min()
+        values[f"openings.fold32.lowest_end.k{k}"] = rows["fold32_low"].min()
     every = by_bin[(by_bin["bos"] == "never") & (by_bin["among"] == "all") & (by_bin["k"] == 10_000)]
     for name, place in (("one", ONE), ("long", LONG)):
         rates = every.loc[every["place"] == place, "rate"]
