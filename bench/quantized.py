@@ -25,7 +25,8 @@ from bench.start import process
 from companion.project import ROOT
 from rbp.api import compare
 from rbp.io import write_json
-from rbp.models.load import find_model, load_tokenizer
+from rbp.models.find import find_model
+from rbp.models.load import load_tokenizer
 from rbp.store import store_folders
 from rbp.texts.corpora import open_corpus
 from rbp.texts.protocol import Row, plan_rows, protocol

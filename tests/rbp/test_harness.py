@@ -16,7 +16,8 @@ from lm_eval.tasks import TaskManager
 from tiny import random_model, save_model
 
 from rbp import harness
-from rbp.models.load import find_model, load_model, load_tokenizer
+from rbp.models.find import find_model
+from rbp.models.load import load_model, load_tokenizer
 from rbp.store import open_store
 
 TASKS = ROOT / "tests/rbp/lm_eval_tasks"

@@ -79,7 +79,7 @@ def test_the_command_says_how_many_hold_and_what_could_not_be_computed(command):
     assert few.loc[ratios, ["outcome", "inside", "score"]].isna().all(axis=None)
     assert few.drop(ratios)["score"].notna().all()
     assert said.count("could not be computed") == 4
-    assert f"{scores['inside'].sum():.0f} of 16 intervals hold" in said
+    assert f"{scores['inside'].sum():.0f} of 16 intervals include the outcome" in said
 
 
 @pytest.mark.parametrize(

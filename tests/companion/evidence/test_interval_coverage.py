@@ -32,7 +32,7 @@ def test_percentiles_reversed_percentiles_and_bca_are_those_of_scipy():
     lengths = rng.lognormal(5, 0.7, 15).astype(int) + 20
     sums = np.column_stack([lengths - rng.binomial(lengths, rng.beta(2.45, 46.55, 15)), lengths]).astype(float)
     times = rng.multinomial(15, np.full(15, 1 / 15), size=20_000).astype(float)
-    ends = {kind: ends for kind, level, *ends in intervals(sums, log_neg_log_share, times) if level == 0.8}
+    ends = {kind: ends for kind, level, *ends in intervals(sums, log_neg_log_share, times, lengths) if level == 0.8}
 
     def statistic(hits, tokens, axis):
         return np.log(-np.log(hits.sum(axis) / tokens.sum(axis)))

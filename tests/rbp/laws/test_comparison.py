@@ -303,7 +303,7 @@ def test_an_export_is_imported_and_compared_with_our_own(tmp_path, form):
     own = make_store(tmp_path / "own", greater, LENGTHS, equal=1 + greater % 3, nll=np.log(greater + 3) + 0.1, key=key)
     assert here("ranks", "export", str(own.folder), "--out", str(file)).returncode == 0
     options = {"model": "engine", "size": 5, "vocabulary": 100, "dtype": "float32", "tie-rule": "paper"}
-    options |= {"from": "csv", "out": tmp_path / "imported", "dataset": "wikipedia"}
+    options |= {"out": tmp_path / "imported", "dataset": "wikipedia"}
     done = here(
         "ranks", "import", str(file), *(str(each) for name, value in options.items() for each in (f"--{name}", value))
     )
