@@ -135,8 +135,8 @@ def test_a_wheel_works_in_an_empty_folder_without_the_extras(tmp_path):
         assert (away / "rbp" / "study" / name).is_file()
     three = ["gpt2", "neox", "llama"]
     works = [
-        ["extract", "--model", "gpt2", "--corpus", "mine.jsonl", "--length", "128"],
-        ["ranks", "summary"],
+        ["extract", "--model", "gpt2", "--corpus", "mine.jsonl", "--length", "128", "--out", "runs/one"],
+        ["ranks", "summary", "runs/one"],
         ["law", *three, "--corpus", "mine.jsonl", "--family", "mine", "-k", "20"],
         ["fit", "runs/ranks", "--dataset", "mine", "--family", "mine", "--k", "20"],
         ["study", "plan", "mine.toml"],
@@ -150,10 +150,11 @@ def test_a_wheel_works_in_an_empty_folder_without_the_extras(tmp_path):
     assert ran.returncode == 0, ran.stderr
     lines = ran.stdout.splitlines()
     assert Path(lines[0]) == away / "rbp" / "__init__.py"
-    assert [line for line in lines if line.startswith("exit")] == ["exit 0"] * len(works) + ["exit 2"] * len(lacks)
+    ends = [line for line in lines if line.startswith("exit")]
+    assert ends == ["exit 0"] * len(works) + ["exit 2"] * len(lacks), ran.stderr
     assert lines[-1] == "1.0"
     assert "snakemake is not installed (rbp study run)\npip install 'rbp-ranks[study]'" in ran.stderr
     assert "Traceback" not in ran.stderr
-    assert {path.name for path in (here / "runs").iterdir()} == {"law.html", "ranks"}
+    assert {path.name for path in (here / "runs").iterdir()} == {"law.html", "one", "ranks"}
     assert {path.name for path in here.iterdir()} == {"runs", "mine.jsonl", "mine.toml", *three}
     assert not list(away.rglob("runs"))
