@@ -5,6 +5,7 @@ Definitions and rules were registered before the runs (data/predictions/openings
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import product
 from typing import Any
@@ -199,9 +200,12 @@ def rates_figure(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
     rows = table[(table["bos"] == "never") & (table["among"] == "all")]
     rows = rows.assign(first=first[rows["place"]]).query("missed > 0")
     return {
-        "figure": curves(
-            rows, "first", "rate", labels=("tokens before (least of each bin)", "missed tokens (%)"), line="k",
-            log="xy", ylim="shared", size=(4.6, 3.2),
+        "figure": replace(
+            curves(
+                rows, "first", "rate", labels=("tokens before (least of each bin)", "missed tokens (%)"), line="k",
+                log="xy", ylim="shared", size=(3.0, 2.7),
+            ),
+            columns=3,
         ),
         "caption": "<b>Misses are most frequent where little stands before a token.</b> SmolLM2-135M-Instruct in "
         f"passages cut at random places, without a start token. Bars: {level:.0%} by documents.",
