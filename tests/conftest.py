@@ -1,4 +1,4 @@
-"""What tests of several rooms need: a browser, chapters without a kernel, tasks without processes, a rank store."""
+"""What tests of several rooms need: a browser, chapters without a kernel, tiny models, a rank store."""
 
 import os
 
@@ -92,3 +92,26 @@ def in_this_process(monkeypatch):
     threads = torch.get_num_threads()
     yield
     torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="session")
+def tokenizer():
+    from tiny import make_tokenizer  # late: most tests need no models
+
+    return make_tokenizer()
+
+
+@pytest.fixture(scope="session")
+def saved(tmp_path_factory, tokenizer):
+    """saved(kind): the folder of a tiny random model of that architecture, made once; OPT and Llama open each text."""
+    from tiny import make_tokenizer, save_model
+
+    root = tmp_path_factory.mktemp("models")
+
+    def save(kind):
+        folder = root / kind
+        if not folder.exists():
+            save_model(folder, kind, make_tokenizer("<|end|> $A") if kind in ("opt", "llama") else tokenizer)
+        return folder
+
+    return save

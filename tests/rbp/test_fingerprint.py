@@ -14,13 +14,11 @@ from safetensors.torch import load_file, save_file
 from tiny import texts, write_texts
 
 from rbp import fingerprint
-from rbp.damage import run as damage
 from rbp.errors import DataError
 from rbp.extract import extraction
 from rbp.extract.extraction import Settings, extract
 from rbp.fingerprint import digest_bytes
 from rbp.models.find import find_model
-from rbp.texts.corpora import given_corpus
 from rbp.texts.protocol import protocol
 
 WINDOWS = protocol("windows", length=64)
@@ -257,18 +255,3 @@ def test_one_weight_has_one_name_wherever_it_is_digested(model):
     assert files.fingerprint() == fingerprint.fingerprint([model / "config.json", model / "model.safetensors"])
     values = torch.arange(300, dtype=torch.float32)
     assert digest_bytes(values.numpy().view(np.uint8)) == hashlib.sha256(values.numpy().tobytes()).hexdigest()
-
-
-def test_a_model_that_is_exchanged_before_it_is_made_worse(model, tmp_path, monkeypatch):
-    """Here the fingerprint is taken after the loading."""
-    load = damage.load_model
-    monkeypatch.setattr(damage, "load_model", lambda *given: [load(*given), _weights(model)][0])
-    with pytest.raises(DataError, match="changed while it was read"):
-        damage.run(
-            find_model(str(model)),
-            given_corpus(texts(3), "mine"),
-            ("bits",),
-            tmp_path / "out",
-            device=torch.device("cpu"),
-        )
-    assert not (tmp_path / "out").exists()

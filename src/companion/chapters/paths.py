@@ -17,14 +17,14 @@ from scipy.stats import t as student_t
 from statsmodels.stats.multitest import multipletests
 
 from companion.chapters.families import OURS
+from companion.damage import equal_loss
+from companion.damage.equal_loss import Curve, as_least, offset_table, offsets, spread, spread_interval
+from companion.damage.paths import Worse, open_paths
+from companion.damage.sums import EARLIER, SMALLER
 from companion.project import DATA, LADDER
 from ladder.shipped import counted, models
 from rbp import provenance
 from rbp.arrays import Reals
-from rbp.damage import equal_loss
-from rbp.damage.equal_loss import Curve, as_least, offset_table, offsets, spread, spread_interval
-from rbp.damage.paths import Worse, open_paths
-from rbp.damage.sums import EARLIER, SMALLER
 from rbp.errors import DataError
 from rbp.figures.curves import curves
 from rbp.figures.style import INK, Panels, Style, family_style, legend_below, log_axis

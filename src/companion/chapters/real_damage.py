@@ -15,13 +15,13 @@ import pandas as pd
 from scipy.stats import t as student_t
 
 from companion.chapters.real import EARLY, tokens_of
+from companion.damage.equal_loss import Curve, as_least, spread, spread_interval
+from companion.damage.paths import open_paths
+from companion.damage.sums import THRESHOLDS
 from companion.project import DATA
 from companion.stats.cells import holm
 from rbp import provenance
 from rbp.arrays import Reals
-from rbp.damage.equal_loss import Curve, as_least, spread, spread_interval
-from rbp.damage.paths import open_paths
-from rbp.damage.sums import THRESHOLDS
 from rbp.figures.curves import curves
 from rbp.figures.wording import dataset_label
 from rbp.laws.resampling import degrees_of_freedom, document_sums, interval, variance, without_each

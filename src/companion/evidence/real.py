@@ -26,10 +26,10 @@ import numpy.typing as npt
 import pandas as pd
 import torch
 
+from companion.damage import run as measuring
+from companion.damage.sums import Growing
+from companion.damage.worse import Reading, Step, degraded, readings, rounded
 from companion.project import ROOT
-from rbp.damage import run as measuring
-from rbp.damage.sums import Growing
-from rbp.damage.worse import Reading, Step, degraded, readings, rounded
 from rbp.extract.extraction import circumstances, extract, quiet, say_on_stderr
 from rbp.extract.forward import Ranker, rank_logits
 from rbp.io import parse_json, write_file, write_json

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from rbp import registry
-from rbp.cli import compare, fit, harness, law, paths, ranks, study
+from rbp.cli import compare, fit, harness, law, ranks, study
 from rbp.errors import ChapterFailed, RbpError
 from rbp.io import refusal, write_remedy
 from rbp.names import nearest
@@ -44,7 +44,6 @@ app.command()(law.law)
 app.command()(fit.fit)
 app.command("lm-eval", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(harness.evaluate)
 app.add_typer(ranks.ranks, name="ranks")
-app.add_typer(paths.paths, name="paths")
 app.add_typer(study.study, name="study")
 for entry in registry.entries("commands").values():  # of other packages
     app.add_typer(entry.load())

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from rbp.damage.equal_loss import Curve, best_temperature, curve, offset_table, offsets
-from rbp.damage.sums import CELL, EARLIER, SMALLER, TEMPERATURES, THRESHOLDS, WHOLE, Paths, read_paths
+from companion.damage.equal_loss import Curve, best_temperature, curve, offset_table, offsets
+from companion.damage.sums import CELL, EARLIER, SMALLER, TEMPERATURES, THRESHOLDS, WHOLE, Paths, read_paths
 from rbp.errors import DataError
 from rbp.io import write_file
 from rbp.laws.resampling import without_each

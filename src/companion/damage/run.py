@@ -1,4 +1,4 @@
-"""Measure a model at every step of the paths on which it is degraded (`rbp.damage.worse`): sums by document."""
+"""Measure a model at every step of the paths on which it is degraded (`companion.damage.worse`): sums by document."""
 
 import logging
 import time
@@ -11,9 +11,9 @@ import numpy.typing as npt
 import pandas as pd
 import torch
 
+from companion.damage.sums import CONTEXTS, EARLIER, SMALLER, TEMPERATURES, THRESHOLDS, WHOLE, Growing
+from companion.damage.worse import Reading, Step, degraded, readings, steps
 from rbp.choices import Dtype
-from rbp.damage.sums import CONTEXTS, EARLIER, SMALLER, TEMPERATURES, THRESHOLDS, WHOLE, Growing
-from rbp.damage.worse import Reading, Step, degraded, readings, steps
 from rbp.errors import DataError, ParameterError
 from rbp.extract.extraction import circumstances, quiet
 from rbp.extract.forward import Ranker

@@ -11,7 +11,9 @@ from rbp.names import split_names
 from rbp.place import Place
 
 paths = typer.Typer(
-    no_args_is_help=True, help="Degrade one model in many ways, and compare its ranks at equal cross-entropy."
+    name="paths",
+    no_args_is_help=True,
+    help="Degrade one model in many ways, and compare its ranks at equal cross-entropy.",
 )
 
 _PATHS = (
@@ -57,7 +59,7 @@ def run(
 
     kind, device, names = known_dtype(dtype), known_device(device), split_names(ways)
 
-    from rbp.damage.sums import STEPS
+    from companion.damage.sums import STEPS
     from rbp.texts.corpora import check_corpus, open_corpus
 
     if not names or len({*names}) < len(names):
@@ -68,8 +70,8 @@ def run(
     if predictions is not None and not predictions.is_file():
         raise ParameterError("there is no such file", f"{predictions}, --predictions", "Check the path.")
 
-    from rbp.damage import run as measuring
-    from rbp.damage.paths import open_paths, write_tables
+    from companion.damage import run as measuring
+    from companion.damage.paths import open_paths, write_tables
     from rbp.extract.extraction import say_on_stderr
     from rbp.models.devices import find_device
     from rbp.models.find import find_model

@@ -1,4 +1,4 @@
-"""Sums by step and document of a model that was degraded along paths (`rbp.damage.run`).
+"""Sums by step and document of a model that was degraded along paths (`companion.damage.run`).
 
 A folder holds one model on one text: manifest.json (what was measured, how, and when it began) and sums.parquet, a row
 for each step and document. It is written anew, whole, after every step, so that a run which was stopped goes on.

@@ -5,8 +5,8 @@ import pytest
 from commands import here, refused
 from tiny import make_tokenizer, save_model, texts, write_texts
 
-from rbp.damage import run
-from rbp.damage.sums import CELL, read_paths
+from companion.damage import run
+from companion.damage.sums import CELL, read_paths
 
 
 @pytest.fixture(scope="module")

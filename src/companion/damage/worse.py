@@ -22,7 +22,7 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from rbp.damage.sums import STEPS
+from companion.damage.sums import STEPS
 from rbp.errors import ParameterError
 from rbp.models.load import LanguageModel
 from rbp.texts.protocol import Row

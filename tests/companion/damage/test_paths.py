@@ -1,19 +1,22 @@
 """A model made worse: against token-by-token passes by hand, and what must be so at the ends of every path."""
 
+import shutil
 from contextlib import suppress
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from tiny import texts
 from transformers import AutoModelForCausalLM
 
-from rbp.damage import run as paths
-from rbp.damage.run import WHOLE_STEP as WHOLE
-from rbp.damage.run import measured, scored_rows
-from rbp.damage.sums import TEMPERATURES, THRESHOLDS
-from rbp.damage.worse import Step, degraded, matrices, readings, rounded, steps
+from companion.damage import run as paths
+from companion.damage.run import WHOLE_STEP as WHOLE
+from companion.damage.run import measured, scored_rows
+from companion.damage.sums import TEMPERATURES, THRESHOLDS
+from companion.damage.worse import Step, degraded, matrices, readings, rounded, steps
+from rbp.errors import DataError
 from rbp.models.find import find_model
 from rbp.models.load import load_model, load_tokenizer
 from rbp.texts.corpora import Corpus
@@ -145,3 +148,21 @@ def test_sums_at_temperatures_are_those_of_the_divided_logits(make):
         (slope,) = torch.autograd.grad(total, beta)
         assert got[f"nll_{temperature}"].sum() == pytest.approx(float(total.detach()), rel=1e-5)
         assert got[f"slope_{temperature}"].sum() == pytest.approx(float(slope), rel=1e-4, abs=0.05)
+
+
+def test_a_model_that_is_exchanged_before_it_is_made_worse(saved, tmp_path, monkeypatch):
+    """Here the fingerprint is taken after the loading."""
+    model = shutil.copytree(saved("gpt2"), tmp_path / "model")
+    load = paths.load_model
+
+    def load_and_exchange(*given):
+        language = load(*given)
+        weights = load_file(model / "model.safetensors")
+        changed = {name: value + 1 for name, value in weights.items()}
+        save_file(changed, model / "model.safetensors", {"format": "pt"})
+        return language
+
+    monkeypatch.setattr(paths, "load_model", load_and_exchange)
+    with pytest.raises(DataError, match="changed while it was read"):
+        paths.run(find_model(str(model)), CORPUS, ("bits",), tmp_path / "out", device=CPU)
+    assert not (tmp_path / "out").exists()
