@@ -52,6 +52,10 @@
     }
 
     for (const [, control] of filters) control.addEventListener("input", update);
+    tools.querySelector(".rbp-ledger-clear").addEventListener("click", () => {
+      for (const [, control] of filters) control.value = "";
+      update();
+    });
     tools.hidden = false;
     status.hidden = false;
     restore();

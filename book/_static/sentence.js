@@ -5,6 +5,7 @@
 const sentence = (() => {
   const SLICE = 12; // milliseconds of arithmetic between two looks at the keyboard
   const TEN = 10, KS = [1, 10, 100];
+  const PREFIX = "#sentence?"; // of what the page's address keeps: the text and the temperature
 
   const { html } = charts;
   const below = (k) => `RBP${String(k).replace(/\d/g, (digit) => "₀₁₂₃₄₅₆₇₈₉"[digit])}`;
@@ -129,9 +130,9 @@ const sentence = (() => {
       box.addEventListener("change", () => { card.on = box.checked; arrange(); run(); });
       return html("label", { class: "rbp-explorer-check" }, box, `${card.label} (${megabytes([card])})`);
     });
-    text.addEventListener("input", () => change(text.value));
-    examples.addEventListener("change", () => { if (examples.value) { text.value = data.examples[examples.value]; change(text.value); } });
-    temperature.addEventListener("input", () => { state.temperature = 2 ** Number(temperature.value); heat(); run(); });
+    text.addEventListener("input", () => { change(text.value); keep(); });
+    examples.addEventListener("change", () => { if (examples.value) { text.value = data.examples[examples.value]; change(text.value); keep(); } });
+    temperature.addEventListener("input", () => { state.temperature = 2 ** Number(temperature.value); heat(); run(); keep(); });
     const heat = () => {
       temperatureReading.textContent = `Temperature T = ${state.temperature.toFixed(2)}`;
       temperature.setAttribute("aria-valuetext", `T = ${state.temperature.toFixed(2)}`);
@@ -147,6 +148,26 @@ const sentence = (() => {
         + over.map(([many, what]) => ` The last ${counted(many)} ${what} are left out.`).join("");
       if (grown || state.at > ids.length) state.at = ids.length; // who writes sees what comes next
       run();
+    }
+
+    // ── The page's address, which can be shared
+
+    let writing = 0;
+    function keep() {
+      clearTimeout(writing); // browsers stop an address that changes too often
+      writing = setTimeout(() => {
+        const parts = new URLSearchParams({ text: state.text });
+        if (state.temperature !== 1) parts.set("T", state.temperature.toFixed(2));
+        try { history.replaceState(null, "", `${PREFIX}${parts}`); } catch { /* a page in a sandbox keeps its address */ }
+      }, 300);
+    }
+    function restore() {
+      if (!location.hash.startsWith(PREFIX)) return;
+      const parts = new URLSearchParams(location.hash.slice(PREFIX.length)), given = Number(parts.get("T"));
+      const exponent = given > 0 ? Math.log2(given) : 0;
+      temperature.value = exponent; // the control holds it within its range
+      state.temperature = 2 ** Number(temperature.value);
+      text.value = state.text = parts.get("text") ?? data.text;
     }
 
     // The page shows what is left to load before anything loads.
@@ -264,11 +285,13 @@ const sentence = (() => {
         html("label", { class: "rbp-explorer-slider" }, temperatureReading, temperature)),
       html("fieldset", {}, html("legend", {}, "Models, and the size of their weights"), html("div", { class: "rbp-explorer-row" }, ...boxes), loads),
       progress, status, problem, summary, key, grid);
+    restore();
     arrange();
     heat();
     const at = state.at;
     change(state.text);
     choose(at);
+    addEventListener("hashchange", () => { restore(); heat(); change(state.text); });
   }
 
   const begin = () => document.querySelectorAll(".rbp-sentence").forEach(start);

@@ -48,6 +48,7 @@ class Page:
         self.rerun = _rerun_in(name, sys._getframe(1).f_globals)
         self.values: dict[str, results.Recorded] = {}
         self._shown: set[str] = set()
+        self._downloads: list[str] = []  # items of the list at the end
         self._top: Any = self._display(self.rerun.opening(), display_id=True) if self.rerun else None
 
     def record(
@@ -139,7 +140,7 @@ class Page:
         self._display(self._data() + markup)
 
     def download(self, name: str, data: pd.DataFrame, title: str, *, compared: bool = True) -> None:
-        """Save a table as CSV and link to it: for data that the page shows in another form; nothing if it is empty.
+        """Save a table as CSV, to be linked at the end: for data that the page shows in another form, unless it is empty.
 
         Not `compared` between builds is what depends on the processor beyond the last digits: a count of ranks, say.
         """
@@ -147,7 +148,8 @@ class Page:
         self._save_csv(name, data, compared)
         if not self._alone and len(data):
             data_note = f", {self.rerun.data()}" if self.rerun else ""
-            self._display(f'<p><a href="{self.name}/{name}.csv" download>{html.escape(title)} (CSV{data_note})</a></p>')
+            link = f'<a href="{self.name}/{name}.csv" download>{html.escape(title)}</a>'
+            self._downloads.append(f"<li>{link} (CSV{data_note})</li>")
 
     def answer(self, *sentences: str) -> None:
         """Answer the chapter's question in a rerun, in sentences at the top of its page.
@@ -160,7 +162,7 @@ class Page:
             self._top.update(_html(self.rerun.opening()))
 
     def close(self) -> None:
-        """Write `results.json` and show how to rerun this chapter; the last line of every notebook."""
+        """Write `results.json`, link the data and show how to rerun this chapter; the last line of every notebook."""
         read = provenance.noted()
         project = Project()
         rerun = (self.rerun.files, self.rerun.steps) if self.rerun else (set(), set())
@@ -171,6 +173,9 @@ class Page:
         if self.rerun:
             self._top.update(_html(self.rerun.opening(self.values)))
             self._display(self.rerun.closing(self.values))
+        if self._downloads:
+            summary = f"<summary>More data of this chapter (CSV): {len(self._downloads)}</summary>"
+            self._display(f'<details class="rbp-fold">{summary}<ul>{"".join(self._downloads)}</ul></details>')
         box = rerun_box(self.name, parameters, *(self.rerun.command(not self._alone) if self.rerun else ()))
         self._display(box, **({"metadata": {"rbp": recorded.as_dict()}} if self._alone else {}))
 

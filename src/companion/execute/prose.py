@@ -2,7 +2,7 @@
 
 Prose tells the book's own run, always. It names a value by its key, ``{value}`alpha_min:.3f` `` (of another chapter:
 ``{value}`k1::alpha_min:.3f` ``), and the accepted value is put in when the page is made. A count in words is
-``{value}`models:words` `` ("four"), and a count out of another ``{value}`high:of fits` `` ("29 of 32"). In a rerun
+``{value}`models:words` `` ("four"), and a count out of another ``{value}`high:of fits` `` ("29 of 32", "all 32"). In a rerun
 (`companion.execute.rerun`) the run's value follows the book's, and the book's sentences are folded.
 """
 
@@ -31,6 +31,13 @@ HEADING = re.compile(r"^(#+) +(.+)$", re.MULTILINE)
 EXERCISES = re.compile(r"^#+ +Exercises$.*?(?=^#|\Z)", re.MULTILINE | re.DOTALL)
 ANSWER = re.compile(r"^## The answer$.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 SENTENCE_END = re.compile(r"(?<=[.?!])(?:\*\*|[”)])*\s+(?=\W{0,3}[A-Z−])|\n\s*\n|^#.*$|^\s*(?:-|\d+\.) ", re.MULTILINE)
+PART = re.compile(r"(?<![\w.,])(?:(?P<all>\d[\d,]*) of (?P=all)|0 of (?P<whole>\d[\d,]*))(?![\d%]|[.,]\d)")
+"""A count that is the whole, or nothing of it."""
+
+LINK = re.compile(r"\{ref\}`([^`<]+) <[^`]*>`")
+"""A link to a place of the book, with its own words."""
+
+SENTENCE_START = re.compile(r"(?:\A|[.?!]\s+|\n\s*\n|^\s*- )(?:\*\*)?\Z", re.MULTILINE)
 OPENING = 'class="rbp-answer"'
 """What stands in the first output of a rerun (`companion.execute.rerun`)."""
 
@@ -87,10 +94,13 @@ def fill_in(text: str, chapter: str, values: Results, rerun: Mapping[str, Record
 
     def write(place: re.Match[str]) -> str:
         recorded, keys = values.get(place["chapter"] or chapter, {}), {*keys_of(place)}
-        text = in_words(recorded, place) if keys <= {*recorded} else NO_VALUE
+        text, again = in_words(recorded, place) if keys <= {*recorded} else NO_VALUE, ""
         if rerun is not None and place["chapter"] in (None, chapter):
-            again = in_words_or_dash(rerun, place)
-            text += "" if again == text else " (not in this run)" if again == "–" else f" (this run: {again})"
+            value = in_words_or_dash(rerun, place)
+            again = "" if value == text else " (not in this run)" if value == "–" else f" (this run: {value})"
+        if place["format"] and SENTENCE_START.search(place.string[: place.start()]):
+            text = text[0].upper() + text[1:]
+        text += again
         return text if NO_VALUE in text else re.sub(r"([\\`*_{}\[\]<>$|~])", r"\\\1", text)
 
     return VALUE.sub(write, text)
@@ -138,7 +148,7 @@ def sentences(cells: Cells) -> list[str]:
 def plain(sentence: str, chapter: str, values: Results) -> str:
     """Return a sentence of a chapter without markup, its values written out."""
     text = VALUE.sub(lambda place: in_words_or_dash(values.get(place["chapter"] or chapter, {}), place), sentence)
-    text = re.sub(r" ?\(?\{\w+\}`[^`]*`\)?", "", text)  # of figures and references
+    text = re.sub(r" ?\(?\{\w+\}`[^`]*`\)?", "", LINK.sub(r"\1", text))  # of figures and references
     return " ".join(re.sub(r"\[([^]]*)\]\([^)]*\)|[*$`]", r"\1", text).split())
 
 
@@ -192,7 +202,17 @@ def _count_in_words(value: results.Value, whole: results.Value | None = None) ->
         raise ValueError("words are for counts")
     if whole is not None and (whole == 0 or not 0 <= value <= int(whole)):
         raise ValueError(f"{value} is not part of {whole}")
-    return number_word(value) if whole is None else f"{value:,} of {whole:,}"
+    return number_word(value) if whole is None else all_or_none(f"{value:,} of {whole:,}")
+
+
+def all_or_none(text: str) -> str:
+    """Write "all 64" and "both" for "64 of 64" and "2 of 2", and "none of 14" for "0 of 14"; capitals begin sentences."""
+
+    def write(place: re.Match[str]) -> str:
+        words = {"1": "the only", "2": "both", None: f"none of {place['whole']}"}.get(place["all"], f"all {place['all']}")
+        return words.capitalize() if SENTENCE_START.search(text[: place.start()]) else words
+
+    return PART.sub(write, text)
 
 
 @dataclass(frozen=True)
@@ -265,7 +285,7 @@ def fill_notebook(cells: Any) -> None:
             if rerun and cell is cells[0]:
                 title, _, rest = text.partition("\n")
                 text = f"{title}\n\n> **A rerun.** Sentences have the book’s numbers, then this run’s.\n{rest}"
-            cell["source"] = re.sub(r"\{(?:numref|cite)\}`(?:\w+::)?([^`]*)`", r"(\1)", text)
+            cell["source"] = re.sub(r"\{(?:numref|cite)\}`(?:\w+::)?([^`]*)`", r"(\1)", LINK.sub(r"\1", text))
 
 
 def _below_title(cells: Cells, note: str) -> Cells:

@@ -21,6 +21,7 @@ from pydantic import (
 )
 
 from companion.execute import results
+from companion.execute.prose import all_or_none
 from companion.ledger.rules import FAILS, HOLDS, PART, UNDECIDED, Bar, is_met, names_in
 from companion.project import CLAIMS, Project
 from rbp.errors import ChapterError
@@ -181,7 +182,7 @@ class Claim(BaseModel):
             about = {"holds": decided == HOLDS, "in_part": decided in (HOLDS, PART), "undecided": decided == UNDECIDED}
             values[name] = numbers.named(other.keys) | about
         try:
-            finding = re.sub(r"(?<![\w.])-(?=\d)", "−", self.finding.format(**values))
+            finding = all_or_none(re.sub(r"(?<![\w.])-(?=\d)", "−", self.finding.format(**values)))
             return Entry(self, self.verdict or self._decide(values, harder), finding)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             what = f"claim {self.name} cannot be judged by its numbers: {error}"

@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 
-from companion.ledger.claims import GROUPS, VERDICTS, WEIGHTS, Claim, Entry, Group, of_group
+from companion.ledger.claims import ARGUMENT, GROUPS, VERDICTS, WEIGHTS, Claim, Entry, Group, of_group
 
 Stressed = Mapping[str, list[Entry]]
 """All claims judged with other bars, by words such as "a fifth harder"."""
@@ -34,6 +34,11 @@ def _target(claim: Claim) -> str:
     return f"{chapter}.html#{anchor}" if anchor else f"{chapter}.html"
 
 
+def card_of(claim: Claim) -> str:
+    """Return the address of a claim's card (`companion.render.cards`), from the first page's folder's parent."""
+    return f"claims/{claim.number}.html"
+
+
 def summary(entries: list[Entry]) -> str:
     """Count the claims of each verdict, as a line of badges."""
     counts = Counter(entry.verdict for entry in entries)
@@ -56,7 +61,7 @@ def _tools(entries: list[Entry]) -> str:
         + _choice("weight", "Weight", "all", {each: each for each in WEIGHTS.values()})
         + _choice("verdict", "Verdict", "all", verdicts)
         + _field("text", "Search", '<input type="search" id="rbp-ledger-text">')
-        + "</div>"
+        + '<button type="button" class="rbp-ledger-clear">Clear filters</button></div>'
     )
 
 
@@ -83,8 +88,8 @@ def _section(
 
 
 def _typeset(text: str) -> str:
-    """Set a sentence as HTML: indices and exponents, RBP_k, S^(−α), and thousands apart, as in 20 000."""
-    text = re.sub(r"(?<=\d)[, ](?=\d{3}(?!\d))", "\N{NARROW NO-BREAK SPACE}", text)
+    """Set a sentence as HTML: indices and exponents, RBP_k, S^(−α), and thousands as in 20,000."""
+    text = re.sub(r"(?<=\d) (?=\d{3}(?!\d))", ",", text)
     marked = re.sub(r"\^\(([^()]+)\)|\^(\w)", lambda m: f"<sup>{m[1] or m[2]}</sup>", html.escape(text))
     return re.sub(r"(?<=[A-Zα])_(\d+|[a-zSN])(?![a-z\d])", r"<sub>\1</sub>", marked)
 
@@ -94,8 +99,10 @@ def _claim(entry: Entry, other: Mapping[str, str], titles: Mapping[str, str]) ->
     chapter = claim.evidence.partition("#")[0]
     title = html.escape(titles.get(chapter, chapter))
     core = '<span class="rbp-core">core</span>' if claim.core else ""
+    # whoever only scrolls reads these whole
+    whole = " rbp-whole" if claim.core or claim.group is ARGUMENT else ""
     return (
-        f'<details class="rbp-claim" id="claim-{claim.name}" data-number="{number}" data-verdict="{entry.verdict}" '
+        f'<details class="rbp-claim{whole}" id="claim-{claim.name}" data-number="{number}" data-verdict="{entry.verdict}" '
         f'data-weight="{WEIGHTS[claim.core]}">'
         # addresses by number lead on
         f'<summary><span class="rbp-number" id="claim-{number}">{number}</span>{badge(entry.verdict)}'
@@ -103,7 +110,7 @@ def _claim(entry: Entry, other: Mapping[str, str], titles: Mapping[str, str]) ->
         f'<div class="rbp-finding"><p>{_typeset(entry.finding)}</p>'
         f'<p class="rbp-rule">Rule: {_typeset(claim.rule)}.</p><p class="rbp-rule">{_bars(entry, other)}</p>'
         f'<p class="rbp-evidence"><a href="{_target(claim)}">Evidence: {title}</a> · Source: '
-        f'{html.escape(claim.place)} · <a href="#claim-{claim.name}">Link to this claim</a></p></div></details>'
+        f'{html.escape(claim.place)} · <a href="../{card_of(claim)}">Permanent link</a></p></div></details>'
     )
 
 

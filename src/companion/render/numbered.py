@@ -68,11 +68,19 @@ def text_of(markup: str) -> str:
     return html.unescape(" ".join(re.sub(r"<[^<>]+>", "", markup).split()))
 
 
-def _title(shown: nodes.Element) -> str:
+def finding_of(caption: str) -> str:
     """Return the first sentence of a caption, which is bold."""
-    caption = shown[1].astext()
     bold = re.match(r"\s*<b>(.*?)</b>", caption, re.DOTALL)
-    return text_of(bold[1] if bold else caption).rstrip(".")
+    return text_of(bold[1] if bold else caption)
+
+
+def card_of(chapter: str, name: str) -> str:
+    """Return the permanent address of a figure or table (`companion.render.cards`), from the book's folder."""
+    return f"figures/{chapter}-{name}.html"
+
+
+def _title(shown: nodes.Element) -> str:
+    return finding_of(shown[1].astext()).rstrip(".")
 
 
 def _write(writer: Any, shown: nodes.Element) -> None:
@@ -81,7 +89,8 @@ def _write(writer: Any, shown: nodes.Element) -> None:
     writer.body.append(f"{shown['opening']}{body}<figcaption>")
     writer.add_fignumber(shown)
     writer.body.append(f'<span class="caption-text">{caption}</span>')
-    writer.add_permalink_ref(shown, "Link to this")
+    chapter = shown["names"][0].partition("::")[0]
+    writer.body.append(f'<a class="headerlink" href="../{card_of(chapter, shown["ids"][0])}" title="Permanent link">#</a>')
     writer.body.append(f"{shown['downloads']}</figcaption></figure>\n")
     raise nodes.SkipNode
 

@@ -11,15 +11,19 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import yaml
 from sphinx_external_toc.parsing import MalformedError, parse_toc_yaml
 
 from companion.execute import prose
 from companion.execute.run import Chapter, all_chapters, chapter_names, times
+from companion.ledger.claims import Numbers, judge_all
 from companion.project import Project
-from companion.render.citation import bibtex_box, configuration
+from companion.render.cards import Card, claim_cards, figure_cards, write_cards
+from companion.render.citation import bibtex_box, configuration, read_citation
 from rbp.errors import ChapterError, RbpError
 from rbp.io import canonical_json, folder_beside, parse_json, sha256, swap_in, write_file, write_json
 
@@ -37,6 +41,10 @@ SETTINGS = ("_config.yml", "CITATION.cff")
 """What the pages depend on beside chapters and pages by hand."""
 
 CITE_LINE = "<!-- cite -->"
+CHAPTERS_LINE = "<!-- chapters -->"
+"""The place of the list of chapters, with the minutes that each takes, on a page by hand."""
+
+WORDS_A_MINUTE, FIGURES_A_MINUTE = 200, 3  # of a reader who looks at the figures too
 REPORT_LINK = '\n- The report for referees, set from these very chapters: <a href="../report.pdf">PDF</a>'
 
 
@@ -63,6 +71,8 @@ def stage(project: Project) -> None:
             _check_values(text, page.name)
             if CITE_LINE in text:
                 text = text.replace(CITE_LINE, bibtex_box(project))
+            if CHAPTERS_LINE in text:
+                text = text.replace(CHAPTERS_LINE, _contents(project, chapters, book.numbers))
             write_file(page, with_figures(text, project, page.name))
         _copy(project.book / "_toc.yml", source / "_toc.yml")
         write_file(source / "book" / "made.md", made_page(project, REPORT_LINK if offered else ""))
@@ -71,10 +81,45 @@ def stage(project: Project) -> None:
             write_file(source / "notebooks" / f"{name}.ipynb", _page(project, chapter, book))
             if (files := project.chapters / name / name).is_dir():
                 shutil.copytree(files, extra / "notebooks" / name)
+        write_cards(extra, _cards(project, chapters), read_citation(project).url)
         if offered:
             _copy(report_file(project), extra / "report.pdf")
         for folder, name in ((source, "source"), (extra, "extra")):
             swap_in(folder, project.build / name)
+
+
+def reading_minutes(cells: prose.Cells) -> int:
+    """Estimate the minutes that an executed chapter takes to read, without its exercises: whole ones, at least 1."""
+    words = figures = 0
+    for cell in cells:
+        if cell["cell_type"] == "markdown":
+            words += len(re.findall(r"\w+", prose.EXERCISES.sub("", prose.VALUE.sub("1", "".join(cell["source"])))))
+        figures += json.dumps(cell.get("outputs", "")).count("<figure class=")
+    return max(1, round(words / WORDS_A_MINUTE + figures / FIGURES_A_MINUTE))
+
+
+def _contents(project: Project, chapters: list[Chapter], numbers: Mapping[str, str]) -> str:
+    """List the chapters that are no appendices, each with its link and the minutes that it takes."""
+    lines = []
+    for name, number in numbers.items():  # in their order
+        chapter = next((each for each in chapters if each.name == name), None)
+        if chapter and number.isdecimal():
+            minutes = reading_minutes(_executed(project, chapter)["cells"])
+            lines.append(f"{number}. [{chapter.title}](../notebooks/{name}.ipynb) · {minutes} min")
+    return "\n".join(lines)
+
+
+def _executed(project: Project, chapter: Chapter) -> dict[str, Any]:
+    notebook: dict[str, Any] = parse_json((project.chapters / chapter.name / f"{chapter.name}.ipynb").read_bytes())
+    return notebook
+
+
+def _cards(project: Project, chapters: list[Chapter]) -> Iterator[Card]:
+    """Make the cards of all figures, and of the claims where the ledger is a chapter."""
+    for chapter in chapters:
+        yield from figure_cards(chapter.name, chapter.title, _executed(project, chapter)["cells"])
+        if chapter.name == "ledger":
+            yield from claim_cards(judge_all(Numbers.read(project)))
 
 
 def with_figures(text: str, project: Project, page: str) -> str:
@@ -108,6 +153,9 @@ def _page(project: Project, chapter: Chapter, book: prose.BookValues) -> str:
     if "changed" not in notebook["metadata"].get("rbp", {}):
         for cell in notebook["cells"]:
             _check_values(cell["source"] if cell["cell_type"] == "markdown" else "", chapter.name)
+        title, _, rest = notebook["cells"][0]["source"].partition("\n")
+        minutes = f'<p class="rbp-minutes">{reading_minutes(notebook["cells"])} minutes to read</p>'
+        notebook["cells"][0]["source"] = f"{title}\n\n{minutes}\n{rest}"
     return canonical_json(notebook, indent=1) + "\n"
 
 

@@ -19,7 +19,10 @@ def test_values_are_written_out_as_plain_text():
 def test_counts_are_written_in_words_or_out_of_a_whole():
     values = {"k1": {key: Recorded(n) for key, n in {"few": 3, "all": 12, "many": 1300, "share": 0.31}.items()}}
     text = "{value}`few:words` {value}`few:of all` {value}`k1::all:of all` {value}`many:words`"
-    assert fill_in(text, "k1", values) == "three 3 of 12 12 of 12 1,300"
+    assert fill_in(text, "k1", values) == "Three 3 of 12 all 12 1,300"
+    values["k1"] |= {"none": Recorded(0), "two": Recorded(2)}
+    text = "It fits {value}`none:of all` and {value}`two:of two`. {value}`two:of two` fit."
+    assert fill_in(text, "k1", values) == "It fits none of 12 and both. Both fit."
     assert fill_in("{value}`few:of gone`, {value}`gone:of few`", "k1", values) == f"{NO_VALUE}, {NO_VALUE}"
     for wrong in ("{value}`all:of few`", "{value}`share:of all`", "{value}`few:of share`", "{value}`share:words`"):
         with pytest.raises(ValueError, match=wrong[8:13]):
