@@ -6,6 +6,7 @@ import sys
 from urllib.parse import unquote, urldefrag, urljoin
 
 import pandas as pd
+from bs4 import BeautifulSoup
 
 from companion.execute.prose import chapter_numbers
 from companion.project import ROOT, Project
@@ -45,6 +46,22 @@ def test_links_lead_somewhere_and_downloads_are_whole(book, soups):
             if link.has_attr("download") and path.endswith(".svg"):
                 assert target.read_bytes().startswith(b"<?xml"), href
     assert downloads >= 20
+
+
+def test_each_claim_and_figure_has_a_card_that_leads_to_it(book, soups):
+    """At an address that does not name its page's place in the book."""
+    led_to = set()
+    for card in [*book.glob("claims/*.html"), *book.glob("figures/*.html")]:
+        soup = BeautifulSoup(card.read_text(encoding="utf-8"), "html.parser")
+        page, place = urldefrag(soup.select_one("meta[http-equiv=refresh]")["content"].partition("url=../")[2])
+        assert soups[page].find(id=place), card
+        assert soup.select_one("meta[property='og:title']")["content"], card
+        assert len(soup.select_one("meta[property='og:description']")["content"]) > 10, card
+        led_to.add((page, place))
+    for page, soup in soups.items():
+        if page.startswith("notebooks/"):
+            shown = {(page, each["id"]) for each in soup.select("figure.rbp-figure, .rbp-claim")}
+            assert shown <= led_to, page
 
 
 def test_each_page_has_a_title_and_a_description(soups):

@@ -66,6 +66,10 @@ def seen(request, browser, pages, address):
         with watched(browser, f"{address}/{page}", f"{address}/", "about:", **light) as tab:
             tab.evaluate(AXE)
             access = [*tab.evaluate(VIOLATIONS), *tab.evaluate(UNREACHED)]
+            tab.emulate_media(color_scheme="dark")
+            tab.wait_for_function("document.documentElement.dataset.theme === 'dark'")
+            access += tab.evaluate(VIOLATIONS)
+            tab.emulate_media(color_scheme="light")
             for mode in MODES:
                 _switch(tab, mode)
                 found[mode][page] = tab.evaluate(LOOK) | {"access": access}
