@@ -90,15 +90,28 @@ class _Block:
             total += part
             start = i * len(name)
             rows = torch.nonzero((peak > highest) | ((peak == highest) & (start < top)))[:, 0]  # few, after some tiles
-            others = tile[rows].masked_fill_(name == self.target_names[rows, None], -torch.inf)
-            (peak, at), before = others.max(1), highest[rows]
-            first = torch.where(peak == before, torch.minimum(top[rows], start + at), top[rows])
-            top[rows] = torch.where(peak > before, start + at, first)
+            peak, at = self.highest(tile[rows], peak[rows], name, self.target_names[rows])
+            before, first = highest[rows], start + at
+            lowest = torch.where(peak == before, torch.minimum(top[rows], first), top[rows])
+            top[rows] = torch.where(peak > before, first, lowest)
             highest[rows] = torch.maximum(before, peak)
         packed = torch.stack(counts).long()
         struck_out = -self.problem.weight.shape[0] % self.logits.shape[1]
         equal = (packed % PACK).sum(0) - struck_out * (truth == -torch.inf)
         return Tally((packed // PACK).sum(0), equal, truth, base, total, top)
+
+    @staticmethod
+    def highest(
+        logits: torch.Tensor, peak: torch.Tensor, name: torch.Tensor, target_name: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the highest logit [R] beside the truth's own columns, and the first column that has it.
+
+        logits [R, C] of some rows, whose highest ones are `peak`.
+        """
+        at = logits.argmax(1)
+        own = torch.nonzero(name[at] == target_name)[:, 0]  # only these rows are masked, which costs more than the rest
+        peak[own], at[own] = logits[own].masked_fill_(name == target_name[own, None], -torch.inf).max(1)
+        return peak, at
 
     def tiles(self) -> Iterator[torch.Tensor]:
         """Yield the logits, tile after tile, each in the place of the last; columns beyond the last are −inf."""
