@@ -140,7 +140,9 @@ class Page:
         self._display(self._data() + markup)
 
     def download(self, name: str, data: pd.DataFrame, title: str, *, compared: bool = True) -> None:
-        """Save a table as CSV, to be linked at the end: for data that the page shows in another form, unless it is empty.
+        """Save a table as CSV, to be linked at the end: for data that the page shows in another form.
+
+        An empty one is not saved in a rerun.
 
         Not `compared` between builds is what depends on the processor beyond the last digits: a count of ranks, say.
         """

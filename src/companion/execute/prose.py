@@ -2,8 +2,8 @@
 
 Prose tells the book's own run, always. It names a value by its key, ``{value}`alpha_min:.3f` `` (of another chapter:
 ``{value}`k1::alpha_min:.3f` ``), and the accepted value is put in when the page is made. A count in words is
-``{value}`models:words` `` ("four"), and a count out of another ``{value}`high:of fits` `` ("29 of 32", "all 32"). In a rerun
-(`companion.execute.rerun`) the run's value follows the book's, and the book's sentences are folded.
+``{value}`models:words` `` ("four"), and a count out of another ``{value}`high:of fits` `` ("29 of 32", "all 32"). In a
+rerun (`companion.execute.rerun`) the run's value follows the book's, and the book's sentences are folded.
 """
 
 import html
@@ -202,14 +202,16 @@ def _count_in_words(value: results.Value, whole: results.Value | None = None) ->
         raise ValueError("words are for counts")
     if whole is not None and (whole == 0 or not 0 <= value <= int(whole)):
         raise ValueError(f"{value} is not part of {whole}")
-    return number_word(value) if whole is None else all_or_none(f"{value:,} of {whole:,}")
+    return number_word(value) if whole is None else all_or_none(f"{value:,} of {whole:,}").lower()
 
 
 def all_or_none(text: str) -> str:
-    """Write "all 64" and "both" for "64 of 64" and "2 of 2", and "none of 14" for "0 of 14"; capitals begin sentences."""
+    """Write "all 64", "both" and "none of 14" for "64 of 64", "2 of 2" and "0 of 14"; capitals begin sentences."""
 
     def write(place: re.Match[str]) -> str:
-        words = {"1": "the only", "2": "both", None: f"none of {place['whole']}"}.get(place["all"], f"all {place['all']}")
+        words = {"1": "the only", "2": "both", None: f"none of {place['whole']}"}.get(
+            place["all"], f"all {place['all']}"
+        )
         return words.capitalize() if SENTENCE_START.search(text[: place.start()]) else words
 
     return PART.sub(write, text)

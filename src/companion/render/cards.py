@@ -1,7 +1,7 @@
 """Cards: a permanent address for each claim and each figure, which leads on to it.
 
-Where a link to one is shared, its sentence is shown (Open Graph): the claim with its verdict, or the figure's finding with
-its picture. The addresses, ``claims/NUMBER.html`` and ``figures/CHAPTER-NAME.html``, stay when pages are rearranged.
+Where a link to one is shared, its sentence is shown (Open Graph): the claim with its verdict, or the figure's finding
+with its picture. The addresses, ``claims/NUMBER.html`` and ``figures/CHAPTER-NAME.html``, stay when pages are moved.
 """
 
 import html

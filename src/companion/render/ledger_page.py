@@ -102,7 +102,8 @@ def _claim(entry: Entry, other: Mapping[str, str], titles: Mapping[str, str]) ->
     # whoever only scrolls reads these whole
     whole = " rbp-whole" if claim.core or claim.group is ARGUMENT else ""
     return (
-        f'<details class="rbp-claim{whole}" id="claim-{claim.name}" data-number="{number}" data-verdict="{entry.verdict}" '
+        f'<details class="rbp-claim{whole}" id="claim-{claim.name}" data-number="{number}" '
+        f'data-verdict="{entry.verdict}" '
         f'data-weight="{WEIGHTS[claim.core]}">'
         # addresses by number lead on
         f'<summary><span class="rbp-number" id="claim-{number}">{number}</span>{badge(entry.verdict)}'

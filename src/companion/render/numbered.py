@@ -90,7 +90,9 @@ def _write(writer: Any, shown: nodes.Element) -> None:
     writer.add_fignumber(shown)
     writer.body.append(f'<span class="caption-text">{caption}</span>')
     chapter = shown["names"][0].partition("::")[0]
-    writer.body.append(f'<a class="headerlink" href="../{card_of(chapter, shown["ids"][0])}" title="Permanent link">#</a>')
+    writer.body.append(
+        f'<a class="headerlink" href="../{card_of(chapter, shown["ids"][0])}" title="Permanent link">#</a>'
+    )
     writer.body.append(f"{shown['downloads']}</figcaption></figure>\n")
     raise nodes.SkipNode
 

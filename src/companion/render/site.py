@@ -81,7 +81,8 @@ def stage(project: Project) -> None:
             write_file(source / "notebooks" / f"{name}.ipynb", _page(project, chapter, book))
             if (files := project.chapters / name / name).is_dir():
                 shutil.copytree(files, extra / "notebooks" / name)
-        write_cards(extra, _cards(project, chapters), read_citation(project).url)
+        if cards := list(_cards(project, chapters)):
+            write_cards(extra, cards, read_citation(project).url)
         if offered:
             _copy(report_file(project), extra / "report.pdf")
         for folder, name in ((source, "source"), (extra, "extra")):

@@ -198,7 +198,7 @@ def test_a_run_shows_the_verdicts_of_its_chapter(tmp_path):
 
 def test_sentences_are_escaped_and_typeset():
     assert _typeset("RBP_k < S^(−α)") == "RBP<sub>k</sub> &lt; S<sup>−α</sup>"
-    assert _typeset("k = 20 000, 30,000 and 500, 2500") == "k = 20\u202f000, 30\u202f000 and 500, 2500"
+    assert _typeset("k = 20 000, 30,000 and 500, 2500") == "k = 20,000, 30,000 and 500, 2500"
     assert _typeset("<script>") == "&lt;script&gt;"
 
 
