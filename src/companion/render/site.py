@@ -155,7 +155,7 @@ def _page(project: Project, chapter: Chapter, book: prose.BookValues) -> str:
         for cell in notebook["cells"]:
             _check_values(cell["source"] if cell["cell_type"] == "markdown" else "", chapter.name)
         title, _, rest = notebook["cells"][0]["source"].partition("\n")
-        minutes = f'<p class="rbp-minutes">{reading_minutes(notebook["cells"])} minutes to read</p>'
+        minutes = f'<p class="rbp-minutes">{reading_minutes(notebook["cells"])} min to read</p>'
         notebook["cells"][0]["source"] = f"{title}\n\n{minutes}\n{rest}"
     return canonical_json(notebook, indent=1) + "\n"
 

@@ -227,7 +227,7 @@ def test_prose_tells_the_accepted_values_and_the_page_says_where_this_build_diff
     assert "It is −0.25, or 1." in prose
     assert "differs from the accepted results** in 1 of this chapter's values: `v` is moved" in title
     write_results(project.expected, {"01_a": {"v": Recorded(1.5), "value": Recorded(1)}})
-    assert stage_one(project, PROSE)[0] == "# 1. Chapter 01_a"
+    assert stage_one(project, PROSE)[0] == '# 1. Chapter 01_a\n\n<p class="rbp-minutes">1 min to read</p>\n'
 
 
 @pytest.mark.usefixtures("without_kernel")
