@@ -117,7 +117,8 @@ def whole_call(shape: Shape, device: str, rounds: int) -> Results:
 
     check_share: of our time, what the second ranking of a sample takes; parts: see `parts_of`.
     """
-    from rbp.extract.extraction import Settings, extract, quiet
+    from rbp.choices import Settings
+    from rbp.extract.extraction import extract, quiet
     from rbp.models.find import find_model
     from rbp.models.load import load_model, load_tokenizer
     from rbp.store import Store

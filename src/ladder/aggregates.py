@@ -56,7 +56,8 @@ def rank(tell: Tell, making: Making, line: Line, tokens: int) -> None:
     """Rank all documents by one finished model, on one thread. A job."""
     import torch
 
-    from rbp.extract.extraction import Settings, quiet
+    from rbp.choices import Settings
+    from rbp.extract.extraction import quiet
     from rbp.models.find import find_model
     from rbp.models.load import load_model, load_tokenizer
 

@@ -23,7 +23,7 @@ from rbp.texts.corpora import Corpus
 from rbp.texts.protocol import Protocol
 
 if TYPE_CHECKING:
-    from rbp.extract.extraction import Settings
+    from rbp.choices import Settings
     from rbp.models.find import ModelFiles
 
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from rbp.measurements.ranked import Ranked
     from rbp.metric import TieRule
     from rbp.store import RankStore
-    from rbp.texts.protocol import Bos, Score, Special
 
     #: what `rank` gives, several of them, or what `open_source` takes or gives
     Measurements: TypeAlias = Source | Ranked | str | Path | Sequence[Ranked | str | Path]
@@ -41,12 +40,7 @@ def rank(
     tokens: int | None = None,
     name: str | None = None,
     dataset: str = "texts",
-    family: str | None = None,
-    dtype: "str | torch.dtype | None" = None,
     device: "str | torch.device | None" = None,
-    bos: "Bos" = "auto",
-    special: "Special" = "token",
-    score: "Sequence[Score]" = (),
 ) -> "Ranked":
     """Rank every token of texts by a model, exactly, and check a sample of the ranks the plain way.
 
@@ -57,34 +51,29 @@ def rank(
         >>> 0 <= ranked.rbp(1) <= ranked.rbp(10) <= 1
         True
 
-    model: of transformers, in memory, with its `tokenizer`; or a hub id or a folder, which have their own. One in
-    memory is ranked as it is, in its dtype on its device; others in `dtype` (float32) on `device` (auto), both by name
-    or as PyTorch has them. In a short
-    dtype the output layer's sums are of float32, and not rounded as the model's own logits are. texts: strings; rows
-    with their text in `field` (default: text), such as a `datasets.Dataset`; or a corpus or a file, as `rbp extract`
-    takes it. prompt: the field of what the model reads before each text, and is not scored; rows with the fields prompt
-    and completion, and without text, are read so by themselves.
+    model: of transformers, in memory, with its `tokenizer`; or a hub id (or id@revision) or a folder, which have their
+    own. One in memory is ranked as it is, in its dtype on its device; others in float32 on `device` (auto), by name or
+    as PyTorch has it. In a short dtype the output layer's sums are of float32, and not rounded as the model's own
+    logits are. texts: strings; rows with their text in `field` (default: text), such as a `datasets.Dataset`; or a
+    corpus or a file, as `rbp extract` takes it. prompt: the field of what the model reads before each text, and is not
+    scored; rows with the fields prompt and completion, and without text, are read so by themselves.
 
     Texts are read whole, in windows of `length` tokens (default: what the model reads, up to 1024), in which each token
-    has at least half a window before it, or all that there is; up to `tokens` in all. bos: which tokens are put before
-    every window (auto: the tokenizer's; always; never); special: whether special tokens that are written out in a text
-    are read as such, and not scored, or as text; score: ("special", "first") scores special tokens too,
-    and the first token of each text, after the one put before it, as lm-evaluation-harness does. name, family: what the
-    model and its family are called (default: the model's own name and type); dataset: what texts without a name are
-    called.
+    has at least half a window before it, or all that there is; up to `tokens` in all. name: what the model is called
+    (default: its own name); dataset: what texts without a name are called.
 
     The result knows `rbp(k)`, `cross_entropy` and `to_pandas()`; `save(folder)` keeps it as a rank store, which all
     commands read. Raises ParameterError for what is no model, tokenizer or text, and DataError for a text or a model
     that cannot be ranked.
     """
-    from rbp.choices import known_dtype
-    from rbp.extract.extraction import Settings, extract
+    from rbp.choices import Settings
+    from rbp.extract.extraction import extract
     from rbp.measurements.ranked import Ranked
     from rbp.models.find import ModelFiles, find_model
     from rbp.models.load import Loaded
     from rbp.store import open_store
     from rbp.texts.corpora import given_corpus, open_corpus
-    from rbp.texts.protocol import protocol, window_length
+    from rbp.texts.protocol import protocol
 
     files: ModelFiles | Loaded
     if isinstance(model, str | Path):
@@ -93,9 +82,9 @@ def rank(
         files = find_model(str(model))
         files = replace(files, name=name or files.name)
     else:
-        if dtype or device:
-            what = "a model in memory is ranked as it is"
-            raise ParameterError(what, "dtype, device", "Leave them out: model.to(…) changes either.")
+        if device:
+            what = "a model in memory is ranked where it is"
+            raise ParameterError(what, "device", "Leave it out: model.to(…) moves it.")
         config = getattr(model, "config", None)
         default_name = getattr(config, "_name_or_path", "") or getattr(config, "model_type", "")
         files = Loaded(name or default_name, model, tokenizer)
@@ -107,9 +96,8 @@ def rank(
             raise ParameterError(error.what, "texts", f"A text itself goes into a list. {error.remedy}") from None
     else:
         corpus = given_corpus(texts, dataset, field, prompt)
-    most = window_length([files.config]) if length is None else length
-    windows = protocol("windows", length=most, tokens=tokens, bos=bos, special=special, score=score)
-    settings = Settings(dtype=known_dtype(dtype or "float32"), device=str(device or "auto"), family=family)
+    windows = protocol("windows", length=length, tokens=tokens, configs=[files.config])
+    settings = Settings(device=str(device or "auto"))
     with ExitStack() as stack:
         folder = stack.enter_context(temporary_folder("rbp-ranks"))
         (store,) = extract([files], [corpus], windows, folder, settings)

@@ -20,7 +20,7 @@ from rbp.metric import rank, rbp
 from rbp.models.identity import untouched
 from rbp.models.load import Loaded, load_model
 from rbp.texts.corpora import given_corpus
-from rbp.texts.protocol import Bos, RowPlan, Score, Special, plan_rows, protocol, window_length
+from rbp.texts.protocol import Bos, RowPlan, Score, Special, plan_rows, protocol
 
 KS = (1, 10, 100)
 IGNORED = -100  # the label that stands for none, as everywhere in transformers
@@ -62,7 +62,7 @@ class RankCallback(TrainerCallback):
     with a column text, or with prompt and completion, of which only the completion is scored. ks: thresholds.
     every: so many steps, after the last one, and at each evaluation. tokenizer: the Trainer's `processing_class` if
     None. length: tokens that the model reads at once (None: 1 024, or as it can); each token is scored once, with
-    half of that before it. bos, special, score, field, prompt: as for `rbp.rank`.
+    half of that before it. field, prompt: as for `rbp.rank`; bos, special, score: as `rbp extract` has them.
 
     Ranks are as by `rbp extract`, of the weights as they are: in float32 where training computes in mixed
     precision. An evaluation took 0.46 of the time of `Trainer.evaluate` on the same texts, on two cores. Raises
@@ -113,8 +113,8 @@ class RankCallback(TrainerCallback):
         _thresholds(self.ks, model.get_output_embeddings().weight.shape[0])
         self._probe = self._latest = None
         self._loaded = Loaded("the model in training", model, self.tokenizer or given.get("processing_class"))
-        length = self.length or window_length([self._loaded.config])
-        self._plan = plan_rows(self.texts, self._loaded.tokenizer, self._windows(length=length))
+        windows = self._windows(length=self.length, configs=[self._loaded.config])
+        self._plan = plan_rows(self.texts, self._loaded.tokenizer, windows)
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **given: Any) -> None:
         """Rank, where it is time to, and ask for a log."""

@@ -11,8 +11,9 @@ import writes
 from apart import Apart, apart, content, ended, until
 from injected import KILLED
 
+from rbp.choices import Settings
 from rbp.errors import DataError
-from rbp.extract.extraction import Settings, extract
+from rbp.extract.extraction import extract
 from rbp.io import folder_beside, swap_in, write_file
 from rbp.store import Store, open_store
 from rbp.texts.protocol import protocol

@@ -14,8 +14,9 @@ from tiny import random_model, save_model, texts, write_texts
 
 import rbp
 from companion.project import ROOT
+from rbp.choices import Settings
 from rbp.errors import RbpError
-from rbp.extract.extraction import Settings, extract
+from rbp.extract.extraction import extract
 from rbp.kernel.reduction import plainly
 from rbp.measurements.ranked import Ranked
 from rbp.store import open_store
@@ -72,21 +73,20 @@ def test_ranks_are_those_of_the_logits_whatever_holds_the_texts(model, tokenizer
 
 @pytest.mark.long
 def test_a_model_in_memory_is_ranked_as_the_one_saved_of_it(tmp_path, model, tokenizer):
-    """With the same opening and special tokens."""
     saved, some = str(save_model(tmp_path / "m")), ["the cat <|end|> the dog and the cat", *TEXTS]
-    corpus, how = write_texts(tmp_path / "mine.jsonl", some), {"length": 64, "bos": "always", "special": "text"}
+    corpus, how = write_texts(tmp_path / "mine.jsonl", some), {"length": 64}
     (folder,) = extract([saved], [str(corpus)], protocol("windows", **how), tmp_path / "ranks", Settings())
     store, ranked = open_store(folder), rbp.rank(model, some, tokenizer=tokenizer, name="m", **how)
     expected, own = store.manifest, ranked.store.manifest
     assert ranked.to_pandas().drop(columns="rank").equals(store.ranks())
     assert (ranked.store.model, ranked.store.size, ranked.store.family) == ("m", store.size, "gpt2")
     assert own["about"]["not_scored"] == expected["about"]["not_scored"]
-    for name in ("bos", "protocol", "tokenizer"):
+    for name in ("protocol", "tokenizer"):
         assert own["key"][name] == expected["key"][name]
-    low = {"device": torch.device("cpu"), **how}
-    named, typed = (rbp.rank(saved, some, dtype=dtype, **low) for dtype in ("bfloat16", torch.bfloat16))
-    assert named.to_pandas().equals(typed.to_pandas())
-    assert not named.to_pandas().equals(ranked.to_pandas())
+    assert rbp.rank(saved, some, device=torch.device("cpu"), **how).to_pandas().equals(ranked.to_pandas())
+    low = rbp.rank(model.to(torch.bfloat16), some, tokenizer=tokenizer, **how)
+    assert low.store.manifest["key"]["dtype"] == "bfloat16"
+    assert not low.to_pandas().equals(ranked.to_pandas())
 
 
 def test_model_and_tokenizer_stay_as_they_were(model, tokenizer):
@@ -107,11 +107,11 @@ def test_model_and_tokenizer_stay_as_they_were(model, tokenizer):
 
 
 def test_what_is_saved_is_a_rank_store_and_a_result_needs_no_place(tmp_path, model, tokenizer):
-    ranked = rbp.rank(model, TEXTS, tokenizer=tokenizer, name="mine/one", dataset="words", family="Mine")
+    ranked = rbp.rank(model, TEXTS, tokenizer=tokenizer, name="mine/one", dataset="words")
     folder = ranked.save(tmp_path / "ranks")
     assert [path.name for path in (tmp_path / "ranks").iterdir()] == [folder.name]
     store = open_store(folder)
-    assert (store.model, store.dataset, store.family) == ("mine/one", "words", "Mine")
+    assert (store.model, store.dataset, store.family) == ("mine/one", "words", "gpt2")
     assert "mine/one" in repr(ranked)
     kept = ranked.store.folder
     assert kept.is_dir()

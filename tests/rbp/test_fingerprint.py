@@ -14,9 +14,10 @@ from safetensors.torch import load_file, save_file
 from tiny import texts, write_texts
 
 from rbp import fingerprint
+from rbp.choices import Settings
 from rbp.errors import DataError
 from rbp.extract import extraction
-from rbp.extract.extraction import Settings, extract
+from rbp.extract.extraction import extract
 from rbp.fingerprint import digest_bytes
 from rbp.models.find import find_model
 from rbp.texts.protocol import protocol

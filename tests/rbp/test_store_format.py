@@ -14,8 +14,9 @@ from tiny import texts, write_texts
 from toy_stores import make_store
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from rbp.choices import Settings
 from rbp.errors import DataError
-from rbp.extract.extraction import Settings, extract
+from rbp.extract.extraction import extract
 from rbp.store import FORMAT, SCHEMA, Store, open_store, read_part, sealed
 from rbp.texts.protocol import protocol
 

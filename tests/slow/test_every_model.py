@@ -19,7 +19,8 @@ from survey import FAMILIES, VARIANTS, survey
 
 from companion.chapters.appendix.ranking import FOLDER
 from companion.project import ROOT
-from rbp.extract.extraction import Settings, extract, quiet
+from rbp.choices import Settings
+from rbp.extract.extraction import extract, quiet
 from rbp.io import write_file
 from rbp.models.find import find_model
 from rbp.models.load import load_model, load_tokenizer

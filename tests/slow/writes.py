@@ -22,8 +22,9 @@ from companion.execute import results
 from companion.execute import run as chapters
 from companion.execute.run import Chapter, execute
 from companion.project import Project
+from rbp.choices import Settings
 from rbp.errors import DataError
-from rbp.extract.extraction import Settings, extract
+from rbp.extract.extraction import extract
 from rbp.io import write_file
 from rbp.models import load as models_module
 from rbp.models.find import find_model

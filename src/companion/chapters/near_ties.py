@@ -11,8 +11,8 @@ import numpy as np
 import torch
 
 from rbp.arrays import Integers, Reals
-from rbp.extract.extraction import Settings, quiet
-from rbp.kernel.problem import Rounding
+from rbp.choices import Rounding, Settings
+from rbp.extract.extraction import quiet
 from rbp.metric import TieRule, rank
 from rbp.models.devices import find_device
 from rbp.models.find import find_model
@@ -77,7 +77,7 @@ def near_ties(
 
     model, corpus, protocol, settings: as of the extraction. Raises as it does.
     """
-    files = find_model(model, settings.revision)
+    files = find_model(model)
     with quiet():
         language = load_model(files, settings.dtype, find_device(settings.device))
     rows = plan_rows(open_corpus(corpus, settings.fields), load_tokenizer(files), protocol).rows

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from rbp import registry
 from rbp.cli import compare, fit, harness, law, ranks, study
@@ -29,6 +29,19 @@ class _Commands(TyperGroup):
         return super().resolve_command(context, words)
 
 
+class _Grouped(TyperCommand):
+    """A command whose help has its options in groups (`rich_help_panel`), each under its heading."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            if record := parameter.get_help_record(ctx):
+                groups.setdefault(getattr(parameter, "rich_help_panel", None) or "Run", []).append(record)
+        for title, records in groups.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+
 app = typer.Typer(
     cls=_Commands,
     no_args_is_help=True,
@@ -38,7 +51,7 @@ app = typer.Typer(
     help="Rank the tokens of texts by language models, and fit laws to them.",
 )
 
-app.command()(ranks.extract)
+app.command(cls=_Grouped)(ranks.extract)
 app.command()(compare.compare)
 app.command()(law.law)
 app.command()(fit.fit)

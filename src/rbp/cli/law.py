@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from rbp.cli.ranks import BOS, DEVICE, DTYPE, PLAN, SPECIAL
+from rbp.choices import Settings
+from rbp.cli.ranks import DEVICE, PLAN
 from rbp.errors import ParameterError
 from rbp.names import split_numbers
 from rbp.place import Place
@@ -37,17 +38,12 @@ def law(
     against: Annotated[str, typer.Option(help="Axis of the laws: size, tokens, compute or step.")] = "size",
     surface: Annotated[bool, typer.Option("--surface", help=SURFACE)] = False,
     level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
-    bos: Annotated[str, typer.Option(help=BOS)] = "auto",
-    special: Annotated[str, typer.Option(help=SPECIAL)] = "token",
     device: Annotated[str, typer.Option(help=DEVICE)] = "auto",
-    dtype: Annotated[str, typer.Option(help=DTYPE)] = "float32",
     out: Annotated[Path | None, typer.Option(help="Page to write.", show_default="runs/law.html")] = None,
     plan: Annotated[bool, typer.Option("--plan", help=PLAN)] = False,
 ) -> None:
     """Rank models on a text, fit the law at each k, and write one page that opens offline."""
-    from rbp.choices import known_device, known_dtype
-
-    kind, device = known_dtype(dtype), known_device(device)
+    settings = Settings(device=device, family=family)
 
     from rbp.arrays import check_level
     from rbp.measurements.checkpoints import check_axis
@@ -63,37 +59,12 @@ def law(
 
         what = f"{to_rank[0]} is not a source of measurements, and no text is given to rank a model on"
         raise ParameterError(what, "--corpus", f"{known_sources()} To rank a model, give a text as well.")
-    if corpus is not None and not to_rank:
-        raise ParameterError("no model is given that could be ranked", "--corpus", "Leave it out, or give models.")
-    if plan and not to_rank:
-        raise ParameterError("no model is given that could be ranked", "--plan", "Leave it out, or give models.")
+    if (corpus is not None or plan) and not to_rank:
+        option = "--plan" if corpus is None else "--corpus"
+        raise ParameterError("no model is given that could be ranked", option, "Leave it out, or give models.")
     sources: list[str | Path] = [*given]
     if to_rank and corpus is not None:
-        from rbp.texts.corpora import check_corpus
-        from rbp.texts.protocol import protocol as make_protocol
-        from rbp.texts.protocol import window_length
-
-        check_corpus(corpus)
-        options = {"tokens": tokens, "bos": bos, "special": special}
-        windows = make_protocol("windows", length=length, **options)  # type: ignore[arg-type]
-        typer.echo(f"{', '.join(to_rank)} …", err=True)  # what reads them takes seconds to import
-        from rbp.extract.extraction import Settings, extract, say_on_stderr
-        from rbp.models.find import find_model
-
-        say_on_stderr()
-        settings = Settings(dtype=kind, device=device, family=family)
-        model_files = [find_model(each) for each in to_rank]
-        if length is None:
-            most = window_length([files.config for files in model_files])
-            windows = make_protocol("windows", length=most, **options)  # type: ignore[arg-type]
-        if plan:
-            from rbp.extract.extraction import planned
-            from rbp.extract.plan import plan_lines
-
-            costs = planned(model_files, [corpus], windows, settings, place.runs / "ranks")
-            typer.echo("\n".join(plan_lines(costs)))
-            return
-        sources += extract(model_files, [corpus], windows, place.runs / "ranks", settings)
+        sources += _rank(to_rank, corpus, place.runs / "ranks", tokens, length, settings, plan)
 
     from rbp.measurements import checkpoints, open_source
     from rbp.measurements.table import warn_of_no_hits
@@ -134,6 +105,30 @@ def law(
     )
     leaf.write(page)
     typer.echo(str(page))
+
+
+def _rank(
+    models: list[str], corpus: str, out: Path, tokens: int, length: int | None, settings: Settings, plan: bool
+) -> list[Path]:
+    """Rank models on a text into stores in the folder `out`; gives these. If asked, prints only the plan, and exits."""
+    from rbp.texts.corpora import check_corpus
+    from rbp.texts.protocol import protocol
+
+    check_corpus(corpus)
+    protocol("windows", length=length, tokens=tokens)  # which refuses what makes no sense
+    typer.echo(f"{', '.join(models)} …", err=True)  # what reads them takes seconds to import
+    from rbp.extract.extraction import extract, planned, say_on_stderr
+    from rbp.extract.plan import plan_lines
+    from rbp.models.find import find_model
+
+    say_on_stderr()
+    model_files = [find_model(name) for name in models]
+    windows = protocol("windows", length=length, tokens=tokens, configs=[files.config for files in model_files])
+    work = model_files, [corpus], windows, out, settings
+    if plan:
+        typer.echo("\n".join(plan_lines(planned(*work))))
+        raise typer.Exit
+    return extract(*work)
 
 
 def _is_measured(text: str) -> bool:

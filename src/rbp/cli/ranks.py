@@ -1,8 +1,9 @@
 """The commands `rbp extract` and `rbp ranks`: measure models, and read what was measured."""
 
 import os
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -33,11 +34,11 @@ _PROTOCOL = (
     "once."
 )
 _DEFAULT = "authors for the paper's six, windows for other texts"
-BOS = (
+_BOS = (
     "Token that precedes each window and is not scored. auto: the one that the tokenizer puts before a text, if any; "
     "always: else the tokenizer's BOS token, or else its EOS token; never: none."
 )
-SPECIAL = "Reading of special tokens that are written in the text: token (not scored; see --score), or plain text."
+_SPECIAL = "Reading of special tokens that are written in the text: token (not scored; see --score), or plain text."
 _SCORE = (
     "Tokens that are scored besides plain ones, may be given twice. special: special tokens written in the text, and "
     "the tokens after them; first: the first token of each document, after the BOS token."
@@ -45,152 +46,114 @@ _SCORE = (
 DTYPE = "Data type of weights and hidden states: float32, bfloat16, float16, or float64 where the model computes in it."
 _EXACT = " Ranks are exact for these hidden states: logits are summed and compared in float32 (or float64)."
 _ROUND = "Data type to which logits are rounded before they are ranked: bfloat16, as a model in bfloat16 gives them."
-DEVICE = "Device to compute on: auto, cpu, cuda, cuda:1, …"
-_DEVICES = "Devices for one model that is too large for one: auto takes all GPUs, memory and disk (extra devices)."
+DEVICE = (
+    "Device to compute on: auto, cpu, cuda, cuda:1, …; or spread, for a model too large for one GPU: over all of them, "
+    "memory and disk (extra devices)."
+)
 _IMPORTED = (
     "File that the other program wrote: a .csv or .parquet of columns document, position, token, rank, and logprob or "
     "nll, or what rbp ranks export wrote."
 )
 _ARGMAX = "Rule by which equal scores were counted: paper (as vLLM's V1 engine does) or strict."
+_MODEL = "Model to rank by: a hub id (or id@revision), a folder or a GGUF file; may be given several times."
+_BEFORE = "Least number of tokens before each scored one (windows)."
+_BACKEND = "Program that counts ranks: auto, reference, blocked, tiles or triton."
+_BATCH = "Number of rows read at a time; on the CPU it changes no rank."
+_VOCAB = "Logits that count: all, tokenizer (those of its tokens), or the first N."
 _SHARD = "Share of the work to do: the I-th of N parts; default under torchrun: the process's own."
 _INTERVALS = (
     "Add 95% intervals: for independent tokens (low, high), and with documents, or blocks of one long text, as the "
     "units (document_low, document_high, …)."
 )
 
-
-_REVISION = "Branch, tag or commit of a hub model; or a subfolder of a run's folder, such as checkpoint-500."
 _TOKENIZER = "Folder with the tokenizer, where the model's folder or GGUF file has none, or an unknown one."
-_STEP = "Step of training at which the model was saved, where its own files do not say it."
-_TRAINED = "Number of tokens that the model was trained on, where its own files do not say it."
 FIELD = "Field of the corpus file that holds the text, default: text; several are joined by newlines."
 _PROMPT = (
     "Field of the corpus file that the model reads before each text and that is not scored; --field is then completion "
     "by default. It need not be given for rows with the fields prompt and completion, and without text."
 )
-
-
 PLAN = "Estimate tokens, operations and memory, and the time if the model was ranked before, and rank nothing."
+
+# an option in one of the four groups of `rbp extract --help`
+_model, _text, _numbers, _run = (
+    partial(typer.Option, rich_help_panel=group) for group in ("Model", "Text", "Numbers", "Run")
+)
 
 
 def extract(
     context: typer.Context,
-    model: Annotated[
-        list[str], typer.Option(help="Model to rank by: a hub id, a folder or a GGUF file; may be given several times.")
-    ],
-    corpus: Annotated[list[str], typer.Option(help=_CORPUS)],
-    protocol: Annotated[str | None, typer.Option(help=_PROTOCOL, show_default=_DEFAULT)] = None,
-    tokens: Annotated[int | None, typer.Option(help="Number of ranked tokens after which to stop.")] = None,
-    documents: Annotated[int | None, typer.Option(help="Number of documents to read, from the first on.")] = None,
-    length: Annotated[int | None, typer.Option(help="Number of tokens that the model reads at once.")] = None,
-    before: Annotated[
-        int | None, typer.Option("--context", help="Least number of tokens before each scored one (windows).")
-    ] = None,
-    bos: Annotated[str, typer.Option(help=BOS)] = "auto",
-    special: Annotated[str, typer.Option(help=SPECIAL)] = "token",
-    score: Annotated[list[str] | None, typer.Option(help=_SCORE)] = None,
-    dtype: Annotated[str, typer.Option(help=DTYPE + _EXACT)] = "float32",
-    device: Annotated[str, typer.Option(help=DEVICE)] = "auto",
-    devices: Annotated[str | None, typer.Option(help=_DEVICES)] = None,
-    backend: Annotated[
-        str, typer.Option(help="Program that counts ranks: auto, reference, blocked, tiles or triton.")
-    ] = "auto",
-    batch: Annotated[
-        int | None, typer.Option(help="Number of rows read at a time; on the CPU it changes no rank.")
-    ] = None,
-    vocab: Annotated[
-        str, typer.Option(help="Logits that count: all, tokenizer (those of its tokens), or the first N.")
-    ] = ("all"),
-    round_logits: Annotated[str | None, typer.Option(help=_ROUND)] = None,
-    revision: Annotated[str | None, typer.Option(help=_REVISION)] = None,
-    tokenizer: Annotated[str | None, typer.Option(metavar="FOLDER", help=_TOKENIZER)] = None,
-    step: Annotated[int | None, typer.Option(help=_STEP)] = None,
-    training_tokens: Annotated[int | None, typer.Option(metavar="D", help=_TRAINED)] = None,
-    field: Annotated[list[str] | None, typer.Option(help=FIELD)] = None,
-    prompt: Annotated[str | None, typer.Option(metavar="FIELD", help=_PROMPT)] = None,
-    family: Annotated[str | None, typer.Option(help="Family that the models belong to.")] = None,
-    pack: Annotated[int, typer.Option(help="Number of rows in a part of the store.")] = 64,
-    out: Annotated[Path | None, typer.Option(help="Folder for the rank stores.", show_default="runs/ranks")] = None,
-    shard: Annotated[str | None, typer.Option(metavar="I/N", help=_SHARD)] = None,
-    plan: Annotated[bool, typer.Option("--plan", help=PLAN)] = False,
+    model: Annotated[list[str], _model(help=_MODEL)],
+    corpus: Annotated[list[str], _text(help=_CORPUS)],
+    tokenizer: Annotated[str | None, _model(metavar="FOLDER", help=_TOKENIZER)] = None,
+    family: Annotated[str | None, _model(help="Family that the models belong to.")] = None,
+    field: Annotated[list[str] | None, _text(help=FIELD)] = None,
+    prompt: Annotated[str | None, _text(metavar="FIELD", help=_PROMPT)] = None,
+    protocol: Annotated[str | None, _text(help=_PROTOCOL, show_default=_DEFAULT)] = None,
+    tokens: Annotated[int | None, _text(help="Number of ranked tokens after which to stop.")] = None,
+    length: Annotated[int | None, _text(help="Number of tokens that the model reads at once.")] = None,
+    before: Annotated[int | None, _text("--context", help=_BEFORE)] = None,
+    bos: Annotated[str, _text(help=_BOS)] = "auto",
+    special: Annotated[str, _text(help=_SPECIAL)] = "token",
+    score: Annotated[list[str] | None, _text(help=_SCORE)] = None,
+    dtype: Annotated[str, _numbers(help=DTYPE + _EXACT)] = "float32",
+    vocab: Annotated[str, _numbers(help=_VOCAB)] = "all",
+    round_logits: Annotated[str | None, _numbers(help=_ROUND)] = None,
+    backend: Annotated[str, _numbers(help=_BACKEND)] = "auto",
+    batch: Annotated[int | None, _numbers(help=_BATCH)] = None,
+    device: Annotated[str, _run(help=DEVICE)] = "auto",
+    out: Annotated[Path | None, _run(help="Folder for the rank stores.", show_default="runs/ranks")] = None,
+    shard: Annotated[str | None, _run(metavar="I/N", help=_SHARD)] = None,
+    plan: Annotated[bool, _run("--plan", help=PLAN)] = False,
 ) -> None:
     """Rank the tokens of texts by models, into a rank store for each model and text.
 
     What was measured before is not measured again. Of texts with a prompt only the completion is ranked.
     """
-    from rbp.choices import check_shard, known_backend, known_device, known_dtype
-    from rbp.models.training import Training
+    from rbp.choices import Settings
     from rbp.texts.corpora import check_corpus
-    from rbp.texts.protocol import default_protocol, window_length
+    from rbp.texts.protocol import default_protocol
     from rbp.texts.protocol import protocol as make_protocol
 
-    kind, device, way = known_dtype(dtype), known_device(device), known_backend(backend)
-    name = protocol or default_protocol(corpus)
-    options = {
+    share, device = _share_of_work(shard, device)
+    numbers: dict[str, Any] = {
+        "dtype": dtype,
+        "device": device,
+        "backend": backend,
+        "batch": batch,
+        "vocabulary": int(vocab) if vocab.isdecimal() else vocab,
+        "round_logits": round_logits,
+    }
+    settings = Settings(**numbers, fields=tuple(field or ()), prompt=prompt, family=family)
+    reading: dict[str, Any] = {
+        "name": protocol or default_protocol(corpus),
+        "length": length,
         "context": before,
-        "documents": documents,
         "tokens": tokens,
-        "pack": pack,
         "bos": bos,
         "special": special,
         "score": score or (),
     }
-    chosen = make_protocol(name, length=length, **options)  # type: ignore[arg-type]
-    limit = int(vocab) if vocab.isdecimal() else vocab
-    if isinstance(limit, str) and limit not in ("all", "tokenizer"):
-        raise ParameterError(f"unknown vocabulary {vocab!r}", "--vocab", "Give all, tokenizer, or a number.")
-    if round_logits not in (None, "bfloat16"):
-        raise ParameterError(f"cannot round logits to {round_logits!r}", "--round-logits", "Give bfloat16.")
-    if batch is not None and batch < 1:
-        raise ParameterError(f"a batch has at least 1 row, not {batch}", "--batch", "Give more.")
-    if devices not in (None, "auto"):
-        raise ParameterError(f"a model cannot be spread over {devices!r}", "--devices", "Give auto.")
-    share = None if shard is None else check_shard(_shard(shard))
-    for each in corpus:
-        check_corpus(each, field or ([prompt] if prompt else []))
-    if devices and shard is None and _launched():
-        what = "each of several processes would use all GPUs"
-        raise ParameterError(what, "--devices", "Start one process, or leave out --devices.")
-    if shard is None and (share := _launched()) and device in ("auto", "cuda"):
-        device = _assigned_gpu()
-    trained = None if step is None and training_tokens is None else Training(None, training_tokens, step)
+    make_protocol(**reading)  # which refuses what makes no sense
+    for text in corpus:
+        check_corpus(text, field or ([prompt] if prompt else []))
 
     typer.echo(f"{', '.join(model)} …", err=True)  # what reads it takes seconds to import
-    from rbp.extract.extraction import Settings, extract_on_gpus, gpus, say_on_stderr
     from rbp.extract.extraction import extract as measure
+    from rbp.extract.extraction import extract_on_gpus, gpus, planned, say_on_stderr
+    from rbp.extract.plan import plan_lines
     from rbp.models.find import find_model
     from rbp.store import open_store
 
     say_on_stderr()
-    model_files = [find_model(each, revision, tokenizer) for each in model]
-    if name == "windows" and length is None:
-        most = window_length([each.config for each in model_files])
-        chosen = make_protocol(name, length=most, **options)  # type: ignore[arg-type]
-    settings = Settings(
-        dtype=kind,
-        device=device,
-        devices=devices,  # type: ignore[arg-type]
-        backend=way,
-        batch=batch,
-        vocabulary=limit,  # type: ignore[arg-type]
-        round_logits=round_logits,  # type: ignore[arg-type]
-        revision=revision,
-        fields=tuple(field or ()),
-        prompt=prompt,
-        family=family,
-        training=trained,
-    )
-    place: Place = context.obj
-    folder = out or place.runs / "ranks"
+    model_files = [find_model(name, tokenizer=tokenizer) for name in model]
+    chosen = make_protocol(**reading, configs=[files.config for files in model_files])
+    work = model_files, corpus, chosen, out or context.obj.runs / "ranks", settings
     if plan:
-        from rbp.extract.extraction import planned
-        from rbp.extract.plan import plan_lines
-
-        typer.echo("\n".join(plan_lines(planned(model_files, corpus, chosen, settings, folder))))
+        typer.echo("\n".join(plan_lines(planned(*work))))
         return
-    if share is None and devices is None and device in ("auto", "cuda") and len(visible := gpus()) > 1:
-        extract_on_gpus(model_files, corpus, chosen, folder, settings, visible)
-    for store in measure(model_files, corpus, chosen, folder, settings, share):
+    if share is None and device in ("auto", "cuda") and len(visible := gpus()) > 1:
+        extract_on_gpus(*work, visible)
+    for store in measure(*work, share):
         if share is None and (cut := _read(open_store(store))):
             typer.echo(f"{store}  {cut}", err=True)
         typer.echo(str(store))
@@ -440,24 +403,29 @@ def _stores(context: typer.Context, paths: list[Path] | None) -> "list[RankStore
     return [open_store(folder) for folder in store_folders(_paths(context, paths))]
 
 
-def _launched() -> tuple[int, int] | None:
-    """Return this process's share of the work if a launcher such as torchrun started several; None if it is alone."""
+def _share_of_work(shard: str | None, device: str) -> tuple[tuple[int, int] | None, str]:
+    """Return the share of the work to do (None: all), and the device; by `shard`, or as torchrun started the process.
+
+    Raises ParameterError for what is no share, and where each of several processes would spread its model.
+    """
+    from rbp.choices import check_shard
+
+    if shard is not None:
+        first, _, count = shard.partition("/")
+        if not (first.isdecimal() and count.isdecimal()):
+            raise ParameterError(f"{shard!r} is not a shard", "--shard", "Give I/N, such as 1/4.")
+        return check_shard((int(first), int(count))), device
     place, count = (os.environ.get(name, "") for name in ("RANK", "WORLD_SIZE"))
-    return (int(place) + 1, int(count)) if place.isdecimal() and count.isdecimal() and int(count) > 1 else None
+    if not (place.isdecimal() and count.isdecimal() and int(count) > 1):
+        return None, device
+    if device == "spread":
+        what = "each of several processes would use all GPUs"
+        raise ParameterError(what, "--device spread", "Start one process, or give another device.")
+    if device in ("auto", "cuda"):
+        import torch
 
-
-def _assigned_gpu() -> str:
-    """Return the GPU of this process among its machine's."""
-    import torch
-
-    return f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if torch.cuda.is_available() else "cpu"
-
-
-def _shard(text: str) -> tuple[int, int]:
-    first, _, count = text.partition("/")
-    if not (first.isdecimal() and count.isdecimal()):
-        raise ParameterError(f"{text!r} is not a shard", "--shard", "Give I/N, such as 1/4.")
-    return int(first), int(count)
+        device = f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if torch.cuda.is_available() else "cpu"
+    return (int(place) + 1, int(count)), device
 
 
 def put_table(table: "pd.DataFrame", out: Path | None) -> None:

@@ -7,19 +7,19 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib.metadata import version
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from transformers.utils import logging as transformers_logging
 
 from rbp import __version__, registry
-from rbp.choices import BYTES, Backend, Dtype, check_shard, known_backend, known_dtype
+from rbp.choices import BYTES, Settings, check_shard
 from rbp.errors import DataError, ParameterError
 from rbp.extract.forward import Ranker
 from rbp.extract.packs import answers_alike, prepare_store, rank_again, rank_missing_packs, verify_new_packs
@@ -37,13 +37,13 @@ from rbp.extract.plan import (
 from rbp.extract.verify import SHARE, Stored, choose_sample, wrong_ranks_error
 from rbp.fingerprint import must_be_unchanged
 from rbp.kernel import backend_for, compiling_pays
-from rbp.kernel.problem import Rounding, ieee
+from rbp.kernel.problem import ieee
 from rbp.models.devices import device_of, find_device, limits, must_be_installed
 from rbp.models.find import ModelFiles, find_model
 from rbp.models.identity import untouched
 from rbp.models.load import LanguageModel, Loaded, load_model, load_tokenizer, looks_at_length
 from rbp.models.tokenizers import without_token
-from rbp.models.training import TABLE, Training, training_of
+from rbp.models.training import training_of
 from rbp.names import split_names
 from rbp.processes import Task, Tell, run_tasks
 from rbp.store import RankStore, SampleCheck, Store, find_place, measurement_digest
@@ -92,40 +92,12 @@ def quiet() -> Iterator[None]:
         transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
-Vocabulary = int | Literal["all", "tokenizer"]
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Settings of a measurement.
-
-    dtype: of weights and hidden states; device: "auto", "cpu", "cuda", "cuda:1", …; devices: "auto" spreads a model
-    over all GPUs, memory and disk; backend, round_logits: of `linear_rank`; batch: rows at a time (None: by the
-    device); vocabulary: the logits that count; revision: of hub models, or a sub-folder of a run's; fields, prompt:
-    of corpus files; family: the label of the models (None: the paper's family, or the model type); training: what is
-    said of a model's, beside its files.
-    """
-
-    dtype: Dtype = "float32"
-    device: str = "auto"
-    devices: Literal["auto"] | None = None
-    backend: Backend = "auto"
-    batch: int | None = None
-    vocabulary: Vocabulary = "all"
-    round_logits: Rounding | None = None
-    revision: str | None = None
-    fields: tuple[str, ...] = ()
-    prompt: str | None = None
-    family: str | None = None
-    training: Training | None = None
-
-
 class _Model:
     """A model's files, and what is loaded of them once it is needed."""
 
     def __init__(self, files: ModelFiles | Loaded, settings: Settings, device: torch.device) -> None:
         self.files, self.settings, self.device = files, settings, device
-        self.training = training_of(files, settings.training)
+        self.training = training_of(files)
         self.marks = files.marks()
         self.tokenizer = load_tokenizer(files)
         names = {"weights": files.fingerprint(), "tokenizer": files.tokenizer_fingerprint(self.tokenizer)}
@@ -151,7 +123,7 @@ class _Model:
         dtype = self.files.config.get("dtype") or self.files.config.get("torch_dtype") or "unknown"
         saved_as = getattr(self.files, "quantization", None) or dtype
         log.info("%s: %s on %s (%s; saved as %s)", self.files.name, self.settings.dtype, self.device, why, saved_as)
-        if self.settings.devices is None or isinstance(self.files, Loaded):
+        if self.settings.device != "spread" or isinstance(self.files, Loaded):
             return load_model(self.files, self.settings.dtype, self.device)
         head = config_size(self.files.folder).head * BYTES[self.settings.dtype]
         loaded = load_model(self.files, self.settings.dtype, self.device, limits(head))
@@ -206,8 +178,8 @@ def planned(
     models: Sequence[str | ModelFiles],
     corpora: Sequence[str | Corpus],
     protocol: Protocol,
-    settings: Settings,
     out: Path,
+    settings: Settings,
 ) -> list[Cost]:
     """Estimate what `extract` would cost on one device from nothing: no weights are loaded, nothing is ranked.
 
@@ -215,7 +187,7 @@ def planned(
     can be seen by then.
     """
     device, model_files, texts = _resolve_inputs(models, corpora, settings, protocol)
-    dtype, costs = known_dtype(settings.dtype), []
+    costs = []
     for files in model_files:
         if isinstance(files, Loaded):
             raise ParameterError("a model in memory has no plan", files.name, "Give its folder.")
@@ -225,10 +197,10 @@ def planned(
             config = files.contents.config if files.gguf else read_config(folder)
             size = size_of(config, files.gguf.name if files.gguf else "config.json", files.name)
             if device.type == "cpu":
-                memory = cpu_memory(size, dtype, protocol.length, torch.get_num_threads())
+                memory = cpu_memory(size, settings.dtype, protocol.length, torch.get_num_threads())
             else:
-                memory = gpu_memory(size, dtype, protocol.length, settings.batch or ROWS)
-            rate = last_rate(out, files.name, dtype, device.type)
+                memory = gpu_memory(size, settings.dtype, protocol.length, settings.batch or ROWS)
+            rate = last_rate(out, files.name, settings.dtype, device.type)
             for corpus in texts:
                 rows = _rows(files, tokenizer, corpus, protocol)
                 _must_know(rows, files.name, size.vocabulary)
@@ -246,32 +218,23 @@ def _resolve_inputs(
     protocol: Protocol,
 ) -> tuple[torch.device, list[ModelFiles | Loaded], list[Corpus]]:
     """Find the device, the models' files and the texts. Raises DataError and ParameterError for what is not right."""
-    if settings.devices is not None and settings.device != "auto":
-        what = f"all devices are asked for, and the device {settings.device}"
-        raise ParameterError(what, "--devices, --device", "Give one of the two.")
-    if settings.devices is not None:
+    if spread := settings.device == "spread":
         must_be_installed()
-    device = find_device(settings.device)
-    known_backend(settings.backend)
-    model_files = [find_model(model, settings.revision) if isinstance(model, str) else model for model in models]
-    if settings.training is not None and len(model_files) > 1:
-        what = f"one step, or number of training tokens, for {len(model_files)} models"
-        raise ParameterError(what, "--step, --training-tokens", f"Give one model, or a table beside them: {TABLE}.")
+    device = find_device("auto" if spread else settings.device)
+    model_files = [find_model(model) if isinstance(model, str) else model for model in models]
     for files in model_files:
-        if settings.devices is not None and isinstance(files, ModelFiles) and (files.base or files.gguf):
+        if spread and isinstance(files, ModelFiles) and (files.base or files.gguf):
             what = f"{'an adapter' if files.base else 'a GGUF file'} is read on one device"
-            raise ParameterError(what, f"{files.name}, --devices", "Save the model as safetensors, and give that.")
-        training_of(files, settings.training)
-    return (
-        device,
-        model_files,
-        [
-            open_corpus(corpus, settings.fields, protocol.tokens is not None, settings.prompt)
-            if isinstance(corpus, str)
-            else corpus
-            for corpus in corpora
-        ],
-    )
+            remedy = "Save the model as safetensors, and give that."
+            raise ParameterError(what, f"{files.name}, --device spread", remedy)
+        training_of(files)  # which refuses what contradicts itself
+    texts = [
+        open_corpus(corpus, settings.fields, protocol.tokens is not None, settings.prompt)
+        if isinstance(corpus, str)
+        else corpus
+        for corpus in corpora
+    ]
+    return device, model_files, texts
 
 
 def _key(model: _Model, corpus: Corpus, protocol: Protocol) -> dict[str, Any]:
@@ -495,7 +458,7 @@ def extract_on_gpus(
     If one fails, the others finish what they do: nothing of it is lost. Raises DataError then.
     """
     # what is missing is downloaded once, before the processes start
-    model_files = [find_model(each, settings.revision) if isinstance(each, str) else each for each in models]
+    model_files = [find_model(each) if isinstance(each, str) else each for each in models]
     for files in model_files:  # hashed once, not by every process
         files.fingerprint()
     # standard input can be read by this process alone

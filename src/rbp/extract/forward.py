@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from rbp.choices import Backend
+from rbp.choices import Backend, Rounding
 from rbp.errors import DataError, ParameterError, RankError
 from rbp.extract.probe import Probe, probe_model
 from rbp.extract.reader import Reader, out_of_memory
 from rbp.kernel import EqualRows, count, equal_rows, exactly
-from rbp.kernel.problem import Rounding, Tally, TokenRanks, problem
+from rbp.kernel.problem import Tally, TokenRanks, problem
 from rbp.models.head import Head, find_head, head_logits, wide
 from rbp.models.identity import fresh
 from rbp.models.load import LanguageModel, looks_at_length

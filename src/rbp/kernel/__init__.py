@@ -17,11 +17,11 @@ from importlib.util import find_spec
 
 import torch
 
-from rbp.choices import Backend, known_backend
+from rbp.choices import Backend, Rounding, known_backend
 from rbp.errors import ParameterError
 from rbp.kernel import blocked, reference
 from rbp.kernel.names import EqualRows, equal_rows
-from rbp.kernel.problem import Problem, Rounding, Tally, TokenRanks, concluded, ieee, judged, problem
+from rbp.kernel.problem import Problem, Tally, TokenRanks, concluded, ieee, judged, problem
 from rbp.kernel.reduction import PAYS, plainly
 
 __all__ = ["EqualRows", "backend_for", "compiling_pays", "equal_rows", "linear_rank"]

@@ -5,14 +5,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from math import isfinite
 from threading import Lock
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
+from rbp.choices import Rounding
 from rbp.errors import ParameterError, RankError
 from rbp.kernel.names import EqualRows, equal_rows
-
-Rounding = Literal["bfloat16"]
 
 FLOATS = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 

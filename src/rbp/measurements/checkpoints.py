@@ -47,8 +47,7 @@ def against(table: pd.DataFrame, axis: str) -> pd.DataFrame:
     if table[column].isna().any():
         needed = "training_tokens" if axis == "compute" else column
         model = table.loc[table[column].isna(), "model"].iloc[0]
-        option = "--" + needed.replace("_", "-")
-        remedy = f"Rank it again with {option}, write checkpoints.csv beside it, or take another family: --family."
+        remedy = f"Say it by a column {needed} of checkpoints.csv beside the model, or take another family: --family."
         raise ParameterError(f"{needed} of {model} is not known", f"--against {axis}", remedy)
     rows = table[table[column] > 0]
     rows = rows.assign(x=rows[column].astype("float64"), model=apart(rows)["model"])

@@ -22,7 +22,7 @@ def must_be_installed() -> None:
     """Raise DataError where accelerate is not."""
     if find_spec("accelerate") is None:
         what = "accelerate, which spreads a model over devices, is not installed"
-        raise DataError(what, "--devices", install_extra("devices"))
+        raise DataError(what, "--device spread", install_extra("devices"))
 
 
 def find_device(name: str) -> torch.device:

@@ -17,7 +17,7 @@ from rbp.fingerprint import Marks, fingerprint, marks_of, must_be_unchanged
 from rbp.io import exists, home_expanded, parse_json
 from rbp.models import gguf, tokenizers
 from rbp.models.gguf import Contents
-from rbp.models.training import ADAPTER, checkpoints
+from rbp.models.training import ADAPTER, checkpoints, is_checkpoint
 
 _INDEX, _SINGLE = "model.safetensors.index.json", "model.safetensors"
 _ADAPTER_WEIGHTS = "adapter_model.safetensors"
@@ -124,25 +124,30 @@ def _contents(path: Path, name: str, marks: Marks) -> Contents:
 def find_model(name: str, revision: str | None = None, tokenizer: str | None = None) -> ModelFiles:
     """Find the files of the model `name`: a folder, a GGUF file, or a hub id, whose missing files are downloaded.
 
-    On the hub `revision` is a branch, tag or commit (default: main), resolved to its commit; of a folder it is a
-    sub-folder with a checkpoint. A folder that holds an adapter alone is the model that its configuration names,
+    On the hub `revision`, or what follows an @, is a branch, tag or commit (default: main), resolved to its commit; of
+    a folder it is a sub-folder with a checkpoint. A folder that is called as one, such as run/checkpoint-500, is this
+    checkpoint of the folder above. A folder that holds an adapter alone is the model that its configuration names,
     adapted. tokenizer: a folder with another tokenizer than the model's own. Raises DataError if there is no such model
     or revision, for a part that is missing (configuration, tokenizer, weights in safetensors), weights beside an
     adapter, and a GGUF file that cannot be read.
     """
     by_hand = None if tokenizer is None else given_tokenizer(tokenizer)
     path = home_expanded(name)
+    repository, _, at = name.partition("@")
     if exists(path) and path.is_dir():
+        if is_checkpoint(path) and revision in (None, path.name):
+            path, revision = path.parent, path.name
+            name = str(path if path.name not in ("", "..") else path.resolve())
         files = _find_in_folder(path, name, revision, by_hand)
     elif path.suffix == gguf.SUFFIX and path.is_file():
         if revision is not None:
             raise DataError("a GGUF file has no revisions", name, "Leave the revision away.")
         files = _find_gguf(path, name, None, by_hand)
-    elif exists(path) or path.suffix == gguf.SUFFIX or name.startswith(("/", ".", "~")) or name.count("/") > 1:
+    elif exists(path) or path.suffix == gguf.SUFFIX or name.startswith(("/", ".", "~")) or repository.count("/") > 1:
         remedy = "Give a folder with config.json, a GGUF file, or a hub id."
         raise DataError("there is no such model folder or file", name, remedy)
     else:
-        files = _find_on_hub(name, revision, by_hand)
+        files = _find_on_hub(repository, revision or at or None, by_hand)
     return files if files.gguf else _verified(files)
 
 
@@ -161,7 +166,7 @@ def _find_in_folder(path: Path, name: str, revision: str | None, by_hand: Path |
     if not (folder / "config.json").is_file():
         remedy = "Give the folder of a saved model."
         if revision is None and checkpoints(name, folder):
-            remedy = f"{_listed_checkpoints(folder)} Give one as --revision."
+            remedy = f"{_listed_checkpoints(folder)} Give one of these folders."
         raise _no_config(name, remedy)
     return _find_safetensors(folder, name, None, revision, by_hand)
 

@@ -1,6 +1,6 @@
 """Gather how a model was trained: which checkpoint, how many steps and tokens, which seed.
 
-A model's own files, a small table beside the models, or the user may say it; all that say it must agree.
+A model's own files, or a small table beside the models, may say it; all that say it must agree.
 """
 
 import re
@@ -55,11 +55,11 @@ class Training:
         for name in NAMES[1:]:
             value = getattr(self, name)
             if value is not None and value < 0:
-                raise ParameterError(f"{name} cannot be {value}", _option(name), "Give 0 or more, or leave it out.")
+                raise ParameterError(f"{name} cannot be {value}", TABLE, "Give 0 or more, or leave it out.")
         tokens, step = self.training_tokens, self.step
         if tokens is not None and step is not None and (tokens < step or (tokens > 0 and step == 0)):
             what = f"{tokens:,} training tokens do not fit {step:,} steps"
-            raise ParameterError(what, _option("training_tokens"), "A step reads one token at least: correct one.")
+            raise ParameterError(what, TABLE, "A step reads one token at least: correct one.")
 
     @property
     def known(self) -> dict[str, Any]:
@@ -87,25 +87,26 @@ def checkpoints(model: str, folder: Path | None = None) -> list[str] | None:
     return [f"step{step}" for step in PYTHIA_STEPS] if _PYTHIA.fullmatch(model) else None
 
 
+def is_checkpoint(folder: Path) -> bool:
+    """Return whether a folder holds a model, and is called as a checkpoint is: step1000, or checkpoint-500."""
+    return bool(_STEP.fullmatch(folder.name)) and folder.name in (checkpoints("", folder.parent) or [])
+
+
 def step_of(revision: str) -> int | None:
     """Return the step that a revision's name says: 1000 for step1000, 500 for checkpoint-500."""
     named = _STEP.search(revision)
     return int(named[1]) if named else None
 
 
-def _option(name: str) -> str:
-    return "--" + name.replace("_", "-")
-
-
-def training_of(files: Files, stated: Training | None = None) -> Training:
-    """Gather what is known of a model's training: from `stated`, its own files, its revision's name, and TABLE.
+def training_of(files: Files) -> Training:
+    """Gather what is known of a model's training: from its own files, its revision's name, and TABLE.
 
     Raises DataError where two of these say different things, and for a table or a file that is malformed.
     """
     known: dict[str, tuple[Any, str]] = {}
     if files.checkpoint is not None:
         known["revision"] = files.checkpoint, "the revision"
-    for where, entries in _statements(files, stated or Training()):
+    for where, entries in _statements(files):
         for name, value in entries.items():
             before, place = known.setdefault(name, (value, where))
             if before != value:
@@ -121,8 +122,7 @@ def _called(files: Files) -> str:
     return files.name if files.checkpoint is None else f"{files.name}, {files.checkpoint}"
 
 
-def _statements(files: Files, stated: Training) -> Iterator[tuple[str, dict[str, Any]]]:
-    yield "what was asked for", stated.known
+def _statements(files: Files) -> Iterator[tuple[str, dict[str, Any]]]:
     step = step_of(files.checkpoint or "")
     if step is not None:
         yield "the revision's name", {"step": step}

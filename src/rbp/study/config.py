@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from rbp.configuration import read_configuration
 from rbp.errors import ParameterError, RbpError
 from rbp.io import canonical_json, home_expanded, parse_json
-from rbp.models.training import TABLE, Training, checkpoints, step_of
+from rbp.models.training import TABLE, checkpoints
 from rbp.names import nearest
 from rbp.registry import known_models
 from rbp.texts.corpora import check_corpus, is_named
@@ -41,19 +41,13 @@ class ModelEntry(_Named):
     """A model: a hub id or a folder, its family, and which of its checkpoints.
 
     revision: a branch, tag or commit of the hub, or a sub-folder of a run's folder; revisions: several; every: every
-    n-th checkpoint, the last included (of a run's folder, or of Pythia). training_tokens, step, seed, compute: of its
-    training, where its files do not say it; tokens_per_step: gives training_tokens by the revisions' steps.
+    n-th checkpoint, the last included (of a run's folder, or of Pythia).
     """
 
     revision: str | None = None
     revisions: list[Annotated[str, Field(min_length=1)]] = []
     every: int | None = Count
     family: str | None = None
-    training_tokens: int | None = None
-    step: int | None = None
-    seed: int | None = None
-    compute: float | None = None
-    tokens_per_step: int | None = Count
 
     @property
     def label(self) -> str:
@@ -64,19 +58,6 @@ class ModelEntry(_Named):
     def folder(self) -> Path | None:
         """Return the folder of its files, if it is a folder on this machine."""
         return Path(self.name) / (self.revision or "") if Path(self.name).is_absolute() else None
-
-    @property
-    def training(self) -> Training | None:
-        """Return what the study's file says of its training. Raises ParameterError for contradictions."""
-        tokens, step = self.training_tokens, self.step
-        if self.tokens_per_step is not None:
-            step = step_of(self.revision or "") if step is None else step
-            if step is None or tokens is not None:
-                what = "tokens_per_step needs a step, and no training_tokens beside it"
-                raise ParameterError(what, self.name, "Give step, or a revision such as step1000.")
-            tokens = step * self.tokens_per_step
-        training = Training(None, tokens, step, self.seed, self.compute)
-        return training if training.known else None
 
 
 class CorpusEntry(_Named):
@@ -237,13 +218,7 @@ def _checkpoints(model: ModelEntry) -> list[ModelEntry]:
             remedy = 'List them: revisions = ["step1000", "step2000"].'
             raise ParameterError("which checkpoints this model has is not known here", None, remedy)
         revisions = [*known[::-1][:: model.every][::-1]]
-    if len(revisions) > 1 and any(value is not None for value in (model.training_tokens, model.step, model.compute)):
-        what = f"one step, or number of training tokens, for {len(revisions)} checkpoints"
-        raise ParameterError(what, None, f"Give tokens_per_step, or a table beside the models: {TABLE}.")
-    entries = [model.model_copy(update={"revision": each, "revisions": [], "every": None}) for each in revisions]
-    for entry in entries:
-        _ = entry.training  # raises for contradictions
-    return entries
+    return [model.model_copy(update={"revision": each, "revisions": [], "every": None}) for each in revisions]
 
 
 def _find_corpora(content: StudyFile, path: Path) -> tuple[CorpusEntry, ...]:

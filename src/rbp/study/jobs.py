@@ -14,7 +14,8 @@ RANKS = Path("ranks")
 
 def rank_shard(study: Study, cell: Cell, number: int) -> Path:
     """Rank one share of a cell's packs, the `number`-th from 1, into the cell's store; gives its folder."""
-    from rbp.extract.extraction import Settings, extract, extract_on_gpus, gpus, quiet, say_on_stderr
+    from rbp.choices import Settings
+    from rbp.extract.extraction import extract, extract_on_gpus, gpus, quiet, say_on_stderr
     from rbp.models.find import find_model
 
     os.environ["HF_HUB_OFFLINE"] = "1"
@@ -26,7 +27,6 @@ def rank_shard(study: Study, cell: Cell, number: int) -> Path:
         vocabulary=content.vocabulary,
         fields=tuple(cell.corpus.fields),
         family=model.family,
-        training=model.training,
     )
     with quiet():
         files = replace(find_model(model.name, model.revision), name=model.label)

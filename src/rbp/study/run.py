@@ -114,7 +114,7 @@ def _fetch(cell: Cell) -> None:
     from rbp.models.find import find_model
 
     model, corpus = cell.model, cell.corpus
-    training_of(replace(find_model(model.name, model.revision), name=model.label), model.training)
+    training_of(replace(find_model(model.name, model.revision), name=model.label))
     open_corpus(corpus.name, corpus.fields)
 
 

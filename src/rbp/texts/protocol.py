@@ -104,12 +104,13 @@ def protocol(
     bos: Bos = "auto",
     special: Special = "token",
     score: Sequence[Score] = (),
+    configs: Sequence[dict[str, Any]] = (),
 ) -> Protocol:
     """Make the protocol `name` with its defaults.
 
     authors: 1000 documents, shuffled with seed 42 as the paper's program does, cut to 512 tokens. windows: all
-    documents in windows of 1024 tokens, of which half are context. Raises ParameterError for an unknown name,
-    a value that makes no sense, and an option of the other protocol.
+    documents in windows of 1024 tokens, or as many as all models of `configs` read, of which half are context. Raises
+    ParameterError for an unknown name, a value that makes no sense, and an option of the other protocol.
     """
     if name == "authors":
         if context is not None:
@@ -119,7 +120,7 @@ def protocol(
         return Protocol("authors", length, None, taken, 42, tokens, pack, bos, special, score)
     if name != "windows":
         raise ParameterError(f"unknown protocol {name!r}", "--protocol", f"There is: {_listed(Name)}.")
-    length = 1024 if length is None else length
+    length = window_length(configs) if length is None else length
     context = length // 2 if context is None else context
     return Protocol("windows", length, context, documents, None, tokens, pack, bos, special, score)
 

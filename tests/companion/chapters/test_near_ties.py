@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from companion.chapters.appendix import ranking
 from companion.chapters.near_ties import near_ties, possible_counts
-from rbp.extract.extraction import Settings, extract
+from rbp.choices import Settings
+from rbp.extract.extraction import extract
 from rbp.metric import rank
 from rbp.store import open_store
 from rbp.texts.protocol import protocol

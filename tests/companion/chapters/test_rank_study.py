@@ -8,7 +8,8 @@ from tiny import write_texts
 
 from companion.chapters.appendix import ranking
 from companion.chapters.near_ties import NearTies
-from rbp.extract.extraction import Settings, extract
+from rbp.choices import Settings
+from rbp.extract.extraction import extract
 from rbp.laws.power import fit_power_law
 from rbp.measurements.ranked import Ranked, every_k
 from rbp.metric import rbp

@@ -90,7 +90,7 @@ PUBLISHED = ("published", "--dataset", "wikipedia", "-k", "1")
         (["publisht"], ["publisht is not a source", '"published"']),
         (["published", "--corpus", "x.txt"], ["no model is given that could be ranked"]),
         (["published", "--dataset", "moon"], ["no dataset 'moon'", "wikipedia"]),
-        ([*PUBLISHED, "--against", "tokens"], ["training_tokens of", "not known", "--training-tokens"]),
+        ([*PUBLISHED, "--against", "tokens"], ["training_tokens of", "not known", "checkpoints.csv"]),
         ([*PUBLISHED, "--against", "time"], ["no law against 'time'", "size, tokens, compute, step"]),
         ([*PUBLISHED, "--family", "Pythie"], ["no family 'Pythie'", 'Did you mean "Pythia"?']),
         ([STORES[0], "-k", "4097"], ["k = 4097 is not among the ranks 1 to 4096"]),

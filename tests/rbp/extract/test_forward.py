@@ -15,8 +15,9 @@ from tiny import CONFIGS, VOCAB, load, make_tokenizer, random_model, texts, writ
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from rbp.api import rank
+from rbp.choices import Settings
 from rbp.errors import DataError, ParameterError
-from rbp.extract.extraction import Settings, extract
+from rbp.extract.extraction import extract
 from rbp.extract.forward import Copies, Ranker
 from rbp.kernel import equal_rows
 from rbp.models.find import find_model

@@ -7,7 +7,8 @@ import pytest
 from commands import here
 from tiny import VOCAB, texts, write_texts
 
-from rbp.extract.extraction import Settings, extract, planned
+from rbp.choices import Settings
+from rbp.extract.extraction import extract, planned
 from rbp.extract.plan import plan_lines
 from rbp.store import Store, open_store
 from rbp.texts.protocol import protocol
@@ -28,7 +29,7 @@ def test_operations_by_hand(saved, tmp_path):
     """GPT-2 of two layers, d = 32: 12·d² + 13·d in each, and the last norm."""
     text, how = write_texts(tmp_path / "mine.jsonl", ["the rank of a token"] * 3), protocol("windows", length=64)
     (found,), (half,) = (
-        planned([str(saved("gpt2"))], [str(text)], how, Settings(device="cpu", vocabulary=vocabulary), tmp_path)
+        planned([str(saved("gpt2"))], [str(text)], how, tmp_path, Settings(device="cpu", vocabulary=vocabulary))
         for vocabulary in ("all", VOCAB // 2)
     )
     body = 2 * (12 * 32**2 + 13 * 32) + 2 * 32
@@ -41,15 +42,15 @@ def test_operations_by_hand(saved, tmp_path):
 def test_the_time_is_that_of_the_model_s_last_store(saved, tmp_path):
     text, how = write_texts(tmp_path / "mine.jsonl", ["the rank of a token"] * 3), protocol("windows", length=64)
     model, out, settings = str(saved("gpt2")), tmp_path / "out", Settings(device="cpu")
-    (before,) = planned([model], [str(text)], how, settings, out)
+    (before,) = planned([model], [str(text)], how, out, settings)
     assert before.seconds is None
     assert plan_lines([before])[1].endswith("?")
     (folder,) = extract([model], [str(text)], how, out, settings)
     for rate, finished in ((7, "2020-01-01"), (25, "2099-01-01"), (0, "2100-01-01")):
         store = Store(Path(shutil.copytree(folder, out / finished)))
         store.relabel(store.manifest["about"] | {"tokens_per_second": rate, "finished": finished})
-    (after,) = planned([model], [str(text)], how, settings, out)
+    (after,) = planned([model], [str(text)], how, out, settings)
     assert after.seconds == pytest.approx(after.ranked / 25)
     for other in (Settings(device="cpu", dtype="bfloat16"), Settings(device="cpu", dtype="float64")):
-        assert planned([model], [str(text)], how, other, out)[0].seconds is None
-    assert planned([str(saved("neox"))], [str(text)], how, settings, out)[0].seconds is None
+        assert planned([model], [str(text)], how, out, other)[0].seconds is None
+    assert planned([str(saved("neox"))], [str(text)], how, out, settings)[0].seconds is None

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -14,9 +15,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tiny import random_model, texts, write_texts
 
+from rbp.choices import Settings
 from rbp.errors import DataError
 from rbp.extract import extraction
-from rbp.extract.extraction import Settings, extract, extract_on_gpus
+from rbp.extract.extraction import extract, extract_on_gpus
 from rbp.io import write_json
 from rbp.measurements import open_source
 from rbp.models.find import find_model
@@ -76,14 +78,16 @@ def test_logits_without_a_token_and_documents_without_a_score_are_told(saved, tm
     assert open_store(some.stdout.strip()).vocabulary == tokens
 
 
-def test_a_rerun_does_nothing_but_take_labels_and_what_is_known_of_the_training(again, measured, monkeypatch):
+def test_a_rerun_does_nothing_but_take_labels_and_what_is_known_of_the_training(again, measured, tmp_path, monkeypatch):
     before = (measured[2] / "manifest.json").read_bytes()
     monkeypatch.setattr(extraction, "load_model", None)  # not even the model is loaded
     folder = again()
     assert (folder / "manifest.json").read_bytes() == before
     assert open_store(folder).training == Training()
     known = Training(training_tokens=9000, step=30)
-    assert again(Settings(family="mine", training=known)) == folder
+    (tmp_path / "beside.csv").write_text(f"model,training_tokens,step\n{Path(measured[0]).name},9000,30\n")
+    monkeypatch.setattr("rbp.models.training.TABLE", str(tmp_path / "beside.csv"))
+    assert again(Settings(family="mine")) == folder
     assert (open_store(folder).family, open_store(folder).training) == ("mine", known)
     assert parts(folder) == parts(measured[2])
     (folder / "manifest.json").write_text(json.dumps({**json.loads(before), "format": 99}))
@@ -97,7 +101,8 @@ def test_shards_in_any_order_and_in_processes_make_the_same_store(measured, tmp_
     model, corpus, whole = measured
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # which each shard sets
     extract_on_gpus([model], [corpus], WINDOWS, tmp_path / "processes", Settings(), ["", ""])
-    asked = ["extract", "--model", model, "--corpus", corpus, "--protocol", "windows", "--length", "64", "--pack", "2"]
+    asked = ["extract", "--model", model, "--corpus", corpus, "--length", "64"]
+    monkeypatch.setattr("rbp.texts.protocol.protocol", partial(protocol, pack=2))
     tasks = [("--shard", f"{shard}/3", "--batch", str(shard)) for shard in (3, 1, 2)]
     done = [here(*asked, "--out", str(tmp_path / "tasks"), *task) for task in tasks]
     monkeypatch.setenv("WORLD_SIZE", "2")
@@ -214,9 +219,10 @@ def test_ranks_of_a_model_over_several_places_are_those_of_one_in_one(measured, 
     (_, corpus, _), model = measured, str(saved(kind))
     room = {"cpu": int(0.6 * sum(4 * each.numel() for each in random_model(kind).parameters()))}
     monkeypatch.setattr(extraction, "limits", lambda reserved: room)
+    chosen = protocol("windows", length=48, pack=4, tokens=120)
     folders = [
-        extract([model], [corpus], protocol("windows", length=48, pack=4, tokens=120), tmp_path / devices, settings)[0]
-        for devices, settings in (("one", Settings()), ("several", Settings(devices="auto")))
+        extract([model], [corpus], chosen, tmp_path / device, Settings(device=device))[0]
+        for device in ("auto", "spread")
     ]
     one, several = map(open_store, folders)
     pd.testing.assert_frame_equal(several.ranks(), one.ranks(), rtol=0, atol=1e-5)
@@ -236,7 +242,7 @@ def key(model, corpus, chosen=WINDOWS, revision=None, **settings):
 
 SETTINGS = {"dtype": "bfloat16", "backend": "reference", "vocabulary": 299, "round_logits": "bfloat16"}
 #: what these do to ranks is in other entries
-NOT_IN_THE_KEY = {"device", "devices", "batch", "revision", "fields", "prompt", "family", "training"}
+NOT_IN_THE_KEY = {"device", "batch", "fields", "prompt", "family"}
 PROTOCOL = {"name": "authors", "length": 63, "context": 31, "documents": 3, "seed": 7, "tokens": 50, "pack": 5}
 PROTOCOL |= {"bos": "always", "special": "text", "score": ["special"]}
 

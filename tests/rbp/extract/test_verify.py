@@ -10,9 +10,10 @@ from commands import here
 from hypothesis import strategies as st
 from tiny import load, save_model, texts, write_texts
 
+from rbp.choices import Settings
 from rbp.errors import DataError
 from rbp.extract import forward, verify
-from rbp.extract.extraction import Settings, extract
+from rbp.extract.extraction import extract
 from rbp.extract.forward import Ranker
 from rbp.extract.verify import Stored, choose_sample, plain_logits, verify_sample
 from rbp.store import SampleCheck, Store, open_store

@@ -11,8 +11,9 @@ from tiny import CONFIGS, VOCAB, configure, load, texts, write_texts
 from transformers import AutoModelForCausalLM, GPT2Config, GPTNeoXConfig, OPTConfig, Qwen2Config
 
 from companion.project import DATA
+from rbp.choices import Settings
 from rbp.errors import DataError, ParameterError
-from rbp.extract.extraction import Settings, extract
+from rbp.extract.extraction import extract
 from rbp.models.find import find_model
 from rbp.models.load import load_tokenizer
 from rbp.models.sizes import non_embedding_params
@@ -72,15 +73,19 @@ def test_fields_that_the_class_does_not_have_are_named(copy, caplog):
     assert "GPT2LMHeadModel does not use what config.json says by alibi, auto_map: ranks are of" in caplog.text
 
 
-def test_a_revision_of_a_folder_is_a_checkpoint_in_it(copy, tmp_path):
+def test_a_folder_in_a_run_is_a_checkpoint_of_it(copy, tmp_path, monkeypatch):
     run = tmp_path / "run"
     for name in ("checkpoint-1000", "checkpoint-500"):
         shutil.copytree(copy, run / name, ignore=shutil.ignore_patterns("tokenizer*", "special*"))
     with pytest.raises(DataError, match="no tokenizer"):
-        find_model(str(run), "checkpoint-500")
+        find_model(str(run / "checkpoint-500"))
     shutil.copy(copy / "tokenizer.json", run)  # a run keeps one for all
-    found = find_model(str(run), "checkpoint-500")
-    assert (found.folder, found.checkpoint, found.revision) == (run / "checkpoint-500", "checkpoint-500", None)
+    found = find_model(str(run / "checkpoint-500"))
+    assert (found.name, found.folder, found.checkpoint) == (str(run), run / "checkpoint-500", "checkpoint-500")
+    assert found.revision is None
+    assert found == find_model(str(run), "checkpoint-500")
+    monkeypatch.chdir(run)
+    assert find_model("checkpoint-500").name == str(run)
     assert found.fingerprint() == find_model(str(copy)).fingerprint()
     assert find_model(str(copy)).checkpoint is None
 

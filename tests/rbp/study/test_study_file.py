@@ -8,7 +8,6 @@ from tiny import random_model
 
 from companion.project import LADDER, ROOT
 from rbp.errors import RbpError
-from rbp.models.training import Training
 from rbp.registry import known_models
 from rbp.study.config import Study, read_study
 from rbp.study.plan import job_memory, make_plan
@@ -36,7 +35,6 @@ def test_the_papers_study_is_all_models_on_all_datasets(tmp_path):
         ('families = ["Pythia"]\ncorpora = ["wikpedia"]', 'Did you mean "wikipedia"?'),
         ('models = [{ name = "a/b", revison = "x" }]\ncorpora = ["c4"]', 'Did you mean "revision"?'),
         ('models = ["a/b", "c/b"]\ncorpora = ["c4"]', "b-c4 is there twice"),
-        ('models = [{ name = "a/b", step = 9, training_tokens = 3 }]\ncorpora = ["c4"]', "do not fit 9 steps"),
     ],
 )
 def test_a_mistake_is_named_with_its_remedy(tmp_path, text, message):
@@ -63,10 +61,9 @@ def test_paths_are_relative_to_the_file(tmp_path):
 def test_the_checkpoints_of_a_run(tmp_path):
     for step in (500, 1000, 1500):
         random_model("gpt2").save_pretrained(tmp_path / "run" / f"checkpoint-{step}")
-    entry = '{ name = "run", every = 2, tokens_per_step = 64, seed = 3 }'
+    entry = '{ name = "run", every = 2 }'
     models = read(tmp_path, f'corpora = ["c4"]\nmodels = [{entry}]').models
     assert [model.revision for model in models] == ["checkpoint-500", "checkpoint-1500"]
-    assert models[0].training == Training(None, 32_000, 500, 3)
     assert models[1].folder == tmp_path / "run" / "checkpoint-1500"
 
 

@@ -12,8 +12,9 @@ import pandas as pd
 import pytest
 from test_study_file import MODEL, read
 
+from rbp.choices import Settings
 from rbp.errors import DataError
-from rbp.extract.extraction import Settings, extract
+from rbp.extract.extraction import extract
 from rbp.measurements import open_source
 from rbp.store import Store
 from rbp.study.run import forget_damaged, run_study

@@ -19,6 +19,7 @@ from rbp.study.run import TABLE
 
 PAGE = (ROOT / "book" / "recipes.md").read_text(encoding="utf-8").split("## Your checkpoints")[1].split("\n## ")[0]
 TOKENS = 8 * 256  # that a step reads
+(TABLE_OF_CHECKPOINTS,) = re.findall(r"```text\n(model,.*?)```", PAGE, re.DOTALL)
 
 
 @pytest.fixture
@@ -34,6 +35,7 @@ def run(tmp_path):
         if step in (2, 4, 8):
             model.save_pretrained(tmp_path / "my-run" / f"step{step}")
             tokenizer.save_pretrained(tmp_path / "my-run" / f"step{step}")
+    (tmp_path / "my-run" / "checkpoints.csv").write_text(TABLE_OF_CHECKPOINTS)
     (tmp_path / "held-out.txt").write_text(text[:1500])
     return tmp_path, [step * TOKENS for step in (2, 4, 8)]
 

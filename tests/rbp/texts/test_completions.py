@@ -10,8 +10,10 @@ import torch
 from commands import here
 from tiny import make_tokenizer, random_model, save_model
 
-import rbp
 from rbp.errors import DataError, ParameterError
+from rbp.extract.extraction import extract
+from rbp.measurements.ranked import Ranked
+from rbp.models.load import Loaded
 from rbp.store import open_store
 from rbp.texts.corpora import Corpus, given_corpus, open_corpus
 from rbp.texts.protocol import plan_rows, protocol
@@ -61,12 +63,19 @@ def model():
     return random_model("gpt2")
 
 
+def rank(model, rows, tokenizer, score, out):
+    """The ranks of a model in memory, which a start token precedes where the first one is scored."""
+    windows = protocol("windows", length=256, score=score, bos="always" if "first" in score else "auto")
+    (folder,) = extract([Loaded("m", model, tokenizer)], [given_corpus(rows, "c")], windows, out)
+    return Ranked(open_store(folder))
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("score", [(), ("special",), ("first",), ("special", "first")])
-def test_only_the_completion_is_ranked(model, tokenizer, score):
+def test_only_the_completion_is_ranked(model, tokenizer, score, tmp_path):
     how = dict.fromkeys(score, True)
     expected = [(d, *row) for d, pair in enumerate(PAIRS) for row in by_hand(model, tokenizer, *pair, **how)]
-    ranked = rbp.rank(model, ROWS, tokenizer=tokenizer, score=score, bos="always" if "first" in score else "auto")
+    ranked = rank(model, ROWS, tokenizer, score, tmp_path)
     table = ranked.to_pandas()[["document", "position", "token", "greater", "equal", "nll"]]
     assert table.iloc[:, :5].to_numpy().tolist() == [[*map(int, row[:5])] for row in expected]
     assert table["nll"].to_numpy() == pytest.approx([row[5] for row in expected], abs=1e-4)
@@ -75,11 +84,11 @@ def test_only_the_completion_is_ranked(model, tokenizer, score):
 
 
 @pytest.mark.parametrize("score", [(), ("special",), ("first",), ("special", "first")])
-def test_without_a_prompt_a_text_is_scored_from_its_first_token(model, tokenizer, score):
+def test_without_a_prompt_a_text_is_scored_from_its_first_token(model, tokenizer, score, tmp_path):
     """And with `first` and `special` every token is."""
     how, text = dict.fromkeys(score, True), "the rank<|end|> of a token<|end|>"
     expected = by_hand(model, tokenizer, "", text, **how)
-    ranked = rbp.rank(model, [text], tokenizer=tokenizer, score=score, bos="always" if "first" in score else "auto")
+    ranked = rank(model, [text], tokenizer, score, tmp_path)
     assert ranked.to_pandas()["position"].tolist() == [row[0] for row in expected]
     assert ranked.to_pandas()["greater"].tolist() == [row[2] for row in expected]
     if len(score) == 2:

@@ -20,8 +20,9 @@ from matplotlib.ticker import FuncFormatter, PercentFormatter
 from companion.chapters.near_ties import NearTies, near_ties
 from companion.project import DATA, ROOT
 from rbp import provenance
+from rbp.choices import Settings
 from rbp.errors import DataError, ParameterError
-from rbp.extract.extraction import Settings, extract, say_on_stderr
+from rbp.extract.extraction import extract, say_on_stderr
 from rbp.figures.style import Panels, rbp_label
 from rbp.figures.wording import model_label
 from rbp.laws.counting import neg_log_rbp_interval
