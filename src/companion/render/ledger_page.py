@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from companion.ledger.claims import ARGUMENT, GROUPS, VERDICTS, WEIGHTS, Claim, Entry, Group, of_group
 
 Stressed = Mapping[str, list[Entry]]
-"""All claims judged with other bars, by words such as "a fifth harder"."""
+"""All claims judged with other bars, by words such as "20% harder"."""
 
 
 def render(entries: list[Entry], stressed: Stressed, titles: Mapping[str, str]) -> str:

@@ -139,7 +139,7 @@ def accepted_numbers(changes):
 
 ENTRIES = ledger.judge_all(accepted_numbers({}))
 STRESSED = {
-    f"a fifth {words}": ledger.judge_all(accepted_numbers({}), by) for words, by in (("easier", -0.2), ("harder", 0.2))
+    f"20% {words}": ledger.judge_all(accepted_numbers({}), by) for words, by in (("easier", -0.2), ("harder", 0.2))
 }
 
 
