@@ -240,3 +240,10 @@ def test_other_parameters_are_a_rerun_whose_sentences_have_both_values_and_are_f
     assert title == "# 1. Chapter 01_a"  # `Page` says whose run it is
     assert prose.startswith("## The answer\n\n<details")
     assert "It is 1.50 (this run: 3.50), or 1 (this run: 3)." in prose
+
+
+def test_words_and_figures_take_time_to_read_and_exercises_do_not():
+    figure = {"output_type": "display_data", "data": {"text/html": '<figure class="rbp-figure" id="a"></figure>'}}
+    text = f"# Title\n\n{'word ' * 399}\n\n## Exercises\n\n{'word ' * 1000}"
+    cells = [{"cell_type": "markdown", "source": text}, {"cell_type": "code", "source": "", "outputs": [figure] * 3}]
+    assert site.reading_minutes(cells) == 3  # 400 words, 3 figures
