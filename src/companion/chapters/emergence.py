@@ -463,9 +463,10 @@ def success_figure(counts: pd.DataFrame) -> dict[str, Any]:
 
 
 def ratio_figure(mean: pd.DataFrame, *, level: float) -> dict[str, Any]:
-    """Plot `ratio_by_length` against N."""
+    """Plot `ratio_by_length` against N, for six of the k."""
+    rows = mean[mean["k"].isin(spread(mean["k"], 6))]
     panels = curves(
-        mean, "n", "ratio", labels=("length N of the window (tokens)", RATIO), panel="family", line="k", at=[1],
+        rows, "n", "ratio", labels=("length N of the window (tokens)", RATIO), panel="family", line="k", at=[1],
         ylim="shared", size=(4.6, 3.6),
     )  # fmt: skip
     return {
