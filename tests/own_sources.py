@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 from toy_stores import make_store
 
-from companion.damage.sums import TEMPERATURES, THRESHOLDS, Growing
+from companion.damage.compare import TEMPERATURES, THRESHOLDS
+from companion.damage.measure import Growing
 from rbp.measurements.ranked import usual
 
 SIZES = 1e7, 5e7, 2e8, 1e9, 4e9

@@ -1,4 +1,4 @@
-"""The commands `rbp forecasts` and `rbp ladder predict`: registered forecasts, and their outcomes."""
+"""The command `rbp forecasts`: registered forecasts, scored by new measurements."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from companion.project import Project
-from ladder.cli import ladder
 
 forecasts = typer.Typer(name="forecasts", no_args_is_help=True, help="Score registered forecasts by new measurements.")
 
@@ -14,6 +13,11 @@ _FILE = (
     "Measurements, a CSV file: dataset (imagenet-real, imagenet-r, imagenet-a), model, param_count (millions), "
     "img_size, top1, top5."
 )
+
+
+@forecasts.callback()
+def _group() -> None:
+    """Keep `score` a subcommand, though it is alone."""
 
 
 @forecasts.command()
@@ -24,40 +28,33 @@ def score(
 ) -> None:
     """Score the registered forecasts for image models (data/predictions/images.toml) by their measurements."""
     project = Project.of(context.find_root().obj)
-    from companion.chapters.appendix.fair import fair_statistics
-    from companion.chapters.appendix.image_scores import OF, scored
+    from companion.chapters import outcomes
+    from companion.chapters.appendix import fair, predictions
     from rbp.io import write_file
 
-    table = scored(file)
+    models = outcomes.read_images(file)
+    forecasts = predictions.read_forecasts("images")
+    measured = [fields["dataset"] in set(models["dataset"]) for fields in forecasts["fields"]]
+    table = predictions.measure(forecasts[measured], outcomes.image_models(models))
+    scores = predictions.score(table)
+    scores = fair.with_fair_guess(scores, outcomes.known_to_images(scores))
+    every = predictions.list_predictions(table.join(scores[scores.columns.difference(table.columns)]))
     target = out or project.runs / "forecasts.csv"
-    write_file(target, table.to_csv(index=False, lineterminator="\n").encode())
-    for row, known in zip(table.itertuples(), table["outcome"].notna(), strict=True):
-        interval = f"{row.middle:.3g} [{row.low:.3g}, {row.high:.3g}]"
-        what = f"{row.dataset:14} {OF.get(str(row.of), row.of):44} forecast {interval}"
-        result = f"measured {row.outcome:.3g}, {'inside' if row.inside else 'outside'}, {row.gain:+.2f} nats"
-        typer.echo(f"{what}; {result if known else 'could not be computed'}")
-    tested = table.dropna(subset="outcome")
-    held, naive = tested["inside"].sum(), tested["naive_inside"].sum()
-    typer.echo(f"{held:.0f} of {len(tested)} intervals include the outcome, and {naive:.0f} of the naive guesses’.")
-    better, gain = (tested["gain"] > 0).sum(), tested["gain"].median()
-    typer.echo(f"{better} forecasts beat the naive guess by log score; the median gain is {gain:+.2f} nats.")
-    fair = fair_statistics(tested)
+    write_file(target, every.to_csv(index=False, lineterminator="\n").encode())
+    for row in table[table["outcome"].isna()].itertuples():
+        typer.echo(f"{row.prediction}: could not be computed")
+    for row in scores.itertuples():
+        interval = f"forecast {row.middle:.3g} [{row.low:.3g}, {row.high:.3g}], measured {row.outcome:.3g}"
+        typer.echo(f"{row.prediction}: {interval}, {'inside' if row.inside else 'outside'}, {row.gain:+.2f} nats")
+    counts, guess = predictions.count_inside(scores), fair.fair_statistics(scores)
     typer.echo(
-        f"A fair naive guess is Student’s t on the three known datasets. {fair['fair_inside']} of its intervals "
-        f"include the outcome; {fair['fair_better']} of {fair['fair']} forecasts beat it, by a median of "
-        f"{fair['fair_gain_median']:+.2f} nats."
+        f"{counts['inside']} of {counts['intervals']} intervals include the outcome, and {counts['naive_inside']} of "
+        f"the naive guesses’. {counts['better']} forecasts beat the naive guess by log score; the median gain is "
+        f"{scores['gain'].median():+.2f} nats."
+    )
+    typer.echo(
+        f"A fair naive guess is Student’s t on the three known datasets. {guess['fair_inside']} of its intervals "
+        f"include the outcome; {guess['fair_better']} of {guess['fair']} forecasts beat it, by a median of "
+        f"{guess['fair_gain_median']:+.2f} nats."
     )
     typer.echo(str(target))
-
-
-@ladder.command()
-@ladder.command("foretell", hidden=True)  # as data/predictions/tokens.toml calls it
-def predict(
-    to: Annotated[Path | None, typer.Option(help="File to write.", show_default="data/predictions/tokens.toml")] = None,
-) -> None:
-    """Write forecasts for 16 and 32 million tokens, by laws fitted to the runs up to 8 million."""
-    from companion.chapters import training_forecasts
-    from ladder.making import LONGER
-
-    training_forecasts.write(to or LONGER)
-    typer.echo(str(to or LONGER))

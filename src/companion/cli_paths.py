@@ -59,7 +59,7 @@ def run(
 
     kind, device, names = known_dtype(dtype), known_device(device), split_names(ways)
 
-    from companion.damage.sums import STEPS
+    from companion.damage.compare import STEPS, open_paths, write_tables
     from rbp.texts.corpora import check_corpus, open_corpus
 
     if not names or len({*names}) < len(names):
@@ -70,8 +70,7 @@ def run(
     if predictions is not None and not predictions.is_file():
         raise ParameterError("there is no such file", f"{predictions}, --predictions", "Check the path.")
 
-    from companion.damage import run as measuring
-    from companion.damage.paths import open_paths, write_tables
+    from companion.damage import measure
     from rbp.extract.extraction import say_on_stderr
     from rbp.models.devices import find_device
     from rbp.models.find import find_model
@@ -79,7 +78,7 @@ def run(
     say_on_stderr()
     place: Place = context.obj
     model_files: list[Any] = [[find_model(each) for each in given or ()] for given in ([model], smaller, earlier)]
-    folder = measuring.run(
+    folder = measure.run(
         model_files[0][0],
         open_corpus(corpus, field or ()),
         names,

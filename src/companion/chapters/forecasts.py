@@ -19,7 +19,6 @@ from rbp.figures.curves import SCALE, SIGNED
 from rbp.figures.style import FAINT, INK, LABELS, Panels, family_style, label_line_ends, log_axis, single_panel
 from rbp.figures.wording import DATASETS, FAMILIES, cell_label, dataset_order
 from rbp.laws.offset import extended
-from rbp.laws.power import fit_power_law
 from rbp.measurements import Source
 from rbp.report.display import shown
 
@@ -52,23 +51,16 @@ def forecast_every_cut(points: pd.DataFrame, *, level: float) -> pd.DataFrame:
         raise FitError("no family has points enough", "measurements", "Give at least four sizes of one family.")
     rows = pd.concat(parts, ignore_index=True)
     value, low, high = (rows[name].to_numpy(np.float64) for name in ("value", "low", "high"))
-    return rows.assign(
-        error=rows["predicted"] / value - 1,
-        floor_error=rows["floored"] / value - 1,
-        covered=rows["value"].between(low, high),
-        score=score_intervals(value, low, high, level),
-    )
+    rows = rows.assign(floor_error=rows["floored"] / value - 1, score=score_intervals(value, low, high, level))
+    names = ["model", "size", "ahead", "value", "floor", "floored", "predicted", "low", "high", *cells.CELL]
+    return rows[[*names, "seen", "hidden", "error", "floor_error", "covered", "score"]]
 
 
 def _forecast(small: pd.DataFrame, large: pd.DataFrame, level: float) -> pd.DataFrame:
-    law = fit_power_law(small["size"], small["value"], level=level)
-    ahead = law.predict(large["size"]).rename(columns={"value": "predicted"})[["predicted", "low", "high"]]
     floor, floored = np.nan, np.full(len(large), np.nan)
     if small["size"].nunique() > 3:
         floor, floored = extended(small["size"], small["value"], large["size"])
-    measured = large[["model", "size", "value"]].reset_index(drop=True).assign(floor=floor, floored=floored)
-    measured.insert(2, "ahead", measured["size"] / small["size"].max())
-    return pd.concat([measured, ahead.reset_index(drop=True)], axis=1)
+    return cells.forecast(small, large, level=level).assign(floor=floor, floored=floored)
 
 
 def score_intervals(value: Reals, low: Reals, high: Reals, level: float) -> Reals:

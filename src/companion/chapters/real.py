@@ -17,6 +17,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy.stats import t as student_t
 
+from companion.chapters import lognormal
+from companion.execute.page import keyed
 from companion.execute.steps import step
 from companion.project import DATA
 from companion.stats.cells import holm
@@ -317,23 +319,29 @@ def by_position(ks: Sequence[int] = (1, 10, 100), *, level: float = 0.95) -> tup
 # ── What the pages show and say
 
 
-def summarize_misses(table: pd.DataFrame) -> dict[str, Any]:
-    """Collect chapter 8's numbers from `miss_table`, by key: counts and per cent.
+def misses_summary(table: pd.DataFrame) -> dict[str, Any]:
+    """Summarise `miss_table` for chapter 8: counts and per cent.
 
     At k = 1,000, of which the registered rules are; with .k10000, at the k of the chapter's question.
     """
-    at = table[table["k"] == 1_000].set_index("dataset")
-    values = {"real.texts": len(at), "real.tokens": int(at["tokens"].sum())}
-    values |= {"real.rare_refuted": int((at["p_more"] < 0.05).sum())}
-    values |= {"real.first_refuted": int((at["p_fewer"] < 0.05).sum())}
-    percent = 100 * at[["removed", "removed_low", "removed_high"]]
-    others = percent["removed"].drop("humaneval")
-    values |= {"real.removed.others.least": others.min(), "real.removed.others.most": others.max()}
-    values |= {f"real.{name}.humaneval": percent[name]["humaneval"] for name in percent}
-    for row in table[table["k"] == 10_000].to_dict("records"):
-        values |= {f"real.{name}.{row['dataset']}.k10000": 100 * row[name] for name in ("early", "removed")}
-        values[f"real.missed.{row['dataset']}.k10000"] = row["missed"]
-    return values
+    shares = table.assign(**{name: 100 * table[name] for name in ("early", "removed", "removed_low", "removed_high")})
+    at, far = (shares[shares["k"] == k] for k in (1_000, 10_000))
+    code, others = at[at["dataset"] == "humaneval"].iloc[0], at.loc[at["dataset"] != "humaneval", "removed"]
+    values = {
+        "real.texts": len(at),
+        "real.tokens": int(at["tokens"].sum()),
+        "real.rare_refuted": int((at["p_more"] < 0.05).sum()),
+        "real.first_refuted": int((at["p_fewer"] < 0.05).sum()),
+        "real.removed.humaneval": code["removed"],
+        "real.removed_low.humaneval": code["removed_low"],
+        "real.removed_high.humaneval": code["removed_high"],
+        "real.removed.others.least": others.min(),
+        "real.removed.others.most": others.max(),
+    }
+    values |= keyed("real.early.{dataset}.k10000", far, "early") | keyed(
+        "real.removed.{dataset}.k10000", far, "removed"
+    )
+    return values | keyed("real.missed.{dataset}.k10000", far, "missed")
 
 
 def misses_table(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
@@ -359,30 +367,37 @@ def misses_table(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
     return shown(rows.assign(**percent), columns, caption=caption, data=table)
 
 
-def summarize_windows(table: pd.DataFrame, n: int = 10) -> dict[str, Any]:
-    """Collect chapter 7's numbers from `window_ratios` at one length, by key."""
-    values: dict[str, Any] = {}
+def windows_summary(table: pd.DataFrame, n: int = 10) -> dict[str, Any]:
+    """Summarise `window_ratios` at one length for chapter 7."""
     at = table[table["n"] == n]
-    for text, whole in at[at["kind"] == WHOLE].groupby("dataset"):
-        tokens = tokens_of("B", str(text))
-        values |= {f"real.tokens.{text}": len(tokens), f"real.documents.{text}": tokens["document"].nunique()}
-        first = whole.set_index("k").loc[1]
-        values |= {f"real.{end}.whole.{text}.k1": first[end] for end in ("ratio", "low", "high")}
-    values["real.cells"] = int((at["kind"] == WHOLE).sum())
-    for kind, name in ((NEW, "new"), (MATCHED, "matched")):
-        rows = at[(at["kind"] == kind) & at["low"].notna()]
-        values |= {f"real.{name}.cells": len(rows), f"real.{name}.below": int((rows["high"] < 1).sum())}
-        values[f"real.{name}.above"] = int((rows["low"] > 1).sum())
-        values |= {f"real.{name}.least": rows["ratio"].min(), f"real.{name}.most": rows["ratio"].max()}
-    explained = 100 * at.loc[(at["kind"] == MATCHED) & at["low"].notna(), "explained"]
-    values |= {"real.explained.least": explained.min(), "real.explained.most": explained.max()}
-    tokens = tokens_of("B", "auslegal")
-    hit, new = (tokens["rank"] == 1).to_numpy(), ~tokens["repeated"].to_numpy()
-    rates = 100 * np.exp(log_rate_within(hit, tokens, new)[0])
-    values |= {"real.rate.new": rates[0], "real.rate.windows": rates[LENGTHS.index(n)]}
-    for kind, name in ((DOCUMENTS, "documents"), (BLOCKS, "blocks")):
-        values[f"real.{name}_refuted"] = int((at.loc[at["kind"] == kind, "p_explained"] < 0.05).sum())
-    return values
+    whole = at[at["kind"] == WHOLE]
+    tokens = {text: tokens_of("B", text) for text in whole["dataset"].unique()}
+    sizes = pd.DataFrame([(text, len(rows), rows["document"].nunique()) for text, rows in tokens.items()])
+    sizes.columns = pd.Index(["dataset", "tokens", "documents"])
+    values = keyed("real.tokens.{dataset}", sizes, "tokens") | keyed("real.documents.{dataset}", sizes, "documents")
+    first = whole[whole["k"] == 1]
+    values |= keyed("real.ratio.whole.{dataset}.k1", first, "ratio")
+    values |= keyed("real.low.whole.{dataset}.k1", first, "low") | keyed("real.high.whole.{dataset}.k1", first, "high")
+    known = at[at["kind"].isin((NEW, MATCHED)) & at["low"].notna()]
+    known = known.assign(name=known["kind"].map({NEW: "new", MATCHED: "matched"}))
+    counts = known.assign(below=known["high"] < 1, above=known["low"] > 1).groupby("name")
+    sums = counts[["below", "above"]].sum().join(counts["ratio"].agg(["size", "min", "max"])).reset_index()
+    values |= keyed("real.{name}.cells", sums, "size") | keyed("real.{name}.below", sums, "below")
+    values |= keyed("real.{name}.above", sums, "above")
+    values |= keyed("real.{name}.least", sums, "min") | keyed("real.{name}.most", sums, "max")
+    explained = 100 * known.loc[known["kind"] == MATCHED, "explained"]
+    hit, new = (tokens["auslegal"]["rank"] == 1).to_numpy(), ~tokens["auslegal"]["repeated"].to_numpy()
+    rates = 100 * np.exp(log_rate_within(hit, tokens["auslegal"], new)[0])
+    refuted = at["p_explained"] < 0.05
+    return values | {
+        "real.cells": len(whole),
+        "real.explained.least": explained.min(),
+        "real.explained.most": explained.max(),
+        "real.rate.new": rates[0],
+        "real.rate.windows": rates[LENGTHS.index(n)],
+        "real.documents_refuted": int(refuted[at["kind"] == DOCUMENTS].sum()),
+        "real.blocks_refuted": int(refuted[at["kind"] == BLOCKS].sum()),
+    }
 
 
 def windows_figure(table: pd.DataFrame, *, level: float, n: int = 10) -> dict[str, Any]:
@@ -418,27 +433,33 @@ def windows_figure(table: pd.DataFrame, *, level: float, n: int = 10) -> dict[st
     }
 
 
+@step("real_fits", reads=["data/real/ranks.parquet"], seconds=6)
+def rank_fits() -> pd.DataFrame:
+    """Fit every distribution to the ranks of `measured` from rank 1 on: `lognormal.fits`."""
+    return lognormal.fits(measured(), firsts=(1,))
+
+
 def fits_summary(table: pd.DataFrame) -> dict[str, Any]:
-    """Summarise `lognormal.fits` from rank 1, by the keys that chapter 9 names.
+    """Summarise `rank_fits` for chapter 9.
 
     behind: nats a token that the lognormal rounded up is less likely than the likeliest distribution of that text.
     """
-    up = table[table["distribution"] == "lognormal_ceiling"].set_index("dataset")
-    best = table.groupby("dataset")["excess"].min()
-    first = table.loc[table.groupby("dataset")["excess"].idxmin(), "distribution"]
-    behind = up["excess"] - best
+    up = table[table["distribution"] == "lognormal_ceiling"]
+    up = up.assign(sigma=up["parameters"].map(lambda parameters: json.loads(parameters)["sigma"]))
+    best = table.loc[table.groupby("dataset")["excess"].idxmin()].set_index("dataset")
+    behind = up.set_index("dataset")["excess"] - best["excess"]
     return {
         "real.texts": len(up),
         "real.up": int((~up["at_limit"]).sum()),
         "real.density_limits": int(table.loc[table["distribution"] == "lognormal", "at_limit"].sum()),
-        "real.mandelbrot_best": int((first == "zipf_mandelbrot").sum()),
+        "real.mandelbrot_best": int((best["distribution"] == "zipf_mandelbrot").sum()),
         "real.behind.least": behind.min(),
         "real.behind.most": behind.max(),
-    } | {f"real.sigma.{name}": json.loads(parameters)["sigma"] for name, parameters in up["parameters"].items()}
+    } | keyed("real.sigma.{dataset}", up, "sigma")
 
 
 def fits_table(table: pd.DataFrame) -> dict[str, Any]:
-    """Show how far each distribution is behind the likeliest of each text, by `lognormal.fits` from rank 1."""
+    """Show how far each distribution is behind the likeliest of each text, by `rank_fits`."""
     behind = table["excess"] - table.groupby("dataset")["excess"].transform("min")
     wide = table.assign(behind=behind.mask(table["at_limit"])).pivot_table(
         index="dataset", columns="distribution", values="behind", dropna=False
@@ -452,13 +473,14 @@ def fits_table(table: pd.DataFrame) -> dict[str, Any]:
 
 
 def positions_summary(slopes: pd.DataFrame) -> dict[str, Any]:
-    """Collect chapter 4's numbers from the slopes of `by_position`, by key: per cent for a doubling, for the last."""
-    values: dict[str, Any] = {}
-    for row in slopes.to_dict("records"):
-        for name in ("slope", "low", "high", "last", "last_low", "last_high"):
-            values[f"real.{name}.{row['dataset']}.k{row['k']}"] = 100 * np.expm1(row[name])
-        values[f"real.p.{row['dataset']}.k{row['k']}"] = row["p"]
-    return values
+    """Summarise the slopes of `by_position` for chapter 4: per cent for a doubling, and for the last."""
+    columns = ["slope", "low", "high", "last", "last_low", "last_high"]
+    percent = slopes.assign(**{name: 100 * np.expm1(slopes[name]) for name in columns})
+    values = keyed("real.slope.{dataset}.k{k}", percent, "slope") | keyed("real.p.{dataset}.k{k}", percent, "p")
+    values |= keyed("real.low.{dataset}.k{k}", percent, "low") | keyed("real.high.{dataset}.k{k}", percent, "high")
+    values |= keyed("real.last.{dataset}.k{k}", percent, "last")
+    values |= keyed("real.last_low.{dataset}.k{k}", percent, "last_low")
+    return values | keyed("real.last_high.{dataset}.k{k}", percent, "last_high")
 
 
 def positions_figure(table: pd.DataFrame, *, level: float) -> dict[str, Any]:

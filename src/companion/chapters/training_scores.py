@@ -1,38 +1,25 @@
 """Score the forecasts that nine laws made of runs of 16 and 32 million tokens (data/predictions/tokens.toml).
 
-`companion.chapters.training_forecasts` wrote the file, which has the rule of scoring.
+The head of the file has the rule of scoring.
 """
 
-import tomllib
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 from scipy.stats import t as student
 
-from companion.chapters.families import TRANSFORMER
-from companion.chapters.training_forecasts import (
-    AHEAD,
-    CELL,
-    KNOWN,
-    KS,
-    LAWS,
-    RUNGS,
-    cells,
-    grids,
-    reject_shapes,
-    table_of,
-)
-from ladder.making import LONGER
+from companion.chapters.appendix import predictions
+from companion.chapters.families import LSTM, TRANSFORMER
+from companion.execute.page import keyed
+from companion.stats.separability import interaction
 from ladder.shipped import TRIALS, counted
-from rbp import provenance
-from rbp.errors import DataError
+from rbp.arrays import Reals
 from rbp.figures.curves import SCALE
 from rbp.figures.style import INK, Panels
-from rbp.io import label
 from rbp.laws.misfit import ADDITIVE, KAPLAN, PRODUCT
 from rbp.laws.resampling import interval, without_each
 from rbp.laws.rivals import OF_BOTH, percent
@@ -40,6 +27,14 @@ from rbp.laws.rivals import parameters as left_out
 from rbp.laws.surface import profile
 from rbp.measurements.counts import Counts
 
+KNOWN = 8_000_000  # the laws were fitted to budgets up to it
+AHEAD = (16_000_000, 32_000_000)
+RUNGS = {TRANSFORMER: ("10k", "22k", "59k", "150k", "390k", "1m"), LSTM: ("10k", "59k")}
+KS = (1, 10, 100)
+ALPHA = 0.05  # of the separability test
+CELL = ["family", "dataset", "k"]
+KEY = [*CELL, "rung", "training_tokens"]
+COLUMNS = [*KEY, "law", "low", "middle", "high", "ahead"]  # of `read_forecasts`
 SHORT = {
     "power": "a power of D for each size",
     "offset_in_tokens": "a power of D above a floor for each size",
@@ -52,39 +47,33 @@ SHORT = {
     "box_cox": "the Box–Cox family",
 }
 
-KEY = [*CELL, "rung", "training_tokens"]
 
+def read_forecasts() -> pd.DataFrame:
+    """Read the forecasts of each model, text, k and law: `predictions.read_forecasts`, KEY, law, and ahead.
 
-def read_forecasts(path: Path = LONGER) -> pd.DataFrame:
-    """Read the file, a row for each model, text, k and law: KEY, law, low, middle, high, ahead.
-
-    ahead: how many times the tokens of the longest run that the laws are fitted to. Raises DataError for a malformed
-    file.
+    ahead: how many times the tokens of the longest run that the laws are fitted to.
     """
-    content = _content(path)
-    try:
-        rows = [
-            (*(row[name] for name in CELL), row["rung"], row["tokens"], law, *row[law])
-            for row in content["target"]
-            for law in content["laws"]
-            if law in row
-        ]
-    except (KeyError, TypeError) as error:
-        raise DataError(f"these are no predictions: {error}", label(path), _REMEDY) from None
-    table = pd.DataFrame(rows, columns=[*KEY, "law", "low", "middle", "high"])
-    return table.assign(ahead=table["training_tokens"] / KNOWN)
+    table = predictions.read_forecasts("tokens").query("function == 'value'")
+    table = table.iloc[np.argsort([int(name.rpartition(".")[2]) for name in table.index], kind="stable")]  # by model
+    about = pd.DataFrame(table["fields"].tolist(), table.index)[[*CELL, "rung", "tokens"]]
+    about = about.rename(columns={"tokens": "training_tokens"})
+    return table.join(about).assign(law=table["kind"], ahead=about["training_tokens"] / KNOWN)
 
 
-def _content(path: Path) -> dict[str, Any]:
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise DataError(f"these are no predictions: {error}", label(path), _REMEDY) from None
-    provenance.note(path)
-    return content
+def cells(texts: Sequence[Counts]) -> pd.DataFrame:
+    """Select the models of the families in RUNGS up to KNOWN, other seeds included.
+
+    Columns KEY (k 0: cross-entropy), seed, size, value.
+    """
+    table = table_of([text.keep(text.models["family"].isin(list(RUNGS))) for text in texts])
+    return table.loc[table["training_tokens"] <= KNOWN, [*KEY, "seed", "size", "value"]]
 
 
-_REMEDY = "Restore it: git checkout -- data/predictions."
+def table_of(texts: Sequence[Counts]) -> pd.DataFrame:
+    """Return `Counts.table` of all texts at KS, with training_tokens for the budget, and k 0 for the cross-entropy."""
+    parts = [text.keep(None, KS).table() for text in texts]
+    table = pd.concat(parts, ignore_index=True).rename(columns={"budget": "training_tokens"})
+    return table.assign(k=table["k"].fillna(0).astype(int))
 
 
 def count_trials(ks: Sequence[int] = ()) -> list[Counts]:
@@ -100,18 +89,22 @@ def select_longer_runs(texts: Sequence[Counts]) -> pd.DataFrame:
 
 
 def score(forecasts: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
-    """Join forecasts with the longer runs (`select_longer_runs`): size, value, inside, and error, ln(middle/value)."""
-    table = forecasts.merge(runs[[*KEY, "size", "value"]], on=KEY)
-    inside = (table["low"] <= table["value"]) & (table["value"] <= table["high"])
-    return table.assign(inside=inside, error=np.log(table["middle"] / table["value"]))
+    """Score forecasts by the longer runs (`select_longer_runs`): COLUMNS, size, value, inside, error.
+
+    error: ln(middle/value). Forecasts of models that were not trained are left out.
+    """
+    values = runs.rename(columns={"training_tokens": "tokens"}).set_index([*CELL, "rung", "tokens"])["value"]
+    table = predictions.score(predictions.measure(forecasts, {"value": values}))
+    table = table.rename(columns={"outcome": "value"}).merge(runs[[*KEY, "size"]], on=KEY)
+    error = np.log(table["middle"] / table["value"])
+    return table[[*COLUMNS, "size", "value", "inside"]].astype({"inside": bool}).assign(error=error)
 
 
 def fair_guess(known: pd.DataFrame, runs: pd.DataFrame, *, level: float = 0.8) -> pd.DataFrame:
     """Forecast the longer runs by Student's t on each model's last doublings of D, a naive guess to compare laws with.
 
     ln y goes on by the mean of the n known steps in ln y, with their scatter s: m doublings ahead the scale is
-    s·√(m + m²/n). known, runs: `cells` and `select_longer_runs`. Columns KEY, low, middle, high, value, inside, error
-    (`score`).
+    s·√(m + m²/n). known, runs: `cells` and `select_longer_runs`. Columns KEY, low, middle, high, value, inside, error.
     """
     rows = []
     for key, line in known[known["seed"] == 0].groupby([*CELL, "rung"]):
@@ -125,25 +118,39 @@ def fair_guess(known: pd.DataFrame, runs: pd.DataFrame, *, level: float = 0.8) -
             scale = steps.std(ddof=1) * np.sqrt(ahead + ahead**2 / len(steps))
             low, high = student.interval(level, len(steps) - 1, middle, scale)
             rows.append((*key, tokens, *np.exp([low, middle, high])))
-    return score(pd.DataFrame(rows, columns=[*KEY, "low", "middle", "high"]), runs)
+    table = pd.DataFrame(rows, columns=[*KEY, "low", "middle", "high"]).merge(runs[[*KEY, "value"]], on=KEY)
+    error = np.log(table["middle"] / table["value"])
+    return table.assign(inside=table["value"].between(table["low"], table["high"]), error=error)
 
 
-def count_rejections(known: pd.DataFrame, runs: pd.DataFrame, path: Path = LONGER) -> pd.DataFrame:
-    """Test the grids with the longer runs, and join the [[apart]] of the file: its columns, rejected, inside.
+def count_rejections(known: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
+    """Score how many grids reject a sum, and a product, with the longer runs: `predictions.score`, of, rungs, cells.
 
     known, runs: `cells` and `select_longer_runs`. Rungs that are not all trained are left out.
     """
-    forecasts, rows = pd.DataFrame(_content(path)["apart"]), []
     trained = runs[runs["family"] == TRANSFORMER].groupby("rung")["training_tokens"].nunique()
-    row: Any
-    for row in forecasts.itertuples():
-        names = RUNGS[TRANSFORMER][: row.rungs]
-        if all(trained.get(name, 0) == len(AHEAD) for name in names):
-            of = ["sum", "product"].index(row.of)
-            tests = [reject_shapes(grid, seeds)[of] for _, grid, seeds in grids(pd.concat([known, runs]), names)]
-            rows.append((row.Index, sum(tests)))
-    table = forecasts.join(pd.DataFrame(rows, columns=["row", "rejected"]).set_index("row"), how="inner")
-    return table.assign(inside=(table["low"] <= table["rejected"]) & (table["rejected"] <= table["high"]))
+    table = pd.concat([known, runs])
+
+    def rejections(of: str, rungs: int) -> float:
+        names = RUNGS[TRANSFORMER][:rungs]
+        if any(trained.get(name, 0) < len(AHEAD) for name in names):
+            return np.nan
+        power = {"sum": 1, "product": 0}[of]
+        return sum(interaction(grid, seeds, power).p < ALPHA for grid, seeds in _grids(table, names))
+
+    forecasts = predictions.read_forecasts("tokens").query("function == 'rejections'")
+    about = pd.DataFrame(forecasts["fields"].tolist(), forecasts.index)[["of", "rungs", "cells"]]
+    return predictions.score(predictions.measure(forecasts, {"rejections": rejections})).join(about)
+
+
+def _grids(table: pd.DataFrame, rungs: Sequence[str]) -> Iterator[tuple[npt.NDArray[np.float64], list[Reals]]]:
+    """Yield for each text and k y of the transformers' rungs (lines) and budgets (columns), and y of rungs' seeds."""
+    transformers = table[(table["family"] == TRANSFORMER) & table["rung"].isin(rungs)]
+    for _, rows in transformers.groupby(["dataset", "k"]):
+        last = rows[rows["training_tokens"] == KNOWN]
+        seeds = [values["value"].to_numpy() for _, values in last.groupby("rung") if len(values) > 1]
+        grid = rows[rows["seed"] == 0].pivot_table(index="size", columns="training_tokens", values="value")
+        yield grid.to_numpy(), seeds
 
 
 def summarize_laws(table: pd.DataFrame) -> pd.DataFrame:
@@ -152,7 +159,7 @@ def summarize_laws(table: pd.DataFrame) -> pd.DataFrame:
         n=("error", "size"), inside=("inside", "mean"), mean=("error", "mean"), error=("error", percent)
     )
     rows["mean"] = 100 * np.expm1(rows["mean"])
-    return rows.loc[[law for law in LAWS if law in rows.index]].reset_index()
+    return rows.loc[[law for law in SHORT if law in rows.index]].reset_index()
 
 
 def compare_best_law(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
@@ -185,10 +192,11 @@ def parameters(texts: Sequence[Counts]) -> pd.DataFrame:
     out_low and out_high (the interval with whole sizes left out in turn).
     """
     known = cells(texts)
-    return _parameters(pd.concat([known[known["seed"] == 0], select_longer_runs(count_trials())]))
+    return fit_parameters(pd.concat([known[known["seed"] == 0], select_longer_runs(count_trials())]))
 
 
-def _parameters(table: pd.DataFrame) -> pd.DataFrame:
+def fit_parameters(table: pd.DataFrame) -> pd.DataFrame:
+    """Fit the laws to a table of KEY, size and value: `parameters`."""
     rows = []
     transformers = table[(table["family"] == TRANSFORMER) & table["k"].isin([0, 1])]
     for (dataset, k), points in transformers.groupby(["dataset", "k"]):
@@ -232,24 +240,23 @@ def score_statistics(forecasts: pd.DataFrame, scores: pd.DataFrame, grids: pd.Da
     """
     models = ["family", "rung", "training_tokens"]
     laws, best = summarize_laws(scores).set_index("law"), compare_best_law(scores)
+    named = laws.loc[["power", "product", "sum", "kaplan", "offset_in_tokens"]].reset_index()
+    sums = grids[grids["of"] == "sum"].astype({"outcome": int})
     values: dict[str, Any] = {
-        "forecast": len(forecasts[models].drop_duplicates()),
-        "models": len(scores[models].drop_duplicates()),
-        "texts": forecasts["dataset"].nunique(),
-        "laws": forecasts["law"].nunique(),
-        "largest": int(scores["size"].max()),
-        "ahead": scores["training_tokens"].max() / KNOWN,
-        "offset_in_tokens.inside": 100 * laws["inside"]["offset_in_tokens"],
-        "best": SHORT[str(best["law"].iloc[0])],
-        "others": len(best),
-        "beaten": int((best["high"] < 0).sum()),
+        "longer.forecast": len(forecasts[models].drop_duplicates()),
+        "longer.models": len(scores[models].drop_duplicates()),
+        "longer.texts": forecasts["dataset"].nunique(),
+        "longer.laws": forecasts["law"].nunique(),
+        "longer.largest": int(scores["size"].max()),
+        "longer.ahead": scores["training_tokens"].max() / KNOWN,
+        "longer.offset_in_tokens.inside": 100 * laws["inside"]["offset_in_tokens"],
+        "longer.best": SHORT[str(best["law"].iloc[0])],
+        "longer.others": len(best),
+        "longer.beaten": int((best["high"] < 0).sum()),
     }
-    names = ("power", "product", "sum", "kaplan", "offset_in_tokens")
-    values |= {f"{law}.error": laws["error"][law] for law in names}
-    for row in grids.itertuples():
-        if row.of == "sum":
-            values |= {f"apart.sum{row.rungs}.{name}": getattr(row, name) for name in ("cells", "rejected")}
-    return {f"longer.{name}": value for name, value in values.items()}
+    values |= keyed("longer.{law}.error", named, "error")
+    values |= keyed("longer.apart.sum{rungs}.cells", sums, "cells")
+    return values | keyed("longer.apart.sum{rungs}.rejected", sums, "outcome")
 
 
 GUESS = "naive guess"

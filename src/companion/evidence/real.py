@@ -26,9 +26,7 @@ import numpy.typing as npt
 import pandas as pd
 import torch
 
-from companion.damage import run as measuring
-from companion.damage.sums import Growing
-from companion.damage.worse import Reading, Step, degraded, readings, rounded
+from companion.damage.measure import WHOLE_STEP, Growing, Reading, Step, degraded, measured, readings, rounded
 from companion.project import ROOT
 from rbp.extract.extraction import circumstances, extract, quiet, say_on_stderr
 from rbp.extract.forward import Ranker, rank_logits
@@ -174,7 +172,7 @@ def steps() -> list[Step]:
     """List the whole model, then all steps, the first draws of all ways before the other draws."""
     first = [Step(way, step) for way, chosen in WAYS.items() for step in chosen]
     others = [Step("weights", step, draw) for draw in range(1, DRAWS) for step in WAYS["weights"]]
-    return [measuring.WHOLE_STEP, *first, *others]
+    return [WHOLE_STEP, *first, *others]
 
 
 def make_worse(files: ModelFiles, corpus: Corpus, count: int, length: int, registered: Path, out: Path) -> None:
@@ -192,7 +190,7 @@ def make_worse(files: ModelFiles, corpus: Corpus, count: int, length: int, regis
         for step in steps():
             if growing.lacks(*step, files.name):
                 with damaged(language, step):
-                    sums = measuring.measured(ranker, read_again(rows, step), step)
+                    sums = measured(ranker, read_again(rows, step), step)
                 growing.add(*step, files.name, sums)
                 log.warning("%s %g, draw %d: %.4f nats", *step, sums["nll_1.0"].sum() / sums["tokens"].sum())
 

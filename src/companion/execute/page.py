@@ -246,6 +246,12 @@ def _rerun_in(name: str, namespace: dict[str, Any]) -> Any:
     return importlib.import_module("companion.execute.rerun").Rerun(chapter, values, shell)
 
 
+def keyed(key: str, table: pd.DataFrame, column: str) -> dict[str, Any]:
+    """Name each row's value in a column by `key`, filled in from the row: "real.early.{dataset}.k{k}"."""
+    rows: Any = table.to_dict("records")
+    return {key.format(**row): row[column] for row in rows}
+
+
 def data_within(data: Any) -> str:
     """Embed data for a script of the page, as JSON within the page."""
     # a script ends at the first "</script", wherever it stands

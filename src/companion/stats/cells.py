@@ -9,9 +9,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from companion.stats.compare import delta_aicc
-from companion.stats.forecast import forecast
 from rbp.arrays import Reals
-from rbp.errors import FitError
+from rbp.errors import FitError, ParameterError
 from rbp.laws.offset import fit_offset
 from rbp.laws.power import check_points, curvature, fit_power_law
 
@@ -56,26 +55,36 @@ def with_holm(table: pd.DataFrame, level: float) -> pd.DataFrame:
     return table.assign(alarm=p < 1 - level, p_holm=corrected, alarm_holm=corrected < 1 - level)
 
 
+def forecast(small: pd.DataFrame, large: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """Fit a power law to the models of `small`, and forecast those of `large`, a row each.
+
+    Columns model, size, ``ahead`` (size over the largest size fitted), value (measured), predicted, low, high
+    (prediction interval), error (predicted/value − 1), covered. Raises FitError as the fit does.
+    """
+    law = fit_power_law(small["size"], small["value"], level=level)
+    rows = large[["model", "size", "value"]].reset_index(drop=True)
+    rows.insert(2, "ahead", rows["size"] / small["size"].max())
+    rows = rows.join(law.predict(rows["size"]).rename(columns={"value": "predicted"})[["predicted", "low", "high"]])
+    covered = (rows["low"] <= rows["value"]) & (rows["value"] <= rows["high"])
+    return rows.assign(error=rows["predicted"] / rows["value"] - 1, covered=covered)
+
+
 def forecasts(table: pd.DataFrame, *, holdout: int, holdout_few: int, level: float = 0.95) -> pd.DataFrame:
     """Forecast the largest models of every cell from the others, by a power law.
 
     ``holdout`` models are held out, or ``holdout_few`` in families of five sizes or fewer; at least three sizes
-    remain, so less is held out where need be. Columns: CELL, model, the rows of ``Forecast``, ``n`` (points fitted)
-    and ``ahead`` (size over the largest size fitted). Raises FitError where no cell has four sizes.
+    remain, so less is held out where need be. Columns: CELL, `forecast`'s, and ``n`` (points fitted). Raises FitError
+    where no cell has four sizes.
     """
 
     def answer(points: pd.DataFrame) -> list[Row]:
         check_points(points["size"], points["value"], minimum=4)
         sizes = points["size"].nunique()
         held = min(holdout_few if sizes <= FEW else holdout, sizes - 3)
-        result = forecast(points["size"], points["value"], holdout=held, level=level)
-        small = points[points["size"] < result.rows["size"].min()]
-        rows = result.rows.assign(
-            model=points["model"].to_numpy()[-len(result.rows) :],
-            n=result.fit.n,
-            ahead=result.rows["size"] / small["size"].max(),
-        )
-        return rows.to_dict("records")
+        if held < 1:
+            raise ParameterError(f"{held} sizes cannot be held out", "holdout", "Hold out at least 1.")
+        seen = points["size"] < np.unique(points["size"])[-held]
+        return forecast(points[seen], points[~seen], level=level).assign(n=int(seen.sum())).to_dict("records")
 
     return _rows(table, CELL, answer)
 

@@ -6,6 +6,7 @@ import pytest
 from scipy.stats import norm
 
 from companion.chapters import forecasts
+from companion.stats import cells
 from rbp.measurements import open_source, select
 
 
@@ -73,3 +74,58 @@ def test_a_zero_and_a_line_that_does_not_vary_leave_the_others_their_forecasts()
     made = forecasts.forecast_every_cut(points, level=0.95)
     assert made.groupby("family").size().to_dict() == {"good": 3, "zero": 1}
     assert made["error"].to_numpy() == pytest.approx(0, abs=1e-9)
+
+
+def test_numbers_of_the_cuts_are_counted_family_by_family():
+    rows = [("A", 1, -0.1, True), ("A", 1, 0.3, False), ("A", 2, -0.02, True)]
+    rows += [("B", 1, 0.04, True), ("B", 2, 0.2, False)]
+    made = pd.DataFrame(rows, columns=["family", "hidden", "error", "covered"]).assign(
+        dataset="d",
+        k=1,
+        seen=[4, 4, 3, 4, 3],
+        low=0.9,
+        high=1.1,
+        predicted=2.0,
+        ahead=2.0,
+        score=[7.0, 41.0, 9.0, 8.0, 90.0],
+    )
+    made = made.assign(floor=[np.nan, np.nan, 0.0, 0.5, 0.1], floor_error=[np.nan, np.nan, -0.3, 0.1, 0.1])
+    values = forecasts.cut_statistics(made, "A")
+    assert [values[f"cut.{name}.A.h1"] for name in ("score", "error_median", "count", "optimistic")] == [24, 20, 2, 1]
+    assert [values[f"cut.{name}.A.h2"] for name in ("floored", "floor_optimistic", "floor_zero")] == [1, 1, 1]
+    assert values["cut.floor_median.A.h2"] == pytest.approx(30)
+    assert "cut.count.B.h2" not in values
+    counts = [values[f"cuts.{of}.{name}"] for of in ("one", "all") for name in ("count", "optimistic")]
+    assert counts == [3, 1, 5, 2]
+    assert [values[f"cuts.{name}"] for name in ("made", "covering", "near", "sharp")] == [4, 2, 2, 3]
+    assert values["cuts.width_max"] == pytest.approx(10)
+
+
+def test_cross_entropy_is_forecast_of_the_same_models_by_the_same_law():
+    """Two lines without noise but for the largest model, which is 10% and 30% off."""
+    sizes = np.array([1e7, 3e7, 1e8, 3e8, 1e9, 3e9])
+    off = np.array([1, 1, 1, 1, 1, 1.0])
+    rows = []
+    for metric, k, alpha, last in (("neg_log_rbp", 1, 0.1, 1.3), ("cross_entropy", None, 0.05, 1.1)):
+        values = sizes**-alpha * np.where(sizes == sizes.max(), last, off)
+        rows += [("d", "F", f"m{i}", s, metric, k, v) for i, (s, v) in enumerate(zip(sizes, values, strict=True))]
+    table = pd.DataFrame(rows, columns=["dataset", "family", "model", "size", "metric", "k", "value"])
+    cut = {"holdout": 1, "holdout_few": 1, "level": 0.95}
+    points = table[table["metric"] == "neg_log_rbp"].astype({"k": int})
+    control = forecasts.forecast_cross_entropy(table, cells.forecasts(points, **cut), **cut)
+    assert control[["error", "error_control"]].to_numpy() == pytest.approx(np.array([[1 / 1.3 - 1, 1 / 1.1 - 1]]))
+    values = forecasts.control_statistics(control)
+    assert (values["control.models"], values["control.optimistic"]) == (1, 1)
+    assert values["control.error_median"] == pytest.approx(100 * (1 - 1 / 1.1))
+    assert values["control.rbp_error_median"] == pytest.approx(100 * (1 - 1 / 1.3))
+    assert forecasts.control_statistics(control.iloc[:0]) == {}
+
+
+def test_three_shapes_that_agree_where_models_are_are_those_that_made_the_points():
+    sizes = np.geomspace(1e7, 1e9, 5)
+    points = pd.DataFrame({"size": sizes, "value": 3 * sizes**-0.1, "family": "F", "k": 1, "dataset": "d"})
+    table = pd.concat([points, points.assign(k=10), points.assign(family="G"), points.assign(dataset="e")])
+    example = forecasts.select_example(table, "F")
+    assert len(example) == 5
+    fits = forecasts.fit_shapes(example)
+    assert fits["power law"].predict([1e11]) == pytest.approx([3 * 1e11**-0.1])

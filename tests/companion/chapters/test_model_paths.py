@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from own_sources import paths
 
-from companion.chapters import paths as study
+from companion.chapters import damage as study
 
 
 @pytest.fixture(scope="module")

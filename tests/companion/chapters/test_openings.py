@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 from scipy.stats import t as student_t
 
-from companion.chapters import openings, real_forecasts
+from companion.chapters import openings, outcomes
+from companion.chapters.appendix import predictions
 
 K = 10_000
 
@@ -97,14 +98,12 @@ def test_openings_of_chunks_add_what_their_contexts_miss_beyond_a_long_one(table
 
 
 def test_registered_forecasts_get_the_outcomes_of_their_text_and_k(table):
-    forecasts, _ = real_forecasts.read_predictions(real_forecasts.OPENINGS)
-    found = real_forecasts.measure_openings(forecasts)
-    assert found["outcome"].notna().all()
+    measured = predictions.measure(predictions.read_forecasts("openings"), outcomes.misses_by_context())["outcome"]
+    assert measured.notna().all()
     rows = table[(table["text"] == "auslegal") & (table["bos"] == "never")]
-    one = found[(found["kind"] == "rate") & (found["text"] == "auslegal") & (found["k"] == K)]
-    assert one["outcome"].item() == pytest.approx(100 * rate(bins(1, 1, rows)))
+    assert measured["openings.rate.auslegal.10000.1"] == pytest.approx(100 * rate(bins(1, 1, rows)))
     statistics = openings.openings([K, 20_000]).set_index(["dataset", "k"])
-    for row in found[found["kind"].isin(["fold", "fold32", "early", "cured"])].itertuples():
-        assert row.outcome == statistics[row.kind][row.text, row.k]
-    events = found[found["kind"] == "event"].set_index("name")["outcome"]
-    assert events["openings_stand"] == (statistics["part"].xs(20_000, level="k") == openings.STANDS).all()
+    assert measured["openings.cured.novels.10000"] == statistics["cured"]["novels", K]
+    assert measured["openings.fold32.wikipedia.20000.1"] == statistics["fold32"]["wikipedia", 20_000]
+    stand = statistics["part"].xs(20_000, level="k") == openings.STANDS
+    assert measured["openings.openings_stand"] == stand.all()

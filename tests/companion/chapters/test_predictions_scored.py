@@ -1,6 +1,6 @@
 """The scores against closed forms and a simulation; the outcomes against made-up families with known laws."""
 
-from types import SimpleNamespace
+import tomllib
 
 import numpy as np
 import pandas as pd
@@ -9,17 +9,23 @@ from made_grid import BUDGETS, SIZES, additive, make
 from scipy import integrate
 from scipy.stats import binomtest, norm
 
+from companion.chapters import outcomes
 from companion.chapters.appendix import predictions as study
+from companion.project import DATA
+from rbp.errors import DataError
+from rbp.io import sha256
+
+FILES = ("ladders", "paths", "real", "real_damaged", "openings", "images", "tokens")
 
 
-def made(**columns):
-    empty = {name: [None] for name in ("probability", "naive", "middle", "low", "high", "naive_low", "naive_high")}
-    return pd.DataFrame({"kind": ["exponent"], "sure": [False]} | empty | {name: [v] for name, v in columns.items()})
+def forecast(outcome, **columns):
+    empty = dict.fromkeys(("probability", "naive", "middle", "low", "high", "naive_low", "naive_high"), np.nan)
+    return pd.DataFrame([empty | {"level": 0.8, "outcome": outcome, "sure": False} | columns])
 
 
 def number(outcome, middle=1.0, low=0.8, high=1.4, naive=(0.5, 1.5)):
-    row = made(middle=middle, low=low, high=high, naive_low=naive[0], naive_high=naive[1], outcome=outcome)
-    return study.score(row.infer_objects(), 0.8).iloc[0]
+    row = forecast(outcome, middle=middle, low=low, high=high, naive_low=naive[0], naive_high=naive[1])
+    return study.score(row).iloc[0]
 
 
 def test_a_density_of_two_halves_has_a_tenth_beyond_each_end_and_sums_to_1():
@@ -34,73 +40,118 @@ def test_scores_of_numbers_and_events_are_log_probabilities():
     assert row.naive_score == pytest.approx(norm.logpdf(1.2, 1.0, 0.5 / norm.ppf(0.9)))
     assert (row.inside, row.naive_inside, number(1.41).inside, number(0.79).inside) == (1, 1, 0, 0)
     for happened, p in ((1.0, 0.9), (0.0, 0.1)):
-        made_event = made(kind="event", probability=0.9, naive=0.5, outcome=happened)
-        event = study.score(made_event.infer_objects(), 0.8).iloc[0]
+        event = study.score(forecast(happened, probability=0.9, naive=0.5)).iloc[0]
         assert event.score == pytest.approx(np.log(p))
         assert event.gain == pytest.approx(np.log(p / 0.5))
         assert np.isnan(event.inside)
+    assert study.score(forecast(np.nan, middle=1.0, low=0.8, high=1.4)).empty
 
 
 def test_so_few_intervals_inside_have_the_p_of_a_binomial_test():
     rows = pd.DataFrame([number(x) for x in [1.0] * 13 + [9.0] * 10])
-    found = study.count_inside(rows, 0.8)
-    assert [found[name] for name in ("intervals", "inside")] == [23, 13]
-    assert found["p"] == pytest.approx(binomtest(13, 23, 0.8, alternative="less").pvalue)
-    assert found["p"] == pytest.approx(0.009, abs=5e-4)
-    assert found["better"] == sum(number(x).gain > 0 for x in [1.0] * 13 + [9.0] * 10)
+    counts = study.count_inside(rows)
+    assert [counts[name] for name in ("intervals", "inside")] == [23, 13]
+    assert counts["p"] == pytest.approx(binomtest(13, 23, 0.8, alternative="less").pvalue)
+    assert counts["p"] == pytest.approx(0.009, abs=5e-4)
+    assert counts["better"] == sum(number(x).gain > 0 for x in [1.0] * 13 + [9.0] * 10)
+
+
+def entries(content):
+    """Every entry of a file, in the registry's words."""
+    for kind, rows in content.items():
+        if not isinstance(rows, list) or (kind == "spread" and "laws" in content):  # of the laws
+            continue
+        for i, row in enumerate(rows):
+            if kind == "curve":
+                yield from (f"curve.{i}.bands.{j}" for j in range(len(row["bands"])))
+            elif kind != "target":
+                yield f"{kind}.{i}"
+    yield from (f"target.*.{law}" for law in content.get("laws", ()))
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_every_entry_of_a_file_has_an_id_and_the_numbers_of_the_file(file):
+    content = tomllib.loads((DATA / "predictions" / f"{file}.toml").read_text())
+    registry = pd.read_csv(DATA / "predictions" / "registry.csv", keep_default_na=False).query("file == @file")
+    assert sorted(registry["entry"]) == sorted(entries(content))
+    table = study.read_forecasts(file)
+    assert table.index.is_unique
+    assert (table["function"] == "").equals(table["untested"] != "")
+    number = table["probability"].isna()
+    assert ((table["low"] <= table["middle"]) & (table["middle"] <= table["high"]))[number].all()
+    assert table["prediction"].is_unique or file == "tokens"
+    if file == "tokens":
+        assert len(table) == 4 + len(content["target"]) * len(content["laws"])
+        target = content["target"][7]
+        row = table.loc["tokens.kaplan.7"]
+        assert [row["low"], row["middle"], row["high"]] == target["kaplan"]
+        assert {
+            name: row["fields"][name] for name in ("family", "rung", "dataset", "k", "tokens")
+        }.items() <= target.items()
+
+
+def test_images_are_those_that_were_registered():
+    path = DATA / "predictions" / "images.toml"
+    assert sha256(path) == path.with_suffix(".toml.sha256").read_text().split()[0]
+
+
+def test_a_damaged_file_is_refused(tmp_path, monkeypatch):
+    for name in ("registry.csv", "paths.toml"):
+        (tmp_path / name).write_bytes((DATA / "predictions" / name).read_bytes().replace(b"[[spread]]", b"[[sprawl]]"))
+    monkeypatch.setattr(study, "FOLDER", tmp_path)
+    with pytest.raises(DataError, match=r"these are no predictions.*paths.toml"):
+        study.read_forecasts("paths")
+
+
+def test_an_outcome_is_a_function_of_the_entry_s_fields_or_a_row_of_a_table():
+    table = pd.Series({("a", 1): 5.0}).rename_axis(["dataset", "k"])
+    fields = {"dataset": "a", "k": 1, "reason": "x"}
+    assert study.find_outcome({"f": table}, "f", fields) == 5
+    assert study.find_outcome({"f": lambda k: 3 * k}, "f", fields) == 3
+    assert study.find_outcome({"f": lambda: False}, "f", fields) == 0
+    assert np.isnan(study.find_outcome({"f": table}, "f", fields | {"k": 2}))
 
 
 @pytest.fixture(scope="module")
-def result():
-    table, level = study.read_predictions()
-    no_stores = SimpleNamespace(stores=())
-    findings = study.Findings(make(spread=0.0), {"neox": no_stores, "lstm": no_stores}, [])
-    return study.measure_outcomes(table, findings), level
+def measured():
+    models = outcomes.small_models(outcomes.SmallModels(make(spread=0.0), {}, []))
+    table = study.read_forecasts("ladders")
+    elsewhere = ("", "ablation", "seed_scatter", "error_entropy_share", "self_alignment_share")  # of other models
+    return study.measure(table[~table["function"].isin(elsewhere)], models)["outcome"]
 
 
-def test_what_is_measured_is_what_was_asked_for(result):
-    table, _ = result
+def test_outcomes_are_those_of_the_law_that_made_the_models(measured):
     size = np.array(list(SIZES.values()), dtype=float)
 
     def alpha(budget, sizes=size):
         return -np.polyfit(np.log(sizes), np.log(additive(sizes, budget)), 1)[0]
 
-    def of(**wanted):
-        own = table[np.logical_and.reduce([table[name] == value for name, value in wanted.items()])]
-        assert len(own) == 1
-        return own.outcome.item()
-
-    assert of(kind="exponent", family="neox", k=1, dataset="wikipedia") == pytest.approx(alpha(8e6), abs=1e-4)
-    assert of(kind="exponent_difference", family="lstm", k=1, dataset="wikipedia") == pytest.approx(0, abs=1e-4)
-    wanted = {"kind": "budgets", "family": "neox"}
-    assert of(**wanted, what="exponent in S at 0.5 M tokens") == pytest.approx(alpha(5e5), abs=1e-4)
-    change = of(**wanted, what="exponent in S at 8 M tokens less that at 0.5 M")
-    assert change == pytest.approx(alpha(8e6) - alpha(5e5), abs=1e-4)
     in_d = -np.polyfit(np.log(BUDGETS), np.log(additive(SIZES["150k"], np.array(BUDGETS))), 1)[0]
-    assert of(**wanted, what="exponent in D from 0.5 to 8 M tokens at 150k") == pytest.approx(in_d, abs=1e-4)
-    y = np.log(additive(size, 8e6))
-    x = np.log(size)
+    y, x = np.log(additive(size, 8e6)), np.log(size)
     off = y - np.polyval(np.polyfit(x, y, 1), x)
-    zigzag = of(kind="zigzag", what="residual of 59k less that of 150k, mean over the four texts")
-    assert zigzag == pytest.approx(off[2] - off[3], abs=1e-4)
-    wobble = table[(table.kind == "zigzag") & (table.k == 1)].outcome.item()
-    assert wobble == pytest.approx(np.sqrt((off**2).sum() / 5), abs=1e-4)
-    assert table[table.kind == "curvature"].outcome.item() == pytest.approx(np.polyfit(x - x.mean(), y, 2)[0], abs=1e-4)
-    entropy = 2 * additive(SIZES["2.7m"], 8e6) + 1  # as the families are made
-    assert of(kind="cross_entropy", rung="2.7m") == pytest.approx(entropy, rel=1e-3)
-    assert of(kind="cross_entropy_difference", family="lstm") == pytest.approx(0, abs=1e-6)
-    slope = np.polyfit(np.log(2 * np.exp(y) + 1), y, 1)[0]
-    assert of(kind="slope_in_cross_entropy", family="neox", dataset="wikipedia") == pytest.approx(slope, abs=1e-3)
+    entropy = np.log(2 * np.exp(y) + 1)  # as the families are made
+    expected = {
+        "exponent.neox.wikipedia.1": alpha(8e6),
+        "exponent_difference.lstm.neox.wikipedia.1": 0,
+        "exponent_at_first_budget.neox.wikipedia.1": alpha(5e5),
+        "exponent_change.neox.wikipedia.1": alpha(8e6) - alpha(5e5),
+        "exponent_in_tokens.neox.wikipedia.1": in_d,
+        "residual_step.10": off[2] - off[3],
+        "residual_scatter.1": np.sqrt((off**2).sum() / 5),
+        "curvature.neox.1": np.polyfit(x - x.mean(), y, 2)[0],
+        "cross_entropy_difference.lstm.neox.1m.wikipedia": 0,
+        "slope_in_cross_entropy.neox.wikipedia.1": np.polyfit(entropy, y, 1)[0],
+        "exponent_grows": float(alpha(8e6) > alpha(5e5)),
+        "lstm_is_lower": 0,
+    }
+    for name, value in expected.items():
+        assert measured[f"ladders.{name}"] == pytest.approx(value, abs=1e-3 if "slope" in name else 1e-4), name
+    assert measured["ladders.cross_entropy.neox.2.7m.wikipedia"] == pytest.approx(np.exp(entropy[-1]), rel=1e-3)
+    assert np.isnan(measured["ladders.offset.lstm.neox.wikipedia.1.5.2"]), "no model has so high a cross-entropy"
 
 
-def test_what_cannot_be_tested_says_why(result):
-    table, level = result
-    left = table[table.outcome.isna()]
-    assert set(left.untested) <= {study.NO_FAMILY, study.NO_SEEDS, study.NO_RUNG, study.NOT_REACHED}
-    assert (left[left.family == "mamba2"].untested == study.NO_FAMILY).all()
-    assert set(left[left.kind == "seeds"].untested) == {study.NO_SEEDS}
-    found = study.score(table, level)
-    assert len(found) + len(left) == len(table)
-    assert study.score_kinds(table, found).tested.sum() == len(found)
-    assert set(found[found.kind == "event"].outcome) <= {0.0, 1.0}
-    assert not study.describe(table).duplicated().any()
+def test_loss_terms_of_two_kinds_of_error_are_those_of_their_definition():
+    errors, nll = np.array([0, 0, 0, 7]), np.array([0.1, 0.2, 0.3, 3.0])
+    p, q = np.array([0.75, 0.25]), np.exp(-np.array([0.2, 3.0]))
+    expected = [-(p @ np.log(p)), p @ np.log(p * q.sum() / q), -np.log(q.sum())]
+    assert outcomes.loss_terms(errors, nll) == pytest.approx(expected)

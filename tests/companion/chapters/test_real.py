@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 from scipy.stats import t as student_t
 
-from companion.chapters import real, real_damage
+from companion.chapters import damage, real
 from companion.evidence.real import repeated
 
 
@@ -15,14 +15,108 @@ def tiny(rng, lengths, share=0.5):
     return table.assign(rank=np.where(misses, 5000, 1), rare=rng.random(len(table)) < 0.3, repeated=False)
 
 
+def left_out(rows, share):
+    """A share of all documents, its error by leaving each out, and the degrees of freedom of their lengths."""
+    documents, lengths = np.unique(rows["document"], return_counts=True)
+    whole, *others = (share(rows[rows["document"] != gone]) for gone in (None, *documents))
+    n = len(documents)
+    error = np.sqrt((n - 1) / n * sum((each - np.mean(others)) ** 2 for each in others))
+    return whole, error, len(rows) ** 2 / sum(lengths**2) - 1
+
+
+def test_shares_of_misses_and_their_intervals_are_those_of_loops():
+    rng = np.random.default_rng(8)
+    without = tiny(rng, [60, 45, 90, 38])
+    start = without.assign(rank=np.where(rng.random(len(without)) < 0.3, 4000, 1))
+    both = without.assign(after=start["rank"])
+    summary = real.shares_of_misses(real.misses(without, start, 1000))
+    missed = both["rank"] > 1000
+    assert (summary["tokens"], summary["missed"], summary["documents"]) == (len(both), missed.sum(), 4)
+    kinds = {"early": both["position"] <= 3, "beginning": both["position"].between(4, 32), "rare": both["rare"]}
+    for name, kind in kinds.items():
+        share, error, df = left_out(both, lambda rows, kind=kind: kind[rows.index][rows["rank"] > 1000].mean())
+        half = student_t.ppf(0.975, df) * error
+        ends = [summary[f"{name}{end}"] for end in ("", "_low", "_high")]
+        assert ends == pytest.approx([share, share - half, share + half])
+    left, error, df = left_out(both, lambda rows: np.log((rows["after"] > 1000).sum() / (rows["rank"] > 1000).sum()))
+    half = student_t.ppf(0.975, df) * error
+    ends = [summary[f"removed{end}"] for end in ("", "_low", "_high")]
+    assert ends == pytest.approx(1 - np.exp([left, left + half, left - half]))
+    assert summary["rare_tokens"] == pytest.approx(both["rare"].mean())
+
+
+def test_tests_of_a_start_token_are_one_sided_and_corrected_and_the_mean_is_of_texts(monkeypatch):
+    rng = np.random.default_rng(9)
+    ranked = {
+        (text, bos): tiny(np.random.default_rng(i), [60, 45, 90, 38]).assign(
+            rank=lambda rows, share=share: np.where(rng.random(len(rows)) < share, 4000, 1)
+        )
+        for i, text in enumerate(real.TEXTS)
+        for bos, share in (("never", 0.5), ("always", 0.5 - 0.12 * i))
+    }
+    monkeypatch.setattr(real, "tokens_of", lambda _, text, bos: ranked[text, bos])
+    table = real.miss_table((1000,))
+    for name, side in (("p_more", 1), ("p_fewer", -1)):
+        bar = np.log(2 / 3) if name == "p_more" else np.log(0.9)
+        p = student_t.cdf(side * (table["log_left"] - bar) / table["error"], table["df"])
+        order = np.argsort(p)
+        holm = np.maximum.accumulate(p[order] * [4, 3, 2, 1]).clip(max=1)
+        assert table[name].to_numpy()[order] == pytest.approx(holm)
+    mean = real.mean_removed(table)
+    removed, left = table["removed"].mean(), np.exp(table["log_left"])
+    error, df = np.sqrt(((left * table["error"]) ** 2).sum()) / 4, table["df"].min()
+    assert mean["removed"] == pytest.approx(removed)
+    assert mean["removed_high"] - removed == pytest.approx(student_t.ppf(0.975, df) * error)
+    assert mean["p_fewer"] == pytest.approx(student_t.cdf((removed - 0.1) / error, df))
+
+
+def test_context_helps_by_the_slope_of_a_line_through_its_bins(monkeypatch):
+    rng = np.random.default_rng(10)
+    tokens = tiny(rng, [2048, 2048, 1500]).assign(
+        rank=lambda rows: np.where(rng.random(len(rows)) < 0.9 * rows["position"] ** -0.1, 4000, 1)
+    )
+    monkeypatch.setattr(real, "tokens_of", lambda *_: tokens)
+    values, slopes = real.by_position((1, 10))
+    bins = [tokens["position"].between(2**j, 2 ** (j + 1) - 1) for j in range(5, 11)]
+    wanted = [-np.log((tokens["rank"][inside] <= 1).mean()) for inside in bins]
+    first = values[(values["dataset"] == "novels") & (values["k"] == 1)]
+    assert first["value"].to_numpy() == pytest.approx(wanted)
+    assert first["first"].tolist() == [32, 64, 128, 256, 512, 1024]
+    assert first["tokens"].tolist() == [inside.sum() for inside in bins]
+    row = slopes.set_index(["dataset", "k"]).loc[("auslegal", 1)]
+    assert row["slope"] == pytest.approx(np.polyfit(range(6), np.log(wanted), 1)[0])
+    assert row["last"] == pytest.approx(np.log(wanted[5] / wanted[4]))
+    values = real.positions_summary(slopes)
+    assert values["real.slope.auslegal.k1"] == pytest.approx(100 * (np.exp(row["slope"]) - 1))
+    assert values["real.p.auslegal.k1"] == row["p"]
+
+
+def test_what_chapter_8_says_is_per_cent_of_the_text_and_k_that_it_names():
+    names = ["dataset", "k", "early", "removed", "removed_low", "removed_high", "missed", "tokens", "p_more", "p_fewer"]
+    rows = [
+        ("humaneval", 1_000, 0.6, 0.5, 0.4, 0.6, 40, 500, 0.01, 1.0),
+        ("wikipedia", 1_000, 0.1, -0.1, -0.2, 0.1, 30, 700, 1.0, 0.02),
+        ("hotpotqa", 1_000, 0.3, 0.2, 0.1, 0.3, 20, 300, 0.9, 0.9),
+        ("humaneval", 10_000, 0.7, 0.8, 0.7, 0.9, 4, 500, 0.5, 0.5),
+        ("wikipedia", 10_000, 0.2, 0.3, 0.2, 0.4, 3, 700, 0.5, 0.5),
+    ]
+    values = real.misses_summary(pd.DataFrame(rows, columns=names))
+    assert [values[f"real.{name}"] for name in ("texts", "tokens", "rare_refuted", "first_refuted")] == [3, 1500, 1, 1]
+    assert [values[f"real.{name}.humaneval"] for name in ("removed", "removed_low", "removed_high")] == [50, 40, 60]
+    assert [values[f"real.removed.others.{end}"] for end in ("least", "most")] == [-10, 20]
+    assert values["real.early.wikipedia.k10000"] == 20
+    assert values["real.removed.humaneval.k10000"] == 80
+    assert values["real.missed.wikipedia.k10000"] == 3
+
+
 def test_damaged_models_are_compared_with_the_whole_one_by_loops(monkeypatch):
     rng = np.random.default_rng(4)
     whole = tiny(rng, [50, 7, 90, 33])
     ranks = {way: np.where(rng.random(len(whole)) < 0.6, 3000, 2) for way in ("layers", "weights")}
     tables = [whole.assign(rank=rank, way=way, text="humaneval") for way, rank in ranks.items()]
-    monkeypatch.setattr(real_damage, "tokens_of", lambda *_: whole)
-    monkeypatch.setattr(real_damage, "damaged", lambda: pd.concat(tables).drop(columns="repeated"))
-    found = real_damage.damaged_misses().set_index("way")
+    monkeypatch.setattr(damage, "tokens_of", lambda *_: whole)
+    monkeypatch.setattr(damage, "damaged", lambda: pd.concat(tables).drop(columns="repeated"))
+    found = damage.damaged_misses().set_index("way")
     for way, rank in ranks.items():
         for share, kind in (("early", whole["position"] <= 3), ("rare", whole["rare"])):
             for name, miss in ((share, rank > 1000), (f"{share}_whole", whole["rank"] > 1000)):

@@ -5,8 +5,8 @@ import pytest
 from commands import here, refused
 from tiny import make_tokenizer, save_model, texts, write_texts
 
-from companion.damage import run
-from companion.damage.sums import CELL, read_paths
+from companion.damage import measure
+from companion.damage.compare import CELL, open_paths
 
 
 @pytest.fixture(scope="module")
@@ -25,14 +25,14 @@ def test_a_model_is_made_worse_and_compared_and_a_run_goes_on_where_it_was_stopp
     command += ["--smaller", "neox"]
     done = []
 
-    def measured(ranker, read, step=run.WHOLE_STEP):
+    def measured(ranker, read, step=measure.WHOLE_STEP):
         if len(done) == 3:
             raise KeyboardInterrupt
         done.append(step.path)
-        return measure(ranker, read, step)
+        return measure_step(ranker, read, step)
 
-    measure = run.measured
-    monkeypatch.setattr(run, "measured", measured)
+    measure_step = measure.measured
+    monkeypatch.setattr(measure, "measured", measured)
     assert here(*command, cwd=place).returncode == 130
     done.append("stopped")
     folder = place / here(*command, cwd=place).stdout.strip()
@@ -41,7 +41,7 @@ def test_a_model_is_made_worse_and_compared_and_a_run_goes_on_where_it_was_stopp
     assert here(*command, cwd=place).returncode == 0
     assert (folder / "sums.parquet").read_bytes() == kept
     assert len(done) == 10, "nothing is measured twice"
-    assert not read_paths(folder).sums.duplicated([*CELL, "document"]).any()
+    assert not open_paths(folder).sums.duplicated([*CELL, "document"]).any()
     steps = pd.read_csv(folder / "steps.csv")
     assert steps["path"].value_counts().to_dict() == {"whole": 1, "depth": 2, "bits": 5, "parameters": 1}
     assert (steps["tempered"] <= steps["cross_entropy"] + 1e-4).all()

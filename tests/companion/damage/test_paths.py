@@ -11,11 +11,10 @@ from safetensors.torch import load_file, save_file
 from tiny import texts
 from transformers import AutoModelForCausalLM
 
-from companion.damage import run as paths
-from companion.damage.run import WHOLE_STEP as WHOLE
-from companion.damage.run import measured, scored_rows
-from companion.damage.sums import TEMPERATURES, THRESHOLDS
-from companion.damage.worse import Step, degraded, matrices, readings, rounded, steps
+from companion.damage import measure
+from companion.damage.compare import TEMPERATURES, THRESHOLDS
+from companion.damage.measure import WHOLE_STEP as WHOLE
+from companion.damage.measure import Step, degraded, matrices, measured, readings, rounded, scored_rows, steps
 from rbp.errors import DataError
 from rbp.models.find import find_model
 from rbp.models.load import load_model, load_tokenizer
@@ -32,7 +31,7 @@ def make(saved):
     def make(kind):
         files = find_model(str(saved(kind)))
         rows = scored_rows(CORPUS, load_tokenizer(files), 128, 150)
-        return paths._ranker(load_model(files, "float32", CPU), rows), rows
+        return measure.checked_ranker(load_model(files, "float32", CPU), rows), rows
 
     return make
 
@@ -153,7 +152,7 @@ def test_sums_at_temperatures_are_those_of_the_divided_logits(make):
 def test_a_model_that_is_exchanged_before_it_is_made_worse(saved, tmp_path, monkeypatch):
     """Here the fingerprint is taken after the loading."""
     model = shutil.copytree(saved("gpt2"), tmp_path / "model")
-    load = paths.load_model
+    load = measure.load_model
 
     def load_and_exchange(*given):
         language = load(*given)
@@ -162,7 +161,7 @@ def test_a_model_that_is_exchanged_before_it_is_made_worse(saved, tmp_path, monk
         save_file(changed, model / "model.safetensors", {"format": "pt"})
         return language
 
-    monkeypatch.setattr(paths, "load_model", load_and_exchange)
+    monkeypatch.setattr(measure, "load_model", load_and_exchange)
     with pytest.raises(DataError, match="changed while it was read"):
-        paths.run(find_model(str(model)), CORPUS, ("bits",), tmp_path / "out", device=CPU)
+        measure.run(find_model(str(model)), CORPUS, ("bits",), tmp_path / "out", device=CPU)
     assert not (tmp_path / "out").exists()

@@ -8,8 +8,8 @@ from scipy.optimize import brentq
 from scipy.stats import linregress
 from scipy.stats import t as t_distribution
 
+from companion.stats import cells
 from companion.stats.compare import delta_aicc, equivalence, paired_exponents
-from companion.stats.forecast import forecast
 from companion.stats.subsets import chains, set_points, steps
 from rbp.laws.offset import fit_offset
 from rbp.laws.power import fit_power_law
@@ -91,16 +91,18 @@ def test_the_held_out_are_the_largest_whatever_the_order():
     rng = np.random.default_rng(1)
     y = 4 * SIZES**-0.1 * np.exp(0.02 * rng.normal(size=10))
     shuffle, held = rng.permutation(10), slice(8, None)
-    got = forecast(SIZES[shuffle], y[shuffle], holdout=2, level=0.9)
-    fit = fit_power_law(SIZES[:8], y[:8], level=0.9)
-    ahead = fit.predict(SIZES[held])
-    assert got.fit.alpha == pytest.approx(fit.alpha, rel=1e-12)
-    assert got.rows["size"].tolist() == SIZES[held].tolist()
-    assert got.rows["value"].tolist() == y[held].tolist()
-    np.testing.assert_allclose(got.rows["predicted"], ahead["value"], rtol=1e-12)
-    np.testing.assert_allclose(got.rows["high"], ahead["high"], rtol=1e-10)
-    np.testing.assert_allclose(got.rows["error"], ahead["value"] / y[held] - 1, atol=1e-12)
-    assert got.rows["covered"].tolist() == ((ahead["low"] <= y[held]) & (y[held] <= ahead["high"])).tolist()
+    about = {"dataset": "d", "k": 1, "family": "F", "model": list("abcdefghij")}
+    table = pd.DataFrame(about | {"size": SIZES, "value": y}).iloc[shuffle]
+    rows = cells.forecasts(table, holdout=2, holdout_few=1, level=0.9)
+    ahead = fit_power_law(SIZES[:8], y[:8], level=0.9).predict(SIZES[held])
+    assert rows["model"].tolist() == ["i", "j"]
+    assert rows["n"].tolist() == [8, 8]
+    assert rows["value"].tolist() == y[held].tolist()
+    np.testing.assert_allclose(rows["ahead"], SIZES[held] / SIZES[7])
+    np.testing.assert_allclose(rows["predicted"], ahead["value"], rtol=1e-12)
+    np.testing.assert_allclose(rows["high"], ahead["high"], rtol=1e-10)
+    np.testing.assert_allclose(rows["error"], ahead["value"] / y[held] - 1, atol=1e-12)
+    assert rows["covered"].tolist() == ((ahead["low"] <= y[held]) & (y[held] <= ahead["high"])).tolist()
 
 
 def decades(alpha, missing=None):

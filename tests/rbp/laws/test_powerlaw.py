@@ -9,7 +9,6 @@ from scipy.stats import linregress
 from scipy.stats import t as t_distribution
 
 from companion.stats.compare import paired_exponents
-from companion.stats.forecast import forecast
 from companion.stats.shapes import SHAPES, fit_shape
 from rbp.errors import DataError, FitError, ParameterError
 from rbp.laws.offset import fit_offset
@@ -76,7 +75,6 @@ VALUES = np.geomspace(3, 0.6, 8)
 FITS = {
     "power law": fit_power_law,
     "offset": fit_offset,
-    "forecast": lambda size, value: forecast(size, value, holdout=1),
     "curvature": curvature,
     "paired": lambda size, value: paired_exponents(size, value, np.asarray(value) * np.linspace(1, 2, len(value))),
     **{f"shape {shape}": lambda size, value, shape=shape: fit_shape(shape, size, value) for shape in SHAPES},

@@ -5,6 +5,7 @@ Where n numbers are known, mean m and standard deviation s, the next of the same
 with n − 1 degrees of freedom about m, with the scale s·√(1 + 1/n).
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,16 +20,16 @@ from ladder.shipped import FIRST, counted
 COLUMNS = ["fair_low", "fair_high", "fair_inside", "fair_score", "fair_gain"]
 
 
-def with_fair_guess(scored: pd.DataFrame, known: Sequence[npt.ArrayLike], level: float) -> pd.DataFrame:
+def with_fair_guess(scored: pd.DataFrame, known: Sequence[npt.ArrayLike]) -> pd.DataFrame:
     """Add the fair guess and its score to forecasts that were scored.
 
-    scored: columns outcome and score (in nats). known: for each row, what was known, shape (n,). level: of the
-    interval. Adds fair_low, fair_high, fair_inside, fair_score (log score in nats) and fair_gain (score less that);
+    scored: columns outcome, score (in nats) and level (of the interval). known: for each row, what was known, shape
+    (n,). Adds fair_low, fair_high, fair_inside, fair_score (log score in nats) and fair_gain (score less that);
     all are missing where fewer than two different numbers were known.
     """
-    rows = [_guess(np.asarray(each, dtype=np.float64), level) for each in known]
+    rows = [_guess(np.asarray(each, dtype=np.float64)) for each in known]
     guesses = pd.DataFrame(rows, scored.index, columns=["df", "mean", "scale"])
-    low, high = student.interval(level, guesses["df"], guesses["mean"], guesses["scale"])
+    low, high = student.interval(scored["level"], guesses["df"], guesses["mean"], guesses["scale"])
     outcome = scored["outcome"]
     inside = ((low <= outcome) & (outcome <= high)).astype(float).where(guesses["scale"].notna() & outcome.notna())
     score = pd.Series(student.logpdf(outcome, guesses["df"], guesses["mean"], guesses["scale"]), scored.index)
@@ -36,7 +37,7 @@ def with_fair_guess(scored: pd.DataFrame, known: Sequence[npt.ArrayLike], level:
     return scored.assign(**dict(zip(COLUMNS, values, strict=True)))
 
 
-def _guess(known: npt.NDArray[np.float64], level: float) -> tuple[float, float, float]:
+def _guess(known: npt.NDArray[np.float64]) -> tuple[float, float, float]:
     """Compute degrees of freedom, mean and scale; missing where there is no scatter."""
     if len(known) < 2 or not np.ptp(known) > 0:
         return (np.nan, np.nan, np.nan)
@@ -47,11 +48,11 @@ def known_to_ladders(table: pd.DataFrame) -> list[list[float]]:
     """Collect what was known to each prediction of data/predictions/ladders.toml: numbers of its kind.
 
     They are the first ladder's on its four texts, of exponents in S at the same k, and of slopes of ln(−ln RBP_k) in ln
-    CE. Of the other kinds nothing was known, or one number. table: columns kind and k.
+    CE. Of the other kinds nothing was known, or one number. table: columns function and fields.
     """
-    kinds = ("exponent", "slope_in_cross_entropy")
-    ks = sorted({int(k) for k in table.loc[table["kind"].isin(kinds), "k"]})
-    known: dict[tuple[str, float], list[float]] = {(kind, k): [] for kind in kinds for k in ks}
+    keys = [(function, fields.get("k")) for function, fields in zip(table["function"], table["fields"], strict=True)]
+    ks = sorted({k for function, k in keys if function in ("exponent", "slope_in_cross_entropy")})
+    known: dict[tuple[str, int], list[float]] = defaultdict(list)
     for text in counted(ks, families=[FIRST]):
         counts = text.of(FIRST, seed=0)
         for k in ks:
@@ -59,7 +60,7 @@ def known_to_ladders(table: pd.DataFrame) -> list[list[float]]:
             known["exponent", k].append(float(exponents(counts.sizes, y[None])[0]))
             slope = np.polyfit(np.log(counts.cross_entropy), y, 1)[0]
             known["slope_in_cross_entropy", k].append(float(slope))
-    return [known.get(key, []) for key in zip(table["kind"], table["k"], strict=True)]
+    return [known.get(key, []) for key in keys]
 
 
 #: −ln RBP_k of models made worse and of the smaller model at about the same cross-entropy, on judgments, as the head of
@@ -75,11 +76,11 @@ _FIRST_LOOK = {
 def known_to_paths(table: pd.DataFrame) -> list[list[float]]:
     """Collect what was known to each prediction of data/predictions/paths.toml: five offsets at its k, of a first look.
 
-    Of the other kinds nothing was known. table: columns kind and k.
+    Of the other kinds nothing was known. table: columns function and fields.
     """
     offsets = {k: [float(np.log(worse / smaller)) for worse, smaller in pairs] for k, pairs in _FIRST_LOOK.items()}
-    pairs = zip(table["kind"], table["k"], strict=True)
-    return [offsets.get(k, []) if kind == "offset" else [] for kind, k in pairs]
+    pairs = zip(table["function"], table["fields"], strict=True)
+    return [offsets[fields["k"]] if function == "offset" else [] for function, fields in pairs]
 
 
 def fair_statistics(table: pd.DataFrame) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from companion.chapters.appendix import fair
 
 
 def test_two_known_numbers_give_a_cauchy_distribution():
-    scored = pd.DataFrame({"outcome": [5.0, 3.0, 3.0], "score": [-1.0, -1.0, -1.0]}, index=[7, 9, 11])
-    table = fair.with_fair_guess(scored, [[1.0, 3.0], [2.0, 2.0], [4.0]], 0.8)
+    scored = pd.DataFrame({"outcome": [5.0, 3.0, 3.0], "score": -1.0, "level": 0.8}, index=[7, 9, 11])
+    table = fair.with_fair_guess(scored, [[1.0, 3.0], [2.0, 2.0], [4.0]])
     scale = np.sqrt(2) * np.sqrt(1.5)
     half = scale * np.tan(0.4 * np.pi)
     row = table.loc[7]

@@ -1,37 +1,270 @@
-"""Measure a model at every step of the paths on which it is degraded (`companion.damage.worse`): sums by document."""
+"""Degrade one model along paths, and measure it at every step: sums by step and document.
 
+Paths lead from the whole model to a nearly useless one, a step at a time:
+
+    context       exactly so many tokens before each scored one: 1 to 64
+    depth         so many of its layers, then its final norm and its output layer
+    bits          the matrices of its layers, rounded to so many bits
+    replaced      so large a share of what it reads replaced by other tokens of the same text
+    weights       noise on these matrices: so large a standard deviation, in root mean squares of each
+    logits        noise on the logits: so large a standard deviation, in nats
+
+Embeddings and the output layer stay as they are: S does not count them either. Sums are written anew, whole, after
+every step, so that a run which was stopped goes on.
+"""
+
+import io
 import logging
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import torch
+from torch import nn
 
-from companion.damage.sums import CONTEXTS, EARLIER, SMALLER, TEMPERATURES, THRESHOLDS, WHOLE, Growing
-from companion.damage.worse import Reading, Step, degraded, readings, steps
+from companion.damage.compare import (
+    CELL,
+    CONTEXTS,
+    EARLIER,
+    MANIFEST,
+    SMALLER,
+    STEPS,
+    SUMS,
+    TEMPERATURES,
+    THRESHOLDS,
+    WHOLE,
+    open_paths,
+)
 from rbp.choices import Dtype
 from rbp.errors import DataError, ParameterError
 from rbp.extract.extraction import circumstances, quiet
 from rbp.extract.forward import Ranker
+from rbp.io import parse_json, sha256, write_file, write_json
 from rbp.kernel.problem import ieee
 from rbp.models.find import ModelFiles
 from rbp.models.head import wide
-from rbp.models.load import load_model, load_tokenizer
-from rbp.store import find_place
+from rbp.models.load import LanguageModel, load_model, load_tokenizer
+from rbp.store import find_place, full_disk
 from rbp.texts.corpora import Corpus
 from rbp.texts.protocol import Protocol, Row, longest_input, opening_entry, plan_rows, window_length
 
 log = logging.getLogger(__name__)
 
-WHOLE_STEP = Step(WHOLE, 0)
+DRAWS = 3  # of noise on weights and on logits
+GROUP = 64  # weights next to one another in a row that are rounded by the largest among them
 _READ = 2**13  # tokens that the model reads at once
 _LOGITS = {"cpu": 2**21, "cuda": 2**27}  # entries of the logits that noise is drawn for together
 # on a CPU a product of few rows waits for the output layer's weights, and columns that leave its cache for memory
 _BLOCKS, _PARTS = {"cpu": 8, "cuda": 1}, {"cpu": 8, "cuda": 1}
+
+
+class Step(NamedTuple):
+    """A step of a path: how far it goes, and which draw of its noise."""
+
+    path: str
+    step: float
+    draw: int = 0
+
+    @property
+    def seed(self) -> int:
+        """Return the seed of all that is drawn for the step."""
+        return 1000 * (self.draw + 1) + round(100 * self.step)
+
+
+WHOLE_STEP = Step(WHOLE, 0)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a model reads in one go: `ids`, and the tokens it has to predict: `targets`, after `places`."""
+
+    document: int
+    ids: npt.NDArray[np.int64]
+    places: npt.NDArray[np.int64]
+    targets: npt.NDArray[np.int64]
+
+
+def steps(path: str, language: LanguageModel) -> list[Step]:
+    """List the steps of a path, draw by draw. Raises ParameterError for a path that a model does not have.
+
+    A depth has a model whose output is the final norm of what its last layer gives.
+    """
+    if path not in STEPS:
+        raise ParameterError(f"there is no path {path!r}", "--paths", f"There is: {', '.join(STEPS)}.")
+    chosen = STEPS[path] if path != "depth" else tuple(range(len(_layers(language)[2]) - 1, -1, -1))
+    draws = DRAWS if path in ("weights", "logits") else 1
+    return [Step(path, step, draw) for draw in range(draws) for step in chosen]
+
+
+def readings(rows: Sequence[Row], step: Step) -> list[Reading]:
+    """Return what a model reads at a step, in the order of the rows' scored tokens."""
+    if step.path == "context":
+        before = int(step.step)
+        at, last = ((row, s) for row in rows for s in row.scored), np.array([before - 1])
+        return [Reading(row.document, row.ids[s - before : s], last, row.ids[s : s + 1]) for row, s in at]
+    whole = [Reading(row.document, row.ids[:-1], row.scored - 1, row.ids[row.scored]) for row in rows]
+    if step.path != "replaced":
+        return whole
+    draw, pool = np.random.default_rng(step.seed), np.concatenate([row.ids[row.scored] for row in rows])
+
+    def other(ids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return np.where(draw.random(len(ids)) < step.step, draw.choice(pool, len(ids)), ids)
+
+    return [Reading(each.document, other(each.ids), each.places, each.targets) for each in whole]
+
+
+@contextmanager
+def degraded(language: LanguageModel, step: Step) -> Iterator[None]:
+    """Change the model to what it is at a step, then restore it; callers change what it reads, and its logits."""
+    if step.path == "depth":
+        parent, name, layers = _layers(language)
+        setattr(parent, name, nn.ModuleList(list(layers)[: int(step.step)]))
+        try:
+            yield
+        finally:
+            setattr(parent, name, layers)
+        return
+    draw = torch.Generator().manual_seed(step.seed)
+    changes: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+        "bits": lambda weights: rounded(weights, int(step.step)),
+        "weights": lambda weights: _noisy(weights, step.step, draw),
+    }
+    if step.path not in changes:
+        yield
+        return
+    before = [(matrix, matrix.detach().clone()) for matrix in matrices(language.model)]
+    try:
+        with torch.no_grad():
+            for matrix, original in before:
+                matrix.copy_(changes[step.path](original))
+        yield
+    finally:
+        with torch.no_grad():
+            for matrix, original in before:
+                matrix.copy_(original)
+
+
+def matrices(model: nn.Module) -> list[nn.Parameter]:
+    """Return all weights of two dimensions and more but the embeddings' and the output layer's."""
+    apart: list[nn.Module] = [module for module in model.modules() if isinstance(module, nn.Embedding)]
+    output = getattr(model, "get_output_embeddings", lambda: None)()
+    apart += [output] if isinstance(output, nn.Module) else []
+    left_out = {id(parameter) for module in apart for parameter in module.parameters()}
+    return [each for each in model.parameters() if each.ndim > 1 and id(each) not in left_out]
+
+
+def rounded(weights: torch.Tensor, bits: int) -> torch.Tensor:
+    """Round weights to the nearest of 2^bits − 1 values, evenly from −m to m; m: the largest magnitude of its group.
+
+    A group is GROUP weights next to one another in a row (the last one of a row may be shorter).
+    """
+    parts = []
+    for group in torch.split(weights.float(), GROUP, dim=-1):
+        unit = group.abs().amax(-1, keepdim=True) / (2 ** (bits - 1) - 1)
+        parts.append((group / unit.clamp(min=torch.finfo(torch.float32).tiny)).round() * unit)
+    return torch.cat(parts, -1).to(weights.dtype)
+
+
+def _noisy(weights: torch.Tensor, size: float, draw: torch.Generator) -> torch.Tensor:
+    noise = torch.randn(weights.shape, generator=draw).to(weights.device)
+    return (weights.float() + size * weights.float().square().mean().sqrt() * noise).to(weights.dtype)
+
+
+def _layers(language: LanguageModel) -> tuple[nn.Module, str, nn.ModuleList]:
+    """Find a model's list of layers, its parent and name. Raises ParameterError unless a norm alone follows them."""
+    backbone: Any = language.model.base_model
+    depth = getattr(language.model.config.get_text_config(), "num_hidden_layers", 0)
+    for path, layers in backbone.named_modules():
+        if isinstance(layers, nn.ModuleList) and len(layers) == depth and _norm_follows(backbone, layers):
+            parent, _, name = path.rpartition(".")
+            return backbone.get_submodule(parent), name, layers
+    kind = language.model.config.model_type
+    what = f"{kind} has no final norm right after its layers, through which one could leave earlier"
+    raise ParameterError(what, f"{language.name}, --paths depth", "Leave out depth.")
+
+
+def _norm_follows(backbone: Any, layers: nn.ModuleList) -> bool:
+    """Return whether a single module named a norm turns the last layer's output into the backbone's."""
+    inside = {id(module) for module in layers.modules()}
+    seen: list[tuple[torch.Tensor, torch.Tensor]] = []
+    last: list[torch.Tensor] = []
+    hooks = [layers[-1].register_forward_hook(lambda _, __, out: last.append(_first(out)))]
+    for module in backbone.modules():
+        if id(module) not in inside and "norm" in type(module).__name__.lower():
+            note = lambda _, given, out: seen.append((_first(given), _first(out)))  # noqa: E731
+            hooks.append(module.register_forward_hook(note))
+    try:
+        with torch.inference_mode():
+            ids = torch.arange(2, device=next(backbone.parameters()).device)[None]
+            out = backbone(input_ids=ids, use_cache=False)[0]
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return any(torch.equal(given, last[-1]) and torch.equal(normed, out) for given, normed in seen)
+
+
+def _first(value: Any) -> torch.Tensor:
+    """Return a module's input or output: the tensor itself, or the first of several."""
+    first: torch.Tensor = value[0] if isinstance(value, tuple) else value
+    return first
+
+
+class Growing:
+    """The folder of one measurement, as it grows: manifest.json and sums.parquet."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.parts = [open_paths(folder).sums] if (folder / SUMS).exists() else []
+
+    def begin(self, key: dict[str, Any], about: dict[str, Any], predictions: Path | None) -> None:
+        """Write the manifest, if it is not there. predictions: a file whose checksum is kept."""
+        if (self.folder / MANIFEST).exists():
+            return
+        begun = datetime.now(UTC).isoformat(timespec="seconds")
+        registered = None if predictions is None else sha256(predictions)
+        manifest = {"key": key, "about": about, "begun": begun, "predictions": registered}
+        with full_disk(self.folder):
+            write_json(self.folder / MANIFEST, manifest)
+
+    def identify(self, path: str, step: float, model: str, weights: str) -> None:
+        """Say which weights another model has: what was measured of it with others, or at another step, is dropped."""
+        manifest = parse_json((self.folder / MANIFEST).read_bytes())
+        models = manifest.setdefault("models", {})
+        now = {"step": step, "weights": weights}
+        if models.get(f"{path} {model}") == now:
+            return
+        before = [part[(part["path"] == path) & (part["model"] == model)] for part in self.parts]
+        if any(map(len, before)):
+            log.warning("%s has changed, or is at another step, since it was measured: it is measured again", model)
+            self.parts = [part.drop(rows.index) for part, rows in zip(self.parts, before, strict=True)]
+            self._write()
+        models[f"{path} {model}"] = now
+        with full_disk(self.folder):
+            write_json(self.folder / MANIFEST, manifest)
+
+    def lacks(self, path: str, step: float, draw: int, model: str) -> bool:
+        """Return whether a step is still to be measured."""
+        return not any((part[CELL] == [path, step, draw, model]).all(axis=1).any() for part in self.parts)
+
+    def add(self, path: str, step: float, draw: int, model: str, sums: pd.DataFrame) -> None:
+        """Keep what was measured at a step."""
+        self.parts.append(sums.assign(path=path, step=step, draw=draw, model=model))
+        self._write()
+
+    def _write(self) -> None:
+        table = pd.concat(self.parts, ignore_index=True)
+        self.parts = [table[[*CELL, *table.columns.drop(CELL)]]]
+        data = io.BytesIO()
+        self.parts[0].to_parquet(data, index=False, compression="zstd", compression_level=19)
+        with full_disk(self.folder):
+            write_file(self.folder / SUMS, data.getvalue())
 
 
 def run(
@@ -84,7 +317,7 @@ def run(
         }
         place = find_place(out, f"{Path(files.name).name}-{corpus.name}", key)
         with place.lock():
-            store, ranker = Growing(place.folder), _ranker(language, rows)
+            store, ranker = Growing(place.folder), checked_ranker(language, rows)
             about = {"model": files.name, "dataset": corpus.name, **circumstances(ranker)}
             store.begin(key, about, predictions)
             _along(store, ranker, rows, todo, files.name)
@@ -94,7 +327,7 @@ def run(
                 number = float(language.size if path == SMALLER else earlier.index(other) + 1)
                 store.identify(path, number, other.name, weights)
                 if store.lacks(*Step(path, number), other.name):
-                    _along(store, _ranker(language, rows), rows, [Step(path, number)], other.name)
+                    _along(store, checked_ranker(language, rows), rows, [Step(path, number)], other.name)
     return place.folder
 
 
@@ -120,7 +353,7 @@ def scored_rows(corpus: Corpus, tokenizer: Any, length: int, tokens: int, docume
     return chosen
 
 
-def _ranker(language: Any, rows: list[Row]) -> Ranker:
+def checked_ranker(language: Any, rows: list[Row]) -> Ranker:
     """Make a ranker that has checked the model."""
     ranker = Ranker(language, "reference", 1, compiled=False)
     ranker.check(rows)

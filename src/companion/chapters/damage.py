@@ -1,0 +1,521 @@
+"""Test whether −ln RBP_k is a function of cross-entropy: models made worse in many ways, our own and SmolLM2.
+
+The rules were written, and committed with predictions, before the runs: data/predictions/paths.toml for our small
+models, real.toml and real_damaged.toml for SmolLM2-135M-Instruct, of which this module also says where it misses when
+it is damaged. Its results are in data/real, as `python -m companion.evidence.real` leaves them.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from scipy.stats import t as student_t
+
+from companion.chapters.families import OURS
+from companion.chapters.real import EARLY, tokens_of
+from companion.damage.compare import (
+    EARLIER,
+    SMALLER,
+    THRESHOLDS,
+    Curve,
+    Worse,
+    make_curve,
+    offset_table,
+    offsets,
+    open_paths,
+    spread,
+    spread_table,
+)
+from companion.execute.page import keyed
+from companion.project import DATA, LADDER
+from companion.stats.cells import holm
+from ladder.shipped import counted, models
+from rbp import provenance
+from rbp.arrays import Reals
+from rbp.errors import DataError
+from rbp.figures.curves import curves
+from rbp.figures.style import INK, Panels, Style, family_style, legend_below, log_axis
+from rbp.figures.wording import dataset_label, dataset_order, family_label
+from rbp.io import home_expanded
+from rbp.laws.resampling import degrees_of_freedom, document_sums, interval, variance, without_each
+
+SHIPPED = "data/ladder/paths"
+CELL = ["family", "dataset"]
+#: what the pages call the paths
+LABELS = {
+    "context": "less context",
+    "depth": "fewer layers",
+    "bits": "fewer bits",
+    "replaced": "context replaced",
+    "weights": "noise on weights",
+    "logits": "noise on logits",
+    EARLIER: "less training",
+    SMALLER: "fewer parameters",
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One model on one text, and its paths at the level of its middle smaller model.
+
+    family: of the ladder, or the model's own name; rung: the smaller model at whose cross-entropy all are compared.
+    """
+
+    worse: Worse
+    family: str
+    rung: str
+
+    @cached_property
+    def training(self) -> list[Curve]:
+        """Less training and fewer parameters, by the ladder's sums over all tokens of the same documents; or []."""
+        return _by_sums(self.worse)
+
+    @cached_property
+    def equal(self) -> dict[str, Reals]:
+        """The offsets at equal cross-entropy (`compare.offsets`), less training among them."""
+        by_path = offsets(self.worse.curves, SMALLER, self.rung)
+        if self.training and EARLIER not in by_path:
+            by_sums = offsets(self.training, SMALLER, self.rung)
+            by_path |= {EARLIER: by_sums[EARLIER]} if EARLIER in by_sums else {}
+        return by_path
+
+    @cached_property
+    def tempered(self) -> dict[str, Reals]:
+        """The offsets at equal cross-entropy after the best temperature."""
+        return offsets(self.worse.curves, SMALLER, self.rung, tempered=True)
+
+    def spread(self, *, tempered: bool = False) -> Reals:
+        """Compute how far the paths lie apart, without less training, which has no temperatures."""
+        return spread(self.tempered if tempered else self.equal, [EARLIER])
+
+    @property
+    def nats(self) -> float:
+        """The cross-entropy of the level."""
+        return float(np.exp(self._reference.x[0, self._reference.names.index(self.rung)]))
+
+    @property
+    def _reference(self) -> Curve:
+        return next(curve for curve in self.worse.curves if curve.path == SMALLER)
+
+
+def cells(name: str = SHIPPED) -> list[Cell]:
+    """List the models that were made worse: the ladder's, or those in a folder of `rbp paths run`.
+
+    A model without smaller ones is left out, since nothing says where to compare. Raises DataError where none is left.
+    """
+    folder = LADDER / "paths" if name == SHIPPED else home_expanded(name)
+    cells_ = []
+    for each in sorted(folder.glob("*/manifest.json")):
+        worse = open_paths(each.parent)
+        smaller = worse.smaller()
+        if smaller:
+            family = worse.model.partition("-")[0] if name == SHIPPED else worse.model
+            cells_.append(Cell(worse, family, smaller[(len(smaller) - 1) // 2]))
+    if not cells_:
+        remedy = "Measure one with smaller models beside it: rbp paths run --smaller …"
+        raise DataError("there is no model that was made worse along paths", name, remedy)
+    order = dataset_order(each.worse.dataset for each in cells_)
+    return sorted(cells_, key=lambda each: (each.family == "lstm", each.family, order.index(each.worse.dataset)))
+
+
+def _by_sums(worse: Worse) -> list[Curve]:
+    about = models()
+    of_model = about[about["model"] == worse.model]
+    if of_model.empty:
+        return []
+    model = of_model.iloc[0]
+    alike = about[(about["family"] == model["family"]) & (about["seed"] == 0)]
+    smaller = alike[(alike["budget"] == model["budget"]) & (alike["size"] <= model["size"])].sort_values("size")
+    earlier = alike[(alike["size"] == model["size"]) & (alike["budget"] <= model["budget"])].sort_values("budget")
+    (counts,) = counted(worse.thresholds, families=[model["family"]], datasets=[worse.dataset])
+    curves_ = []
+    for path, rows in ((SMALLER, smaller), (EARLIER, earlier)):
+        names = rows["model"].tolist()[::-1]
+        selected, at = counts.keep([counts.names.index(each) for each in names]), worse.documents
+        curves_.append(make_curve(path, 0, names, selected.tokens[at], selected.hits[at], selected.nll[at]))
+    return curves_
+
+
+def at_equal(cells_: Sequence[Cell], *, level: float = 0.95) -> pd.DataFrame:
+    """Compare every path with fewer parameters: a row for each family, dataset, path and k.
+
+    Columns family, dataset, rung, nats, path, k, offset, low, high, draws, apart (`compare.offset_table`; per cent
+    of −ln RBP_k).
+    """
+    parts = []
+    for each in cells_:
+        about: dict[str, Any] = {"family": each.family, "dataset": each.worse.dataset}
+        about |= {"rung": each.rung, "nats": each.nats}
+        table = offset_table(each.equal, each.worse.thresholds, each.worse.df, level=level).assign(**about)
+        parts.append(table.assign(place=table["path"].map(list(LABELS).index)).sort_values(["place", "k"]))
+    whole = pd.concat(parts, ignore_index=True)
+    return whole[[*CELL, "rung", "nats", "path", "k", "offset", "low", "high", "draws", "apart"]]
+
+
+def spreads(cells_: Sequence[Cell], *, level: float = 0.95) -> pd.DataFrame:
+    """Measure how far the paths lie apart at each k: a row for each family, dataset and k.
+
+    Columns family, dataset, k, paths (how many reach the level), spread, low, high (their standard deviation, per cent
+    of −ln RBP_k), tempered (after the best temperature), least (it is not shown to be larger than at the least k),
+    is_least.
+    """
+    parts = []
+    for each in cells_:
+        table = spread_table(each.spread(), each.worse.thresholds, each.worse.df, level=level)
+        table["tempered"] = 100 * np.expm1(each.spread(tempered=True)[0])
+        paths = len([path for path in each.equal if path != EARLIER])
+        parts.append(table.assign(family=each.family, dataset=each.worse.dataset, paths=paths))
+    whole = pd.concat(parts, ignore_index=True)
+    return whole[[*CELL, "k", "paths", "spread", "low", "high", "tempered", "least", "is_least"]]
+
+
+def all_steps(cells_: Sequence[Cell]) -> pd.DataFrame:
+    """List every step of every path (`Worse.steps`), with family and dataset."""
+    parts = [each.worse.steps.assign(family=each.family, dataset=each.worse.dataset) for each in cells_]
+    whole = pd.concat(parts, ignore_index=True)
+    return whole[[*CELL, *whole.columns.drop(CELL)]]
+
+
+#: the paths that damage what a model reads, not the model
+INPUT = ("context", "replaced")
+
+
+def path_tests(cells_: Sequence[Cell], moved: float, models: int, k: int = 1) -> pd.DataFrame:
+    """Test whether −ln RBP_k differs from its value for fewer parameters at equal cross-entropy, path by path.
+
+    The smaller model is one training of many: moved, what training a model again does to ln(−ln RBP_k) (standard
+    deviation, by so many models; 0 where none was trained again). A model that was trained less is none made worse, and
+    is left out.
+
+    Columns CELL, path, offset (of the logarithm), p (documents alone), p_training (and the training; Satterthwaite's
+    degrees of freedom; NaN where none was trained again), p_holm (of that, else of p, after Holm's correction).
+    """
+    rows = []
+    for cell in cells_:
+        at = cell.worse.thresholds.index(k)
+        for path, draws in cell.equal.items():
+            offset = draws.mean(axis=0)[:, at]
+            if path in (SMALLER, EARLIER) or not np.isfinite(offset).all():
+                continue
+            squared, df = float(variance(offset)), cell.worse.df
+            whole = squared + moved**2
+            both = whole**2 / (squared**2 / df + moved**4 / models)
+            p, p_training = (
+                2 * student_t.sf(abs(offset[0]) / np.sqrt(v), d) for v, d in ((squared, df), (whole, both))
+            )
+            rows.append((cell.family, cell.worse.dataset, path, offset[0], p, p_training))
+    table = pd.DataFrame(rows, columns=[*CELL, "path", "offset", "p", "p_training"])
+    table["p_holm"] = holm(table["p_training"])
+    return table if moved else table.assign(p_training=np.nan)
+
+
+def path_tests_summary(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
+    """Count the paths that differ by `path_tests`.
+
+    apart: by documents alone; apart_seeds: with the training; apart_holm: after Holm's correction; apart_input: how
+    many of these damage the input.
+    """
+    apart = table[table["p_holm"] < 1 - level]
+    counts = {"path_tests": len(table), "path_tests.apart": int((table["p"] < 1 - level).sum())}
+    if table["p_training"].notna().any():
+        counts |= {"path_tests.apart_seeds": int((table["p_training"] < 1 - level).sum())}
+    apart_input = int(apart["path"].isin(INPUT).sum())
+    return counts | {"path_tests.apart_holm": len(apart), "path_tests.apart_input": apart_input}
+
+
+def paths_summary(equal: pd.DataFrame, spread_at: pd.DataFrame) -> dict[str, Any]:
+    """Summarise `at_equal` and `spreads`. Less training is left out: such a model was not made worse."""
+    others = equal[~equal["path"].isin([SMALLER, EARLIER])]
+    ends = others[others["k"].isin([1, 1000])].dropna(subset="offset").groupby("k")["offset"].agg(["min", "max"])
+    least = spread_at.loc[spread_at["is_least"], [*CELL, "k"]]
+    at_least = others.merge(least, on=[*CELL, "k"])
+    values = keyed("paths.{k}.lowest", ends.reset_index(), "min") | keyed(
+        "paths.{k}.highest", ends.reset_index(), "max"
+    )
+    return values | {
+        "paths.least.lowest": int(least["k"].min()),
+        "paths.least.highest": int(least["k"].max()),
+        "paths.least.compared": len(at_least),
+        "paths.least.apart": int(at_least["apart"].sum()),
+        "paths.least.widest": at_least["offset"].abs().max(),
+    }
+
+
+# ── A real model
+
+DAMAGED = DATA / "real" / "damaged.parquet"
+
+
+@cache
+def damaged() -> pd.DataFrame:
+    """Read every token that a damaged model ranked: columns way, text, document, position, rank, rare."""
+    provenance.note(DAMAGED)
+    return pd.read_parquet(DAMAGED)
+
+
+def damaged_misses(k: int = 1_000, *, level: float = 0.95) -> pd.DataFrame:
+    """Compare where damaged models miss with where the whole model does, by way and text.
+
+    Shares of the misses without a start token, of all tokens but a document's first: early and rare, each with _low and
+    _high, _whole (the whole model's) and _p (of no difference, paired by documents, Holm over ways, texts and shares).
+    """
+    rows = []
+    for (way, text), tokens in damaged().groupby(["way", "text"], sort=False, observed=True):
+        whole = tokens_of("A", str(text))
+        both = whole.merge(tokens, on=["document", "position"], suffixes=("_whole", ""), validate="one_to_one")
+        kinds = {"early": both["position"] <= EARLY, "rare": both["rare"]}
+        misses = [both["rank_whole"] > k, both["rank"] > k]
+        columns = [column for miss in misses for column in (miss, *(miss & kind for kind in kinds.values()))]
+        by_document = document_sums(np.column_stack([*columns, np.ones(len(both))]), both["document"])
+        sums, df = without_each(by_document), degrees_of_freedom(by_document[:, -1])
+        row = {"way": way, "dataset": text, "tokens": len(both), "missed_whole": sums[0, 0], "missed": sums[0, 3]}
+        for i, name in enumerate(kinds, start=1):
+            before, after = sums[:, i] / sums[:, 0], sums[:, 3 + i] / sums[:, 3]
+            row |= dict(zip((name, f"{name}_low", f"{name}_high"), interval(after, df, level=level), strict=True))
+            z = abs(after[0] - before[0]) / np.sqrt(variance(after - before))
+            row |= {f"{name}_whole": before[0], f"{name}_p": 2 * student_t.sf(z, df)}
+        rows.append(row)
+    table, tested = pd.DataFrame(rows), ["early_p", "rare_p"]
+    return table.assign(**dict(zip(tested, holm(table[tested].to_numpy().T.ravel()).reshape(2, -1), strict=True)))
+
+
+# ── Are its ranks alike at one cross-entropy?
+
+PATHS = DATA / "real" / "paths"
+WORSE_ON = ("wikipedia", "auslegal")
+DAMAGES = ("layers", "branches", "weights", "logits")  # of the model; the other ways are of what it reads
+WAYS = {
+    "layers": "layers to 3 bits",
+    "branches": "weaker branches",
+    "weights": "noise on weights",
+    "logits": "noise on logits",
+    "restart": "less context",
+    "replaced": "context replaced",
+}
+RISES = (0.3, 0.8)  # nats above the whole model's cross-entropy
+PAIRED_AT = (1, 10, 100)
+BEYOND = 0.1  # of the level's rise: how far past its last step a way is followed
+
+
+def worse(text: str) -> list[Curve]:
+    """List the curves of the ways of making the model worse on a text, one for each draw, by rising cross-entropy."""
+    ordered = []
+    for way in open_paths(PATHS / text).curves:
+        order = np.argsort(way.x[0])
+        names = tuple(way.names[i] for i in order)
+        ordered.append(replace(way, names=names, x=way.x[:, order], tempered=way.tempered[:, order], y=way.y[:, order]))
+    return ordered
+
+
+def at_rise(curve: Curve, rise: float) -> Reals | None:
+    """Interpolate ln(−ln RBP_k) where cross-entropy is `rise` nats above the whole model's: shape (1 + D, thresholds).
+
+    Between two steps; past the last along the last two, by no more than BEYOND of the rise; else None.
+    """
+    level = np.log(np.exp(curve.x[:, 0]) + rise)
+    inside = curve.at(level)
+    if inside is not None:
+        return inside
+    if np.exp(level[0]) - np.exp(curve.x[0, -1]) > BEYOND * rise:
+        return None
+    share = ((level - curve.x[:, -2]) / (curve.x[:, -1] - curve.x[:, -2]))[:, None]
+    return np.asarray(curve.y[:, -2] + share * (curve.y[:, -1] - curve.y[:, -2]))
+
+
+def at_level(ways: Sequence[Curve], rise: float) -> dict[str, Reals]:
+    """Select every way that reaches the level in all of its draws: shape (draws, 1 + D, thresholds)."""
+    by_way: dict[str, Reals] = {}
+    for way in WAYS:
+        draws = [at_rise(curve, rise) for curve in ways if curve.path == way]
+        reached = [each for each in draws if each is not None]
+        if reached and len(reached) == len(draws):
+            by_way[way] = np.stack(reached)
+    return by_way
+
+
+def real_spreads(curves: Sequence[Curve], *, level: float = 0.95) -> pd.DataFrame:
+    """Compute the spread of ways at a cross-entropy: rise, of ("models", "all"), ways, corrected, and `spread_table`.
+
+    corrected: without what sampling alone makes, the mean variance of the ways about their mean; per cent of −ln RBP_k.
+    """
+    parts = []
+    for rise in RISES:
+        reached = at_level(curves, rise)
+        for of, ways in (("models", DAMAGES), ("all", tuple(WAYS))):
+            compared = {way: draws for way, draws in reached.items() if way in ways}
+            if len(compared) < 2:
+                continue
+            values, means = spread(compared), np.stack([draws.mean(axis=0) for draws in compared.values()])
+            sampled = np.mean([variance(draws) for draws in means - means.mean(axis=0)], axis=0)
+            corrected = 100 * np.expm1(np.sqrt(np.clip(values[0] ** 2 - sampled, 0, None)))
+            table = spread_table(values, THRESHOLDS, curves[0].df, level=level)
+            parts.append(table.assign(rise=rise, of=of, ways=len(compared), corrected=corrected))
+    names = ["rise", "of", "k", "ways", "spread", "low", "high", "corrected", "least", "is_least"]
+    return pd.concat(parts, ignore_index=True)[names] if parts else pd.DataFrame(columns=names)
+
+
+def pairs(curves: Sequence[Curve], *, level: float = 0.95) -> pd.DataFrame:
+    """Compare any two damages of the model at one cross-entropy: rise, k, first, second, difference, low, high, p_holm.
+
+    difference: of ln(−ln RBP_k), by documents; Holm over pairs, levels and PAIRED_AT.
+    """
+    rows, df = [], curves[0].df
+    for rise in RISES:
+        means = {way: draws.mean(axis=0) for way, draws in at_level(curves, rise).items() if way in DAMAGES}
+        for first, second in combinations(means, 2):
+            for k in PAIRED_AT:
+                away = (means[second] - means[first])[:, THRESHOLDS.index(k)]
+                p = 2 * student_t.sf(abs(away[0]) / np.sqrt(variance(away)), df)
+                rows.append((rise, k, first, second, *interval(away, df, level=level), p))
+    table = pd.DataFrame(rows, columns=["rise", "k", "first", "second", "difference", "low", "high", "p"])
+    return table.assign(p_holm=holm(table["p"]) if len(table) else [])
+
+
+def on_each_text(compute: Callable[..., pd.DataFrame], *, level: float) -> pd.DataFrame:
+    """Compute a table of curves, `real_spreads` or `pairs`, for each text: column dataset."""
+    return pd.concat([compute(worse(text), level=level).assign(dataset=text) for text in WORSE_ON], ignore_index=True)
+
+
+def damaged_summary(table: pd.DataFrame) -> dict[str, Any]:
+    """Summarise `damaged_misses`: counts, per cent, and how many times as many misses."""
+    factor, early = table["missed"] / table["missed_whole"], table[table["dataset"] == "humaneval"]
+    return {
+        "damaged.tests": len(table),
+        "damaged.ways": table["way"].nunique(),
+        "damaged.early.moved": int((table["early_p"] < 0.05).sum()),
+        "damaged.rare.moved": int((table["rare_p"] < 0.05).sum()),
+        "damaged.early.whole": 100 * early["early_whole"].iloc[0],
+        "damaged.early.least": 100 * early["early"].min(),
+        "damaged.early.most": 100 * early["early"].max(),
+        "damaged.factor.least": factor.min(),
+        "damaged.factor.most": factor.max(),
+    }
+
+
+def real_summary(table: pd.DataFrame, compared: pd.DataFrame) -> dict[str, Any]:
+    """Summarise `real_spreads` and `pairs` of each text; keys begin with real on Wikipedia, with judgments on these."""
+    start = {"wikipedia": "real", "auslegal": "judgments"}
+    differ = compared.assign(start=compared["dataset"].map(start), apart=compared["p_holm"] < 0.05)
+    spreads_at = table.assign(start=table["dataset"].map(start))
+    values: dict[str, Any] = {}
+    for rows, pairs_key, apart_key in (
+        (differ, "{start}.pairs", "{start}.pairs_apart"),
+        (differ[differ["k"] == 1], "{start}.pairs.k1", "{start}.pairs_apart.k1"),
+    ):
+        counts = rows.groupby("start")["apart"].agg(["size", "sum"]).reset_index()
+        values |= keyed(pairs_key, counts, "size") | keyed(apart_key, counts, "sum")
+    least = spreads_at[(spreads_at["of"] == "all") & spreads_at["is_least"].astype(bool)]
+    values |= keyed("{start}.least.{of}.{rise:g}", least, "k")
+    shown = spreads_at[(spreads_at["k"] == 1) | ((spreads_at["k"] == 100) & (spreads_at["rise"] == 0.8))]
+    values |= keyed("{start}.spread.{of}.{rise:g}.k{k}", shown, "spread")
+    values |= keyed("{start}.low.{of}.{rise:g}.k{k}", shown, "low")
+    values |= keyed("{start}.high.{of}.{rise:g}.k{k}", shown, "high")
+    return values | keyed("{start}.corrected.{of}.{rise:g}.k{k}", shown, "corrected")
+
+
+def real_figure(*, level: float) -> dict[str, Any]:
+    """Plot each way against the mean of the damages of the model, over k, at both levels, for each text."""
+    rows = []
+    for text, rise in product(WORSE_ON, RISES):
+        ways = worse(text)
+        means = {way: draws.mean(axis=0) for way, draws in at_level(ways, rise).items()}
+        middle = np.mean([mean for way, mean in means.items() if way in DAMAGES], axis=0)
+        panel = f"{dataset_label(text)}, CE + {rise} nats"
+        for way, mean in means.items():
+            ends = 100 * np.expm1(np.array(interval(mean - middle, ways[0].df, level=level)))
+            rows += [(panel, WAYS[way], k, *each) for k, each in zip(THRESHOLDS, ends.T, strict=True)]
+    table = pd.DataFrame(rows, columns=["cell", "line", "k", "offset", "low", "high"])
+    looks = {
+        label: ("#9457C0" if way in DAMAGES else "#5C8A2E", marker)
+        for (way, label), marker in zip(WAYS.items(), "os^DvP", strict=True)
+    }
+    return {
+        "figure": curves(
+            table, "k", "offset", labels=("k", "difference in −ln RBPₖ (%)"), panel="cell", styles=looks, ends=True,
+            band=True, at=[0], size=(4.6, 3.4),
+        ),
+        "caption": "<b>A real model differs too, more at larger k.</b> SmolLM2-135M-Instruct on 40 "
+        "articles and 40 judgments, made worse in six ways to one CE. 0 is the mean of the four ways that damage the "
+        f"model. Less context and context replaced damage what it reads. Bands: {level:.0%} by documents.",
+        "alt": "Lines over k that lie near zero for damaged models, and apart for damaged input at large k",
+        "data": table,
+    }  # fmt: skip
+
+
+# ── Figures
+
+_VIEW = (-13.0, 26.0)  # per cent: what lies beyond is at k of hundreds, and in the CSV
+_GREY = "#75787d"
+_SHORT = {"neox": "our transformer", "lstm": "our LSTM"}
+
+
+def fingerprint_figure(equal: pd.DataFrame, level: float) -> dict[str, Any]:
+    """Plot the offsets against k, a panel for each path; the other paths in grey, a line for each model and dataset."""
+    rows = equal[equal["path"] != SMALLER].dropna(subset="offset")
+    shorter = {family: _SHORT.get(family, family_label(family)) for family in rows["family"].unique()}
+    rows = rows.assign(line=rows["family"].map(shorter) + ", " + rows["dataset"].map(dataset_label))
+    rows["title"] = rows["path"].map(LABELS)
+    looks = {}
+    for family, dataset, line in rows[[*CELL, "line"]].drop_duplicates().to_numpy():
+        colour, _ = family_style(family, list(shorter))
+        looks[line] = Style(colour, "", "-" if dataset == "wikipedia" else "--", 1.8)
+
+    def draw(ax: Axes, title: str) -> None:
+        for (line, title_of_line), points in rows.groupby(["line", "title"], sort=False):
+            if title_of_line != title:
+                ax.plot(points["k"], points["offset"], color=_GREY, lw=0.4)
+                continue
+            style = looks[line]
+            ax.fill_between(points["k"], points["low"], points["high"], color=style.colour, alpha=0.17, lw=0, zorder=2)
+            ax.plot(points["k"], points["offset"], ls=style.dash, lw=style.width, color=style.colour, zorder=3)
+        ax.axhline(0, color=INK, lw=0.8)
+        ax.set_ylim(*_VIEW)
+        log_axis(ax, "x")
+        ax.set_xlabel("k")
+        ax.set_ylabel("difference (%)")
+        ax.set_title(title)
+        legend_below(ax, looks)
+
+    titles = [label for path, label in LABELS.items() if path in set(rows["path"])]
+    whose = f"of two of {OURS} " if set(shorter) == set(_SHORT) else ""
+    return {
+        "figure": Panels(titles, draw, size=(3.0, 2.6), columns=3),
+        "caption": f"<b>Each way to make a model worse, at equal CE:</b> how far −ln RBPₖ {whose}lies above that of a "
+        f"smaller model (0). Grey: the other ways. Bands: {level:.0%} by documents. Lines leave the range at large k.",
+        "alt": "Lines that differ from zero at k = 1, cross near k = 10, and differ more at k = 1000",
+        "data": equal,
+    }
+
+
+FRONT = {"replaced": ("#9457C0", "D"), "context": ("#C2447A", "o"), "depth": ("#5C8A2E", "s")}
+"""The paths that the front page shows, where they are there, in colour and marker: their curves are the most unlike."""
+
+
+def front_figure(equal: pd.DataFrame, level: float) -> dict[str, Any]:
+    """Plot a few paths of one model on one dataset: judgments, if they are there."""
+    known = equal.dropna(subset="offset")
+    cell = known[CELL].iloc[int((known["dataset"] != "auslegal").to_numpy().argmin())]
+    rows = known[(known[CELL] == cell).all(axis=1) & (known["path"] != SMALLER)]
+    rows = rows.assign(line=rows["path"].map(LABELS))
+    chosen = [path for path in FRONT if path in set(rows["path"])] or rows["path"].unique()[: len(FRONT)].tolist()
+    rows = rows[rows["path"].isin(chosen)]
+    looks = zip(chosen, FRONT.values(), strict=False)
+    model = f"One of {OURS}" if cell["family"] in _SHORT else "A model"
+    return {
+        "figure": curves(
+            rows, "k", "offset", labels=("k", "−ln RBPₖ, difference (%)"), panel=None,
+            styles={LABELS[path]: FRONT.get(path, spare) for path, spare in looks}, band=True, at=[0], ylim=_VIEW,
+            ends=True, size=(4.6, 3.7),
+        ),
+        "caption": f"<b>One cross-entropy, several curves.</b> {model}, made worse until its cross-entropy is that "
+        "of a smaller one (0): above 0 its ranks are the worse ones. Context is what it reads before a guess. "
+        f"Bands: {level:.0%} intervals.",
+        "alt": "Three curves over k: with context replaced the ranks are better at k = 1 and far worse at large k; "
+        "with fewer layers it is the other way round",
+        "data": rows,
+    }  # fmt: skip
