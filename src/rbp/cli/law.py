@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from rbp.choices import Settings
-from rbp.cli.ranks import DEVICE, PLAN
+from rbp.cli.ranks import OR_SPREAD, PLAN
 from rbp.errors import ParameterError
 from rbp.names import split_numbers
 from rbp.place import Place
@@ -38,7 +38,7 @@ def law(
     against: Annotated[str, typer.Option(help="Axis of the laws: size, tokens, compute or step.")] = "size",
     surface: Annotated[bool, typer.Option("--surface", help=SURFACE)] = False,
     level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
-    device: Annotated[str, typer.Option(help=DEVICE)] = "auto",
+    device: Annotated[str, typer.Option(help=OR_SPREAD)] = "auto",
     out: Annotated[Path | None, typer.Option(help="Page to write.", show_default="runs/law.html")] = None,
     plan: Annotated[bool, typer.Option("--plan", help=PLAN)] = False,
 ) -> None:

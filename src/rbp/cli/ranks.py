@@ -46,10 +46,8 @@ _SCORE = (
 DTYPE = "Data type of weights and hidden states: float32, bfloat16, float16, or float64 where the model computes in it."
 _EXACT = " Ranks are exact for these hidden states: logits are summed and compared in float32 (or float64)."
 _ROUND = "Data type to which logits are rounded before they are ranked: bfloat16, as a model in bfloat16 gives them."
-DEVICE = (
-    "Device to compute on: auto, cpu, cuda, cuda:1, …; or spread, for a model too large for one GPU: over all of them, "
-    "memory and disk (extra devices)."
-)
+DEVICE = "Device to compute on: auto, cpu, cuda, cuda:1, …"
+OR_SPREAD = f"{DEVICE}; or spread, for a model too large for one GPU: over all, memory and disk (extra devices)."
 _IMPORTED = (
     "File that the other program wrote: a .csv or .parquet of columns document, position, token, rank, and logprob or "
     "nll, or what rbp ranks export wrote."
@@ -100,7 +98,7 @@ def extract(
     round_logits: Annotated[str | None, _numbers(help=_ROUND)] = None,
     backend: Annotated[str, _numbers(help=_BACKEND)] = "auto",
     batch: Annotated[int | None, _numbers(help=_BATCH)] = None,
-    device: Annotated[str, _run(help=DEVICE)] = "auto",
+    device: Annotated[str, _run(help=OR_SPREAD)] = "auto",
     out: Annotated[Path | None, _run(help="Folder for the rank stores.", show_default="runs/ranks")] = None,
     shard: Annotated[str | None, _run(metavar="I/N", help=_SHARD)] = None,
     plan: Annotated[bool, _run("--plan", help=PLAN)] = False,

@@ -11,34 +11,22 @@ if TYPE_CHECKING:
 study = typer.Typer(no_args_is_help=True, help="Plan and run a study of many models and texts, described in one file.")
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="Study to plan or run, a TOML file.")]
+_PROFILE = "Profile to run with: local, slurm, or a folder of Snakemake's; default: slurm where it is installed."
 
 
 @study.command()
-def plan(
-    context: typer.Context,
-    file: File,
-    tflops: Annotated[
-        float | None, typer.Option(min=1e-6, help="Speed of a device, in 10¹² operations a second, to print hours too.")
-    ] = None,
-) -> None:
-    """Print what a study would rank, and its cost. No network is needed."""
+def plan(context: typer.Context, file: File) -> None:
+    """Print what a study would rank, and its cost: as rbp extract --plan, for each model and text."""
     checked = _study(context, file)
-    from rbp.study.plan import make_plan, plan_lines
+    from rbp.extract.extraction import planned
+    from rbp.extract.plan import plan_lines
 
-    typer.echo("\n".join(plan_lines(checked, make_plan(checked), tflops and tflops * 1e12)))
+    pairs = [([c.model], [c.corpus], c.protocol, checked.out / "ranks", c.settings) for c in checked.cells.values()]
+    typer.echo("\n".join(plan_lines([cost for pair in pairs for cost in planned(*pair)])))
 
 
 @study.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": False})
-def run(
-    context: typer.Context,
-    file: File,
-    profile: Annotated[
-        str | None,
-        typer.Option(
-            help="Profile to run with: local, slurm, or a folder of Snakemake's; default: slurm where it is installed."
-        ),
-    ] = None,
-) -> None:
+def run(context: typer.Context, file: File, profile: Annotated[str | None, typer.Option(help=_PROFILE)] = None) -> None:
     """Run what is missing of a study, on this machine or a Slurm cluster.
 
     Arguments after -- are passed to Snakemake.
@@ -52,22 +40,13 @@ def run(
     typer.echo(str(table))
 
 
-@study.command("_job", hidden=True)
-def _job(context: typer.Context, file: File, kind: str, arguments: list[str]) -> None:
-    """Do one job (src/rbp/study/Snakefile), in the study's folder; the outputs of jobs name stores."""
-    from rbp.study import jobs
+@study.command("_shard", hidden=True)
+def _shard(context: typer.Context, file: File, cell: str, number: int) -> None:
+    """Rank a share of one model on one text, in the study's folder (src/rbp/study/Snakefile); print the store."""
+    checked = _study(context, file)
+    from rbp.study.run import rank_shard
 
-    if kind == "shard":
-        checked = _study(context, file)
-        typer.echo(str(jobs.rank_shard(checked, checked.cells[arguments[0]], int(arguments[1]))))
-    elif kind == "merge":
-        typer.echo(str(jobs.merge_shards({_store(name) for name in arguments})))
-    else:
-        jobs.write_table([_store(name) for name in arguments[:-1]], Path(arguments[-1]))
-
-
-def _store(output: str) -> Path:
-    return Path(Path(output).read_text(encoding="utf-8").strip())
+    typer.echo(str(rank_shard(checked.cells[cell], number, checked.content.shards)))
 
 
 def _study(context: typer.Context, file: Path) -> "Study":

@@ -287,9 +287,9 @@ def _measure(model: _Model, corpus: Corpus, protocol: Protocol, out: Path, shard
     ranker.check(rows.rows)
     with store.lock(shard):
         try:
-            prepare_store(store, ranker, label, whole=shard is None)
-            store.begin(key, _about(model, corpus, ranker, rows), rows.packs, rows.tokens)
             packs = [pack for pack in range(rows.packs) if shard is None or pack % shard[1] == shard[0] - 1]
+            prepare_store(store, ranker, label, packs, whole=shard is None)
+            store.begin(key, _about(model, corpus, ranker, rows), rows.packs, rows.tokens)
             speed = rank_missing_packs(store, ranker, rows, packs, label, model.must_be_as_loaded)
             how = {"tokens_per_second": speed, "halvings": ranker.halvings}
             how |= verify_new_packs(store, ranker, rows, packs, shard)

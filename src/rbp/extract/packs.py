@@ -20,15 +20,17 @@ from rbp.texts.protocol import Row, RowPlan
 log = logging.getLogger(__name__)
 
 
-def prepare_store(store: Store, ranker: Ranker, label: str, *, whole: bool) -> None:
-    """Make a store ready to go on; whole: this run does all packs, so what is damaged or left over is removed.
+def prepare_store(store: Store, ranker: Ranker, label: str, packs: Sequence[int], *, whole: bool) -> None:
+    """Make a store ready to go on: what is damaged among `packs` is removed; whole: these are all, and all else too.
 
     Raises DataError if its ranks are of logits in another dtype than the ranker's.
     """
     if whole:
         store.clear()
     _must_go_on_alike(store, ranker.rounding_of_logits)
-    for path in store.parts()[1] if whole else ():
+    for path in store.parts()[1]:
+        if not whole and not any(path.name.startswith(f"{pack:05d}-") for pack in packs):
+            continue
         log.warning("%s: %s is damaged or left over: done again", label, path.name)
         path.unlink()
 

@@ -1,22 +1,17 @@
-"""Run a study: Snakemake over its jobs, on this machine or through Slurm."""
+"""Run a study: Snakemake over its shards, on this machine or through Slurm, and a table of what they measured."""
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 from rbp.errors import DataError, ParameterError, install_extra
-from rbp.io import lock
-from rbp.models.training import training_of
-from rbp.store import Store
+from rbp.io import lock, write_file
 from rbp.study.config import Cell, Study
-from rbp.texts.corpora import open_corpus
 
 HERE = Path(__file__).parent
-TABLE = "measurements.parquet"
 #: An interrupted run goes on, and code is no reason to rank again; what a user gives after -- overrides these.
 ALWAYS = (
     *("--nolock", "--rerun-incomplete", "--rerun-triggers", "mtime", "input", "params"),
@@ -34,90 +29,79 @@ def find_profile(name: str | None) -> Path:
     if not (folder / "config.yaml").is_file():
         remedy = "Give local, slurm, or a folder with Snakemake's config.yaml."
         raise ParameterError(f"there is no profile {name}", "--profile", remedy)
-    if name == "slurm" and shutil.which("sbatch") is None:
-        raise ParameterError("this machine has no sbatch", "--profile slurm", "Take --profile local.")
-    packages = ("snakemake", *(["snakemake_executor_plugin_slurm"] if name == "slurm" else []))
-    if missing := [package for package in packages if find_spec(package) is None]:
-        raise DataError(f"{missing[0]} is not installed", "rbp study run", install_extra("study"))
+    for package in ("snakemake", "snakemake_executor_plugin_slurm"):
+        if find_spec(package) is None:
+            raise DataError(f"{package} is not installed", "rbp study run", install_extra("study"))
     return folder.resolve()
 
 
 def run_study(study: Study, profile: Path, extra: Sequence[str] = ()) -> Path | None:
     """Do what is left of a study with Snakemake; gives the measurement table, None if a job failed.
 
-    extra: arguments for Snakemake. Raises DataError if a model or a corpus is neither here nor within reach, and while
-    another run of the study is at work.
+    extra: arguments for Snakemake. Raises DataError if a model or a corpus is neither here nor within reach, while
+    another run of the study is at work, and for a store that is damaged: the next run ranks what is missing of it.
     """
-    with _alone(study.out):
-        return _run(study, profile, extra)
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Keep other runs away from a study's folder, until this one ends. Raises DataError if there is another."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("a+") as stream:
-        if lock(stream) is False:
-            what = "another run of this study is at work"
-            raise DataError(what, str(folder), "Wait for it, or stop it and start again: nothing is lost.")
-        yield
-
-
-def _run(study: Study, profile: Path, extra: Sequence[str]) -> Path | None:
-    shards = study.out / "shards"
-    for cell in study.cells.values():
-        forget_damaged(study, cell)
-        if not (shards / cell.name / "all").is_file():
-            _fetch(cell)
-    arguments = ["--snakefile", HERE / "Snakefile", "--directory", study.out, "--profile", profile, *ALWAYS]
-    if profile == HERE / "profiles" / "local":
-        arguments += ["--resources", f"mem_mb={_memory()}", "gpu=1"]
-    arguments += [*extra, "--config", f"study={study.path}"]
     from snakemake.cli import main
 
-    try:
-        main(list(map(str, arguments)))
-    except SystemExit as end:
-        if end.code:
-            return None
-    return study.out / TABLE
+    from rbp.models.find import find_model
+    from rbp.texts.corpora import open_corpus
+
+    study.out.mkdir(parents=True, exist_ok=True)
+    with (study.out / "lock").open("a+") as stream:
+        if lock(stream) is False:
+            what = "another run of this study is at work"
+            raise DataError(what, str(study.out), "Wait for it, or stop it and start again: nothing is lost.")
+        for cell in study.cells.values():  # mistakes show before any work, and a cluster's machines need no network
+            find_model(cell.model)
+            open_corpus(cell.corpus, cell.settings.fields)
+        arguments = ["--snakefile", HERE / "Snakefile", "--directory", study.out, "--profile", profile, *ALWAYS]
+        if profile == HERE / "profiles" / "local":
+            memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 1_000_000
+            arguments += ["--resources", f"mem_mb={memory}", "gpu=1"]
+        try:
+            main([*map(str, arguments), *extra, "--config", f"study={study.path}"])
+        except SystemExit as end:
+            if end.code:
+                return None
+        return write_table(study)
 
 
-def forget_damaged(study: Study, cell: Cell) -> None:
-    """Remove the records of a cell's finished shards if its store is not whole, so that they run again.
-
-    A shard that runs again ranks only what is missing.
-    """
-    folder = study.out / "shards" / cell.name
-    outputs = [folder / f"{number}-of-{study.content.shards}" for number in range(1, study.content.shards + 1)]
-    merged = folder / "all"
-    if merged.is_file() and _is_whole(study.out / merged.read_text().strip()):
-        return
-    if merged.is_file() or all(path.is_file() for path in outputs):  # a merge that failed
-        shutil.rmtree(folder)
-
-
-def _is_whole(folder: Path) -> bool:
-    try:
-        manifest = Store(folder).manifest
-    except DataError:
-        return False
-    whole, rest = Store(folder).parts()
-    return manifest["complete"] and {path.name for path in whole.values()} == set(manifest["parts"]) and not rest
-
-
-def _fetch(cell: Cell) -> None:
-    """Look for the model and the corpus of a cell, and download what is missing.
-
-    A mistake in a name shows before any work, and the machines of a cluster need no network.
-    """
+def rank_shard(cell: Cell, number: int, shards: int) -> Path:
+    """Rank one share of a cell's packs, the `number`-th from 1, in the study's folder; gives the store's folder."""
+    from rbp.extract.extraction import extract, extract_on_gpus, gpus, quiet, say_on_stderr
     from rbp.models.find import find_model
 
-    model, corpus = cell.model, cell.corpus
-    training_of(replace(find_model(model.name, model.revision), name=model.label))
-    open_corpus(corpus.name, corpus.fields)
+    os.environ["HF_HUB_OFFLINE"] = "1"  # all is downloaded
+    say_on_stderr()
+    with quiet():
+        files = find_model(cell.model)
+    name = Path(files.name).name if Path(files.name).is_absolute() else files.name
+    work = [replace(files, name=name)], [cell.corpus], cell.protocol, Path("ranks"), cell.settings
+    if shards == 1 and cell.settings.device == "cuda" and len(visible := gpus()) > 1:
+        extract_on_gpus(*work, visible)
+    return extract(*work, (number, shards) if shards > 1 else None)[0]
 
 
-def _memory() -> int:
-    """Return the megabytes of memory that this machine has."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 1_000_000
+def write_table(study: Study) -> Path:
+    """Write the measurements of a study's stores as Parquet, and as CSV beside it; gives the Parquet file.
+
+    Raises DataError for a store that is damaged; its shards are no longer recorded, so that they run again.
+    """
+    from rbp.measurements import open_source
+    from rbp.store import open_store
+
+    stores = []
+    for records in (study.out / "shards" / label for label in study.cells):
+        for name in {record.read_text(encoding="utf-8").strip() for record in records.iterdir()}:
+            stores.append(study.out / name)
+            try:
+                problems = open_store(stores[-1]).problems()
+            except DataError as error:
+                problems = [error.what]
+            if problems:
+                shutil.rmtree(records)
+                raise DataError(problems[0], str(stores[-1]), "Run the study again: it ranks what is missing.")
+    table, path = open_source(stores).checkpoints, study.out / "measurements.parquet"
+    write_file(path.with_suffix(".csv"), table.to_csv(index=False))
+    write_file(path, table.to_parquet(index=False))
+    return path

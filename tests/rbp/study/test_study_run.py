@@ -1,5 +1,6 @@
 """A study on this machine: killed, repeated and damaged, it gives the bytes of a run in one go."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -17,11 +18,11 @@ from rbp.errors import DataError
 from rbp.extract.extraction import extract
 from rbp.measurements import open_source
 from rbp.store import Store
-from rbp.study.run import forget_damaged, run_study
+from rbp.study.run import rank_shard, run_study, write_table
 from rbp.texts.protocol import protocol
 
 FILE = f"""
-models = [{{ name = "{MODEL}", family = "neox" }}]
+models = {{ neox = ["{MODEL}"] }}
 corpora = ["ladder/humaneval"]
 tokens = 1500
 shards = 2
@@ -51,7 +52,7 @@ def kill_first_shard(ranks: Path, driver: "subprocess.Popen[bytes]") -> None:
         time.sleep(0.02)
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         words = path.read_bytes().split(b"\0") if path.exists() else []
-        if b"_job" in words and b"shard" in words and str(ranks.parent.parent).encode() in b" ".join(words):
+        if b"_shard" in words and str(ranks.parent.parent).encode() in b" ".join(words):
             os.kill(int(path.parent.name), signal.SIGKILL)
             return
     raise AssertionError("no shard is running")
@@ -68,11 +69,9 @@ def test_two_runs_at_once(tmp_path):
         with pytest.raises(DataError, match="another run of this study is at work"):
             run_study(study, profile)
         other.kill()
-    with mock.patch("rbp.study.run._run", return_value=None) as run:
-        run_study(study, profile)
-        with pytest.raises(DataError, match="another run"), mock.patch("rbp.study.run._run", run_study):
-            run_study(study, profile)
-    run.assert_called_once()
+    with mock.patch("snakemake.cli.main", side_effect=SystemExit(1)) as main:
+        assert run_study(study, profile) is None
+    main.assert_called_once()
 
 
 @pytest.mark.long
@@ -93,14 +92,13 @@ def test_a_killed_shard_is_repeated_and_the_store_is_the_same(tmp_path):
     direct = open_source(whole.folder).table
     assert table["value"].tolist() == pytest.approx(direct["value"].tolist())
 
-    # a damaged part is ranked again by the shards that run again, and nothing else
-    (cell,) = study.cells.values()
-    forget_damaged(study, cell)
-    assert (study.out / "shards" / cell.name).exists()
+    # a damaged part is named, and then ranked again by the shards that run again, and nothing else
     before = {path: path.stat().st_mtime_ns for path in merged.folder.glob("parts/*")}
     (damaged := next(iter(before))).write_bytes(b"")
-    forget_damaged(study, cell)
-    assert not (study.out / "shards" / cell.name).exists()
-    unsharded(study.out / "ranks")
+    with pytest.raises(DataError, match="00000"):
+        write_table(study)
+    (cell,) = study.cells.values()
+    with contextlib.chdir(study.out):
+        assert {rank_shard(cell, number, 2) for number in (1, 2)} == {merged.folder.relative_to(study.out)}
     assert parts(study.out / "ranks") == parts(tmp_path / "whole")
     assert {path for path in before if path.stat().st_mtime_ns != before[path]} == {damaged}
