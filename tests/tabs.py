@@ -8,7 +8,7 @@ from typing import Any
 from playwright.sync_api import Browser, Page
 
 from companion.project import ROOT
-from rbp.report.leaf import STYLE
+from rbp.report.page import STYLE
 
 STATIC = ROOT / "book" / "_static"
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}

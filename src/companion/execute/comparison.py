@@ -14,10 +14,11 @@ from rbp.figures.curves import curves, scaling_panels
 from rbp.io import write_file
 from rbp.report.display import written
 from rbp.report.law import verdicts
-from rbp.report.leaf import Leaf
+from rbp.report.page import write_page
 
 CELL = ["family", "dataset", "metric", "k"]
 PANELS = 12  # of measurements, at most
+AXES = ("threshold k", "exponent α")
 
 
 def labels(chapter: Chapter, runs: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -45,31 +46,24 @@ def compare(chapter: Chapter, runs: Sequence[Mapping[str, Any]], page: Path) -> 
         columns = {each: f"{each} | {name}" for each in ("alpha", "alpha_low", "alpha_high", "r_squared", "verdict")}
         fits = fits[[*CELL, *columns]].rename(columns=columns)
         table = table.merge(fits, on=CELL, how="left")
-    leaf = Leaf(f"{chapter.title}: {len(runs)} runs compared")
-    leaf.text(difference(table, names))
     both = pd.concat([law.fits.assign(run=name) for name, law in zip(names, fitted, strict=True)], ignore_index=True)
     ranks = both[both["k"].notna() & both["alpha"].notna()].rename(columns={"alpha_low": "low", "alpha_high": "high"})
-    if len(ranks):
-        leaf.figure(
-            curves(ranks.assign(line=_lines(ranks)), "k", "alpha", labels=("threshold k", "exponent α"), at=[0]),
-            caption="<b>The exponent α against k</b>, with the intervals of each run.",
-            alt="The exponent against k, a line for each family and run",
-        )
     points = pd.concat([law.rows.assign(run=name) for name, law in zip(names, fitted, strict=True)], ignore_index=True)
     points = points[points["k"].notna()].drop_duplicates([*CELL, "model", "value"])
     panels = [f"{dataset}, k = {k}" for dataset, k in zip(points["dataset"], points["k"], strict=True)]
     points = points.assign(family=_lines(points), of=panels)
-    if len(set(points["run"])) > 1 and len(set(panels)) <= PANELS:
-        leaf.figure(
-            scaling_panels(points, ylabel="−ln RBPₖ", panel="of"),
-            caption="<b>The measurements against size</b>, with each family’s line.",
-            alt="Log-log plots against size, a line for each family and run",
-        )
+    shown = len(set(points["run"])) > 1 and len(set(panels)) <= PANELS
     cells = {"Family": table["family"], "Dataset": table["dataset"], "Measure": table["k"].map(_measure)}
     in_words = pd.DataFrame(cells | {name: _laws_in_words(table, name) for name in names})
-    caption = "<b>The law in each run:</b> the exponent α with its interval, R², and whether the law holds."
-    leaf.table(in_words, caption=caption)
-    leaf.write(page)
+    write_page(
+        page,
+        Path(__file__).with_suffix(".html"),
+        title=f"{chapter.title}: {len(runs)} runs compared",
+        difference=difference(table, names),
+        exponents=curves(ranks.assign(line=_lines(ranks)), "k", "alpha", labels=AXES, at=[0]) if len(ranks) else None,
+        measurements=scaling_panels(points, ylabel="−ln RBPₖ", panel="of") if shown else None,
+        laws=in_words,
+    )
     write_file(page.with_suffix(".csv"), table.to_csv(index=False, lineterminator="\n").encode())
     return in_words
 

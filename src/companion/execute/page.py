@@ -21,6 +21,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
+from companion import svg
 from companion.execute import results
 from companion.execute.prose import filled, rerun_box
 from companion.execute.run import find
@@ -29,7 +30,6 @@ from companion.typesetting import to_png
 from rbp import provenance
 from rbp.errors import ChapterError
 from rbp.figures import style as figure_style
-from rbp.figures import svg
 from rbp.io import write_file
 from rbp.report.display import Format, html_table
 

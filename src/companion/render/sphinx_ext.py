@@ -19,7 +19,7 @@ from sphinx.writers.html5 import HTML5Translator
 
 from companion.formulas import mathml
 from companion.render import assets, numbered
-from rbp.report.leaf import STYLE
+from rbp.report.page import STYLE
 
 
 def _set_address(app: Sphinx, config: Config) -> None:

@@ -58,7 +58,7 @@ def compare(
     if out is not None:
         put_table(long_table(comparisons), out)
     if page is not None:
-        from rbp.report.comparison import write_page
+        from rbp.report.comparison import write_comparison
 
-        write_page(comparisons, page, shlex.join(["rbp", *sys.argv[sys.argv.index("compare") :]]))
+        write_comparison(comparisons, page, shlex.join(["rbp", *sys.argv[sys.argv.index("compare") :]]))
         typer.echo(str(page), err=as_json)

@@ -69,7 +69,6 @@ def law(
     from rbp.measurements import checkpoints, open_source
     from rbp.measurements.table import warn_of_no_hits
     from rbp.report import law as law_report
-    from rbp.report.leaf import Leaf
 
     how = (None, None) if to_rank else (protocol, length)
     source = open_source(sources, protocol=how[0], length=how[1]).at(ks)
@@ -89,21 +88,18 @@ def law(
     for line in [*law_report.in_words(fits, level, against), *law_report.compared_in_words(surfaces, level)]:
         typer.echo(line)
     page = out or place.runs / "law.html"
-    leaf = Leaf(f"{', '.join(dict.fromkeys(table['family']))} on {table['dataset'].iloc[0]}")
-    command = shlex.join(["rbp", *sys.argv[sys.argv.index("law") :]])
-    law_report.write_page(
-        leaf,
+    law_report.write_law(
+        page,
         source,
         table,
         fits,
         level=level,
-        command=command,
+        command=shlex.join(["rbp", *sys.argv[sys.argv.index("law") :]]),
         tokenizers=law_report.tokenizers(to_rank),
         axis=against,
         plotted=plotted,
         surfaces=surfaces,
     )
-    leaf.write(page)
     typer.echo(str(page))
 
 

@@ -1,67 +1,62 @@
 """The results of `rbp compare`, on one page that opens offline."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from markupsafe import Markup, escape
 
 from rbp.figures.curves import curves
-from rbp.figures.style import FAMILIES, SPARE
+from rbp.figures.style import FAMILIES, SPARE, Panels
 from rbp.laws.comparison import PASSAGES, TOKENS, Comparison, label, overview, store_name, worst
 from rbp.measurements.ranked import pieces_of, usual
-from rbp.report.display import Columns, coloured_text, shown
-from rbp.report.leaf import Leaf
+from rbp.report.display import coloured_text, shown
+from rbp.report.page import HERE, write_page
 
 
-def write_page(comparisons: Sequence[Comparison], path: Path, command: str) -> None:
+def write_comparison(comparisons: Sequence[Comparison], path: Path, command: str) -> None:
     """Write the page: of one comparison the differences, over k, in ranks, by token and by passage; of several a table.
 
     Several are of one model with others: a row for each, and their changes over k in one figure. And the command.
     """
+    first = comparisons[0]
     if len(comparisons) == 1:
-        leaf = _of_one(comparisons[0])
+        content = _of_one(first) | {"overview": None, "over_k": _over_k({"B − A": first})}
     else:
-        leaf = Leaf(f"{len(comparisons)} models against {store_name(comparisons[0].a)} on {comparisons[0].a.dataset}")
-        leaf.text(" ".join(comparisons[0].read))
-        leaf.code(overview(comparisons))
-        _over_k(leaf, {store_name(each.b): each for each in comparisons})
-    leaf.heading("The same again")
-    leaf.code(command)
-    leaf.write(path)
+        content = {
+            "title": f"{len(comparisons)} models against {store_name(first.a)} on {first.a.dataset}",
+            "paragraphs": [" ".join(first.read)],
+            "overview": overview(comparisons),
+            "over_k": _over_k({store_name(each.b): each for each in comparisons}),
+        }
+    write_page(path, HERE / "comparison.html", **content, level=f"{first.level:.0%}", command=command)
 
 
-def _over_k(leaf: Leaf, comparisons: Mapping[str, Comparison]) -> None:
-    """Add the figure of the change in −ln RBP_k over k, a line for each name."""
+def _over_k(comparisons: Mapping[str, Comparison]) -> Panels:
+    """Plot the change in −ln RBP_k over k, a line for each name."""
     (first, *_), several = comparisons.values(), len(comparisons) > 1
     ks = tuple(usual(first.a.vocabulary))
     lines = [replace(each, ks=ks).table.assign(line=name) for name, each in comparisons.items()]
     styles = [style[:2] for style in (*FAMILIES.values(), *SPARE)]
-    leaf.figure(
-        curves(
-            pd.concat(lines).dropna(subset=["k", "difference"]),
-            "k",
-            "difference",
-            labels=("threshold k", "change in −ln RBPₖ"),
-            panel=None,
-            styles=dict(zip(comparisons, styles * len(comparisons), strict=False))
-            if several
-            else {"B − A": ("#0072B2", "")},
-            at=[0],
-            band=True,
-        ),
-        caption=f"<b>The change in −ln RBP<sub>k</sub> over k,</b> with its {first.level:.0%} interval.",
-        alt="Difference of −ln RBP at each k",
+    return curves(
+        pd.concat(lines).dropna(subset=["k", "difference"]),
+        "k",
+        "difference",
+        labels=("threshold k", "change in −ln RBPₖ"),
+        panel=None,
+        styles=dict(zip(comparisons, styles * len(comparisons), strict=False))
+        if several
+        else {"B − A": ("#0072B2", "")},
+        at=[0],
+        band=True,
     )
 
 
-def _of_one(comparison: Comparison) -> Leaf:
-    leaf = Leaf(comparison.title)
-    leaf.text(comparison.answer, " ".join(comparison.read))
-    leaf.text(*comparison.verdict)
+def _of_one(comparison: Comparison) -> dict[str, Any]:
+    """Return what the page of one comparison shows, by the names of its template."""
     interval = f"{comparison.level:.0%} interval"
-    rows = comparison.table.assign(what=[label(k) for k in comparison.table["k"]])
     columns: dict[Any, Any] = {
         "what": "",
         "a": ("A", "{:.4f}"),
@@ -72,37 +67,40 @@ def _of_one(comparison: Comparison) -> Leaf:
         "gained": ("gained", "{:,}"),
         "flips": ("flips", "{:.1%}"),
     }
+    rows = comparison.table.assign(what=[label(k) for k in comparison.table["k"]])
     caption = (
         "<b>What changed.</b> Intervals are of differences within documents. Lost: tokens that A ranked among its "
         "first k and B does not; gained: the other way round."
     )
-    _table(leaf, rows, columns, caption)
-    _over_k(leaf, {"B − A": comparison})
-    quantiles = comparison.quantiles.assign(factor=lambda table: table["change"].map("{:+.2f}".format))
-    caption = f"<b>The change in ln rank:</b> {comparison.moved}. Each column: this share changed so much or less."
-    wide = pd.DataFrame([quantiles["factor"].to_list()], columns=[f"{share:.0%}" for share in quantiles["share"]])
-    leaf.table(wide, caption=caption)
-    leaf.heading("Tokens that lost most")
-    tokens = worst(comparison.tokens, TOKENS)
-    columns = {
+    by_token: dict[Any, Any] = {
         "text": "token",
         "times": ("times", "{:,}"),
         "rise": ("nats in all", "{:+.2f}"),
         "each": ("nats each", "{:+.3f}"),
     }
-    caption = "<b>By how much −ln p rose,</b> over all places where the token stands."
-    _table(leaf, tokens.assign(text=[comparison.text([token]) for token in tokens["token"]]), columns, caption)
-    leaf.heading("Passages that lost most")
+    tokens = worst(comparison.tokens, TOKENS)
+    tokens = tokens.assign(text=[comparison.text([token]) for token in tokens["token"]])
+    quantiles = [f"{change:+.2f}" for change in comparison.quantiles["change"]]
+    return {
+        "title": comparison.title,
+        "paragraphs": [comparison.answer, " ".join(comparison.read), *comparison.verdict],
+        "differences": shown(rows, columns, caption=caption),
+        "quantiles": pd.DataFrame([quantiles], columns=[f"{share:.0%}" for share in comparison.quantiles["share"]]),
+        "moved": comparison.moved,
+        "tokens": shown(
+            tokens, by_token, caption="<b>By how much −ln p rose,</b> over all places where the token stands."
+        ),
+        "passages": list(_passages(comparison)),
+    }
+
+
+def _passages(comparison: Comparison) -> Iterator[tuple[str, list[Markup]]]:
+    """Yield where each of the passages that lost most stands, and its text, coloured by the ranks of each model."""
     for row in worst(comparison.passages, PASSAGES).itertuples():
-        leaf.text(f"Document {row.document}, tokens {row.first} to {row.last}: {row.rise:+.2f} nats. Under A, then B:")
-        for side in (comparison.before, comparison.after):
-            some = side.iloc[row.start : row.stop]
-            if comparison.tokenizer is None:
-                leaf.code(comparison.text(some["token"]))
-                break
-            leaf.markup(coloured_text(pieces_of(some, comparison.tokenizer, comparison.rule)))
-    return leaf
-
-
-def _table(leaf: Leaf, rows: pd.DataFrame, columns: Columns, caption: str) -> None:
-    leaf.table(**{name: each for name, each in shown(rows, columns, caption=caption).items() if name != "data"})
+        place = f"Document {row.document}, tokens {row.first} to {row.last}: {row.rise:+.2f} nats."
+        sides = [side.iloc[row.start : row.stop] for side in (comparison.before, comparison.after)]
+        if comparison.tokenizer is None:
+            yield place, [Markup(f"<pre>{escape(comparison.text(sides[0]['token']))}</pre>")]  # noqa: S704
+        else:
+            pieces = [pieces_of(some, comparison.tokenizer, comparison.rule) for some in sides]
+            yield place, [Markup(coloured_text(each)) for each in pieces]  # noqa: S704

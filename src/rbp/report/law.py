@@ -4,15 +4,17 @@ import html
 import logging
 import re
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from markupsafe import Markup
 from matplotlib.axes import Axes
 
 from rbp.errors import DataError, FitError, ParameterError
 from rbp.figures.curves import curves, scaling_panels
-from rbp.figures.style import FAMILIES, LABELS, SPARE, Panels, label_line_ends, neg_log_rbp_label
+from rbp.figures.style import FAMILIES, LABELS, SPARE, Panels, label_line_ends, log_axis, neg_log_rbp_label
 from rbp.figures.wording import model_label
 from rbp.laws.misfit import ADDITIVE, FORMULAS
 from rbp.laws.power import direction, formula
@@ -24,7 +26,7 @@ from rbp.measurements.counts import store_table
 from rbp.measurements.ranked import Ranked, every_k, pieces_of, with_intervals
 from rbp.measurements.table import check_dataset
 from rbp.report.display import INTERVAL, coloured_text, shown
-from rbp.report.leaf import Leaf
+from rbp.report.page import HERE, write_page
 
 log = logging.getLogger(__name__)
 
@@ -225,8 +227,8 @@ def over_training(fits: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
     return known.assign(at=at, run=run).loc[at.groupby(run).transform("nunique") > 1]
 
 
-def write_page(
-    leaf: Leaf,
+def write_law(
+    path: Path,
     source: Source,
     table: pd.DataFrame,
     fits: pd.DataFrame,
@@ -238,62 +240,64 @@ def write_page(
     plotted: pd.DataFrame,
     surfaces: Mapping[str, Rivals | str],
 ) -> None:
-    """Fill the page: the laws, figures, tables, passages coloured for models that have `tokenizers`, the command.
+    """Write the page: the laws, figures, tables, passages coloured for models that have `tokenizers`, the command.
 
     axis: of AXES, against which the rows `plotted` were fitted (`against`; against size, `table`); surfaces: of
     `compared`.
     """
+    fitted, by_size = fits["alpha"].notna().any(), axis == "size"
+    later = over_training(fits, table) if fitted and by_size else fits[:0]
     ranks = table[table["metric"] == "neg_log_rbp"]
-    leaf.markup("".join(f"<p>{_typeset(line)}</p>" for line in in_words(fits, level, axis)))
-    if surfaces:
-        leaf.heading("Laws in size and training tokens, side by side")
-        leaf.code("\n".join(compared_in_words(surfaces, level)))
-    if fits["alpha"].notna().any():
-        leaf.figure(
-            against_size(plotted, level, axis),
-            caption=f"<b>Against {AXES[axis][2]} {AXES[axis][1]},</b> with {level:.0%} bands of the lines. Lower is "
-            "better; both axes are logarithmic, so a power law is straight. S leaves embeddings out.",
-            alt=f"Log-log plots against {AXES[axis][2]}",
-        )
-        if axis == "size" and len(later := over_training(fits, table)):
-            leaf.figure(
-                _exponents(later),
-                caption=f"<b>The exponent α in S over training,</b> with {level:.0%} intervals of the lines.",
-                alt="The exponent in size against training tokens, a line for each measure",
-            )
-        if axis == "size":
-            leaf.table(**_without_data(verdict_table(fits, level=level)))
-    leaf.heading("Every model")
-    wide = table.assign(model=apart(table)["model"], what=[_label(k) for k in table["k"]]).pivot_table(
-        "value", ["family", "size", "model"], "what", sort=False
+    ks = sorted(set(ranks["k"]))
+    stores = stores_behind(source, set(ranks["dataset"]), set(apart(ranks)["model"]))
+    write_page(
+        path,
+        HERE / "law.html",
+        title=f"{', '.join(dict.fromkeys(table['family']))} on {table['dataset'].iloc[0]}",
+        lines=[_typeset(line) for line in in_words(fits, level, axis)],
+        surfaces=compared_in_words(surfaces, level),
+        axis=AXES[axis][2],
+        letter=AXES[axis][1],
+        level=f"{level:.0%}",
+        against_axis=against_size(plotted, level, axis) if fitted else None,
+        over_training=_exponents(later) if len(later) else None,
+        verdicts=verdict_table(fits, level=level) if fitted and by_size else None,
+        models=_values(table),
+        against_k=against_k(stores, max(10, *ks)) if stores else None,
+        intervals=_intervals(stores, ks, level) if stores else None,
+        passages=[_passage(ranked, tokenizers[ranked.store.model]) for ranked in _readable(stores, tokenizers)],
+        command=command,
     )
+
+
+def _values(table: pd.DataFrame) -> dict[str, Any]:
+    """Tabulate every model's measurements, as a page shows them."""
+    rows = table.assign(model=apart(table)["model"], what=[_label(k) for k in table["k"]])
+    wide = rows.pivot_table("value", ["family", "size", "model"], "what", sort=False)
     columns: dict[Any, Any] = {"family": "Family", "model": "Model", "size": ("S", "{:,}")}
     columns |= {name: (name, "{:.4f}") for name in wide.columns}
     caption = "<b>Each model:</b> −ln RBPₖ, and cross-entropy in nats."
-    leaf.table(**_without_data(shown(wide.reset_index().sort_values(["family", "size"]), columns, caption=caption)))
-    ks = sorted(set(ranks["k"]))
-    stores = stores_behind(source, set(ranks["dataset"]), set(apart(ranks)["model"]))
-    if stores:
-        leaf.figure(
-            against_k(stores, max(10, *ks)),
-            caption="<b>RBPₖ against k:</b> the share of tokens that rank among the first k.",
-            alt="Share of tokens with rank at most k, a line for each model",
-        )
-        leaf.table(**_without_data(_intervals(stores, ks, level)))
+    return shown(wide.reset_index().sort_values(["family", "size"]), columns, caption=caption)
+
+
+def _readable(stores: Sequence[Ranked], tokenizers: Mapping[str, Any]) -> list[Ranked]:
+    """Return the smallest and the largest of the models that have a tokenizer."""
     readable = [ranked for ranked in stores if ranked.store.model in tokenizers]
-    for ranked in readable[:1] + readable[1:][-1:]:  # the smallest and the largest
-        first = int(ranked.tokens["document"].iloc[0])
-        mine = ranked.tokens[ranked.tokens["document"] == first].head(PASSAGE)
-        leaf.heading(f"The first tokens, as {model_label(ranked.store.model)} ranks them")
-        leaf.markup(coloured_text(pieces_of(mine, tokenizers[ranked.store.model], ranked.rule)))
-    leaf.heading("The same again")
-    leaf.code(command)
+    return readable[:1] + readable[1:][-1:]
 
 
-def _typeset(line: str) -> str:
+def _passage(ranked: Ranked, tokenizer: Any) -> tuple[str, Markup]:
+    """Return a model's name, and the first tokens of its first document, coloured by rank."""
+    first = int(ranked.tokens["document"].iloc[0])
+    rows = ranked.tokens[ranked.tokens["document"] == first].head(PASSAGE)
+    text = coloured_text(pieces_of(rows, tokenizer, ranked.rule))
+    return model_label(ranked.store.model), Markup(text)  # noqa: S704
+
+
+def _typeset(line: str) -> Markup:
     """Write a line of `in_words` as HTML, with the subscripts and superscripts of its formula."""
     low = re.sub(r"RBP_(\d+)", r"RBP<sub>\1</sub>", html.escape(line))
-    return re.sub(r"S\^\(?(−?[\d.]*\d)\)?", r"S<sup>\1</sup>", low)
+    return Markup(re.sub(r"S\^\(?(−?[\d.]*\d)\)?", r"S<sup>\1</sup>", low))  # noqa: S704
 
 
 def _label(k: Any) -> str:
@@ -332,8 +336,8 @@ def against_k(stores: Sequence[Ranked], most: int) -> Panels:
             ax.step(curve["k"], curve["rbp"], where="post", color=colour, linewidth=1.4)
             reached = curve[curve["k"] <= most]["rbp"].max()
             ends[model_label(ranked.store.model)] = (float(most), float(reached), colour)
-        ax.set_xscale("log")
         ax.set_xlim(1, most)
+        log_axis(ax, "x")
         ax.set_ylim(0, 1.02)
         ax.set_xlabel("threshold k")
         ax.set_ylabel("RBPₖ")
@@ -373,7 +377,3 @@ def tokenizers(models: Sequence[str]) -> dict[str, Any]:
 
     model_files = [find_model(model) for model in models]
     return {files.name: load_tokenizer(files) for files in model_files}
-
-
-def _without_data(table: dict[str, Any]) -> dict[str, Any]:
-    return {name: each for name, each in table.items() if name != "data"}

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from PIL import Image
 from playwright.sync_api import Browser
 
-from rbp.figures import svg
+from companion import svg
 from rbp.figures.style import log_axis, neg_log_rbp_label, single_panel
 
 
