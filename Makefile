@@ -76,7 +76,7 @@ clean:                           ## remove what was built; the environment stays
 # What the build imports first is compiled meanwhile.
 PIP = $$([ -e $(BIN)/pip ] && echo $(BIN)/python || echo $(PYTHON)) -m pip --python $(BIN)/python --quiet --disable-pip-version-check
 UV = $(BIN)/uv pip install --quiet --python $(BIN)/python
-.venv/installed: requirements.lock requirements-torch.lock pyproject.toml src/pyproject.toml
+.venv/installed: requirements.lock requirements-checks.lock requirements-torch.lock pyproject.toml src/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
 	@echo "Installing the pinned environment into .venv (about 3 GB, once) …"
 	@$(PYTHON) -m venv $$($(PYTHON) -m pip --version >/dev/null 2>&1 && echo --without-pip) .venv
@@ -84,7 +84,7 @@ UV = $(BIN)/uv pip install --quiet --python $(BIN)/python
 	@rm -rf .venv/torch
 	@$(PIP) download --no-deps --constraint requirements-torch.lock --dest .venv/torch torch & torch=$$!; \
 		$(PIP) install --require-hashes --no-deps --requirement .venv/uv.lock && \
-		$(UV) --require-hashes --no-deps --requirement requirements.lock && \
+		$(UV) --require-hashes --no-deps --requirement requirements.lock --requirement requirements-checks.lock && \
 		{ $(BIN)/python -c 'import snakemake.cli, statsmodels.regression.linear_model, seaborn, myst_nb, sphinx_book_theme' & } && \
 		$(UV) --no-build-isolation --no-deps --editable . --editable src && wait $$torch
 	@$(UV) --constraint requirements-torch.lock .venv/torch/*.whl

@@ -7,7 +7,6 @@ import pytest
 from mini import write_chapter
 
 from companion.execute import results
-from companion.execute.inputs import checksums
 from companion.ledger.claims import read_claims
 from companion.project import CLAIMS, ROOT, Project
 from companion.render.build import sources_of
@@ -54,7 +53,7 @@ def build(project, **values):
     results.write_chapter(
         project.chapters / CHAPTER / "results.json", results.ChapterResults(CHAPTER, record(**values)[CHAPTER])
     )
-    write_json(project.inputs / f"{CHAPTER}.json", checksums(project, sources_of(project, CHAPTER)))
+    write_json(project.inputs / f"{CHAPTER}.json", sources_of(project, CHAPTER))
     write(project.chapters / CHAPTER / CHAPTER, values["law.csv"][0], figure="same")
 
 

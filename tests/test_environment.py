@@ -13,9 +13,11 @@ from checkout import checked_in
 from companion.project import ROOT
 from rbp.errors import DISTRIBUTION, install_extra
 
-HASHED, TORCH = ((ROOT / name).read_text() for name in ("requirements.lock", "requirements-torch.lock"))
+LOCKS = "requirements.lock", "requirements-checks.lock", "requirements-torch.lock"
+LOCKED, CHECKS, TORCH = ((ROOT / name).read_text() for name in LOCKS)
 PIN = r"([a-z0-9.-]+)==([\w.]+)( ; [\w.'<>=!()* -]*[\w')])?"
 #: name, version and where it is needed, of each package, in their order
+HASHED = LOCKED + CHECKS
 PINS, TORCH_PINS = ([match[0] for match in re.finditer(rf"^{PIN}", text, re.MULTILINE)] for text in (HASHED, TORCH))
 LOCK = dict(pin.split(" ;")[0].split("==", 1) for pin in PINS + TORCH_PINS)
 
@@ -34,7 +36,7 @@ def test_what_is_installed_is_compared_with_its_hash():
     commands = re.split(r" & torch=\$!; \\\n| && (?:\\\n|wait)|\n", said)
     chosen, uv, pinned, project, torch = [each for each in commands if re.search(" pip .*(install|download) ", each)]
     assert uv.endswith("--require-hashes --no-deps --requirement .venv/uv.lock")
-    assert pinned.endswith("--require-hashes --no-deps --requirement requirements.lock")
+    assert pinned.endswith("--require-hashes --no-deps --requirement requirements.lock --requirement requirements-checks.lock")
     assert chosen.endswith("download --no-deps --constraint requirements-torch.lock --dest .venv/torch torch")
     assert torch.endswith("--constraint requirements-torch.lock .venv/torch/*.whl")
     assert project.endswith("--no-deps --editable . --editable src")

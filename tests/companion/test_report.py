@@ -8,7 +8,6 @@ from pypdf import PdfReader
 
 from companion import report
 from companion.execute import results
-from companion.execute.inputs import checksums
 from companion.execute.results import recorded
 from companion.project import Project
 from companion.render import site
@@ -32,7 +31,7 @@ def project(tmp_path):
     for folder in (made.notebooks, chapter):
         write_json(folder / "laws.ipynb", {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
     results.write_chapter(chapter / "results.json", results.ChapterResults("laws", VALUES["laws"]))
-    write_json(made.inputs / "laws.json", checksums(made, sources_of(made, "laws")))
+    write_json(made.inputs / "laws.json", sources_of(made, "laws"))
     (made.root / "_config.yml").write_text("title: Laws\n")
     (made.root / "CITATION.cff").write_text(CITATION)
     results.write_book(made.results, VALUES)

@@ -3,7 +3,7 @@
 import ast
 import hashlib
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -73,9 +73,16 @@ def code_of_notebook(project: Project, notebook: Mapping[str, Any]) -> list[Path
     return imported_files(project, {name for cell in cells for name in named_modules(cell)})
 
 
+def code_checksum(notebook: Mapping[str, Any]) -> str:
+    """Return a checksum of what of a notebook is executed: its code cells, and which of them has the parameters."""
+    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    tagged = [("".join(cell["source"]), "parameters" in cell.get("metadata", {}).get("tags", [])) for cell in code]
+    return hashlib.sha256(canonical_json(tagged).encode()).hexdigest()
+
+
 def pins(project: Project) -> list[Path]:
-    """List the files that pin the versions of packages."""
-    return sorted(project.root.glob("requirements*.lock"))
+    """List the files that pin the versions of packages, but for those that only check the code."""
+    return sorted({*project.root.glob("requirements*.lock")} - {project.root / "requirements-checks.lock"})
 
 
 def checksums(project: Project, paths: Collection[Path]) -> dict[str, str]:
@@ -109,12 +116,12 @@ def changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 
 
 @contextmanager
-def unchanged(project: Project, paths: Collection[Path]) -> Iterator[dict[str, str]]:
-    """Give the checksums of a job's inputs, and see that they are the same when the job has ended.
+def unchanged(look: Callable[[], dict[str, str]]) -> Iterator[dict[str, str]]:
+    """Give the checksums of a job's inputs, which ``look`` returns, and see that they are the same when it has ended.
 
     Raises RbpError where one is not: what the job made would be taken as made from the new ones.
     """
-    before = checksums(project, paths)
+    before = look()
     yield before
-    if changed := changes(before, checksums(project, paths)):
+    if changed := changes(before, look()):
         raise RbpError("an input was changed while it was in use", changed[0], "Run `rbp book` again.")

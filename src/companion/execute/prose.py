@@ -21,6 +21,7 @@ from companion.execute import results
 from companion.execute.parameters import Parameter
 from companion.execute.results import Recorded, Results
 from companion.project import Project
+from rbp.io import canonical_json
 from rbp.names import number_word, times_power_of_ten
 
 VALUE = re.compile(r"\{value\}`(?:(?P<chapter>\w+)::)?(?P<key>[^`:]+)(?::(?P<format>[^`]*))?`")
@@ -242,9 +243,35 @@ class BookValues:
         }
 
 
-def page_of(executed: Path, book: BookValues) -> dict[str, Any]:
+def without_prose(executed: bytes) -> str:
+    """Return the JSON of an executed notebook without its prose, which `with_prose` takes from where it is written."""
+    notebook = json.loads(executed)
+    notebook["cells"] = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    return canonical_json(notebook, indent=1) + "\n"
+
+
+def with_prose(written: Cells, executed: Cells) -> Cells:
+    """Return a chapter's cells as they are written now, with the outputs of the executed ones.
+
+    papermill's cell with other parameters stays where it was added.
+    """
+    ran = (cell for cell in executed if cell["cell_type"] == "code")
+    cells: Cells = []
+    for cell in written:
+        if cell["cell_type"] == "code":
+            done = next(ran)
+            if "injected-parameters" in done["metadata"].get("tags", []):
+                cells.append(done)
+                done = next(ran)
+            cell = {**done, **cell, "outputs": done["outputs"], "execution_count": done["execution_count"]}
+        cells.append(cell)
+    return cells
+
+
+def page_of(executed: Path, book: BookValues, written: Cells | None = None) -> dict[str, Any]:
     """Make the notebook of a page from an executed chapter and the results in its folder.
 
+    written: the chapter's cells, where the executed ones have no prose (`with_prose`).
     Values are the accepted ones, of other chapters too; where a value has none yet, that of this run, or of the built
     book. Where this run differs from what is accepted, the page says so; with other parameters, it is a rerun's page.
     Raises ValueError as `fill_in`, and DataError for results that cannot be read.
@@ -253,7 +280,8 @@ def page_of(executed: Path, book: BookValues) -> dict[str, Any]:
     name, recorded = executed.stem, results.read_chapter(executed.with_name("results.json")).values
     accepted = book.accepted.get(name, {})
     changed = notebook["metadata"].get("rbp", {}).get("changed")  # what `chapters.execute` has noted
-    cells: Cells = [{**cell, "source": "".join(cell["source"])} for cell in notebook["cells"]]
+    every = with_prose(written, notebook["cells"]) if written else notebook["cells"]
+    cells: Cells = [{**cell, "source": "".join(cell["source"])} for cell in every]
     if changed:
         cells = _rerun(cells)
     elif book.accepted and (note := _differing(name, recorded, accepted)):

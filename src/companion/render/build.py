@@ -14,13 +14,13 @@ from typing import Any
 
 import typer
 
-from companion.execute import inputs, results, steps
+from companion.execute import inputs, prose, results, steps
 from companion.execute.parameters import check
 from companion.execute.run import Chapter, all_chapters, chapter_names, execute, find, step_names, times
 from companion.project import ROOT, Project
 from companion.render import site
 from rbp.errors import ChapterFailed, ParameterError, RbpError
-from rbp.io import canonical_json, exists, files_below, lock, parse_json, write_json
+from rbp.io import canonical_json, exists, files_below, lock, parse_json, write_file, write_json
 from rbp.names import nearest, split_names
 
 FULL = 100_000  # bytes that are left on a disk that is as good as full
@@ -62,15 +62,15 @@ def _existing(project: Project, values: dict[str, Any]) -> list[Path]:
 
 
 def chapter_files(project: Project, name: str) -> list[Path]:
-    """List the sources of a chapter: notebook, data, pins, files that its parameters name; not the modules."""
+    """List the files that a chapter reads: data, pins, files that its parameters name; neither notebook nor modules."""
     chapter = find(project, name)
     data = [project.root / path for path in chapter.reads]
     settings = [path for path in [project.book / "parameters.toml"] if path.exists()]
-    return [chapter.path, *data, *_existing(project, overrides(project, chapter)), *settings, *inputs.pins(project)]
+    return [*data, *_existing(project, overrides(project, chapter)), *settings, *inputs.pins(project)]
 
 
 def chapter_inputs(project: Project, name: str) -> list[str]:
-    """List the files that make a chapter stale, relative to the root, but for its modules: `chapter_code` has these."""
+    """List the files that make a chapter stale, relative to the root, but for its code: `chapter_code` has that."""
     chapter = find(project, name)
     tables = [project.steps / f"{step}.parquet" for step in chapter.steps]
     others = [other for other in chapter_names(project) if other != chapter.name]
@@ -81,8 +81,12 @@ def chapter_inputs(project: Project, name: str) -> list[str]:
 
 
 def chapter_code(project: Project, name: str) -> str:
-    """Return a checksum of the project's modules that a chapter imports: a parameter, which Snakemake looks at once."""
-    return inputs.digest(project, inputs.code_of_notebook(project, find(project, name).notebook))
+    """Return a checksum of a chapter's code cells and the project's modules that they import.
+
+    It is a parameter, which Snakemake looks at once. The prose is not in it: a changed sentence executes nothing.
+    """
+    notebook = find(project, name).notebook
+    return inputs.code_checksum(notebook) + inputs.digest(project, inputs.code_of_notebook(project, notebook))
 
 
 def step_inputs(project: Project, name: str) -> list[str]:
@@ -106,8 +110,9 @@ def site_inputs(project: Project) -> list[str]:
     executed = [project.chapters / name / f"{name}.ipynb" for name in chapter_names(project)]
     recorded = [path.with_name("results.json") for path in executed]
     by_hand = [*files_below(project.book), *(project.root / name for name in site.SETTINGS)]
+    written = [chapter.path for chapter in all_chapters(project)]
     others = [path for path in (project.expected, site.report_stamp(project)) if path.exists()]
-    return inputs.relative(project, [*executed, *recorded, *others, *by_hand])
+    return inputs.relative(project, [*executed, *recorded, *written, *others, *by_hand])
 
 
 def site_code(project: Project) -> str:
@@ -119,16 +124,20 @@ def run_code(project: Project, name: str) -> str:
     """Return a checksum of all that a rerun of a chapter depends on, but for its parameters and the reader's files."""
     code = [path for path in files_below(project.root / "src") if path.suffix in (".py", ".toml")]
     texts = [path for path in files_below(project.book) if path.suffix in (".css", ".js")]
-    return inputs.digest(
-        project, [*chapter_files(project, name), *code, *texts, *filter(Path.exists, [project.expected])]
-    )
+    chapter = [find(project, name).path, *chapter_files(project, name)]  # with its prose, which the rerun's page shows
+    return inputs.digest(project, [*chapter, *code, *texts, *filter(Path.exists, [project.expected])])
 
 
-def sources_of(project: Project, name: str) -> list[Path]:
-    """List all files of the tree that a chapter's values depend on, including the files of its steps."""
+def sources_of(project: Project, name: str) -> dict[str, str]:
+    """Return the checksums of all that a chapter's values depend on, by path: of its notebook, the executed part's.
+
+    The files of its steps are among them.
+    """
     chapter = find(project, name)
     of_steps = [path for step in chapter.steps for path in (*steps.inputs(project, step), *steps.code(project, step))]
-    return [*chapter_files(project, name), *inputs.code_of_notebook(project, chapter.notebook), *of_steps]
+    files = [*chapter_files(project, name), *inputs.code_of_notebook(project, chapter.notebook), *of_steps]
+    notebook = {path: inputs.code_checksum(chapter.notebook) for path in inputs.relative(project, [chapter.path])}
+    return notebook | inputs.checksums(project, files)
 
 
 def differences_of_tree(project: Project, chapter: str | None = None) -> list[str]:
@@ -138,9 +147,7 @@ def differences_of_tree(project: Project, chapter: str | None = None) -> list[st
         path = project.inputs / f"{name}.json"
         if not path.exists() or not (project.chapters / name / "results.json").exists():
             lines.append(f"{name} is not built")
-        elif changed := inputs.changes(
-            parse_json(path.read_bytes()), inputs.checksums(project, sources_of(project, name))
-        ):
+        elif changed := inputs.changes(parse_json(path.read_bytes()), sources_of(project, name)):
             more = f" and {len(changed) - 1} more" if changed[1:] else ""
             lines.append(f"{name} was built from another {changed[0]}{more}")
     return lines
@@ -166,7 +173,8 @@ def run_step(project: Project, name: str) -> bool:
     """Make a step's table, as a job of the Snakefile; returns whether it succeeded."""
 
     def make() -> None:
-        with inputs.unchanged(project, [*steps.inputs(project, name), *steps.code(project, name)]):
+        files = [*steps.inputs(project, name), *steps.code(project, name)]
+        with inputs.unchanged(lambda: inputs.checksums(project, files)):
             steps.make_table(project, name)
 
     return _report_job(project, f"step {name}", name, make)
@@ -177,10 +185,14 @@ def run_chapter(project: Project, name: str) -> bool:
     chapter = find(project, name)
     names = chapter_names(project)
 
+    def drop_prose(folder: Path) -> None:
+        path = folder / chapter.path.name
+        write_file(path, prose.without_prose(path.read_bytes()))
+
     def make() -> None:
-        with inputs.unchanged(project, sources_of(project, name)) as made_from:
+        with inputs.unchanged(lambda: sources_of(project, name)) as made_from:
             values, environment = overrides(project, chapter), {steps.TABLES: str(project.steps)}
-            execute(chapter, values, project.chapters / name, project.root, environment=environment)
+            execute(chapter, values, project.chapters / name, project.root, drop_prose, environment=environment)
         write_json(project.inputs / f"{name}.json", made_from)
 
     return _report_job(project, f"[{names.index(chapter.name) + 1}/{len(names)}] {name}", name, make)
@@ -188,7 +200,8 @@ def run_chapter(project: Project, name: str) -> bool:
 
 def run_site(project: Project) -> None:
     """Build the HTML for the book. Raises RbpError."""
-    with inputs.unchanged(project, [project.root / path for path in site_inputs(project)]):
+    files = [project.root / path for path in site_inputs(project)]
+    with inputs.unchanged(lambda: inputs.checksums(project, files)):
         site.build_html(project)
 
 

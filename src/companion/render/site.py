@@ -19,7 +19,7 @@ import yaml
 from sphinx_external_toc.parsing import MalformedError, parse_toc_yaml
 
 from companion.execute import prose
-from companion.execute.run import Chapter, all_chapters, chapter_names, times
+from companion.execute.run import Chapter, all_chapters, times
 from companion.ledger.claims import Numbers, judge_all
 from companion.project import Project
 from companion.render.cards import Card, claim_cards, figure_cards, write_cards
@@ -105,20 +105,21 @@ def _contents(project: Project, chapters: list[Chapter], numbers: Mapping[str, s
     for name, number in numbers.items():  # in their order
         chapter = next((each for each in chapters if each.name == name), None)
         if chapter and number.isdecimal():
-            minutes = reading_minutes(_executed(project, chapter)["cells"])
+            minutes = reading_minutes(_cells(project, chapter))
             lines.append(f"{number}. [{chapter.title}](../notebooks/{name}.ipynb) · {minutes} min")
     return "\n".join(lines)
 
 
-def _executed(project: Project, chapter: Chapter) -> dict[str, Any]:
-    notebook: dict[str, Any] = parse_json((project.chapters / chapter.name / f"{chapter.name}.ipynb").read_bytes())
-    return notebook
+def _cells(project: Project, chapter: Chapter) -> prose.Cells:
+    """Return a chapter's cells as they are written now, with the outputs of its execution."""
+    executed = parse_json((project.chapters / chapter.name / f"{chapter.name}.ipynb").read_bytes())
+    return prose.with_prose(chapter.notebook["cells"], executed["cells"])
 
 
 def _cards(project: Project, chapters: list[Chapter]) -> Iterator[Card]:
     """Make the cards of all figures, and of the claims where the ledger is a chapter."""
     for chapter in chapters:
-        yield from figure_cards(chapter.name, chapter.title, _executed(project, chapter)["cells"])
+        yield from figure_cards(chapter.name, chapter.title, _cells(project, chapter))
         if chapter.name == "ledger":
             yield from claim_cards(judge_all(Numbers.read(project)))
 
@@ -145,10 +146,10 @@ def with_figures(text: str, project: Project, page: str) -> str:
 
 
 def _page(project: Project, chapter: Chapter, book: prose.BookValues) -> str:
-    """Write out the values of an executed chapter. Raises ChapterError for a value that nobody records."""
+    """Write out the prose and values of an executed chapter. Raises ChapterError for a value that nobody records."""
     executed = project.chapters / chapter.name / f"{chapter.name}.ipynb"
     try:
-        notebook = prose.page_of(executed, book)
+        notebook = prose.page_of(executed, book, chapter.notebook["cells"])
     except ValueError as error:
         raise ChapterError(str(error), chapter.name) from None
     if "changed" not in notebook["metadata"].get("rbp", {}):
@@ -249,10 +250,11 @@ def build_html(project: Project) -> None:
 
 def fingerprint(project: Project) -> str:
     """Return a checksum over all that the pages are made of, except the page on how the book was made."""
-    executed = [project.chapters / name / f"{name}.ipynb" for name in chapter_names(project)]
+    written = [chapter.path for chapter in all_chapters(project)]
+    executed = [project.chapters / path.stem / path.name for path in written]
     by_hand = [path for path in project.book.rglob("*") if path.is_file()]
     accepted = [project.expected] if project.expected.exists() else []
-    paths = sorted([*executed, *by_hand, *accepted, *(project.root / name for name in SETTINGS)])
+    paths = sorted([*written, *executed, *by_hand, *accepted, *(project.root / name for name in SETTINGS)])
     return hashlib.sha256("".join(sha256(path) for path in paths).encode()).hexdigest()
 
 
@@ -337,7 +339,7 @@ same pages, byte for byte, but for this one.
 
 {_table(("Package", "Version"), versions)}
 
-All pins are in `requirements.lock` and `requirements-torch.lock`.
+All pins are in `requirements.lock`, `requirements-checks.lock` and `requirements-torch.lock`.
 {_moved_verdicts(project)}
 ## Seconds for each step and chapter
 

@@ -12,7 +12,6 @@ from commands import here, refused
 from mini import write_book, write_chapter
 from typer.main import get_command
 
-from companion.execute.inputs import checksums
 from companion.execute.results import ChapterResults, Recorded, read_book
 from companion.execute.results import write_book as write_results
 from companion.execute.results import write_chapter as write_chapter_results
@@ -200,7 +199,7 @@ def test_verify_and_accept_take_the_name_of_a_chapter(tmp_path):
     write_chapter(project, "one")
     built = ChapterResults("one", {"n": Recorded(1.0), "new": Recorded(1)})
     write_chapter_results(project.chapters / "one" / "results.json", built)
-    write_json(project.inputs / "one.json", checksums(project, sources_of(project, "one")))
+    write_json(project.inputs / "one.json", sources_of(project, "one"))
     write_results(project.expected, {"one": {"n": Recorded(1 + 1e-12)}, "two": {"x": Recorded(2.0)}})
     done = here("verify", "one", root=tmp_path)  # the other is not built
     assert (done.returncode, done.stdout) == (1, "new     one new: 1\n")

@@ -14,7 +14,7 @@ from companion.execute.results import write_book as write_results
 from companion.execute.run import find
 from companion.project import Project
 from companion.render import site
-from companion.render.build import build, chapter_inputs, differences_of_tree, overrides, run_chapter
+from companion.render.build import build, chapter_code, chapter_inputs, differences_of_tree, overrides, run_chapter
 from rbp.errors import ParameterError, RbpError
 
 BUTTONS = ".article-header-buttons a[href^=http]"
@@ -104,6 +104,17 @@ def test_the_buttons_of_a_page_lead_to_its_source_and_of_a_chapter_to_binder(pro
 
 
 @pytest.mark.long
+def test_a_changed_sentence_and_a_linters_pin_execute_nothing(project, executed):
+    before = checksums(project.chapters)
+    edit(project.notebooks / "01_a.ipynb", "With $x^2$ it is", "With $x^3$ the value is")
+    (project.root / "requirements-checks.lock").write_text("ruff==1\n")
+    assert executed("_build/site.json") == set()
+    assert "the value is 5.500" in page(project, "notebooks/01_a").get_text()
+    assert checksums(project.chapters) == before
+    assert differences_of_tree(project) == []
+
+
+@pytest.mark.long
 def test_what_is_executed_again_and_what_is_not(project, executed):
     for path in project.root.rglob("*"):
         if not {"_build", ".snakemake"} & set(path.parts):
@@ -187,9 +198,9 @@ def test_a_chapter_depends_on_what_it_reads_and_on_the_files_its_parameters_name
     for name in files:
         (project.root / name).parent.mkdir(parents=True)
         (project.root / name).touch()
-    own = ["notebooks/01_a.ipynb", "data/b.csv", *files, "requirements.lock"]
-    assert chapter_inputs(project, "01_a") == own
-    others = ["notebooks/02_b.ipynb", "requirements.lock", "_build/chapters/01_a/results.json"]
+    (project.root / "requirements-checks.lock").touch()
+    assert chapter_inputs(project, "01_a") == ["data/b.csv", *files, "requirements.lock"], "not the linters' pins"
+    others = ["requirements.lock", "_build/chapters/01_a/results.json"]
     assert chapter_inputs(project, "02_b") == others
 
 
@@ -210,6 +221,10 @@ def stage_one(project, prose):
     project.book.mkdir(exist_ok=True)
     (project.book / "_toc.yml").write_text("format: jb-book\nroot: notebooks/01_a\n")
     assert run_chapter(project, "01_a")
+    return staged(project)
+
+
+def staged(project):
     site.stage(project)
     cells = json.loads((project.build / "source" / "notebooks" / "01_a.ipynb").read_text())["cells"]
     return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
@@ -228,6 +243,19 @@ def test_prose_tells_the_accepted_values_and_the_page_says_where_this_build_diff
     assert "differs from the accepted results** in 1 of this chapter's values: `v` is moved" in title
     write_results(project.expected, {"01_a": {"v": Recorded(1.5), "value": Recorded(1)}})
     assert stage_one(project, PROSE)[0] == '# 1. Chapter 01_a\n\n<p class="rbp-minutes">1 min to read</p>\n'
+
+
+@pytest.mark.usefixtures("without_kernel")
+def test_a_page_has_the_sentences_of_now_and_a_chapter_is_of_its_code_alone(tmp_path):
+    project = Project(tmp_path)
+    stage_one(project, PROSE)
+    code, notebook = chapter_code(project, "01_a"), project.notebooks / "01_a.ipynb"
+    edit(notebook, "It is", "The value is")
+    assert "The value is 1.50, or 1." in staged(project)[1]
+    assert (chapter_code(project, "01_a"), differences_of_tree(project)) == (code, [])
+    edit(notebook, "k + 0.5", "k + 0.6")
+    assert chapter_code(project, "01_a") != code
+    assert differences_of_tree(project) == ["01_a was built from another notebooks/01_a.ipynb"]
 
 
 @pytest.mark.usefixtures("without_kernel")
