@@ -24,7 +24,6 @@ from matplotlib.axes import Axes
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
-from companion.chapters.near_ties import ROUNDING, NearTies, possible_counts
 from companion.execute.page import data_within
 from companion.project import DATA, LADDER
 from rbp import metric, provenance
@@ -118,12 +117,6 @@ class Read:
         counts = rank_logits(self.logits[:-1], self.ids[1:])
         return (counts.greater + counts.equal).tolist(), counts.nll.tolist()
 
-    def near(self) -> NearTies:
-        """Find which of these ranks rounding can change."""
-        logits = self.logits[:-1]
-        bound = ROUNDING * torch.finfo(logits.dtype).eps * logits.abs().amax(1)
-        return possible_counts(logits, self.ids[1:], bound, None)
-
     def cross_entropy(self, temperature: float) -> float:
         """Average −ln p, in nats, of logits divided by the temperature."""
         logits = self.logits[:-1].double() / temperature
@@ -195,20 +188,16 @@ def at_first(readings: Sequence[Read]) -> list[Read]:
     return [each for each in readings if each.rung.label in FIRST] or list(readings[: len(FIRST)])
 
 
-def rank_statistics(readings: Sequence[Read]) -> list[tuple[dict[str, float], dict[str, Any]]]:
-    """Compute RBP_1 of the smallest and the largest model ticked at first, and the largest one's cross-entropy.
+def top_shares(readings: Sequence[Read]) -> dict[str, float]:
+    """Compute RBP_1 of the smallest and the largest model ticked at first."""
+    ends = {"smaller": at_first(readings)[0], "larger": at_first(readings)[-1]}
+    return {f"rbp1.{name}": float(metric.rbp(np.asarray(read.ranks()[0]), 1)) for name, read in ends.items()}
 
-    At T = 1 and 2; each with what `Page.record` takes besides.
-    """
-    statistics = []
-    for name, read in zip(("smaller", "larger"), (at_first(readings)[0], at_first(readings)[-1]), strict=True):
-        near, ranks = read.near(), np.asarray(read.ranks()[0])
-        statistics.append(({f"rbp1.{name}": float(metric.rbp(ranks, 1))}, near.share_within(near.across(1, "paper"))))
-    moves = near.entropy_within()
-    for temperature in (1, 2):
-        cost = {f"cross_entropy.larger.t{temperature}": read.cross_entropy(temperature)}
-        statistics.append((cost, moves | {"within": moves["within"] / temperature, "unit": "nats"}))
-    return statistics
+
+def cross_entropies(readings: Sequence[Read]) -> dict[str, float]:
+    """Compute the cross-entropy of the largest model ticked at first, in nats, at T = 1 and 2."""
+    larger = at_first(readings)[-1]
+    return {f"cross_entropy.larger.t{temperature}": larger.cross_entropy(temperature) for temperature in (1, 2)}
 
 
 # What the browser gets

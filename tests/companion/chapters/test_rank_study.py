@@ -1,16 +1,12 @@
 import logging
 
-import numpy as np
-import pandas as pd
 import pytest
 import torch
 from tiny import write_texts
 
 from companion.chapters.appendix import ranking
-from companion.chapters.near_ties import NearTies
 from rbp.choices import Settings
 from rbp.extract.extraction import extract
-from rbp.laws.power import fit_power_law
 from rbp.measurements.ranked import Ranked, every_k
 from rbp.metric import rbp
 from rbp.models.find import find_model
@@ -59,24 +55,6 @@ def logits(study):
     return torch.cat(rows), torch.cat(truths)
 
 
-def test_an_exponent_moves_no_more_than_its_hits_allow():
-    sizes, hits, near = np.array([1e4, 1e5, 1e6]), np.array([200, 300, 420]), np.array([3, 0, 2])
-    table = pd.DataFrame({"size": sizes, "hits": hits, "tokens": 1000, "k": pd.array([1, 1, 1], dtype="Int64")})
-    table["model"] = list("abc")
-
-    def alpha(moved):
-        return fit_power_law(sizes, -np.log((hits + moved) / 1000)).alpha
-
-    straddling = {}
-    for model, count in zip("abc", near, strict=True):
-        greater = np.tile([0, 1], (9, 1)) * (np.arange(9)[:, None] < count)
-        straddling[model] = NearTies(np.zeros(9), greater, 1 + greater, greater)
-    within = ranking.exponent_within(table, straddling, "paper")
-    moves = [abs(alpha(near * signs) - alpha(0)) for signs in np.stack(np.meshgrid(*[[-1, 0, 1]] * 3)).reshape(3, -1).T]
-    assert 0 < max(moves) <= within * (1 + 1e-9)  # the two are reckoned in two ways
-    assert within < 1.2 * max(moves)
-
-
 @pytest.mark.long
 def test_ranks_and_cross_entropy_are_those_of_the_models_own_logits(study, logits):
     scores, truth = logits
@@ -108,12 +86,11 @@ def test_ties_among_rounded_logits_are_those_of_the_models_own(study, logits):
 
 @pytest.mark.long
 def test_nothing_is_ranked_twice_and_the_extraction_says_how_far_it_is(tmp_path, monkeypatch):
-    """A model of no more rows than its tokenizer has tokens is ranked once, by one extraction."""
+    """A model of no more rows than its tokenizer has tokens is ranked once as it is, and once rounded."""
     calls = []
     monkeypatch.setattr(ranking, "extract", lambda *given: calls.append(given) or extract(*given))
     text = write_texts(tmp_path / "two.jsonl", TEXTS)
     study = ranking.rank_variants(ranking.project_path(MODEL), str(text), WINDOWS, CPU, tmp_path / "ranks")
-    assert len(calls) == 1
+    assert len(calls) == 2
     assert study.stores["tokenizer"] is study.stores["all"]
-    assert study.near is study.near
     assert logging.getLogger("rbp").isEnabledFor(logging.INFO)  # the extraction's progress

@@ -3,7 +3,7 @@
 The rank stores go into a folder of the caller's. What a run says of its progress goes to stderr.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from os.path import relpath
@@ -17,7 +17,6 @@ import pandera.pandas as pa
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
-from companion.chapters.near_ties import NearTies, near_ties
 from companion.project import DATA, ROOT
 from rbp import provenance
 from rbp.choices import Settings
@@ -39,16 +38,15 @@ from rbp.texts.corpora import open_corpus
 from rbp.texts.protocol import Protocol
 
 SIZES = 3  # the fewest that carry a power law
+LAST_BITS = "the last bits of logits differ between processors"  # why a recorded number may move a little
 
 
 @dataclass(frozen=True)
 class RankVariants:
-    """The ranks of one model on one corpus: of all logits ("all"), and of real tokens alone ("tokenizer")."""
+    """The ranks of one model on one corpus: of all logits ("all"), of these rounded ("bfloat16"), and of real tokens
+    alone ("tokenizer")."""
 
     model: str
-    corpus: str
-    protocol: Protocol
-    settings: Settings
     stores: dict[str, RankStore]
 
     @cached_property
@@ -67,12 +65,11 @@ class RankVariants:
         Columns logits, tied (the share of tokens whose score another token has too), most (the largest such group),
         and RBP_1 under each tie rule: paper, strict, expected.
         """
-        rounded, at_least = self.near["bfloat16"].computed.T
-        counts = {"all": (self.tokens.greater, self.tokens.equal), "bfloat16": (rounded, at_least - rounded)}
         rows = []
-        for name, (greater, equal) in counts.items():
-            shares = {rule: rbp(rank(greater, equal, rule), 1) for rule in get_args(TieRule)}
-            rows.append({"logits": name, "tied": (equal > 1).mean(), "most": equal.max(), **shares})
+        for name in ("all", "bfloat16"):
+            tokens = self.stores[name].ranks()
+            shares = {rule: rbp(rank(tokens.greater, tokens.equal, rule), 1) for rule in get_args(TieRule)}
+            rows.append({"logits": name, "tied": (tokens.equal > 1).mean(), "most": tokens.equal.max(), **shares})
         return pd.DataFrame(rows)
 
     def padding(self, rule: TieRule, k: Sequence[int] = (1, 10, 100)) -> pd.DataFrame:
@@ -91,12 +88,6 @@ class RankVariants:
             means = {"mean_rank": ranks.mean(), "cross_entropy": tokens.nll.astype("float64").mean()}
             rows.append({"logits": name, "rows": store.vocabulary, **shares, **means, "moved": (ranks != whole).mean()})
         return pd.DataFrame(rows)
-
-    @cached_property
-    def near(self) -> dict[str, NearTies]:
-        """Find which ranks rounding can change, of all logits as computed and rounded to bfloat16: see `near_ties`."""
-        tables = near_ties(self.model, self.corpus, self.protocol, self.settings, (None, "bfloat16"))
-        return dict(zip(("all", "bfloat16"), tables, strict=True))
 
     def pieces(self, document: int, count: int, rule: TieRule) -> pd.DataFrame:
         """Return the first `count` ranked tokens of a document, as `pieces_of`; ParameterError if it has none."""
@@ -120,10 +111,12 @@ def rank_variants(model: str, corpus: str, protocol: Protocol, settings: Setting
     _note([str(files.folder)], corpus)
     say_on_stderr()  # how far it is: what goes there is not on the page
     stores = dict.fromkeys(("all", "tokenizer"), open_store(extract([files], [corpus], protocol, out, settings)[0]))
+    rounded = replace(settings, round_logits="bfloat16")
+    stores["bfloat16"] = open_store(extract([files], [corpus], protocol, out, rounded)[0])
     if len(load_tokenizer(files)) != stores["all"].vocabulary:
         chosen = replace(settings, vocabulary="tokenizer")
         stores["tokenizer"] = open_store(extract([files], [corpus], protocol, out, chosen)[0])
-    variants = RankVariants(model, corpus, protocol, settings, stores)
+    variants = RankVariants(model, stores)
     first = int((variants.tokens.greater + variants.tokens.equal == 1).sum())
     if first in (0, len(variants.tokens)):
         what = f"{first} of {len(variants.tokens)} tokens have rank 1, and the chapter compares them with the others"
@@ -145,23 +138,6 @@ def rank_family(folder: str, corpus: str, protocol: Protocol, settings: Settings
     say_on_stderr()
     extract(models, [corpus], protocol, out, settings)
     return out
-
-
-def family_near(folder: str, corpus: str, protocol: Protocol, settings: Settings) -> dict[str, NearTies]:
-    """Compute `near_ties` of every model below `folder`, by the name that its measurements have."""
-    models = [str(path.parent) for path in sorted(Path(project_path(folder)).glob("*/config.json"))]
-    return {model: near_ties(model, project_path(corpus), protocol, settings)[0] for model in models}
-
-
-def exponent_within(table: pd.DataFrame, near: Mapping[str, NearTies], rule: TieRule, k: int = 1) -> float:
-    """Bound the change of a family's exponent at k, as far as `near`, by model, lets hits move."""
-    points = table[table["k"].eq(k).fillna(False)]
-    x = np.log(points["size"].to_numpy(float))
-    weight = np.abs(x - x.mean()) / ((x - x.mean()) ** 2).sum()
-    hits, tokens = points["hits"].to_numpy(float), points["tokens"].to_numpy(float)
-    moves = np.array([near[model].across(k, rule) for model in points["model"]])
-    ends = [np.log(-np.log((hits + sign * moves) / tokens)) for sign in (1, 0, -1)]
-    return float(weight @ np.maximum(np.abs(ends[0] - ends[1]), np.abs(ends[2] - ends[1])))
 
 
 def width_ratio(ranks: npt.ArrayLike, tokens: pd.DataFrame, k: int, level: float) -> float:
