@@ -15,6 +15,21 @@ import torch
 
 from rbp.io import write_json
 
+GPU = Path(__file__).parent / "results" / "gpu.json"
+
+# What ranks should take at most: times the bare product, by d and V in bfloat16, and at any in float32; by question,
+# times the backbone alone or, of whole calls, times the plain way.
+PRODUCTS, FLOAT32 = {(768, 50304): 1.6, (4096, 128256): 1.15}, 1.15
+MODELS = {
+    "Pythia-70M, the whole call, bfloat16, 32,704 tokens": 1.0,
+    "Pythia-1.4B, the whole call, bfloat16, 32,704 tokens": 1.4,
+    "Pythia-1.4B, the whole call, bfloat16, 327,040 tokens": 1.1,
+    "Pythia-70M, rows from memory, bfloat16": 1.5,
+    "Pythia-70M, rows from memory, float32": 2.05,
+    "Pythia-1.4B, rows from memory, bfloat16": 1.07,
+    "Pythia-1.4B, rows from memory, float32": 1.09,
+}
+
 Results = dict[str, Any]
 
 
@@ -121,3 +136,22 @@ def report(measured: Callable[..., Results], about: str, *optional: str) -> None
         print("  ".join([f"{size + row['way']:56}{figures}", *more]))
     if given.json:
         write_json(given.json, results)
+
+
+def worked(part: Results) -> bool:
+    """Return whether a part of `bench.gpu` has all its answers, and no failure."""
+    return not ("error" in part or part.get("left") or any(map(failure, part["answers"])))
+
+
+def failure(answer: Results) -> str | None:
+    """Say why a question has no answer, or which failure it reports; None if all is well."""
+    return answer.get("error") or "; ".join(answer.get("failed") or []) or None
+
+
+def wanted_ratio(question: str, row: Results) -> float | None:
+    """Return the most that the ratio of a row of an answer should be; None where nothing is wanted of it."""
+    if not row["way"].startswith("ours"):
+        return None
+    if row.get("dtype") == "float32":
+        return FLOAT32
+    return PRODUCTS.get((row["d"], row["vocabulary"])) if row.get("dtype") == "bfloat16" else MODELS.get(question)

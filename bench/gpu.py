@@ -23,8 +23,7 @@ from typing import Any
 
 import torch
 
-from bench.common import Results, circumstances
-from companion.chapters.appendix.gpu import GPU, failure, wanted_ratio, worked
+from bench.common import GPU, Results, circumstances, failure, wanted_ratio, worked
 from rbp.io import write_json
 from rbp.kernel import CAPABILITY
 

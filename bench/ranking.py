@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.nn.functional import cross_entropy
 
-from bench.common import Question, Results, circumstances, in_turn, peak_on_gpu, report, spread
-from companion.chapters.appendix.gpu import PRODUCTS
+from bench.common import PRODUCTS, Question, Results, circumstances, in_turn, peak_on_gpu, report, spread
 from rbp.choices import Backend
 from rbp.kernel import blocked, equal_rows, linear_rank
 

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from bench import extraction
+from bench.common import MODELS, failure, wanted_ratio, worked
 from companion.chapters.appendix import cost
-from companion.chapters.appendix.gpu import MODELS, failure, read_gpu, wanted_ratio, worked
 from rbp.errors import DataError
 
 PLAIN, OURS = "plain route: logits, softmax, top 10 000, count", "ours: linear_rank"
@@ -63,19 +63,19 @@ def test_a_gpus_costs_stand_beside_the_processors(tmp_path):
     found = cost.read_costs(tmp_path)
     assert found.ratio.tolist() == 2 * [row["ratio"] for row in rows()[3:]], "of the widths whose ratio is wanted"
     assert found.dtype.tolist() == 3 * ["bfloat16"] + 3 * ["float32"]
+    assert cost.measured_on(found) == "Measured on a GPU: a card, 2026-01-02"
     write(tmp_path, result(), "ranking-cpu.json")
     assert cost.read_costs(tmp_path).gpu.tolist() == 6 * [False] + 6 * [True]
     write(tmp_path, RUN | {"parts": {"ranking": {"answers": ANSWERS[2:]}}})
     assert not cost.read_costs(tmp_path).gpu.any()
     with pytest.raises(DataError, match="interpreter's"):
-        read_gpu(write(tmp_path, RUN | {"interpreter": True}))
+        cost.read_costs(write(tmp_path, RUN | {"interpreter": True}).parent)
 
 
 def test_what_failed_did_not_work():
     good = {"question": "q", "failed": []}
     assert worked({"answers": [good]})
     assert worked({"answers": [], "left_out": "x is not installed"})
-    assert not worked(None)
     for wrong in ({"failed": ["a rank is wrong"]}, {"error": "none"}):
         assert not worked({"answers": [good, {"question": "r"} | wrong]})
     for wrong in ({"left": ["r"]}, {"error": "none"}):

@@ -1,4 +1,4 @@
-"""The cost of ranking, compared with the plain route: a table for the book."""
+"""The cost of ranking, compared with the plain route: the results of the benchmarks, as a table for the book."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,6 @@ from typing import Any
 
 import pandas as pd
 
-from companion.chapters.appendix.gpu import GPU, PRODUCTS, Record, read_gpu
 from companion.project import ROOT
 from rbp import provenance
 from rbp.errors import DataError
@@ -15,6 +14,7 @@ from rbp.report.display import Columns, shown
 
 FOLDER = ROOT / "bench" / "results"
 OURS, PLAIN = "ours", "plain route"  # how the names of the two ways begin
+WIDTHS = (768, 50304), (4096, 128256)  # of hidden states, and logits for each: what the page shows of a GPU
 _COLUMNS = ["dtype", "rows", "d", "vocabulary", "way", "ratio", "ratio_low", "ratio_high", "extra_memory_mb"]
 
 
@@ -22,34 +22,35 @@ def read_costs(folder: Path = FOLDER) -> pd.DataFrame:
     """Read every result of the ranking's benchmark in `folder`, a GPU's last; none if there is no such file.
 
     Columns device, date, gpu (bool), dtype, rows (positions), d (width), vocabulary, way, ratio (the median, against
-    the bare product of the same round), ratio_low, ratio_high, extra_memory_mb. Raises DataError for a malformed file.
+    the bare product of the same round), ratio_low, ratio_high, extra_memory_mb. Raises DataError for a malformed file,
+    and for one that Triton's interpreter made: it holds no figures of a GPU.
     """
-    files: list[tuple[str, bool, Any]] = []
-    for path in sorted(folder.glob("ranking*.json")):
-        try:
-            files.append((label(path), False, json.loads(path.read_text(encoding="utf-8"))))
-        except ValueError:
-            files.append((label(path), False, None))
-        provenance.note(path)
-    if run := read_gpu(folder / GPU.name):
-        answers = run["parts"].get("ranking", {"answers": []})["answers"]
-        rows = [
-            row for answer in answers for row in answer.get("rows", []) if (row["d"], row["vocabulary"]) in PRODUCTS
-        ]
-        rows = [row for row in rows if row["dtype"] != "float16"]  # as models are run there
-        if rows:
-            files.append((label(folder / GPU.name), True, run | {"rows": rows}))
     tables = []
-    for where, gpu, content in files:
+    for path in [*sorted(folder.glob("ranking*.json")), *folder.glob("gpu.json")]:
+        provenance.note(path)
+        gpu = path.name == "gpu.json"
         try:
-            table = pd.DataFrame(content["rows"])[_COLUMNS]
+            content = json.loads(path.read_bytes())
+            rows = pd.DataFrame(_gpu_rows(content) if gpu else content["rows"])
+            rows = rows[_COLUMNS] if len(rows) else rows
             about = {name: content[name] for name in ("device", "date")}
-        except (ValueError, KeyError, TypeError):
-            remedy = "Write it again: python -m bench.ranking --json FILE."
-            raise DataError("this is no result of the ranking's benchmark", where, remedy) from None
-        tables.append(table.assign(**about, gpu=gpu))
+            interpreter = gpu and content["interpreter"]
+        except (ValueError, KeyError, TypeError, AttributeError):
+            remedy = "Write it again: " + ("make gpu." if gpu else "python -m bench.ranking --json FILE.")
+            raise DataError("this is no result of the ranking's benchmark", label(path), remedy) from None
+        if interpreter:
+            raise DataError("these figures are the interpreter's, not a GPU's", label(path), "Remove the file.")
+        if len(rows):
+            tables.append(rows.assign(**about, gpu=gpu))
     columns = ["device", "date", "gpu", *_COLUMNS]
     return pd.concat(tables, ignore_index=True)[columns] if tables else pd.DataFrame(columns=columns)
+
+
+def _gpu_rows(content: Any) -> list[dict[str, Any]]:
+    """List the rows of a GPU's answers that the page shows, in the dtypes that models are run in there."""
+    answers = content["parts"].get("ranking", {"answers": []})["answers"]
+    rows = [row for answer in answers for row in answer.get("rows", [])]
+    return [row for row in rows if (row["d"], row["vocabulary"]) in WIDTHS and row["dtype"] != "float16"]
 
 
 def ranges(costs: pd.DataFrame) -> pd.DataFrame:
@@ -91,6 +92,7 @@ def costs_table(costs: pd.DataFrame) -> dict[str, Any]:
     return shown(pd.concat(parts, axis=1).reset_index(), columns, caption=caption, data=costs)
 
 
-def measured_on(run: Record | None) -> str:
-    """Name the card and the date of the measurements."""
-    return f"Measured on a GPU: {run['device']}, {run['date']}" if run else "No GPU was measured"
+def measured_on(costs: pd.DataFrame) -> str:
+    """Name the GPU of `read_costs`, and the date of its measurements."""
+    gpu = costs[costs["gpu"].astype(bool)]
+    return f"Measured on a GPU: {gpu['device'].iloc[0]}, {gpu['date'].iloc[0]}" if len(gpu) else "No GPU was measured"

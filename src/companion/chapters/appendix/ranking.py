@@ -1,4 +1,4 @@
-"""Rank one model on one text in three ways, to see the effects of ties and of rows beyond the tokenizer's tokens.
+"""Rank one model on one text, with its logits as computed and rounded, to see the effects of ties.
 
 The rank stores go into a folder of the caller's. What a run says of its progress goes to stderr.
 """
@@ -23,10 +23,8 @@ from rbp.choices import Settings
 from rbp.errors import DataError, ParameterError
 from rbp.extract.extraction import extract, say_on_stderr
 from rbp.figures.style import Panels, rbp_label
-from rbp.figures.wording import model_label
 from rbp.laws.counting import neg_log_rbp_interval
 from rbp.laws.resampling import independent_units, neg_log_rbp_document_interval
-from rbp.measurements import open_source
 from rbp.measurements.ranked import pieces_of
 from rbp.metric import TieRule, rank, rbp
 from rbp.models.find import find_model
@@ -43,8 +41,7 @@ LAST_BITS = "the last bits of logits differ between processors"  # why a recorde
 
 @dataclass(frozen=True)
 class RankVariants:
-    """The ranks of one model on one corpus: of all logits ("all"), of these rounded ("bfloat16"), and of real tokens
-    alone ("tokenizer")."""
+    """The ranks of one model on one corpus: of logits as computed ("all"), and rounded to bfloat16 ("bfloat16")."""
 
     model: str
     stores: dict[str, RankStore]
@@ -72,23 +69,6 @@ class RankVariants:
             rows.append({"logits": name, "tied": (tokens.equal > 1).mean(), "most": tokens.equal.max(), **shares})
         return pd.DataFrame(rows)
 
-    def padding(self, rule: TieRule, k: Sequence[int] = (1, 10, 100)) -> pd.DataFrame:
-        """Measure the effect of rows beyond the tokenizer's tokens.
-
-        Columns logits ("all" or "tokenizer"), rows (how many are counted), rbp1, rbp10, …, mean_rank, cross_entropy
-        (nats), and moved: the share of tokens whose rank is another than among all.
-        """
-        rows = []
-        whole = rank(self.tokens.greater, self.tokens.equal, rule)
-        for name in ("all", "tokenizer"):
-            store = self.stores[name]
-            tokens = store.ranks()
-            ranks = rank(tokens.greater, tokens.equal, rule)
-            shares = {f"rbp{each}": rbp(ranks, each) for each in k}
-            means = {"mean_rank": ranks.mean(), "cross_entropy": tokens.nll.astype("float64").mean()}
-            rows.append({"logits": name, "rows": store.vocabulary, **shares, **means, "moved": (ranks != whole).mean()})
-        return pd.DataFrame(rows)
-
     def pieces(self, document: int, count: int, rule: TieRule) -> pd.DataFrame:
         """Return the first `count` ranked tokens of a document, as `pieces_of`; ParameterError if it has none."""
         tokens = self.tokens[self.tokens.document == document].head(count)
@@ -100,7 +80,7 @@ class RankVariants:
 
 
 def rank_variants(model: str, corpus: str, protocol: Protocol, settings: Settings, out: Path) -> RankVariants:
-    """Rank `corpus` by `model`, and again among the tokenizer's tokens where the model has more, into the folder `out`.
+    """Rank `corpus` by `model`, with its logits as computed and rounded to bfloat16, into the folder `out`.
 
     A path that is not found from here is looked for in the project's folder. Raises as `extract`, and DataError if no
     token has rank 1, or every one has: so little text shows nothing.
@@ -110,12 +90,8 @@ def rank_variants(model: str, corpus: str, protocol: Protocol, settings: Setting
     open_corpus(corpus, settings.fields)  # so that errors in it come before any run
     _note([str(files.folder)], corpus)
     say_on_stderr()  # how far it is: what goes there is not on the page
-    stores = dict.fromkeys(("all", "tokenizer"), open_store(extract([files], [corpus], protocol, out, settings)[0]))
-    rounded = replace(settings, round_logits="bfloat16")
-    stores["bfloat16"] = open_store(extract([files], [corpus], protocol, out, rounded)[0])
-    if len(load_tokenizer(files)) != stores["all"].vocabulary:
-        chosen = replace(settings, vocabulary="tokenizer")
-        stores["tokenizer"] = open_store(extract([files], [corpus], protocol, out, chosen)[0])
+    ways = {"all": settings, "bfloat16": replace(settings, round_logits="bfloat16")}
+    stores = {name: open_store(extract([files], [corpus], protocol, out, way)[0]) for name, way in ways.items()}
     variants = RankVariants(model, stores)
     first = int((variants.tokens.greater + variants.tokens.equal == 1).sum())
     if first in (0, len(variants.tokens)):
@@ -148,25 +124,6 @@ def width_ratio(ranks: npt.ArrayLike, tokens: pd.DataFrame, k: int, level: float
     return float(np.ptp(by_documents) / np.ptp(by_tokens))
 
 
-def compare_with_shipped(stores: Sequence[RankStore]) -> pd.DataFrame:
-    """Compare ranks of the ladder's models with the shipped ones, token by token.
-
-    Columns model, size, tokens (compared), changed (how many have another greater or equal count) and nll (the largest
-    difference in nats). Stores that have no counterpart are left out.
-    """
-    shipped = {(s.model, s.dataset): s for s in open_source("ladder").stores}
-    rows = []
-    for store in sorted(stores, key=lambda s: s.size):
-        if counterpart := shipped.get((model_label(store.model), store.dataset)):
-            provenance.note(*counterpart.parts)
-            keys = ["document", "position", "token"]
-            both = store.ranks().merge(counterpart.ranks(), on=keys, suffixes=("", "_shipped"))
-            changed = (both.greater != both.greater_shipped) | (both.equal != both.equal_shipped)
-            most = (both.nll - both.nll_shipped).abs().max()
-            rows.append((counterpart.model, store.size, len(both), changed.sum(), most))
-    return pd.DataFrame(rows, columns=["model", "size", "tokens", "changed", "nll"])
-
-
 def project_path(name: str) -> str:
     """Return the path `name` as seen from the working folder, if it is one of the project's; else `name`."""
     return name if Path(name).exists() or not (ROOT / name).exists() else relpath(ROOT / name)
@@ -191,27 +148,6 @@ def ties_table(ties: pd.DataFrame) -> dict[str, Any]:
         },
         caption="<b>What ties do.</b> Most equals: the largest group, the token included.",
         data=ties,
-    )
-
-
-def padding_table(padding: pd.DataFrame) -> dict[str, Any]:
-    """Show `RankVariants.padding`."""
-    names = {"all": "all rows", "tokenizer": "the tokenizer’s tokens"}
-    return shown(
-        padding.assign(logits=padding["logits"].map(names)),
-        {
-            "logits": "counted",
-            "rows": "rows",
-            "rbp1": ("RBP₁", "{:.4f}"),
-            "rbp10": ("RBP₁₀", "{:.4f}"),
-            "rbp100": ("RBP₁₀₀", "{:.4f}"),
-            "mean_rank": ("mean rank", "{:.2f}"),
-            "cross_entropy": ("cross-entropy", "{:.4f}"),
-            "moved": ("ranks moved", "{:.3%}"),
-        },
-        caption="<b>What rows without a token do.</b> “Ranks moved” is the share of tokens whose rank is another than "
-        "among all rows. The authors count all rows, and so does this book unless it says otherwise.",
-        data=padding,
     )
 
 
