@@ -4,7 +4,6 @@ import pytest
 
 from companion.chapters.appendix import data
 from companion.evidence import published
-from rbp.measurements import open_source
 
 
 def test_counting_knows_a_point_to_one_over_the_root_of_its_misses():
@@ -28,14 +27,3 @@ def test_a_wrong_number_fails_a_check(tmp_path, monkeypatch):
     table = data.checks().set_index("check")
     assert table.loc["figure_5", "agree"] < table.loc["figure_5", "compared"]
     assert table.loc["table_1", "agree"] < 96
-
-
-def test_coverage_counts_models_and_knows_how_many_there_could_be():
-    counted = data.coverage(open_source("published").table)
-    own = counted.query("dataset == 'wikipedia' and family == 'Pythia'")
-    assert own[own["k"] == 1][["models", "of"]].to_numpy().tolist() == [[10, 10]]
-    assert own[own["k"].isna()]["models"].tolist() == [10]
-    assert own[own["k"] == 2][["models", "of"]].to_numpy().tolist() == [[4, 10]]
-    assert counted.query("dataset == 'humaneval' and family == 'Pythia' and k == 20000").empty
-    grid = data.coverage_panels(counted).single("humaneval")
-    assert {text.get_text() for ax in grid.axes for text in ax.texts} == {"10", "4", "5"}

@@ -1,6 +1,6 @@
-"""The published measurements: how far their sizes and thresholds reach, and how they compare with the paper's text."""
+"""The published measurements: how many tokens are behind them, and how they compare with the paper's text."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,6 @@ import pandera.pandas as pa
 from matplotlib import ticker
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 from scipy.stats import t as t_distribution
 
 from companion.evidence import published
@@ -28,7 +27,7 @@ from rbp.measurements import open_source, select
 from rbp.report.display import Column, shown
 from rbp.tables import checked, read_csv
 
-VOCABULARIES = {"Pythia": (50256,), "OPT": (50272,), "GPT-2": (50257,), "Qwen2.5": (151936, 152064)}
+VOCABULARIES = {"Pythia": 50256, "OPT": 50272, "GPT-2": 50257}
 """How many entries the paper's footnote 2 gives each family's vocabulary."""
 
 
@@ -94,7 +93,7 @@ def setup_statistics(points: pd.DataFrame, sizes: pd.DataFrame, recovered: pd.Da
     known, widths = recovered[recovered["basis"] != "likely"], vocabularies()
     fewer = int((known["tokens"] < STATED).sum())
     low, high = int(points["k"].min()), int(points["k"].max())
-    agree = [family for family in ("Pythia", "OPT", "GPT-2") if tuple(widths[family]) == VOCABULARIES[family]]
+    agree = [family for family, printed in VOCABULARIES.items() if widths[family] == [printed]]
     qwen = published.models().query("family == 'Qwen2.5'")
     larger = qwen.loc[qwen["vocab_size"] == qwen["vocab_size"].max(), "name"]
     pythia = [f"{width:,}" for width in widths["Pythia"]]
@@ -115,42 +114,6 @@ def setup_statistics(points: pd.DataFrame, sizes: pd.DataFrame, recovered: pd.Da
         "vocabularies.Qwen2.5.largest_of": " and ".join(larger),
         "threshold_share_of_vocabulary": high / widths["GPT-2"][-1],
         "covered_by_20000": least_covered(points, 20_000),
-    }
-
-
-def setup_table(points: pd.DataFrame, sizes: pd.DataFrame, recovered: pd.DataFrame) -> dict[str, Any]:
-    """Compare the paper's setup with the published numbers, for `Page.table`; `sizes` has a row a model."""
-
-    def either(values: Iterable[int]) -> str:
-        return " or ".join(f"{value:,}" for value in values)
-
-    ours: Mapping[str, Iterable[int]] = vocabularies()
-    total, tokens = orders(published.models()["total_params"]), recovered["tokens"]
-    rows = [
-        ("introduction", "models", "24", f"{len(sizes)}"),
-        (
-            "introduction",
-            "orders of size",
-            "over 5",
-            f"{orders(sizes['size']):.2f} (S), {total:.2f} (all)",
-        ),
-        ("appendix A", "orders of size", "over four", "the same"),
-        (
-            "appendix A",
-            "orders of k",
-            "over five",
-            f"{orders(points['k']):.2f} ({points['k'].min()} to {points['k'].max():,})",
-        ),
-        ("appendix A", "tokens behind a point", "at least 5·10⁵", f"{tokens.min():,} to {tokens.max():,}"),
-        *(
-            ("footnote 2", f"vocabulary, {family}", either(printed), either(ours[family]))
-            for family, printed in VOCABULARIES.items()
-        ),
-    ]
-    return {
-        "table": pd.DataFrame(rows, columns=["where", "what", "printed", "ours"])[["what", "printed", "ours", "where"]],
-        "caption": "<b>The paper’s setup beside the published numbers.</b> Orders: of magnitude. Our "
-        "vocabularies: how wide the models’ output layers are.",
     }
 
 
@@ -314,58 +277,6 @@ def interval_coverage_table(by_kind: pd.DataFrame) -> dict[str, Any]:
 
 
 _GREY = "#6B7280"
-_ENTROPY = "CE"
-
-
-def coverage(table: pd.DataFrame) -> pd.DataFrame:
-    """Count the models measured: dataset, family, k (missing for the cross-entropy, which comes last), models, of.
-
-    `table` is a measurement table; `of` is how many models of the family it holds anywhere.
-    """
-    counted = table.groupby(["dataset", "family", "k"], dropna=False)["model"].nunique().rename("models").reset_index()
-    return counted.assign(of=counted["family"].map(table.groupby("family")["model"].nunique()))
-
-
-def coverage_panels(counted: pd.DataFrame) -> Panels:
-    """Plot a grid of family by threshold for each dataset, with the number of models in each square (`coverage`).
-
-    A frame: all models of the family; a number alone: some; nothing: none.
-    """
-    numbers = sorted(counted["k"].dropna().unique().tolist())
-    columns = [f"{number:,}" for number in numbers] + [_ENTROPY] * bool(counted["k"].isna().any())
-    families = sorted(counted["family"].unique())
-
-    def draw(ax: Axes, dataset: str) -> None:
-        cells = counted[counted["dataset"] == dataset]
-        for k, family, models, of in cells[["k", "family", "models", "of"]].itertuples(index=False, name=None):
-            x, y = len(numbers) if pd.isna(k) else numbers.index(k), families.index(family)
-            full = models == of
-            if full:
-                ax.add_patch(Rectangle((x - 0.43, y - 0.41), 0.86, 0.82, facecolor="none", edgecolor=_GREY, lw=1.5))
-            ax.text(x, y, str(models), ha="center", va="center", fontweight="bold" if full else "normal")
-        ax.set_xlim(-0.6, len(columns) - 0.4)
-        ax.set_ylim(len(families) - 0.4, -0.6)
-        ax.set_xticks(range(len(columns)), columns, rotation=90)
-        ax.set_yticks(range(len(families)), families)
-        ax.tick_params(length=0)
-        ax.grid(False)
-        ax.set_xlabel("threshold k; CE: cross-entropy")
-        ax.set_title(dataset_label(dataset))
-        ax.spines[["left", "bottom"]].set_visible(False)
-
-    return Panels(dataset_order(counted["dataset"]), draw, size=(4.6, 0.3 * len(families) + 1.4))
-
-
-def coverage_figure(table: pd.DataFrame) -> dict[str, Any]:
-    """Prepare `coverage_panels` of a measurement table for `Page.figure`."""
-    counted = coverage(table)
-    return {
-        "figure": coverage_panels(counted),
-        "caption": "<b>At most thresholds only some models of a family were published.</b> How many, by family and k. "
-        "Framed: all of the family; empty: none.",
-        "alt": "Grids of families by thresholds, one for each dataset, with the number of models in each square",
-        "data": counted,
-    }
 
 
 def tokens_behind_figure(recovered: pd.DataFrame, stated: int) -> dict[str, Any]:
