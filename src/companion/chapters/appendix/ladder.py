@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from itertools import pairwise
 from math import nan
 from typing import Any
 
@@ -325,7 +324,6 @@ def scatter_panels(splits: pd.DataFrame) -> Panels:
 # ── Trials of learning rates, seeds, batches and repeated text
 
 TRIALS = LADDER / "trials.csv"
-CONTEXT = 256  # tokens of a row
 _COUNT = pa.Column("int64", pa.Check.ge(0, error="must not be negative"))
 _POSITIVE = pa.Column("float64", pa.Check.gt(0, error="must be positive"))
 _SCHEMA = pa.DataFrameSchema(
@@ -342,81 +340,49 @@ def read_trials() -> pd.DataFrame:
     return checked(read_csv(TRIALS), _SCHEMA, TRIALS, keys=["model"], remedy="Restore it: git checkout -- data/ladder.")
 
 
-def compare_rates(trials: pd.DataFrame, sizes: "pd.Series[int]", family: str = TRANSFORMER) -> pd.DataFrame:
-    """Compare the local exponents of the loss in S by the grid's learning rates and by the best tried.
+def compare_trials(trials: pd.DataFrame, family: str = TRANSFORMER) -> pd.DataFrame:
+    """Compare the loss of each trial with the loss of the grid's run of its size and budget, on rows that no run reads.
 
-    trials: `read_trials`; sizes: S by rung. At each budget, of the sizes where the grid's rate and another were tried.
-    A row for each step between neighbouring sizes, and for each bend, by which the exponent falls from one step to the
-    next: budget, what, grid, best, seeds: the standard deviation of such a number between seeds; sure: grid and best
-    differ by more than twice that. The loss is on rows that no run reads.
+    trials: `read_trials`. Columns rung, budget, what (the trial changes), loss, difference (from the grid's run, per
+    cent), seeds: the standard deviation of such a difference between seeds, per cent, pooled over rungs and budgets.
     """
-    runs = _grid_batch(trials, family)
-    scatter, rows = _seed_scatter(runs), []
-    for budget, tried in runs[runs["seed"] == 0].groupby("budget"):
-        rates = tried.groupby("rung")["rate"].nunique()
-        both = set(rates[rates >= 2].index) & set(tried[~tried["changed"]]["rung"])
-        rungs = sorted(both, key=lambda rung: sizes[rung])
-        logs = {"grid": tried[~tried["changed"]].set_index("rung")["log"], "best": tried.groupby("rung")["log"].min()}
-        x = np.log([sizes[rung] for rung in rungs])
-        steps = np.diff(np.eye(len(rungs)), axis=0) / np.diff(x)[:, None] if len(rungs) > 1 else np.zeros((0, 0))
-        weights = np.concatenate([-steps, np.diff(steps, axis=0)]) if len(steps) > 1 else -steps
-        names = [f"{a} to {b}" for a, b in pairwise(rungs)] + [f"bend at {rung}" for rung in rungs[1:-1]]
-        for name, weight in zip(names, weights, strict=True):
-            ends = {kind: float(weight @ values[rungs]) for kind, values in logs.items()}
-            seeds = scatter * float(np.sqrt(weight @ weight))
-            sure = abs(ends["best"] - ends["grid"]) > 2 * seeds
-            rows.append({"budget": budget, "what": name, **ends, "seeds": seeds, "sure": sure})
-    return pd.DataFrame(rows, columns=["budget", "what", "grid", "best", "seeds", "sure"])
+    runs = trials[trials["family"] == family].assign(log=100 * np.log(trials["loss"]))
+    runs["what"] = runs["model"].map(_describe_changes(trials)).fillna("")
+    usual = runs[runs["what"] == ""]
+    spread = usual.groupby(["rung", "budget"])["log"].agg(["var", "size"]).query("size > 1")
+    variance = (spread["var"] * (spread["size"] - 1)).sum() / (spread["size"] - 1).sum()
+    grid = usual[usual["seed"] == 0][["rung", "budget", "log"]]
+    table = runs[runs["what"] != ""].merge(grid, on=["rung", "budget"], suffixes=("", "_grid"))
+    table = table.assign(difference=table["log"] - table["log_grid"], seeds=np.sqrt(2 * variance))
+    names = ["rung", "budget", "what", "loss", "difference", "seeds"]
+    return table.sort_values(["budget", "rung", "what"], kind="stable")[names].reset_index(drop=True)
 
 
-def _grid_batch(trials: pd.DataFrame, family: str) -> pd.DataFrame:
-    """Select the runs with the grid's batch that read each token once."""
-    runs: pd.DataFrame = trials[(trials["family"] == family) & trials["distinct"].isna()]
-    runs = runs[runs["batch"] == runs["batch"].mode().iloc[0]]
-    return runs.assign(log=np.log(runs["loss"]), changed=runs["model"].str.contains("-rate"))
+def trial_statistics(table: pd.DataFrame) -> dict[str, Any]:
+    """Summarise `compare_trials`: how many other rates, the most that one lowers the loss, and the seeds' spread (%).
 
-
-def _seed_scatter(runs: pd.DataFrame) -> float:
-    """Pool the standard deviation of ln loss between seeds over rungs and budgets."""
-    cells = runs[~runs["changed"]].groupby(["rung", "budget"])["log"].agg(["var", "size"]).query("size > 1")
-    return float(np.sqrt((cells["var"] * (cells["size"] - 1)).sum() / (cells["size"] - 1).sum()))
-
-
-def rate_statistics(rates: pd.DataFrame) -> dict[str, Any]:
-    """Summarise `compare_rates`."""
-    moved = (rates["best"] - rates["grid"]).abs()
-    return {"rates.rows": len(rates), "rates.sure": int(rates["sure"].sum()), "rates.moved": moved.max()}
-
-
-def compare_updates(trials: pd.DataFrame, family: str = TRANSFORMER) -> pd.DataFrame:
-    """Compare runs of other batches, or over repeated text, with the grid's of the same size and budget.
-
-    trials: `read_trials`. Columns rung, budget, batch, distinct (tokens; missing: each once), updates, loss, difference
-    from the grid's (nats), seeds: the standard deviation of a difference between seeds.
+    repeated: how far above the grid's loss a run over repeated text ends at most (%).
     """
-    grid = _grid_batch(trials, family)
-    scatter = _seed_scatter(grid)
-    grid = grid[~grid["changed"] & (grid["seed"] == 0)]
-    runs = trials[(trials["family"] == family) & ~trials["model"].isin(grid["model"])]
-    runs = runs[runs["distinct"].notna() | ~runs["batch"].isin(grid["batch"])]
-    rows = runs.merge(grid[["rung", "budget", "loss"]], on=["rung", "budget"], suffixes=("", "_grid"))
-    rows["updates"] = rows["budget"] // (rows["batch"] * CONTEXT)
-    rows["difference"] = rows["loss"] - rows["loss_grid"]
-    rows["seeds"] = scatter * np.hypot(rows["loss"], rows["loss_grid"])
-    names = ["rung", "budget", "batch", "distinct", "updates", "loss", "difference", "seeds"]
-    return rows.sort_values(["budget", "distinct", "batch"])[names].reset_index(drop=True)
+    rates = table[table["what"].str.endswith("the rate")]
+    repeated = table.loc[table["what"].str.endswith("repeated"), "difference"].max()
+    values = {"rates": len(rates), "best": -rates["difference"].min(), "spread": table["seeds"].max()}
+    return {f"trials.{name}": value for name, value in (values | {"repeated": repeated}).items()}
 
 
-def update_statistics(updates: pd.DataFrame, trials: pd.DataFrame) -> dict[str, Any]:
-    """Compute how much of the gain by further text comes by reading the first of it again: per cent, mean over sizes.
-
-    updates, trials: `compare_updates` and `read_trials`.
-    """
-    again = updates.dropna(subset="distinct")
-    losses = trials.drop_duplicates("model").set_index("model")["loss"]
-    first = again.apply(lambda row: losses[f"{TRANSFORMER}-{row.rung}-at-{row.distinct / 1e6:g}m"], axis=1)
-    gained = first - again["loss"]
-    return {"updates.again": 100 * float((gained / (gained + again["difference"])).mean())}
+def trials_table(table: pd.DataFrame) -> dict[str, Any]:
+    """Show `compare_trials`, for `Page.table`."""
+    columns: Columns = {
+        "rung": "size",
+        "budget": ("tokens", "{:,}"),
+        "what": "changed",
+        "loss": ("loss", "{:.3f}"),
+        "difference": ("difference, %", "{:+.2f}"),
+    }
+    caption = (
+        "<b>Other rates hardly help.</b> Each trial’s loss, in nats, on rows that no run reads, and its difference from "
+        f"the ladder’s run. Between seeds such a difference has a standard deviation of {table['seeds'].iloc[0]:.2f}%."
+    )
+    return shown(table, columns, caption=caption, data=table)
 
 
 def compare_ranks(grid: Sequence[Counts], runs: Sequence[Counts], trials: pd.DataFrame) -> pd.DataFrame:
