@@ -10,7 +10,8 @@ Of the models of seed 0 at the largest budget each token's rank is kept as well,
 """
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,19 +20,19 @@ import numpy as np
 import pandas as pd
 
 from ladder.making import Line, Making
-from ladder.measuring import Measured, measure
-from ladder.ranking import read_corpus, store_of, windows
+from ladder.ranking import read_corpus, stores_of, windows
 from ladder.recipe import Change
 from ladder.shipped import TABLES
 from ladder.workspace import read_record
-from rbp.io import folder_beside, swap_in, write_file, write_json
+from rbp.io import folder_beside, swap_in, temporary_folder, write_file, write_json
 from rbp.processes import DONE, Task, Tell
-from rbp.texts.protocol import plan_rows
+from rbp.store import RankStore
 
 
-def aggregate(measured: dict[str, Measured]) -> dict[str, pd.DataFrame]:
-    """Return the tables of what was measured on each dataset, by name: see the module."""
-    parts = [pd.DataFrame({"dataset": name, **each._asdict()}) for name, each in measured.items()]
+def aggregate(stores: Iterable[RankStore]) -> dict[str, pd.DataFrame]:
+    """Return the tables of one model's rank stores, one for each dataset, by name: see the module."""
+    kinds = {"document": np.int64, "greater": np.int64, "equal": np.int64, "nll": np.float64}
+    parts = [store.ranks()[list(kinds)].astype(kinds).assign(dataset=store.dataset) for store in stores]
     whole = pd.concat(parts, ignore_index=True).assign(tokens=1)
 
     def sums(by: list[str], added: list[str]) -> pd.DataFrame:
@@ -53,30 +54,21 @@ def jobs(making: Making, lines: Sequence[Line]) -> list[Task]:
 
 
 def rank(tell: Tell, making: Making, line: Line, tokens: int) -> None:
-    """Rank all documents by one finished model, on one thread. A job."""
+    """Rank all documents by one finished model, on one thread; stores that are not kept are temporary. A job."""
     import torch
 
     from rbp.choices import Settings
-    from rbp.extract.extraction import quiet
     from rbp.models.find import find_model
-    from rbp.models.load import load_model, load_tokenizer
 
     torch.set_num_threads(1)
     name, weights = line.at(tokens), making.about(line, tokens)["checksum"]
     files = replace(find_model(str(making.model(line, tokens))), name=name)
     settings = Settings(device="cpu", family=line.family.name)
-    with quiet():
-        model = load_model(files, "float32", torch.device("cpu")).model
-        tokenizer = load_tokenizer(files)
-    measured = {}
-    for domain in making.base.domains:
-        tell(domain.name)
-        corpus = read_corpus(making.place, domain.name)
-        rows = plan_rows(corpus, tokenizer, windows(making.base)).rows
-        if keeps_ranks(making, line, tokens):
-            store_of(files, corpus, windows(making.base), making.place / "ranks", settings)
-        measured[domain.name] = measure(model, rows)
-    write(making.place / "aggregates" / name, aggregate(measured), key(making, weights))
+    corpora = [read_corpus(making.place, domain.name) for domain in making.base.domains]
+    kept = nullcontext(making.place / "ranks") if keeps_ranks(making, line, tokens) else temporary_folder("rbp-ladder")
+    with kept as folder:
+        tables = aggregate(stores_of(files, corpora, windows(making.base), folder, settings))
+    write(making.place / "aggregates" / name, tables, key(making, weights))
     tell(DONE)
 
 

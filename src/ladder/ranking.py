@@ -94,13 +94,16 @@ def read_corpus(place: Workspace, domain: str) -> Corpus:
     return evaluation_corpus(domain, [Document(row["id"], row["text"]) for row in rows])
 
 
-def store_of(files: "ModelFiles", corpus: Corpus, protocol: Protocol, out: Path, settings: "Settings") -> RankStore:
-    """Rank a corpus by one model into a store in `out`; its stores of other weights or texts are removed."""
+def stores_of(
+    files: "ModelFiles", corpora: Sequence[Corpus], protocol: Protocol, out: Path, settings: "Settings"
+) -> list[RankStore]:
+    """Rank corpora by one model into stores in `out`; its stores of other weights or texts are removed."""
     from rbp.extract.extraction import extract
 
     with redirect_stderr(StringIO()):  # whose progress is about one model
-        (store,) = extract([files], [corpus], protocol, out, settings)
-    for other in out.glob(f"{files.name}-{corpus.name}-*"):
-        if other != store:
-            shutil.rmtree(other)
-    return open_store(store)
+        stores = extract([files], corpora, protocol, out, settings)
+    for corpus, store in zip(corpora, stores, strict=True):
+        for other in out.glob(f"{files.name}-{corpus.name}-*"):
+            if other != store:
+                shutil.rmtree(other)
+    return list(map(open_store, stores))

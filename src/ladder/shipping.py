@@ -11,7 +11,6 @@ import pandera.pandas as pa
 
 from ladder import aggregates, text
 from ladder.making import Line, Making
-from ladder.measuring import Measured
 from ladder.paths import LADDER
 from ladder.shipped import APART, RANKS, RECORDS, SUMS, TABLES, TRIALS, how_to_make
 from ladder.workspace import read_record
@@ -182,7 +181,7 @@ def _write_sums(
         parts.append(old[old["model"].isin(unchanged)])
     for record in records:
         if rank_stores := stores.get(record["name"]):
-            new_tables = aggregates.aggregate({store.dataset: _measured(store) for store in rank_stores})
+            new_tables = aggregates.aggregate(rank_stores)
         else:
             new_tables = aggregates.read(folder / record["name"])
         for name, table in new_tables.items():
@@ -192,12 +191,6 @@ def _write_sums(
             whole = pd.concat(parts, ignore_index=True)[["model", "dataset", *TABLES[name]]]
             aggregates.write_table(new / f"{name}.parquet", whole)
         swap_in(new, to)
-
-
-def _measured(store: RankStore) -> Measured:
-    ranks = store.ranks()
-    document, greater, equal = (ranks[column].to_numpy(np.int64) for column in ("document", "greater", "equal"))
-    return Measured(document, greater, equal, ranks["nll"].to_numpy(np.float64))
 
 
 _REMEDY = "Restore the file: git checkout -- data/ladder; or make it: rbp ladder ship."
