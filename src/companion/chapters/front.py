@@ -114,7 +114,7 @@ def hide_figure(table: pd.DataFrame, ks: Sequence[int] = (1, 10, 100)) -> dict[s
 
 
 def longer_figure(snapshots: pd.DataFrame) -> dict[str, Any]:
-    """Plot a family's line after more and more tokens of training; snapshots: `read_snapshots` of chapter 4."""
+    """Plot a family's line after more and more tokens of training; snapshots: `read_snapshots`."""
     points = snapshots[snapshots["family"] == FAMILY].sort_values("size")
     laws = fit_snapshots(points)
     start = int((laws["alpha"] > 0).to_numpy().argmax())  # before, the models know next to nothing

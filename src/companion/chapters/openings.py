@@ -171,7 +171,7 @@ def chunk_openings(tokens: int, k: int = 10_000) -> dict[str, float]:
 
 
 def summarize_openings(table: pd.DataFrame, by_bin: pd.DataFrame, cells: pd.DataFrame) -> dict[str, Any]:
-    """Collect chapter 8's numbers from `openings`, `rates` and `crossed`, by key: counts, ratios and per cent."""
+    """Collect the numbers of `noise` from `openings`, `rates` and `crossed`, by key: counts, ratios and per cent."""
     values: dict[str, Any] = {"openings.texts": len(TEXTS), "openings.tokens.least": int(table["tokens"].min())}
     values["openings.tokens.most"] = int(table["tokens"].max())
     values["openings.early_tokens"] = 100 * WIDTH[EARLY].sum() / LAST[-1]

@@ -298,7 +298,7 @@ def sentence(text: str, readings: Sequence[Read], weights: Mapping[str, int], fo
 # ── A sentence to look at: no script is needed
 
 REAL = DATA / "real" / "sentence.json"  # as `python -m companion.evidence.real sentence` leaves it
-FIRST_TOKENS = 3  # of a text, which any model ranks badly: chapter 8
+FIRST_TOKENS = 3  # of a text, which any model ranks badly: see `noise`
 
 
 def real_sentence() -> dict[str, Any]:

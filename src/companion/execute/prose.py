@@ -149,7 +149,8 @@ def sentences(cells: Cells) -> list[str]:
 def plain(sentence: str, chapter: str, values: Results) -> str:
     """Return a sentence of a chapter without markup, its values written out."""
     text = VALUE.sub(lambda place: in_words_or_dash(values.get(place["chapter"] or chapter, {}), place), sentence)
-    text = re.sub(r" ?\(?\{\w+\}`[^`]*`\)?", "", LINK.sub(r"\1", text))  # of figures and references
+    text = re.sub(r"\{number\}`(\w+)`", r"\1", LINK.sub(r"\1", text))
+    text = re.sub(r" ?\(?\{\w+\}`[^`]*`\)?", "", text)  # of figures and references
     return " ".join(re.sub(r"\[([^]]*)\]\([^)]*\)|[*$`]", r"\1", text).split())
 
 
@@ -289,7 +290,8 @@ def page_of(executed: Path, book: BookValues, written: Cells | None = None) -> d
     values = book.accepted if changed else book.known({name: recorded})
     for cell in cells:
         if cell["cell_type"] == "markdown":
-            cell["source"] = fill_in(cell["source"], name, values, recorded if changed else None)
+            text = fill_in(cell["source"], name, values, recorded if changed else None)
+            cell["source"] = numbered(text, book.numbers)
         if "hide-cell" in cell["metadata"].get("tags", []):
             cell["metadata"] = cell["metadata"] | {"mystnb": SOLUTION}
     if cells and (number := book.numbers.get(name)):
@@ -315,7 +317,8 @@ def fill_notebook(cells: Any) -> None:
             if rerun and cell is cells[0]:
                 title, _, rest = text.partition("\n")
                 text = f"{title}\n\n> **A rerun.** Sentences have the book’s numbers, then this run’s.\n{rest}"
-            cell["source"] = re.sub(r"\{(?:numref|cite)\}`(?:\w+::)?([^`]*)`", r"(\1)", LINK.sub(r"\1", text))
+            text = numbered(LINK.sub(r"\1", text), book.numbers)
+            cell["source"] = re.sub(r"\{(?:numref|cite)\}`(?:\w+::)?([^`]*)`", r"(\1)", text)
 
 
 def _below_title(cells: Cells, note: str) -> Cells:
