@@ -121,7 +121,7 @@ class _Model:
     def _load(self) -> LanguageModel:
         why = "the default, as the authors' program" if self.settings.dtype == "float32" else "as asked for"
         dtype = self.files.config.get("dtype") or self.files.config.get("torch_dtype") or "unknown"
-        saved_as = getattr(self.files, "quantization", None) or dtype
+        saved_as = self.files.quantization or dtype
         log.info("%s: %s on %s (%s; saved as %s)", self.files.name, self.settings.dtype, self.device, why, saved_as)
         if self.settings.device != "spread" or isinstance(self.files, Loaded):
             return load_model(self.files, self.settings.dtype, self.device)

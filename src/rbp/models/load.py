@@ -66,6 +66,7 @@ class Loaded:
     revision: None = None
     checkpoint: None = None
     folder: None = None
+    quantization: None = None
 
     def __post_init__(self) -> None:
         from transformers import PreTrainedTokenizerBase
