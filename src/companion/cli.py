@@ -213,6 +213,25 @@ def verify(
     typer.echo(f"{count} agree with the accepted ones.")
 
 
+@commands.command()
+def where(
+    context: typer.Context,
+    key: Annotated[str, typer.Argument(help="Recorded value: KEY or CHAPTER::KEY; NAME.csv is a figure or table.")],
+) -> None:
+    """Say who makes a recorded value, and which sentences, claims and lines of the report name it."""
+    project = Project.of(context.obj)
+    from companion.execute import prose
+    from companion.execute.where import find_values, makers, uses
+
+    recorded = prose.BookValues.read(project).known()
+    for chapter, name in find_values(recorded, key):
+        typer.secho(f"{chapter}::{name} = {recorded[chapter][name].value}", bold=True)
+        for line in makers(project, chapter, name) or [f"who makes it is noted when `rbp book` executes {chapter}"]:
+            typer.echo(f"  made by   {line}")
+        for use in uses(project, chapter, name, recorded):
+            typer.echo(f"  {use.kind:9} {use.place}  {use.text}")
+
+
 @commands.command("_step", hidden=True)
 def _step(context: typer.Context, name: str) -> None:
     """Make a step's table for the book (a job of the Snakefile)."""

@@ -67,6 +67,11 @@ class Project:
         return self.build / "inputs"
 
     @property
+    def where(self) -> Path:
+        """The notes on which statement of each built chapter records what."""
+        return self.build / "where"
+
+    @property
     def html(self) -> Path:
         """The built book."""
         return self.build / "html"

@@ -12,7 +12,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,7 +22,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from companion import svg
-from companion.execute import results
+from companion.execute import results, where
 from companion.execute.prose import filled, rerun_box
 from companion.execute.run import find
 from companion.project import Project
@@ -30,7 +30,7 @@ from companion.typesetting import to_png
 from rbp import provenance
 from rbp.errors import ChapterError
 from rbp.figures import style as figure_style
-from rbp.io import write_file
+from rbp.io import write_file, write_json
 from rbp.report.display import Format, html_table
 
 
@@ -45,8 +45,10 @@ class Page:
         self._alone = None if "RBP_OUT" in os.environ else TemporaryDirectory(prefix="rbp-page-")
         self.out = Path(self._alone.name if self._alone else os.environ["RBP_OUT"])
         self.files = self.out / self.name
-        self.rerun = _rerun_in(name, sys._getframe(1).f_globals)
+        self._namespace = sys._getframe(1).f_globals
+        self.rerun = _rerun_in(name, self._namespace)
         self.values: dict[str, results.Recorded] = {}
+        self._recordings: dict[str, where.Recording] = {}
         self._shown: set[str] = set()
         self._downloads: list[str] = []  # items of the list at the end
         self._top: Any = self._display(self.rerun.opening(), display_id=True) if self.rerun else None
@@ -74,6 +76,7 @@ class Page:
             if isinstance(value, float) and not math.isfinite(value):
                 continue
             self.values[key] = results.recorded(key, value, unit, tolerance, within, because, data)
+        self._note(values)
 
     def figure(
         self,
@@ -171,6 +174,8 @@ class Page:
         files = tuple(map(project.label, read.files | rerun[0]))
         recorded = results.ChapterResults(self.name, self.values, files, tuple(read.steps | rerun[1]))
         results.write_chapter(self.out / "results.json", recorded)
+        if folder := os.environ.get(where.FOLDER):
+            write_json(Path(folder) / f"{self.name}.json", self._recordings)
         parameters = find(project, self.name).parameters
         if self.rerun:
             self._top.update(_html(self.rerun.opening(self.values)))
@@ -202,6 +207,13 @@ class Page:
             write_file(self.files / file, data.to_csv(index=False, lineterminator="\n").encode())
             checksum, tolerance = checksum_contents(data, table_text), 0.0 if compared else None
             self.values[file] = results.recorded(file, checksum, results.CHECKSUM, tolerance)
+            self._note([file])
+
+    def _note(self, keys: Iterable[str]) -> None:
+        """Note which statement of the notebook records these values (`companion.execute.where`)."""
+        kept = where.FOLDER in os.environ
+        if kept and (recording := where.recording_of(sys._getframe(2), self._namespace)):
+            self._recordings |= dict.fromkeys(keys, recording)
 
     def _show(self, name: str, body: str, caption: str, files: tuple[str, ...], kind: str = "rbp-figure") -> None:
         links = " · ".join(

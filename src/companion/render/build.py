@@ -14,7 +14,7 @@ from typing import Any
 
 import typer
 
-from companion.execute import inputs, prose, results, steps
+from companion.execute import inputs, prose, results, steps, where
 from companion.execute.parameters import check
 from companion.execute.run import Chapter, all_chapters, chapter_names, execute, find, step_names, times
 from companion.project import ROOT, Project
@@ -191,7 +191,8 @@ def run_chapter(project: Project, name: str) -> bool:
 
     def make() -> None:
         with inputs.unchanged(lambda: sources_of(project, name)) as made_from:
-            values, environment = overrides(project, chapter), {steps.TABLES: str(project.steps)}
+            values = overrides(project, chapter)
+            environment = {steps.TABLES: str(project.steps), where.FOLDER: str(project.where)}
             execute(chapter, values, project.chapters / name, project.root, drop_prose, environment=environment)
         write_json(project.inputs / f"{name}.json", made_from)
 
