@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ladder.making import Line, Making
+from ladder.making import TrainingRun, Making
 from ladder.ranking import read_corpus, stores_of, windows
 from ladder.recipe import Change
 from ladder.shipped import TABLES
@@ -44,16 +44,16 @@ def aggregate(stores: Iterable[RankStore]) -> dict[str, pd.DataFrame]:
     }
 
 
-def jobs(making: Making, lines: Sequence[Line]) -> list[Task]:
-    """Return a job for each finished model of the lines that is not ranked yet."""
+def jobs(making: Making, runs: Sequence[TrainingRun]) -> list[Task]:
+    """Return a job for each finished model of the runs that is not ranked yet."""
     return [
-        Task(line.at(tokens), rank, (making, line, tokens))
-        for line, tokens, about in making.finished(lines)
-        if not is_done(making, line.at(tokens), about["checksum"])
+        Task(run.model_name(tokens), rank, (making, run, tokens))
+        for run, tokens, about in making.finished(runs)
+        if not is_done(making, run.model_name(tokens), about["checksum"])
     ]
 
 
-def rank(tell: Tell, making: Making, line: Line, tokens: int) -> None:
+def rank(tell: Tell, making: Making, run: TrainingRun, tokens: int) -> None:
     """Rank all documents by one finished model, on one thread; stores that are not kept are temporary. A job."""
     import torch
 
@@ -61,20 +61,20 @@ def rank(tell: Tell, making: Making, line: Line, tokens: int) -> None:
     from rbp.models.find import find_model
 
     torch.set_num_threads(1)
-    name, weights = line.at(tokens), making.about(line, tokens)["checksum"]
-    files = replace(find_model(str(making.model(line, tokens))), name=name)
-    settings = Settings(device="cpu", family=line.family.name)
+    name, weights = run.model_name(tokens), making.about(run, tokens)["checksum"]
+    files = replace(find_model(str(making.model(run, tokens))), name=name)
+    settings = Settings(device="cpu", family=run.family.name)
     corpora = [read_corpus(making.place, domain.name) for domain in making.base.domains]
-    kept = nullcontext(making.place / "ranks") if keeps_ranks(making, line, tokens) else temporary_folder("rbp-ladder")
+    kept = nullcontext(making.place / "ranks") if keeps_ranks(making, run, tokens) else temporary_folder("rbp-ladder")
     with kept as folder:
         tables = aggregate(stores_of(files, corpora, windows(making.base), folder, settings))
     write(making.place / "aggregates" / name, tables, key(making, weights))
     tell(DONE)
 
 
-def keeps_ranks(making: Making, line: Line, tokens: int) -> bool:
+def keeps_ranks(making: Making, run: TrainingRun, tokens: int) -> bool:
     """Say whether each token's rank is kept: of seed 0 at the largest budget, but for trials."""
-    return line.seed == 0 and line.change == Change() and tokens == making.ladders.training.budgets[-1]
+    return run.seed == 0 and run.change == Change() and tokens == making.ladders.training.budgets[-1]
 
 
 def read(folder: Path) -> dict[str, pd.DataFrame]:

@@ -13,7 +13,7 @@ from rbp.names import split_names, split_numbers
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ladder.making import Line, Making
+    from ladder.making import TrainingRun, Making
     from rbp.processes import Task
 
 
@@ -62,13 +62,13 @@ def train(
 ) -> None:
     """Train what is not trained yet. A run that was stopped continues where it was, to the same weights."""
     making, texts = _open(context, config, out, texts, tokens)
-    lines = making.choose(split_names(family), split_names(rungs), _seeds(seeds))
+    runs = making.choose(split_names(family), split_names(rungs), _seeds(seeds))
     device = _device(device)
     making.prepare(texts)
-    _end(_work(making.jobs(lines, device), jobs, device))
-    for line in lines:
-        for budget in line.budgets:
-            typer.echo(str(making.model(line, budget)))
+    _end(_work(making.jobs(runs, device), jobs, device))
+    for run in runs:
+        for budget in run.budgets:
+            typer.echo(str(making.model(run, budget)))
 
 
 @ladder.command()
@@ -95,16 +95,16 @@ def sweep(
 
     device, to = _device(device), to or making.place / "trials.csv"
     families, wanted = split_names(family), split_names(rungs)
-    chosen = [tried.lines(making, trial, families, wanted) for trial in tried.choose(making, split_names(trials))]
+    chosen = [tried.runs_of(making, trial, families, wanted) for trial in tried.choose(making, split_names(trials))]
     if not any(chosen):
         raise ParameterError("no trial has such a run", "--trials, --family, --rungs", "Leave one out.")
-    making.prepare(texts, max(line.change.more or 0 for lines in chosen for line in lines))
-    todo = [tried.jobs(making, lines, device) for lines in chosen]
-    for lines, left in zip(chosen, todo, strict=True):
+    making.prepare(texts, max(run.change.more or 0 for runs in chosen for run in runs))
+    todo = [tried.jobs(making, runs, device) for runs in chosen]
+    for runs, left in zip(chosen, todo, strict=True):
         try:
             _end(_work(left, jobs, device))
         finally:
-            tried.put(tried.table(making, lines), to)
+            tried.write_losses(tried.loss_table(making, runs), to)
     typer.echo(str(to))
 
 
@@ -128,13 +128,13 @@ def rank(
 
     making, texts = _open(context, config, out, texts)
     wanted = split_names(family), split_names(rungs), _seeds(seeds)
-    lines = making.choose(*wanted) if trials is None else _trial_lines(making, trials, *wanted)
-    if not any(making.finished(lines)):
+    runs = making.choose(*wanted) if trials is None else _trial_runs(making, trials, *wanted)
+    if not any(making.finished(runs)):
         command = f"train --family {family}" if trials is None else f"sweep --trials {trials}"
         remedy = f"Train first: rbp ladder {command}."
         raise ParameterError("none of these models is trained", str(making.place.folder), remedy)
     making.prepare(texts)
-    _end(_work(aggregates.jobs(making, lines), jobs))
+    _end(_work(aggregates.jobs(making, runs), jobs))
     typer.echo(str(making.place / "ranks"))
 
 
@@ -159,7 +159,7 @@ def ship(
     if trials is None:
         left_out = shipping.ship(making, split_names(family), to or LADDER)
     else:
-        left_out = shipping.ship_trials(making, _trial_lines(making, trials, split_names(family)), to or LADDER)
+        left_out = shipping.ship_trials(making, _trial_runs(making, trials, split_names(family)), to or LADDER)
     for model in itertools.chain.from_iterable(left_out.values()):
         typer.echo(f"{model}: not ranked, so left out", err=True)
     typer.echo(str(to or LADDER))
@@ -192,14 +192,14 @@ def _open(
     return Making(ladders.up_to(base.text.tokens), base, place), texts
 
 
-def _trial_lines(
+def _trial_runs(
     making: "Making", trials: str, families: "Sequence[str]", rungs: "Sequence[str]" = (), seeds: "Sequence[int]" = ()
-) -> "list[Line]":
+) -> "list[TrainingRun]":
     """Return what some trials train beside the grid."""
     from ladder import trials as tried
 
     chosen = tried.choose(making, split_names(trials))
-    return tried.apart(making, [line for one in chosen for line in tried.lines(making, one, families, rungs, seeds)])
+    return tried.beyond_grid(making, [run for one in chosen for run in tried.runs_of(making, one, families, rungs, seeds)])
 
 
 def _device(name: str) -> str:

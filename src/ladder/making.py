@@ -1,8 +1,8 @@
 """The families of ladders.toml: every one's rungs at every budget of training tokens, trained and resumed.
 
-A line is a family's rung with one seed. Its trunk runs at a constant rate, and leaves its state where each budget
-branches off (training/LINE/at-STEP.safetensors); from there the rate falls to 0 within the rest of the budget, which
-gives a finished model: training/NAME/ holds its state and run.json, models/NAME/ the model. What a line has read until
+A training run is a family's rung with one seed. Its trunk runs at a constant rate, and leaves its state where each budget
+branches off (training/RUN/at-STEP.safetensors); from there the rate falls to 0 within the rest of the budget, which
+gives a finished model: training/NAME/ holds its state and run.json, models/NAME/ the model. What a run has read until
 a branch is the same for all budgets, so a finished model is that of a whole run of its own.
 """
 
@@ -29,10 +29,10 @@ from rbp.store import full_disk
 
 PREDICTIONS = DATA / "predictions" / "ladders.toml"
 LONGER = DATA / "predictions" / "tokens.toml"  # of runs beyond the grid's largest budget
-BEGUN = "begun.json"  # in the folder of a run, or of a line's trunk
+BEGUN = "begun.json"  # in the folder of a model's run, or of a trunk
 
 
-class Line(NamedTuple):
+class TrainingRun(NamedTuple):
     """A family's rung with one seed, at some budgets; of a trial, with what it changes."""
 
     family: Family
@@ -46,7 +46,7 @@ class Line(NamedTuple):
         """Return the name of its folder: neox-10k, neox-10k-seed1, neox-10k-rate0.004, neox-10k-longer."""
         return f"{self.family.name}-{self.rung}{self._rest}" + ("-longer" if self.change.more else "")
 
-    def at(self, tokens: int) -> str:
+    def model_name(self, tokens: int) -> str:
         """Return the name of its model at a budget: neox-10k-at-0.5m, neox-10k-at-8m-seed1, neox-10k-at-8m-batch4."""
         return f"{self.family.name}-{self.rung}-at-{tokens / 1e6:g}m{self._rest}"
 
@@ -67,8 +67,8 @@ class Making:
     place: Workspace
     predictions: Path = PREDICTIONS
 
-    def choose(self, families: Sequence[str], rungs: Sequence[str] = (), seeds: Sequence[int] = ()) -> list[Line]:
-        """List the lines of some families, all or of some rungs and seeds, in the order of the recipe.
+    def choose(self, families: Sequence[str], rungs: Sequence[str] = (), seeds: Sequence[int] = ()) -> list[TrainingRun]:
+        """List the runs of some families, all or of some rungs and seeds, in the order of the recipe.
 
         Seed 0 comes first. Raises ParameterError for a family, a rung or a seed that is not there.
         """
@@ -77,18 +77,18 @@ class Making:
             if not any(name in family.rungs for family in chosen):
                 known = ", ".join(dict.fromkeys(rung for family in chosen for rung in family.rungs))
                 raise ParameterError(f"there is no rung {name!r}", "--rungs", f"There is: {known}.")
-        lines = [
-            Line(family, rung, seed, self.ladders.budgets(seed))
+        runs = [
+            TrainingRun(family, rung, seed, self.ladders.budgets(seed))
             for family in chosen
             for rung in family.rungs
             if not rungs or rung in rungs
             for seed in self.ladders.seeds(family, rung)
         ]
         for seed in seeds:
-            if not any(line.seed == seed for line in lines):
-                known = ", ".join(map(str, sorted({line.seed for line in lines})))
+            if not any(run.seed == seed for run in runs):
+                known = ", ".join(map(str, sorted({run.seed for run in runs})))
                 raise ParameterError(f"none of these rungs has seed {seed}", "--seeds", f"There is: {known}.")
-        return sorted((line for line in lines if not seeds or line.seed in seeds), key=lambda line: line.seed > 0)
+        return sorted((run for run in runs if not seeds or run.seed in seeds), key=lambda run: run.seed > 0)
 
     def prepare(self, texts: Path | None, more: int = 0) -> None:
         """Make what is missing of all that training and ranking read; the tokenizer is the shipped one, if it fits.
@@ -108,101 +108,101 @@ class Making:
         if more:
             text.prepare_more(self.place, self.base, texts, more)
 
-    def rows(self, line: Line) -> Rows:
-        """Read the training tokens in the order in which a line reads them: another order is one of what all read.
+    def rows(self, run: TrainingRun) -> Rows:
+        """Read the training tokens in the order in which a run reads them: another order is one of what all read.
 
         Where few of them are distinct, the first of that order, over and over. A longer run reads the rows that trials
         are judged by too: it comes after the others.
         """
         rows = self.place.rows(self.base)
-        if line.change.more:
-            rows = np.concatenate([rows, self.place.more(self.base, line.change.more)])
-        order = self.ladders.repeats[line.seed].order if line.seed else 0
-        if order == 0 and line.change.distinct is None:
+        if run.change.more:
+            rows = np.concatenate([rows, self.place.more(self.base, run.change.more)])
+        order = self.ladders.repeats[run.seed].order if run.seed else 0
+        if order == 0 and run.change.distinct is None:
             return rows
         context = rows.shape[1] - 1
         read = self.ladders.training.budgets[-1] // context
         order_read = np.random.default_rng(order).permutation(read) if order else np.arange(read)
-        if line.change.distinct is not None:
-            order_read = np.resize(order_read[: line.change.distinct // context], read)
+        if run.change.distinct is not None:
+            order_read = np.resize(order_read[: run.change.distinct // context], read)
         return np.concatenate([rows[:read][order_read], rows[read:]])
 
-    def schedule(self, line: Line) -> Ladders:
-        """Give the recipe with the batch of a line, and with its budgets, if it is longer than the grid's."""
-        batch = line.change.batch or self.ladders.training.batch
-        budgets = line.budgets if line.change.more else self.ladders.training.budgets
+    def schedule(self, run: TrainingRun) -> Ladders:
+        """Give the recipe with the batch of a run, and with its budgets, if it is longer than the grid's."""
+        batch = run.change.batch or self.ladders.training.batch
+        budgets = run.budgets if run.change.more else self.ladders.training.budgets
         return self.ladders.with_training(batch=batch, budgets=budgets)
 
-    def course(self, line: Line, tokens: int | None) -> Course:
-        """Return the course of a line: see `Ladders.course`."""
-        return self.schedule(line).course(self.base, line.family, line.rung, line.seed, tokens, line.change.rate)
+    def course(self, run: TrainingRun, tokens: int | None) -> Course:
+        """Return the course of a run: see `Ladders.course`."""
+        return self.schedule(run).course(self.base, run.family, run.rung, run.seed, tokens, run.change.rate)
 
-    def about(self, line: Line, tokens: int) -> dict[str, Any]:
+    def about(self, run: TrainingRun, tokens: int) -> dict[str, Any]:
         """Return what the run.json of a finished model says; {} if there is none."""
-        return read_record(self.place / "training" / line.at(tokens) / ABOUT)
+        return read_record(self.place / "training" / run.model_name(tokens) / ABOUT)
 
-    def model(self, line: Line, tokens: int) -> Path:
+    def model(self, run: TrainingRun, tokens: int) -> Path:
         """Return the folder of a finished model."""
-        return self.place / "models" / line.at(tokens)
+        return self.place / "models" / run.model_name(tokens)
 
-    def is_done(self, line: Line, tokens: int, rows: Rows) -> bool:
-        """Say whether the model of a budget is finished, on whatever device, and whole; rows: the line's."""
-        about = self.about(line, tokens)
+    def is_done(self, run: TrainingRun, tokens: int, rows: Rows) -> bool:
+        """Say whether the model of a budget is finished, on whatever device, and whole; rows: the run's."""
+        about = self.about(run, tokens)
         try:
-            weights = checksum(self.model(line, tokens) / "model.safetensors")
+            weights = checksum(self.model(run, tokens) / "model.safetensors")
         except OSError:
             return False
-        digests = self.course(line, tokens).digests(sha256(rows.tobytes()).digest())
+        digests = self.course(run, tokens).digests(sha256(rows.tobytes()).digest())
         return about.get("digest") in digests and about.get("checksum") == weights
 
-    def finished(self, lines: Sequence[Line]) -> Iterator[tuple[Line, int, dict[str, Any]]]:
-        """Return the models of some lines that are there: their lines, budgets, and what run.json says."""
-        for line in lines:
-            for tokens in line.budgets:
-                about = self.about(line, tokens)
-                if about and self.model(line, tokens).is_dir():
-                    yield line, tokens, about
+    def finished(self, runs: Sequence[TrainingRun]) -> Iterator[tuple[TrainingRun, int, dict[str, Any]]]:
+        """Return the models of some runs that are there: their runs, budgets, and what run.json says."""
+        for run in runs:
+            for tokens in run.budgets:
+                about = self.about(run, tokens)
+                if about and self.model(run, tokens).is_dir():
+                    yield run, tokens, about
 
-    def jobs(self, lines: Sequence[Line], device: str) -> list[Task]:
-        """Return what is left to be trained of the lines. Raises DataError if the training tokens are not there."""
+    def jobs(self, runs: Sequence[TrainingRun], device: str) -> list[Task]:
+        """Return what is left to be trained of the runs. Raises DataError if the training tokens are not there."""
         left = []
-        for line in lines:
-            rows = self.rows(line)
-            if not all(self.is_done(line, tokens, rows) for tokens in line.budgets):
-                left.append(Task(line.name, train, (self, line, device)))
+        for run in runs:
+            rows = self.rows(run)
+            if not all(self.is_done(run, tokens, rows) for tokens in run.budgets):
+                left.append(Task(run.name, train, (self, run, device)))
         return left
 
 
-def train(tell: Tell, making: Making, line: Line, device: str = "cpu") -> None:
-    """Train all budgets of a line, from where it stands: a stretch of the trunk, the cool-down at its end, … A job."""
+def train(tell: Tell, making: Making, run: TrainingRun, device: str = "cpu") -> None:
+    """Train all budgets of a run, from where it stands: a stretch of the trunk, the cool-down at its end, … A job."""
     import torch
 
     from ladder import training
 
     torch.set_num_threads(1)
-    folder, rows = making.place / "training" / line.name, making.rows(line)
+    folder, rows = making.place / "training" / run.name, making.rows(run)
     with full_disk(folder), locked(folder):
-        begun = begin(folder, LONGER if line.change.more else making.predictions)
-        trunk = training.Run(making.course(line, None), rows, folder, device)
+        begun = begin(folder, LONGER if run.change.more else making.predictions)
+        trunk = training.Run(making.course(run, None), rows, folder, device)
         training.take_up(trunk)
-        for tokens in line.budgets:
-            if making.is_done(line, tokens, rows):
+        for tokens in run.budgets:
+            if making.is_done(run, tokens, rows):
                 continue
-            branch = making.schedule(line).branch(making.base, tokens)
+            branch = making.schedule(run).branch(making.base, tokens)
             left = f"at-{branch}.safetensors"
             if trunk.done <= branch:
                 trunk.train(training.progress(trunk, tell), branch)
                 trunk.save(left)
-            course = making.course(line, tokens)
-            run_folder = making.place / "training" / line.at(tokens)
-            run = training.Run(course, rows, run_folder, device, (folder / left, trunk.digest()))
-            training.take_up(run)
-            run.train(training.progress(run, tell))
-            about = {"family": line.family.name, "rung": line.rung, "seed": line.seed, "budget": tokens}
+            course = making.course(run, tokens)
+            run_folder = making.place / "training" / run.model_name(tokens)
+            cooled = training.Run(course, rows, run_folder, device, (folder / left, trunk.digest()))
+            training.take_up(cooled)
+            cooled.train(training.progress(cooled, tell))
+            about = {"family": run.family.name, "rung": run.rung, "seed": run.seed, "budget": tokens}
             about |= {name: course.model[name] for name in ("architecture", "layers", "width", "heads")}
-            about |= {name: value for name, value in line.change._asdict().items() if value is not None}
-            about |= {"name": line.at(tokens), "rate": course.about["rate"], **begun}
-            training.finish(run, about, making.model(line, tokens), making.place)
+            about |= {name: value for name, value in run.change._asdict().items() if value is not None}
+            about |= {"name": run.model_name(tokens), "rate": course.about["rate"], **begun}
+            training.finish(cooled, about, making.model(run, tokens), making.place)
     tell(DONE)
 
 

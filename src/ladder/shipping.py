@@ -10,7 +10,7 @@ import pandas as pd
 import pandera.pandas as pa
 
 from ladder import aggregates, text
-from ladder.making import Line, Making
+from ladder.making import TrainingRun, Making
 from ladder.paths import LADDER
 from ladder.shipped import APART, RANKS, RECORDS, SUMS, TABLES, TRIALS, how_to_make
 from ladder.workspace import read_record
@@ -60,17 +60,17 @@ def ship(making: Making, families: Sequence[str], to: Path) -> dict[str, list[st
     return left_out
 
 
-def ship_trials(making: Making, lines: Sequence[Line], to: Path) -> dict[str, list[str]]:
+def ship_trials(making: Making, runs: Sequence[TrainingRun], to: Path) -> dict[str, list[str]]:
     """Put the sums of what is ranked of trials into a ladder's folder, apart from their families: see TRIALS.
 
     What is there of other trials stays. Raises DataError where nothing of a family is ranked, and as `ship`.
     """
     shipped = _read_records(making, to)
     left_out: dict[str, list[str]] = {}
-    for family in dict.fromkeys(line.family.name for line in lines):
+    for family in dict.fromkeys(run.family.name for run in runs):
         name = family + TRIALS
-        family_lines = [line for line in lines if line.family.name == family]
-        abouts = [(line.at(tokens), making.about(line, tokens)) for line in family_lines for tokens in line.budgets]
+        family_runs = [run for run in runs if run.family.name == family]
+        abouts = [(run.model_name(tokens), making.about(run, tokens)) for run in family_runs for tokens in run.budgets]
         records = [
             {**about, "family": name, "ranked": True, "vocabulary": making.base.text.vocabulary}
             for model, about in abouts
@@ -121,7 +121,7 @@ def _ship_text(making: Making, to: Path) -> None:
 def _models(making: Making, family: str) -> list[tuple[str, dict[str, Any]]]:
     """Return the models of a family in the order of the recipe, each with its record, {} if it is not trained."""
     return [
-        (line.at(tokens), making.about(line, tokens)) for line in making.choose([family]) for tokens in line.budgets
+        (run.model_name(tokens), making.about(run, tokens)) for run in making.choose([family]) for tokens in run.budgets
     ]
 
 

@@ -14,10 +14,10 @@ def workshop(tmp_path_factory):
     """Transformers and LSTMs, and the folder that they are shipped to; of the transformers two seeds."""
     folder, threads = tmp_path_factory.mktemp("workshop"), torch.get_num_threads()
     making = write_making(folder)
-    lines = making.choose(["neox", "lstm"], seeds=[0]) + making.choose(["neox"], seeds=[1])
-    for line in lines:
-        making_module.train(quiet, making, line)
-    for job in aggregates.jobs(making, lines):
+    runs = making.choose(["neox", "lstm"], seeds=[0]) + making.choose(["neox"], seeds=[1])
+    for run in runs:
+        making_module.train(quiet, making, run)
+    for job in aggregates.jobs(making, runs):
         job.work(quiet, *job.arguments)
     torch.set_num_threads(threads)
     ship(making, ["neox", "lstm"], folder / "shipped")

@@ -57,13 +57,13 @@ def test_rbp_from_a_store_is_that_of_stored_logits_for_every_k():
 
 def test_ranking_again_changes_nothing_and_stores_of_other_weights_go(workshop):
     making, _ = workshop
-    line, threads = making.choose(["neox"], ["narrow"], [0])[0], torch.get_num_threads()
-    name = line.at(2_560)
+    run, threads = making.choose(["neox"], ["narrow"], [0])[0], torch.get_num_threads()
+    name = run.model_name(2_560)
     (kept,) = (making.place / "ranks").glob(f"{name}-tales-*")
     before = (kept / "manifest.json").read_bytes()
     stale = kept.with_name(f"{name}-tales-0123456789abcdef")
     stale.mkdir()
-    aggregates.rank(quiet, making, line, 2_560)
+    aggregates.rank(quiet, making, run, 2_560)
     torch.set_num_threads(threads)
     assert (kept / "manifest.json").read_bytes() == before
     assert not stale.exists()

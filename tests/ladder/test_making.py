@@ -25,64 +25,64 @@ def made(workshop):
 
 @FAMILIES
 def test_each_budget_is_a_whole_run_of_its_own(family, made, tmp_path):
-    line = made.choose([family], ["narrow"], [0])[0]
+    run = made.choose([family], ["narrow"], [0])[0]
     for tokens in made.ladders.training.budgets:
-        assert made.is_done(line, tokens, made.rows(line))
-        alone = Run(made.course(line, tokens), made.rows(line), tmp_path / str(tokens))
+        assert made.is_done(run, tokens, made.rows(run))
+        alone = Run(made.course(run, tokens), made.rows(run), tmp_path / str(tokens))
         alone.train()
-        folders = (alone.folder, made.place / "training" / line.at(tokens))
+        folders = (alone.folder, made.place / "training" / run.model_name(tokens))
         ours, theirs = (load_file(folder / "state.safetensors") for folder in folders)
         torch.testing.assert_close(ours, theirs, rtol=0, atol=0)
         assert alone.steps == tokens // 64
-        about = made.about(line, tokens)
+        about = made.about(run, tokens)
         assert (about["tokens"], about["digest"]) == (tokens, alone.digest())
         assert about["processors"]
         assert about["tokens_per_second"] > 0
-    assert made.jobs([line], "cpu") == []
+    assert made.jobs([run], "cpu") == []
 
 
 def test_a_line_goes_on_whatever_is_there(made, tmp_path):
-    line = made.choose(["lstm"], ["narrow"], [0])[0]
+    run = made.choose(["lstm"], ["narrow"], [0])[0]
     for name in ("tokenizer", "rows.npy", "text.json", "evaluation"):
         (tmp_path / name).symlink_to(made.place / name)
     making = Making(made.ladders, made.base, Workspace(tmp_path))
-    trunk = Run(making.course(line, None), making.rows(line), tmp_path / "training" / line.name)
+    trunk = Run(making.course(run, None), making.rows(run), tmp_path / "training" / run.name)
     trunk.train(until=13)  # past the first branch, whose state is not there
-    making_module.train(quiet, making, line)
+    making_module.train(quiet, making, run)
     for tokens in made.ladders.training.budgets:
         for file in ("config.json", "tokenizer.json", "model.safetensors"):
-            name = Path("models") / line.at(tokens) / file
+            name = Path("models") / run.model_name(tokens) / file
             assert (tmp_path / name).read_bytes() == (made.place / name).read_bytes()
     (tmp_path / name).unlink()
-    assert [job.name for job in making.jobs([line], "cpu")] == ["lstm-narrow"]
-    making_module.train(quiet, making, line)
+    assert [job.name for job in making.jobs([run], "cpu")] == ["lstm-narrow"]
+    making_module.train(quiet, making, run)
     assert (tmp_path / name).read_bytes() == (made.place / name).read_bytes()
 
 
 def test_seeds_are_other_weights_or_another_order_of_the_same_text(made):
-    lines = made.choose(["neox"], ["narrow"])
-    assert [made.ladders.budgets(line.seed) for line in lines] == [(640, 1_280, 2_560), (2_560,), (2_560,)]
-    first, weights_, order = (made.rows(line) for line in lines)
+    runs = made.choose(["neox"], ["narrow"])
+    assert [made.ladders.budgets(run.seed) for run in runs] == [(640, 1_280, 2_560), (2_560,), (2_560,)]
+    first, weights_, order = (made.rows(run) for run in runs)
     assert first is not order
     np.testing.assert_array_equal(first, weights_)
     assert not np.array_equal(first[:80], order[:80])
     assert sorted(map(bytes, first[:80])) == sorted(map(bytes, order[:80]))
     np.testing.assert_array_equal(first[80:], order[80:])
-    seeds = [made.course(line, 2_560).model["seed"] for line in lines]
+    seeds = [made.course(run, 2_560).model["seed"] for run in runs]
     assert seeds == [0, 1, 0]
-    assert [line.at(2_560) for line in lines][1:] == ["neox-narrow-at-0.00256m-seed1", "neox-narrow-at-0.00256m-seed2"]
+    assert [run.model_name(2_560) for run in runs][1:] == ["neox-narrow-at-0.00256m-seed1", "neox-narrow-at-0.00256m-seed2"]
 
 
 @FAMILIES
 def test_ranking_keeps_ranks_of_the_last_budget_and_sums_of_all(family, made):
-    line = made.choose([family], ["narrow"], [0])[0]
+    run = made.choose([family], ["narrow"], [0])[0]
     budgets = made.ladders.training.budgets
-    assert aggregates.jobs(made, [line]) == []
+    assert aggregates.jobs(made, [run]) == []
     stores = [open_store(path) for path in store_folders([made.place / "ranks"])]
-    own = {store.dataset: store for store in stores if store.model == line.at(budgets[-1])}
+    own = {store.dataset: store for store in stores if store.model == run.model_name(budgets[-1])}
     assert sorted(own) == ["questions", "tales"]
-    assert not any(store.model == line.at(tokens) for store in stores for tokens in budgets[:-1])
-    found = [aggregates.read(made.place / "aggregates" / line.at(tokens)) for tokens in budgets]
+    assert not any(store.model == run.model_name(tokens) for store in stores for tokens in budgets[:-1])
+    found = [aggregates.read(made.place / "aggregates" / run.model_name(tokens)) for tokens in budgets]
     for name, store in own.items():
         for table in (table for tables in found for table in tables.values()):
             assert table[table["dataset"] == name]["tokens"].sum() == store.manifest["tokens"]

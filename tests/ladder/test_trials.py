@@ -21,47 +21,47 @@ def made(tmp_path_factory):
     return write_making(tmp_path_factory.mktemp("trials"))
 
 
-def lines(making, name):
+def runs(making, name):
     (trial,) = trials.choose(making, [name])
-    return trials.lines(making, trial)
+    return trials.runs_of(making, trial)
 
 
 def test_what_a_trial_does_not_change_is_the_grid_s_own_run(made, workshop):
     alone, _ = workshop  # of the same text
     own = alone.choose(["neox"], ["narrow"], [0])[0]
-    half, line = lines(made, "factors")[:2]
-    for tried in (half, line):
-        trials.run(quiet, made, tried)
+    half, run = runs(made, "factors")[:2]
+    for tried in (half, run):
+        trials.train_and_judge(quiet, made, tried)
     for tokens in (640, 1_280):
-        name = Path("models") / own.at(tokens) / "model.safetensors"
+        name = Path("models") / own.model_name(tokens) / "model.safetensors"
         assert (made.place / name).read_bytes() == (alone.place / name).read_bytes()
         assert (made.model(half, tokens) / "model.safetensors").read_bytes() != (alone.place / name).read_bytes()
-        ours, theirs = (making.about(line, tokens) for making in (made, alone))
+        ours, theirs = (making.about(run, tokens) for making in (made, alone))
         assert {key for key in ours if ours[key] != theirs[key]} <= TIMES
-        rates = [[made.course(each, tokens).rate(step) for step in range(tokens // 64)] for each in (half, line)]
+        rates = [[made.course(each, tokens).rate(step) for step in range(tokens // 64)] for each in (half, run)]
         np.testing.assert_allclose(rates[0], np.array(rates[1]) / 2, rtol=1e-12)
         assert made.about(half, tokens)["rate"] == theirs["rate"] / 2
 
 
 def test_a_loss_is_that_of_the_kept_weights_on_rows_that_no_run_reads(made):
-    line = lines(made, "factors")[1]
-    trials.run(quiet, made, line)
-    rows = made.rows(line)
+    run = runs(made, "factors")[1]
+    trials.train_and_judge(quiet, made, run)
+    rows = made.rows(run)
     assert len(rows) - made.ladders.unseen >= 2_560 // 32  # the largest budget
     ids = torch.from_numpy(rows[-made.ladders.unseen :].astype(np.int64))
-    model = AutoModelForCausalLM.from_pretrained(made.model(line, 640), dtype=torch.float32).eval()
+    model = AutoModelForCausalLM.from_pretrained(made.model(run, 640), dtype=torch.float32).eval()
     with torch.inference_mode():
         logits = model(input_ids=ids[:, :-1]).logits
     wanted = torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
-    assert trials.loss(made, line, 640) == pytest.approx(wanted.item(), abs=1e-4)
-    assert trials.jobs(made, [line], "cpu") == []
-    weights = made.model(line, 640) / "model.safetensors"
+    assert trials.loss(made, run, 640) == pytest.approx(wanted.item(), abs=1e-4)
+    assert trials.jobs(made, [run], "cpu") == []
+    weights = made.model(run, 640) / "model.safetensors"
     kept = weights.read_bytes()
     weights.write_bytes(kept[:-1] + bytes([kept[-1] ^ 1]))
-    assert trials.loss(made, line, 640) is None
-    assert [job.name for job in trials.jobs(made, [line], "cpu")] == [line.name]
+    assert trials.loss(made, run, 640) is None
+    assert [job.name for job in trials.jobs(made, [run], "cpu")] == [run.name]
     weights.write_bytes(kept)
-    assert trials.loss(made, line, 640) == pytest.approx(wanted.item(), abs=1e-4)
+    assert trials.loss(made, run, 640) == pytest.approx(wanted.item(), abs=1e-4)
 
 
 def test_the_command_fills_the_table_and_leaves_what_is_there(made, in_this_process):
