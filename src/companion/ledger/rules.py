@@ -12,10 +12,11 @@ HOLDS, PART, FAILS, UNDECIDED = "holds", "holds in part", "does not hold", "not 
 
 
 class Bar(BaseModel):
-    """A bar that a measured value is compared with.
+    """A bar, at which a measured value passes or fails.
 
-    kind: a "share", 0 to 1; "r_squared", which limits what is left unexplained; "within", what is to be small; any other
-    "number". harder: 1 where the rule gets harder as the bar goes up, −1 as it goes down, by default for "within".
+    kind: how `moved` scales it. A "share" stays within 0 and 1; of "r_squared" the distance from 1 is scaled; "within" is
+    an upper limit; "number" is any other. harder: 1 where a higher bar is stricter (the default), −1 where a lower one
+    is (the default for "within").
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -27,7 +28,7 @@ class Bar(BaseModel):
     percent: bool = False
 
     def moved(self, by: float) -> float:
-        """Return the bar so much harder, 0.2 for a fifth, or easier, −0.2: 0.97 for R² becomes 0.976."""
+        """Return the bar scaled by 1 + `by`, 0.2 for a fifth, towards the stricter side: 0.97 for R² becomes 0.976."""
         up = by * (self.harder or (-1 if self.kind == "within" else 1))
         where = 1 - (1 - self.at) * (1 - up) if self.kind == "r_squared" else self.at + abs(self.at) * up
         return round(min(where, 1.0) if self.kind == "share" else where, 10)

@@ -99,7 +99,7 @@ class Visitors:
         return own is not None and key is not None and secrets.compare_digest(own.encode(), key.encode())
 
 
-class Door:
+class AccessCheck:
     """Passes on requests to this machine's own addresses, from browsers that were let in, or to the entrance."""
 
     def __init__(self, app: ASGIApp, *, live: "Live") -> None:
@@ -162,7 +162,7 @@ class Live:
                 Mount("/live", StaticFiles(directory=STATIC)),
                 Mount("/", Pages(directory=project.html, html=True), middleware=[Middleware(GZipMiddleware)]),
             ],
-            middleware=[Middleware(Door, live=self)],
+            middleware=[Middleware(AccessCheck, live=self)],
         )
 
     def server(self) -> uvicorn.Server:

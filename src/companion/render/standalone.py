@@ -50,10 +50,10 @@ def drop_navigation(soup: BeautifulSoup) -> None:
             tag.decompose()
 
 
-def keep_links(soup: BeautifulSoup, folder: Path, within: Path | None = None) -> None:
-    """Remove links, except to places of this page, outside addresses, and existing files below ``within``.
+def drop_dead_links(soup: BeautifulSoup, folder: Path) -> None:
+    """Remove links, except to places of this page, outside addresses, and existing files below ``folder``.
 
-    Relative addresses count from ``folder``, which is what ``within`` is if it is not given.
+    Relative addresses count from it.
     """
     places = {"", *(str(tag["id"]) for tag in soup.find_all(id=True))}
     for link in soup.find_all("a", href=True):
@@ -62,16 +62,16 @@ def keep_links(soup: BeautifulSoup, folder: Path, within: Path | None = None) ->
             leads = unquote(address[1:]) in places
         else:
             outside = address.startswith(("http://", "https://", "mailto:", "data:"))
-            leads = outside or _is_below(address, folder, within or folder)
+            leads = outside or _is_below(address, folder)
         if not leads:
             for name in ("href", "download", "title"):
                 del link[name]
 
 
-def _is_below(address: str, folder: Path, within: Path) -> bool:
-    """Return whether a relative address in a page in ``folder`` means a file below ``within``."""
+def _is_below(address: str, folder: Path) -> bool:
+    """Return whether a relative address in a page in ``folder`` means a file below it."""
     file = _local(address, folder)
-    return file is not None and file.is_relative_to(within.resolve())
+    return file is not None and file.is_relative_to(folder.resolve())
 
 
 def _data_uri(file: Path) -> str:
@@ -199,7 +199,7 @@ def render_chapter(project: Project, chapter: Chapter, folder: Path) -> Path:
         soup = read_page(page)
         drop_navigation(soup)
         inline(soup, page.parent)
-        keep_links(soup, folder)
+        drop_dead_links(soup, folder)
     write_file(folder / f"{name}.ipynb", text)
     target = folder / f"{name}.html"
     write_file(target, str(soup))
