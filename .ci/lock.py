@@ -44,7 +44,9 @@ def main() -> None:
     """Resolve, then write the four files."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "all"
-        path.write_text("".join(file.read_text() for file in (LOCK, FOR_CHECKS, TORCH)))  # uv prefers what stands in its output
+        path.write_text(
+            "".join(file.read_text() for file in (LOCK, FOR_CHECKS, TORCH))
+        )  # uv prefers what stands in its output
         command = [sys.executable, "-m", "uv", "pip", "compile", *PROJECTS, "--python-version", "3.11"]
         command += [word for extra in (*EXTRAS, CHECKS) for word in ("--extra", extra)]
         command += ["--universal", "--generate-hashes", "--no-header", "--annotation-style", "line", "--quiet"]

@@ -36,7 +36,9 @@ def test_what_is_installed_is_compared_with_its_hash():
     commands = re.split(r" & torch=\$!; \\\n| && (?:\\\n|wait)|\n", said)
     chosen, uv, pinned, project, torch = [each for each in commands if re.search(" pip .*(install|download) ", each)]
     assert uv.endswith("--require-hashes --no-deps --requirement .venv/uv.lock")
-    assert pinned.endswith("--require-hashes --no-deps --requirement requirements.lock --requirement requirements-checks.lock")
+    assert pinned.endswith(
+        "--require-hashes --no-deps --requirement requirements.lock --requirement requirements-checks.lock"
+    )
     assert chosen.endswith("download --no-deps --constraint requirements-torch.lock --dest .venv/torch torch")
     assert torch.endswith("--constraint requirements-torch.lock .venv/torch/*.whl")
     assert project.endswith("--no-deps --editable . --editable src")

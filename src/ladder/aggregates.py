@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ladder.making import TrainingRun, Making
+from ladder.making import Making, TrainingRun
 from ladder.ranking import read_corpus, stores_of, windows
 from ladder.recipe import Change
 from ladder.shipped import TABLES

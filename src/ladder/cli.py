@@ -13,7 +13,7 @@ from rbp.names import split_names, split_numbers
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ladder.making import TrainingRun, Making
+    from ladder.making import Making, TrainingRun
     from rbp.processes import Task
 
 
@@ -199,7 +199,9 @@ def _trial_runs(
     from ladder import trials as tried
 
     chosen = tried.choose(making, split_names(trials))
-    return tried.beyond_grid(making, [run for one in chosen for run in tried.runs_of(making, one, families, rungs, seeds)])
+    return tried.beyond_grid(
+        making, [run for one in chosen for run in tried.runs_of(making, one, families, rungs, seeds)]
+    )
 
 
 def _device(name: str) -> str:

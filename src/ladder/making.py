@@ -1,9 +1,9 @@
 """The families of ladders.toml: every one's rungs at every budget of training tokens, trained and resumed.
 
-A training run is a family's rung with one seed. Its trunk runs at a constant rate, and leaves its state where each budget
-branches off (training/RUN/at-STEP.safetensors); from there the rate falls to 0 within the rest of the budget, which
-gives a finished model: training/NAME/ holds its state and run.json, models/NAME/ the model. What a run has read until
-a branch is the same for all budgets, so a finished model is that of a whole run of its own.
+A training run is a family's rung with one seed. Its trunk runs at a constant rate, and leaves its state where each
+budget branches off (training/RUN/at-STEP.safetensors); from there the rate falls to 0 within the rest of the budget,
+which gives a finished model: training/NAME/ holds its state and run.json, models/NAME/ the model. What a run has read
+until a branch is the same for all budgets, so a finished model is that of a whole run of its own.
 """
 
 import json
@@ -67,7 +67,9 @@ class Making:
     place: Workspace
     predictions: Path = PREDICTIONS
 
-    def choose(self, families: Sequence[str], rungs: Sequence[str] = (), seeds: Sequence[int] = ()) -> list[TrainingRun]:
+    def choose(
+        self, families: Sequence[str], rungs: Sequence[str] = (), seeds: Sequence[int] = ()
+    ) -> list[TrainingRun]:
         """List the runs of some families, all or of some rungs and seeds, in the order of the recipe.
 
         Seed 0 comes first. Raises ParameterError for a family, a rung or a seed that is not there.

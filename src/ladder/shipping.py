@@ -10,7 +10,7 @@ import pandas as pd
 import pandera.pandas as pa
 
 from ladder import aggregates, text
-from ladder.making import TrainingRun, Making
+from ladder.making import Making, TrainingRun
 from ladder.paths import LADDER
 from ladder.shipped import APART, RANKS, RECORDS, SUMS, TABLES, TRIALS, how_to_make
 from ladder.workspace import read_record

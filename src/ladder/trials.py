@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ladder.making import TrainingRun, Making, train
+from ladder.making import Making, TrainingRun, train
 from ladder.recipe import Trial
 from ladder.workspace import read_record
 from rbp.errors import DataError, ParameterError
@@ -56,7 +56,9 @@ def runs_of(
 def beyond_grid(making: Making, chosen: Sequence[TrainingRun]) -> list[TrainingRun]:
     """Return the same without the models that are the grid's own, and without repeats."""
     grid_models = {
-        run.model_name(tokens) for run in making.choose([f.name for f in making.ladders.families]) for tokens in run.budgets
+        run.model_name(tokens)
+        for run in making.choose([f.name for f in making.ladders.families])
+        for tokens in run.budgets
     }
     budgets: dict[TrainingRun, set[int]] = {}
     for run in chosen:

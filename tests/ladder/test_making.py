@@ -70,7 +70,10 @@ def test_seeds_are_other_weights_or_another_order_of_the_same_text(made):
     np.testing.assert_array_equal(first[80:], order[80:])
     seeds = [made.course(run, 2_560).model["seed"] for run in runs]
     assert seeds == [0, 1, 0]
-    assert [run.model_name(2_560) for run in runs][1:] == ["neox-narrow-at-0.00256m-seed1", "neox-narrow-at-0.00256m-seed2"]
+    assert [run.model_name(2_560) for run in runs][1:] == [
+        "neox-narrow-at-0.00256m-seed1",
+        "neox-narrow-at-0.00256m-seed2",
+    ]
 
 
 @FAMILIES

@@ -119,7 +119,9 @@ def _place_of_function(project: Project, name: str) -> str | None:
     path = (project.root / "src").joinpath(*module.split(".")).with_suffix(".py")
     if not path.exists():
         return None
-    found = re.search(rf"^(?:async )?def {re.escape(function)}\b", text := path.read_text(encoding="utf-8"), re.MULTILINE)
+    found = re.search(
+        rf"^(?:async )?def {re.escape(function)}\b", text := path.read_text(encoding="utf-8"), re.MULTILINE
+    )
     return f"{project.label(path)}:{text.count(chr(10), 0, found.start()) + 1}  {function}" if found else None
 
 
@@ -166,7 +168,9 @@ def _named(text: str, of: str, chapter: str, key: str) -> Iterator[int]:
 def _shown(text: str, chapter: str, key: str) -> Iterator[int]:
     """Give the places where a page or the report shows the figure or table whose data have this checksum."""
     name = re.escape(f"{chapter}::{key.removesuffix('.csv')}")
-    yield from (match.start() for match in re.finditer(rf'"{name}"|<!-- figure {name} -->', text) if key.endswith(".csv"))
+    yield from (
+        match.start() for match in re.finditer(rf'"{name}"|<!-- figure {name} -->', text) if key.endswith(".csv")
+    )
 
 
 def _sentence(kind: str, place: str, text: str, start: int, chapter: str, recorded: results.Results) -> Use:

@@ -8,12 +8,13 @@ from companion.execute import results
 from companion.execute.where import makers, uses
 from companion.project import Project
 from companion.render.build import run_chapter
+from rbp import provenance
 
 CHAPTER = """
 from companion.execute.page import Page
 from small import sums
 
-page = Page("holds")
+page = Page("ledger")
 values = sums.totals(2)
 page.record(values)
 page.record({"one": 1,
@@ -38,19 +39,20 @@ def test_the_statement_that_records_a_value_and_the_function_that_makes_it(tmp_p
     (package / "__init__.py").touch()
     (package / "sums.py").write_text(SUMS)
     monkeypatch.syspath_prepend(tmp_path / "src")
-    notebook = write_chapter(project, "holds", "%%md A sentence.", CHAPTER, close=False)
-    assert makers(project, "holds", "total") == []
-    assert run_chapter(project, "holds")
+    notebook = write_chapter(project, "ledger", "%%md A sentence.", CHAPTER, close=False)
+    assert makers(project, "ledger", "total") == []
+    with provenance.recording():
+        assert run_chapter(project, "ledger")
 
     def recorded_at(text):
         lines = enumerate(notebook.read_text().splitlines(), 1)
-        return f"notebooks/holds.ipynb:{next(i for i, each in lines if text in each)}  records it"
+        return f"notebooks/ledger.ipynb:{next(i for i, each in lines if text in each)}  records it"
 
-    assert makers(project, "holds", "total") == ["src/small/sums.py:6  totals", recorded_at("page.record(values)")]
-    assert makers(project, "holds", "two") == ["src/small/sums.py:2  twice", recorded_at("page.record({")]
+    assert makers(project, "ledger", "total") == ["src/small/sums.py:6  totals", recorded_at("page.record(values)")]
+    assert makers(project, "ledger", "two") == ["src/small/sums.py:2  twice", recorded_at("page.record({")]
     notebook.write_text(notebook.read_text().replace("A sentence.", 'A sentence.\\n",\n    "Another.'))
     (package / "sums.py").write_text("\n" + SUMS)
-    assert makers(project, "holds", "total") == ["src/small/sums.py:7  totals", recorded_at("page.record(values)")]
+    assert makers(project, "ledger", "total") == ["src/small/sums.py:7  totals", recorded_at("page.record(values)")]
 
 
 def test_every_use_of_a_value_of_the_book_is_found():

@@ -379,8 +379,8 @@ def trials_table(table: pd.DataFrame) -> dict[str, Any]:
         "difference": ("difference, %", "{:+.2f}"),
     }
     caption = (
-        "<b>Other rates hardly help.</b> Each trial’s loss, in nats, on rows that no run reads, and its difference from "
-        f"the ladder’s run. Between seeds such a difference has a standard deviation of {table['seeds'].iloc[0]:.2f}%."
+        "<b>Other rates hardly help.</b> Each trial’s loss, in nats, on rows that no run reads, and its difference "
+        f"from the ladder’s run, whose standard deviation between seeds is {table['seeds'].iloc[0]:.2f}%."
     )
     return shown(table, columns, caption=caption, data=table)
 

@@ -25,7 +25,9 @@ def test_losses_are_compared_with_the_grid_s_by_hand():
     found = ladder.compare_trials(table())
     assert found["rung"].tolist() == ["l", "l", "m", "m", "m", "s", "s", "s", "s"], "with a run of the grid"
     largest = found[found["rung"] == "l"].set_index("what")["difference"]
-    assert largest.to_dict() == pytest.approx({"0.5 × the rate": np.log(4.3 / 4.2) * 100, "2 × the rate": np.log(4 / 4.2) * 100})
+    assert largest.to_dict() == pytest.approx(
+        {"0.5 × the rate": np.log(4.3 / 4.2) * 100, "2 × the rate": np.log(4 / 4.2) * 100}
+    )
     assert found["seeds"].to_numpy() == pytest.approx(100 * np.sqrt(2) * np.std(np.log([5, 5.01]), ddof=1))
     statistics = ladder.trial_statistics(found)
     assert statistics["trials.rates"] == 7
