@@ -23,13 +23,14 @@ CITATION = "title: Made up\nauthors:\n- name: Nobody\nversion: 0.1.0\ndate-relea
 
 @pytest.fixture
 def project(tmp_path):
-    """A book of one chapter without cells, with results, and no report yet."""
+    """A book of one chapter that is a title, with results, and no report yet."""
     made = Project(tmp_path / "book with a space")
     chapter = made.chapters / "laws"
     for folder in (made.book, made.notebooks, chapter / "laws"):
         folder.mkdir(parents=True)
+    title = {"cell_type": "markdown", "id": "title", "metadata": {}, "source": "# Laws"}
     for folder in (made.notebooks, chapter):
-        write_json(folder / "laws.ipynb", {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+        write_json(folder / "laws.ipynb", {"cells": [title], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
     results.write_chapter(chapter / "results.json", results.ChapterResults("laws", VALUES["laws"]))
     write_json(made.inputs / "laws.json", sources_of(made, "laws"))
     (made.root / "_config.yml").write_text("title: Laws\n")

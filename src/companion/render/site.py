@@ -13,7 +13,6 @@ import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import yaml
 from sphinx_external_toc.parsing import MalformedError, parse_toc_yaml
