@@ -568,7 +568,7 @@ def runs_figure(runs: pd.DataFrame) -> dict[str, Any]:
         label_line_ends(ax, ends)
 
     return {
-        "figure": single_panel(draw, size=(7.2, 3.0)),
+        "figure": single_panel(draw, size=(4.8, 3.0)),
         "caption": "<b>Two architectures differ at equal cross-entropy.</b> Each run’s −ln RBP₁ above the line through "
         "all Llama runs. These are others’ runs (<i>xLSTM Scaling Laws</i>, arXiv:2510.02228).",
         "alt": "The runs of mLSTM lie above those of Llama at equal cross-entropy, more so at higher cross-entropy",

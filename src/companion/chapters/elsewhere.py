@@ -363,7 +363,7 @@ def five_figure(images: pd.DataFrame, text: pd.DataFrame) -> dict[str, Any]:
         ax.set_ylabel(rbp_label(5))
 
     return {
-        "figure": single_panel(draw, size=(7.2, 3.4)),
+        "figure": single_panel(draw, size=(4.8, 3.4)),
         "caption": "<b>Five guesses are not worth a constant number of tries.</b> A point for each bin of models of "
         "images, and for each model of text. Line: as if five guesses were as many independent tries as on ImageNet.",
         "alt": "Text and four test sets of images lie along one curve, ImageNet-A above it and ImageNet-R below",

@@ -28,12 +28,12 @@ from rbp.report.display import shown
 
 CELL = ["family", "dataset"]
 ROUNDINGS = {
-    "lognormal": "density at whole ranks",
+    "lognormal": "density at integer ranks",
     "lognormal_rounded": "rounded",
     "lognormal_ceiling": "rounded up",
 }
 """The three ways to make a whole rank of a lognormal X, by the families' names. Where rank 2 is the first, rounded is
-the authors' histogram; the density at whole ranks, from 1, is equation 10 of the paper.
+the authors' histogram; the density at integer ranks, from 1, is equation 10 of the paper.
 """
 
 # Which family do measured ranks follow?
@@ -416,9 +416,9 @@ def roundings_table(rounded: pd.DataFrame) -> dict[str, Any]:
         rows,
         {
             "rounding": "X made whole",
+            "best": "best lognormal",
             "ranks": "ranks",
             "model": "model",
-            "best": "best lognormal",
             "mu": ("μ", "{:.2f}"),
             "sigma": ("σ", "{:.2f}"),
             "sigma_published": ("authors’ σ", "{:.2f}"),

@@ -42,9 +42,6 @@ SENTENCE_START = re.compile(r"(?:\A|[.?!]\s+|\n\s*\n|^\s*- )(?:\*\*)?\Z", re.MUL
 OPENING = 'class="rbp-answer"'
 """What stands in the first output of a rerun (`companion.execute.rerun`)."""
 
-SOLUTION = {"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"}
-"""What opens a cell that is folded as a whole: the answer to the chapter's exercises."""
-
 Cells = list[dict[str, Any]]
 
 
@@ -292,8 +289,6 @@ def page_of(executed: Path, book: BookValues, written: Cells | None = None) -> d
         if cell["cell_type"] == "markdown":
             text = fill_in(cell["source"], name, values, recorded if changed else None)
             cell["source"] = numbered(text, book.numbers)
-        if "hide-cell" in cell["metadata"].get("tags", []):
-            cell["metadata"] = cell["metadata"] | {"mystnb": SOLUTION}
     if cells and (number := book.numbers.get(name)):
         cells[0]["source"] = re.sub(r"\A# +", f"# {number}. ", cells[0]["source"])
     return {**notebook, "cells": cells}

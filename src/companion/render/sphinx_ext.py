@@ -58,10 +58,15 @@ def _load_scripts(app: Sphinx, pagename: str, templatename: str, context: dict[s
         app.add_js_file(script, priority=900)  # after Sphinx's own
 
 
-def _list_references(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object) -> None:
-    """Give references the role of list items: docutils' own role is deprecated, and lists may not contain it."""
+FOLDED = re.compile(r'<summary aria-label="Toggle hidden content">.*?</summary>', re.DOTALL)
+"""What opens a cell that is folded as a whole, by myst_nb: two paragraphs, which a summary may not contain."""
+
+
+def _mend_markup(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: object) -> None:
+    """Make valid what others write: the role of references, which docutils deprecates, and the fold of a solution."""
     if "body" in context:
-        context["body"] = context["body"].replace(' role="doc-biblioentry"', ' role="listitem"')
+        body = context["body"].replace(' role="doc-biblioentry"', ' role="listitem"')
+        context["body"] = FOLDED.sub("<summary>Solution</summary>", body)
 
 
 # ── Formulas
@@ -184,5 +189,5 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_css_file(STYLE.name, priority=400)  # before the book's own
     app.connect("html-page-context", _drop_source, priority=900)  # after the theme's buttons are there
     app.connect("html-page-context", _load_scripts)
-    app.connect("html-page-context", _list_references)
+    app.connect("html-page-context", _mend_markup)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
