@@ -450,12 +450,11 @@ def real_figure(*, level: float) -> dict[str, Any]:
 # ── Figures
 
 _VIEW = (-13.0, 26.0)  # per cent: what lies beyond is at k of hundreds, and in the CSV
-_GREY = "#75787d"
 _SHORT = {"neox": "our transformer", "lstm": "our LSTM"}
 
 
 def fingerprint_figure(equal: pd.DataFrame, level: float) -> dict[str, Any]:
-    """Plot the offsets against k, a panel for each path; the other paths in grey, a line for each model and dataset."""
+    """Plot the offsets against k, a panel for each path and a line for each model and dataset."""
     rows = equal[equal["path"] != SMALLER].dropna(subset="offset")
     shorter = {family: _SHORT.get(family, family_label(family)) for family in rows["family"].unique()}
     rows = rows.assign(line=rows["family"].map(shorter) + ", " + rows["dataset"].map(dataset_label))
@@ -466,10 +465,7 @@ def fingerprint_figure(equal: pd.DataFrame, level: float) -> dict[str, Any]:
         looks[line] = Style(colour, "", "-" if dataset == "wikipedia" else "--", 1.8)
 
     def draw(ax: Axes, title: str) -> None:
-        for (line, title_of_line), points in rows.groupby(["line", "title"], sort=False):
-            if title_of_line != title:
-                ax.plot(points["k"], points["offset"], color=_GREY, lw=0.4)
-                continue
+        for line, points in rows[rows["title"] == title].groupby("line", sort=False):
             style = looks[line]
             ax.fill_between(points["k"], points["low"], points["high"], color=style.colour, alpha=0.17, lw=0, zorder=2)
             ax.plot(points["k"], points["offset"], ls=style.dash, lw=style.width, color=style.colour, zorder=3)
@@ -484,9 +480,9 @@ def fingerprint_figure(equal: pd.DataFrame, level: float) -> dict[str, Any]:
     titles = [label for path, label in LABELS.items() if path in set(rows["path"])]
     whose = f"of two of {OURS} " if set(shorter) == set(_SHORT) else ""
     return {
-        "figure": Panels(titles, draw, size=(3.0, 2.6), columns=3),
+        "figure": Panels(titles, draw, size=(2.4, 2.3), columns=4),
         "caption": f"<b>Each way to make a model worse, at equal CE:</b> how far −ln RBPₖ {whose}lies above that of a "
-        f"smaller model (0). Grey: the other ways. Bands: {level:.0%} by documents. Lines leave the range at large k.",
+        f"smaller model (0). Bands: {level:.0%} by documents. Lines leave the range at large k.",
         "alt": "Lines that differ from zero at k = 1, cross near k = 10, and differ more at k = 1000",
         "data": equal,
     }

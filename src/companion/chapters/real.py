@@ -25,7 +25,7 @@ from companion.stats.cells import holm
 from companion.stats.rank_families import FAMILIES
 from rbp import provenance
 from rbp.arrays import Reals
-from rbp.figures.curves import curves, numbered, shades
+from rbp.figures.curves import numbered, shades
 from rbp.figures.style import INK, Panels, legend_below
 from rbp.figures.wording import dataset_label, dataset_order
 from rbp.laws.resampling import degrees_of_freedom, document_sums, interval, student, variance, without_each
@@ -464,7 +464,8 @@ def fits_table(table: pd.DataFrame) -> dict[str, Any]:
     wide = table.assign(behind=behind.mask(table["at_limit"])).pivot_table(
         index="dataset", columns="distribution", values="behind", dropna=False
     )
-    columns: Columns = {"dataset": "Text", **{name: (each.label, "{:.4f}") for name, each in FAMILIES.items()}}
+    likeliest_first = reversed(FAMILIES.items())  # on a phone the first columns are seen
+    columns: Columns = {"dataset": "Text", **{name: (each.label, "{:.4f}") for name, each in likeliest_first}}
     caption = (
         "<b>By how much each distribution is behind the likeliest.</b> SmolLM2-135M-Instruct, all ranks; nats a token. "
         "A dash: no best one."
@@ -481,22 +482,3 @@ def positions_summary(slopes: pd.DataFrame) -> dict[str, Any]:
     values |= keyed("real.last.{dataset}.k{k}", percent, "last")
     values |= keyed("real.last_low.{dataset}.k{k}", percent, "last_low")
     return values | keyed("real.last_high.{dataset}.k{k}", percent, "last_high")
-
-
-def positions_figure(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
-    """Plot −ln RBP_k against the position in the document."""
-    return {
-        "figure": curves(
-            table,
-            "first",
-            "value",
-            labels=("tokens before (first of each bin)", "−ln RBPₖ"),
-            line="k",
-            log="xy",
-            size=(4.6, 4.0),
-        ),
-        "caption": "<b>−ln RBPₖ against the number of tokens before.</b> SmolLM2-135M-Instruct in passages of 2,048 "
-        f"tokens from random places of 24 novels, and from 24 judgments. Bars: {level:.0%} by documents.",
-        "alt": "Lines that fall with the number of tokens before, the steeper the larger k",
-        "data": table,
-    }
