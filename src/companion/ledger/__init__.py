@@ -1,4 +1,4 @@
 """The ledger: what the paper claims, and the verdicts that the chapters' recorded numbers give.
 
-`claims.toml` has the claims and their rules, `claims` judges them, `rules` defines a rule, `page` shows them.
+`claims.toml` has the claims and their rules, and `claims` judges them.
 """

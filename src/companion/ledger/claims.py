@@ -22,7 +22,7 @@ from pydantic import (
 
 from companion.execute import results
 from companion.execute.prose import all_or_none
-from companion.ledger.rules import FAILS, HOLDS, PART, UNDECIDED, Bar, is_met, names_in
+from companion.execute.rules import FAILS, HOLDS, PART, UNDECIDED, Bar, is_met, names_in
 from companion.project import CLAIMS, Project
 from rbp.errors import ChapterError
 

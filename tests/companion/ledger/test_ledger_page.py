@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 from tabs import BY_MOUSE_AND_TOUCH, write_page
 from test_claims import ENTRIES, STRESSED
 
-from companion.ledger.rules import FAILS
+from companion.execute.rules import FAILS
 from companion.render.ledger_page import render
 
 

@@ -14,9 +14,9 @@ HOLDS, PART, FAILS, UNDECIDED = "holds", "holds in part", "does not hold", "not 
 class Bar(BaseModel):
     """A bar, at which a measured value passes or fails.
 
-    kind: how `moved` scales it. A "share" stays within 0 and 1; of "r_squared" the distance from 1 is scaled; "within" is
-    an upper limit; "number" is any other. harder: 1 where a higher bar is stricter (the default), −1 where a lower one
-    is (the default for "within").
+    kind: how `moved` scales it. A "share" stays within 0 and 1; of "r_squared" the distance from 1 is scaled; "within"
+    is an upper limit; "number" is any other. harder: 1 where a higher bar is stricter (the default), −1 where a lower
+    one is (the default for "within").
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from companion.execute import results
+from companion.execute.rules import FAILS, HOLDS, PART, Bar, is_met, names_in
 from companion.ledger.claims import Numbers, read_claims
-from companion.ledger.rules import FAILS, HOLDS, PART, Bar, is_met, names_in
 from rbp.errors import ChapterError
 
 TEXT = (
