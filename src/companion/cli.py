@@ -73,11 +73,12 @@ def run(
 def _run(project: Project, chapter: "Chapter", values: dict[str, Any], out: Path | None) -> Path:
     """Execute a chapter, or find an earlier run that is the same; prints its page and returns its folder."""
     if given := str(values.get("measurements", "")):
+        from companion.execute.needs import check_sources
         from rbp.measurements import open_source
 
-        source = open_source(given)  # a wrong name fails before a kernel starts
+        check_sources(chapter, values)  # what is wrong with a table is said before a kernel starts
         if any(Path(name).is_dir() for name in split_names(given)):
-            _ = source.ranked.stores  # says which way of reading a text is taken
+            _ = open_source(given).ranked.stores  # says which way of reading a text is taken
     from companion.render.build import run_code
 
     name = chapter.name
@@ -202,6 +203,11 @@ def verify(
     faults = [f"not recorded: {each}" for each in prose.lacking(project, recorded)]
     if "ledger" in recorded:
         faults += [f"not recorded: {each}" for each in claims.lacking(claims.Numbers(recorded))]
+    for each in [name] if name else built:
+        path = project.chapters / each / "results.json"
+        faults += [
+            f"not borne out: {each}: {text}" for text in (results.read_chapter(path).findings if path.exists() else ())
+        ]
     if not name:
         faults += report.faults(project, built)
     for line in differences + faults:

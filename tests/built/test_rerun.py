@@ -27,7 +27,10 @@ def test_papermill_alone_answers_and_writes_one_file(tmp_path):
     notebook = nbformat.read(tmp_path / "out.ipynb", as_version=4)
     words = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     assert "{value}" not in words
-    assert "the paper’s bar of 0.97 in 60 of 64 (this run: 2 of 2) fits" in words
+    assert (
+        "the paper’s bar of 0.97 in 60 of 64 (this run: none of 2) fits" in words
+    )  # lines that rise are not the law’s
+    assert "**Up to k = 100, none of 2 lines fall with size and reach R² 0.97 (this run).**" in words
     assert "(not in this run)" in words
     shown = [out.data["text/html"] for cell in notebook.cells for out in cell.get("outputs", []) if "data" in out]
     assert "the law holds in 0 of 2 cases of family, dataset and k. In 2 it fails: larger models are worse." in shown[0]

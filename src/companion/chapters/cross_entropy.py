@@ -23,7 +23,7 @@ from companion.stats.compare import Equivalence
 from rbp.arrays import Reals, check_level
 from rbp.errors import DataError, FitError
 from rbp.figures.curves import curves, in_cells, melted
-from rbp.figures.style import INK, LABELS, family_style, label_line_ends, single_panel
+from rbp.figures.style import INK, LABELS, OURS, family_style, label_line_ends, single_panel
 from rbp.figures.wording import cell_label, dataset_label
 from rbp.laws.power import fit_power_law
 from rbp.laws.resampling import covariance, student, variance
@@ -433,7 +433,8 @@ def family_summary(curves_in: pd.DataFrame) -> dict[str, Any]:
         values |= {f"{name}.{row['dataset']}.Pythia.k1": row[name] for name in ("scatter", "scatter_size")}
     sized = first.dropna(subset="scatter_size")
     values |= {"by_cross_entropy.closer": int((sized["scatter"] < sized["scatter_size"]).sum())}
-    values |= {"by_cross_entropy.cells": len(sized), "scatter_max.k1": sized["scatter"].max()}
+    values |= {"by_cross_entropy.cells": len(sized)}
+    values |= {"scatter_max.k1": sized.loc[sized["family"].isin(OURS), "scatter"].max()}  # of our small models
     moderate = along_k(curves_in[curves_in["k"] <= 100])
     values |= {"smooth.cells": len(moderate)}
     values |= {"smooth.closer": int((moderate["smooth"] < moderate["smooth_size"]).sum())}
@@ -445,12 +446,22 @@ def family_summary(curves_in: pd.DataFrame) -> dict[str, Any]:
     return values | {"tightest.k_min": by_text["k"].min(), "tightest.k_max": by_text["k"].max()}
 
 
+def entropy_counts(curves_in: pd.DataFrame, k: int = 1) -> dict[str, Any]:
+    """Count the cells of `entropy_curves` at k: cells, falls (where −ln RBP_k falls significantly as CE falls).
+
+    most: the largest scatter of one of them about a power law in CE, per cent; not there where there is none.
+    """
+    rows = curves_in[curves_in["k"] == k]
+    most = {"most": float(rows["scatter"].max())} if len(rows) else {}
+    return {"cells": len(rows), "falls": int((rows["low"] > 0).sum())} | most
+
+
 def answers(curves_in: pd.DataFrame) -> list[str]:
     """Say how closely −ln RBP_k follows cross-entropy within a family and dataset (`entropy_curves`)."""
     rows, both = curves_in, curves_in.dropna(subset="scatter_size")
     falls, rises = int((rows["low"] > 0).sum()), int((rows["high"] < 0).sum())
     sentences = [
-        f"−ln RBPₖ falls significantly with CE in {falls} of {len(rows)} cases of family, dataset and k"
+        f"−ln RBPₖ falls significantly as CE falls in {falls} of {len(rows)} cases of family, dataset and k"
         + (f", and rises significantly in {rises}." if rises else "."),
         f"It scatters about a power law in CE by {rows['scatter'].median():.1f}% (median; "
         f"{rows['scatter'].max():.1f}% at most).",
@@ -569,8 +580,6 @@ def runs_figure(runs: pd.DataFrame) -> dict[str, Any]:
 
     return {
         "figure": single_panel(draw, size=(4.8, 3.0)),
-        "caption": "<b>Two architectures differ at equal cross-entropy.</b> Each run’s −ln RBP₁ above the line through "
-        "all Llama runs. These are others’ runs (<i>xLSTM Scaling Laws</i>, arXiv:2510.02228).",
         "alt": "The runs of mLSTM lie above those of Llama at equal cross-entropy, more so at higher cross-entropy",
         "data": runs,
     }
@@ -592,9 +601,6 @@ def scatter_figure(curves_in: pd.DataFrame, dataset: str = "wikipedia") -> dict[
             rows, "k", "value", labels=("threshold k", "scatter of −ln RBPₖ (%)"), panel="cell", styles=styles,
             ends=True, log="xy", size=(4.6, 3.2),
         ),
-        "caption": "<b>How closely −ln RBPₖ follows CE, and size.</b> The scatter of a family’s models about a smooth "
-        "curve in each (a parabola in logarithms). The CSV has all datasets.",
-        "alt": "For Pythia the scatter about cross-entropy is far below the scatter about size; for our small models "
-        "the two are alike",
+        "alt": "The scatter about cross-entropy and about size against k, two lines for each family",
         "data": curves_in,
     }  # fmt: skip

@@ -271,7 +271,7 @@ def in_k_summary(in_k: pd.DataFrame, in_s: pd.DataFrame, *, level: float = 0.95)
 # ── Figures
 
 
-def ratios_figure(ratios: pd.DataFrame, *, level: float) -> dict[str, Any]:
+def ratios_figure(ratios: pd.DataFrame) -> dict[str, Any]:
     """Plot α_k/α_1 as dots: a row for each dataset or test set, a dot for each k, in two panels.
 
     ratios: `ratios_of_models` and its like. A line holds all families of text, 80% of families of images, and of a
@@ -320,10 +320,7 @@ def ratios_figure(ratios: pd.DataFrame, *, level: float) -> dict[str, Any]:
     ]
     return {
         "figure": Panels(panels, draw, size=(4.6, 4.2)),
-        "caption": "<b>The exponent at k over the exponent at 1</b>: above 1 it has grown. Dots: the median "
-        "family. Lines: all families (text), 80% of them (images), or the "
-        f"{level:.0%} interval of a single one. Right: families whose exponent grew to the largest k.",
-        "alt": "The ratio lies above 1 on every dataset of text and most test sets of images; on ImageNet-R it is 1",
+        "alt": "The ratio of exponents, a row for each dataset and test set, beside a line at 1",
         "data": ratios,
     }  # fmt: skip
 
@@ -364,8 +361,6 @@ def five_figure(images: pd.DataFrame, text: pd.DataFrame) -> dict[str, Any]:
 
     return {
         "figure": single_panel(draw, size=(4.8, 3.4)),
-        "caption": "<b>Five guesses are not worth a constant number of tries.</b> A point for each bin of models of "
-        "images, and for each model of text. Line: as if five guesses were as many independent tries as on ImageNet.",
         "alt": "Text and four test sets of images lie along one curve, ImageNet-A above it and ImageNet-R below",
         "data": table,
     }

@@ -18,7 +18,6 @@ from rbp.arrays import Reals
 from rbp.errors import DataError, FitError, ParameterError
 from rbp.figures.curves import by_number, curves, shades, spread
 from rbp.figures.style import INK, LABELS, Panels, label_line_ends, log_axis
-from rbp.figures.wording import dataset_label
 from rbp.laws.newton import minimum
 from rbp.laws.resampling import interval
 from rbp.measurements.ranked import Ranked
@@ -451,18 +450,14 @@ def success_figure(counts: pd.DataFrame) -> dict[str, Any]:
         ax.set_title(f"k = {k}")
         label_line_ends(ax, ends)
 
-    name = f"{counts['family'].iloc[0]} on {dataset_label(counts['dataset'].iloc[0])}"
     return {
         "figure": Panels(sorted(rows["k"].unique().tolist()), draw, size=(4.6, 3.6)),
-        "caption": f"<b>Success on N tokens in a row rises smoothly with size, {name}.</b> Points: measured (hollow: "
-        "no window succeeds). Dashed: independent tokens, RBPₖ<sup>N</sup> (equation 6).",
-        "alt": "Success rises smoothly with model size; the longer the window, the farther the points lie above the "
-        "dashed lines of independent tokens",
+        "alt": "Success against model size, measured points and dashed lines of independent tokens for each length",
         "data": rows,
     }
 
 
-def ratio_figure(mean: pd.DataFrame, *, level: float) -> dict[str, Any]:
+def ratio_figure(mean: pd.DataFrame) -> dict[str, Any]:
     """Plot `ratio_by_length` against N, for six of the k."""
     rows = mean[mean["k"].isin(spread(mean["k"], 6))]
     panels = curves(
@@ -471,14 +466,12 @@ def ratio_figure(mean: pd.DataFrame, *, level: float) -> dict[str, Any]:
     )  # fmt: skip
     return {
         "figure": panels,
-        "caption": "<b>The longer the window and the smaller k, the farther from independence.</b> Means over the "
-        f"models of a family on one text, with {level:.0%} intervals. Dashed: independent tokens.",
-        "alt": "The ratio lies below 1 throughout and falls with N, most at small k; at k = 10,000 it levels off",
+        "alt": "The ratio against the length of the window, a line for each k, beside a line at 1",
         "data": mean,
     }
 
 
-def texts_figure(ratio: pd.DataFrame, *, level: float) -> dict[str, Any]:
+def texts_figure(ratio: pd.DataFrame) -> dict[str, Any]:
     """Plot the ratio of the largest model against N, a panel for each text, a colour for each k."""
     largest = ratio[ratio["size"] == ratio["size"].max()]
     panels = curves(
@@ -487,9 +480,6 @@ def texts_figure(ratio: pd.DataFrame, *, level: float) -> dict[str, Any]:
     )  # fmt: skip
     return {
         "figure": panels,
-        "caption": "<b>On other texts hits cluster or avoid each other.</b> The largest of our small models on texts "
-        f"that it was not trained on, with {level:.0%} intervals by documents. Dashed: independent tokens.",
-        "alt": "On Wikipedia and HotpotQA the ratio is near 1 or above for short windows; on HumanEval and judgments "
-        "it falls well below",
+        "alt": "The ratio against the length of the window, a panel for each text and a line for each k",
         "data": ratio,
     }

@@ -259,19 +259,21 @@ def control_statistics(control: pd.DataFrame) -> dict[str, Any]:
 # ── Other curves
 
 
-def curve_statistics(family: str, floors: pd.DataFrame, bends: pd.DataFrame, level: float) -> dict[str, Any]:
-    """Summarize `cells.offsets`, more of one family, and `cells.curvatures`."""
-    of_family, strongest = floors[floors["family"] == family], bends.sort_values("p").iloc[0]
-    return {
-        "offset.cells": len(of_family),
-        "offset.distinguishable": int(of_family["distinguishable"].sum()),
+def curve_statistics(floors: pd.DataFrame, bends: pd.DataFrame, level: float) -> dict[str, Any]:
+    """Summarize `cells.offsets`, offset.cells and offset.distinguishable of Pythia alone, and `cells.curvatures`."""
+    pythia, strongest = floors[floors["family"] == "Pythia"], bends.sort_values("p").iloc[0]
+    values: dict[str, Any] = {}
+    if len(pythia):
+        values |= {"offset.cells": len(pythia), "offset.distinguishable": int(pythia["distinguishable"].sum())}
+    if bends["alarm_holm"].sum() == 1:  # a sentence names the only one
+        values |= {"bent.strongest": f"{cell_label(strongest)} at k = {strongest['k']}"}
+    return values | {
         "offset.r_squared_median": floors["r_squared"].median(),
         "bent.cells": len(bends),
         "bent.alarms": int(bends["alarm"].sum()),
         "bent.expected": (1 - level) * len(bends),
         "bent.alarms_holm": int(bends["alarm_holm"].sum()),
         "bent.upwards": int((bends["coefficient"] > 0).sum()),
-        "bent.strongest": f"{cell_label(strongest)} at k = {strongest['k']}",
     }
 
 

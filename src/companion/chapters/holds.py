@@ -54,14 +54,29 @@ def fit_logarithms(points: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*CELL, "k", "r_squared"])
 
 
+def _falls_straight(fits: pd.DataFrame) -> "pd.Series[bool]":
+    """Return which fits are of a law: −ln RBP_k falls with size, and R² reaches GOOD."""
+    return (fits["alpha"] > 0) & (fits["r_squared"] >= GOOD)
+
+
+def line_counts(fits: pd.DataFrame, ks: list[int]) -> dict[str, int]:
+    """Count the lines fitted at `ks`: lines, straight (which fall, with R² of GOOD at least) and rising."""
+    rows = fits[fits["k"].isin(ks)].dropna(subset="alpha")
+    return {"lines": len(rows), "straight": int(_falls_straight(rows).sum()), "rising": int((rows["alpha"] < 0).sum())}
+
+
 def fit_summary(points: pd.DataFrame, fits: pd.DataFrame) -> dict[str, Any]:
-    """Summarise the fits (`fit_table`) up to k = 100, and beyond k = 1,000."""
+    """Summarise the fits (`fit_table`) up to k = 100, and beyond k = 1,000.
+
+    What a sentence says of lines that fall is not counted of others: high, and cut_min and cut_max, which are left out
+    where a line rises.
+    """
     fitted = fits.dropna(subset="alpha")
     small, large = fitted[fitted["k"] <= 100], fitted[fitted["k"] > 1000]
     values = _small_summary(points, small) if len(small) else {}
     for name, rows in (("first", small[small["k"] == 1]), ("moderate", small[small["k"] > 1])):
         values |= {f"r_squared.{name}.{cell}": r for cell, r in _r_squared(rows).items()}
-        values |= {f"{name}.fits": len(rows), f"{name}.high": int((rows["r_squared"] >= GOOD).sum())}
+        values |= {f"{name}.fits": len(rows), f"{name}.high": int(_falls_straight(rows).sum())}
         if name == "first" and len(rows):
             lowest = rows.sort_values("r_squared").iloc[0]
             values |= {"first.r_squared_min": lowest["r_squared"], "first.lowest_cell": cell_label(lowest)}
@@ -76,22 +91,24 @@ def _small_summary(points: pd.DataFrame, fits: pd.DataFrame) -> dict[str, Any]:
     width = 100 * (fits["alpha_high"] - fits["alpha_low"]) / fits["alpha"].abs()
     reduction = 100 * (1 - 10 ** -first["alpha"])  # of −ln RBP_k by ten times the parameters
     rival = fits.merge(fit_logarithms(points[points["k"] <= 100]), on=[*CELL, "k"], suffixes=("", "_rival"))
-    return {
+    values = {
         "fits": len(fits),
-        "high": int((fits["r_squared"] >= GOOD).sum()),
+        "high": int(_falls_straight(fits).sum()),
         "r_squared_median": fits["r_squared"].median(),
         "r_squared_min": worst["r_squared"],
         "alpha_min": first["alpha"].min(),
         "alpha_max": first["alpha"].max(),
-        "cut_min": reduction.min(),
-        "cut_max": reduction.max(),
         "width_many": width[fits["n"] > 5].median(),
         "width_few": width[fits["n"] <= 5].median(),
-        "lowest_cell": f"{cell_label(worst)}, k = {worst['k']}",
-        "widest_cell": f"{cell_label(widest)}, k = {widest['k']}",
         "logarithm_median": rival["r_squared_rival"].median(),
         "beats_logarithm": int((rival["r_squared"] > rival["r_squared_rival"].fillna(-np.inf)).sum()),
     }
+    if (first["alpha"] > 0).all():
+        values |= {"cut_min": reduction.min(), "cut_max": reduction.max()}
+    cells = {name: f"{cell_label(row)}, k = {row['k']}" for name, row in (("lowest", worst), ("widest", widest))}
+    if widest["r_squared"] > worst["r_squared"]:  # else one line is both, and shows nothing about R²
+        values |= {f"{name}_cell": cell for name, cell in cells.items()}
+    return values
 
 
 def _large_summary(fits: pd.DataFrame) -> dict[str, Any]:
@@ -179,8 +196,13 @@ def select_sets(fits: pd.DataFrame) -> pd.DataFrame:
 def threshold_summary(
     points: pd.DataFrame, fits: pd.DataFrame, rise: pd.DataFrame, chains: pd.DataFrame
 ) -> dict[str, Any]:
-    """Summarise the fits at every k (`subsets.fit_thresholds`, `subsets.steps`, `subsets.chains`)."""
+    """Summarise the fits at every k (`subsets.fit_thresholds`, `subsets.steps`, `subsets.chains`).
+
+    The exponent rises only where −ln RBP_k falls with size at both ends.
+    """
     fitted = fits.dropna(subset="alpha")
+    ends = fitted[fitted["models"] == "all"].pivot_table("alpha", CELL, "k").reindex(columns=[1, 100])
+    rise = rise.merge(ends[(ends > 0).all(axis=1)].reset_index()[CELL], on=CELL)
     small, hundred = fitted[fitted["k"] < 1000], fitted[(fitted["models"] == "all") & (fitted["k"] == 100)]
     values: dict[str, Any] = {
         "below_1000.fits": len(small),
@@ -237,12 +259,13 @@ def compare_gains(points: pd.DataFrame, low: int, high: int) -> dict[str, int]:
     """Compare what a family's largest model gains over its smallest at two thresholds.
 
     points: dataset, family, model, size, k and value (−ln RBP_k). gain_cells: the cells of dataset and family with two
-    models or more at both thresholds; of those, gain_factor: −ln RBP_k falls by the larger factor at `high`;
-    gain_points: RBP_k itself gains more there.
+    models or more at both thresholds, where it falls at both; of those, gain_factor: −ln RBP_k falls by the larger
+    factor at `high`; gain_points: RBP_k itself gains more there.
     """
     wide = points.pivot_table("value", [*CELL, "size"], "k").reindex(columns=[low, high]).dropna()
     ends = wide.groupby(CELL).agg(["first", "last", "size"])
-    ends = ends[ends[low, "size"] > 1]
+    falls = (ends[low, "last"] < ends[low, "first"]) & (ends[high, "last"] < ends[high, "first"])
+    ends = ends[(ends[low, "size"] > 1) & falls]
     factor = {k: ends[k, "first"] / ends[k, "last"] for k in (low, high)}
     gained = {k: np.exp(-ends[k, "last"]) - np.exp(-ends[k, "first"]) for k in (low, high)}
     larger = {name: int((each[high] > each[low]).sum()) for name, each in {"factor": factor, "points": gained}.items()}

@@ -405,7 +405,7 @@ def of_models(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> pd.DataFra
 # Tables
 
 
-def roundings_table(rounded: pd.DataFrame) -> dict[str, Any]:
+def roundings_table(rounded: pd.DataFrame, *, caption: str) -> dict[str, Any]:
     """Show `roundings`, for `Page.table`."""
     rows = rounded.assign(
         rounding=rounded["rounding"].map(ROUNDINGS),
@@ -426,8 +426,7 @@ def roundings_table(rounded: pd.DataFrame) -> dict[str, Any]:
             "deviance": ("deviance", "{:,.0f}"),
             "df": "df",
         },
-        caption="<b>Whether a best lognormal exists depends on how X is made a whole rank.</b> Excess: by how much the "
-        "fit is less likely than the measured shares. A fit passes an exact test if its deviance is about its df.",
+        caption=caption,
         data=rounded,
     )
 
@@ -476,8 +475,6 @@ def survival_figure(table: pd.DataFrame, group: Sequence[MeasuredRanks]) -> dict
     ]
     return {
         "figure": Panels(list(ends), draw, size=(4.6, 3.6)),
-        "caption": "<b>Measured and fitted ranks:</b> the share of tokens whose rank is above k. Dotted: the lognormal "
-        "fitted without rank 1, as the authors do.",
         "alt": "Survival functions of ranks on logarithmic axes, measured points and fitted lines",
         "data": pd.concat(counts),
     }

@@ -309,7 +309,7 @@ def summarize_scatter(judged: pd.DataFrame, rising: pd.DataFrame, level: float) 
     values |= {f"pythia_{end}": pythia[end].mean() for end in ("extra_low", "extra_high")}
     gpt_2 = rising[(rising["family"] == "GPT-2") & (rising["dataset"] == "wikipedia") & (rising["k"] == 10_000)]
     row: Any
-    for row in (gpt_2 if len(gpt_2) else rising).head(1).to_dict("records"):
+    for row in gpt_2.to_dict("records"):
         values |= {"rise.from": int(row["misses_smallest"]), "rise.to": int(row["misses_largest"])}
         values |= {"rise.z": row["ends_z"], "rise.needed": min(row["ends_needed"], row["trend_needed"])}
         values |= {"rise.effect": row["effect"], "rise.effect_high": row["effect_high"]}
@@ -352,15 +352,26 @@ def summarize_rare(table: pd.DataFrame) -> dict[str, Any]:
 # ── Figures and tables: what `Page.figure` and `Page.table` take besides a name
 
 
-def scatter_figure(judged: pd.DataFrame, *, level: float) -> dict[str, Any]:
+def _plotted(judged: pd.DataFrame) -> pd.DataFrame:
+    """Select the fits at large k, or all where there are none."""
+    large = judged[judged["range"] == "large"]
+    return large if len(large) else judged
+
+
+def plotted_counts(judged: pd.DataFrame) -> dict[str, int]:
+    """Count what `scatter_figure` plots: fits, and beyond, which scatter significantly more than counting."""
+    plotted = _plotted(judged)
+    return {"fits": len(plotted), "beyond": int((plotted["verdict"] == BEYOND).sum())}
+
+
+def scatter_figure(judged: pd.DataFrame) -> dict[str, Any]:
     """Plot the scatter of models beyond counting, and counting itself: a panel for each dataset, a row for each fit.
 
     judged: `judge_scatter`, of which the fits at large k are plotted, or all where there are none. Grey: counting, for
     independent tokens and as far as the interval of the design effect goes. Filled: more than noise. A line to the left
     edge includes none.
     """
-    large = judged[judged["range"] == "large"]
-    table = large if len(large) else judged
+    table = _plotted(judged)
     families = sorted(set(table["family"]))
     ends = 25 * table["counting"].min(), 150 * table["extra_high"].clip(upper=2).max()
 
@@ -386,15 +397,12 @@ def scatter_figure(judged: pd.DataFrame, *, level: float) -> dict[str, Any]:
     rows = int(table.groupby("dataset").size().max())
     return {
         "figure": Panels(dataset_order(table["dataset"]), draw, size=(4.6, 1.0 + 0.29 * rows)),
-        "caption": "<b>At large k few fits scatter significantly more than counting.</b> Scatter beyond counting, with "
-        f"{level:.0%} intervals. Grey: counting itself, as far as design effects go. Filled: significantly more than "
-        "noise. A line to the left edge includes no scatter at all.",
-        "alt": "Intervals of the scatter beyond counting overlap the noise of counting in all fits but one",
+        "alt": "Intervals of the scatter beyond counting, a row for each fit, over grey bars of counting itself",
         "data": judged,
     }
 
 
-def rises_table(rising: pd.DataFrame, *, level: float) -> dict[str, Any]:
+def rises_table(rising: pd.DataFrame, *, caption: str) -> dict[str, Any]:
     """Show the cases in which misses rise with size (`find_rises`)."""
     columns: Columns = {
         "dataset": "Dataset",
@@ -406,9 +414,4 @@ def rises_table(rising: pd.DataFrame, *, level: float) -> dict[str, Any]:
         "trend_needed": ("by the trend", "{:.1f}"),
         ("effect", "effect_high"): ("ours", "{:.1f} (up to {:.1f})"),
     }
-    caption = (
-        "<b>All cases in which misses rise with size.</b> z at least: of the largest model against the smallest. "
-        "Effect needed: the design effect that would make this rise, or the trend over all sizes, chance at "
-        f"{level:.0%}. Ours: in our small models, up to the end of its interval."
-    )
     return shown(rising, columns, caption=caption)

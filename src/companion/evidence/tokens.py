@@ -70,7 +70,11 @@ def published_tokens(table: pd.DataFrame) -> pd.DataFrame | None:
     return _recovered() if table["source"].isin(published.SOURCES).any() else None
 
 
-@step("published_tokens", reads=["data/published"], seconds=3)
+@step(
+    "published_tokens",
+    reads=["data/published/models.csv", "data/published/rbp.csv", "data/published/gpt2_window_counts.csv"],
+    seconds=3,
+)
 def _recovered() -> pd.DataFrame:
     return recovered_tokens()
 
@@ -154,7 +158,16 @@ def published_windows(folder: Path | None = None) -> pd.DataFrame:
     return table[WINDOWS]
 
 
-@step("published_windows", of=partial(open_source, "published"), reads=["data/published"], seconds=2)
+@step(
+    "published_windows",
+    of=partial(open_source, "published"),
+    reads=[
+        "data/published/models.csv",
+        "data/published/sequence_success.csv",
+        "data/published/gpt2_window_counts.csv",
+    ],
+    seconds=2,
+)
 def windows_of(source: Source) -> pd.DataFrame:
     """Return the source's `windows`: counted, or with totals that are recovered."""
     return source.windows

@@ -22,7 +22,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from companion import svg
-from companion.execute import results, where
+from companion.execute import findings, results, where
 from companion.execute.prose import filled, rerun_box
 from companion.execute.run import find
 from companion.project import Project
@@ -49,6 +49,7 @@ class Page:
         self.rerun = _rerun_in(name, self._namespace)
         self.values: dict[str, results.Recorded] = {}
         self._recordings: dict[str, where.Recording] = {}
+        self._findings: dict[str, results.Recorded] = {}
         self._shown: set[str] = set()
         self._downloads: list[str] = []  # items of the list at the end
         self._top: Any = self._display(self.rerun.opening(), display_id=True) if self.rerun else None
@@ -77,6 +78,21 @@ class Page:
                 continue
             self.values[key] = results.recorded(key, value, unit, tolerance, within, because, data)
         self._note(values)
+
+    def finding(self, text: str, *, when: str, otherwise: str, **numbers: results.Value) -> str:
+        """Return what a caption says: `text` where a rule is met, else `otherwise`, and "" where neither can be told.
+
+        when: a rule over values recorded so far (`rules.is_met`), and over `numbers` given here. otherwise names
+        values as prose does. Neither text has a full stop. Where prose or a heading has `text`, the other stands too.
+        """
+        known = self.values | {key: results.recorded(key, number) for key, number in numbers.items()}
+        met = findings.judge(when, known)
+        stands = text if met else "" if met is None else filled(otherwise, known)
+        if stands != text:
+            read = [self.values[key].data for key in re.findall(r"[^\W\d][\w.]*", when) if key in self.values]
+            data = read or [self.rerun.data() if self.rerun else ""]
+            self._findings[text] = results.recorded(text, stands, data=data[0])
+        return f"<b>{html.escape(stands)}.</b> " if stands else ""
 
     def figure(
         self,
@@ -172,14 +188,14 @@ class Page:
         project = Project()
         rerun = (self.rerun.files, self.rerun.steps) if self.rerun else (set(), set())
         files = tuple(map(project.label, read.files | rerun[0]))
-        recorded = results.ChapterResults(self.name, self.values, files, tuple(read.steps | rerun[1]))
+        recorded = results.ChapterResults(self.name, self.values, files, tuple(read.steps | rerun[1]), self._findings)
         results.write_chapter(self.out / "results.json", recorded)
         if folder := os.environ.get(where.FOLDER):
             write_json(Path(folder) / f"{self.name}.json", self._recordings)
         parameters = find(project, self.name).parameters
         if self.rerun:
             self._top.update(_html(self.rerun.opening(self.values)))
-            self._display(self.rerun.closing(self.values))
+            self._display(self.rerun.closing(self.values, self._findings))
         if self._downloads:
             summary = f"<summary>More data of this chapter (CSV): {len(self._downloads)}</summary>"
             self._display(f'<details class="rbp-fold">{summary}<ul>{"".join(self._downloads)}</ul></details>')

@@ -17,7 +17,7 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Any, Self
 
-from companion.execute import results
+from companion.execute import findings, results
 from companion.execute.parameters import Parameter
 from companion.execute.results import Recorded, Results
 from companion.project import Project
@@ -39,6 +39,7 @@ LINK = re.compile(r"\{ref\}`([^`<]+) <[^`]*>`")
 """A link to a place of the book, with its own words."""
 
 SENTENCE_START = re.compile(r"(?:\A|[.?!]\s+|\n\s*\n|^\s*- )(?:\*\*)?\Z", re.MULTILINE)
+RERUN = " (this run)"  # after a finding of a rerun, which stands in place of the book's
 OPENING = 'class="rbp-answer"'
 """What stands in the first output of a rerun (`companion.execute.rerun`)."""
 
@@ -114,8 +115,13 @@ def in_words_or_dash(values: Mapping[str, Recorded], place: re.Match[str]) -> st
 
 def filled(sentence: str, values: Mapping[str, Recorded]) -> str:
     """Write a chapter's values into a sentence; "" where one is missing, or a whole of which parts are counted is 0."""
+
+    def write(place: re.Match[str]) -> str:
+        text = in_words(values, place)
+        return text[0].upper() + text[1:] if SENTENCE_START.search(sentence[: place.start()]) else text
+
     try:
-        return VALUE.sub(lambda place: in_words(values, place), sentence)
+        return VALUE.sub(write, sentence)
     except (KeyError, ValueError):
         return ""
 
@@ -275,7 +281,8 @@ def page_of(executed: Path, book: BookValues, written: Cells | None = None) -> d
     Raises ValueError as `fill_in`, and DataError for results that cannot be read.
     """
     notebook: dict[str, Any] = json.loads(executed.read_text(encoding="utf-8"))
-    name, recorded = executed.stem, results.read_chapter(executed.with_name("results.json")).values
+    name, run = executed.stem, results.read_chapter(executed.with_name("results.json"))
+    recorded = run.values
     accepted = book.accepted.get(name, {})
     changed = notebook["metadata"].get("rbp", {}).get("changed")  # what `chapters.execute` has noted
     every = with_prose(written, notebook["cells"]) if written else notebook["cells"]
@@ -287,7 +294,8 @@ def page_of(executed: Path, book: BookValues, written: Cells | None = None) -> d
     values = book.accepted if changed else book.known({name: recorded})
     for cell in cells:
         if cell["cell_type"] == "markdown":
-            text = fill_in(cell["source"], name, values, recorded if changed else None)
+            text = findings.written(cell["source"], run.findings, RERUN if changed else "")
+            text = fill_in(text, name, values, recorded if changed else None)
             cell["source"] = numbered(text, book.numbers)
     if cells and (number := book.numbers.get(name)):
         cells[0]["source"] = re.sub(r"\A# +", f"# {number}. ", cells[0]["source"])
@@ -308,7 +316,8 @@ def fill_notebook(cells: Any) -> None:
     values = book.accepted if rerun else book.known({run.chapter: run.values})
     for cell in cells:
         if cell["cell_type"] == "markdown":
-            text = fill_in("".join(cell["source"]), run.chapter, values, rerun)
+            text = findings.written("".join(cell["source"]), run.findings, RERUN if rerun else "")
+            text = fill_in(text, run.chapter, values, rerun)
             if rerun and cell is cells[0]:
                 title, _, rest = text.partition("\n")
                 text = f"{title}\n\n> **A rerun.** Sentences have the book’s numbers, then this run’s.\n{rest}"

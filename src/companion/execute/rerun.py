@@ -23,13 +23,21 @@ from companion.execute.run import Chapter, command, copied_names, file_name, tex
 from companion.project import CLAIMS, Project
 from rbp import provenance
 from rbp.errors import RbpError
+from rbp.figures.wording import dataset_label, family_label
 from rbp.io import sha256
 from rbp.measurements import open_source
 from rbp.report import law
-from rbp.report.display import html_table
+from rbp.report.display import html_table, written
 
 UNCHANGED = "the book’s, unchanged"
 ROWS = 12  # of a table that are seen at once
+COLUMNS = 7  # thresholds that fit beside each other
+WORDS = {law.HOLDS: "holds", law.RISES: "rises", law.BENT: "bent", law.OPEN: "open", law.NONE: "no line"}
+"""The verdicts of `law.verdicts` in a word."""
+IN_WORDS = (
+    f"The number is α. <b>holds</b>: the measure falls with size, on a line of R² ≥ {law.STRAIGHT}. <b>bent</b>: it "
+    "falls, but R² is lower. <b>rises</b>: larger models are worse. <b>open</b>: the interval of α contains 0."
+)
 
 
 # ── Does the law hold?
@@ -54,7 +62,8 @@ def fit_laws(chapter: Chapter, values: Mapping[str, Any]) -> Laws | None:
     if parameter is None:
         return None
     readers_files = parameter.readers_own(values["measurements"])
-    requested = sorted(values.get("ks") or [])
+    compared = [1 for each in chapter.parameters if each.name == "ks" and each.bounds.get("ge") == 2]  # with k = 1
+    requested = sorted({*(values.get("ks") or []), *compared})
     table = open_source(readers_files or values["measurements"]).at(requested).table
     for column, names in (("dataset", values.get("datasets")), ("family", values.get("families"))):
         table = table[table[column].isin(names or table[column])]
@@ -80,12 +89,41 @@ def _listed(ks: Sequence[int]) -> str:
 
 
 def answer(laws: Laws) -> str:
-    """Say whether the law holds, as HTML: in a sentence or two, then for each family, dataset and k."""
-    shown = law.verdict_table(laws.fits, level=laws.level)
+    """Say whether the law holds, as HTML: in a sentence or two, then for each family, dataset and k.
+
+    A row for each family and dataset comes first; every fit with its interval is folded.
+    """
     parts = [f"<p><b>{html.escape(sentence)}</b></p>" for sentence in law.summary(laws.fits)]
     parts += [f"<p>{html.escape(note)}</p>" for note in laws.notes]
-    parts.append(html_table(shown["table"], shown["formats"], ROWS))
-    return f'{"".join(parts)}<p class="rbp-small">{shown["caption"]}</p>'
+    grid, left_out = verdict_grid(laws.fits)
+    parts.append(html_table(grid, {}, ROWS))
+    more = f" {left_out} thresholds between are in the folded table." if left_out else ""
+    parts.append(f'<p class="rbp-small">{IN_WORDS}{more}</p>')
+    every = law.verdict_table(laws.fits, level=laws.level)
+    summary = f"All {len(laws.fits)} fits: α with its interval, and R²"
+    body = html_table(every["table"], every["formats"], ROWS) + f'<p class="rbp-small">{every["caption"]}</p>'
+    parts.append(f'<details class="rbp-fold"><summary>{summary}</summary>{body}</details>')
+    return "".join(parts)
+
+
+def verdict_grid(fits: pd.DataFrame) -> tuple[pd.DataFrame, int]:
+    """Arrange the verdicts on `law.laws`: a row for each family and dataset, a column for each k and cross-entropy.
+
+    A cell is a word of WORDS and α. Of more than COLUMNS thresholds some are left out, evenly: how many comes second.
+    """
+    ks = sorted(map(int, fits["k"].dropna().unique()))
+    places = sorted({round(i * (len(ks) - 1) / (COLUMNS - 1)) for i in range(COLUMNS)}) if len(ks) > COLUMNS else None
+    chosen = ks if places is None else [ks[place] for place in places]
+    words = law.verdicts(fits).map(WORDS)
+    cells = fits.assign(cell=[written("{} {:.3f}", pair) for pair in zip(words, fits["alpha"], strict=True)])
+    cells["cell"] = cells["cell"].where(fits["alpha"].notna(), words)
+    rows = []
+    for (family, dataset), row in cells.groupby(["family", "dataset"], sort=False):
+        by_k = dict(zip(row["k"].fillna(0), row["cell"], strict=True))
+        entropy = {"cross-entropy": by_k.get(0, "–")} if fits["k"].isna().any() else {}
+        named = {"Family": family_label(str(family)), "Dataset": dataset_label(str(dataset))}
+        rows.append(named | {f"k = {k:,}": by_k.get(k, "–") for k in chosen} | entropy)
+    return pd.DataFrame(rows), len(ks) - len(chosen)
 
 
 # ── One run
@@ -170,10 +208,10 @@ class Rerun:
         table, _, _ = compare_sentences(cells, self.chapter.name, _accepted(), values)
         return html_table(table, {}) if len(table) else "<p>No number of it is another.</p>"
 
-    def closing(self, values: Mapping[str, Recorded]) -> str:
-        """Close the page, as HTML: the book's sentences and verdicts that the run leaves or replaces."""
+    def closing(self, values: Mapping[str, Recorded], findings: Mapping[str, Recorded]) -> str:
+        """Close the page, as HTML: the book's findings, sentences and verdicts that the run leaves or replaces."""
         accepted = _accepted()
-        parts = ['<div class="rbp-still"><p><b>What of the book still applies?</b></p>']
+        parts = ['<div class="rbp-still"><p><b>What of the book still applies?</b></p>', overturned(findings)]
         parts += [sentences(self.chapter, accepted, values), verdicts(self.chapter.name, accepted, values), "</div>"]
         return "".join(parts)
 
@@ -199,6 +237,13 @@ def _agree(accepted: Recorded | None, rerun: Recorded | None) -> bool:
     if isinstance(a, float) and isinstance(b, float):
         return math.isclose(a, b, rel_tol=1e-9)
     return a == b
+
+
+def overturned(findings: Mapping[str, Recorded]) -> str:
+    """List the book's findings that a run does not bear out, with what stands in their place, as HTML."""
+    rows = [(finding, each.value or "not in this run", each.data or "–") for finding, each in findings.items()]
+    table = pd.DataFrame(rows, columns=["The book’s finding", "In this run", "Data"])
+    return f"<p>{len(rows)} of its findings do not stand in this run:</p>{html_table(table, {}, 6)}" if rows else ""
 
 
 def compare_sentences(

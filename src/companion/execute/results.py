@@ -1,7 +1,7 @@
 """Recorded values: for the prose, for the check against the accepted values, and for the ledger.
 
 A chapter writes ``results.json``: {"chapter", "values": {key: {"value", "unit", "tolerance"}}, "reads": […],
-"steps": […]}.
+"steps": […]}, and "findings" where its values do not bear one out.
 The book merges them into ``_build/results.json``: {chapter: {key: {"value", "unit", "tolerance"}}}. The
 accepted values lie in ``data/expected/results.json`` in the same form. "within" and "because" are there where a
 value may move by a known amount. A table or a download has a checksum of its contents among the values, under the name
@@ -10,7 +10,7 @@ of its file and in the unit CHECKSUM.
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -78,18 +78,25 @@ def recorded(
 
 @dataclass(frozen=True)
 class ChapterResults:
-    """The values that a chapter recorded, the files that it read (the project's: relative to its root), and steps."""
+    """The values that a chapter recorded, the files that it read (the project's: relative to its root), and steps.
+
+    findings: those that the values do not bear out, each with what stands in its place; "" where nothing does.
+    """
 
     chapter: str
     values: dict[str, Recorded]
     reads: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
+    findings: dict[str, Recorded] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the results for JSON. Raises RbpError for a value that cannot be recorded."""
-        values = {key: recorded(key, **asdict(each)).as_dict() for key, each in self.values.items()}
+        values, findings = (
+            {key: recorded(key, **asdict(each)).as_dict() for key, each in part.items()}
+            for part in (self.values, self.findings)
+        )
         read = {"reads": sorted(set(self.reads)), "steps": sorted(set(self.steps))}
-        return {"chapter": self.chapter, "values": values} | read
+        return {"chapter": self.chapter, "values": values} | read | ({"findings": findings} if findings else {})
 
 
 def write_chapter(path: Path, results: ChapterResults) -> None:
@@ -124,9 +131,10 @@ def chapter_results(content: Any, where: str, remedy: str = "Execute the chapter
     try:
         chapter, values = content["chapter"], content["values"]
         reads, steps = tuple(content.get("reads", [])), tuple(content.get("steps", []))
+        findings = content.get("findings", {})
     except (KeyError, TypeError, AttributeError):
         raise DataError("the results have another form", where, remedy) from None
-    return ChapterResults(chapter, _values(where, values, remedy), reads, steps)
+    return ChapterResults(chapter, _values(where, values, remedy), reads, steps, _values(where, findings, remedy))
 
 
 def merge(paths: Iterable[Path]) -> Results:

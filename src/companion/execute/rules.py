@@ -1,4 +1,4 @@
-"""The rules that decide claims, as claims.toml writes them: bars, and conditions over numbers and bars."""
+"""The rules that decide claims and findings: bars, and conditions over numbers and bars, as claims.toml writes them."""
 
 import ast
 import operator
@@ -9,6 +9,10 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 HOLDS, PART, FAILS, UNDECIDED = "holds", "holds in part", "does not hold", "not decided"
+
+
+class MissingValueError(ValueError):
+    """A condition names a value that is not there."""
 
 
 class Bar(BaseModel):
@@ -77,9 +81,9 @@ def names_in(text: str) -> Iterator[str]:
 def is_met(text: str, values: Mapping[str, Any]) -> bool:
     """Evaluate a condition in the words of a rule, such as "median(r) >= typical and share(r >= good) >= fits".
 
-    values: numbers, words, True or False, lists of numbers, and the values of another claim, which `law.high` reads.
-    There are comparisons, and, or, not, + - * /, share(list >= x), median, least, most, count and total. Raises
-    ValueError for anything else, and for a name that is not there.
+    values: numbers, words, True or False, and lists of numbers, by their names; `law.high` reads the value of this
+    name, or of another claim `law`. There are comparisons, and, or, not, + - * /, share(list >= x), median, least,
+    most, count and total. Raises ValueError for anything else, MissingValueError for a name that is not there.
     """
     return _condition(_parse(text), values)
 
@@ -113,10 +117,11 @@ def _value(node: ast.expr, values: Mapping[str, Any]) -> Any:
     match node:
         case ast.Constant(value=int() | float() | str() as constant):
             return constant
-        case ast.Name(id=name) if name in values:
+        case ast.Name() | ast.Attribute() if (name := ast.unparse(node)) in values:
             return values[name]
-        case ast.Attribute(value=ast.Name(id=claim), attr=key) if key in values.get(claim, ()):
-            return values[claim][key]
+        case ast.Attribute(value=ast.Name(id=claim), attr=key) if isinstance(values.get(claim), Mapping):
+            if key in values[claim]:
+                return values[claim][key]
         case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _SUMS:
             return _SUMS[type(sign)](_number(left, values), _number(right, values))
         case ast.Call(func=ast.Name(id="share"), args=[ast.Compare(left=left, ops=[sign], comparators=[right])]):
@@ -124,7 +129,8 @@ def _value(node: ast.expr, values: Mapping[str, Any]) -> Any:
             return statistics.fmean([_compare(node, sign, each, than) for each in _list(left, values)])
         case ast.Call(func=ast.Name(id=name), args=[argument]) if name in _OF_LISTS:
             return _OF_LISTS[name](_list(argument, values))
-    raise ValueError(f"no value: {ast.unparse(node)}")
+    missing = isinstance(node, ast.Name | ast.Attribute)
+    raise (MissingValueError if missing else ValueError)(f"no value: {ast.unparse(node)}")
 
 
 def _list(node: ast.expr, values: Mapping[str, Any]) -> list[float]:

@@ -100,6 +100,11 @@ class Chapter:
         return self._declared("steps")
 
     @property
+    def needs(self) -> list[str]:
+        """What a reader's own table of measurements must hold (metadata ``rbp.needs``): see `needs.NEEDS`."""
+        return self._declared("needs")
+
+    @property
     def results_of(self) -> list[str]:
         """The chapters whose results this one reads; ["*"]: all others (metadata ``rbp.results_of``)."""
         return self._declared("results_of")

@@ -68,12 +68,49 @@ def _local_source(path: Path, label: str, project: Project) -> Source:
     return Source(text.replace("/", ":"), label, f"./{text}")
 
 
+LABELS = {
+    "measurements": "Measurements",
+    "explored": "Numbers of the explorer",
+    "ranks": "Ranks",
+    "worse": "Models made worse",
+    "ks": "Thresholds k",
+    "k": "Threshold k",
+    "k_max": "Largest threshold k",
+    "min_thresholds": "Fewest thresholds of a model",
+    "shares": "Large thresholds, as shares",
+    "level": "Confidence level",
+    "models": "Which models",
+    "holdout": "Hidden models",
+    "holdout_few": "Hidden models of small families",
+    "beyond": "Largest size of the path",
+    "rate": "Share of missed tokens",
+    "resamples": "Simulations",
+    "seed": "Seed of the simulation",
+    "likely": "Nearly certain probability",
+    "corpus": "Text",
+    "length": "Context length",
+    "tokens": "Tokens at most",
+    "dtype": "Data type",
+    "document": "Document shown",
+    "positions": "Simulated tokens",
+    "temperature": "Hottest temperature",
+    "bits": "Bits of a score",
+    "per_parameter": "Tokens per parameter",
+    "snapshots": "Training that is followed",
+    "early": "Early step",
+    "late": "Late step",
+    "between": "Steps between",
+}
+"""What a form calls a parameter, where its name alone does not say it."""
+
+
 def form(project: Project, chapter: Chapter) -> list[dict[str, Any]]:
-    """Describe the chapter's parameters for a form, with `kind` (source, choice, path, flag, number or text)."""
+    """Describe the chapter's parameters for a form: `label`, `kind` (source, choice, path, flag, number or text)."""
     listed = [{"value": source.name, "label": source.label} for source in sources(project)]
     fields = []
     for parameter in chapter.parameters:
         field = parameter.as_dict() | {"kind": parameter.kind, "shown": _shown(parameter.default)}
+        field["label"] = LABELS.get(parameter.name, parameter.name.replace("_", " ").capitalize())
         if field["kind"] == "source":
             field["choices"] = listed
         elif field["kind"] == "path":

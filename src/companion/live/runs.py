@@ -303,6 +303,7 @@ def execute(project: Project, limit: float, server: int, folder: Path) -> None:
     bound(limit, server)
     from companion.execute import parameters
     from companion.execute import run as chapters
+    from companion.execute.needs import check_sources
     from companion.render.site import start_early
     from companion.render.standalone import render_chapter
 
@@ -310,6 +311,7 @@ def execute(project: Project, limit: float, server: int, folder: Path) -> None:
     request = json.loads((folder / "run.json").read_bytes())
     chapter = chapters.find(project, request["chapter"])
     values = parameters.check(chapter.parameters, request["parameters"], chapter.name)
+    check_sources(chapter, values)
 
     def report_cell(cell: int, of: int) -> None:
         print(f"cell {cell} of {of}", flush=True)  # noqa: T201

@@ -61,6 +61,27 @@ def test_each_family_and_k_has_its_verdict(tmp_path):
     assert list(law.verdicts(bent))[2] == law.BENT
 
 
+def test_a_family_has_a_row_with_its_verdict_at_each_k(tmp_path):
+    """A row fits a screen: of many thresholds some are shown, the first and the last among them."""
+    grid, left_out = rerun.verdict_grid(fitted(write(tmp_path / "mine.csv", {"F": 1.0, "G": 2.0})).fits)
+    assert left_out == 0
+    assert grid.columns.tolist() == ["Family", "Dataset", "k = 1", "k = 10", "k = 100", "k = 1,000", "cross-entropy"]
+    assert grid.iloc[0].tolist() == [
+        "F",
+        "text",
+        "holds 0.100",
+        "rises −0.050",
+        "open 0.129",
+        "open −0.021",
+        "holds 0.080",
+    ]
+    ks, laws = (1, 2, 3, 4, 5, 6, 7, 8, 90), fitted(write(tmp_path / "mine.csv", {"F": 1.0}, (1,)))
+    many = pd.concat([laws.fits[:1].assign(k=k) for k in ks], ignore_index=True)
+    grid, left_out = rerun.verdict_grid(many)
+    assert left_out == len(ks) - rerun.COLUMNS
+    assert [grid.columns[2], grid.columns[-1]] == ["k = 1", "k = 90"]
+
+
 def test_what_was_not_requested_or_not_measured_is_said(tmp_path):
     path = write(tmp_path / "mine.csv", {"F": 1.0})
     assert fitted(path).notes == ()

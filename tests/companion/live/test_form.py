@@ -7,7 +7,14 @@ from playwright.sync_api import expect
 
 from companion.live.server import STATIC
 
-SOURCE = {"name": "measurements", "kind": "source", "type": "str", "help": "whose", "shown": "published"}
+SOURCE = {
+    "name": "measurements",
+    "kind": "source",
+    "type": "str",
+    "help": "whose",
+    "shown": "published",
+    "label": "Whose",
+}
 FIELD = SOURCE | {"choices": [{"value": "published", "label": "the book's"}]}
 PAGE = '<div class="rbp-start"><a href="#">Run</a></div><script src="/live/live.js" defer></script>'
 UPLOADED = {"value": "upload-12345678", "label": "mine.csv (uploaded 1 Nov 10:00:00)"}

@@ -200,6 +200,7 @@ def test_uploads_become_sources_of_their_owner_alone_and_are_deleted(reader):
     assert len({each["value"] for each in (first, *others)}) == len(uploads(reader)) == 3
     _, form = reader("GET", "/api/chapters/01_a")
     field = next(f for f in form["fields"] if f["name"] == "measurements")
+    assert field["label"] == "Measurements"
     assert again in field["choices"]
     assert "<" not in first["label"]
     assert {path.stat().st_mode & 0o777 for path in uploads(reader)} == {0o600}

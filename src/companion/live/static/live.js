@@ -47,7 +47,8 @@
   const form = make("form", { class: "rbp-form", "aria-label": "Run this chapter with other values" });
   const status = make("p", { class: "rbp-said", role: "alert" });
   const earlier = make("div", { class: "rbp-earlier" });
-  const frame = make("div", { class: "rbp-shown" });
+  const hint = make("p", { class: "rbp-hint" }, "The page of the run will stand here.");
+  const shown = make("div", { class: "rbp-shown" }, hint);
 
   const report = (words) => {
     status.textContent = words ? String(words.message || words) : "";
@@ -68,7 +69,7 @@
 
   const saved = () => JSON.parse(localStorage.getItem(FORM) || "{}");
   const keep = () => localStorage.setItem(FORM, JSON.stringify(values(fields)));
-  let fields = [];
+  let fields = [], chapterTitle = "";
   let uploading = null; // a table on its way, for which a run waits
 
   function control(field) {
@@ -155,7 +156,7 @@
   function build() {
     const row = (field) => {
       const id = `rbp-field-${field.name}`;
-      return make("div", { class: "rbp-field" }, make("label", { for: id }, make("code", {}, field.name)),
+      return make("div", { class: "rbp-field" }, make("label", { for: id }, field.label, " ", make("code", {}, field.name)),
         control(field), make("small", { id: `${id}-help` }, field.help));
     };
     const first = fields.filter((field) => field.name === "measurements");
@@ -175,8 +176,7 @@
         await uploading;
       }
       const empty = fields.find((field) => field.kind === "source" && field.shown && values([field])[field.name] === "");
-      if (empty) throw new Error(`Choose a source for ${empty.name}.`);
-      frame.replaceChildren(); // what it shows is of another run
+      if (empty) throw new Error(`Choose a source: ${empty.label}.`);
       const run = await json("POST", "/api/runs", { chapter, parameters: values(fields), name: name.value });
       if (run.state === "done") report("The same run is there already.");
       await list();
@@ -188,16 +188,17 @@
 
   let watched = null;
   const now = (() => { // built once: what changes in it is text, so that buttons keep the focus
-    const title = make("strong"), state = make("span"), log = make("pre"), message = make("pre", { class: "rbp-message" });
+    const heading = make("h2"), title = make("strong"), state = make("span"), log = make("pre"), message = make("pre", { class: "rbp-message" });
     const cancel = button("Cancel", () => call("POST", `/api/runs/${watched}/cancel`));
     const bar = make("progress", { "aria-label": "cells executed" });
-    const root = make("div", { class: "rbp-now", hidden: true }, make("p", {}, title, " — ", state, " ", cancel), bar, message,
-      make("details", {}, make("summary", {}, "What it says"), log));
+    const root = make("div", { class: "rbp-now", hidden: true }, heading, make("p", {}, title, " — ", state, " ", cancel), bar,
+      message, make("details", {}, make("summary", {}, "What it says"), log));
     return { root, show(run) {
       const [cell, of] = run.progress || [0, 0];
       const words = { waiting: "waiting for its turn", running: of ? `cell ${cell} of ${of}` : "starting" };
       const ended = ENDED.includes(run.state);
       root.hidden = false;
+      heading.textContent = chapterTitle;
       title.textContent = inWords(run);
       state.textContent = words[run.state] || run.state;
       cancel.hidden = ended;
@@ -210,6 +211,8 @@
 
   async function watch(id) {
     watched = id;
+    shown.replaceChildren(); // what it shows is of another run
+    let first = true;
     while (watched === id) {
       let pause = 500;
       try {
@@ -217,6 +220,8 @@
         if (watched !== id) return;
         if (status.textContent.startsWith("The server does not answer")) report("");
         now.show(run);
+        if (first && narrow()) now.root.scrollIntoView({ block: "start" });
+        first = false;
         if (ENDED.includes(run.state)) {
           await list();
           if (run.state === "done") await show(id);
@@ -234,11 +239,14 @@
 
   const inWords = (run) => (run.name ? `${run.name}: ` : "") + (run.words || "an earlier run");
 
+  const narrow = () => matchMedia("(max-width: 900px)").matches;
+
   function present(address, title) {
-    frame.replaceChildren(
+    now.root.hidden = true;
+    shown.replaceChildren(
       make("p", {}, make("a", { href: address, target: "_blank", rel: "noopener" }, "Open this page by itself")),
       make("iframe", { src: address, sandbox: "allow-scripts allow-downloads", title }));
-    if (matchMedia("(max-width: 900px)").matches) frame.scrollIntoView({ block: "start" });
+    if (narrow()) shown.scrollIntoView({ block: "start" });
   }
 
   async function show(id) {
@@ -276,7 +284,7 @@
   async function remove(run) {
     if (!confirm(`Delete the run ${inWords(run)}?`)) return;
     await call("DELETE", `/api/runs/${run.id}`);
-    frame.replaceChildren();
+    shown.replaceChildren(hint);
     if (watched === run.id) { watched = null; now.root.hidden = true; }
     await list();
   }
@@ -290,11 +298,12 @@
 
   const studio = make("dialog", { class: "rbp-studio rbp-live", "aria-label": "Run this chapter" },
     make("div", { class: "rbp-side" }, make("div", { class: "rbp-do" }, make("h2", {}, "Run with your data"),
-      make("button", { type: "button", onclick: () => studio.close() }, "Back to the chapter")), form, status, now.root, earlier), frame);
+      make("button", { type: "button", onclick: () => studio.close() }, "Back to the chapter")), form, status, earlier),
+    make("div", { class: "rbp-outcome" }, now.root, shown));
   const open = () => { sessionStorage.setItem("rbp-open", chapter); if (!studio.open) studio.showModal(); };
 
   (async () => {
-    try { ({ fields } = await json("GET", `/api/chapters/${chapter}`)); } catch { return; } // the command stays
+    try { ({ fields, title: chapterTitle } = await json("GET", `/api/chapters/${chapter}`)); } catch { return; } // the command stays
     build();
     document.body.append(studio);
     start.addEventListener("click", (event) => { event.preventDefault(); open(); });
