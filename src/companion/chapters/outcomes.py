@@ -6,7 +6,6 @@ outcomes of many entries are a column of a table, it stands for their function, 
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,174 +23,120 @@ from companion.execute.page import keyed
 from rbp.arrays import Integers, Reals
 from rbp.errors import DataError
 from rbp.io import label
-from rbp.laws.power import curvature
+from rbp.laws.power import Curvature, curvature
 from rbp.measurements import Source
 from rbp.measurements.counts import Counts
 from rbp.measurements.ranked import Ranked
 
 
-@dataclass(frozen=True)
-class SmallModels:
+def small_models(texts: Sequence[Counts], stores: Mapping[str, Source], ablated: Sequence[Counts]) -> Outcomes:
     """Outcomes of ladders.toml, of seed 0 at the largest budget unless a function says otherwise.
 
     texts: the counts of all models of the ladder on each text; stores: the rank stores of each family at its largest
     budget; ablated: rungs of the first ladder with their ablations (`companion.chapters.families.with_ablations`).
     """
+    on, first_on = ({text.dataset: text for text in each} for each in (texts, ablated))
 
-    texts: Sequence[Counts]
-    stores: Mapping[str, Source]
-    ablated: Sequence[Counts]
+    def rungs(family: str, dataset: str, budget: int | None = None) -> pd.DataFrame:
+        """Tabulate size and ln y of a family's rungs: a column for each k, 0 for cross-entropy."""
+        counts = on[dataset].of(family, budget, seed=0)
+        table = pd.DataFrame(counts.log_neg_log_rbp, counts.models["rung"].to_numpy(), list(counts.thresholds))
+        return table.assign(size=counts.sizes).rename(columns=str).assign(CE=np.log(counts.cross_entropy))
 
-    def _on(self, dataset: str) -> Counts:
-        return next(text for text in self.texts if text.dataset == dataset)
+    def at_ends(family: str, dataset: str) -> list[pd.DataFrame]:
+        budgets = on[dataset].budgets(family)
+        return [rungs(family, dataset, budget) for budget in (budgets[0], budgets[-1])]
 
-    def values_by_rung(self, family: str, dataset: str, budget: int | None = None) -> pd.DataFrame:
-        """Tabulate size and ln y of a family's rungs: a column for each k, 0 for cross-entropy.
+    def alphas(k: int, *tables: pd.DataFrame) -> list[float]:
+        """Fit α of each table over the rungs that all have."""
+        both = set.intersection(*(set(rows.index) for rows in tables))
+        chosen = [rows[rows.index.isin(both)] for rows in tables]
+        return [float(exponents(rows["size"], rows[str(k)].to_numpy()[None])[0]) for rows in chosen]
 
-        budget: the largest, if None.
-        """
-        counts = self._on(dataset).of(family, budget, seed=0)
-        columns = dict(zip(counts.thresholds, counts.log_neg_log_rbp.T, strict=True)) | {
-            0: np.log(counts.cross_entropy)
-        }
-        return pd.DataFrame({"size": counts.sizes.astype(float)} | columns, index=counts.models["rung"].to_numpy())
+    def exponent_in_tokens(family: str, dataset: str, k: int) -> float:
+        budgets = on[dataset].budgets(family)
+        y = [rungs(family, dataset, budget)[str(k)]["150k"] for budget in budgets]
+        return float(exponents(np.array(budgets), np.array([y]))[0])
 
-    def _exponent(self, family: str, dataset: str, k: int, budget: int | None = None, other: Any = None) -> float:
-        """Fit α over the rungs, or those that `other`, a family or a budget, has too."""
-        rows = self.values_by_rung(family, dataset, budget)
-        if other is not None:
-            more = (other, None) if isinstance(other, str) else (family, other)
-            rows = rows.loc[rows.index.isin(self.values_by_rung(more[0], dataset, more[1]).index)]
-        return float(exponents(rows["size"], rows[k].to_numpy()[None])[0])
+    def cross_entropy(family: str, dataset: str, rung: str) -> float:
+        return float(np.exp(rungs(family, dataset)["CE"][rung]))
 
-    def exponent(self, family: str, dataset: str, k: int) -> float:
-        """Fit α over all rungs."""
-        return self._exponent(family, dataset, k)
+    def at_cross_entropy(family: str, dataset: str, k: int, nats: float) -> float:
+        """Interpolate −ln RBP_k between rungs; NaN beyond them."""
+        rows = rungs(family, dataset).sort_values("CE")
+        return float(np.interp(nats, np.exp(rows["CE"]), np.exp(rows[str(k)]), left=np.nan, right=np.nan))
 
-    def exponent_difference(self, family: str, than: str, dataset: str, k: int) -> float:
-        """Subtract another family's α, over the rungs that both have."""
-        return self._exponent(family, dataset, k, other=than) - self._exponent(than, dataset, k, other=family)
-
-    def exponent_at_first_budget(self, family: str, dataset: str, k: int) -> float:
-        """Fit α at the smallest budget, over the rungs that the largest has too."""
-        first, last = self.texts[0].budgets(family)[0], self.texts[0].budgets(family)[-1]
-        return self._exponent(family, dataset, k, first, last)
-
-    def exponent_change(self, family: str, dataset: str, k: int) -> float:
-        """Subtract α at the smallest budget from α at the largest, over the rungs that both have."""
-        first = self.texts[0].budgets(family)[0]
-        return self._exponent(family, dataset, k, None, first) - self.exponent_at_first_budget(family, dataset, k)
-
-    def exponent_in_tokens(self, family: str, dataset: str, k: int) -> float:
-        """Fit the exponent in D of rung 150k, over all budgets."""
-        budgets = self.texts[0].budgets(family)
-        y = [self.values_by_rung(family, dataset, budget)[k]["150k"] for budget in budgets]
-        return float(exponents(np.array(budgets, dtype=np.float64), np.array(y)[None])[0])
-
-    def cross_entropy(self, family: str, dataset: str, rung: str) -> float:
-        """Return a rung's cross-entropy, in nats."""
-        return float(np.exp(self.values_by_rung(family, dataset)[0][rung]))
-
-    def cross_entropy_difference(self, family: str, than: str, dataset: str, rung: str) -> float:
-        """Subtract the cross-entropy of another family's rung, in nats."""
-        return self.cross_entropy(family, dataset, rung) - self.cross_entropy(than, dataset, rung)
-
-    def offset(self, family: str, than: str, dataset: str, k: int, cross_entropy: float) -> float:
-        """Subtract −ln RBP_k of another family at one cross-entropy; linear between rungs, NaN beyond them."""
-        ends = []
-        for name in (family, than):
-            rows = self.values_by_rung(name, dataset)
-            rows = rows.iloc[np.argsort(rows[0])]
-            ends.append(np.interp(cross_entropy, np.exp(rows[0]), np.exp(rows[k]), left=np.nan, right=np.nan))
-        return float(ends[0] - ends[1])
-
-    def _residuals(self, k: int) -> list[pd.Series]:
-        """Subtract the line through the transformer's rungs from ln y, on each text."""
-        lines = []
-        for text in self.texts:
-            rows = self.values_by_rung(TRANSFORMER, text.dataset)
+    def residuals(k: int) -> pd.DataFrame:
+        """Subtract the line through the transformer's rungs from ln y: a column for each text."""
+        columns = {}
+        for dataset in on:
+            rows = rungs(TRANSFORMER, dataset)
             x = np.log(rows["size"])
-            lines.append(rows[k] - np.polyval(np.polyfit(x, rows[k], 1), x))
-        return lines
+            columns[dataset] = rows[str(k)] - np.polyval(np.polyfit(x, rows[str(k)], 1), x)
+        return pd.DataFrame(columns)
 
-    def residual_step(self, k: int) -> float:
-        """Subtract the residual of rung 150k from the residual of 59k; the mean over texts."""
-        return float(np.mean([residual["59k"] - residual["150k"] for residual in self._residuals(k)]))
+    def bend(family: str, dataset: str, k: int) -> Curvature:
+        rows = rungs(family, dataset)
+        return curvature(rows["size"], np.exp(rows[str(k)]))
 
-    def residual_scatter(self, k: int) -> float:
-        """Compute the root mean square of the residuals, two degrees of freedom less; the mean over texts."""
-        return float(np.mean([np.sqrt((residual**2).sum() / (len(residual) - 2)) for residual in self._residuals(k)]))
-
-    def _bend(self, family: str, dataset: str, k: int) -> Any:
-        rows = self.values_by_rung(family, dataset)
-        return curvature(rows["size"], np.exp(rows[k]), level=0.95)
-
-    def curvature(self, family: str, k: int) -> float:
-        """Fit the coefficient of (ln S)² in ln y; the mean over texts."""
-        return float(np.mean([self._bend(family, text.dataset, k).coefficient for text in self.texts]))
-
-    def slope_in_cross_entropy(self, family: str, dataset: str, k: int) -> float:
-        """Fit the slope of ln(−ln RBP_k) in ln of the cross-entropy."""
-        rows = self.values_by_rung(family, dataset)
-        return float(np.polyfit(rows[0], rows[k], 1)[0])
-
-    def _loss_shares(self, family: str, dataset: str, rung: str) -> Reals:
-        stores = self.stores[family].stores
-        ranked = Ranked(next(s for s in stores if s.dataset == dataset and rung_of(s.model, family) == rung))
+    def loss_shares(family: str, dataset: str, rung: str) -> Reals:
+        every = stores[family].stores
+        ranked = Ranked(next(one for one in every if one.dataset == dataset and rung_of(one.model, family) == rung))
         errors = np.asarray(ranked.ranks, dtype=np.int64) - 1
         terms = loss_terms(errors, ranked.tokens["nll"].to_numpy(np.float64))
         return np.asarray(terms / terms.sum())
 
-    def error_entropy_share(self, family: str, dataset: str, rung: str) -> float:
-        """Return the share of error-entropy in a rung's cross-entropy (`loss_terms`)."""
-        return float(self._loss_shares(family, dataset, rung)[0])
+    def by_model(counts: Counts, k: int) -> "pd.Series[float]":
+        return pd.Series(counts.log_neg_log_rbp[:, counts.place(k)], list(counts.names))
 
-    def self_alignment_share(self, family: str, dataset: str, rung: str) -> float:
-        """Return the share of self-alignment in a rung's cross-entropy (`loss_terms`)."""
-        return float(self._loss_shares(family, dataset, rung)[1])
-
-    def seed_scatter(self, seed: int, dataset: str, k: int) -> float:
-        """Compute the root mean square over rungs of what another seed moves ln y by."""
-        counts, ending = self._on(dataset).of(TRANSFORMER), f"-seed{seed}"
-        y = dict(zip(counts.names, counts.log_neg_log_rbp[:, counts.place(k)], strict=True))
-        away = [y[model] - y[model.removesuffix(ending)] for model in y if model.endswith(ending)]
+    def seed_scatter(seed: int, dataset: str, k: int) -> float:
+        y, ending = by_model(on[dataset].of(TRANSFORMER), k), f"-seed{seed}"
+        away = [y[name] - y[name.removesuffix(ending)] for name in y.index if name.endswith(ending)]
         return float(np.sqrt(np.mean(np.square(away))))
 
-    def ablation(self, run: str, than: str, dataset: str, k: int) -> float:
-        """Subtract ln y of a rung of the first ladder from its own with one thing changed."""
-        counts = next(each for each in self.ablated if each.dataset == dataset)
-        y = dict(zip(counts.names, counts.log_neg_log_rbp[:, counts.place(k)], strict=True))
+    def ablation(run: str, than: str, dataset: str, k: int) -> float:
+        y = by_model(first_on[dataset], k)
         return float(y[f"ladder-{run}"] - y[f"ladder-{than}"])
 
-    def bend_includes_0(self) -> bool:
-        """Return whether the 95% interval of the transformer's curvature at k = 1 on Wikipedia includes 0."""
-        bend = self._bend(TRANSFORMER, "wikipedia", 1)
-        return bool(bend.low <= 0 <= bend.high)
+    def difference(k: int, first: pd.DataFrame, second: pd.DataFrame) -> float:
+        alpha, other = alphas(k, first, second)
+        return alpha - other
 
+    def change(family: str, dataset: str, k: int) -> float:
+        return -difference(k, *at_ends(family, dataset))
 
-def small_models(models: SmallModels) -> Outcomes:
-    """Outcomes of ladders.toml."""
-    texts = [text.dataset for text in models.texts]
+    def slope(family: str, dataset: str, k: int) -> float:
+        rows = rungs(family, dataset)
+        return float(np.polyfit(rows["CE"], rows[str(k)], 1)[0])
+
+    def lower(family: str, than: str, dataset: str, rung: str) -> float:
+        return cross_entropy(family, dataset, rung) - cross_entropy(than, dataset, rung)
+
+    main = bend(TRANSFORMER, "wikipedia", 1)
     return {
-        "exponent": models.exponent,
-        "exponent_difference": models.exponent_difference,
-        "exponent_at_first_budget": models.exponent_at_first_budget,
-        "exponent_change": models.exponent_change,
-        "exponent_in_tokens": models.exponent_in_tokens,
-        "cross_entropy": models.cross_entropy,
-        "cross_entropy_difference": models.cross_entropy_difference,
-        "offset": models.offset,
-        "residual_step": models.residual_step,
-        "residual_scatter": models.residual_scatter,
-        "curvature": models.curvature,
-        "slope_in_cross_entropy": models.slope_in_cross_entropy,
-        "error_entropy_share": models.error_entropy_share,
-        "self_alignment_share": models.self_alignment_share,
-        "seed_scatter": models.seed_scatter,
-        "ablation": models.ablation,
-        "exponent_grows": lambda: all(models.exponent_change(TRANSFORMER, text, 1) > 0 for text in texts),
-        "bend_includes_0": models.bend_includes_0,
-        "lstm_is_lower": lambda: models.cross_entropy_difference(LSTM, TRANSFORMER, "wikipedia", "1m") < 0,
+        "exponent": lambda family, dataset, k: alphas(k, rungs(family, dataset))[0],
+        "exponent_difference": lambda family, than, dataset, k: difference(
+            k, rungs(family, dataset), rungs(than, dataset)
+        ),
+        "exponent_at_first_budget": lambda family, dataset, k: alphas(k, *at_ends(family, dataset))[0],
+        "exponent_change": change,
+        "exponent_in_tokens": exponent_in_tokens,
+        "cross_entropy": cross_entropy,
+        "cross_entropy_difference": lower,
+        "offset": lambda family, than, dataset, k, cross_entropy: (
+            at_cross_entropy(family, dataset, k, cross_entropy) - at_cross_entropy(than, dataset, k, cross_entropy)
+        ),
+        "residual_step": lambda k: (residuals(k).loc["59k"] - residuals(k).loc["150k"]).mean(),
+        "residual_scatter": lambda k: np.sqrt((residuals(k) ** 2).sum() / (len(residuals(k)) - 2)).mean(),
+        "curvature": lambda family, k: np.mean([bend(family, dataset, k).coefficient for dataset in on]),
+        "slope_in_cross_entropy": slope,
+        "error_entropy_share": lambda family, dataset, rung: loss_shares(family, dataset, rung)[0],
+        "self_alignment_share": lambda family, dataset, rung: loss_shares(family, dataset, rung)[1],
+        "seed_scatter": seed_scatter,
+        "ablation": ablation,
+        "exponent_grows": lambda: all(change(TRANSFORMER, dataset, 1) > 0 for dataset in on),
+        "bend_includes_0": lambda: main.low <= 0 <= main.high,
+        "lstm_is_lower": lambda: lower(LSTM, TRANSFORMER, "wikipedia", "1m") < 0,
     }
 
 

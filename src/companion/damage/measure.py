@@ -17,7 +17,7 @@ import io
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -139,11 +139,18 @@ def degraded(language: LanguageModel, step: Step) -> Iterator[None]:
     if step.path not in changes:
         yield
         return
-    before = [(matrix, matrix.detach().clone()) for matrix in matrices(language.model)]
+    with changed(matrices(language.model), changes[step.path]):
+        yield
+
+
+@contextmanager
+def changed(weights: Sequence[torch.Tensor], change: Callable[[torch.Tensor], torch.Tensor]) -> Iterator[None]:
+    """Change weights in place, then restore them, also after an error."""
+    before = [(matrix, matrix.detach().clone()) for matrix in weights]
     try:
         with torch.no_grad():
             for matrix, original in before:
-                matrix.copy_(changes[step.path](original))
+                matrix.copy_(change(original))
         yield
     finally:
         with torch.no_grad():
@@ -320,14 +327,14 @@ def run(
             store, ranker = Growing(place.folder), checked_ranker(language, rows)
             about = {"model": files.name, "dataset": corpus.name, **circumstances(ranker)}
             store.begin(key, about, predictions)
-            _along(store, ranker, rows, todo, files.name)
+            measure_steps(store, ranker, rows, todo, files.name)
             for path, other in others:
                 with other.unchanged():
                     language, weights = load_model(other, dtype, device), other.fingerprint()
                 number = float(language.size if path == SMALLER else earlier.index(other) + 1)
                 store.identify(path, number, other.name, weights)
                 if store.lacks(*Step(path, number), other.name):
-                    _along(store, checked_ranker(language, rows), rows, [Step(path, number)], other.name)
+                    measure_steps(store, checked_ranker(language, rows), rows, [Step(path, number)], other.name)
     return place.folder
 
 
@@ -360,14 +367,22 @@ def checked_ranker(language: Any, rows: list[Row]) -> Ranker:
     return ranker
 
 
-def _along(store: Growing, ranker: Ranker, rows: list[Row], todo: Sequence[Step], model: str) -> None:
-    """Measure the steps that are missing."""
+def measure_steps(
+    store: Growing,
+    ranker: Ranker,
+    rows: list[Row],
+    todo: Sequence[Step],
+    model: str,
+    degrade: Callable[[LanguageModel, Step], AbstractContextManager[None]] = degraded,
+    read: Callable[[Sequence[Row], Step], list[Reading]] = readings,
+) -> None:
+    """Measure the steps that are missing. degrade, read: what changes the model at a step, and what it reads there."""
     for step in todo:
         if not store.lacks(*step, model):
             continue
         start = time.monotonic()
-        with degraded(ranker.language, step):
-            sums = measured(ranker, readings(rows, step), step)
+        with degrade(ranker.language, step):
+            sums = measured(ranker, read(rows, step), step)
         store.add(*step, model, sums)
         tokens = sums["tokens"].sum()
         label = (

@@ -26,7 +26,18 @@ import numpy.typing as npt
 import pandas as pd
 import torch
 
-from companion.damage.measure import WHOLE_STEP, Growing, Reading, Step, degraded, measured, readings, rounded
+from companion.damage.measure import (
+    WHOLE_STEP,
+    Growing,
+    Reading,
+    Step,
+    changed,
+    checked_ranker,
+    degraded,
+    measure_steps,
+    readings,
+    rounded,
+)
 from companion.project import ROOT
 from rbp.extract.extraction import circumstances, extract, quiet, say_on_stderr
 from rbp.extract.forward import Ranker, rank_logits
@@ -156,16 +167,8 @@ def damaged(language: Any, step: Step) -> Iterator[None]:
         with degraded(language, step):
             yield
         return
-    before = [(matrix, matrix.detach().clone()) for matrix in matrices]
-    try:
-        with torch.no_grad():
-            for matrix, original in before:
-                matrix.copy_(change(original))
+    with changed(matrices, change):
         yield
-    finally:
-        with torch.no_grad():
-            for matrix, original in before:
-                matrix.copy_(original)
 
 
 def steps() -> list[Step]:
@@ -182,17 +185,10 @@ def make_worse(files: ModelFiles, corpus: Corpus, count: int, length: int, regis
             language, weights = load_model(files, "float32", torch.device("cpu")), files.fingerprint()
         plan = plan_rows(corpus, load_tokenizer(files), protocol("authors", length=length, documents=count))
         rows = [Row(row.document, row.start, row.ids, row.scored[row.scored >= BEFORE]) for row in plan.rows]
-        ranker = Ranker(language, "reference", 1, compiled=False)
-        ranker.check(rows)
-        growing = Growing(out)
+        growing, ranker = Growing(out), checked_ranker(language, rows)
         key = {"weights": weights, "corpus": corpus.fingerprint, "length": length, "articles": count}
         growing.begin(key, {"model": files.name, "dataset": corpus.name, **circumstances(ranker)}, registered)
-        for step in steps():
-            if growing.lacks(*step, files.name):
-                with damaged(language, step):
-                    sums = measured(ranker, read_again(rows, step), step)
-                growing.add(*step, files.name, sums)
-                log.warning("%s %g, draw %d: %.4f nats", *step, sums["nll_1.0"].sum() / sums["tokens"].sum())
+        measure_steps(growing, ranker, rows, steps(), files.name, damaged, read_again)
 
 
 def ship_worse(out: Path) -> None:

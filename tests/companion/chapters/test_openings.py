@@ -97,13 +97,15 @@ def test_openings_of_chunks_add_what_their_contexts_miss_beyond_a_long_one(table
     assert found["most"] == pytest.approx(1000 * total)
 
 
-def test_registered_forecasts_get_the_outcomes_of_their_text_and_k(table):
+def test_registered_forecasts_get_the_outcomes_of_their_text_and_k(table, monkeypatch):
+    statistics = openings.openings([K, 20_000])
+    monkeypatch.setattr(openings, "openings", lambda _: statistics)
     measured = predictions.measure(predictions.read_forecasts("openings"), outcomes.misses_by_context())["outcome"]
     assert measured.notna().all()
     rows = table[(table["text"] == "auslegal") & (table["bos"] == "never")]
     assert measured["openings.rate.auslegal.10000.1"] == pytest.approx(100 * rate(bins(1, 1, rows)))
-    statistics = openings.openings([K, 20_000]).set_index(["dataset", "k"])
-    assert measured["openings.cured.novels.10000"] == statistics["cured"]["novels", K]
-    assert measured["openings.fold32.wikipedia.20000.1"] == statistics["fold32"]["wikipedia", 20_000]
-    stand = statistics["part"].xs(20_000, level="k") == openings.STANDS
+    by_text = statistics.set_index(["dataset", "k"])
+    assert measured["openings.cured.novels.10000"] == by_text["cured"]["novels", K]
+    assert measured["openings.fold32.wikipedia.20000.1"] == by_text["fold32"]["wikipedia", 20_000]
+    stand = by_text["part"].xs(20_000, level="k") == openings.STANDS
     assert measured["openings.openings_stand"] == stand.all()
