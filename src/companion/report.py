@@ -98,7 +98,7 @@ def make(project: Project) -> Path:
 def _refused(message: str, diagnostic: str) -> DataError:
     """Make an error of what Typst says first, with the place in the report's source: values are put in line by line."""
     first = diagnostic.replace(TYPST_CALLS_IT, f"book/{SOURCE}").partition("\n\n")[0]
-    remedy = f"{first}\nMend the report's source; if a figure or table is missing, build the book anew (rbp book)."
+    remedy = f"{first}\nCorrect the report's source; if a figure or table is missing, build the book anew (rbp book)."
     return DataError(f"Typst cannot set the report: {message}", f"book/{SOURCE}", remedy)
 
 

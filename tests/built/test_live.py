@@ -94,7 +94,7 @@ def test_a_level_is_changed_a_table_is_uploaded_and_both_runs_are_compared(conte
     tab.wait_for_selector(".rbp-studio[open]")
     assert tab.input_value("[name=level]") == "0.8"
     tab.click("text=Run this chapter")
-    expect(tab.locator(".rbp-said")).to_have_text("The same run is there already.", timeout=LONG)
+    expect(tab.locator(".rbp-said")).to_have_text("This run was made before, and is shown again.", timeout=LONG)
     with tab.expect_download() as download:
         tab.click(".rbp-earlier >> text=Download")
     assert download.value.suggested_filename == "eighty-per-cent.zip"
@@ -120,7 +120,7 @@ def test_a_level_is_changed_a_table_is_uploaded_and_both_runs_are_compared(conte
     expect(rows).to_have_count(before + 2, timeout=LONG)
     for each in ("measurements = mine.csv", "eighty per cent"):
         rows.filter(has_text=each).locator("input").check()
-    tab.click("text=Compare those that are ticked")
+    tab.click("text=Compare the ticked runs")
     tab.wait_for_selector("iframe[title='Runs compared']", timeout=LONG)
     expect(page.locator("body")).to_contain_text("cases of family, dataset and measure have a fit in every run")
     rows.filter(has_text="eighty per cent").get_by_text("Delete").click()

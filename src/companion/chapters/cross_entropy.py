@@ -127,7 +127,7 @@ def entropy_curves(pairs: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
         )
     if not rows:
         remedy = "Give a source that holds both metrics of more models."
-        raise FitError("no family has both metrics of four models", "measurements", remedy)
+        raise FitError("no family has both metrics for four models", "measurements", remedy)
     return pd.DataFrame(rows)
 
 

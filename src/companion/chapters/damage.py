@@ -117,8 +117,8 @@ def cells(name: str = SHIPPED) -> list[Cell]:
             family = worse.model.partition("-")[0] if name == SHIPPED else worse.model
             cells_.append(Cell(worse, family, smaller[(len(smaller) - 1) // 2]))
     if not cells_:
-        remedy = "Measure one with smaller models beside it: rbp paths run --smaller …"
-        raise DataError("there is no model that was made worse along paths", name, remedy)
+        remedy = "Measure one, and smaller models: rbp paths run --smaller …"
+        raise DataError("no model was degraded along paths", name, remedy)
     order = dataset_order(each.worse.dataset for each in cells_)
     return sorted(cells_, key=lambda each: (each.family == "lstm", each.family, order.index(each.worse.dataset)))
 

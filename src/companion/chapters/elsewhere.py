@@ -219,7 +219,8 @@ def answer(ratios: pd.DataFrame, ks: Sequence[int]) -> str:
     """Say whether α grows with k in `ratios_of_models`, at the largest k of each family, or why that cannot be said."""
     if ratios.empty:
         named = ", ".join(map(str, ks))
-        return f"Whether α grows cannot be said: no family of three sizes has lines that fall at k = 1 and k = {named}."
+        why = f"no family of three sizes has lines that fall at k = 1 and k = {named}"
+        return f"It is not known whether α grows: {why}."
     rows = ratios[ratios["k"] == ratios.groupby(["dataset", "family"])["k"].transform("max")]
     largest = " or ".join(f"{k:,}" for k in sorted(set(rows["k"])))
     return (

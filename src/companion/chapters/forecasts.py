@@ -48,7 +48,7 @@ def forecast_every_cut(points: pd.DataFrame, *, level: float) -> pd.DataFrame:
             with suppress(FitError):  # values that do not vary have no law
                 parts.append(_forecast(small, large, level).assign(**about, seen=len(small), hidden=len(large)))
     if not parts:
-        raise FitError("no family has points enough", "measurements", "Give at least four sizes of one family.")
+        raise FitError("no family has enough points", "measurements", "Give at least four sizes of one family.")
     rows = pd.concat(parts, ignore_index=True)
     value, low, high = (rows[name].to_numpy(np.float64) for name in ("value", "low", "high"))
     rows = rows.assign(floor_error=rows["floored"] / value - 1, score=score_intervals(value, low, high, level))

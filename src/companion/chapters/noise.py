@@ -44,7 +44,7 @@ def known_cells(tokens: pd.DataFrame) -> pd.DataFrame:
     """Select the rows of `tokens.tokens_behind` whose number is known. Raises DataError where none is."""
     known = tokens[(tokens["basis"] != "at most") & tokens["tokens"].notna()]
     if known.empty:
-        raise DataError("no number of tokens behind the values is known", "measurements", "Give tokens and hits.")
+        raise DataError("the number of tokens behind the values is not known", "measurements", "Give tokens and hits.")
     return known
 
 
@@ -165,7 +165,7 @@ def align_ranks(stores: Sequence[RankStore]) -> tuple[pd.DataFrame, Reals]:
         places = tokens
         ranks.append(np.asarray(ranked.ranks, dtype=float))
     if places is None:
-        raise DataError("there is no rank store", "stores", "Give one at least.")
+        raise DataError("there is no rank store", "stores", "Give at least one.")
     return places, np.column_stack(ranks)
 
 

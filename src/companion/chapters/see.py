@@ -249,7 +249,7 @@ def tokenizer_data() -> dict[str, Any]:
     plain = content["normalizer"] is None and not model["ignore_merges"]
     if not plain or before != before | {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}:
         raise DataError(
-            "the tokenizer is not byte-level BPE as GPT-2's", str(tokenizer_file()), "neox.js has no other."
+            "the tokenizer is not byte-level BPE as GPT-2's", str(tokenizer_file()), "neox.js reads no other."
         )
     ids = model["vocab"]
     return {

@@ -88,7 +88,7 @@ def exponent_change(table: pd.DataFrame, early: int, late: int, *, level: float 
     wide = rows.pivot_table(index="size", columns="step", values="y").dropna(axis="columns")
     if missing := [step for step in (early, late) if step not in wide]:
         known = ", ".join(map(str, wide.columns))
-        raise ParameterError(f"not all models have a success at step {missing[0]}", "step", f"They have at: {known}.")
+        raise ParameterError(f"not all models have a success at step {missing[0]}", "step", f"All have at: {known}.")
     return fit_power_law(wide.index.to_numpy(float), wide[late] / wide[early], level=level)
 
 
@@ -440,8 +440,8 @@ def group_by_budget(texts: Sequence[Counts], ks: Sequence[int], family: str = TR
         budgets = models.budgets(family)
         common = models.models.groupby("size")["budget"].transform("nunique") == len(budgets)
         if (sizes := models.models.loc[common, "size"].nunique()) < 3:
-            what = f"{sizes} sizes are at every budget of {family} on {text.dataset}"
-            raise FitError(what, "the ladder", "A law needs three: train them: rbp ladder train --family.")
+            what = f"{sizes} sizes were trained at every budget of {family} on {text.dataset}"
+            raise FitError(what, "the ladder", "A law needs three. Train more: rbp ladder train --family.")
         left = models.keep(common).left_out()
         lines[text.dataset] = {b: left.keep(left.counts.models["budget"] == b) for b in budgets}
     return lines

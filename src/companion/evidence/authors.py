@@ -86,7 +86,7 @@ def of_figure_8c(table: pd.DataFrame, folder: Path | None = None) -> Iterator[Me
         histogram = bins[(bins["dataset"] == dataset) & (bins["model"] == model)]
         count = histogram["mass"].to_numpy() * row["ranked_lower"]
         if (np.abs(count - np.rint(count)) > _NEAR).any():
-            raise DataError("the bins' masses are no whole counts", f"{model} on {dataset}", None)
+            raise DataError("the bins' masses are not whole counts", f"{model} on {dataset}", None)
         # the reading of −ln RBP_1 is exact to about one token
         at_1 = np.rint(int(totals[dataset]) * np.exp(-float(first.iloc[0])))
         about = models.loc[model]

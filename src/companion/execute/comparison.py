@@ -39,7 +39,7 @@ def compare(chapter: Chapter, runs: Sequence[Mapping[str, Any]], page: Path) -> 
     names, laws = labels(chapter, every), [fit_laws(chapter, values) for values in every]
     fitted = [each for each in laws if each is not None]
     if len(fitted) < len(runs):
-        raise ParameterError("a run fits no measurements of size", chapter.name, "Compare runs of other chapters.")
+        raise ParameterError("the runs have no fits in size", chapter.name, "Compare runs of other chapters.")
     table = pd.concat([law.fits[CELL] for law in fitted]).drop_duplicates()
     for name, law in zip(names, fitted, strict=True):
         fits = law.fits.assign(verdict=verdicts(law.fits))

@@ -172,7 +172,7 @@ class Rerun:
         try:
             laws = fit_laws(self.chapter, self.values)
         except RbpError as error:
-            return f"<p>Whether the law holds cannot be said: {html.escape(str(error))}</p>"
+            return f"<p>It is not known whether the law holds: {html.escape(str(error))}</p>"
         return answer(laws) if laws else ""
 
     def answer(self, sentences: Sequence[str]) -> None:
@@ -206,7 +206,7 @@ class Rerun:
         """List the sentences of the book's answer beside the run's numbers, as HTML."""
         cells = prose.answer_of(self.chapter.notebook["cells"])
         table, _, _ = compare_sentences(cells, self.chapter.name, _accepted(), values)
-        return html_table(table, {}) if len(table) else "<p>No number of it is another.</p>"
+        return html_table(table, {}) if len(table) else "<p>All of its numbers are the same.</p>"
 
     def closing(self, values: Mapping[str, Recorded], findings: Mapping[str, Recorded]) -> str:
         """Close the page, as HTML: the book's findings, sentences and verdicts that the run leaves or replaces."""

@@ -72,7 +72,7 @@ def recorded(
         raise RbpError(f"a tolerance is {tolerance}", key, "A tolerance is relative, finite and not negative.")
     if not 0 <= within < math.inf or (within > 0 and not because):
         what = f"a value may move by {within}" + ("" if because else ", and nothing says why")
-        raise RbpError(what, key, "Give a finite number, not negative, and because.")
+        raise RbpError(what, key, "Give a finite number that is not negative, and because.")
     return Recorded(plain, unit, tolerance, within, because, data)
 
 

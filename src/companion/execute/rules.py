@@ -68,7 +68,7 @@ def _parse(text: str) -> ast.expr:
     try:
         return ast.parse(f"({text})", mode="eval").body
     except SyntaxError:
-        raise ValueError(f"no condition: {text}") from None
+        raise ValueError(f"not a condition: {text}") from None
 
 
 def names_in(text: str) -> Iterator[str]:
@@ -101,7 +101,7 @@ def _condition(node: ast.expr, values: Mapping[str, Any]) -> bool:
             return first and (not others or _condition(ast.Compare(left=right, ops=others, comparators=more), values))
         case ast.Name() | ast.Attribute() | ast.Constant() if isinstance(value := _value(node, values), bool):
             return value
-    raise ValueError(f"no condition: {ast.unparse(node)}")
+    raise ValueError(f"not a condition: {ast.unparse(node)}")
 
 
 def _compare(node: ast.expr, sign: ast.cmpop, left: Any, right: Any) -> bool:
@@ -130,16 +130,16 @@ def _value(node: ast.expr, values: Mapping[str, Any]) -> Any:
         case ast.Call(func=ast.Name(id=name), args=[argument]) if name in _OF_LISTS:
             return _OF_LISTS[name](_list(argument, values))
     missing = isinstance(node, ast.Name | ast.Attribute)
-    raise (MissingValueError if missing else ValueError)(f"no value: {ast.unparse(node)}")
+    raise (MissingValueError if missing else ValueError)(f"not a value: {ast.unparse(node)}")
 
 
 def _list(node: ast.expr, values: Mapping[str, Any]) -> list[float]:
     if isinstance(value := _value(node, values), list):
         return value
-    raise ValueError(f"no list: {ast.unparse(node)}")
+    raise ValueError(f"not a list: {ast.unparse(node)}")
 
 
 def _number(node: ast.expr, values: Mapping[str, Any]) -> float:
     if isinstance(value := _value(node, values), int | float):
         return value
-    raise ValueError(f"no number: {ast.unparse(node)}")
+    raise ValueError(f"not a number: {ast.unparse(node)}")

@@ -80,7 +80,7 @@ class Chapter:
         declared_here = declared("".join(cells[0]["source"]), self.name) if cells else []
         if names := unread(declared_here, ("".join(cell["source"]) for cell in code if cell not in cells)):
             what = f"no cell reads the parameter {names[0]}: another value would change nothing"
-            raise ChapterError(what, self.name, "Use it, or declare it no more.")
+            raise ChapterError(what, self.name, "Use it, or remove it.")
         return declared_here
 
     def _declared(self, key: str) -> list[str]:

@@ -149,7 +149,7 @@ def inputs(project: Project, name: str) -> list[Path]:
     paths = [*(project.root / path for path in find_step(project, name).reads), *pins(project)]
     for path in paths:
         if not path.exists():
-            raise DataError("the step reads a file that is not there", f"{name}: {path}", "Mend its `reads`.")
+            raise DataError("the step reads a file that is not there", f"{name}: {path}", "Correct its `reads`.")
     return paths
 
 

@@ -102,7 +102,7 @@ Key = Annotated[str, Field(pattern=r"^\w+::[^:]+$")]
 def _find_group(key: Any) -> Any:
     groups = {group.key: group for group in GROUPS}
     if key not in groups:
-        raise ValueError(f"it is none of {', '.join(groups)}")
+        raise ValueError(f"it is not one of {', '.join(groups)}")
     return groups[key]
 
 
@@ -186,7 +186,7 @@ class Claim(BaseModel):
             return Entry(self, self.verdict or self._decide(values, harder), finding)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             what = f"claim {self.name} cannot be judged by its numbers: {error}"
-            raise ChapterError(what, "claims ledger", "Mend its table in claims.toml.") from None
+            raise ChapterError(what, "claims ledger", "Correct its table in claims.toml.") from None
 
     def _decide(self, values: Mapping[str, Any], harder: float) -> str:
         values = {**values, **{name: bar.moved(harder) for name, bar in self.bars.items()}}
@@ -213,7 +213,7 @@ def read_claims(path: Path = CLAIMS) -> list[Claim]:
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
-        raise ChapterError(f"the claims are no TOML: {error}", path.name) from None
+        raise ChapterError(f"the claims are not TOML: {error}", path.name) from None
     for name, table in tables.items():
         try:
             claims[name] = Claim.model_validate({"name": name} | table)
@@ -228,7 +228,7 @@ def read_claims(path: Path = CLAIMS) -> list[Claim]:
         faults += [f"{claim.name}.rests_on: there is no claim {name}" for name in claim.rests_on if name not in tables]
         claim._others.update({name: claims[name] for name in claim.rests_on if name in claims})
     if faults:
-        raise ChapterError("claims are not as they should be", "\n".join(faults), f"Mend them in {path.name}.")
+        raise ChapterError("claims are not valid", "\n".join(faults), f"Correct them in {path.name}.")
     return list(claims.values())
 
 

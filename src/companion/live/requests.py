@@ -160,10 +160,10 @@ def _named(text: str, listed: Mapping[str, str], where: str) -> list[str]:
     names = [each for each in split_names(text) if each]
     remedy = f"Choose among: {', '.join(listed)}."
     if not names:
-        raise ParameterError("no source is named", where, remedy)
+        raise ParameterError("no source is given", where, remedy)
     for number, each in enumerate(names):
         if each not in listed:
-            raise ParameterError(f"{each[:80]!r} is not among the sources at hand", where, remedy)
+            raise ParameterError(f"{each[:80]!r} is not an available source", where, remedy)
         if each in names[:number]:
             raise ParameterError(f"the source {each} is named twice", where, "Name each once.")
     return names
@@ -175,7 +175,7 @@ def _bound(project: Project, parameter: Parameter, value: Any) -> None:
         return
     if kind == "path":
         if value not in ("", *(siblings := _siblings(project, parameter))):
-            raise ParameterError("this is not at hand", where, f"Choose among: {', '.join(siblings)}.")
+            raise ParameterError("this is not available", where, f"Choose among: {', '.join(siblings)}.")
         return
     items = value if isinstance(value, list) else [value]
     if len(items) > ITEMS:
@@ -183,7 +183,7 @@ def _bound(project: Project, parameter: Parameter, value: Any) -> None:
     defaults = parameter.default if isinstance(parameter.default, list) else [parameter.default]
     for item in items:
         if isinstance(item, str) and not NAME.fullmatch(item):
-            raise ParameterError(f"{item[:80]!r} is no name", where, "Take letters, digits, spaces and . , + - ( ).")
+            raise ParameterError(f"{item[:80]!r} is not a name", where, "Use letters, digits, spaces and . , + - ( ).")
         if isinstance(item, int | float) and parameter.name != "seed":
             most = max(10_000, *(10 * abs(each) for each in defaults if isinstance(each, int | float)), 0)
             if abs(item) > most:
@@ -200,7 +200,7 @@ def upload_path(project: Project, name: str, data: bytes) -> Path:
     folder = project.runs / "live" / "uploads"
     stem, dot, ending = name.rpartition(".")
     if f"{dot}{ending.lower()}" not in ENDINGS:
-        raise DataError("only CSV and Parquet files are taken", name[:80], "Save the table as one of them.")
+        raise DataError("only CSV and Parquet files are accepted", name[:80], "Save the table as one of them.")
     tame = re.sub(r"[^\w.+-]+", "-", stem).strip("-.")[:60] or "table"
     path = folder / f"{hashlib.sha256(tame.encode() + data).hexdigest()[:8]}-{tame}.{ending.lower()}"
     if not path.exists() and len(list(folder.glob("*"))) >= UPLOADS:

@@ -87,7 +87,7 @@ class Runs:
         if lock(self._lock) is False:
             self._lock.close()
             raise RbpError(
-                "another `rbp serve` has this project's runs", label(self.folder), "Use it, or end it first."
+                "another `rbp serve` uses this project's runs", label(self.folder), "Use it, or stop it first."
             )
         self._find()
         self._workers = [

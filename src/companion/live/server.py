@@ -195,17 +195,17 @@ class Live:
         changes = request.method not in ("GET", "HEAD")
         origin = request.headers.get("origin")
         if (changes or origin is not None) and origin != f"http://{host}":
-            return _plain(403, "This came from another page.")
+            return _plain(403, "The request came from another page.")
         if path == "/enter" or path.startswith("/shown/"):
             return None  # the token, and the name made by chance, let in by themselves
         if path.startswith("/api/"):
             if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
-                return _plain(403, "This came from another page.")
+                return _plain(403, "The request came from another page.")
             if not self.visitors.acts(request.cookies.get(self._cookie), request.headers.get(KEY)):
                 return _plain(401, "Open the address that rbp serve has printed.")
         elif not self.knows(request):
             return _plain(
-                401, "Open the address that rbp serve has printed. (It is good once; each use prints another.)"
+                401, "Open the address that rbp serve has printed. (It works once; each use prints a new one.)"
             )
         return None
 
@@ -229,7 +229,7 @@ class Live:
         """Let a browser in."""
         admitted = self.visitors.enter(request.query_params.get("token", ""))
         if admitted is None:
-            return _plain(401, "This address was used already, or never was good. rbp serve has printed another.")
+            return _plain(401, "This address was used already, or was never valid. rbp serve has printed a new one.")
         self.announce(self.address)
         cookie, key = admitted
         response = RedirectResponse(f"/live/entered.html#{key}", status_code=303)
@@ -243,7 +243,7 @@ class Live:
             try:
                 return await answer(request)
             except ClientDisconnect:  # in the middle of an upload, say
-                return _plain(400, "The request ended before its end.")
+                return _plain(400, "The request was cut short.")
             except RbpError as error:
                 return Json({"what": error.what, "where": error.where, "remedy": error.remedy}, 422)
             except OSError as error:
@@ -267,12 +267,12 @@ class Live:
         content = await _json(request)
         chapter, given = content.get("chapter"), content.get("parameters")
         if not isinstance(chapter, str) or not isinstance(given, dict):
-            raise ParameterError("a run has a chapter and parameters", None, "Give both.")
+            raise ParameterError("a run needs a chapter and parameters", None, "Give both.")
         if not all(isinstance(text, str) for text in given.values()):
-            raise ParameterError("parameters are given as texts", None, 'Write "0.9", not 0.9.')
+            raise ParameterError("parameters must be strings", None, 'Write "0.9", not 0.9.')
         name = content.get("name", "")
         if not isinstance(name, str) or not requests.NAME.fullmatch(name):
-            raise ParameterError("this is no name of a run", None, "Take letters, digits, spaces and . , + - ( ).")
+            raise ParameterError("this is not a name of a run", None, "Use letters, digits, spaces and . , + - ( ).")
         chosen = find(self.project, chapter)
         values = await run_in_threadpool(requests.read, self.project, chosen, given)
         key = await run_in_threadpool(lambda: chosen.short_hash(values, run_code(self.project, chosen.name)))
@@ -364,16 +364,16 @@ async def _json(request: Request) -> dict[str, Any]:
     try:
         content = parse_json(await _body(request, BODY))
     except ValueError:
-        raise ParameterError("this is no JSON", None, "Send an object.") from None
+        raise ParameterError("this is not JSON", None, "Send an object.") from None
     if not isinstance(content, dict):
-        raise ParameterError("this is no object", None, "Send an object.")
+        raise ParameterError("this is not an object", None, "Send an object.")
     return content
 
 
 async def _body(request: Request, most: int) -> bytes:
     """Read the body, of at most so many bytes; a longer one is not read to its end."""
     length = request.headers.get("content-length", "0")
-    too_much = HTTPException(413, f"At most {most:,} bytes are taken.", {"connection": "close"})
+    too_much = HTTPException(413, f"At most {most:,} bytes are accepted.", {"connection": "close"})
     if not length.isdecimal() or int(length) > most:
         raise too_much
     parts, size = [], 0
@@ -409,7 +409,7 @@ def serve(project: Project, host: str, port: int, *, i_know: bool, minutes: floa
         raise RbpError("the book is not built yet", str(project.html), "Run `rbp book` first.")
     if not is_loopback(host) and not i_know:
         what = f"at {host}, other machines could run chapters on this one"
-        raise ParameterError(what, "--host", "Leave it out, or say --i-know.")
+        raise ParameterError(what, "--host", "Leave it out, or give --i-know.")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -424,10 +424,10 @@ def serve(project: Project, host: str, port: int, *, i_know: bool, minutes: floa
         raise RbpError(f"cannot listen: {error.strerror or error}", host, "Leave --host out.") from None
     port = listening.getsockname()[1]
     runs = Runs(project, limit=60 * minutes)
-    live = Live(project, host, port, runs, lambda address: typer.echo(f"Another browser gets in once at {address}"))
+    live = Live(project, host, port, runs, lambda address: typer.echo(f"Another browser can open it once at {address}"))
     if not is_loopback(host):
         typer.echo("Whoever reaches this machine and has the address below may read the book and run its chapters.")
-        typer.echo("Nothing is encrypted: who listens on the way may do so too.")
+        typer.echo("Nothing is encrypted: anyone who listens on the network can do the same.")
     typer.echo(f"The book is at {live.address} (Ctrl-C ends this)")
     try:
         live.server().run(sockets=[listening])

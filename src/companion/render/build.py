@@ -41,7 +41,7 @@ def overrides(project: Project, chapter: Chapter) -> dict[str, Any]:
     names = chapter_names(project)
     for name, table in tables.items():
         if name not in names or not isinstance(table, dict):
-            raise ParameterError(f'"{name}" is no table of a chapter', "book/parameters.toml", nearest(name, names))
+            raise ParameterError(f'"{name}" is not a chapter', "book/parameters.toml", nearest(name, names))
     return check(chapter.parameters, tables.get(chapter.name, {}), chapter.name)
 
 

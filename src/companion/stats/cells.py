@@ -29,7 +29,7 @@ def _rows(table: pd.DataFrame, by: list[str], answer: Callable[[pd.DataFrame], l
         except FitError:
             continue
     if not rows:
-        raise FitError("no family has points enough", "measurements", "Give at least four sizes of one family.")
+        raise FitError("no family has enough points", "measurements", "Give at least four sizes of one family.")
     return pd.DataFrame(rows)
 
 

@@ -100,7 +100,7 @@ def scatter_about_law(
     check_level(level)
     x, count = np.asarray(size, dtype=float), np.asarray(misses, dtype=float)
     if np.unique(x).size < 3:
-        raise FitError("scatter about a line takes three sizes at least", "size", "Give more models.")
+        raise FitError("scatter about a line needs at least three sizes", "size", "Give more models.")
     if not ((count > 0) & (count < tokens)).all():
         raise DataError("each model must miss some tokens, and hit some", "misses", "Leave the others out.")
     line, deviance = fit_counts(x, count, tokens)

@@ -93,7 +93,7 @@ def _checked(grid: npt.ArrayLike, repeats: Sequence[npt.ArrayLike]) -> tuple[Rea
     as_positive(table.ravel(), "grid")
     again = [as_positive(each, "repeats") for each in repeats]
     if not sum(float(np.ptp(each)) for each in again) > 0:
-        raise FitError("no cell is repeated and differs, so chance is not known", "repeats", "Give several values.")
+        raise FitError("no repeated cell differs, so chance cannot be estimated", "repeats", "Give several values.")
     middle = np.exp(np.log(table).mean())  # in units of the middle: large powers of y stay finite
     return table / middle, [each / middle for each in again]
 

@@ -82,7 +82,7 @@ def test_what_cannot_be_tested_is_left_out():
     assert judged(points, 10_000)["k"].tolist() == [1]
     with pytest.raises(FitError, match="three models"):
         judged(points[points["k"] == 10], 10_000)
-    with pytest.raises(DataError, match="no number of tokens"):
+    with pytest.raises(DataError, match="number of tokens behind the values is not known"):
         noise.known_cells(tokens(10_000, "at most"))
 
 

@@ -97,7 +97,7 @@ def test_a_bar_a_fifth_easier_or_harder(bar, easier, harder):
 FAULTS = [
     ("number = 2", "", "line.number: Field required"),
     ("number = 2", 'number = "two"', "line.number: Input should be a valid integer"),
-    ('part = "The law"', 'group = "ours"\npart = ""', "line.group: it is none of argument, paper, earlier"),
+    ('part = "The law"', 'group = "ours"\npart = ""', "line.group: it is not one of argument, paper, earlier"),
     ('where = "figure 3"', 'were = "figure 3"', "line.were: Extra inputs are not permitted"),
     ('kind = "r_squared"', 'kind = "r2"', "line.bars.good.kind: Input should be 'share', 'r_squared', 'within' or"),
     ("at = 0.9}", "at = 0.9, step = 1}", "line.bars.fits.step: Extra inputs are not permitted"),
@@ -105,12 +105,12 @@ FAULTS = [
     ("fits and turns", "most and turns", "line: holds: there is no most among its numbers, bars and claims: by, cell"),
     ("or surely", "or sure", "line: in_part: there is no sure among"),
     ("{low} of", "{lower} of", "line: finding: there is no lower among"),
-    ("turns == 'no'", "turns = 'no'", "line: no condition: share"),
+    ("turns == 'no'", "turns = 'no'", "line: not a condition: share"),
     ("number = 3", "number = 2", "rests.number: 2 is line's; 3 is free"),
     ('rests_on = ["line"]', 'rests_on = ["line", "lines"]', "rests.rests_on: there is no claim lines"),
     ('holds = "line.holds and line.low > 0"', "", "rests: holds: missing; or verdict"),
     ("{low} of", "{low of", "line: unexpected '{'"),
-    ("[rests]", "[rests", "the claims are no TOML"),
+    ("[rests]", "[rests", "the claims are not TOML"),
 ]
 
 

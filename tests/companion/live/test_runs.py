@@ -62,7 +62,7 @@ def test_the_next_server_finds_what_this_one_did(project, script):
     done = ended(runs, runs.ask("01_a", {"value": 0.1}).id)
     cut, waiting = runs.ask("01_a", {"value": 100}), runs.ask("02_b", {"value": 0.3})
     running(runs, cut.id)
-    with pytest.raises(RbpError, match="another `rbp serve` has this project's runs"):
+    with pytest.raises(RbpError, match="another `rbp serve` uses this project's runs"):
         Runs(project, command=script)
     runs.close()
     again = Runs(project, at_once=1, command=script)

@@ -150,12 +150,12 @@ REFUSED = [
     ("draws", "__import__('os').system('touch /tmp/x')", "is not of type int"),
     ("value", "nan", "is not of type float"),
     ("measurements", ",".join(["published"] * 5000), "named twice"),
-    ("measurements", "/etc/passwd", "not among the sources"),
-    ("measurements", "../secret.csv", "not among the sources"),
-    ("measurements", "published,EleutherAI/pythia-14m", "not among the sources"),
-    ("datasets", "<script>alert(1)</script>", "is no name"),
-    ("study", "/etc/passwd", "not at hand"),
-    ("study", "studies/../studies/two.toml", "not at hand"),
+    ("measurements", "/etc/passwd", "not an available source"),
+    ("measurements", "../secret.csv", "not an available source"),
+    ("measurements", "published,EleutherAI/pythia-14m", "not an available source"),
+    ("datasets", "<script>alert(1)</script>", "is not a name"),
+    ("study", "/etc/passwd", "not available"),
+    ("study", "studies/../studies/two.toml", "not available"),
     *((name, "\ud800", "") for name in ("\ud800", "datasets", "measurements", "value")),  # half a character
 ]
 
@@ -227,7 +227,7 @@ def test_what_is_no_table_is_refused_by_its_name_and_not_kept(reader, name, data
 
 def test_a_huge_upload_is_not_read_to_its_end(reader):
     status, said = reader("PUT", "/api/uploads/a.csv", b"x", Content_Length="1000000000")
-    assert (status, said) == (413, b"At most 20,000,000 bytes are taken.")
+    assert (status, said) == (413, b"At most 20,000,000 bytes are accepted.")
     host, sent, piece = f"127.0.0.1:{reader.live.port}", 0, b"100000\r\n" + bytes(0x100000) + b"\r\n"
     head = f"PUT /api/uploads/a.csv HTTP/1.1\r\nHost: {host}\r\nOrigin: http://{host}\r\nCookie: {reader.cookie}\r\n"
     head += f"X-RBP-Key: {reader.key}\r\nTransfer-Encoding: chunked\r\n\r\n"  # it does not say its length

@@ -210,7 +210,7 @@ def test_overrides_are_validated(tmp_path):
     assert overrides(project, find(project, "01_a")) == {}
     project.book.mkdir()
     (project.book / "parameters.toml").write_text("[01_b]\nk = 1")
-    with pytest.raises(ParameterError, match=r'"01_b" is no table of a chapter.*\nDid you mean "01_a"'):
+    with pytest.raises(ParameterError, match=r'"01_b" is not a chapter.*\nDid you mean "01_a"'):
         build(project)
 
 

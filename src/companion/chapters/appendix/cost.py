@@ -37,9 +37,11 @@ def read_costs(folder: Path = FOLDER) -> pd.DataFrame:
             interpreter = gpu and content["interpreter"]
         except (ValueError, KeyError, TypeError, AttributeError):
             remedy = "Write it again: " + ("make gpu." if gpu else "python -m bench.ranking --json FILE.")
-            raise DataError("this is no result of the ranking's benchmark", label(path), remedy) from None
+            raise DataError("this is not a result of the ranking benchmark", label(path), remedy) from None
         if interpreter:
-            raise DataError("these figures are the interpreter's, not a GPU's", label(path), "Remove the file.")
+            raise DataError(
+                "these figures come from Triton's interpreter, not from a GPU", label(path), "Remove the file."
+            )
         if len(rows):
             tables.append(rows.assign(**about, gpu=gpu))
     columns = ["device", "date", "gpu", *_COLUMNS]

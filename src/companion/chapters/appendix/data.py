@@ -46,7 +46,7 @@ def published_points(table: pd.DataFrame) -> pd.DataFrame:
     points = select(table, metric="neg_log_rbp")
     if not set(points["family"]) & set(published.models()["family"]):
         raise DataError(
-            "this chapter is about the published measurements, and none of their families is here",
+            "none of the given families is published, and this chapter is about published measurements",
             "measurements",
             'Use "published", or rows of its families.',
         )
@@ -61,7 +61,7 @@ def with_counting_error(points: pd.DataFrame, tokens: pd.DataFrame) -> pd.DataFr
     """
     known = points.drop(columns="tokens").merge(tokens, on=["dataset", "family"])
     if known.empty:
-        raise DataError("no number of tokens is known for these points", "measurements", "Add the column tokens.")
+        raise DataError("the number of tokens of these points is not known", "measurements", "Add the column tokens.")
     n = known["tokens"].to_numpy(dtype=float)
     relative_se = counting.counting_error(known["value"], n)
     return known.assign(relative_se=relative_se, misses=-np.expm1(-known["value"]) * n)

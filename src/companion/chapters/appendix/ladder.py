@@ -192,13 +192,15 @@ def fit_ladder(
     sizes or two documents; else what `Source.counts` raises.
     """
     if wrong := [share for share in shares if not 0 < share < 1]:
-        raise ParameterError(f"{wrong[0]} is no share of the vocabulary", "shares", "Give shares between 0 and 1.")
+        raise ParameterError(f"{wrong[0]} is not a share of the vocabulary", "shares", "Give shares between 0 and 1.")
     if not [*ks, *shares]:
-        raise ParameterError("no threshold is asked for", "ks, shares", "Give some, such as ks=1,10,100.")
+        raise ParameterError("no threshold is given", "ks, shares", "Give some, such as ks=1,10,100.")
     counts, shown = counts_at(source, ks, shares)
     available = {text.dataset: text for text in counts}
     if unknown := [name for name in datasets if name not in available]:
-        raise ParameterError(f"no ranks on {unknown[0]}", "datasets", f"Choose among: {', '.join(available)}.")
+        raise ParameterError(
+            f"there are there are no ranks on {unknown[0]}", "datasets", f"There is: {', '.join(available)}."
+        )
     texts = [available[name] for name in (datasets or dataset_order(available))]
     tables: list[list[pd.DataFrame]] = [[], [], []]
     for text in texts:
@@ -206,7 +208,7 @@ def fit_ladder(
             what = f"{len(text.firsts)} sizes are too few for a law"
             raise FitError(what, f"{text.families[0]} on {text.dataset}", "Give the ranks of at least three sizes.")
         if text.documents < 2:
-            raise FitError("one document cannot be left out", text.dataset, "Give a text of several documents.")
+            raise FitError("an interval needs several documents", text.dataset, "Give a text of several documents.")
         left = text.left_out()
         tables[0].append(points_by_document(left.keep(text.firsts), level=level))
         tables[1].append(laws_by_document(left, level=level))
@@ -456,8 +458,8 @@ def _on_shared_rungs(text: Counts, family: str, ks: Sequence[int]) -> list[LeftO
     both = [text.of(name, seed=0) for name in (TRANSFORMER, family)]
     shared = [rung for rung in both[0].models["rung"] if rung in set(both[1].models["rung"])]
     if len(shared) < 3:
-        what = f"{len(shared)} rungs of {family} are the transformer's as well"
-        raise DataError(what, text.dataset, "Three are needed for a law: train them: rbp ladder train --family.")
+        what = f"{len(shared)} sizes of {family} are sizes of the transformer too"
+        raise DataError(what, text.dataset, "A law needs three. Train more: rbp ladder train --family.")
     places = [[counts.models["rung"].tolist().index(rung) for rung in shared] for counts in both]
     return [counts.keep(at, ks).left_out() for counts, at in zip(both, places, strict=True)]
 

@@ -60,7 +60,7 @@ def read_forecasts(file: str) -> pd.DataFrame:
                 row = entry | about | numbers | {"sure": fields.get("sure", False), "level": content["level"]}
                 rows.append(row | {"id": f"{entry['id']}{place}", "fields": fields})
     except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
-        raise DataError(f"these are no predictions: {error}", label(path), _REMEDY) from None
+        raise DataError(f"the file does not hold predictions: {error}", label(path), _REMEDY) from None
     provenance.note(path)
     provenance.note(FOLDER / "registry.csv")
     floats = dict.fromkeys(("middle", "low", "high", "naive_low", "naive_high", "probability", "naive"), float)

@@ -75,7 +75,7 @@ class RankVariants:
         if tokens.empty:
             available = sorted(set(self.tokens.document))
             what = f"document {document} has no ranked tokens"
-            raise ParameterError(what, "document", f"There are {available[0]} to {available[-1]}.")
+            raise ParameterError(what, "document", f"Choose one of {available[0]} to {available[-1]}.")
         return pieces_of(tokens, self.tokenizer, rule)
 
 
@@ -108,7 +108,7 @@ def rank_family(folder: str, corpus: str, protocol: Protocol, settings: Settings
     folder, corpus = project_path(folder), project_path(corpus)
     models = [str(path.parent) for path in sorted(Path(folder).glob("*/config.json"))]
     if not models:
-        raise DataError("there are no models below the folder", folder, "Each is a folder with config.json.")
+        raise DataError("the folder holds no models", folder, "A model is a folder with config.json.")
     _note(models, corpus)
     provenance.note_output(out)
     say_on_stderr()

@@ -19,7 +19,7 @@
     try {
       answer = await fetch(path, { method, headers, body: type ? body : JSON.stringify(body) });
     } catch {
-      throw new NoAnswer("The server does not answer. Start it again (rbp serve, on the same port): this page then goes on.");
+      throw new NoAnswer("The server does not answer. Start it again (rbp serve, on the same port): this page then continues.");
     }
     if (answer.ok) return answer;
     let reason = await answer.text();
@@ -178,7 +178,7 @@
       const empty = fields.find((field) => field.kind === "source" && field.shown && values([field])[field.name] === "");
       if (empty) throw new Error(`Choose a source: ${empty.label}.`);
       const run = await json("POST", "/api/runs", { chapter, parameters: values(fields), name: name.value });
-      if (run.state === "done") report("The same run is there already.");
+      if (run.state === "done") report("This run was made before, and is shown again.");
       await list();
       watch(run.id);
     }));
@@ -270,7 +270,7 @@
     earlier.replaceChildren(
       make("h3", {}, "Runs of this chapter"),
       make("div", { class: "rbp-scroll", tabindex: "0" }, make("table", { class: "rbp-table" }, make("tbody", {}, ...rows))),
-      ...(runs.filter((run) => run.state === "done").length > 1 ? [button("Compare those that are ticked", compare)] : []));
+      ...(runs.filter((run) => run.state === "done").length > 1 ? [button("Compare the ticked runs", compare)] : []));
   }
 
   async function download(run) {
