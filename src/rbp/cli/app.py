@@ -81,7 +81,7 @@ def main() -> None:
     # What is imported stays, two thirds of a million objects with a model's class: looking through it for garbage
     # takes a seventh of a start, and a second in the end.
     gc.set_threshold(1_000_000)
-    atexit.register(gc.freeze)
+    atexit.register(_keep_garbage)
     try:
         app()
     except RbpError as error:
@@ -96,6 +96,13 @@ def main() -> None:
     except ChapterFailed as failure:
         notebook = failure.partial_notebook
         _stop(f"error: {failure}" + (f"\nThe partial notebook: {notebook}" if notebook else ""), 1)
+
+
+def _keep_garbage() -> None:
+    """Leave no garbage to look for in the end, unless triton would report it: from 3.9 on it is built by nanobind."""
+    library: Any = sys.modules.get("triton._C.libtriton")
+    if library is None or type(library.ir.builder).__module__ != "nanobind":
+        gc.freeze()
 
 
 def _stop(message: str, code: int) -> None:
