@@ -46,7 +46,7 @@ def read_csv(path: Path) -> pd.DataFrame:
     """Read the cells of a CSV file as text (None where empty); the index is the line on which a row begins.
 
     Cells are separated by commas, or by what stands most often in the header: semicolons, as spreadsheets write them
-    in many countries, or tabs; then a warning says so.
+    in many countries, or tabs; then a warning says so, unless it is a .tsv file with tabs.
 
     Raises DataError if the file is missing, empty, no UTF-8 or no CSV.
     """
@@ -77,7 +77,7 @@ def read_csv(path: Path) -> pd.DataFrame:
     if not rows:
         raise DataError("the file is empty", label(path), "It needs a line of column names, then the rows.")
     provenance.note(path)
-    if separator != ",":
+    if separator != ("\t" if path.suffix.lower() == ".tsv" else ","):
         log.warning("%s: the cells are taken to be separated by %s.", label(path), SEPARATORS[separator])
     header = [cell.strip() for cell in rows[0]]
     if len(set(header)) < len(header):

@@ -34,7 +34,7 @@ def select_dataset(windows: pd.DataFrame, dataset: str) -> pd.DataFrame:
     counts = windows[windows["dataset"] == dataset]
     if counts.empty:
         available = ", ".join(sorted(set(windows["dataset"])))
-        raise ParameterError(f"there are there are no windows of {dataset}", "dataset", f"There is: {available}.")
+        raise ParameterError(f"there are no windows of {dataset}", "dataset", f"There is: {available}.")
     return counts
 
 
@@ -44,9 +44,7 @@ def select_family(windows: pd.DataFrame, family: str = "") -> pd.DataFrame:
     counts = windows[windows["family"] == family]
     if counts.empty:
         available = ", ".join(sorted(set(windows["family"])))
-        raise ParameterError(
-            f"there are there are no windows of {family}", "family", f"On this dataset there is: {available}."
-        )
+        raise ParameterError(f"there are no windows of {family}", "family", f"On this dataset there is: {available}.")
     return counts
 
 

@@ -26,8 +26,8 @@ Out = Annotated[
 Rule = Annotated[str, typer.Option(help="Rule for equal scores: paper (last), strict (first) or expected (the mean).")]
 
 _CORPUS = (
-    "Text to rank: wikipedia, humaneval, hotpotqa, auslegal, c4, pile-github; a .txt, .md, .jsonl, .json, .csv or "
-    ".parquet file, also packed (.gz, .zst); or - for standard input. Give it several times for several texts."
+    "Text to rank: wikipedia, humaneval, hotpotqa, auslegal, c4, pile-github; a .txt, .md, .jsonl, .json, .csv, "
+    ".tsv or .parquet file, also packed (.gz, .zst); or - for standard input. Give it several times for several texts."
 )
 _PROTOCOL = (
     "Way to read the text. authors: 1000 shuffled documents, cut to 512 tokens; windows: whole documents, every token "

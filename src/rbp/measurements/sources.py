@@ -251,7 +251,7 @@ _TWICE = "Leave it out of one of them: which to believe is yours to say."
 def is_measured(text: str) -> bool:
     """Return whether a text looks like what `open_source` could open: a shipped word, a table, a folder of ranks."""
     path = Path(text)
-    if _is_word(text) or path.suffix.lower() in (".csv", ".parquet"):
+    if _is_word(text) or path.suffix.lower() in (".csv", ".tsv", ".parquet"):
         return True
     return exists(path) and path.is_dir() and _holds_stores(path)
 
@@ -274,7 +274,7 @@ def _part(one: str | Path, rule: TieRule) -> Part:
         if _holds_stores(path):
             return Ranks(name, (path,), rule)
         raise DataError("the folder holds no measurements: no rank store is in it", name, known_sources())
-    if path.suffix.lower() in (".csv", ".parquet"):
+    if path.suffix.lower() in (".csv", ".tsv", ".parquet"):
         if not exists(path):
             raise DataError("there is no such file of measurements", name, "Check the path.")
         return File(name, (path,))

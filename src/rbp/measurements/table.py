@@ -88,7 +88,7 @@ def read_table(path: Path) -> pd.DataFrame:
 
     Raises DataError for a table that is malformed, with line or row.
     """
-    cells = read_csv(path) if path.suffix.lower() == ".csv" else read_parquet(path)
+    cells = read_parquet(path) if path.suffix.lower() == ".parquet" else read_csv(path)
     raw = known_columns(tidied(spelled(cells, COLUMNS, path), COLUMNS, path), COLUMNS, path)
     raw = raw[~_infinite(raw)]
     if "revision" in raw:

@@ -23,7 +23,7 @@ class StudyFile(BaseModel):
     """The keys of a study's file.
 
     models: hub ids (or id@revision) and folders, also as run/checkpoint-*, in a list, or in one for each family;
-    corpora; fields: of corpus files; protocol: the options of `rbp.texts.protocol.protocol`, and of `rbp extract` by
+    corpora; fields, prompt: of corpus files; protocol: the options of `rbp.texts.protocol.protocol`, and of `rbp extract` by
     default; tokens: the budget of each model on each corpus; dtype; vocabulary: the logits that count; device: of every
     job, as ranks of another device are another measurement; shards: jobs that share the work of one model on one
     corpus; threads, memory: cores and megabytes of a job; output: a folder (none: runs/studies/NAME).
@@ -33,6 +33,7 @@ class StudyFile(BaseModel):
     models: Names | dict[str, Names]
     corpora: Names
     fields: list[str] = []
+    prompt: str | None = None
     protocol: dict[str, Any] = {}
     tokens: int | None = Field(default=None, ge=1)
     dtype: Literal["float32", "bfloat16", "float16", "float64"] = "float32"
@@ -88,15 +89,16 @@ def read_study(path: Path, runs: Path) -> Study:
     families = content.models.items() if isinstance(content.models, dict) else [(None, content.models)]
     models = [(model, family) for family, names in families for name in names for model in _found(name, home)]
     corpora = [name if is_named(name) else str((home / home_expanded(name)).resolve()) for name in content.corpora]
+    fields = tuple(content.fields)
     try:
         for corpus in corpora:
-            check_corpus(corpus, content.fields)
+            check_corpus(corpus, fields or ([content.prompt] if content.prompt else []))
         chosen = _protocol(content, [model for model, _ in models], corpora, path)
     except RbpError as error:
         raise type(error)(error.what, f"{path}: {error.where}", error.remedy) from None
     numbers: dict[str, Any] = content.model_dump(include={"dtype", "device", "vocabulary"})
     for (model, family), corpus in product(models, corpora):
-        cell = Cell(model, corpus, chosen, Settings(**numbers, fields=tuple(content.fields), family=family))
+        cell = Cell(model, corpus, chosen, Settings(**numbers, fields=fields, prompt=content.prompt, family=family))
         if cells.setdefault(cell.label, cell) is not cell:
             what = f"{cell.label} is there twice"
             raise ParameterError(what, str(path), "Leave one of them out, or rename a file.")

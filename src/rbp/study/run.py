@@ -53,7 +53,7 @@ def run_study(study: Study, profile: Path, extra: Sequence[str] = ()) -> Path | 
             raise DataError(what, str(study.out), "Wait for it, or stop it and start again: nothing is lost.")
         for cell in study.cells.values():  # mistakes show before any work, and a cluster's machines need no network
             find_model(cell.model)
-            open_corpus(cell.corpus, cell.settings.fields)
+            open_corpus(cell.corpus, cell.settings.fields, prompt=cell.settings.prompt)
         arguments = ["--snakefile", HERE / "Snakefile", "--directory", study.out, "--profile", profile, *ALWAYS]
         if profile == HERE / "profiles" / "local":
             memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 1_000_000

@@ -35,8 +35,9 @@ log = logging.getLogger(__name__)
 JOINER = "\n"  # between the fields of a document, as the authors join them
 STDIN = "-"
 _PAIR = ("prompt", "completion")  # the fields of texts of which the second alone is scored
+_OPTION = "--field (of rbp extract; in a study's file: fields)"
 _PIECE = 2**20  # bytes that are unpacked at once
-TEXTS, TABLES, PACKED = (".txt", ".md"), (".jsonl", ".json", ".csv", ".parquet"), (".gz", ".zst")
+TEXTS, TABLES, PACKED = (".txt", ".md"), (".jsonl", ".json", ".csv", ".tsv", ".parquet"), (".gz", ".zst")
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,7 @@ class _Fields:
     text begins, by character.
     """
 
-    def __init__(self, text: Sequence[str] = (), prompt: str | None = None, option: str = "--field") -> None:
+    def __init__(self, text: Sequence[str] = (), prompt: str | None = None, option: str = _OPTION) -> None:
         self.text, self.prompt, self.option, self.starts = tuple(text), prompt, option, list[int]()
         if prompt and not text:
             self.text = (_PAIR[1],)
@@ -357,7 +358,7 @@ def _parts(data: bytes, packed: str, suffix: str, fields: _Fields, where: str) -
             yield from _parquet(b"".join(pieces), fields, where)
         else:
             stream: BinaryIO = io.BufferedReader(_Pieces(pieces)) if packed else io.BytesIO(data)
-            rows = {".jsonl": _json_lines, ".json": _json, ".csv": _csv}[suffix](stream, where, fields)
+            rows = {".jsonl": _json_lines, ".json": _json}.get(suffix, _csv)(stream, where, fields)
             for place, row in rows:
                 yield fields.document(row, place)
 
@@ -465,7 +466,7 @@ def _json(stream: BinaryIO, name: str, fields: _Fields) -> Iterator[tuple[str, d
 def _csv(stream: BinaryIO, name: str, fields: _Fields) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield the rows of a table, each with the line where it begins.
 
-    Its cells are separated by commas, or else by semicolons or tabs, if the header has all `fields` only then.
+    Its cells are separated by commas (of a .tsv file by tabs), or else as the header has all `fields` only then.
     """
     from rbp.tables import SEPARATORS
 
@@ -474,9 +475,10 @@ def _csv(stream: BinaryIO, name: str, fields: _Fields) -> Iterator[tuple[str, di
     try:
         lines = io.TextIOWrapper(stream, "utf-8-sig", newline="")
         first = lines.readline()
-        headers = {mark: next(csv.reader([first], delimiter=mark), []) for mark in SEPARATORS}
-        mark = next((mark for mark, names in headers.items() if {*copy(fields).settled(names)} <= {*names}), ",")
-        if mark != ",":
+        usual = "\t" if split_suffix(name)[1] == ".tsv" else ","
+        headers = {mark: next(csv.reader([first], delimiter=mark), []) for mark in (usual, *SEPARATORS)}
+        mark = next((mark for mark, names in headers.items() if {*copy(fields).settled(names)} <= {*names}), usual)
+        if mark != usual:
             log.warning("%s: the cells are taken to be separated by %s.", name, SEPARATORS[mark])
         reader = csv.reader(itertools.chain([first], lines), delimiter=mark, strict=True)
         header, begin = next(reader, []), reader.line_num + 1
@@ -504,7 +506,7 @@ def _twice(name: str, where: str) -> DataError:
     )
 
 
-def _missing(name: str, there: Iterable[str], where: str, option: str = "--field") -> DataError:
+def _missing(name: str, there: Iterable[str], where: str, option: str = _OPTION) -> DataError:
     some = [*itertools.islice(there, 11)]
     named = ", ".join(some[:10]) + (", …" if some[10:] else "")
     return DataError(f"there is no field {name}", where, f"Give {option}; there is: {named}.")

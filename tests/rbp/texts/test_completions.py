@@ -7,7 +7,7 @@ import json
 import pandas as pd
 import pytest
 import torch
-from commands import here
+from commands import here, refused
 from tiny import make_tokenizer, random_model, save_model
 
 from rbp.errors import DataError, ParameterError
@@ -117,9 +117,9 @@ def test_long_prompts_and_budgets(tokenizer):
 
 def _write(folder, kind, rows):
     path = folder / f"mine.{kind}"
-    if kind == "csv":
+    if kind in ("csv", "tsv"):
         with path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, rows[0], delimiter=";")
+            writer = csv.DictWriter(file, rows[0], delimiter=";" if kind == "csv" else "\t")
             writer.writeheader()
             writer.writerows(rows)
     elif kind == "parquet":
@@ -130,7 +130,7 @@ def _write(folder, kind, rows):
     return path
 
 
-@pytest.mark.parametrize("kind", ["jsonl", "json", "csv", "parquet", "jsonl.gz"])
+@pytest.mark.parametrize("kind", ["jsonl", "json", "csv", "tsv", "parquet", "jsonl.gz"])
 @pytest.mark.parametrize("partly", [False, True])
 def test_prompts_are_read_from_every_kind_of_file(tmp_path, kind, partly):
     corpus = open_corpus(str(_write(tmp_path, kind, ROWS)), partly=partly)
@@ -200,5 +200,9 @@ def test_on_the_command_line_and_checked_again(tmp_path):
     ranks = stores[0].ranks()
     assert ranks["greater"].tolist() == [row[2] for row in expected]
     assert stores[1].tokens < stores[0].tokens
+    refused(here("law", str(folder), "--corpus", str(corpus)), "no field text", "--field (of rbp extract")
+    text = f'corpora = ["{corpus.name}"]\nfields = ["a"]\nprompt = "q"\n[protocol]\nscore = ["first", "special"]'
+    (tmp_path / "s.toml").write_text(f'models = ["model"]\n{text}')
+    assert f"{stores[0].tokens:,}" in here("study", "plan", str(tmp_path / "s.toml")).stdout
     check = ["--model", str(folder), "--corpus", str(corpus), "--share", "1"]
     assert here("ranks", "check", str(stores[0].folder), *check).returncode == 0

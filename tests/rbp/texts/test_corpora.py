@@ -25,6 +25,7 @@ CONTENTS = {
     ".pretty.json": json.dumps(ROWS, indent=2),
     ".lines.json": LINES,
     ".csv": pd.DataFrame(ROWS).to_csv(index=False),
+    ".tsv": pd.DataFrame(ROWS).to_csv(index=False, sep="\t"),
 }
 PACK = {"": bytes, ".gz": gzip.compress, ".zst": zstandard.compress}
 
@@ -84,9 +85,12 @@ def test_json_lines_in_a_text_file_are_told(write, caplog):
     assert "look like JSON" in caplog.text
 
 
-@pytest.mark.parametrize(("mark", "word"), [(";", "semicolons"), ("\t", "tabs"), (",", "")])
-def test_a_table_of_other_separators_is_told(mark, word, write, caplog):
-    path = write("c.csv", f'id{mark}"a;b,c"{mark}text\r\n1{mark}x{mark}"one, two; three"\r\n')
+@pytest.mark.parametrize(
+    ("kind", "mark", "word"),
+    [("csv", ";", "semicolons"), ("csv", "\t", "tabs"), ("csv", ",", ""), ("tsv", "\t", ""), ("tsv", ",", "commas")],
+)
+def test_a_table_of_other_separators_is_told(kind, mark, word, write, caplog):
+    path = write(f"c.{kind}", f'id{mark}"a;b,c"{mark}text\r\n1{mark}x{mark}"one, two; three"\r\n')
     assert open_corpus(path).documents == ["one, two; three"]
     assert word in caplog.text
     assert bool(caplog.text) is bool(word)

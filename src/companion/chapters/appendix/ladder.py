@@ -198,9 +198,7 @@ def fit_ladder(
     counts, shown = counts_at(source, ks, shares)
     available = {text.dataset: text for text in counts}
     if unknown := [name for name in datasets if name not in available]:
-        raise ParameterError(
-            f"there are there are no ranks on {unknown[0]}", "datasets", f"There is: {', '.join(available)}."
-        )
+        raise ParameterError(f"there are no ranks on {unknown[0]}", "datasets", f"There is: {', '.join(available)}.")
     texts = [available[name] for name in (datasets or dataset_order(available))]
     tables: list[list[pd.DataFrame]] = [[], [], []]
     for text in texts:
