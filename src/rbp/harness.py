@@ -4,53 +4,42 @@ lm-eval 0.4.13 finds no models of other packages, so `run` calls lm-eval's own c
 type `hf` with the model object that `rbp` loaded; only tokens are scored differently. No text is read twice.
 """
 
+import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 from unittest.mock import patch
 
 import lm_eval
 import numpy as np
-import numpy.typing as npt
 import torch
 from lm_eval.__main__ import cli_evaluate
 from lm_eval.models.huggingface import HFLM
 from tqdm import tqdm
 
-from rbp.choices import known_dtype
+from rbp.choices import Settings, known_dtype
 from rbp.errors import DataError, ParameterError, first_line
-from rbp.extract.extraction import circumstances, family_name, quiet
-from rbp.extract.forward import Ranker
+from rbp.extract.extraction import Opened, quiet, write_ranks
+from rbp.extract.forward import Ranker, Tokens, default_batch, joined
+from rbp.extract.probe import Probe
 from rbp.io import canonical_json
 from rbp.kernel import backend_for
 from rbp.kernel.problem import ieee
-from rbp.laws.resampling import document_sums, variance, without_each
+from rbp.laws.resampling import means_with_errors
 from rbp.metric import rank
 from rbp.models.devices import find_device
 from rbp.models.find import find_model
-from rbp.models.load import load_model, load_tokenizer
-from rbp.store import find_place
+from rbp.texts.corpora import Corpus
 from rbp.texts.protocol import Row
 
 TESTED = "0.4.13"  # its private methods are overridden: another release may call them differently
-KS = (1, 10, 100)
-PACK = 256  # requests from one step of the progress bar to the next
 OPTIONS = ("revision", "tokenizer", "batch_size", "max_batch_size", "max_length", "add_bos_token", "prefix_token_id")
 
-
-class Tokens(NamedTuple):
-    """Scored tokens, one after the other: positions among the tokens of their request, and as in a rank store."""
-
-    position: npt.NDArray[np.int64]
-    token: npt.NDArray[np.int64]
-    greater: npt.NDArray[np.int64]
-    equal: npt.NDArray[np.int64]
-    nll: npt.NDArray[np.float32]
-    top: npt.NDArray[np.int64]
+Samples: TypeAlias = Sequence[dict[str, Any]]  # of a task, as lm-eval logs them
 
 
 class Total(float):
@@ -68,11 +57,6 @@ class Total(float):
     __radd__ = __add__
 
 
-def joined(parts: Iterable[Tokens]) -> Tokens:
-    """Join the tokens of several requests."""
-    return Tokens(*map(np.concatenate, zip(*parts, strict=True)))
-
-
 def total_of(tokens: Tokens) -> Total:
     """Sum up tokens."""
     total = Total(-tokens.nll.sum(dtype=np.float64))
@@ -88,19 +72,17 @@ class RankLM(HFLM):  # type: ignore[misc]
             known = ", ".join(("pretrained", "dtype", "device", *OPTIONS))
             raise ParameterError(f"unknown: {', '.join(unknown)}", "--model_args", f"There is: {known}.")
         must_be_tested()
-        self.files = find_model(pretrained, options.pop("revision", None), options.pop("tokenizer", None))
+        files = find_model(pretrained, options.pop("revision", None), options.pop("tokenizer", None))
         # lm-eval's own default is cuda:0, which it leaves where there is none
         place = find_device(device if device and (torch.cuda.is_available() or "cuda" not in device) else "auto")
-        encoder = load_tokenizer(self.files)
-        usual = 4 * torch.get_num_threads() if place.type == "cpu" else 32
-        rows = int(given) if (given := str(options.pop("batch_size", 1))).isdigit() else usual
-        with quiet(), self.files.unchanged():
-            self.fingerprints = {"weights": self.files.fingerprint()}
-            self.fingerprints["tokenizer"] = self.files.tokenizer_fingerprint(encoder)
-            language = load_model(self.files, known_dtype(dtype), place)
+        given = str(options.pop("batch_size", "auto"))  # on a CPU rows are passes of their own, side by side
+        rows = int(given) if given.isdigit() and place.type != "cpu" else default_batch(place)
+        self.opened = Opened(files, Settings(dtype=known_dtype(dtype)), place)
+        with quiet():
+            language = self.opened.language
         self.ranker = Ranker(language, backend_for(place, getattr(torch, language.dtype)), rows, compiled=False)
-        self.checked = False
-        super().__init__(language.model, tokenizer=encoder, batch_size=rows, **options)
+        self.probe: Probe | None = None
+        super().__init__(language.model, tokenizer=self.opened.tokenizer, batch_size=rows, **options)
 
     def _loglikelihood_tokens(self, requests: Sequence[Any], disable_tqdm: bool = False, **_: Any) -> list[Any]:
         """Answer requests (text, context, continuation): Σ ln p, and whether no logit is above that of any token."""
@@ -111,19 +93,11 @@ class RankLM(HFLM):  # type: ignore[misc]
                 raise DataError(what, repr(text), "Leave the task out, or change it.")
             ids = np.array((context + continuation)[-self.max_length - 1 :])  # the last one is scored, and not read
             rows.append(Row(i, 0, ids, np.arange(len(ids) - len(continuation), len(ids))))
-        packs = [rows[i : i + PACK] for i in range(0, len(rows), PACK)]
-        answers = []
         with quiet(), ieee(self.ranker.language.device):
-            if rows and not self.checked:
-                self.ranker.check([replace(row, ids=row.ids[: self.max_length]) for row in rows])
-                self.checked = True
-            shown = tqdm(self.ranker.rank_packs(packs), "Ranking", len(packs), disable=disable_tqdm or len(packs) < 2)
-            for pack, ranks in zip(packs, shown, strict=True):
-                ends = np.cumsum([len(row.scored) for row in pack])[:-1]
-                for row, columns in zip(pack, zip(*(np.split(c, ends) for c in ranks), strict=True), strict=True):
-                    tokens = Tokens(row.scored, row.ids[row.scored], *columns)
-                    answers.append((total_of(tokens), bool((tokens.greater == 0).all())))
-        return answers
+            if rows and self.probe is None:
+                self.probe = self.ranker.check([replace(row, ids=row.ids[: self.max_length]) for row in rows])
+            ranked = tqdm(self.ranker.rank_each(rows), "Ranking", len(rows), disable=disable_tqdm, delay=2)
+            return [(total_of(tokens), bool((tokens.greater == 0).all())) for tokens in ranked]
 
 
 def answer_of(sample: dict[str, Any]) -> Tokens | None:
@@ -135,73 +109,50 @@ def answer_of(sample: dict[str, Any]) -> Tokens | None:
     if len(responses) > 1:
         target, asked = sample["target"], sample["arguments"]
         texts = [arguments[-1].strip() for arguments in asked]
-        if asked[0][0] != asked[1][0]:  # the question varies, not the answer
+        if isinstance(target, str) and texts.count(target.strip()) == 1:
+            target = texts.index(target.strip())
+        varied = asked[0][0] != asked[1][0]  # the question, not the answer
+        if varied or not (isinstance(target, int) and 0 <= target < len(texts)):
             return None
-        if isinstance(target, int) and 0 <= target < len(texts):
-            place = target
-        elif isinstance(target, str) and texts.count(target.strip()) == 1:
-            place = texts.index(target.strip())
-        else:
-            return None
+        place = target
     total = responses[place][0] if isinstance(responses[place], tuple) else responses[place]
     return total.tokens if isinstance(total, Total) else None
 
 
-def answers_of(samples: Sequence[dict[str, Any]]) -> dict[int, Tokens | None]:
-    """Find the answer of each document, once, whatever filters answers pass; {} where no token was scored."""
+def answers_of(samples: Samples) -> dict[str, Any]:
+    """Collect the tokens of a task's answers, as columns of a rank store; {} where no answer is known.
+
+    Positions are among the tokens of a request. A document counts once, whatever filters its answers pass.
+    """
     answers = {sample["doc_id"]: answer_of(sample) for sample in sorted(samples, key=lambda each: each["doc_id"])}
-    return answers if any(answers.values()) else {}
+    known = {document: tokens for document, tokens in answers.items() if tokens is not None}
+    documents = np.repeat(list(known), [len(tokens.nll) for tokens in known.values()])
+    return {"document": documents, **joined([*known.values()])._asdict()} if known else {}
 
 
-def summarize(answers: dict[int, Tokens | None], ks: Sequence[int] = KS) -> dict[str, float | str]:
+def summarize(answers: dict[str, Any], ks: Sequence[int]) -> dict[str, float | str]:
     """Compute RBP_k, cross-entropy (nats a token), tokens and tied tokens of a task, as lm-eval names metrics.
 
-    Standard errors are of leaving out a document at a time. rbp_not_counted: documents without a known answer.
+    Standard errors are of leaving out a document at a time.
     """
-    counted = [tokens for tokens in answers.values() if tokens is not None]
-    every = joined(counted)
-    columns = {"cross_entropy": every.nll} | {f"rbp_{k}": rank(every.greater, every.equal) <= k for k in ks}
-    documents = np.repeat(np.arange(len(counted)), [len(tokens.nll) for tokens in counted])
-    sums = without_each(document_sums(np.column_stack([*columns.values(), np.ones(len(documents))]), documents))
-    with np.errstate(invalid="ignore"):  # without the only document there is none
-        values = sums[:, :-1] / sums[:, -1:]
+    ranks = rank(answers["greater"], answers["equal"])
+    columns = {"cross_entropy": answers["nll"]} | {f"rbp_{k}": ranks <= k for k in ks}
     metrics: dict[str, float | str] = {}
-    for name, value, error in zip(columns, values[0], np.sqrt(variance(values)), strict=True):
-        metrics[f"{name},none"] = float(value)
-        metrics[f"{name}_stderr,none"] = float(error) if len(counted) > 1 else "N/A"
-    metrics |= {"rbp_tokens,none": len(documents), "rbp_tied_tokens,none": int((every.equal > 1).sum())}
-    left_out = len(answers) - len(counted)
-    return metrics | ({"rbp_not_counted,none": left_out} if left_out else {})
+    for name, (mean, error) in means_with_errors(columns, answers["document"]).items():
+        metrics[f"{name},none"] = mean
+        metrics[f"{name}_stderr,none"] = "N/A" if math.isnan(error) else error
+    return metrics | {"rbp_tokens,none": len(ranks), "rbp_tied_tokens,none": int((answers["equal"] > 1).sum())}
 
 
-def write_store(model: RankLM, task: str, samples: Sequence[dict[str, Any]], out: Path) -> Path:
+def write_store(model: RankLM, task: str, samples: Samples, answers: dict[str, Any], out: Path) -> Path:
     """Keep the ranks of a task's answers as a rank store below the folder `out`; gives its place.
 
-    Documents are the task's, positions those among the tokens of a request. Stores of two models compare where the
-    requests are the same, to the letter.
+    Stores of two models compare where the requests are the same, to the letter.
     """
-    answers = {document: tokens for document, tokens in answers_of(samples).items() if tokens is not None}
     requests = sorted({sample["doc_id"]: sample["arguments"] for sample in samples}.items())
-    key = {
-        **model.fingerprints,
-        "corpus": {"task": task, "requests": sha256(canonical_json(requests).encode()).hexdigest()},
-        "protocol": {"name": f"lm-eval {TESTED}", "length": model.max_length},
-        "dtype": model.ranker.language.dtype,
-        "backend": model.ranker.backend,
-        "device": model.ranker.language.device.type,
-    }
-    name, family = model.files.name, family_name(model.files)
-    documents = np.repeat(list(answers), [len(tokens.nll) for tokens in answers.values()])
-    store = find_place(out, f"{Path(name).name}-{task}", key)
-    with store.lock():
-        store.clear()
-        for old in (store.folder / "parts").glob("*"):
-            old.unlink()
-        about = {"model": name, "dataset": task, "family": family, **circumstances(model.ranker)}
-        store.begin(key, about, 1, len(documents))
-        store.write(0, {"document": documents, **joined(answers.values())._asdict()})
-        store.finish({})
-    return store.folder
+    text = Corpus(task, (), {"task": task, "requests": sha256(canonical_json(requests).encode()).hexdigest()})
+    reading = {"name": f"lm-eval {TESTED}", "length": model.max_length}
+    return write_ranks(model.opened, model.ranker, text, reading, answers, out)
 
 
 def must_be_tested() -> None:
@@ -211,11 +162,12 @@ def must_be_tested() -> None:
         raise DataError(what, "rbp lm-eval", f"pip install lm-eval=={TESTED}")
 
 
-def run(arguments: Sequence[str], ks: Sequence[int] = KS, out: Path | None = None) -> None:
+def run(arguments: Sequence[str], ks: Sequence[int], out: Path | None = None) -> None:
     """Run lm-eval's own command with these arguments, whose model is of the type `rbp`.
 
-    Adds to the results of each task what `summarize` gives; out: a folder of rank stores. Raises what loading and
-    ranking do, DataError for an untested lm-eval, and ParameterError for arguments that lm-eval or we cannot take.
+    Adds to each task's results what `summarize` gives, and how many documents have no known answer. out: a folder for
+    rank stores. Raises what loading and ranking do, DataError for an untested lm-eval, and ParameterError for arguments
+    that lm-eval or we cannot take.
     """
     must_be_tested()
     evaluate = lm_eval.simple_evaluate
@@ -234,8 +186,10 @@ def run(arguments: Sequence[str], ks: Sequence[int] = KS, out: Path | None = Non
         for task, samples in results["samples"].items():
             if answers := answers_of(samples):
                 results["results"][task] |= summarize(answers, ks)
+                if left_out := len({sample["doc_id"] for sample in samples} - {*answers["document"].tolist()}):
+                    results["results"][task]["rbp_not_counted,none"] = left_out
                 if out is not None:
-                    print(write_store(built, task, samples, out), file=sys.stderr)  # noqa: T201
+                    print(write_store(built, task, samples, answers, out), file=sys.stderr)  # noqa: T201
         results["config"]["model"] = model
         return results if log_samples else {name: each for name, each in results.items() if name != "samples"}
 

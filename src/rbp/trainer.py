@@ -12,7 +12,7 @@ from transformers.trainer_callback import CallbackHandler
 
 from rbp.errors import DataError, ParameterError
 from rbp.extract.extraction import quiet
-from rbp.extract.forward import Ranker
+from rbp.extract.forward import Ranker, default_batch
 from rbp.extract.probe import Probe
 from rbp.kernel import backend_for, compiling_pays, linear_rank
 from rbp.kernel.problem import ieee
@@ -162,10 +162,9 @@ class RankCallback(TrainerCallback):
         device = next(self._loaded.model.parameters()).device
         language = load_model(self._loaded, self._loaded.dtype, device)
         backend = backend_for(device, getattr(torch, language.dtype))
-        batch = 4 * torch.get_num_threads() if device.type == "cpu" else 32
         compiled = compiling_pays(self._plan.tokens * language.vocabulary)
         with quiet(), ieee(device), untouched(self._loaded.model):
-            ranker = Ranker(language, backend, batch, compiled=compiled)
+            ranker = Ranker(language, backend, default_batch(device), compiled=compiled)
             self._probe = ranker.check(self._plan.rows, self._probe)
             ranks = ranker.rank(self._plan.rows)
             return _metrics(ranks.greater, ranks.equal, ranks.nll, self.ks)

@@ -21,7 +21,7 @@ from transformers.utils import logging as transformers_logging
 from rbp import __version__, registry
 from rbp.choices import BYTES, Settings, check_shard
 from rbp.errors import DataError, ParameterError
-from rbp.extract.forward import Ranker
+from rbp.extract.forward import Ranker, default_batch
 from rbp.extract.packs import answers_alike, prepare_store, rank_again, rank_missing_packs, verify_new_packs
 from rbp.extract.plan import (
     ROWS,
@@ -92,7 +92,7 @@ def quiet() -> Iterator[None]:
         transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
-class _Model:
+class Opened:
     """A model's files, and what is loaded of them once it is needed."""
 
     def __init__(self, files: ModelFiles | Loaded, settings: Settings, device: torch.device) -> None:
@@ -132,6 +132,7 @@ class _Model:
 
     @cached_property
     def limit(self) -> int | None:
+        """Return how many logits count; None for all."""
         return _limit(self.settings, self.tokenizer)
 
 
@@ -169,7 +170,7 @@ def extract(
         if isinstance(files, Loaded):
             given = replace(settings, dtype=files.dtype), device_of(files.model)
         with quiet(), ieee(given[1]), untouched(files.model) if isinstance(files, Loaded) else nullcontext():
-            model = _Model(files, *given)
+            model = Opened(files, *given)
             stores += [_measure(model, corpus, protocol, out, shard) for corpus in texts]
     return stores
 
@@ -237,7 +238,7 @@ def _resolve_inputs(
     return device, model_files, texts
 
 
-def _key(model: _Model, corpus: Corpus, protocol: Protocol) -> dict[str, Any]:
+def _key(model: Opened, corpus: Corpus, protocol: Protocol) -> dict[str, Any]:
     """Return all that determines the ranks."""
     settings = model.settings
     chosen = (
@@ -264,7 +265,7 @@ def _key(model: _Model, corpus: Corpus, protocol: Protocol) -> dict[str, Any]:
     }
 
 
-def _measure(model: _Model, corpus: Corpus, protocol: Protocol, out: Path, shard: tuple[int, int] | None) -> Path:
+def _measure(model: Opened, corpus: Corpus, protocol: Protocol, out: Path, shard: tuple[int, int] | None) -> Path:
     key = _key(model, corpus, protocol)
     name = Path(model.files.name).name + (f"@{model.files.checkpoint}" if model.files.checkpoint else "")
     label, name = f"{name} on {corpus.name}", f"{name}-{corpus.name}"
@@ -275,7 +276,7 @@ def _measure(model: _Model, corpus: Corpus, protocol: Protocol, out: Path, shard
         return store.folder
     rows = _rows(model.files, model.tokenizer, corpus, protocol)
     _must_know(rows, model.files.name, model.language.vocabulary)
-    batch = model.settings.batch or (4 * torch.get_num_threads() if model.device.type == "cpu" else 32)
+    batch = model.settings.batch or default_batch(model.device)
     # of the whole measurement, so that all shards and every run of them do the same
     compiled = compiling_pays(rows.tokens * (model.limit or model.language.vocabulary))
     ranker = Ranker(model.language, key["backend"], batch, model.limit, model.settings.round_logits, compiled=compiled)
@@ -306,7 +307,7 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _about(model: _Model, corpus: Corpus, ranker: Ranker, rows: RowPlan) -> dict[str, Any]:
+def _about(model: Opened, corpus: Corpus, ranker: Ranker, rows: RowPlan) -> dict[str, Any]:
     """Return what a manifest tells about a measurement beside its key: labels, circumstances, what was read."""
     about = {**_labels(model, corpus), **circumstances(ranker), "begun": _now(), "not_scored": rows.not_scored}
     if rows.read is not None:
@@ -320,6 +321,28 @@ def _about(model: _Model, corpus: Corpus, ranker: Ranker, rows: RowPlan) -> dict
     if isinstance(model.files, ModelFiles) and model.files.gguf:
         about |= {"file": model.files.gguf.name, "quantization": model.files.quantization}
     return about
+
+
+def write_ranks(
+    model: Opened, ranker: Ranker, text: Corpus, reading: dict[str, Any], columns: dict[str, Any], out: Path
+) -> Path:
+    """Keep ranks of a text that another program read, in one part, as a rank store below `out`; gives its folder.
+
+    reading: how it was read, as `Protocol.as_dict`; columns: those of a store, for all tokens. What a store of the same
+    measurement holds is replaced.
+    """
+    language = ranker.language
+    key = {
+        **model.fingerprints,
+        "corpus": text.fingerprint,
+        "protocol": reading,
+        "dtype": language.dtype,
+        "backend": ranker.backend,
+        "device": language.device.type,
+    }
+    store = find_place(out, f"{Path(model.files.name).name}-{text.name}", key)
+    store.write_whole(key, {**_labels(model, text), **circumstances(ranker)}, columns)
+    return store.folder
 
 
 def _own_place(
@@ -376,7 +399,7 @@ def verify_store(
     device = find_device(settings.device)
     with quiet(), ieee(device):
         at = key["revision"] or store.training.revision
-        loaded = _Model(find_model(model, at, tokenizer), settings, device)
+        loaded = Opened(find_model(model, at, tokenizer), settings, device)
         if loaded.fingerprints["weights"] != key["weights"]:  # of the tokenizer, its tokens are compared
             what = f"{model} has other weights than the store was made of"
             raise DataError(what, where, f"Give the same model; the store names {store.model}.")
@@ -429,7 +452,7 @@ def _finished(store: Store, key: dict[str, Any], labels: dict[str, Any]) -> bool
     return True
 
 
-def _labels(model: _Model, corpus: Corpus) -> dict[str, Any]:
+def _labels(model: Opened, corpus: Corpus) -> dict[str, Any]:
     return {
         "model": model.files.name,
         "dataset": corpus.name,

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -46,6 +46,7 @@ def rank_logits(logits: torch.Tensor, target: torch.Tensor) -> TokenRanks:
 
 log = logging.getLogger(__name__)
 
+PACK = 256  # rows from one answer of `rank_each` to the next
 PLACES = 64  # whose logits are looked at together: each look copies them
 STEP = 64  # rows are padded to the next multiple of this: large batches, and little that is computed for nothing
 
@@ -59,6 +60,18 @@ class Ranks(NamedTuple):
     top: npt.NDArray[np.int64]
 
 
+class Tokens(NamedTuple):
+    """The scored tokens of a row with their ranks: positions among the row's tokens, and columns of a rank store."""
+
+    position: npt.NDArray[np.int64]
+    token: npt.NDArray[np.int64]
+    greater: npt.NDArray[np.int64]
+    equal: npt.NDArray[np.int64]
+    nll: npt.NDArray[np.float32]
+    top: npt.NDArray[np.int64]
+
+
+Columns = TypeVar("Columns", bound=tuple[npt.NDArray[Any], ...])
 Finish: TypeAlias = Callable[[], Ranks]
 
 
@@ -167,6 +180,13 @@ class Ranker:
         while begun:
             yield self._ended(begun.popleft())
 
+    def rank_each(self, rows: Sequence[Row]) -> Iterator[Tokens]:
+        """Rank rows as `rank` does, `PACK` at a time, and yield the tokens of each."""
+        packs = [rows[i : i + PACK] for i in range(0, len(rows), PACK)]
+        for pack, ranks in zip(packs, self.rank_packs(packs), strict=True):
+            for row, columns in zip(pack, _split(ranks, pack), strict=True):
+                yield Tokens(row.scored, row.ids[row.scored], *columns)
+
     def _begun(self, rows: Sequence[Row], equal: EqualRows | None) -> Iterator[Batch]:
         """Set all rows going, batch by batch."""
         for indices in self._batches(rows):
@@ -187,13 +207,11 @@ class Ranker:
         batches[-1].wait()  # copies end in order, so that nothing else is waited for
         parts: dict[int, Ranks] = {}
         for indices, rows, _, finish in batches:
-            ends = np.cumsum([len(row.scored) for row in rows])[:-1]
-            pieces = zip(*(np.split(column, ends) for column in finish()), strict=True)
-            parts |= {i: Ranks(*piece) for i, piece in zip(indices, pieces, strict=True)}
+            parts |= zip(indices, _split(finish(), rows), strict=True)
         if written := self.reader.written_to:
             what = f"the model writes to its weights when it reads some rows: {and_more(written)}"
             raise DataError(what, self.language.name, "They are as before. Save the model, and give its folder.")
-        return _joined([parts[i] for i in sorted(parts)])
+        return joined([parts[i] for i in sorted(parts)])
 
     def _batches(self, rows: Sequence[Row]) -> Iterator[list[int]]:
         """Yield the indices of rows that may be a batch, short rows first: the same whatever was done before.
@@ -232,14 +250,14 @@ class Ranker:
         with one_thread_each() as threads, ThreadPoolExecutor(threads) as pool:
             shares = [rows[len(rows) * i // threads : len(rows) * (i + 1) // threads] for i in range(threads)]
             parts = list(pool.map(lambda share: self._part(share, equal)[1](), filter(None, shares)))
-        ranks = _joined(parts)
+        ranks = joined(parts)
         return lambda: None, lambda: ranks
 
     def _part(self, rows: list[Row], equal: EqualRows | None) -> tuple[Callable[[], None], Finish]:
         """Set rows going in one go. What finishes them raises DataError, naming the place, where a logit is NaN."""
         head = self.head
         if head is None:
-            ranks = _joined([self._by_logits(row, *self.reader.logits(self._padded([row]))[:1]) for row in rows])
+            ranks = joined([self._by_logits(row, *self.reader.logits(self._padded([row]))[:1]) for row in rows])
             return lambda: None, lambda: ranks
         tally, wait = self._copies.to_host(self._tally(rows, head, equal))
         vocabulary = self.vocabulary or len(head.weight)
@@ -248,7 +266,7 @@ class Ranker:
             if bool((tally.impossible(vocabulary) | tally.total.isnan() | (tally.total == torch.inf)).any()):
                 # NaN, an infinite logit, or a processor's arithmetic: the logits tell which
                 log.warning("documents %s are ranked by plain products: their counts cannot be", _documents(rows))
-                return _joined([self._by_product(row, head) for row in rows])
+                return joined([self._by_product(row, head) for row in rows])
             return _on_cpu(tally.ranks(torch.float32))
 
         return wait, finish
@@ -286,7 +304,7 @@ class Ranker:
             except RankError as error:
                 position = row.start + int(row.scored[i * PLACES + error.row])
                 raise DataError(error.what, f"document {row.document}, position {position}", error.remedy) from None
-        return _joined(ranks)
+        return joined(ranks)
 
     def _targets(self, rows: list[Row]) -> npt.NDArray[np.int64]:
         return np.concatenate([row.ids[row.scored] for row in rows])
@@ -332,8 +350,21 @@ def _upload(values: npt.NDArray[np.int64], device: torch.device) -> torch.Tensor
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
 
-def _joined(parts: Sequence[Ranks]) -> Ranks:
-    return Ranks(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+def default_batch(device: torch.device) -> int:
+    """Return how many rows are read at a time on a device, unless somebody says."""
+    return 4 * torch.get_num_threads() if device.type == "cpu" else 32
+
+
+def joined(parts: Sequence[Columns]) -> Columns:
+    """Join named tuples of columns, one after the other."""
+    return type(parts[0])(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _split(ranks: Ranks, rows: Sequence[Row]) -> Iterator[Ranks]:
+    """Yield the ranks of each of the rows."""
+    ends = np.cumsum([len(row.scored) for row in rows])[:-1]
+    for piece in zip(*(np.split(column, ends) for column in ranks), strict=True):
+        yield Ranks(*piece)
 
 
 def _on_cpu(ranks: TokenRanks) -> Ranks:

@@ -6,7 +6,7 @@ they should on the ladder's own documents (data/ladder/coverage.csv). Other unit
 out alike. Nothing is drawn: the same sums give the same interval. `independent_units` chooses those of ranked tokens.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -51,6 +51,18 @@ def variance(values: npt.ArrayLike) -> Any:
     without = np.asarray(values, dtype=np.float64)[1:]
     with np.errstate(invalid="ignore"):
         return (len(without) - 1) * without.var(axis=0)
+
+
+def means_with_errors(columns: Mapping[str, npt.ArrayLike], documents: npt.ArrayLike) -> dict[str, tuple[float, float]]:
+    """Compute the mean of each column over all tokens, and its standard error by documents, by the columns' names.
+
+    columns: shape (T,) each; documents: of each token, shape (T,). The error is NaN where there is one document alone.
+    """
+    values = np.column_stack([*columns.values(), np.ones(np.size(documents))])
+    sums = without_each(document_sums(values, documents))
+    with np.errstate(invalid="ignore"):  # without the only document there is none
+        means = sums[:, :-1] / sums[:, -1:]
+    return dict(zip(columns, zip(means[0].tolist(), np.sqrt(variance(means)).tolist(), strict=True), strict=True))
 
 
 def degrees_of_freedom(tokens: npt.ArrayLike) -> float:

@@ -90,17 +90,11 @@ def import_ranks(path: str | Path, labels: ImportLabels, out: Path) -> Path:
     must_be_unchanged(marks, marks_of([source]))
     named = f"{Path(labels.model).name}-{labels.dataset}"
     store = find_place(out, named, key)
-    with store.lock():
-        store.clear()
-        about = {name: value for name, value in asdict(labels).items() if name not in ("dtype", "tie_rule")}
-        _must_have_its_name(store, about)
-        store.begin(key, about, 1, len(tokens))
-        for old in (store.folder / "parts").glob("*"):
-            old.unlink()
-        above = columns["rank"].astype(np.int64) - 1
-        columns |= {"greater": above, "equal": np.ones_like(above)}
-        store.write(0, {name: columns[name] for name in SCHEMA.names if name in columns})
-        store.finish({})
+    about = {name: value for name, value in asdict(labels).items() if name not in ("dtype", "tie_rule")}
+    _must_have_its_name(store, about)
+    above = columns["rank"].astype(np.int64) - 1
+    columns |= {"greater": above, "equal": np.ones_like(above)}
+    store.write_whole(key, about, {name: columns[name] for name in SCHEMA.names if name in columns})
     return store.folder
 
 

@@ -23,10 +23,10 @@ class StudyFile(BaseModel):
     """The keys of a study's file.
 
     models: hub ids (or id@revision) and folders, also as run/checkpoint-*, in a list, or in one for each family;
-    corpora; fields, prompt: of corpus files; protocol: the options of `rbp.texts.protocol.protocol`, and of `rbp extract` by
-    default; tokens: the budget of each model on each corpus; dtype; vocabulary: the logits that count; device: of every
-    job, as ranks of another device are another measurement; shards: jobs that share the work of one model on one
-    corpus; threads, memory: cores and megabytes of a job; output: a folder (none: runs/studies/NAME).
+    corpora; fields, prompt: of corpus files; protocol: the options of `rbp.texts.protocol.protocol`, and of `rbp
+    extract` by default; tokens: the budget of each model on each corpus; dtype; vocabulary: the logits that count;
+    device: of every job, as ranks of another device are another measurement; shards: jobs that share the work of one
+    model on one corpus; threads, memory: cores and megabytes of a job; output: a folder (none: runs/studies/NAME).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)

@@ -236,7 +236,7 @@ def test_ranks_of_a_model_over_several_places_are_those_of_one_in_one(measured, 
 
 def key(model, corpus, chosen=WINDOWS, revision=None, **settings):
     found = dataclasses.replace(find_model(str(model)), revision=revision)
-    files = extraction._Model(found, Settings(**settings), torch.device("cpu"))
+    files = extraction.Opened(found, Settings(**settings), torch.device("cpu"))
     return extraction._key(files, open_corpus(str(corpus)), chosen)
 
 
