@@ -11,8 +11,9 @@ from pathlib import Path
 
 import click
 import pytest
+import transformers
 from checkout import checked_in
-from tiny import WORDS, save_model, texts, write_texts
+from tiny import SHAPE, WORDS, save_model, texts, write_texts
 from typer.main import get_command
 
 from companion.project import ROOT
@@ -24,7 +25,9 @@ README = PAGES.replace("\\\n", "")  # a command over two lines is one
 BLOCKS = re.findall(r"^```(bash|python)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 HOURS = re.compile("#.*hours, and a network")  # a block that begins so is left out
 AWAY = re.compile("#.*(where there is a network|built book)")  # and so is a line
-EXTRAS = "IPython papermill snakemake jupyter_book myst_nb nbformat math_core bs4 typst starlette uvicorn peft gguf"
+EXTRAS = (
+    "IPython papermill snakemake jupyter_book myst_nb nbformat math_core bs4 typst starlette uvicorn peft gguf lm_eval"
+)
 
 # Each command line in turn in one process, without the modules of the extras: how it ended, and where rbp lies.
 ONE_AFTER_THE_OTHER = f"""
@@ -127,34 +130,39 @@ def test_a_wheel_works_in_an_empty_folder_without_the_extras(tmp_path):
     (entries,) = away.glob("*.dist-info/entry_points.txt")
     commands, found_by_lm_eval = "[console_scripts] rbp = rbp.cli:main", "[lm_eval.models] rbp = rbp.harness:RankLM"
     assert " ".join(entries.read_text().split()) == f"{commands} {found_by_lm_eval}"
-    for kind in ("gpt2", "neox", "llama"):
-        save_model(here / kind, kind)
-    write_texts(here / "mine.jsonl", texts(4))
-    (here / "mine.toml").write_text('models = ["gpt2"]\ncorpora = ["mine.jsonl"]\n')
+    sizes = ["SMALL", "MEDIUM", "LARGE"]
+    for layers, name in enumerate(sizes, 1):
+        save_model(here / name, transformers.GPT2Config(**SHAPE | {"num_hidden_layers": layers}))
+    write_texts(here / "text.jsonl", texts(4))
+    (here / "mine.toml").write_text('models = ["SMALL"]\ncorpora = ["text.jsonl"]\n')
     for name in ("Snakefile", "profiles/local/config.yaml", "profiles/slurm/config.yaml"):
         assert (away / "rbp" / "study" / name).is_file()
-    three = ["gpt2", "neox", "llama"]
+    named = {"MODEL": "SMALL", "ORIGINAL": "runs/ranks", "QUANTIZED": "runs/other"}
+    page = [line[4:] for line in (ROOT / "docs/library.md").read_text().splitlines() if line.startswith("rbp ")]
+    lines = {line.split()[0]: [named.get(word, word) for word in shlex.split(line, comments=True)] for line in page}
     works = [
-        ["extract", "--model", "gpt2", "--corpus", "mine.jsonl", "--length", "128", "--out", "runs/one"],
-        ["ranks", "summary", "runs/one"],
-        ["law", *three, "--corpus", "mine.jsonl", "--family", "mine", "-k", "20"],
-        ["fit", "runs/ranks", "--dataset", "mine", "--family", "mine", "--k", "20"],
+        lines["extract"],
+        ["extract", "--model", "LARGE", "--corpus", "text.jsonl", "--out", "runs/other"],
+        *(lines[name] for name in ("ranks", "compare", "law")),
+        ["fit", "runs/ranks", "--dataset", "text", "--family", "gpt2", "--k", "100"],
         ["study", "plan", "mine.toml"],
     ]
-    lacks = [["run", "holds"], ["book"], ["study", "run", "mine.toml"], ["serve"], ["law", "ladder:all", "-k", "1"]]
-    code = f"{ONE_AFTER_THE_OTHER}print(rbp.rank('gpt2', [{' '.join(WORDS)!r}]).rbp(320))"
+    lacks = [lines["lm-eval"], ["run", "holds"], ["book"], ["study", "run", "mine.toml"], ["serve"]]
+    lacks += [["law", "ladder:all", "-k", "1"]]
+    code = f"{ONE_AFTER_THE_OTHER}print(rbp.rank('SMALL', [{' '.join(WORDS)!r}]).rbp(320))"
     ran = subprocess.run(
         [sys.executable, "-c", code, json.dumps([*works, *lacks])],
         cwd=here, env=os.environ | {"PYTHONPATH": str(away)}, capture_output=True, text=True,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
-    lines = ran.stdout.splitlines()
-    assert Path(lines[0]) == away / "rbp" / "__init__.py"
-    ends = [line for line in lines if line.startswith("exit")]
+    printed = ran.stdout.splitlines()
+    assert Path(printed[0]) == away / "rbp" / "__init__.py"
+    ends = [line for line in printed if line.startswith("exit")]
     assert ends == ["exit 0"] * len(works) + ["exit 2"] * len(lacks), ran.stderr
-    assert lines[-1] == "1.0"
+    assert printed[-1] == "1.0"
+    assert "lm-eval is not installed (rbp lm-eval)\npip install 'rbp-ranks[lm-eval]'" in ran.stderr
     assert "snakemake is not installed (rbp study run)\npip install 'rbp-ranks[study]'" in ran.stderr
     assert "Traceback" not in ran.stderr
-    assert {path.name for path in (here / "runs").iterdir()} == {"law.html", "one", "ranks"}
-    assert {path.name for path in here.iterdir()} == {"runs", "mine.jsonl", "mine.toml", *three}
+    assert {path.name for path in (here / "runs").iterdir()} == {"law.html", "other", "ranks"}
+    assert {path.name for path in here.iterdir()} == {"runs", "text.jsonl", "mine.toml", *sizes}
     assert not list(away.rglob("runs"))
