@@ -58,7 +58,7 @@ def in_guide(command, **here):
 
 def evaluate(model, out, *more):
     """The guide's command on the tasks here, with stores in `out`; its results, and what it printed."""
-    results, arguments = out / "results" / model.stem, in_guide("lm-eval", MODEL=model, runs=out)
+    results, arguments = out / "results" / model.stem, in_guide("lm-eval", runs=out, MODEL=model)
     files = ("--include_path", ".", "--output_path", str(results))
     done = here("lm-eval", *arguments, *more, *files, "--device", "cpu")
     assert done.returncode == 0, done
@@ -81,9 +81,8 @@ def plain_ranks(model, context, continuation):
     return (logits >= truth).sum(1).tolist(), (logits.logsumexp(1) - truth[:, 0]).tolist()
 
 
-def plainly(path, tokenizer):
+def plainly(model, tokenizer):
     """Ranks and −ln p of the correct choices, and of the texts in windows of as many tokens as the model reads."""
-    model = transformers.AutoModelForCausalLM.from_pretrained(path) if path.is_dir() else path
     choices, texts, most = [], [], model.config.max_position_embeddings
     for each in QUESTIONS:
         context = tokenizer.encode(each["question"])
@@ -116,7 +115,8 @@ def test_results_are_those_of_hf_and_of_a_plain_loop(models, tmp_path, in_tasks)
     own = by_hf(model="hf", model_args={"pretrained": str(models[0]), "dtype": "float32", "device": "cpu"})
     for task, name in (("rbp_choices", "acc"), ("rbp_choices", "acc_norm"), ("rbp_texts", "bits_per_byte")):
         assert results[task][f"{name},none"] == pytest.approx(own[task][f"{name},none"], rel=1e-6)
-    must_equal(results, plainly(models[0], load_tokenizer(find_model(str(models[0])))), (1, 20, 100))
+    model = transformers.AutoModelForCausalLM.from_pretrained(models[0])
+    must_equal(results, plainly(model, load_tokenizer(find_model(str(models[0])))), (1, 20, 100))
 
 
 @pytest.mark.long
@@ -150,6 +150,7 @@ def test_a_gguf_file_is_scored_as_its_weights_are(tmp_path, in_tasks):
     for task, name in (("rbp_choices", "acc"), ("rbp_choices", "acc_norm"), ("rbp_texts", "bits_per_byte")):
         assert results[task][f"{name},none"] == pytest.approx(own[task][f"{name},none"], rel=1e-5)
     assert results["rbp_choices"]["acc,none"] >= 0.75  # chance: 1/3
+    must_equal(results, plainly(model, tokenizer), (1, 10, 100))
 
 
 @pytest.mark.long
