@@ -33,7 +33,9 @@ def test_papermill_alone_answers_and_writes_one_file(tmp_path):
     assert "**Up to k = 100, none of 2 lines fall with size and reach R² 0.97 (this run).**" in words
     assert "(not in this run)" in words
     shown = [out.data["text/html"] for cell in notebook.cells for out in cell.get("outputs", []) if "data" in out]
-    assert "the law holds in 0 of 2 cases of family, dataset and k. In 2 it fails: larger models are worse." in shown[0]
+    assert (
+        "the law holds in none of 2 cases of family, dataset and k. In 2 it fails: larger models are worse." in shown[0]
+    )
     figures = [each for each in shown if each.startswith("<figure")]
     assert len(figures) == 3
     assert all('<p class="rbp-data">Data: yours</p>' in each for each in figures)

@@ -31,7 +31,7 @@ from rbp.report.display import html_table, written
 
 UNCHANGED = "the book’s, unchanged"
 ROWS = 12  # of a table that are seen at once
-COLUMNS = 7  # thresholds that fit beside each other
+COLUMNS = 6  # thresholds that fit beside each other
 WORDS = {law.HOLDS: "holds", law.RISES: "rises", law.BENT: "bent", law.OPEN: "open", law.NONE: "no line"}
 """The verdicts of `law.verdicts` in a word."""
 IN_WORDS = (
@@ -93,7 +93,7 @@ def answer(laws: Laws) -> str:
 
     A row for each family and dataset comes first; every fit with its interval is folded.
     """
-    parts = [f"<p><b>{html.escape(sentence)}</b></p>" for sentence in law.summary(laws.fits)]
+    parts = [f"<p><b>{html.escape(prose.all_or_none(sentence))}</b></p>" for sentence in law.summary(laws.fits)]
     parts += [f"<p>{html.escape(note)}</p>" for note in laws.notes]
     grid, left_out = verdict_grid(laws.fits)
     parts.append(html_table(grid, {}, ROWS))
@@ -179,7 +179,7 @@ class Rerun:
         """Add sentences of the chapter's own answer, unless the book's data give them unchanged."""
         data = self.data()
         if sentences and data != UNCHANGED:
-            self._answers += [*(f"<p><b>{html.escape(each)}</b></p>" for each in sentences)]
+            self._answers += [*(f"<p><b>{html.escape(prose.all_or_none(each))}</b></p>" for each in sentences)]
             self._answers.append(f'<p class="rbp-data">Data: {html.escape(data)}</p>')
 
     def opening(self, values: Mapping[str, Recorded] | None = None) -> str:
