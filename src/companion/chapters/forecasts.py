@@ -160,10 +160,9 @@ def cut_statistics(forecasts: pd.DataFrame, family: str) -> dict[str, Any]:
 def cut_table(forecasts: pd.DataFrame, *, caption: str) -> dict[str, Any]:
     """List `summarize_cuts` by family and number of hidden models, for `Page.table`."""
     columns: dict[Any, Any] = {
-        "family": "family",
-        "hidden": "hidden",
-        "ahead": ("up to × size", "{:.1f}"),
+        ("family", "hidden"): ("hidden", "{}’s largest {}"),
         ("optimistic", "count"): ("too optimistic", "{:.0f} of {:.0f}"),
+        "ahead": ("up to × size", "{:.1f}"),
         ("covered", "count"): ("inside the interval", "{:.0f} of {:.0f}"),
         "error_signed": ("median error, %", "{:+.1f}"),
         "error_median": ("median absolute error, %", "{:.1f}"),

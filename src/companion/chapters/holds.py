@@ -4,13 +4,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib import ticker
 from matplotlib.axes import Axes
 
 from companion.evidence import published
 from companion.stats.subsets import CELL
 from rbp.figures.style import INK, Panels, family_style, legend_below, log_axis
-from rbp.figures.wording import cell_label, fits_listed
+from rbp.figures.wording import cell_label, dataset_label, dataset_order, fits_listed
 from rbp.report.display import INTERVAL, shown
 
 GOOD, LOW = 0.97, 0.9  # R² of a good fit (section 4.2), and the most at which the law has broken down (4.4)
@@ -144,48 +143,36 @@ def _r_squared(fits: pd.DataFrame) -> dict[str, float]:
     return {f"{fit['dataset']}.{fit['family']}.k{fit['k']}": fit["r_squared"] for _, fit in fits.iterrows()}
 
 
-# ── Exponent and R² at every k
+# ── The exponent at every k
 
-_R_SQUARED_TICKS = (0, 0.5, 0.8, 0.9, 0.97, 0.99, 0.997, 0.999)
 _GAP = 30  # no line crosses a wider gap in k: what happens within is not known
-_PANELS = {"alpha": "The exponent α", "r_squared": "R²"}
 
 
 def threshold_panels(fits: pd.DataFrame) -> Panels:
-    """Draw α and R² against k: a thin line for each family and dataset, in the family's colour.
+    """Draw α against k: a panel for each dataset, a line for each family.
 
     `fits` comes from `subsets.fit_thresholds`; of a family and dataset with both sets of models, all models are drawn
-    where they are measured. R² is drawn as 1 − R² on a logarithmic axis upside down, which spreads what is close to 1.
+    where they are measured.
     """
     rows = fits.dropna(subset="alpha").query("models == 'all'")
     rows = rows if len(rows) else fits.dropna(subset="alpha")
     families = sorted(rows["family"].unique())
     styles = {family: family_style(family, families) for family in families}
 
-    def draw(ax: Axes, quantity: str) -> None:
-        for (family, _), cell in rows.sort_values("k").groupby(["family", "dataset"]):
-            k, height = cell["k"].to_numpy(float), cell[quantity].to_numpy(float)
-            height = height if quantity == "alpha" else 1 - height
+    def draw(ax: Axes, dataset: str) -> None:
+        for family, cell in rows[rows["dataset"] == dataset].sort_values("k").groupby("family"):
+            k, alpha = cell["k"].to_numpy(float), cell["alpha"].to_numpy(float)
             colour, marker = styles[family]
             for stretch in np.split(np.arange(k.size), np.flatnonzero(k[1:] > _GAP * k[:-1]) + 1):
-                ax.plot(k[stretch], height[stretch], marker, ls="-", lw=0.9, color=colour, ms=3.5, mew=0)
+                ax.plot(k[stretch], alpha[stretch], marker, ls="-", lw=0.9, color=colour, ms=3.5, mew=0)
         log_axis(ax, "x", plain=False)
+        ax.axhline(0, color=INK, lw=0.8)
         ax.set_xlabel("threshold k")
-        if quantity == "alpha":
-            ax.axhline(0, color=INK, lw=0.8)
-            ax.set_ylabel("exponent α")
-        else:
-            ax.set_yscale("log")
-            ax.set_ylim(1, 6e-4)
-            ax.yaxis.set_major_locator(ticker.FixedLocator([1 - tick for tick in _R_SQUARED_TICKS]))
-            ax.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{1 - value:.3g}"))
-            ax.yaxis.set_minor_locator(ticker.NullLocator())
-            ax.axhline(1 - LOW, color=INK, lw=0.9, ls=(0, (5, 3)), zorder=1)
-            ax.set_ylabel("R² (axis spread towards 1)")
-        ax.set_title(_PANELS[quantity])
+        ax.set_ylabel("exponent α")
+        ax.set_title(dataset_label(dataset))
         legend_below(ax, styles)
 
-    return Panels(list(_PANELS), draw, size=(4.6, 3.6))
+    return Panels(dataset_order(rows["dataset"]), draw, size=(4.6, 2.4))
 
 
 def select_sets(fits: pd.DataFrame) -> pd.DataFrame:
@@ -284,8 +271,7 @@ def exponent_table(
     worst = fits[fits["k"] < 1000].groupby(CELL)["r_squared"].min().rename("worst")
     rows = rise.set_index(CELL)[["difference", "low", "high"]].join(ends.set_axis(["one", "hundred"], axis=1))
     columns: dict[Any, Any] = {
-        "dataset": "dataset",
-        "family": "family",
+        ("family", "dataset"): ("family and dataset", "{} on {}"),
         "difference": ("rise of α", "{:+.3f}"),
         ("low", "high"): (f"{level:.0%} interval (paired)", INTERVAL),
         "one": ("α, k = 1", "{:.3f}"),

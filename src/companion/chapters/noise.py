@@ -405,13 +405,11 @@ def scatter_figure(judged: pd.DataFrame) -> dict[str, Any]:
 def rises_table(rising: pd.DataFrame, *, caption: str) -> dict[str, Any]:
     """Show the cases in which misses rise with size (`find_rises`)."""
     columns: Columns = {
-        "dataset": "Dataset",
-        "family": "Family",
-        "k": ("k", "{:,}"),
-        ("misses_smallest", "misses_largest"): ("missed, smallest to largest", "{:,.0f} to {:,.0f}"),
-        "ends_z": ("z at least", "{:.1f}"),
+        ("family", "dataset", "k"): ("Case", "{} on {}, k = {:,}"),
         "ends_needed": ("effect needed", "{:.1f}"),
-        "trend_needed": ("by the trend", "{:.1f}"),
         ("effect", "effect_high"): ("ours", "{:.1f} (up to {:.1f})"),
+        "trend_needed": ("needed by the trend", "{:.1f}"),
+        "ends_z": ("z at least", "{:.1f}"),
+        ("misses_smallest", "misses_largest"): ("missed, smallest to largest", "{:,.0f} to {:,.0f}"),
     }
     return shown(rising, columns, caption=caption)

@@ -31,16 +31,20 @@ def shown(
     something else. The download is `rows` if no other table is given.
     """
     download = rows if data is None else data
-    if "dataset" in columns and not ranked:
-        rows = _by_dataset(rows, list(columns)[: list(columns).index("dataset")])
+    places = [
+        i for i, name in enumerate(columns) if name == "dataset" or (isinstance(name, tuple) and "dataset" in name)
+    ]
+    if places and not ranked:
+        rows = _by_dataset(rows, list(columns)[: places[0]])
     table: dict[str, Any] = {}
     formats: dict[str, Format] = {}
     for name, column in columns.items():
         label, how = (column, None) if isinstance(column, str) else column
         if isinstance(name, tuple):
-            table[label] = [written(str(how), values) for values in rows[list(name)].itertuples(index=False)]
+            parts = [_labelled(rows[each]) for each in name]
+            table[label] = [written(str(how), values) for values in zip(*parts, strict=True)]
             continue
-        table[label] = rows[name].map(LABELLED[name]) if name in LABELLED else rows[name]
+        table[label] = _labelled(rows[name])
         if how is not None:
             formats[label] = how
     return {
@@ -49,6 +53,10 @@ def shown(
         "formats": formats,
         "data": download,
     }
+
+
+def _labelled(column: pd.Series) -> pd.Series:
+    return column.map(LABELLED[str(column.name)]) if column.name in LABELLED else column
 
 
 def _by_dataset(rows: pd.DataFrame, before: Sequence[str | tuple[str, ...]]) -> pd.DataFrame:
