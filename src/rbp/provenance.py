@@ -26,7 +26,7 @@ _reads: ContextVar[Reads] = ContextVar("reads", default=_OF_THE_PROCESS)
 
 def note(*paths: Path) -> None:
     """Note that these files were read, but for files that this process made itself."""
-    reads = noted()
+    reads = _reads.get()
     whole = [path.resolve() for path in paths]
     reads.files.update(path for path in whole if not any(map(path.is_relative_to, reads.outputs)))
 

@@ -1,6 +1,7 @@
 """Find what other packages add to the library, by entry points of their distributions: a group for each kind.
 
-    rbp.sources        words of `open_source`: a mapping of each to its `rbp.measurements.sources.Named`
+    rbp.sources        words of `open_source`: a mapping of each to its `rbp.measurements.sources.Named`; a word that is
+                       the entry's name, or has it before a colon, is found without a look at others
     rbp.corpora        a name before a slash; the function opens the rest of the corpus's name
     rbp.architectures  a ``model_type`` of config.json; the function makes transformers know it
     rbp.training       a function of a model's folder: fields of `rbp.models.training.Training`, or {}
@@ -19,9 +20,7 @@ from typing import Any, Literal, get_args
 Kind = Literal["sources", "corpora", "architectures", "training", "tokenizers", "models", "commands"]
 
 
-@cache
-def _all_entries() -> Any:
-    return entry_points()  # a look through all distributions, which takes as long for one group
+_all_entries = cache(entry_points)  # a look through all distributions, which takes as long for one group
 
 
 @cache

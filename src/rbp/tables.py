@@ -62,7 +62,8 @@ def read_csv(path: Path) -> pd.DataFrame:
         raise DataError("the file is not UTF-8 text", f"{label(path)}, line {line}", remedy) from None
     if "\0" in text:
         raise DataError("the file is not CSV: it holds zero bytes", label(path), "Export it again as CSV.")
-    separator = _separator(text)
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    separator = max(SEPARATORS, key=first.count)  # what stands most often in the header; else the comma
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     lines, rows, begin = list[int](), list[list[str]](), 1
     try:
@@ -93,12 +94,6 @@ def read_csv(path: Path) -> pd.DataFrame:
 
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
-
-
-def _separator(text: str) -> str:
-    """Return the possible separator that stands most often in the header; else the comma."""
-    header = next((line for line in text.splitlines() if line.strip()), "")
-    return max(SEPARATORS, key=header.count)
 
 
 def spelled(raw: pd.DataFrame, columns: Collection[str], path: Path) -> pd.DataFrame:
@@ -202,28 +197,24 @@ class _Cells(pandas_engine.DataType):
             return math.nan if self.type == "float64" else pd.NA
         return self.read(value)
 
-    def _at_once(self, cells: list[Any]) -> Any:
-        """Convert a column of plain cells as `coerce_value` would, in a hundredth of the time; else None."""
-        kinds = {*map(type, cells)}
+    def coerce(self, data_container: Any) -> Any:
+        """Convert a column to this type, plain cells at once, in a hundredth of the time. Raises ValueError."""
+        cells, kinds = list(data_container), {*map(type, data_container)}
+        values: Any = None
         if self.nullable and kinds == {type(None)}:
-            none = math.nan if str(self.type) == "float64" else pd.NA
-            return pd.array([none] * len(cells), dtype=self.type)
-        if str(self.type) == "float64" and kinds <= {str, int, float} and not any("_" in str(cell) for cell in cells):
+            values = [math.nan if str(self.type) == "float64" else pd.NA] * len(cells)
+        elif str(self.type) == "float64" and kinds <= {str, int, float} and not any("_" in str(cell) for cell in cells):
             with suppress(ValueError, OverflowError):
                 numbers = np.array(cells, dtype=object).astype(np.float64) + 0.0
-                return numbers if np.isfinite(numbers).all() else None
-        if self.read is _whole and (kinds == {int} or (kinds == {str} and all(map(str.isdecimal, cells)))):
+                values = numbers if np.isfinite(numbers).all() else None
+        elif self.read is _whole and (kinds == {int} or (kinds == {str} and all(map(str.isdecimal, cells)))):
             with suppress(OverflowError):
-                return pd.array(np.array([*map(int, cells)], dtype=np.int64), dtype=self.type)
-        return pd.array(cells, dtype=self.type) if self.read is _text and kinds == {str} else None
-
-    def coerce(self, data_container: Any) -> Any:
-        """Convert a column to this type. Raises ValueError."""
-        cells = self._at_once(list(data_container))
-        if cells is not None:
-            return pd.Series(cells, data_container.index, name=data_container.name)
-        cells = [self.coerce_value(value) for value in data_container]
-        return pd.Series(pd.array(cells, dtype=self.type), data_container.index, name=data_container.name)
+                values = np.array([*map(int, cells)], dtype=np.int64)
+        elif self.read is _text and kinds == {str}:
+            values = cells
+        if values is None:
+            values = [self.coerce_value(value) for value in cells]
+        return pd.Series(pd.array(values, dtype=self.type), data_container.index, name=data_container.name)
 
 
 def checked(

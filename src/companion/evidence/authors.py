@@ -9,7 +9,6 @@ import pandas as pd
 
 from companion.evidence import published
 from companion.evidence.published import all_readings, compare_readings
-from companion.evidence.tokens import known_tokens, published_windows, recovered_tokens, tokens_of_bins
 from rbp.errors import DataError
 from rbp.io import label
 from rbp.measurements.histograms import MeasuredRanks
@@ -54,6 +53,8 @@ class _Published(Part):
 
     def windows(self) -> pd.DataFrame:
         """Return the window counts: published, or recovered."""
+        from companion.evidence.tokens import published_windows
+
         return published_windows(self.folders[0])
 
     def histograms(self) -> list[MeasuredRanks]:
@@ -62,6 +63,8 @@ class _Published(Part):
 
     def tokens(self, points: pd.DataFrame) -> "pd.Series[float]":
         """Return the numbers of tokens that were counted or identified: `known_tokens`."""
+        from companion.evidence.tokens import known_tokens
+
         return known_tokens(points)
 
 
@@ -75,6 +78,8 @@ def of_figure_8c(table: pd.DataFrame, folder: Path | None = None) -> Iterator[Me
 
     table: the published measurement table. Raises DataError where the masses are no whole counts.
     """
+    from companion.evidence.tokens import recovered_tokens, tokens_of_bins
+
     totals = recovered_tokens([("wikipedia", "Pythia")], folder).set_index("dataset")["tokens"]
     models = published.models(folder).set_index("model")
     bins = published.rank_bins(folder)

@@ -1,6 +1,6 @@
 """Read the authors' published numbers, one validated reader for each file of data/published, with their precision."""
 
-from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +9,7 @@ import pandera.pandas as pa
 
 from companion.project import DATA
 from rbp.errors import DataError
-from rbp.io import label, sha256
+from rbp.io import label
 from rbp.tables import AT_LEAST_1, COUNT, COUNT_FROM_0, NAME, POSITIVE, SHARE, among, checked, read_csv
 
 FOLDER = DATA / "published"
@@ -22,20 +22,109 @@ DATASETS = ("wikipedia", "humaneval", "hotpotqa", "auslegal", "c4", "pile-github
 
 _REAL, _DATASET, _FAMILY = pa.Column("float64"), among(DATASETS), among(FAMILIES)
 
-#: what was checked before, by the file and its checksum: a chapter reads some files twenty times
-_tables: dict[tuple[Path, str], pd.DataFrame] = {}
+_MODEL = {"dataset": _DATASET, "model": NAME}
+#: the columns of each file, those that no two rows agree in, and what holds of a row
+_FILES: dict[str, tuple[dict[str, pa.Column], tuple[str, ...], tuple[pa.Check, ...]]] = {
+    # total_ = embedding_ + non_embedding_params (S)
+    "models.csv": (
+        {"model": NAME, "family": _FAMILY, "name": NAME}
+        | dict.fromkeys(("total_params", "embedding_params", "non_embedding_params", "vocab_size"), COUNT),
+        ("model",),
+        (
+            pa.Check(
+                lambda t: t["embedding_params"] + t["non_embedding_params"] == t["total_params"],
+                error="embedding_params and non_embedding_params do not add up to total_params",
+            ),
+        ),
+    ),
+    # −ln RBP_k (figures 3, 4, 5 and the preprint's 9)
+    "rbp.csv": (
+        _MODEL | {"k": COUNT, "neg_log_rbp": POSITIVE, "source": among(FIGURES)},
+        ("dataset", "model", "k"),
+        (),
+    ),
+    # the printed Table 1; slope = −α
+    "table1.csv": (
+        {
+            "dataset": _DATASET,
+            "metric": among(("cross_entropy", "neg_log_rbp")),
+            "k": pa.Column("Int64", AT_LEAST_1, nullable=True),
+            "family": _FAMILY,
+            "r_squared": SHARE,
+            "slope": _REAL,
+        },
+        ("dataset", "metric", "k", "family"),
+        (
+            pa.Check(
+                lambda t: t["k"].notna() == (t["metric"] == "neg_log_rbp"),
+                error="k belongs to neg_log_rbp, and to neg_log_rbp only",
+            ),
+        ),
+    ),
+    # R² and slope against k (figure 6); slope is missing for the largest k
+    "fit_by_k.csv": (
+        {
+            "family": _FAMILY,
+            "dataset": _DATASET,
+            "k": COUNT,
+            "r_squared": SHARE,
+            "slope": pa.Column("float64", nullable=True),
+        },
+        ("family", "dataset", "k"),
+        (),
+    ),
+    # p_{N,k}, share of windows with every token in the top k (figure 7)
+    "sequence_success.csv": (
+        _MODEL | {"k": COUNT, "n": COUNT, "p_success": SHARE},
+        ("dataset", "model", "k", "n"),
+        (),
+    ),
+    # cross-entropy (nats) and −ln RBP_1 (figures 8a, 8b)
+    "cross_entropy_vs_rbp1.csv": (
+        _MODEL
+        | {
+            "kind": among(("empirical", "simulated")),
+            "metric": among(("cross_entropy", "neg_log_rbp1")),
+            "value": POSITIVE,
+        },
+        ("dataset", "model", "kind", "metric"),
+        (),
+    ),
+    # the density of the ranks from 2 up (figure 8c); frequency: per rank
+    "rank_frequency.csv": (
+        _MODEL
+        | {
+            "rank_bin_center": pa.Column("float64", pa.Check.ge(2, error="must be at least 2")),
+            "frequency": pa.Column("float64", [*POSITIVE.checks, *SHARE.checks]),
+        },
+        ("dataset", "model", "rank_bin_center"),
+        (),
+    ),
+    # the authors' lognormal fits of the ranks (repository): mu, sigma of ln R
+    "lognormal_parameters.csv": (_MODEL | {"mu": _REAL, "sigma": POSITIVE}, ("dataset", "model"), ()),
+    # exact counts of windows of n tokens (repository)
+    "gpt2_window_counts.csv": (
+        _MODEL | {"k": COUNT, "n": COUNT, "successes": COUNT_FROM_0, "windows": COUNT},
+        ("dataset", "model", "k", "n"),
+        (pa.Check(lambda t: t["successes"] <= t["windows"], error="more successes than windows"),),
+    ),
+    # GPT-2 (repository): cross_entropy (nats), mean_p_truth (its mean probability)
+    "gpt2_cross_entropy.csv": (_MODEL | {"cross_entropy": POSITIVE, "mean_p_truth": SHARE}, ("dataset", "model"), ()),
+}
+
+#: what was checked before, by the file and its bytes: a chapter reads some files twenty times
+_tables: dict[tuple[Path, bytes], pd.DataFrame] = {}
 
 
-def _read(
-    folder: Path | None, name: str, columns: dict[str, pa.Column], keys: Sequence[str], *checks: pa.Check
-) -> pd.DataFrame:
-    path = (folder or FOLDER) / name
+def read_published(name: str, folder: Path | None = None) -> pd.DataFrame:
+    """Read one of _FILES, checked, from `folder` (none: the project's). Raises DataError for one that is not right."""
+    path, (columns, keys, checks) = (folder or FOLDER) / name, _FILES[name]
     remedy = "Restore the file: git checkout -- data/published."
     try:
         raw = read_csv(path)
     except DataError as error:
         raise DataError(error.what, error.where, remedy) from None
-    content = path, sha256(path)
+    content = path, path.read_bytes()
     if content not in _tables:
         _tables[content] = checked(raw, pa.DataFrameSchema(columns, list(checks)), path, keys=keys, remedy=remedy)
     table = _tables[content].copy()
@@ -48,99 +137,17 @@ def _read(
     return table
 
 
-def models(folder: Path | None = None) -> pd.DataFrame:
-    """Read the models: model, family, name, total_, embedding_ and non_embedding_params (S), vocab_size."""
-    counts = ("total_params", "embedding_params", "non_embedding_params", "vocab_size")
-    columns = {"model": NAME, "family": _FAMILY, "name": NAME} | dict.fromkeys(counts, COUNT)
-    adds_up = pa.Check(
-        lambda t: t["embedding_params"] + t["non_embedding_params"] == t["total_params"],
-        error="embedding_params and non_embedding_params do not add up to total_params",
-    )
-    return _read(folder, "models.csv", columns, ["model"], adds_up)
-
-
-def rbp(folder: Path | None = None) -> pd.DataFrame:
-    """Read −ln RBP_k (figures 3, 4, 5 and the preprint's 9): dataset, model, k, neg_log_rbp, source."""
-    columns = {"dataset": _DATASET, "model": NAME, "k": COUNT, "neg_log_rbp": POSITIVE}
-    columns["source"] = among(FIGURES)
-    return _read(folder, "rbp.csv", columns, ["dataset", "model", "k"])
-
-
-def table1(folder: Path | None = None) -> pd.DataFrame:
-    """Read the printed Table 1: dataset, metric, k (none for cross_entropy), family, r_squared, slope (= −α)."""
-    columns = {
-        "dataset": _DATASET,
-        "metric": among(("cross_entropy", "neg_log_rbp")),
-        "k": pa.Column("Int64", AT_LEAST_1, nullable=True),
-        "family": _FAMILY,
-        "r_squared": SHARE,
-        "slope": _REAL,
-    }
-    has_k = pa.Check(
-        lambda t: t["k"].notna() == (t["metric"] == "neg_log_rbp"),
-        error="k belongs to neg_log_rbp, and to neg_log_rbp only",
-    )
-    return _read(folder, "table1.csv", columns, ["dataset", "metric", "k", "family"], has_k)
-
-
-def fit_by_k(folder: Path | None = None) -> pd.DataFrame:
-    """Read R² and slope against k (figure 6): family, dataset, k, r_squared, slope (missing for the largest k)."""
-    columns = {
-        "family": _FAMILY,
-        "dataset": _DATASET,
-        "k": COUNT,
-        "r_squared": SHARE,
-        "slope": pa.Column("float64", nullable=True),
-    }
-    return _read(folder, "fit_by_k.csv", columns, ["family", "dataset", "k"])
-
-
-def sequence_success(folder: Path | None = None) -> pd.DataFrame:
-    """Read p_{N,k}, share of windows with every token in the top k (figure 7): dataset, model, k, n, p_success."""
-    columns = {"dataset": _DATASET, "model": NAME, "k": COUNT, "n": COUNT}
-    columns["p_success"] = SHARE
-    return _read(folder, "sequence_success.csv", columns, ["dataset", "model", "k", "n"])
-
-
-def cross_entropy_vs_rbp1(folder: Path | None = None) -> pd.DataFrame:
-    """Read cross-entropy (nats) and −ln RBP_1 (figures 8a, 8b): dataset, model, kind, metric, value."""
-    columns = {
-        "dataset": _DATASET,
-        "model": NAME,
-        "kind": among(("empirical", "simulated")),
-        "metric": among(("cross_entropy", "neg_log_rbp1")),
-        "value": POSITIVE,
-    }
-    return _read(folder, "cross_entropy_vs_rbp1.csv", columns, ["dataset", "model", "kind", "metric"])
-
-
-def rank_frequency(folder: Path | None = None) -> pd.DataFrame:
-    """Read the density of the ranks from 2 up (figure 8c): dataset, model, rank_bin_center, frequency (per rank)."""
-    columns = {"dataset": _DATASET, "model": NAME}
-    columns["rank_bin_center"] = pa.Column("float64", pa.Check.ge(2, error="must be at least 2"))
-    columns["frequency"] = pa.Column("float64", [*POSITIVE.checks, *SHARE.checks])
-    return _read(folder, "rank_frequency.csv", columns, ["dataset", "model", "rank_bin_center"])
-
-
-def lognormal_parameters(folder: Path | None = None) -> pd.DataFrame:
-    """Read the authors' lognormal fits of the ranks (repository): dataset, model, mu, sigma (of ln R)."""
-    columns = {"dataset": _DATASET, "model": NAME, "mu": _REAL, "sigma": POSITIVE}
-    return _read(folder, "lognormal_parameters.csv", columns, ["dataset", "model"])
-
-
-def gpt2_window_counts(folder: Path | None = None) -> pd.DataFrame:
-    """Read exact counts of windows of n tokens (repository): dataset, model, k, n, successes, windows."""
-    columns = {"dataset": _DATASET, "model": NAME, "k": COUNT, "n": COUNT}
-    columns |= {"successes": COUNT_FROM_0, "windows": COUNT}
-    possible = pa.Check(lambda t: t["successes"] <= t["windows"], error="more successes than windows")
-    return _read(folder, "gpt2_window_counts.csv", columns, ["dataset", "model", "k", "n"], possible)
-
-
-def gpt2_cross_entropy(folder: Path | None = None) -> pd.DataFrame:
-    """Read GPT-2 (repository): dataset, model, cross_entropy (nats), mean_p_truth (its mean probability)."""
-    columns = {"dataset": _DATASET, "model": NAME, "cross_entropy": POSITIVE}
-    columns["mean_p_truth"] = SHARE
-    return _read(folder, "gpt2_cross_entropy.csv", columns, ["dataset", "model"])
+# each with the folder as its only argument
+models = partial(read_published, "models.csv")
+rbp = partial(read_published, "rbp.csv")
+table1 = partial(read_published, "table1.csv")
+fit_by_k = partial(read_published, "fit_by_k.csv")
+sequence_success = partial(read_published, "sequence_success.csv")
+cross_entropy_vs_rbp1 = partial(read_published, "cross_entropy_vs_rbp1.csv")
+rank_frequency = partial(read_published, "rank_frequency.csv")
+lognormal_parameters = partial(read_published, "lognormal_parameters.csv")
+gpt2_window_counts = partial(read_published, "gpt2_window_counts.csv")
+gpt2_cross_entropy = partial(read_published, "gpt2_cross_entropy.csv")
 
 
 # How closely the published numbers were read (data/published/README.md), relative or absolute.

@@ -132,7 +132,7 @@ class PowerLawFit:
         """
         sizes = check_sizes(size)
         noise = float(np.mean(1 / self._results.model.weights)) if self.scale is not None else 1.0
-        exog = _design(np.log(sizes) - self._centre)
+        exog = np.vander(np.log(sizes) - self._centre, 2, increasing=True)
         at = self._results.get_prediction(exog, weights=1 / noise)
         line, new = (at.conf_int(obs=obs, alpha=1 - self.level) for obs in (False, True))
         columns = np.column_stack([at.predicted_mean, line, new])
@@ -162,7 +162,7 @@ def fit_power_law(
     log_size, log_value = np.log(sizes), np.log(values)
     # Centred, so that the coefficients are nearly uncorrelated, and the units of S drop out to rounding.
     centre = float(log_size.mean())
-    exog = _design(log_size - centre)
+    exog = np.vander(log_size - centre, 2, increasing=True)
     if variance is None:
         results = OLS(log_value, exog).fit()
     else:
@@ -194,10 +194,6 @@ def fit_power_law(
         _results=results,
         _centre=centre,
     )
-
-
-def _design(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    return np.column_stack([np.ones_like(x), x])
 
 
 @dataclass(frozen=True)

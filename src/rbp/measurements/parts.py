@@ -37,9 +37,8 @@ class Part(ABC):
     def table(self) -> pd.DataFrame:
         """Return the measurement table."""
 
-    def apart(self, table: pd.DataFrame) -> pd.DataFrame:
-        """Return its rows with a family for each time in training: see `apart`."""
-        return apart(table)
+    #: its rows with a family for each time in training
+    apart = staticmethod(apart)
 
     def stores(self) -> list[RankStore]:
         """Return the rank stores. Raises DataError for a source without, as the methods below do for theirs."""

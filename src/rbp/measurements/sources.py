@@ -216,15 +216,15 @@ def open_source(
     is inside is read later (see `Source`). Raises ParameterError for an unknown source, DataError for a folder without
     measurements.
     """
-    if isinstance(source, str | Path):
-        whole = isinstance(source, Path) or exists(source)
-        given: list[str | Path] = [source] if whole else [*split_names(str(source))]
-    else:
-        given = list(source)
+    given: Sequence[str | Path] = [source] if isinstance(source, str | Path) else source
+    if isinstance(source, str) and "," in source and not exists(source):
+        given = split_names(source)
     if not given:
         raise ParameterError("no source of measurements is given", "measurements", known_sources())
-    parts = _with_one_of_ranks([_part(one, rule) for one in given], (protocol, length))
-    shipped = frozenset(str(one) for one in given if _is_word(one))
+    parts = [_part(one, rule) for one in given]
+    shipped = frozenset(part.name for part in parts if part.folders != (Path(part.name),))
+    if any(type(part) is Ranks for part in parts):
+        parts = _with_one_of_ranks(parts, (protocol, length))
     return Source(", ".join(part.name for part in parts), rule, shipped, tuple(parts))
 
 
@@ -251,7 +251,7 @@ _TWICE = "Leave it out of one of them: which to believe is yours to say."
 def is_measured(text: str) -> bool:
     """Return whether a text looks like what `open_source` could open: a shipped word, a table, a folder of ranks."""
     path = Path(text)
-    if _is_word(text) or path.suffix.lower() in (".csv", ".tsv", ".parquet"):
+    if text in named_sources() or path.suffix.lower() in (".csv", ".tsv", ".parquet"):
         return True
     return exists(path) and path.is_dir() and _holds_stores(path)
 
@@ -260,16 +260,15 @@ def _holds_stores(folder: Path) -> bool:
     return is_store(folder) or any(map(is_store, folder.iterdir()))
 
 
-def _is_word(one: str | Path) -> bool:
-    return isinstance(one, str) and one in named_sources()
-
-
 def _part(one: str | Path, rule: TieRule) -> Part:
     name, path = str(one), Path(one)
     if not name or "\0" in name:
         raise ParameterError("a source of measurements has an empty name", "measurements", known_sources())
-    if isinstance(one, str) and (named := named_sources().get(one)):
-        return named.open(one, rule)
+    if isinstance(one, str):
+        # an entry point that is called as the word brings it: no other package is imported
+        entry = registry.entries("sources").get(one.partition(":")[0])
+        if named := (entry.load() if entry else named_sources()).get(one):
+            return named.open(one, rule)
     if exists(path) and path.is_dir():
         if _holds_stores(path):
             return Ranks(name, (path,), rule)
