@@ -238,7 +238,7 @@ def _chosen(source: "Source", k: int | None, dataset: str | None, family: str | 
     from rbp.measurements.table import warn_of_no_hits
 
     metric = "cross_entropy" if k is None else "neg_log_rbp"
-    source = source if k is None else source.at([k])
+    source = source if k is None else source.with_thresholds([k])
     table = select(source.table, dataset=dataset, family=family, metric=metric, k=k)
     if len(datasets := list(dict.fromkeys(table["dataset"]))) > 1:
         raise ParameterError(f"there are several datasets: {', '.join(datasets)}", "dataset", "Give one of them.")

@@ -85,7 +85,7 @@ def test_each_family_has_a_door(workshop, tmp_path, monkeypatch):
         _ = sources.open_source("ladder:lstm").table
     assert "rbp ladder train --family lstm, rbp ladder rank" in str(error.value)
     monkeypatch.setattr(shipped, "LADDER", folder)
-    ladders = [word for word in sources.at_hand() if word.startswith("ladder")]
+    ladders = [word for word in sources.available_sources() if word.startswith("ladder")]
     assert ladders == ["ladder", "ladder:lstm", "ladder:all"]
     neox, lstm, every = map(sources.open_source, ladders)
     assert set(neox.table["model"]) == set(KEPT["neox"])

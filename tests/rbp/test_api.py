@@ -17,7 +17,7 @@ from companion.project import ROOT
 from rbp.choices import Settings
 from rbp.errors import RbpError
 from rbp.extract.extraction import extract
-from rbp.kernel.reduction import plainly
+from rbp.kernel.reduction import reduce_eagerly
 from rbp.measurements.ranked import Ranked
 from rbp.store import open_store
 from rbp.texts.protocol import protocol
@@ -41,7 +41,7 @@ def test_six_names_and_nothing_heavy_is_imported(tmp_path):
 @pytest.mark.parametrize("name", rbp.__all__)
 def test_the_example_of_each_name(name, monkeypatch):
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr("rbp.kernel.blocked.reduction", lambda *_: plainly)  # compiling takes seconds
+    monkeypatch.setattr("rbp.kernel.blocked.reduction", lambda *_: reduce_eagerly)  # compiling takes seconds
     (example,) = doctest.DocTestFinder(recurse=False).find(getattr(rbp, name), name, module=False, globs={})
     assert len(example.examples) >= 2
     assert doctest.DocTestRunner().run(example).failed == 0

@@ -36,6 +36,6 @@ def test_what_an_installed_package_brings_is_found(tmp_path: Path, monkeypatch: 
         monkeypatch.setattr(module, name, getattr(module, name).__wrapped__)
     source = open_source("mine")
     assert source.table["value"].tolist() == [0.5]
-    assert source.is_exactly("mine")
-    assert sources.at_hand().keys() > {"published", "ladder"}, "those of this checkout are there too"
+    assert source.is_only("mine")
+    assert sources.available_sources().keys() > {"published", "ladder"}, "those of this checkout are there too"
     assert list(open_corpus("brought/one").documents) == ["the text one"]

@@ -92,7 +92,7 @@ def counts_at(source: Source, ks: Sequence[int], shares: Sequence[float]) -> tup
         by_k = {large(share, vocabulary): f"{share:g} V" for share in shares}
         return dict(sorted((by_k | {k: str(k) for k in ks}).items()))
 
-    if source.is_exactly("ladder"):
+    if source.is_only("ladder"):
         counts = [text.of(TRANSFORMER) for text in sorted(shipped_counts(), key=lambda text: text.dataset)]
         shown = names(counts[0].vocabulary)
         if set(shown) <= set(counts[0].thresholds):

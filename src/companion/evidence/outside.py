@@ -301,7 +301,7 @@ class _Outside(Part):
         return self.read(self.folders[0])
 
     @staticmethod
-    def apart(table: pd.DataFrame) -> pd.DataFrame:
+    def split_by_checkpoint(table: pd.DataFrame) -> pd.DataFrame:
         """Return the table unchanged: few of its runs share their training tokens."""
         return table
 

@@ -64,7 +64,7 @@ def fit_laws(chapter: Chapter, values: Mapping[str, Any]) -> Laws | None:
     readers_files = parameter.readers_own(values["measurements"])
     compared = [1 for each in chapter.parameters if each.name == "ks" and each.bounds.get("ge") == 2]  # with k = 1
     requested = sorted({*(values.get("ks") or []), *compared})
-    table = open_source(readers_files or values["measurements"]).at(requested).table
+    table = open_source(readers_files or values["measurements"]).with_thresholds(requested).table
     for column, names in (("dataset", values.get("datasets")), ("family", values.get("families"))):
         table = table[table[column].isin(names or table[column])]
     ranks = table[table["metric"] == "neg_log_rbp"]

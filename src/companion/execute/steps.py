@@ -41,7 +41,7 @@ class StepFunction:
 
     def has(self, *source: Any) -> bool:
         """Return whether the step's table is made from this source."""
-        return self._of is None or source[0].is_exactly(*self._of().shipped)
+        return self._of is None or source[0].is_only(*self._of().shipped)
 
     def make(self) -> "pd.DataFrame":
         """Compute the step's table anew."""

@@ -20,7 +20,7 @@ from companion.execute.run import Chapter
 from companion.project import Project
 from rbp.errors import DataError, ParameterError
 from rbp.io import label
-from rbp.measurements.sources import at_hand
+from rbp.measurements.sources import available_sources
 from rbp.names import split_names
 from rbp.processes import end_with
 from rbp.store import is_store
@@ -44,7 +44,7 @@ class Source:
 
 def sources(project: Project) -> list[Source]:
     """List the shipped sources, then rank stores and studies in runs/, then uploads, the latest first."""
-    listed = [Source(name, label, name) for name, label in at_hand().items()]
+    listed = [Source(name, label, name) for name, label in available_sources().items()]
     runs = project.runs
     for folder in sorted([*runs.glob("ranks"), *runs.glob("*/ranks"), *runs.glob("studies/*/ranks")]):
         if folder.is_dir() and any(is_store(store) for store in folder.iterdir()):

@@ -89,7 +89,7 @@ def fit(
     check_axis(against)
     opened = open_source(source)
     if metric == "neg_log_rbp" and k is not None:
-        opened = opened.at([k])
+        opened = opened.with_thresholds([k])
     by_size = against == "size" and not surface
     every = opened.table if by_size else opened.checkpoints
     whole = select(every, dataset=dataset, family=family if by_size or surface else None, metric=metric, k=k)

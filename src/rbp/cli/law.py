@@ -71,7 +71,7 @@ def law(
     from rbp.report import law as law_report
 
     how = (None, None) if to_rank else (protocol, length)
-    source = open_source(sources, protocol=how[0], length=how[1]).at(ks)
+    source = open_source(sources, protocol=how[0], length=how[1]).with_thresholds(ks)
     by_size, only = against == "size", None
     if family is not None and not to_rank:
         only = checkpoints.names_in_time(source.checkpoints, family)

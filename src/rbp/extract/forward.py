@@ -147,7 +147,7 @@ class Ranker:
         return self.language.dtype if self.head is None or self.language.dtype == "float64" else "float32"
 
     def check(self, rows: Sequence[Row], known: Probe | None = None) -> Probe:
-        """Look at the model before the work (`probe_model`), and rank by what this finds; gives it."""
+        """Probe the model (`probe_model`); use the result for ranking, and return it."""
         width = self._width if self.padded else None
         self._taken(probe_model(self.language, rows, find_head(fresh(self.language.model)), width, known))
         return self.probe

@@ -21,8 +21,8 @@ from rbp.choices import Backend, Rounding, known_backend
 from rbp.errors import ParameterError
 from rbp.kernel import blocked, reference
 from rbp.kernel.names import EqualRows, equal_rows
-from rbp.kernel.problem import Problem, Tally, TokenRanks, concluded, ieee, judged, problem
-from rbp.kernel.reduction import PAYS, plainly
+from rbp.kernel.problem import Problem, Tally, TokenRanks, finish_ranks, ieee, judged, problem
+from rbp.kernel.reduction import PAYS, reduce_eagerly
 
 __all__ = ["EqualRows", "backend_for", "compiling_pays", "equal_rows", "linear_rank"]
 
@@ -79,9 +79,9 @@ def linear_rank(
         tally = count(given, backend, compiled)
         verdict = judged(given, tally)
         if not verdict.impossible:
-            return concluded(given, tally, verdict)
+            return finish_ranks(given, tally, verdict)
         _say_once(backend, given.hidden.device)  # the machine's fault, or its compiler's: no user's to mend
-        return concluded(given, blocked.tally(given, reduce=plainly))
+        return finish_ranks(given, blocked.tally(given, reduce=reduce_eagerly))
 
 
 def backend_for(device: torch.device, dtype: torch.dtype) -> Backend:
@@ -123,7 +123,7 @@ def count(given: Problem, backend: Backend, compiled: bool) -> Tally:
         return tiles.tally(given) if backend == "tiles" else triton_kernel.tally(given)
     if backend == "reference":
         return reference.tally(given)
-    return blocked.tally(given, reduce=None if compiled else plainly)
+    return blocked.tally(given, reduce=None if compiled else reduce_eagerly)
 
 
 @cache

@@ -216,7 +216,7 @@ class TokenRanks:
         return self._nll
 
 
-def concluded(problem: Problem, tally: Tally, verdict: Verdict | None = None) -> TokenRanks:
+def finish_ranks(problem: Problem, tally: Tally, verdict: Verdict | None = None) -> TokenRanks:
     """Compute ranks and cross-entropies from a tally.
 
     Raises ParameterError for a target outside the vocabulary, and RankError for a row with NaN.

@@ -45,17 +45,17 @@ def reduction(dtype: torch.dtype, device: torch.device, shapes: Sequence[Shape])
 
     It takes logits, truth [R], base [R], name [C] and truth_name [R], and gives [R] counts, greater × PACK + equal, [R]
     totals, Σ exp(logits − base), and [R] peaks, the highest logits. Counts are against truth; a column named as the
-    row's truth counts as equal, whatever its logit. Compiled, or `plainly` where compiling fails or gives wrong
+    row's truth counts as equal, whatever its logit. Compiled, or `reduce_eagerly` where compiling fails or gives wrong
     results. Threads may share it.
     """
     key = dtype, device, torch.get_num_threads()  # what the code is compiled for
     with _lock:
         if key not in _known:
-            _known[key] = _checked(dtype, device, shapes) or plainly
+            _known[key] = _checked(dtype, device, shapes) or reduce_eagerly
         return _known[key]
 
 
-def plainly(
+def reduce_eagerly(
     logits: torch.Tensor, truth: torch.Tensor, base: torch.Tensor, name: torch.Tensor, truth_name: torch.Tensor
 ) -> Reduced:
     """Run the pass without a compiler."""
@@ -125,10 +125,10 @@ def _compiled(dtype: torch.dtype, device: torch.device, shape: Shape) -> Reduce:
 
 
 def agrees(reduce: Reduce, shape: Shape, dtype: torch.dtype, device: torch.device) -> bool:
-    """Return whether `reduce` agrees with `plainly` on a random tile with ties, infinities and NaN: counts exactly."""
+    """Return whether `reduce` counts as `reduce_eagerly` does on a random tile with ties, infinities and NaN."""
     given = _example(shape, dtype, device)
     packed, total, peak = reduce(*given)
-    counts, expected, highest = plainly(*given)
+    counts, expected, highest = reduce_eagerly(*given)
     near = 64 * torch.finfo(dtype).eps
     same = torch.allclose(total.double(), expected.double(), rtol=near, atol=0.0, equal_nan=True)
     same = same and bool(((peak == highest) | highest.isnan()).all())

@@ -4,6 +4,18 @@ The misfit of such a law may have several minima. With its exponents held it is 
 and E, but for the logarithm (variable projection: Golub and Pereyra 1973), so a whole grid of exponents is tried in a
 few batches of small linear systems. Newton's steps go from the valleys of that grid to the bottom, where the gradient
 is zero to rounding: the lowest minimum comes out, with the same digits on any processor.
+
+The misfit as a landscape, whose place is a point of parameters and whose height is the misfit there:
+
+    _valleys   look down on a grid of exponents, zoom into its lowest places: where to set out from
+    _bottom    walk downhill from one start, to where the ground is level; or off the map (a parameter grows for ever)
+    _limit     off the map: how low it gets there
+    _all_ends  all walks: from the valleys, and along the fence E = 0, where a law without an offset is the lowest
+    _ends      the same, with warnings of steps too far switched off
+    _lowest    the lowest end of all walks with some parameters held: one point of a parameter's profile
+    _crossing  where that profile rises to the height of the interval's ends, by one walk along it
+
+`fit` takes the lowest minimum of `_ends`; `interval` follows `_lowest` outwards from it, and ends at `_crossing`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -217,9 +229,9 @@ class Misfit(Law):
         return end(low), end(high)
 
     def _crossing(self, start: Bottom | None, place: int, cut: float) -> float:
-        """Find where the profile of a parameter crosses a deviance, near a point of the profile; NaN if not found.
+        """Solve for the parameter value where the profile deviance equals `cut`, near `start`; NaN if not found.
 
-        There the gradient by all others is zero, and the deviance is the cut (Venzon and Moolgavkar 1988).
+        The other parameters are at their optimum there (Venzon and Moolgavkar 1988).
         """
         if start is None or not start.minimum:
             return np.nan

@@ -50,7 +50,7 @@ def against(table: pd.DataFrame, axis: str) -> pd.DataFrame:
         remedy = f"Say it by a column {needed} of checkpoints.csv beside the model, or take another family: --family."
         raise ParameterError(f"{needed} of {model} is not known", f"--against {axis}", remedy)
     rows = table[table[column] > 0]
-    rows = rows.assign(x=rows[column].astype("float64"), model=apart(rows)["model"])
+    rows = rows.assign(x=rows[column].astype("float64"), model=split_by_checkpoint(rows)["model"])
     if axis == "compute":
         cell = ["dataset", "metric", "k", "family"]
         several = rows.groupby(["family", "size"])["x"].transform("nunique") > 1
@@ -77,7 +77,9 @@ def differ(one: Sequence[Any], other: Sequence[Any]) -> bool:
     return any(not pd.isna(a) and not pd.isna(b) and a != b for a, b in zip(one, other, strict=True))
 
 
-def one_each(stores: Sequence[RankStore], protocol: str | None = None, length: int | None = None) -> list[RankStore]:
+def drop_repeated_measurements(
+    stores: Sequence[RankStore], protocol: str | None = None, length: int | None = None
+) -> list[RankStore]:
     """Return the stores of a protocol and length, without those that are copies of others; a warning names these.
 
     protocol, length: which is meant, where a text was measured in several ways. Texts of one name get the code of each
@@ -279,7 +281,7 @@ def _reading(store: RankStore) -> str:
     return ", ".join([f"{chosen.get('name')} of {chosen.get('length')} tokens", *words])
 
 
-def apart(table: pd.DataFrame) -> pd.DataFrame:
+def split_by_checkpoint(table: pd.DataFrame) -> pd.DataFrame:
     """Return a measurement table with a family for each time in training, where a size was measured at several.
 
     At the last a family keeps its name, "neox"; earlier ones add it: "neox at 0.5 M" training tokens, or "neox
@@ -310,7 +312,7 @@ def apart(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def names_in_time(table: pd.DataFrame, family: str) -> set[str]:
-    """Return the names that `apart` gives a family of `Source.checkpoints`, its own among them: not "A at home" to "A".
+    """Return the names that `split_by_checkpoint` gives a family of `Source.checkpoints`, its own among them.
 
     Raises ParameterError for a family that is not there.
     """
@@ -318,7 +320,7 @@ def names_in_time(table: pd.DataFrame, family: str) -> set[str]:
     if rows.empty:
         names = nearest(family, dict.fromkeys(table["family"]))
         raise ParameterError(f"there is no family {family!r}", "--family", names)
-    return {family, *apart(rows)["family"]}
+    return {family, *split_by_checkpoint(rows)["family"]}
 
 
 def _called(revision: Any, tokens: Any, step: Any, seed: Any) -> str:

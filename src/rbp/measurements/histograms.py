@@ -33,7 +33,7 @@ class MeasuredRanks:
         return float(-np.log(self.counts.count[self.counts.high == 1].sum() / self.counts.total))
 
 
-def of_store(store: RankStore, rule: TieRule = "paper") -> MeasuredRanks:
+def histogram_of_store(store: RankStore, rule: TieRule = "paper") -> MeasuredRanks:
     """Count the ranks of a store. The tie rule "expected" gives ranks that are not whole: take another."""
     ranked = Ranked(store, rule)
     return MeasuredRanks(

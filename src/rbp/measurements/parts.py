@@ -11,9 +11,14 @@ import pandas as pd
 from rbp import provenance
 from rbp.errors import DataError
 from rbp.io import canonical_json
-from rbp.measurements.checkpoints import CHECKPOINT, apart, one_each, without_copied_rows
+from rbp.measurements.checkpoints import (
+    CHECKPOINT,
+    drop_repeated_measurements,
+    split_by_checkpoint,
+    without_copied_rows,
+)
 from rbp.measurements.counts import Counts, of_stores, store_table
-from rbp.measurements.histograms import MeasuredRanks, of_store
+from rbp.measurements.histograms import MeasuredRanks, histogram_of_store
 from rbp.measurements.ranked import Ranked, usual
 from rbp.measurements.table import read_table
 from rbp.metric import TieRule
@@ -25,7 +30,7 @@ WINDOWS = ["dataset", "model", "family", "size", "k", "n", "successes", "windows
 
 @dataclass(frozen=True)
 class Part(ABC):
-    """One of the sources that are joined. Each kind has a table; its methods give what else it has.
+    """A source of measurements by itself: it must give `table`, and may give stores, windows and histograms.
 
     name: as requested; folders: or files, what it is read from.
     """
@@ -38,7 +43,7 @@ class Part(ABC):
         """Return the measurement table."""
 
     #: its rows with a family for each time in training
-    apart = staticmethod(apart)
+    split_by_checkpoint = staticmethod(split_by_checkpoint)
 
     def stores(self) -> list[RankStore]:
         """Return the rank stores. Raises DataError for a source without, as the methods below do for theirs."""
@@ -76,11 +81,11 @@ class File(Part):
 class Ranks(Part):
     """Rank stores, in one folder or several.
 
-    how: the protocol and the length that are chosen, or None; ks: thresholds of the table beside the usual ones.
+    protocol_and_length: those that are chosen, or None; ks: thresholds of the table beside the usual ones.
     """
 
     rule: TieRule
-    how: tuple[str | None, int | None] = (None, None)
+    protocol_and_length: tuple[str | None, int | None] = (None, None)
     ks: tuple[int, ...] = ()
 
     def opened(self) -> list[RankStore]:
@@ -99,7 +104,7 @@ class Ranks(Part):
     @cached_property
     def measured(self) -> list[RankStore]:
         """Return the stores, one for each measurement."""
-        return one_each(self.opened(), *self.how)
+        return drop_repeated_measurements(self.opened(), *self.protocol_and_length)
 
     def stores(self) -> list[RankStore]:
         """Return one store for each measurement, checkpoints under names of their own."""
@@ -107,7 +112,7 @@ class Ranks(Part):
             {"family": store.family, "model": store.model, "size": store.size, **store.training.known}
             for store in self.measured
         ]
-        names = apart(pd.DataFrame(about, columns=["family", "model", "size", *CHECKPOINT]))
+        names = split_by_checkpoint(pd.DataFrame(about, columns=["family", "model", "size", *CHECKPOINT]))
         both = zip(self.measured, names["family"], names["model"], strict=True)
         return [replace(store, family=family, model=model) for store, family, model in both]
 
@@ -128,7 +133,7 @@ class Ranks(Part):
 
     def histograms(self) -> list[MeasuredRanks]:
         """Return the counts of every rank."""
-        return [of_store(store, self.rule) for store in self.stores()]
+        return [histogram_of_store(store, self.rule) for store in self.stores()]
 
     def counts(self, thresholds: Sequence[int]) -> list[Counts]:
         """Count each model on each text: `counts.of_stores`."""

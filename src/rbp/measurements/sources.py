@@ -47,7 +47,7 @@ def named_sources() -> dict[str, Named]:
     return named
 
 
-def at_hand() -> dict[str, str]:
+def available_sources() -> dict[str, str]:
     """Return the words of `named_sources` whose data are there, each with what it means to a reader."""
     opened = {word: source.open(word, "paper") for word, source in named_sources().items()}
     return {
@@ -69,11 +69,11 @@ class Source:
     shipped: frozenset[str]
     _parts: tuple[Part, ...]
 
-    def is_exactly(self, *shipped: str) -> bool:
+    def is_only(self, *shipped: str) -> bool:
         """Return whether it is these shipped sources alone, under the paper's tie rule, as the steps read them."""
         return self.shipped == set(shipped) and len(self._parts) == len(shipped) and self.rule == "paper"
 
-    def at(self, ks: Sequence[int]) -> "Source":
+    def with_thresholds(self, ks: Sequence[int]) -> "Source":
         """Return the source with tables at these k too, as far as it has ranks to count; a table of numbers stays.
 
         Raises ParameterError for a k that is no rank of any model, where all of it is ranks.
@@ -99,13 +99,15 @@ class Source:
     def table(self) -> pd.DataFrame:
         """Return the measurement table: `rbp.measurements.table`, by metric, dataset, family, size, model, k.
 
-        Checkpoints stand apart, each time in training a family of its own (`apart`): a law in S is of one.
+        Each time in training is a family of its own (`split_by_checkpoint`), as a law in S is of one.
         """
-        return self._joined([part.apart(rows) for part, rows in zip(self._parts, self._tables, strict=True)])
+        return self._joined(
+            [part.split_by_checkpoint(rows) for part, rows in zip(self._parts, self._tables, strict=True)]
+        )
 
     @cached_property
     def checkpoints(self) -> pd.DataFrame:
-        """Return the same with a model's checkpoints under its one name, and a family's under its own."""
+        """Return `table`, but with all checkpoints of a model under its name and family."""
         return self._joined(self._tables)
 
     @cached_property
@@ -119,7 +121,7 @@ class Source:
         for part, part_rows in zip(self._parts, parts, strict=True):
             several = isinstance(part, Ranks) or len(part.folders) > 1
             origin += part_rows["source"].tolist() if several else [part.name] * len(part_rows)
-        # within one part nothing is there twice: see `one_each`, and the keys of a file
+        # within one part nothing is there twice: see `drop_repeated_measurements`, and the keys of a file
         number = np.repeat(range(len(parts)), [len(part) for part in parts]).tolist()
         seen: dict[tuple[object, ...], list[tuple[int, tuple[object, ...], str]]] = {}
         rows = (table[list(names)].itertuples(index=False, name=None) for names in (KEYS, CHECKPOINT))
@@ -234,7 +236,9 @@ def _with_one_of_ranks(parts: Sequence[Part], how: tuple[str | None, int | None]
     if not ranks:
         return list(parts)
     folders = tuple(dict.fromkeys(folder for part in ranks for folder in part.folders))
-    joined = replace(ranks[0], name=", ".join(dict.fromkeys(part.name for part in ranks)), folders=folders, how=how)
+    joined = replace(
+        ranks[0], name=", ".join(dict.fromkeys(part.name for part in ranks)), folders=folders, protocol_and_length=how
+    )
     return [joined if part is ranks[0] else part for part in parts if part is ranks[0] or part not in ranks]
 
 

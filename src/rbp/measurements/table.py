@@ -146,7 +146,7 @@ def select(
 
 
 def check_dataset(name: str, table: pd.DataFrame, where: str = "dataset") -> None:
-    """Raise ParameterError if several texts have a name, by which `one_each` adds a code to it: it shows them."""
+    """Raise ParameterError if several texts have a name, which then has a code added to it; the error lists them."""
     tokens = table.groupby("dataset")["tokens"].max()
     texts = tokens[tokens.index.str.fullmatch(re.escape(name) + "-[0-9a-f]{6}")]
     if name not in tokens and len(texts):

@@ -118,7 +118,7 @@ class ModelFiles:
 
 @lru_cache(maxsize=8)
 def _contents(path: Path, name: str, marks: Marks) -> Contents:
-    return gguf.read(path, name)
+    return gguf.read_contents(path, name)
 
 
 def find_model(name: str, revision: str | None = None, tokenizer: str | None = None) -> ModelFiles:

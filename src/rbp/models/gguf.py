@@ -247,7 +247,7 @@ def alone(file: Path) -> Iterator[dict[str, Any]]:
         reading.tqdm = bar
 
 
-def read(file: Path, name: str) -> Contents:
+def read_contents(file: Path, name: str) -> Contents:
     """Read what a file says of its model. name: what errors name.
 
     Raises DataError if gguf is not installed, and for a file that is no whole one, or has an architecture, a field, a

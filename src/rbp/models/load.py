@@ -22,7 +22,7 @@ from rbp.models import adapters, devices, gguf, tokenizers
 from rbp.models.find import ModelFiles
 from rbp.models.identity import digest_of, is_shareable
 from rbp.models.sizes import must_be_of_size, non_embedding_params
-from rbp.models.stated import must_be_as_stated, passed_over
+from rbp.models.stated import must_be_as_stated, unused_config_fields
 from rbp.names import and_more
 
 log = logging.getLogger(__name__)
@@ -205,7 +205,7 @@ def load_model(
     if not files.gguf:
         must_be_as_stated(files.config, model.config, files.name)
     code = inspect.getsource(inspect.getmodule(type(model)) or type(model))
-    if not files.gguf and (left := ", ".join(passed_over(files.config, model.config, code))):
+    if not files.gguf and (left := ", ".join(unused_config_fields(files.config, model.config, code))):
         what = "%s: transformers' %s does not use what config.json says by %s: ranks are of the model without it"
         log.warning(what, files.name, type(model).__name__, left)
     if files.gguf:

@@ -21,7 +21,7 @@ from rbp.laws.power import direction, formula
 from rbp.laws.rivals import Rivals, side_by_side
 from rbp.laws.table import fit_table
 from rbp.measurements import Source
-from rbp.measurements.checkpoints import AXES, against, apart
+from rbp.measurements.checkpoints import AXES, against, split_by_checkpoint
 from rbp.measurements.counts import store_table
 from rbp.measurements.ranked import Ranked, every_k, pieces_of, with_intervals
 from rbp.measurements.table import check_dataset
@@ -249,7 +249,7 @@ def write_law(
     later = over_training(fits, table) if fitted and by_size else fits[:0]
     ranks = table[table["metric"] == "neg_log_rbp"]
     ks = sorted(set(ranks["k"]))
-    stores = stores_behind(source, set(ranks["dataset"]), set(apart(ranks)["model"]))
+    stores = stores_behind(source, set(ranks["dataset"]), set(split_by_checkpoint(ranks)["model"]))
     write_page(
         path,
         HERE / "law.html",
@@ -272,7 +272,7 @@ def write_law(
 
 def _values(table: pd.DataFrame) -> dict[str, Any]:
     """Tabulate every model's measurements, as a page shows them."""
-    rows = table.assign(model=apart(table)["model"], what=[_label(k) for k in table["k"]])
+    rows = table.assign(model=split_by_checkpoint(table)["model"], what=[_label(k) for k in table["k"]])
     wide = rows.pivot_table("value", ["family", "size", "model"], "what", sort=False)
     columns: dict[Any, Any] = {"family": "Family", "model": "Model", "size": ("S", "{:,}")}
     columns |= {name: (name, "{:.4f}") for name in wide.columns}

@@ -18,8 +18,8 @@ from ranking_cases import BACKENDS, DTYPES, Case, gaussian, has_compiler, ranks,
 from rbp.errors import ParameterError, RankError
 from rbp.kernel import blocked, equal_rows, linear_rank, names
 from rbp.kernel import reduction as reduction_module
-from rbp.kernel.problem import TokenRanks, concluded, ieee, problem
-from rbp.kernel.reduction import PACK, agrees, plainly, reduction
+from rbp.kernel.problem import TokenRanks, finish_ranks, ieee, problem
+from rbp.kernel.reduction import PACK, agrees, reduce_eagerly, reduction
 
 
 @given(case=cases(), backend=st.sampled_from(BACKENDS))
@@ -94,7 +94,7 @@ def cut(case, rows=blocked.ROWS):
     options = {"bias": None, "scale": 1.0, "softcap": None, "vocab": None, "rounding": None} | case.options
     with torch.no_grad():
         given = problem(case.hidden, case.weight, case.target, **options)
-        return concluded(given, blocked.tally(given, rows))
+        return finish_ranks(given, blocked.tally(given, rows))
 
 
 def same(one, other):
@@ -294,7 +294,7 @@ def changed(change):
     """The pass with its counts and totals changed."""
 
     def reduce(logits, *others):
-        return change(logits, *plainly(logits.clone(), *others))
+        return change(logits, *reduce_eagerly(logits.clone(), *others))
 
     return reduce
 
@@ -306,7 +306,7 @@ WRONG = {
     "totals": changed(lambda z, n, t, p: (n, t * (1 + 1e-4), p)),
     "nan": changed(lambda z, n, t, p: (n, t.nan_to_num(1.0, float("inf")), p)),
     "a peak": changed(lambda _, n, t, p: (n, t, p + (torch.arange(len(n)) == len(n) - 1))),
-    "names": lambda z, truth, base, name, own: plainly(z.clone(), truth, base, name, torch.full_like(own, -1)),
+    "names": lambda z, truth, base, name, own: reduce_eagerly(z.clone(), truth, base, name, torch.full_like(own, -1)),
 }
 
 

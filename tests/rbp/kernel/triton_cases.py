@@ -13,7 +13,7 @@ from ranking_cases import Case, gaussian, ulp, uneven
 
 from rbp.errors import RankError
 from rbp.kernel import tiles, triton_kernel
-from rbp.kernel.problem import Tally, TokenRanks, concluded, ieee, problem
+from rbp.kernel.problem import Tally, TokenRanks, finish_ranks, ieee, problem
 from rbp.kernel.triton_kernel import Shape
 
 SMALL = Shape(16, 32, 16, warps=1, stages=1)
@@ -36,7 +36,7 @@ def ranks(case: Case, tally: Callable[[Any], Tally] = triton_kernel.tally, **oth
     options = {"bias": None, "scale": 1.0, "softcap": None, "vocab": None, "round_logits": None} | options
     with ieee(torch.device(DEVICE)):
         given = problem(*on_device(case), *options.values())
-        return on_cpu(concluded(given, tally(given)))
+        return on_cpu(finish_ranks(given, tally(given)))
 
 
 def by_tiles(given: Any) -> Tally:
@@ -94,7 +94,7 @@ def test_tiles_and_launches_change_no_count(shape: Shape) -> None:
     try:
         triton_kernel.LAUNCH = 128
         given = problem(*on_device(case), None, 1.0, None, None, None)
-        other = on_cpu(concluded(given, triton_kernel.tally(given, shape)))
+        other = on_cpu(finish_ranks(given, triton_kernel.tally(given, shape)))
     finally:
         triton_kernel.LAUNCH = launch
     assert torch.equal(one.greater, other.greater)

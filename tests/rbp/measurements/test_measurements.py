@@ -109,8 +109,8 @@ def test_several_sources(write, all_published):
     assert both.name == open_source(f"published, {path}").name == f"published, {path}"
     assert len(both.table) == len(all_published.table) + len(OWN)
     assert both.shipped == {"published"}
-    assert not both.is_exactly("published")
-    assert [part.is_exactly("published") for part in both.parts] == [True, False]
+    assert not both.is_only("published")
+    assert [part.is_only("published") for part in both.parts] == [True, False]
     other = write(OWN.iloc[:1], "other.csv")
     with pytest.raises(DataError, match=r"−ln RBP_1 of a on mine is in two sources.*own\.csv and .*other\.csv"):
         _ = open_source([path, other]).table
