@@ -35,16 +35,16 @@ def small_models(texts: Sequence[Counts], stores: Mapping[str, Source], ablated:
     texts: the counts of all models of the ladder on each text; stores: the rank stores of each family at its largest
     budget; ablated: rungs of the first ladder with their ablations (`companion.chapters.families.with_ablations`).
     """
-    on, first_on = ({text.dataset: text for text in each} for each in (texts, ablated))
+    by_text, ablated_by_text = ({text.dataset: text for text in each} for each in (texts, ablated))
 
     def rungs(family: str, dataset: str, budget: int | None = None) -> pd.DataFrame:
-        """Tabulate size and ln y of a family's rungs: a column for each k, 0 for cross-entropy."""
-        counts = on[dataset].of(family, budget, seed=0)
+        """Tabulate size and ln y of a family's rungs: a column for each k, and CE for cross-entropy."""
+        counts = by_text[dataset].of(family, budget, seed=0)
         table = pd.DataFrame(counts.log_neg_log_rbp, counts.models["rung"].to_numpy(), list(counts.thresholds))
         return table.assign(size=counts.sizes).rename(columns=str).assign(CE=np.log(counts.cross_entropy))
 
     def at_ends(family: str, dataset: str) -> list[pd.DataFrame]:
-        budgets = on[dataset].budgets(family)
+        budgets = by_text[dataset].budgets(family)
         return [rungs(family, dataset, budget) for budget in (budgets[0], budgets[-1])]
 
     def alphas(k: int, *tables: pd.DataFrame) -> list[float]:
@@ -54,7 +54,7 @@ def small_models(texts: Sequence[Counts], stores: Mapping[str, Source], ablated:
         return [float(exponents(rows["size"], rows[str(k)].to_numpy()[None])[0]) for rows in chosen]
 
     def exponent_in_tokens(family: str, dataset: str, k: int) -> float:
-        budgets = on[dataset].budgets(family)
+        budgets = by_text[dataset].budgets(family)
         y = [rungs(family, dataset, budget)[str(k)]["150k"] for budget in budgets]
         return float(exponents(np.array(budgets), np.array([y]))[0])
 
@@ -69,7 +69,7 @@ def small_models(texts: Sequence[Counts], stores: Mapping[str, Source], ablated:
     def residuals(k: int) -> pd.DataFrame:
         """Subtract the line through the transformer's rungs from ln y: a column for each text."""
         columns = {}
-        for dataset in on:
+        for dataset in by_text:
             rows = rungs(TRANSFORMER, dataset)
             x = np.log(rows["size"])
             columns[dataset] = rows[str(k)] - np.polyval(np.polyfit(x, rows[str(k)], 1), x)
@@ -90,12 +90,12 @@ def small_models(texts: Sequence[Counts], stores: Mapping[str, Source], ablated:
         return pd.Series(counts.log_neg_log_rbp[:, counts.place(k)], list(counts.names))
 
     def seed_scatter(seed: int, dataset: str, k: int) -> float:
-        y, ending = by_model(on[dataset].of(TRANSFORMER), k), f"-seed{seed}"
+        y, ending = by_model(by_text[dataset].of(TRANSFORMER), k), f"-seed{seed}"
         away = [y[name] - y[name.removesuffix(ending)] for name in y.index if name.endswith(ending)]
         return float(np.sqrt(np.mean(np.square(away))))
 
     def ablation(run: str, than: str, dataset: str, k: int) -> float:
-        y = by_model(first_on[dataset], k)
+        y = by_model(ablated_by_text[dataset], k)
         return float(y[f"ladder-{run}"] - y[f"ladder-{than}"])
 
     def difference(k: int, first: pd.DataFrame, second: pd.DataFrame) -> float:
@@ -128,13 +128,13 @@ def small_models(texts: Sequence[Counts], stores: Mapping[str, Source], ablated:
         ),
         "residual_step": lambda k: (residuals(k).loc["59k"] - residuals(k).loc["150k"]).mean(),
         "residual_scatter": lambda k: np.sqrt((residuals(k) ** 2).sum() / (len(residuals(k)) - 2)).mean(),
-        "curvature": lambda family, k: np.mean([bend(family, dataset, k).coefficient for dataset in on]),
+        "curvature": lambda family, k: np.mean([bend(family, dataset, k).coefficient for dataset in by_text]),
         "slope_in_cross_entropy": slope,
         "error_entropy_share": lambda family, dataset, rung: loss_shares(family, dataset, rung)[0],
         "self_alignment_share": lambda family, dataset, rung: loss_shares(family, dataset, rung)[1],
         "seed_scatter": seed_scatter,
         "ablation": ablation,
-        "exponent_grows": lambda: all(change(TRANSFORMER, dataset, 1) > 0 for dataset in on),
+        "exponent_grows": lambda: all(change(TRANSFORMER, dataset, 1) > 0 for dataset in by_text),
         "bend_includes_0": lambda: main.low <= 0 <= main.high,
         "lstm_is_lower": lambda: lower(LSTM, TRANSFORMER, "wikipedia", "1m") < 0,
     }
