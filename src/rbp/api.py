@@ -226,7 +226,7 @@ def _source(measurements: "Measurements") -> "Source":
     if isinstance(several, str | Path):
         return open_source(several)
     results = [(each.store.model, each.store.dataset) for each in several if isinstance(each, Ranked)]
-    if twice := next((each for each in results if results.count(each) > 1), None):
+    if twice := next((result for result in results if results.count(result) > 1), None):
         what = f"two results are called {twice[0]} on {twice[1]}"
         raise ParameterError(what, "measurements", "Give each model its own name: rank(…, name=…).")
     return open_source([each.store.folder if isinstance(each, Ranked) else each for each in several])

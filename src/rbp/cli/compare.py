@@ -40,12 +40,12 @@ def compare(
         raise ParameterError("there is only one rank store", "STORES", "Give two or more.")
     ks = split_numbers(k, "thresholds", "-k", least=1)
     how = {"k": ks, "tie_rule": tie_rule, "level": level, "tokenizer": tokenizer}
-    comparisons = [compare_stores(stores[0], each, **how) for each in stores[1:]]  # type: ignore[arg-type]
+    comparisons = [compare_stores(stores[0], store, **how) for store in stores[1:]]  # type: ignore[arg-type]
     if as_json:
-        several = [each.as_dict() for each in comparisons]
+        several = [comparison.as_dict() for comparison in comparisons]
         typer.echo(json.dumps(several if len(several) > 1 else several[0]))
     elif plan:
-        typer.echo("\n".join(line for each in comparisons for line in plan_lines(each)))
+        typer.echo("\n".join(line for comparison in comparisons for line in plan_lines(comparison)))
     elif len(comparisons) > 1:
         typer.echo(overview(comparisons))
     else:

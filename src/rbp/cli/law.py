@@ -52,8 +52,8 @@ def law(
     check_axis(against)
     ks = sorted(set(split_numbers(k, "thresholds", "-k")))
     place: Place = context.obj
-    given = [each for each in models if _is_measured(each)]
-    to_rank = [each for each in models if each not in given]
+    given = [model for model in models if _is_measured(model)]
+    to_rank = [model for model in models if model not in given]
     if to_rank and corpus is None:
         from rbp.measurements.sources import known_sources
 

@@ -481,7 +481,7 @@ def extract_on_gpus(
     If one fails, the others finish what they do: nothing of it is lost. Raises DataError then.
     """
     # what is missing is downloaded once, before the processes start
-    model_files = [find_model(each) if isinstance(each, str) else each for each in models]
+    model_files = [find_model(model) if isinstance(model, str) else model for model in models]
     for files in model_files:  # hashed once, not by every process
         files.fingerprint()
     # standard input can be read by this process alone

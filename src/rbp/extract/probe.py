@@ -173,7 +173,7 @@ def _ranked_values(reader: Reader, head: Head | None, ids: torch.Tensor, model: 
     """Compute all that ranks depend on: what the output layer reads, and the logits where these are ranked."""
     if head is not None and (hidden := reader.hidden(ids, model)) is not None:
         return [hidden]
-    return [each for each in reader.logits(ids, model=model) if each is not None]
+    return [logit for logit in reader.logits(ids, model=model) if logit is not None]
 
 
 def _any_differ(first: Values, second: Values, dtype: torch.dtype) -> bool:

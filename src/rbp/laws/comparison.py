@@ -345,10 +345,12 @@ def compare(
 def long_table(comparisons: Sequence[Comparison]) -> pd.DataFrame:
     """Join `table` and `measures` of comparisons with one model: a row for each model and measure."""
     parts = []
-    for each in comparisons:
-        rows = pd.concat([each.table, each.measures.astype({"a": "float64", "b": "float64"})], ignore_index=True)
-        rows.insert(0, "against", store_name(each.a))
-        rows.insert(0, "model", store_name(each.b))
+    for comparison in comparisons:
+        rows = pd.concat(
+            [comparison.table, comparison.measures.astype({"a": "float64", "b": "float64"})], ignore_index=True
+        )
+        rows.insert(0, "against", store_name(comparison.a))
+        rows.insert(0, "model", store_name(comparison.b))
         parts.append(rows)
     return pd.concat(parts, ignore_index=True)
 
@@ -359,8 +361,8 @@ def overview(comparisons: Sequence[Comparison]) -> str:
     row: Any
     first = comparisons[0]
     heads = [f"RBP_{first.ks[0]}", "flips"] if first.ks else []
-    read = dict.fromkeys(line for each in comparisons for line in each.read)
-    widths = max(len(store_name(store)) for each in comparisons for store in (each.a, each.b)) + 2
+    read = dict.fromkeys(line for comparison in comparisons for line in comparison.read)
+    widths = max(len(store_name(store)) for comparison in comparisons for store in (comparison.a, comparison.b)) + 2
     lines = [f"Against {store_name(first.a)} on {first.a.dataset}", *read, ""]
     columns = "".join(f"{head:>10}" for head in ("perplexity", "", *heads, "mean Δp", "same top"))
     lines.append(f"{'':{widths}}{columns}  {first.level:.0%} interval of the perplexity's change")

@@ -105,7 +105,7 @@ class Counts:
             raise ParameterError(f"family {family} is not there", "family", f"There is: {known}.")
         budgets = self.budgets(family)
         if budget is not None and budget not in budgets:
-            known = ", ".join(f"{each:,}" for each in budgets)
+            known = ", ".join(f"{budget:,}" for budget in budgets)
             raise ParameterError(f"{family} has no budget of {budget:,} tokens", "budget", f"There is: {known}.")
         chosen = self.models[(self.models["family"] == family) & (self.models["budget"] == (budget or budgets[-1]))]
         chosen = chosen if seed is None else chosen[chosen["seed"] == seed]

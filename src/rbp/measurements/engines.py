@@ -76,7 +76,7 @@ def import_ranks(path: str | Path, labels: ImportLabels, out: Path) -> Path:
     if not tokens:
         raise DataError("no token is ranked in it", str(path), "Give a table with a row for each ranked token.")
     _must_be_ranked(tokens, str(path))
-    columns = {name: np.array([getattr(each, name) for each in tokens]) for name in Token._fields}
+    columns = {name: np.array([getattr(token, name) for token in tokens]) for name in Token._fields}
     key = {
         "imported": fingerprint([source]),
         "protocol": {"name": "imported", "length": None},

@@ -109,7 +109,7 @@ def _gemma(pattern: int, published: dict[int, int]) -> "Callable[[_Fields, dict[
     def more(fields: _Fields, values: dict[str, Any]) -> None:
         layers, period = values["num_hidden_layers"], fields.take("attention.sliding_window_pattern", pattern)
         slides = period if isinstance(period, list) else [bool((i + 1) % period) for i in range(layers)]
-        values["layer_types"] = ["sliding_attention" if each else "full_attention" for each in slides]
+        values["layer_types"] = ["sliding_attention" if slide else "full_attention" for slide in slides]
         values["sliding_window"] = fields.take("attention.sliding_window")
         scale = fields.take("attention.scale", None)
         # most files do not say the scale, and llama.cpp knows it by the number of layers
@@ -163,7 +163,7 @@ def _falcon(fields: _Fields, values: dict[str, Any]) -> None:
 
 def _lfm2(fields: _Fields, values: dict[str, Any]) -> None:
     groups = fields.left.pop("attention.head_count_kv")  # of each layer, and none of one that convolves
-    values["layer_types"] = ["full_attention" if each else "conv" for each in groups]
+    values["layer_types"] = ["full_attention" if group else "conv" for group in groups]
     values["num_key_value_heads"] = max(groups)
     values["conv_bias"] = "blk.0.shortconv.in_proj.bias" in fields.tensors
     values["rope_parameters"] = {"rope_type": "default", "rope_theta": _short(fields.take("rope.freq_base"))}
@@ -264,7 +264,7 @@ def read_contents(file: Path, name: str) -> Contents:
     try:
         reader = _whole_reader(file)
         fields = {key: each.contents() for key, each in reader.fields.items()}
-        tensors = {each.name: tuple(int(n) for n in reversed(each.shape)) for each in reader.tensors}
+        tensors = {tensor.name: tuple(int(n) for n in reversed(tensor.shape)) for tensor in reader.tensors}
     except Exception as error:  # of many kinds: no GGUF file, cut short, a value of no kind
         raise DataError(f"cannot read the GGUF file: {first_line(error)}", name, "Copy it again.") from None
     architecture = str(fields.get("general.architecture"))
@@ -301,7 +301,7 @@ def read_contents(file: Path, name: str) -> Contents:
             f"the fields of the GGUF file fit no {architecture}: {first_line(error)}", name, INSTEAD
         ) from None
     tokenizer = {key.removeprefix("tokenizer."): value for key, value in fields.items() if key.startswith("tokenizer.")}
-    scaled = [each.data for each in reader.tensors if each.name == _FREQUENCIES]
+    scaled = [tensor.data for tensor in reader.tensors if tensor.name == _FREQUENCIES]
     factors = torch.tensor(np.array(scaled[0])) if scaled else None
     return Contents(config, tokenizer, factors, kinds.most_common(1)[0][0])
 
@@ -383,7 +383,7 @@ def _attention(fields: _Fields, which: _Architecture, values: dict[str, Any]) ->
     else:  # and its parameters are named with it
         fields.left["rope.scaling.type"] = kind
     values["rope_parameters"] = rope
-    if tables := sorted(each for each in fields.tensors if each.startswith("rope_") and each != _FREQUENCIES):
+    if tables := sorted(tensor for tensor in fields.tensors if tensor.startswith("rope_") and tensor != _FREQUENCIES):
         raise fields.refused(f"positions are scaled by {and_more(tables)}, of which not all is in the GGUF file")
     if _FREQUENCIES in fields.tensors and which.kind != "llama":
         raise fields.refused(f"positions are scaled by {_FREQUENCIES}, which {fields.architecture} does not do")

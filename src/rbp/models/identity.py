@@ -70,7 +70,7 @@ def holds_more(weight: Any) -> bool:
     compressed-tensors' does.
     """
     plain = type(weight) in (torch.Tensor, nn.Parameter) and weight.is_floating_point() and weight.element_size() > 1
-    return not plain or not all(isinstance(each, bool | int | float | str | None) for each in vars(weight).values())
+    return not plain or not all(isinstance(value, bool | int | float | str | None) for value in vars(weight).values())
 
 
 def is_shareable(model: nn.Module) -> bool:
@@ -78,7 +78,7 @@ def is_shareable(model: nn.Module) -> bool:
 
     Nor may they where a module keeps weights in a container of its own, as compressed-tensors does: a copy has none.
     """
-    plain = all(isinstance(each._parameters, dict) for each in model.modules())
+    plain = all(isinstance(module._parameters, dict) for module in model.modules())
     return plain and not any(map(holds_more, model.parameters()))
 
 
@@ -95,7 +95,9 @@ def fresh(model: Any, written: Iterable[str] = ()) -> Any:
     if not is_shareable(model):
         return model
     apart = {id(each) for name, each in model.named_parameters() if name in written}
-    shared: dict[int, Any] = {id(each): each for each in model.parameters() if id(each) not in apart}
+    shared: dict[int, Any] = {
+        id(parameter): parameter for parameter in model.parameters() if id(parameter) not in apart
+    }
     shared |= {id(each): each for each in waiting(model)}
     try:
         return _plain(copy.deepcopy(model, shared)).eval()
@@ -183,12 +185,12 @@ def untouched(model: nn.Module) -> Iterator[None]:
     moves, config = not is_shareable(model), getattr(model, "config", None)
     holders: list[Any] = [*model.modules(), *([] if config is None else [config])]
     before = [
-        (vars(each), dict(vars(each)), {n: copy.copy(vars(each)[n]) for n in _PARTS if n in vars(each)})
-        for each in holders
+        (vars(holder), dict(vars(holder)), {n: copy.copy(vars(holder)[n]) for n in _PARTS if n in vars(holder)})
+        for holder in holders
     ]
-    for each in model.modules():
-        each.training = False
-        vars(each).pop("_compiled_call_impl", None)
+    for module in model.modules():
+        module.training = False
+        vars(module).pop("_compiled_call_impl", None)
     _plain(unwrapped(model))
     try:
         yield

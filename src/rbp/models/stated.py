@@ -26,7 +26,7 @@ def unused_config_fields(raw: dict[str, Any], config: Any, code: str = "") -> li
     left = [name for name, value in raw.items() if value and name not in known and not _NOTES.fullmatch(name)]
     for name, value in raw.items():
         if isinstance(inner := getattr(config, name, None), PreTrainedConfig) and isinstance(value, dict):
-            left += [f"{name}.{each}" for each in unused_config_fields(value, inner, code)]
+            left += [f"{name}.{field}" for field in unused_config_fields(value, inner, code)]
     rope = raw.get("rope_parameters") or raw.get("rope_scaling") or {}
     each = [rope, *(value for value in rope.values() if isinstance(value, dict))]
     names = {name for one in each for name, value in one.items() if value and not isinstance(value, dict)}

@@ -29,7 +29,7 @@ def write_comparison(comparisons: Sequence[Comparison], path: Path, command: str
             "title": f"{len(comparisons)} models against {store_name(first.a)} on {first.a.dataset}",
             "paragraphs": [" ".join(first.read)],
             "overview": overview(comparisons),
-            "over_k": _over_k({store_name(each.b): each for each in comparisons}),
+            "over_k": _over_k({store_name(comparison.b): comparison for comparison in comparisons}),
         }
     write_page(path, HERE / "comparison.html", **content, level=f"{first.level:.0%}", command=command)
 
@@ -103,4 +103,4 @@ def _passages(comparison: Comparison) -> Iterator[tuple[str, list[Markup]]]:
             yield place, [Markup(f"<pre>{escape(comparison.text(sides[0]['token']))}</pre>")]  # noqa: S704
         else:
             pieces = [pieces_of(some, comparison.tokenizer, comparison.rule) for some in sides]
-            yield place, [Markup(coloured_text(each)) for each in pieces]  # noqa: S704
+            yield place, [Markup(coloured_text(piece)) for piece in pieces]  # noqa: S704
