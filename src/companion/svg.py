@@ -9,12 +9,15 @@ import itertools
 import math
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 from xml.etree import ElementTree
 
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from rbp.figures import style as figure_style
+from rbp.figures.style import Panels, legend_columns
 
 #: Bitstream Vera and its kin, and Verdana, are as wide as what the figure was laid out with; others are narrower
 FONTS = "'DejaVu Sans',Verdana,'Bitstream Vera Sans',sans-serif"
@@ -27,6 +30,45 @@ PHONE = 350
 
 _NUMBER = re.compile(r"-?\d+\.\d+")
 _SVG, _LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
+
+
+def panel_figures(figure: Panels) -> tuple[list[Figure], Figure | None]:
+    """Draw every panel as a figure of its own, and one legend for all that have theirs below (`legend_below`).
+
+    Where a name looks different in two panels, or a panel has no such legend, each keeps its own: then None.
+    """
+    panels = [figure.single(key) for key in figure.keys]
+    handles: dict[str, Any] = {}
+    for legend in (legend for panel in panels for legend in panel.legends):
+        for handle, text in zip(legend.legend_handles, legend.get_texts(), strict=True):
+            known = handles.setdefault(text.get_text(), handle)
+            if _look(known) != _look(handle):
+                return panels, None
+    if len(panels) == 1 or not all(panel.legends for panel in panels):
+        return panels, None
+    for panel in panels:
+        panel.legends[0].remove()
+    names = list(handles)
+    numbers = {name: name.rpartition("= ")[2].replace(",", "") for name in names}  # "k = 1", 5, 10,000
+    if all(map(str.isdecimal, numbers.values())):  # one that only a later panel has stands among the others
+        names.sort(key=lambda name: int(numbers[name]))
+    for name, handle in handles.items():
+        handle.set_label(name)
+    return panels, _legend([handles[name] for name in names], figure.size[0])
+
+
+def _legend(handles: Sequence[Line2D], inches: float) -> Figure:
+    """Draw a legend of this width as a figure of its own."""
+    columns = legend_columns(handles, inches)
+    figure = Figure(figsize=(inches, 0.1 + 0.24 * -(-len(handles) // columns)))
+    figure.legend(handles=handles, loc="center", ncols=columns, columnspacing=1, handlelength=1.8, borderpad=0)
+    return figure
+
+
+def _look(handle: Any) -> list[str]:
+    """Return all that distinguishes a line, a bar or a group of lines of a legend; of a group, arrays."""
+    names = ("color", "facecolor", "marker", "markerfacecolor", "linestyle")
+    return [str(getattr(handle, f"get_{name}", str)()) for name in names]
 
 
 def render(figure: Figure) -> str:

@@ -9,7 +9,8 @@ from PIL import Image
 from playwright.sync_api import Browser
 
 from companion import svg
-from rbp.figures.style import log_axis, neg_log_rbp_label, single_panel
+from companion.plots import single_panel
+from rbp.figures.style import log_axis, neg_log_rbp_label
 
 
 def _seen(browser: Browser, drawing: str) -> np.ndarray:

@@ -7,8 +7,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
+from companion.plots import by_number
 from companion.stats import cells
-from rbp.figures.curves import by_number, shades
+from rbp.figures.curves import shades
 from rbp.figures.style import FAMILIES, INK, LABELS, Panels, family_style, log_axis, rbp_label
 from rbp.figures.wording import family_label
 from rbp.laws.power import fit_power_law

@@ -18,12 +18,13 @@ from statsmodels.regression.linear_model import OLS
 
 from companion.chapters.families import counts_at
 from companion.evidence import published
+from companion.plots import in_cells, melted, single_panel
 from companion.stats import cells
 from companion.stats.compare import Equivalence
 from rbp.arrays import Reals, check_level
 from rbp.errors import DataError, FitError
-from rbp.figures.curves import curves, in_cells, melted
-from rbp.figures.style import INK, LABELS, OURS, family_style, label_line_ends, single_panel
+from rbp.figures.curves import curves
+from rbp.figures.style import INK, LABELS, OURS, family_style, label_line_ends
 from rbp.figures.wording import cell_label, dataset_label
 from rbp.laws.power import fit_power_law
 from rbp.laws.resampling import covariance, student, variance

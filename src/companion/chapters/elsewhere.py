@@ -12,10 +12,11 @@ from scipy.special import chdtrc
 
 from companion.chapters.families import LSTM, OURS, TRANSFORMER, exponents
 from companion.evidence import outside
+from companion.plots import single_panel
 from rbp.arrays import Reals, check_level
 from rbp.errors import FitError
 from rbp.figures.curves import shades
-from rbp.figures.style import INK, Panels, rbp_label, single_panel
+from rbp.figures.style import INK, Panels, rbp_label
 from rbp.figures.wording import dataset_label, dataset_order
 from rbp.laws.power import check_points
 from rbp.laws.resampling import interval, without_each

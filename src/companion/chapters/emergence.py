@@ -13,10 +13,11 @@ from scipy.stats import norm
 from scipy.stats import t as t_distribution
 
 from companion.chapters.real import FEWEST
+from companion.plots import by_number, spread
 from companion.stats.compare import paired_exponents
 from rbp.arrays import Reals
 from rbp.errors import DataError, FitError, ParameterError
-from rbp.figures.curves import by_number, curves, shades, spread
+from rbp.figures.curves import curves, shades
 from rbp.figures.style import INK, LABELS, Panels, label_line_ends, log_axis
 from rbp.laws.newton import minimum
 from rbp.laws.resampling import interval

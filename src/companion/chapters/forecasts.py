@@ -11,12 +11,13 @@ from matplotlib.figure import Figure
 from scipy.stats import t as student
 
 from companion.execute.page import data_within
+from companion.plots import SIGNED, single_panel
 from companion.stats import cells
 from companion.stats.shapes import SHAPES, ShapeFit, fit_shape
 from rbp.arrays import Reals
 from rbp.errors import FitError
-from rbp.figures.curves import SCALE, SIGNED
-from rbp.figures.style import FAINT, INK, LABELS, Panels, family_style, label_line_ends, log_axis, single_panel
+from rbp.figures.curves import SCALE
+from rbp.figures.style import FAINT, INK, LABELS, Panels, family_style, label_line_ends, log_axis
 from rbp.figures.wording import DATASETS, FAMILIES, cell_label, dataset_order
 from rbp.laws.offset import extended
 from rbp.measurements import Source

@@ -12,9 +12,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from companion.chapters.training import fit_snapshots
+from companion.plots import single_panel
 from rbp.arrays import Reals
 from rbp.figures.curves import shades
-from rbp.figures.style import FAMILIES, INK, label_line_ends, log_axis, neg_log_rbp_label, single_panel
+from rbp.figures.style import FAMILIES, INK, label_line_ends, log_axis, neg_log_rbp_label
 from rbp.laws.power import PowerLawFit, fit_power_law
 from rbp.measurements import select
 

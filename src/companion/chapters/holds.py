@@ -7,9 +7,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from companion.evidence import published
+from companion.plots import fits_listed
 from companion.stats.subsets import CELL
 from rbp.figures.style import INK, Panels, family_style, legend_below, log_axis
-from rbp.figures.wording import cell_label, dataset_label, dataset_order, fits_listed
+from rbp.figures.wording import cell_label, dataset_label, dataset_order
 from rbp.report.display import INTERVAL, shown
 
 GOOD, LOW = 0.97, 0.9  # R² of a good fit (section 4.2), and the most at which the law has broken down (4.4)

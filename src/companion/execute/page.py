@@ -116,7 +116,7 @@ class Page:
         if isinstance(figure, Figure):
             panels, columns, alts = [figure], 1, [alt]
         else:
-            (panels, legend), columns = figure.figures(), min(figure.columns, len(figure.keys))
+            (panels, legend), columns = svg.panel_figures(figure), min(figure.columns, len(figure.keys))
             alts = [f"{alt} ({key})" if len(panels) > 1 else alt for key in figure.keys]
         prefixes = [f"{name}-{i}-" for i in range(len(panels))]
         svgs = list(map(svg.render, panels))

@@ -1,6 +1,6 @@
 """Draw lines in panels, as half of the book's figures do, with names and colours by one rule."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal
 
@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, to_hex
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import MaxNLocator
 
 from rbp.errors import FitError
 from rbp.figures.style import (
@@ -22,7 +22,7 @@ from rbp.figures.style import (
     log_axis,
     power_of_ten,
 )
-from rbp.figures.wording import cell_label, dataset_label, dataset_order, family_label, model_label
+from rbp.figures.wording import dataset_label, dataset_order, family_label, model_label
 from rbp.laws.power import fit_power_law
 
 RAMP = ("#B8579A", "#8A63C9", "#2A7FC0", "#00909E", "#2E9E5B", "#8A7A00", "#D55E00")  # small to large, all legible
@@ -57,32 +57,6 @@ def numbered(colours: Mapping[int, str], name: str) -> dict[str, Style]:
 def whole(value: int) -> str:
     """Format a whole number as it is, or with two digits and a power of ten where it is long."""
     return f"{value:,}" if value < 100_000 else power_of_ten(float(f"{value:.1e}"))
-
-
-def spread(values: "pd.Series[int]", count: int) -> list[int]:
-    """Choose so many of the different values, from smallest to largest, evenly by place; all where there are fewer."""
-    every = sorted(int(value) for value in values.unique())
-    places = np.linspace(0, len(every) - 1, min(count, len(every))).round().astype(int)
-    return [every[place] for place in places]
-
-
-def by_number(table: pd.DataFrame, column: str) -> Iterator[tuple[int, pd.DataFrame]]:
-    """Yield the rows of each whole number in `column`, in ascending order."""
-    for value in sorted(int(value) for value in table[column].unique()):
-        yield value, table[table[column] == value]
-
-
-def in_cells(table: pd.DataFrame) -> pd.DataFrame:
-    """Add the column `cell`, "Pythia on Wikipedia", to a table; sort it in the order of the datasets and by family."""
-    order = dataset_order(table["dataset"])
-    place = table["dataset"].map(order.index)
-    cell = [cell_label(row) for row in table.itertuples()]
-    return table.assign(cell=cell, place=place).sort_values(["place", "family"], kind="stable").drop(columns="place")
-
-
-def melted(table: pd.DataFrame, columns: Mapping[str, str], x: str, *, by: Sequence[str] = ()) -> pd.DataFrame:
-    """Make a row for each value of some columns: x, `by`, line (what `columns` calls the column) and value."""
-    return table[[x, *by, *columns]].rename(columns=columns).melt([x, *by], var_name="line", value_name="value")
 
 
 def curves(
@@ -261,6 +235,3 @@ def fitted_lines(points: pd.DataFrame, by: Sequence[str], level: float = 0.95) -
             about: dict[str, Any] = dict(zip(by, group, strict=True))
             lines.append(line.assign(weak=law.weak, **about))
     return lines
-
-
-SIGNED = FuncFormatter(lambda value, _: f"{value:+g}".replace("-", "−") if value else "0")

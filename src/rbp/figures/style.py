@@ -170,38 +170,6 @@ class Panels:
         self.draw(figure.subplots(), key)
         return figure
 
-    def figures(self) -> tuple[list[Figure], Figure | None]:
-        """Draw every panel as a figure of its own, and one legend for all that have theirs below (`legend_below`).
-
-        Where a name looks different in two panels, or a panel has no such legend, each keeps its own: then None.
-        """
-        panels = [self.single(key) for key in self.keys]
-        handles: dict[str, Any] = {}
-        for legend in (legend for panel in panels for legend in panel.legends):
-            for handle, text in zip(legend.legend_handles, legend.get_texts(), strict=True):
-                known = handles.setdefault(text.get_text(), handle)
-                if _look(known) != _look(handle):
-                    return panels, None
-        if len(panels) == 1 or not all(panel.legends for panel in panels):
-            return panels, None
-        for panel in panels:
-            panel.legends[0].remove()
-        names = list(handles)
-        numbers = {name: name.rpartition("= ")[2].replace(",", "") for name in names}  # "k = 1", 5, 10,000
-        if all(map(str.isdecimal, numbers.values())):  # one that only a later panel has stands among the others
-            names.sort(key=lambda name: int(numbers[name]))
-        for name, handle in handles.items():
-            handle.set_label(name)
-        return panels, _legend([handles[name] for name in names], self.size[0])
-
-
-def single_panel(draw: Callable[[Axes], None], size: tuple[float, float] = (7.2, 4.2)) -> Figure:
-    """Draw a figure of one panel, in the book's style."""
-    use_style()
-    figure = Figure(figsize=size, layout="constrained")
-    draw(figure.subplots())
-    return figure
-
 
 #: labelled multiples of a power of ten, from many decades in view to less than one
 _TICKS: tuple[tuple[float, ...], ...] = (
@@ -293,26 +261,12 @@ def legend_below(ax: Axes, styles: Mapping[str, Sequence[Any]] | None = None) ->
             Line2D([], [], ls=style.dash, lw=style.width, label=name, **style.marks)
             for name, style in ((name, Style(*style)) for name, style in styles.items())
         ]
-    in_rows = _in_rows(handles, ax.figure.bbox.width / ax.figure.dpi)
+    in_rows = legend_columns(handles, ax.figure.bbox.width / ax.figure.dpi)
     ax.figure.legend(handles=handles, loc="outside lower center", ncols=in_rows, columnspacing=1, handlelength=1.8)
 
 
-def _in_rows(handles: Sequence[Any], inches: float) -> int:
+def legend_columns(handles: Sequence[Any], inches: float) -> int:
     """Return how many names stand beside each other in a legend, in as few rows as so wide a panel has room for."""
     longest = max((len(str(handle.get_label())) for handle in handles), default=0) + 6  # so wide are handle and space
     rows = -(-len(handles) // max(1, int(12 * inches) // longest))
     return -(-len(handles) // max(rows, 1))
-
-
-def _legend(handles: Sequence[Line2D], inches: float) -> Figure:
-    """Draw a legend of this width as a figure of its own."""
-    columns = _in_rows(handles, inches)
-    figure = Figure(figsize=(inches, 0.1 + 0.24 * -(-len(handles) // columns)))
-    figure.legend(handles=handles, loc="center", ncols=columns, columnspacing=1, handlelength=1.8, borderpad=0)
-    return figure
-
-
-def _look(handle: Any) -> list[str]:
-    """Return all that distinguishes a line, a bar or a group of lines of a legend; of a group, arrays."""
-    names = ("color", "facecolor", "marker", "markerfacecolor", "linestyle")
-    return [str(getattr(handle, f"get_{name}", str)()) for name in names]

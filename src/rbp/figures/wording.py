@@ -3,8 +3,6 @@
 from collections.abc import Iterable
 from typing import Any
 
-import pandas as pd
-
 from rbp.figures.style import OURS
 
 DATASETS = {
@@ -60,10 +58,3 @@ def cell_label(row: Any) -> str:
 def listed(names: Iterable[str], *, joint: str = ", ") -> str:
     """Join the names in one line; "none" where there is none."""
     return joint.join(names) or "none"
-
-
-def fits_listed(fits: pd.DataFrame, *, r_squared: bool = False, joint: str = ", ") -> str:
-    """List the cells of fits in one line: "GPT-2 on HumanEval at k = 100", with R² in brackets if wanted; or "none"."""
-    ends = [f" ({each:.3f})" for each in fits["r_squared"]] if r_squared else [""] * len(fits)
-    rows = zip(fits.itertuples(), ends, strict=True)
-    return listed((f"{cell_label(row)} at k = {row.k:,}{end}" for row, end in rows), joint=joint)

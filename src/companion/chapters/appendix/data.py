@@ -14,12 +14,13 @@ from scipy.stats import t as t_distribution
 
 from companion.evidence import published
 from companion.evidence.tokens import STATED
+from companion.plots import single_panel
 from companion.project import LADDER
 from rbp import provenance
 from rbp.arrays import check_level
 from rbp.errors import DataError
 from rbp.figures.curves import curves
-from rbp.figures.style import INK, Panels, family_style, legend_below, log_axis, single_panel
+from rbp.figures.style import INK, Panels, family_style, legend_below, log_axis
 from rbp.figures.wording import dataset_label, dataset_order, listed
 from rbp.laws import counting
 from rbp.laws.table import fit_table

@@ -19,11 +19,11 @@ from matplotlib.axes import Axes
 from scipy.stats import binom, norm
 
 from companion.chapters.families import LSTM, TRANSFORMER
+from companion.plots import SIGNED
 from companion.project import DATA
 from ladder.shipped import FIRST, counted
 from rbp import provenance
 from rbp.errors import DataError
-from rbp.figures.curves import SIGNED
 from rbp.figures.style import FAINT, INK, Panels
 from rbp.io import label
 from rbp.measurements.counts import Counts

@@ -15,8 +15,9 @@ from scipy.special import erfcx
 from scipy.stats import linregress
 
 from companion.evidence import published
+from companion.plots import in_cells, melted
 from rbp.arrays import Reals
-from rbp.figures.curves import curves, in_cells, melted
+from rbp.figures.curves import curves
 from rbp.figures.style import INK, LABELS, Style
 from rbp.laws.table import fit_table
 from rbp.measurements.histograms import MeasuredRanks, entropy
