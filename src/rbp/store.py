@@ -421,7 +421,7 @@ class RankStore:
         return dtype if isinstance(dtype, str) else None
 
     @property
-    def read(self) -> tuple[int, int] | None:
+    def characters_read(self) -> tuple[int, int] | None:
         """Return how many characters of the text were read, of how many; None where that is not known."""
         characters = self.manifest["about"].get("characters")
         return None if characters is None else (characters["read"], characters["of"])

@@ -470,7 +470,7 @@ def _outputs(
         same = np.flatnonzero(lengths == length)
         for some in _split(same, max(1, _READ // int(length))):
             ids = torch.from_numpy(np.stack([read[i].ids for i in some])).to(ranker.language.device)
-            outputs = ranker.read(ids).flatten(0, 1)
+            outputs = ranker.hidden_or_logits(ids).flatten(0, 1)
             places = np.concatenate([row * length + read[i].places for row, i in enumerate(some)])
             targets = np.concatenate([read[i].targets for i in some])
             documents = np.concatenate([np.full(len(read[i].places), read[i].document) for i in some])

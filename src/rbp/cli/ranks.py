@@ -371,8 +371,8 @@ def _read(store: "RankStore") -> str:
         )
     if front := store.manifest["key"].get("bos"):
         parts.insert(0, f"{' '.join(front)} before every window")
-    if store.read is not None:
-        read, of = store.read
+    if store.characters_read is not None:
+        read, of = store.characters_read
         cut = f"{read:,} of {of:,} characters read ({read / of:.1%}), by the protocol {store.protocol['name']}"
         parts.insert(0, "the whole text read" if read == of else cut)
     return "; ".join(parts)

@@ -152,7 +152,7 @@ class Ranker:
         self._taken(probe_model(self.language, rows, find_head(fresh(self.language.model)), width, known))
         return self.probe
 
-    def read(self, ids: torch.Tensor) -> torch.Tensor:
+    def hidden_or_logits(self, ids: torch.Tensor) -> torch.Tensor:
         """Return what is ranked of rows of one length [B, n]: what the output layer reads [B, n, d], or else logits.
 
         By a copy of the model as it is now.

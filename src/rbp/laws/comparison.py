@@ -207,7 +207,7 @@ class Comparison:
         return f"{names[0]} (B) against {names[1]} (A) on {self.a.dataset}"
 
     @property
-    def read(self) -> list[str]:
+    def texts_read(self) -> list[str]:
         """Say which tokens were compared, and what the intervals are by, a sentence each."""
         documents = f"{self.units.documents:,} document{'s' * (self.units.documents > 1)}"
         notes = [f"{self.units.repeats}, and count once."] if self.units.repeats else []
@@ -258,7 +258,7 @@ class Comparison:
             "passages": worst(self.passages, PASSAGES).drop(columns=["start", "stop"]),
         }
         rows = {name: json.loads(table.to_json(orient="records")) for name, table in tables.items()}
-        return {"title": self.title, "answer": self.answer, "read": self.read, **rows}
+        return {"title": self.title, "answer": self.answer, "read": self.texts_read, **rows}
 
     @property
     def chances(self) -> pd.DataFrame:
@@ -272,7 +272,7 @@ class Comparison:
 
     def __str__(self) -> str:
         row: Any
-        lines, named = [self.answer, self.title, *self.read], self.measures.set_index("metric")
+        lines, named = [self.answer, self.title, *self.texts_read], self.measures.set_index("metric")
         heads = "".join(f"{head:>10}" for head in ("A", "B", "B − A"))
         lines += ["", f"{'':16}{heads}{'interval':>22}{'lost':>8}{'gained':>8}{'flips':>8}"]
         for row in self.table.itertuples():
@@ -361,7 +361,7 @@ def overview(comparisons: Sequence[Comparison]) -> str:
     row: Any
     first = comparisons[0]
     heads = [f"RBP_{first.ks[0]}", "flips"] if first.ks else []
-    read = dict.fromkeys(line for comparison in comparisons for line in comparison.read)
+    read = dict.fromkeys(line for comparison in comparisons for line in comparison.texts_read)
     widths = max(len(store_name(store)) for comparison in comparisons for store in (comparison.a, comparison.b)) + 2
     lines = [f"Against {store_name(first.a)} on {first.a.dataset}", *read, ""]
     columns = "".join(f"{head:>10}" for head in ("perplexity", "", *heads, "mean Δp", "same top"))
@@ -384,7 +384,7 @@ def plan_lines(comparison: Comparison) -> list[str]:
     """Say which differences so many tokens can show, and what more text would bring, by the errors of these two."""
     lines = [
         comparison.title,
-        *comparison.read,
+        *comparison.texts_read,
         f"Found with a probability of {POWER:.0%}, at {comparison.level:.0%} confidence, is a difference of",
     ]
     row: Any

@@ -27,7 +27,7 @@ def write_comparison(comparisons: Sequence[Comparison], path: Path, command: str
     else:
         content = {
             "title": f"{len(comparisons)} models against {store_name(first.a)} on {first.a.dataset}",
-            "paragraphs": [" ".join(first.read)],
+            "paragraphs": [" ".join(first.texts_read)],
             "overview": overview(comparisons),
             "over_k": _over_k({store_name(comparison.b): comparison for comparison in comparisons}),
         }
@@ -83,7 +83,7 @@ def _of_one(comparison: Comparison) -> dict[str, Any]:
     quantiles = [f"{change:+.2f}" for change in comparison.quantiles["change"]]
     return {
         "title": comparison.title,
-        "paragraphs": [comparison.answer, " ".join(comparison.read), *comparison.verdict],
+        "paragraphs": [comparison.answer, " ".join(comparison.texts_read), *comparison.verdict],
         "differences": shown(rows, columns, caption=caption),
         "quantiles": pd.DataFrame([quantiles], columns=[f"{share:.0%}" for share in comparison.quantiles["share"]]),
         "moved": comparison.moved,

@@ -203,7 +203,7 @@ def test_a_plain_file_is_read_whole_unless_asked_otherwise_and_it_is_said(saved,
     store, ids = open_store(done.stdout.strip()), tokenizer(whole)["input_ids"]
     read = whole if tokens is None else tokenizer.decode(ids[: tokens + 1])
     assert whole.startswith(read)
-    assert store.read == (len(read), len(whole))
+    assert store.characters_read == (len(read), len(whole))
     assert store.ranks()["position"].tolist() == list(range(1, tokens + 1 if tokens else len(ids)))
     words = f"{len(read):,} of {len(whole):,} characters read" if tokens else "the whole text read"
     assert words in done.stderr
