@@ -72,6 +72,11 @@ class Project:
         return self.build / "where"
 
     @property
+    def doctrees(self) -> Path:
+        """What Sphinx has read of the pages, in a folder by the code and settings that read it."""
+        return self.build / "doctrees"
+
+    @property
     def html(self) -> Path:
         """The built book."""
         return self.build / "html"

@@ -17,14 +17,14 @@ from pathlib import Path
 import yaml
 from sphinx_external_toc.parsing import MalformedError, parse_toc_yaml
 
-from companion.execute import prose
+from companion.execute import inputs, prose
 from companion.execute.run import Chapter, all_chapters, times
 from companion.ledger.claims import Numbers, judge_all
 from companion.project import Project
 from companion.render.cards import Card, claim_cards, figure_cards, write_cards
 from companion.render.citation import bibtex_box, configuration, read_citation
 from rbp.errors import ChapterError, RbpError
-from rbp.io import canonical_json, folder_beside, parse_json, sha256, swap_in, write_file, write_json
+from rbp.io import canonical_json, files_below, folder_beside, parse_json, sha256, swap_in, write_file, write_json
 
 FIGURE = re.compile(r"^<!-- figure (?P<chapter>\w+)::(?P<name>[\w-]+) -->$", re.MULTILINE)
 """The place of a chapter's figure on a page by hand."""
@@ -84,8 +84,17 @@ def stage(project: Project) -> None:
             write_cards(extra, cards, read_citation(project).url)
         if offered:
             _copy(report_file(project), extra / "report.pdf")
+        _keep_times(source, project.build / "source")
         for folder, name in ((source, "source"), (extra, "extra")):
             swap_in(folder, project.build / name)
+
+
+def _keep_times(new: Path, old: Path) -> None:
+    """Give files that are as they were their old times, by which Sphinx knows what it has read."""
+    for path in files_below(new):
+        before = old / path.relative_to(new)
+        if before.is_file() and before.read_bytes() == path.read_bytes():
+            os.utime(path, ns=(before.stat().st_atime_ns, before.stat().st_mtime_ns))
 
 
 def reading_minutes(cells: prose.Cells) -> int:
@@ -207,7 +216,7 @@ def jupyter_book(source: Path, config: Path, output: Path, strict: bool = True) 
     """
     if not _waiting:
         start_early(config)
-    arguments = ["build", str(source), "--all", "--config", str(config)]
+    arguments = ["build", str(source), "--config", str(config)]
     arguments += ["--toc", str(source / "_toc.yml"), "--path-output", str(output)]
     arguments += ["-W", "--keep-going", "-n"] if strict else []
     process = _waiting.pop()
@@ -238,13 +247,32 @@ def build_html(project: Project) -> None:
     config = configured(project)
     start_early(config)  # Sphinx imports its extensions meanwhile
     stage(project)
+    key = _reading_key(project)
     with folder_beside(project.html) as aside:
+        read = aside / "_build" / ".doctrees"  # where Jupyter Book has them
+        kept = project.doctrees / key
+        if kept.is_dir():
+            read.parent.mkdir()
+            kept.rename(read)
         pages = jupyter_book(project.build / "source", config, aside)
+        shutil.rmtree(project.doctrees, ignore_errors=True)
+        project.doctrees.mkdir()
+        read.rename(kept)
         toc = yaml.safe_load((project.book / "_toc.yml").read_text(encoding="utf-8"))
         first = f"{toc['root']}.html"
         write_file(pages / "index.html", INDEX.format(page=first))
         swap_in(pages, project.html)
     write_json(project.build / "site.json", {"chapters": fingerprint(project)})
+
+
+def _reading_key(project: Project) -> str:
+    """Return a checksum of all that decides how Sphinx reads a page, but for the page: code, settings, pins.
+
+    With the same key, pages that are as they were are not read again; all are written.
+    """
+    code = [path for path in files_below(project.root / "src") if path.suffix == ".py"]
+    others = [path for path in files_below(project.book) if path.suffix != ".md"]
+    return inputs.digest(project, [*code, *others, *(project.root / name for name in SETTINGS), *inputs.pins(project)])
 
 
 def fingerprint(project: Project) -> str:

@@ -112,6 +112,11 @@ def test_a_changed_sentence_and_a_linters_pin_execute_nothing(project, executed)
     assert "the value is 5.500" in page(project, "notebooks/01_a").get_text()
     assert checksums(project.chapters) == before
     assert differences_of_tree(project) == []
+    pages = checksums(project.html)
+    shutil.rmtree(project.doctrees)  # so that all pages are read again
+    (project.build / "site.json").unlink()
+    executed("_build/site.json")
+    assert {name for name, each in checksums(project.html).items() if pages[name] != each} <= {"book/made.html"}
 
 
 @pytest.mark.long
