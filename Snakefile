@@ -57,7 +57,7 @@ rule chapter:
     wildcard_constraints:
         chapter=r"\w+",
     threads: 1
-    priority: lambda wildcards: find(project, wildcards.chapter).seconds
+    priority: lambda wildcards: find(project, wildcards.chapter).declaration.seconds
     resources:
         mem_mb=2000,
         runtime=30,

@@ -63,6 +63,19 @@ def test_a_parameter_that_no_cell_reads_is_an_error(project):
         assert [each.name for each in parameters("value = 1", cell)] == ["k"]
 
 
+def test_what_is_no_notebook_or_no_declaration_is_refused(project):
+    path = write_chapter(project, "01_a")
+    notebook = json.loads(path.read_text())
+    for wrong in ([], {"cells": []}, notebook | {"cells": [{"cell_type": "code"}]}):
+        path.write_text(json.dumps(wrong))
+        with pytest.raises(ChapterError, match="this is not a notebook"):
+            _ = Chapter(path).notebook
+    notebook["metadata"]["rbp"] = {"reads": ["data"], "steps": "one"}
+    path.write_text(json.dumps(notebook))
+    with pytest.raises(ChapterError, match=r"rbp\.steps: Input should be a valid list \(01_a\)"):
+        _ = Chapter(path).declaration
+
+
 @pytest.mark.long
 def test_execution_is_whole_reproducible_and_leaves_the_caller_alone(project, capfd):
     cell = """

@@ -21,7 +21,7 @@ def check_sources(chapter: Chapter, values: Mapping[str, Any]) -> None:
         if parameter.kind != "source" or not (value := values.get(parameter.name)):
             continue
         open_source(value)  # a wrong name ends it: what is meant is not known
-        needs = {"measurements": chapter.needs, "ranks": ["stores"]}.get(parameter.name, [])
+        needs = {"measurements": chapter.declaration.needs, "ranks": ["stores"]}.get(parameter.name, [])
         for path in filter(Path.is_file, parameter.readers_own(value)):
             faults += _faults_of(open_source(path), needs, chapter.effective(values))
     if len(faults) == 1:

@@ -383,31 +383,7 @@ def _folded(text: str) -> str:
     return f'<details class="rbp-fold"><summary>The book’s text</summary>\n\n{bold}\n\n</details>'
 
 
-# ── What a notebook is, and how to rerun it
-
-
-def is_notebook(content: Any) -> bool:
-    """Return whether a notebook has all the parts that are read here, each of the right type."""
-    if not (isinstance(content, dict) and isinstance(content.get("cells"), list)):
-        return False
-    about = content.get("metadata", {})
-    return (
-        isinstance(about, dict)
-        and isinstance(about.get("rbp", {}), dict)
-        and all(
-            isinstance(cell, dict)
-            and cell.get("cell_type") in ("markdown", "code", "raw")
-            and isinstance(cell.get("metadata", {}), dict)
-            and are_texts(cell.get("metadata", {}).get("tags", []))
-            and (isinstance(cell.get("source"), str) or are_texts(cell.get("source")))
-            for cell in content["cells"]
-        )
-    )
-
-
-def are_texts(value: Any) -> bool:
-    """Return whether a value is a list of strings."""
-    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+# ── How to rerun a notebook
 
 
 def example(parameters: list[Parameter]) -> str:

@@ -15,10 +15,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ValidationError
+
 from companion.execute import results
 from companion.execute.kernel import MARKER
 from companion.execute.parameters import Parameter, declared, parse, unread
-from companion.execute.prose import are_texts, chapter_numbers, first_heading, is_notebook
+from companion.execute.prose import chapter_numbers, first_heading
 from companion.project import Project
 from rbp import errors
 from rbp.errors import ChapterError, ChapterFailed, ParameterError, RbpError
@@ -40,6 +42,21 @@ NAME = re.compile(r"[^\W_]\w*")
 UPLOADED = re.compile(r"^[0-9a-f]{8}-")  # before the name of a table in runs/live/uploads
 
 
+class Declaration(BaseModel, frozen=True, strict=True):
+    """What a notebook's metadata ``rbp`` declare.
+
+    reads: the data files and folders that the chapter may read, relative to the root. steps: whose tables it reads.
+    needs: what a reader's own table of measurements must hold, see `needs.NEEDS`. results_of: the chapters whose results
+    it reads; ["*"]: all others. seconds: about how long it takes, where that is long: the longest run first.
+    """
+
+    reads: list[str] = []
+    steps: list[str] = []
+    needs: list[str] = []
+    results_of: list[str] = []
+    seconds: int = 0
+
+
 @dataclass(frozen=True)
 class Chapter:
     """One chapter of the book: the notebook ``notebooks/NAME.ipynb``."""
@@ -54,12 +71,14 @@ class Chapter:
     @cached_property
     def notebook(self) -> dict[str, Any]:
         """The notebook's JSON. Raises ChapterError if it has none."""
+        import nbformat  # late: the command line starts without
+
         try:
             content: dict[str, Any] = parse_json(self.path.read_bytes())
-        except (OSError, ValueError) as error:
-            raise ChapterError(f"this is not a notebook: {error}", str(self.path)) from None
-        if not is_notebook(content):
-            raise ChapterError("this is not a notebook", str(self.path), "Save it again with Jupyter.")
+            nbformat.validate(content)
+        except (OSError, ValueError, AttributeError, nbformat.ValidationError) as error:
+            what = f"this is not a notebook: {str(error).splitlines()[0]}"
+            raise ChapterError(what, str(self.path), "Save it again with Jupyter.") from None
         return content
 
     @property
@@ -83,39 +102,15 @@ class Chapter:
             raise ChapterError(what, self.name, "Use it, or remove it.")
         return declared_here
 
-    def _declared(self, key: str) -> list[str]:
-        names: list[str] = self.notebook.get("metadata", {}).get("rbp", {}).get(key, [])
-        if not are_texts(names):
-            raise ChapterError(f"the notebook's metadata rbp.{key} is not a list of names", self.name)
-        return names
-
-    @property
-    def reads(self) -> list[str]:
-        """The data files and folders that the chapter may read, relative to the root (metadata ``rbp.reads``)."""
-        return self._declared("reads")
-
-    @property
-    def steps(self) -> list[str]:
-        """The steps whose tables the chapter reads (metadata ``rbp.steps``)."""
-        return self._declared("steps")
-
-    @property
-    def needs(self) -> list[str]:
-        """What a reader's own table of measurements must hold (metadata ``rbp.needs``): see `needs.NEEDS`."""
-        return self._declared("needs")
-
-    @property
-    def results_of(self) -> list[str]:
-        """The chapters whose results this one reads; ["*"]: all others (metadata ``rbp.results_of``)."""
-        return self._declared("results_of")
-
-    @property
-    def seconds(self) -> int:
-        """About how long the chapter takes, where that is long (metadata ``rbp.seconds``): the longest run first."""
-        seconds = self.notebook.get("metadata", {}).get("rbp", {}).get("seconds", 0)
-        if not isinstance(seconds, int):
-            raise ChapterError("the notebook's metadata rbp.seconds is not a whole number", self.name)
-        return seconds
+    @cached_property
+    def declaration(self) -> Declaration:
+        """What the notebook's metadata declare. Raises ChapterError for what is no declaration."""
+        try:
+            return Declaration.model_validate(self.notebook["metadata"].get("rbp", {}))
+        except ValidationError as error:
+            first = error.errors()[0]
+            what = f"the notebook's metadata rbp.{'.'.join(map(str, first['loc']))}: {first['msg']}"
+            raise ChapterError(what, self.name) from None
 
     def parse(self, assignments: Sequence[str]) -> dict[str, Any]:
         """Read ``name=value`` strings: see `parameters.parse`."""
@@ -217,7 +212,7 @@ def chapter_names(project: Project) -> list[str]:
 
 def step_names(project: Project) -> list[str]:
     """List the steps that the chapters declare, in the chapters' order."""
-    return list(dict.fromkeys(step for chapter in all_chapters(project) for step in chapter.steps))
+    return list(dict.fromkeys(step for chapter in all_chapters(project) for step in chapter.declaration.steps))
 
 
 def times(project: Project) -> dict[str, float]:
@@ -425,8 +420,8 @@ def _check_outputs(chapter: Chapter, parameters: Mapping[str, Any], folder: Path
     by_default = chapter.effective(parameters) == chapter.effective({})  # other parameters may name other files
     of_project = [Path(path) for path in written.reads if not Path(path).is_absolute()]
     read_not_declared = (
-        ("files", "reads", {str(p) for p in of_project if not any(map(p.is_relative_to, chapter.reads))}),
-        ("steps", "steps", set(written.steps) - set(chapter.steps)),
+        ("files", "reads", {str(p) for p in of_project if not any(map(p.is_relative_to, chapter.declaration.reads))}),
+        ("steps", "steps", set(written.steps) - set(chapter.declaration.steps)),
     )
     for kind, key, undeclared in read_not_declared:
         if by_default and undeclared:

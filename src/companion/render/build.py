@@ -64,7 +64,7 @@ def _existing(project: Project, values: dict[str, Any]) -> list[Path]:
 def chapter_files(project: Project, name: str) -> list[Path]:
     """List the files that a chapter reads: data, pins, files that its parameters name; neither notebook nor modules."""
     chapter = find(project, name)
-    data = [project.root / path for path in chapter.reads]
+    data = [project.root / path for path in chapter.declaration.reads]
     settings = [path for path in [project.book / "parameters.toml"] if path.exists()]
     return [*data, *_existing(project, overrides(project, chapter)), *settings, *inputs.pins(project)]
 
@@ -72,9 +72,9 @@ def chapter_files(project: Project, name: str) -> list[Path]:
 def chapter_inputs(project: Project, name: str) -> list[str]:
     """List the files that make a chapter stale, relative to the root, but for its code: `chapter_code` has that."""
     chapter = find(project, name)
-    tables = [project.steps / f"{step}.parquet" for step in chapter.steps]
-    others = [other for other in chapter_names(project) if other != chapter.name]
-    names = others if "*" in chapter.results_of else [find(project, each).name for each in chapter.results_of]
+    tables = [project.steps / f"{step}.parquet" for step in chapter.declaration.steps]
+    others, named = [other for other in chapter_names(project) if other != chapter.name], chapter.declaration.results_of
+    names = others if "*" in named else [find(project, each).name for each in named]
     of_others = [project.chapters / other / "results.json" for other in names]
     sources = [path for path in chapter_files(project, name) if path != project.book / "parameters.toml"]
     return inputs.relative(project, [*sources, *tables, *of_others])
@@ -101,7 +101,7 @@ def step_code(project: Project, name: str) -> str:
 
 def step_urgency(project: Project, name: str) -> int:
     """Return the seconds that follow from the start of the step: its own, and its longest reader's."""
-    waiting = [chapter.seconds for chapter in all_chapters(project) if name in chapter.steps]
+    waiting = [chapter.declaration.seconds for chapter in all_chapters(project) if name in chapter.declaration.steps]
     return steps.find_step(project, name).seconds + max(waiting, default=0)
 
 
@@ -134,7 +134,8 @@ def sources_of(project: Project, name: str) -> dict[str, str]:
     The files of its steps are among them.
     """
     chapter = find(project, name)
-    of_steps = [path for step in chapter.steps for path in (*steps.inputs(project, step), *steps.code(project, step))]
+    read = chapter.declaration.steps
+    of_steps = [path for step in read for path in (*steps.inputs(project, step), *steps.code(project, step))]
     files = [*chapter_files(project, name), *inputs.code_of_notebook(project, chapter.notebook), *of_steps]
     notebook = {path: inputs.code_checksum(chapter.notebook) for path in inputs.relative(project, [chapter.path])}
     return notebook | inputs.checksums(project, files)

@@ -21,7 +21,7 @@ def write(path, rows):
 
 
 def test_every_need_of_a_chapter_is_known():
-    needs = {chapter.name: chapter.needs for chapter in all_chapters(Project())}
+    needs = {chapter.name: chapter.declaration.needs for chapter in all_chapters(Project())}
     assert {need for each in needs.values() for need in each} <= set(NEEDS)
     assert needs["noise"] == ["tokens"]
 
