@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -53,7 +52,7 @@ def name_readers(value: str, listed: Sequence[claims.Claim]) -> str:
     readers = [
         f"{claim.number} ({claim.name})"
         for claim in listed
-        if any(fnmatchcase(value, key) for key in (*claim.keys.values(), f"ledger::verdict.{claim.name}"))
+        if any(results.select([value], key) for key in (*claim.keys.values(), f"ledger::verdict.{claim.name}"))
     ]
     return ", ".join(readers)
 

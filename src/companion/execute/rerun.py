@@ -4,11 +4,9 @@ The same in `rbp run`, in the live book and in a notebook executed by itself: `c
 """
 
 import html
-import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,7 @@ import pandas as pd
 from companion.execute import prose
 from companion.execute.origins import BOOK, YOURS, Origins
 from companion.execute.parameters import Parameter
-from companion.execute.results import Recorded, Results, read_book
+from companion.execute.results import Recorded, Results, agree, read_book, select
 from companion.execute.run import Chapter, command, copied_names, file_name, text_of, with_names
 from companion.project import CLAIMS, Project
 from rbp import provenance
@@ -230,15 +228,6 @@ def _accepted() -> Results:
     return read_book(expected) if expected.exists() else {}
 
 
-def _agree(accepted: Recorded | None, rerun: Recorded | None) -> bool:
-    if accepted is None or rerun is None:
-        return accepted is rerun
-    a, b = accepted.value, rerun.value
-    if isinstance(a, float) and isinstance(b, float):
-        return math.isclose(a, b, rel_tol=1e-9)
-    return a == b
-
-
 def overturned(findings: Mapping[str, Recorded]) -> str:
     """List the book's findings that a run does not bear out, with what stands in their place, as HTML."""
     rows = [(finding, each.value or "not in this run", each.data or "–") for finding, each in findings.items()]
@@ -260,11 +249,11 @@ def compare_sentences(
         keys = [key for place in places for key in prose.keys_of(place)]
         if not places:
             continue
-        if all(_agree(book.get(key), values.get(key)) for key in keys):
+        if all(agree(book.get(key), values.get(key)) for key in keys):
             unchanged += 1
             continue
         texts = [prose.in_words_or_dash(values, place) for place in places]
-        others = [key for key in keys if key in values and not _agree(book.get(key), values[key])]
+        others = [key for key in keys if key in values and not agree(book.get(key), values[key])]
         data = [values[key].data for key in others][:1] if {*texts} != {"–"} else []
         lacking += not data
         run_text = "; ".join(texts) if data else "not in this run"
@@ -293,8 +282,8 @@ def verdicts(chapter: str, accepted: Results, values: Mapping[str, Recorded]) ->
     concerned = {name: claim for name, claim in claims.items() if _keys_of(claim, prefix)}
     for name, claim in concerned.items():
         names = _keys_of(claim, prefix)
-        keys = {key for name in names for key in {*book, *values} if fnmatchcase(key, name)}
-        if not all(_agree(book.get(key), values.get(key)) for key in keys):
+        keys = {key for name in names for key in select({*book, *values}, name)}
+        if not all(agree(book.get(key), values.get(key)) for key in keys):
             verdict = accepted.get("ledger", {}).get(f"verdict.{name}")
             rows.append((claim["says"], "–" if verdict is None else verdict.value))
     table = pd.DataFrame(rows, columns=["Claim", "The book’s verdict"])

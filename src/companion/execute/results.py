@@ -191,6 +191,18 @@ class Difference:
         return text
 
 
+def select(keys: Iterable[str], name: str) -> list[str]:
+    """Select the keys that a name means, with or without their chapters: KEY itself, or for KEY.* all that begin so."""
+    return [key for key in keys if key == name or (name.endswith(".*") and key.startswith(name[:-1]))]
+
+
+def agree(expected: Recorded | None, other: Recorded | None) -> bool:
+    """Return whether a run has the accepted value, within its tolerance; one that builds do not compare, exactly."""
+    if expected is None or other is None:
+        return expected is other
+    return _same(expected, other) and (expected.tolerance is not None or expected.value == other.value)
+
+
 def _same(expected: Recorded, built: Recorded) -> bool:
     """Return whether the values agree, by the accepted tolerance, so that a chapter cannot widen its own."""
     old, new = expected.value, built.value

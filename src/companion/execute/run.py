@@ -46,8 +46,8 @@ class Declaration(BaseModel, frozen=True, strict=True):
     """What a notebook's metadata ``rbp`` declare.
 
     reads: the data files and folders that the chapter may read, relative to the root. steps: whose tables it reads.
-    needs: what a reader's own table of measurements must hold, see `needs.NEEDS`. results_of: the chapters whose results
-    it reads; ["*"]: all others. seconds: about how long it takes, where that is long: the longest run first.
+    needs: what a reader's own table of measurements must hold, see `needs.NEEDS`. results_of: the chapters whose
+    results it reads; ["*"]: all others. seconds: about how long it takes, where that is long: the longest run first.
     """
 
     reads: list[str] = []

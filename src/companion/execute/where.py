@@ -12,7 +12,6 @@ import json
 import linecache
 import re
 from collections.abc import Iterator, Mapping
-from fnmatch import fnmatchcase
 from pathlib import Path
 from types import FrameType, FunctionType
 from typing import Any, NamedTuple
@@ -185,7 +184,7 @@ def _claims(project: Project, name: str) -> Iterator[Use]:
     table = ""
     for i, line in enumerate(path.read_text(encoding="utf-8").splitlines() if path.exists() else [], 1):
         table = match[1] if (match := re.match(r"\[(\w+)\]$", line)) else table
-        if any(fnmatchcase(name, each) for each in re.findall(r'"(\w+::[^"]+)"', line)):
+        if any(results.select([name], each) for each in re.findall(r'"(\w+::[^"]+)"', line)):
             yield Use("claim", f"{project.label(path)}:{i}", table)
 
 

@@ -82,11 +82,11 @@ class Numbers:
     def __getitem__(self, name: str) -> Any:
         """Return the value of CHAPTER::KEY; of CHAPTER::KEY.* a list of all whose keys begin so. KeyError for none."""
         chapter, _, key = name.partition("::")
-        many, values = key.endswith(".*"), self.recorded.get(chapter, {})
-        matches = [values[each].value for each in values if each == key or (many and each.startswith(key[:-1]))]
+        values = self.recorded.get(chapter, {})
+        matches = [values[each].value for each in results.select(values, key)]
         if not matches:
             raise KeyError(name)
-        return matches if many else matches[0]
+        return matches if key.endswith(".*") else matches[0]
 
     def named(self, keys: Mapping[str, str]) -> dict[str, Any]:
         """Return the values of some keys, by other names. KeyError, with the key, for one that is not recorded."""

@@ -3,7 +3,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from companion.execute.results import ChapterResults, Recorded, accepted, compare, read_chapter, recorded, write_chapter
+from companion.execute.results import (
+    ChapterResults,
+    Recorded,
+    accepted,
+    agree,
+    compare,
+    read_chapter,
+    recorded,
+    select,
+    write_chapter,
+)
 from rbp.errors import RbpError
 
 VALUES = st.one_of(st.floats(allow_nan=False, allow_infinity=False), st.integers(), st.booleans(), st.text())
@@ -67,3 +77,17 @@ def test_what_agrees_is_accepted_as_it_was():
         "b": {"x": Recorded(5)},
     }
     assert accepted(built, {}) == built
+
+
+def test_a_rerun_agrees_as_a_build_does_and_exactly_where_builds_do_not_compare():
+    accepted = Recorded(100.0, within=3, because="near")
+    assert [agree(accepted, Recorded(value)) for value in (103, 104)] == [True, False]
+    timed = Recorded(2.0, tolerance=None)
+    assert [agree(timed, Recorded(value, tolerance=None)) for value in (2.0, 2.1)] == [True, False]
+    assert [agree(None, None), agree(None, timed), agree(timed, None)] == [True, False, False]
+
+
+def test_a_name_means_a_key_or_all_that_begin_so():
+    keys = ["a::b", "a::b.c", "a::b.d", "a::bc.d"]
+    assert select(keys, "a::b") == ["a::b"]
+    assert select(keys, "a::b.*") == ["a::b.c", "a::b.d"]
