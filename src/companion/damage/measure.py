@@ -322,19 +322,19 @@ def run(
             "device": device.type,
             **opening_entry(tokenizer, "auto"),
         }
-        place = find_place(out, f"{Path(files.name).name}-{corpus.name}", key)
+        place = find_place(out, f"{Path(files.label).name}-{corpus.name}", key)
         with place.lock():
             store, ranker = Growing(place.folder), checked_ranker(language, rows)
-            about = {"model": files.name, "dataset": corpus.name, **circumstances(ranker)}
+            about = {"model": files.label, "dataset": corpus.name, **circumstances(ranker)}
             store.begin(key, about, predictions)
-            measure_steps(store, ranker, rows, todo, files.name)
+            measure_steps(store, ranker, rows, todo, files.label)
             for path, other in others:
                 with other.unchanged():
                     language, weights = load_model(other, dtype, device), other.fingerprint()
                 number = float(language.size if path == SMALLER else earlier.index(other) + 1)
-                store.identify(path, number, other.name, weights)
-                if store.lacks(*Step(path, number), other.name):
-                    measure_steps(store, checked_ranker(language, rows), rows, [Step(path, number)], other.name)
+                store.identify(path, number, other.label, weights)
+                if store.lacks(*Step(path, number), other.label):
+                    measure_steps(store, checked_ranker(language, rows), rows, [Step(path, number)], other.label)
     return place.folder
 
 

@@ -267,8 +267,7 @@ def _key(model: Opened, corpus: Corpus, protocol: Protocol) -> dict[str, Any]:
 
 def _measure(model: Opened, corpus: Corpus, protocol: Protocol, out: Path, shard: tuple[int, int] | None) -> Path:
     key = _key(model, corpus, protocol)
-    name = Path(model.files.name).name + (f"@{model.files.checkpoint}" if model.files.checkpoint else "")
-    label, name = f"{name} on {corpus.name}", f"{name}-{corpus.name}"
+    label, name = f"{_short_name(model.files)} on {corpus.name}", f"{_short_name(model.files)}-{corpus.name}"
     store = find_place(out, name, key)
     begun = bool(store.parts()[0])
     if not (begun and isinstance(model.files, Loaded)) and _finished(store, key, _labels(model, corpus)):
@@ -340,9 +339,14 @@ def write_ranks(
         "backend": ranker.backend,
         "device": language.device.type,
     }
-    store = find_place(out, f"{Path(model.files.name).name}-{text.name}", key)
+    store = find_place(out, f"{_short_name(model.files)}-{text.name}", key)
     store.write_whole(key, {**_labels(model, text), **circumstances(ranker)}, columns)
     return store.folder
+
+
+def _short_name(files: ModelFiles | Loaded) -> str:
+    """Return a model's name without its owner's or its folder's, with the checkpoint after it."""
+    return Path(files.name).name + (f"@{files.checkpoint}" if files.checkpoint else "")
 
 
 def _own_place(

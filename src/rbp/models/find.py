@@ -46,6 +46,11 @@ class ModelFiles:
     by_hand: Path | None = None
 
     @property
+    def label(self) -> str:
+        """Return the name, with the checkpoint after it: "run@checkpoint-500"."""
+        return f"{self.name}@{self.checkpoint}" if self.checkpoint else self.name
+
+    @property
     def config(self) -> dict[str, Any]:
         """Read the model's configuration, from its file or its GGUF file. Raises DataError if that cannot be read."""
         if self.gguf:

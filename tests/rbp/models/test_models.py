@@ -81,7 +81,7 @@ def test_a_folder_in_a_run_is_a_checkpoint_of_it(copy, tmp_path, monkeypatch):
         find_model(str(run / "checkpoint-500"))
     shutil.copy(copy / "tokenizer.json", run)  # a run keeps one for all
     found = find_model(str(run / "checkpoint-500"))
-    assert (found.name, found.folder, found.checkpoint) == (str(run), run / "checkpoint-500", "checkpoint-500")
+    assert (found.label, found.folder) == (f"{run}@checkpoint-500", run / "checkpoint-500")
     assert found.revision is None
     assert found == find_model(str(run), "checkpoint-500")
     monkeypatch.chdir(run)
