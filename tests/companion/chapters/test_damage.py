@@ -5,6 +5,7 @@ import pytest
 from own_sources import paths
 
 from companion.chapters import damage as study
+from companion.chapters import outcomes
 
 
 @pytest.fixture(scope="module")
@@ -56,3 +57,14 @@ def test_a_path_is_tested_by_documents_and_by_another_training(cell):
     assert list(said.values()) == [3, 2, 2, 1]  # all; apart: by documents, after Holm, of the input
     assert "path_tests.apart_seeds" not in said  # no training was repeated
     assert study.path_tests_summary(blunt, level=0.95)["path_tests.apart_seeds"] == 0
+
+
+def test_registered_outcomes_are_of_the_path_the_model_and_the_k(cell):
+    measured = outcomes.made_worse([cell])
+    at = cell.worse.thresholds.index
+    assert measured["offset"]["weights", "big", "text", 10] == pytest.approx(cell.equal["weights"][:, 0, at(10)].mean())
+    means = [draws[:, 0, at(100)].mean() for draws in cell.equal.values()]
+    assert measured["spread"]["big", "text", 100] == pytest.approx(np.std(means))
+    assert measured["least_k"]["big", "text"] == pytest.approx(np.log(30))
+    assert measured["some_path_differs"]()
+    assert measured["spread_grows"]()

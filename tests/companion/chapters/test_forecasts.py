@@ -119,13 +119,3 @@ def test_cross_entropy_is_forecast_of_the_same_models_by_the_same_law():
     assert values["control.error_median"] == pytest.approx(100 * (1 - 1 / 1.1))
     assert values["control.rbp_error_median"] == pytest.approx(100 * (1 - 1 / 1.3))
     assert forecasts.control_statistics(control.iloc[:0]) == {}
-
-
-def test_three_shapes_that_agree_where_models_are_are_those_that_made_the_points():
-    sizes = np.geomspace(1e7, 1e9, 5)
-    points = pd.DataFrame({"size": sizes, "value": 3 * sizes**-0.1, "family": "F", "k": 1, "dataset": "d"})
-    table = pd.concat([points, points.assign(k=10), points.assign(family="G"), points.assign(dataset="e")])
-    example = forecasts.select_example(table, "F")
-    assert len(example) == 5
-    fits = forecasts.fit_shapes(example)
-    assert fits["power law"].predict([1e11]) == pytest.approx([3 * 1e11**-0.1])
