@@ -38,7 +38,7 @@ def score(
     table = predictions.measure(forecasts[measured], outcomes.image_models(models))
     scores = predictions.score(table)
     scores = fair.with_fair_guess(scores, outcomes.known_to_images(scores))
-    every = predictions.list_predictions(table.join(scores[scores.columns.difference(table.columns)]))
+    every = predictions.list_predictions(table, scores)
     target = out or project.runs / "forecasts.csv"
     write_file(target, every.to_csv(index=False, lineterminator="\n").encode())
     for row in table[table["outcome"].isna()].itertuples():

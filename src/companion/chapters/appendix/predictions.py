@@ -247,9 +247,10 @@ def score_files(files: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
     return shown(pd.DataFrame(rows), columns, caption=caption)
 
 
-def list_predictions(table: pd.DataFrame) -> pd.DataFrame:
-    """List predictions for a download: what each is, its interval or probability, and what came of it."""
-    listed = table.reset_index().drop(columns=["function", "fields", "level", "kind"])
+def list_predictions(table: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
+    """List all predictions of `measure` with their `scores`, for a download."""
+    listed = table.join(scores[scores.columns.difference(table.columns, sort=False)]).reset_index()
+    listed = listed.drop(columns=["function", "fields", "level", "kind"])
     first = ["id", "date", "prediction"]
     return listed[[*first, *listed.columns.drop(first)]].replace("", np.nan).dropna(axis="columns", how="all")
 
