@@ -63,36 +63,24 @@ def model():
     return random_model("gpt2")
 
 
-def rank(model, rows, tokenizer, score, out):
-    """The ranks of a model in memory, which a start token precedes where the first one is scored."""
-    windows = protocol("windows", length=256, score=score, bos="always" if "first" in score else "auto")
-    (folder,) = extract([Loaded("m", model, tokenizer)], [given_corpus(rows, "c")], windows, out)
-    return Ranked(open_store(folder))
-
-
-@pytest.mark.long
 @pytest.mark.parametrize("score", [(), ("special",), ("first",), ("special", "first")])
-def test_only_the_completion_is_ranked(model, tokenizer, score, tmp_path):
-    how = dict.fromkeys(score, True)
-    expected = [(d, *row) for d, pair in enumerate(PAIRS) for row in by_hand(model, tokenizer, *pair, **how)]
-    ranked = rank(model, ROWS, tokenizer, score, tmp_path)
+@pytest.mark.parametrize(
+    "pairs", [pytest.param(PAIRS, marks=pytest.mark.long), [("", "the rank<|end|> of a token<|end|>")]], ids=len
+)
+def test_only_the_completion_is_ranked(pairs, model, tokenizer, score, tmp_path):
+    """By a model in memory, which a start token precedes where the first one is scored."""
+    expected = [(d, *row) for d, pair in enumerate(pairs)
+                for row in by_hand(model, tokenizer, *pair, **dict.fromkeys(score, True))]  # fmt: skip
+    rows = [{"prompt": prompt, "completion": completion} for prompt, completion in pairs]
+    windows = protocol("windows", length=256, score=score, bos="always" if "first" in score else "auto")
+    (folder,) = extract([Loaded("m", model, tokenizer)], [given_corpus(rows, "c")], windows, tmp_path)
+    ranked = Ranked(open_store(folder))
     table = ranked.to_pandas()[["document", "position", "token", "greater", "equal", "nll"]]
     assert table.iloc[:, :5].to_numpy().tolist() == [[*map(int, row[:5])] for row in expected]
     assert table["nll"].to_numpy() == pytest.approx([row[5] for row in expected], abs=1e-4)
-    stored = ranked.store.manifest["key"]["protocol"]
-    assert stored.get("score", []) == sorted(score)
-
-
-@pytest.mark.parametrize("score", [(), ("special",), ("first",), ("special", "first")])
-def test_without_a_prompt_a_text_is_scored_from_its_first_token(model, tokenizer, score, tmp_path):
-    """And with `first` and `special` every token is."""
-    how, text = dict.fromkeys(score, True), "the rank<|end|> of a token<|end|>"
-    expected = by_hand(model, tokenizer, "", text, **how)
-    ranked = rank(model, [text], tokenizer, score, tmp_path)
-    assert ranked.to_pandas()["position"].tolist() == [row[0] for row in expected]
-    assert ranked.to_pandas()["greater"].tolist() == [row[2] for row in expected]
-    if len(score) == 2:
-        assert len(expected) == len(tokenizer(text)["input_ids"])
+    assert ranked.store.manifest["key"]["protocol"].get("score", []) == sorted(score)
+    if len(pairs) == 1 and len(score) == 2:  # every token is
+        assert len(table) == len(tokenizer(pairs[0][1])["input_ids"])
 
 
 def test_what_is_left_out_is_counted(tokenizer):

@@ -8,7 +8,7 @@ from transformers import PreTrainedTokenizerFast
 
 from rbp.errors import DataError
 from rbp.texts.corpora import Corpus
-from rbp.texts.protocol import _encoded, document_order, opening, plan_rows, protocol
+from rbp.texts.protocol import document_order, opening, plan_rows, protocol
 
 
 def scored(rows):
@@ -160,7 +160,7 @@ def test_a_budget_cuts_no_other_tokens_where_words_are_cut_from_the_right(kind, 
 
 
 BYTES = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-ODD = ["", "a", "😀😀 fine", "東京は日本の首都", "  e\u0301té \t x ", "x" * 40, "ﬁne ①② ㎞ ﷺ", "\n\n", "naïve<|end|>東"]
+ODD = ["a", "😀😀 fine", "東京は日本の首都", "  e\u0301té \t x ", "x" * 40, "ﬁne ①② ㎞ ﷺ", "naïve<|end|>東"]
 
 
 def as_bytes():
@@ -169,27 +169,28 @@ def as_bytes():
 
 def as_pieces():
     """Pieces of characters, of bytes where there is none, of a text that is composed, without spaces at its ends."""
-    letters = [*"▁abcdefghijklmnopqrstuvwxyzé", *(f"<0x{i:02X}>" for i in range(256))]
+    letters = ["</s>", *"▁abcdefghijklmnopqrstuvwxyzé", *(f"<0x{i:02X}>" for i in range(256))]
     raw = Tokenizer(models.BPE({each: i for i, each in enumerate(letters)}, [], byte_fallback=True))
     raw.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Strip(), normalizers.Replace(" ", "▁")])
-    return PreTrainedTokenizerFast(tokenizer_object=raw)
+    return PreTrainedTokenizerFast(tokenizer_object=raw, eos_token="</s>")  # noqa: S106
 
 
 def as_words():
-    raw = Tokenizer(models.WordLevel({"[UNK]": 0, "x": 1, "fine": 2}, "[UNK]"))
+    raw = Tokenizer(models.WordLevel({"[UNK]": 0, "x": 1, "fine": 2, "</s>": 3}, "[UNK]"))
     raw.pre_tokenizer = pre_tokenizers.Whitespace()
-    return PreTrainedTokenizerFast(tokenizer_object=raw, unk_token="[UNK]")  # noqa: S106
+    return PreTrainedTokenizerFast(tokenizer_object=raw, unk_token="[UNK]", eos_token="</s>")  # noqa: S106
 
 
-@pytest.mark.parametrize("make", [as_bytes, as_pieces, as_words])
-def test_the_bytes_of_all_tokens_of_a_document_add_up_to_its_own(make):
-    tokenizer = make()
-    for text, encoded in zip(ODD, _encoded(tokenizer, ODD, protocol("windows")), strict=True):
-        assert (encoded.sizes >= 0).all()
-        if not encoded.added.all():
-            assert encoded.sizes.sum() == len(text.encode()), text
-    (cjk,) = _encoded(as_pieces(), ["東京"], protocol("windows"))
-    assert cjk.sizes.tolist() == [1] * 6
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [*((make, text) for make in (as_bytes, as_pieces) for text in ODD), (as_bytes, "\n\n"), (as_words, " x  fine x  ")],
+)
+def test_the_bytes_of_all_tokens_of_a_document_add_up_to_its_own(make, text):
+    every = {"bos": "always", "score": ["special", "first"]}
+    assert plan_rows(Corpus("c", [text]), make(), protocol("windows", **every)).bytes == len(text.encode())
+    if text == "東京は日本の首都" and make is as_pieces:  # a token for each byte
+        parts = [plan_rows(Corpus("c", [text]), make(), protocol("windows", tokens=n, **every)) for n in range(1, 9)]
+        assert [part.bytes for part in parts] == [part.tokens for part in parts] == [*range(1, 9)]
 
 
 def test_what_a_tokenizer_draws_is_refused():
