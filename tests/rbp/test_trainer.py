@@ -52,28 +52,44 @@ def test_the_example_runs():
     assert found.attempted >= 2  # from Python 3.13 on, those that are skipped count too
 
 
+HELD_OUT = tiny.texts(6, seed=1)
+
+
+def train(model, folder, callbacks, *, rows=None, evaluated=False, **options):
+    """A Trainer after `options["max_steps"]` steps on tiny texts, or on rows of ids; and its log of ranks by step."""
+    tokenizer = tiny.make_tokenizer(pad_token="<|end|>")  # noqa: S106
+    texts = [text for text in tiny.texts(60, seed=3) if len(text) > 200]
+    ids = rows or [tokenizer(text)["input_ids"][:32] for text in texts]
+    data = Dataset.from_dict({"input_ids": ids, "labels": ids})
+    options |= {"per_device_train_batch_size": 1, "report_to": "none", "use_cpu": True, "disable_tqdm": True}
+    arguments = TrainingArguments(str(folder / "out"), **options)
+    callbacks = [Copies(folder / "saved", tokenizer), *callbacks]
+    trainer = Trainer(
+        model, arguments, train_dataset=data, eval_dataset=data if evaluated else None, processing_class=tokenizer,
+        callbacks=callbacks,
+    )  # fmt: skip
+    trainer.train()
+    return trainer, {entry["step"]: entry for entry in trainer.state.log_history if "eval_rbp_1" in entry}
+
+
+def extracted(model, folder, **how):
+    """The ranks of a saved model on the held-out texts, by `rbp extract`."""
+    corpus = tiny.write_texts(folder / "held.jsonl", HELD_OUT)
+    (store,) = extract([str(model)], [str(corpus)], protocol("windows", length=256, **how), folder / "ranks")
+    return open_store(store).ranks()
+
+
 @pytest.mark.long
 def test_a_trainer_logs_what_extraction_finds(tmp_path):
-    """At steps 2, 4 and the last; what is logged is what the checkpoints' own stores say."""
-    texts, model = tiny.texts(6, seed=1), tiny.random_model("neox")
-    tokenizer = tiny.make_tokenizer(pad_token="<|end|>")  # noqa: S106
-    ids = [tokenizer(text)["input_ids"][:32] for text in tiny.texts(60, seed=3) if len(text) > 200]
-    quiet = {"logging_steps": 1000, "save_strategy": "no", "report_to": "none", "use_cpu": True, "disable_tqdm": True}
-    how = {"per_device_train_batch_size": 1, "max_steps": 5, "learning_rate": 0.01, "activation_checkpointing": True}
-    how["bf16"] = True  # which the Trainer puts around the model's forward pass, and not around its layers
-    arguments = TrainingArguments(str(tmp_path / "out"), **quiet, **how)
-    callbacks = [Copies(tmp_path / "saved", tokenizer), RankCallback(texts, ks=[1, 10], every=2, bos="always")]
-    data = Dataset.from_dict({"input_ids": ids, "labels": ids})
-    trainer = Trainer(model, arguments, train_dataset=data, processing_class=tokenizer, callbacks=callbacks)
-    trainer.train()
-    logs = {entry["step"]: entry for entry in trainer.state.log_history if "eval_rbp_1" in entry}
+    """At steps 2, 4 and the last; in bfloat16, which the Trainer puts around the model, not around its layers."""
+    how = {"max_steps": 5, "learning_rate": 0.01, "activation_checkpointing": True, "bf16": True}
+    how |= {"logging_steps": 1000, "save_strategy": "no"}
+    callback = RankCallback(HELD_OUT, ks=[1, 10], every=2, bos="always")
+    trainer, logs = train(tiny.random_model("neox"), tmp_path, [callback], **how)
     assert [*logs] == [2, 4, 5]
     assert trainer.model.training
-    corpus = tiny.write_texts(tmp_path / "held.jsonl", texts)
     for step in (2, 5):
-        asked = protocol("windows", length=256, bos="always")
-        (store,) = extract([str(tmp_path / "saved" / str(step))], [str(corpus)], asked, tmp_path / "ranks")
-        ranks = open_store(store).ranks()
+        ranks = extracted(tmp_path / "saved" / str(step), tmp_path, bos="always")
         for k in (1, 10):
             share = float((ranks.greater + ranks.equal <= k).mean())
             assert logs[step][f"eval_rbp_{k}"] == pytest.approx(share, abs=1e-9)
@@ -83,22 +99,17 @@ def test_a_trainer_logs_what_extraction_finds(tmp_path):
 @pytest.mark.long
 def test_only_completions_are_measured(tmp_path):
     """By the names of fields that are given; all tokens but the prompts', in a plain loop of the logits."""
-    model, tokenizer = tiny.random_model("neox"), tiny.make_tokenizer(pad_token="<|end|>")  # noqa: S106
+    model, tokenizer = tiny.random_model("neox"), tiny.make_tokenizer()
     rows = [{"q": "the rank of", "a": f" {text}<|end|>"} for text in tiny.texts(3, seed=1, longest=20)]
     ids = [tokenizer(row["q"] + row["a"])["input_ids"] for row in rows]
-    arguments = TrainingArguments(
-        str(tmp_path), max_steps=1, learning_rate=0.0, report_to="none", use_cpu=True, disable_tqdm=True
-    )
     callback = RankCallback(Dataset.from_list(rows), ks=[1, 10], score=["special"], field="a", prompt="q")
-    data = Dataset.from_dict({"input_ids": ids[:1], "labels": ids[:1]})
-    trainer = Trainer(model, arguments, train_dataset=data, processing_class=tokenizer, callbacks=[callback])
-    trainer.train()
+    _, logs = train(model, tmp_path, [callback], rows=ids[:1], max_steps=1, learning_rate=0.0)
     ranks, begin = [], len(tokenizer(rows[0]["q"])["input_ids"])
     for row in ids:
         with torch.no_grad():
             logits = model.eval()(torch.tensor([row])).logits[0, begin - 1 : -1]
         ranks += (logits >= logits.gather(1, torch.tensor(row[begin:])[:, None])).sum(1).tolist()
-    (logged,) = (entry for entry in trainer.state.log_history if "eval_rbp_1" in entry)
+    (logged,) = logs.values()
     for k in (1, 10):
         assert logged[f"eval_rbp_{k}"] == pytest.approx(np.mean([rank <= k for rank in ranks]))
 
@@ -107,31 +118,17 @@ def test_only_completions_are_measured(tmp_path):
 @pytest.mark.parametrize("wanted", ["eval_rbp_10", "rbp_10"])
 def test_the_best_checkpoint_is_chosen_by_ranks(tmp_path, wanted):
     """And training stops early by them: at too high a rate they get worse, and the first checkpoint is taken back."""
-    texts, model = tiny.texts(6, seed=1), tiny.random_model("llama")
-    tokenizer = tiny.make_tokenizer(pad_token="<|end|>")  # noqa: S106
-    ids = [tokenizer(text)["input_ids"][:32] for text in tiny.texts(60, seed=3) if len(text) > 200]
-    data = Dataset.from_dict({"input_ids": ids, "labels": ids})
-    arguments = TrainingArguments(
-        str(tmp_path / "out"), eval_strategy="steps", eval_steps=2, save_strategy="steps", save_steps=2, max_steps=12,
-        metric_for_best_model=wanted, greater_is_better=True, load_best_model_at_end=True, learning_rate=1.0,
-        per_device_train_batch_size=1, report_to="none", use_cpu=True, disable_tqdm=True,
-    )  # fmt: skip
-    saved = Copies(tmp_path / "saved", tokenizer)
-    callbacks = [EarlyStoppingCallback(early_stopping_patience=1), saved, RankCallback(texts, ks=[1, 10], every=100)]
-    trainer = Trainer(
-        model, arguments, train_dataset=data, eval_dataset=data, processing_class=tokenizer, callbacks=callbacks
+    how = {"metric_for_best_model": wanted, "greater_is_better": True, "load_best_model_at_end": True}
+    how |= {"eval_strategy": "steps", "eval_steps": 2, "save_strategy": "steps", "save_steps": 2}
+    callbacks = [EarlyStoppingCallback(early_stopping_patience=1), RankCallback(HELD_OUT, ks=[1, 10], every=100)]
+    trainer, logs = train(
+        tiny.random_model("llama"), tmp_path, callbacks, evaluated=True, max_steps=12, learning_rate=1.0, **how
     )
-    trainer.train()
-    logged = {entry["step"]: entry["eval_rbp_10"] for entry in trainer.state.log_history if "eval_rbp_10" in entry}
+    logged = {step: entry["eval_rbp_10"] for step, entry in logs.items()}
     best = max(logged, key=lambda step: (logged[step], -step))
     assert trainer.state.best_metric == logged[best]
     assert trainer.state.global_step == max(logged) < 12
-    asked = protocol("windows", length=256)
-    (store,) = extract([str(tmp_path / "saved" / str(best))], [str(tiny.write_texts(tmp_path / "held.jsonl", texts))],
-                       asked, tmp_path / "ranks")  # fmt: skip
-    ranks = open_store(store).ranks()
+    ranks = extracted(tmp_path / "saved" / str(best), tmp_path)
     assert float((ranks.greater + ranks.equal <= 10).mean()) == pytest.approx(logged[best], abs=1e-9)
-    again = extract(
-        [str(trainer.state.best_model_checkpoint)], [str(tmp_path / "held.jsonl")], asked, tmp_path / "best"
-    )
-    assert float((open_store(again[0]).ranks().greater == ranks.greater).mean()) == 1
+    again = extracted(trainer.state.best_model_checkpoint, tmp_path)
+    assert float((again.greater == ranks.greater).mean()) == 1
