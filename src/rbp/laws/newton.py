@@ -8,10 +8,8 @@ from step to step, until rounding is all that is left of it.
 
 import contextlib
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
-from scipy import optimize
 
 from rbp.arrays import Reals
 from rbp.errors import FitError
@@ -96,38 +94,6 @@ def _step(gradient: Reals, hessian: Reals) -> tuple[Reals, bool]:
     least = 1e-12 * np.abs(curvature).max(initial=0.0)
     along = axes.T @ (unit * gradient) / np.maximum(np.abs(curvature), max(least, 1e-300))
     return -unit * (axes @ along), bool((curvature > least).all())
-
-
-def least_squares(residuals: Callable[[Any], Any], start: Reals) -> Reals:
-    """Find the minimum of the sum of squared residuals downhill from `start`, shape (p,).
-
-    residuals: x → shape (n,), made of analytic functions alone: derivatives are taken by a complex step, which loses no
-    digits. The steps are Gauss and Newton's: residuals are to be small. Raises FitError where there is no minimum.
-    """
-
-    def step(x: Reals) -> tuple[Reals, float]:
-        away, slopes = residuals(x), _slopes(residuals, x)
-        if not np.isfinite(slopes).all():
-            raise np.linalg.LinAlgError
-        move, _, rank, _ = np.linalg.lstsq(slopes, away, rcond=None)
-        if rank < len(x):
-            raise np.linalg.LinAlgError
-        return move, float(np.sum((slopes @ move) ** 2))
-
-    try:  # Levenberg and Marquardt's steps arrive from far away, but with half of the digits
-        with np.errstate(all="ignore"):
-            near = optimize.least_squares(
-                residuals, start, lambda x: _slopes(residuals, x), method="lm", x_scale="jac",
-                xtol=1e-8, ftol=1e-8, gtol=1e-8,
-            )  # fmt: skip
-    except ValueError:
-        raise FitError(*_LOST) from None
-    return _newton(step, np.asarray(near.x, dtype=np.float64))
-
-
-def _slopes(residuals: Callable[[Any], Any], x: Reals) -> Reals:
-    tiny = 1e-30
-    return np.column_stack([residuals(x + 1j * tiny * unit).imag / tiny for unit in np.eye(len(x))])
 
 
 def _newton(step: Callable[[Reals], tuple[Reals, float]], x: Reals) -> Reals:

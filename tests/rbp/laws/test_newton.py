@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rbp.errors import FitError
-from rbp.laws.newton import least_squares, minimum
+from rbp.laws.newton import minimum
 
 
 def valley(x, above):
@@ -34,19 +34,3 @@ def test_the_minimum_of_a_bent_valley_from_anywhere(start, above):
 def test_where_there_is_no_minimum_none_is_given(function):
     with pytest.raises(FitError, match="did not converge"):
         minimum(function, np.array([0.5]))
-
-
-def test_least_squares_of_a_curve_with_noise():
-    x = np.linspace(0, 3, 20)
-    y = 2 * np.exp(-1.3 * x) + 0.01 * np.random.default_rng(0).normal(size=20)
-
-    def away(p):
-        return p[0] * np.exp(-p[1] * x) - y
-
-    found, *others = (least_squares(away, np.array(start)) for start in ((1.0, 1.0), (5.0, 0.1), (2.0, 1.3)))
-    for other in others:
-        assert other == pytest.approx(found, rel=1e-13)
-    slopes = np.column_stack([np.exp(-found[1] * x), -found[0] * x * np.exp(-found[1] * x)])
-    assert slopes.T @ away(found) == pytest.approx([0, 0], abs=1e-14)
-    with pytest.raises(FitError):  # what the points do not determine
-        least_squares(lambda p: p[0] + p[1] - np.array([1.0, 2.0]), np.zeros(2))

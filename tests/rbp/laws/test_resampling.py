@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+import rbp
 from rbp.laws.resampling import (
     BLOCK,
     Units,
@@ -155,3 +156,27 @@ def test_few_documents_of_unequal_length_are_not_too_sure(documents, sigma):
         _, low, high = interval(mean(without_each(sums)), degrees_of_freedom(sizes))
         missed += not low <= 0 <= high
     assert missed / 1500 < 0.065
+
+
+@pytest.mark.long
+def test_pieces_of_one_real_text_cover_the_whole():
+    """Judgments of above 11,000 tokens, by two models: the difference is covered, the level in most of the cases."""
+    stores = {each.model: each for each in rbp.open_source("ladder").stores if each.dataset == "auslegal"}
+    large, small = (stores[f"neox-{name}-at-8m"].ranks() for name in ("2.7m", "390k"))
+    both = large.assign(
+        change=small["nll"] - large["nll"], hit=(large["greater"] + large["equal"] <= 10).astype(float), one=1.0
+    )
+    judgments = [each for _, each in both.groupby("document") if len(each) > 11000]
+    rng, covered = np.random.default_rng(0), []
+    for _ in range(300):
+        judgment = judgments[rng.integers(len(judgments))]
+        start = rng.integers(len(judgment) - 2000)
+        piece = judgment.iloc[start : start + 2000]
+        units, row = independent_units(piece), []
+        for name in ("change", "nll", "hit"):
+            _, low, high = units.interval(mean, piece[[name, "one"]])
+            row.append(low <= judgment[name].mean() <= high)
+        covered.append(row)
+    share = pd.DataFrame(covered, columns=["change", "nll", "hit"]).mean()
+    assert share["change"] > 0.88
+    assert share.min() > 0.8

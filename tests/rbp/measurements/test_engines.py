@@ -1,32 +1,19 @@
-"""Tables of ranks that other programs found, beside `rbp extract`."""
+"""Tables of ranks that other programs found; tests/rbp/laws/test_comparison.py compares one with its own store."""
 
-import numpy as np
 import pandas as pd
 import pytest
-import tiny
 from commands import here
 
 from rbp.errors import DataError, ParameterError
-from rbp.extract.extraction import extract
 from rbp.measurements import open_source
 from rbp.measurements.engines import ImportLabels, import_ranks
 from rbp.measurements.ranked import Ranked
 from rbp.store import open_store, rename
-from rbp.texts.protocol import protocol
 
+VOCAB = 320
 LABELS = {"model": "mine/tiny", "dataset": "held", "family": "tiny", "size": 1000}
-LABELS |= {"vocabulary": tiny.VOCAB, "dtype": "float32", "tie_rule": "paper"}
+LABELS |= {"vocabulary": VOCAB, "dtype": "float32", "tie_rule": "paper"}
 TABLE = pd.DataFrame({"document": [0, 0], "position": [1, 2], "token": [5, 6], "rank": [1, 2], "nll": [0.1, 1.0]})
-
-
-@pytest.fixture(scope="module")
-def extracted(tmp_path_factory):
-    """A store, and its ranks as another program would write them."""
-    folder = tmp_path_factory.mktemp("ranked")
-    saved, corpus = tiny.save_model(folder / "model", "neox"), tiny.write_texts(folder / "held.jsonl", tiny.texts(5))
-    (own,) = extract([str(saved)], [str(corpus)], protocol("windows", length=256), folder / "own")
-    there = open_store(own).ranks()
-    return there, there.assign(rank=there.greater + there.equal).drop(columns=["greater", "equal", "top"])
 
 
 @pytest.fixture
@@ -40,21 +27,9 @@ def imported(tmp_path):
     return put
 
 
-def test_the_store_is_that_of_an_extraction(extracted, imported):
-    there, table = extracted
-    store = imported(table)
-    found = store.ranks()
-    assert found[["document", "position", "token"]].equals(there[["document", "position", "token"]])
-    assert (found.greater + found.equal).equals(there.greater + there.equal)
-    np.testing.assert_allclose(found.nll, there.nll, atol=1e-5)
-    rows = open_source(store.folder).table
-    (one,) = rows[rows.metric.eq("neg_log_rbp") & rows.k.eq(100)].value
-    assert one == pytest.approx(-np.log(np.mean(there.greater + there.equal <= 100)))
-
-
-def test_no_other_tie_rule_is_read(extracted, imported, tmp_path):
-    strict = imported(extracted[1], tie_rule="strict")
-    assert Ranked(strict, "strict").rbp(tiny.VOCAB) == 1
+def test_no_other_tie_rule_is_read(imported, tmp_path):
+    strict = imported(TABLE, tie_rule="strict")
+    assert Ranked(strict, "strict").rbp(VOCAB) == 1
     with pytest.raises(ParameterError, match="under the tie rule strict, and are asked for under paper") as refused:
         Ranked(strict)
     table = tmp_path / "table.csv"
