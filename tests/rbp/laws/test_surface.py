@@ -91,7 +91,10 @@ def test_the_profile_of_a_product_is_the_interval_of_linear_regression(name):
 
 @pytest.mark.parametrize(
     ("form", "name", "noise"),
-    [(ADDITIVE, "offset", 0.03), (ADDITIVE, "alpha", 0.01), (SUM, "beta", 0.01), (KAPLAN, "beta", 0.01)],
+    [
+        *((ADDITIVE, "offset", 0.03), (ADDITIVE, "alpha", 0.01), (SUM, "beta", 0.01), (KAPLAN, "beta", 0.01)),
+        *((OFFSET, "offset", 0.03), (OFFSET, "alpha", 0.03)),
+    ],
 )
 def test_a_profile_ends_where_the_deviance_with_the_parameter_held_is_just_small_enough(form, name, noise):
     table = runs(form, noise)
@@ -100,7 +103,7 @@ def test_a_profile_ends_where_the_deviance_with_the_parameter_held_is_just_small
     df = len(table) - len(NAMES[form])
     cut = best.deviance * (1 + f_distribution.ppf(0.9, 1, df) / df)
     start = {"alpha": best.alpha, "beta": best.beta, "offset": 0.1}
-    start |= {"size_term": np.log(best.size_term), "token_term": np.log(best.token_term)}
+    start |= {"size_term": np.log(best.size_term), "token_term": np.log(best.token_term or 1)}
     deviance, theirs = by_scipy(table, form, start)
     assert best.deviance == pytest.approx(deviance, rel=1e-6)
     assert parameters(best) == pytest.approx([theirs.get(each, 0) for each in ("alpha", "beta", "offset")], abs=2e-3)
