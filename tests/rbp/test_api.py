@@ -5,7 +5,6 @@ import doctest
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 import torch
 from commands import here
@@ -48,45 +47,30 @@ def test_the_example_of_each_name(name, monkeypatch):
 
 
 @pytest.mark.long
-def test_ranks_are_those_of_the_logits_whatever_holds_the_texts(model, tokenizer):
-    ranked = rbp.rank(model, TEXTS, tokenizer=tokenizer)
-    greater, equal, nll = [], [], []
-    for text in TEXTS:
-        ids = torch.tensor(tokenizer(text)["input_ids"])
-        with torch.no_grad():
-            scores = model(ids[None]).logits[0, :-1]
-        own = scores.gather(1, ids[1:, None])
-        greater += (scores > own).sum(1).tolist()
-        equal += (scores == own).sum(1).tolist()
-        nll += (scores.logsumexp(1) - own[:, 0]).tolist()
-    table = ranked.to_pandas()
-    assert table["greater"].tolist() == greater
-    assert table["rank"].tolist() == np.add(greater, equal).tolist()
-    assert ranked.rbp([1, 20]).tolist() == [(table["rank"] <= k).mean() for k in (1, 20)]
-    assert ranked.cross_entropy == pytest.approx(np.mean(nll), rel=1e-5)
-    rows = [{"text": text} for text in TEXTS]
-    for given, field in ((Dataset.from_dict({"body": TEXTS}), "body"), (iter(TEXTS), "text"), (rows, "text")):
-        again = rbp.rank(model, given, tokenizer=tokenizer, field=field)
-        assert again.store.manifest["digest"] == ranked.store.manifest["digest"]
-        assert again.to_pandas().equals(table)
-
-
-@pytest.mark.long
-def test_a_model_in_memory_is_ranked_as_the_one_saved_of_it(tmp_path, model, tokenizer):
+def test_a_model_in_memory_is_ranked_as_the_one_saved_of_it_whatever_holds_the_texts(tmp_path, model, tokenizer):
+    """By `rbp extract`, which tests/rbp/extract judges token by token."""
     saved, some = str(save_model(tmp_path / "m")), ["the cat <|end|> the dog and the cat", *TEXTS]
     corpus, how = write_texts(tmp_path / "mine.jsonl", some), {"length": 64}
     (folder,) = extract([saved], [str(corpus)], protocol("windows", **how), tmp_path / "ranks", Settings())
     store, ranked = open_store(folder), rbp.rank(model, some, tokenizer=tokenizer, name="m", **how)
-    expected, own = store.manifest, ranked.store.manifest
-    assert ranked.to_pandas().drop(columns="rank").equals(store.ranks())
+    expected, own, table = store.manifest, ranked.store.manifest, ranked.to_pandas()
+    assert table.drop(columns="rank").equals(store.ranks())
+    assert table["rank"].tolist() == (table["greater"] + table["equal"]).tolist()
+    assert ranked.rbp([1, 20]).tolist() == [(table["rank"] <= k).mean() for k in (1, 20)]
+    assert ranked.cross_entropy == pytest.approx(table["nll"].astype(float).mean(), rel=1e-6)
     assert (ranked.store.model, ranked.store.size, ranked.store.family) == ("m", store.size, "gpt2")
     assert own["about"]["not_scored"] == expected["about"]["not_scored"]
     for name in ("protocol", "tokenizer"):
         assert own["key"][name] == expected["key"][name]
-    assert rbp.rank(saved, some, device=torch.device("cpu"), **how).to_pandas().equals(ranked.to_pandas())
+    rows = [{"text": text} for text in some]
+    for given, field in ((Dataset.from_dict({"body": some}), "body"), (iter(some), "text"), (rows, "text")):
+        again = rbp.rank(model, given, tokenizer=tokenizer, field=field, name="m", **how)
+        assert again.store.manifest["digest"] == own["digest"]
+        assert again.to_pandas().equals(table)
+    assert rbp.rank(saved, some, device=torch.device("cpu"), **how).to_pandas().equals(table)
     low = rbp.rank(model.to(torch.bfloat16), some, tokenizer=tokenizer, **how)
     assert low.store.manifest["key"]["dtype"] == "bfloat16"
-    assert not low.to_pandas().equals(ranked.to_pandas())
+    assert not low.to_pandas().equals(table)
 
 
 def test_model_and_tokenizer_stay_as_they_were(model, tokenizer):

@@ -18,7 +18,6 @@ from rbp.errors import DataError
 from rbp.extract import extraction
 from rbp.extract.extraction import extract
 from rbp.fingerprint import digest_bytes
-from rbp.models.find import find_model
 from rbp.texts.protocol import protocol
 
 WINDOWS = protocol("windows", length=64)
@@ -232,8 +231,3 @@ def test_weights_that_are_replaced_while_the_old_ones_are_ranked_by(model, ranke
     monkeypatch.setattr(extraction.Ranker, "rank_packs", changed)
     (store,) = ranked("out")
     assert {path.name for path in (store / "parts").iterdir()} == {path.name for path in (whole / "parts").iterdir()}
-
-
-def test_a_models_name_is_that_of_its_files(model):
-    files = [model / "config.json", model / "model.safetensors"]
-    assert find_model(str(model)).fingerprint() == fingerprint.fingerprint(files)

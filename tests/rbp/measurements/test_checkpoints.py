@@ -165,6 +165,7 @@ def test_a_table_with_checkpoints_and_seeds_which_are_runs_of_their_own(written)
     [
         (["1,2,5,4,,"], "training_tokens do not fit step"),
         (["1,2,5,50,,", "1,1,7,,,"], "training_tokens of m is known of one checkpoint, and missing for another"),
+        (["1,2,5,50,,", "1,1,7,50,,"], "m has training_tokens 50 at step 5 and 50 at step 7"),
         (["1,2,5,50,,", "1,2,5,50,,"], "the row repeats"),
     ],
 )

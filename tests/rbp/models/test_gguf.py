@@ -119,6 +119,8 @@ def test_only_the_file_is_read(whole, file, tmp_path):
     assert load_tokenizer(files)(text)["input_ids"] == make_tokenizer()(text)["input_ids"]
     weight = load_file(whole / "model.safetensors")["lm_head.weight"]
     assert torch.equal(load(tmp_path).model.lm_head.weight, weight)
+    shutil.copy(file, shutil.copytree(whole, tmp_path / "both"))  # beside safetensors it is passed over
+    assert find_model(str(tmp_path / "both")).gguf is None
 
 
 @pytest.mark.parametrize(
