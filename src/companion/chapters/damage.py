@@ -439,9 +439,6 @@ def real_figure(*, level: float) -> dict[str, Any]:
             table, "k", "offset", labels=("k", "difference in −ln RBPₖ (%)"), panel="cell", styles=looks, ends=True,
             band=True, at=[0], size=(4.6, 3.4),
         ),
-        "caption": "<b>A real model differs too, more at larger k.</b> SmolLM2-135M-Instruct on 40 "
-        "articles and 40 judgments, made worse in six ways to one CE. 0 is the mean of the four ways that damage the "
-        f"model. Less context and context replaced damage what it reads. Bands: {level:.0%} by documents.",
         "alt": "Lines over k that lie near zero for damaged models, and apart for damaged input at large k",
         "data": table,
     }  # fmt: skip
@@ -453,7 +450,7 @@ _VIEW = (-13.0, 26.0)  # per cent: what lies beyond is at k of hundreds, and in 
 _SHORT = {"neox": "our transformer", "lstm": "our LSTM"}
 
 
-def fingerprint_figure(equal: pd.DataFrame, level: float) -> dict[str, Any]:
+def fingerprint_figure(equal: pd.DataFrame) -> dict[str, Any]:
     """Plot the offsets against k, a panel for each path and a line for each model and dataset."""
     rows = equal[equal["path"] != SMALLER].dropna(subset="offset")
     shorter = {family: _SHORT.get(family, family_label(family)) for family in rows["family"].unique()}
@@ -478,39 +475,49 @@ def fingerprint_figure(equal: pd.DataFrame, level: float) -> dict[str, Any]:
         legend_below(ax, looks)
 
     titles = [label for path, label in LABELS.items() if path in set(rows["path"])]
-    whose = f"of two of {OURS} " if set(shorter) == set(_SHORT) else ""
     return {
         "figure": Panels(titles, draw, size=(2.4, 2.3), columns=4),
-        "caption": f"<b>Each way to make a model worse, at equal CE:</b> how far −ln RBPₖ {whose}lies above that of a "
-        f"smaller model (0). Bands: {level:.0%} by documents. Lines leave the range at large k.",
         "alt": "Lines that differ from zero at k = 1, cross near k = 10, and differ more at k = 1000",
         "data": equal,
     }
+
+
+def whose(equal: pd.DataFrame) -> str:
+    """Say whose the models of `at_equal` are, for a caption: "" where they are not all ours."""
+    families = equal.loc[equal["path"] != SMALLER].dropna(subset="offset")["family"]
+    return f"of two of {OURS} " if set(families) == set(_SHORT) else ""
 
 
 FRONT = {"replaced": ("#9457C0", "D"), "context": ("#C2447A", "o"), "depth": ("#5C8A2E", "s")}
 """The paths that the front page shows, where they are there, in colour and marker: their curves are the most unlike."""
 
 
-def front_figure(equal: pd.DataFrame, level: float) -> dict[str, Any]:
+def _front_cell(known: pd.DataFrame) -> "pd.Series[Any]":
+    """Choose a model and dataset: judgments, if they are there."""
+    cell: pd.Series[Any] = known[CELL].iloc[int((known["dataset"] != "auslegal").to_numpy().argmin())]
+    return cell
+
+
+def whose_front(equal: pd.DataFrame) -> str:
+    """Say whose the model of `front_figure` is, for a caption."""
+    return f"One of {OURS}" if _front_cell(equal.dropna(subset="offset"))["family"] in _SHORT else "A model"
+
+
+def front_figure(equal: pd.DataFrame) -> dict[str, Any]:
     """Plot a few paths of one model on one dataset: judgments, if they are there."""
     known = equal.dropna(subset="offset")
-    cell = known[CELL].iloc[int((known["dataset"] != "auslegal").to_numpy().argmin())]
+    cell = _front_cell(known)
     rows = known[(known[CELL] == cell).all(axis=1) & (known["path"] != SMALLER)]
     rows = rows.assign(line=rows["path"].map(LABELS))
     chosen = [path for path in FRONT if path in set(rows["path"])] or rows["path"].unique()[: len(FRONT)].tolist()
     rows = rows[rows["path"].isin(chosen)]
     looks = zip(chosen, FRONT.values(), strict=False)
-    model = f"One of {OURS}" if cell["family"] in _SHORT else "A model"
     return {
         "figure": curves(
             rows, "k", "offset", labels=("k", "−ln RBPₖ, difference (%)"), panel=None,
             styles={LABELS[path]: FRONT.get(path, spare) for path, spare in looks}, band=True, at=[0], ylim=_VIEW,
             ends=True, size=(4.6, 3.7),
         ),
-        "caption": f"<b>One cross-entropy, several curves.</b> {model}, made worse until its cross-entropy is that "
-        "of a smaller one (0): above 0 its ranks are the worse ones. Context is what it reads before a guess. "
-        f"Bands: {level:.0%} intervals.",
         "alt": "Three curves over k: with context replaced the ranks are better at k = 1 and far worse at large k; "
         "with fewer layers it is the other way round",
         "data": rows,

@@ -194,7 +194,7 @@ def summarize_openings(table: pd.DataFrame, by_bin: pd.DataFrame, cells: pd.Data
     return values
 
 
-def rates_figure(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
+def rates_figure(table: pd.DataFrame) -> dict[str, Any]:
     """Plot the share of missed tokens against the left context, without a start token: a panel for each text."""
     first = np.array([0, *(last + 1 for last in LAST[:-1])])
     rows = table[(table["bos"] == "never") & (table["among"] == "all")]
@@ -207,8 +207,6 @@ def rates_figure(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
             ),
             columns=3,
         ),
-        "caption": "<b>Misses are most frequent where little stands before a token.</b> SmolLM2-135M-Instruct in "
-        f"passages cut at random places, without a start token. Bars: {level:.0%} by documents.",
         "alt": "Shares of missed tokens that fall with the number of tokens before, for each k, a panel for each text",
         "data": table,
     }  # fmt: skip

@@ -344,7 +344,7 @@ def misses_summary(table: pd.DataFrame) -> dict[str, Any]:
     return values | keyed("real.missed.{dataset}.k10000", far, "missed")
 
 
-def misses_table(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
+def misses_table(table: pd.DataFrame) -> dict[str, Any]:
     """Show `miss_table` at k = 10,000; the download has every k."""
     names = [f"{name}{end}" for name in ("early", "rare", "removed") for end in ("", "_low", "_high")]
     names.append("rare_tokens")
@@ -357,14 +357,9 @@ def misses_table(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
         "missed": ("missed", "{:,.0f}"),
         "tokens": ("tokens", "{:,.0f}"),
     }
-    caption = (
-        "<b>Where a real model misses at k = 10,000.</b> SmolLM2-135M-Instruct, without a start token: shares of its "
-        f"misses, with {level:.0%} intervals by documents; a dash: too few misses. Positions count from a document’s "
-        "second token. Rare: at most 10 times in 4.5 million characters of other text; of all tokens: how many are."
-    )
     rows = table[table["k"] == 10_000]
     percent = {name: (100 * rows[name]).round() + 0.0 for name in names}  # no negative zeros
-    return shown(rows.assign(**percent), columns, caption=caption, data=table)
+    return shown(rows.assign(**percent), columns, data=table)
 
 
 def windows_summary(table: pd.DataFrame, n: int = 10) -> dict[str, Any]:
@@ -400,7 +395,7 @@ def windows_summary(table: pd.DataFrame, n: int = 10) -> dict[str, Any]:
     }
 
 
-def windows_figure(table: pd.DataFrame, *, level: float, n: int = 10) -> dict[str, Any]:
+def windows_figure(table: pd.DataFrame, *, n: int = 10) -> dict[str, Any]:
     """Plot `window_ratios` at one length: a panel for each text, a row for each kind, a colour for each k."""
     at, kinds = table[table["n"] == n], [WHOLE, BLOCKS, DOCUMENTS, NEW, MATCHED]
     colours = shades(at["k"].unique())
@@ -424,10 +419,6 @@ def windows_figure(table: pd.DataFrame, *, level: float, n: int = 10) -> dict[st
 
     return {
         "figure": Panels(dataset_order(at["dataset"]), draw, size=(4.6, 3.2)),
-        "caption": f"<b>Without repetition, windows of {n} tokens are nearer to independent ones.</b> −ln p over its "
-        f"value for independent tokens. SmolLM2-135M-Instruct, {level:.0%} intervals by documents. Shuffling keeps the "
-        "hits of each document, or of each stretch of 64 tokens. New: windows in which no token follows four that "
-        "occurred earlier in the document, by the hit rate of all new tokens or of their own. No bar: too few succeed.",
         "alt": "Ratios below 1 that rise towards 1 once ranks are shuffled within documents, or where nothing repeats",
         "data": table,
     }
@@ -466,11 +457,7 @@ def fits_table(table: pd.DataFrame) -> dict[str, Any]:
     )
     likeliest_first = reversed(FAMILIES.items())  # on a phone the first columns are seen
     columns: Columns = {"dataset": "Text", **{name: (each.label, "{:.4f}") for name, each in likeliest_first}}
-    caption = (
-        "<b>By how much each distribution is behind the likeliest.</b> SmolLM2-135M-Instruct, all ranks; nats a token. "
-        "A dash: no best one."
-    )
-    return shown(wide.reset_index(), columns, caption=caption, data=table)
+    return shown(wide.reset_index(), columns, data=table)
 
 
 def positions_summary(slopes: pd.DataFrame) -> dict[str, Any]:

@@ -475,8 +475,6 @@ def figure_1() -> dict[str, Any]:
 
     return {
         "figure": Panels(list(FIGURE_1), draw, size=(3.6, 2.2), columns=len(FIGURE_1)),
-        "caption": "<b>The same probability, two ranks</b> (figure 1 of the paper, redrawn; the other probabilities "
-        "are ours). Both cost −ln 0.28 nats.",
         "alt": "Bars of five probabilities, twice; the correct token has 0.28 in both, first rank 3, then rank 1",
         "data": tokens,
     }
@@ -512,7 +510,7 @@ def by_temperature(
     return {"cross_entropy.lowest": min(entropy.values()), "curves": table}
 
 
-def independence_figure(curves_of_k: pd.DataFrame, by_t: pd.DataFrame, tokens: int) -> dict[str, Any]:
+def independence_figure(curves_of_k: pd.DataFrame, by_t: pd.DataFrame) -> dict[str, Any]:
     """Plot RBP_k of two models of one cross-entropy, and the cross-entropy of one ranking at several temperatures.
 
     curves_of_k: columns line, k, rbp, of so many tokens; by_t: columns T, cross_entropy, line and rbp.
@@ -541,9 +539,6 @@ def independence_figure(curves_of_k: pd.DataFrame, by_t: pd.DataFrame, tokens: i
 
     return {
         "figure": Panels([first, second], draw, size=(4.6, 3.0)),
-        "caption": f"<b>Neither measure determines the other.</b> Left: {tokens:,} correct tokens, with probabilities "
-        "drawn evenly between 0.02 and 0.98, ranked as high and as low as these allow. Right: an invented model at "
-        "several temperatures.",
         "alt": "Left: RBP against k, at 1 for the even model and rising below it for the crowded model. Right: "
         "cross-entropy has a minimum near temperature 1, while RBP stays the same",
         "data": pd.concat([curves_of_k.assign(panel=first), by_t.assign(panel=second)], ignore_index=True),

@@ -22,9 +22,9 @@ INTERVAL = "[{:.3f}, {:.3f}]"
 
 
 def shown(
-    rows: pd.DataFrame, columns: Columns, *, caption: str, data: pd.DataFrame | None = None, ranked: bool = False
+    rows: pd.DataFrame, columns: Columns, *, caption: str = "", data: pd.DataFrame | None = None, ranked: bool = False
 ) -> dict[str, Any]:
-    """Make the arguments of `Page.table` besides its name: `table`, `caption`, `formats`, and `data`, the download.
+    """Make arguments of `Page.table`: `table`, `formats`, `data` (the download), and `caption`, if it is given here.
 
     Several columns are written into one by a common format, such as INTERVAL, or as a dash where one is missing.
     Datasets, families and models have their labels. Datasets come in the book's order, unless rows are `ranked` by
@@ -47,12 +47,8 @@ def shown(
         table[label] = _labelled(rows[name])
         if how is not None:
             formats[label] = how
-    return {
-        "table": pd.DataFrame(table).reset_index(drop=True),
-        "caption": caption,
-        "formats": formats,
-        "data": download,
-    }
+    made = {"table": pd.DataFrame(table).reset_index(drop=True), "formats": formats, "data": download}
+    return made | ({"caption": caption} if caption else {})
 
 
 def _labelled(column: pd.Series) -> pd.Series:

@@ -35,7 +35,7 @@ def test_paths_that_rank_alike_have_no_offset_and_tilted_ones_cross(cell):
     assert spread.loc[30, "least"]
     assert not spread.loc[1, "least"]
     assert (spread["paths"] == 4).all()
-    shown = study.fingerprint_figure(table.reset_index(), 0.95)["figure"]
+    shown = study.fingerprint_figure(table.reset_index())["figure"]
     assert shown.keys == ["fewer bits", "context replaced", "noise on weights"]
 
 

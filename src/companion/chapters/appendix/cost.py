@@ -87,11 +87,7 @@ def costs_table(costs: pd.DataFrame) -> dict[str, Any]:
         "ours_extra_memory_mb": ("ours, MB", "{:,.0f}"),
         "plain_extra_memory_mb": ("plain route, MB", "{:,.0f}"),
     }
-    caption = (
-        "<b>What ranks cost</b> (<code>make bench</code> measures anew). T tokens, hidden states d wide, V logits for "
-        "each. Times are medians, as multiples of the bare product in the same round. MB: extra memory."
-    )
-    return shown(pd.concat(parts, axis=1).reset_index(), columns, caption=caption, data=costs)
+    return shown(pd.concat(parts, axis=1).reset_index(), columns, data=costs)
 
 
 def measured_on(costs: pd.DataFrame) -> str:

@@ -79,8 +79,6 @@ def checks_table(checked: pd.DataFrame) -> dict[str, Any]:
             "worst": ("largest difference", "{:.1e}"),
             "unit": "of which kind",
         },
-        caption="<b>The checks of the published files.</b> Table 1 is printed to three digits, so half a unit of the "
-        "third is the most that a correct number can differ.",
     )
 
 
@@ -270,9 +268,6 @@ def interval_coverage_table(by_kind: pd.DataFrame) -> dict[str, Any]:
     return shown(
         by_kind,
         columns,
-        caption="<b>How often 95% intervals over documents cover the truth,</b> by kind and number of documents, and "
-        "80% intervals. The truth is the whole text’s value; documents are drawn from it. Width: mean, the narrowest "
-        "kind’s is 1. Score: width and a penalty for each miss; the best kind’s is 1.",
         data=by_kind,
     )
 
@@ -284,8 +279,6 @@ def tokens_behind_figure(recovered: pd.DataFrame, stated: int) -> dict[str, Any]
     """Prepare `tokens_figure` for `Page.figure`."""
     return {
         "figure": tokens_figure(recovered, stated),
-        "caption": "<b>Most points rest on fewer tokens than stated:</b> counted or recovered (filled), likely "
-        "(hollow).",
         "alt": "Number of tokens by dataset and family: some 25 thousand on HotpotQA, 30 to 42 thousand on HumanEval, "
         "320 thousand on Wikipedia, just below 500 thousand on the Australian legal corpus",
         "data": recovered,
@@ -362,8 +355,6 @@ def sampling_figure(points: pd.DataFrame) -> dict[str, Any]:
     """Prepare `sampling_panels` for `Page.figure`."""
     return {
         "figure": sampling_panels(points),
-        "caption": "<b>Counting errors grow with k.</b> The relative standard error of −ln RBPₖ by counting: the "
-        "median over the models of a family.",
         "alt": "Relative error against k, one panel per dataset, one line per family",
         "data": points,
     }

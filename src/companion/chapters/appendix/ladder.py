@@ -494,7 +494,7 @@ def compare_architectures(
     return pd.DataFrame(rows).astype({"k": "Int64"})
 
 
-def architectures_table(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
+def architectures_table(table: pd.DataFrame) -> dict[str, Any]:
     """Show the exponents of `compare_architectures`, for `Page.table`."""
     columns: Columns = {
         "dataset": "Text",
@@ -508,9 +508,5 @@ def architectures_table(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
         "r_squared_transformer": ("R², transformer", "{:.4f}"),
         "r_squared": ("R², family", "{:.4f}"),
     }
-    caption = (
-        f"<b>Exponents of two designs, trained on the same text,</b> with {level:.0%} intervals of the difference: by "
-        "documents, and by how models scatter."
-    )
     rows = table.assign(family=table["family"].map(family_label), measure=table["k"].map(measure_label))
-    return shown(rows, columns, caption=caption, data=table)
+    return shown(rows, columns, data=table)

@@ -239,12 +239,7 @@ def score_files(files: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
         ("fair_inside", "fair"): ("fair guesses that hold", "{:.0f} of {:.0f}"),
         ("fair_better", "fair"): ("beat the fair guess", "{:.0f} of {:.0f}"),
     }
-    caption = (
-        "<b>For our small models about as many intervals hold as should; for others, fewer.</b> Likely: how many of so "
-        "many independent intervals of 80% hold (95%). Log score gained: over the naive guess, in nats, of "
-        "numbers and events."
-    )
-    return shown(pd.DataFrame(rows), columns, caption=caption)
+    return shown(pd.DataFrame(rows), columns)
 
 
 def list_predictions(table: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:

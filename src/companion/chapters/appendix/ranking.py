@@ -146,7 +146,6 @@ def ties_table(ties: pd.DataFrame) -> dict[str, Any]:
             "most": "most equals",
             **{rule: (f"RBP₁, {rule}", "{:.4f}") for rule in get_args(TieRule)},
         },
-        caption="<b>What ties do.</b> Most equals: the largest group, the token included.",
         data=ties,
     )
 
@@ -155,7 +154,7 @@ DOCUMENTS, BINOMIAL = "documents", "tokens"
 COLOURS = {DOCUMENTS: "#9457C0", BINOMIAL: "#5C8A2E"}  # of no family
 
 
-def rbp_curve(every: pd.DataFrame, selected: pd.DataFrame, *, level: float) -> dict[str, Any]:
+def rbp_curve(every: pd.DataFrame, selected: pd.DataFrame) -> dict[str, Any]:
     """Plot RBP_k against k, and how wide its two intervals are.
 
     every: k, rbp; selected: k, value (−ln RBP_k), low, high (binomial), document_low, document_high.
@@ -188,8 +187,6 @@ def rbp_curve(every: pd.DataFrame, selected: pd.DataFrame, *, level: float) -> d
 
     return {
         "figure": Panels((rbp_label(), "width of the intervals"), draw),
-        "caption": "<b>Intervals by documents are wider than binomial ones.</b> RBPₖ at every k, with "
-        f"{level:.0%} intervals by documents and by tokens (binomial).",
         "alt": "RBP at k rises with the threshold k to one; its interval by documents is wider than that by tokens",
         "data": every,
     }
@@ -257,9 +254,6 @@ def architectures_table(surveyed: pd.DataFrame) -> dict[str, Any]:
             "models": "models",
             "tokens": ("tokens", "{:,}"),
         },
-        caption="<b>What the extraction makes of each architecture.</b> Ranks come from the output layer, or, where "
-        "that does not give the logits, from the model’s own. A model that keeps something of what it reads is copied "
-        "for each row. The download names the models.",
         data=surveyed,
     )
 

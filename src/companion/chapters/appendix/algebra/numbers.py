@@ -238,8 +238,6 @@ def terms_figure(terms: pd.DataFrame) -> dict[str, Any]:
     )  # fmt: skip
     return {
         "figure": figure,
-        "caption": "<b>The terms of −ln p₁ at the authors’ μ and σ.</b> As S grows, ln c falls and μ²/(2σ²) rises; "
-        "−ln p₁ is what remains of them and ln(√(2π) σ).",
         "alt": "Lines against size: ln c falls, mu squared over two sigma squared rises, their sum with the third term "
         "falls slowly; the entropy falls faster",
         "data": terms,
@@ -258,8 +256,6 @@ def paths_figure(paths: Mapping[str, pd.DataFrame], points: pd.DataFrame) -> dic
             labels=(LABELS["size"], "nats"), panel="path", styles=dict(looks.values()), fitted=lines, ends=True,
             log="xy", ylim=(0.8 * values.min(), 1.2 * values.max()), size=(4.6, 3.0),
         ),
-        "caption": "<b>Two ways on from the ten points.</b> Left: μ and σ go on as straight lines in ln S. Right: λ "
-        "and σ do.",
         "alt": "Two panels: on the left both metrics level off and rise again, on the right both go on falling",
         "data": pd.concat([curve.assign(path=name) for name, curve in paths.items()]),
     }  # fmt: skip
@@ -280,8 +276,6 @@ def entropy_figure(table: pd.DataFrame) -> dict[str, Any]:
             melted(cells, names, "size", by=["cell"]), "size", "value", labels=(LABELS["size"], "nats"), panel="cell",
             styles=dict(looks.values()), ends=True, size=(4.6, 3.2),
         ),
-        "caption": "<b>The entropy of ranks is not the cross-entropy.</b> Both as measured, and what follows from the "
-        "authors’ μ and σ, on Wikipedia. The CSV has our other texts.",
         "alt": "For Pythia cross-entropy lies below the entropy of ranks, further below at larger models; for our "
         "small models the two lie close together",
         "data": table,

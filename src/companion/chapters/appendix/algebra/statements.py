@@ -458,8 +458,6 @@ def verdicts_table(checked: Iterable[Checked]) -> dict[str, Any]:
     table = pd.DataFrame(rows, columns=["equation", "claim", "verdict", "finding"])
     return {
         "table": table.drop(columns="finding"),
-        "caption": "<b>Appendix C, statement by statement.</b> Limits: (a) σ is fixed and μ → −∞; (b) λ is fixed and "
-        "σ → ∞.",
         "data": table,
     }
 
