@@ -15,6 +15,7 @@ from scipy.stats import t as t_distribution
 from companion.chapters.real import FEWEST
 from companion.plots import by_number, spread
 from companion.stats.compare import paired_exponents
+from companion.stats.window_errors import runs_alive, with_error
 from rbp.arrays import Reals
 from rbp.errors import DataError, FitError, ParameterError
 from rbp.figures.curves import curves, shades
@@ -22,7 +23,7 @@ from rbp.figures.style import INK, LABELS, Panels, label_line_ends, log_axis
 from rbp.laws.newton import minimum
 from rbp.laws.resampling import interval
 from rbp.measurements.ranked import Ranked
-from rbp.measurements.windows import runs, runs_alive, with_error
+from rbp.measurements.windows import runs
 from rbp.metric import TieRule
 from rbp.store import RankStore
 
@@ -56,7 +57,7 @@ def ratios(counts: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     """Compute −ln p(N) over N·(−ln RBP_k) for every model, k and N > 1: 1 where the tokens are independent.
 
     counts: dataset, model, family, size, k, n, successes, windows, with n = 1 for every k. Adds single (−ln RBP_k),
-    ratio, ratio_low and ratio_high (normal on ln p, by `windows.share_error`). Where no window succeeds,
+    ratio, ratio_low and ratio_high (normal on ln p, by `window_errors.share_error`). Where no window succeeds,
     ratio and ratio_high are missing, and ratio_low is what one success would give.
     """
     first = counts[counts["n"] == 1].set_index(["dataset", "model", "k"])

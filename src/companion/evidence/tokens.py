@@ -14,9 +14,9 @@ import pandas as pd
 
 from companion.evidence import published
 from companion.execute.steps import step
-from companion.stats import recovery
+from companion.stats import recovery, window_errors
 from rbp.errors import DataError
-from rbp.measurements import open_source, windows
+from rbp.measurements import open_source
 from rbp.measurements.parts import WINDOWS
 from rbp.measurements.sources import Source
 
@@ -176,8 +176,8 @@ def windows_of(source: Source) -> pd.DataFrame:
 def _windows(rows: pd.DataFrame) -> int:
     dataset, n = str(rows["dataset"].iloc[0]), int(rows["n"].iloc[0])
     share = rows.loc[rows["p_success"] > 0, "p_success"].to_numpy()
-    most = recovery.DOCUMENTS[dataset] * (windows.DOCUMENT_TOKENS - n)
-    best = recovery.recover_total(share, np.full(share.size, windows.READING_ERROR), np.arange(_FEWEST, most + 1))
+    most = recovery.DOCUMENTS[dataset] * (window_errors.DOCUMENT_TOKENS - n)
+    best = recovery.recover_total(share, np.full(share.size, window_errors.READING_ERROR), np.arange(_FEWEST, most + 1))
     if not best.identified:
         what = f"the shares of windows of {n} tokens do not tell how many windows there are"
         raise DataError(what, f"sequence_success.csv, {dataset}", "Give successes and windows.")

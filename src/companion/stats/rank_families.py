@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from companion.stats.rank_points import Points, by_rank, ceiling, log_sums, rounded, single
 from rbp.arrays import Integers, Reals
 from rbp.errors import ParameterError
-from rbp.measurements.rank_counts import Points, by_rank, ceiling, log_sums, rounded, single
 
 Slopes = tuple[Reals, Reals | None]
 Convert = Callable[[Reals, int], Reals]

@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from companion.stats.rank_families import Family
+from companion.stats.rank_points import by_rank, log_sums
 from rbp.arrays import Reals
 from rbp.errors import FitError, ParameterError
 from rbp.laws.newton import minimum
-from rbp.measurements.rank_counts import RankCounts, by_rank, log_sums
+from rbp.measurements.rank_counts import RankCounts
 
 
 @dataclass(frozen=True)

@@ -158,7 +158,7 @@ def find_model(name: str, revision: str | None = None, tokenizer: str | None = N
 
 def _find_in_folder(path: Path, name: str, revision: str | None, by_hand: Path | None) -> ModelFiles:
     """Find the model in a folder, or the checkpoint `revision` in a run's folder."""
-    if revision is not None and revision not in (checkpoints(name, path) or []):
+    if revision is not None and revision not in checkpoints(path):
         raise DataError(f"there is no checkpoint {revision} in the folder", name, _listed_checkpoints(path))
     folder = path / (revision or "")
     if (folder / ADAPTER).is_file():
@@ -170,7 +170,7 @@ def _find_in_folder(path: Path, name: str, revision: str | None, by_hand: Path |
         return _find_gguf(ggufs[0], name, revision, by_hand)
     if not (folder / "config.json").is_file():
         remedy = "Give the folder of a saved model."
-        if revision is None and checkpoints(name, folder):
+        if revision is None and checkpoints(folder):
             remedy = f"{_listed_checkpoints(folder)} Give one of these folders."
         raise _no_config(name, remedy)
     return _find_safetensors(folder, name, None, revision, by_hand)
@@ -250,7 +250,7 @@ def _must_be_no_pointer(file: Path, name: str) -> None:
 
 
 def _listed_checkpoints(folder: Path) -> str:
-    names = ", ".join(checkpoints("", folder) or [])
+    names = ", ".join(checkpoints(folder))
     return f"There is: {names}." if names else "It has no sub-folders with models."
 
 

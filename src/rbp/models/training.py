@@ -17,7 +17,6 @@ TABLE = "checkpoints.csv"  # beside the models: a row for each, named as its fol
 STATE = "trainer_state.json"  # in a checkpoint of transformers' Trainer
 #: Pythia's checkpoints: a step reads 1024 rows of 2048 tokens, as EleutherAI/pythia says; main is the last one
 PYTHIA_STEP, PYTHIA_LAST = 1024 * 2048, 143_000
-PYTHIA_STEPS = (0, *(2**i for i in range(10)), *range(1000, PYTHIA_LAST + 1, 1000))
 ADAPTER = "adapter_config.json"
 _PYTHIA = re.compile(r"EleutherAI/pythia-[\d.]+[mb](-deduped)?")
 _STEP = re.compile(r"(?:step|checkpoint|iter)[-_]?(\d+)")  # in a revision's name
@@ -76,20 +75,15 @@ NAMES = ("revision", "training_tokens", "step", "seed", "compute")
 assert tuple(field.name for field in fields(Training)) == NAMES  # noqa: S101
 
 
-def checkpoints(model: str, folder: Path | None = None) -> list[str] | None:
-    """List a model's checkpoints in the order of training: the sub-folders of a run's folder, or Pythia's revisions.
-
-    None for others of the hub, which are not known here.
-    """
-    if folder is not None:
-        names = {path.parent.name for name in ("config.json", ADAPTER) for path in folder.glob(f"*/{name}")}
-        return sorted(names, key=lambda name: ([int(number) for number in re.findall(r"\d+", name)], name))
-    return [f"step{step}" for step in PYTHIA_STEPS] if _PYTHIA.fullmatch(model) else None
+def checkpoints(folder: Path) -> list[str]:
+    """List the sub-folders of a run's folder that hold its checkpoints, in the order of training."""
+    names = {path.parent.name for name in ("config.json", ADAPTER) for path in folder.glob(f"*/{name}")}
+    return sorted(names, key=lambda name: ([int(number) for number in re.findall(r"\d+", name)], name))
 
 
 def is_checkpoint(folder: Path) -> bool:
     """Return whether a folder holds a model, and is called as a checkpoint is: step1000, or checkpoint-500."""
-    return bool(_STEP.fullmatch(folder.name)) and folder.name in (checkpoints("", folder.parent) or [])
+    return bool(_STEP.fullmatch(folder.name)) and folder.name in checkpoints(folder.parent)
 
 
 def step_of(revision: str) -> int | None:
