@@ -180,6 +180,6 @@ def test_an_error_names_the_file_that_the_reader_typed(tmp_path):
     copy = tmp_path / "inputs" / "1-mine.csv"
     marker = {"type": "DataError", "what": f"no number in {copy}", "where": f"{copy}, line 7", "remedy": None}
     (tmp_path / "error.json").write_text(json.dumps(marker))
-    error = run._carried(tmp_path / "error.json", {str(copy): "sub/mine.csv"})
+    error = run.carried_error(tmp_path / "error.json", {str(copy): "sub/mine.csv"})
     assert isinstance(error, DataError)
     assert (error.what, error.where, error.remedy) == ("no number in sub/mine.csv", "sub/mine.csv, line 7", None)

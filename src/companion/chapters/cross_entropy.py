@@ -272,7 +272,7 @@ def at_equal_entropy(pairs: pd.DataFrame, texts: Sequence[LeftOut], *, level: fl
     for row in pairs_of_texts.to_dict("records"):
         first, second = (by_cell.get((row["family"], row[which])) for which in ("first", "second"))
         if first and second and row["k"] in {*first.counts.thresholds} & {*second.counts.thresholds}:
-            ends.append(_text_offset(first, second, row["k"], row["at"], level))
+            ends.append(text_offset(first, second, row["k"], row["at"], level))
         else:
             ends.append((np.nan, np.nan))
     low, high = np.array(ends).reshape(-1, 2).T
@@ -281,7 +281,7 @@ def at_equal_entropy(pairs: pd.DataFrame, texts: Sequence[LeftOut], *, level: fl
     )
 
 
-def _text_offset(first: LeftOut, second: LeftOut, k: int, entropy: float, level: float) -> tuple[float, float]:
+def text_offset(first: LeftOut, second: LeftOut, k: int, entropy: float, level: float) -> tuple[float, float]:
     """Compute the interval of the second text's −ln RBP_k over the first's, less 1 (per cent), at one cross-entropy.
 
     The texts' documents are independent; the degrees of freedom are the fewer of the two texts'.

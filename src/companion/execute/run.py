@@ -272,7 +272,7 @@ def execute(
             _run(chapter, given, partial, cwd.resolve(), on_cell, environment or {})
         except ChapterFailed as failure:
             if (marker := folder / MARKER).exists():
-                raise _carried(marker, {copy: str(path) for path, copy in copies.items()}) from None
+                raise carried_error(marker, {copy: str(path) for path, copy in copies.items()}) from None
             if partial.exists():
                 with contextlib.suppress(OSError):  # a full disk, which is what has failed the chapter, keeps nothing
                     write_file(failed, partial.read_bytes())
@@ -320,7 +320,7 @@ def _write_relative(folder: Path, files: Iterable[Path]) -> None:
                 write_file(path, shortened)
 
 
-def _carried(marker: Path, originals: Mapping[str, str]) -> RbpError:
+def carried_error(marker: Path, originals: Mapping[str, str]) -> RbpError:
     """Read the RbpError that a cell raised, from the file that the kernel wrote; it names the reader's own files."""
     content = json.loads(marker.read_text(encoding="utf-8"))
     kind = getattr(errors, content.pop("type"), RbpError)

@@ -87,7 +87,7 @@ def _section(
     return f'<section id="claims-{group.key}"><h3>{group.title}</h3>{summary(entries)}{lists}</section>'
 
 
-def _typeset(text: str) -> str:
+def typeset(text: str) -> str:
     """Set a sentence as HTML: indices and exponents, RBP_k, S^(−α), and thousands as in 20,000."""
     text = re.sub(r"(?<=\d) (?=\d{3}(?!\d))", ",", text)
     marked = re.sub(r"\^\(([^()]+)\)|\^(\w)", lambda m: f"<sup>{m[1] or m[2]}</sup>", html.escape(text))
@@ -107,9 +107,9 @@ def _claim(entry: Entry, other: Mapping[str, str], titles: Mapping[str, str]) ->
         f'data-weight="{WEIGHTS[claim.core]}">'
         # addresses by number lead on
         f'<summary><span class="rbp-number" id="claim-{number}">{number}</span>{badge(entry.verdict)}'
-        f'<span class="rbp-says">{_typeset(claim.text)}</span>{core}</summary>'
-        f'<div class="rbp-finding"><p>{_typeset(entry.finding)}</p>'
-        f'<p class="rbp-rule">Rule: {_typeset(claim.rule)}.</p><p class="rbp-rule">{_bars(entry, other)}</p>'
+        f'<span class="rbp-says">{typeset(claim.text)}</span>{core}</summary>'
+        f'<div class="rbp-finding"><p>{typeset(entry.finding)}</p>'
+        f'<p class="rbp-rule">Rule: {typeset(claim.rule)}.</p><p class="rbp-rule">{_bars(entry, other)}</p>'
         f'<p class="rbp-evidence"><a href="{_target(claim)}">Evidence: {title}</a> · Source: '
         f'{html.escape(claim.place)} · <a href="../{card_of(claim)}">Permanent link</a></p></div></details>'
     )

@@ -133,7 +133,7 @@ def test_intervals_from_documents_cover_what_many_documents_give(draws):
     at_texts = 100 * np.expm1(poems - news)
     for seed in range(draws):
         rng = np.random.default_rng(seed)
-        low, high = ce._text_offset(*(simulated(rng, **how).left_out() for how in texts), 1, 4.4, 0.95)
+        low, high = ce.text_offset(*(simulated(rng, **how).left_out() for how in texts), 1, 4.4, 0.95)
         covered += low <= at_texts <= high
     assert may_be(covered, draws, 0.92, 0.975)
 

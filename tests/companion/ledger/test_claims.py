@@ -8,7 +8,7 @@ from companion.execute import results
 from companion.ledger import claims as ledger
 from companion.ledger.claims import ALGEBRA, FAILS, HOLDS, PART, UNCHECKED, UNDECIDED
 from companion.project import ROOT, Project
-from companion.render.ledger_page import _typeset
+from companion.render.ledger_page import typeset
 from rbp.errors import ChapterError
 
 EXPECTED = results.read_book(Project().expected)
@@ -197,9 +197,9 @@ def test_a_run_shows_the_verdicts_of_its_chapter(tmp_path):
 
 
 def test_sentences_are_escaped_and_typeset():
-    assert _typeset("RBP_k < S^(−α)") == "RBP<sub>k</sub> &lt; S<sup>−α</sup>"
-    assert _typeset("k = 20 000, 30,000 and 500, 2500") == "k = 20,000, 30,000 and 500, 2500"
-    assert _typeset("<script>") == "&lt;script&gt;"
+    assert typeset("RBP_k < S^(−α)") == "RBP<sub>k</sub> &lt; S<sup>−α</sup>"
+    assert typeset("k = 20 000, 30,000 and 500, 2500") == "k = 20,000, 30,000 and 500, 2500"
+    assert typeset("<script>") == "&lt;script&gt;"
 
 
 @pytest.mark.parametrize("claim", [claim for claim in CLAIMS if claim.bars], ids=lambda claim: claim.name)
