@@ -68,7 +68,7 @@ def test_a_gpus_costs_stand_beside_the_processors(tmp_path):
     assert cost.read_costs(tmp_path).gpu.tolist() == 6 * [False] + 6 * [True]
     write(tmp_path, RUN | {"parts": {"ranking": {"answers": ANSWERS[2:]}}})
     assert not cost.read_costs(tmp_path).gpu.any()
-    with pytest.raises(DataError, match="interpreter's"):
+    with pytest.raises(DataError, match="Triton's interpreter"):
         cost.read_costs(write(tmp_path, RUN | {"interpreter": True}).parent)
 
 

@@ -208,14 +208,6 @@ def test_verify_and_accept_take_the_name_of_a_chapter(tmp_path):
     assert read_book(project.expected) == accepted
 
 
-def test_fit_prints_the_slope_of_table_1():
-    fitted = json.loads(here(*PYTHIA, "--k", "1", "--json").stdout)
-    assert (fitted["n"], fitted["df"], fitted["scale"], fitted["forecast"]) == (10, 8, None, None)
-    assert fitted["alpha_low"] < fitted["alpha"] < fitted["alpha_high"]
-    table = (ROOT / "data" / "published" / "table1.csv").read_text().splitlines()
-    assert f"wikipedia,neg_log_rbp,1,Pythia,{fitted['r_squared']:.3f},{-fitted['alpha']:.3f}" in table
-
-
 @pytest.mark.long
 def test_fit_finds_an_offset_and_says_where_an_interval_has_no_end():
     fitted = json.loads(here(*PYTHIA, "--k", "10", "--offset", "--at", "1e30", "--json").stdout)

@@ -43,12 +43,6 @@ def test_clusters_inside_documents_are_what_is_drawn():
     assert sums.sum(axis=0)[:4].tolist() == [500, values.sum(), values.sum(), 15_000]
 
 
-def test_sums_of_two_models_by_hand():
-    """A document of a piece of two tokens, missed 2 and 1 times, and one of a single token, missed by the second."""
-    (sums,) = scatter_sums([[1, 1], [1, 0], [0, 1]], [0, 0, 1], [7, 7, 7])
-    assert sums.tolist() == [2, 3, 5, *(2, 2), *(2 * 2, 2 + 1), *(4, 2, 2, 1 + 1)]
-
-
 def test_the_scatters_effect_by_its_definition():
     """tr(P·V)/(m − 2), cluster by cluster, the derivative of ln(−ln(1 − p)) by differences."""
     rng, size = np.random.default_rng(3), np.array([1.0, 3.0, 7.0, 40.0])
