@@ -27,6 +27,7 @@ def here(*arguments: str, cwd: Path | None = None, root: Path | None = None) -> 
         contextlib.chdir(cwd or Path.cwd()),
         mock.patch.object(sys, "argv", command),
         mock.patch("rbp.cli.app.signal"),
+        mock.patch("rbp.cli.app.atexit"),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
         pytest.raises(SystemExit) as end,

@@ -1,21 +1,22 @@
 """Every query of the book's page of recipes runs on the ladder's stores, and two of them say what ranks say."""
 
+import gzip
 import json
 import math
 import re
 import shutil
 from copy import deepcopy
+from itertools import chain
 from pathlib import Path
 
 import duckdb
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
-from tiny import VOCAB, make_tokenizer, random_model, save_model, texts, write_texts
-from transformers import LlamaConfig, LlamaForCausalLM
+from commands import here
+from ggufs import save_case, write_case
+from tiny import VOCAB, load, make_tokenizer, random_model, save_model, texts, write_texts
 
-import rbp
 from companion.project import LADDER, ROOT
 from rbp.extract.extraction import extract
 from rbp.laws.power import fit_power_law
@@ -91,25 +92,32 @@ def test_the_rank_surprisal_ratio_is_that_of_its_definition(query):
         assert dict(zip(mine["document"], mine["rank_surprisal_ratio"], strict=True)) == pytest.approx(ratios, rel=1e-6)
 
 
-def test_the_rounded_variants_of_a_model_are_written_and_compared(tmp_path, monkeypatch):
-    """The program of the recipe, on a tiny model of four layers in the place of the real one."""
-    (program,) = re.findall(r"^## Is my 4-bit.*?```python\n(.*?)```", PAGE, re.MULTILINE | re.DOTALL)
-    shipped = tmp_path / "shipped"
-    torch.manual_seed(0)
-    shape = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 5, "num_attention_heads": 4}
-    LlamaForCausalLM(LlamaConfig(vocab_size=320, **shape)).save_pretrained(shipped)
-    make_tokenizer().save_pretrained(shipped)
+@pytest.mark.long
+def test_the_quantized_files_of_a_model_are_written_and_compared(tmp_path, monkeypatch):
+    """The recipe's program and commands, on a tiny model in the place of the real one."""
+    (recipe,) = re.findall(r"^## Is my 4-bit.*?^## ", PAGE, re.MULTILINE | re.DOTALL)
+    program, block = (re.search(rf"```{kind}\n(.*?)```", recipe, re.DOTALL)[1] for kind in ("python", "bash"))
+    names = re.search(r"for model in (.*?);", block)[1].split()
+    given, *made = (tmp_path / "runs/models" / f"{name}.gguf" for name in names)
+    given.parent.mkdir(parents=True)
+    write_case("llama", save_case("llama", tmp_path / "whole"), given, "Q4_1")
     monkeypatch.chdir(tmp_path)
-    exec(program.replace("runs/models/SmolLM2-135M-Instruct.Q4_1.gguf", str(shipped)), {})  # noqa: S102  # our own
-    weights = {name: load_file(Path("runs/models") / name / "model.safetensors") for name in ("8-bit", "3-bit-quarter")}
-    whole = load_file(shipped / "model.safetensors")
-    changed = {name: {key for key in whole if not torch.equal(own[key], whole[key])} for name, own in weights.items()}
-    assert {int(key.split(".")[2]) for key in changed["3-bit-quarter"]} == {0, 4}
-    assert {int(key.split(".")[2]) for key in changed["8-bit"]} == set(range(5))
-    assert all("proj" in key for names in changed.values() for key in names)
-    text = " ".join(["the rank of a token among all scores falls as models grow"] * 9)
-    ranked = [rbp.rank(str(folder), [text]) for folder in (shipped, "runs/models/8-bit")]
-    assert abs(rbp.compare(*ranked, k=[1]).table["difference"][0]) < 0.05
+    exec(program, {})  # noqa: S102  # our own
+    whole, *others = (load(path).model.state_dict() for path in (given, *made))
+    for weights, most in zip(others, (1 / 220, 1 / 7), strict=True):  # a step is 1/127 or 1/8
+        moved = {name: ((weights[name] - own).abs().max() / own.abs().max()).item() for name, own in whole.items()}
+        assert {name for name, share in moved.items() if share} == {name for name in whole if "proj" in name}
+        assert max(moved.values()) < most
+    rows = [{"prompt": text, "canonical_solution": text[::-1]} for text in texts(9)]
+    with gzip.open("humaneval.jsonl.gz", "wt") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+    extract, *compare = re.findall(r"rbp (.*)", block.replace("\\\n", " ").replace("--length 512", "--length 128"))
+    for name in names:
+        assert here(*extract.replace("$model", name).split()).returncode == 0
+    for command in compare:
+        words = [[*map(str, tmp_path.glob(word))] if "*" in word else [word] for word in command.split()]
+        assert here(*chain(*words)).returncode == 0
+    assert (tmp_path / "runs/q4_0.html").is_file()
 
 
 (CONVERTED,) = re.findall(
