@@ -5,7 +5,7 @@ import tomllib
 import numpy as np
 import pandas as pd
 import pytest
-from made_grid import BUDGETS, SIZES, additive, make
+from made_grid import BUDGETS, SIZES, TEXTS, additive, make
 from scipy import integrate
 from scipy.stats import binomtest, norm
 
@@ -114,7 +114,7 @@ def test_an_outcome_is_a_function_of_the_entry_s_fields_or_a_row_of_a_table():
 
 @pytest.fixture(scope="module")
 def measured():
-    models = outcomes.small_models(make(spread=0.0), {}, [])
+    models = outcomes.small_models(make(texts=dict.fromkeys(TEXTS, 2), spread=0.0), {}, [])
     table = study.read_forecasts("ladders")
     elsewhere = ("", "ablation", "seed_scatter", "error_entropy_share", "self_alignment_share")  # of other models
     return study.measure(table[~table["function"].isin(elsewhere)], models)["outcome"]
