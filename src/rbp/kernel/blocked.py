@@ -110,7 +110,8 @@ class _Block:
         """
         at = logits.argmax(1)
         own = torch.nonzero(name[at] == target_name)[:, 0]  # only these rows are masked, which costs more than the rest
-        peak[own], at[own] = logits[own].masked_fill_(name == target_name[own, None], -torch.inf).max(1)
+        if len(own):
+            peak[own], at[own] = logits[own].masked_fill_(name == target_name[own, None], -torch.inf).max(1)
         return peak, at
 
     def tiles(self) -> Iterator[torch.Tensor]:
