@@ -157,7 +157,7 @@ class Rerun:
         return frozenset(origins)
 
     def data(self) -> str:
-        """Say whose data the statement that runs now shows."""
+        """Return "yours", "the book’s" or both, for the output of the statement that runs now."""
         origins = self._origins.current()
         if YOURS in origins:
             return "yours and the book’s" if BOOK in origins else "yours"
