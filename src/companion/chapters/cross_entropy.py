@@ -12,19 +12,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from matplotlib.axes import Axes
 from scipy import stats
 from statsmodels.regression.linear_model import OLS
 
 from companion.chapters.families import counts_at
 from companion.evidence import published
-from companion.plots import in_cells, melted, single_panel
+from companion.plots import in_cells, melted
 from companion.stats import cells
 from companion.stats.compare import Equivalence
 from rbp.arrays import Reals, check_level
 from rbp.errors import DataError, FitError
 from rbp.figures.curves import curves
-from rbp.figures.style import INK, LABELS, OURS, family_style, label_line_ends
+from rbp.figures.style import OURS
 from rbp.figures.wording import cell_label, dataset_label
 from rbp.laws.power import fit_power_law
 from rbp.laws.resampling import covariance, student, variance
@@ -32,7 +31,6 @@ from rbp.measurements import Source
 from rbp.measurements.counts import LeftOut
 
 CELL = ["dataset", "family", "k"]
-SWEEP = ["context", "batch"]
 SMALLEST = "smallest models"
 ROUNDING = 0.001  # a difference of two slopes, each printed to three digits, is known to this
 
@@ -358,49 +356,6 @@ def _spread(sizes: "pd.Series[int]", left: Sequence[Reals], by_text: Sequence[fl
     }
 
 
-def size_at_equal_entropy(runs: pd.DataFrame) -> pd.DataFrame:
-    """Test in each sweep whether a larger model of equal cross-entropy, trained on less, ranks otherwise.
-
-    `runs` as `outside.xlstm_runs` has them, less the diverged. Columns sweep, architecture, n, span (the largest size
-    over the smallest), effect (d ln(−ln RBP_1)/d ln S at equal cross-entropy, its curve being a parabola), per_tenfold
-    (what ten times the size does, per cent). There is no interval: runs of a sweep are no independent draws.
-    """
-    rows = []
-    for sweep, sweep_runs in runs.groupby("sweep"):
-        x, size = np.log(sweep_runs["loss"].to_numpy()), np.log(sweep_runs["size"].to_numpy())
-        x = x - x.mean()
-        fit = OLS(
-            np.log(-np.log(sweep_runs["accuracy"].to_numpy())), np.column_stack([np.ones_like(x), x, x**2, size])
-        ).fit()
-        effect, span = float(fit.params[3]), float(np.exp(np.ptp(size)))
-        about = {"sweep": sweep, "architecture": sweep_runs["architecture"].iloc[0], "n": len(sweep_runs), "span": span}
-        rows.append(about | {"effect": effect, "per_tenfold": 100 * (10**effect - 1)})
-    return pd.DataFrame(rows)
-
-
-def sweeps(runs: pd.DataFrame) -> pd.DataFrame:
-    """Compare the sweeps of `outside.xlstm_runs`, less the diverged, by `matched` at k = 1; and whether two are alike.
-
-    Adds architecture_first, architecture_second, and alike: whether both have one context and one batch.
-    """
-    points = runs.assign(cross_entropy=runs["loss"], neg_log_rbp=-np.log(runs["accuracy"]), k=1)
-    table = matched(points, ["k"], "sweep", order=_by_architecture(runs))
-    about = runs.groupby("sweep").agg(architecture=("architecture", "first"), **{c: (c, "unique") for c in SWEEP})
-    for which in ("first", "second"):
-        table[f"architecture_{which}"] = table[which].map(about["architecture"])
-    settings = about[SWEEP].map(lambda values: tuple(sorted(values)))
-    return table.assign(
-        alike=(settings.loc[table["first"]].to_numpy() == settings.loc[table["second"]].to_numpy()).all(1)
-    )
-
-
-def _by_architecture(runs: pd.DataFrame) -> list[str]:
-    """List the sweeps, the architecture with most runs first, then by their numbers of runs."""
-    counts = runs.groupby(["architecture", "sweep"]).size().reset_index(name="n")
-    total = counts.groupby("architecture")["n"].transform("sum")
-    return counts.assign(total=total).sort_values(["total", "n"], ascending=False)["sweep"].tolist()
-
-
 # ── The exponents, as Table 1 prints them
 
 
@@ -487,15 +442,6 @@ def forecast_summary(ahead: pd.DataFrame) -> dict[str, Any]:
     return values | {f"{metric}.Pythia.k1": pythia[metric].abs().median() for metric in ("direct", "control")}
 
 
-def runs_summary(across: pd.DataFrame, by_size: pd.DataFrame) -> dict[str, Any]:
-    """Summarise architectures and sizes at equal cross-entropy: of `sweeps` and `size_at_equal_entropy`."""
-    same = across["architecture_first"] == across["architecture_second"]
-    alike = across[across["alike"] & ~same]  # two architectures, trained alike
-    values = {"runs.offset": alike["offset"].max(), "runs.yardstick": across.loc[same, "offset"].abs().max()}
-    values |= {"runs.size.low": by_size["per_tenfold"].min(), "runs.size.high": by_size["per_tenfold"].max()}
-    return values | {"equal.runs": len(alike), "equal.runs_apart": int(alike["apart"].sum())}
-
-
 def equal_summary(texts: pd.DataFrame, again: pd.DataFrame) -> dict[str, Any]:
     """Summarise texts, and models trained again, at equal cross-entropy: `at_equal_entropy`, `trainings_without`."""
     first_again = again[again["k"] == 1]
@@ -554,36 +500,6 @@ def exponents_summary(
 
 
 # ── Figures
-
-
-def runs_figure(runs: pd.DataFrame) -> dict[str, Any]:
-    """Plot each run’s −ln RBP_1 above the line in CE of the runs of the first architecture, against CE.
-
-    `runs` as `outside.xlstm_runs` has them, less the diverged.
-    """
-    names = runs["architecture"].value_counts().index.tolist()
-    rank = -np.log(runs["accuracy"])
-    base = runs["architecture"] == names[0]
-    line = fit_power_law(runs.loc[base, "loss"], rank[base]).predict(runs["loss"])["value"].to_numpy()
-    above = runs.assign(above=100 * (rank / line - 1))
-
-    def draw(ax: Axes) -> None:
-        ends = {}
-        for name, rows in above.groupby("architecture"):
-            colour, marker = family_style(str(name), names)
-            ax.plot(rows["loss"], rows["above"], marker, color=colour, ms=4, mew=0)
-            last = rows.nlargest(10, "loss")
-            ends[str(name)] = (float(last["loss"].max()), float(last["above"].mean()), colour)
-        ax.axhline(0, color=INK, lw=0.8)
-        ax.set_xlabel(LABELS["cross_entropy"])
-        ax.set_ylabel(f"−ln RBP₁ above {names[0]}’s line (%)")
-        label_line_ends(ax, ends)
-
-    return {
-        "figure": single_panel(draw, size=(4.8, 3.0)),
-        "alt": "The runs of mLSTM lie above those of Llama at equal cross-entropy, more so at higher cross-entropy",
-        "data": runs,
-    }
 
 
 def scatter_figure(curves_in: pd.DataFrame, dataset: str = "wikipedia") -> dict[str, Any]:

@@ -8,6 +8,7 @@ from draws import loop_and_slow, may_be
 from simulated import counts
 from toy_stores import write_store
 
+from companion.chapters import architectures
 from companion.chapters import cross_entropy as ce
 from companion.stats.compare import Equivalence
 from rbp.measurements import open_source
@@ -70,14 +71,14 @@ def runs_of(effect):
 
 
 def test_the_effect_of_size_at_equal_entropy_is_recovered_in_each_sweep():
-    found = ce.size_at_equal_entropy(runs_of(0.002))
+    found = architectures.size_at_equal_entropy(runs_of(0.002))
     assert found.effect.tolist() == pytest.approx([0.002] * 3, abs=1e-4)
     assert found.per_tenfold[0] == pytest.approx(100 * (10**0.002 - 1), abs=0.03)
-    assert ce.size_at_equal_entropy(runs_of(0.0)).effect.abs().max() < 1e-4
+    assert architectures.size_at_equal_entropy(runs_of(0.0)).effect.abs().max() < 1e-4
 
 
 def test_sweeps_are_compared_and_those_of_one_setting_are_known():
-    found = ce.sweeps(runs_of(0.0)).set_index(["first", "second"])
+    found = architectures.sweeps(runs_of(0.0)).set_index(["first", "second"])
     assert found.index.tolist() == [("one", "two"), ("one", "three"), ("two", "three")]
     assert found.alike.tolist() == [False, False, True]
     assert found.offset.tolist() == pytest.approx([0, 100 * np.expm1(0.012), 100 * np.expm1(0.012)], abs=0.02)
