@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from scipy.stats import t
+from scipy.stats import binom, t
 
-from rbp.laws.counting import counting_error, tokens_needed
+from rbp.laws.counting import counting_error, neg_log_rbp_interval, tokens_needed
 from rbp.laws.power import fit_power_law
 
 SIZES = np.geomspace(1e6, 1e10, 8)
@@ -27,3 +27,10 @@ def test_the_tokens_needed_leave_the_error_of_simulated_measurements(count):
     assert tokens_needed(sizes, values, half_width) == pytest.approx(20_000, rel=0.25)  # twice the error's 12%
     assert tokens_needed(sizes, values, half_width, design_effect=3.0) == pytest.approx(60_000, rel=0.25)
     assert tokens_needed(sizes, values, 0.01) == pytest.approx(4 * tokens_needed(sizes, values, 0.02))
+
+
+def test_interval_solves_the_binomial_tails():
+    low, high = neg_log_rbp_interval(132065, 317414)
+    # Clopper and Pearson: at each end the observed count is just 2.5% likely or rarer
+    assert binom.sf(132065 - 1, 317414, np.exp(-high)) == pytest.approx(0.025, rel=1e-6)
+    assert binom.cdf(132065, 317414, np.exp(-low)) == pytest.approx(0.025, rel=1e-6)
