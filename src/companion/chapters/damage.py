@@ -476,7 +476,7 @@ def fingerprint_figure(equal: pd.DataFrame) -> dict[str, Any]:
 
     titles = [label for path, label in LABELS.items() if path in set(rows["path"])]
     return {
-        "figure": Panels(titles, draw, size=(2.4, 2.3), columns=4),
+        "figure": Panels(titles, draw, size=(2.15, 2.2), columns=4),
         "alt": "Lines that differ from zero at k = 1, cross near k = 10, and differ more at k = 1000",
         "data": equal,
     }
