@@ -12,7 +12,7 @@ from rbp import provenance
 
 CHAPTER = """
 from companion.execute.page import Page
-from small import sums
+from arithmetic import sums
 
 page = Page("ledger")
 values = sums.totals(2)
@@ -34,7 +34,7 @@ def totals(x):
 @pytest.mark.usefixtures("without_kernel")
 def test_the_statement_that_records_a_value_and_the_function_that_makes_it(tmp_path, monkeypatch):
     project = Project(tmp_path)
-    package = tmp_path / "src" / "small"
+    package = tmp_path / "src" / "arithmetic"
     package.mkdir(parents=True)
     (package / "__init__.py").touch()
     (package / "sums.py").write_text(SUMS)
@@ -48,11 +48,11 @@ def test_the_statement_that_records_a_value_and_the_function_that_makes_it(tmp_p
         lines = enumerate(notebook.read_text().splitlines(), 1)
         return f"notebooks/ledger.ipynb:{next(i for i, each in lines if text in each)}  records it"
 
-    assert makers(project, "ledger", "total") == ["src/small/sums.py:6  totals", recorded_at("page.record(values)")]
-    assert makers(project, "ledger", "two") == ["src/small/sums.py:2  twice", recorded_at("page.record({")]
+    assert makers(project, "ledger", "total") == ["src/arithmetic/sums.py:6  totals", recorded_at("page.record(values)")]
+    assert makers(project, "ledger", "two") == ["src/arithmetic/sums.py:2  twice", recorded_at("page.record({")]
     notebook.write_text(notebook.read_text().replace("A sentence.", 'A sentence.\\n",\n    "Another.'))
     (package / "sums.py").write_text("\n" + SUMS)
-    assert makers(project, "ledger", "total") == ["src/small/sums.py:7  totals", recorded_at("page.record(values)")]
+    assert makers(project, "ledger", "total") == ["src/arithmetic/sums.py:7  totals", recorded_at("page.record(values)")]
 
 
 def test_every_use_of_a_value_of_the_book_is_found():
