@@ -108,7 +108,7 @@ def wrong(page, recorded):
     """What no reader should meet on the page: not a number, and tables without a row."""
     texts = [part.get_text() for part in page.select("td, figcaption, p")]
     texts += [f"{key} = {each['value']}" for key, each in recorded.items()]
-    found = [text for text in texts if re.search(r"\b(nan|NaN|None|NaT|inf)\b|<NA>", text)]
+    found = [text for text in texts if re.search(r"\b(nan|NaN|None(?! of \d)|NaT|inf)\b|<NA>", text)]
     found += [str(each["id"]) for each in page.select("figure") if "nan" in str(each.select("svg path")).lower()]
     return found + ["an empty table" for each in page.select("table.rbp-table") if not each.select("tbody tr")]
 

@@ -65,6 +65,7 @@ def seen(request, browser, pages, address):
     for page in dict.fromkeys([FRONT, FORMULAS, *pages[every // 2 :: every], SEARCH]):
         with watched(browser, f"{address}/{page}", f"{address}/", "about:", **light) as tab:
             tab.evaluate(AXE)
+            tab.add_style_tag(content="* { transition: none !important }")  # colours change at once
             access = [*tab.evaluate(VIOLATIONS), *tab.evaluate(UNREACHED)]
             tab.emulate_media(color_scheme="dark")
             tab.wait_for_function("document.documentElement.dataset.theme === 'dark'")

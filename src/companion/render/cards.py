@@ -5,7 +5,7 @@ with its picture. The addresses, ``claims/NUMBER.html`` and ``figures/CHAPTER-NA
 """
 
 import html
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -52,14 +52,21 @@ def claim_cards(entries: list[Entry]) -> Iterator[Card]:
         yield Card(card_of(claim), title, entry.finding, f"notebooks/ledger.html#claim-{claim.name}")
 
 
-def figure_cards(chapter: str, title: str, cells: list[dict[str, Any]]) -> Iterator[Card]:
-    """Make a card of each figure and table of an executed chapter: the finding in its caption."""
-    for output in (each for cell in cells for each in cell.get("outputs", [])):
+def figure_cards(chapter: str, title: str, cells: list[dict[str, Any]], elsewhere: Mapping[str, str]) -> Iterator[Card]:
+    """Make a card of each figure and table of an executed chapter: the finding in its caption.
+
+    elsewhere: the pages by hand that show a figure of the chapter which its own page does not, by the figure's name.
+    """
+    outputs = [(cell, output) for cell in cells for output in cell.get("outputs", [])]
+    for cell, output in outputs:
         markup = "".join(output.get("data", {}).get("text/html", "")).strip()
         if match := numbered.SHOWN.fullmatch(markup):
             name, picture = match["name"], "" if match["table"] else f"notebooks/{chapter}/{match['name']}.png"
             finding = numbered.finding_of(match["caption"])
-            yield Card(numbered.card_of(chapter, name), title, finding, f"notebooks/{chapter}.html#{name}", picture)
+            removed = "remove-cell" in cell["metadata"].get("tags", [])
+            page = elsewhere.get(name) if removed else f"notebooks/{chapter}.html"
+            if page:
+                yield Card(numbered.card_of(chapter, name), title, finding, f"{page}#{name}", picture)
 
 
 def write_cards(folder: Path, cards: Iterable[Card], site: str) -> None:

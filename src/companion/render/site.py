@@ -126,8 +126,11 @@ def _cells(project: Project, chapter: Chapter) -> prose.Cells:
 
 def _cards(project: Project, chapters: list[Chapter]) -> Iterator[Card]:
     """Make the cards of all figures, and of the claims where the ledger is a chapter."""
+    by_hand = [(path.stem, path.read_text(encoding="utf-8")) for path in sorted(project.book.glob("*.md"))]
+    places = [(place, f"book/{page}.html") for page, text in by_hand for place in FIGURE.finditer(text)]
     for chapter in chapters:
-        yield from figure_cards(chapter.name, chapter.title, _cells(project, chapter))
+        elsewhere = {place["name"]: page for place, page in places if place["chapter"] == chapter.name}
+        yield from figure_cards(chapter.name, chapter.title, _cells(project, chapter), elsewhere)
         if chapter.name == "ledger":
             yield from claim_cards(judge_all(Numbers.read(project)))
 

@@ -48,11 +48,17 @@ def test_the_statement_that_records_a_value_and_the_function_that_makes_it(tmp_p
         lines = enumerate(notebook.read_text().splitlines(), 1)
         return f"notebooks/ledger.ipynb:{next(i for i, each in lines if text in each)}  records it"
 
-    assert makers(project, "ledger", "total") == ["src/arithmetic/sums.py:6  totals", recorded_at("page.record(values)")]
+    assert makers(project, "ledger", "total") == [
+        "src/arithmetic/sums.py:6  totals",
+        recorded_at("page.record(values)"),
+    ]
     assert makers(project, "ledger", "two") == ["src/arithmetic/sums.py:2  twice", recorded_at("page.record({")]
     notebook.write_text(notebook.read_text().replace("A sentence.", 'A sentence.\\n",\n    "Another.'))
     (package / "sums.py").write_text("\n" + SUMS)
-    assert makers(project, "ledger", "total") == ["src/arithmetic/sums.py:7  totals", recorded_at("page.record(values)")]
+    assert makers(project, "ledger", "total") == [
+        "src/arithmetic/sums.py:7  totals",
+        recorded_at("page.record(values)"),
+    ]
 
 
 def test_every_use_of_a_value_of_the_book_is_found():
