@@ -108,7 +108,8 @@ def test_a_level_is_changed_a_table_is_uploaded_and_both_runs_are_compared(conte
     page = run(tab)
     expect(page.locator(".rbp-answer")).to_contain_text(
         "For −ln RBPₖ the law holds in none of 2 cases of family, dataset and k. "
-        "In 2 it fails: larger models are worse."
+        "In 2 it fails: larger models are worse.",
+        timeout=LONG,
     )
     expect(page.locator(".rbp-answer td", has_text="<b>mine</b>")).to_have_count(3)  # a row, and two that are folded
     assert set(page.locator("figure .rbp-data").all_inner_texts()) == {"Data: yours"}
