@@ -87,11 +87,11 @@ def runs_figure(runs: pd.DataFrame) -> dict[str, Any]:
             ends[str(name)] = (float(last["loss"].max()), float(last["above"].mean()), colour)
         ax.axhline(0, color=INK, lw=0.8)
         ax.set_xlabel(LABELS["cross_entropy"])
-        ax.set_ylabel(f"−ln RBP₁ above {names[0]}’s line (%)")
+        ax.set_ylabel(f"−ln RBP₁ above {names[0]} (%)")
         label_line_ends(ax, ends)
 
     return {
-        "figure": single_panel(draw, size=(4.8, 3.0)),
+        "figure": single_panel(draw, size=(4.8, 2.6)),
         "alt": "The runs of mLSTM lie above those of Llama at equal cross-entropy, more so at higher cross-entropy",
         "data": runs,
     }

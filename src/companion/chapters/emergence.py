@@ -28,7 +28,7 @@ from rbp.metric import TieRule
 from rbp.store import RankStore
 
 CELL = ["dataset", "family", "k"]
-RATIO = "−ln p, over its independent value"
+RATIO = "ratio to independence"
 
 
 def select_dataset(windows: pd.DataFrame, dataset: str) -> pd.DataFrame:
@@ -448,12 +448,12 @@ def success_figure(counts: pd.DataFrame) -> dict[str, Any]:
         ax.set_ylim(-0.03, 1.03)
         log_axis(ax, "x", plain=False)
         ax.set_xlabel(LABELS["size"])
-        ax.set_ylabel("share of windows that succeed")
+        ax.set_ylabel("share that succeeds")
         ax.set_title(f"k = {k}")
         label_line_ends(ax, ends)
 
     return {
-        "figure": Panels(sorted(rows["k"].unique().tolist()), draw, size=(4.6, 3.6)),
+        "figure": Panels(sorted(rows["k"].unique().tolist()), draw, size=(4.6, 2.9)),
         "alt": "Success against model size, measured points and dashed lines of independent tokens for each length",
         "data": rows,
     }
@@ -464,7 +464,7 @@ def ratio_figure(mean: pd.DataFrame) -> dict[str, Any]:
     rows = mean[mean["k"].isin(spread(mean["k"], 6))]
     panels = curves(
         rows, "n", "ratio", labels=("length N of the window (tokens)", RATIO), panel="family", line="k", at=[1],
-        ylim="shared", size=(4.6, 3.6),
+        ylim="shared", size=(4.6, 2.9),
     )  # fmt: skip
     return {
         "figure": panels,
@@ -478,7 +478,7 @@ def texts_figure(ratio: pd.DataFrame) -> dict[str, Any]:
     largest = ratio[ratio["size"] == ratio["size"].max()]
     panels = curves(
         largest, "n", "ratio", labels=("length N of the window (tokens)", RATIO), line="k", at=[1], ylim="shared",
-        size=(4.6, 3.2),
+        size=(4.6, 2.4),
     )  # fmt: skip
     return {
         "figure": panels,

@@ -167,7 +167,7 @@ def snapshot_panels(snapshots: pd.DataFrame, fits: pd.DataFrame, steps: Sequence
         log_axis(ax, "x", plain=False)
         log_axis(ax, "y")
         ax.set_xlabel(LABELS["size"])
-        ax.set_ylabel("−ln accuracy on LAMBADA")
+        ax.set_ylabel("−ln accuracy (LAMBADA)")
         ax.set_title(_LAWS)
         label_line_ends(ax, ends)
 
@@ -185,7 +185,7 @@ def snapshot_panels(snapshots: pd.DataFrame, fits: pd.DataFrame, steps: Sequence
         ax.set_title(_OVER)
 
     draw = {_LAWS: lines, _OVER: over_training}
-    return Panels(list(draw), lambda ax, key: draw[key](ax), size=(4.6, 3.4))
+    return Panels(list(draw), lambda ax, key: draw[key](ax), size=(4.6, 2.9))
 
 
 # ── Others' runs over sizes and tokens
@@ -362,7 +362,7 @@ def surface_panels(points: pd.DataFrame, k: int, datasets: Sequence[str]) -> Pan
     return curves(
         rows.sort_values("training_tokens"), "size", "value", labels=(LABELS["size"], neg_log_rbp_label(k)),
         styles={name: (colours[int(budget)], "o") for name, budget in budgets.items()},
-        fitted=curves_of_sum, ends=True, log="xy", size=(4.6, 3.4),
+        fitted=curves_of_sum, ends=True, log="xy", size=(4.6, 2.9),
     )  # fmt: skip
 
 
@@ -409,18 +409,6 @@ def count_bends(table: pd.DataFrame) -> pd.DataFrame:
     counts = {name: (name, "sum") for name in ("down", "significantly_down", "up", "significantly_up")}
     ends = {"low": ("coefficient", "min"), "high": ("coefficient", "max")}
     return marked.groupby("training_tokens").agg(lines=("n", "size"), **counts, **ends).reset_index()
-
-
-def bend_table(table: pd.DataFrame, *, caption: str) -> dict[str, Any]:
-    """List `count_bends`, for `Page.table`."""
-    columns: Columns = {
-        "tokens": "D",
-        "lines": "lines",
-        ("down", "significantly_down"): ("bend down (significantly)", "{:.0f} ({:.0f})"),
-        ("up", "significantly_up"): ("bend up (significantly)", "{:.0f} ({:.0f})"),
-        ("low", "high"): ("curvature, from … to", "[{:+.4f}, {:+.4f}]"),
-    }
-    return shown(table.assign(tokens=table["training_tokens"].map(millions)), columns, caption=caption, data=table)
 
 
 # ── The exponent in S at each D
@@ -550,4 +538,4 @@ def exponent_panels(
         ax.set_title(dataset_label(dataset))
         legend_below(ax)
 
-    return Panels(list(datasets), draw, size=(4.6, 3.4))
+    return Panels(list(datasets), draw, size=(4.6, 2.9))

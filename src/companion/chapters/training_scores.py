@@ -300,7 +300,7 @@ def error_panels(scores: pd.DataFrame, guess: pd.DataFrame) -> Panels:
         ax.set_xlabel("absolute error (%)")
         ax.set_title(f"{tokens / 1e6:g} M tokens")
 
-    return Panels([int(tokens) for tokens in sorted(rows["training_tokens"].unique())], draw, size=(4.6, 3.5))
+    return Panels([int(tokens) for tokens in sorted(rows["training_tokens"].unique())], draw, size=(4.6, 3.0))
 
 
 _LAW, _GUESSED = SCALE[2], "#708090"
