@@ -27,7 +27,7 @@ from rbp.texts.protocol import Row
 
 ROWS, SHARE = 2, 0.02  # what is ranked again: so many rows, and so much of the tokens, at least
 VALUES = 2**27  # logits of a row that are held at once
-WIDENED = 2**25  # logits that are counted at once, with a copy in float64
+WIDENED, WIDENED_CPU = 2**25, 2**21  # logits counted at once, with a copy in float64: a CPU waits for memory alone
 PERTURBATIONS = 8  # how often a row is read again, moved by rounding, before a rank is called wrong
 
 
@@ -139,7 +139,8 @@ def plain_logits(ranker: Ranker, *, apart: bool) -> Forward:
             at = wanted if whole else torch.arange(len(wanted), device=language.device)
             place = given.device if head is None else head.weight.device  # of a model in several places
             logits, hidden = given[0].to(place)[:, : ranker.vocabulary], None if read is None else read[0].to(place)
-            for some in torch.split(torch.arange(len(at)), max(1, WIDENED // language.vocabulary)):
+            widened = WIDENED_CPU if place.type == "cpu" else WIDENED
+            for some in torch.split(torch.arange(len(at)), max(1, widened // language.vocabulary)):
                 chosen = at[some].to(place)
                 part = logits[chosen] if rounding is None else logits[chosen].to(rounding)
                 states = None if hidden is None else hidden[chosen]
