@@ -206,7 +206,8 @@ def test_a_gpu_is_waited_for_once_a_pack_when_the_next_one_is_on_its_way(make):
         ranker._copies = Noted(torch.device("cpu"))
         ranker._copies.stream = stream
         for before, ranks in zip(expected, ranker.rank_packs(packs), strict=True):
-            assert all((a == b).all() for a, b in zip(before, ranks, strict=True))
+            for a, b in zip(before, ranks, strict=True):  # of other threads: −ln p may differ in its last digits
+                np.testing.assert_allclose(a, b, rtol=1e-5)
             events.append("pack")
         return [(event, len(list(same))) for event, same in groupby(events)]
 
