@@ -32,8 +32,8 @@ HEADING = re.compile(r"^(#+) +(.+)$", re.MULTILINE)
 EXERCISES = re.compile(r"^#+ +Exercises$.*?(?=^#|\Z)", re.MULTILINE | re.DOTALL)
 ANSWER = re.compile(r"^## The answer$.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 SENTENCE_END = re.compile(r"(?<=[.?!])(?:\*\*|[”)])*\s+(?=\W{0,3}[A-Z−])|\n\s*\n|^#.*$|^\s*(?:-|\d+\.) ", re.MULTILINE)
-PART = re.compile(r"(?<![\w.,])(?:(?P<all>\d[\d,]*) of (?P=all)|0 of (?P<whole>\d[\d,]*))(?![\d%]|[.,]\d)")
-"""A count that is the whole, or nothing of it."""
+PART = re.compile(r"(?<![\w.,])(?:(?P<all>(?!1 )\d[\d,]*) of (?P=all)|0 of (?P<whole>(?!1\b)\d[\d,]*))(?![\d%]|[.,]\d)")
+"""A count that is the whole, or nothing of it; of 1 it is left as it is."""
 
 LINK = re.compile(r"\{ref\}`([^`<]+) <[^`]*>`")
 """A link to a place of the book, with its own words."""
@@ -214,9 +214,7 @@ def all_or_none(text: str) -> str:
     """Write "all 64", "both" and "none of 14" for "64 of 64", "2 of 2" and "0 of 14"; capitals begin sentences."""
 
     def write(place: re.Match[str]) -> str:
-        words = {"1": "the only", "2": "both", None: f"none of {place['whole']}"}.get(
-            place["all"], f"all {place['all']}"
-        )
+        words = {"2": "both", None: f"none of {place['whole']}"}.get(place["all"], f"all {place['all']}")
         return words.capitalize() if SENTENCE_START.search(text[: place.start()]) else words
 
     return PART.sub(write, text)

@@ -23,6 +23,10 @@ def test_counts_are_written_in_words_or_out_of_a_whole():
     values["k1"] |= {"none": Recorded(0), "two": Recorded(2)}
     text = "It fits {value}`none:of all` and {value}`two:of two`. {value}`two:of two` fit."
     assert fill_in(text, "k1", values) == "It fits none of 12 and both. Both fit."
+    values["k1"]["one"] = Recorded(1)
+    assert (
+        fill_in("In {value}`one:of one` and {value}`none:of one` cases.", "k1", values) == "In 1 of 1 and 0 of 1 cases."
+    )
     assert fill_in("{value}`few:of gone`, {value}`gone:of few`", "k1", values) == f"{NO_VALUE}, {NO_VALUE}"
     for wrong in ("{value}`all:of few`", "{value}`share:of all`", "{value}`few:of share`", "{value}`share:words`"):
         with pytest.raises(ValueError, match=wrong[8:13]):
