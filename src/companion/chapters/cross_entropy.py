@@ -391,9 +391,6 @@ def family_summary(curves_in: pd.DataFrame) -> dict[str, Any]:
     values |= {"by_cross_entropy.closer": int((sized["scatter"] < sized["scatter_size"]).sum())}
     values |= {"by_cross_entropy.cells": len(sized)}
     values |= {"scatter_max.k1": sized.loc[sized["family"].isin(OURS), "scatter"].max()}  # of our small models
-    moderate = along_k(curves_in[curves_in["k"] <= 100])
-    values |= {"smooth.cells": len(moderate)}
-    values |= {"smooth.closer": int((moderate["smooth"] < moderate["smooth_size"]).sum())}
     lists = curves_in[curves_in["k"].isin([1, 10, 100])].dropna(subset="scatter_size")
     values |= {"by_cross_entropy.lists.closer": int((lists["scatter"] < lists["scatter_size"]).sum())}
     by_text, by_family = tightest(curves_in), tightest(curves_in, ["family"])
@@ -447,7 +444,7 @@ def equal_summary(texts: pd.DataFrame, again: pd.DataFrame) -> dict[str, Any]:
     first_again = again[again["k"] == 1]
     values = {"offset_max.texts.k1": texts.loc[texts["k"] == 1, "offset"].abs().max()}
     for row in first_again[first_again["without"] == ""].to_dict("records"):  # one: of the family that is read
-        values |= {f"seeds.{name}": row[name] for name in ("models", "moved", "documents")}
+        values |= {f"seeds.{name}": row[name] for name in ("models", "moved")}
     small = first_again["without"] == SMALLEST
     if small.any():
         values["seeds.moved.small"] = first_again.loc[small, "moved"].iloc[0]

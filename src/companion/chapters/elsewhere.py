@@ -231,11 +231,10 @@ def answer(ratios: pd.DataFrame, ks: Sequence[int]) -> str:
     )
 
 
-def worth_summary(images: pd.DataFrame, text: pd.DataFrame) -> dict[str, float]:
-    """Summarise `worth` by its median, of published text and of three test sets of images."""
+def worth_summary(images: pd.DataFrame) -> dict[str, float]:
+    """Summarise `worth` by its median, of three test sets of images."""
     of_sets = worth(images).groupby("dataset").median()
-    values = {f"worth.{name}": of_sets[name] for name in ("imagenet", "imagenet-a", "imagenet-r") if name in of_sets}
-    return values | {"worth.text": worth(text).median()}
+    return {f"worth.{name}": of_sets[name] for name in ("imagenet", "imagenet-a", "imagenet-r") if name in of_sets}
 
 
 def in_k_summary(in_k: pd.DataFrame, in_s: pd.DataFrame, *, level: float = 0.95) -> dict[str, Any]:

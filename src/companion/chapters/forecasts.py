@@ -141,9 +141,11 @@ def cut_statistics(forecasts: pd.DataFrame, family: str) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for row in outcomes.to_dict("records"):
         cut, of_family = f"{row['family']}.h{row['hidden']}", row["family"] == family
-        values |= {f"cut.score.{cut}": row["score"], f"cut.error_median.{cut}": row["error_median"]}
+        values[f"cut.score.{cut}"] = row["score"]
         if row["hidden"] == 1 or (of_family and row["hidden"] in (2, 6)):
             values |= {f"cut.count.{cut}": row["count"], f"cut.optimistic.{cut}": row["optimistic"]}
+        if of_family and row["hidden"] in (2, 6):
+            values[f"cut.error_median.{cut}"] = row["error_median"]
         if of_family and row["hidden"] == 2:
             names = ("floored", "floor_optimistic", "floor_median", "floor_zero")
             values |= {f"cut.{name}.{cut}": row[name] for name in names}
@@ -259,7 +261,7 @@ def control_statistics(control: pd.DataFrame) -> dict[str, Any]:
 # ── Other curves
 
 
-def curve_statistics(floors: pd.DataFrame, bends: pd.DataFrame, level: float) -> dict[str, Any]:
+def curve_statistics(floors: pd.DataFrame, bends: pd.DataFrame) -> dict[str, Any]:
     """Summarize `cells.offsets`, offset.cells and offset.distinguishable of Pythia alone, and `cells.curvatures`."""
     pythia, strongest = floors[floors["family"] == "Pythia"], bends.sort_values("p").iloc[0]
     values: dict[str, Any] = {}
@@ -270,8 +272,6 @@ def curve_statistics(floors: pd.DataFrame, bends: pd.DataFrame, level: float) ->
     return values | {
         "offset.r_squared_median": floors["r_squared"].median(),
         "bent.cells": len(bends),
-        "bent.alarms": int(bends["alarm"].sum()),
-        "bent.expected": (1 - level) * len(bends),
         "bent.alarms_holm": int(bends["alarm_holm"].sum()),
         "bent.upwards": int((bends["coefficient"] > 0).sum()),
     }

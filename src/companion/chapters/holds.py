@@ -181,10 +181,8 @@ def select_sets(fits: pd.DataFrame) -> pd.DataFrame:
     return fits.dropna(subset="alpha").groupby(CELL, as_index=False).agg(models=("models", "max"))
 
 
-def threshold_summary(
-    points: pd.DataFrame, fits: pd.DataFrame, rise: pd.DataFrame, chains: pd.DataFrame
-) -> dict[str, Any]:
-    """Summarise the fits at every k (`subsets.fit_thresholds`, `subsets.steps`, `subsets.chains`).
+def threshold_summary(points: pd.DataFrame, fits: pd.DataFrame, rise: pd.DataFrame) -> dict[str, Any]:
+    """Summarise the fits at every k (`subsets.fit_thresholds`, `subsets.steps`).
 
     The exponent rises only where −ln RBP_k falls with size at both ends.
     """
@@ -201,7 +199,6 @@ def threshold_summary(
     }
     if len(hundred):
         values |= {"alpha_100_min": hundred["alpha"].min(), "alpha_100_max": hundred["alpha"].max()}
-    values |= {name: int(chains[name].sum()) for name in ("steps", "falling", "significantly_falling")}
     return values | compare_gains(points, 1, 100)
 
 

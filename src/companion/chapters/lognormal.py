@@ -359,7 +359,7 @@ def roundings_summary(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> di
             "tested": len(table),
             "deviance_least": (table["deviance"] / table["df"]).min(),
         }
-        | {f"sigma_off.{name}": float(value) for name, value in off.items()}
+        | {"sigma_off.lognormal_rounded": float(off["lognormal_rounded"])}
     )
 
 
@@ -386,7 +386,7 @@ def lines_summary(group: Sequence[MeasuredRanks], lines: pd.DataFrame) -> dict[s
         "groups": int(lines.groupby(CELL).ngroups),
     } | {
         f"both_in.{name}": int(lines["both"][lines["distribution"] == name].sum())
-        for name in ("lognormal", "lognormal_ceiling", "power_law")
+        for name in ("lognormal", "power_law")
     }
 
 

@@ -290,9 +290,8 @@ def _by_dataset(source: Source) -> list[list[RankStore]]:
 
 def summarize_scatter(judged: pd.DataFrame, rising: pd.DataFrame, level: float) -> dict[str, Any]:
     """Collect the numbers of `judge_scatter`, mostly at large k, and of `find_rises`, for page and ledger, by key."""
-    large, small = (judged[judged["range"] == name] for name in ("large", "small"))
+    large = judged[judged["range"] == "large"]
     values: dict[str, Any] = {
-        "small_extra": 100 * small["extra"].median(),
         "large.tests": len(large),
         "large.holm": int((large["p_holm"] < 1 - level).sum()),
         "large.beyond": int((large["verdict"] == BEYOND).sum()),

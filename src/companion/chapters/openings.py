@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t as student_t
 
+from companion.execute.page import keyed
 from companion.project import DATA
 from companion.stats.cells import holm
 from companion.stats.recovery import DOCUMENTS, SCORED_PER_DOCUMENT
@@ -33,7 +34,7 @@ ONE, EARLY, MIDDLE, LONG = 1, slice(1, 4), 5, 6  # the bins of 1, 1 to 4, 9 to 3
 WIDTH = np.diff((-1, *LAST))  # lengths of context in each bin
 TWICE, HALF = 2.0, 0.5  # the registered bars: of the fold, and of the share that a start token cures
 STANDS, REFUTED, UNDECIDED = "stands", "refuted", "open"
-CAUSES = {"protocol": "protocol", "no_context": "no context"}  # of the excess: a start token cures it, or does not
+PROTOCOL, NO_CONTEXT = "protocol", "no context"  # causes of the excess: a start token cures it, or does not
 
 
 @cache
@@ -48,16 +49,15 @@ def _df(text: str) -> float:
     return degrees_of_freedom(rows.loc[(rows["text"] == text) & (rows["bos"] == "never"), "document"].value_counts())
 
 
-def sums_by_bin(text: str, way: str, k: int, among: str | None = None) -> Reals:
+def sums_by_bin(text: str, way: str, k: int) -> Reals:
     """Count misses at k and tokens of each bin, of all documents and of all but each: shape (1 + D, 2, bins).
 
-    among: "rare" or "other" tokens only. Documents are the same for both ways.
+    Documents are the same for both ways.
     """
     table = passages()
     rows = table[(table["text"] == text) & (table["bos"] == way)]
     place = np.searchsorted(LAST, rows["context"])
-    chosen = np.ones(len(rows), dtype=bool) if among is None else rows["rare"].to_numpy() == (among == "rare")
-    inside = (place[:, None] == np.arange(len(LAST))) & chosen[:, None]
+    inside = place[:, None] == np.arange(len(LAST))
     missed = inside & (rows["rank"].to_numpy() > k)[:, None]
     # by document, in ascending order, so that the ways can be compared without each
     order = np.argsort(rows["document"].to_numpy(), kind="stable")
@@ -67,20 +67,20 @@ def sums_by_bin(text: str, way: str, k: int, among: str | None = None) -> Reals:
 
 
 def rates(ks: Sequence[int] = KS, *, level: float = 0.95) -> pd.DataFrame:
-    """Compute how many tokens of each bin are missed, in per cent: dataset, bos, among, k, context, rate, low, high.
+    """Compute how many tokens of each bin are missed, in per cent: dataset, bos, k, context, rate, low, high.
 
-    Also place (of the bin), tokens and missed. among: "all", "rare" or "other" tokens. Intervals by documents, of the
-    logarithm; missing where nothing is missed, or in one document alone.
+    Also place (of the bin), tokens and missed. Intervals by documents, of the logarithm; missing where nothing is
+    missed, or in one document alone.
     """
     rows = []
-    for text, way, among, k in product(TEXTS, WAYS, ("all", "rare", "other"), ks):
-        sums = sums_by_bin(text, way, k, None if among == "all" else among)
+    for text, way, k in product(TEXTS, WAYS, ks):
+        sums = sums_by_bin(text, way, k)
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.log(100 * sums[:, 0] / sums[:, 1])
         ends = np.exp(interval(logs, _df(text), level=level))
         about = zip(BINS, range(len(BINS)), sums[0, 1].astype(int), sums[0, 0].astype(int), *ends, strict=True)
-        rows += [(text, way, among, k, *each) for each in about if each[2]]
-    names = ["dataset", "bos", "among", "k", "context", "place", "tokens", "missed", "rate", "low", "high"]
+        rows += [(text, way, k, *each) for each in about if each[2]]
+    names = ["dataset", "bos", "k", "context", "place", "tokens", "missed", "rate", "low", "high"]
     return pd.DataFrame(rows, columns=names)
 
 
@@ -128,30 +128,25 @@ def openings(ks: Sequence[int] = KS, *, level: float = 0.95) -> pd.DataFrame:
     for name in ("p_more", "p_fewer", "p_not", "p_cured"):
         table[name] = table.groupby("k")[name].transform(lambda p: holm(p.fillna(1)))
     part = np.select([table["p_more"] < 0.05, table["p_fewer"] < 0.05], [STANDS, REFUTED], UNDECIDED)
-    cause = np.select([table["p_cured"] < 0.05, table["p_not"] < 0.05], ["protocol", "no context"], UNDECIDED)
+    cause = np.select([table["p_cured"] < 0.05, table["p_not"] < 0.05], [PROTOCOL, NO_CONTEXT], UNDECIDED)
     return table.assign(part=part, cause=cause)
 
 
-def crossed(ks: Sequence[int] = KS) -> pd.DataFrame:
-    """Cross early (contexts 1 to 4) with rare tokens: dataset, k, and the share of misses and of tokens in each cell.
+def early_and_rare(text: str = "wikipedia", k: int = 10_000) -> dict[str, float]:
+    """Cross early (contexts 1 to 4) with rare tokens: the share of misses in each cell, in per cent.
 
-    Without a start token, contexts 1 to 128; per cent. Columns early_rare, early_other, late_rare, late_other, and of
-    all tokens the same with tokens_.
+    Without a start token, contexts 1 to 128: early_rare, early_other, late_rare, late_other.
     """
-    rows = []
-    for text, k in product(TEXTS, ks):
-        row: dict[str, Any] = {"dataset": text, "k": k}
-        for among in ("rare", "other"):
-            sums = sums_by_bin(text, "never", k, among)[0]
-            early, every = sums[:, EARLY].sum(axis=1), sums[:, 1:].sum(axis=1)
-            for when, (missed, tokens) in (("early", early), ("late", every - early)):
-                row |= {f"{when}_{among}": missed, f"tokens_{when}_{among}": tokens}
-        rows.append(row)
-    table = pd.DataFrame(rows)
-    for start in ("", "tokens_"):
-        cells = [f"{start}{when}_{among}" for when in ("early", "late") for among in ("rare", "other")]
-        table[cells] = 100 * table[cells].div(table[cells].sum(axis=1), axis=0)
-    return table
+    table = passages()
+    rows = table[(table["text"] == text) & (table["bos"] == "never") & (table["context"] > 0) & (table["rank"] > k)]
+    early, rare = rows["context"] <= LAST[3], rows["rare"]
+    cells = {
+        "early_rare": early & rare,
+        "early_other": early & ~rare,
+        "late_rare": ~early & rare,
+        "late_other": ~early & ~rare,
+    }
+    return {name: float(100 * cell.mean()) for name, cell in cells.items()}
 
 
 def chunk_openings(tokens: int, k: int = 10_000) -> dict[str, float]:
@@ -170,34 +165,45 @@ def chunk_openings(tokens: int, k: int = 10_000) -> dict[str, float]:
 # ── What the page shows and says
 
 
-def summarize_openings(table: pd.DataFrame, by_bin: pd.DataFrame, cells: pd.DataFrame) -> dict[str, Any]:
-    """Collect the numbers of `noise` from `openings`, `rates` and `crossed`, by key: counts, ratios and per cent."""
-    values: dict[str, Any] = {"openings.texts": len(TEXTS), "openings.tokens.least": int(table["tokens"].min())}
-    values["openings.tokens.most"] = int(table["tokens"].max())
-    values["openings.early_tokens"] = 100 * WIDTH[EARLY].sum() / LAST[-1]
-    for k, rows in table[table["k"].isin((10_000, 20_000))].groupby("k"):
-        values[f"openings.stand.k{k}"] = int((rows["part"] == STANDS).sum())
-        values |= {f"openings.{name}.k{k}": int((rows["cause"] == cause).sum()) for name, cause in CAUSES.items()}
-        for name, unit in (("fold32", 1), ("early", 100), ("cured", 100)):
-            for row in rows.to_dict("records"):
-                key = f"{row['dataset']}.k{k}"
-                values |= {f"openings.{name}{end}.{key}": unit * row[f"{name}{end}"] for end in ("", "_low", "_high")}
-            values[f"openings.{name}.least.k{k}"] = unit * rows[name].min()
-            values[f"openings.{name}.most.k{k}"] = unit * rows[name].max()
-        values[f"openings.fold32.lowest_end.k{k}"] = rows["fold32_low"].min()
-    every = by_bin[(by_bin["bos"] == "never") & (by_bin["among"] == "all") & (by_bin["k"] == 10_000)]
-    for name, place in (("one", ONE), ("long", LONG)):
-        rates = every.loc[every["place"] == place, "rate"]
-        values |= {f"openings.{name}.least": rates.min(), f"openings.{name}.most": rates.max()}
-    for row in cells[(cells["k"] == 10_000) & (cells["dataset"] == "wikipedia")].to_dict("records"):
-        values |= {f"openings.{cell}": row[cell] for cell in ("early_rare", "early_other", "late_rare", "late_other")}
-    return values
+def summarize_openings(table: pd.DataFrame, by_bin: pd.DataFrame) -> dict[str, Any]:
+    """Collect the numbers of `noise` from `openings`, `rates` and `early_and_rare`: counts, ratios and per cent."""
+    at, beyond = (table[table["k"] == k] for k in (10_000, 20_000))
+    every = by_bin[(by_bin["bos"] == "never") & (by_bin["k"] == 10_000)]
+    one, long = (every.loc[every["place"] == place, "rate"] for place in (ONE, LONG))
+    percent = at.assign(**{name: 100 * at[name] for name in ("cured", "cured_low", "cured_high")})
+    cells = early_and_rare()
+    return {
+        "openings.texts": len(TEXTS),
+        "openings.tokens.least": int(table["tokens"].min()),
+        "openings.early_tokens": 100 * WIDTH[EARLY].sum() / LAST[-1],
+        "openings.early.least.k20000": 100 * beyond["early"].min(),
+        "openings.early.most.k20000": 100 * beyond["early"].max(),
+        "openings.fold32.least.k20000": beyond["fold32"].min(),
+        "openings.fold32.most.k20000": beyond["fold32"].max(),
+        "openings.fold32.lowest_end.k20000": beyond["fold32_low"].min(),
+        "openings.stand.k20000": int((beyond["part"] == STANDS).sum()),
+        "openings.cured.least.k10000": percent["cured"].min(),
+        "openings.cured.most.k10000": percent["cured"].max(),
+        **keyed("openings.cured.{dataset}.k10000", percent, "cured"),
+        **keyed("openings.cured_low.{dataset}.k10000", percent, "cured_low"),
+        **keyed("openings.cured_high.{dataset}.k10000", percent, "cured_high"),
+        "openings.no_context.k10000": int((at["cause"] == NO_CONTEXT).sum()),
+        "openings.protocol.k10000": int((at["cause"] == PROTOCOL).sum()),
+        "openings.one.least": one.min(),
+        "openings.one.most": one.max(),
+        "openings.long.least": long.min(),
+        "openings.long.most": long.max(),
+        "openings.early_rare": cells["early_rare"],
+        "openings.early_other": cells["early_other"],
+        "openings.late_rare": cells["late_rare"],
+        "openings.late_other": cells["late_other"],
+    }
 
 
 def rates_figure(table: pd.DataFrame) -> dict[str, Any]:
     """Plot the share of missed tokens against the left context, without a start token: a panel for each text."""
     first = np.array([0, *(last + 1 for last in LAST[:-1])])
-    rows = table[(table["bos"] == "never") & (table["among"] == "all")]
+    rows = table[table["bos"] == "never"]
     rows = rows.assign(first=first[rows["place"]]).query("missed > 0")
     return {
         "figure": replace(

@@ -249,7 +249,7 @@ def misses_by_context() -> Outcomes:
     """Outcomes of openings.toml."""
     ks = (10_000, 20_000)
     table = openings.openings(ks).set_index(["dataset", "k"])
-    rates = openings.rates(ks).query("bos == 'never' and among == 'all'").set_index(["dataset", "k", "context"])
+    rates = openings.rates(ks).query("bos == 'never'").set_index(["dataset", "k", "context"])
     part, cause = table["part"].xs(20_000, level="k"), table["cause"].xs(10_000, level="k")
     return {
         "rate": rates["rate"],
@@ -258,8 +258,8 @@ def misses_by_context() -> Outcomes:
         "early": table["early"],
         "cured": table["cured"],
         "openings_stand": lambda: (part == openings.STANDS).all(),
-        "context_is_missing": lambda: (cause == openings.CAUSES["no_context"]).all(),
-        "protocol_is_the_cause": lambda: (cause == openings.CAUSES["protocol"]).any(),
+        "context_is_missing": lambda: (cause == openings.NO_CONTEXT).all(),
+        "protocol_is_the_cause": lambda: (cause == openings.PROTOCOL).any(),
     }
 
 

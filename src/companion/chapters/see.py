@@ -40,7 +40,6 @@ from rbp.report.display import CLASSES, COLOUR, shade
 # ── A sentence of the reader's own
 
 FIRST = ("10k", "59k", "390k")  # the models that a page loads unless others are chosen; 4 MB together
-TEMPERATURES = (0.5, 1.0, 2.0)
 LONGEST = 1500  # characters that are read, so that an address that holds them can be sent
 TEN = 10  # tokens are shown of each prediction
 EXAMPLES = {
@@ -117,11 +116,6 @@ class Read:
         counts = rank_logits(self.logits[:-1], self.ids[1:])
         return (counts.greater + counts.equal).tolist(), counts.nll.tolist()
 
-    def cross_entropy(self, temperature: float) -> float:
-        """Average −ln p, in nats, of logits divided by the temperature."""
-        logits = self.logits[:-1].double() / temperature
-        return float(torch.nn.functional.cross_entropy(logits, self.ids[1:]))
-
     def predictions(self) -> list[list[Any]]:
         """List for each token but the first, and for what would come next: rank, −ln p, and the top ten with p."""
         ranks, nll = self.ranks()
@@ -160,17 +154,6 @@ def read(text: str, models: Sequence[Shipped]) -> list[Read]:
     return readings
 
 
-def summarize(readings: Sequence[Read]) -> pd.DataFrame:
-    """Summarize readings, a row each: label, size, tokens, rbp1, rbp10, rbp100, cross-entropy at each temperature."""
-    rows = []
-    for each in readings:
-        ranks = np.asarray(each.ranks()[0])
-        shares = {f"rbp{k}": metric.rbp(ranks, k) for k in (1, 10, 100)}
-        costs = {f"cross_entropy.{temperature:g}": each.cross_entropy(temperature) for temperature in TEMPERATURES}
-        rows.append({"label": each.rung.label, "size": each.size, "tokens": len(ranks), **shares, **costs})
-    return pd.DataFrame(rows)
-
-
 def count_models(readings: Sequence[Read], weights: Mapping[str, int]) -> dict[str, float | int]:
     """Count the models; give S of the smallest and the largest ticked at first, and the MB of weights."""
     chosen = at_first(readings)
@@ -192,12 +175,6 @@ def top_shares(readings: Sequence[Read]) -> dict[str, float]:
     """Compute RBP_1 of the smallest and the largest model ticked at first."""
     ends = {"smaller": at_first(readings)[0], "larger": at_first(readings)[-1]}
     return {f"rbp1.{name}": float(metric.rbp(np.asarray(read.ranks()[0]), 1)) for name, read in ends.items()}
-
-
-def cross_entropies(readings: Sequence[Read]) -> dict[str, float]:
-    """Compute the cross-entropy of the largest model ticked at first, in nats, at T = 1 and 2."""
-    larger = at_first(readings)[-1]
-    return {f"cross_entropy.larger.t{temperature}": larger.cross_entropy(temperature) for temperature in (1, 2)}
 
 
 # What the browser gets

@@ -58,10 +58,10 @@ def read_snapshots() -> pd.DataFrame:
 
 
 def fit_snapshots(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
-    """Fit the exponent in S of −ln accuracy at each step, with all models and `without` the smallest.
+    """Fit the exponent in S of −ln accuracy at each step.
 
-    Columns family, step, training_tokens, alpha, alpha_low, alpha_high, prefactor, r_squared, n, without. Steps at
-    which a model has no success are left out: its −ln accuracy is infinite.
+    Columns family, step, training_tokens, alpha, alpha_low, alpha_high, prefactor, r_squared, n. Steps at which a model
+    has no success are left out: its −ln accuracy is infinite.
     """
     rows = []
     for (family, step), models in table.groupby(["family", "step"]):
@@ -69,11 +69,9 @@ def fit_snapshots(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
             continue
         models = models.assign(value=-np.log(models["accuracy"].to_numpy(float)))
         law = fit_power_law(models["size"], models["value"], level=level)
-        larger = models[models["size"] > models["size"].min()]
         row = {"family": family, "step": step, "training_tokens": models["training_tokens"].iloc[0]}
         names = ("alpha", "alpha_low", "alpha_high", "prefactor", "r_squared", "n")
-        row |= {name: getattr(law, name) for name in names}
-        rows.append(row | {"without": fit_power_law(larger["size"], larger["value"]).alpha})
+        rows.append(row | {name: getattr(law, name) for name in names})
     return pd.DataFrame(rows)
 
 
@@ -116,21 +114,17 @@ def exponent_changes(table: pd.DataFrame, steps: Sequence[int], late: int, *, le
     return pd.DataFrame(rows)
 
 
-def snapshot_statistics(
-    fits: pd.DataFrame, snapshots: pd.DataFrame, changes: pd.DataFrame, late: int
-) -> dict[str, Any]:
-    """Summarise one family's `fit_snapshots`, its snapshots, and its `exponent_changes` up to step `late`.
+def snapshot_statistics(fits: pd.DataFrame, changes: pd.DataFrame, late: int) -> dict[str, Any]:
+    """Summarise one family's `fit_snapshots`, and its `exponent_changes` up to step `late`.
 
     Of the steps in `changes` the first is called early, the last between, and the second earlier.
     """
     steps = sorted(int(step) for step in changes["step"].unique())
     named = {"early": steps[0], "earlier": steps[min(1, len(steps) - 1)], "between": steps[-1]}
     at = fits.set_index("step")
-    best = snapshots.loc[snapshots.groupby("model")["accuracy"].idxmax()].sort_values("size").iloc[0]
     values: dict[str, Any] = {f"step.{name}": step for name, step in named.items()}
-    values |= {"step.late": late, "smallest": best["model"], "r_squared.early": at["r_squared"][named["early"]]}
-    for name, at_step in (("early", named["early"]), ("late", late)):
-        values |= {f"{column}.{name}": at[column][at_step] for column in ("alpha", "without")}
+    values |= {"step.late": late, "r_squared.early": at["r_squared"][named["early"]]}
+    values |= {"alpha.early": at["alpha"][named["early"]], "alpha.late": at["alpha"][late]}
     rows = {(row["models"], row["step"]): row for row in changes.to_dict("records")}
     whole, large, largest = ABOVE
     for name, group, step in (("", whole, "early"), ("large.earlier.", large, "earlier"), ("large.", large, "between")):
@@ -209,7 +203,7 @@ def read_runs(architecture: str = "Llama") -> pd.DataFrame:
 def fit_without_sweeps(table: pd.DataFrame) -> pd.DataFrame:
     """Fit every form in turn without each sweep, and measure what it misses there.
 
-    table: `read_runs`. Columns measure, form, n, missed: per cent of the deviance of the sweeps left out, in all, and
+    table: `read_runs`. Columns measure, form, missed: per cent of the deviance of the sweeps left out, in all, and
     by_sweep (see `missed_elsewhere`); and two local exponents in S of y at the geometric means of S and D: at_d, at
     fixed D, and at_ratio, along constant tokens per parameter.
     """
@@ -219,7 +213,7 @@ def fit_without_sweeps(table: pd.DataFrame) -> pd.DataFrame:
         points = table.assign(value=table[measure])
         law, missed = fit_surface(points, form), 100 * missed_elsewhere(points, "sweep", form)
         rows.append(
-            {"measure": measure, "form": form, "n": law.n, "missed": missed.sum(), "by_sweep": tuple(missed)}
+            {"measure": measure, "form": form, "missed": missed.sum(), "by_sweep": tuple(missed)}
             | {"at_d": law.exponent(*at).item(), "at_ratio": law.exponent(*at, 1.0).item()}
         )
     return pd.DataFrame(rows)
@@ -235,7 +229,7 @@ def sweep_statistics(table: pd.DataFrame, *, level: float) -> dict[str, Any]:
     The interval of this ratio takes sweeps as the units.
     """
     rows, named = table.set_index(["measure", "form"]), {PRODUCT: "product", ADDITIVE: "sum", KAPLAN: "kaplan"}
-    values: dict[str, Any] = {"llama.n": int(rows["n"].iloc[0]), "llama.sum_closest": 0}
+    values: dict[str, Any] = {"llama.sum_closest": 0}
     values |= {f"missed.llama.loss.{name}": rows["missed"]["loss", form] for form, name in named.items()}
     values |= {f"llama.rank.{name}.kaplan": rows[name]["rank", KAPLAN] for name in ("at_d", "at_ratio")}
     for measure in MEASURES:
@@ -309,13 +303,13 @@ def separability_tests(
 def separability_statistics(table: pd.DataFrame, *, level: float = 0.95) -> dict[str, Any]:
     """Summarise `separability_tests`."""
     alpha = 1 - level
-    values: dict[str, Any] = {"apart.cells": len(table), "apart.df": int(table["df_den"].min())}
+    values: dict[str, Any] = {"apart.cells": len(table)}
     for name in ("sum", "product"):
         p = table[f"p_{name}"]
-        corrected = with_holm(table.assign(p=p), level)["alarm_holm"].sum()
-        values |= {f"{name}.rejected": int((p < alpha).sum()), f"{name}.holm": int(corrected)}
+        values[f"{name}.rejected"] = int((p < alpha).sum())
         off = table[f"off_{name}"]
         values |= {f"{name}.off": off.median(), f"{name}.off_min": off.min(), f"{name}.off_max": off.max()}
+    values["sum.holm"] = int(with_holm(table.assign(p=table["p_sum"]), level)["alarm_holm"].sum())
     losses = table["k"].isna()
     values |= {"apart.loss_cells": int(losses.sum()), "sum.loss_rejected": int((table["p_sum"] < alpha)[losses].sum())}
     values["seeds.off"] = table["off_seeds"].median()

@@ -240,7 +240,7 @@ def score_statistics(forecasts: pd.DataFrame, scores: pd.DataFrame, grids: pd.Da
     """
     models = ["family", "rung", "training_tokens"]
     laws, best = summarize_laws(scores).set_index("law"), compare_best_law(scores)
-    named = laws.loc[["power", "product", "sum", "kaplan", "offset_in_tokens"]].reset_index()
+    named = laws.loc[["power", "product", "sum", "offset_in_tokens"]].reset_index()
     sums = grids[grids["of"] == "sum"].astype({"outcome": int})
     values: dict[str, Any] = {
         "longer.forecast": len(forecasts[models].drop_duplicates()),

@@ -68,9 +68,7 @@ def steps(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
 def chains(changes: pd.DataFrame) -> pd.DataFrame:
     """Count `steps` by models, dataset and family.
 
-    Columns steps, falling (of these, α does not rise), significantly_falling (and the whole interval lies below 0).
+    Columns steps, falling (of these, α does not rise).
     """
-    marked = changes.assign(falling=changes["difference"] <= 0, significantly_falling=changes["high"] < 0)
-    grouped = marked.groupby(CHAIN, as_index=False)
-    sums = {name: (name, "sum") for name in ("falling", "significantly_falling")}
-    return grouped.agg(steps=("k", "size"), **sums)
+    marked = changes.assign(falling=changes["difference"] <= 0)
+    return marked.groupby(CHAIN, as_index=False).agg(steps=("k", "size"), falling=("falling", "sum"))

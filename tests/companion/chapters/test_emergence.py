@@ -94,17 +94,6 @@ def test_the_family_with_the_most_models_is_taken_unless_one_is_named():
         emergence.select_family(windows, "C")
 
 
-def test_what_follows_by_algebra_is_so_by_numbers():
-    follows = emergence.algebra()
-    assert follows == {"power": "yes", "sigmoid": "yes", "sharper": "no"}
-    x = np.linspace(-20, 60, 400_001)
-    curves = {n: np.exp(-3 * n * np.exp(-0.3 * x)) for n in (1, 50)}
-    for curve in curves.values():
-        bend = np.gradient(np.gradient(curve, x), x)[(curve > 1e-6) & (curve < 1 - 1e-6)]
-        assert (np.diff(np.sign(bend)) != 0).sum() == 1
-        assert np.gradient(curve, x).max() == pytest.approx(0.3 / np.e, rel=1e-6)
-
-
 def test_counts_and_ratios_are_those_of_a_loop(tmp_path):
     rng = np.random.default_rng(5)
     lengths = [40, 17, 90, 33, 61, 25, 44, 70, 38, 52, 29, 66]

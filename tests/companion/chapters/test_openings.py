@@ -77,14 +77,15 @@ def test_rules_are_decided_by_significance_on_each_text(table):
 def test_rates_and_cells_add_up(table):
     rows = table[(table["text"] == "novels") & (table["bos"] == "never")]
     found = openings.rates([K]).query("dataset == 'novels' and bos == 'never'")
-    every = found[found["among"] == "all"].set_index("context")
+    every = found.set_index("context")
     assert every["rate"]["5–8"] == pytest.approx(100 * rate(bins(5, 8, rows)))
     assert "0" not in every.index
-    assert found[found["among"] != "all"]["missed"].sum() == every["missed"].sum() == (rows["rank"] > K).sum()
-    cells = openings.crossed([K]).set_index("dataset").loc["novels"]
-    early = (rows["context"] <= 4) & rows["rare"]
-    assert cells["early_rare"] == pytest.approx(100 * (early & (rows["rank"] > K)).sum() / (rows["rank"] > K).sum())
-    assert cells["tokens_late_other"] == pytest.approx(100 * ((rows["context"] > 4) & ~rows["rare"]).mean())
+    assert every["missed"].sum() == (rows["rank"] > K).sum()
+    missed = rows[rows["rank"] > K]
+    cells = openings.early_and_rare("novels", K)
+    assert cells["early_rare"] == pytest.approx(100 * ((missed["context"] <= 4) & missed["rare"]).mean())
+    assert cells["late_other"] == pytest.approx(100 * ((missed["context"] > 4) & ~missed["rare"]).mean())
+    assert sum(cells.values()) == pytest.approx(100)
 
 
 def test_openings_of_chunks_add_what_their_contexts_miss_beyond_a_long_one(table):

@@ -91,7 +91,6 @@ def test_context_helps_by_the_slope_of_a_line_through_its_bins(monkeypatch):
     assert row["p"] == pytest.approx(min(1, 2 * 2 * student_t.sf(abs(last) / error, df))), "Holm over two equal tests"
     values = real.positions_summary(slopes)
     assert values["real.slope.auslegal.k1"] == pytest.approx(100 * (np.exp(row["slope"]) - 1))
-    assert values["real.p.auslegal.k1"] == row["p"]
 
 
 def test_what_chapter_8_says_is_per_cent_of_the_text_and_k_that_it_names():
@@ -105,11 +104,8 @@ def test_what_chapter_8_says_is_per_cent_of_the_text_and_k_that_it_names():
     ]
     values = real.misses_summary(pd.DataFrame(rows, columns=names))
     assert [values[f"real.{name}"] for name in ("texts", "tokens", "rare_refuted", "first_refuted")] == [3, 1500, 1, 1]
-    assert [values[f"real.{name}.humaneval"] for name in ("removed", "removed_low", "removed_high")] == [50, 40, 60]
-    assert [values[f"real.removed.others.{end}"] for end in ("least", "most")] == [-10, 20]
-    assert values["real.early.wikipedia.k10000"] == 20
-    assert values["real.removed.humaneval.k10000"] == 80
-    assert values["real.missed.wikipedia.k10000"] == 3
+    assert (values["real.removed.humaneval"], values["real.removed.others.most"]) == (50, 20)
+    assert (values["real.early.wikipedia.k10000"], values["real.removed.wikipedia.k10000"]) == (20, 30)
 
 
 def test_damaged_models_are_compared_with_the_whole_one_by_loops(monkeypatch):

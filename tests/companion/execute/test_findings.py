@@ -106,7 +106,7 @@ def test_lines_that_rise_are_not_counted_as_the_laws(sign, lines):
     assert ("cut_min" in summary) is bool(lines)
     assert holds.line_counts(fits, [1]) == {"lines": 2, "straight": lines, "rising": 2 - lines}
     ends = subsets.steps(points)
-    summary = holds.threshold_summary(points, subsets.fit_thresholds(points), ends, subsets.chains(ends))
+    summary = holds.threshold_summary(points, subsets.fit_thresholds(points), ends)
     assert len(ends) == 2
     assert (summary["rise_cells"], summary["gain_cells"]) == (lines, lines)
 

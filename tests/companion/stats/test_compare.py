@@ -133,7 +133,7 @@ def test_steps_are_paired_differences():
     first = found.iloc[0]
     assert (first["k"], first["next_k"], first["difference"], first["low"]) == (1, 10, paired.difference, paired.low)
     summed = chains(found).iloc[0]
-    assert (summed["steps"], summed["falling"], summed["significantly_falling"]) == (2, 1, 1)
+    assert (summed["steps"], summed["falling"]) == (2, 1)
     assert chains(steps(table[table["k"] == 1])).empty
     one = table[table["k"] == 1]
     assert steps(pd.concat([one, one.assign(k=10, value=one["value"] / 2)])).empty  # no scatter about no change

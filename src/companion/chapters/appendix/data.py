@@ -202,7 +202,6 @@ def table_1_statistics(table: pd.DataFrame) -> dict[str, Any]:
     compared, agree = count_agreement(cells)
     values = {
         "cells": len(cells),
-        "recomputed": int((cells["verdict"] != "no points").sum()),
         "compared": compared,
         "agree": agree,
         "agree_rounded": count_agreement(rounded)[1],
