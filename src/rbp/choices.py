@@ -64,11 +64,11 @@ class Settings:
         if self.batch is not None and self.batch < 1:
             raise ParameterError(f"a batch has at least 1 row, not {self.batch}", "--batch", "Give more.")
         if isinstance(self.vocabulary, str) and self.vocabulary not in ("all", "tokenizer"):
-            what = f"unknown vocabulary {self.vocabulary!r}"
-            raise ParameterError(what, "--vocab", "Give all, tokenizer, or a number.")
+            fault = f"unknown vocabulary {self.vocabulary!r}"
+            raise ParameterError(fault, "--vocab", "Give all, tokenizer, or a number.")
         if self.round_logits not in (None, "bfloat16"):
-            what = f"cannot round logits to {self.round_logits!r}"
-            raise ParameterError(what, "--round-logits", "Give bfloat16.")
+            fault = f"cannot round logits to {self.round_logits!r}"
+            raise ParameterError(fault, "--round-logits", "Give bfloat16.")
 
 
 def check_shard(shard: tuple[int, int]) -> tuple[int, int]:

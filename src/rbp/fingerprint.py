@@ -42,7 +42,7 @@ def fingerprint(paths: Sequence[Path]) -> str:
         for (path, _), digest in zip(starts, pool.map(lambda piece: _hash_piece(*piece), starts), strict=True):
             pieces.setdefault(path, []).append(digest)
     must_be_unchanged(before, marks_of(paths))
-    digests |= {path: _join(each) for path, each in pieces.items()}
+    digests |= {path: _join(piece_digests) for path, piece_digests in pieces.items()}
     settled = [path for path in new if _size(before[path]) >= _NOTED and max(before[path][1:3]) < begun - _SETTLED]
     if settled:
         _write_index({str(path.resolve()): [*before[path], digests[path]] for path in settled})
@@ -126,13 +126,13 @@ def _read_index() -> dict[str, Any]:
 
 
 def _look_up(noted: Mapping[str, Any], path: Path, marks: Marks) -> str | None:
-    *known, digest = noted.get(str(path.resolve()), [None])
-    return digest if known == [*marks] else None
+    *noted_marks, digest = noted.get(str(path.resolve()), [None])
+    return digest if noted_marks == [*marks] else None
 
 
 def _write_index(new: Mapping[str, Any]) -> None:
     """Note some files beside those that are still as they were noted; another process's may be lost, to no harm."""
     entries = {**_read_index(), **new}
     with suppress(OSError, RuntimeError):  # a folder that cannot be written: the next call hashes again
-        there = {name: known for name, known in entries.items() if os.path.exists(name)}  # noqa: PTH110
+        there = {name: entry for name, entry in entries.items() if os.path.exists(name)}  # noqa: PTH110
         write_json(_index(), {"files": there, "seal": _seal(there)})

@@ -29,8 +29,8 @@ def greater_equal(scores: npt.ArrayLike, target: npt.ArrayLike) -> tuple[Integer
     """
     score, index = np.asarray(scores), np.asarray(target)
     if not np.issubdtype(index.dtype, np.integer) or score.ndim == 0 or score.shape[:-1] != index.shape:
-        what = f"scores of shape {score.shape} need whole-number targets of shape {score.shape[:-1]}"
-        raise DataError(what, f"target: {index.dtype}, shape {index.shape}", "Give one target per position.")
+        fault = f"scores of shape {score.shape} need whole-number targets of shape {score.shape[:-1]}"
+        raise DataError(fault, f"target: {index.dtype}, shape {index.shape}", "Give one target per position.")
     if np.isnan(score).any():
         raise DataError("a score is NaN", "scores", "NaN cannot be ordered: find where it comes from.")
     if index.size and not (index.min() >= 0 and index.max() < score.shape[-1]):

@@ -11,11 +11,11 @@ def nearest(name: str, names: Iterable[str], key: Callable[[str], str] = str.low
 
     ``key`` gives what is compared of a name.
     """
-    known = list(names)
-    by_key = {key(each): each for each in known}
+    candidates = list(names)
+    by_key = {key(candidate): candidate for candidate in candidates}
     close = difflib.get_close_matches(key(name), by_key, n=1)
     guess = f'Did you mean "{by_key[close[0]]}"? ' if close else ""
-    return guess + (f"There are: {', '.join(known)}." if known else "There are none.")
+    return guess + (f"There are: {', '.join(candidates)}." if candidates else "There are none.")
 
 
 def split_names(text: str | None) -> list[str]:
@@ -23,10 +23,10 @@ def split_names(text: str | None) -> list[str]:
     return [name.strip() for name in text.split(",")] if text and text.strip() else []
 
 
-def split_numbers(text: str | None, what: str, option: str, least: int | None = None) -> list[int]:
+def split_numbers(text: str | None, noun: str, option: str, least: int | None = None) -> list[int]:
     """Split a text at its commas into whole numbers; none for None.
 
-    what, option: what they are called, and by which option they are given. Raises ParameterError for anything else.
+    noun, option: what they are called, and by which option they are given. Raises ParameterError for anything else.
     """
     try:
         numbers = [] if text is None else [int(name) for name in text.split(",")]
@@ -35,7 +35,7 @@ def split_numbers(text: str | None, what: str, option: str, least: int | None = 
     except ValueError:
         bound = "" if least is None else f" of at least {least}"
         remedy = f"Give whole numbers{bound}, with commas."
-        raise ParameterError(f"{text!r} are not {what}", option, remedy) from None
+        raise ParameterError(f"{text!r} are not {noun}", option, remedy) from None
     return numbers
 
 

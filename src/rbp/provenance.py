@@ -27,8 +27,8 @@ _reads: ContextVar[Reads] = ContextVar("reads", default=_OF_THE_PROCESS)
 def note(*paths: Path) -> None:
     """Note that these files were read, but for files that this process made itself."""
     reads = _reads.get()
-    whole = [path.resolve() for path in paths]
-    reads.files.update(path for path in whole if not any(map(path.is_relative_to, reads.outputs)))
+    absolute = [path.resolve() for path in paths]
+    reads.files.update(path for path in absolute if not any(map(path.is_relative_to, reads.outputs)))
 
 
 def note_output(folder: Path) -> None:

@@ -63,13 +63,13 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise DataError("the manifest cannot be read", str(path), REDO) from None
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         version = f"format {manifest.get('format')}" if isinstance(manifest, dict) else "no format"
-        what = f"the store was written by another version of rbp: {version}, and this one reads format {FORMAT}"
-        raise DataError(what, str(folder), "Extract it again, or read it with the version that wrote it.")
+        fault = f"the store was written by another version of rbp: {version}, and this one reads format {FORMAT}"
+        raise DataError(fault, str(folder), "Extract it again, or read it with the version that wrote it.")
     try:
-        whole = _is_whole(manifest)
+        intact = _is_whole(manifest)
     except (ValueError, KeyError, TypeError, AttributeError):  # entries that no manifest of ours holds, or lacks
-        whole = False
-    if not whole:
+        intact = False
+    if not intact:
         raise DataError("the manifest was altered, or is damaged", str(path), REDO)
     return manifest
 
@@ -84,8 +84,8 @@ def _is_whole(manifest: dict[str, Any]) -> bool:
     return complete or not manifest["complete"]
 
 
-def _training(about: dict[str, Any]) -> Training:
-    return Training(**{name: about[name] for name in NAMES if name in about})
+def _training(notes: dict[str, Any]) -> Training:
+    return Training(**{name: notes[name] for name in NAMES if name in notes})
 
 
 def text_code(corpus: Any) -> str:
@@ -156,9 +156,9 @@ class Store:
         """
         return read_manifest(self.folder)
 
-    def begin(self, key: dict[str, Any], about: dict[str, Any], packs: int, tokens: int) -> None:
+    def begin(self, key: dict[str, Any], notes: dict[str, Any], packs: int, tokens: int) -> None:
         """Write the manifest of a measurement that begins or goes on; `about` is replaced."""
-        manifest = {"format": FORMAT, "digest": measurement_digest(key), "key": key, "about": about}
+        manifest = {"format": FORMAT, "digest": measurement_digest(key), "key": key, "about": notes}
         self._put({**manifest, "packs": packs, "tokens": tokens, "complete": False})
 
     def note(self, share: str, checks: Mapping[str, SampleCheck]) -> None:
@@ -167,16 +167,18 @@ class Store:
         share: which part of the work this was; parts of which no row was drawn have their entry too.
         """
         with full_disk(self.folder):
-            write_json(self.folder / CHECKS / f"{share}.json", {name: each.as_dict() for name, each in checks.items()})
+            write_json(
+                self.folder / CHECKS / f"{share}.json", {name: check.as_dict() for name, check in checks.items()}
+            )
 
     def noted(self) -> dict[str, SampleCheck]:
         """Read what `note` wrote, of the parts that are whole. A part that was written anew has to be checked again."""
-        whole = {path.name for path in self.parts()[0].values()}
+        whole_names = {path.name for path in self.parts()[0].values()}
         checks: dict[str, SampleCheck] = {}
         for path in sorted((self.folder / CHECKS).glob("*.json")):
             try:
                 entries = parse_json(path.read_bytes())
-                checks |= {name: SampleCheck(**each) for name, each in entries.items() if name in whole}
+                checks |= {name: SampleCheck(**entry) for name, entry in entries.items() if name in whole_names}
             except (OSError, ValueError, TypeError, AttributeError):  # damaged: these rows are ranked again
                 continue
         return checks
@@ -186,15 +188,15 @@ class Store:
         noted = self.noted()
         return sum(noted.values(), SampleCheck()) if len(noted) >= self.manifest["packs"] else None
 
-    def finish(self, about: dict[str, Any]) -> None:
+    def finish(self, additions: dict[str, Any]) -> None:
         """Say that every pack is there and whole, and list the parts. Raises DataError if one is not."""
         manifest = self.manifest
-        whole, _ = self.parts()
-        missing = [pack for pack in range(manifest["packs"]) if pack not in whole]
+        whole_parts, _ = self.parts()
+        missing = [pack for pack in range(manifest["packs"]) if pack not in whole_parts]
         if missing:
             raise DataError(f"pack {missing[0]} is missing", str(self.folder), REDO)
         parts = {}
-        for _, path in sorted(whole.items()):
+        for _, path in sorted(whole_parts.items()):
             data = path.read_bytes()
             rows = parquet.read_metadata(arrow.BufferReader(data)).num_rows
             parts[path.name] = {"sha256": hashlib.sha256(data).hexdigest(), "rows": rows}
@@ -203,11 +205,11 @@ class Store:
             notes = {name: value for name, value in notes.items() if name != "check"}
         if (sampled := self.checked()) is not None:
             notes = {**notes, "check": sampled.as_dict()}
-        self._put({**manifest, "about": {**notes, **about}, "complete": True, "parts": parts})
+        self._put({**manifest, "about": {**notes, **additions}, "complete": True, "parts": parts})
 
-    def relabel(self, about: dict[str, Any]) -> None:
+    def relabel(self, notes: dict[str, Any]) -> None:
         """Write the manifest with another `about`."""
-        self._put({**self.manifest, "about": about})
+        self._put({**self.manifest, "about": notes})
 
     def number(self, ordinal: int) -> None:
         """Write the manifest with the ordinal of a model in memory, beside others of one digest."""
@@ -220,15 +222,20 @@ class Store:
 
     def parts(self) -> tuple[dict[int, Path], list[Path]]:
         """Return the whole parts by pack, and the files that are not whole: damaged, or left over."""
-        whole: dict[int, Path] = {}
+        whole_parts: dict[int, Path] = {}
         rest = []
         for path in sorted((self.folder / "parts").glob("*")):
             match = PART.fullmatch(path.name)
-            if match and path.is_file() and int(match[1]) not in whole and _checksum(path.read_bytes()) == match[2]:
-                whole[int(match[1])] = path
+            if (
+                match
+                and path.is_file()
+                and int(match[1]) not in whole_parts
+                and _checksum(path.read_bytes()) == match[2]
+            ):
+                whole_parts[int(match[1])] = path
             elif not path.name.startswith("."):
                 rest.append(path)
-        return whole, rest
+        return whole_parts, rest
 
     def write(self, pack: int, columns: dict[str, Any]) -> None:
         """Write the part of `pack`, whole or not at all; `top` may be missing, where it is not known."""
@@ -241,11 +248,11 @@ class Store:
         with full_disk(self.folder):
             write_file(self.folder / "parts" / f"{pack:05d}-{_checksum(data)}.parquet", data)
 
-    def write_whole(self, key: dict[str, Any], about: dict[str, Any], columns: dict[str, Any]) -> None:
+    def write_whole(self, key: dict[str, Any], notes: dict[str, Any], columns: dict[str, Any]) -> None:
         """Write a measurement in one part, in place of all that was there."""
         with self.lock():
             self.clear()
-            self.begin(key, about, 1, len(columns["token"]))
+            self.begin(key, notes, 1, len(columns["token"]))
             for old in (self.folder / "parts").glob("*"):
                 old.unlink()
             self.write(0, columns)
@@ -274,8 +281,8 @@ class Store:
                 kind = fcntl.LOCK_SH if stream is streams[0] and shard is not None else fcntl.LOCK_EX
                 held = lock(stream, kind | fcntl.LOCK_NB)
                 if held is False:
-                    what = "another run is working on this store"
-                    raise DataError(what, str(self.folder), "Wait for it, or stop it; nothing is lost.")
+                    fault = "another run is working on this store"
+                    raise DataError(fault, str(self.folder), "Wait for it, or stop it; nothing is lost.")
                 if held is None:
                     log.warning("%s: this file system has no locks, so another run is not noticed", self.folder)
             yield
@@ -296,8 +303,10 @@ def must_be_stores(folders: Iterable[Path]) -> None:
         valid = is_store(folder) and not folder.is_symlink()
         other = sorted(path.name for path in folder.iterdir() if not _FILES.fullmatch(path.name)) if valid else []
         if other or not valid:
-            what = f"it holds {other[0]}, which is not part of a store" if other else "this is not a rank store"
-            raise DataError(f"{what}: nothing was removed", str(folder), "rbp ranks list shows the stores of a folder.")
+            fault = f"it holds {other[0]}, which is not part of a store" if other else "this is not a rank store"
+            raise DataError(
+                f"{fault}: nothing was removed", str(folder), "rbp ranks list shows the stores of a folder."
+            )
 
 
 def remove(folders: Sequence[Path]) -> None:
@@ -318,13 +327,13 @@ def rename(folder: Path, labels: Mapping[str, str]) -> Path:
         raise ParameterError(f"an empty {empty[0]}", f"--{empty[0]}", "Give a name.")
     store = Store(folder)
     manifest = store.manifest
-    about = {**manifest["about"], **labels}
-    at = f"@{about['revision']}" if "revision" in about else ""
-    new = folder.parent / store_name(f"{Path(about['model']).name}{at}-{about['dataset']}", manifest["key"])
+    notes = {**manifest["about"], **labels}
+    checkpoint = f"@{notes['revision']}" if "revision" in notes else ""
+    new = folder.parent / store_name(f"{Path(notes['model']).name}{checkpoint}-{notes['dataset']}", manifest["key"])
     with store.lock():
         if new != folder and new.exists():
             raise DataError("there is a store of that name already", str(new), "Remove one of them: rbp ranks rm.")
-        store.relabel(about)
+        store.relabel(notes)
         return folder if new == folder else folder.rename(new)
 
 
@@ -345,9 +354,9 @@ def full_disk(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        what = f"cannot write: {(error.strerror or str(error)).lower()}"
+        fault = f"cannot write: {(error.strerror or str(error)).lower()}"
         remedy = f"{write_remedy(error, 'give another folder: --out')} What is written stays good."
-        raise DataError(what, str(folder), remedy) from None
+        raise DataError(fault, str(folder), remedy) from None
 
 
 def read_part(path: Path) -> dict[str, npt.NDArray[Any]]:
@@ -356,8 +365,8 @@ def read_part(path: Path) -> dict[str, npt.NDArray[Any]]:
     `top` is missing where it is not known.
     """
     table = parquet.ParquetFile(path).read()  # `read_table` imports pandas, and so does a column's `to_numpy`
-    known = [name for name in SCHEMA.names if not table[name].null_count]
-    return {name: np.concatenate([_values(chunk) for chunk in table[name].chunks]) for name in known}
+    names = [name for name in SCHEMA.names if not table[name].null_count]
+    return {name: np.concatenate([_values(chunk) for chunk in table[name].chunks]) for name in names}
 
 
 def _read_whole(path: Path, manifest: dict[str, Any]) -> tuple[bytes, str | None]:
@@ -475,19 +484,19 @@ def open_store(folder: str | Path) -> RankStore:
     folder = Path(folder)
     manifest = read_manifest(folder)
     if not manifest["complete"]:
-        what = "the measurement is not finished"
-        raise DataError(what, str(folder), "Run the command that made it again; it continues where it stopped.")
-    about = manifest["about"]
+        fault = "the measurement is not finished"
+        raise DataError(fault, str(folder), "Run the command that made it again; it continues where it stopped.")
+    notes = manifest["about"]
     return RankStore(
         folder=folder,
-        model=about["model"],
-        dataset=about["dataset"],
-        family=about["family"],
-        size=about["size"],
-        vocabulary=about["vocabulary"],
+        model=notes["model"],
+        dataset=notes["dataset"],
+        family=notes["family"],
+        size=notes["size"],
+        vocabulary=notes["vocabulary"],
         tokens=manifest["tokens"],
         manifest=manifest,
-        training=_training(about),
+        training=_training(notes),
     )
 
 

@@ -85,9 +85,9 @@ def read_csv(path: Path) -> pd.DataFrame:
         raise DataError("a column name appears twice", f"{label(path)}, line {lines[0]}", "Rename one.")
     for line, row in zip(lines, rows, strict=True):
         if len(row) != len(header):
-            what = f"{len(row)} cells where the header has {len(header)}"
+            fault = f"{len(row)} cells where the header has {len(header)}"
             remedy = f"Separate the cells with single {SEPARATORS[separator]}."
-            raise DataError(what, f"{label(path)}, line {line}", remedy)
+            raise DataError(fault, f"{label(path)}, line {line}", remedy)
     columns = zip(*rows[1:], strict=True) if rows[1:] else [()] * len(header)
     cells = {name: [cell.strip() or None for cell in column] for name, column in zip(header, columns, strict=True)}
     return pd.DataFrame(cells, pd.Index(lines[1:], name="line"), dtype=object)
@@ -124,11 +124,11 @@ def read_parquet(path: Path) -> pd.DataFrame:
         with path.open("rb") as file:
             columns = parquet.ParquetFile(file).read()
     except OSError as error:
-        what = f"cannot read the file: {error.strerror or str(error).splitlines()[0]}"
-        raise DataError(what, label(path), "Check the path.") from None
+        fault = f"cannot read the file: {error.strerror or str(error).splitlines()[0]}"
+        raise DataError(fault, label(path), "Check the path.") from None
     except arrow.ArrowException as error:
-        what = f"cannot read the file as Parquet: {str(error).splitlines()[0].rstrip('.')}"
-        raise DataError(what, label(path), "Write it again, or give a CSV file.") from None
+        fault = f"cannot read the file as Parquet: {str(error).splitlines()[0].rstrip('.')}"
+        raise DataError(fault, label(path), "Write it again, or give a CSV file.") from None
     provenance.note(path)
     # pandas stores row labels that are no plain count as columns of this name
     names = [name for name in columns.column_names if not name.startswith("__index_level_")]
@@ -235,12 +235,12 @@ def checked(
     try:
         return schema.validate(raw.assign(**dict.fromkeys(optional)), lazy=True)[list(schema.columns)]
     except pa.errors.SchemaErrors as errors:
-        (what, row), *others = _faults(errors, raw, keys)
-    rest = [f"{raw.index.name} {row}: {what}" if row is not None else what for what, row in others[:FAULTS]]
+        (fault, row), *others = _faults(errors, raw, keys)
+    rest = [f"{raw.index.name} {row}: {fault}" if row is not None else fault for fault, row in others[:FAULTS]]
     if len(others) > FAULTS:
         rest.append(f"and {len(others) - FAULTS} more")
     remedy = f"Also: {'; '.join(rest)}.\n{remedy}" if rest else remedy
-    raise DataError(what, label(path) + (f", {raw.index.name} {row}" if row is not None else ""), remedy)
+    raise DataError(fault, label(path) + (f", {raw.index.name} {row}" if row is not None else ""), remedy)
 
 
 FAULTS = 5  # that are named after the first

@@ -424,8 +424,8 @@ def real_figure(*, level: float) -> dict[str, Any]:
     return {
         "figure": curves(
             table[table["cell"].str.endswith(f"{max(RISES)} nats")], "k", "offset",
-            labels=("k", "difference in −ln RBPₖ (%)"), panel="cell", styles=looks, ends=True, band=True, at=[0],
-            size=(4.6, 3.4),
+            labels=("k", "difference in −ln RBPₖ (%)"), panel="cell", styles=looks, name_ends=True, band=True,
+            heights=[0], size=(4.6, 3.4),
         ),
         "alt": "Lines over k that lie near zero for damaged models, and apart for damaged input at large k",
         "data": table,
@@ -503,8 +503,8 @@ def front_figure(equal: pd.DataFrame) -> dict[str, Any]:
     return {
         "figure": curves(
             rows, "k", "offset", labels=("k", "−ln RBPₖ, difference (%)"), panel=None,
-            styles={LABELS[path]: FRONT.get(path, spare) for path, spare in looks}, band=True, at=[0], ylim=_VIEW,
-            ends=True, size=(4.6, 3.7),
+            styles={LABELS[path]: FRONT.get(path, spare) for path, spare in looks}, band=True, heights=[0], ylim=_VIEW,
+            name_ends=True, size=(4.6, 3.7),
         ),
         "alt": "Three curves over k: with context replaced the ranks are better at k = 1 and far worse at large k; "
         "with fewer layers it is the other way round",

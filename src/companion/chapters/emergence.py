@@ -449,7 +449,7 @@ def ratio_figure(mean: pd.DataFrame) -> dict[str, Any]:
     """Plot `ratio_by_length` against N, for six of the k."""
     rows = mean[mean["k"].isin(spread(mean["k"], 6))]
     panels = curves(
-        rows, "n", "ratio", labels=("length N of the window (tokens)", RATIO), panel="family", line="k", at=[1],
+        rows, "n", "ratio", labels=("length N of the window (tokens)", RATIO), panel="family", line="k", heights=[1],
         ylim="shared", size=(4.6, 2.9),
     )  # fmt: skip
     return {
@@ -463,7 +463,7 @@ def texts_figure(ratio: pd.DataFrame) -> dict[str, Any]:
     """Plot the ratio of the largest model against N, a panel for each text, a colour for each k."""
     largest = ratio[ratio["size"] == ratio["size"].max()]
     panels = curves(
-        largest, "n", "ratio", labels=("length N of the window (tokens)", RATIO), line="k", at=[1], ylim="shared",
+        largest, "n", "ratio", labels=("length N of the window (tokens)", RATIO), line="k", heights=[1], ylim="shared",
         size=(4.6, 2.4),
     )  # fmt: skip
     return {

@@ -356,7 +356,7 @@ def surface_panels(points: pd.DataFrame, k: int, datasets: Sequence[str]) -> Pan
     return curves(
         rows.sort_values("training_tokens"), "size", "value", labels=(LABELS["size"], neg_log_rbp_label(k)),
         styles={name: (colours[int(budget)], "o") for name, budget in budgets.items()},
-        fitted=curves_of_sum, ends=True, log="xy", size=(4.6, 2.9),
+        fitted=curves_of_sum, name_ends=True, log="xy", size=(4.6, 2.9),
     )  # fmt: skip
 
 
@@ -439,7 +439,7 @@ def budget_exponents(lines: BudgetLines, *, level: float = 0.95) -> pd.DataFrame
     rows = []
     for dataset, line_of in lines.items():
         first = line_of[min(line_of)]
-        for k, y_first in first.each():
+        for k, y_first in first.by_metric():
             reference = exponents(first.counts.sizes, y_first)
             for budget, line in line_of.items():
                 sizes = line.counts.sizes
@@ -475,7 +475,7 @@ def ratio_exponents(lines: BudgetLines, per_parameter: float, *, level: float = 
         place = np.log(tokens[inside])
         weights = np.array([np.interp(place, np.log(budgets), unit) for unit in np.eye(len(budgets))])
         first = next(iter(line_of.values()))
-        for k, _ in first.each():
+        for k, _ in first.by_metric():
             y = np.stack([line.at(k)[:, inside] for line in line_of.values()])
             slopes = exponents(sizes[inside], np.einsum("bs,bds->ds", weights, y))
             alpha, low, high = interval(slopes, first.df, level=level)

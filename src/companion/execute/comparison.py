@@ -60,7 +60,9 @@ def compare(chapter: Chapter, runs: Sequence[Mapping[str, Any]], page: Path) -> 
         Path(__file__).with_suffix(".html"),
         title=f"{chapter.title}: {len(runs)} runs compared",
         difference=difference(table, names),
-        exponents=curves(ranks.assign(line=_lines(ranks)), "k", "alpha", labels=AXES, at=[0]) if len(ranks) else None,
+        exponents=curves(ranks.assign(line=_lines(ranks)), "k", "alpha", labels=AXES, heights=[0])
+        if len(ranks)
+        else None,
         measurements=scaling_panels(points, ylabel="−ln RBPₖ", panel="of") if shown else None,
         laws=in_words,
     )

@@ -55,8 +55,8 @@ log = logging.getLogger(__name__)
 
 def family_name(files: ModelFiles | Loaded) -> str:
     """Return the name that an installed package gives the model's family, else the model type."""
-    known = registry.known_models().get(files.name)
-    return known["family"] if known else str(files.config.get("model_type", "unknown"))
+    entry = registry.known_models().get(files.name)
+    return entry["family"] if entry else str(files.config.get("model_type", "unknown"))
 
 
 def circumstances(ranker: Ranker) -> dict[str, Any]:
@@ -225,9 +225,9 @@ def _resolve_inputs(
     model_files = [find_model(model) if isinstance(model, str) else model for model in models]
     for files in model_files:
         if spread and isinstance(files, ModelFiles) and (files.base or files.gguf):
-            what = f"{'an adapter' if files.base else 'a GGUF file'} is read on one device"
+            fault = f"{'an adapter' if files.base else 'a GGUF file'} is read on one device"
             remedy = "Save the model as safetensors, and give that."
-            raise ParameterError(what, f"{files.name}, --device spread", remedy)
+            raise ParameterError(fault, f"{files.name}, --device spread", remedy)
         training_of(files)  # which refuses what contradicts itself
     texts = [
         open_corpus(corpus, settings.fields, protocol.tokens is not None, settings.prompt)
@@ -258,7 +258,11 @@ def _key(model: Opened, corpus: Corpus, protocol: Protocol) -> dict[str, Any]:
         # measured with padded rows, or by a model that had read others, it is another measurement
         **({"rows": "fresh"} if looks_at_length(model.files.config) else {}),
         # of a commit on the hub this says nothing more
-        **({"checkpoint": at} if (at := model.files.checkpoint) and model.files.revision is None else {}),
+        **(
+            {"checkpoint": checkpoint}
+            if (checkpoint := model.files.checkpoint) and model.files.revision is None
+            else {}
+        ),
         # where they were scored as text, too
         **({"added": added} if (added := added_tokens(model.tokenizer)) else {}),
         **opening_entry(model.tokenizer, protocol.bos),
@@ -288,7 +292,7 @@ def _measure(model: Opened, corpus: Corpus, protocol: Protocol, out: Path, shard
     with store.lock(shard):
         try:
             packs = [pack for pack in range(rows.packs) if shard is None or pack % shard[1] == shard[0] - 1]
-            prepare_store(store, ranker, label, packs, whole=shard is None)
+            prepare_store(store, ranker, label, packs, all_packs=shard is None)
             store.begin(key, _about(model, corpus, ranker, rows), rows.packs, rows.tokens)
             speed = rank_missing_packs(store, ranker, rows, packs, label, model.must_be_as_loaded)
             how = {"tokens_per_second": speed, "halvings": ranker.halvings}
@@ -308,18 +312,18 @@ def _now() -> str:
 
 def _about(model: Opened, corpus: Corpus, ranker: Ranker, rows: RowPlan) -> dict[str, Any]:
     """Return what a manifest tells about a measurement beside its key: labels, circumstances, what was read."""
-    about = {**_labels(model, corpus), **circumstances(ranker), "begun": _now(), "not_scored": rows.not_scored}
+    notes = {**_labels(model, corpus), **circumstances(ranker), "begun": _now(), "not_scored": rows.not_scored}
     if rows.read is not None:
-        about["characters"] = {"read": rows.read[0], "of": rows.read[1]}
+        notes["characters"] = {"read": rows.read[0], "of": rows.read[1]}
     if rows.bytes is not None:
-        about["bytes"] = rows.bytes
+        notes["bytes"] = rows.bytes
     if rows.documents[0] < rows.documents[1]:
-        about["documents"] = {"scored": rows.documents[0], "read": rows.documents[1]}
-    if unused := without_token(model.tokenizer, about["vocabulary"]):
-        about["without_token"] = unused
+        notes["documents"] = {"scored": rows.documents[0], "read": rows.documents[1]}
+    if unused := without_token(model.tokenizer, notes["vocabulary"]):
+        notes["without_token"] = unused
     if isinstance(model.files, ModelFiles) and model.files.gguf:
-        about |= {"file": model.files.gguf.name, "quantization": model.files.quantization}
-    return about
+        notes |= {"file": model.files.gguf.name, "quantization": model.files.quantization}
+    return notes
 
 
 def write_ranks(
@@ -368,8 +372,8 @@ def _own_place(
 def _rows(files: ModelFiles | Loaded, tokenizer: Any, corpus: Corpus, protocol: Protocol) -> RowPlan:
     longest = longest_input(files.config)
     if longest is not None and protocol.length > longest:
-        what = f"the model reads {longest} tokens at most, not {protocol.length}"
-        raise ParameterError(what, f"{files.name}, --length", f"Give --length {longest}.")
+        fault = f"the model reads {longest} tokens at most, not {protocol.length}"
+        raise ParameterError(fault, f"{files.name}, --length", f"Give --length {longest}.")
     return plan_rows(corpus, tokenizer, protocol)
 
 
@@ -377,8 +381,8 @@ def _must_know(rows: RowPlan, name: str, vocabulary: int) -> None:
     """Raise DataError unless the model has all tokens of the rows."""
     highest = max(int(row.ids.max()) for row in rows.rows)
     if highest >= vocabulary:
-        what = f"the tokenizer gives token {highest}, the model has {vocabulary}"
-        raise DataError(what, name, "The tokenizer is another model's: save the right one beside it.")
+        fault = f"the tokenizer gives token {highest}, the model has {vocabulary}"
+        raise DataError(fault, name, "The tokenizer is another model's: save the right one beside it.")
 
 
 def verify_store(
@@ -397,23 +401,23 @@ def verify_store(
     """
     key, where = store.manifest["key"], str(store.folder)
     if "weights" not in key:
-        what = f"{store.model} is not a model that this command can load"
-        raise DataError(what, where, "The program that ranked it checked a sample itself.")
+        fault = f"{store.model} is not a model that this command can load"
+        raise DataError(fault, where, "The program that ranked it checked a sample itself.")
     settings = Settings(dtype=key["dtype"], vocabulary=key["vocabulary"] or "all", round_logits=key["round_logits"])
     device = find_device(settings.device)
     with quiet(), ieee(device):
-        at = key["revision"] or store.training.revision
-        loaded = Opened(find_model(model, at, tokenizer), settings, device)
+        revision = key["revision"] or store.training.revision
+        loaded = Opened(find_model(model, revision, tokenizer), settings, device)
         if loaded.fingerprints["weights"] != key["weights"]:  # of the tokenizer, its tokens are compared
-            what = f"{model} has other weights than the store was made of"
-            raise DataError(what, where, f"Give the same model; the store names {store.model}.")
+            fault = f"{model} has other weights than the store was made of"
+            raise DataError(fault, where, f"Give the same model; the store names {store.model}.")
         ranked = key["corpus"]
         fields = {} if "sha256" not in ranked else {"fields": ranked["fields"] or (), "prompt": ranked.get("prompt")}
         texts = [open_corpus(name, **fields) for name in corpora or [store.dataset]]
         corpus = next((text for text in texts if text.fingerprint == key["corpus"]), None)
         if corpus is None:
-            what = f"{', '.join(text.name for text in texts)} is not the text that was ranked, or not as it was"
-            raise DataError(what, where, "Give it by --corpus, with the same fields.")
+            fault = f"{', '.join(text.name for text in texts)} is not the text that was ranked, or not as it was"
+            raise DataError(fault, where, "Give it by --corpus, with the same fields.")
         rows = plan_rows(corpus, loaded.tokenizer, Protocol(**key["protocol"])).rows
         sample = [rows[i] for i in choose_sample(rows, seed or store.manifest["digest"], share)]
         columns = {str(name): column.to_numpy() for name, column in store.ranks().drop(columns="top").items()}
@@ -421,8 +425,8 @@ def verify_store(
         ranker = Ranker(loaded.language, "reference", 1, loaded.limit, settings.round_logits, compiled=False)
         ranker.check(sample)
         answers = list(rank_again(ranker, sample, Stored(columns, where), elsewhere=True, cross_entropies=exact))
-    sampled = sum((one for one, _ in answers), SampleCheck())
-    if wrong := [each for _, some in answers for each in some]:
+    sampled = sum((check for check, _ in answers), SampleCheck())
+    if wrong := [token for _, some in answers for token in some]:
         raise wrong_ranks_error(wrong, sampled, where)
     return sampled, len(rows)
 
@@ -437,19 +441,19 @@ def _finished(store: Store, key: dict[str, Any], labels: dict[str, Any]) -> bool
     except DataError:
         return False
     if manifest["digest"] != measurement_digest(key):
-        what = "the folder holds another measurement than its name says"
-        raise DataError(what, str(store.folder), "Give it its own name back, or move it away.")
-    whole, rest = store.parts()
-    if rest or len(whole) < manifest["packs"]:
+        fault = "the folder holds another measurement than its name says"
+        raise DataError(fault, str(store.folder), "Give it its own name back, or move it away.")
+    parts, rest = store.parts()
+    if rest or len(parts) < manifest["packs"]:
         return False
     if not manifest["complete"] and store.checked() is None:
         return False
-    about = manifest["about"]
-    named = [(each["model"], each.get("revision", labels.get("revision"))) for each in (about, labels)]
+    notes = manifest["about"]
+    named = [(record["model"], record.get("revision", labels.get("revision"))) for record in (notes, labels)]
     if named[0] != named[1]:  # the same weights, which have their first name
         labels = {"family": labels["family"]}
     new = {name: value for name, value in labels.items() if name != "dataset"}  # and so has the same text
-    if manifest["complete"] and new.items() <= about.items():
+    if manifest["complete"] and new.items() <= notes.items():
         return True
     with store.lock():
         store.finish(new)
@@ -467,9 +471,9 @@ def _labels(model: Opened, corpus: Corpus) -> dict[str, Any]:
 
 def gpus() -> list[str]:
     """List the GPUs that this process may use, as `CUDA_VISIBLE_DEVICES` names them."""
-    given = os.environ.get("CUDA_VISIBLE_DEVICES")
+    listed = os.environ.get("CUDA_VISIBLE_DEVICES")
     count = torch.cuda.device_count()
-    return split_names(given)[:count] if given else [str(i) for i in range(count)]
+    return split_names(listed)[:count] if listed else [str(i) for i in range(count)]
 
 
 def extract_on_gpus(

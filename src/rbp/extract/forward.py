@@ -124,8 +124,8 @@ class Ranker:
         if self.batch < 1:
             raise ParameterError(f"a batch has at least 1 row, not {self.batch}", "--batch", "Give more.")
         if self.vocabulary is not None and not 1 <= self.vocabulary <= self.language.vocabulary:
-            what = f"the vocabulary is limited to {self.vocabulary} of {self.language.vocabulary} tokens"
-            raise ParameterError(what, "--vocab", "Give at least 1 and at most all.")
+            fault = f"the vocabulary is limited to {self.vocabulary} of {self.language.vocabulary} tokens"
+            raise ParameterError(fault, "--vocab", "Give at least 1 and at most all.")
         config = self.language.model.config.to_dict()
         self._longest = longest_input(config)
         if self.padded is None:
@@ -146,10 +146,10 @@ class Ranker:
             return self.rounding
         return self.language.dtype if self.head is None or self.language.dtype == "float64" else "float32"
 
-    def check(self, rows: Sequence[Row], known: Probe | None = None) -> Probe:
+    def check(self, rows: Sequence[Row], earlier: Probe | None = None) -> Probe:
         """Probe the model (`probe_model`); use the result for ranking, and return it."""
         width = self._width if self.padded else None
-        self._taken(probe_model(self.language, rows, find_head(fresh(self.language.model)), width, known))
+        self._taken(probe_model(self.language, rows, find_head(fresh(self.language.model)), width, earlier))
         return self.probe
 
     def hidden_or_logits(self, ids: torch.Tensor) -> torch.Tensor:
@@ -209,8 +209,8 @@ class Ranker:
         for indices, rows, _, finish in batches:
             parts |= zip(indices, _split(finish(), rows), strict=True)
         if written := self.reader.written_to:
-            what = f"the model writes to its weights when it reads some rows: {and_more(written)}"
-            raise DataError(what, self.language.name, "They are as before. Save the model, and give its folder.")
+            fault = f"the model writes to its weights when it reads some rows: {and_more(written)}"
+            raise DataError(fault, self.language.name, "They are as before. Save the model, and give its folder.")
         return joined([parts[i] for i in sorted(parts)])
 
     def _batches(self, rows: Sequence[Row]) -> Iterator[list[int]]:
@@ -275,14 +275,14 @@ class Ranker:
         """Tally rows where the head lies: of a model in several places, one of them. Waits for nothing."""
         targets, vocabulary = self._targets(rows), self.vocabulary or len(head.weight)
         if (highest := targets.max()) >= vocabulary:
-            what = f"the target {highest} lies outside 0 … {vocabulary - 1}"
-            raise ParameterError(what, "--vocab", "Check the tokenizer, and --vocab.")
+            fault = f"the target {highest} lies outside 0 … {vocabulary - 1}"
+            raise ParameterError(fault, "--vocab", "Check the tokenizer, and --vocab.")
         hidden = self._hidden(rows).to(head.weight.device)
         with exactly(head.weight.device), torch.cuda.device_of(head.weight):  # type: ignore[no-untyped-call]
             moved = _upload(targets, head.weight.device)
             scaled = head.bias, head.scale, head.softcap
-            given = problem(hidden, head.weight, moved, *scaled, self.vocabulary, self.rounding, equal)
-            return count(given, self.backend, self.compiled)
+            arguments = problem(hidden, head.weight, moved, *scaled, self.vocabulary, self.rounding, equal)
+            return count(arguments, self.backend, self.compiled)
 
     def _by_product(self, row: Row, head: Head) -> Ranks:
         """Rank a row by the plain product of the output layer."""
@@ -362,8 +362,8 @@ def joined(parts: Sequence[Columns]) -> Columns:
 
 def _split(ranks: Ranks, rows: Sequence[Row]) -> Iterator[Ranks]:
     """Yield the ranks of each of the rows."""
-    ends = np.cumsum([len(row.scored) for row in rows])[:-1]
-    for piece in zip(*(np.split(column, ends) for column in ranks), strict=True):
+    boundaries = np.cumsum([len(row.scored) for row in rows])[:-1]
+    for piece in zip(*(np.split(column, boundaries) for column in ranks), strict=True):
         yield Ranks(*piece)
 
 

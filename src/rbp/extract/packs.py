@@ -20,16 +20,16 @@ from rbp.texts.protocol import Row, RowPlan
 log = logging.getLogger(__name__)
 
 
-def prepare_store(store: Store, ranker: Ranker, label: str, packs: Sequence[int], *, whole: bool) -> None:
-    """Make a store ready to go on: what is damaged among `packs` is removed; whole: these are all, and all else too.
+def prepare_store(store: Store, ranker: Ranker, label: str, packs: Sequence[int], *, all_packs: bool) -> None:
+    """Make a store ready to go on: remove what is damaged among `packs`; all_packs: and all else that is.
 
     Raises DataError if its ranks are of logits in another dtype than the ranker's.
     """
-    if whole:
+    if all_packs:
         store.clear()
     _must_go_on_alike(store, ranker.rounding_of_logits)
     for path in store.parts()[1]:
-        if not whole and not any(path.name.startswith(f"{pack:05d}-") for pack in packs):
+        if not all_packs and not any(path.name.startswith(f"{pack:05d}-") for pack in packs):
             continue
         log.warning("%s: %s is damaged or left over: done again", label, path.name)
         path.unlink()
@@ -41,14 +41,14 @@ def _must_go_on_alike(store: Store, logits: str) -> None:
     Raises DataError if its ranks are of logits in another dtype than `logits`.
     """
     try:
-        about = store.manifest["about"]
+        notes = store.manifest["about"]
     except DataError:  # it begins
         return
-    if (rounding := about["logits"]) != logits:
-        what = f"the store was begun with ranks of {rounding} logits, and would go on with ranks of {logits} ones"
-        raise DataError(what, str(store.folder), "Remove it, and extract anew.")
+    if (rounding := notes["logits"]) != logits:
+        fault = f"the store was begun with ranks of {rounding} logits, and would go on with ranks of {logits} ones"
+        raise DataError(fault, str(store.folder), "Remove it, and extract anew.")
     for name in ("torch", "transformers"):
-        if (before := about["versions"][name]) != version(name):
+        if (before := notes["versions"][name]) != version(name):
             log.warning("begun with %s %s, going on with %s: last bits may differ", name, before, version(name))
 
 
@@ -144,14 +144,16 @@ def rank_again(
 
 def answers_alike(store: Store, ranker: Ranker, rows: RowPlan) -> bool:
     """Return whether a model gives the ranks of a store again: of its shortest and its longest row."""
-    manifest, (whole, _) = store.manifest, store.parts()
+    manifest, (whole_parts, _) = store.manifest, store.parts()
     if (manifest["packs"], manifest["tokens"]) != (rows.packs, rows.tokens):
         return False
-    places = sorted(((pack, row) for pack in whole for row in rows.rows_of(pack)), key=lambda place: len(place[1].ids))
-    ends = [places[0], places[-1]]
-    parts = [read_part(whole[pack]) for pack in sorted({pack for pack, _ in ends})]
+    places = sorted(
+        ((pack, row) for pack in whole_parts for row in rows.rows_of(pack)), key=lambda place: len(place[1].ids)
+    )
+    extremes = [places[0], places[-1]]
+    parts = [read_part(whole_parts[pack]) for pack in sorted({pack for pack, _ in extremes})]
     ranks = Stored({column: np.concatenate([part[column] for part in parts]) for column in parts[0]}, str(store.folder))
     try:
-        return not any(wrong for _, wrong in rank_again(ranker, [row for _, row in ends], ranks))
+        return not any(wrong for _, wrong in rank_again(ranker, [row for _, row in extremes], ranks))
     except DataError:  # other tokens, or a model that cannot read them
         return False

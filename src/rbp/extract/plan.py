@@ -96,8 +96,13 @@ def gpu_memory(size: Size, dtype: "Dtype", length: int, rows: int = ROWS) -> flo
     (the residual 1, query, key and value 3, the inner layer of 4 · d before and after its activation 8); logits: one
     row's, length · V · 4, for the check against the model's own (ranks themselves need a tile of 5 MB).
     """
-    each = BYTES[dtype]
-    return size.total * each + rows * length * 12 * size.width * each + length * size.vocabulary * 4 + CONTEXT
+    number_bytes = BYTES[dtype]
+    return (
+        size.total * number_bytes
+        + rows * length * 12 * size.width * number_bytes
+        + length * size.vocabulary * 4
+        + CONTEXT
+    )
 
 
 def cpu_memory(size: Size, dtype: "Dtype", length: int, threads: int) -> float:
@@ -122,10 +127,10 @@ def last_rate(out: Path, model: str, dtype: Dtype, device: str) -> float | None:
     rates = []
     for manifest in out.glob(f"*/{MANIFEST}"):
         with suppress(DataError):
-            about, key = (read_manifest(manifest.parent)[name] for name in ("about", "key"))
-            same = (about["model"], key["dtype"], key["device"]) == (model, dtype, device)
-            if same and "finished" in about and about.get("tokens_per_second"):
-                rates.append((about["finished"], float(about["tokens_per_second"])))
+            notes, key = (read_manifest(manifest.parent)[name] for name in ("about", "key"))
+            same = (notes["model"], key["dtype"], key["device"]) == (model, dtype, device)
+            if same and "finished" in notes and notes.get("tokens_per_second"):
+                rates.append((notes["finished"], float(notes["tokens_per_second"])))
     return max(rates)[1] if rates else None
 
 

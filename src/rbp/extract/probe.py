@@ -46,11 +46,11 @@ def probe_model(
     rows: Sequence[Row],
     head: Head | None,
     width: Callable[[Row], int] | None = None,
-    known: Probe | None = None,
+    earlier: Probe | None = None,
 ) -> Probe:
     """Check before the work that a model reads the rows and is causal, and find out what may be taken for granted.
 
-    width: the length that a row would be padded to, where it may be. known: what this found of the same model with
+    width: the length that a row would be padded to, where it may be. earlier: what this found of the same model with
     other weights, which holds for these, but for the head. Raises DataError for a model that cannot read the rows, has
     no logits for each token, is not causal or gives other logits each time; ParameterError for float64 with a model
     that does not compute in it.
@@ -61,16 +61,16 @@ def probe_model(
     short = list(by_length.values())  # one, where all rows are long
     if language.dtype == "float64":
         _check_double(Reader(language), short[-1])
-    if known is not None:
-        reader = Reader(language, steady=known.steady, written=known.written)
-        return known._replace(head=_judged(list(map(reader.logits, short)), head))
+    if earlier is not None:
+        reader = Reader(language, steady=earlier.steady, written=earlier.written)
+        return earlier._replace(head=_judged(list(map(reader.logits, short)), head))
     reader, head = _steadied(language, short[0], _ids(language, longest.ids), head)
     head = _judged(list(map(reader.logits, short[1:])), head)
     for ids in short:
         _check_causal(reader, head, ids)
     if written := reader.written_to:
-        what = f"a copy of the model, too, writes to the model's own {and_more(written)}"
-        raise DataError(what, language.name, "It is as before. Save it with save_pretrained, and give the folder.")
+        fault = f"a copy of the model, too, writes to the model's own {and_more(written)}"
+        raise DataError(fault, language.name, "It is as before. Save it with save_pretrained, and give the folder.")
     padded = width is not None and _padding_is_unseen(reader, head, rows, width)
     if width is not None and not padded:
         log.warning("the model looks at the length of its input: rows are read unpadded, which is slower")
@@ -98,9 +98,9 @@ def _steadied(
 
     def by_itself() -> tuple[Head | None, Values]:
         with untouched(language.model) if shared else nullcontext():  # of which copies are made afterwards
-            given = reader.logits(short, model=reader.given)
-        found = _judged([given], head)
-        return found, [each for each in given[1 if found else 0 :] if each is not None]
+            output = reader.logits(short, model=reader.given)
+        found = _judged([output], head)
+        return found, [values for values in output[1 if found else 0 :] if values is not None]
 
     (found, first), copy = by_itself(), reader.twin()
     before = _ranked_values(reader, found, short, copy)
@@ -124,12 +124,12 @@ def _steadied(
     return Reader(language, steady=steady, written=frozenset(written)), found
 
 
-def _judged(given: Sequence[tuple[torch.Tensor, torch.Tensor | None]], head: Head | None) -> Head | None:
+def _judged(outputs: Sequence[tuple[torch.Tensor, torch.Tensor | None]], head: Head | None) -> Head | None:
     """Return the head if the model's own logits are its product as the model's dtype rounds it, for all tokens.
 
-    given: of some rows the logits, and what the output layer read.
+    outputs: of some rows the logits, and what the output layer read.
     """
-    if head is None or all(_is_product(*each, head) for each in given):
+    if head is None or all(_is_product(*output, head) for output in outputs):
         return head
     log.warning("the model's logits are not a single product, so its own logits are used, which is slower")
     return None
@@ -157,14 +157,14 @@ def _check_causal(reader: Reader, head: Head | None, ids: torch.Tensor) -> None:
 
     def sees_ahead(first: Values, *rest: Values) -> bool:
         begun = (
-            ([a[:, :cut] for a in first], [b[:, :cut] for b in each]) for cut, each in zip(cuts, rest, strict=True)
+            ([a[:, :cut] for a in first], [b[:, :cut] for b in values]) for cut, values in zip(cuts, rest, strict=True)
         )
         return any(_any_differ(*pair, dtype) for pair in begun)
 
     beside = _ranked_values(reader, head, torch.cat([ids, *others]))
-    ahead = sees_ahead(*([each[i : i + 1] for each in beside] for i in range(1 + len(cuts))))
+    ahead = sees_ahead(*([values[i : i + 1] for values in beside] for i in range(1 + len(cuts))))
     # or does it look at its neighbours in the batch? Alone it reads what is ranked
-    if ahead and sees_ahead(*(_ranked_values(reader, head, each) for each in (ids, *others))):
+    if ahead and sees_ahead(*(_ranked_values(reader, head, tokens) for tokens in (ids, *others))):
         kind = reader.language.model.config.model_type
         raise DataError("the model sees the tokens that it is asked to predict", kind, _CAUSAL)
 
@@ -180,16 +180,16 @@ def _any_differ(first: Values, second: Values, dtype: torch.dtype) -> bool:
     return any(differ(a, b, dtype) for a, b in zip(first, second, strict=True))
 
 
-def differ(one: torch.Tensor, other: torch.Tensor, dtype: torch.dtype) -> bool:
+def differ(first: torch.Tensor, second: torch.Tensor, dtype: torch.dtype) -> bool:
     """Return whether two computations of the same vectors [..., d] differ by more than rounding.
 
     An entry is judged by itself and by the upper quartile of its vector's magnitudes: a few that are huge must not hide
     what the others do. NaN is the ranking's to name.
     """
     eps = torch.finfo(dtype).eps
-    one, other = wide(one), wide(other)
-    typical = one.abs().kthvalue(max(1, one.shape[-1] * 3 // 4), dim=-1, keepdim=True).values
-    return bool(((one - other).abs() > 8 * eps * (256 if eps < 1e-5 else 2) * (typical + one.abs())).any())
+    first, second = wide(first), wide(second)
+    typical = first.abs().kthvalue(max(1, first.shape[-1] * 3 // 4), dim=-1, keepdim=True).values
+    return bool(((first - second).abs() > 8 * eps * (256 if eps < 1e-5 else 2) * (typical + first.abs())).any())
 
 
 def _padding_is_unseen(reader: Reader, head: Head | None, rows: Sequence[Row], width: Callable[[Row], int]) -> bool:
@@ -205,7 +205,7 @@ def _padding_is_unseen(reader: Reader, head: Head | None, rows: Sequence[Row], w
             return False
         alone = _ranked_values(reader, head, ids)
         dtype = getattr(torch, reader.language.dtype)
-        if _any_differ(alone, [each[:, :length] for each in beside], dtype):
+        if _any_differ(alone, [values[:, :length] for values in beside], dtype):
             return False
     return True
 
@@ -216,5 +216,5 @@ def _check_double(reader: Reader, ids: torch.Tensor) -> None:
     with Operations(after=lambda result: dtypes.add(getattr(result, "dtype", None))):
         reader.logits(ids)
     if torch.float32 in dtypes:
-        what = f"{reader.language.model.config.model_type} computes parts in float32 whatever the dtype of its weights"
-        raise ParameterError(what, "--dtype", "Take float32: float64 would promise what it does not give.")
+        fault = f"{reader.language.model.config.model_type} computes parts in float32 whatever the dtype of its weights"
+        raise ParameterError(fault, "--dtype", "Take float32: float64 would promise what it does not give.")

@@ -55,9 +55,9 @@ class Reader:
                 model = self._copy or self.twin()
                 self._copy = model if self.steady else None
 
-        def stop(_: Any, given: tuple[torch.Tensor, ...]) -> None:
-            if given:
-                raise _Read(given[0])
+        def stop(_: Any, inputs: tuple[torch.Tensor, ...]) -> None:
+            if inputs:
+                raise _Read(inputs[0])
 
         with self.running(ids.shape[1]), _before(output_layer(model), stop):
             try:
@@ -86,29 +86,29 @@ class Reader:
         some = {} if keep is None else {"logits_to_keep": keep}
         with (
             self.running(ids.shape[1]),
-            _before(output_layer(model), lambda _, given: seen.extend(given[:1])),
+            _before(output_layer(model), lambda _, inputs: seen.extend(inputs[:1])),
             nullcontext() if perturbation is None else _perturbed(model, perturbation),
         ):
             logits = getattr(model(input_ids=ids, use_cache=False, **some), "logits", None)
         if not isinstance(logits, torch.Tensor) or logits.ndim != 3:
-            what = f"{type(self.language.model).__name__} gives no logits for each token"
-            raise DataError(what, self.language.name, _NO_LOGITS)
+            fault = f"{type(self.language.model).__name__} gives no logits for each token"
+            raise DataError(fault, self.language.name, _NO_LOGITS)
         if logits.shape[-1] < self.language.vocabulary:
             kind, tokens = type(self.language.model).__name__, self.language.vocabulary
-            what = f"{kind} gives {logits.shape[-1]} logits for each token, and knows {tokens:,} tokens"
-            raise DataError(what, self.language.name, _NO_LOGITS)
+            fault = f"{kind} gives {logits.shape[-1]} logits for each token, and knows {tokens:,} tokens"
+            raise DataError(fault, self.language.name, _NO_LOGITS)
         hidden = seen[0] if len(seen) == 1 and seen[0].shape[:2] == logits.shape[:2] else None
         places = ids.shape[1] if keep is None else len(keep)
         return self._aligned(logits, places), None if hidden is None else self._aligned(hidden, places)
 
-    def _aligned(self, given: torch.Tensor, places: int) -> torch.Tensor:
+    def _aligned(self, values: torch.Tensor, places: int) -> torch.Tensor:
         """Return the values of the tokens themselves: an adapter may put virtual ones before them."""
-        surplus = given.shape[1] - places
+        surplus = values.shape[1] - places
         adapter: Any = getattr(self.language.model, "active_peft_config", None)
         if surplus and surplus != (adapter.num_virtual_tokens if getattr(adapter, "is_prompt_learning", False) else 0):
-            what = f"the model gives logits for {given.shape[1]} places where it reads {places} tokens"
-            raise DataError(what, self.language.name, "Give a model that has one prediction for each token.")
-        return given[:, surplus:]
+            fault = f"the model gives logits for {values.shape[1]} places where it reads {places} tokens"
+            raise DataError(fault, self.language.name, "Give a model that has one prediction for each token.")
+        return values[:, surplus:]
 
     @contextmanager
     def running(self, width: int) -> Iterator[None]:
@@ -123,8 +123,8 @@ class Reader:
         except Exception as error:  # of any kind: a position beyond the last, a setting that is null
             if out_of_memory(error):
                 raise
-            what = f"the model cannot read a row of {width} tokens: {first_line(error)}"
-            raise DataError(what, self.language.name, _REMEDY) from None
+            fault = f"the model cannot read a row of {width} tokens: {first_line(error)}"
+            raise DataError(fault, self.language.name, _REMEDY) from None
 
 
 _NO_LOGITS = "Give a causal language model with its output layer."
@@ -148,18 +148,18 @@ def _before(layer: nn.Module | None, hook: Callable[[Any, Any], None]) -> Abstra
         return nullcontext()
     mine = get_ident()
     with _REGISTERING:
-        handle = layer.register_forward_pre_hook(lambda *given: hook(*given) if get_ident() == mine else None)
+        handle = layer.register_forward_pre_hook(lambda *arguments: hook(*arguments) if get_ident() == mine else None)
     return _hooked(handle)
 
 
 def _perturbed(model: Any, seed: int) -> AbstractContextManager[None]:
     draw, mine = torch.Generator().manual_seed(seed), get_ident()
 
-    def moved(_: Any, __: Any, given: torch.Tensor) -> torch.Tensor:
+    def moved(_: Any, __: Any, embeddings: torch.Tensor) -> torch.Tensor:
         if get_ident() != mine:
-            return given
-        noise = torch.randn(given.shape, generator=draw).to(given.device)
-        return given * (1 + max(2 * torch.finfo(given.dtype).eps, 3e-5) / 16 * noise).to(given.dtype)
+            return embeddings
+        noise = torch.randn(embeddings.shape, generator=draw).to(embeddings.device)
+        return embeddings * (1 + max(2 * torch.finfo(embeddings.dtype).eps, 3e-5) / 16 * noise).to(embeddings.dtype)
 
     try:
         with _REGISTERING:

@@ -65,13 +65,13 @@ class Stored:
         Raises DataError if they are missing, or are other tokens'.
         """
         wanted = _places(np.full(len(row.scored), row.document), row.start + row.scored)
-        at = np.searchsorted(self.places, wanted).clip(max=len(self.places) - 1)
-        other = (self.places[at] != wanted) | (self.token[at] != row.ids[row.scored])
+        indices = np.searchsorted(self.places, wanted).clip(max=len(self.places) - 1)
+        other = (self.places[indices] != wanted) | (self.token[indices] != row.ids[row.scored])
         if other.any():
             first = int(other.argmax())
-            what = f"document {row.document}, position {row.start + int(row.scored[first])} is another token, or none"
-            raise DataError(what, self.where, "Are text, tokenizer and protocol those that were ranked?")
-        return self.greater[at].astype(np.int64), self.equal[at].astype(np.int64), self.nll[at]
+            fault = f"document {row.document}, position {row.start + int(row.scored[first])} is another token, or none"
+            raise DataError(fault, self.where, "Are text, tokenizer and protocol those that were ranked?")
+        return self.greater[indices].astype(np.int64), self.equal[indices].astype(np.int64), self.nll[indices]
 
 
 def _places(document: npt.NDArray[Any], position: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
@@ -126,22 +126,25 @@ def plain_logits(ranker: Ranker, *, apart: bool) -> Forward:
     rounding = None if ranker.rounding is None else getattr(torch, ranker.rounding)
     keeps_some = "logits_to_keep" in inspect.signature(language.model.forward).parameters
 
-    def near(part: torch.Tensor, states: torch.Tensor | None, at: torch.Tensor) -> torch.Tensor:
-        return tolerance(part[at], rounding or dtype, None if states is None else states[at], head, apart=apart)
+    def near(part: torch.Tensor, states: torch.Tensor | None, chosen: torch.Tensor) -> torch.Tensor:
+        return tolerance(part[chosen], rounding or dtype, None if states is None else states[chosen], head, apart=apart)
 
     def forward(row: Row, perturbation: int | None) -> Iterator[Logits]:
         ids, places = torch.from_numpy(row.ids)[None].to(language.device), torch.from_numpy(row.scored - 1)
-        whole = len(row.ids) * language.vocabulary <= VALUES or not keeps_some
-        step = len(places) if whole else max(1, VALUES // language.vocabulary)
+        all_at_once = len(row.ids) * language.vocabulary <= VALUES or not keeps_some
+        step = len(places) if all_at_once else max(1, VALUES // language.vocabulary)
         for start in range(0, len(places), step):
             wanted = places[start : start + step].to(language.device)
-            given, read = reader.logits(ids, None if whole else wanted, perturbation)
-            at = wanted if whole else torch.arange(len(wanted), device=language.device)
-            place = given.device if head is None else head.weight.device  # of a model in several places
-            logits, hidden = given[0].to(place)[:, : ranker.vocabulary], None if read is None else read[0].to(place)
+            all_logits, read = reader.logits(ids, None if all_at_once else wanted, perturbation)
+            indices = wanted if all_at_once else torch.arange(len(wanted), device=language.device)
+            place = all_logits.device if head is None else head.weight.device  # of a model in several places
+            logits, hidden = (
+                all_logits[0].to(place)[:, : ranker.vocabulary],
+                None if read is None else read[0].to(place),
+            )
             widened = WIDENED_CPU if place.type == "cpu" else WIDENED
-            for some in torch.split(torch.arange(len(at)), max(1, widened // language.vocabulary)):
-                chosen = at[some].to(place)
+            for some in torch.split(torch.arange(len(indices)), max(1, widened // language.vocabulary)):
+                chosen = indices[some].to(place)
                 part = logits[chosen] if rounding is None else logits[chosen].to(rounding)
                 states = None if hidden is None else hidden[chosen]
                 yield Logits(start + some.numpy(), part, partial(near, part, states))
@@ -167,8 +170,8 @@ def verify_sample(
         sampled, wrong = _verified(forward(rows[index], None), rows[index], before[index], cross_entropies)
         for seed in range(PERTURBATIONS if wrong else 0):
             _, other = _verified(forward(rows[index], seed), rows[index], before[index], cross_entropies)
-            still = {each.index for each in other}
-            wrong = [each for each in wrong if each.index in still]
+            still = {token.index for token in other}
+            wrong = [token for token in wrong if token.index in still]
         return sampled, wrong
 
     if not threads:
@@ -190,27 +193,27 @@ def _verified(
 
 
 def _compared(
-    given: Logits, row: Row, stored: Sequence[npt.NDArray[Any]], cross_entropies: bool
+    own: Logits, row: Row, stored: Sequence[npt.NDArray[Any]], cross_entropies: bool
 ) -> tuple[SampleCheck, list[WrongRank]]:
     """Compare a row's stored ranks with counts among some logits; list those whose difference rounding cannot explain.
 
     Counts must lie between those with every logit that is near counted, and with none. A cross-entropy must be as near:
     a wrong scale or cap keeps the order, but not the cross-entropy.
     """
-    part, logits, near = given
+    part, logits, near = own
     target = torch.from_numpy(row.ids[row.scored[part]]).to(logits.device)
     plain = rank_logits(logits, target)
     greater, equal, nll = before = [torch.from_numpy(column[part]).to(logits.device) for column in stored]
     other = (plain.greater != greater) | (plain.equal != equal)
     apart = torch.where(plain.nll == nll, 0.0, (plain.nll - nll).abs()) if cross_entropies else torch.zeros_like(nll)
     # most are the same, or as near as sums of exponentials come: rounding is looked at for the rest alone
-    at = torch.nonzero(other | ~(apart <= 3e-5 * (1 + plain.nll.abs())))[:, 0]
-    values = wide(logits[at])
-    moved = near(at).to(values.dtype)
-    truth, truth_moved = (each.gather(1, target[at, None]) for each in (values, moved))
+    unequal = torch.nonzero(other | ~(apart <= 3e-5 * (1 + plain.nll.abs())))[:, 0]
+    values = wide(logits[unequal])
+    moved = near(unequal).to(values.dtype)
+    truth, truth_moved = (tensor.gather(1, target[unequal, None]) for tensor in (values, moved))
     least, most = (values - moved > truth + truth_moved).sum(1), (values + moved >= truth - truth_moved).sum(1)
-    mean = truth_moved[:, 0] + (values.softmax(1) * moved).sum(1) + 3e-5 * (1 + plain.nll[at].abs())
-    right = (least <= greater[at]) & (greater[at] + equal[at] <= most) & (apart[at] <= mean)
+    mean = truth_moved[:, 0] + (values.softmax(1) * moved).sum(1) + 3e-5 * (1 + plain.nll[unequal].abs())
+    right = (least <= greater[unequal]) & (greater[unequal] + equal[unequal] <= most) & (apart[unequal] <= mean)
     sampled = SampleCheck(
         tokens=len(target),
         differ=int(other.sum()),
@@ -218,7 +221,7 @@ def _compared(
         slack=float(truth_moved.max()) if len(truth_moved) else 0.0,
         nll=float(apart.nan_to_num(0, 0, 0).max()),
     )
-    wrong = at[~right]
+    wrong = unequal[~right]
     places = part[wrong.cpu().numpy()].tolist()
     after = [plain.greater, plain.equal, plain.nll]
     was, now = (zip(*(column[wrong].tolist() for column in ranks), strict=True) for ranks in (before, after))
@@ -227,7 +230,7 @@ def _compared(
 
 def wrong_ranks_error(wrong: Sequence[WrongRank], sampled: SampleCheck, folder: str) -> DataError:
     """Build the error for ranks that differ by more than rounding."""
-    what = (
+    fault = (
         f"{len(wrong)} of {sampled.tokens:,} tokens that were ranked again have other ranks by the model's own logits "
         f"give, beyond rounding ({sampled.slack:.2g}); the first: {wrong[0]}"
     )
@@ -236,4 +239,4 @@ def wrong_ranks_error(wrong: Sequence[WrongRank], sampled: SampleCheck, folder: 
         "was compiled for another machine, or a model that is not run rightly here: see whether it is so with "
         "--backend reference, OMP_NUM_THREADS=1 and --device cpu, and tell us."
     )
-    return DataError(what, folder, remedy)
+    return DataError(fault, folder, remedy)

@@ -49,12 +49,12 @@ def shades(values: Iterable[int]) -> dict[int, str]:
 def numbered(colours: Mapping[int, str], name: str) -> dict[str, Style]:
     """Return the styles that `legend_below` takes, of `shades`: "N = 1", 2, 5 …"""
     return {
-        (f"{name} = " if i == 0 else "") + whole(value): Style(colour, "", width=2.2)
+        (f"{name} = " if i == 0 else "") + format_whole(value): Style(colour, "", width=2.2)
         for i, (value, colour) in enumerate(sorted(colours.items()))
     }
 
 
-def whole(value: int) -> str:
+def format_whole(value: int) -> str:
     """Format a whole number as it is, or with two digits and a power of ten where it is long."""
     return f"{value:,}" if value < 100_000 else power_of_ten(float(f"{value:.1e}"))
 
@@ -69,9 +69,9 @@ def curves(
     panel: str | None = "dataset",
     styles: Mapping[Any, Sequence[Any]] | None = None,
     fitted: Sequence[pd.DataFrame] | None = None,
-    ends: bool = False,
+    name_ends: bool = False,
     log: Literal["x", "y", "xy", ""] = "x",
-    at: Sequence[float] = (),
+    heights: Sequence[float] = (),
     zone: tuple[float, float] | None = None,
     band: bool = False,
     ylim: tuple[float | None, float | None] | Literal["shared"] | None = None,
@@ -81,20 +81,20 @@ def curves(
 
     rows: may have `low` and `high`, drawn as bars or as a `band`, and `hollow`, which points are. styles: the fields of
     a `Style` by line, in order; None: as families, numbers or others are drawn everywhere. A line whose name begins
-    with "_" is not named. fitted: curves in place of lines from point to point; `weak` ones dashed. ends: names stand
-    at the lines' ends, else below. at, zone: horizontal lines, and a grey stretch of y.
+    with "_" is not named. fitted: curves in place of lines from point to point; `weak` ones dashed. name_ends: whether
+    names stand at the lines' ends, else below. heights, zone: horizontal lines, and a grey stretch of y.
     """
     line_styles = {name: Style(*style) for name, style in (styles or _styles(rows, line)).items()}
     paths = pd.concat(fitted) if fitted else None
-    known = set(rows.dropna(subset="low")[line]) if "low" in rows and fitted is None and not band else set()
-    barred = [name for name in line_styles if name in known]
-    limits = _limits(rows, y, [*at, *(zone or ())], log="y" in log) if ylim == "shared" else ylim
+    with_bars = set(rows.dropna(subset="low")[line]) if "low" in rows and fitted is None and not band else set()
+    barred = [name for name in line_styles if name in with_bars]
+    limits = _limits(rows, y, [*heights, *(zone or ())], log="y" in log) if ylim == "shared" else ylim
     shaded = styles is None and pd.api.types.is_numeric_dtype(rows[line])
 
     def draw(ax: Axes, key: Any) -> None:
         if zone:
             ax.axhspan(*zone, color="#8a8d91", alpha=0.3, lw=0)
-        for height in at:
+        for height in heights:
             ax.axhline(height, color=INK, lw=0.8, ls="-" if height == 0 else (0, (5, 3)))
         tips, seen = {}, {}
         for name, style in line_styles.items():
@@ -131,12 +131,14 @@ def curves(
         ax.set_ylabel(labels[1])
         if panel:
             ax.set_title(_name(panel, key))
-        if ends:
+        if name_ends:
             label_line_ends(ax, tips)
         elif shaded:
             legend_below(ax, numbered({name: style.colour for name, style in seen.items()}, _SYMBOLS.get(line, line)))
         else:
-            legend_below(ax, {name: style for each, style in seen.items() if (name := _name(line, each))[0] != "_"})
+            legend_below(
+                ax, {name: style for line_key, style in seen.items() if (name := _name(line, line_key))[0] != "_"}
+            )
 
     return Panels(_keys(rows, panel), draw, size=size)
 
@@ -198,7 +200,7 @@ def _name(column: str, value: Any) -> str:
         return model_label(value)
     if column == "family":
         return family_label(value)
-    return str(value) if isinstance(value, str) else f"{_SYMBOLS.get(column, column)} = {whole(value)}"
+    return str(value) if isinstance(value, str) else f"{_SYMBOLS.get(column, column)} = {format_whole(value)}"
 
 
 def scaling_panels(
@@ -216,8 +218,8 @@ def scaling_panels(
     """
     rows, fitted = points[points["value"] > 0], fitted_lines(points, [panel, "family"], level)
     return curves(
-        rows, "size", "value", labels=(xlabel, ylabel), panel=panel, line="family", fitted=fitted, ends=True, log="xy",
-        size=(4.6, 3.7),
+        rows, "size", "value", labels=(xlabel, ylabel), panel=panel, line="family", fitted=fitted, name_ends=True,
+        log="xy", size=(4.6, 3.7),
     )  # fmt: skip
 
 
@@ -232,6 +234,6 @@ def fitted_lines(points: pd.DataFrame, by: Sequence[str], level: float = 0.95) -
             law = fit_power_law(rows["size"], rows["value"], level=level)
             line = law.predict(np.geomspace(law.size_min, law.size_max, 60))[["size", "value", "mean_low", "mean_high"]]
             line.columns = pd.Index(["size", "value", "low", "high"])
-            about: dict[str, Any] = dict(zip(by, group, strict=True))
-            lines.append(line.assign(weak=law.weak, **about))
+            group_values: dict[str, Any] = dict(zip(by, group, strict=True))
+            lines.append(line.assign(weak=law.weak, **group_values))
     return lines

@@ -126,11 +126,11 @@ def use_style() -> None:
 
 def family_style(family: str, families: Sequence[str] = ()) -> tuple[str, str]:
     """Return a family's colour and marker; unknown ones take the free spare styles, by their place in `families`."""
-    known = FAMILIES | LADDERS | OUTSIDE
-    if family in known:
-        return known[family]
-    unknown = sorted(set(families) - set(known)) or [family]
-    taken = [known[name] for name in families if name in known]
+    styles = FAMILIES | LADDERS | OUTSIDE
+    if family in styles:
+        return styles[family]
+    unknown = sorted(set(families) - set(styles)) or [family]
+    taken = [styles[name] for name in families if name in styles]
     free = [style for style in SPARE if style not in taken] or SPARE
     return free[unknown.index(family) % len(free)]
 
@@ -160,8 +160,8 @@ class Panels:
 
     def __post_init__(self) -> None:
         if not len(self.keys):
-            what = "the measurements leave a figure of this chapter without a point"
-            raise DataError(what, "measurements", "Give more models, more tokens, or other thresholds.")
+            fault = "the measurements leave a figure of this chapter without a point"
+            raise DataError(fault, "measurements", "Give more models, more tokens, or other thresholds.")
 
     def single(self, key: Any) -> Figure:
         """Draw one panel as a figure of its own."""
@@ -215,19 +215,19 @@ def log_axis(ax: Axes, which: str, *, plain: bool = True) -> None:
     axis.set_major_formatter(ticker.FuncFormatter(_plain if plain else power_of_ten))
 
 
-def label_line_ends(ax: Axes, ends: Mapping[str, tuple[float, float, str]]) -> None:
+def label_line_ends(ax: Axes, tips: Mapping[str, tuple[float, float, str]]) -> None:
     """Write each line's name at its right end, after a dash in its colour, moved apart where two would overlap.
 
     The names are in ink: no colour has enough contrast for text both on white and in the dark.
-    `ends` maps a name to (x, y, colour) in data coordinates. Call it when the limits of the axes are final.
+    `tips` maps a name to (x, y, colour) in data coordinates. Call it when the limits of the axes are final.
     """
     # In axes coordinates a line of text is as tall as its points over the panel's height.
     height = ax.bbox.height * 72 / ax.figure.dpi
     gap = 1.2 * TEXT / height
-    names = sorted(ends, key=lambda name: ends[name][1])
+    names = sorted(tips, key=lambda name: tips[name][1])
     to_axes = ax.transData + ax.transAxes.inverted()
     # a line that leaves the panel has its name at the edge
-    placed = np.clip([to_axes.transform(ends[name][:2])[1] for name in names], 0.0, 1.0)
+    placed = np.clip([to_axes.transform(tips[name][:2])[1] for name in names], 0.0, 1.0)
     for _ in range(200):  # push neighbours apart until none overlap
         for i in range(len(placed) - 1):
             overlap = gap - (placed[i + 1] - placed[i])
@@ -237,7 +237,7 @@ def label_line_ends(ax: Axes, ends: Mapping[str, tuple[float, float, str]]) -> N
     for name, y in zip(names, placed, strict=True):
         thick = 3 / height
         corner = (1.01, float(y) - thick / 2)
-        ax.add_patch(Rectangle(corner, 0.035, thick, color=ends[name][2], lw=0, transform=ax.transAxes, clip_on=False))
+        ax.add_patch(Rectangle(corner, 0.035, thick, color=tips[name][2], lw=0, transform=ax.transAxes, clip_on=False))
         ax.annotate(
             name,
             xy=(1.06, float(y)),

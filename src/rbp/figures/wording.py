@@ -36,8 +36,8 @@ def dataset_label(dataset: str) -> str:
 
 def dataset_order(datasets: Iterable[str]) -> list[str]:
     """Sort the datasets, each once: the paper's first and in its order, then others by name."""
-    known = list(DATASETS)
-    return sorted(set(datasets), key=lambda name: (known.index(name) if name in known else len(known), name))
+    order = list(DATASETS)
+    return sorted(set(datasets), key=lambda name: (order.index(name) if name in order else len(order), name))
 
 
 def model_label(model: str) -> str:

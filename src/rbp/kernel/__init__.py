@@ -75,13 +75,13 @@ def linear_rank(
     On a GPU the call waits once for its work, as it raises what is wrong.
     """
     with exactly(hidden.device):
-        given = problem(hidden, weight, target, bias, scale, softcap, vocab, round_logits, equal)
-        tally = count(given, backend, compiled)
-        verdict = judged(given, tally)
+        checked = problem(hidden, weight, target, bias, scale, softcap, vocab, round_logits, equal)
+        tally = count(checked, backend, compiled)
+        verdict = judged(checked, tally)
         if not verdict.impossible:
-            return finish_ranks(given, tally, verdict)
-        _say_once(backend, given.hidden.device)  # the machine's fault, or its compiler's: no user's to mend
-        return finish_ranks(given, blocked.tally(given, reduce=reduce_eagerly))
+            return finish_ranks(checked, tally, verdict)
+        _say_once(backend, checked.hidden.device)  # the machine's fault, or its compiler's: no user's to mend
+        return finish_ranks(checked, blocked.tally(checked, reduce=reduce_eagerly))
 
 
 def backend_for(device: torch.device, dtype: torch.dtype) -> Backend:
@@ -110,20 +110,20 @@ def compiling_pays(logits: int) -> bool:
     return logits >= PAYS
 
 
-def count(given: Problem, backend: Backend, compiled: bool) -> Tally:
+def count(checked: Problem, backend: Backend, compiled: bool) -> Tally:
     """Tally by a backend; nobody has looked at it yet, so that a GPU need not be waited for."""
     if known_backend(backend) == "auto":
-        dtype = torch.promote_types(given.hidden.dtype, given.weight.dtype)
-        backend = backend_for(given.hidden.device, given.dtype if given.dtype == torch.float64 else dtype)
+        dtype = torch.promote_types(checked.hidden.dtype, checked.weight.dtype)
+        backend = backend_for(checked.hidden.device, checked.dtype if checked.dtype == torch.float64 else dtype)
     if backend in ("tiles", "triton"):
         try:
             from rbp.kernel import tiles, triton_kernel  # late: triton is slow to import, and not everywhere
         except ImportError as error:
             raise ParameterError("triton is not installed", "backend", 'Take backend="blocked".') from error
-        return tiles.tally(given) if backend == "tiles" else triton_kernel.tally(given)
+        return tiles.tally(checked) if backend == "tiles" else triton_kernel.tally(checked)
     if backend == "reference":
-        return reference.tally(given)
-    return blocked.tally(given, reduce=None if compiled else reduce_eagerly)
+        return reference.tally(checked)
+    return blocked.tally(checked, reduce=None if compiled else reduce_eagerly)
 
 
 @cache

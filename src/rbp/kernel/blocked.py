@@ -90,8 +90,8 @@ class _Block:
             total += part
             start = i * len(name)
             rows = torch.nonzero((peak > highest) | ((peak == highest) & (start < top)))[:, 0]  # few, after some tiles
-            peak, at = self.highest(tile[rows], peak[rows], name, self.target_names[rows])
-            before, first = highest[rows], start + at
+            peak, column = self.highest(tile[rows], peak[rows], name, self.target_names[rows])
+            before, first = highest[rows], start + column
             lowest = torch.where(peak == before, torch.minimum(top[rows], first), top[rows])
             top[rows] = torch.where(peak > before, first, lowest)
             highest[rows] = torch.maximum(before, peak)
@@ -108,11 +108,13 @@ class _Block:
 
         logits [R, C] of some rows, whose highest ones are `peak`.
         """
-        at = logits.argmax(1)
-        own = torch.nonzero(name[at] == target_name)[:, 0]  # only these rows are masked, which costs more than the rest
+        column = logits.argmax(1)
+        own = torch.nonzero(name[column] == target_name)[
+            :, 0
+        ]  # only these rows are masked, which costs more than the rest
         if len(own):
-            peak[own], at[own] = logits[own].masked_fill_(name == target_name[own, None], -torch.inf).max(1)
-        return peak, at
+            peak[own], column[own] = logits[own].masked_fill_(name == target_name[own, None], -torch.inf).max(1)
+        return peak, column
 
     def tiles(self) -> Iterator[torch.Tensor]:
         """Yield the logits, tile after tile, each in the place of the last; columns beyond the last are −inf."""

@@ -55,7 +55,7 @@ def _same(weight: torch.Tensor, bias: torch.Tensor | None, ones: torch.Tensor, o
     """Return whether the rows of weight, and the biases, of pairs of columns are the same bits."""
     bits, size = _bits(weight), max(1, PIECE // weight.shape[1])
     pairs = zip(torch.split(ones, size), torch.split(others, size), strict=True)
-    same = torch.cat([(bits[one] == bits[other]).all(1) for one, other in pairs])
+    same = torch.cat([(bits[first] == bits[second]).all(1) for first, second in pairs])
     return same if bias is None else same & (_bits(bias)[ones] == _bits(bias)[others])
 
 

@@ -68,23 +68,23 @@ def problem(
     Raises ParameterError.
     """
     if hidden.ndim != 2 or weight.ndim != 2 or hidden.shape[1] != weight.shape[1] or 0 in weight.shape:
-        what = f"hidden {tuple(hidden.shape)} and weight {tuple(weight.shape)} do not fit together"
-        raise ParameterError(what, "hidden, weight", "Give [T, d] and [V, d], with V and d of at least 1.")
+        fault = f"hidden {tuple(hidden.shape)} and weight {tuple(weight.shape)} do not fit together"
+        raise ParameterError(fault, "hidden, weight", "Give [T, d] and [V, d], with V and d of at least 1.")
     if target.shape != hidden.shape[:1] or target.dtype not in (torch.int64, torch.int32):
-        what = f"{hidden.shape[0]} rows need as many whole-number targets, not {target.dtype} {tuple(target.shape)}"
-        raise ParameterError(what, "target", "Give one token id per row, as int64.")
+        fault = f"{hidden.shape[0]} rows need as many whole-number targets, not {target.dtype} {tuple(target.shape)}"
+        raise ParameterError(fault, "target", "Give one token id per row, as int64.")
     if bias is not None and bias.shape != weight.shape[:1]:
         raise ParameterError(f"a bias of shape {tuple(bias.shape)}", "bias", f"Give {weight.shape[0]} values.")
-    given = [hidden, weight] if bias is None else [hidden, weight, bias]
-    if any(tensor.dtype not in FLOATS for tensor in given):
-        what = f"cannot rank {', '.join(str(tensor.dtype) for tensor in given)}"
-        raise ParameterError(what, "hidden, weight, bias", f"There is: {', '.join(str(f) for f in FLOATS)}.")
-    devices = {str(tensor.device) for tensor in (*given, target)}
+    tensors = [hidden, weight] if bias is None else [hidden, weight, bias]
+    if any(tensor.dtype not in FLOATS for tensor in tensors):
+        fault = f"cannot rank {', '.join(str(tensor.dtype) for tensor in tensors)}"
+        raise ParameterError(fault, "hidden, weight, bias", f"There is: {', '.join(str(f) for f in FLOATS)}.")
+    devices = {str(tensor.device) for tensor in (*tensors, target)}
     if len(devices) > 1:
         raise ParameterError(f"tensors lie on {', '.join(sorted(devices))}", "device", "Move them to one device.")
     if hidden.device.type == "mps":
-        what = "an Apple GPU has no float64, in which exponentials are summed"
-        raise ParameterError(what, "device", "Rank on the CPU: --device cpu.")
+        fault = "an Apple GPU has no float64, in which exponentials are summed"
+        raise ParameterError(fault, "device", "Rank on the CPU: --device cpu.")
     if not (isfinite(scale) and scale > 0) or not (softcap is None or (isfinite(softcap) and softcap > 0)):
         raise ParameterError(f"scale {scale} and softcap {softcap} must be positive", "scale, softcap", "Check them.")
     if rounding not in (None, "bfloat16"):
@@ -94,10 +94,10 @@ def problem(
         raise ParameterError(f"vocab is {vocab}, weight has {weight.shape[0]} rows", "vocab", "Give at most that.")
     equal = equal or equal_rows(weight, bias, rows)
     if equal.names.shape != (rows,) or equal.names.device != weight.device:
-        what = f"equal rows of {len(equal.names)} on {equal.names.device}, and {rows} rows on {weight.device}"
-        raise ParameterError(what, "equal", "Give those of this weight: equal_rows(weight, bias, vocab).")
+        fault = f"equal rows of {len(equal.names)} on {equal.names.device}, and {rows} rows on {weight.device}"
+        raise ParameterError(fault, "equal", "Give those of this weight: equal_rows(weight, bias, vocab).")
     within = target.long().clamp(0, rows - 1)
-    wide = any(tensor.dtype == torch.float64 for tensor in given)
+    wide = any(tensor.dtype == torch.float64 for tensor in tensors)
     return Problem(
         hidden=hidden.detach(),
         weight=weight.detach()[:rows],
@@ -211,8 +211,8 @@ class TokenRanks:
         """Return the cross-entropies, [T], nats. Raises RankError naming the first row that has a logit of +inf."""
         undefined = torch.isnan(self._nll)
         if undefined.any():
-            what = "a logit is +inf, so no probability can be taken"
-            raise RankError(what, first(undefined), "The ranks stand; float32 or a smaller scale avoids it.")
+            fault = "a logit is +inf, so no probability can be taken"
+            raise RankError(fault, first(undefined), "The ranks stand; float32 or a smaller scale avoids it.")
         return self._nll
 
 
@@ -224,17 +224,17 @@ def finish_ranks(problem: Problem, tally: Tally, verdict: Verdict | None = None)
     verdict = verdict or judged(problem, tally)
     if verdict.outside:
         row = first(problem.given_target != problem.target)
-        what = f"the target {int(problem.given_target[row])} lies outside 0 … {problem.weight.shape[0] - 1}"
-        raise ParameterError(what, f"target, row {row}", "Check the tokenizer, and vocab.")
+        fault = f"the target {int(problem.given_target[row])} lies outside 0 … {problem.weight.shape[0] - 1}"
+        raise ParameterError(fault, f"target, row {row}", "Check the tokenizer, and vocab.")
     if verdict.nan:
         row = first(torch.isnan(tally.total))
         if problem.hidden[row].isnan().any():
-            what = "the hidden state holds NaN"
+            fault = "the hidden state holds NaN"
         elif problem.weight.isnan().any() or (problem.bias is not None and problem.bias.isnan().any()):
-            what = "a logit is NaN, as the output embedding holds NaN"
+            fault = "a logit is NaN, as the output embedding holds NaN"
         else:
-            what = "a logit is NaN, from infinite values or an overflow"
-        raise RankError(what, row, "NaN cannot be ordered: check the weights and the model's dtype.")
+            fault = "a logit is NaN, from infinite values or an overflow"
+        raise RankError(fault, row, "NaN cannot be ordered: check the weights and the model's dtype.")
     return tally.ranks(problem.dtype)
 
 

@@ -126,9 +126,9 @@ def _compiled(dtype: torch.dtype, device: torch.device, shape: Shape) -> Reduce:
 
 def agrees(reduce: Reduce, shape: Shape, dtype: torch.dtype, device: torch.device) -> bool:
     """Return whether `reduce` counts as `reduce_eagerly` does on a random tile with ties, infinities and NaN."""
-    given = _example(shape, dtype, device)
-    packed, total, peak = reduce(*given)
-    counts, expected, highest = reduce_eagerly(*given)
+    example = _example(shape, dtype, device)
+    packed, total, peak = reduce(*example)
+    counts, expected, highest = reduce_eagerly(*example)
     near = 64 * torch.finfo(dtype).eps
     same = torch.allclose(total.double(), expected.double(), rtol=near, atol=0.0, equal_nan=True)
     same = same and bool(((peak == highest) | highest.isnan()).all())
@@ -170,5 +170,5 @@ def _cache_in(folder: Path) -> Iterator[None]:
 
 @cache
 def _say_once(reason: str) -> None:
-    what = "no compiled reduction, so ranking runs on plain tiles: the same counts, slower"
-    log.warning("%s (%s). It takes a C++ compiler such as g++, and a cache that can be written.", what, reason)
+    fault = "no compiled reduction, so ranking runs on plain tiles: the same counts, slower"
+    log.warning("%s (%s). It takes a C++ compiler such as g++, and a cache that can be written.", fault, reason)

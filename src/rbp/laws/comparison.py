@@ -53,14 +53,14 @@ class Comparison:
     @cached_property
     def ranks(self) -> tuple[Integers | Reals, Integers | Reals]:
         """Return the rank of each token under A and under B."""
-        one, other = (rank(each["greater"], each["equal"], self.rule) for each in (self.before, self.after))
-        return one, other
+        rank_a, rank_b = (rank(side["greater"], side["equal"], self.rule) for side in (self.before, self.after))
+        return rank_a, rank_b
 
     @cached_property
     def rise(self) -> Reals:
         """Return how far −ln p of each token rose, in nats; 0 where both are infinite."""
-        one, other = (each["nll"].to_numpy(np.float64) for each in (self.before, self.after))
-        rise: Reals = np.subtract(other, one, out=np.zeros(len(one)), where=one != other)
+        nll_a, nll_b = (side["nll"].to_numpy(np.float64) for side in (self.before, self.after))
+        rise: Reals = np.subtract(nll_b, nll_a, out=np.zeros(len(nll_a)), where=nll_a != nll_b)
         return rise
 
     @cached_property
@@ -70,9 +70,9 @@ class Comparison:
         Columns metric, k, a, b (the values), difference, low, high (of the difference, by `units`; NaN of a single one,
         and where every token has the same −ln p), lost (tokens of rank ≤ k under A alone) and gained (under B alone).
         """
-        one, other = self.ranks
-        hits = np.stack([np.column_stack([one <= k, other <= k]) for k in self.ks], axis=1).astype(np.float64)
-        nll = np.column_stack([each["nll"].to_numpy(np.float64) for each in (self.before, self.after)])
+        rank_a, rank_b = self.ranks
+        hits = np.stack([np.column_stack([rank_a <= k, rank_b <= k]) for k in self.ks], axis=1).astype(np.float64)
+        nll = np.column_stack([side["nll"].to_numpy(np.float64) for side in (self.before, self.after)])
         tokens, unit = len(nll), self.units.unit
         counts = without_each(document_sums(np.ones((tokens, 1)), unit))
         entropy = interval(
@@ -95,8 +95,8 @@ class Comparison:
                 "a": values[:, 0],
                 "b": values[:, 1],
                 **{
-                    name: np.concatenate(ends)
-                    for name, ends in zip(("difference", "low", "high"), zip(entropy, rbp, strict=True), strict=True)
+                    name: np.concatenate(parts)
+                    for name, parts in zip(("difference", "low", "high"), zip(entropy, rbp, strict=True), strict=True)
                 },
                 "lost": pd.array([None, *lost], dtype="Int64"),
                 "gained": pd.array([None, *gained], dtype="Int64"),
@@ -107,13 +107,13 @@ class Comparison:
     @cached_property
     def probability_change(self) -> Reals:
         """Return Δp of each token: its probability under B minus that under A."""
-        one, other = (np.exp(-each["nll"].to_numpy(np.float64)) for each in (self.before, self.after))
-        return np.asarray(other - one)
+        p_a, p_b = (np.exp(-side["nll"].to_numpy(np.float64)) for side in (self.before, self.after))
+        return np.asarray(p_b - p_a)
 
     @cached_property
     def same_top(self) -> npt.NDArray[np.bool_] | None:
         """Return at which tokens both models rank the same token first; None where a store does not say which it is."""
-        tops = [each["top"] for each in (self.before, self.after) if "top" in each and each["top"].notna().all()]
+        tops = [side["top"] for side in (self.before, self.after) if "top" in side and side["top"].notna().all()]
         return None if len(tops) < 2 else (tops[0] == tops[1]).to_numpy(bool)
 
     @cached_property
@@ -156,8 +156,8 @@ class Comparison:
     @cached_property
     def log_rank_change(self) -> Reals:
         """Return ln of each token's rank under B minus ln of its rank under A."""
-        one, other = self.ranks
-        return np.log(other) - np.log(one)
+        rank_a, rank_b = self.ranks
+        return np.log(rank_b) - np.log(rank_a)
 
     @property
     def quantiles(self) -> pd.DataFrame:
@@ -236,8 +236,8 @@ class Comparison:
             word = "No certain difference"
         else:
             word = "Worse" if ratio["low"] > 0 else "Better"
-        ends = "" if np.isnan(ratio["low"]) else f" ({ratio['low']:+.1%} to {ratio['high']:+.1%})"
-        parts = [f"{word}: perplexity {ratio['difference']:+.1%}{ends}"]
+        interval_words = "" if np.isnan(ratio["low"]) else f" ({ratio['low']:+.1%} to {ratio['high']:+.1%})"
+        parts = [f"{word}: perplexity {ratio['difference']:+.1%}{interval_words}"]
         if self.ks:
             row = self.table.iloc[1]
             parts.append(f"RBP_{row['k']} {np.exp(-row['a']):.4f} → {np.exp(-row['b']):.4f}")
@@ -278,20 +278,24 @@ class Comparison:
         for row in self.table.itertuples():
             changes = "" if pd.isna(row.k) else f"{row.lost:8,}{row.gained:8,}{row.flips:8.1%}"
             values = f"{row.a:10.4f}{row.b:10.4f}{row.difference:+10.4f}"
-            lines.append(f"{label(row.k):16}{values}{ends(row, '{:+.4f}'):>22}{changes}".rstrip())
-        for name, what, value, change in SHOWN:
+            lines.append(f"{label(row.k):16}{values}{interval_text(row, '{:+.4f}'):>22}{changes}".rstrip())
+        for name, heading, value, change in SHOWN:
             if name in named.index:
                 row = named.loc[name]
-                sides = "".join(" " * 10 if np.isnan(each) else f"{value.format(each):>10}" for each in row[["a", "b"]])
-                lines.append(f"{what:16}{sides}{change.format(row['difference']):>10}{ends(row, change):>22}")
+                sides = "".join(
+                    " " * 10 if np.isnan(number) else f"{value.format(number):>10}" for number in row[["a", "b"]]
+                )
+                lines.append(
+                    f"{heading:16}{sides}{change.format(row['difference']):>10}{interval_text(row, change):>22}"
+                )
         if self.same_top is None:
             lines.append("same top token: not known, as the stores do not say which token is first")
         lines += ["", "change in probability, Δp"]
         lines.append("  share of tokens " + "".join(f"{share:>8.1%}" for share in CHANCES))
-        lines.append("  at or below     " + "".join(f"{each:>+8.1%}" for each in self.chances["change"]))
+        lines.append("  at or below     " + "".join(f"{quantile:>+8.1%}" for quantile in self.chances["change"]))
         lines += ["", "change in ln rank, " + self.moved]
         lines.append("  share of tokens " + "".join(f"{share:>8.0%}" for share in QUANTILES))
-        lines.append("  at or below     " + "".join(f"{each:>+8.2f}" for each in self.quantiles["change"]))
+        lines.append("  at or below     " + "".join(f"{quantile:>+8.2f}" for quantile in self.quantiles["change"]))
         lines += ["", f"{'tokens that lost most':24}{'times':>8}{'nats in all':>13}{'nats each':>11}"]
         for row in worst(self.tokens, TOKENS).itertuples():
             lines.append(f"  {self.text([row.token]):22}{row.times:8,}{row.rise:+13.2f}{row.each:+11.3f}")
@@ -327,15 +331,15 @@ def compare(
     check_level(level)
     must_compare(a, b)
     if wrong := [k for k in ks if k < 1 or (k > a.vocabulary and tuple(ks) != KS)]:
-        what = f"k = {wrong[0]} is not among the ranks 1 to {a.vocabulary}"
-        raise ParameterError(what, "k", f"Give k from 1 to {a.vocabulary}.")
-    counted = next((each for each in (_tie_rule(a), _tie_rule(b)) if each), None)
+        fault = f"k = {wrong[0]} is not among the ranks 1 to {a.vocabulary}"
+        raise ParameterError(fault, "k", f"Give k from 1 to {a.vocabulary}.")
+    counted = next((stated for stated in (_tie_rule(a), _tie_rule(b)) if stated), None)
     if rule and counted and rule != counted:
-        what = f"ranks were counted under the tie rule {counted}, and are asked for under {rule}"
-        raise ParameterError(what, "tie_rule", f"Give {counted}.")
+        fault = f"ranks were counted under the tie rule {counted}, and are asked for under {rule}"
+        raise ParameterError(fault, "tie_rule", f"Give {counted}.")
     before, after = _common(a, b)
     units = independent_units(before)
-    before, after = (each[units.once].reset_index(drop=True) for each in (before, after))
+    before, after = (side[units.once].reset_index(drop=True) for side in (before, after))
     chosen = tuple(sorted({k for k in ks if k <= a.vocabulary}))
     comparison = Comparison(a, b, rule or counted or "paper", chosen, level, units, before, after)
     comparison.ranks  # noqa: B018  # raises for an unknown rule
@@ -359,24 +363,26 @@ def overview(comparisons: Sequence[Comparison]) -> str:
     """Write a line for each model that is compared with the same one, after what was read."""
     measures: Any
     row: Any
-    first = comparisons[0]
-    heads = [f"RBP_{first.ks[0]}", "flips"] if first.ks else []
+    reference = comparisons[0]
+    heads = [f"RBP_{reference.ks[0]}", "flips"] if reference.ks else []
     read = dict.fromkeys(line for comparison in comparisons for line in comparison.texts_read)
     widths = max(len(store_name(store)) for comparison in comparisons for store in (comparison.a, comparison.b)) + 2
-    lines = [f"Against {store_name(first.a)} on {first.a.dataset}", *read, ""]
+    lines = [f"Against {store_name(reference.a)} on {reference.a.dataset}", *read, ""]
     columns = "".join(f"{head:>10}" for head in ("perplexity", "", *heads, "mean Δp", "same top"))
-    lines.append(f"{'':{widths}}{columns}  {first.level:.0%} interval of the perplexity's change")
-    for number, each in enumerate(comparisons):
-        measures, row = each.measures.set_index("metric"), each.table.iloc[1] if each.ks else None
+    lines.append(f"{'':{widths}}{columns}  {reference.level:.0%} interval of the perplexity's change")
+    for number, comparison in enumerate(comparisons):
+        measures, row = comparison.measures.set_index("metric"), comparison.table.iloc[1] if comparison.ks else None
         if number == 0:
             own = "" if row is None else f"{np.exp(-row['a']):10.4f}"
-            lines.append(f"{store_name(each.a):{widths}}{measures.loc['perplexity', 'a']:10.4f}{'':10}{own}")
+            lines.append(f"{store_name(comparison.a):{widths}}{measures.loc['perplexity', 'a']:10.4f}{'':10}{own}")
         ratio = measures.loc["perplexity"]
         counts = "" if row is None else f"{np.exp(-row['b']):10.4f}{row['flips']:10.1%}"
         top = f"{measures.loc['same_top', 'difference']:10.1%}" if "same_top" in measures.index else f"{'–':>10}"
         values = f"{ratio['b']:10.4f}{ratio['difference']:+10.1%}{counts}"
-        change = f"{measures.loc['mean_dp', 'difference']:+10.2%}{top}  {ends(ratio, '{:+.1%}')}"
-        lines.append(f"{store_name(each.b):{widths}}{values}{change}: {each.answer.partition(':')[0].lower()}")
+        change = f"{measures.loc['mean_dp', 'difference']:+10.2%}{top}  {interval_text(ratio, '{:+.1%}')}"
+        lines.append(
+            f"{store_name(comparison.b):{widths}}{values}{change}: {comparison.answer.partition(':')[0].lower()}"
+        )
     return "\n".join(lines)
 
 
@@ -398,9 +404,11 @@ def plan_lines(comparison: Comparison) -> list[str]:
 def must_compare(a: RankStore, b: RankStore) -> None:
     """Raise DataError unless two stores say that they hold ranks of one text, read and counted alike."""
     for noun, value, remedy in _ALIKE:
-        one, other = value(a), value(b)
-        if one != other and None not in (one, other):
-            raise DataError(f"they cannot be compared: {noun}, {one} and {other}", f"{a.folder}; {b.folder}", remedy)
+        value_a, value_b = value(a), value(b)
+        if value_a != value_b and None not in (value_a, value_b):
+            raise DataError(
+                f"they cannot be compared: {noun}, {value_a} and {value_b}", f"{a.folder}; {b.folder}", remedy
+            )
 
 
 def _common(a: RankStore, b: RankStore) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -409,23 +417,23 @@ def _common(a: RankStore, b: RankStore) -> tuple[pd.DataFrame, pd.DataFrame]:
     Raises DataError where a token of one stands at the place of another token of the other, or where none is common.
     """
     places = ["document", "position"]
-    one, other = (store.ranks().set_index(places, drop=False).rename_axis([None, None]) for store in (a, b))
-    if not one.index.equals(other.index):
-        both = one.index.intersection(other.index)
-        one, other = one.loc[both], other.loc[both]
-    before, after = one.reset_index(drop=True), other.reset_index(drop=True)
+    tokens_a, tokens_b = (store.ranks().set_index(places, drop=False).rename_axis([None, None]) for store in (a, b))
+    if not tokens_a.index.equals(tokens_b.index):
+        both = tokens_a.index.intersection(tokens_b.index)
+        tokens_a, tokens_b = tokens_a.loc[both], tokens_b.loc[both]
+    before, after = tokens_a.reset_index(drop=True), tokens_b.reset_index(drop=True)
     where = f"{a.folder}; {b.folder}"
     if (differ := (before["token"] != after["token"]).to_numpy()).any():
-        at = before.iloc[int(differ.argmax())]
-        what = "their tokenizers cut the text into other tokens"
+        token = before.iloc[int(differ.argmax())]
+        fault = "their tokenizers cut the text into other tokens"
         if len({store.manifest["key"].get("tokenizer", 0) for store in (a, b)}) == 1:
-            what = "other tokens of the text were ranked"
-        place = f"first in document {at['document']:.0f} at position {at['position']:.0f}"
+            fault = "other tokens of the text were ranked"
+        place = f"first in document {token['document']:.0f} at position {token['position']:.0f}"
         remedy = "Ranks compare among models of one tokenizer. Bits per byte compare others: rbp ranks summary."
-        raise DataError(f"they cannot be compared: {what}, {place}", where, remedy)
+        raise DataError(f"they cannot be compared: {fault}, {place}", where, remedy)
     if before.empty:
-        what = "they cannot be compared: no token was ranked by both"
-        raise DataError(what, where, "Rank the same documents by both models.")
+        fault = "they cannot be compared: no token was ranked by both"
+        raise DataError(fault, where, "Rank the same documents by both models.")
     return before, after
 
 
@@ -436,8 +444,8 @@ def _tie_rule(store: RankStore) -> Any:
 
 def store_name(store: RankStore) -> str:
     """Name a store's model, without its owner."""
-    at = f"@{store.training.revision}" if store.training.revision else ""
-    return store.model.rsplit("/", 1)[-1] + at
+    checkpoint = f"@{store.training.revision}" if store.training.revision else ""
+    return store.model.rsplit("/", 1)[-1] + checkpoint
 
 
 def _dtype(store: RankStore) -> Any:
@@ -496,9 +504,9 @@ SHOWN = (
 )
 
 
-def ends(row: Any, form: str) -> str:
+def interval_text(row: Any, form: str) -> str:
     """Write the interval of a row, or a dash where it has none."""
-    low, high = (float(each) for each in (row.low, row.high))
+    low, high = (float(end) for end in (row.low, row.high))
     return f"{form.format(low)} to {form.format(high)}" if np.isfinite(low + high) else "–"
 
 
@@ -514,11 +522,11 @@ def worst(table: pd.DataFrame, most: int) -> pd.DataFrame:
 
 def _sentence(row: Any, level: float) -> str:
     """Write a row of `Comparison.table` in words."""
-    what = label(row.k)
+    measure = label(row.k)
     if not np.isfinite(row.low):
         why = "every token is predicted alike" if row.difference == 0 else "there are too few tokens for an interval"
-        return f"{what}: {row.difference:+.4f}; {why}."
-    ends = f"{row.difference:+.4f} ({row.low:+.4f} to {row.high:+.4f}, {level:.0%})"
+        return f"{measure}: {row.difference:+.4f}; {why}."
+    change = f"{row.difference:+.4f} ({row.low:+.4f} to {row.high:+.4f}, {level:.0%})"
     if row.low <= 0 <= row.high:
-        return f"{what}: {ends}; the change is not significant."
-    return f"{what}: {ends}; B is {'worse' if row.low > 0 else 'better'}."
+        return f"{measure}: {change}; the change is not significant."
+    return f"{measure}: {change}; B is {'worse' if row.low > 0 else 'better'}."

@@ -10,12 +10,12 @@ The misfit as a landscape, whose place is a point of parameters and whose height
     _valleys   look down on a grid of exponents, zoom into its lowest places: where to set out from
     _bottom    walk downhill from one start, to where the ground is level; or off the map (a parameter grows for ever)
     _limit     off the map: how low it gets there
-    _all_ends  all walks: from the valleys, and along the fence E = 0, where a law without an offset is the lowest
-    _ends      the same, with warnings of steps too far switched off
+    _all_bottoms  all walks: from the valleys, and along the fence E = 0, where a law without an offset is the lowest
+    _bottoms      the same, with warnings of steps too far switched off
     _lowest    the lowest end of all walks with some parameters held: one point of a parameter's profile
     _crossing  where that profile rises to the height of the interval's ends, by one walk along it
 
-`fit` takes the lowest minimum of `_ends`; `interval` follows `_lowest` outwards from it, and ends at `_crossing`.
+`fit` takes the lowest minimum of `_bottoms`; `interval` follows `_lowest` outwards from it, and ends at `_crossing`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -92,22 +92,22 @@ class Law:
     def __init__(self, form: str, x: Reals, z: Reals) -> None:
         self.form, self.names, self.x, self.z = form, NAMES[form], x, z
         self.floored = self.names[-1] == "offset"
-        one, none = np.ones_like(x), np.zeros_like(x)
+        ones, zeros = np.ones_like(x), np.zeros_like(x)
         if form in (SUM, ADDITIVE, KAPLAN):
-            parts = [[one, -x, none, none], [none, none, one, -z]]
+            parts = [[ones, -x, zeros, zeros], [zeros, zeros, ones, -z]]
         else:
-            parts = [[one, -x, -z] if form == PRODUCT else [one, -x]]
+            parts = [[ones, -x, -z] if form == PRODUCT else [ones, -x]]
         self.design = [np.column_stack(part) for part in parts]
 
-    def _whole(self, log_y: Reals, share: Reals, slopes: Reals) -> Reals:
+    def _with_offset(self, log_y: Reals, share: Reals, slopes: Reals) -> Reals:
         """Return the slopes of ln y in the parameters."""
-        whole = share[:, None] * slopes
-        return np.column_stack([whole, np.exp(-log_y)]) if self.floored else whole
+        of_terms = share[:, None] * slopes
+        return np.column_stack([of_terms, np.exp(-log_y)]) if self.floored else of_terms
 
     def slopes(self, point: Reals) -> Reals:
         """Return the slopes of ln y in the parameters, shape (n, p)."""
         terms, slopes, _ = self._terms(point)
-        return self._whole(*self._raised(terms, point), slopes)
+        return self._with_offset(*self._raised(terms, point), slopes)
 
     def log_values(self, point: Reals) -> Reals:
         """Return ln y of the law at each row."""
@@ -160,24 +160,24 @@ class Misfit(Law):
         log_y, share = self._raised(terms, point)
         away = log_y - self.logs
         by_terms = away * share
-        whole = self._whole(log_y, share, slopes)
-        hessian = (whole * (1 - away)[:, None]).T @ whole
+        log_slopes = self._with_offset(log_y, share, slopes)
+        hessian = (log_slopes * (1 - away)[:, None]).T @ log_slopes
         inner = hessian[: slopes.shape[1], : slopes.shape[1]]
         inner += (slopes * by_terms[:, None]).T @ slopes
         if bends is not None:
             curvature, across = bends
             inner += (across * (by_terms * curvature)[:, None]).T @ across
-        return float(away @ away) / 2, whole.T @ away, hessian
+        return float(away @ away) / 2, log_slopes.T @ away, hessian
 
     def fit(self) -> Bottom:
         """Find the lowest minimum. Raises FitError where there is none: the misfit falls for ever."""
-        ends = [end for end in self._ends(_NONE) if end.minimum]
-        if not ends:
+        bottoms = [end for end in self._bottoms(_NONE) if end.minimum]
+        if not bottoms:
             raise FitError("the fit did not converge", None, "The points may not determine all parameters.")
         # Where E = 0 is best, or a step, a search creeps up to it without arriving.
-        enough = min(end.misfit for end in ends) * (1 + 1e-9) + len(self.x) * ROUNDING**2
-        bounds = {id(end): sum(map(self._bound, range(len(end.point)), end.point)) for end in ends}
-        return max((end for end in ends if end.misfit <= enough), key=lambda end: (bounds[id(end)], -end.misfit))
+        enough = min(end.misfit for end in bottoms) * (1 + 1e-9) + len(self.x) * ROUNDING**2
+        bounds = {id(end): sum(map(self._bound, range(len(end.point)), end.point)) for end in bottoms}
+        return max((end for end in bottoms if end.misfit <= enough), key=lambda end: (bounds[id(end)], -end.misfit))
 
     def interval(self, name: str, best: Bottom, level: float) -> tuple[float, float]:
         """Return a parameter's interval by its profile: every value near the best that the rows do not exclude.
@@ -192,34 +192,40 @@ class Misfit(Law):
         cut = max(least, len(self.x) * ROUNDING**2) * (1 + float(fdtri(1, df, level)) / df)
         profiled: dict[float, tuple[float, Bottom | None]] = {}
 
-        def at(value: float) -> tuple[float, Bottom | None]:
+        def height_and_bottom(value: float) -> tuple[float, Bottom | None]:
             """Return how far above the cut the profile is, by its root, which is nearly straight; and where that is."""
             if value not in profiled:
-                near = profiled[min(profiled, key=lambda known: abs(known - value))][1] if profiled else best
+                near = profiled[min(profiled, key=lambda tried: abs(tried - value))][1] if profiled else best
                 end = self._lowest({name: value}, [near.point] if near else [])
                 height = np.inf if end is None else np.sqrt(max(2 * end.misfit - least, 0.0)) - np.sqrt(cut - least)
                 profiled[value] = float(height), end
             return profiled[value]
 
         def end(far: float) -> float:
-            if far == estimate or at(far)[0] <= 0:
+            if far == estimate or height_and_bottom(far)[0] <= 0:
                 return far
             inside, outside = estimate, estimate + np.copysign(width, far - estimate)
-            while abs(outside - estimate) < abs(far - estimate) and at(outside)[0] <= 0:
+            while abs(outside - estimate) < abs(far - estimate) and height_and_bottom(outside)[0] <= 0:
                 inside, outside = outside, estimate + 2 * (outside - estimate)
             outside = outside if abs(outside - estimate) < abs(far - estimate) else far
-            crossing = self._crossing(at(outside)[1], place, cut)
+            crossing = self._crossing(height_and_bottom(outside)[1], place, cut)
             if min(inside, outside) <= crossing <= max(inside, outside):
-                if abs(at(crossing)[0]) <= 1e-6 * np.sqrt(cut - least):
+                if abs(height_and_bottom(crossing)[0]) <= 1e-6 * np.sqrt(cut - least):
                     return crossing
                 inside = crossing  # of another valley: the lowest one crosses further out
             return float(
-                brentq(lambda value: at(value)[0], inside, outside, xtol=1e-13 * abs(outside - inside), rtol=1e-13)
+                brentq(
+                    lambda value: height_and_bottom(value)[0],
+                    inside,
+                    outside,
+                    xtol=1e-13 * abs(outside - inside),
+                    rtol=1e-13,
+                )
             )
 
         if name == "offset":
             low, high = 0.0, 2 * float(self.y.max())
-            while at(high)[0] <= 0:  # the scatter is of ln y, so that E may lie above the smallest y
+            while height_and_bottom(high)[0] <= 0:  # the scatter is of ln y, so that E may lie above the smallest y
                 high *= 2
         else:
             low, high = (0.0 if (self.form, name) == (KAPLAN, "beta") else self.limits[0]), self.limits[1]
@@ -262,44 +268,44 @@ class Misfit(Law):
         return self.names[place] == "offset" and value == 0
 
     def _lowest(self, held: Mapping[str, float], near: Sequence[Reals] = ()) -> Bottom | None:
-        ends = self._ends(held, near) if not (self.form == KAPLAN and held.get("beta", 1.0) <= 0) else []
-        return min((end for end in ends if np.isfinite(end.misfit)), key=_misfit, default=None)
+        bottoms = self._bottoms(held, near) if not (self.form == KAPLAN and held.get("beta", 1.0) <= 0) else []
+        return min((end for end in bottoms if np.isfinite(end.misfit)), key=_misfit, default=None)
 
-    def _ends(self, held: Mapping[str, float], near: Sequence[Reals] = ()) -> list[Bottom]:
+    def _bottoms(self, held: Mapping[str, float], near: Sequence[Reals] = ()) -> list[Bottom]:
         """Return the ends of searches in which some parameters are held: from the grid, and from points `near`."""
         with np.errstate(all="ignore"):  # a step too far is taken back
-            return self._all_ends(held, near)
+            return self._all_bottoms(held, near)
 
-    def _all_ends(self, held: Mapping[str, float], near: Sequence[Reals]) -> list[Bottom]:
+    def _all_bottoms(self, held: Mapping[str, float], near: Sequence[Reals]) -> list[Bottom]:
         free_offset = self.floored and "offset" not in held
         starts = self._valleys(held)
-        ends = [end for start in starts or near if (end := self._bottom(start, held, inside=free_offset))]
+        bottoms = [end for start in starts or near if (end := self._bottom(start, held, inside=free_offset))]
         if self.form == OFFSET and held.get("offset", 0.0) > 0:  # A = 0
             point = np.array([-(_GONE**2), 0.0, held["offset"]])
-            ends.append(Bottom(point, self(point)[0], False))
+            bottoms.append(Bottom(point, self(point)[0], False))
         if free_offset:
-            bare = self._all_ends({**held, "offset": 0.0}, near)
+            bare = self._all_bottoms({**held, "offset": 0.0}, near)
             least = min((end for end in bare if end.minimum), key=_misfit, default=None)
-            if not ends and least and self(least.point)[1][-1] < 0:  # an E above 0 is better, if only just
+            if not bottoms and least and self(least.point)[1][-1] < 0:  # an E above 0 is better, if only just
                 end = self._bottom(least.point, held)
-                ends = [end] if end and end.point[-1] > 0 else []
-            ends += bare
-        return ends
+                bottoms = [end] if end and end.point[-1] > 0 else []
+            bottoms += bare
+        return bottoms
 
     def _valleys(self, held: Mapping[str, float]) -> list[Reals]:
         """Find the lowest points of a grid of exponents, and of finer grids around them."""
         if len(self.design) == 1 and (not self.floored or held.get("offset") == 0):
             return [self._line(held)]
-        ends = np.arcsinh(np.array(self.limits) / self.gentle)
+        edges = np.arcsinh(np.array(self.limits) / self.gentle)
         axes = []
         for place in self.exponents:
             if (name := self.names[place]) in held:
                 axes.append(np.arcsinh(np.array([held[name]]) / self.gentle))
             else:
-                axis = np.linspace(ends[0], ends[1], _GRID[len(self.exponents)])
+                axis = np.linspace(edges[0], edges[1], _GRID[len(self.exponents)])
                 axes.append(axis[axis > 0] if (self.form, name) == (KAPLAN, "beta") else axis)
-        at = _product(axes)
-        misfits, points, _ = self._projected(at, held)
+        places = _product(axes)
+        misfits, points, _ = self._projected(places, held)
         shape = [len(axis) for axis in axes]
         low = np.flatnonzero(
             (misfits < np.inf) & (misfits == minimum_filter(misfits.reshape(shape), 3, mode="nearest").ravel())
@@ -311,43 +317,43 @@ class Misfit(Law):
         steps = (
             points[[0, -1]][misfits[[0, -1]] < np.inf] if self.form == OFFSET and "alpha" not in held else points[:0]
         )
-        at, row = at[low], np.arange(len(low))
+        places, row = places[low], np.arange(len(low))
         step = np.array([axis[1] - axis[0] if len(axis) > 1 else 0.0 for axis in axes])
-        around = _product([np.linspace(-1, 1, 5) if each else np.zeros(1) for each in step])
+        around = _product([np.linspace(-1, 1, 5) if width else np.zeros(1) for width in step])
         for _ in range(_ZOOMS[len(axes)]):
-            tried = at[:, None] + step * around
+            tried = places[:, None] + step * around
             misfits, points, above = self._projected(tried.reshape(-1, len(axes)), held)
-            misfits = misfits.reshape(len(at), -1)
+            misfits = misfits.reshape(len(places), -1)
             best = misfits.argmin(axis=1)
-            at, points = tried[row, best], points.reshape(len(at), len(around), -1)[row, best]
+            places, points = tried[row, best], points.reshape(len(places), len(around), -1)[row, best]
             step = step / 4
         # Where E would be below 0 next to the valley, it is 0 in the valley, or nearly: that is the law without E.
-        near_lowest = above.reshape(len(at), -1).all(axis=1) & (misfits.min(axis=1) <= _RIVAL * misfits.min())
+        near_lowest = above.reshape(len(places), -1).all(axis=1) & (misfits.min(axis=1) <= _RIVAL * misfits.min())
         return [*points[near_lowest], *steps]
 
-    def _projected(self, at: Reals, held: Mapping[str, float]) -> tuple[Reals, Reals, npt.NDArray[np.bool_]]:
+    def _projected(self, places: Reals, held: Mapping[str, float]) -> tuple[Reals, Reals, npt.NDArray[np.bool_]]:
         """Return the misfit of ln y at exponents gentle·sinh(at), shape (G, 1 or 2), with the amounts that fit best.
 
         And the points, and whether E is above 0 there. Where a term would be negative the misfit is inf.
         """
-        exponents = self.gentle * np.sinh(at)
-        power = np.ones((len(at), 1))
+        exponents = self.gentle * np.sinh(places)
+        power = np.ones((len(places), 1))
         if self.form == KAPLAN:  # there is none of b = 0
             power = np.where(exponents[:, 1:] >= _LEAST, exponents[:, 1:], np.nan)
-        logs = [-each[:, None] / power * x for each, x in zip(exponents.T, (self.x, self.z), strict=False)]
+        logs = [-exponent[:, None] / power * x for exponent, x in zip(exponents.T, (self.x, self.z), strict=False)]
         peaks = [log.max(axis=1) for log in logs]  # a column is 1 at its largest, and does not overflow
         columns = [np.exp(log - peak[:, None]) for log, peak in zip(logs, peaks, strict=True)]
         if fitted := self.floored and "offset" not in held:
             columns.append(np.ones_like(columns[0]))
         if self.form == KAPLAN:
-            target, known = self.y ** (1 / power), 0.0
+            target, fixed = self.y ** (1 / power), 0.0
         else:
-            target, known = self.y + 0 * power, held.get("offset", 0.0)
-        amounts, misfits, positive = _amounts(np.stack(columns, axis=-1), target, known)
+            target, fixed = self.y + 0 * power, held.get("offset", 0.0)
+        amounts, misfits, positive = _amounts(np.stack(columns, axis=-1), target, fixed)
         terms = power * (np.log(amounts[:, : len(peaks)]) - np.stack(peaks, axis=-1))
-        points = np.stack([terms, exponents], axis=-1).reshape(len(at), -1)
+        points = np.stack([terms, exponents], axis=-1).reshape(len(places), -1)
         if self.floored:
-            offset = amounts[:, -1] if fitted else np.full(len(at), held["offset"])
+            offset = amounts[:, -1] if fitted else np.full(len(places), held["offset"])
             points = np.column_stack([points, offset])
         allowed = positive.all(axis=1) & np.isfinite(misfits)
         return np.where(allowed, misfits * power[:, 0] ** 2, np.inf), points, positive[:, -1] | (not fitted)
@@ -369,15 +375,15 @@ class Misfit(Law):
         free = [place for place, name in enumerate(self.names) if name not in held]
 
         def filled(part: Reals) -> Reals:
-            whole = point.copy()
-            whole[free] = part
-            return whole
+            full = point.copy()
+            full[free] = part
+            return full
 
         def function(part: Reals) -> tuple[float, Reals, Reals]:
-            whole = filled(part)
-            if inside and whole[-1] <= 0:
+            full = filled(part)
+            if inside and full[-1] <= 0:
                 raise _BelowError
-            value, gradient, hessian = self(whole)
+            value, gradient, hessian = self(full)
             return value, gradient[free], hessian[free][:, free]
 
         far = [place for place in self.exponents if place in free]
@@ -414,7 +420,7 @@ def _misfit(end: Bottom) -> float:
 
 def _product(axes: Sequence[Reals]) -> Reals:
     """Return every combination of the axes' values, shape (G, axes)."""
-    return np.stack([each.ravel() for each in np.meshgrid(*axes, indexing="ij")], axis=-1)
+    return np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=-1)
 
 
 def _limits(x: Reals) -> tuple[float, float]:
@@ -423,8 +429,8 @@ def _limits(x: Reals) -> tuple[float, float]:
     return -_GONE / float(distinct[-1] - distinct[-2]), _GONE / float(distinct[1] - distinct[0])
 
 
-def _amounts(columns: Reals, y: Reals, known: float) -> tuple[Reals, Reals, npt.NDArray[np.bool_]]:
-    """Fit each column's amount, on top of `known`, to y by least squares of ln y; return residuals, and which are > 0.
+def _amounts(columns: Reals, y: Reals, fixed: float) -> tuple[Reals, Reals, npt.NDArray[np.bool_]]:
+    """Fit each column's amount, on top of `fixed`, to y by least squares of ln y; return residuals, and which are > 0.
 
     columns: shape (G, n, m); y: (G, n). By Gauss and Newton's steps from y itself; an amount below 0 is raised to
     _LEAST of y.
@@ -433,7 +439,7 @@ def _amounts(columns: Reals, y: Reals, known: float) -> tuple[Reals, Reals, npt.
     fitted, lowest = y, _LEAST * np.exp(np.log(y).mean(axis=1, keepdims=True))
     for _ in range(_ROUNDS):
         relative = columns / fitted[..., None]
-        target = 1 + np.log(y / fitted) - known / fitted
+        target = 1 + np.log(y / fitted) - fixed / fitted
         squares = relative.swapaxes(1, 2) @ relative
         ridge = 1e-12 * np.trace(squares, axis1=1, axis2=2) + 1e-300  # where two columns are one
         squares += ridge[:, None, None] * np.eye(columns.shape[2])
@@ -442,5 +448,5 @@ def _amounts(columns: Reals, y: Reals, known: float) -> tuple[Reals, Reals, npt.
         )
         positive = amounts > 0
         amounts = np.asarray(np.where(positive, amounts, lowest), dtype=np.float64)
-        fitted = (columns @ amounts[..., None])[..., 0] + known
+        fitted = (columns @ amounts[..., None])[..., 0] + fixed
     return amounts, np.asarray(np.sum(np.log(y / fitted) ** 2, axis=1) / 2), positive

@@ -31,24 +31,24 @@ def minimum(
     function: x → value, gradient (p,), Hessian (p, p); positive: the places of x that stay above 0, though they may
     begin there; steps: at most so many from far away. Raises FitError where there is no minimum.
     """
-    known: dict[bytes, tuple[float, Reals, Reals]] = {}
+    computed: dict[bytes, tuple[float, Reals, Reals]] = {}
 
-    def at(x: Reals) -> tuple[float, Reals, Reals]:
+    def evaluate(x: Reals) -> tuple[float, Reals, Reals]:
         """Return the function's values, computed once: of all looks a third is at a point that is known."""
         key = x.tobytes()
-        if key not in known:
-            known[key] = function(x)
-        return known[key]
+        if key not in computed:
+            computed[key] = function(x)
+        return computed[key]
 
     def step(x: Reals) -> tuple[Reals, float]:
-        _, gradient, hessian = at(x)
+        _, gradient, hessian = evaluate(x)
         np.linalg.cholesky(hessian)  # raises where it is not positive definite: at a saddle, or far away
         move = np.asarray(np.linalg.solve(hessian, gradient), dtype=np.float64)
         return move, float(gradient @ move)
 
-    lowest, before = _newton(step, _downhill(at, start, list(positive), steps)), at(start)[0]
+    lowest, before = _newton(step, _downhill(evaluate, start, list(positive), steps)), evaluate(start)[0]
     inside = (lowest[list(positive)] > 0).all()
-    if not inside or not at(lowest)[0] <= before + 1e-9 * abs(before) + 1e-20:  # a plain far off is flat too
+    if not inside or not evaluate(lowest)[0] <= before + 1e-9 * abs(before) + 1e-20:  # a plain far off is flat too
         raise FitError(*_LOST)
     return lowest
 

@@ -51,8 +51,8 @@ class OffsetFit:
     @property
     def statement(self) -> str:
         """State in one sentence whether E can be distinguished from 0."""
-        ends = f"{self.offset_low:.3g} to {self.offset_high:.3g}"
-        interval = f"{100 * self.level:.4g}% interval {ends}, {self.n} points"
+        bounds = f"{self.offset_low:.3g} to {self.offset_high:.3g}"
+        interval = f"{100 * self.level:.4g}% interval {bounds}, {self.n} points"
         verdict = "can be distinguished from 0" if self.distinguishable else "cannot be distinguished from 0"
         return f"An offset {verdict}: E = {self.offset:.3g} ({interval})."
 
@@ -116,10 +116,10 @@ def fit_offset(size: npt.ArrayLike, value: npt.ArrayLike, *, level: float = 0.95
     )
 
 
-def extended(size: npt.ArrayLike, value: npt.ArrayLike, at: npt.ArrayLike) -> tuple[float, Reals]:
-    """Compute E of the law that `fit_offset` finds, and that law at sizes `at`, shape (m,), without intervals."""
+def extended(size: npt.ArrayLike, value: npt.ArrayLike, new_size: npt.ArrayLike) -> tuple[float, Reals]:
+    """Compute E of the law that `fit_offset` finds, and that law at sizes `new_size`, shape (m,), without intervals."""
     _, misfit, best = _fitted(size, value)
-    further = as_positive(np.asarray(at), "at")
+    further = as_positive(np.asarray(new_size), "at")
     return float(best.point[2]), np.exp(_law_at(further, misfit.centre[0]).log_values(best.point))
 
 

@@ -133,9 +133,9 @@ class PowerLawFit:
         sizes = check_sizes(size)
         noise = float(np.mean(1 / self._results.model.weights)) if self.scale is not None else 1.0
         exog = np.vander(np.log(sizes) - self._centre, 2, increasing=True)
-        at = self._results.get_prediction(exog, weights=1 / noise)
-        line, new = (at.conf_int(obs=obs, alpha=1 - self.level) for obs in (False, True))
-        columns = np.column_stack([at.predicted_mean, line, new])
+        prediction = self._results.get_prediction(exog, weights=1 / noise)
+        line, new = (prediction.conf_int(obs=obs, alpha=1 - self.level) for obs in (False, True))
+        columns = np.column_stack([prediction.predicted_mean, line, new])
         law = pd.DataFrame(np.exp(columns), columns=["value", "mean_low", "mean_high", "low", "high"])
         law.insert(0, "size", sizes)
         return law

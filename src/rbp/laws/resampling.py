@@ -30,9 +30,9 @@ class Interval(NamedTuple):
 def without_each(sums: npt.ArrayLike) -> Reals:
     """Sum over all units, then over all but each in turn: shape (1 + D, …), from each unit's own, shape (D, …)."""
     unit_sums = np.asarray(sums, dtype=np.float64)
-    whole = unit_sums.sum(axis=0, keepdims=True)
+    total = unit_sums.sum(axis=0, keepdims=True)
     with np.errstate(invalid="ignore"):  # ∞ − ∞: without a document of infinite loss nothing is known
-        return np.concatenate([whole, whole - unit_sums])
+        return np.concatenate([total, total - unit_sums])
 
 
 def covariance(values: npt.ArrayLike) -> Reals:
@@ -107,7 +107,7 @@ def document_sums(columns: npt.ArrayLike, documents: npt.ArrayLike) -> Reals:
     if first is not None:
         return np.asarray(np.add.reduceat(column, first, axis=0))
     place, _ = pd.factorize(document)  # in their order: no sorting
-    return np.column_stack([np.bincount(place, each) for each in column.T])
+    return np.column_stack([np.bincount(place, weights) for weights in column.T])
 
 
 def firsts(groups: npt.NDArray[Any]) -> Integers | None:

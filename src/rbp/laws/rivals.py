@@ -45,14 +45,16 @@ def forecast_cells(points: pd.DataFrame, sizes: int, budgets: int) -> dict[str, 
     return errors
 
 
-def _away(known: pd.DataFrame, rows: pd.DataFrame, form: str, *, along_size: bool) -> Reals:
+def _away(fitted: pd.DataFrame, rows: pd.DataFrame, form: str, *, along_size: bool) -> Reals:
     if form in OF_BOTH:
-        return fit_surface(known, form).log_errors(rows)
+        return fit_surface(fitted, form).log_errors(rows)
     if not along_size:
         swapped = {"size": "training_tokens", "training_tokens": "size"}
-        known, rows = known.rename(columns=swapped), rows.rename(columns=swapped)
-    at, lines = known["training_tokens"], rows.groupby("training_tokens")
-    return np.concatenate([fit_surface(known[at == tokens], form).log_errors(line) for tokens, line in lines])
+        fitted, rows = fitted.rename(columns=swapped), rows.rename(columns=swapped)
+    tokens_of_row, lines = fitted["training_tokens"], rows.groupby("training_tokens")
+    return np.concatenate(
+        [fit_surface(fitted[tokens_of_row == tokens], form).log_errors(line) for tokens, line in lines]
+    )
 
 
 @dataclass(frozen=True)
@@ -87,16 +89,16 @@ def side_by_side(points: pd.DataFrame, *, level: float = 0.95) -> Rivals:
     of_sizes, of_budgets = (max(0, min(max(1, count // SHARE), count - LEFT)) for count in counts)
     hidden = of_sizes, of_budgets
     if not any(hidden):
-        what = f"{counts[0]} sizes and {counts[1]} numbers of training tokens leave none to hide"
-        raise FitError(what, "size, training_tokens", f"Give {LEFT + 1} sizes, or {LEFT + 1} checkpoints of each.")
+        fault = f"{counts[0]} sizes and {counts[1]} numbers of training tokens leave none to hide"
+        raise FitError(fault, "size, training_tokens", f"Give {LEFT + 1} sizes, or {LEFT + 1} checkpoints of each.")
     names = pd.unique(rows["run"])
     parts = [rows, *(rows[rows["run"] != name] for name in names)]
     cuts = {"size": (of_sizes, 0), "budget": (0, of_budgets), "both": hidden if all(hidden) else (0, 0)}
     scored = [_compared(name, [_errors(part, *cut) for part in parts], level) for name, cut in cuts.items() if any(cut)]
     errors, bound = pd.concat(scored, ignore_index=True), _bound(rows)
     if errors.empty:
-        what = "; ".join(["no law in S and D can be fitted to these runs", *bound])
-        raise FitError(what, "size, training_tokens", "Give runs of several sizes, each at several numbers of tokens.")
+        fault = "; ".join(["no law in S and D can be fitted to these runs", *bound])
+        raise FitError(fault, "size, training_tokens", "Give runs of several sizes, each at several numbers of tokens.")
     laws = pd.DataFrame([parameters(form, parts, level=level) for form in OF_BOTH]).dropna(subset="alpha")
     return Rivals(errors, laws.reset_index(drop=True), hidden, len(names), (*bound, *_floor(laws)))
 
@@ -117,9 +119,9 @@ def _compared(name: str, errors: list[Mapping[str, float]], level: float) -> pd.
         best = table.iloc[0].idxmin()
         error, low, high = interval(table[form], len(table) - 2, level=level)
         nearer = interval(table[form] - table[best], len(table) - 2, level=level).low
-        about = {"form": form, "hidden": name, "tied": bool(form == best or not nearer > 0)}
-        ends = {"error": error, "low": low, "high": high}
-        rows.append(about | {end: float(100 * np.expm1(np.exp(value))) for end, value in ends.items()})
+        labels = {"form": form, "hidden": name, "tied": bool(form == best or not nearer > 0)}
+        values = {"error": error, "low": low, "high": high}
+        rows.append(labels | {end: float(100 * np.expm1(np.exp(value))) for end, value in values.items()})
     return pd.DataFrame(rows, columns=["form", "hidden", "error", "low", "high", "tied"])
 
 
@@ -133,8 +135,8 @@ def parameters(form: str, parts: Sequence[pd.DataFrame], *, level: float = 0.95)
             values[row] = [getattr(law, name) for name in names]
     estimate, low, high = interval(values, len(parts) - 2, level=level)
     line: dict[str, object] = {"form": form}
-    for name, *ends in zip(names, estimate, low, high, strict=True):
-        line |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
+    for name, *bounds in zip(names, estimate, low, high, strict=True):
+        line |= dict(zip((name, f"{name}_low", f"{name}_high"), bounds, strict=True))
     return line
 
 

@@ -41,7 +41,8 @@ class Surface:
     def _evaluated(self, size: npt.ArrayLike, tokens: npt.ArrayLike) -> tuple[Reals, Reals]:
         """Return ln y at S and D, and its slopes in the parameters, [..., p]; shapes broadcast."""
         logs = (
-            np.log(np.asarray(each, dtype=float) / at) for each, at in zip((size, tokens), self.centre, strict=True)
+            np.log(np.asarray(values, dtype=float) / middle)
+            for values, middle in zip((size, tokens), self.centre, strict=True)
         )
         x, z = np.broadcast_arrays(*logs)
         terms: dict[str, float] = {name: np.log(getattr(self, name)) for name in NAMES[self.form] if "term" in name}
@@ -87,8 +88,8 @@ def _misfit(table: pd.DataFrame, form: str) -> Misfit:
     size, tokens = (as_positive(table[name], name) for name in COLUMNS[:2])
     fewest = np.unique(size).size if form in (POWER, OFFSET) else min(np.unique(size).size, np.unique(tokens).size)
     if len(table) <= len(NAMES[form]) or fewest < 3:
-        what = f"{len(table)} points with {fewest} different sizes or token counts are too few for the {form}"
-        raise FitError(what, "size, training_tokens", "Give three of each at least, and more points than parameters.")
+        fault = f"{len(table)} points with {fewest} different sizes or token counts are too few for the {form}"
+        raise FitError(fault, "size, training_tokens", "Give three of each at least, and more points than parameters.")
     return Misfit(form, size, tokens, table["value"])
 
 
@@ -132,11 +133,11 @@ def missed_elsewhere(table: pd.DataFrame, unit: str, form: str) -> pd.Series:
     The deviance of each unit, by its name, as a share of the deviance of the best constant. They sum to above 1
     where the constant would have done better.
     """
-    whole = _deviance_of_constant(as_positive(table["value"], "value"))
+    total = _deviance_of_constant(as_positive(table["value"], "value"))
     missed = {}
-    for one in pd.unique(table[unit]):
-        out = table[unit] == one
-        missed[one] = float((fit_surface(table[~out], form).log_errors(table[out]) ** 2).sum()) / whole
+    for name in pd.unique(table[unit]):
+        out = table[unit] == name
+        missed[name] = float((fit_surface(table[~out], form).log_errors(table[out]) ** 2).sum()) / total
     return pd.Series(missed)
 
 

@@ -14,7 +14,7 @@ from rbp.names import nearest
 from rbp.store import RankStore
 
 log = logging.getLogger(__name__)
-Each = TypeVar("Each")
+Item = TypeVar("Item")
 
 CHECKPOINT = ("revision", "training_tokens", "step", "seed")  # what tells checkpoints of one model apart
 
@@ -67,14 +67,14 @@ def runs(table: pd.DataFrame) -> "pd.Series[str]":
     """Name the training that each row is of: a model, or, where each time has its own name, a size of a family."""
     seed = table["seed"].fillna(0)
     of_seed = ("-seed" + seed.astype("str")).where(seed > 0, "")
-    one = table.groupby([table["family"], table["size"], seed])["model"].transform("nunique") == 1
+    one_model = table.groupby([table["family"], table["size"], seed])["model"].transform("nunique") == 1
     by_size = table["family"] + " of " + table["size"].map("{:,}".format)
-    return table["model"].str.rpartition("/")[2].where(one, by_size) + of_seed
+    return table["model"].str.rpartition("/")[2].where(one_model, by_size) + of_seed
 
 
-def differ(one: Sequence[Any], other: Sequence[Any]) -> bool:
+def differ(first: Sequence[Any], second: Sequence[Any]) -> bool:
     """Return whether something known of both distinguishes two checkpoints (their CHECKPOINT)."""
-    return any(not pd.isna(a) and not pd.isna(b) and a != b for a, b in zip(one, other, strict=True))
+    return any(not pd.isna(a) and not pd.isna(b) and a != b for a, b in zip(first, second, strict=True))
 
 
 def drop_repeated_measurements(
@@ -121,15 +121,17 @@ class Claim(NamedTuple):
     @property
     def name(self) -> str:
         """Name the model, and its checkpoint."""
-        known = self.training
-        at = _called(known.revision, known.training_tokens, known.step, known.seed) if known.known else ""
-        return f"{self.model}@{at}" if at else self.model
+        training = self.training
+        checkpoint = (
+            _called(training.revision, training.training_tokens, training.step, training.seed) if training.known else ""
+        )
+        return f"{self.model}@{checkpoint}" if checkpoint else self.model
 
     def contradicts(self, other: "Claim", *, seeds: bool = True) -> bool:
         """Return whether the two cannot be of one model, whatever it is called."""
         names = ("training_tokens", "step", *(["seed"] if seeds else []))
-        known = [(getattr(self.training, name), getattr(other.training, name)) for name in names]
-        return self.size != other.size or any(None not in pair and pair[0] != pair[1] for pair in known)
+        pairs = [(getattr(self.training, name), getattr(other.training, name)) for name in names]
+        return self.size != other.size or any(None not in pair and pair[0] != pair[1] for pair in pairs)
 
 
 def independent(claims: Sequence[Claim]) -> list[bool]:
@@ -139,9 +141,9 @@ def independent(claims: Sequence[Claim]) -> list[bool]:
     numbers of training tokens or seeds, at most one can be right, and none stays; a seed that begins as another one is
     no independent run, and goes as a whole. A warning names them. Raises DataError where nothing stays.
     """
-    known = [i for i, claim in enumerate(claims) if claim.identity is not None]
+    identified = [i for i, claim in enumerate(claims) if claim.identity is not None]
     left_out: set[int] = set()
-    for places in _grouped(known, lambda i: (claims[i].dataset, claims[i].identity)):
+    for places in _grouped(identified, lambda i: (claims[i].dataset, claims[i].identity)):
         if len(places) == 1:
             continue
         copies = [claims[i] for i in places]
@@ -149,26 +151,26 @@ def independent(claims: Sequence[Claim]) -> list[bool]:
         if len(seeds) > 1 and not any(first.contradicts(claim, seeds=False) for claim in copies):
             runs = [(claim.family, claim.size, claim.training.seed) for claim in claims]
             left_out |= {i for i, run in enumerate(runs) if run != runs[places[0]] and run in {runs[j] for j in places}}
-            what = "begin alike, so they are not independent runs, and only the first seed is kept"
+            fault = "begin alike, so they are not independent runs, and only the first seed is kept"
         elif any(first.contradicts(claim) for claim in copies):
             left_out |= {*places}
-            what = "are copies of one another, and cannot all be what they are called: left out"
+            fault = "are copies of one another, and cannot all be what they are called: left out"
         else:
             left_out |= {*places[1:]}
-            what = "are copies of one another: the first stays"
-        log.warning("on %s, %s %s", first.dataset, ", ".join(dict.fromkeys(claim.name for claim in copies)), what)
+            fault = "are copies of one another: the first stays"
+        log.warning("on %s, %s %s", first.dataset, ", ".join(dict.fromkeys(claim.name for claim in copies)), fault)
     if claims and len(left_out) == len(claims):
-        what = "all that is measured are copies of one another, and cannot all be what they are called"
+        fault = "all that is measured are copies of one another, and cannot all be what they are called"
         where = "; ".join(dict.fromkeys(claim.place for claim in claims))
-        raise DataError(what, where, "Remove the wrong ones: rbp ranks rm STORE.")
+        raise DataError(fault, where, "Remove the wrong ones: rbp ranks rm STORE.")
     return [i not in left_out for i in range(len(claims))]
 
 
-def _grouped(each: Sequence[Each], key: Callable[[Each], Hashable]) -> list[list[Each]]:
+def _grouped(items: Sequence[Item], key: Callable[[Item], Hashable]) -> list[list[Item]]:
     """Group items by a key, in the order of the first of each."""
-    groups: dict[Hashable, list[Each]] = {}
-    for one in each:
-        groups.setdefault(key(one), []).append(one)
+    groups: dict[Hashable, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
     return list(groups.values())
 
 
@@ -201,10 +203,10 @@ def without_copied_rows(table: pd.DataFrame, where: str) -> pd.DataFrame:
     if len({*contents}) == len(contents):
         return table
     claims = []
-    for one, (dataset, known) in zip(firsts.to_dict("records"), contents, strict=True):
-        training = Training(**{name: None if pd.isna(one[name]) else one[name] for name in CHECKPOINT})
-        about = one["model"], one["family"], int(one["size"]), training, f"{one['model']} in {where}"
-        claims.append(Claim(dataset, known if _digits(known) > _BY_CHANCE else None, *about))
+    for row, (dataset, content) in zip(firsts.to_dict("records"), contents, strict=True):
+        training = Training(**{name: None if pd.isna(row[name]) else row[name] for name in CHECKPOINT})
+        labels = row["model"], row["family"], int(row["size"]), training, f"{row['model']} in {where}"
+        claims.append(Claim(dataset, content if _digits(content) > _BY_CHANCE else None, *labels))
     return table[np.array(independent(claims))[groups]]
 
 
@@ -224,16 +226,16 @@ def _must_compare(stores: Sequence[RankStore]) -> None:
         # of rounded logits many are equal
         rounded = {store.logits not in ("float32", "float64"): store for store in group if store.logits is not None}
         if len(rounded) > 1:
-            what = f"of {family} on {dataset}, {rounded[True].model} was ranked by logits rounded to "
-            what += f"{rounded[True].logits}, and {rounded[False].model} was not: their ranks do not compare"
+            fault = f"of {family} on {dataset}, {rounded[True].model} was ranked by logits rounded to "
+            fault += f"{rounded[True].logits}, and {rounded[False].model} was not: their ranks do not compare"
             remedy = "Rank all in float32 (--dtype float32), or all with --round-logits bfloat16."
-            raise DataError(what, f"{rounded[True].folder}; {rounded[False].folder}", remedy)
+            raise DataError(fault, f"{rounded[True].folder}; {rounded[False].folder}", remedy)
         fronts = {tuple(store.manifest["key"].get("bos", ())): store for store in group}
         if len(fronts) > 1:
             starts = (f"{store.model} with {' '.join(front) or 'nothing'}" for front, store in fronts.items())
-            what = f"of {family}, models read {dataset} with different tokens before every window: {', '.join(starts)}"
+            fault = f"of {family}, models read {dataset} with different tokens before every window: {', '.join(starts)}"
             places = "; ".join(str(store.folder) for store in fronts.values())
-            raise DataError(what, places, "Rank all with one --bos: auto, always or never.")
+            raise DataError(fault, places, "Rank all with one --bos: auto, always or never.")
         readings: dict[str, list[str]] = {}
         for store in group:
             readings.setdefault(f"{_reading(store)}, {store.tokens:,} tokens ranked", []).append(store.model)
@@ -246,25 +248,27 @@ def _must_compare(stores: Sequence[RankStore]) -> None:
 def _must_be_once(stores: Sequence[RankStore]) -> None:
     """Raise DataError where one checkpoint of a model is in several stores of a text."""
     models = _grouped(stores, lambda store: store.model)
-    pairs = ((other, one) for group in models for i, one in enumerate(group) for other in group[:i])
+    pairs = ((second, first) for group in models for i, first in enumerate(group) for second in group[:i])
     twice = next((pair for pair in pairs if _same(*pair)), None)
     if twice is None:
         return
     first, second = twice
-    what = f"{first.model} on {first.dataset} is in two stores"
+    fault = f"{first.model} on {first.dataset} is in two stores"
     remedy = (
         f"Take one away: rbp ranks rm {first.folder}; or name it anew: rbp ranks rename {first.folder} --model NAME."
     )
-    if (one := _way(first)) != (other := _way(second)):
-        what += f", measured in several ways: {one}; {other}"
-        options = {f"--protocol {each.protocol.get('name')} --length {each.protocol.get('length')}" for each in twice}
+    if (first_way := _way(first)) != (second_way := _way(second)):
+        fault += f", measured in several ways: {first_way}; {second_way}"
+        options = {
+            f"--protocol {store.protocol.get('name')} --length {store.protocol.get('length')}" for store in twice
+        }
         if len(options) > 1:
             remedy = f"Say which: rbp law … {' or '.join(sorted(options))}. {remedy}"
-    raise DataError(what, f"{first.folder}; {second.folder}", remedy)
+    raise DataError(fault, f"{first.folder}; {second.folder}", remedy)
 
 
-def _same(one: RankStore, other: RankStore) -> bool:
-    return one.model == other.model and not one.training.is_other_than(other.training)
+def _same(first: RankStore, second: RankStore) -> bool:
+    return first.model == second.model and not first.training.is_other_than(second.training)
 
 
 def _way(store: RankStore) -> str:
@@ -290,24 +294,24 @@ def split_by_checkpoint(table: pd.DataFrame) -> pd.DataFrame:
     """
     columns = ["family", "size", "model", *CHECKPOINT]
     rows = table.reindex(columns=columns).astype(dict.fromkeys(CHECKPOINT[1:], "Int64"))  # some unknown: no "step1.0"
-    known = rows.drop_duplicates()  # a checkpoint has many rows, one of each threshold
+    checkpoints = rows.drop_duplicates()  # a checkpoint has many rows, one of each threshold
     place = rows.groupby(columns, dropna=False, sort=False).ngroup().to_numpy()  # in `known`: as they first appear
-    tokens, step = (known[name].astype("Float64") for name in ("training_tokens", "step"))
-    at = tokens.fillna(step)
-    undated = known["revision"].where(at.isna())
-    last = at.groupby(known["family"]).transform("max")
-    moved = pd.Series(False, known.index)
-    for time, early in ((at, (at < last).fillna(False)), (undated, undated.notna())):
-        several = time.groupby([known["family"], known["size"]]).transform("nunique") > 1
-        moved |= several.groupby(known["family"]).transform("any") & early
+    tokens, step = (checkpoints[name].astype("Float64") for name in ("training_tokens", "step"))
+    progress = tokens.fillna(step)
+    undated = checkpoints["revision"].where(progress.isna())
+    last = progress.groupby(checkpoints["family"]).transform("max")
+    moved = pd.Series(False, checkpoints.index)
+    for time, early in ((progress, (progress < last).fillna(False)), (undated, undated.notna())):
+        several = time.groupby([checkpoints["family"], checkpoints["size"]]).transform("nunique") > 1
+        moved |= several.groupby(checkpoints["family"]).transform("any") & early
     times = [
         amount(D) if pd.notna(D) else f"step {n:.0f}" if pd.notna(n) else str(revision)
-        for D, n, revision in zip(tokens, step, known["revision"], strict=True)
+        for D, n, revision in zip(tokens, step, checkpoints["revision"], strict=True)
     ]
-    families = known["family"].where(~moved, known["family"] + " at " + pd.Series(times, known.index))
-    one = known[["model", *CHECKPOINT]].drop_duplicates().groupby("model")["model"].size().eq(1)
-    each = known[["model", *CHECKPOINT]].itertuples(index=False, name=None)
-    models = pd.Series([row[0] if one[row[0]] else f"{row[0]}@{_called(*row[1:])}" for row in each], dtype="str")
+    families = checkpoints["family"].where(~moved, checkpoints["family"] + " at " + pd.Series(times, checkpoints.index))
+    single = checkpoints[["model", *CHECKPOINT]].drop_duplicates().groupby("model")["model"].size().eq(1)
+    named = checkpoints[["model", *CHECKPOINT]].itertuples(index=False, name=None)
+    models = pd.Series([row[0] if single[row[0]] else f"{row[0]}@{_called(*row[1:])}" for row in named], dtype="str")
     return table.assign(family=families.array.take(place), model=models.array.take(place))
 
 
@@ -325,14 +329,14 @@ def names_in_time(table: pd.DataFrame, family: str) -> set[str]:
 
 def _called(revision: Any, tokens: Any, step: Any, seed: Any) -> str:
     """Return the part of a checkpoint's name after its model's."""
-    known = [revision, f"step{step}", amount(tokens).replace(" ", "") if pd.notna(tokens) else ""]
-    first = next((name for name, value in zip(known, (revision, step, tokens), strict=True) if pd.notna(value)), "")
+    names = [revision, f"step{step}", amount(tokens).replace(" ", "") if pd.notna(tokens) else ""]
+    first = next((name for name, value in zip(names, (revision, step, tokens), strict=True) if pd.notna(value)), "")
     return "-".join(filter(None, [first, f"seed{seed}" if pd.notna(seed) and (seed or not first) else ""]))
 
 
 def amount(tokens: float) -> str:
     """Write a number of training tokens in words: 0.5 M, 299.9 B."""
-    size, unit = next((each for each in ((1e12, "T"), (1e9, "B")) if tokens >= each[0]), (1e6, "M"))
+    size, unit = next((scale for scale in ((1e12, "T"), (1e9, "B")) if tokens >= scale[0]), (1e6, "M"))
     return f"{tokens / size:.4g} {unit}"
 
 
@@ -346,28 +350,30 @@ def must_agree(table: pd.DataFrame, where: Callable[[int], str]) -> None:
         claims = group["family"] + " of size " + group["size"].astype("str")
         remedy = "A model has one size and one family; rbp ranks rename STORE --family NAME gives a store another."
         raise DataError(f"{model} is given as {' and as '.join(claims)}", "; ".join(map(where, group.index)), remedy)
-    known = table.reindex(columns=["model", *CHECKPOINT]).reset_index(drop=True).drop_duplicates()
-    for model, group in known[known.duplicated("model", keep=False)].groupby("model", sort=False):
+    checkpoints = table.reindex(columns=["model", *CHECKPOINT]).reset_index(drop=True).drop_duplicates()
+    for model, group in checkpoints[checkpoints.duplicated("model", keep=False)].groupby("model", sort=False):
         for name in CHECKPOINT:
             if group[name].isna().any() and group[name].notna().any():
                 places = (where(group.index[group[name].isna() == missing][0]) for missing in (False, True))
-                what = f"{name} of {model} is known of one checkpoint, and missing for another"
-                raise DataError(what, "; ".join(places), "Give it for all of them, or for none.")
+                fault = f"{name} of {model} is known of one checkpoint, and missing for another"
+                raise DataError(fault, "; ".join(places), "Give it for all of them, or for none.")
         for _, run in group.groupby("seed", dropna=False):
-            for one, other in (("revision", "step"), ("revision", "training_tokens"), ("step", "training_tokens")):
-                _must_rise(str(model), run.dropna(subset=[one, other]).sort_values([one, other]), one, other, where)
+            for column, other in (("revision", "step"), ("revision", "training_tokens"), ("step", "training_tokens")):
+                _must_rise(
+                    str(model), run.dropna(subset=[column, other]).sort_values([column, other]), column, other, where
+                )
 
 
-def _must_rise(model: str, run: pd.DataFrame, one: str, other: str, where: Callable[[int], str]) -> None:
-    """Raise DataError if the same `one` has several of the `other`, or a later step has not read more."""
-    before = run[[one, other]].shift()
-    same = run[one].eq(before[one]).fillna(False)
+def _must_rise(model: str, run: pd.DataFrame, column: str, other: str, where: Callable[[int], str]) -> None:
+    """Raise DataError if the same `column` has several of the `other`, or a later step has not read more."""
+    before = run[[column, other]].shift()
+    same = run[column].eq(before[column]).fillna(False)
     wrong = same & run[other].ne(before[other])
-    if one == "step":
+    if column == "step":
         wrong |= ~same & run[other].le(before[other]).fillna(False)
     if wrong.any():
         place = int(np.flatnonzero(wrong.to_numpy(bool))[0])
         pair = run.iloc[[place - 1, place]]
-        values = " and ".join(f"{row[other]} at {one} {row[one]}" for row in pair.to_dict("records"))
+        values = " and ".join(f"{row[other]} at {column} {row[column]}" for row in pair.to_dict("records"))
         remedy = "A checkpoint has one of each, and a later one has read more: correct one."
         raise DataError(f"{model} has {other} {values}", "; ".join(map(where, pair.index)), remedy)

@@ -71,8 +71,8 @@ class Counts:
     def place(self, k: int) -> int:
         """Return the place of k among the thresholds. Raises ParameterError for one that was not counted."""
         if k not in self.thresholds:
-            known = ", ".join(map(str, self.thresholds))
-            raise ParameterError(f"hits were not counted at k = {k}", "ks", f"There is: {known}.")
+            available = ", ".join(map(str, self.thresholds))
+            raise ParameterError(f"hits were not counted at k = {k}", "ks", f"There is: {available}.")
         return self.thresholds.index(k)
 
     def keep(self, models: npt.ArrayLike | None = None, ks: Sequence[int] | None = None) -> "Counts":
@@ -80,15 +80,15 @@ class Counts:
 
         Raises ParameterError for a k that was not counted.
         """
-        at = np.arange(len(self.models)) if models is None else np.asarray(models)
-        at = np.flatnonzero(at) if at.dtype == bool else at.astype(np.int64)
+        places = np.arange(len(self.models)) if models is None else np.asarray(models)
+        places = np.flatnonzero(places) if places.dtype == bool else places.astype(np.int64)
         chosen = self.thresholds if ks is None else tuple(sorted(set(ks)))
         return replace(
             self,
-            models=self.models.iloc[at].reset_index(drop=True),
+            models=self.models.iloc[places].reset_index(drop=True),
             thresholds=chosen,
-            hits=self.hits[:, at][:, :, [self.place(k) for k in chosen]],
-            nll=self.nll[:, at],
+            hits=self.hits[:, places][:, :, [self.place(k) for k in chosen]],
+            nll=self.nll[:, places],
         )
 
     def budgets(self, family: str) -> list[int]:
@@ -101,12 +101,12 @@ class Counts:
         Raises ParameterError for a family or a budget that is not there.
         """
         if family not in self.families:
-            known = ", ".join(self.families)
-            raise ParameterError(f"family {family} is not there", "family", f"There is: {known}.")
+            available = ", ".join(self.families)
+            raise ParameterError(f"family {family} is not there", "family", f"There is: {available}.")
         budgets = self.budgets(family)
         if budget is not None and budget not in budgets:
-            known = ", ".join(f"{budget:,}" for budget in budgets)
-            raise ParameterError(f"{family} has no budget of {budget:,} tokens", "budget", f"There is: {known}.")
+            available = ", ".join(f"{budget:,}" for budget in budgets)
+            raise ParameterError(f"{family} has no budget of {budget:,} tokens", "budget", f"There is: {available}.")
         chosen = self.models[(self.models["family"] == family) & (self.models["budget"] == (budget or budgets[-1]))]
         chosen = chosen if seed is None else chosen[chosen["seed"] == seed]
         return self.keep(chosen.sort_values(["size", "seed"]).index)
@@ -183,14 +183,14 @@ class LeftOut:
 
     def keep(self, models: npt.ArrayLike) -> "LeftOut":
         """Keep some of the models, as `Counts.keep` takes them."""
-        at = np.arange(self.x.shape[1])[np.asarray(models)]
-        return LeftOut(self.counts.keep(at), self.y[:, at], self.x[:, at])
+        places = np.arange(self.x.shape[1])[np.asarray(models)]
+        return LeftOut(self.counts.keep(places), self.y[:, places], self.x[:, places])
 
     def at(self, k: int | None) -> Reals:
         """Return y at k, or x (None), shape (1 + D, models). Raises what `Counts.place` does."""
         return self.x if k is None else self.y[:, :, self.counts.place(k)]
 
-    def each(self) -> Iterator[tuple[int | None, Reals]]:
+    def by_metric(self) -> Iterator[tuple[int | None, Reals]]:
         """Yield the cross-entropy (None), then every k, each with its values by `at`."""
         return ((k, self.at(k)) for k in (None, *self.counts.thresholds))
 
@@ -224,8 +224,8 @@ def of_stores(stores: Sequence[RankStore], thresholds: Sequence[int], rule: TieR
     """
     families = sorted({store.family for store in stores})
     if len(families) != 1:
-        what = f"the rank stores are of {len(families)} families: {', '.join(families) or 'none'}"
-        raise ParameterError(what, "measurements", "Give a folder with the stores of one family.")
+        fault = f"the rank stores are of {len(families)} families: {', '.join(families) or 'none'}"
+        raise ParameterError(fault, "measurements", "Give a folder with the stores of one family.")
     ordered = sorted(stores, key=lambda store: (store.dataset, store.size, store.model))
     datasets = dict.fromkeys(store.dataset for store in ordered)
     return [_of_ranked([Ranked(s, rule) for s in ordered if s.dataset == name], thresholds) for name in datasets]
@@ -251,17 +251,17 @@ def _of_ranked(ranked: Sequence[Ranked], thresholds: Sequence[int] | None, *, by
         place[again] = len(names)
     tokens = np.bincount(place).astype(np.int64)
     hits, nll = [], []
-    for one in ranked:
+    for model in ranked:
         # A document drawn for all models at once must be the same document to all.
-        if one is not ranked[0] and not first[same].equals(one.tokens[same]):
-            what = f"{one.store.model} and {store.model} did not rank the same tokens of {store.dataset}"
-            raise DataError(what, str(one.store.folder), "Extract both with one tokenizer, corpus and protocol.")
-        hits.append(count_hits(one.ranks, place, len(tokens), one.thresholds(ks)))
-        nll.append(np.bincount(place, one.tokens["nll"], len(tokens)))
-    about = [{"model": one.store.model, "family": one.store.family, "size": one.store.size} for one in ranked]
+        if model is not ranked[0] and not first[same].equals(model.tokens[same]):
+            fault = f"{model.store.model} and {store.model} did not rank the same tokens of {store.dataset}"
+            raise DataError(fault, str(model.store.folder), "Extract both with one tokenizer, corpus and protocol.")
+        hits.append(count_hits(model.ranks, place, len(tokens), model.thresholds(ks)))
+        nll.append(np.bincount(place, model.tokens["nll"], len(tokens)))
+    models = [{"model": model.store.model, "family": model.store.family, "size": model.store.size} for model in ranked]
     return Counts(
         dataset=store.dataset,
-        models=pd.DataFrame(about),
+        models=pd.DataFrame(models),
         vocabulary=store.vocabulary,
         thresholds=tuple(ks),
         tokens=tokens,
@@ -280,18 +280,18 @@ def to_table(counts: Sequence[Counts]) -> pd.DataFrame:
     Those are thresholds, and by row tokens, hits (at all thresholds of the first document, then of the next)
     and nll.
     """
-    return pd.concat([_rows(one) for one in counts], ignore_index=True)
+    return pd.concat([_rows(text) for text in counts], ignore_index=True)
 
 
-def _rows(one: Counts) -> pd.DataFrame:
-    count = len(one.models)
+def _rows(counts: Counts) -> pd.DataFrame:
+    count = len(counts.models)
     arrays: dict[str, Any] = {
-        "thresholds": [one.thresholds] * count,
-        "tokens": [one.tokens] * count,
-        "hits": [model_hits.ravel() for model_hits in one.hits.swapaxes(0, 1)],
-        "nll": list(one.nll.T),
+        "thresholds": [counts.thresholds] * count,
+        "tokens": [counts.tokens] * count,
+        "hits": [model_hits.ravel() for model_hits in counts.hits.swapaxes(0, 1)],
+        "nll": list(counts.nll.T),
     }
-    return one.models.assign(dataset=one.dataset, vocabulary=one.vocabulary, repeats=one.repeats, **arrays)
+    return counts.models.assign(dataset=counts.dataset, vocabulary=counts.vocabulary, repeats=counts.repeats, **arrays)
 
 
 def from_table(table: pd.DataFrame) -> list[Counts]:

@@ -40,10 +40,10 @@ class ImportLabels:
 
     def __post_init__(self) -> None:
         for name, allowed in (("tie_rule", RULES), ("dtype", get_args(Dtype))):
-            if (given := getattr(self, name)) not in allowed:
+            if (value := getattr(self, name)) not in allowed:
                 option = f"--{name.replace('_', '-')}"
                 raise ParameterError(
-                    f"unknown {name.replace('_', ' ')} {given!r}", option, f"One of: {', '.join(allowed)}."
+                    f"unknown {name.replace('_', ' ')} {value!r}", option, f"One of: {', '.join(allowed)}."
                 )
         for name, least in (("size", 1), ("vocabulary", 2)):
             if getattr(self, name) < least:
@@ -90,35 +90,35 @@ def import_ranks(path: str | Path, labels: ImportLabels, out: Path) -> Path:
     must_be_unchanged(marks, marks_of([source]))
     named = f"{Path(labels.model).name}-{labels.dataset}"
     store = find_place(out, named, key)
-    about = {name: value for name, value in asdict(labels).items() if name not in ("dtype", "tie_rule")}
-    _must_have_its_name(store, about)
+    notes = {name: value for name, value in asdict(labels).items() if name not in ("dtype", "tie_rule")}
+    _must_have_its_name(store, notes)
     above = columns["rank"].astype(np.int64) - 1
     columns |= {"greater": above, "equal": np.ones_like(above)}
-    store.write_whole(key, about, {name: columns[name] for name in SCHEMA.names if name in columns})
+    store.write_whole(key, notes, {name: columns[name] for name in SCHEMA.names if name in columns})
     return store.folder
 
 
-def _must_have_its_name(store: Store, about: dict[str, Any]) -> None:
+def _must_have_its_name(store: Store, notes: dict[str, Any]) -> None:
     """Raise DataError for a store that was renamed since: it would lose its new name."""
     if not is_store(store.folder):
         return
     stored = store.manifest["about"]
     for name in ("model", "dataset", "family"):
-        if stored[name] != about[name]:
-            what = f"the same ranks are here already, with the {name} {stored[name]}, not {about[name]}"
-            remedy = f"Rename them: rbp ranks rename {store.folder} --{name} {about[name]}; or give another --out."
-            raise DataError(what, str(store.folder), remedy)
+        if stored[name] != notes[name]:
+            fault = f"the same ranks are here already, with the {name} {stored[name]}, not {notes[name]}"
+            remedy = f"Rename them: rbp ranks rename {store.folder} --{name} {notes[name]}; or give another --out."
+            raise DataError(fault, str(store.folder), remedy)
 
 
 def _must_be_ranked(tokens: list[Token], where: str) -> None:
     """Raise DataError where every rank is 1 although the model was unsure: the program did not count."""
     unsure = math.fsum(token.nll for token in tokens)
     if unsure > GREEDY and all(token.rank == 1 for token in tokens):
-        what = f"all {len(tokens):,} ranks are 1, with a cross-entropy of {unsure / len(tokens):.2f} nats"
+        fault = f"all {len(tokens):,} ranks are 1, with a cross-entropy of {unsure / len(tokens):.2f} nats"
         remedy = (
             "The program did not count ranks, or the text is the model's own greedy output: neither is a measurement."
         )
-        raise DataError(what, where, remedy)
+        raise DataError(fault, where, remedy)
 
 
 def _checked(token: Token, labels: ImportLabels, where: str) -> Token:
@@ -126,19 +126,19 @@ def _checked(token: Token, labels: ImportLabels, where: str) -> Token:
         if not 0 <= (number := getattr(token, name)) <= MOST:
             raise DataError(f"{name} {number} is not from 0 to {MOST}", where, "Number them from 0.")
     if not (1 <= token.rank <= labels.vocabulary and token.rank == int(token.rank)):
-        what = f"{token.rank:g} is no rank among {labels.vocabulary:,} tokens"
-        raise DataError(what, where, "Ranks count from 1; is it the right --vocabulary?")
+        fault = f"{token.rank:g} is no rank among {labels.vocabulary:,} tokens"
+        raise DataError(fault, where, "Ranks count from 1; is it the right --vocabulary?")
     if not 0 <= token.token < labels.vocabulary:
         raise DataError(f"there is no token {token.token}", where, "Is it the right --vocabulary?")
     if not token.nll >= 0:
         raise DataError(f"{-token.nll:g} is no logarithm of a probability", where, "Log-probabilities are 0 at most.")
     if token.rank * math.exp(-token.nll) > 1 + SLACK:
         p = math.exp(-token.nll)
-        what = f"a token of rank {token.rank:g} cannot have the probability {p:.3g}: those before it have as much each"
-        raise DataError(what, where, _OTHER_SCORES)
+        fault = f"a token of rank {token.rank:g} cannot have the probability {p:.3g}: those before it have as much each"
+        raise DataError(fault, where, _OTHER_SCORES)
     if token.rank == 1 and token.nll > math.log(labels.vocabulary) + SLACK:
-        what = f"the likeliest of {labels.vocabulary:,} tokens cannot have the probability {math.exp(-token.nll):.3g}"
-        raise DataError(what, where, f"{_OTHER_SCORES} Or is it the right --vocabulary?")
+        fault = f"the likeliest of {labels.vocabulary:,} tokens cannot have the probability {math.exp(-token.nll):.3g}"
+        raise DataError(fault, where, f"{_OTHER_SCORES} Or is it the right --vocabulary?")
     return token
 
 
@@ -155,8 +155,8 @@ def _read_table(path: Path, labels: ImportLabels) -> Iterator[Token]:
         beside = 1 if labels.tie_rule == "strict" else table["equal"].astype(float)
         table["rank"] = table["greater"].astype(float) + beside
     if lacking := [name for name in ("document", "position", "token", "rank") if name not in table]:
-        what, remedy = f"there is no column {lacking[0]}", "Columns: document, position, token, rank, logprob or nll."
-        raise DataError(what, label(path), remedy)
+        fault, remedy = f"there is no column {lacking[0]}", "Columns: document, position, token, rank, logprob or nll."
+        raise DataError(fault, label(path), remedy)
     if ("nll" in table) == ("logprob" in table):
         raise DataError("one of the columns nll and logprob is needed", label(path), "Give one of them.")
     name, sign = ("nll", 1) if "nll" in table else ("logprob", -1)
@@ -171,7 +171,7 @@ def _read_table(path: Path, labels: ImportLabels) -> Iterator[Token]:
         except (TypeError, ValueError):
             raise DataError("a cell is empty, or no number", where, "Fill it in.") from None
         if (document, position) in seen or min(document, position) < 0:
-            what = f"document {document}, position {position} is there twice, or below 0"
-            raise DataError(what, where, "Each token has one row.")
+            fault = f"document {document}, position {position} is there twice, or below 0"
+            raise DataError(fault, where, "Each token has one row.")
         seen.add((document, position))
         yield _checked(ranked, labels, where)

@@ -61,8 +61,8 @@ class Part(ABC):
         """Return how many tokens some rows of the measurement table were measured on; NaN where not known."""
         return points["tokens"].astype("Float64").astype(float)
 
-    def _lacking(self, what: str, remedy: str = "Give rank stores, as rbp extract makes them.") -> DataError:
-        return DataError(f"this source has no {what}", self.name, remedy)
+    def _lacking(self, content: str, remedy: str = "Give rank stores, as rbp extract makes them.") -> DataError:
+        return DataError(f"this source has no {content}", self.name, remedy)
 
 
 class File(Part):
@@ -108,11 +108,11 @@ class Ranks(Part):
 
     def stores(self) -> list[RankStore]:
         """Return one store for each measurement, checkpoints under names of their own."""
-        about = [
+        rows = [
             {"family": store.family, "model": store.model, "size": store.size, **store.training.known}
             for store in self.measured
         ]
-        names = split_by_checkpoint(pd.DataFrame(about, columns=["family", "model", "size", *CHECKPOINT]))
+        names = split_by_checkpoint(pd.DataFrame(rows, columns=["family", "model", "size", *CHECKPOINT]))
         both = zip(self.measured, names["family"], names["model"], strict=True)
         return [replace(store, family=family, model=model) for store, family, model in both]
 

@@ -26,8 +26,8 @@ class RankCounts:
         if not low.size or not low.shape == high.shape == count.shape or not (count >= 0).all() or not count.any():
             raise DataError("ranks need bins with counts, at least one of them above 0", "ranks", "Check the counts.")
         if (low < 1).any() or (high < low).any() or (low[1:] <= high[:-1]).any() or high[-1] > self.vocabulary:
-            what = f"bins of ranks must ascend, lie apart and lie within 1 … {self.vocabulary}"
-            raise DataError(what, "ranks", "Check the bins, and the size of the vocabulary.")
+            fault = f"bins of ranks must ascend, lie apart and lie within 1 … {self.vocabulary}"
+            raise DataError(fault, "ranks", "Check the bins, and the size of the vocabulary.")
 
     @classmethod
     def of_ranks(cls, ranks: npt.ArrayLike, vocabulary: int) -> "RankCounts":
@@ -52,5 +52,5 @@ class RankCounts:
         """Sum `mass`, over ranks first … V, in each bin."""
         if (self.low == self.high).all():
             return np.asarray(mass[self.low - first], dtype=np.float64)
-        ends = np.column_stack([self.low - first, self.high + 1 - first]).ravel()
-        return np.asarray(np.add.reduceat(np.append(mass, 0.0), ends)[::2], dtype=np.float64)
+        edges = np.column_stack([self.low - first, self.high + 1 - first]).ravel()
+        return np.asarray(np.add.reduceat(np.append(mass, 0.0), edges)[::2], dtype=np.float64)

@@ -65,9 +65,9 @@ class Ranked:
     def __post_init__(self) -> None:
         counted = self.store.manifest["key"].get("tie_rule", self.rule)
         if counted != self.rule:  # another program's, which keeps no ties apart
-            what = f"its ranks were counted under the tie rule {counted}, and are asked for under {self.rule}"
+            fault = f"its ranks were counted under the tie rule {counted}, and are asked for under {self.rule}"
             table = f"rbp ranks summary {self.store.folder} --tie-rule {counted} --out table.csv"
-            raise ParameterError(what, str(self.store.folder), f"A table of them is read everywhere: {table}")
+            raise ParameterError(fault, str(self.store.folder), f"A table of them is read everywhere: {table}")
 
     @cached_property
     def tokens(self) -> pd.DataFrame:
@@ -94,14 +94,16 @@ class Ranked:
             notes = [f"No token {'ranks first' if first else f'is among the first {k:,}'}: −ln 0 is inf."]
         greater, equal = self.tokens["greater"], self.tokens["equal"]
         if (tied := (equal > 1).mean()) > TIED:
-            ends = [rbp(rank(greater, equal, rule), k) for rule in ("paper", "strict")]
+            bounds = [rbp(rank(greater, equal, rule), k) for rule in ("paper", "strict")]
             notes.append(
                 f"{tied:.1%} of the tokens score the same as others: "
-                f"RBP_{k} is {ends[0]:.4f} to {ends[1]:.4f}, by the tie rule (paper, strict)."
+                f"RBP_{k} is {bounds[0]:.4f} to {bounds[1]:.4f}, by the tie rule (paper, strict)."
             )
         if alike := int((equal == self.store.vocabulary).sum()):
-            at = "every token" if alike == len(equal) else f"{alike:,} of {len(equal):,} tokens"
-            notes.append(f"The model is constant at {at}: all its logits are equal there, so that it predicts nothing.")
+            places = "every token" if alike == len(equal) else f"{alike:,} of {len(equal):,} tokens"
+            notes.append(
+                f"The model is constant at {places}: all its logits are equal there, so that it predicts nothing."
+            )
         if self.units.repeats:
             notes.append(f"{self.units.repeats}: intervals by document count them once.")
         return [*notes, *self.units.notes]
@@ -160,8 +162,8 @@ class Ranked:
         if k is None:
             return usual(most)
         if wrong := [threshold for threshold in k if not 1 <= threshold <= most]:
-            what = f"k = {wrong[0]} is not among the ranks 1 to {most}"
-            raise ParameterError(what, str(self.store.folder), f"Give k from 1 to {most}.")
+            fault = f"k = {wrong[0]} is not among the ranks 1 to {most}"
+            raise ParameterError(fault, str(self.store.folder), f"Give k from 1 to {most}.")
         return sorted(set(k))
 
     def windows(self) -> pd.DataFrame:
@@ -173,8 +175,8 @@ class Ranked:
         ks = [k for k in WINDOW_THRESHOLDS if k <= self.store.vocabulary]
         table = pd.concat([window_counts(self.ranks <= k, *places, WINDOW_LENGTHS).assign(k=k) for k in ks])
         table = table[table["windows"] > 0].astype({"successes": "Int64", "windows": "Int64"}).reset_index(drop=True)
-        about = {"dataset": self.store.dataset, "model": self.store.model}
-        table = table.assign(**about, p=(table["successes"] / table["windows"]).astype("float64"))
+        labels = {"dataset": self.store.dataset, "model": self.store.model}
+        table = table.assign(**labels, p=(table["successes"] / table["windows"]).astype("float64"))
         return table[["dataset", "model", "k", "n", "successes", "windows", "p"]]
 
 
@@ -187,8 +189,10 @@ def with_intervals(table: pd.DataFrame, ranked: Ranked, level: float = 0.95) -> 
     rows: list[tuple[float | None, ...]] = []
     for k, hits in table[["k", "hits"]].itertuples(index=False):
         if pd.isna(k):
-            ends = ranked.units.interval(lambda sums: np.log(mean(sums)), _summed(ranked.tokens["nll"]), level=level)
-            rows.append((None, None, *np.exp(ends[1:])))
+            by_units = ranked.units.interval(
+                lambda sums: np.log(mean(sums)), _summed(ranked.tokens["nll"]), level=level
+            )
+            rows.append((None, None, *np.exp(by_units[1:])))
             continue
         low, high = neg_log_rbp_interval(int(hits), len(ranked.ranks), level)
         rows.append(
@@ -212,10 +216,10 @@ def with_other_units(table: pd.DataFrame, ranked: Ranked, level: float | None = 
     macro = np.cumsum(np.bincount(np.searchsorted(ks, ranked.ranks), weights, len(ks) + 1))[place]
     columns: dict[str, Any] = {"macro_rbp": np.where(has_k, macro, np.nan)}
     for name, column in _of_all_ranks(ranked).items():
-        ends = np.array(ranked.units.interval(mean, _summed(column), level=level or 0.95))
-        ends = np.exp(ends) if name == "perplexity" else ends
+        values = np.array(ranked.units.interval(mean, _summed(column), level=level or 0.95))
+        values = np.exp(values) if name == "perplexity" else values
         names = [name, f"{name}_low", f"{name}_high"] if level else [name]
-        columns |= {each: np.where(has_k, np.nan, end) for each, end in zip(names, ends, strict=False)}
+        columns |= {column_name: np.where(has_k, np.nan, end) for column_name, end in zip(names, values, strict=False)}
     per_byte = ranked.cross_entropy * ranked.store.tokens / np.log(2) / (ranked.store.bytes or np.nan)
     return table.assign(**columns, bits_per_byte=np.where(has_k, np.nan, per_byte))
 
@@ -264,8 +268,8 @@ def pieces_of(tokens: pd.DataFrame, tokenizer: Any, rule: TieRule = "paper") -> 
     ranks = rank(tokens.greater, tokens.equal, rule)
     for token, place, nll in zip(tokens.token.tolist(), ranks.tolist(), tokens.nll.tolist(), strict=True):
         waiting.append((token, place, nll))
-        text = tokenizer.decode([each[0] for each in waiting])
+        text = tokenizer.decode([piece[0] for piece in waiting])
         if not text.endswith("�"):
-            rows.append((text, max(each[1] for each in waiting), max(each[2] for each in waiting)))
+            rows.append((text, max(piece[1] for piece in waiting), max(piece[2] for piece in waiting)))
             waiting = []
     return pd.DataFrame(rows, columns=["text", "rank", "nll"])

@@ -31,9 +31,9 @@ from rbp.store import RankStore, is_store
 
 @dataclass(frozen=True)
 class Named:
-    """A source that an installed package brings, by a word. what: for a reader; open: it, given the word and a rule."""
+    """A source of an installed package. meaning: of its word, for a reader; open: by that word and a tie rule."""
 
-    what: str
+    meaning: str
     open: Callable[[str, TieRule], Part]
 
 
@@ -51,7 +51,7 @@ def available_sources() -> dict[str, str]:
     """Return the words of `named_sources` whose data are there, each with what it means to a reader."""
     opened = {word: source.open(word, "paper") for word, source in named_sources().items()}
     return {
-        word: named_sources()[word].what for word, part in opened.items() if any(map(Path.is_dir, part.folders[:1]))
+        word: named_sources()[word].meaning for word, part in opened.items() if any(map(Path.is_dir, part.folders[:1]))
     }
 
 
@@ -82,8 +82,8 @@ class Source:
         if len(ranks) == len(self._parts):
             most = max(store.vocabulary for part in ranks for store in part.opened())
             if wrong := [k for k in ks if not 1 <= k <= most]:
-                what = f"k = {wrong[0]} is not among the ranks 1 to {most}"
-                raise ParameterError(what, "k", f"Give k from 1 to {most}.")
+                fault = f"k = {wrong[0]} is not among the ranks 1 to {most}"
+                raise ParameterError(fault, "k", f"Give k from 1 to {most}.")
         beside = tuple(sorted({*ks} - {*USUAL}))
         if not beside:
             return self
@@ -125,14 +125,14 @@ class Source:
         number = np.repeat(range(len(parts)), [len(part) for part in parts]).tolist()
         seen: dict[tuple[object, ...], list[tuple[int, tuple[object, ...], str]]] = {}
         rows = (table[list(names)].itertuples(index=False, name=None) for names in (KEYS, CHECKPOINT))
-        for key, checkpoint, at, name in zip(*rows, number, origin, strict=True) if len(parts) > 1 else ():
+        for key, checkpoint, part_number, name in zip(*rows, number, origin, strict=True) if len(parts) > 1 else ():
             for place, other, earlier in seen.setdefault(key, []):
-                if place != at and not differ(checkpoint, other):
+                if place != part_number and not differ(checkpoint, other):
                     dataset, model, metric, k = key
                     measured = "the cross-entropy" if metric == "cross_entropy" else f"−ln RBP_{k}"
-                    what = f"{measured} of {model} on {dataset} is in two sources"
-                    raise DataError(what, f"{earlier} and {name}", _TWICE)
-            seen[key].append((at, checkpoint, name))
+                    fault = f"{measured} of {model} on {dataset} is in two sources"
+                    raise DataError(fault, f"{earlier} and {name}", _TWICE)
+            seen[key].append((part_number, checkpoint, name))
         must_agree(table, origin.__getitem__)
         return sort_table(table)
 
@@ -158,8 +158,10 @@ class Source:
     def histograms(self) -> list[MeasuredRanks]:
         """Return the measured ranks of each model on each dataset, by family, dataset, size and model (figure 8c)."""
         parts = [part.histograms() for part in self._parts]
-        self._all_once([(one.model, one.dataset) for one in ranks] for ranks in parts)
-        return sorted(chain.from_iterable(parts), key=lambda one: (one.family, one.dataset, one.size, one.model))
+        self._all_once([(ranks.model, ranks.dataset) for ranks in part] for part in parts)
+        return sorted(
+            chain.from_iterable(parts), key=lambda ranks: (ranks.family, ranks.dataset, ranks.size, ranks.model)
+        )
 
     def counting_variance(self, points: pd.DataFrame) -> Reals:
         """Return the variance of each −ln RBP_k by counting alone (`counting.neg_log_rbp_variance`), shape (n,).
@@ -171,8 +173,8 @@ class Source:
             tokens = tokens.fillna(part.tokens(points))
         if tokens.isna().any():
             row = points[tokens.isna()].iloc[0]
-            what = f"it is not known how many tokens {row['model']} was measured on"
-            raise DataError(what, f"{row['family']} on {row['dataset']}", "Fit without weights.")
+            fault = f"it is not known how many tokens {row['model']} was measured on"
+            raise DataError(fault, f"{row['family']} on {row['dataset']}", "Fit without weights.")
         return neg_log_rbp_variance(tokens * np.exp(-points["value"]), tokens)
 
     @cached_property
@@ -218,12 +220,12 @@ def open_source(
     is inside is read later (see `Source`). Raises ParameterError for an unknown source, DataError for a folder without
     measurements.
     """
-    given: Sequence[str | Path] = [source] if isinstance(source, str | Path) else source
+    items: Sequence[str | Path] = [source] if isinstance(source, str | Path) else source
     if isinstance(source, str) and "," in source and not exists(source):
-        given = split_names(source)
-    if not given:
+        items = split_names(source)
+    if not items:
         raise ParameterError("no source of measurements is given", "measurements", known_sources())
-    parts = [_part(one, rule) for one in given]
+    parts = [_part(item, rule) for item in items]
     shipped = frozenset(part.name for part in parts if part.folders != (Path(part.name),))
     if any(type(part) is Ranks for part in parts):
         parts = _with_one_of_ranks(parts, (protocol, length))
@@ -264,15 +266,15 @@ def _holds_stores(folder: Path) -> bool:
     return is_store(folder) or any(map(is_store, folder.iterdir()))
 
 
-def _part(one: str | Path, rule: TieRule) -> Part:
-    name, path = str(one), Path(one)
+def _part(source: str | Path, rule: TieRule) -> Part:
+    name, path = str(source), Path(source)
     if not name or "\0" in name:
         raise ParameterError("a source of measurements has an empty name", "measurements", known_sources())
-    if isinstance(one, str):
+    if isinstance(source, str):
         # an entry point that is called as the word brings it: no other package is imported
-        entry = registry.entries("sources").get(one.partition(":")[0])
-        if named := (entry.load() if entry else named_sources()).get(one):
-            return named.open(one, rule)
+        entry = registry.entries("sources").get(source.partition(":")[0])
+        if named := (entry.load() if entry else named_sources()).get(source):
+            return named.open(source, rule)
     if exists(path) and path.is_dir():
         if _holds_stores(path):
             return Ranks(name, (path,), rule)

@@ -137,8 +137,8 @@ def select(
             if name not in available:
                 if column == "dataset":
                     check_dataset(str(name), table)
-                known = f"There are: {', '.join(map(str, available))}."
-                remedy = known if column == "k" else nearest(str(name), map(str, available))
+                listed = f"There are: {', '.join(map(str, available))}."
+                remedy = listed if column == "k" else nearest(str(name), map(str, available))
                 raise ParameterError(f"no measurement with {column} {name}", column, remedy)
         if names:
             table = table[table[column].isin(names).fillna(False)]

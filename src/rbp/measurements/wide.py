@@ -62,7 +62,7 @@ def tidied(raw: pd.DataFrame, columns: tuple[str, ...], path: Path) -> pd.DataFr
     sizes = [_parameters(cell, path, table.index.name, row) for row, cell in table["size"].items()]
     table["size"] = pd.Series(sizes, table.index, dtype=object)
     ks = table["k"] if "k" in table else [None] * len(table)
-    cells = [_measured(*each) for each in zip(table["metric"], ks, table["value"], strict=True)]
+    cells = [_measured(*measurement) for measurement in zip(table["metric"], ks, table["value"], strict=True)]
     names = ["metric", "k", "value"]
     table[names] = pd.DataFrame(cells, index=table.index, columns=names, dtype=object)
     for name in ("dataset", "family", "model"):
@@ -109,9 +109,9 @@ def _parameters(cell: object, path: Path, noun: object, row: object) -> object:
         return round(float(short[1]) * _UNITS[short[2].lower()])
     number = _number(cell)
     if number is not None and 0 < number < 1000 and not number.is_integer():
-        what = f"a size of {cell} is not a number of parameters"
+        fault = f"a size of {cell} is not a number of parameters"
         remedy = f"Give parameters: {number * 1e9:.0f}, if these are billions, or {cell}B."
-        raise DataError(what, f"{label(path)}, {noun} {row}", remedy)
+        raise DataError(fault, f"{label(path)}, {noun} {row}", remedy)
     return cell
 
 
@@ -124,11 +124,11 @@ def _number(cell: object) -> float | None:
         return None
 
 
-def _missing(what: str, name: str, raw: pd.DataFrame, path: Path) -> DataError:
+def _missing(needed: str, name: str, raw: pd.DataFrame, path: Path) -> DataError:
     header = ", ".join(map(str, raw))
-    large = (each for each in raw if name == "size" and all((_number(cell) or 0) >= SMALL for cell in raw[each]))
+    large = (column for column in raw if name == "size" and all((_number(cell) or 0) >= SMALL for cell in raw[column]))
     remedy = f"Rename the column that holds it, such as: sed -i '1s/{next(large, 'COLUMN')}/{name}/' {path.name}"
-    return DataError(f"no column is {what}: the file has {header}", label(path), remedy)
+    return DataError(f"no column is {needed}: the file has {header}", label(path), remedy)
 
 
 def warn_of_slips(table: pd.DataFrame, path: Path) -> None:
@@ -137,13 +137,13 @@ def warn_of_slips(table: pd.DataFrame, path: Path) -> None:
     for family, sizes in table.groupby("family")["size"]:
         least, most = sizes.min(), sizes.max()
         if least < SMALL and not SMALL <= most <= LARGE:
-            what = f"sizes are numbers of parameters, and those of {family} are {least:,} to {most:,}"
-            log.warning("%s: %s: are all in one unit, and none in millions or billions?", where, what)
+            fault = f"sizes are numbers of parameters, and those of {family} are {least:,} to {most:,}"
+            log.warning("%s: %s: are all in one unit, and none in millions or billions?", where, fault)
     short = table["model"].str.rpartition("/")[2].str.lower().str.replace(_COPY, "", regex=True)
     for _, names in table["model"].groupby([table["family"], table["size"], short]):
         if len(several := list(dict.fromkeys(names))) > 1:
             log.warning("%s: %s look like one model, and count as %d.", where, " and ".join(several), len(several))
     entropies = table.loc[table["metric"] == "cross_entropy", "value"]
     if (entropies > LARGEST_ENTROPY).any():
-        what = f"a cross-entropy of {entropies.max():g} nats is above that of guessing"
-        log.warning("%s: %s: is it a perplexity? Its column would be called perplexity.", where, what)
+        fault = f"a cross-entropy of {entropies.max():g} nats is above that of guessing"
+        log.warning("%s: %s: is it a perplexity? Its column would be called perplexity.", where, fault)

@@ -38,7 +38,7 @@ def _over_k(comparisons: Mapping[str, Comparison]) -> Panels:
     """Plot the change in −ln RBP_k over k, a line for each name."""
     (first, *_), several = comparisons.values(), len(comparisons) > 1
     ks = tuple(usual(first.a.vocabulary))
-    lines = [replace(each, ks=ks).table.assign(line=name) for name, each in comparisons.items()]
+    lines = [replace(comparison, ks=ks).table.assign(line=name) for name, comparison in comparisons.items()]
     styles = [style[:2] for style in (*FAMILIES.values(), *SPARE)]
     return curves(
         pd.concat(lines).dropna(subset=["k", "difference"]),
@@ -49,7 +49,7 @@ def _over_k(comparisons: Mapping[str, Comparison]) -> Panels:
         styles=dict(zip(comparisons, styles * len(comparisons), strict=False))
         if several
         else {"B − A": ("#0072B2", "")},
-        at=[0],
+        heights=[0],
         band=True,
     )
 
@@ -58,7 +58,7 @@ def _of_one(comparison: Comparison) -> dict[str, Any]:
     """Return what the page of one comparison shows, by the names of its template."""
     interval = f"{comparison.level:.0%} interval"
     columns: dict[Any, Any] = {
-        "what": "",
+        "measure": "",
         "a": ("A", "{:.4f}"),
         "b": ("B", "{:.4f}"),
         "difference": ("B − A", "{:+.4f}"),
@@ -67,7 +67,7 @@ def _of_one(comparison: Comparison) -> dict[str, Any]:
         "gained": ("gained", "{:,}"),
         "flips": ("flips", "{:.1%}"),
     }
-    rows = comparison.table.assign(what=[label(k) for k in comparison.table["k"]])
+    rows = comparison.table.assign(measure=[label(k) for k in comparison.table["k"]])
     caption = (
         "<b>What changed.</b> Intervals are of differences within documents. Lost: tokens that A ranked among its "
         "first k and B does not; gained: the other way round."

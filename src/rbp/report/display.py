@@ -41,7 +41,7 @@ def shown(
     for name, column in columns.items():
         label, how = (column, None) if isinstance(column, str) else column
         if isinstance(name, tuple):
-            parts = [_labelled(rows[each]) for each in name]
+            parts = [_labelled(rows[column_name]) for column_name in name]
             table[label] = [written(str(how), values) for values in zip(*parts, strict=True)]
             continue
         table[label] = _labelled(rows[name])
@@ -57,7 +57,7 @@ def _labelled(column: pd.Series) -> pd.Series:
 
 def _by_dataset(rows: pd.DataFrame, before: Sequence[str | tuple[str, ...]]) -> pd.DataFrame:
     """Sort rows by the book's order of datasets, within each run of rows that agree in the columns before."""
-    outer = rows[[name for each in before for name in ([each] if isinstance(each, str) else each)]].astype(str)
+    outer = rows[[name for entry in before for name in ([entry] if isinstance(entry, str) else entry)]].astype(str)
     run = (outer != outer.shift()).any(axis=1).cumsum()
     place = rows["dataset"].map(dataset_order(rows["dataset"]).index)
     return rows.iloc[np.lexsort((place, run))]

@@ -54,11 +54,11 @@ def chosen(
     table = table[table["metric"].isin(["neg_log_rbp", "cross_entropy"])]
     datasets = list(dict.fromkeys(table["dataset"]))
     if not datasets:
-        what = "there is neither an RBP_k nor a cross-entropy in it"
-        raise DataError(what, "measurements", "Give a source that has ranks, such as rbp extract makes.")
+        fault = "there is neither an RBP_k nor a cross-entropy in it"
+        raise DataError(fault, "measurements", "Give a source that has ranks, such as rbp extract makes.")
     if dataset is None and len(datasets) > 1:
-        what = f"there are several datasets: {', '.join(datasets)}"
-        raise ParameterError(what, "--dataset", "Give one of them.")
+        fault = f"there are several datasets: {', '.join(datasets)}"
+        raise ParameterError(fault, "--dataset", "Give one of them.")
     dataset = dataset or datasets[0]
     check_dataset(dataset, table, "--dataset")
     if dataset not in datasets:
@@ -93,16 +93,16 @@ def in_words(fits: pd.DataFrame, level: float, axis: str = "size") -> list[str]:
     counted, needs = ("models", "sizes of one family") if by_size else ("checkpoints", "checkpoints of one run")
     lines = []
     for row in fits.to_dict("records"):
-        what = "cross-entropy" if row["metric"] == "cross_entropy" else f"−ln RBP_{row['k']}"
+        measure = "cross-entropy" if row["metric"] == "cross_entropy" else f"−ln RBP_{row['k']}"
         where = f"{row['family']} on {row['dataset']}"
         if row["note"]:
             need = f" (a line needs {NEEDED} {needs})" if row["n"] < NEEDED else ""
-            lines.append(f"{what}, {where}: no law: {row['note']}{need}")
+            lines.append(f"{measure}, {where}: no law: {row['note']}{need}")
             continue
         few = f"; few {'sizes' if by_size else 'points'}: read it with care" if row["weak"] else ""
         rises = direction(row["alpha"], row["alpha_low"], row["alpha_high"], letter)
         lines.append(
-            f"{what} = {formula(row['prefactor'], row['alpha'], letter)}, {where}: α {row['alpha_low']:.4f} to "
+            f"{measure} = {formula(row['prefactor'], row['alpha'], letter)}, {where}: α {row['alpha_low']:.4f} to "
             f"{row['alpha_high']:.4f} ({level:.0%}), R² {row['r_squared']:.4f}, {row['n']} {counted}{few}{rises}"
         )
     return lines
@@ -124,7 +124,9 @@ def summary(fits: pd.DataFrame) -> list[str]:
     ):
         counts = verdicts(fits[fits["metric"] == metric]).value_counts()
         if count := int(counts.sum()):
-            others = "".join(f" In {counts[each]} it {each}." for each in (RISES, BENT, OPEN, NONE) if each in counts)
+            others = "".join(
+                f" In {counts[verdict]} it {verdict}." for verdict in (RISES, BENT, OPEN, NONE) if verdict in counts
+            )
             sentences.append(f"For {name} the law holds in {counts.get(HOLDS, 0)} of {count} {cases}.{others}")
     return sentences
 
@@ -132,14 +134,14 @@ def summary(fits: pd.DataFrame) -> list[str]:
 def verdict_table(fits: pd.DataFrame, *, level: float) -> dict[str, Any]:
     """Format the rows of `laws` with their verdicts, as `shown` gives them."""
     rows = fits.assign(
-        what=["cross-entropy" if pd.isna(k) else f"k = {k:,}" for k in fits["k"]],
+        measure=["cross-entropy" if pd.isna(k) else f"k = {k:,}" for k in fits["k"]],
         verdict=verdicts(fits) + fits["note"].where(fits["note"] == "", ": " + fits["note"]),
     )
     rows["verdict"] += rows["weak"].fillna(False).astype(bool).map({True: " (few sizes)", False: ""})
     columns: dict[Any, Any] = {
         "family": "Family",
         "dataset": "Dataset",
-        "what": "Measure",
+        "measure": "Measure",
         "n": "sizes",
         ("alpha", "alpha_low", "alpha_high"): (f"α and its {level:.0%} interval", f"{{:.3f}} {INTERVAL}"),
         "r_squared": ("R²", "{:.3f}"),
@@ -163,12 +165,12 @@ def compared(table: pd.DataFrame, level: float) -> dict[str, Rivals | str]:
     for (dataset, metric, k, family), points in rows.groupby(
         ["dataset", "metric", "k", "family"], dropna=False, sort=False
     ):
-        what = "cross-entropy" if metric == "cross_entropy" else f"−ln RBP_{k}"
+        measure = "cross-entropy" if metric == "cross_entropy" else f"−ln RBP_{k}"
         try:
             rivals: Rivals | str = side_by_side(points, level=level)
         except (FitError, DataError) as error:
             rivals = error.what
-        comparisons[f"{what}, {family} on {dataset}"] = rivals
+        comparisons[f"{measure}, {family} on {dataset}"] = rivals
     return comparisons
 
 
@@ -185,13 +187,15 @@ def _left_out(sizes: int, budgets: int) -> dict[str, str]:
 def compared_in_words(comparisons: Mapping[str, Rivals | str], level: float) -> list[str]:
     """Write the results of `compared` as lines of text."""
     lines = []
-    for what, rivals in comparisons.items():
+    for cell, rivals in comparisons.items():
         if isinstance(rivals, str):
-            lines.append(f"{what}: no laws in S and D: {rivals}")
+            lines.append(f"{cell}: no laws in S and D: {rivals}")
             continue
         left_out = _left_out(*rivals.hidden)
-        each = " or ".join(left_out[name] for name in left_out if name != "both")
-        lines.append(f"{what}: {rivals.runs} runs; each law is fitted without {each}, and forecasts what is left out")
+        hidden_parts = " or ".join(left_out[name] for name in left_out if name != "both")
+        lines.append(
+            f"{cell}: {rivals.runs} runs; each law is fitted without {hidden_parts}, and forecasts what is left out"
+        )
         for hidden, errors in rivals.errors.groupby("hidden", sort=False):
             ordered = errors.sort_values("error")
             scores = ", ".join(f"{row.form} {row.error:.1f}%" for row in ordered.itertuples())
@@ -200,9 +204,9 @@ def compared_in_words(comparisons: Mapping[str, Rivals | str], level: float) -> 
                 tied = ", ".join(ordered.loc[ordered["tied"], "form"])
                 lines.append(f"    these runs cannot distinguish ({level:.0%}): {tied}")
         for row in rivals.laws.itertuples():
-            ends = [f"a = {_ended(row, 'alpha')}", f"b = {_ended(row, 'beta')}"]
-            ends += [f"E = {_ended(row, 'offset')}"] if row.form == ADDITIVE else []
-            lines.append(f"  {row.form}, {FORMULAS[str(row.form)]}: {', '.join(ends)}")
+            exponents = [f"a = {_ended(row, 'alpha')}", f"b = {_ended(row, 'beta')}"]
+            exponents += [f"E = {_ended(row, 'offset')}"] if row.form == ADDITIVE else []
+            lines.append(f"  {row.form}, {FORMULAS[str(row.form)]}: {', '.join(exponents)}")
         for form in rivals.errors.loc[~rivals.errors["form"].isin(rivals.laws["form"]), "form"].unique():
             lines.append(f"  {form}, {FORMULAS[form]}: in S, fitted at each D alone, or in D at each S")
         lines += [f"  {sentence}" for sentence in rivals.design]
@@ -220,11 +224,11 @@ def over_training(fits: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
     fits: of `laws` of `Source.table`, whose rows `table` is: each family is of one time.
     """
     tokens = table.groupby("family")["training_tokens"].agg(["min", "max"]).astype("Float64")
-    one = tokens["max"][tokens["min"] == tokens["max"]]
-    known = fits[fits["alpha"].notna() & fits["family"].isin(one.index)]
-    at = known["family"].map(one).astype("float64")
-    run = known["family"].str.replace(r" at [\d.e+]+ [MBT]$", "", regex=True)  # as `amount` writes the time
-    return known.assign(at=at, run=run).loc[at.groupby(run).transform("nunique") > 1]
+    single_time = tokens["max"][tokens["min"] == tokens["max"]]
+    laws_in_time = fits[fits["alpha"].notna() & fits["family"].isin(single_time.index)]
+    tokens_read = laws_in_time["family"].map(single_time).astype("float64")
+    run = laws_in_time["family"].str.replace(r" at [\d.e+]+ [MBT]$", "", regex=True)  # as `amount` writes the time
+    return laws_in_time.assign(at=tokens_read, run=run).loc[tokens_read.groupby(run).transform("nunique") > 1]
 
 
 def write_law(
@@ -272,8 +276,8 @@ def write_law(
 
 def _values(table: pd.DataFrame) -> dict[str, Any]:
     """Tabulate every model's measurements, as a page shows them."""
-    rows = table.assign(model=split_by_checkpoint(table)["model"], what=[_label(k) for k in table["k"]])
-    wide = rows.pivot_table("value", ["family", "size", "model"], "what", sort=False)
+    rows = table.assign(model=split_by_checkpoint(table)["model"], measure=[_label(k) for k in table["k"]])
+    wide = rows.pivot_table("value", ["family", "size", "model"], "measure", sort=False)
     columns: dict[Any, Any] = {"family": "Family", "model": "Model", "size": ("S", "{:,}")}
     columns |= {name: (name, "{:.4f}") for name in wide.columns}
     caption = "<b>Each model:</b> −ln RBPₖ, and cross-entropy in nats."
@@ -308,7 +312,7 @@ def _exponents(later: pd.DataFrame) -> Panels:
     """Plot α against training tokens, a panel for each family."""
     rows = later.assign(line=[_label(k) for k in later["k"]]).rename(columns={"alpha_low": "low", "alpha_high": "high"})
     labels = ("training tokens D", "exponent α in S")
-    return curves(rows, "at", "alpha", labels=labels, panel="run", at=[0], size=(4.6, 3.7))
+    return curves(rows, "at", "alpha", labels=labels, panel="run", heights=[0], size=(4.6, 3.7))
 
 
 def against_size(table: pd.DataFrame, level: float, axis: str = "size") -> Panels:
@@ -330,18 +334,18 @@ def against_k(stores: Sequence[Ranked], most: int) -> Panels:
     styles = [style[:2] for style in (*FAMILIES.values(), *SPARE)]
 
     def draw(ax: Axes, _: str) -> None:
-        ends = {}
+        tips = {}
         for ranked, (colour, _) in zip(stores, styles * len(stores), strict=False):
             curve = every_k(ranked)
             ax.step(curve["k"], curve["rbp"], where="post", color=colour, linewidth=1.4)
             reached = curve[curve["k"] <= most]["rbp"].max()
-            ends[model_label(ranked.store.model)] = (float(most), float(reached), colour)
+            tips[model_label(ranked.store.model)] = (float(most), float(reached), colour)
         ax.set_xlim(1, most)
         log_axis(ax, "x")
         ax.set_ylim(0, 1.02)
         ax.set_xlabel("threshold k")
         ax.set_ylabel("RBPₖ")
-        label_line_ends(ax, ends)
+        label_line_ends(ax, tips)
 
     return Panels(("RBPₖ",), draw)
 

@@ -246,7 +246,7 @@ def law_panels(points: pd.DataFrame, *, level: float) -> Panels:
     names = dict(zip(rows["line"], rows["k"], strict=True))
     colours = shades(set(names.values()))
     return curves(
-        rows, "size", "value", labels=(LABELS["size"], neg_log_rbp_label()), log="xy", ends=True, ylim="shared",
+        rows, "size", "value", labels=(LABELS["size"], neg_log_rbp_label()), log="xy", name_ends=True, ylim="shared",
         styles={name: (colours[int(k)], "o") for name, k in names.items()},
         fitted=fitted_lines(rows, ["dataset", "line"], level), size=(4.6, 3.4),
     )  # fmt: skip
@@ -477,7 +477,7 @@ def compare_architectures(
     for text in texts:
         first, second = _on_shared_rungs(text, family, ks)
         sizes = [line.counts.sizes for line in (first, second)]
-        for k, their in first.each():
+        for k, their in first.by_metric():
             both = (their, second.at(k))
             fits = [fit_power_law(size, np.exp(y[0]), level=level) for size, y in zip(sizes, both, strict=True)]
             slopes = [exponents(size, y) for size, y in zip(sizes, both, strict=True)]

@@ -234,7 +234,7 @@ def terms_figure(terms: pd.DataFrame) -> dict[str, Any]:
     names = {column: name for column, (name, _) in _TERMS.items()}
     figure = curves(
         melted(terms, names, "size"), "size", "value", labels=(LABELS["size"], "nats"), panel=None,
-        styles=dict(_TERMS.values()), ends=True, at=[0], size=(7.2, 3.6),
+        styles=dict(_TERMS.values()), name_ends=True, heights=[0], size=(7.2, 3.6),
     )  # fmt: skip
     return {
         "figure": figure,
@@ -253,7 +253,7 @@ def paths_figure(paths: Mapping[str, pd.DataFrame], points: pd.DataFrame) -> dic
     return {
         "figure": curves(
             pd.concat([melted(points, names, "size").assign(path=name) for name in paths]), "size", "value",
-            labels=(LABELS["size"], "nats"), panel="path", styles=dict(looks.values()), fitted=lines, ends=True,
+            labels=(LABELS["size"], "nats"), panel="path", styles=dict(looks.values()), fitted=lines, name_ends=True,
             log="xy", ylim=(0.8 * values.min(), 1.2 * values.max()), size=(4.6, 3.0),
         ),
         "alt": "Two panels: on the left both metrics level off and rise again, on the right both go on falling",
@@ -274,7 +274,7 @@ def entropy_figure(table: pd.DataFrame) -> dict[str, Any]:
     return {
         "figure": curves(
             melted(cells, names, "size", by=["cell"]), "size", "value", labels=(LABELS["size"], "nats"), panel="cell",
-            styles=dict(looks.values()), ends=True, size=(4.6, 3.2),
+            styles=dict(looks.values()), name_ends=True, size=(4.6, 3.2),
         ),
         "alt": "For Pythia cross-entropy lies below the entropy of ranks, further below at larger models; for our "
         "small models the two lie close together",
