@@ -1,21 +1,44 @@
-// What measures.py reads off a page: how long and how wide it is, and what is too faint to read.
+// What measures.py reads off a page: how long and how wide it is, how long its sentences are, and what is too faint to read.
 "use strict";
+
+// The texts that a reader has in sight, with the elements that they are in.
+const visibleTexts = unread => {
+  const walker = document.createTreeWalker(document.querySelector('article'), NodeFilter.SHOW_TEXT);
+  const texts = [];
+  while (walker.nextNode()) {
+    const { parentElement: parent, data } = walker.currentNode;
+    if (!parent.closest(unread) && parent.checkVisibility()) texts.push([parent, data]);
+  }
+  return texts;
+};
+const UNREAD = 'table, svg, pre, script, style, math, .rbp-downloads, .headerlink';
+const countWords = text => (text.match(/\S*\p{L}\S*/gu) ?? []).length;
+
+// Sentences of paragraphs, items of lists and captions, each with its number of words. One ends at a full stop (not of
+// "et al."), question or exclamation mark, and what closes after it, before white space and code, or no small letter.
+const CODE = '\u200b';
+const sentences = () => {
+  const blocks = new Map();
+  for (const [parent, data] of visibleTexts(`${UNREAD}, .citation`)) {
+    const block = parent.closest('p, li, figcaption, dd');
+    if (block) blocks.set(block, (blocks.get(block) ?? '') + (parent.closest('code') ? CODE : '') + data);
+  }
+  return [...blocks.values()].flatMap(text => text.trim().split(/(?<=[.?!][”’)\]]*)(?<!\bal\.)\s+(?=\P{Ll})/u))
+    .map(text => text.replaceAll(CODE, '').replace(/\s+/g, ' ')).filter(text => /\p{L}/u.test(text)).map(text => [text, countWords(text)]);
+};
 
 const length = () => {
   const figures = [...document.querySelectorAll('article figure.rbp-figure:not(.rbp-tabled), article .rbp-sentence, article .rbp-ledger')];
   const top = Math.min(...figures.filter(each => each.checkVisibility()).map(each => each.getBoundingClientRect().top + scrollY));
-  const walker = document.createTreeWalker(document.querySelector('article'), NodeFilter.SHOW_TEXT);
-  let words = 0;
-  while (walker.nextNode()) {
-    const { parentElement: parent, data } = walker.currentNode;
-    if (!parent.closest('table, svg, pre, script, style, math, .rbp-downloads, .headerlink') && parent.checkVisibility()) {
-      words += (data.match(/\S*\p{L}\S*/gu) ?? []).length;
-    }
-  }
+  const words = visibleTexts(UNREAD).reduce((sum, [, data]) => sum + countWords(data), 0);
   const inner = [...document.querySelectorAll('article .rbp-scroll, article .pst-scrollable-table-container, article div.math')];
   return {
     height: document.documentElement.scrollHeight, words, figure: Number.isFinite(top) ? Math.round(top) : null,
     scrolled: inner.filter(each => each.checkVisibility() && each.scrollWidth > each.clientWidth + 1).length,
+    behind: inner.filter(each => {
+      const second = each.querySelector('th:nth-child(2)');
+      return second?.checkVisibility() && second.getBoundingClientRect().right > each.getBoundingClientRect().right + 1;
+    }).length,
     wide: Math.max(document.documentElement.scrollWidth, ...[...document.querySelectorAll('article :not(svg *, math *, pre *, .rbp-table *, .rbp-says *)')].map(each => {
       if (each.closest('.rbp-scroll, .pst-scrollable-table-container, div.math') || !each.checkVisibility()) return 0;
       const box = each.getBoundingClientRect();

@@ -15,7 +15,9 @@ from playwright.sync_api import Browser, sync_playwright
 DESKTOP, PHONE, PAPER = (1280, 900), (390, 844), (680, 960)  # A4 between its margins, in CSS pixels
 SCRIPT = Path(__file__).with_suffix(".js")
 LIMITS = Path(__file__).with_name("measures.csv")
-LIMITED = ["desktop", "phone", "words", "figure", "scrolled", "cut_paper", "faint_light", "faint_dark"]
+LIMITED = ["desktop", "phone", "words", "long", "figure", "scrolled", "behind", "cut_paper"]
+LIMITED += ["faint_light", "faint_dark"]
+SENTENCE = 22  # words, beyond which a sentence is long
 
 
 def page_names(folder: Path) -> list[str]:
@@ -28,8 +30,9 @@ def measure(browser: Browser, folder: Path, names: list[str]) -> pd.DataFrame:
     """Measure pages, a row for each.
 
     desktop, phone, paper: screens or sheets; cut_...: pixels, and on paper tables too, that are cut off; words: in
-    sight; figure: the first one's top, in pixels; scrolled: tables and formulas that scroll within themselves;
-    faint_...: colours of texts whose contrast is below 4.5 (3 where large), and of figures' marks below 3.
+    sight; sentences, and how many of them are long; figure: the first one's top, in pixels; scrolled: tables and
+    formulas that scroll within themselves; behind: tables whose second column a phone shows only when they are
+    scrolled; faint_...: colours of texts whose contrast is below 4.5 (3 where large), and of figures' marks below 3.
     """
     rows = []
     with closing(browser.new_page()) as tab:
@@ -51,7 +54,12 @@ def measure(browser: Browser, folder: Path, names: list[str]) -> pd.DataFrame:
                 row |= {where: round(seen["height"] / size[1], 1), f"cut_{where}": max(0, seen["wide"])}
                 if where == "desktop":
                     row |= {key: seen[key] for key in ("words", "figure", "scrolled")}
-                elif where == "paper":
+                    counted = tab.evaluate("sentences()")
+                    long = [text for text, words in counted if words > SENTENCE]
+                    row |= {"sentences": len(counted), "long": len(long), "long_which": long}
+                elif where == "phone":
+                    row["behind"] = seen["behind"]
+                else:
                     row["cut_paper"] += seen["scrolled"]
             for theme in ("light", "dark"):
                 show(DESKTOP, media="screen", color_scheme=theme)
@@ -80,7 +88,7 @@ def main() -> None:
     print(table.drop(columns=which).to_string())
     for column in which:
         for page, found in table.loc[table[column].map(bool), column].items():
-            print(f"{page}: {column.removesuffix('_which')}: {', '.join(found)}")
+            print(f"{page}: {column.removesuffix('_which')}:", *found, sep="\n    ")
     if "--limits" in sys.argv:
         table[LIMITED].to_csv(LIMITS)
 

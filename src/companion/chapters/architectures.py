@@ -91,7 +91,7 @@ def runs_figure(runs: pd.DataFrame) -> dict[str, Any]:
         label_line_ends(ax, ends)
 
     return {
-        "figure": single_panel(draw, size=(4.8, 2.6)),
+        "figure": single_panel(draw, size=(4.8, 2.1)),
         "alt": "The runs of mLSTM lie above those of Llama at equal cross-entropy, more so at higher cross-entropy",
         "data": runs,
     }

@@ -513,7 +513,7 @@ def scatter_figure(curves_in: pd.DataFrame, dataset: str = "wikipedia") -> dict[
     return {
         "figure": curves(
             rows, "k", "value", labels=("threshold k", "scatter of −ln RBPₖ (%)"), panel="cell", styles=styles,
-            name_ends=True, log="xy", size=(4.6, 3.2),
+            name_ends=True, log="xy", size=(4.6, 2.8),
         ),
         "alt": "The scatter about cross-entropy and about size against k, two lines for each family",
         "data": curves_in,

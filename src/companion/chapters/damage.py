@@ -425,7 +425,7 @@ def real_figure(*, level: float) -> dict[str, Any]:
         "figure": curves(
             table[table["cell"].str.endswith(f"{max(RISES)} nats")], "k", "offset",
             labels=("k", "difference in −ln RBPₖ (%)"), panel="cell", styles=looks, name_ends=True, band=True,
-            heights=[0], size=(4.6, 3.4),
+            heights=[0], size=(4.6, 3.1),
         ),
         "alt": "Lines over k that lie near zero for damaged models, and apart for damaged input at large k",
         "data": table,
@@ -464,7 +464,7 @@ def fingerprint_figure(equal: pd.DataFrame) -> dict[str, Any]:
 
     titles = [label for path, label in LABELS.items() if path in set(rows["path"])]
     return {
-        "figure": Panels(titles, draw, size=(3.0, 2.0), columns=3),
+        "figure": Panels(titles, draw, size=(3.0, 1.75), columns=3),
         "alt": "Lines that differ from zero at k = 1, cross near k = 10, and differ more at k = 1000",
         "data": equal,
     }

@@ -439,7 +439,7 @@ def success_figure(counts: pd.DataFrame) -> dict[str, Any]:
         label_line_ends(ax, ends)
 
     return {
-        "figure": Panels(sorted(rows["k"].unique().tolist()), draw, size=(4.6, 2.9)),
+        "figure": Panels(sorted(rows["k"].unique().tolist()), draw, size=(4.6, 2.7)),
         "alt": "Success against model size, measured points and dashed lines of independent tokens for each length",
         "data": rows,
     }
@@ -464,7 +464,7 @@ def texts_figure(ratio: pd.DataFrame) -> dict[str, Any]:
     largest = ratio[ratio["size"] == ratio["size"].max()]
     panels = curves(
         largest, "n", "ratio", labels=("length N of the window (tokens)", RATIO), line="k", heights=[1], ylim="shared",
-        size=(4.6, 2.4),
+        size=(4.6, 2.2),
     )  # fmt: skip
     return {
         "figure": panels,

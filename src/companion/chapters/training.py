@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy.stats import f as f_distribution
 
-from companion.chapters.families import TRANSFORMER, exponents, measure_label, of_measure
+from companion.chapters.families import LSTM, TRANSFORMER, exponents, measure_label, of_measure
 from companion.evidence import outside, published
 from companion.stats.cells import with_holm
 from companion.stats.separability import interaction, left_of_two, power_interval
@@ -318,16 +318,16 @@ def separability_statistics(table: pd.DataFrame, *, level: float = 0.95) -> dict
 
 def separability_table(table: pd.DataFrame, *, level: float, caption: str) -> dict[str, Any]:
     """List `separability_tests`, for `Page.table`."""
-    rows = table.assign(measure=[measure_label(k) for k in table["k"]])
+    short = {TRANSFORMER: "transformer", LSTM: "LSTM"}  # for a phone
+    rows = table.assign(measure=[measure_label(k) for k in table["k"]], short=table["family"].map(short))
     columns: Columns = {
-        "family": "family",
-        "dataset": "dataset",
+        ("dataset", "short"): ("dataset, family", "{}, {}"),
         "measure": "y",
+        "p_sum": ("p, sum", "{:.2g}"),
+        "p_product": ("p, product", "{:.2g}"),
         "off_sum": ("sum misses, %", "{:.1f}"),
         "off_product": ("product misses, %", "{:.1f}"),
         "off_seeds": ("seeds scatter, %", "{:.1f}"),
-        "p_sum": ("p, sum", "{:.2g}"),
-        "p_product": ("p, product", "{:.2g}"),
         ("low", "high"): (f"λ not rejected, {level:.0%}", "[{:.1f}, {:.1f}]"),
     }
     return shown(rows, columns, caption=caption, data=table)

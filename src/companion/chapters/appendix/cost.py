@@ -81,9 +81,9 @@ def costs_table(costs: pd.DataFrame) -> dict[str, Any]:
     ]
     columns: Columns = {
         ("device", "dtype"): ("device", "{}, {}"),
-        ("rows", "d", "vocabulary"): ("T × d × V", "{:,} × {:,} × {:,}"),
         "ours_ratio": ("ours, times", "{:.2f}"),
         "plain_ratio": ("plain route, times", "{:.2f}"),
+        ("rows", "d", "vocabulary"): ("T × d × V", "{:,} × {:,} × {:,}"),
         "ours_extra_memory_mb": ("ours, MB", "{:,.0f}"),
         "plain_extra_memory_mb": ("plain route, MB", "{:,.0f}"),
     }

@@ -260,10 +260,10 @@ def interval_coverage() -> pd.DataFrame:
 
 def interval_coverage_table(by_kind: pd.DataFrame) -> dict[str, Any]:
     """Show `interval_coverage`."""
-    columns: dict[str | tuple[str, ...], Column] = {"kind": "interval", "covered_10": ("10 documents", "{:.1%}")}
+    columns: dict[str | tuple[str, ...], Column] = {"kind": "interval", "score": ("score", "{:.2f}")}
+    columns |= {"width": ("width", "{:.2f}"), "covered_10": ("10 documents", "{:.1%}")}
     columns |= {f"covered_{count}": (str(count), "{:.1%}") for count in (20, 24, 32, 40, 164)}
     columns |= {"covered_80": ("80%, all", "{:.1%}"), "covered_effect": ("design effects", "{:.1%}")}
-    columns |= {"width": ("width", "{:.2f}"), "score": ("score", "{:.2f}")}
     return shown(
         by_kind,
         columns,

@@ -220,7 +220,8 @@ def ladder_statistics(ladder: LadderLaws) -> dict[str, Any]:
     ordered = points.sort_values("size").groupby(["dataset", "k", "threshold"], as_index=False)["value"]
     steps: Any = ordered.agg(lambda value: int((value.diff().dropna() < 0).all()))
     rising_rows = steps[steps["value"] == 0]
-    rising = [f"{dataset_label(row.dataset)}, k = {row.threshold}" for row in rising_rows.itertuples()]
+    by_dataset = rising_rows.groupby("dataset")["threshold"].agg(", ".join)
+    rising = [f"{dataset_label(str(name))} ({by_dataset[name]})" for name in dataset_order(by_dataset.index)]
     first = laws[laws["k"] == min(ladder.shown)]
     width = (first["text_high"] - first["text_low"]) / (first["alpha_high"] - first["alpha_low"])
     return {
@@ -230,7 +231,7 @@ def ladder_statistics(ladder: LadderLaws) -> dict[str, Any]:
         "size_max": int(points["size"].max()),
         "cells": len(steps),
         "falls": int(steps["value"].sum()),
-        "rising_cells": "; ".join(rising) or "none",
+        "rising_cells": ", ".join(rising) or "none",
         "r_squared_median": laws["r_squared"].median(),
         "width_ratio": width.median(),
     }
@@ -255,8 +256,7 @@ def law_panels(points: pd.DataFrame, *, level: float) -> Panels:
 def law_table(laws: pd.DataFrame, *, caption: str, data: pd.DataFrame) -> dict[str, Any]:
     """List the law of each text and k with both intervals of α, for `Page.table`; data: the laws at all k."""
     columns: Columns = {
-        "dataset": "dataset",
-        "threshold": "k",
+        ("dataset", "threshold"): ("dataset, k", "{}, {}"),
         "alpha": ("α", "{:.3f}"),
         ("alpha_low", "alpha_high"): ("from the scatter", INTERVAL),
         ("text_low", "text_high"): ("from the documents", INTERVAL),
@@ -318,7 +318,7 @@ def scatter_panels(splits: pd.DataFrame) -> Panels:
         ax.set_title(dataset_label(dataset))
         legend_below(ax)
 
-    return Panels(dataset_order(splits["dataset"]), draw, size=(4.6, 3.2))
+    return Panels(dataset_order(splits["dataset"]), draw, size=(4.6, 2.9))
 
 
 # ── Trials of learning rates, seeds, batches and repeated text
@@ -372,15 +372,14 @@ def trial_statistics(table: pd.DataFrame) -> dict[str, Any]:
 def trials_table(table: pd.DataFrame) -> dict[str, Any]:
     """Show `compare_trials`, for `Page.table`."""
     columns: Columns = {
-        "rung": "size",
-        "budget": ("tokens", "{:,}"),
-        "what": "changed",
-        "loss": ("loss", "{:.3f}"),
+        ("rung", "what"): ("size and change", "{}, {}"),
         "difference": ("difference, %", "{:+.2f}"),
+        "loss": ("loss", "{:.3f}"),
+        "budget": ("tokens", "{:,}"),
     }
     caption = (
         "<b>Other rates hardly help.</b> Each trial’s loss, in nats, on rows that no run reads, and its difference "
-        f"from the ladder’s run, whose standard deviation between seeds is {table['seeds'].iloc[0]:.2f}%."
+        f"from the ladder’s run. Between seeds its standard deviation is {table['seeds'].iloc[0]:.2f}%."
     )
     return shown(table, columns, caption=caption, data=table)
 
@@ -496,17 +495,15 @@ def compare_architectures(
 
 def architectures_table(table: pd.DataFrame) -> dict[str, Any]:
     """Show the exponents of `compare_architectures`, for `Page.table`."""
+    name = family_label(table["family"].iloc[0]).removeprefix("Our ")
     columns: Columns = {
-        "dataset": "Text",
-        "measure": "of",
-        "family": "family",
-        "alpha_transformer": ("α, transformer", "{:.3f}"),
-        "alpha": ("α, family", "{:.3f}"),
+        ("dataset", "measure"): ("dataset, measure", "{}, {}"),
         "difference": ("difference", "{:+.3f}"),
-        ("low", "high"): ("from the text, paired", "[{:+.3f}, {:+.3f}]"),
+        ("low", "high"): ("by documents, paired", "[{:+.3f}, {:+.3f}]"),
         ("scatter_low", "scatter_high"): ("from the scatter", "[{:+.3f}, {:+.3f}]"),
+        "alpha_transformer": ("α, transformer", "{:.3f}"),
+        "alpha": (f"α, {name}", "{:.3f}"),
         "r_squared_transformer": ("R², transformer", "{:.4f}"),
-        "r_squared": ("R², family", "{:.4f}"),
+        "r_squared": (f"R², {name}", "{:.4f}"),
     }
-    rows = table.assign(family=table["family"].map(family_label), measure=table["k"].map(measure_label))
-    return shown(rows, columns, data=table)
+    return shown(table.assign(measure=table["k"].map(measure_label)), columns, data=table)

@@ -212,7 +212,7 @@ def plot_scores(files: Mapping[str, pd.DataFrame], level: float) -> Panels:
         ax.tick_params(axis="y", length=0)
         ax.spines.left.set_visible(False)
 
-    return Panels(list(files), draw, size=(4.6, 5.4))
+    return Panels(list(files), draw, size=(4.6, 4.6))
 
 
 def score_files(files: Mapping[str, pd.DataFrame]) -> dict[str, Any]:

@@ -247,11 +247,11 @@ def architectures_table(surveyed: pd.DataFrame) -> dict[str, Any]:
         by_outcome(surveyed).replace({"": None}),
         {
             "outcome": "outcome",
+            "models": "models",
             "ranked": "ranked from",
             "padding": "padding is",
             "memory": "memory",
             "why": "why",
-            "models": "models",
             "tokens": ("tokens", "{:,}"),
         },
         data=surveyed,
