@@ -1,4 +1,4 @@
-"""Each page is no longer, no wider and no fainter than what was reached: measures.csv, to be lowered."""
+"""Each page is no longer, no wider, no fainter and no wordier than what was reached: measures.csv, to be lowered."""
 
 from pathlib import Path
 
