@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from ladder.making import Making, TrainingRun
-from ladder.ranking import read_corpus, stores_of, windows
+from ladder.ranking import read_corpus, stores_of, windows_of
 from ladder.recipe import Change
 from ladder.shipped import TABLES
 from ladder.workspace import read_record
@@ -33,10 +33,10 @@ def aggregate(stores: Iterable[RankStore]) -> dict[str, pd.DataFrame]:
     """Return the tables of one model's rank stores, one for each dataset, by name: see the module."""
     kinds = {"document": np.int64, "greater": np.int64, "equal": np.int64, "nll": np.float64}
     parts = [store.ranks()[list(kinds)].astype(kinds).assign(dataset=store.dataset) for store in stores]
-    whole = pd.concat(parts, ignore_index=True).assign(tokens=1)
+    ranks = pd.concat(parts, ignore_index=True).assign(tokens=1)
 
     def sums(by: list[str], added: list[str]) -> pd.DataFrame:
-        return whole.groupby(["dataset", *by], sort=True)[added].sum().reset_index()
+        return ranks.groupby(["dataset", *by], sort=True)[added].sum().reset_index()
 
     return {
         "counts": sums(["document", "greater", "equal"], ["tokens"]),
@@ -48,8 +48,8 @@ def jobs(making: Making, runs: Sequence[TrainingRun]) -> list[Task]:
     """Return a job for each finished model of the runs that is not ranked yet."""
     return [
         Task(run.model_name(tokens), rank, (making, run, tokens))
-        for run, tokens, about in making.finished(runs)
-        if not is_done(making, run.model_name(tokens), about["checksum"])
+        for run, tokens, record in making.finished(runs)
+        if not is_done(making, run.model_name(tokens), record["checksum"])
     ]
 
 
@@ -67,8 +67,8 @@ def rank(tell: Tell, making: Making, run: TrainingRun, tokens: int) -> None:
     corpora = [read_corpus(making.place, domain.name) for domain in making.base.domains]
     kept = nullcontext(making.place / "ranks") if keeps_ranks(making, run, tokens) else temporary_folder("rbp-ladder")
     with kept as folder:
-        tables = aggregate(stores_of(files, corpora, windows(making.base), folder, settings))
-    write(making.place / "aggregates" / name, tables, key(making, weights))
+        tables = aggregate(stores_of(files, corpora, windows_of(making.base), folder, settings))
+    write_tables(making.place / "aggregates" / name, tables, key(making, weights))
     tell(DONE)
 
 
@@ -77,7 +77,7 @@ def keeps_ranks(making: Making, run: TrainingRun, tokens: int) -> bool:
     return run.seed == 0 and run.change == Change() and tokens == making.ladders.training.budgets[-1]
 
 
-def read(folder: Path) -> dict[str, pd.DataFrame]:
+def read_tables(folder: Path) -> dict[str, pd.DataFrame]:
     """Read the tables of a model; numbers as int64 and float64."""
     tables = {name: pd.read_parquet(folder / f"{name}.parquet") for name in TABLES}
     wide = {np.dtype(np.int32): np.int64, np.dtype(np.float32): np.float64}
@@ -89,9 +89,9 @@ def read(folder: Path) -> dict[str, pd.DataFrame]:
 
 def key(making: Making, weights: str) -> dict[str, Any]:
     """Return all that determines the tables of a model. weights: their checksum."""
-    about = read_record(making.place / "text.json")
-    texts = {part["name"]: part["fingerprint"] for part in about["evaluation"]}
-    return {"weights": weights, "texts": texts, "windows": windows(making.base).as_dict()}
+    text_record = read_record(making.place / "text.json")
+    texts = {part["name"]: part["fingerprint"] for part in text_record["evaluation"]}
+    return {"weights": weights, "texts": texts, "windows": windows_of(making.base).as_dict()}
 
 
 def is_done(making: Making, name: str, weights: str) -> bool:
@@ -99,12 +99,12 @@ def is_done(making: Making, name: str, weights: str) -> bool:
     return read_record(making.place / "aggregates" / name / "about.json") == key(making, weights)
 
 
-def write(folder: Path, tables: dict[str, pd.DataFrame], about: dict[str, Any]) -> None:
+def write_tables(folder: Path, tables: dict[str, pd.DataFrame], record: dict[str, Any]) -> None:
     """Write a model's folder, with its tables and `key`."""
     with folder_beside(folder) as new:
         for name, table in tables.items():
             write_table(new / f"{name}.parquet", table)
-        write_json(new / "about.json", about)
+        write_json(new / "about.json", record)
         swap_in(new, folder)
 
 

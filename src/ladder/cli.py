@@ -200,7 +200,7 @@ def _trial_runs(
 
     chosen = tried.choose(making, split_names(trials))
     return tried.beyond_grid(
-        making, [run for one in chosen for run in tried.runs_of(making, one, families, rungs, seeds)]
+        making, [run for trial in chosen for run in tried.runs_of(making, trial, families, rungs, seeds)]
     )
 
 

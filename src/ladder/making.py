@@ -77,8 +77,8 @@ class Making:
         chosen = [self.ladders.family(name) for name in dict.fromkeys(families)]
         for name in rungs:
             if not any(name in family.rungs for family in chosen):
-                known = ", ".join(dict.fromkeys(rung for family in chosen for rung in family.rungs))
-                raise ParameterError(f"there is no rung {name!r}", "--rungs", f"There is: {known}.")
+                available = ", ".join(dict.fromkeys(rung for family in chosen for rung in family.rungs))
+                raise ParameterError(f"there is no rung {name!r}", "--rungs", f"There is: {available}.")
         runs = [
             TrainingRun(family, rung, seed, self.ladders.budgets(seed))
             for family in chosen
@@ -88,8 +88,8 @@ class Making:
         ]
         for seed in seeds:
             if not any(run.seed == seed for run in runs):
-                known = ", ".join(map(str, sorted({run.seed for run in runs})))
-                raise ParameterError(f"none of these rungs has seed {seed}", "--seeds", f"There is: {known}.")
+                available = ", ".join(map(str, sorted({run.seed for run in runs})))
+                raise ParameterError(f"none of these rungs has seed {seed}", "--seeds", f"There is: {available}.")
         return sorted((run for run in runs if not seeds or run.seed in seeds), key=lambda run: run.seed > 0)
 
     def prepare(self, texts: Path | None, more: int = 0) -> None:
@@ -149,21 +149,21 @@ class Making:
 
     def is_done(self, run: TrainingRun, tokens: int, rows: Rows) -> bool:
         """Say whether the model of a budget is finished, on whatever device, and whole; rows: the run's."""
-        about = self.about(run, tokens)
+        record = self.about(run, tokens)
         try:
             weights = checksum(self.model(run, tokens) / "model.safetensors")
         except OSError:
             return False
         digests = self.course(run, tokens).digests(sha256(rows.tobytes()).digest())
-        return about.get("digest") in digests and about.get("checksum") == weights
+        return record.get("digest") in digests and record.get("checksum") == weights
 
     def finished(self, runs: Sequence[TrainingRun]) -> Iterator[tuple[TrainingRun, int, dict[str, Any]]]:
         """Return the models of some runs that are there: their runs, budgets, and what run.json says."""
         for run in runs:
             for tokens in run.budgets:
-                about = self.about(run, tokens)
-                if about and self.model(run, tokens).is_dir():
-                    yield run, tokens, about
+                record = self.about(run, tokens)
+                if record and self.model(run, tokens).is_dir():
+                    yield run, tokens, record
 
     def jobs(self, runs: Sequence[TrainingRun], device: str) -> list[Task]:
         """Return what is left to be trained of the runs. Raises DataError if the training tokens are not there."""
@@ -200,11 +200,11 @@ def train(tell: Tell, making: Making, run: TrainingRun, device: str = "cpu") -> 
             cooled = training.Run(course, rows, run_folder, device, (folder / left, trunk.digest()))
             training.take_up(cooled)
             cooled.train(training.progress(cooled, tell))
-            about = {"family": run.family.name, "rung": run.rung, "seed": run.seed, "budget": tokens}
-            about |= {name: course.model[name] for name in ("architecture", "layers", "width", "heads")}
-            about |= {name: value for name, value in run.change._asdict().items() if value is not None}
-            about |= {"name": run.model_name(tokens), "rate": course.about["rate"], **begun}
-            training.finish(cooled, about, making.model(run, tokens), making.place)
+            record = {"family": run.family.name, "rung": run.rung, "seed": run.seed, "budget": tokens}
+            record |= {name: course.model[name] for name in ("architecture", "layers", "width", "heads")}
+            record |= {name: value for name, value in run.change._asdict().items() if value is not None}
+            record |= {"name": run.model_name(tokens), "rate": course.settings["rate"], **begun}
+            training.finish(cooled, record, making.model(run, tokens), making.place)
     tell(DONE)
 
 

@@ -77,7 +77,7 @@ def _store(domain: str, folder: Path) -> RankStore:
 PACK = 8192  # rows in a part of a store: few files, as a model is quick
 
 
-def windows(recipe: Recipe) -> Protocol:
+def windows_of(recipe: Recipe) -> Protocol:
     """Read whole documents in windows as long as the models read, with half a window (or all there is) as context."""
     return Protocol("windows", recipe.text.context, recipe.text.context // 2, pack=PACK)
 

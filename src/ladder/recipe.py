@@ -89,7 +89,7 @@ class Course(NamedTuple):
     """All that determines the weights of a run, but the rows and the device.
 
     model: arguments of `architectures.make_model`; steps: of AdamW, each reads `batch` rows; rate: the learning rate
-    of a step, from 0 on; betas, decay, clip: see `Schedule`; about: what distinguishes it from other courses.
+    of a step, from 0 on; betas, decay, clip: see `Schedule`; settings: what distinguishes it from other courses.
     """
 
     model: dict[str, Any]
@@ -99,11 +99,11 @@ class Course(NamedTuple):
     betas: tuple[float, float]
     decay: float
     clip: float
-    about: dict[str, Any]
+    settings: dict[str, Any]
 
     def digest(self, device: str, rows: bytes) -> str:
         """Return all that determines the weights; rows: the SHA-256 of the training tokens."""
-        return sha256(canonical_json({**self.about, "device": device}).encode() + rows).hexdigest()
+        return sha256(canonical_json({**self.settings, "device": device}).encode() + rows).hexdigest()
 
     def digests(self, rows: bytes) -> set[str]:
         """Return the digests on each kind of device."""
@@ -131,8 +131,8 @@ class Recipe:
 
     def text_digest(self) -> str:
         """Return a SHA-256 of all that determines tokenizer, training tokens and what is ranked, but the texts."""
-        about = {name: asdict(self)[name] for name in ("text", "sources", "domains")}
-        return sha256(canonical_json(about).encode()).hexdigest()
+        parts = {name: asdict(self)[name] for name in ("text", "sources", "domains")}
+        return sha256(canonical_json(parts).encode()).hexdigest()
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -284,8 +284,8 @@ class Ladders:
         for family in self.families:
             if family.name == name:
                 return family
-        known = ", ".join(family.name for family in self.families)
-        raise ParameterError(f"there is no family {name!r}", "--family", f"There is: {known}.")
+        available = ", ".join(family.name for family in self.families)
+        raise ParameterError(f"there is no family {name!r}", "--family", f"There is: {available}.")
 
     def seeds(self, family: Family, rung: str) -> list[int]:
         """Return the seeds of a rung: 0, and for the smallest rungs the repeats' seeds."""
@@ -385,6 +385,6 @@ def read_ladders(path: Path = LADDERS) -> tuple[Ladders, Recipe]:
     ladders = read_configuration(path, Ladders)
     base = read_recipe(path.parent / ladders.text)
     if ladders.training.budgets[-1] > base.text.tokens:
-        what = f"the largest budget is more than the {base.text.tokens:,} tokens of {ladders.text}"
-        raise DataError(what, str(path), "Correct it.")
+        fault = f"the largest budget is more than the {base.text.tokens:,} tokens of {ladders.text}"
+        raise DataError(fault, str(path), "Correct it.")
     return ladders, base

@@ -28,12 +28,16 @@ def training_of(folder: Path) -> dict[str, Any]:
     try:
         if above == (LADDER / "families").resolve():
             records = parse_json((LADDER / "families.json").read_bytes())
-            about = next(each for each in records if each["name"] == folder.name)
+            training_record = next(entry for entry in records if entry["name"] == folder.name)
         elif folder.parent.name == "models" and record.is_file():
-            about = parse_json(record.read_bytes())
+            training_record = parse_json(record.read_bytes())
         else:
             return {}
-        return {"training_tokens": int(about["budget"]), "step": int(about["steps"]), "seed": int(about["seed"])}
+        return {
+            "training_tokens": int(training_record["budget"]),
+            "step": int(training_record["steps"]),
+            "seed": int(training_record["seed"]),
+        }
     except (OSError, ValueError, KeyError, TypeError, StopIteration):
         return {}
 

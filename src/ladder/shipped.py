@@ -69,8 +69,8 @@ def models(families: Collection[str] = (), *, folder: Path = LADDER) -> pd.DataF
     shipped = [name for name in table["family"].unique() if (folder / SUMS / name).is_dir()]
     for name in families:
         if name not in shipped:
-            known = f"There is: {', '.join(shipped) or 'none'}."
-            raise ParameterError(f"family {name} is not shipped", "family", f"{known} {how_to_make(name)}")
+            available = f"There is: {', '.join(shipped) or 'none'}."
+            raise ParameterError(f"family {name} is not shipped", "family", f"{available} {how_to_make(name)}")
     chosen = table[table["family"].isin(families or [name for name in shipped if not is_apart(name)])]
     place = chosen["family"].map({name: i for i, name in enumerate(shipped)})
     return chosen.assign(place=place).sort_values(["place", "budget", "size", "seed"], ignore_index=True)[_COLUMNS]
@@ -100,31 +100,37 @@ def counted(
     thresholds: k at which hits are counted; rule: how equal scores count. Raises ParameterError for a family, a dataset
     or a k that is not there, DataError for a missing or damaged file, and where models ranked other tokens.
     """
-    about = models(families, folder=folder)
-    if about.empty:
+    family_models = models(families, folder=folder)
+    if family_models.empty:
         raise DataError("no family is shipped", label(folder / SUMS), _REMEDY)
-    vocabulary, ks = int(about["vocabulary"].iloc[0]), sorted(set(thresholds))
+    vocabulary, ks = int(family_models["vocabulary"].iloc[0]), sorted(set(thresholds))
     if wrong := [k for k in ks if not 1 <= k <= vocabulary]:
         raise ParameterError(f"k = {wrong[0]} is not among the ranks 1 to {vocabulary}", "thresholds", None)
-    of_families = [rows for _, rows in about.groupby("family", sort=False)]
+    of_families = [rows for _, rows in family_models.groupby("family", sort=False)]
     sums = [_table(rows, "by_document", folder) for rows in of_families]
-    known = list(sums[0]["dataset"].cat.categories)
-    if unknown := [name for name in datasets if name not in known]:
-        raise ParameterError(f"no ranks on {unknown[0]}", "datasets", f"There is: {', '.join(known)}.")
+    available = list(sums[0]["dataset"].cat.categories)
+    if unknown := [name for name in datasets if name not in available]:
+        raise ParameterError(f"no ranks on {unknown[0]}", "datasets", f"There is: {', '.join(available)}.")
     parts = [
         _of_family(rows, of_documents, datasets, ks, rule, folder)
         for rows, of_documents in zip(of_families, sums, strict=True)
     ]
     counts = []
-    for name in datasets or known:
+    for name in datasets or available:
         tokens = parts[0][name]["tokens"][:, :1]
         arrays = [part.get(name, {"tokens": np.zeros((0, 1))}) for part in parts]
-        if not all(np.array_equal(one["tokens"], np.tile(tokens, one["tokens"].shape[1])) for one in arrays):
+        if not all(np.array_equal(part["tokens"], np.tile(tokens, part["tokens"].shape[1])) for part in arrays):
             raise DataError(f"the models did not rank the same tokens of {name}", label(folder / SUMS), _REMEDY)
-        whole = {key: np.concatenate([one[key] for one in arrays], axis=1) for key in ("hits", "nll")}
+        joined = {key: np.concatenate([part[key] for part in arrays], axis=1) for key in ("hits", "nll")}
         counts.append(
             Counts(
-                name, about[MODEL], vocabulary, tuple(ks), tokens[:, 0].astype(np.int64), whole["hits"], whole["nll"]
+                name,
+                family_models[MODEL],
+                vocabulary,
+                tuple(ks),
+                tokens[:, 0].astype(np.int64),
+                joined["hits"],
+                joined["nll"],
             )
         )
     return counts
@@ -136,7 +142,9 @@ def measurements(rule: TieRule = "paper", also: Sequence[int] = (), *, folder: P
     also: thresholds beside the usual ones.
     """
     thresholds = usual(int(models(folder=folder)["vocabulary"].max()), also)
-    parts = [one.keep(one.models["seed"] == 0).table() for one in counted(thresholds, rule=rule, folder=folder)]
+    parts = [
+        counts.keep(counts.models["seed"] == 0).table() for counts in counted(thresholds, rule=rule, folder=folder)
+    ]
     table = pd.concat(parts, ignore_index=True)
     return table.assign(source=SUMS, **trained(table["model"], folder=folder))
 
@@ -149,9 +157,9 @@ def trained(names: "pd.Series[str]", *, folder: Path = LADDER) -> dict[str, Any]
     path = folder / RECORDS
     try:
         records = {entry["name"]: entry for entry in parse_json(path.read_bytes()) if entry.get("steps")}
-        known = [records.get(name, {}) for name in names]
+        found = [records.get(name, {}) for name in names]
         columns = {"training_tokens": "budget", "step": "steps", "seed": "seed"}
-        return {name: pd.array([one.get(old) for one in known], dtype="Int64") for name, old in columns.items()}
+        return {name: pd.array([record.get(old) for record in found], dtype="Int64") for name, old in columns.items()}
     except (OSError, ValueError, KeyError, TypeError):
         raise DataError("this is not a list of the families' models", label(path), _REMEDY) from None
 
@@ -160,31 +168,38 @@ _Arrays = dict[str, npt.NDArray[Any]]
 
 
 def _of_family(
-    about: pd.DataFrame, sums: pd.DataFrame, datasets: Collection[str], ks: list[int], rule: TieRule, folder: Path
+    family_models: pd.DataFrame,
+    sums: pd.DataFrame,
+    datasets: Collection[str],
+    ks: list[int],
+    rule: TieRule,
+    folder: Path,
 ) -> dict[str, _Arrays]:
     """Return the arrays of `Counts` of a family's models, by dataset; tokens with a column for each model as well.
 
     sums: its table by document; datasets: some of its own (none named: all).
     """
-    counts = _table(about, "counts", folder, datasets)
+    counts = _table(family_models, "counts", folder, datasets)
     ranks = np.asarray(rank(counts["greater"], counts["equal"], rule))
     by_dataset: dict[str, _Arrays] = {}
-    vocabulary, models = int(about["vocabulary"].iloc[0]), len(about)
+    vocabulary, models = int(family_models["vocabulary"].iloc[0]), len(family_models)
     model = counts["model"].cat.codes.to_numpy(np.int64)
     for name in sums["dataset"].cat.categories:
         if datasets and name not in datasets:
             continue
-        rows, one = sums[sums["dataset"] == name], np.flatnonzero(counts["dataset"] == name)
+        rows, dataset_rows = sums[sums["dataset"] == name], np.flatnonzero(counts["dataset"] == name)
         documents, place = np.unique(rows["document"], return_inverse=True)
         shape, cell = (len(documents), models), place * models + rows["model"].cat.codes.to_numpy(np.int64)
         arrays: _Arrays = {
             column: np.bincount(cell, rows[column], len(documents) * models).reshape(shape).astype(np.float64)
             for column in ("tokens", "nll")
         }
-        document, tokens = (counts[column].to_numpy()[one] for column in ("document", "tokens"))
-        cell = np.searchsorted(documents, document) * models + model[one]
+        document, tokens = (counts[column].to_numpy()[dataset_rows] for column in ("document", "tokens"))
+        cell = np.searchsorted(documents, document) * models + model[dataset_rows]
         # of ranks up to the vocabulary there must be all tokens
-        hits = count_hits(ranks[one], cell, len(documents) * models, [*ks, vocabulary], tokens).reshape(*shape, -1)
+        hits = count_hits(ranks[dataset_rows], cell, len(documents) * models, [*ks, vocabulary], tokens).reshape(
+            *shape, -1
+        )
         arrays["hits"] = hits[:, :, :-1]
         if not np.array_equal(hits[:, :, -1], arrays["tokens"]):
             raise DataError(f"the tables do not fit together on {name}", label(folder / SUMS), _REMEDY)
@@ -192,24 +207,24 @@ def _of_family(
     return by_dataset
 
 
-def _table(about: pd.DataFrame, name: str, folder: Path, datasets: Collection[str] = ()) -> pd.DataFrame:
+def _table(family_models: pd.DataFrame, name: str, folder: Path, datasets: Collection[str] = ()) -> pd.DataFrame:
     """Return a table of one family, of some datasets (none named: all) as far as they are there.
 
-    Models in the order of `about` and datasets, sorted, are categories.
+    Models in the order of `family_models` and datasets, sorted, are categories.
     """
-    path, codes = folder / SUMS / str(about["family"].iloc[0]) / f"{name}.parquet", ["model", "dataset"]
+    path, codes = folder / SUMS / str(family_models["family"].iloc[0]) / f"{name}.parquet", ["model", "dataset"]
     try:
         rows = [("dataset", "in", list(datasets))] if datasets else None
         table: pd.DataFrame = parquet.read_table(
             path, columns=[*codes, *TABLES[name]], read_dictionary=codes, filters=rows
         ).to_pandas()
     except (OSError, arrow.ArrowException) as error:
-        what = f"cannot read the file: {str(error).splitlines()[0].rstrip('.')}"
-        raise DataError(what, label(path), _REMEDY) from None
+        fault = f"cannot read the file: {str(error).splitlines()[0].rstrip('.')}"
+        raise DataError(fault, label(path), _REMEDY) from None
     provenance.note(path)
-    if set(table["model"].cat.categories) != set(about["model"]):
+    if set(table["model"].cat.categories) != set(family_models["model"]):
         raise DataError("its models are not those of families.json", label(path), _REMEDY)
-    table["model"] = table["model"].cat.set_categories(about["model"])
+    table["model"] = table["model"].cat.set_categories(family_models["model"])
     table["dataset"] = table["dataset"].cat.set_categories(sorted(table["dataset"].cat.categories))
     return table
 
@@ -228,7 +243,7 @@ class _Family(_Stores):
     def counts(self, thresholds: Sequence[int]) -> list[Counts]:
         """Return the counts of all seeds."""
         name = self.folders[0].name
-        return [one.of(name) for one in counted(thresholds, families=[name], rule=self.rule, folder=LADDER)]
+        return [counts.of(name) for counts in counted(thresholds, families=[name], rule=self.rule, folder=LADDER)]
 
 
 class _Families(_Stores):

@@ -34,18 +34,20 @@ def ship(making: Making, families: Sequence[str], to: Path) -> dict[str, list[st
     ranked, for ranks that are damaged, and where the families that are there are of another text.
     """
     shipped = _read_records(making, to)
-    known, entries = {entry["name"]: entry for entry in shipped}, []
+    by_name, entries = {entry["name"]: entry for entry in shipped}, []
     left_out: dict[str, list[str]] = {}
     for family in families:
         records, left_out[family] = [], []
-        for name, about in _models(making, family):
-            before = known.get(name, {})
-            if not _is_ranked(making, name, about):
+        for name, run_record in _models(making, family):
+            before = by_name.get(name, {})
+            if not _is_ranked(making, name, run_record):
                 left_out[family].append(name)
-                entries += [{**entry, "ranked": False} for entry in (about or before,) if entry]
+                entries += [{**entry, "ranked": False} for entry in (run_record or before,) if entry]
                 continue
-            same = before.get("checksum") == about["checksum"]
-            records.append({**(before if same else about), "ranked": True, "vocabulary": making.base.text.vocabulary})
+            same = before.get("checksum") == run_record["checksum"]
+            records.append(
+                {**(before if same else run_record), "ranked": True, "vocabulary": making.base.text.vocabulary}
+            )
         if not records:
             raise DataError(f"no model of {family} is ranked", str(making.place.folder), how_to_make(family))
         entries += records
@@ -72,9 +74,9 @@ def ship_trials(making: Making, runs: Sequence[TrainingRun], to: Path) -> dict[s
         family_runs = [run for run in runs if run.family.name == family]
         abouts = [(run.model_name(tokens), making.about(run, tokens)) for run in family_runs for tokens in run.budgets]
         records = [
-            {**about, "family": name, "ranked": True, "vocabulary": making.base.text.vocabulary}
-            for model, about in abouts
-            if _is_ranked(making, model, about)
+            {**record, "family": name, "ranked": True, "vocabulary": making.base.text.vocabulary}
+            for model, record in abouts
+            if _is_ranked(making, model, record)
         ]
         new = {record["name"] for record in records}
         if not records:
@@ -95,14 +97,14 @@ def _read_records(making: Making, to: Path) -> list[dict[str, Any]]:
     """Read the records in a ladder's folder. Raises DataError where they are of another text."""
     new, old, path = making.place / TEXT, to / TEXT, to / RECORDS
     if new.is_file() and old.is_file() and new.read_bytes() != old.read_bytes():
-        what = "the families that are there are of another text, or of another tokenizer"
-        raise DataError(what, str(old), "Give another folder: --to.")
+        fault = "the families that are there are of another text, or of another tokenizer"
+        raise DataError(fault, str(old), "Give another folder: --to.")
     records: list[dict[str, Any]] = parse_json(path.read_bytes()) if path.is_file() else []
     return records
 
 
 def _write_records(making: Making, to: Path, entries: Sequence[dict[str, Any]]) -> None:
-    families = [each.name for each in making.ladders.families]
+    families = [family.name for family in making.ladders.families]
     order = [*families, *APART, *(name + TRIALS for name in families)]
     write_json(to / RECORDS, sorted(entries, key=lambda entry: order.index(entry["family"])))
 
@@ -125,10 +127,10 @@ def _models(making: Making, family: str) -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
-def _is_ranked(making: Making, name: str, about: dict[str, Any]) -> bool:
+def _is_ranked(making: Making, name: str, record: dict[str, Any]) -> bool:
     """Say whether the sums of a model are there, and of these weights."""
     ranked = read_record(making.place / "aggregates" / name / "about.json")
-    return bool(about) and ranked == aggregates.key(making, about["checksum"])
+    return bool(record) and ranked == aggregates.key(making, record["checksum"])
 
 
 def _stores(making: Making, name: str) -> list[Path]:
@@ -183,13 +185,13 @@ def _write_sums(
         if rank_stores := stores.get(record["name"]):
             new_tables = aggregates.aggregate(rank_stores)
         else:
-            new_tables = aggregates.read(folder / record["name"])
+            new_tables = aggregates.read_tables(folder / record["name"])
         for name, table in new_tables.items():
             tables[name].append(table.assign(model=record["name"]))
     with folder_beside(to) as new:
         for name, parts in tables.items():
-            whole = pd.concat(parts, ignore_index=True)[["model", "dataset", *TABLES[name]]]
-            aggregates.write_table(new / f"{name}.parquet", whole)
+            model_rows = pd.concat(parts, ignore_index=True)[["model", "dataset", *TABLES[name]]]
+            aggregates.write_table(new / f"{name}.parquet", model_rows)
         swap_in(new, to)
 
 

@@ -61,11 +61,11 @@ def gather_texts(recipe: Recipe, folder: Path) -> Texts:
     texts = Texts({}, evaluation, {})
     for name, documents in sources.items():
         shared = [passages.shared(document.text) for document in documents]
-        texts.training[name] = [each for each, quotes in zip(documents, shared, strict=True) if not quotes]
-        texts.left_out[name] = [each.name for each, quotes in zip(documents, shared, strict=True) if quotes]
+        texts.training[name] = [document for document, quotes in zip(documents, shared, strict=True) if not quotes]
+        texts.left_out[name] = [document.name for document, quotes in zip(documents, shared, strict=True) if quotes]
         if documents and all(shared):
-            what = f"all {len(documents)} documents share {length} words in a row with an evaluation text"
-            raise DataError(what, name, "Remove what they have in common, such as a licence at the end of each.")
+            fault = f"all {len(documents)} documents share {length} words in a row with an evaluation text"
+            raise DataError(fault, name, "Remove what they have in common, such as a licence at the end of each.")
     return texts
 
 
@@ -118,26 +118,26 @@ def import_plain(place: Workspace, recipe: Recipe, folder: Path, tokens: int | N
     ParameterError if they are fewer; DataError for a folder without two different texts, for a file that is not
     UTF-8, and if the working folder holds rows of other text, or of another number of tokens.
     """
-    about = read_record(place / "text.json")
-    if tokens is None and about:
+    text_record = read_record(place / "text.json")
+    if tokens is None and text_record:
         tokens = with_plain_text(place, recipe).text.tokens
     if tokens is not None and tokens < least:
         raise ParameterError(f"{tokens:,} tokens are too few for a step", "--tokens", f"Give {least:,} or more.")
     documents = _plain_documents(folder)
     held, others = split_by_hash(documents)
     if not held:
-        what = "there is only one text, and one is held out for evaluation"
-        raise DataError(what, str(folder), "Give more files, or cut it into several.")
+        fault = "there is only one text, and one is held out for evaluation"
+        raise DataError(fault, str(folder), "Give more files, or cut it into several.")
     origin, licence = f"plain text, fingerprint {texts_fingerprint(documents)}", "the texts' own"
     source = TextSource("texts", "training.jsonl.gz", origin=origin, licence=licence)
     domain = Domain("held-out", len(held), "held-out.jsonl.gz", origin=origin, licence=licence)
     text = replace(recipe.text, tokens=tokens or recipe.text.tokens)
     plain_recipe = replace(recipe, text=text, sources=(source,), domains=(domain,))
-    if about and about.get("recipe") != plain_recipe.text_digest():
-        what = "the working folder holds a ladder of other text, or of another number of tokens"
+    if text_record and text_record.get("recipe") != plain_recipe.text_digest():
+        fault = "the working folder holds a ladder of other text, or of another number of tokens"
         remedy = "Give another (--out); to go on with what it holds, give it as --out, and no --texts."
-        raise DataError(what, str(place.folder), remedy)
-    if not about:
+        raise DataError(fault, str(place.folder), remedy)
+    if not text_record:
         _write_corpus(place / "texts" / "training.jsonl.gz", others)
         _write_corpus(place / "texts" / "held-out.jsonl.gz", held)
         write_json(place / PLAIN_RECIPE, asdict(plain_recipe))
@@ -185,8 +185,8 @@ def _plain_documents(folder: Path) -> list[Document]:
                 name = os.fsencode(path.relative_to(root).as_posix()).decode(errors="replace")
                 documents.append(Document(name, text))
     if not documents:
-        what = "there is no .txt file with text in it, nor a corpus of the recipe"
-        raise DataError(what, str(folder), "Give a folder of plain text.")
+        fault = "there is no .txt file with text in it, nor a corpus of the recipe"
+        raise DataError(fault, str(folder), "Give a folder of plain text.")
     return documents
 
 
@@ -216,11 +216,11 @@ def _corpus(path: Path, fields: tuple[str, ...] = ("text",)) -> list[Document]:
     except FileNotFoundError:
         raise DataError("the corpus is missing", str(path), "Say where the corpora are: --texts FOLDER.") from None
     except (OSError, EOFError, zlib.error) as error:
-        what = f"the corpus cannot be read: {getattr(error, 'strerror', None) or error}"
-        raise DataError(what, str(path), "Fetch it again.") from None
+        fault = f"the corpus cannot be read: {getattr(error, 'strerror', None) or error}"
+        raise DataError(fault, str(path), "Fetch it again.") from None
     except (ValueError, KeyError, TypeError):
-        what = f"the line is not a JSON object with the texts {', '.join(('id', *fields))}"
-        raise DataError(what, f"{path}, line {len(documents) + 1}", "Fetch it again.") from None
+        fault = f"the line is not a JSON object with the texts {', '.join(('id', *fields))}"
+        raise DataError(fault, f"{path}, line {len(documents) + 1}", "Fetch it again.") from None
     if not documents:
         raise DataError("the corpus holds no document", str(path), "Fetch it again.")
     return documents
@@ -249,8 +249,8 @@ def make_tokenizer(texts: Texts, recipe: Recipe) -> Any:
     """
     tokenizer = byte_level_bpe(_sample(texts, recipe), recipe.text.vocabulary)
     if len(tokenizer) != recipe.text.vocabulary:
-        what = f"the text gives only {len(tokenizer)} tokens"
-        raise DataError(what, "ladder.toml, vocabulary", "Give more text or a smaller vocabulary.")
+        fault = f"the text gives only {len(tokenizer)} tokens"
+        raise DataError(fault, "ladder.toml, vocabulary", "Give more text or a smaller vocabulary.")
     return tokenizer
 
 
@@ -269,8 +269,8 @@ def byte_level_bpe(texts: Iterable[str], vocabulary: int) -> Any:
         show_progress=False,
     )
     raw.train_from_iterator(texts, trainer)
-    whole: Any = PreTrainedTokenizerFast  # untyped
-    return whole(tokenizer_object=raw, bos_token=END, eos_token=END)
+    tokenizer_class: Any = PreTrainedTokenizerFast  # untyped
+    return tokenizer_class(tokenizer_object=raw, bos_token=END, eos_token=END)
 
 
 def _sample(texts: Texts, recipe: Recipe) -> Iterator[str]:
@@ -310,17 +310,17 @@ def make_rows(
         share = sum(shares)
         available = max(0, len(stream) - 1) // context
         if available < share:
-            what = f"{name} has {available * context:,} tokens, and {share * context:,} are wanted"
+            fault = f"{name} has {available * context:,} tokens, and {share * context:,} are wanted"
             if left_out and (count := len(left_out[name])):
-                what += f"; {count} documents are left out: they share a passage with an evaluation text"
+                fault += f"; {count} documents are left out: they share a passage with an evaluation text"
             enough = available * context * len(sources)
             fewer = f", or fewer tokens: {enough} at most (--tokens, or in the recipe)"
-            raise DataError(what, "tokens", f"Give more text{fewer if enough else ''}.")
+            raise DataError(fault, "tokens", f"Give more text{fewer if enough else ''}.")
         starts = random.permutation(available)[:share] * context
         for pieces, part in zip(chosen, np.split(starts, np.cumsum(shares)[:-1]), strict=True):
             pieces.append(stream[part[:, None] + np.arange(context + 1)])
-    whole = [np.concatenate(pieces) for pieces in chosen]
-    return np.concatenate([part[random.permutation(len(part))] for part in whole])
+    sources_tokens = [np.concatenate(pieces) for pieces in chosen]
+    return np.concatenate([part[random.permutation(len(part))] for part in sources_tokens])
 
 
 def _stream(documents: list[Document], tokenizer: Any) -> npt.NDArray[np.uint16]:
@@ -376,14 +376,14 @@ def write_data(place: Workspace, recipe: Recipe, texts: Texts) -> dict[str, Any]
         ids = tokenizer([document.text for document in ranked], verbose=False)["input_ids"]
         for document, tokens in zip(ranked, ids, strict=True):
             if not tokens or tokenizer.eos_token_id in tokens:
-                what = f"document {document.name} is empty, or holds the end of a text"
-                raise DataError(what, domain.name, "Leave it out of the corpus.")
+                fault = f"document {document.name} is empty, or holds the end of a text"
+                raise DataError(fault, domain.name, "Leave it out of the corpus.")
         if max(map(len, ids)) < 2:
-            what = "no token can be ranked: no document has two tokens"
-            raise DataError(what, domain.name, "Give longer documents.")
+            fault = "no token can be ranked: no document has two tokens"
+            raise DataError(fault, domain.name, "Give longer documents.")
         documents += [(domain.name, i, ranked[i].name, tokens[0]) for i, tokens in enumerate(ids)]
         counts[domain.name] = sum(map(len, ids))
-    about = {
+    text_record = {
         "recipe": recipe.text_digest(),
         "passage": recipe.text.passage,
         "tokenizer": {"vocabulary": len(tokenizer), "sha256": sha256(place / "tokenizer" / "tokenizer.json")},
@@ -410,8 +410,8 @@ def write_data(place: Workspace, recipe: Recipe, texts: Texts) -> dict[str, Any]
     table = pd.DataFrame(documents, columns=["domain", "document", "name", "first"])
     write_file(place / "documents.csv", table.to_csv(index=False))
     write_rows(place / "rows.npy", rows)
-    write_json(place / "text.json", about)
-    return about
+    write_json(place / "text.json", text_record)
+    return text_record
 
 
 def prepare(place: Workspace, recipe: Recipe, folder: Path | None) -> None:
@@ -419,14 +419,14 @@ def prepare(place: Workspace, recipe: Recipe, folder: Path | None) -> None:
 
     If the text will not do, a new tokenizer does not stay: better text would be cut by one made of the worse.
     """
-    about = read_record(place / "text.json")
-    same = about.get("recipe") == recipe.text_digest()
+    text_record = read_record(place / "text.json")
+    same = text_record.get("recipe") == recipe.text_digest()
     tokenizer = place / "tokenizer" / "tokenizer.json"
     complete = tokenizer.is_file() and (place / "rows.npy").is_file()
-    if complete and same and about["tokenizer"]["sha256"] == sha256(tokenizer):
+    if complete and same and text_record["tokenizer"]["sha256"] == sha256(tokenizer):
         return
     texts = find_texts(recipe, folder)
-    new = not tokenizer.is_file() or (about and not same)
+    new = not tokenizer.is_file() or (text_record and not same)
     if new:
         write_tokenizer(place, recipe, texts)
     try:
@@ -443,15 +443,15 @@ def prepare_more(place: Workspace, recipe: Recipe, folder: Path | None, more: in
     The text must exist (`prepare`). Raises DataError if it was made of other corpora.
     """
     first = read_record(place / "text.json")["rows"]["sha256"]
-    about = read_record(place / MORE)
-    if about.get("follows") == first and about.get("asked") == more and (place / "more.npy").is_file():
+    more_record = read_record(place / MORE)
+    if more_record.get("follows") == first and more_record.get("asked") == more and (place / "more.npy").is_file():
         return
     texts = find_texts(recipe, folder)
     rows = make_rows(streams(texts, read_tokenizer(place)), recipe, texts.left_out, more)
     count = recipe.text.tokens // recipe.text.context
     if hashlib.sha256(rows[:count].tobytes()).hexdigest() != first:
-        what = "the corpora are not those that the training text was made of"
-        raise DataError(what, str(place.folder), "Give the same (--texts), or another working folder (--out).")
+        fault = "the corpora are not those that the training text was made of"
+        raise DataError(fault, str(place.folder), "Give the same (--texts), or another working folder (--out).")
     write_rows(place / "more.npy", rows[count:])
     write_json(place / MORE, {"asked": more, "follows": first, **_describe_rows(rows[count:])})
 

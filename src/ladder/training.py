@@ -105,8 +105,8 @@ class Run:
         self.device = torch.device(device)
         self.steps = course.steps
         if self.steps * course.batch > len(rows):
-            what = f"{len(rows)} rows are too few for {self.steps} steps"
-            raise DataError(what, folder.name, "Make the rows again.")
+            fault = f"{len(rows)} rows are too few for {self.steps} steps"
+            raise DataError(fault, folder.name, "Make the rows again.")
         self.model = make_model(**course.model).to(self.device).train()
         matrices = [p for p in self.model.parameters() if p.ndim > 1]
         others = [p for p in self.model.parameters() if p.ndim < 2]
@@ -170,13 +170,13 @@ class Run:
         for number, moments in self.optimizer.state_dict()["state"].items():
             state |= {f"optimizer.{number}.{name}": value for name, value in moments.items()}
         state["losses"] = torch.tensor(self.losses, dtype=torch.float64)
-        about = {
+        metadata = {
             "digest": self.digest(),
             "seconds": str(self.seconds),
             "cpu_seconds": str(self.cpu_seconds),
             "processors": "\n".join(self.processors),
         }
-        write_file(self.folder / name, save({name: value.cpu() for name, value in state.items()}, about))
+        write_file(self.folder / name, save({name: value.cpu() for name, value in state.items()}, metadata))
 
     def resume(self) -> bool:
         """Take up the state in the folder, or the trunk's; False if there is none, or one of another course."""
@@ -188,15 +188,15 @@ class Run:
 
         try:
             with safe_open(path, "pt") as file:
-                about = file.metadata() or {}
-                if about.get("digest") != digest:
+                metadata = file.metadata() or {}
+                if metadata.get("digest") != digest:
                     return False
                 state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
         except (FileNotFoundError, SafetensorError):
             return False
         self.losses = state.pop("losses").tolist()
-        self.seconds, self.cpu_seconds = float(about["seconds"]), float(about["cpu_seconds"])
-        self.processors = about["processors"].splitlines()
+        self.seconds, self.cpu_seconds = float(metadata["seconds"]), float(metadata["cpu_seconds"])
+        self.processors = metadata["processors"].splitlines()
         self.model.load_state_dict({n.removeprefix("model."): v for n, v in state.items() if n.startswith("model.")})
         moments: dict[int, dict[str, torch.Tensor]] = {}
         for name, value in state.items():
@@ -214,8 +214,8 @@ LAST = 64  # steps whose mean loss is given as the final one
 def take_up(run: "Run") -> None:
     """Resume the run where its folder stands. Raises DataError if what it holds is another run's."""
     if not run.resume() and (run.folder / STATE).exists():
-        what = "the folder holds the state of a run of another recipe, text, device or number of steps"
-        raise DataError(what, str(run.folder / STATE), "Give another folder (--out), or remove it.")
+        fault = "the folder holds the state of a run of another recipe, text, device or number of steps"
+        raise DataError(fault, str(run.folder / STATE), "Give another folder (--out), or remove it.")
 
 
 def progress(run: "Run", tell: Tell) -> "Callable[[Run], None]":
@@ -234,10 +234,10 @@ def progress(run: "Run", tell: Tell) -> "Callable[[Run], None]":
     return report
 
 
-def finish(run: "Run", about: dict[str, Any], folder: Path, place: Workspace) -> None:
+def finish(run: "Run", record: dict[str, Any], folder: Path, place: Workspace) -> None:
     """Write the model in half precision, with configuration and tokenizer, and say what the run came to.
 
-    about: what names the run, to which size, tokens, loss (nats, mean of the last steps), cost, processors, versions
+    record: what names the run, to which size, tokens, loss (nats, mean of the last steps), cost, processors, versions
     and checksums are added.
     """
     import torch
@@ -250,8 +250,8 @@ def finish(run: "Run", about: dict[str, Any], folder: Path, place: Workspace) ->
     model = run.model.cpu()
     exact = save({name: value.contiguous() for name, value in model.state_dict().items()})
     tokens = run.steps * run.course.batch * (run.rows.shape[1] - 1)
-    about = {
-        **about,
+    record = {
+        **record,
         "size": non_embedding_params(model),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "steps": run.steps,
@@ -270,6 +270,6 @@ def finish(run: "Run", about: dict[str, Any], folder: Path, place: Workspace) ->
         model.half().save_pretrained(new)
         read_tokenizer(place).save_pretrained(new)
         (new / "generation_config.json").unlink(missing_ok=True)
-        about["checksum"] = checksum(new / "model.safetensors")
+        record["checksum"] = checksum(new / "model.safetensors")
         swap_in(new, folder)
-    write_json(run.folder / ABOUT, about)
+    write_json(run.folder / ABOUT, record)

@@ -28,10 +28,10 @@ COLUMNS = ["model", "family", "rung", "seed", "budget", "rate", "batch", "distin
 
 def choose(making: Making, names: Sequence[str]) -> list[Trial]:
     """Return the trials of these names, or all, in the recipe's order. Raises ParameterError for an unknown name."""
-    known = [trial.name for trial in making.ladders.trials]
-    if unknown := [name for name in names if name not in known]:
+    available = [trial.name for trial in making.ladders.trials]
+    if unknown := [name for name in names if name not in available]:
         raise ParameterError(
-            f"there is no trial {unknown[0]!r}", "--trials", f"There is: {', '.join(known) or 'none'}."
+            f"there is no trial {unknown[0]!r}", "--trials", f"There is: {', '.join(available) or 'none'}."
         )
     return [trial for trial in making.ladders.trials if not names or trial.name in names]
 
@@ -71,11 +71,9 @@ def jobs(making: Making, chosen: Sequence[TrainingRun], device: str) -> list[Tas
     """Return what is left of some runs. Raises DataError if the text is too short for them."""
     for run in chosen:
         unseen = 0 if run.change.more else making.ladders.unseen * making.base.text.context
-        if run.budgets[-1] + unseen > (given := making.base.text.tokens + (run.change.more or 0)):
-            what = (
-                f"a trial reads {run.budgets[-1]:,} tokens and is judged on {unseen:,} others, and there are {given:,}"
-            )
-            raise DataError(what, "tokens", "Give more text.")
+        if run.budgets[-1] + unseen > (available := making.base.text.tokens + (run.change.more or 0)):
+            fault = f"a trial reads {run.budgets[-1]:,} tokens and is judged on {unseen:,} others"
+            raise DataError(f"{fault}, and there are {available:,}", "tokens", "Give more text.")
     return [
         Task(run.name, train_and_judge, (making, run, device))
         for run in chosen
@@ -125,8 +123,8 @@ def _measure(making: Making, model: Path) -> float:
     rows = torch.from_numpy(making.place.rows(making.base)[-making.ladders.unseen :].astype(np.int64))
     with quiet(), torch.inference_mode():
         loaded = load_model(find_model(str(model)), "float32", torch.device("cpu")).model
-        each = [loss_of(loaded, part).item() * len(part) for part in torch.split(rows, making.ladders.training.batch)]
-    return round(sum(each) / len(rows), 4)
+        losses = [loss_of(loaded, part).item() * len(part) for part in torch.split(rows, making.ladders.training.batch)]
+    return round(sum(losses) / len(rows), 4)
 
 
 def loss_table(making: Making, chosen: Iterable[TrainingRun]) -> pd.DataFrame:
@@ -137,7 +135,7 @@ def loss_table(making: Making, chosen: Iterable[TrainingRun]) -> pd.DataFrame:
             if (value := loss(making, run, tokens)) is not None:
                 course = making.course(run, tokens)
                 named = {"model": run.model_name(tokens), "family": run.family.name, "rung": run.rung, "seed": run.seed}
-                rate = {"rate": float(f"{course.about['rate']:.6g}"), "batch": course.batch}
+                rate = {"rate": float(f"{course.settings['rate']:.6g}"), "batch": course.batch}
                 rows.append({**named, "budget": tokens, **rate, "distinct": run.change.distinct, "loss": value})
     return pd.DataFrame(rows, columns=COLUMNS).astype({"distinct": "Int64"})
 

@@ -46,8 +46,8 @@ def read_rows(path: Path, count: int, recipe: Recipe) -> Rows:
     except (OSError, ValueError):
         raise DataError("the tokens cannot be read", str(path), remedy) from None
     if rows.shape != (count, recipe.text.context + 1):
-        what = f"the tokens are {rows.shape}, and the recipe wants {(count, recipe.text.context + 1)}"
-        raise DataError(what, str(path), remedy)
+        fault = f"the tokens are {rows.shape}, and the recipe wants {(count, recipe.text.context + 1)}"
+        raise DataError(fault, str(path), remedy)
     return rows
 
 
@@ -76,6 +76,6 @@ def locked(folder: Path) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("a") as stream:
         if lock(stream) is False:
-            what = "another process is working on it"
-            raise DataError(what, str(folder), "Wait for it, or stop it; nothing is lost.")
+            fault = "another process is working on it"
+            raise DataError(fault, str(folder), "Wait for it, or stop it; nothing is lost.")
         yield

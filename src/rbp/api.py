@@ -83,8 +83,8 @@ def rank(
         files = replace(files, name=name or files.name)
     else:
         if device:
-            what = "a model in memory is ranked where it is"
-            raise ParameterError(what, "device", "Leave it out: model.to(…) moves it.")
+            fault = "a model in memory is ranked where it is"
+            raise ParameterError(fault, "device", "Leave it out: model.to(…) moves it.")
         config = getattr(model, "config", None)
         default_name = getattr(config, "_name_or_path", "") or getattr(config, "model_type", "")
         files = Loaded(name or default_name, model, tokenizer)
@@ -139,7 +139,7 @@ def compare(
     from rbp.laws.comparison import compare as compare_stores
     from rbp.measurements.known_tokenizer import find_tokenizer
 
-    stores = [_store(each) for each in (a, b)]
+    stores = [_store(result) for result in (a, b)]
     comparison = compare_stores(*stores, ks=KS if k is None else k, rule=tie_rule, level=level)
     if tokenizer is None or isinstance(tokenizer, str | Path):
         tokenizer = find_tokenizer(stores, None if tokenizer is None else str(tokenizer))
@@ -203,16 +203,16 @@ def plot(
     return panels.single(panels.keys[0])
 
 
-def _store(given: "Ranked | str | Path") -> "RankStore":
+def _store(result: "Ranked | str | Path") -> "RankStore":
     """Open the one rank store that is meant. Raises ParameterError where there are several."""
     from rbp.measurements.ranked import Ranked
     from rbp.store import open_store, store_folders
 
-    if isinstance(given, Ranked):
-        return given.store
-    folders = store_folders([home_expanded(str(given))])
+    if isinstance(result, Ranked):
+        return result.store
+    folders = store_folders([home_expanded(str(result))])
     if len(folders) > 1:
-        raise ParameterError(f"there are {len(folders)} rank stores", str(given), f"Give one: {folders[0]}.")
+        raise ParameterError(f"there are {len(folders)} rank stores", str(result), f"Give one: {folders[0]}.")
     return open_store(folders[0])
 
 
@@ -225,11 +225,11 @@ def _source(measurements: "Measurements") -> "Source":
     several = [measurements] if isinstance(measurements, Ranked) else measurements
     if isinstance(several, str | Path):
         return open_source(several)
-    results = [(each.store.model, each.store.dataset) for each in several if isinstance(each, Ranked)]
+    results = [(result.store.model, result.store.dataset) for result in several if isinstance(result, Ranked)]
     if twice := next((result for result in results if results.count(result) > 1), None):
-        what = f"two results are called {twice[0]} on {twice[1]}"
-        raise ParameterError(what, "measurements", "Give each model its own name: rank(…, name=…).")
-    return open_source([each.store.folder if isinstance(each, Ranked) else each for each in several])
+        fault = f"two results are called {twice[0]} on {twice[1]}"
+        raise ParameterError(fault, "measurements", "Give each model its own name: rank(…, name=…).")
+    return open_source([result.store.folder if isinstance(result, Ranked) else result for result in several])
 
 
 def _chosen(source: "Source", k: int | None, dataset: str | None, family: str | None) -> "pd.DataFrame":

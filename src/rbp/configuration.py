@@ -18,8 +18,8 @@ def read_configuration(path: Path, kind: type[Kind]) -> Kind:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        what = getattr(error, "strerror", None) or "the text is not UTF-8"
-        raise DataError(f"cannot read the file: {what}", str(path), "Check the path.") from None
+        reason = getattr(error, "strerror", None) or "the text is not UTF-8"
+        raise DataError(f"cannot read the file: {reason}", str(path), "Check the path.") from None
     form = "JSON" if path.suffix == ".json" else "TOML"
     try:
         content = parse_json(text) if form == "JSON" else tomllib.loads(text)
@@ -39,10 +39,10 @@ def first_fault(error: ValidationError, path: Path, adapter: TypeAdapter[Kind] |
     fault = (unknown or faults)[0]
     key = ".".join(str(part) for part in fault["loc"] if "[" not in str(part))
     where, remedy = f"{path}, {key}" if key else str(path), "Correct it."
-    what = fault["msg"].removeprefix("Value error, ")
+    message = fault["msg"].removeprefix("Value error, ")
     if unknown and adapter is not None:
         schema = adapter.json_schema()
         keys = {name for table in (schema, *schema.get("$defs", {}).values()) for name in table.get("properties", ())}
         close = get_close_matches(str(fault["loc"][-1]), keys, n=1)
-        what, remedy = "there is no such key", f'Did you mean "{close[0]}"?' if close else "Leave it out."
-    return DataError(what, where, remedy)
+        message, remedy = "there is no such key", f'Did you mean "{close[0]}"?' if close else "Leave it out."
+    return DataError(message, where, remedy)

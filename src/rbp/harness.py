@@ -50,9 +50,9 @@ class Total(float):
     def __add__(self, other: Any) -> Any:
         if not isinstance(other, Total):
             return self if other == 0 else float(self) + other
-        one, two = self.tokens, other.tokens
-        after = two._replace(position=two.position - two.position[0] + one.position[-1] + 1)
-        return total_of(joined([one, after]))
+        first, second = self.tokens, other.tokens
+        after = second._replace(position=second.position - second.position[0] + first.position[-1] + 1)
+        return total_of(joined([first, after]))
 
     __radd__ = __add__
 
@@ -69,14 +69,14 @@ class RankLM(HFLM):  # type: ignore[misc]
 
     def __init__(self, pretrained: str, dtype: str = "float32", device: str | None = None, **options: Any) -> None:
         if unknown := [name for name in options if name not in OPTIONS]:  # `hf` would ignore them beside a model object
-            known = ", ".join(("pretrained", "dtype", "device", *OPTIONS))
-            raise ParameterError(f"unknown: {', '.join(unknown)}", "--model_args", f"There is: {known}.")
+            available = ", ".join(("pretrained", "dtype", "device", *OPTIONS))
+            raise ParameterError(f"unknown: {', '.join(unknown)}", "--model_args", f"There is: {available}.")
         must_be_tested()
         files = find_model(pretrained, options.pop("revision", None), options.pop("tokenizer", None))
         # lm-eval's own default is cuda:0, which it leaves where there is none
         place = find_device(device if device and (torch.cuda.is_available() or "cuda" not in device) else "auto")
-        given = str(options.pop("batch_size", "auto"))  # on a CPU rows are passes of their own, side by side
-        rows = int(given) if given.isdigit() and place.type != "cpu" else default_batch(place)
+        batch_size = str(options.pop("batch_size", "auto"))  # on a CPU rows are passes of their own, side by side
+        rows = int(batch_size) if batch_size.isdigit() and place.type != "cpu" else default_batch(place)
         self.opened = Opened(files, Settings(dtype=known_dtype(dtype)), place)
         with quiet():
             language = self.opened.language
@@ -89,8 +89,8 @@ class RankLM(HFLM):  # type: ignore[misc]
         rows = []
         for i, (text, context, continuation) in enumerate(requests):
             if not (context and 0 < len(continuation) <= self.max_length):
-                what = f"an answer of {len(continuation):,} tokens, where the model reads 1 to {self.max_length:,}"
-                raise DataError(what, repr(text), "Leave the task out, or change it.")
+                fault = f"an answer of {len(continuation):,} tokens, where the model reads 1 to {self.max_length:,}"
+                raise DataError(fault, repr(text), "Leave the task out, or change it.")
             ids = np.array((context + continuation)[-self.max_length - 1 :])  # the last one is scored, and not read
             rows.append(Row(i, 0, ids, np.arange(len(ids) - len(continuation), len(ids))))
         with quiet(), ieee(self.ranker.language.device):
@@ -124,10 +124,10 @@ def answers_of(samples: Samples) -> dict[str, Any]:
 
     Positions are among the tokens of a request. A document counts once, whatever filters its answers pass.
     """
-    answers = {sample["doc_id"]: answer_of(sample) for sample in sorted(samples, key=lambda each: each["doc_id"])}
-    known = {document: tokens for document, tokens in answers.items() if tokens is not None}
-    documents = np.repeat(list(known), [len(tokens.nll) for tokens in known.values()])
-    return {"document": documents, **joined([*known.values()])._asdict()} if known else {}
+    answers = {sample["doc_id"]: answer_of(sample) for sample in sorted(samples, key=lambda sample: sample["doc_id"])}
+    found = {document: tokens for document, tokens in answers.items() if tokens is not None}
+    documents = np.repeat(list(found), [len(tokens.nll) for tokens in found.values()])
+    return {"document": documents, **joined([*found.values()])._asdict()} if found else {}
 
 
 def summarize(answers: dict[str, Any], ks: Sequence[int]) -> dict[str, float | str]:
@@ -158,8 +158,8 @@ def write_store(model: RankLM, task: str, samples: Samples, answers: dict[str, A
 def must_be_tested() -> None:
     """Raise DataError for a release of lm-eval that this was not tested with."""
     if (installed := version("lm_eval")) != TESTED:
-        what = f"lm-eval {installed} is installed, and rbp was tested with {TESTED}"
-        raise DataError(what, "rbp lm-eval", f"pip install lm-eval=={TESTED}")
+        fault = f"lm-eval {installed} is installed, and rbp was tested with {TESTED}"
+        raise DataError(fault, "rbp lm-eval", f"pip install lm-eval=={TESTED}")
 
 
 def run(arguments: Sequence[str], ks: Sequence[int], out: Path | None = None) -> None:
@@ -177,9 +177,11 @@ def run(arguments: Sequence[str], ks: Sequence[int], out: Path | None = None) ->
             raise ParameterError(f"the model type {model} gives no ranks", "--model", "Give --model rbp.")
         if options.get("use_cache"):
             raise ParameterError("answers from a cache have no ranks", "--use_cache", "Leave it out.")
-        given = {name: options[name] for name in ("batch_size", "max_batch_size", "device") if options.get(name)}
+        chosen_options = {
+            name: options[name] for name in ("batch_size", "max_batch_size", "device") if options.get(name)
+        }
         try:
-            built = RankLM(**given | (model_args or {}))
+            built = RankLM(**chosen_options | (model_args or {}))
         except TypeError:
             raise ParameterError("no model is given", "--model_args", "Give pretrained=MODEL.") from None
         results = evaluate(model=built, model_args=model_args, log_samples=True, **options)
@@ -191,7 +193,7 @@ def run(arguments: Sequence[str], ks: Sequence[int], out: Path | None = None) ->
                 if out is not None:
                     print(write_store(built, task, samples, answers, out), file=sys.stderr)  # noqa: T201
         results["config"]["model"] = model
-        return results if log_samples else {name: each for name, each in results.items() if name != "samples"}
+        return results if log_samples else {name: result for name, result in results.items() if name != "samples"}
 
     with patch.object(lm_eval, "simple_evaluate", evaluated), patch.object(sys, "argv", ["lm-eval", *arguments]):
         try:

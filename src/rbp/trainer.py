@@ -42,8 +42,8 @@ def rank_metrics(
     0.5
     """
     if hidden.shape[:-1] != labels.shape:
-        what = f"hidden states of shape {tuple(hidden.shape)} and labels of shape {tuple(labels.shape)} do not fit"
-        raise ParameterError(what, "labels", "Give a label, or -100, for each hidden state.")
+        fault = f"hidden states of shape {tuple(hidden.shape)} and labels of shape {tuple(labels.shape)} do not fit"
+        raise ParameterError(fault, "labels", "Give a label, or -100, for each hidden state.")
     _thresholds(ks, weight.shape[0])
     scored = labels != IGNORED
     if not scored.any():
@@ -99,24 +99,26 @@ class RankCallback(TrainerCallback):
         self._latest: tuple[int, dict[str, float]] | None = None
 
     def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **given: Any
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **objects: Any
     ) -> None:
         """Tokenize the texts, and go before the callbacks that report, so that they get what this one adds to a log."""
         handler = sys._getframe(1).f_locals.get("self")  # no event hands it out
         if isinstance(handler, CallbackHandler) and self in handler.callbacks:
             handler.callbacks.remove(self)
             handler.callbacks.insert(0, self)
-        model = given["model"]
+        model = objects["model"]
         if args.fsdp or getattr(model, "is_zero3_params", False) or args.deepspeed:
             remedy = "Save checkpoints, and give their folders to rbp extract."
             raise DataError("the weights are cut among processes", "RankCallback", remedy)
         _thresholds(self.ks, model.get_output_embeddings().weight.shape[0])
         self._probe = self._latest = None
-        self._loaded = Loaded("the model in training", model, self.tokenizer or given.get("processing_class"))
+        self._loaded = Loaded("the model in training", model, self.tokenizer or objects.get("processing_class"))
         windows = self._windows(length=self.length, configs=[self._loaded.config])
         self._plan = plan_rows(self.texts, self._loaded.tokenizer, windows)
 
-    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **given: Any) -> None:
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **objects: Any
+    ) -> None:
         """Rank, where it is time to, and ask for a log."""
         if state.global_step % self.every and state.global_step < state.max_steps:
             return
@@ -130,7 +132,7 @@ class RankCallback(TrainerCallback):
         state: TrainerState,
         control: TrainerControl,
         logs: dict[str, float] | None = None,
-        **given: Any,
+        **objects: Any,
     ) -> None:
         """Add what was found to the log, and to the history that the Trainer keeps."""
         if self._plan is not None and "eval_runtime" in (logs or {}):  # of an evaluation, before those who read it
@@ -146,7 +148,7 @@ class RankCallback(TrainerCallback):
         state: TrainerState,
         control: TrainerControl,
         metrics: dict[str, float] | None = None,
-        **given: Any,
+        **objects: Any,
     ) -> None:
         """Add the ranks to an evaluation's metrics, on every process: each chooses the best model by them."""
         if self._plan is not None and metrics is not None:
@@ -173,8 +175,8 @@ class RankCallback(TrainerCallback):
 def _thresholds(ks: Sequence[int], vocabulary: int) -> None:
     wrong = [k for k in ks if not 1 <= k <= vocabulary]
     if wrong or not ks:
-        what = f"k = {wrong[0]} is not among the ranks 1 to {vocabulary}" if wrong else "there is no threshold"
-        raise ParameterError(what, "ks", f"Give some from 1 to {vocabulary}.")
+        fault = f"k = {wrong[0]} is not among the ranks 1 to {vocabulary}" if wrong else "there is no threshold"
+        raise ParameterError(fault, "ks", f"Give some from 1 to {vocabulary}.")
 
 
 def _metrics(greater: Any, equal: Any, nll: Any, ks: Sequence[int]) -> dict[str, float]:

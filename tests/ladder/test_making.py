@@ -85,7 +85,7 @@ def test_ranking_keeps_ranks_of_the_last_budget_and_sums_of_all(family, made):
     own = {store.dataset: store for store in stores if store.model == run.model_name(budgets[-1])}
     assert sorted(own) == ["questions", "tales"]
     assert not any(store.model == run.model_name(tokens) for store in stores for tokens in budgets[:-1])
-    found = [aggregates.read(made.place / "aggregates" / run.model_name(tokens)) for tokens in budgets]
+    found = [aggregates.read_tables(made.place / "aggregates" / run.model_name(tokens)) for tokens in budgets]
     for name, store in own.items():
         for table in (table for tables in found for table in tables.values()):
             assert table[table["dataset"] == name]["tokens"].sum() == store.manifest["tokens"]

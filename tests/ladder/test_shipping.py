@@ -60,7 +60,7 @@ def test_counts_are_those_of_each_token(workshop):
         assert one.cross_entropy[m] == pytest.approx(ranks["nll"].astype(float).mean(), rel=1e-6)
     tales = found["tales"]
     for m, model in enumerate(tales.names):  # of the others, those of the aggregates
-        counts = aggregates.read(making.place / "aggregates" / model)["counts"]
+        counts = aggregates.read_tables(making.place / "aggregates" / model)["counts"]
         own = counts[(counts["dataset"] == "tales") & (rank(counts["greater"], counts["equal"], rule) <= 3)]
         assert tales.hits[:, m, 1].sum() == own["tokens"].sum()
 

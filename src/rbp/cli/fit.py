@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 #: metrics, as the line that is printed calls them
-_WHAT = {
+_QUANTITIES = {
     "neg_log_rbp": "−ln RBP_{k}",
     "cross_entropy": "cross-entropy",
     "mean_log_rank": "mean ln rank",
@@ -46,7 +46,7 @@ def fit(
     k: Annotated[
         int | None, typer.Option(help="Threshold of RBP_k, or number of tries of pass@k; default: each.")
     ] = None,
-    metric: Annotated[str | None, typer.Option(help=f"Metric to fit: {', '.join(_WHAT)}; default: each.")] = None,
+    metric: Annotated[str | None, typer.Option(help=f"Metric to fit: {', '.join(_QUANTITIES)}; default: each.")] = None,
     level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
     without: Annotated[
         list[str] | None, typer.Option(metavar="MODEL", help="Model to leave out; may be given several times.")
@@ -69,11 +69,11 @@ def fit(
         raise ParameterError(
             "laws in size and training tokens are fitted to a whole family, without weights", "--surface", remedy
         )
-    if metric is not None and metric not in _WHAT:
-        raise ParameterError(f"there is no metric {metric}", "--metric", f"There is: {', '.join(_WHAT)}.")
+    if metric is not None and metric not in _QUANTITIES:
+        raise ParameterError(f"there is no metric {metric}", "--metric", f"There is: {', '.join(_QUANTITIES)}.")
     if metric is None and (k is not None or weights):
         metric = "neg_log_rbp"
-    if metric is not None and "{k}" not in _WHAT[metric] and k is not None:
+    if metric is not None and "{k}" not in _QUANTITIES[metric] and k is not None:
         raise ParameterError(f"{metric} has no threshold", "--k", "Leave out --k.")
     if weights and metric != "neg_log_rbp":
         raise ParameterError(
@@ -92,10 +92,10 @@ def fit(
         opened = opened.with_thresholds([k])
     by_size = against == "size" and not surface
     every = opened.table if by_size else opened.checkpoints
-    whole = select(every, dataset=dataset, family=family if by_size or surface else None, metric=metric, k=k)
-    if metric is None and k is None and {*KS} & {*whole["k"].dropna()}:
-        whole = whole[whole["k"].isna() | whole["k"].isin(KS)]
-    table = whole if by_size or surface or family is None else _of_line(whole, family, against)
+    selected = select(every, dataset=dataset, family=family if by_size or surface else None, metric=metric, k=k)
+    if metric is None and k is None and {*KS} & {*selected["k"].dropna()}:
+        selected = selected[selected["k"].isna() | selected["k"].isin(KS)]
+    table = selected if by_size or surface or family is None else _of_line(selected, family, against)
     if k is not None and family is not None and dataset is not None:
         warn_of_no_hits(every[(every["dataset"] == dataset) & (every["family"] == family)], [k])
     left_out = without or []
@@ -106,10 +106,10 @@ def fit(
     if len(cells) > 1:
         alone = {"--weights": weights, "--offset": offset, "--at": at is not None, "--surface": surface}
         alone["--against"] = against != "size"
-        if given := [name for name, chosen in alone.items() if chosen]:
+        if options := [name for name, chosen in alone.items() if chosen]:
             several = "; ".join(_named(cell) for cell in cells.head(6).to_dict("records"))
             remedy = f"Choose one by --dataset, --family, --metric and --k. There is: {several}."
-            raise ParameterError(f"there are {len(cells)} laws to fit", given[0], remedy)
+            raise ParameterError(f"there are {len(cells)} laws to fit", options[0], remedy)
         _each(points, level, as_json, out)
         return
     if surface:
@@ -124,8 +124,11 @@ def fit(
     if out is not None:
         _each(points, level, as_json, out)
     letter, cell = AXES[against][1], cells.to_dict("records")[0]
-    what, where = _WHAT[cell["metric"]].format(k=cell["k"]), f"{family or cell['family']} on {cell['dataset']}"
-    for line in _in_words(fitted, what, where, letter):
+    quantity, where = (
+        _QUANTITIES[cell["metric"]].format(k=cell["k"]),
+        f"{family or cell['family']} on {cell['dataset']}",
+    )
+    for line in _in_words(fitted, quantity, where, letter):
         typer.echo(line)
     if forecast:
         typer.echo(_forecast_in_words(forecast, letter, level, offset))
@@ -162,41 +165,41 @@ def _each(points: "pd.DataFrame", level: float, as_json: bool, out: Path | None)
 
 
 def _named(cell: dict[Hashable, Any]) -> str:
-    return f"{_WHAT[cell['metric']].format(k=cell['k'])} of {cell['family']} on {cell['dataset']}"
+    return f"{_QUANTITIES[cell['metric']].format(k=cell['k'])} of {cell['family']} on {cell['dataset']}"
 
 
 TOO_FAR = 1e4  # times the largest size: the unit of one of them is probably another
 
 
-def _forecast(fitted: "PowerLawFit | OffsetFit", at: float) -> dict[Hashable, Any]:
-    times = at / fitted.size_max
+def _forecast(fitted: "PowerLawFit | OffsetFit", size: float) -> dict[Hashable, Any]:
+    times = size / fitted.size_max
     if times > TOO_FAR:
-        what = f"{at:.4g} is {times:,.0f} times the largest size of {fitted.size_max:,.0f}"
-        log.warning("%s: both are numbers of parameters; is one of them in thousands, millions or billions?", what)
-    return fitted.predict(at).iloc[0].to_dict() | {"times_largest": times}
+        ratio = f"{size:.4g} is {times:,.0f} times the largest size of {fitted.size_max:,.0f}"
+        log.warning("%s: both are numbers of parameters; is one of them in thousands, millions or billions?", ratio)
+    return fitted.predict(size).iloc[0].to_dict() | {"times_largest": times}
 
 
 def _forecast_in_words(forecast: dict[Hashable, Any], letter: str, level: float, offset: bool) -> str:
-    ends = f"{forecast['low']:.4g} to {forecast['high']:.4g}"
+    bounds = f"{forecast['low']:.4g} to {forecast['high']:.4g}"
     beyond = f", {forecast['times_largest']:,.3g} times the largest" if forecast["times_largest"] > 1 else ""
     floor = ", if there is no floor (--offset fits one)" if beyond and not offset else ""
-    interval = f"{_level(level)} interval of a new model {ends}"
+    interval = f"{_level(level)} interval of a new model {bounds}"
     return f"At {letter} = {forecast['size']:.4g}{beyond}: {forecast['value']:.4g}; {interval}{floor}"
 
 
-def _of_line(whole: "pd.DataFrame", family: str, axis: str) -> "pd.DataFrame":
+def _of_line(measured: "pd.DataFrame", family: str, axis: str) -> "pd.DataFrame":
     """Select the rows of one line of `checkpoints.against`: a run by its name, or a family's only run."""
     from rbp.measurements import select
     from rbp.measurements.checkpoints import against, runs
     from rbp.names import nearest
 
-    lines = runs(whole) if axis in ("tokens", "step") else whole["family"]
-    names = set(lines[whole["family"] == family]) or {family}
+    lines = runs(measured) if axis in ("tokens", "step") else measured["family"]
+    names = set(lines[measured["family"] == family]) or {family}
     if len(names) > 1:
         raise ParameterError(f"{family} has {len(names)} runs", "--family", f"Name one: {'; '.join(sorted(names))}.")
     if not names <= set(lines):
         raise ParameterError(f"there is no run or family {family}", "--family", nearest(family, sorted(set(lines))))
-    return select(against(whole[lines.isin(names)], axis))
+    return select(against(measured[lines.isin(names)], axis))
 
 
 def _side_by_side(points: "pd.DataFrame", level: float, as_json: bool) -> None:
@@ -215,7 +218,7 @@ def _side_by_side(points: "pd.DataFrame", level: float, as_json: bool) -> None:
     typer.echo(json.dumps(tables | {"hidden": rivals.hidden, "runs": rivals.runs, "design": rivals.design}))
 
 
-def _in_words(fitted: "PowerLawFit | OffsetFit", what: str, cell: str, letter: str) -> list[str]:
+def _in_words(fitted: "PowerLawFit | OffsetFit", quantity: str, cell: str, letter: str) -> list[str]:
     from rbp.laws.offset import OffsetFit
     from rbp.laws.power import direction, formula
 
@@ -227,9 +230,9 @@ def _in_words(fitted: "PowerLawFit | OffsetFit", what: str, cell: str, letter: s
     points, degrees = "models" if letter == "S" else "checkpoints", "degree" if fitted.df == 1 else "degrees"
     rest = f"{fitted.n} {points}, {fitted.df} {degrees} of freedom{weak}"
     if isinstance(fitted, OffsetFit):
-        return [f"{what} = {fitted.offset:.4g} + {law}", fitted.statement, f"{alpha}; {rest}"]
+        return [f"{quantity} = {fitted.offset:.4g} + {law}", fitted.statement, f"{alpha}; {rest}"]
     scale = "" if fitted.scale is None else f"scatter {fitted.scale:.3g} times the variance of counting, "
-    return [f"{what} = {law}", alpha, f"R² = {fitted.r_squared:.4f}, {scale}{rest}"]
+    return [f"{quantity} = {law}", alpha, f"R² = {fitted.r_squared:.4f}, {scale}{rest}"]
 
 
 def _level(level: float) -> str:

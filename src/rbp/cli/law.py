@@ -52,17 +52,17 @@ def law(
     check_axis(against)
     ks = sorted(set(split_numbers(k, "thresholds", "-k")))
     place: Place = context.obj
-    given = [model for model in models if _is_measured(model)]
-    to_rank = [model for model in models if model not in given]
+    measured = [model for model in models if _is_measured(model)]
+    to_rank = [model for model in models if model not in measured]
     if to_rank and corpus is None:
         from rbp.measurements.sources import known_sources
 
-        what = f"{to_rank[0]} is not a source of measurements, and no text is given to rank a model on"
-        raise ParameterError(what, "--corpus", f"{known_sources()} To rank a model, give a text as well.")
+        fault = f"{to_rank[0]} is not a source of measurements, and no text is given to rank a model on"
+        raise ParameterError(fault, "--corpus", f"{known_sources()} To rank a model, give a text as well.")
     if (corpus is not None or plan) and not to_rank:
         option = "--plan" if corpus is None else "--corpus"
         raise ParameterError("no model is given that could be ranked", option, "Leave it out, or give models.")
-    sources: list[str | Path] = [*given]
+    sources: list[str | Path] = [*measured]
     if to_rank and corpus is not None:
         sources += _rank(to_rank, corpus, place.runs / "ranks", tokens, length, settings, plan)
 
@@ -79,11 +79,11 @@ def law(
     if not by_size:
         plotted = checkpoints.against(table, against)
     law_report.warn_of_missing(table, ks)
-    whole = law_report.chosen(source.checkpoints, dataset, ks, only)
+    measurements = law_report.chosen(source.checkpoints, dataset, ks, only)
     every = source.checkpoints
-    selected = every["dataset"].isin(whole["dataset"]) & every["family"].isin(whole["family"])
+    selected = every["dataset"].isin(measurements["dataset"]) & every["family"].isin(measurements["family"])
     warn_of_no_hits(every[selected], ks)
-    surfaces = law_report.compared(whole, level) if surface else {}
+    surfaces = law_report.compared(measurements, level) if surface else {}
     fits = law_report.laws(plotted, level)
     for line in [*law_report.in_words(fits, level, against), *law_report.compared_in_words(surfaces, level)]:
         typer.echo(line)

@@ -169,12 +169,12 @@ def list_(context: typer.Context, paths: Paths = None) -> None:
         except DataError as error:
             typer.echo(f"{folder}  {error.what}")
             continue
-        about, key = manifest["about"], manifest["key"]
+        labels, key = manifest["about"], manifest["key"]
         state = "" if manifest["complete"] else "  unfinished"
-        trained = [f"{name.replace('_', ' ')} {about[name]}" for name in NAMES if name in about]
+        trained = [f"{name.replace('_', ' ')} {labels[name]}" for name in NAMES if name in labels]
         typer.echo(
-            f"{folder}  {', '.join([about['model'], *trained])} ({about['family']}, S = {about['size']:,}) "
-            f"on {about['dataset']}, {key['protocol']['name']} of {key['protocol'].get('length')}, "
+            f"{folder}  {', '.join([labels['model'], *trained])} ({labels['family']}, S = {labels['size']:,}) "
+            f"on {labels['dataset']}, {key['protocol']['name']} of {key['protocol'].get('length')}, "
             f"{manifest['tokens']:,} tokens, {key['dtype']}, {key['device']}{state}"
         )
 
@@ -264,8 +264,8 @@ def check(
     if not 0 < share <= 1:
         raise ParameterError(f"a share cannot be {share}", "--share", "Give more than 0, and at most 1.")
     if model is None and (corpus or seed is not None or tokenizer is not None):
-        what = "a text, a seed or a tokenizer has no use without a model"
-        raise ParameterError(what, "--corpus, --seed, --tokenizer", "Give --model as well.")
+        fault = "a text, a seed or a tokenizer has no use without a model"
+        raise ParameterError(fault, "--corpus, --seed, --tokenizer", "Give --model as well.")
 
     wrong = []
     for folder in store_folders(_paths(context, paths)):
@@ -324,15 +324,15 @@ def summary(
     for store in _stores(context, paths):
         ranked = Ranked(store, tie_rule)  # type: ignore[arg-type]
         if k is None:
-            chosen = [each for each in (1, 10, 100, 1000) if each <= store.vocabulary]
+            chosen = [threshold for threshold in (1, 10, 100, 1000) if threshold <= store.vocabulary]
         elif k == "all":
             chosen = list(range(1, store.vocabulary + 1))
         else:
             chosen = ranked.thresholds(split_numbers(k, "thresholds", "--k"))
         if by:
-            about = {"dataset": store.dataset, "model": store.model}
+            labels = {"dataset": store.dataset, "model": store.model}
             table = by_document(ranked, chosen)
-            tables.append(pd.concat([pd.DataFrame(about, table.index), table], axis=1))
+            tables.append(pd.concat([pd.DataFrame(labels, table.index), table], axis=1))
         else:
             table = store_table(ranked, chosen, infinite=True).reindex(columns=list(COLUMNS))
             table = with_intervals(table, ranked) if intervals else table
@@ -360,12 +360,12 @@ def _read(store: "RankStore") -> str:
     """Say how much of the text was read, and which of its tokens were not scored; "" where neither is known."""
     from rbp.texts.protocol import left_out, without_scores
 
-    about = store.manifest["about"]
-    words = left_out(about.get("not_scored", {}))
+    labels = store.manifest["about"]
+    words = left_out(labels.get("not_scored", {}))
     parts = [f"not scored: {words}"] if words else []
-    if counts := about.get("documents"):
+    if counts := labels.get("documents"):
         parts.append(without_scores((counts["scored"], counts["read"])))
-    if count := about.get("without_token"):
+    if count := labels.get("without_token"):
         parts.append(
             f"{count:,} of {store.vocabulary:,} logits belong to no token, and count (not with --vocab tokenizer)"
         )
@@ -417,8 +417,8 @@ def _share_of_work(shard: str | None, device: str) -> tuple[tuple[int, int] | No
     if not (place.isdecimal() and count.isdecimal() and int(count) > 1):
         return None, device
     if device == "spread":
-        what = "each of several processes would use all GPUs"
-        raise ParameterError(what, "--device spread", "Start one process, or give another device.")
+        fault = "each of several processes would use all GPUs"
+        raise ParameterError(fault, "--device spread", "Start one process, or give another device.")
     if device in ("auto", "cuda"):
         import torch
 

@@ -50,56 +50,56 @@ def weights_as_merged(module: Any) -> Iterator[tuple[Any, nn.Parameter]]:
         yield from weights_as_merged(child)
 
 
-def adapt(model: nn.Module, folder: Path, given: dict[str, list[int]], name: str, base: str) -> Any:
+def adapt(model: nn.Module, folder: Path, adapter_shapes: dict[str, list[int]], name: str, base: str) -> Any:
     """Apply the adapter of a folder beside the model's weights; return the model.
 
-    given: the shapes of the adapter's weights by their names; name, base: what errors call the two. Raises DataError if
-    peft is not installed, and for an adapter that is none of this model's, or not added to its layers.
+    adapter_shapes: the shapes of the adapter's weights by their names; name, base: what errors call the two. Raises
+    DataError if peft is not installed, and for an adapter that is none of this model's, or not added to its layers.
     """
     try:
         from peft import PeftConfig, PeftModel, get_peft_model_state_dict
         from peft.tuners.tuners_utils import BaseTuner
     except ImportError:
-        what = "this is an adapter, which peft has to apply, and peft is not installed"
+        fault = "this is an adapter, which peft has to apply, and peft is not installed"
         remedy = f"{install_extra('adapters')}, or merge it (merge_and_unload) and give the merged model."
-        raise DataError(what, name, remedy) from None
-    _untie(model, given)
+        raise DataError(fault, name, remedy) from None
+    _untie(model, adapter_shapes)
     try:
         with warnings.catch_warnings(action="ignore"):  # of what is checked here, and of ties, which are cut
             config = PeftConfig.from_pretrained(str(folder))
             stated = parse_json((folder / ADAPTER).read_bytes())
             unknown = stated.keys() - config.to_dict().keys() - {"peft_version", "auto_mapping"}
             if other := sorted(key for key in unknown if stated[key]):
-                what = f"the installed peft does not know {and_more(other)} of {ADAPTER}"
-                raise DataError(what, name, "Install the version of peft that wrote it, or a later one.")
+                fault = f"the installed peft does not know {and_more(other)} of {ADAPTER}"
+                raise DataError(fault, name, "Install the version of peft that wrote it, or a later one.")
             if config.is_prompt_learning:
                 kind = str(getattr(config.peft_type, "value", config.peft_type)).lower().replace("_", " ")
-                what = f"the adapter adds tokens before the text ({kind}), not to the model's layers"
-                raise DataError(what, name, "Load both, and give the model in memory to rbp.rank.")
+                fault = f"the adapter adds tokens before the text ({kind}), not to the model's layers"
+                raise DataError(fault, name, "Load both, and give the model in memory to rbp.rank.")
             adapted = PeftModel.from_pretrained(model, str(folder), config=config, ignore_mismatched_sizes=True)
             needed = get_peft_model_state_dict(adapted, save_embedding_layers=False)
             taken = needed | get_peft_model_state_dict(adapted, save_embedding_layers=True)
     except (DataError, torch.OutOfMemoryError):
         raise
     except Exception as error:  # of a kind that peft does not know, or of another model's shape
-        what = f"cannot apply the adapter: {first_line(error)}"
+        fault = f"cannot apply the adapter: {first_line(error)}"
         raise DataError(
-            what, name, "It must be one that peft adds to layers of this base model, such as LoRA."
+            fault, name, "It must be one that peft adds to layers of this base model, such as LoRA."
         ) from None
     # what two modules share, the file may hold of one
-    given_storage = {values.untyped_storage().data_ptr() for key, values in taken.items() if key in given}
+    given_storage = {values.untyped_storage().data_ptr() for key, values in taken.items() if key in adapter_shapes}
     lacking = {key for key, values in needed.items() if values.untyped_storage().data_ptr() not in given_storage}
-    if other := sorted((given.keys() - taken.keys()) | lacking):
-        what = f"the adapter and the model {base} do not fit together in {and_more(other)}"
-        raise DataError(what, name, f"Check {ADAPTER}: is it this model's adapter?")
-    if other := [key for key in sorted(given) if given[key] != list(taken[key].shape)]:
-        given_shape, wanted = tuple(given[other[0]]), tuple(taken[other[0]].shape)
-        what = f"{and_more(other)} has the shape {given_shape} in the adapter, and {wanted} by the model {base}"
+    if other := sorted((adapter_shapes.keys() - taken.keys()) | lacking):
+        fault = f"the adapter and the model {base} do not fit together in {and_more(other)}"
+        raise DataError(fault, name, f"Check {ADAPTER}: is it this model's adapter?")
+    if other := [key for key in sorted(adapter_shapes) if adapter_shapes[key] != list(taken[key].shape)]:
+        given_shape, wanted = tuple(adapter_shapes[other[0]]), tuple(taken[other[0]].shape)
+        fault = f"{and_more(other)} has the shape {given_shape} in the adapter, and {wanted} by the model {base}"
         remedy = "Is it this model's adapter? If its vocabulary was changed, merge it with peft, and give that model."
-        raise DataError(what, name, remedy)
+        raise DataError(fault, name, remedy)
     if (share := _share_in_base(adapted)) is not None:
-        what = "%s: the weights of %s hold %.0f%% of what the adapter adds: if it was merged into them, give %s alone"
-        log.warning(what, name, base, 100 * share, base)
+        merged = "%s: the weights of %s hold %.0f%% of what the adapter adds: if it was merged into them, give %s alone"
+        log.warning(merged, name, base, 100 * share, base)
     # the layers themselves have what is added to them, unless what runs them decides by the tokens
     plain = type(adapted.base_model).forward is BaseTuner.forward
     return adapted.get_base_model() if plain and not getattr(config, "alora_invocation_tokens", None) else adapted

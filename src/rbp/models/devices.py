@@ -21,8 +21,8 @@ SHARE = 0.9  # of what is free, for weights: the rest is for what is computed
 def must_be_installed() -> None:
     """Raise DataError where accelerate is not."""
     if find_spec("accelerate") is None:
-        what = "accelerate, which spreads a model over devices, is not installed"
-        raise DataError(what, "--device spread", install_extra("devices"))
+        fault = "accelerate, which spreads a model over devices, is not installed"
+        raise DataError(fault, "--device spread", install_extra("devices"))
 
 
 def find_device(name: str) -> torch.device:
@@ -38,11 +38,11 @@ def find_device(name: str) -> torch.device:
 
 def device_of(model: Any) -> torch.device:
     """Find the device that a model in memory reads on: where its layers run, if all its weights wait elsewhere."""
-    at = model.device
-    if at.type == "meta":
+    device = model.device
+    if device.type == "meta":
         runs = (hook.execution_device for module in model.modules() for hook in hooks(module))
-        at = next((place for place in runs if place is not None), at)
-    return find_device(f"cuda:{at}" if isinstance(at, int) else str(at))
+        device = next((place for place in runs if place is not None), device)
+    return find_device(f"cuda:{device}" if isinstance(device, int) else str(device))
 
 
 def limits(reserved: int) -> Limits:
@@ -91,4 +91,4 @@ def _map(model: Any) -> dict[str, Any]:
 def hooks(module: nn.Module) -> list[Any]:
     """Return the hooks of accelerate that know where a module's weights are."""
     hook = vars(module).get("_hf_hook")
-    return [each for each in getattr(hook, "hooks", [hook]) if hasattr(each, "weights_map")]
+    return [part for part in getattr(hook, "hooks", [hook]) if hasattr(part, "weights_map")]

@@ -138,7 +138,7 @@ def find_model(name: str, revision: str | None = None, tokenizer: str | None = N
     """
     by_hand = None if tokenizer is None else given_tokenizer(tokenizer)
     path = home_expanded(name)
-    repository, _, at = name.partition("@")
+    repository, _, hub_revision = name.partition("@")
     if exists(path) and path.is_dir():
         if is_checkpoint(path) and revision in (None, path.name):
             path, revision = path.parent, path.name
@@ -152,7 +152,7 @@ def find_model(name: str, revision: str | None = None, tokenizer: str | None = N
         remedy = "Give a folder with config.json, a GGUF file, or a hub id."
         raise DataError("there is no such model folder or file", name, remedy)
     else:
-        files = _find_on_hub(repository, revision or at or None, by_hand)
+        files = _find_on_hub(repository, revision or hub_revision or None, by_hand)
     return files if files.gguf else _verified(files)
 
 
@@ -202,8 +202,8 @@ def _find_adapter(
 ) -> ModelFiles:
     """Find an adapter in a folder, and the model that it adapts."""
     if _has_weights(folder):
-        what = f"the folder holds weights and an adapter beside them ({ADAPTER}): which model is meant is not clear"
-        raise DataError(what, name, "Move the adapter to a folder of its own to apply it, or take it away.")
+        fault = f"the folder holds weights and an adapter beside them ({ADAPTER}): which model is meant is not clear"
+        raise DataError(fault, name, "Move the adapter to a folder of its own to apply it, or take it away.")
     weights = _present(folder, name, (_ADAPTER_WEIGHTS,))
     return ModelFiles(name, folder, commit, weights, _base(folder, name), checkpoint, by_hand)
 
@@ -245,8 +245,8 @@ def _verified(files: ModelFiles) -> ModelFiles:
 def _must_be_no_pointer(file: Path, name: str) -> None:
     with file.open("rb") as stream:
         if stream.read(len(_LFS)) == _LFS:
-            what = f"{file.name} is a pointer of git LFS, not the file itself"
-            raise DataError(what, name, "Fetch the files: git lfs install, then git lfs pull.")
+            fault = f"{file.name} is a pointer of git LFS, not the file itself"
+            raise DataError(fault, name, "Fetch the files: git lfs install, then git lfs pull.")
 
 
 def _listed_checkpoints(folder: Path) -> str:
@@ -291,11 +291,11 @@ def _weight_names(folder: Path, name: str) -> tuple[str, ...]:
     _must_be_no_pointer(folder / "config.json", name)
     config = _json(folder / "config.json")
     if "configuration_files" in config:
-        what = "config.json names other configurations for other versions of transformers (configuration_files)"
-        raise DataError(what, name, "Remove that field, and keep what is meant in config.json.")
+        fault = "config.json names other configurations for other versions of transformers (configuration_files)"
+        raise DataError(fault, name, "Remove that field, and keep what is meant in config.json.")
     if any(folder.glob(_SPREAD)):
-        what = "the weights are saved as torch.distributed saves them (shard-…-model-….safetensors)"
-        raise DataError(what, name, "Load and save the model with transformers first, or move these files away.")
+        fault = "the weights are saved as torch.distributed saves them (shard-…-model-….safetensors)"
+        raise DataError(fault, name, "Load and save the model with transformers first, or move these files away.")
     named = config.get("transformers_weights") or (_INDEX if not (folder / _SINGLE).is_file() else _SINGLE)
     # a name that leads out of the folder would read a file that is none of the model's
     if not isinstance(named, str) or Path(named).name != named or not named.endswith((".safetensors", ".index.json")):
@@ -314,9 +314,9 @@ def _weight_names(folder: Path, name: str) -> tuple[str, ...]:
 def _no_weights(folder: Path, name: str, file: str) -> DataError:
     pickled = sorted(path.name for path in folder.iterdir() if path.suffix in _PICKLED)
     if pickled:
-        what = f"the weights are there only as {pickled[0]}, which can run code when it is read"
+        fault = f"the weights are there only as {pickled[0]}, which can run code when it is read"
         remedy = "Convert them on a machine you trust: model.save_pretrained(folder) writes safetensors."
-        return DataError(what, name, remedy)
+        return DataError(fault, name, remedy)
     return DataError(f"the model's weights are missing: no {file}", name, "Give a model saved as safetensors.")
 
 

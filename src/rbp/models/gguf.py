@@ -99,8 +99,8 @@ class _Fields:
         if (value := self.take(key, values[0])) not in values:
             raise self.refused(f"{self.architecture}.{key} is {value}, which transformers' {self.architecture} is not")
 
-    def refused(self, what: str) -> DataError:
-        return DataError(what, self.name, INSTEAD)
+    def refused(self, fault: str) -> DataError:
+        return DataError(fault, self.name, INSTEAD)
 
 
 def _gemma(pattern: int, published: dict[int, int]) -> "Callable[[_Fields, dict[str, Any]], None]":
@@ -117,8 +117,10 @@ def _gemma(pattern: int, published: dict[int, int]) -> "Callable[[_Fields, dict[
         if width == 0:  # of a 27B model: that of the heads, were they not free
             width = values["hidden_size"] / values["num_attention_heads"]
         if width is None:
-            what = f"the GGUF file does not say how attention is scaled ({fields.architecture}.attention.scale), and no"
-            raise fields.refused(f"{what} published model has {layers} layers")
+            fault = (
+                f"the GGUF file does not say how attention is scaled ({fields.architecture}.attention.scale), and no"
+            )
+            raise fields.refused(f"{fault} published model has {layers} layers")
         values["query_pre_attn_scalar"] = round(width)
         if abs(width - round(width)) > 1e-3:
             raise fields.refused(f"{fields.architecture}.attention.scale is not the root of a whole number's inverse")
@@ -157,8 +159,8 @@ def _biases(fields: _Fields, values: dict[str, Any]) -> None:
 
 def _falcon(fields: _Fields, values: dict[str, Any]) -> None:
     if (groups := values.pop("num_key_value_heads")) != 1:
-        what = f"falcon.attention.head_count_kv is {groups}, whose matrices transformers leaves in the file's order"
-        raise fields.refused(what)
+        fault = f"falcon.attention.head_count_kv is {groups}, whose matrices transformers leaves in the file's order"
+        raise fields.refused(fault)
 
 
 def _lfm2(fields: _Fields, values: dict[str, Any]) -> None:
@@ -258,39 +260,39 @@ def read_contents(file: Path, name: str) -> Contents:
     try:
         import gguf
     except ImportError:
-        what = "this is a GGUF file, which gguf has to read, and gguf is not installed"
+        fault = "this is a GGUF file, which gguf has to read, and gguf is not installed"
         remedy = f"{install_extra('gguf')}, or give the model that it was made from, saved as safetensors."
-        raise DataError(what, name, remedy) from None
+        raise DataError(fault, name, remedy) from None
     try:
         reader = _whole_reader(file)
-        fields = {key: each.contents() for key, each in reader.fields.items()}
+        fields = {key: entry.contents() for key, entry in reader.fields.items()}
         tensors = {tensor.name: tuple(int(n) for n in reversed(tensor.shape)) for tensor in reader.tensors}
     except Exception as error:  # of many kinds: no GGUF file, cut short, a value of no kind
         raise DataError(f"cannot read the GGUF file: {first_line(error)}", name, "Copy it again.") from None
     architecture = str(fields.get("general.architecture"))
     if fields.get("general.type", "model") != "model" or fields.get("split.count", 0) > 1:
-        what = f"the GGUF file is not a whole model (general.type {fields.get('general.type')}, split.count)"
-        raise DataError(what, name, "Join its parts with llama-gguf-split --merge, or give the model's own file.")
+        fault = f"the GGUF file is not a whole model (general.type {fields.get('general.type')}, split.count)"
+        raise DataError(fault, name, "Join its parts with llama-gguf-split --merge, or give the model's own file.")
     if architecture not in ARCHITECTURES:
-        what = f"models of the architecture {architecture} are not read from GGUF files"
-        raise DataError(what, name, f"{INSTEAD} There is: {', '.join(ARCHITECTURES)}.")
+        fault = f"models of the architecture {architecture} are not read from GGUF files"
+        raise DataError(fault, name, f"{INSTEAD} There is: {', '.join(ARCHITECTURES)}.")
     kinds, unknown = Counter[str](), list[str]()
-    for each in reader.tensors:
-        kind = each.tensor_type
+    for tensor in reader.tensors:
+        kind = tensor.tensor_type
         try:
             gguf.dequantize(np.zeros((1, gguf.GGML_QUANT_SIZES[kind][1]), np.uint8), kind)
         except NotImplementedError:
-            unknown.append(f"{each.name} ({kind.name})")
-        if len(each.shape) > 1:
-            kinds[kind.name] += int(each.n_elements)
+            unknown.append(f"{tensor.name} ({kind.name})")
+        if len(tensor.shape) > 1:
+            kinds[kind.name] += int(tensor.n_elements)
     if unknown:
         raise DataError(f"gguf does not dequantize {and_more(unknown)}", name, INSTEAD)
     if not kinds or "token_embd.weight" not in tensors:
         raise DataError("the GGUF file holds no weights of a language model", name, INSTEAD)
-    given = _Fields(fields, architecture, name, tensors)
-    values = _values(given, ARCHITECTURES[architecture])
+    architecture_fields = _Fields(fields, architecture, name, tensors)
+    values = _values(architecture_fields, ARCHITECTURES[architecture])
     others = [key for key in fields if not key.startswith((*_IRRELEVANT, "tokenizer.", "split.", f"{architecture}."))]
-    if left := sorted([f"{architecture}.{key}" for key in given.left] + others):
+    if left := sorted([f"{architecture}.{key}" for key in architecture_fields.left] + others):
         raise DataError(f"it is not known what {and_more(left)} of the GGUF file means", name, INSTEAD)
     for role in ("bos", "eos", "padding"):
         values[f"{'pad' if role == 'padding' else role}_token_id"] = fields.get(f"tokenizer.ggml.{role}_token_id")
@@ -411,5 +413,5 @@ def finish(model: Any, contents: Contents, file: Path, name: str) -> None:
         rotary.original_inv_freq /= contents.frequencies
     taken = {values.data_ptr(): values.numel() for values in model.state_dict().values()}  # a shared one counts once
     if sum(taken.values()) != (stored := sum(tensors.values())):
-        what = f"transformers takes {sum(taken.values()):,} of the {stored:,} numbers in the GGUF file"
-        raise DataError(what, name, INSTEAD)
+        fault = f"transformers takes {sum(taken.values()):,} of the {stored:,} numbers in the GGUF file"
+        raise DataError(fault, name, INSTEAD)

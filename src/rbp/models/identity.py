@@ -51,10 +51,10 @@ def _tensor(values: Any) -> str:
     if is_traceable_wrapper_subclass(values):  # of torchao or quanto: a tensor made of tensors
         inner, _ = values.__tensor_flatten__()
         return " ".join([type(values).__name__, *(_tensor(getattr(values, name)) for name in inner)])
-    what = f"{values.dtype} {tuple(values.shape)}"
+    fault = f"{values.dtype} {tuple(values.shape)}"
     if not values.is_meta:
-        what += f" {digest_bytes(values.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())}"
-    return sha256(what.encode()).hexdigest()
+        fault += f" {digest_bytes(values.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())}"
+    return sha256(fault.encode()).hexdigest()
 
 
 def unwrapped(model: Any) -> Any:
@@ -94,16 +94,16 @@ def fresh(model: Any, written: Iterable[str] = ()) -> Any:
     model = unwrapped(model)
     if not is_shareable(model):
         return model
-    apart = {id(each) for name, each in model.named_parameters() if name in written}
+    apart = {id(parameter) for name, parameter in model.named_parameters() if name in written}
     shared: dict[int, Any] = {
         id(parameter): parameter for parameter in model.parameters() if id(parameter) not in apart
     }
-    shared |= {id(each): each for each in waiting(model)}
+    shared |= {id(tensor): tensor for tensor in waiting(model)}
     try:
         return _plain(copy.deepcopy(model, shared)).eval()
     except Exception as error:  # of any kind: a lock, a tensor that is no leaf of a graph
-        what = f"the model holds what cannot be copied: {first_line(error).partition('.  ')[0]}"
-        raise DataError(what, type(model).__name__, _SAVE) from None
+        fault = f"the model holds what cannot be copied: {first_line(error).partition('.  ')[0]}"
+        raise DataError(fault, type(model).__name__, _SAVE) from None
 
 
 def _plain(model: Any) -> Any:
@@ -125,8 +125,8 @@ class Guard:
     def __init__(self, model: nn.Module) -> None:
         self.written: set[str] = set()
         every = (*model.named_parameters(), *model.named_buffers())
-        tensors = [each for each in every if not each[1].is_meta and not is_traceable_wrapper_subclass(each[1])]
-        self._known = {each.untyped_storage().data_ptr(): (name, each.detach()) for name, each in tensors}
+        tensors = [entry for entry in every if not entry[1].is_meta and not is_traceable_wrapper_subclass(entry[1])]
+        self._known = {tensor.untyped_storage().data_ptr(): (name, tensor.detach()) for name, tensor in tensors}
         self._weights = {name for name, _ in model.named_parameters()}
         self._before: dict[str, tuple[torch.Tensor, torch.Tensor]] = {}
 
@@ -146,12 +146,12 @@ class Guard:
         """Keep a copy of what an operation is about to write to."""
         for i, argument in enumerate(function._schema.arguments if function._schema.is_mutable else ()):
             target = (args[i] if i < len(args) else kwargs.get(argument.name)) if argument.is_write else None
-            for each in target if isinstance(target, list | tuple) else [target]:
-                if not isinstance(each, torch.Tensor) or is_traceable_wrapper_subclass(each):
+            for tensor in target if isinstance(target, list | tuple) else [target]:
+                if not isinstance(tensor, torch.Tensor) or is_traceable_wrapper_subclass(tensor):
                     continue
-                known = self._known.get(each.untyped_storage().data_ptr())
-                if known is not None and known[0] not in self._before:
-                    name, values = known
+                kept = self._known.get(tensor.untyped_storage().data_ptr())
+                if kept is not None and kept[0] not in self._before:
+                    name, values = kept
                     self.written |= {name} & self._weights
                     self._before[name] = values, values.clone()
 

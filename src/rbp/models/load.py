@@ -73,15 +73,17 @@ class Loaded:
 
         wanted = ("config", "get_output_embeddings", "dtype", "device")
         if not (isinstance(self.model, nn.Module) and all(hasattr(self.model, name) for name in wanted)):
-            what = f"{type(self.model).__name__} is not a language model of transformers"
-            raise ParameterError(what, "model", "Give such a model, or a name: a hub id or a folder.")
+            fault = f"{type(self.model).__name__} is not a language model of transformers"
+            raise ParameterError(fault, "model", "Give such a model, or a name: a hub id or a folder.")
         _must_be_rankable(self.model)
         if self.tokenizer is None:
-            what = "a model in memory comes without its tokenizer"
-            raise ParameterError(what, "tokenizer", "Give it: tokenizer=AutoTokenizer.from_pretrained(…).")
+            fault = "a model in memory comes without its tokenizer"
+            raise ParameterError(fault, "tokenizer", "Give it: tokenizer=AutoTokenizer.from_pretrained(…).")
         if not isinstance(self.tokenizer, PreTrainedTokenizerBase):
-            what = f"{type(self.tokenizer).__name__} is not a tokenizer of transformers"
-            raise ParameterError(what, "tokenizer", "PreTrainedTokenizerFast(tokenizer_object=…) makes one of another.")
+            fault = f"{type(self.tokenizer).__name__} is not a tokenizer of transformers"
+            raise ParameterError(
+                fault, "tokenizer", "PreTrainedTokenizerFast(tokenizer_object=…) makes one of another."
+            )
         tokenizer = copy.deepcopy(self.tokenizer)  # how it cuts and pads is part of its state
         tokenizer.truncation_side = "right"
         if backend := getattr(tokenizer, "backend_tokenizer", None):
@@ -116,14 +118,14 @@ def _must_be_rankable(model: Any) -> None:
     """Raise ParameterError for a model in memory that has no weights to read, or other weights than numbers."""
     kind = type(model).__name__
     if getattr(model.config, "is_encoder_decoder", False):
-        what, remedy = f"{kind} reads by an encoder, and ranks no token of a text by those before it", "Give a causal"
-        raise ParameterError(what, "model", f"{remedy} language model, such as a ForCausalLM class of transformers.")
+        fault, remedy = f"{kind} reads by an encoder, and ranks no token of a text by those before it", "Give a causal"
+        raise ParameterError(fault, "model", f"{remedy} language model, such as a ForCausalLM class of transformers.")
     if any(tensor.is_meta for tensor in model.parameters()) and not devices.places(model):
         remedy = "Load it by from_pretrained, or give the name of its folder."
         raise ParameterError(f"{kind} is on the meta device: it has no weights", "model", remedy)
     if any(inspect.ismethod(getattr(module, "weight", None)) for module in model.modules()):
-        what = f"the weights of {kind} are packed in whole numbers, as by quantize_dynamic"
-        raise ParameterError(what, "model", "Give the model before it was quantized.")
+        fault = f"the weights of {kind} are packed in whole numbers, as by quantize_dynamic"
+        raise ParameterError(fault, "model", "Give the model before it was quantized.")
 
 
 def load_tokenizer(files: ModelFiles | Loaded) -> Any:
@@ -195,19 +197,19 @@ def load_model(
     except torch.OutOfMemoryError:
         raise
     except Exception as error:  # transformers raises many kinds: unknown type, no causal model, broken file
-        what, remedy = "cannot load the model", "It must be a causal language model that transformers itself knows."
+        fault, remedy = "cannot load the model", "It must be a causal language model that transformers itself knows."
         if quantized:
-            what = f"cannot load the model, whose weights are quantized ({quantized})"
+            fault = f"cannot load the model, whose weights are quantized ({quantized})"
             remedy = "Give the model before it was quantized, or install what reads it."
-        raise DataError(f"{what}: {first_line(error)}", files.name, remedy) from None
+        raise DataError(f"{fault}: {first_line(error)}", files.name, remedy) from None
     model, report = loaded
     _check_weights_complete(report, shapes, files)
     if not files.gguf:
         must_be_as_stated(files.config, model.config, files.name)
     code = inspect.getsource(inspect.getmodule(type(model)) or type(model))
     if not files.gguf and (left := ", ".join(unused_config_fields(files.config, model.config, code))):
-        what = "%s: transformers' %s does not use what config.json says by %s: ranks are of the model without it"
-        log.warning(what, files.name, type(model).__name__, left)
+        fault = "%s: transformers' %s does not use what config.json says by %s: ranks are of the model without it"
+        log.warning(fault, files.name, type(model).__name__, left)
     if files.gguf:
         gguf.finish(model, files.contents, files.gguf, files.name)
     if most is None:
@@ -245,8 +247,8 @@ def _quantization(files: ModelFiles) -> str | None:
         return None
     method = str(chosen.get("quant_method") or "bitsandbytes")
     if method not in (*AUTO_QUANTIZATION_CONFIG_MAPPING, "bitsandbytes"):
-        what = f"the weights are quantized in a way that transformers does not know: {method}"
-        raise DataError(what, f"{files.name}, quant_method in config.json", "Give the model before it was quantized.")
+        fault = f"the weights are quantized in a way that transformers does not know: {method}"
+        raise DataError(fault, f"{files.name}, quant_method in config.json", "Give the model before it was quantized.")
     return method
 
 
@@ -260,8 +262,8 @@ def _shapes(files: ModelFiles) -> dict[str, list[int]]:
             with safe_open(path, "pt") as content:
                 shapes |= {name: content.get_slice(name).get_shape() for name in content.keys()}  # noqa: SIM118
         except Exception as error:  # it has one kind of its own, and OSError
-            what = f"{path.name} is cut short or damaged: {first_line(error)}"
-            raise DataError(what, files.name, "Copy or download it again, and compare its size.") from None
+            fault = f"{path.name} is cut short or damaged: {first_line(error)}"
+            raise DataError(fault, files.name, "Copy or download it again, and compare its size.") from None
     return shapes
 
 
@@ -269,21 +271,21 @@ def _check_weights_complete(report: dict[str, Any], shapes: dict[str, list[int]]
     """Raise DataError unless the model takes every weight of the files, and lacks none."""
     name, stated = files.name, "the fields of the GGUF file" if files.gguf else "config.json"
     if packed := sorted(key for key in report["unexpected_keys"] if key.endswith((".qweight", ".qzeros"))):
-        what = f"the weights are quantized (GPTQ or AWQ: {packed[0]}), and config.json does not say so"
-        raise DataError(what, name, "Give the model before it was quantized.")
+        fault = f"the weights are quantized (GPTQ or AWQ: {packed[0]}), and config.json does not say so"
+        raise DataError(fault, name, "Give the model before it was quantized.")
     if lacking := sorted(report["missing_keys"]):
-        what = f"the weights lack {and_more(lacking)}"
-        raise DataError(what, name, "Ranks of a partly random model mean nothing: check the weights.")
+        fault = f"the weights lack {and_more(lacking)}"
+        raise DataError(fault, name, "Ranks of a partly random model mean nothing: check the weights.")
     if other := sorted(report["mismatched_keys"]):
         key, shape, wanted = other[0]
-        what = f"{key} has the shape {tuple(shape)}, and {tuple(wanted)} by {stated}"
+        fault = f"{key} has the shape {tuple(shape)}, and {tuple(wanted)} by {stated}"
         remedy = "One of the two files is another model's, or was edited: compare vocab_size."
-        raise DataError(what, name, gguf.INSTEAD if files.gguf else remedy)
+        raise DataError(fault, name, gguf.INSTEAD if files.gguf else remedy)
     extra = [key for key in sorted(report["unexpected_keys"]) if not _is_mask(key, shapes.get(key))]
     if extra:
-        what = f"the model that {stated} describes does not take {and_more(extra)} of the weights"
+        fault = f"the model that {stated} describes does not take {and_more(extra)} of the weights"
         remedy = "Check config.json (num_hidden_layers). If it is meant so, load and save it with transformers first."
-        raise DataError(what, name, gguf.INSTEAD if files.gguf else remedy)
+        raise DataError(fault, name, gguf.INSTEAD if files.gguf else remedy)
 
 
 def _is_mask(key: str, shape: list[int] | None) -> bool:

@@ -67,8 +67,8 @@ def must_be_of_size(config: Mapping[str, Any], shapes: Mapping[str, Sequence[int
             raise DataError(f"{field} is {value}", f"{name}, config.json", "It must be at least 1: correct it.")
         most = len(shapes) if layers else _PACKED * max(longest, len(shapes))
         if shapes and value > most and (layers or width or _OTHERS.fullmatch(last)):
-            what = f"{field} is {value:,}, and the weights are {len(shapes):,} tensors of at most {longest:,} rows"
-            raise DataError(what, f"{name}, config.json", "One of the two is another model's, or was edited.")
+            fault = f"{field} is {value:,}, and the weights are {len(shapes):,} tensors of at most {longest:,} rows"
+            raise DataError(fault, f"{name}, config.json", "One of the two is another model's, or was edited.")
 
 
 def _whole_numbers(config: Mapping[str, Any]) -> Iterator[tuple[str, int]]:

@@ -21,15 +21,15 @@ def unused_config_fields(raw: dict[str, Any], config: Any, code: str = "") -> li
     from transformers.modeling_rope_utils import RopeParameters
 
     default = type(config)().to_dict()
-    known = {*default, *config.attribute_map, *GenerationConfig().to_dict()}  # type: ignore[no-untyped-call]
-    known |= {*re.findall(r"\w+", code)}
-    left = [name for name, value in raw.items() if value and name not in known and not _NOTES.fullmatch(name)]
+    used = {*default, *config.attribute_map, *GenerationConfig().to_dict()}  # type: ignore[no-untyped-call]
+    used |= {*re.findall(r"\w+", code)}
+    left = [name for name, value in raw.items() if value and name not in used and not _NOTES.fullmatch(name)]
     for name, value in raw.items():
         if isinstance(inner := getattr(config, name, None), PreTrainedConfig) and isinstance(value, dict):
             left += [f"{name}.{field}" for field in unused_config_fields(value, inner, code)]
     rope = raw.get("rope_parameters") or raw.get("rope_scaling") or {}
-    each = [rope, *(value for value in rope.values() if isinstance(value, dict))]
-    names = {name for one in each for name, value in one.items() if value and not isinstance(value, dict)}
+    settings = [rope, *(value for value in rope.values() if isinstance(value, dict))]
+    names = {name for setting in settings for name, value in setting.items() if value and not isinstance(value, dict)}
     names -= {*RopeParameters.__annotations__, *(default.get("rope_parameters") or {}), "type", "mrope_interleaved"}
     return sorted(left + [f"rope_parameters.{name}" for name in names])
 
@@ -48,8 +48,8 @@ def must_be_as_stated(raw: dict[str, Any], config: Any, name: str) -> None:
     """Raise DataError if a configuration differs from the file that it was made from: a version reads it otherwise."""
     for field, stated, made in read_differently(raw, config):
         saved, here = raw.get("transformers_version", "an unknown version"), _installed()
-        what = f"config.json says {field} {stated}, and transformers {here} reads {made} (it was saved by {saved})"
-        raise DataError(what, name, f"Install transformers {saved}, or a later one, or correct that field.")
+        fault = f"config.json says {field} {stated}, and transformers {here} reads {made} (it was saved by {saved})"
+        raise DataError(fault, name, f"Install transformers {saved}, or a later one, or correct that field.")
 
 
 def _installed() -> str:
@@ -87,14 +87,14 @@ def _differing(raw: dict[str, Any], made: dict[str, Any]) -> Iterator[tuple[str,
 def _rotary_differing(raw: dict[str, Any], made: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
     """Compare rotary settings; where each kind of layer has its own, a value must be that of one of them."""
     within = raw.get("rope_parameters") or raw.get("rope_scaling") or {}
-    by_kind = [each for each in made.values() if isinstance(each, dict)] or [made]
-    given = {name: raw[name] for name in ("rope_theta", "partial_rotary_factor", *_OLD) if name in raw}
-    for name, stated in {**given, **within}.items():
+    by_kind = [setting for setting in made.values() if isinstance(setting, dict)] or [made]
+    outside = {name: raw[name] for name in ("rope_theta", "partial_rotary_factor", *_OLD) if name in raw}
+    for name, stated in {**outside, **within}.items():
         if isinstance(stated, dict):  # of one kind of layer
             yield from _rotary_differing({"rope_parameters": stated}, made.get(name) or {})
             continue
         new = {"type": "rope_type", **_OLD}.get(name, name)
-        values = [each[new] for each in by_kind if new in each]
+        values = [setting[new] for setting in by_kind if new in setting]
         if stated is not None and values and _plain(stated) not in map(_plain, values):
             yield f"rope_parameters.{name}", stated, values[0]
 

@@ -38,7 +38,7 @@ def _cased(after: str) -> str:
 
 def _ranges(text: str) -> str:
     """Return a class of characters by their first and last code points, in hexadecimal."""
-    spans = (each.partition("-") for each in text.split())
+    spans = (span.partition("-") for span in text.split())
     return "".join(f"{chr(int(first, 16))}-{chr(int(last or first, 16))}" for first, _, last in spans)
 
 
@@ -115,8 +115,8 @@ def must_not_draw(tokenizer: Any, where: str) -> None:
     model = getattr(getattr(tokenizer, "backend_tokenizer", None), "model", None)
     for setting in ("dropout", "alpha"):
         if value := getattr(model, setting, None):
-            what = f"the tokenizer draws its tokens: {setting} is {value:g}"
-            raise DataError(what, f"{where}, {tokenizer.name_or_path}", f"Set {setting} to null in tokenizer.json.")
+            fault = f"the tokenizer draws its tokens: {setting} is {value:g}"
+            raise DataError(fault, f"{where}, {tokenizer.name_or_path}", f"Set {setting} to null in tokenizer.json.")
 
 
 def must_not_swell(tokenizer: Any, where: str) -> None:
@@ -129,8 +129,8 @@ def must_not_swell(tokenizer: Any, where: str) -> None:
     for step in _steps(normalizer):
         text = step.normalize_str(text)
         if len(text) > most:
-            what = "the tokenizer's normalizer makes a text more than 64 times as long"
-            raise DataError(what, f"{where}, {tokenizer.name_or_path}", "Check normalizer in tokenizer.json.")
+            fault = "the tokenizer's normalizer makes a text more than 64 times as long"
+            raise DataError(fault, f"{where}, {tokenizer.name_or_path}", "Check normalizer in tokenizer.json.")
 
 
 def _steps(normalizer: Any) -> Iterator[Any]:
@@ -191,8 +191,8 @@ def verify_tokens(tokenizer: Any, folder: Path, name: str) -> Any:
         raise DataError(f"cannot read the tokenizer: {first_line(error)}", name, "Save it again.") from None
     other = _other_parts(getattr(tokenizer, "backend_tokenizer", None), raw)
     if not other:
-        words = {each.content for each in tokenizer.added_tokens_decoder.values() if not each.special}
-        if more := sorted(words - {each.content for each in raw.get_added_tokens_decoder().values()}):
+        words = {token.content for token in tokenizer.added_tokens_decoder.values() if not token.special}
+        if more := sorted(words - {token.content for token in raw.get_added_tokens_decoder().values()}):
             log.warning("%s: texts are also cut at words that %s lacks: %s", name, file.name, and_more(more))
         return tokenizer
     kind = type(tokenizer).__name__
@@ -221,25 +221,25 @@ def _must_follow_pieces(tokenizer: Any, file: Path, name: str) -> None:
         ids = tokenizer(text, add_special_tokens=False)["input_ids"]
         tokens = _once(tokenizer.convert_ids_to_tokens(ids), tokenizer.unk_token)
         if tokens != expected:
-            what = f"transformers' {type(tokenizer).__name__} does not cut {text!r} as {file.name} says"
+            fault = f"transformers' {type(tokenizer).__name__} does not cut {text!r} as {file.name} says"
             remedy = "Give the folder of a tokenizer that has its tokenizer.json: --tokenizer FOLDER."
-            raise DataError(f"{what}: {' '.join(tokens)} for {' '.join(expected)}", name, remedy)
+            raise DataError(f"{fault}: {' '.join(tokens)} for {' '.join(expected)}", name, remedy)
 
 
 def _once(tokens: Iterable[str], unknown: str | None) -> list[str]:
     """Return the tokens, with one for each run of unknown ones, which programs count in their own ways."""
-    known = ["" if token == unknown else token for token in tokens]
-    return [token for i, token in enumerate(known) if token or known[i - 1 : i] != [""]]
+    pieces = ["" if token == unknown else token for token in tokens]
+    return [token for i, token in enumerate(pieces) if token or pieces[i - 1 : i] != [""]]
 
 
 def _other_parts(backend: Any, raw: Any) -> list[str]:
     """List the parts that cut text and differ between a tokenizer and its file; added tokens may be more."""
     if backend is None:
         return ["program"]
-    loaded, stated = (parse_json(each.to_str()) for each in (backend, raw))
+    loaded, stated = (parse_json(program.to_str()) for program in (backend, raw))
     other = [part for part in ("normalizer", "pre_tokenizer", "model") if loaded.get(part) != stated.get(part)]
-    tokens = [[{**each, "special": None} for each in one.get("added_tokens", [])] for one in (loaded, stated)]
-    return other if all(each in tokens[0] for each in tokens[1]) else [*other, "added token"]
+    tokens = [[{**token, "special": None} for token in parts.get("added_tokens", [])] for parts in (loaded, stated)]
+    return other if all(token in tokens[0] for token in tokens[1]) else [*other, "added token"]
 
 
 def cut_as_stated(tokenizer: Any, fields: dict[str, Any], name: str) -> Any:
@@ -253,9 +253,9 @@ def cut_as_stated(tokenizer: Any, fields: dict[str, Any], name: str) -> Any:
     kind, pre = fields.get("ggml.model"), fields.get("ggml.pre")
     if kind == "gpt2":
         if pre not in PRE_TOKENIZERS:
-            what = f"it is not known how the tokenizer in the GGUF file cuts text into words ({pre})"
-            raise DataError(what, f"{name}, tokenizer.ggml.pre", _BY_HAND)
-        splits = [pre_tokenizers.Split(Regex(each), "isolated") for each in PRE_TOKENIZERS[pre]]
+            fault = f"it is not known how the tokenizer in the GGUF file cuts text into words ({pre})"
+            raise DataError(fault, f"{name}, tokenizer.ggml.pre", _BY_HAND)
+        splits = [pre_tokenizers.Split(Regex(pattern), "isolated") for pattern in PRE_TOKENIZERS[pre]]
         byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
         backend.pre_tokenizer = pre_tokenizers.Sequence([*splits, byte_level])
         backend.model.ignore_merges = pre in _WHOLE_WORDS
@@ -277,8 +277,8 @@ def cut_as_stated(tokenizer: Any, fields: dict[str, Any], name: str) -> Any:
         if fields.get(key) is False:
             left.discard(key)
     if left:
-        what = f"transformers passes over {and_more(sorted(f'tokenizer.{key}' for key in left))} of the GGUF file"
-        raise DataError(what, name, _BY_HAND)
+        fault = f"transformers passes over {and_more(sorted(f'tokenizer.{key}' for key in left))} of the GGUF file"
+        raise DataError(fault, name, _BY_HAND)
     return tokenizer
 
 

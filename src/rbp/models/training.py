@@ -57,8 +57,8 @@ class Training:
                 raise ParameterError(f"{name} cannot be {value}", TABLE, "Give 0 or more, or leave it out.")
         tokens, step = self.training_tokens, self.step
         if tokens is not None and step is not None and (tokens < step or (tokens > 0 and step == 0)):
-            what = f"{tokens:,} training tokens do not fit {step:,} steps"
-            raise ParameterError(what, TABLE, "A step reads one token at least: correct one.")
+            fault = f"{tokens:,} training tokens do not fit {step:,} steps"
+            raise ParameterError(fault, TABLE, "A step reads one token at least: correct one.")
 
     @property
     def known(self) -> dict[str, Any]:
@@ -97,17 +97,17 @@ def training_of(files: Files) -> Training:
 
     Raises DataError where two of these say different things, and for a table or a file that is malformed.
     """
-    known: dict[str, tuple[Any, str]] = {}
+    statements: dict[str, tuple[Any, str]] = {}
     if files.checkpoint is not None:
-        known["revision"] = files.checkpoint, "the revision"
+        statements["revision"] = files.checkpoint, "the revision"
     for where, entries in _statements(files):
         for name, value in entries.items():
-            before, place = known.setdefault(name, (value, where))
+            before, place = statements.setdefault(name, (value, where))
             if before != value:
-                what = f"{name} is {before} by {place}, and {value} by {where}"
-                raise DataError(what, _called(files), "Correct one of them, or leave it out.")
+                fault = f"{name} is {before} by {place}, and {value} by {where}"
+                raise DataError(fault, _called(files), "Correct one of them, or leave it out.")
     try:
-        return Training(**{name: value for name, (value, _) in known.items()})
+        return Training(**{name: value for name, (value, _) in statements.items()})
     except ParameterError as error:
         raise DataError(error.what, _called(files), error.remedy) from None
 

@@ -100,8 +100,8 @@ def read_study(path: Path, runs: Path) -> Study:
     for (model, family), corpus in product(models, corpora):
         cell = Cell(model, corpus, chosen, Settings(**numbers, fields=fields, prompt=content.prompt, family=family))
         if cells.setdefault(cell.label, cell) is not cell:
-            what = f"{cell.label} is there twice"
-            raise ParameterError(what, str(path), "Leave one of them out, or rename a file.")
+            fault = f"{cell.label} is there twice"
+            raise ParameterError(fault, str(path), "Leave one of them out, or rename a file.")
     out = (home / home_expanded(content.output)).resolve() if content.output else runs.resolve() / "studies" / path.stem
     return Study(path.resolve(), out, content, cells)
 

@@ -49,8 +49,8 @@ def run_study(study: Study, profile: Path, extra: Sequence[str] = ()) -> Path | 
     study.out.mkdir(parents=True, exist_ok=True)
     with (study.out / "lock").open("a+") as stream:
         if lock(stream) is False:
-            what = "another run of this study is at work"
-            raise DataError(what, str(study.out), "Wait for it, or stop it and start again: nothing is lost.")
+            fault = "another run of this study is at work"
+            raise DataError(fault, str(study.out), "Wait for it, or stop it and start again: nothing is lost.")
         for cell in study.cells.values():  # mistakes show before any work, and a cluster's machines need no network
             find_model(cell.model)
             open_corpus(cell.corpus, cell.settings.fields, prompt=cell.settings.prompt)

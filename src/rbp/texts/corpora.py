@@ -160,7 +160,7 @@ class _Fields:
     def settled(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return all the fields' names, chosen among `names` where none were given."""
         if not self.text:
-            pair = "text" not in (known := {*names}) and {*_PAIR} <= known
+            pair = "text" not in (available := {*names}) and {*_PAIR} <= available
             self.prompt, self.text = (_PAIR[0], (_PAIR[1],)) if pair else (None, ("text",))
         return (*([self.prompt] if self.prompt else []), *self.text)
 
@@ -279,8 +279,8 @@ def _is_of_package(name: str) -> bool:
 def split_suffix(name: str) -> tuple[str, str, str]:
     """Split a file's name into stem, suffix (TEXTS or TABLES) and packing (PACKED); another file's is left whole."""
     low = name.lower()
-    packed = next((each for each in PACKED if low.endswith(each)), "")
-    suffix = next((each for each in (*TEXTS, *TABLES) if low.removesuffix(packed).endswith(each)), "")
+    packed = next((ending for ending in PACKED if low.endswith(ending)), "")
+    suffix = next((ending for ending in (*TEXTS, *TABLES) if low.removesuffix(packed).endswith(ending)), "")
     return (name[: -len(suffix + packed)], suffix, packed) if suffix else (name, "", "")
 
 
@@ -303,8 +303,8 @@ def _readable(name: str) -> Iterator[None]:
     try:
         yield
     except (OSError, EOFError, zlib.error, ValueError) as error:
-        what = f"cannot read the file: {getattr(error, 'strerror', None) or error}"
-        raise DataError(what, name, "Check the file.") from None
+        fault = f"cannot read the file: {getattr(error, 'strerror', None) or error}"
+        raise DataError(fault, name, "Check the file.") from None
 
 
 def _unpacked(data: bytes, packed: str) -> Iterator[bytes]:
@@ -378,14 +378,14 @@ def given_corpus(texts: Iterable[Any], name: str, field: str | None = None, prom
     """
     table = getattr(texts, "ndim", 1) > 1  # which gives the names of its columns, as pandas does
     if table or isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
-        what = f"{type(texts).__name__} is not a list of texts"
-        raise ParameterError(what, "texts", "Give a list of strings, a table's column, or one split of a data set.")
+        fault = f"{type(texts).__name__} is not a list of texts"
+        raise ParameterError(fault, "texts", "Give a list of strings, a table's column, or one split of a data set.")
     documents, digest = list[str](), hashlib.sha256()
     fields = _Fields([field] if field else [], prompt, "field=")
     for number, text in enumerate(texts, 1):
         if not isinstance(text, Mapping | str):
-            what = f"text {number} is not a string: {type(text).__name__}"
-            raise ParameterError(what, "texts", "Give strings, or rows with their text in a field.")
+            fault = f"text {number} is not a string: {type(text).__name__}"
+            raise ParameterError(fault, "texts", "Give strings, or rows with their text in a field.")
         if isinstance(text, Mapping):
             document = fields.document(dict(text), f"texts, row {number}")
         else:
@@ -458,8 +458,8 @@ def _json(stream: BinaryIO, name: str, fields: _Fields) -> Iterator[tuple[str, d
         raise DataError("the file is not JSON", f"{name}{line}", "Correct it there.") from None
     for number, row in enumerate(rows if isinstance(rows, list) else [rows], 1):
         if not isinstance(row, dict | str):
-            what = f"item {number} is neither an object nor a text"
-            raise DataError(what, name, 'Give a list of them: [{"text": "…"}, …].')
+            fault = f"item {number} is neither an object nor a text"
+            raise DataError(fault, name, 'Give a list of them: [{"text": "…"}, …].')
         yield f"{name}, item {number}", row
 
 
@@ -489,8 +489,8 @@ def _csv(stream: BinaryIO, name: str, fields: _Fields) -> Iterator[tuple[str, di
             if not cells:
                 continue
             if len(cells) != len(header):
-                what = f"{len(cells)} cells where the header has {len(header)}"
-                raise DataError(what, where, f"Separate the cells with single {SEPARATORS[mark]}, and quote texts.")
+                fault = f"{len(cells)} cells where the header has {len(header)}"
+                raise DataError(fault, where, f"Separate the cells with single {SEPARATORS[mark]}, and quote texts.")
             yield where, dict(zip(header, cells, strict=True))
     except csv.Error as error:
         raise DataError(f"the file is not CSV: {error}", f"{name}, line {begin}", "Correct the quotes there.") from None
@@ -518,8 +518,8 @@ def _complete(text: str, where: str) -> str:
         text.encode()
     except UnicodeEncodeError as error:
         half = f"\\u{ord(text[error.start]):04x}"
-        what = f"{half} is half a character: its other half is missing"
-        raise DataError(what, where, "Write both halves, or leave it out.") from None
+        fault = f"{half} is half a character: its other half is missing"
+        raise DataError(fault, where, "Write both halves, or leave it out.") from None
     return text
 
 
@@ -539,8 +539,8 @@ def _parquet(data: bytes, fields: _Fields, where: str) -> Iterator[str]:
         for batch in file.iter_batches(batch_size=64, columns=[*columns]):
             yield from (fields.document(row, f"{where}, row {next(number)}") for row in batch.to_pylist())
     except arrow.ArrowException as error:
-        what = f"cannot read the file as Parquet: {str(error).splitlines()[0].rstrip('.')}"
-        raise DataError(what, where, "Write it again.") from None
+        fault = f"cannot read the file as Parquet: {str(error).splitlines()[0].rstrip('.')}"
+        raise DataError(fault, where, "Write it again.") from None
     except UnicodeDecodeError:
         raise DataError("the text is not UTF-8", where, "Save it as UTF-8.") from None
 
@@ -559,11 +559,11 @@ def _published(name: str, hub: Hub) -> Corpus:
         if hub.subset is not None:
             dataset = dataset.filter(lambda meta: meta["pile_set_name"] == hub.subset, input_columns="meta")
     except Exception as error:  # of datasets, pyarrow, or a codec that is not installed
-        what = f"cannot read the corpus: {str(error).splitlines()[0].rstrip('.') if str(error) else error!r}"
-        raise DataError(what, f"{name}, {hub.repository}", "Delete its folder in the cache, and try again.") from None
+        fault = f"cannot read the corpus: {str(error).splitlines()[0].rstrip('.') if str(error) else error!r}"
+        raise DataError(fault, f"{name}, {hub.repository}", "Delete its folder in the cache, and try again.") from None
     if hub.documents is not None and len(dataset) != hub.documents:
-        what = f"the copy on this machine holds {len(dataset):,} documents of {hub.documents:,}"
-        raise DataError(what, f"{name}, {hub.repository}", remedy)
+        fault = f"the copy on this machine holds {len(dataset):,} documents of {hub.documents:,}"
+        raise DataError(fault, f"{name}, {hub.repository}", remedy)
     fingerprint = {
         "repository": hub.repository,
         "revision": folder.name,
@@ -595,6 +595,6 @@ def _snapshot(name: str, hub: Hub) -> Path:
     except Exception as error:  # as above
         if getattr(error, "errno", None) == 28:
             raise DataError("the disk is full", name, "Free some space, or set HF_HOME to another disk.") from None
-        what = "the corpus is not on this machine, and the hub cannot be reached"
+        fault = "the corpus is not on this machine, and the hub cannot be reached"
         remedy = "Connect this machine once, or give a file of your own (.jsonl, .parquet, .txt, …)."
-        raise DataError(what, f"{name}, {hub.repository}", remedy) from None
+        raise DataError(fault, f"{name}, {hub.repository}", remedy) from None

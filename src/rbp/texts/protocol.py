@@ -70,27 +70,27 @@ class Protocol:
         if self.name not in get_args(Name):
             raise ParameterError(f"unknown protocol {self.name!r}", "--protocol", f"There is: {_listed(Name)}.")
         for name, kind in (("bos", Bos), ("special", Special)):
-            if (given := getattr(self, name)) not in get_args(kind):
-                raise ParameterError(f"{name} cannot be {given!r}", f"--{name}", f"There is: {_listed(kind)}.")
-        if strange := [each for each in self.score if each not in get_args(Score)]:
+            if (value := getattr(self, name)) not in get_args(kind):
+                raise ParameterError(f"{name} cannot be {value!r}", f"--{name}", f"There is: {_listed(kind)}.")
+        if strange := [entry for entry in self.score if entry not in get_args(Score)]:
             raise ParameterError(f"score cannot be {strange[0]!r}", "--score", f"There is: {_listed(Score)}.")
         if self.special == "text" and "special" in self.score:
-            what = "special tokens that are read as plain text are scored as plain text"
-            raise ParameterError(what, "--special, --score", "Leave one of them out.")
+            fault = "special tokens that are read as plain text are scored as plain text"
+            raise ParameterError(fault, "--special, --score", "Leave one of them out.")
         for name in ("length", "documents", "tokens", "pack"):
             value = getattr(self, name)
             least = 2 if name == "length" else 1
             if value is not None and value < least:
                 raise ParameterError(f"{name} must be at least {least}, not {value}", f"--{name}", "Give more.")
         if self.context is not None and not 1 <= self.context < self.length:
-            what = f"a context of {self.context} tokens does not fit windows of {self.length}"
-            raise ParameterError(what, "--context", "Give at least 1 and less than --length.")
+            fault = f"a context of {self.context} tokens does not fit windows of {self.length}"
+            raise ParameterError(fault, "--context", "Give at least 1 and less than --length.")
 
     def as_dict(self) -> dict[str, Any]:
         """Return all fields, for the digest of a rank store; those that came later only if they are not the default."""
         usual = {"bos": "auto", "special": "token", "score": ()}
-        given = {**asdict(self), "score": tuple(sorted({*self.score}))}
-        return {name: value for name, value in given.items() if usual.get(name) != value}
+        options = {**asdict(self), "score": tuple(sorted({*self.score}))}
+        return {name: value for name, value in options.items() if usual.get(name) != value}
 
 
 def protocol(
@@ -154,8 +154,8 @@ def default_protocol(corpora: Sequence[str], where: str = "--protocol") -> str:
     """
     published = {name in CORPORA for name in corpora}
     if len(published) > 1:
-        what = "the paper's corpora are cut as the authors cut them, and other texts are read whole"
-        raise ParameterError(what, where, "Ask for them apart, or name one for all: authors or windows.")
+        fault = "the paper's corpora are cut as the authors cut them, and other texts are read whole"
+        raise ParameterError(fault, where, "Ask for them apart, or name one for all: authors or windows.")
     return "authors" if True in published else "windows"
 
 
@@ -231,7 +231,7 @@ class Encoded(NamedTuple):
 
     def up_to(self, count: int) -> "Encoded":
         """Return the first so many tokens."""
-        return Encoded(*(None if each is None else each[:count] for each in self))  # type: ignore[arg-type]
+        return Encoded(*(None if values is None else values[:count] for values in self))  # type: ignore[arg-type]
 
 
 def added_tokens(tokenizer: Any) -> list[int]:
@@ -282,11 +282,11 @@ def plan_rows(corpus: Corpus, tokenizer: Any, chosen: Protocol) -> RowPlan:
     apart = np.asarray(sorted({*others, unknown}), dtype=np.int64)
     front = opening(tokenizer, chosen.bos)
     if "first" in chosen.score and not front:
-        what = "the first token of a document has nothing before it that it could be predicted from"
-        raise ParameterError(what, f"{corpus.name}, --score first", "Give --bos always as well.")
+        fault = "the first token of a document has nothing before it that it could be predicted from"
+        raise ParameterError(fault, f"{corpus.name}, --score first", "Give --bos always as well.")
     if len(front) + (chosen.context or 0) >= chosen.length:
-        what = f"windows of {chosen.length} tokens have no room beside their opening and context"
-        raise ParameterError(what, "--length", f"Give more than {len(front) + (chosen.context or 0)}.")
+        fault = f"windows of {chosen.length} tokens have no room beside their opening and context"
+        raise ParameterError(fault, "--length", f"Give more than {len(front) + (chosen.context or 0)}.")
     rows: list[Row] = []
     left, read, documents, doubled = chosen.tokens, 0, 0, 0
     size: int | None = 0
@@ -296,8 +296,8 @@ def plan_rows(corpus: Corpus, tokenizer: Any, chosen: Protocol) -> RowPlan:
         ids, added, sizes, _ = encoded
         odd = ~added & np.isin(ids, apart)
         if chosen.special == "text" and (odd & (ids != unknown)).any():
-            what = "the tokenizer reads special tokens in a text as such, whatever it is asked for"
-            raise ParameterError(what, f"{corpus.name}, --special", "Give --special token.")
+            fault = "the tokenizer reads special tokens in a text as such, whatever it is asked for"
+            raise ParameterError(fault, f"{corpus.name}, --special", "Give --special token.")
         documents, begin = documents + 1, _leading(added)
         owner = _owners(corpus.prompt(document), encoded, corpus.name)
         scorable = _scorable(odd | added)
@@ -319,11 +319,11 @@ def plan_rows(corpus: Corpus, tokenizer: Any, chosen: Protocol) -> RowPlan:
         if left == 0:
             break
     if not rows and not not_scored and any(text.strip() for text in corpus.documents):
-        what = "the tokenizer makes no tokens of the texts"
-        raise DataError(what, corpus.name, "It may be the empty one that transformers makes for a folder without one.")
+        fault = "the tokenizer makes no tokens of the texts"
+        raise DataError(fault, corpus.name, "It may be the empty one that transformers makes for a folder without one.")
     if not rows:
-        what = "no token can be scored: no document has two plain tokens"
-        raise DataError(what, corpus.name, "Give a corpus with more text.")
+        fault = "no token can be scored: no document has two plain tokens"
+        raise DataError(fault, corpus.name, "Give a corpus with more text.")
     characters = (read, sum(map(len, corpus.documents))) if in_memory else None
     counts = len({row.document for row in rows}), documents
     plan = RowPlan(rows, chosen.pack, characters, dict(not_scored), size, counts)
@@ -333,11 +333,11 @@ def plan_rows(corpus: Corpus, tokenizer: Any, chosen: Protocol) -> RowPlan:
         log.warning("%s: %s", corpus.name, words)
     if doubled:
         token = tokenizer.convert_ids_to_tokens(front[-1])
-        what = "%s: %s documents begin with %s, which also precedes each window. Remove it from the texts, or give"
-        log.warning(f"{what} --bos never", corpus.name, f"{doubled:,}", token)
+        warning = "%s: %s documents begin with %s, which also precedes each window. Remove it from the texts, or give"
+        log.warning(f"{warning} --bos never", corpus.name, f"{doubled:,}", token)
     if chosen.special == "token" and plan.not_scored.get("special") and getattr(tokenizer, _AS_TEXT, False):
-        what = "%s: special tokens in the text are read as such; the tokenizer's own setting (%s) is --special text"
-        log.warning(what, corpus.name, _AS_TEXT)
+        warning = "%s: special tokens in the text are read as such; the tokenizer's own setting (%s) is --special text"
+        log.warning(warning, corpus.name, _AS_TEXT)
     return plan
 
 
@@ -354,7 +354,7 @@ def unknown_token(tokenizer: Any) -> int:
 
 def left_out(not_scored: dict[str, int]) -> str:
     """Say how many tokens are not scored, and why, without the first tokens of documents, which never are."""
-    words = {
+    reasons = {
         "unknown": "unknown to the tokenizer",
         "after_unknown": "after unknown ones",
         "special": "special tokens in the text (--score special scores them, --special text reads them as text)",
@@ -362,7 +362,7 @@ def left_out(not_scored: dict[str, int]) -> str:
         "prompt": "of prompts",
         "straddling": "begun in the prompt and ended after it",
     }
-    return ", ".join(f"{not_scored[name]:,} {what}" for name, what in words.items() if not_scored.get(name))
+    return ", ".join(f"{not_scored[name]:,} {reason}" for name, reason in reasons.items() if not_scored.get(name))
 
 
 def without_scores(documents: tuple[int, int]) -> str:
@@ -381,10 +381,10 @@ def _owners(prompt: str, encoded: Encoded, where: str) -> Tokens:
     if not prompt:
         return np.full(len(ids), _TEXT)
     if ends is None:
-        what = (
+        fault = (
             "the tokenizer does not say which characters its tokens are, so that prompt and text cannot be told apart"
         )
-        raise ParameterError(what, where, "Give a tokenizer with a tokenizer.json.")
+        raise ParameterError(fault, where, "Give a tokenizer with a tokenizer.json.")
     begins = np.concatenate([[0], np.maximum.accumulate(ends)[:-1]])
     after = begins >= len(prompt.rstrip())
     return np.where((ends <= len(prompt)) | added, _PROMPT, np.where(after, _TEXT, _BOTH))
@@ -425,15 +425,15 @@ def _characters(text: str, ids: Tokens, scorable: Tokens, tokenizer: Any, chosen
     return min(len(text), len(tokenizer.decode(last, skip_special_tokens=True)))
 
 
-def _sizes(text: str, ids: Tokens, offsets: Tokens, tokenizer: Any, whole: bool) -> Tokens:
+def _sizes(text: str, ids: Tokens, offsets: Tokens, tokenizer: Any, complete: bool) -> Tokens:
     """Count the bytes of a text, in UTF-8, that each of its tokens stands for.
 
     offsets: the first and the last character of each, [n, 2]. A token has what lies between the end of the one before
     it and its own (a space that some tokenizers leave out, too); tokens that share a character divide its bytes by what
-    they are written with, which for tokens of bytes is right to the byte. whole: the tokens are all of the text's.
+    they are written with, which for tokens of bytes is right to the byte. complete: the tokens are all of the text's.
     """
     ends = np.maximum.accumulate(offsets[:, 1])
-    if whole:
+    if complete:
         ends[-1] = len(text)
     points = np.frombuffer(text[: ends[-1]].encode("utf-32-le"), np.uint32)
     before = np.concatenate([[0], np.cumsum(1 + (points >= 0x80) + (points >= 0x800) + (points >= 0x10000))])
@@ -446,7 +446,7 @@ def _sizes(text: str, ids: Tokens, offsets: Tokens, tokenizer: Any, whole: bool)
         pieces = map(str, tokenizer.convert_ids_to_tokens(kinds.tolist()))
         weights[shared] = np.array([1 if _BYTE.fullmatch(piece) else max(1, len(piece)) for piece in pieces])[places]
     weight, total = np.cumsum(weights), before[ends[lasts]]
-    weight_before, total_before = (np.append(0, each[:-1])[run] for each in (weight[lasts], total))
+    weight_before, total_before = (np.append(0, sums[:-1])[run] for sums in (weight[lasts], total))
     part = (weight - weight_before) / (weight[lasts][run] - weight_before)
     ending = total_before + np.rint(part * (total[run] - total_before)).astype(np.int64)
     sizes: Tokens = np.diff(ending, prepend=0)
@@ -479,10 +479,10 @@ def _tokenized(
     firsts = [*itertools.islice(indices, 16)]
     indices = itertools.chain(firsts, indices)
     sample = [corpus.beginning(i, _SAMPLE) for i in firsts]
-    once, again = ([each.ids.tolist() for each in _encoded(tokenizer, sample, chosen)] for _ in range(2))
+    once, again = ([encoded.ids.tolist() for encoded in _encoded(tokenizer, sample, chosen)] for _ in range(2))
     if once != again:
-        what = "the tokenizer gives other tokens for one text each time"
-        raise DataError(what, corpus.name, "Switch off what draws in it, such as sampling or dropout.")
+        fault = "the tokenizer gives other tokens for one text each time"
+        raise DataError(fault, corpus.name, "Switch off what draws in it, such as sampling or dropout.")
     if chosen.tokens is not None:
         for i in indices:
             if corpus.prompt(i):  # however much of it there is, none of it is scored
@@ -504,9 +504,9 @@ def _encoded(tokenizer: Any, texts: Sequence[str], chosen: Protocol, most: int |
         with panic_as_error():
             encoded = tokenizer(list(texts), verbose=False, return_special_tokens_mask=True, **options)
     except Exception as error:  # of many kinds: a pattern that ends nowhere, no token for what is unknown
-        what = f"the tokenizer fails on a text: {first_line(error)}"
+        fault = f"the tokenizer fails on a text: {first_line(error)}"
         raise DataError(
-            what, type(tokenizer).__name__, "Check its tokenizer.json, or give another tokenizer."
+            fault, type(tokenizer).__name__, "Check its tokenizer.json, or give another tokenizer."
         ) from None
     every = getattr(encoded, "encodings", None) or [None] * len(texts)  # which tokenizers in Python do not have
     parts = zip(texts, encoded["input_ids"], encoded["special_tokens_mask"], every, strict=True)
@@ -521,8 +521,8 @@ def _one_encoded(
     added = np.asarray(mask, dtype=bool)[: len(ids)]
     own = np.flatnonzero(~added)
     if len(own) > 4 * len(text.encode()) + 16:
-        what = f"the tokenizer makes {len(own):,} tokens of {len(text.encode()):,} bytes"
-        raise DataError(what, type(tokenizer).__name__, "Check its tokenizer.json, or give another tokenizer.")
+        fault = f"the tokenizer makes {len(own):,} tokens of {len(text.encode()):,} bytes"
+        raise DataError(fault, type(tokenizer).__name__, "Check its tokenizer.json, or give another tokenizer.")
     if encoding is None:
         return Encoded(ids, added)
     sizes, ends = np.zeros((2, len(ids)), np.int64)
@@ -568,10 +568,10 @@ def _word_ends(text: str, size: int) -> list[int]:
     return [found.end() for found in _WORD_END.finditer(text, max(0, size - 2**12), size)]
 
 
-def _common(one: Tokens, other: Tokens) -> int:
+def _common(first: Tokens, other: Tokens) -> int:
     """Count the tokens with which both begin."""
-    least = min(len(one), len(other))
-    differ = np.flatnonzero(one[:least] != other[:least])
+    least = min(len(first), len(other))
+    differ = np.flatnonzero(first[:least] != other[:least])
     return int(differ[0]) if len(differ) else least
 
 
