@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from ladder.paths import DATA as DATA
-from ladder.paths import LADDER as LADDER
-from ladder.paths import ROOT as ROOT
+from ladder import DATA as DATA
+from ladder import LADDER as LADDER
+from ladder import ROOT as ROOT
 from rbp.place import Place
 
 CLAIMS = ROOT / "src" / "companion" / "ledger" / "claims.toml"

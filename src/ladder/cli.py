@@ -152,8 +152,7 @@ def ship(
     For all ranked models, the sums of ranks are copied; for seed 0 at the largest budget, weights and ranks too. For
     trials, only sums are copied.
     """
-    from ladder import shipping
-    from ladder.paths import LADDER
+    from ladder import LADDER, shipping
 
     making, _ = _open(context, config, out, None)
     if trials is None:

@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from ladder.paths import LADDER
+from ladder import LADDER
 from ladder.recipe import Recipe
 from rbp.errors import DataError
 from rbp.io import cache_folder, canonical_json, write_file
@@ -117,29 +117,25 @@ HOMES = {
 }
 
 
-def cache() -> Path:
-    """Return where downloaded corpora are kept."""
-    return cache_folder() / "corpora"
-
-
 def fetch(recipe: Recipe) -> Path:
     """Download the corpus files that the recipe names, where they are missing; gives their folder.
 
     Raises DataError for a file that has no public home, and where the network or the repository is out of reach.
     """
+    cache = cache_folder() / "corpora"
     files = [source.file for source in recipe.sources] + [domain.file for domain in recipe.domains]
     for file in filter(None, files):
         if file not in HOMES:
             raise DataError("no public home of this corpus is known", file, "Give its folder: --texts FOLDER.")
-        if not (cache() / file).is_file():
+        if not (cache / file).is_file():
             rows = [row for home in HOMES[file] for row in _rows(home)]
             if file == "fca_judgments.jsonl.gz":
                 taken = (LADDER / "judgments.txt").read_text(encoding="utf-8").split()
                 by_name = {row["id"]: row for row in rows}
                 rows = [by_name[f"fca/{name}"] for name in taken if f"fca/{name}" in by_name]
             text = "".join(canonical_json(row) + "\n" for row in rows)
-            write_file(cache() / file, gzip.compress(text.encode(), mtime=0))
-    return cache()
+            write_file(cache / file, gzip.compress(text.encode(), mtime=0))
+    return cache
 
 
 def _rows(home: Home) -> list[Row]:

@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ladder import text
-from ladder.paths import DATA, LADDER
+from ladder import DATA, LADDER, text
 from ladder.recipe import Change, Course, Family, Ladders, Recipe
 from ladder.workspace import ABOUT, Rows, Workspace, locked, read_record
 from rbp.errors import ParameterError

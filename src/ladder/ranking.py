@@ -11,7 +11,7 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ladder.paths import LADDER
+from ladder import LADDER
 from ladder.recipe import Recipe
 from ladder.shipped import RANKS
 from ladder.text import Document, texts_fingerprint

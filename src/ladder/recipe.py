@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 from pydantic import ConfigDict, Field, model_validator
 from pydantic.dataclasses import dataclass
 
-from ladder.paths import LADDER
+from ladder import LADDER
 from rbp.configuration import read_configuration
 from rbp.errors import DataError, ParameterError
 from rbp.io import canonical_json

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from ladder.paths import LADDER
+from ladder import LADDER
 from rbp.io import parse_json
 from rbp.texts.corpora import Corpus
 

@@ -20,7 +20,7 @@ import pandas as pd
 import pyarrow as arrow
 import pyarrow.parquet as parquet
 
-from ladder.paths import LADDER
+from ladder import LADDER
 from rbp import provenance
 from rbp.errors import DataError, ParameterError
 from rbp.io import label, parse_json

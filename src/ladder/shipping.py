@@ -9,9 +9,8 @@ import numpy.typing as npt
 import pandas as pd
 import pandera.pandas as pa
 
-from ladder import aggregates, text
+from ladder import LADDER, aggregates, text
 from ladder.making import Making, TrainingRun
-from ladder.paths import LADDER
 from ladder.shipped import APART, RANKS, RECORDS, SUMS, TABLES, TRIALS, how_to_make
 from ladder.workspace import read_record
 from rbp import provenance
@@ -207,25 +206,19 @@ def shipped_text(folder: Path = LADDER) -> pd.DataFrame:
     path = folder / TEXT
     columns = ["name", "origin", "licence", "documents", "characters", "tokens"]
     try:
-        content = _json(path)
+        content = parse_json(path.read_bytes())
         parts = [
             {"use": use, **{name: part[name] for name in columns}}
             | {"left_out": len(part.get("left_out", ())), "held_out": part.get("held_out", 0)}
             for use in ("training", "evaluation")
             for part in content[use]
         ]
-    except (ValueError, KeyError, TypeError):
-        raise DataError("this does not describe the ladder's text", label(path), _REMEDY) from None
-    return pd.DataFrame(parts)
-
-
-def _json(path: Path) -> Any:
-    try:
-        content = parse_json(path.read_bytes())
     except OSError as error:
         raise DataError(f"cannot read the file: {error.strerror}", label(path), _REMEDY) from None
+    except (ValueError, KeyError, TypeError):
+        raise DataError("this does not describe the ladder's text", label(path), _REMEDY) from None
     provenance.note(path)
-    return content
+    return pd.DataFrame(parts)
 
 
 def count_tokens(rows: npt.NDArray[np.uint16], vocabulary: int) -> pd.DataFrame:

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from ladder.homes import fetch
 from ladder.recipe import Domain, Recipe, TextSource, read_recipe
 from ladder.workspace import Workspace, read_record, write_rows
 from rbp.errors import DataError, ParameterError
@@ -43,11 +44,13 @@ class Texts:
     left_out: dict[str, list[str]]
 
 
-def gather_texts(recipe: Recipe, folder: Path) -> Texts:
+def gather_texts(recipe: Recipe, folder: Path | None) -> Texts:
     """Gather all text of the ladder from the corpus files in `folder` and the packages installed here.
 
-    Raises DataError if a file or a package is missing or holds no document, and if none of a source may be trained on.
+    Without a folder the files come from their public homes (see `homes`). Raises DataError if a file or a package is
+    missing or holds no document, and if none of a source may be trained on.
     """
+    folder = fetch(recipe) if folder is None else folder
     sources = {source.name: _documents(source, folder) for source in recipe.sources}
     files = {domain.name: (domain.file, domain.fields) for domain in recipe.domains if domain.file is not None}
     evaluation = {name: _corpus(folder / file, fields) for name, (file, fields) in files.items()}
@@ -333,15 +336,6 @@ def _stream(documents: list[Document], tokenizer: Any) -> npt.NDArray[np.uint16]
     return np.concatenate(pieces)
 
 
-def find_texts(recipe: Recipe, folder: Path | None) -> Texts:
-    """Return the text from the corpora in `folder`, or from their public homes (see `homes`)."""
-    if folder is None:
-        from ladder.homes import fetch
-
-        folder = fetch(recipe)
-    return gather_texts(recipe, folder)
-
-
 def write_tokenizer(place: Workspace, recipe: Recipe, texts: Texts) -> None:
     """Train the tokenizer into tokenizer/."""
     tokenizer = make_tokenizer(texts, recipe)
@@ -425,7 +419,7 @@ def prepare(place: Workspace, recipe: Recipe, folder: Path | None) -> None:
     complete = tokenizer.is_file() and (place / "rows.npy").is_file()
     if complete and same and text_record["tokenizer"]["sha256"] == sha256(tokenizer):
         return
-    texts = find_texts(recipe, folder)
+    texts = gather_texts(recipe, folder)
     new = not tokenizer.is_file() or (text_record and not same)
     if new:
         write_tokenizer(place, recipe, texts)
@@ -446,7 +440,7 @@ def prepare_more(place: Workspace, recipe: Recipe, folder: Path | None, more: in
     more_record = read_record(place / MORE)
     if more_record.get("follows") == first and more_record.get("asked") == more and (place / "more.npy").is_file():
         return
-    texts = find_texts(recipe, folder)
+    texts = gather_texts(recipe, folder)
     rows = make_rows(streams(texts, read_tokenizer(place)), recipe, texts.left_out, more)
     count = recipe.text.tokens // recipe.text.context
     if hashlib.sha256(rows[:count].tobytes()).hexdigest() != first:

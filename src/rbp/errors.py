@@ -53,8 +53,8 @@ class ChapterFailed(Exception):  # noqa: N818 (no RbpError: nothing that a user 
     def __init__(self, chapter: str, cell: int | None, error: str) -> None:
         self.chapter, self.cell, self.error = chapter, cell, error
         self.partial_notebook: Path | None = None
-        place = f"cell {cell}" if cell else "before its first cell"
-        super().__init__(f"{chapter} failed at {place}: {error}" if cell else f"{chapter} failed {place}: {error}")
+        place = f"at cell {cell}" if cell else "before its first cell"
+        super().__init__(f"{chapter} failed {place}: {error}")
 
 
 def install_extra(extra: str) -> str:

@@ -1,6 +1,5 @@
 """Run tasks in several processes at once; one that fails or dies is reported, and the others go on."""
 
-import ctypes
 import math
 import os
 import signal
@@ -102,20 +101,15 @@ def _sparing(send: Tell) -> Tell:
 
 
 def end_with(parent: int, number: int = signal.SIGTERM) -> None:
-    """Have the system send this process a signal when its parent, the process of this id, ends, however it ends.
+    """Send this process a signal when its parent, the process of this id, has ended, however it ended.
 
-    A parent that is killed cannot end its processes: they would go on, and hold their locks. Linux sends the signal
-    when the thread ends that started this process; elsewhere, a thread here looks each second.
+    A parent that is killed cannot end its processes: they would go on, and hold their locks. So a thread here looks for
+    it. Linux has a signal of its own (PR_SET_PDEATHSIG), which comes as soon as the thread ends that started a process.
     """
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, number)  # PR_SET_PDEATHSIG
-        if os.getppid() != parent:  # it has ended before
-            os.kill(os.getpid(), number)
-        return
 
     def look() -> None:
         while os.getppid() == parent:
-            time.sleep(1)
+            time.sleep(0.2)
         os.kill(os.getpid(), number)
 
     threading.Thread(target=look, daemon=True).start()

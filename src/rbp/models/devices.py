@@ -73,7 +73,8 @@ def places(model: Any) -> tuple[str, ...]:
     """List where the parts of a model that accelerate spreads lie, such as "cuda:0", "cpu", "disk"; () for others."""
     if not any(hooks(module) for module in model.modules()):
         return ()
-    names = {f"cuda:{place}" if isinstance(place, int) else str(place) for place in _map(model).values()}
+    device_map = getattr(model, "hf_device_map", None) or {}
+    names = {f"cuda:{place}" if isinstance(place, int) else str(place) for place in device_map.values()}
     return tuple(sorted(names)) or ("elsewhere",)
 
 
@@ -82,10 +83,6 @@ def waiting(model: nn.Module) -> Iterator[Any]:
     for module in model.modules():
         for hook in hooks(module):
             yield from (hook.weights_map, hook.tied_params_map)
-
-
-def _map(model: Any) -> dict[str, Any]:
-    return getattr(model, "hf_device_map", None) or {}
 
 
 def hooks(module: nn.Module) -> list[Any]:

@@ -44,6 +44,15 @@ class Contents:
     quantization: str
 
 
+_USUAL = {
+    "context_length": "max_position_embeddings",
+    "embedding_length": "hidden_size",
+    "block_count": "num_hidden_layers",
+    "feed_forward_length": "intermediate_size",
+    "attention.head_count": "num_attention_heads",
+}
+
+
 @dataclass(frozen=True)
 class _Architecture:
     """The map from the fields of one architecture to a configuration of transformers.
@@ -56,15 +65,7 @@ class _Architecture:
 
     kind: str
     norm: tuple[str, str] = ("attention.layer_norm_rms_epsilon", "rms_norm_eps")
-    fields: dict[str, str] = field(
-        default_factory=lambda: {
-            "context_length": "max_position_embeddings",
-            "embedding_length": "hidden_size",
-            "block_count": "num_hidden_layers",
-            "feed_forward_length": "intermediate_size",
-            "attention.head_count": "num_attention_heads",
-        }
-    )
+    fields: dict[str, str] = field(default_factory=lambda: _USUAL)
     optional: dict[str, str] = field(default_factory=dict)
     rotary: str = "all"
     heads: bool = False
@@ -188,13 +189,7 @@ ARCHITECTURES = {
     "falcon": _Architecture(
         "falcon",
         (_EPSILON, "layer_norm_epsilon"),
-        {
-            "context_length": "max_position_embeddings",
-            "embedding_length": "hidden_size",
-            "block_count": "num_hidden_layers",
-            "feed_forward_length": "ffn_hidden_size",
-            "attention.head_count": "num_attention_heads",
-        },
+        _USUAL | {"feed_forward_length": "ffn_hidden_size"},
         fixed={"multi_query": True, "parallel_attn": True, "new_decoder_architecture": False, "alibi": False},
         more=_falcon,
     ),

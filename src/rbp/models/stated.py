@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from importlib.metadata import version
 from typing import Any
 
 from rbp.errors import DataError
@@ -47,15 +48,9 @@ _OLD = {"rotary_pct": "partial_rotary_factor", "rotary_emb_base": "rope_theta"} 
 def must_be_as_stated(raw: dict[str, Any], config: Any, name: str) -> None:
     """Raise DataError if a configuration differs from the file that it was made from: a version reads it otherwise."""
     for field, stated, made in read_differently(raw, config):
-        saved, here = raw.get("transformers_version", "an unknown version"), _installed()
+        saved, here = raw.get("transformers_version", "an unknown version"), version("transformers")
         fault = f"config.json says {field} {stated}, and transformers {here} reads {made} (it was saved by {saved})"
         raise DataError(fault, name, f"Install transformers {saved}, or a later one, or correct that field.")
-
-
-def _installed() -> str:
-    from importlib.metadata import version
-
-    return version("transformers")
 
 
 def read_differently(raw: dict[str, Any], config: Any) -> Iterator[tuple[str, Any, Any]]:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
-from typing import Any, BinaryIO, overload
+from typing import Any, BinaryIO, cast, overload
 
 from rbp import registry
 from rbp.errors import DataError, ParameterError
@@ -66,7 +66,24 @@ CORPORA = {
 }
 
 
-class Unread(Sequence[str]):
+class _Documents(Sequence[str]):
+    """Documents that are read one by one, as they are asked for."""
+
+    def beginning(self, index: int, characters: int) -> str:
+        """Return the first so many characters of a document, all if it has no more."""
+        raise NotImplementedError
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[str]: ...
+    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        return self.beginning(int(index), sys.maxsize)
+
+
+class Unread(_Documents):
     """The documents of a file of which no more is read than is asked for.
 
     parts: the documents in their order; if the file is one text, its parts.
@@ -110,15 +127,6 @@ class Unread(Sequence[str]):
             pass
         return min(len(self._read), 1) if self.one_text else len(self._read)
 
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[str]: ...
-    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        return self.beginning(index, sys.maxsize)
-
 
 @dataclass(frozen=True)
 class Corpus:
@@ -135,7 +143,7 @@ class Corpus:
 
     def beginning(self, index: int, characters: int) -> str:
         """Return the first so many characters of a document, all if it has no more."""
-        if isinstance(self.documents, Unread):
+        if isinstance(self.documents, _Documents):
             return self.documents.beginning(index, characters)
         return self.documents[index][:characters]
 
@@ -187,8 +195,8 @@ class _Fields:
         return before + _complete(JOINER.join(row[name] for name in self.text), where)
 
 
-class _Rows(Sequence[str]):
-    """The documents of a `datasets.Dataset`, read when they are needed."""
+class _Rows(_Documents):
+    """The documents of a `datasets.Dataset`."""
 
     def __init__(self, dataset: Any, fields: tuple[str, ...]) -> None:
         self.dataset, self.fields = dataset, fields
@@ -196,15 +204,10 @@ class _Rows(Sequence[str]):
     def __len__(self) -> int:
         return len(self.dataset)
 
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[str]: ...
-    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        row = self.dataset[int(index)]
-        return JOINER.join(row[name] for name in self.fields)
+    def beginning(self, index: int, characters: int) -> str:
+        """Return the first so many characters of a document, all if it has no more."""
+        row = self.dataset[index]
+        return JOINER.join(row[name] for name in self.fields)[:characters]
 
 
 def open_corpus(name: str, fields: Sequence[str] = (), partly: bool = False, prompt: str | None = None) -> Corpus:
@@ -307,57 +310,26 @@ def _readable(name: str) -> Iterator[None]:
         raise DataError(fault, name, "Check the file.") from None
 
 
-def _unpacked(data: bytes, packed: str) -> Iterator[bytes]:
-    """Yield what is packed, in pieces. Raises OSError, EOFError, zlib.error or ValueError for what is no such file."""
+def _unpacked(data: bytes, packed: str) -> BinaryIO:
+    """Return a stream that unpacks as it is read, since a few bytes may hold very many."""
     if packed == ".gz":
-        with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
-            yield from iter(lambda: stream.read(_PIECE), b"")
-    elif packed == ".zst":
-        import zstandard
+        return cast(BinaryIO, gzip.GzipFile(fileobj=io.BytesIO(data)))
+    if packed == ".zst":
+        import pyarrow as arrow
 
-        rest = data
-        try:
-            while rest:
-                frame, start = zstandard.ZstdDecompressor().decompressobj(), 0
-                while not frame.eof and start < len(rest):  # a few bytes may hold very many
-                    yield frame.decompress(rest[start : start + 2**8])
-                    start += 2**8
-                if not frame.eof:
-                    raise EOFError("Compressed file ended before the end of its last frame")
-                rest = frame.unused_data + rest[start:]
-        except zstandard.ZstdError as error:
-            raise ValueError(str(error)) from None
-    else:
-        yield data
-
-
-class _Pieces(io.RawIOBase):
-    """A stream of the bytes in pieces."""
-
-    def __init__(self, pieces: Iterator[bytes]) -> None:
-        self.pieces, self.rest = pieces, b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while not self.rest and (piece := next(self.pieces, None)) is not None:
-            self.rest = piece
-        count = min(len(buffer), len(self.rest))
-        buffer[:count], self.rest = self.rest[:count], self.rest[count:]
-        return count
+        return io.BufferedReader(arrow.input_stream(arrow.BufferReader(data), compression="zstd"))
+    return io.BytesIO(data)
 
 
 def _parts(data: bytes, packed: str, suffix: str, fields: _Fields, where: str) -> Iterator[str]:
     """Yield the documents of a table, or the parts of a text."""
     with _readable(where):
-        pieces = _unpacked(data, packed)
+        stream = _unpacked(data, packed)
         if suffix in TEXTS:
-            yield from _decoded_parts(pieces, where)
+            yield from _decoded_parts(iter(lambda: stream.read(_PIECE), b""), where)
         elif suffix == ".parquet":
-            yield from _parquet(b"".join(pieces), fields, where)
+            yield from _parquet(stream.read(), fields, where)
         else:
-            stream: BinaryIO = io.BufferedReader(_Pieces(pieces)) if packed else io.BytesIO(data)
             rows = {".jsonl": _json_lines, ".json": _json}.get(suffix, _csv)(stream, where, fields)
             for place, row in rows:
                 yield fields.document(row, place)
@@ -410,10 +382,6 @@ def _decoded_parts(pieces: Iterator[bytes], where: str) -> Iterator[str]:
         line += (piece or b"").count(b"\n")
 
 
-def _decoded(data: bytes, where: str) -> str:
-    return "".join(_decoded_parts(iter([data]), where))
-
-
 class _Object(dict[str, Any]):
     """A JSON object. repeated: the names that are in it more than once, of which the last counts."""
 
@@ -449,7 +417,7 @@ def _json(stream: BinaryIO, name: str, fields: _Fields) -> Iterator[tuple[str, d
     """Yield the rows, or texts, of a JSON list; an object by itself; or rows of JSON lines, which some call JSON."""
     data = stream.read()
     try:
-        rows = parse_json(_decoded(data, name), _Object)
+        rows = parse_json("".join(_decoded_parts(iter([data]), name)), _Object)
     except ValueError as error:
         if getattr(error, "msg", "") == "Extra data":
             yield from _json_lines(io.BytesIO(data), name, fields)

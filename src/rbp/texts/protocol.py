@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rbp.errors import DataError, ParameterError, first_line
-from rbp.models.tokenizers import must_not_draw, must_not_swell, panic_as_error
+from rbp.models.tokenizers import must_not_draw, panic_as_error
 from rbp.texts.corpora import CORPORA, Corpus, Unread
 
 log = logging.getLogger(__name__)
@@ -118,11 +118,9 @@ def protocol(
         taken = 1000 if documents is None else documents
         length = 512 if length is None else length
         return Protocol("authors", length, None, taken, 42, tokens, pack, bos, special, score)
-    if name != "windows":
-        raise ParameterError(f"unknown protocol {name!r}", "--protocol", f"There is: {_listed(Name)}.")
     length = window_length(configs) if length is None else length
     context = length // 2 if context is None else context
-    return Protocol("windows", length, context, documents, None, tokens, pack, bos, special, score)
+    return Protocol(name, length, context, documents, None, tokens, pack, bos, special, score)  # type: ignore[arg-type]
 
 
 # positions begin after the padding token's id; on a GPU a position beyond the last ends all work of the process
@@ -276,7 +274,6 @@ def plan_rows(corpus: Corpus, tokenizer: Any, chosen: Protocol) -> RowPlan:
     is to be scored and nothing is before it, and for prompts where the tokenizer does not say where its tokens lie.
     """
     must_not_draw(tokenizer, corpus.name)
-    must_not_swell(tokenizer, corpus.name)
     unknown = unknown_token(tokenizer)
     others = [] if "special" in chosen.score else tokenizer.all_special_ids
     apart = np.asarray(sorted({*others, unknown}), dtype=np.int64)
@@ -381,9 +378,7 @@ def _owners(prompt: str, encoded: Encoded, where: str) -> Tokens:
     if not prompt:
         return np.full(len(ids), _TEXT)
     if ends is None:
-        fault = (
-            "the tokenizer does not say which characters its tokens are, so that prompt and text cannot be told apart"
-        )
+        fault = "the tokenizer does not say which characters its tokens are: prompt and text cannot be told apart"
         raise ParameterError(fault, where, "Give a tokenizer with a tokenizer.json.")
     begins = np.concatenate([[0], np.maximum.accumulate(ends)[:-1]])
     after = begins >= len(prompt.rstrip())
