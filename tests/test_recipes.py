@@ -63,11 +63,11 @@ def test_the_view_has_all_ranks(query):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("number", range(4, 11))
-def test_a_query_answers(query, number):
-    found = query(QUERIES[number])
-    assert len(found)
-    assert not found.isna().to_numpy().any()
+def test_a_query_answers(query):
+    for number in range(4, 11):
+        found = query(QUERIES[number])
+        assert len(found), number
+        assert not found.isna().to_numpy().any(), number
 
 
 def test_the_law_is_that_of_the_fit(query):
@@ -167,17 +167,15 @@ def without_ids(lines):
     return [{"prompt_logprobs": line["prompt_logprobs"]} for line in lines]
 
 
-@pytest.mark.parametrize("form", ["plain", "more", "answers", "copies", "choices", "choices without numbers"])
+@pytest.mark.parametrize("form", ["more", "answers", "copies", "choices without numbers"])
 def test_an_engine_s_lines_become_the_ranks_of_an_extraction(engine, converted, form):
     plain, more, own = engine
     bare = without_ids(plain)
     found = converted(
         {
-            "plain": plain,
             "more": more,
             "answers": [{"choices": bare[:2]}, *({"choices": [each]} for each in bare[2:])],
             "copies": [*plain, *plain],
-            "choices": [{"choices": [each, each]} for each in plain],
             "choices without numbers": [{"choices": [*bare, *bare]}],
         }[form]
     )
@@ -186,8 +184,7 @@ def test_an_engine_s_lines_become_the_ranks_of_an_extraction(engine, converted, 
     np.testing.assert_allclose(found.nll, own.nll, atol=1e-5)
 
 
-@pytest.mark.parametrize("rest", [{}, {"prompt_token_ids": None}], ids=["prefix", "whole, without numbers"])
-@pytest.mark.parametrize("numbers", [{"logprob": -9.0}, {"rank": 300}])
+@pytest.mark.parametrize(("rest", "numbers"), [({}, {"logprob": -9.0}), ({"prompt_token_ids": None}, {"rank": 300})])
 def test_an_engine_s_prompts_that_begin_alike_have_the_same_numbers(engine, converted, numbers, rest):
     whole = engine[0][0] | rest
     other = deepcopy({name: values[: None if rest else 9] for name, values in engine[0][0].items()}) | rest
@@ -199,17 +196,12 @@ def test_an_engine_s_prompts_that_begin_alike_have_the_same_numbers(engine, conv
         converted([whole, other])
 
 
-@pytest.mark.parametrize("other", [{"rank": 320, "logprob": -0.01}, {"rank": 1, "logprob": -40.0}])
-def test_an_engine_s_ranks_are_in_the_order_of_their_probabilities(engine, converted, other):
-    lines = deepcopy(engine[0])
+def test_an_engine_s_ranks_out_of_order_and_prompts_cut_short_are_refused(engine, converted):
+    lines, short = deepcopy(engine[0]), deepcopy(engine[0])
     place = lines[1]["prompt_logprobs"][3]
-    place["7" if "7" not in place else "8"] = other
+    place["7" if "7" not in place else "8"] = {"rank": 1, "logprob": -40.0}
     with pytest.raises(SystemExit, match="line 2, position 3: ranks and log-probabilities"):
         converted(lines)
-
-
-def test_an_engine_s_prompt_that_is_cut_short_is_refused(engine, converted):
-    lines = deepcopy(engine[0])
-    lines[1]["prompt_logprobs"].pop()
+    short[1]["prompt_logprobs"].pop()
     with pytest.raises(SystemExit, match="line 2"):
-        converted(lines)
+        converted(short)

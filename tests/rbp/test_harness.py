@@ -4,7 +4,6 @@ import json
 import math
 import re
 import shlex
-import tomllib
 from itertools import chain
 from pathlib import Path
 
@@ -43,9 +42,19 @@ def models(tmp_path_factory):
     return paths
 
 
-@pytest.fixture
-def in_tasks(monkeypatch):
-    monkeypatch.chdir(TASKS)  # the tasks name their files as seen from there
+@pytest.fixture(scope="module")
+def in_tasks():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(TASKS)  # the tasks name their files as seen from there
+        patch.setattr(TaskManager.__init__, "__defaults__", (None, None, False, None))  # lm-eval's own are thousands
+        yield
+
+
+@pytest.fixture(scope="module")
+def evaluated(models, in_tasks, tmp_path_factory):
+    """The folder of both models' stores; for each its results, and what the command printed."""
+    folder = tmp_path_factory.mktemp("evaluated")
+    return folder, [evaluate(model, folder, "--k", "1,20,100") for model in models]
 
 
 def in_guide(command, **here):
@@ -109,8 +118,8 @@ def must_equal(results, plain, ks):
 
 
 @pytest.mark.long
-def test_results_are_those_of_hf_and_of_a_plain_loop(models, tmp_path, in_tasks):
-    results, done = evaluate(models[0], tmp_path, "--k", "1,20,100")
+def test_results_are_those_of_hf_and_of_a_plain_loop(models, evaluated):
+    results, done = evaluated[1][0]
     assert "rbp_20" in done.stdout
     own = by_hf(model="hf", model_args={"pretrained": str(models[0]), "dtype": "float32", "device": "cpu"})
     for task, name in (("rbp_choices", "acc"), ("rbp_choices", "acc_norm"), ("rbp_texts", "bits_per_byte")):
@@ -120,19 +129,18 @@ def test_results_are_those_of_hf_and_of_a_plain_loop(models, tmp_path, in_tasks)
 
 
 @pytest.mark.long
-def test_stores_are_read_by_compare_and_law(models, tmp_path, in_tasks):
-    results = [evaluate(model, tmp_path)[0] for model in models]
-    folder = tmp_path / "lm-eval"
+def test_stores_are_read_by_compare_and_law(models, evaluated, tmp_path):
+    out, folder = evaluated[0], evaluated[0] / "lm-eval"
     stores = [next(folder.glob(f"{model.name}-rbp_texts-*")) for model in models]
-    for store, each in zip(map(open_store, stores), results, strict=True):
+    for store, (results, _) in zip(map(open_store, stores), evaluated[1], strict=True):
         ranks = store.ranks()
-        assert ranks["nll"].mean() == pytest.approx(each["rbp_texts"]["cross_entropy,none"], rel=1e-5)
+        assert ranks["nll"].mean() == pytest.approx(results["rbp_texts"]["cross_entropy,none"], rel=1e-5)
         for document, rows in ranks.groupby("document"):  # positions go on from one window to the next
             ids = load_tokenizer(find_model(str(models[0]))).encode(TEXTS[document])
             assert rows["position"].tolist() == list(range(1, len(ids) + 1))
             assert rows["token"].tolist() == ids
-    (pattern,) = in_guide("compare", runs=tmp_path)
-    compared = here("compare", *map(str, tmp_path.glob(str(Path(pattern).relative_to(tmp_path)))))
+    (pattern,) = in_guide("compare", runs=out)
+    compared = here("compare", *map(str, out.glob(str(Path(pattern).relative_to(out)))))
     assert compared.returncode == 0, compared
     assert "tokens of 4 documents" in compared.stdout
     refused(here("compare", str(stores[0]), str(next(folder.glob("other-rbp_choices-*")))), "texts differ")
@@ -222,9 +230,3 @@ def test_a_sum_of_windows_keeps_their_tokens():
     assert whole == -3.0
     assert whole.tokens.position.tolist() == [3, 4, 5]
     assert whole.tokens.greater.tolist() == [0, 1, 2]
-
-
-def test_the_extra_installs_the_release_that_was_tested():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert project["optional-dependencies"]["lm-eval"] == [f"lm-eval[hf]=={harness.TESTED}"]
-    assert project["entry-points"]["lm_eval.models"] == {"rbp": "rbp.harness:RankLM"}

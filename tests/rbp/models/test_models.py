@@ -94,8 +94,6 @@ def test_a_folder_in_a_run_is_a_checkpoint_of_it(copy, tmp_path, monkeypatch):
     ("kind", "fields", "message"),
     [
         ("qwen2", {"num_hidden_layers": 10**8}, r"num_hidden_layers is 100,000,000, and the weights are \d+ tensors"),
-        ("gpt2", {"n_layer": 10**8}, "n_layer is 100,000,000"),
-        ("qwen2", {"num_attention_heads": 0}, "num_attention_heads is 0 .*config.json"),
         ("gpt2", {"n_head": -2}, "n_head is -2 .*config.json"),
         ("llama", {"head_dim": 10**12}, r"head_dim is 1,000,000,000,000, .* at most \d+ rows"),
         ("mixtral", {"num_local_experts": 10**8}, "num_local_experts is 100,000,000"),
@@ -135,7 +133,7 @@ def test_masks_that_old_versions_saved_are_no_weights(saved, tmp_path):
     refused(folder, "GPTQ or AWQ")
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json"])
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json"])
 def test_a_pointer_of_git_lfs(copy, name):
     (copy / name).write_text(f"version https://git-lfs.github.com/spec/v1\noid sha256:{64 * '0'}\nsize 12345\n")
     assert "git lfs pull" in refused(copy, f"{name} is a pointer of git LFS")

@@ -12,7 +12,7 @@ from rbp.models.stated import read_differently
 NESTED = {"rope_parameters": {"rope_type": "linear", "factor": 4.0, "rope_theta": 3e4}}
 
 
-@pytest.mark.parametrize("kind", CONFIGS)
+@pytest.mark.parametrize("kind", ["gpt2", "neox", "gemma2"])
 def test_what_was_saved_is_read_alike(kind, tmp_path):
     CONFIGS[kind].save_pretrained(tmp_path)
     raw = json.loads((tmp_path / "config.json").read_text())

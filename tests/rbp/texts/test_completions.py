@@ -22,7 +22,7 @@ PAIRS = [
     ("the rank of a", " token among all scores."),
     ("the law of data ", "grows as models grow"),  # its first token has the space before it
     ("models\n", "fall"),  # the line's end is a token of the prompt
-    ("", "all of a token"),
+    ("", "all of a<|end|> token"),
     ("the to", "ken of a law"),  # a token straddles the boundary
     ("the rank", ""),
     ("日本", "語 🙂 of data"),  # characters of several tokens
@@ -63,24 +63,19 @@ def model():
     return random_model("gpt2")
 
 
-@pytest.mark.parametrize("score", [(), ("special",), ("first",), ("special", "first")])
-@pytest.mark.parametrize(
-    "pairs", [pytest.param(PAIRS, marks=pytest.mark.long), [("", "the rank<|end|> of a token<|end|>")]], ids=len
-)
-def test_only_the_completion_is_ranked(pairs, model, tokenizer, score, tmp_path):
+@pytest.mark.long
+@pytest.mark.parametrize("score", [(), ("special", "first")])
+def test_only_the_completion_is_ranked(model, tokenizer, score, tmp_path):
     """By a model in memory, which a start token precedes where the first one is scored."""
-    expected = [(d, *row) for d, pair in enumerate(pairs)
+    expected = [(d, *row) for d, pair in enumerate(PAIRS)
                 for row in by_hand(model, tokenizer, *pair, **dict.fromkeys(score, True))]  # fmt: skip
-    rows = [{"prompt": prompt, "completion": completion} for prompt, completion in pairs]
     windows = protocol("windows", length=256, score=score, bos="always" if "first" in score else "auto")
-    (folder,) = extract([Loaded("m", model, tokenizer)], [given_corpus(rows, "c")], windows, tmp_path)
+    (folder,) = extract([Loaded("m", model, tokenizer)], [given_corpus(ROWS, "c")], windows, tmp_path)
     ranked = Ranked(open_store(folder))
     table = ranked.to_pandas()[["document", "position", "token", "greater", "equal", "nll"]]
     assert table.iloc[:, :5].to_numpy().tolist() == [[*map(int, row[:5])] for row in expected]
     assert table["nll"].to_numpy() == pytest.approx([row[5] for row in expected], abs=1e-4)
     assert ranked.store.manifest["key"]["protocol"].get("score", []) == sorted(score)
-    if len(pairs) == 1 and len(score) == 2:  # every token is
-        assert len(table) == len(tokenizer(pairs[0][1])["input_ids"])
 
 
 def test_what_is_left_out_is_counted(tokenizer):
@@ -118,8 +113,10 @@ def _write(folder, kind, rows):
     return path
 
 
-@pytest.mark.parametrize("kind", ["jsonl", "json", "csv", "tsv", "parquet", "jsonl.gz"])
-@pytest.mark.parametrize("partly", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "partly"),
+    [("jsonl", False), ("json", True), ("csv", False), ("tsv", True), ("parquet", True), ("jsonl.gz", True)],
+)
 def test_prompts_are_read_from_every_kind_of_file(tmp_path, kind, partly):
     corpus = open_corpus(str(_write(tmp_path, kind, ROWS)), partly=partly)
     assert [corpus.documents[i] for i in range(len(ROWS))] == [prompt + completion for prompt, completion in PAIRS]
@@ -133,19 +130,11 @@ def test_prompts_are_read_from_every_kind_of_file(tmp_path, kind, partly):
     assert not any(text.prompt(i) for i in range(len(ROWS)))
 
 
-def test_a_prompt_makes_another_corpus():
-    whole = [{"text": prompt + completion} for prompt, completion in PAIRS]
-    moved = [{"prompt": prompt + completion[:1], "completion": completion[1:]} for prompt, completion in PAIRS]
-    digests = {str(given_corpus(rows, "c").fingerprint) for rows in (whole, ROWS, moved)}
-    assert len(digests) == 3
-
-
 @pytest.mark.parametrize(
     ("rows", "chosen", "words"),
     [
         ([ROWS[0], {"text": "a"}], {}, "no field prompt"),
         ([{"prompt": [{"role": "user"}], "completion": "a"}], {}, "chat template"),
-        ([{"prompt": None, "completion": "a"}], {}, "field prompt is not text"),
         (ROWS, {"score": ["first"]}, "--bos always"),
         (ROWS, {"score": ["end"]}, "score cannot be 'end'"),
         (ROWS, {"score": ["special"], "special": "text"}, "Leave one of them out"),

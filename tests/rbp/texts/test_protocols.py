@@ -67,16 +67,15 @@ def test_tokens_that_are_not_scored_are_counted_with_the_reason(declared, caplog
     assert "2 unknown to the tokenizer, 2 after unknown ones" in caplog.text
 
 
-@pytest.mark.parametrize("name", ["authors", "windows"])
-def test_special_tokens_in_a_text_are_tokens_or_text(name, caplog):
+def test_special_tokens_in_a_text_are_tokens_or_text(caplog):
     tokenizer = make_tokenizer("<|end|> $A")
     tokenizer.split_special_tokens = True  # which is not part of a store's key
     corpus = Corpus("c", ["the rank<|end|> of<|end|>", "a token"])
-    as_token = plan_rows(corpus, tokenizer, protocol(name))
+    as_token = plan_rows(corpus, tokenizer, protocol("windows"))
     assert as_token.not_scored == {"first": 2, "special": 2, "after_special": 1}
     assert "--special text" in caplog.text
     caplog.clear()
-    as_text = plan_rows(corpus, tokenizer, protocol(name, special="text"))
+    as_text = plan_rows(corpus, tokenizer, protocol("authors", special="text"))
     assert as_text.not_scored == {"first": 2}
     assert not caplog.text
     first = next(row for row in as_text.rows if row.document == 0)
@@ -139,8 +138,6 @@ def test_bytes_are_those_of_the_scored_tokens():
 BYTES = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
 FROM_THE_RIGHT = {  # what a cut in the text of changes from its beginning on
     "digits": (r"\p{N}{1,3}(?=(?:\p{N}{3})*(?:\P{N}|$))", "1234567890" * 1_700),
-    "marks": (r"-{1,3}(?=(?:---)*(?:[^-]|$))", "-" * 17_000),
-    "letters": (r"[a-z]{1,2}(?=(?:[a-z]{2})*(?:[^a-z]|$))", "abcdefghijk" * 1_550),
     "words": (r"\p{L}+ \p{L}+(?=(?: \p{L}+ \p{L}+)*$)", "rank " * 3_601 + "rank"),
 }
 
@@ -217,18 +214,15 @@ def test_what_a_tokenizer_draws_is_refused():
             plan_rows(Corpus("c", ["a rank of the law"]), tokenizer, protocol("windows"))
 
 
-def swelling(kind):
+def failing(kind):
     tokenizer = make_tokenizer()
     raw = tokenizer.backend_tokenizer
     if kind == "panic":
         raw.pre_tokenizer = pre_tokenizers.Split(Regex(r"(a+)+$b|(a|aa)+c"), "isolated")
     elif kind == "template":
         raw.post_processor = processors.TemplateProcessing(single=" ".join(["$A"] * 9))
-    elif kind == "unknown":
-        raw.model = models.WordLevel({"x": 0}, "[UNK]")
     else:
-        pattern, content = {"doubling": ("e", "ee"), "regex": (Regex("[b-z]"), "bb")}[kind]
-        raw.normalizer = normalizers.Sequence([normalizers.Replace(pattern, content)] * 40)
+        raw.model = models.WordLevel({"x": 0}, "[UNK]")
     return tokenizer
 
 
@@ -237,24 +231,20 @@ def swelling(kind):
     [
         ("panic", "fails on a text: .*retry-limit"),
         ("unknown", "fails on a text: .*UNK"),
-        ("doubling", "more than 64 times as long"),
-        ("regex", "more than 64 times as long"),
         ("template", r"makes 9,216 tokens of 1,024 bytes"),
     ],
 )
-def test_a_tokenizer_made_to_hurt_is_refused(kind, what):
+def test_a_tokenizer_that_fails_or_makes_far_too_many_tokens_is_refused(kind, what):
     with pytest.raises(DataError, match=what):
-        plan_rows(Corpus("c", ["a" * 2000]), swelling(kind), protocol("windows"))
+        plan_rows(Corpus("c", ["a" * 2000]), failing(kind), protocol("windows"))
 
 
 def test_what_vanishes_or_is_there_twice_is_told(caplog):
     tokenizer = make_tokenizer("<|end|> $A")
-    tokenizer.split_special_tokens = True
     plan = plan_rows(Corpus("c", ["<|end|>the rank", "", "a", " ", "the law"]), tokenizer, protocol("windows"))
     assert plan.documents == (2, 5)
     assert "c: 3 of 5 documents have no scored token" in caplog.text
     assert "1 documents begin with <|end|>" in caplog.text
-    assert "split_special_tokens" in caplog.text
     caplog.clear()
     plan_rows(Corpus("c", ["the rank", "the law"]), tokenizer, protocol("windows"))
     assert not caplog.text
