@@ -16,17 +16,18 @@ BYTES: dict[Dtype, int] = {"float64": 8, "float32": 4, "bfloat16": 2, "float16":
 
 def known_dtype(dtype: object) -> Dtype:
     """Return the name of a dtype, given by name or as one of PyTorch. Raises ParameterError for any other."""
-    name = str(dtype).removeprefix("torch.")
-    if name not in get_args(Dtype):
-        raise ParameterError(f"unknown dtype {name!r}", "--dtype", f"There is: {', '.join(get_args(Dtype))}.")
-    return name  # type: ignore[return-value]
+    return _among(str(dtype).removeprefix("torch."), Dtype, "dtype", "--dtype")  # type: ignore[return-value]
 
 
 def known_backend(name: str) -> Backend:
     """Return the name of a backend. Raises ParameterError for any other."""
-    if name not in get_args(Backend):
-        raise ParameterError(f"unknown backend {name!r}", "backend", f"There is: {', '.join(get_args(Backend))}.")
-    return name  # type: ignore[return-value]
+    return _among(name, Backend, "backend", "backend")  # type: ignore[return-value]
+
+
+def _among(name: str, names: object, noun: str, where: str) -> str:
+    if name not in get_args(names):
+        raise ParameterError(f"unknown {noun} {name!r}", where, f"There is: {', '.join(get_args(names))}.")
+    return name
 
 
 def known_device(name: str) -> str:

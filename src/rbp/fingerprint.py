@@ -22,7 +22,7 @@ PIECE = 64 * 2**20  # bytes
 _NOTED = 2**20  # bytes: to hash a smaller file takes as long as to look it up
 _SETTLED = 2 * 10**9  # nanoseconds: a file written later than that may be written again within a tick of its clock
 
-Marks = tuple[int, ...]
+Marks = tuple[int, ...]  # size (bytes), time of writing and of change (ns), inode
 
 
 def fingerprint(paths: Sequence[Path]) -> str:
@@ -35,7 +35,7 @@ def fingerprint(paths: Sequence[Path]) -> str:
     noted = _read_index()
     digests = {path: _look_up(noted, path, marks) for path, marks in before.items()}
     new = [path for path, digest in digests.items() if digest is None]
-    starts = [(path, start) for path in new for start in range(0, max(1, _size(before[path])), PIECE)]
+    starts = [(path, start) for path in new for start in range(0, max(1, before[path][0]), PIECE)]
     pieces: dict[Path, list[str]] = {}
     begun = time.time_ns()
     with ThreadPoolExecutor(cores()) as pool:  # hashlib releases the interpreter's lock
@@ -43,7 +43,7 @@ def fingerprint(paths: Sequence[Path]) -> str:
             pieces.setdefault(path, []).append(digest)
     must_be_unchanged(before, marks_of(paths))
     digests |= {path: _join(piece_digests) for path, piece_digests in pieces.items()}
-    settled = [path for path in new if _size(before[path]) >= _NOTED and max(before[path][1:3]) < begun - _SETTLED]
+    settled = [path for path in new if before[path][0] >= _NOTED and max(before[path][1:3]) < begun - _SETTLED]
     if settled:
         _write_index({str(path.resolve()): [*before[path], digests[path]] for path in settled})
     if len(paths) == 1:
@@ -62,7 +62,7 @@ def digest_bytes(data: Any) -> str:
 
 
 def marks_of(paths: Sequence[Path]) -> dict[Path, Marks]:
-    """Return what changes with each file: size (bytes), time of writing and of change (ns), inode.
+    """Return what changes with each file.
 
     Raises DataError for a file that is not there.
     """
@@ -79,10 +79,6 @@ def must_be_unchanged(before: Mapping[Path, Marks], now: Mapping[Path, Marks]) -
     if other := sorted(str(path) for path in before.keys() | now.keys() if before.get(path) != now.get(path)):
         remedy = "Wait for what writes it, such as a training, or give a copy; then run again."
         raise DataError("the file was changed while it was read", and_more(other), remedy)
-
-
-def _size(marks: Marks) -> int:
-    return marks[0]
 
 
 def _hash_piece(path: Path, start: int) -> str:

@@ -84,10 +84,6 @@ def _is_whole(manifest: dict[str, Any]) -> bool:
     return complete or not manifest["complete"]
 
 
-def _training(notes: dict[str, Any]) -> Training:
-    return Training(**{name: notes[name] for name in NAMES if name in notes})
-
-
 def text_code(corpus: Any) -> str:
     """Return a short name for a text, by all that determines it (`Corpus.fingerprint`)."""
     return hashlib.sha256(canonical_json(corpus).encode()).hexdigest()[:6]
@@ -167,9 +163,8 @@ class Store:
         share: which part of the work this was; parts of which no row was drawn have their entry too.
         """
         with full_disk(self.folder):
-            write_json(
-                self.folder / CHECKS / f"{share}.json", {name: check.as_dict() for name, check in checks.items()}
-            )
+            entries = {name: check.as_dict() for name, check in checks.items()}
+            write_json(self.folder / CHECKS / f"{share}.json", entries)
 
     def noted(self) -> dict[str, SampleCheck]:
         """Read what `note` wrote, of the parts that are whole. A part that was written anew has to be checked again."""
@@ -222,20 +217,15 @@ class Store:
 
     def parts(self) -> tuple[dict[int, Path], list[Path]]:
         """Return the whole parts by pack, and the files that are not whole: damaged, or left over."""
-        whole_parts: dict[int, Path] = {}
+        parts: dict[int, Path] = {}
         rest = []
         for path in sorted((self.folder / "parts").glob("*")):
             match = PART.fullmatch(path.name)
-            if (
-                match
-                and path.is_file()
-                and int(match[1]) not in whole_parts
-                and _checksum(path.read_bytes()) == match[2]
-            ):
-                whole_parts[int(match[1])] = path
+            if match and path.is_file() and int(match[1]) not in parts and _checksum(path.read_bytes()) == match[2]:
+                parts[int(match[1])] = path
             elif not path.name.startswith("."):
                 rest.append(path)
-        return whole_parts, rest
+        return parts, rest
 
     def write(self, pack: int, columns: dict[str, Any]) -> None:
         """Write the part of `pack`, whole or not at all; `top` may be missing, where it is not known."""
@@ -304,9 +294,8 @@ def must_be_stores(folders: Iterable[Path]) -> None:
         other = sorted(path.name for path in folder.iterdir() if not _FILES.fullmatch(path.name)) if valid else []
         if other or not valid:
             fault = f"it holds {other[0]}, which is not part of a store" if other else "this is not a rank store"
-            raise DataError(
-                f"{fault}: nothing was removed", str(folder), "rbp ranks list shows the stores of a folder."
-            )
+            remedy = "rbp ranks list shows the stores of a folder."
+            raise DataError(f"{fault}: nothing was removed", str(folder), remedy)
 
 
 def remove(folders: Sequence[Path]) -> None:
@@ -496,7 +485,7 @@ def open_store(folder: str | Path) -> RankStore:
         vocabulary=notes["vocabulary"],
         tokens=manifest["tokens"],
         manifest=manifest,
-        training=_training(notes),
+        training=Training(**{name: notes[name] for name in NAMES if name in notes}),
     )
 
 

@@ -26,7 +26,6 @@ from rbp.extract.packs import answers_alike, prepare_store, rank_again, rank_mis
 from rbp.extract.plan import (
     ROWS,
     Cost,
-    config_size,
     cpu_memory,
     gpu_memory,
     last_rate,
@@ -125,7 +124,8 @@ class Opened:
         log.info("%s: %s on %s (%s; saved as %s)", self.files.name, self.settings.dtype, self.device, why, saved_as)
         if self.settings.device != "spread" or isinstance(self.files, Loaded):
             return load_model(self.files, self.settings.dtype, self.device)
-        head = config_size(self.files.folder).head * BYTES[self.settings.dtype]
+        size = size_of(read_config(self.files.folder), "config.json", self.files.name)
+        head = size.head * BYTES[self.settings.dtype]
         loaded = load_model(self.files, self.settings.dtype, self.device, limits(head))
         log.info("%s: its parts lie on %s", self.files.name, ", ".join(loaded.places) or loaded.device)
         return loaded
@@ -166,11 +166,11 @@ def extract(
     device, model_files, texts = _resolve_inputs(models, corpora, settings, protocol)
     stores = []
     for files in model_files:
-        given = settings, device
+        own_settings, own_device = settings, device
         if isinstance(files, Loaded):
-            given = replace(settings, dtype=files.dtype), device_of(files.model)
-        with quiet(), ieee(given[1]), untouched(files.model) if isinstance(files, Loaded) else nullcontext():
-            model = Opened(files, *given)
+            own_settings, own_device = replace(settings, dtype=files.dtype), device_of(files.model)
+        with quiet(), ieee(own_device), untouched(files.model) if isinstance(files, Loaded) else nullcontext():
+            model = Opened(files, own_settings, own_device)
             stores += [_measure(model, corpus, protocol, out, shard) for corpus in texts]
     return stores
 
@@ -258,11 +258,7 @@ def _key(model: Opened, corpus: Corpus, protocol: Protocol) -> dict[str, Any]:
         # measured with padded rows, or by a model that had read others, it is another measurement
         **({"rows": "fresh"} if looks_at_length(model.files.config) else {}),
         # of a commit on the hub this says nothing more
-        **(
-            {"checkpoint": checkpoint}
-            if (checkpoint := model.files.checkpoint) and model.files.revision is None
-            else {}
-        ),
+        **({"checkpoint": model.files.checkpoint} if model.files.checkpoint and not model.files.revision else {}),
         # where they were scored as text, too
         **({"added": added} if (added := added_tokens(model.tokenizer)) else {}),
         **opening_entry(model.tokenizer, protocol.bos),

@@ -265,7 +265,8 @@ class Ranker:
         def finish() -> Ranks:
             if bool((tally.impossible(vocabulary) | tally.total.isnan() | (tally.total == torch.inf)).any()):
                 # NaN, an infinite logit, or a processor's arithmetic: the logits tell which
-                log.warning("documents %s are ranked by plain products: their counts cannot be", _documents(rows))
+                documents = ", ".join(map(str, sorted({row.document for row in rows})))
+                log.warning("documents %s are ranked by plain products: their counts cannot be", documents)
                 return joined([self._by_product(row, head) for row in rows])
             return _on_cpu(tally.ranks(torch.float32))
 
@@ -369,10 +370,6 @@ def _split(ranks: Ranks, rows: Sequence[Row]) -> Iterator[Ranks]:
 
 def _on_cpu(ranks: TokenRanks) -> Ranks:
     return Ranks(*(column.cpu().numpy() for column in (ranks.greater, ranks.equal, ranks.nll.float(), ranks.top)))
-
-
-def _documents(rows: Sequence[Row]) -> str:
-    return ", ".join(str(document) for document in sorted({row.document for row in rows}))
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -36,15 +35,6 @@ class Size:
         return self.head // self.vocabulary
 
 
-@cache
-def config_size(folder: Path) -> Size:
-    """Return the size by the configuration in a folder, of a model built without weights by transformers' code alone.
-
-    Raises DataError for one that transformers cannot build.
-    """
-    return size_of(read_config(folder), "config.json", str(folder / "config.json"))
-
-
 def read_config(folder: Path) -> Any:
     """Read the configuration in a folder. Raises DataError for one that transformers does not know."""
     from transformers import AutoConfig
@@ -63,7 +53,10 @@ _KNOWN = "It must be a causal language model that transformers itself knows."
 
 
 def size_of(config: Any, source: str, where: str) -> Size:
-    """Return the size of the model that a transformers configuration describes. Raises DataError as `config_size`."""
+    """Return the size of the model that a configuration describes, built without weights by transformers' code alone.
+
+    Raises DataError for one that transformers cannot build.
+    """
     import torch
     from transformers import AutoModelForCausalLM
 
@@ -96,13 +89,8 @@ def gpu_memory(size: Size, dtype: "Dtype", length: int, rows: int = ROWS) -> flo
     (the residual 1, query, key and value 3, the inner layer of 4 · d before and after its activation 8); logits: one
     row's, length · V · 4, for the check against the model's own (ranks themselves need a tile of 5 MB).
     """
-    number_bytes = BYTES[dtype]
-    return (
-        size.total * number_bytes
-        + rows * length * 12 * size.width * number_bytes
-        + length * size.vocabulary * 4
-        + CONTEXT
-    )
+    numbers = size.total + rows * length * 12 * size.width
+    return numbers * BYTES[dtype] + length * size.vocabulary * 4 + CONTEXT
 
 
 def cpu_memory(size: Size, dtype: "Dtype", length: int, threads: int) -> float:

@@ -135,13 +135,10 @@ def plain_logits(ranker: Ranker, *, apart: bool) -> Forward:
         step = len(places) if all_at_once else max(1, VALUES // language.vocabulary)
         for start in range(0, len(places), step):
             wanted = places[start : start + step].to(language.device)
-            all_logits, read = reader.logits(ids, None if all_at_once else wanted, perturbation)
+            logits, read = reader.logits(ids, None if all_at_once else wanted, perturbation)
             indices = wanted if all_at_once else torch.arange(len(wanted), device=language.device)
-            place = all_logits.device if head is None else head.weight.device  # of a model in several places
-            logits, hidden = (
-                all_logits[0].to(place)[:, : ranker.vocabulary],
-                None if read is None else read[0].to(place),
-            )
+            place = logits.device if head is None else head.weight.device  # of a model in several places
+            logits, hidden = logits[0].to(place)[:, : ranker.vocabulary], None if read is None else read[0].to(place)
             widened = WIDENED_CPU if place.type == "cpu" else WIDENED
             for some in torch.split(torch.arange(len(indices)), max(1, widened // language.vocabulary)):
                 chosen = indices[some].to(place)

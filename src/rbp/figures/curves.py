@@ -136,9 +136,8 @@ def curves(
         elif shaded:
             legend_below(ax, numbered({name: style.colour for name, style in seen.items()}, _SYMBOLS.get(line, line)))
         else:
-            legend_below(
-                ax, {name: style for line_key, style in seen.items() if (name := _name(line, line_key))[0] != "_"}
-            )
+            named = {_name(line, value): style for value, style in seen.items()}
+            legend_below(ax, {name: style for name, style in named.items() if name[0] != "_"})
 
     return Panels(_keys(rows, panel), draw, size=size)
 

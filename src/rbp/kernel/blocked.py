@@ -109,9 +109,7 @@ class _Block:
         logits [R, C] of some rows, whose highest ones are `peak`.
         """
         column = logits.argmax(1)
-        own = torch.nonzero(name[column] == target_name)[
-            :, 0
-        ]  # only these rows are masked, which costs more than the rest
+        own = torch.nonzero(name[column] == target_name)[:, 0]  # only these rows are masked, which costs the most
         if len(own):
             peak[own], column[own] = logits[own].masked_fill_(name == target_name[own, None], -torch.inf).max(1)
         return peak, column

@@ -282,12 +282,9 @@ class Comparison:
         for name, heading, value, change in SHOWN:
             if name in named.index:
                 row = named.loc[name]
-                sides = "".join(
-                    " " * 10 if np.isnan(number) else f"{value.format(number):>10}" for number in row[["a", "b"]]
-                )
-                lines.append(
-                    f"{heading:16}{sides}{change.format(row['difference']):>10}{interval_text(row, change):>22}"
-                )
+                sides = "".join(" " * 10 if np.isnan(side) else f"{value.format(side):>10}" for side in row[["a", "b"]])
+                difference = change.format(row["difference"])
+                lines.append(f"{heading:16}{sides}{difference:>10}{interval_text(row, change):>22}")
         if self.same_top is None:
             lines.append("same top token: not known, as the stores do not say which token is first")
         lines += ["", "change in probability, Δp"]
@@ -380,9 +377,8 @@ def overview(comparisons: Sequence[Comparison]) -> str:
         top = f"{measures.loc['same_top', 'difference']:10.1%}" if "same_top" in measures.index else f"{'–':>10}"
         values = f"{ratio['b']:10.4f}{ratio['difference']:+10.1%}{counts}"
         change = f"{measures.loc['mean_dp', 'difference']:+10.2%}{top}  {interval_text(ratio, '{:+.1%}')}"
-        lines.append(
-            f"{store_name(comparison.b):{widths}}{values}{change}: {comparison.answer.partition(':')[0].lower()}"
-        )
+        verdict = comparison.answer.partition(":")[0].lower()
+        lines.append(f"{store_name(comparison.b):{widths}}{values}{change}: {verdict}")
     return "\n".join(lines)
 
 
@@ -404,11 +400,10 @@ def plan_lines(comparison: Comparison) -> list[str]:
 def must_compare(a: RankStore, b: RankStore) -> None:
     """Raise DataError unless two stores say that they hold ranks of one text, read and counted alike."""
     for noun, value, remedy in _ALIKE:
-        value_a, value_b = value(a), value(b)
-        if value_a != value_b and None not in (value_a, value_b):
-            raise DataError(
-                f"they cannot be compared: {noun}, {value_a} and {value_b}", f"{a.folder}; {b.folder}", remedy
-            )
+        values = value(a), value(b)
+        if values[0] != values[1] and None not in values:
+            fault = f"they cannot be compared: {noun}, {values[0]} and {values[1]}"
+            raise DataError(fault, f"{a.folder}; {b.folder}", remedy)
 
 
 def _common(a: RankStore, b: RankStore) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -69,22 +69,14 @@ def tokens_needed(
     size, value: shape (n,), n ≥ 3: the models, and about what −ln RBP_k they have. The interval is Student's, of
     n − 2 degrees of freedom, as a fit's. Counting is the only noise.
     """
-    _positive(half_width=half_width, design_effect=design_effect)
+    for name, positive in {"half_width": half_width, "design_effect": design_effect}.items():
+        if not positive > 0:
+            raise ParameterError(f"it must be above 0, not {positive}", name, "Check it.")
     count = np.asarray(size).size
     if count < 3:
         raise ParameterError(f"{count} models make no interval of α", "size", "Give at least three.")
     goal = (half_width / stdtrit(count - 2, (1 + level) / 2)) ** 2
-    return float(_of_slope(size, design_effect * counting_error(value, 1) ** 2) / goal)
-
-
-def _of_slope(size: npt.ArrayLike, variance: Reals) -> float:
-    """Return the variance of the least-squares slope on ln S where the points' variances are these."""
     x = np.log(np.asarray(size, dtype=float))
     x = x - x.mean()
-    return float((x**2 @ variance) / (x @ x) ** 2)
-
-
-def _positive(**values: float) -> None:
-    for name, value in values.items():
-        if not value > 0:
-            raise ParameterError(f"it must be above 0, not {value}", name, "Check it.")
+    slope_variance = (x**2 @ (design_effect * counting_error(value, 1) ** 2)) / (x @ x) ** 2  # of least squares
+    return float(slope_variance / goal)

@@ -10,8 +10,7 @@ The misfit as a landscape, whose place is a point of parameters and whose height
     _valleys   look down on a grid of exponents, zoom into its lowest places: where to set out from
     _bottom    walk downhill from one start, to where the ground is level; or off the map (a parameter grows for ever)
     _limit     off the map: how low it gets there
-    _all_bottoms  all walks: from the valleys, and along the fence E = 0, where a law without an offset is the lowest
-    _bottoms      the same, with warnings of steps too far switched off
+    _bottoms   all walks: from the valleys, and along the fence E = 0, where a law without an offset is the lowest
     _lowest    the lowest end of all walks with some parameters held: one point of a parameter's profile
     _crossing  where that profile rises to the height of the interval's ends, by one walk along it
 
@@ -192,7 +191,7 @@ class Misfit(Law):
         cut = max(least, len(self.x) * ROUNDING**2) * (1 + float(fdtri(1, df, level)) / df)
         profiled: dict[float, tuple[float, Bottom | None]] = {}
 
-        def height_and_bottom(value: float) -> tuple[float, Bottom | None]:
+        def profile(value: float) -> tuple[float, Bottom | None]:
             """Return how far above the cut the profile is, by its root, which is nearly straight; and where that is."""
             if value not in profiled:
                 near = profiled[min(profiled, key=lambda tried: abs(tried - value))][1] if profiled else best
@@ -202,30 +201,24 @@ class Misfit(Law):
             return profiled[value]
 
         def end(far: float) -> float:
-            if far == estimate or height_and_bottom(far)[0] <= 0:
+            if far == estimate or profile(far)[0] <= 0:
                 return far
             inside, outside = estimate, estimate + np.copysign(width, far - estimate)
-            while abs(outside - estimate) < abs(far - estimate) and height_and_bottom(outside)[0] <= 0:
+            while abs(outside - estimate) < abs(far - estimate) and profile(outside)[0] <= 0:
                 inside, outside = outside, estimate + 2 * (outside - estimate)
             outside = outside if abs(outside - estimate) < abs(far - estimate) else far
-            crossing = self._crossing(height_and_bottom(outside)[1], place, cut)
+            crossing = self._crossing(profile(outside)[1], place, cut)
             if min(inside, outside) <= crossing <= max(inside, outside):
-                if abs(height_and_bottom(crossing)[0]) <= 1e-6 * np.sqrt(cut - least):
+                if abs(profile(crossing)[0]) <= 1e-6 * np.sqrt(cut - least):
                     return crossing
                 inside = crossing  # of another valley: the lowest one crosses further out
             return float(
-                brentq(
-                    lambda value: height_and_bottom(value)[0],
-                    inside,
-                    outside,
-                    xtol=1e-13 * abs(outside - inside),
-                    rtol=1e-13,
-                )
+                brentq(lambda value: profile(value)[0], inside, outside, xtol=1e-13 * abs(outside - inside), rtol=1e-13)
             )
 
         if name == "offset":
             low, high = 0.0, 2 * float(self.y.max())
-            while height_and_bottom(high)[0] <= 0:  # the scatter is of ln y, so that E may lie above the smallest y
+            while profile(high)[0] <= 0:  # the scatter is of ln y, so that E may lie above the smallest y
                 high *= 2
         else:
             low, high = (0.0 if (self.form, name) == (KAPLAN, "beta") else self.limits[0]), self.limits[1]
@@ -271,12 +264,9 @@ class Misfit(Law):
         bottoms = self._bottoms(held, near) if not (self.form == KAPLAN and held.get("beta", 1.0) <= 0) else []
         return min((end for end in bottoms if np.isfinite(end.misfit)), key=_misfit, default=None)
 
+    @np.errstate(all="ignore")  # a step too far is taken back
     def _bottoms(self, held: Mapping[str, float], near: Sequence[Reals] = ()) -> list[Bottom]:
         """Return the ends of searches in which some parameters are held: from the grid, and from points `near`."""
-        with np.errstate(all="ignore"):  # a step too far is taken back
-            return self._all_bottoms(held, near)
-
-    def _all_bottoms(self, held: Mapping[str, float], near: Sequence[Reals]) -> list[Bottom]:
         free_offset = self.floored and "offset" not in held
         starts = self._valleys(held)
         bottoms = [end for start in starts or near if (end := self._bottom(start, held, inside=free_offset))]
@@ -284,7 +274,7 @@ class Misfit(Law):
             point = np.array([-(_GONE**2), 0.0, held["offset"]])
             bottoms.append(Bottom(point, self(point)[0], False))
         if free_offset:
-            bare = self._all_bottoms({**held, "offset": 0.0}, near)
+            bare = self._bottoms({**held, "offset": 0.0}, near)
             least = min((end for end in bare if end.minimum), key=_misfit, default=None)
             if not bottoms and least and self(least.point)[1][-1] < 0:  # an E above 0 is better, if only just
                 end = self._bottom(least.point, held)

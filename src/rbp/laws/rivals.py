@@ -51,10 +51,8 @@ def _away(fitted: pd.DataFrame, rows: pd.DataFrame, form: str, *, along_size: bo
     if not along_size:
         swapped = {"size": "training_tokens", "training_tokens": "size"}
         fitted, rows = fitted.rename(columns=swapped), rows.rename(columns=swapped)
-    tokens_of_row, lines = fitted["training_tokens"], rows.groupby("training_tokens")
-    return np.concatenate(
-        [fit_surface(fitted[tokens_of_row == tokens], form).log_errors(line) for tokens, line in lines]
-    )
+    budgets, lines = fitted["training_tokens"], rows.groupby("training_tokens")
+    return np.concatenate([fit_surface(fitted[budgets == tokens], form).log_errors(line) for tokens, line in lines])
 
 
 @dataclass(frozen=True)

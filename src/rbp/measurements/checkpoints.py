@@ -122,9 +122,7 @@ class Claim(NamedTuple):
     def name(self) -> str:
         """Name the model, and its checkpoint."""
         training = self.training
-        checkpoint = (
-            _called(training.revision, training.training_tokens, training.step, training.seed) if training.known else ""
-        )
+        checkpoint = _called(training.revision, training.training_tokens, training.step, training.seed)
         return f"{self.model}@{checkpoint}" if checkpoint else self.model
 
     def contradicts(self, other: "Claim", *, seeds: bool = True) -> bool:
@@ -259,9 +257,8 @@ def _must_be_once(stores: Sequence[RankStore]) -> None:
     )
     if (first_way := _way(first)) != (second_way := _way(second)):
         fault += f", measured in several ways: {first_way}; {second_way}"
-        options = {
-            f"--protocol {store.protocol.get('name')} --length {store.protocol.get('length')}" for store in twice
-        }
+        protocols = (store.protocol for store in twice)
+        options = {f"--protocol {way.get('name')} --length {way.get('length')}" for way in protocols}
         if len(options) > 1:
             remedy = f"Say which: rbp law … {' or '.join(sorted(options))}. {remedy}"
     raise DataError(fault, f"{first.folder}; {second.folder}", remedy)
@@ -359,9 +356,8 @@ def must_agree(table: pd.DataFrame, where: Callable[[int], str]) -> None:
                 raise DataError(fault, "; ".join(places), "Give it for all of them, or for none.")
         for _, run in group.groupby("seed", dropna=False):
             for column, other in (("revision", "step"), ("revision", "training_tokens"), ("step", "training_tokens")):
-                _must_rise(
-                    str(model), run.dropna(subset=[column, other]).sort_values([column, other]), column, other, where
-                )
+                ordered = run.dropna(subset=[column, other]).sort_values([column, other])
+                _must_rise(str(model), ordered, column, other, where)
 
 
 def _must_rise(model: str, run: pd.DataFrame, column: str, other: str, where: Callable[[int], str]) -> None:

@@ -101,9 +101,7 @@ class Ranked:
             )
         if alike := int((equal == self.store.vocabulary).sum()):
             places = "every token" if alike == len(equal) else f"{alike:,} of {len(equal):,} tokens"
-            notes.append(
-                f"The model is constant at {places}: all its logits are equal there, so that it predicts nothing."
-            )
+            notes.append(f"The model is constant at {places}: its logits are all equal there, so it predicts nothing.")
         if self.units.repeats:
             notes.append(f"{self.units.repeats}: intervals by document count them once.")
         return [*notes, *self.units.notes]
@@ -189,10 +187,8 @@ def with_intervals(table: pd.DataFrame, ranked: Ranked, level: float = 0.95) -> 
     rows: list[tuple[float | None, ...]] = []
     for k, hits in table[["k", "hits"]].itertuples(index=False):
         if pd.isna(k):
-            by_units = ranked.units.interval(
-                lambda sums: np.log(mean(sums)), _summed(ranked.tokens["nll"]), level=level
-            )
-            rows.append((None, None, *np.exp(by_units[1:])))
+            bounds = ranked.units.interval(lambda sums: np.log(mean(sums)), _summed(ranked.tokens["nll"]), level=level)
+            rows.append((None, None, *np.exp(bounds[1:])))
             continue
         low, high = neg_log_rbp_interval(int(hits), len(ranked.ranks), level)
         rows.append(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -141,7 +142,7 @@ class Source:
         """Return the rank stores, by dataset, size and model; of the ladder, one of each rung and dataset."""
         parts = [part.stores() for part in self._parts]
         self._all_once([(store.model, store.dataset) for store in stores] for stores in parts)
-        return sorted(chain.from_iterable(parts), key=lambda store: (store.dataset, store.size, store.model))
+        return sorted(chain.from_iterable(parts), key=attrgetter("dataset", "size", "model"))
 
     @cached_property
     def windows(self) -> pd.DataFrame:
@@ -159,9 +160,7 @@ class Source:
         """Return the measured ranks of each model on each dataset, by family, dataset, size and model (figure 8c)."""
         parts = [part.histograms() for part in self._parts]
         self._all_once([(ranks.model, ranks.dataset) for ranks in part] for part in parts)
-        return sorted(
-            chain.from_iterable(parts), key=lambda ranks: (ranks.family, ranks.dataset, ranks.size, ranks.model)
-        )
+        return sorted(chain.from_iterable(parts), key=attrgetter("family", "dataset", "size", "model"))
 
     def counting_variance(self, points: pd.DataFrame) -> Reals:
         """Return the variance of each −ln RBP_k by counting alone (`counting.neg_log_rbp_variance`), shape (n,).

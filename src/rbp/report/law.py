@@ -124,9 +124,8 @@ def summary(fits: pd.DataFrame) -> list[str]:
     ):
         counts = verdicts(fits[fits["metric"] == metric]).value_counts()
         if count := int(counts.sum()):
-            others = "".join(
-                f" In {counts[verdict]} it {verdict}." for verdict in (RISES, BENT, OPEN, NONE) if verdict in counts
-            )
+            failed = (verdict for verdict in (RISES, BENT, OPEN, NONE) if verdict in counts)
+            others = "".join(f" In {counts[verdict]} it {verdict}." for verdict in failed)
             sentences.append(f"For {name} the law holds in {counts.get(HOLDS, 0)} of {count} {cases}.{others}")
     return sentences
 
@@ -192,9 +191,9 @@ def compared_in_words(comparisons: Mapping[str, Rivals | str], level: float) -> 
             lines.append(f"{cell}: no laws in S and D: {rivals}")
             continue
         left_out = _left_out(*rivals.hidden)
-        hidden_parts = " or ".join(left_out[name] for name in left_out if name != "both")
+        without = " or ".join(left_out[name] for name in left_out if name != "both")
         lines.append(
-            f"{cell}: {rivals.runs} runs; each law is fitted without {hidden_parts}, and forecasts what is left out"
+            f"{cell}: {rivals.runs} runs; each law is fitted without {without}, and forecasts what is left out"
         )
         for hidden, errors in rivals.errors.groupby("hidden", sort=False):
             ordered = errors.sort_values("error")
