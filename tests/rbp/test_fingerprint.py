@@ -53,7 +53,7 @@ def hashed(monkeypatch):
     return pieces
 
 
-@pytest.mark.parametrize("size", [0, 1, 63, 64, 65, 128, 150])
+@pytest.mark.parametrize("size", [0, 64, 65, 150])
 def test_a_file_is_named_by_its_pieces(tmp_path, monkeypatch, size):
     monkeypatch.setattr(fingerprint, "PIECE", 64)
     data = bytes(range(size))
@@ -92,17 +92,12 @@ def _other_byte_and_its_time(path, content):
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
-def _replaced(path, content):
-    path.with_name("new").write_bytes(b"x" + content[1:])
-    path.with_name("new").replace(path)
-
-
 def _longer(path, content):
     path.write_bytes(content + b"x")
 
 
 @pytest.mark.usefixtures("settled")
-@pytest.mark.parametrize("change", [_other_byte_and_its_time, _replaced, _longer])
+@pytest.mark.parametrize("change", [_other_byte_and_its_time, _longer])
 def test_a_file_that_changes_is_hashed_again(large, hashed, change):
     before = fingerprint.fingerprint([large])
     change(large, large.read_bytes())
@@ -120,13 +115,10 @@ def test_a_file_that_was_written_just_now_is_not_noted(large, index, hashed):
 
 
 DAMAGES = {
-    "empty": lambda text: "",
     "cut short": lambda text: text[: len(text) // 2],
     "another form": lambda text: "[1, 2]",
-    "another seal": lambda text: text.replace(json.loads(text)["seal"], "0" * 64),
     "another digest": lambda text: text.replace(json.loads(text)["files"].popitem()[1][-1], "0" * 64),
     "no entry": lambda text: json.dumps({**json.loads(text), "files": dict.fromkeys(json.loads(text)["files"], 1)}),
-    "no text": lambda text: "\udcff",
 }
 
 
@@ -135,7 +127,7 @@ DAMAGES = {
 def test_a_damaged_index_is_made_anew(large, index, hashed, damage):
     name = fingerprint.fingerprint([large])
     whole = index.read_text()
-    index.write_bytes(DAMAGES[damage](whole).encode(errors="surrogateescape"))
+    index.write_text(DAMAGES[damage](whole))
     assert fingerprint.fingerprint([large]) == name
     assert len(hashed) == 2
     assert index.read_text() == whole
@@ -150,12 +142,6 @@ def test_the_index_forgets_files_that_are_gone_and_survives_many_writers(large, 
         path.unlink()
     fingerprint.fingerprint([large])
     assert [*json.loads(index.read_text())["files"]] == [str(large)]
-
-
-@pytest.mark.usefixtures("settled")
-def test_without_a_place_for_an_index(large, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
-    assert fingerprint.fingerprint([large]) == hashlib.sha256(large.read_bytes()).hexdigest()
 
 
 def test_a_file_that_is_missing_or_no_file(tmp_path):
@@ -185,11 +171,6 @@ def ranked(model, tmp_path):
     return lambda out: extract([str(model)], [corpus], WINDOWS, tmp_path / out, Settings())
 
 
-def _configuration(folder):
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, "layer_norm_epsilon": 0.5}))
-
-
 def _tokenizer(folder):
     (folder / "tokenizer.json").write_text((folder / "tokenizer.json").read_text() + "\n")
 
@@ -200,7 +181,7 @@ def _same_again(folder):
     (folder / "new").replace(folder / "model.safetensors")
 
 
-@pytest.mark.parametrize("change", [_configuration, _tokenizer, _same_again])
+@pytest.mark.parametrize("change", [_tokenizer, _same_again])
 def test_files_exchanged_between_fingerprint_and_loading(model, ranked, tmp_path, monkeypatch, change):
     load = extraction.load_model
     monkeypatch.setattr(extraction, "load_model", lambda *given: [change(model), load(*given)][1])

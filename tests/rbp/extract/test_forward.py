@@ -3,7 +3,6 @@
 import shutil
 import weakref
 from dataclasses import replace
-from importlib.util import find_spec
 from itertools import groupby, islice
 
 import numpy as np
@@ -11,15 +10,14 @@ import pytest
 import survey
 import torch
 from by_hand import assert_ranked, token_by_token
-from tiny import CONFIGS, VOCAB, load, make_tokenizer, random_model, texts, write_texts
-from torch.utils._python_dispatch import TorchDispatchMode
+from draws import rest_slow
+from tiny import CONFIGS, load, make_tokenizer, random_model, texts, write_texts
 
 from rbp.api import rank
 from rbp.choices import Settings
-from rbp.errors import DataError, ParameterError
+from rbp.errors import DataError
 from rbp.extract.extraction import extract
 from rbp.extract.forward import Copies, Ranker
-from rbp.kernel import equal_rows
 from rbp.models.find import find_model
 from rbp.models.load import load_tokenizer, looks_at_length
 from rbp.store import open_store
@@ -42,7 +40,7 @@ def make(saved):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", CONFIGS)
+@pytest.mark.parametrize("kind", rest_slow(["opt", "gemma2", "mixtral"], CONFIGS.keys() - {"opt", "gemma2", "mixtral"}))
 def test_by_hand(kind, make, saved):
     ranker, rows = make(kind)
     ranker.check(rows)
@@ -50,37 +48,43 @@ def test_by_hand(kind, make, saved):
     assert ranker.probe.steady  # none keeps anything
     got = ranker.rank(rows)
     places = [(row.document, row.start + int(p)) for row in rows for p in row.scored]
-    exact = 0
     before = int(kind in ("opt", "llama"))  # whose tokenizer puts a token before every text
     by_hand = islice(token_by_token(saved(kind), CORPUS.documents, 24, 8, before), 36)  # of two windows
     for i, (place, target, logits) in enumerate(by_hand):
         assert places[i] == place
         assert_ranked(logits, target, got.greater[i], got.equal[i], got.nll[i])
-        exact += got.greater[i] == (logits > logits[target]).sum()
-    assert exact >= 35
 
 
 DOCUMENTS = [" ".join(texts(2, seed=4, longest=40)), "", "the", " ", *texts(2, seed=4, longest=9), "a", ""]
 TOKENIZERS = {
-    "plain, without a padding token": {},
-    "padding and cutting on the left": {"padding_side": "left", "pad_token": "<|end|>", "truncation_side": "left"},
-    "a token before and after": {"template": "<|end|> $A <|end|>", "padding_side": "left", "pad_token": "<|end|>"},
-    "letters before and after that are not declared": {"template": "t a $A .", "padding_side": "left"},
+    "plain, without a padding token": ({}, ("windows", 12, 6)),
+    "padding and cutting on the left": (
+        {"padding_side": "left", "pad_token": "<|end|>", "truncation_side": "left"},
+        ("authors", 24, None),
+    ),
+    "a token before and after": (
+        {"template": "<|end|> $A <|end|>", "padding_side": "left", "pad_token": "<|end|>"},
+        ("windows", 12, 6),
+    ),
+    "letters before and after that are not declared": (
+        {"template": "t a $A .", "padding_side": "left"},
+        ("authors", 24, None),
+    ),
 }
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("name", "length", "context"), [("windows", 12, 6), ("authors", 24, None)])
 @pytest.mark.parametrize("which", TOKENIZERS)
-def test_nothing_is_off_by_one(saved, which, name, length, context, tmp_path):
+def test_nothing_is_off_by_one(saved, which, tmp_path):
     """Long and empty documents, of one token, and tokenizers that pad or cut on the left, or add tokens."""
+    options, (name, length, context) = TOKENIZERS[which]
     model = shutil.copytree(saved("gpt2"), tmp_path / "model", ignore=shutil.ignore_patterns("*token*"))
-    make_tokenizer(**TOKENIZERS[which]).save_pretrained(model)
+    make_tokenizer(**options).save_pretrained(model)
     corpus, chosen = write_texts(tmp_path / "corpus.jsonl", DOCUMENTS), protocol(name, length=length, context=context)
     (folder,) = extract([str(model)], [str(corpus)], chosen, tmp_path / "out", Settings(backend="reference"))
     tokens, key = open_store(folder).ranks(), open_store(folder).manifest["key"]
     assert ("added" in key) == ("letter" in which), "other tokens are ranked than before: another store"
-    around = [len(words.split()) for words in TOKENIZERS[which].get("template", "$A").split("$A")]
+    around = [len(words.split()) for words in options.get("template", "$A").split("$A")]
     by_hand = token_by_token(model, DOCUMENTS, length, context, *around)
     expected = {place: (token, logits) for place, token, logits in by_hand}
     assert list(zip(tokens["document"], tokens["position"], strict=True)) == sorted(expected)
@@ -88,18 +92,6 @@ def test_nothing_is_off_by_one(saved, which, name, length, context, tmp_path):
         token, logits = expected[row.document, row.position]
         assert row.token == token
         assert_ranked(logits, token, row.greater, row.equal, row.nll)
-
-
-def test_vocabulary_limit(make, tokenizer):
-    whole, rows = make("gpt2")
-    limited, _ = make("gpt2", vocabulary=len(tokenizer))
-    assert len(tokenizer) < VOCAB
-    every, some = whole.rank(rows), limited.rank(rows)
-    assert (some.greater <= every.greater).all()
-    assert (some.greater < every.greater).any()
-    assert (some.greater + some.equal).max() <= len(tokenizer)
-    with pytest.raises(ParameterError, match="vocabulary"):
-        make("gpt2", vocabulary=VOCAB + 1)
 
 
 def test_out_of_memory_halves_the_batch_and_lets_go_of_what_it_held(make, monkeypatch):
@@ -124,71 +116,6 @@ def test_out_of_memory_halves_the_batch_and_lets_go_of_what_it_held(make, monkey
     monkeypatch.setattr(Ranker, "_going", lambda self, some, equal: short_of_memory(self, [*some, *some, *some], equal))
     with pytest.raises(DataError, match="single row"):
         ranker.rank(rows)
-
-
-FREE = {"empty", "empty_like", "new_empty", "detach", "promote_types"}
-WAITS = {"_local_scalar_dense", "nonzero", "_unique2", "masked_select", "equal"}
-
-
-class Launches(TorchDispatchMode):
-    """Notes the operations that would be launched on a GPU, and those that would wait for it."""
-
-    def __init__(self):
-        super().__init__()
-        self.launched, self.waited = [], []
-
-    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
-        name = str(operation).split(".")[1]
-        if name in WAITS:
-            self.waited.append(name)
-        if not operation.is_view and name not in FREE:
-            self.launched += [name] * (1 + (name == "constant_pad_nd"))  # it fills, then copies
-        return operation(*args, **(kwargs or {}))
-
-
-class Recorded:
-    """Stands for a kernel by Triton, or for a product: it notes its launches."""
-
-    def __init__(self):
-        self.launches = 0
-
-    def __getitem__(self, grid):
-        return self
-
-    def __call__(self, *given, **options):
-        self.launches += 1
-
-
-@pytest.mark.skipif(not find_spec("triton"), reason="triton is not installed")
-@pytest.mark.parametrize("backend", ["tiles", "triton"])
-def test_a_batch_takes_at_most_8_launches_beside_products_and_counts_and_no_wait(make, backend, monkeypatch):
-    from rbp.kernel import tiles, triton_kernel
-
-    count, merge, multiply = Recorded(), Recorded(), Recorded()
-    monkeypatch.setattr(triton_kernel, "check_runs", lambda problem: None)
-    monkeypatch.setattr(tiles, "check_runs", lambda problem: None)
-    for module, name, kernel in (
-        (tiles, "_count", count),
-        (tiles, "multiply", multiply),
-        (triton_kernel, "_kernel", count),
-        (triton_kernel, "_merge", merge),
-    ):
-        monkeypatch.setattr(module, name, kernel)
-    ranker, _ = make("gpt2")
-    ranker.backend, tokens, head = backend, 32 * 511, replace(ranker.head, weight=torch.zeros(5000, 64))
-    hidden = torch.zeros(1, tokens + 1, 64)
-    monkeypatch.setattr(ranker.reader, "hidden", lambda ids: hidden)
-    row = Row(0, 0, np.zeros(tokens + 1, dtype=np.int64), np.arange(1, tokens + 1))
-    equal = equal_rows(head.weight)
-    with Launches() as seen:
-        tally = ranker._tally([row], head, equal)
-    assert len(tally.total) == tokens
-    assert not seen.waited
-    assert len(seen.launched) + merge.launches <= 8, seen.launched
-    if backend == "tiles":  # 8 blocks of rows, with the target's tile and three others
-        assert (multiply.launches, count.launches) == (8 * 4, 8 * 4)
-    else:
-        assert count.launches == 1 + 4
 
 
 def test_a_gpu_is_waited_for_once_a_pack_when_the_next_one_is_on_its_way(make):
@@ -275,11 +202,10 @@ def test_a_look_at_the_length_that_no_configuration_says_is_found_out(saved, cap
     assert (wrong.nll != right.nll).mean() > 0.5  # had it not been found out
 
 
-@pytest.mark.parametrize("offload", ["disk_offload", "cpu_offload"])
-def test_a_model_whose_weights_wait_elsewhere_is_ranked_where_its_layers_run(offload, tmp_path):
+def test_a_model_whose_weights_wait_elsewhere_is_ranked_where_its_layers_run(tmp_path):
     accelerate, tokenizer = pytest.importorskip("accelerate"), make_tokenizer()
     model, other = random_model("gpt2"), random_model("gpt2")
-    getattr(accelerate, offload)(other, **({"offload_dir": tmp_path} if offload == "disk_offload" else {}))
+    accelerate.disk_offload(other, offload_dir=tmp_path)
     assert other.device.type == "meta"
     results = [rank(each, texts(2), tokenizer=tokenizer) for each in (model, other)]
     one, two = (each.store.ranks()["greater"].tolist() for each in results)

@@ -28,7 +28,7 @@ def probed(model, *lengths, dtype="float32"):
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "dtype"),
-    [("gpt2", "float32"), ("cohere", "float32"), ("gemma2", "bfloat16")],
+    [("cohere", "float32"), ("gemma2", "bfloat16")],
 )
 def test_logits_that_are_scaled_by_what_no_hook_shows_are_no_product_of_one_matrix(kind, dtype):
     model = random_model(kind).to(getattr(torch, dtype))
@@ -104,7 +104,7 @@ def test_a_copy_that_is_none_is_refused():
         probed(model)
 
 
-@pytest.mark.parametrize("place", [1, 10, 19])
+@pytest.mark.parametrize("place", [1, 19])
 def test_one_later_token_that_is_seen_is_enough(place):
     model = random_model("gpt2")
 

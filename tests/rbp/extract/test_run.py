@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 
 import pandas as pd
-import pyarrow.parquet as parquet
 import pytest
 import torch
 from commands import here, refused
+from draws import rest_slow
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tiny import random_model, texts, write_texts
@@ -24,7 +24,7 @@ from rbp.measurements import open_source
 from rbp.models.find import find_model
 from rbp.models.load import load_tokenizer
 from rbp.models.training import Training
-from rbp.store import SCHEMA, find_place, measurement_digest, open_store, read_manifest
+from rbp.store import find_place, measurement_digest, open_store, read_manifest
 from rbp.texts.corpora import open_corpus
 from rbp.texts.protocol import Protocol, protocol
 
@@ -52,19 +52,6 @@ def parts(folder):
     return {path.name: path.read_bytes() for path in (Path(folder) / "parts").iterdir()}
 
 
-def test_what_a_store_holds(measured):
-    model, _, folder = measured
-    found = open_store(folder)
-    tokens = found.ranks()
-    assert list(tokens) == SCHEMA.names
-    assert all(parquet.read_table(part).schema.equals(SCHEMA) for part in (folder / "parts").iterdir())
-    assert len(tokens) == found.tokens
-    assert not tokens.duplicated(["document", "position"]).any()
-    assert (tokens["greater"] + tokens["equal"]).max() <= found.vocabulary
-    assert (found.dataset, found.family, found.model) == ("mine", "gpt2", model)
-    assert {"versions", "begun", "finished", "tokens_per_second"} < found.manifest["about"].keys()
-
-
 def test_logits_without_a_token_and_documents_without_a_score_are_told(saved, tmp_path):
     model, corpus, out = saved("gpt2"), write_texts(tmp_path / "c.jsonl", [*TEXTS[:2], "", "a"]), tmp_path / "out"
     tokens = len(load_tokenizer(find_model(str(model))))
@@ -75,7 +62,12 @@ def test_logits_without_a_token_and_documents_without_a_score_are_told(saved, tm
     assert "belong to no token" in here("ranks", "summary", every.stdout.strip()).stderr
     some = here(*command, str(out / "some"), "--vocab", "tokenizer")
     assert "belong to no token" not in some.stderr
-    assert open_store(some.stdout.strip()).vocabulary == tokens
+    store, whole = (open_store(done.stdout.strip()) for done in (some, every))
+    assert store.vocabulary == tokens
+    less, more = store.ranks(), whole.ranks()
+    assert (less["greater"] + less["equal"]).max() <= tokens < (more["greater"] + more["equal"]).max()
+    assert (less["greater"] <= more["greater"]).all()
+    refused(here(*command, str(out / "none"), "--vocab", "321"), "--vocab")
 
 
 def test_a_rerun_does_nothing_but_take_labels_and_what_is_known_of_the_training(again, measured, tmp_path, monkeypatch):
@@ -213,7 +205,7 @@ def test_a_plain_file_is_read_whole_unless_asked_otherwise_and_it_is_said(saved,
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", ["opt", "mixtral"])
+@pytest.mark.parametrize("kind", rest_slow(["mixtral"], ["opt"]))
 def test_ranks_of_a_model_over_several_places_are_those_of_one_in_one(measured, tmp_path, monkeypatch, saved, kind):
     """Over memory and disk: the memory has room for the embedding and one layer, and not for all."""
     (_, corpus, _), model = measured, str(saved(kind))

@@ -64,8 +64,7 @@ def stored(rows, ranks, **change):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("values", [2**27, 5000])
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize(("values", "dtype"), [(2**27, "bfloat16"), (5000, "float32")])
 def test_every_change_of_a_rank_is_found(saved, monkeypatch, values, dtype):
     """As a whole, and in blocks of 15 positions where no more logits fit."""
     monkeypatch.setattr(verify, "VALUES", values)

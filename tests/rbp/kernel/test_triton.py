@@ -77,7 +77,7 @@ def test_the_kernel_by_the_interpreter(profile: str) -> None:
     """In a process of its own: the interpreter must be chosen before triton is imported."""
     file = Path(__file__).with_name("triton_cases.py")
     command = [sys.executable, "-W", "ignore::RuntimeWarning", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
-    command += [f"--hypothesis-profile={profile}", str(file)]
+    command += [f"--hypothesis-profile={profile}", "-m", "not slow" if profile == "few" else "", str(file)]
     environment = os.environ | {"TRITON_INTERPRET": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-6000:]

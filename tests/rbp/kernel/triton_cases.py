@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 from drawn_cases import cases
+from draws import rest_slow
 from hypothesis import given
-from hypothesis import strategies as st
 from ranking_cases import Case, gaussian, ulp, uneven
 
 from rbp.errors import RankError
@@ -85,7 +85,9 @@ def test_a_target_ties_with_its_equals_whatever_the_place_in_a_tile(tally: Any, 
     assert ((got.greater > 0) | (got.equal > 1) | (got.top == case.target)).all()
 
 
-@given(shape=st.sampled_from([SMALL, Shape(16, 64, 32, 1, 1), Shape(64, 64, 16, 1, 1), Shape(128, 128, 64, 1, 1)]))
+@pytest.mark.parametrize(
+    "shape", rest_slow([Shape(128, 128, 64, 1, 1)], [(SMALL,), (Shape(16, 64, 32, 1, 1),), (Shape(64, 64, 16, 1, 1),)])
+)
 def test_tiles_and_launches_change_no_count(shape: Shape) -> None:
     case = exactly(gaussian(150, 300, 40, 5))
     case.target[1] = 299
@@ -103,14 +105,14 @@ def test_tiles_and_launches_change_no_count(shape: Shape) -> None:
     assert ((one.nll - other.nll).abs().double() <= 4 * ulp(one.nll)).all()
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("dtype", rest_slow([torch.bfloat16], [torch.float32, torch.float16]), ids=str)
 def test_other_tiles_batches_and_orders_of_rows_change_no_count(dtype: torch.dtype) -> None:
     """Products that round, soft caps too: in tiles of one shape no logit depends on its row's company."""
-    case, generator = gaussian(300, 700, 96, 11, dtype), torch.Generator().manual_seed(1)
-    case.options = {"bias": torch.randn(700, generator=generator), "softcap": 20.0}
+    case, generator = gaussian(130, 300, 96, 11, dtype), torch.Generator().manual_seed(1)
+    case.options = {"bias": torch.randn(300, generator=generator), "softcap": 20.0}
     before = ranks(case, by_tiles)
-    for size in (1, 63, 64, 130, 300):
-        some = torch.randperm(300, generator=generator)[:size]
+    for size in (1, 64, 130):
+        some = torch.randperm(130, generator=generator)[:size]
         part = ranks(Case(case.hidden[some], case.weight, case.target[some], case.options), by_tiles)
         for name in ("greater", "equal", "top", "_nll"):
             assert torch.equal(getattr(part, name), getattr(before, name)[some])

@@ -16,7 +16,7 @@ def valley(x, above):
 
 @pytest.mark.parametrize(
     ("start", "above"),
-    [((-1.2, 1.0), 0), ((3.0, 3.0), 0), ((0.0, -5.0), 0), ((1.0, 1.0), 0), ((1.01, 1.0), 1e9)],
+    [((-1.2, 1.0), 0), ((0.0, -5.0), 0), ((1.01, 1.0), 1e9)],
 )
 def test_the_minimum_of_a_bent_valley_from_anywhere(start, above):
     """Also where values agree to rounding: a search that compares them would stop 1e-4 away."""

@@ -35,7 +35,7 @@ def test_any_ranks_are_counted_as_one_by_one(rows, ks):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("rule", "more"), [("paper", 2), ("strict", 1), ("expected", 1.5)])
+@pytest.mark.parametrize(("rule", "more"), [("paper", 2), ("expected", 1.5)])
 def test_stores_are_counted_by_document_model_and_threshold(tmp_path, rule, more):
     rng = np.random.default_rng(1)
     greater = {name: rng.integers(0, 45, 100) for name in ("big", "small", "small-seed1")}

@@ -46,10 +46,8 @@ def test_no_other_tie_rule_is_read(imported, tmp_path):
         (TABLE.assign(nll=[0.1, None]), "empty"),
         (TABLE.assign(position=[1, 2**31]), r"position 2147483648 is not from 0 to 2147483647 .*line 3"),
         (TABLE.assign(rank=[1, 0]), "0 is no rank among 320 .*line 3"),
-        (TABLE.assign(rank=[1, 10**6]), "is no rank among 320"),
         (TABLE.assign(nll=[0.1, -0.5]), "no logarithm"),
         (TABLE.assign(rank=[1, 3]), "cannot have"),
-        (TABLE.assign(nll=[0.1, "x"]), "no number"),
         (TABLE.assign(nll=[9.0, 1.0]), "the likeliest of 320 tokens cannot"),
         (TABLE.assign(rank=1, nll=[5.5, 5.5]).loc[[0, 1] * 2].assign(position=[1, 2, 3, 4]), "all 4 ranks are 1"),
         (TABLE[:0], "no token is ranked|no rows"),
@@ -61,12 +59,10 @@ def test_tables_that_are_not_whole(imported, tmp_path, table, says):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"tie_rule": "expected"}, {"dtype": "int8"}, {"size": 0}, {"vocabulary": 1}], ids=lambda w: next(iter(w))
-)
-def test_what_the_file_does_not_say_must_be_said(wrong):
+@pytest.mark.parametrize(("name", "value"), [("tie_rule", "expected"), ("dtype", "int8"), ("vocabulary", 1)])
+def test_what_the_file_does_not_say_must_be_said(name, value):
     with pytest.raises(ParameterError):
-        ImportLabels(**{**LABELS, **wrong})
+        ImportLabels(**{**LABELS, name: value})
 
 
 def test_one_file_under_two_names_is_two_stores(imported):

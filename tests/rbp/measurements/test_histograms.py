@@ -40,8 +40,6 @@ def test_a_bin_is_filled_by_the_slope_between_its_neighbours(share, neighbours):
     assert found == pytest.approx(truth + len(neighbours) / (2 * 1000))
 
 
-@pytest.mark.parametrize(
-    ("share", "vocabulary", "k"), [(0.4, 4096, 1638), (0.6, 4096, 2458), (0.25, 10, 2), (0.75, 10, 8), (0.001, 100, 1)]
-)
+@pytest.mark.parametrize(("share", "vocabulary", "k"), [(0.4, 4096, 1638), (0.75, 10, 8), (0.001, 100, 1)])
 def test_a_share_of_the_vocabulary_is_rounded_to_the_nearest_threshold(share, vocabulary, k):
     assert large(share, vocabulary) == k

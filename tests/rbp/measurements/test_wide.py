@@ -19,19 +19,17 @@ def read(folder, header, *columns):
     return open_source(path).table
 
 
-HEADERS = {
-    "a tracker": ("Name,State,n_params,train/tokens,eval/loss,eval/accuracy", True),
-    "capitals": ("Model,State,Params,tokens_seen,Val_Loss,ACC@1", True),
-    "another": ("run,notes,model_size,training tokens,cross-entropy,top1", True),
-    "words": ("run name,x,num_parameters,y,test/nll,RBP_1", True),
-}
+HEADERS = (
+    "Name,State,n_params,train/tokens,eval/loss,eval/accuracy",
+    "Model,State,Params,tokens_seen,Val_Loss,ACC@1",
+    "run,notes,model_size,training tokens,cross-entropy,top1",
+    "run name,x,num_parameters,y,test/nll,RBP_1",
+)
 
 
-@pytest.mark.parametrize("name", HEADERS)
-@pytest.mark.parametrize("sizes", [SIZES, SHORT])
-def test_a_wide_table_is_read(tmp_path, name, sizes):
-    rest = "abcdef", ["x"] * 6, sizes, [10**9] * 6, LOSSES, ACCURACIES
-    table = read(tmp_path, HEADERS[name][0], *rest)
+@pytest.mark.parametrize(("header", "sizes"), zip(HEADERS, (SIZES, SHORT, SIZES, SHORT), strict=True))
+def test_a_wide_table_is_read(tmp_path, header, sizes):
+    table = read(tmp_path, header, "abcdef", ["x"] * 6, sizes, [10**9] * 6, LOSSES, ACCURACIES)
     entropy, shares = (table[table["metric"] == each] for each in ("cross_entropy", "neg_log_rbp"))
     assert entropy["size"].tolist() == [int(size) for size in SIZES]
     assert entropy["value"].tolist() == list(LOSSES)
@@ -41,9 +39,7 @@ def test_a_wide_table_is_read(tmp_path, name, sizes):
     assert (table["dataset"] == "runs").all()
 
 
-@pytest.mark.parametrize(
-    ("column", "k"), [("acc@5", 5), ("top10_accuracy", 10), ("eval/rbp_100", 100), ("accuracy", 1)]
-)
+@pytest.mark.parametrize(("column", "k"), [("top10_accuracy", 10), ("eval/rbp_100", 100)])
 def test_shares_at_k_and_perplexities_are_converted(tmp_path, column, k):
     table = read(tmp_path, f"params,{column},valid_ppl", SIZES, ACCURACIES, [math.exp(loss) for loss in LOSSES])
     assert table[table["metric"] == "cross_entropy"]["value"].tolist() == pytest.approx(LOSSES)
@@ -62,12 +58,10 @@ def test_a_long_table_may_have_accuracies(tmp_path):
 
 
 REFUSED = {
-    "billions": ("params,loss", [0.07, 0.16], [3, 2], "a size of 0.07 is not a number of parameters", "70000000"),
     "millions, with fractions": ("params,loss", [14.5, 70.5], [3, 2], "a size of 14.5", "14500000000"),
     "no size": ("weights,loss", [14e6, 70e6], [3, 2], "no column is the size", "sed -i '1s/weights/size/' runs.csv"),
     "no measure": ("params,score", [14e6, 70e6], [3, 2], "no column is a measure", "cross_entropy"),
     "underscores": ("params,loss", [14e6, 70e6], ["3_0.1", 2], "value is not a number: '3_0.1'", ""),
-    "underscores in whole numbers": ("params,loss", ["1_000_000", 70e6], [3, 2], "is not a number: '1_000_000'", ""),
     "percent": ("params,acc", [14e6, 70e6], [30.0, 35], "metric acc must be one of", ""),
 }
 
@@ -88,9 +82,7 @@ def family(sizes, models="abcde", value=(3, 2.5, 2, 1.5, 1)):
 
 SLIPS = {
     "two units": (family((1e6, 1e7, 1e8, 1000, 10000)), "are 1,000 to 100,000,000: are all in one unit"),
-    "all in millions": (family((14, 70, 160, 410, 1000)), "are 14 to 1,000: are all in one unit"),
     "an owner": (family((1e6, 1e6, 1e7, 1e8, 1e9), ("org/m0", "m0", "a", "b", "c")), "org/m0 and m0 look like one"),
-    "capitals": (family((1e6, 1e6, 1e7, 1e8, 1e9), ("M1", "m1", "a", "b", "c")), "M1 and m1 look like one"),
     "a copy": (family((1e6, 1e6, 1e7, 1e8, 1e9), ("m2", "m2 (copy)", "a", "b", "c")), "m2 and m2 (copy) look like one"),
     "a perplexity": (family((1e6, 2e6, 1e7, 1e8, 1e9), value=(19.7, 15, 12, 9, 8)), "is it a perplexity"),
     "nothing": (family((1e6, 2e6, 1e7, 1e8, 1e9)), ""),
