@@ -100,7 +100,7 @@ def _unreadable(error: OSError) -> DataError:
 
 
 def _join(pieces: Sequence[str]) -> str:
-    """Name what has these pieces: its number keeps a list of digests from passing for what they are of."""
+    """Join the digests of a file's pieces into one, with their number: a file of such digests has another name."""
     return pieces[0] if len(pieces) == 1 else f"{sha256(''.join(pieces).encode()).hexdigest()}-{len(pieces)}"
 
 
@@ -127,7 +127,7 @@ def _look_up(noted: Mapping[str, Any], path: Path, marks: Marks) -> str | None:
 
 
 def _write_index(new: Mapping[str, Any]) -> None:
-    """Note some files beside those that are still as they were noted; another process's may be lost, to no harm."""
+    """Add files to the index, without those that are gone; what another process adds meanwhile may be hashed again."""
     entries = {**_read_index(), **new}
     with suppress(OSError, RuntimeError):  # a folder that cannot be written: the next call hashes again
         there = {name: entry for name, entry in entries.items() if os.path.exists(name)}  # noqa: PTH110

@@ -32,7 +32,7 @@ def note(*paths: Path) -> None:
 
 
 def note_output(folder: Path) -> None:
-    """Note that what lies in a folder is made here: to read it again says nothing of where numbers come from."""
+    """Note that this process writes a folder: its files are no inputs when they are read again."""
     noted().outputs.add(folder.resolve())
 
 

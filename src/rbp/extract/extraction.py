@@ -110,9 +110,9 @@ class Opened:
         return loaded
 
     def must_be_as_loaded(self) -> None:
-        """Raise DataError if somebody has written into a file since: weights on the CPU may be read from it yet.
+        """Raise DataError if a file was written into after it was loaded: weights on the CPU may be mapped from it.
 
-        A file that another took the place of is no concern: the one that was loaded is there as long as it is in use.
+        A file that was replaced is left aside: the old one exists as long as it is in use.
         """
         now = {path: marks for path, marks in self.files.marks().items() if marks[-1] == self.marks[path][-1]}
         must_be_unchanged({path: self.marks[path][:2] for path in now}, {path: now[path][:2] for path in now})
@@ -307,7 +307,7 @@ def _now() -> str:
 
 
 def _about(model: Opened, corpus: Corpus, ranker: Ranker, rows: RowPlan) -> dict[str, Any]:
-    """Return what a manifest tells about a measurement beside its key: labels, circumstances, what was read."""
+    """Return a manifest's notes on a measurement: labels, circumstances, what was read."""
     notes = {**_labels(model, corpus), **circumstances(ranker), "begun": _now(), "not_scored": rows.not_scored}
     if rows.read is not None:
         notes["characters"] = {"read": rows.read[0], "of": rows.read[1]}
@@ -325,7 +325,7 @@ def _about(model: Opened, corpus: Corpus, ranker: Ranker, rows: RowPlan) -> dict
 def write_ranks(
     model: Opened, ranker: Ranker, text: Corpus, reading: dict[str, Any], columns: dict[str, Any], out: Path
 ) -> Path:
-    """Keep ranks of a text that another program read, in one part, as a rank store below `out`; gives its folder.
+    """Write ranks of a text that another program read as a rank store below `out`; return its folder.
 
     reading: how it was read, as `Protocol.as_dict`; columns: those of a store, for all tokens. What a store of the same
     measurement holds is replaced.
@@ -352,9 +352,9 @@ def _short_name(files: ModelFiles | Loaded) -> str:
 def _own_place(
     out: Path, name: str, key: dict[str, Any], ranker: Ranker, rows: RowPlan
 ) -> tuple[dict[str, Any], Store]:
-    """Find the store of a model in memory among those of one digest, and its key: whose ranks it gives again.
+    """Find the store, and its key, of a model in memory: of those with its digest, the one whose ranks it reproduces.
 
-    A digest knows weights and configuration, but not what else a model does, so the stored ranks are the answer.
+    A digest covers weights and configuration, but not the code of a model, so its ranks are compared.
     """
     for ordinal in count(1):
         key = key | ({"ordinal": ordinal} if ordinal > 1 else {})

@@ -136,14 +136,17 @@ def _verify_sample_of(store: Store, ranker: Ranker, rows: RowPlan, packs: Sequen
 def rank_again(
     ranker: Ranker, rows: Sequence[Row], ranks: Stored, *, elsewhere: bool = False, cross_entropies: bool = True
 ) -> Iterator[tuple[SampleCheck, list[WrongRank]]]:
-    """Run `verify_sample` as this machine can; elsewhere: whether another machine may have made the ranks."""
+    """Rank rows again by `verify_sample`, side by side where that is exact.
+
+    elsewhere: whether another machine may have made the ranks.
+    """
     alone = ranker.language.device.type == "cpu" and not ranker.language.one_at_a_time  # as rows are ranked there
     forward = plain_logits(ranker, apart=elsewhere or not alone)
     return verify_sample(forward, rows, ranks, threads=alone, cross_entropies=cross_entropies)
 
 
 def answers_alike(store: Store, ranker: Ranker, rows: RowPlan) -> bool:
-    """Return whether a model gives the ranks of a store again: of its shortest and its longest row."""
+    """Return whether a model reproduces the ranks of a store's shortest and longest row."""
     manifest, (whole, _) = store.manifest, store.parts()
     if (manifest["packs"], manifest["tokens"]) != (rows.packs, rows.tokens):
         return False

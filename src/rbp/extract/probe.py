@@ -87,7 +87,7 @@ Values = list[torch.Tensor]
 def _steadied(
     language: LanguageModel, short: torch.Tensor, longest: torch.Tensor, head: Head | None
 ) -> tuple[Reader, Head | None]:
-    """Make a reader that knows what the model keeps and writes; gives the head too, if that is its own.
+    """Make a reader that fits what the model keeps and writes; return the head too, or None if it is not its own.
 
     The model reads a short row as it was given; one copy reads that, then the longest row, which fails here and not
     after hours, then the short one again. If the last two differ, each row is read by a new copy. Raises DataError

@@ -1,10 +1,9 @@
 """Rank a sample of what was ranked again, the plain way; every store records the result.
 
-By the forward pass of the model as it was given or loaded, and its own logits, which are counted by comparison: copies
-(but of a model that keeps something of what it reads), batches, padding, tiles, compiled
-code and the product of the output layer have no part in it. It cannot see a wrong tokenizer, a field or a file that is
-ignored, or a model that is wrong in itself: both ways read the same tokens by the same weights. How a tokenizer's
-tokens are accounted for is a question for `rbp.models.tokenizers`.
+The plain way is the forward pass of the model as it was given or loaded, with its own logits, counted by comparison. It
+has no batches, padding, tiles, compiled code or product of the output layer, and no copies, unless the model keeps
+something of what it reads. It cannot see a wrong tokenizer, an ignored field or file, or a model that is wrong in
+itself: both ways read the same tokens by the same weights.
 """
 
 import inspect

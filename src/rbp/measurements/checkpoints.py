@@ -105,9 +105,9 @@ def drop_repeated_measurements(
 
 
 class Claim(NamedTuple):
-    """What a store, or rows of a table, say that they are, and what nothing else would have in common with them.
+    """The labels of a store, or of a model's rows in a table, and the identity that its copies share.
 
-    identity: a digest of weights, or what was measured; None where nothing is known. place: where it is, for errors.
+    identity: a digest of weights, or all measured values; None where nothing is known. place: where it is, for errors.
     """
 
     dataset: str
