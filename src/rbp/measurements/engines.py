@@ -1,18 +1,19 @@
 """Import a table of ranks that another program computed as a rank store."""
 
-import math
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 import numpy as np
+import pandas as pd
+import pandera.pandas as pa
 
 from rbp.choices import Dtype
 from rbp.errors import DataError, ParameterError
 from rbp.fingerprint import fingerprint, marks_of, must_be_unchanged
 from rbp.io import home_expanded, label
-from rbp.store import SCHEMA, Store, find_place, is_store
+from rbp.store import Store, find_place, is_store
+from rbp.tables import checked, known_columns, read_csv, read_parquet
 
 RULES = ("paper", "strict")  # of ranks that are whole numbers
 SLACK = 1e-3  # by which R · p may pass 1: engines round what they print
@@ -52,16 +53,6 @@ class ImportLabels:
             raise ParameterError(f"a vocabulary of {self.vocabulary}", "--vocabulary", f"Give at most {MOST}.")
 
 
-class Token(NamedTuple):
-    """A ranked token: where it stands, which it is, its rank and its −ln p (nats)."""
-
-    document: int
-    position: int
-    token: int
-    rank: float
-    nll: float
-
-
 def import_ranks(path: str | Path, labels: ImportLabels, out: Path) -> Path:
     """Keep a table of ranks, CSV or Parquet, as a rank store below the folder `out`; return the store's folder.
 
@@ -72,11 +63,7 @@ def import_ranks(path: str | Path, labels: ImportLabels, out: Path) -> Path:
     """
     source = home_expanded(str(path))
     marks = marks_of([source])
-    tokens = list(_read_table(source, labels))
-    if not tokens:
-        raise DataError("no token is ranked in it", str(path), "Give a table with a row for each ranked token.")
-    _must_be_ranked(tokens, str(path))
-    columns = {name: np.array([getattr(token, name) for token in tokens]) for name in Token._fields}
+    tokens = _read_table(source, labels)
     key = {
         "imported": fingerprint([source]),
         "protocol": {"name": "imported", "length": None},
@@ -92,9 +79,8 @@ def import_ranks(path: str | Path, labels: ImportLabels, out: Path) -> Path:
     store = find_place(out, named, key)
     notes = {name: value for name, value in asdict(labels).items() if name not in ("dtype", "tie_rule")}
     _must_have_its_name(store, notes)
-    above = columns["rank"].astype(np.int64) - 1
-    columns |= {"greater": above, "equal": np.ones_like(above)}
-    store.write_whole(key, notes, {name: columns[name] for name in SCHEMA.names if name in columns})
+    columns = tokens.assign(greater=tokens["rank"] - 1, equal=1).drop(columns="rank")
+    store.write_whole(key, notes, {str(name): column.to_numpy() for name, column in columns.items()})
     return store.folder
 
 
@@ -110,68 +96,54 @@ def _must_have_its_name(store: Store, notes: dict[str, Any]) -> None:
             raise DataError(fault, str(store.folder), remedy)
 
 
-def _must_be_ranked(tokens: list[Token], where: str) -> None:
-    """Raise DataError where every rank is 1 although the model was unsure: the program did not count."""
-    unsure = math.fsum(token.nll for token in tokens)
-    if unsure > GREEDY and all(token.rank == 1 for token in tokens):
-        fault = f"all {len(tokens):,} ranks are 1, with a cross-entropy of {unsure / len(tokens):.2f} nats"
+def _read_table(path: Path, labels: ImportLabels) -> pd.DataFrame:
+    """Read the ranked tokens: columns document, position, token, rank (int64) and nll (nats)."""
+    where = pa.Column("int64", pa.Check.in_range(0, MOST, error=f"is not from 0 to {MOST}"))
+    known, size = f"among {labels.vocabulary:,} tokens", labels.vocabulary
+    schema = pa.DataFrameSchema(
+        {
+            **dict.fromkeys(("document", "position"), where),
+            "token": pa.Column("int64", pa.Check.in_range(0, size - 1, error=f"is no token {known}")),
+            "rank": pa.Column("int64", pa.Check.in_range(1, size, error=f"is no rank {known}")),
+        }
+    )
+    cells = read_parquet(path) if path.suffix == ".parquet" else read_csv(path)
+    cells = known_columns(cells, (*schema.columns, "greater", "equal", "nll", "logprob"), path)
+    if "rank" not in cells and {"greater", "equal"} <= {*cells}:  # as `rbp ranks export` writes it
+        beside = 1 if labels.tie_rule == "strict" else cells["equal"].astype(float)
+        cells["rank"] = cells["greater"].astype(float) + beside
+    if ("nll" in cells) == ("logprob" in cells):
+        raise DataError("one of the columns nll and logprob is needed", label(path), "Give one of them.")
+    nll = -pd.to_numeric(cells["logprob"], "coerce") if "logprob" in cells else pd.to_numeric(cells["nll"], "coerce")
+    remedy = "Each token has one row; ranks count from 1; is it the right --vocabulary?"
+    columns = [name for name in cells if name in schema.columns]
+    tokens = checked(cells[columns], schema, path, keys=["document", "position"], remedy=remedy).assign(nll=nll + 0.0)
+    p = np.exp(-tokens["nll"])
+    for wrong, fault, remedy in (
+        (nll.isna(), "its −ln p is empty, or no number", "Fill it in."),
+        (nll < 0, "its −ln p, {0.nll:g}, is no logarithm of a probability", "Log-probabilities are 0 at most."),
+        (
+            tokens["rank"] * p > 1 + SLACK,
+            "a token of rank {0.rank:g} cannot have the probability {1:.3g}: those before it have as much each",
+            _OTHER_SCORES,
+        ),
+        (
+            (tokens["rank"] == 1) & (nll > np.log(size) + SLACK),
+            f"the likeliest of {size:,} tokens cannot have the probability {{1:.3g}}",
+            f"{_OTHER_SCORES} Or is it the right --vocabulary?",
+        ),
+    ):
+        if wrong.any():
+            first = int(wrong.to_numpy().argmax())
+            place = f"{label(path)}, {cells.index.name} {cells.index[first]}"
+            raise DataError(fault.format(tokens.iloc[first], p.iloc[first]), place, remedy)
+    if nll.sum() > GREEDY and (tokens["rank"] == 1).all():
+        fault = f"all {len(tokens):,} ranks are 1, with a cross-entropy of {nll.mean():.2f} nats"
         remedy = (
             "The program did not count ranks, or the text is the model's own greedy output: neither is a measurement."
         )
-        raise DataError(fault, where, remedy)
-
-
-def _checked(token: Token, labels: ImportLabels, where: str) -> Token:
-    for name in ("document", "position"):
-        if not 0 <= (number := getattr(token, name)) <= MOST:
-            raise DataError(f"{name} {number} is not from 0 to {MOST}", where, "Number them from 0.")
-    if not (1 <= token.rank <= labels.vocabulary and token.rank == int(token.rank)):
-        fault = f"{token.rank:g} is no rank among {labels.vocabulary:,} tokens"
-        raise DataError(fault, where, "Ranks count from 1; is it the right --vocabulary?")
-    if not 0 <= token.token < labels.vocabulary:
-        raise DataError(f"there is no token {token.token}", where, "Is it the right --vocabulary?")
-    if not token.nll >= 0:
-        raise DataError(f"{-token.nll:g} is no logarithm of a probability", where, "Log-probabilities are 0 at most.")
-    if token.rank * math.exp(-token.nll) > 1 + SLACK:
-        p = math.exp(-token.nll)
-        fault = f"a token of rank {token.rank:g} cannot have the probability {p:.3g}: those before it have as much each"
-        raise DataError(fault, where, _OTHER_SCORES)
-    if token.rank == 1 and token.nll > math.log(labels.vocabulary) + SLACK:
-        fault = f"the likeliest of {labels.vocabulary:,} tokens cannot have the probability {math.exp(-token.nll):.3g}"
-        raise DataError(fault, where, f"{_OTHER_SCORES} Or is it the right --vocabulary?")
-    return token
+        raise DataError(fault, str(path), remedy)
+    return tokens
 
 
 _OTHER_SCORES = "Ranks and log-probabilities are not of the same scores."
-
-
-def _read_table(path: Path, labels: ImportLabels) -> Iterator[Token]:
-    """Yield the rows of a table."""
-    from rbp.tables import known_columns, read_csv, read_parquet
-
-    names = ("document", "position", "token", "rank", "greater", "equal", "nll", "logprob")
-    table = known_columns(read_parquet(path) if path.suffix == ".parquet" else read_csv(path), names, path)
-    if "rank" not in table and {"greater", "equal"} <= {*table}:  # as `rbp ranks export` writes it
-        beside = 1 if labels.tie_rule == "strict" else table["equal"].astype(float)
-        table["rank"] = table["greater"].astype(float) + beside
-    if lacking := [name for name in ("document", "position", "token", "rank") if name not in table]:
-        fault, remedy = f"there is no column {lacking[0]}", "Columns: document, position, token, rank, logprob or nll."
-        raise DataError(fault, label(path), remedy)
-    if ("nll" in table) == ("logprob" in table):
-        raise DataError("one of the columns nll and logprob is needed", label(path), "Give one of them.")
-    name, sign = ("nll", 1) if "nll" in table else ("logprob", -1)
-    seen: set[tuple[int, int]] = set()
-    for line, cells in zip(table.index, table.to_dict("records"), strict=True):
-        where = f"{label(path)}, line {line}"
-        try:
-            if any("_" in str(cell) for cell in cells.values()):  # Python reads 1_0 as 10
-                raise ValueError
-            document, position, token = (int(cells[column]) for column in ("document", "position", "token"))
-            ranked = Token(document, position, token, float(cells["rank"]), sign * float(cells[name]) + 0.0)
-        except (TypeError, ValueError):
-            raise DataError("a cell is empty, or no number", where, "Fill it in.") from None
-        if (document, position) in seen or min(document, position) < 0:
-            fault = f"document {document}, position {position} is there twice, or below 0"
-            raise DataError(fault, where, "Each token has one row.")
-        seen.add((document, position))
-        yield _checked(ranked, labels, where)

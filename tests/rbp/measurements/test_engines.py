@@ -41,8 +41,8 @@ def test_no_other_tie_rule_is_read(imported, tmp_path):
 @pytest.mark.parametrize(
     ("table", "says"),
     [
-        (TABLE.drop(columns="rank"), "no column rank"),
-        (TABLE.assign(position=1), "there twice"),
+        (TABLE.drop(columns="rank"), "column rank is missing"),
+        (TABLE.assign(position=1), "the row repeats line 2"),
         (TABLE.assign(nll=[0.1, None]), "empty"),
         (TABLE.assign(position=[1, 2**31]), r"position 2147483648 is not from 0 to 2147483647 .*line 3"),
         (TABLE.assign(rank=[1, 0]), "0 is no rank among 320 .*line 3"),
