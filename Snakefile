@@ -1,4 +1,4 @@
-# The book as a workflow, driven by `rbp book`. Every job is a plain command with declared inputs, outputs, threads
+# The chapters as a workflow, driven by `rbp book`. Every job is a plain command with declared inputs, outputs, threads
 # and resources, so that another executor can run it: `rbp book -- --executor slurm --jobs 20`.
 import shlex
 import sys
@@ -22,8 +22,7 @@ onstart:
 
 rule all:
     input:
-        "_build/results.json",
-        "_build/site.json",
+        expand("_build/chapters/{chapter}/results.json", chapter=chapters),
 
 
 rule step:
@@ -53,7 +52,6 @@ rule chapter:
         "_build/chapters/{chapter}/results.json",
     params:
         code=lambda wildcards: build.chapter_code(project, wildcards.chapter),
-        overrides=lambda wildcards: build.canonical_overrides(project, wildcards.chapter),
     wildcard_constraints:
         chapter=r"\w+",
     threads: 1
@@ -63,26 +61,3 @@ rule chapter:
         runtime=30,
     shell:
         "{command} _chapter {wildcards.chapter}"
-
-
-rule results:
-    input:
-        expand("_build/chapters/{chapter}/results.json", chapter=chapters),
-    output:
-        "_build/results.json",
-    shell:
-        "{command} _results"
-
-
-rule site:
-    input:
-        build.site_inputs(project),
-    output:
-        "_build/site.json",
-    params:
-        code=build.site_code(project),
-    resources:
-        mem_mb=2000,
-        runtime=15,
-    shell:
-        "{command} _site"

@@ -278,19 +278,3 @@ def _check(path: Path) -> None:
     from companion.live.requests import check_upload
 
     check_upload(path)
-
-
-@commands.command("_results", hidden=True)
-def _results(context: typer.Context) -> None:
-    """Merge the chapters' results (a job of the Snakefile)."""
-    from companion.render.build import merge_results
-
-    merge_results(Project.of(context.obj))
-
-
-@commands.command("_site", hidden=True)
-def _site(context: typer.Context) -> None:
-    """Build the HTML (a job of the Snakefile)."""
-    from companion.render.build import run_site
-
-    run_site(Project.of(context.obj))

@@ -36,7 +36,7 @@ KINDS = {
 }
 RBP, PYTEST = ["-m", "rbp.cli", "--root", "."], ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", ""]
 COMMANDS = [
-    [*RBP, "book", "--", "_build/results.json"],
+    [*RBP, "book"],
     [*RBP, "verify"],
     [*PYTEST, "tests/rbp", "tests/ladder", "tests/companion"],  # the slow ones too
 ]

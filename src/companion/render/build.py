@@ -6,67 +6,26 @@ import signal
 import subprocess
 import sys
 import time
-import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import typer
 
 from companion.execute import inputs, prose, results, steps, where
-from companion.execute.parameters import check
-from companion.execute.run import Chapter, all_chapters, chapter_names, execute, find, step_names, times
+from companion.execute.run import all_chapters, chapter_names, execute, find, step_names, times
 from companion.project import ROOT, Project
 from companion.render import site
-from rbp.errors import ChapterFailed, ParameterError, RbpError
-from rbp.io import canonical_json, exists, files_below, lock, parse_json, write_file, write_json
-from rbp.names import nearest, split_names
+from rbp.errors import ChapterFailed, DataError, RbpError
+from rbp.io import files_below, lock, parse_json, write_file, write_json
 
 FULL = 100_000  # bytes that are left on a disk that is as good as full
 
 
-def overrides(project: Project, chapter: Chapter) -> dict[str, Any]:
-    """Read the parameters that ``book/parameters.toml`` (optional) sets in its table ``[NAME]``.
-
-    Raises ParameterError for a table of no chapter and for whatever `companion.execute.parameters.check` refuses.
-    """
-    path = project.book / "parameters.toml"
-    if not path.exists():
-        return {}
-    try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ParameterError(f"this is not TOML: {error}", "book/parameters.toml") from None
-    names = chapter_names(project)
-    for name, table in tables.items():
-        if name not in names or not isinstance(table, dict):
-            raise ParameterError(f'"{name}" is not a chapter', "book/parameters.toml", nearest(name, names))
-    return check(chapter.parameters, tables.get(chapter.name, {}), chapter.name)
-
-
-def canonical_overrides(project: Project, name: str) -> str:
-    """Return a chapter's overrides as text: the parameters that Snakemake watches."""
-    return canonical_json(overrides(project, find(project, name)))
-
-
-def _existing(project: Project, values: dict[str, Any]) -> list[Path]:
-    """List the files that overriding values may name, such as a user's measurements.
-
-    The files behind a word such as "published" are not known here, so any text adds all data of the project.
-    """
-    texts = [value for value in values.values() if isinstance(value, str)]
-    named = [word for text in texts for word in (text.strip(), *split_names(text))]
-    paths = [project.root / word for word in dict.fromkeys(named) if word] + [project.root / "data"] * bool(texts)
-    return [path for path in paths if exists(path)]
-
-
 def chapter_files(project: Project, name: str) -> list[Path]:
-    """List the files that a chapter reads: data, pins, files that its parameters name; neither notebook nor modules."""
-    chapter = find(project, name)
-    data = [project.root / path for path in chapter.declaration.reads]
-    settings = [path for path in [project.book / "parameters.toml"] if path.exists()]
-    return [*data, *_existing(project, overrides(project, chapter)), *settings, *inputs.pins(project)]
+    """List the files that a chapter reads: data and pins; neither notebook nor modules."""
+    data = [project.root / path for path in find(project, name).declaration.reads]
+    return [*data, *inputs.pins(project)]
 
 
 def chapter_inputs(project: Project, name: str) -> list[str]:
@@ -76,8 +35,7 @@ def chapter_inputs(project: Project, name: str) -> list[str]:
     others, named = [other for other in chapter_names(project) if other != chapter.name], chapter.declaration.results_of
     names = others if "*" in named else [find(project, each).name for each in named]
     of_others = [project.chapters / other / "results.json" for other in names]
-    sources = [path for path in chapter_files(project, name) if path != project.book / "parameters.toml"]
-    return inputs.relative(project, [*sources, *tables, *of_others])
+    return inputs.relative(project, [*chapter_files(project, name), *tables, *of_others])
 
 
 def chapter_code(project: Project, name: str) -> str:
@@ -105,19 +63,18 @@ def step_urgency(project: Project, name: str) -> int:
     return steps.find_step(project, name).seconds + max(waiting, default=0)
 
 
-def site_inputs(project: Project) -> list[str]:
-    """List the files that the HTML depends on, relative to the root, but for the packages: `site_code` has these."""
+def site_sources(project: Project) -> dict[str, str]:
+    """Return the checksums of all that the HTML is made of, by path.
+
+    Modules are among them: the pages show the docstrings of some, and are made by others.
+    """
     executed = [project.chapters / name / f"{name}.ipynb" for name in chapter_names(project)]
     recorded = [path.with_name("results.json") for path in executed]
     by_hand = [*files_below(project.book), *(project.root / name for name in site.SETTINGS)]
     written = [chapter.path for chapter in all_chapters(project)]
-    others = [path for path in (project.expected, site.report_stamp(project)) if path.exists()]
-    return inputs.relative(project, [*executed, *recorded, *written, *others, *by_hand])
-
-
-def site_code(project: Project) -> str:
-    """Return a checksum of all modules: the pages show the docstrings of some, and are made by others."""
-    return inputs.digest(project, [path for path in files_below(project.root / "src") if path.suffix == ".py"])
+    code = [path for path in files_below(project.root / "src") if path.suffix == ".py"]
+    others = [project.expected, site.report_stamp(project)]
+    return inputs.checksums(project, [*executed, *recorded, *written, *others, *by_hand, *code])
 
 
 def run_code(project: Project, name: str) -> str:
@@ -192,19 +149,27 @@ def run_chapter(project: Project, name: str) -> bool:
 
     def make() -> None:
         with inputs.unchanged(lambda: sources_of(project, name)) as made_from:
-            values = overrides(project, chapter)
             environment = {steps.TABLES: str(project.steps), where.FOLDER: str(project.where)}
-            execute(chapter, values, project.chapters / name, project.root, drop_prose, environment=environment)
+            execute(chapter, {}, project.chapters / name, project.root, drop_prose, environment=environment)
         write_json(project.inputs / f"{name}.json", made_from)
 
     return _report_job(project, f"[{names.index(chapter.name) + 1}/{len(names)}] {name}", name, make)
 
 
-def run_site(project: Project) -> None:
-    """Build the HTML for the book. Raises RbpError."""
-    files = [project.root / path for path in site_inputs(project)]
-    with inputs.unchanged(lambda: inputs.checksums(project, files)):
+def _is_site_current(project: Project) -> bool:
+    """Return whether the HTML was made of the files as they are now."""
+    made = project.build / "site.json"
+    built = made.exists() and (project.html / "index.html").exists()
+    return built and bool(parse_json(made.read_bytes()) == site_sources(project))
+
+
+def build_site(project: Project) -> None:
+    """Build the HTML, if it is not current. Raises RbpError."""
+    if _is_site_current(project):
+        return
+    with inputs.unchanged(lambda: site_sources(project)) as made_from:
         site.build_html(project)
+    write_json(project.build / "site.json", made_from)
 
 
 def forget_removed(project: Project) -> None:
@@ -214,10 +179,40 @@ def forget_removed(project: Project) -> None:
             shutil.rmtree(folder)
 
 
-def merge_results(project: Project) -> None:
-    """Write ``_build/results.json`` from the chapters' results."""
-    paths = [project.chapters / name / "results.json" for name in chapter_names(project)]
-    results.write_book(project.results, results.merge(paths))
+def merged_results(project: Project) -> results.Results:
+    """Merge the chapters' results."""
+    return results.merge(project.chapters / name / "results.json" for name in chapter_names(project))
+
+
+def are_chapters_current(project: Project) -> bool:
+    """Return whether all chapters were executed as the files are now, and the book's results are theirs.
+
+    Each chapter that reads others' results was then executed after these.
+    """
+    try:
+        return not differences_of_tree(project) and results.read_book(project.results) == merged_results(project)
+    except DataError:  # not there, or damaged
+        return False
+
+
+def execute_chapters(project: Project, cores: int, extra: Sequence[str], lock: int) -> bool:
+    """Execute the stale chapters and merge the results; returns whether all succeeded. extra: as `build` takes it.
+
+    Snakemake, which takes as long to start as the pages take, is left out where nothing is stale.
+    """
+    for chapter in chapter_names(project):  # say what is wrong before Snakemake says it at length
+        chapter_inputs(project, chapter)
+    for step in step_names(project):
+        step_inputs(project, step)
+    forget_removed(project)
+    if not extra and are_chapters_current(project):
+        return True
+    if not _snakemake(project, cores, extra, lock):
+        full = " The disk is full: free some space." if shutil.disk_usage(project.build).free < FULL else ""
+        typer.echo(f"The book is not complete.{full}", err=True)
+        return False
+    results.write_book(project.results, merged_results(project))
+    return True
 
 
 @contextmanager
@@ -261,28 +256,21 @@ def _snakemake(project: Project, cores: int, extra: Sequence[str], lock: int) ->
     return code == 0
 
 
-def build(project: Project, cores: int | None = None, extra: Sequence[str] = ()) -> bool:
-    """Execute the stale chapters, merge the results, build the HTML; returns whether all succeeded.
+def build(project: Project, cores: int | None = None, extra: Sequence[str] = (), pages: bool = True) -> bool:
+    """Execute the stale chapters, merge the results, build the HTML (`pages`); returns whether all succeeded.
 
     ``extra`` arguments go to Snakemake. Prints progress, the chapters' times, and where the book is. Raises
-    RbpError if another build is running, or if the project is not as it should be.
+    RbpError if another build is running, if the project is not as it should be, or if the pages cannot be built.
     """
     start = time.perf_counter()
-    for chapter in all_chapters(project):  # say what is wrong before Snakemake says it at length
-        overrides(project, chapter)
-        chapter_inputs(project, chapter.name)
-    for step in step_names(project):
-        step_inputs(project, step)
-    index = project.html / "index.html"
     with _lock(project) as lock:
-        forget_removed(project)
-        if not index.exists():
-            (project.build / "site.json").unlink(missing_ok=True)
-        if not _snakemake(project, cores or os.cpu_count() or 1, extra, lock):
-            full = " The disk is full: free some space." if shutil.disk_usage(project.build).free < FULL else ""
-            typer.echo(f"The book is not complete.{full}", err=True)
+        if pages and not _is_site_current(project):
+            site.start_early(site.configured(project))
+        if not execute_chapters(project, cores or os.cpu_count() or 1, extra, lock):
             return False
+        if pages:
+            build_site(project)
     for name, seconds in times(project).items():
         typer.echo(f"  {name:20} {seconds:6.1f} s")
-    typer.echo(f"The book ({time.perf_counter() - start:.1f} s): {index}")
+    typer.echo(f"The book ({time.perf_counter() - start:.1f} s): {project.html / 'index.html'}")
     return True

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from companion.ledger.claims import Entry
 from companion.render import numbered
 from companion.render.ledger_page import card_of
-from rbp.io import write_file
 
 PAGE = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>{title}</title>
@@ -72,4 +71,6 @@ def figure_cards(chapter: str, title: str, cells: list[dict[str, Any]], elsewher
 def write_cards(folder: Path, cards: Iterable[Card], site: str) -> None:
     """Write cards into a folder whose files become the book's. site: where the book is served, or ""."""
     for card in cards:
-        write_file(folder / card.address, card.page(site))
+        path = folder / card.address
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(card.page(site), encoding="utf-8")

@@ -13,8 +13,8 @@ from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
-from sphinx.environment.collectors.toctree import TocTreeCollector
 from sphinx.transforms import SphinxTransform
+from sphinx_external_toc.collectors import TocTreeCollectorWithStyles as Collector
 
 CHAPTER = re.compile(r"notebooks/(?P<name>\w+)")
 """The name of a page that is a chapter's."""
@@ -101,13 +101,17 @@ def _written(writer: Any, shown: nodes.Element) -> None:
     """Do nothing: all is written already."""
 
 
-def _number(app: Sphinx, env: BuildEnvironment) -> list[str]:
-    """Number figures, tables and equations again, by the chapters' numbers, which have gaps."""
+def _number_chapters(collector: Collector, env: BuildEnvironment) -> list[str]:
+    """Give each page the number in its title, by which Sphinx numbers figures, tables and equations."""
     titles = {page: env.titles[page].astext() for page in env.all_docs if CHAPTER.fullmatch(page)}
     env.toc_secnumbers = {page: {"": (match[1],)} for page, title in titles.items() if (match := NUMBER.match(title))}  # type: ignore[dict-item]
-    changed = TocTreeCollector().assign_figure_numbers(env)
-    env.toc_secnumbers = {}  # titles have their numbers already
-    return changed
+    return []
+
+
+def _forget_numbers(app: Sphinx, env: BuildEnvironment) -> list[str]:
+    """Let no number be put before titles, which have their own."""
+    env.toc_secnumbers = {}
+    return []
 
 
 def setup(app: Sphinx) -> None:
@@ -115,4 +119,5 @@ def setup(app: Sphinx) -> None:
     for kind, figtype in ((Shown, "figure"), (ShownTable, "table")):
         app.add_enumerable_node(kind, figtype, _title, html=(_write, _written))
     app.add_transform(FindShown)
-    app.connect("env-get-updated", _number, priority=900)
+    Collector.assign_section_numbers = _number_chapters
+    app.connect("env-get-updated", _forget_numbers, priority=900)

@@ -1,7 +1,6 @@
 """The book's pages: stage the sources, and build them with Jupyter Book."""
 
 import contextlib
-import hashlib
 import importlib.metadata
 import json
 import os
@@ -24,7 +23,7 @@ from companion.project import Project
 from companion.render.cards import Card, claim_cards, figure_cards, write_cards
 from companion.render.citation import bibtex_box, configuration, read_citation
 from rbp.errors import ChapterError, RbpError
-from rbp.io import canonical_json, files_below, folder_beside, parse_json, sha256, swap_in, write_file, write_json
+from rbp.io import canonical_json, files_below, folder_beside, parse_json, sha256, swap_in, write_file
 
 FIGURE = re.compile(r"^<!-- figure (?P<chapter>\w+)::(?P<name>[\w-]+) -->$", re.MULTILINE)
 """The place of a chapter's figure on a page by hand."""
@@ -72,12 +71,14 @@ def stage(project: Project) -> None:
                 text = text.replace(CITE_LINE, bibtex_box(project))
             if CHAPTERS_LINE in text:
                 text = text.replace(CHAPTERS_LINE, _contents(project, chapters, book.numbers))
-            write_file(page, with_figures(text, project, page.name))
+            page.write_text(with_figures(text, project, page.name), encoding="utf-8")
         _copy(project.book / "_toc.yml", source / "_toc.yml")
-        write_file(source / "book" / "made.md", made_page(project, REPORT_LINK if offered else ""))
+        made = made_page(project, REPORT_LINK if offered else "")
+        (source / "book" / "made.md").write_text(made, encoding="utf-8")
+        (source / "notebooks").mkdir(exist_ok=True)
         for chapter in chapters:
             name = chapter.name
-            write_file(source / "notebooks" / f"{name}.ipynb", _page(project, chapter, book))
+            (source / "notebooks" / f"{name}.ipynb").write_text(_page(project, chapter, book), encoding="utf-8")
             if (files := project.chapters / name / name).is_dir():
                 shutil.copytree(files, extra / "notebooks" / name)
         if cards := list(_cards(project, chapters)):
@@ -163,12 +164,11 @@ def _page(project: Project, chapter: Chapter, book: prose.BookValues) -> str:
         notebook = prose.page_of(executed, book, chapter.notebook["cells"])
     except ValueError as error:
         raise ChapterError(str(error), chapter.name) from None
-    if "changed" not in notebook["metadata"].get("rbp", {}):
-        for cell in notebook["cells"]:
-            _check_values(cell["source"] if cell["cell_type"] == "markdown" else "", chapter.name)
-        title, _, rest = notebook["cells"][0]["source"].partition("\n")
-        minutes = f'<p class="rbp-minutes">{reading_minutes(notebook["cells"])} min to read</p>'
-        notebook["cells"][0]["source"] = f"{title}\n\n{minutes}\n{rest}"
+    for cell in notebook["cells"]:
+        _check_values(cell["source"] if cell["cell_type"] == "markdown" else "", chapter.name)
+    title, _, rest = notebook["cells"][0]["source"].partition("\n")
+    minutes = f'<p class="rbp-minutes">{reading_minutes(notebook["cells"])} min to read</p>'
+    notebook["cells"][0]["source"] = f"{title}\n\n{minutes}\n{rest}"
     return canonical_json(notebook, indent=1) + "\n"
 
 
@@ -200,6 +200,8 @@ _waiting: list["subprocess.Popen[str]"] = []
 
 def start_early(config: Path) -> None:
     """Start the next `jupyter_book` now: it imports what `config` names, and waits. It ends with this process."""
+    if _waiting:
+        return
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     # It has no __main__, and its script may be off the PATH.
     _waiting.append(subprocess.Popen([sys.executable, "-c", _START, str(config)], text=True, **pipes))  # type: ignore[call-overload]  # noqa: S603
@@ -217,13 +219,16 @@ def jupyter_book(source: Path, config: Path, output: Path, strict: bool = True) 
 
     Raises RbpError if it cannot be built, and for a page that the contents name and the pages lack.
     """
-    if not _waiting:
-        start_early(config)
+    start_early(config)
     arguments = ["build", str(source), "--config", str(config)]
     arguments += ["--toc", str(source / "_toc.yml"), "--path-output", str(output)]
     arguments += ["-W", "--keep-going", "-n"] if strict else []
     process = _waiting.pop()
-    printed, _ = process.communicate(json.dumps(["jupyter-book", *arguments]) + "\n")
+    try:
+        printed, _ = process.communicate(json.dumps(["jupyter-book", *arguments]) + "\n")
+    except BaseException:
+        process.kill()
+        raise
     pages = output / "_build" / "html"
     explained = process.returncode and "nonexisting document" not in printed  # another fault, which Sphinx tells
     if not explained and (absent := _absent(source / "_toc.yml", pages)):
@@ -245,34 +250,45 @@ def _absent(contents: Path, pages: Path) -> list[str]:
     return []
 
 
+#: of the built pages, what Sphinx leaves as it is where it writes a page no more; it copies all other files anew
+_WRITTEN = ("book/*.html", "notebooks/*.html", "_sources/*/*", "_images/*", "_downloads/*/*")
+_WRITTEN += (".buildinfo", "searchindex.js", "_static/sentences.js")
+
+
 def build_html(project: Project) -> None:
-    """Stage the book and build its HTML into ``_build/html``, which is replaced whole. Raises RbpError."""
+    """Stage the book and build its HTML into ``_build/html``, which is replaced whole. Raises RbpError.
+
+    Where code and settings are those of the last build, Sphinx begins with its pages: it reads those that have changed,
+    and writes these, or all where more than words has changed (`companion.render.sphinx_ext`).
+    """
     config = configured(project)
     start_early(config)  # Sphinx imports its extensions meanwhile
     stage(project)
     key = _reading_key(project)
     with folder_beside(project.html) as aside:
-        read = aside / "_build" / ".doctrees"  # where Jupyter Book has them
+        read, written = aside / "_build" / ".doctrees", aside / "_build" / "html"  # where Jupyter Book has them
         kept = project.doctrees / key
-        if kept.is_dir():
+        if written_before := kept.is_dir():
             read.parent.mkdir()
             kept.rename(read)
+            for path in (path for pattern in _WRITTEN for path in project.html.glob(pattern)):
+                copy = written / path.relative_to(project.html)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(path, copy)
         pages = jupyter_book(project.build / "source", config, aside)
-        shutil.rmtree(project.doctrees, ignore_errors=True)
-        project.doctrees.mkdir()
-        read.rename(kept)
+        if (addresses := project.html / "sitemap.xml").exists() and written_before:
+            shutil.copy2(addresses, pages)  # the extension names only pages that it has seen written
         toc = yaml.safe_load((project.book / "_toc.yml").read_text(encoding="utf-8"))
         first = f"{toc['root']}.html"
         write_file(pages / "index.html", INDEX.format(page=first))
         swap_in(pages, project.html)
-    write_json(project.build / "site.json", {"chapters": fingerprint(project)})
+        shutil.rmtree(project.doctrees, ignore_errors=True)
+        project.doctrees.mkdir()
+        read.rename(kept)
 
 
 def _reading_key(project: Project) -> str:
-    """Return a checksum of all that decides how Sphinx reads a page, but for the page: code, settings, pins.
-
-    With the same key, pages that are as they were are not read again; all are written.
-    """
+    """Return a checksum of what, besides a page, decides how Sphinx reads and writes it: code, settings, pins."""
     code = [path for path in files_below(project.root / "src") if path.suffix == ".py"]
     others = [path for path in files_below(project.book) if path.suffix != ".md"]
     return inputs.digest(project, [*code, *others, *(project.root / name for name in SETTINGS), *inputs.pins(project)])
@@ -282,10 +298,8 @@ def fingerprint(project: Project) -> str:
     """Return a checksum over all that the pages are made of, except the page on how the book was made."""
     written = [chapter.path for chapter in all_chapters(project)]
     executed = [project.chapters / path.stem / path.name for path in written]
-    by_hand = [path for path in project.book.rglob("*") if path.is_file()]
-    accepted = [project.expected] if project.expected.exists() else []
-    paths = sorted([*written, *executed, *by_hand, *accepted, *(project.root / name for name in SETTINGS)])
-    return hashlib.sha256("".join(sha256(path) for path in paths).encode()).hexdigest()
+    settings = [project.root / name for name in SETTINGS]
+    return inputs.digest(project, [*written, *executed, project.book, project.expected, *settings])
 
 
 def report_file(project: Project) -> Path:

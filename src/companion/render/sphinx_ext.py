@@ -1,10 +1,11 @@
 """Adapt Jupyter Book's pages: numbers, a search of sentences, scripts only where they are used."""
 
+import hashlib
 import html
 import json
 import re
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from bs4 import BeautifulSoup
 from docutils import nodes
@@ -12,6 +13,7 @@ from math_core import LatexError
 from sphinx.application import Sphinx
 from sphinx.builders.html import StandaloneHTMLBuilder
 from sphinx.config import Config
+from sphinx.environment import BuildEnvironment
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
@@ -125,6 +127,27 @@ class OneSwitch(SphinxPostTransform):
             title.parent.insert(1 + noticed, nodes.raw("", SWITCH + START, format="html"))
 
 
+# ── Which pages are written again
+
+
+def _note_outline(app: Sphinx, doctree: nodes.document) -> None:
+    """Note the outline of a page that is read: all but the words of its paragraphs, which no other page shows."""
+    outlines = vars(app.env).setdefault("rbp_outlines", {})
+    text = doctree.deepcopy()
+    for paragraph in text.findall(nodes.paragraph):
+        for words in list(paragraph.findall(nodes.Text)):
+            words.parent.replace(words, nodes.Text("…"))
+    outline = hashlib.sha256(text.pformat().encode()).hexdigest()
+    if outlines.get(app.env.docname) != outline:
+        outlines[app.env.docname] = outline
+        vars(app)["rbp_rewrites_all"] = True
+
+
+def _rewrite_all(app: Sphinx, env: BuildEnvironment) -> list[str]:
+    """Name all pages where an outline has changed: others may show the title, or numbers that follow its own."""
+    return sorted(env.found_docs) if vars(app).get("rbp_rewrites_all") else []
+
+
 # ── What search reads
 
 #: what holds no sentences
@@ -137,7 +160,15 @@ class Builder(StandaloneHTMLBuilder):
     It shows them too, from a file of their own: a page opened from a file can fetch no other.
     """
 
-    sentences: ClassVar[dict[str, str]] = {}
+    def prepare_writing(self, docnames: set[str]) -> None:
+        """Begin with the sentences of the pages that are not written again."""
+        super().prepare_writing(docnames)
+        self._sentences_file = Path(self.outdir) / "_static" / SENTENCES
+        self.sentences: dict[str, str] = {}
+        if self._sentences_file.exists():
+            text = self._sentences_file.read_text(encoding="utf-8")
+            self.sentences = json.loads(text.removeprefix(_OPENING).removesuffix(_END))
+            self._sentences_file.unlink()  # else pages would name it with a checksum
 
     def index_page(self, pagename: str, doctree: nodes.document, title: str) -> None:
         """Index a page's sentences."""
@@ -156,10 +187,11 @@ class Builder(StandaloneHTMLBuilder):
         """Write the index of words, and the sentences."""
         super().dump_search_index()
         text = json.dumps(self.sentences, ensure_ascii=False, sort_keys=True)
-        (Path(self.outdir) / "_static" / SENTENCES).write_text(f"var SENTENCES = {text};\n", encoding="utf-8")
+        self._sentences_file.write_text(f"{_OPENING}{text}{_END}", encoding="utf-8")
 
 
 SENTENCES = "sentences.js"
+_OPENING, _END = "var SENTENCES = ", ";\n"
 
 
 def _sentences(markup: str) -> str:
@@ -187,6 +219,8 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("config-inited", _set_address)
     app.connect("config-inited", _add_style)
     app.add_css_file(STYLE.name, priority=400)  # before the book's own
+    app.connect("doctree-read", _note_outline)
+    app.connect("env-get-updated", _rewrite_all)
     app.connect("html-page-context", _drop_source, priority=900)  # after the theme's buttons are there
     app.connect("html-page-context", _load_scripts)
     app.connect("html-page-context", _mend_markup)

@@ -11,11 +11,10 @@ from mini import write_book, write_chapter
 
 from companion.execute.results import Recorded, read_chapter
 from companion.execute.results import write_book as write_results
-from companion.execute.run import find
 from companion.project import Project
 from companion.render import site
-from companion.render.build import build, chapter_code, chapter_inputs, differences_of_tree, overrides, run_chapter
-from rbp.errors import ParameterError, RbpError
+from companion.render.build import build, chapter_code, chapter_inputs, differences_of_tree, run_chapter
+from rbp.errors import RbpError
 
 BUTTONS = ".article-header-buttons a[href^=http]"
 REPOSITORY = "https://github.com/somebody/companion"
@@ -34,8 +33,8 @@ def project(tmp_path_factory):
 def executed(project, capfd):
     """Builds the project up to its results and returns which chapters were executed."""
 
-    def run(*extra):
-        assert build(project, 2, extra or ["_build/results.json"]), capfd.readouterr()
+    def run(pages=False):
+        assert build(project, 2, pages=pages), capfd.readouterr()
         return set(re.findall(r"\[\d/3\] (\w+) … [\d.]+ s", capfd.readouterr().out))
 
     return run
@@ -106,16 +105,21 @@ def test_the_buttons_of_a_page_lead_to_its_source_and_of_a_chapter_to_binder(pro
 @pytest.mark.long
 def test_a_changed_sentence_and_a_linters_pin_execute_nothing(project, executed):
     before = checksums(project.chapters)
+    edit(project.book / "more.md", "# More", "# Much more")
+    assert executed(pages=True) == set()
+    assert "Much more" in page(project, "notebooks/02_b").get_text(), "where the contents are shown"
     edit(project.notebooks / "01_a.ipynb", "With $x^2$ it is", "With $x^3$ the value is")
     (project.root / "requirements-checks.lock").write_text("ruff==1\n")
-    assert executed("_build/site.json") == set()
+    other = (project.html / "notebooks" / "02_b.html").stat()
+    assert executed(pages=True) == set()
     assert "the value is 5.500" in page(project, "notebooks/01_a").get_text()
+    assert (project.html / "notebooks" / "02_b.html").stat().st_mtime_ns == other.st_mtime_ns, "written once"
     assert checksums(project.chapters) == before
     assert differences_of_tree(project) == []
     pages = checksums(project.html)
-    shutil.rmtree(project.doctrees)  # so that all pages are read again
+    shutil.rmtree(project.doctrees)  # so that all pages are read and written again
     (project.build / "site.json").unlink()
-    executed("_build/site.json")
+    executed(pages=True)
     assert {name for name, each in checksums(project.html).items() if pages[name] != each} <= {"book/made.html"}
 
 
@@ -139,9 +143,8 @@ def test_what_is_executed_again_and_what_is_not(project, executed):
     edit(project.root / "data" / "a.csv", "1", "10")
     assert differences_of_tree(project) == ["01_a was built from another data/a.csv"]
     edit(project.notebooks / "02_b.ipynb", "value = 2", "value = 3")
-    (project.book / "parameters.toml").write_text("[01_a]\nk = 40\n")
-    assert executed() == {"01_a", "02_b", "03_c"}, "the one for its data and parameters, the other for its code"
-    assert json.loads(project.results.read_text())["03_c"]["value"]["value"] == 40 + 5 + 3
+    assert executed() == {"01_a", "02_b", "03_c"}, "the one for its data, the other for its code"
+    assert json.loads(project.results.read_text())["03_c"]["value"]["value"] == 1 + 5 + 3
 
 
 SAVED = """
@@ -168,8 +171,8 @@ def test_a_chapter_whose_input_changes_while_it_runs_fails(tmp_path, capfd):
 def test_what_fails_is_named_and_the_old_book_stays(project, capfd):
     before = checksums(project.html)
     edit(project.book / "more.md", "Words.", "[nowhere](nowhere.md)")
-    assert not build(project, 2)
-    assert re.search(r"book/more.md:3: WARNING: .*nowhere", capfd.readouterr().err)
+    with pytest.raises(RbpError, match=r"book/more.md:3: WARNING: .*nowhere"):
+        build(project, 2)
     assert checksums(project.html) == before
 
     edit(project.notebooks / "02_b.ipynb", "value = 3", "value = 3 / 0")
@@ -192,31 +195,15 @@ def test_one_build_at_a_time(project):
             build(project)
 
 
-def test_a_chapter_depends_on_what_it_reads_and_on_the_files_its_parameters_name(tmp_path):
+def test_a_chapter_depends_on_what_it_reads(tmp_path):
     project = Project(tmp_path)
-    write_chapter(project, "01_a", parameters='measurements: str = "published"  # source', reads=("data/b.csv",))
+    write_chapter(project, "01_a", reads=("data/b.csv",))
     write_chapter(project, "02_b", results_of=("01_a",))
-    project.book.mkdir()
-    (project.book / "parameters.toml").write_text('[01_a]\nmeasurements = "published, mine"\n')
     (project.root / "requirements.lock").touch()
-    files = ["mine/part.csv", "data/published/one.csv"]
-    for name in files:
-        (project.root / name).parent.mkdir(parents=True)
-        (project.root / name).touch()
     (project.root / "requirements-checks.lock").touch()
-    assert chapter_inputs(project, "01_a") == ["data/b.csv", *files, "requirements.lock"], "not the linters' pins"
+    assert chapter_inputs(project, "01_a") == ["data/b.csv", "requirements.lock"], "not the linters' pins"
     others = ["requirements.lock", "_build/chapters/01_a/results.json"]
     assert chapter_inputs(project, "02_b") == others
-
-
-def test_overrides_are_validated(tmp_path):
-    project = Project(tmp_path)
-    write_chapter(project, "01_a", parameters="k: int = 1  # a number")
-    assert overrides(project, find(project, "01_a")) == {}
-    project.book.mkdir()
-    (project.book / "parameters.toml").write_text("[01_b]\nk = 1")
-    with pytest.raises(ParameterError, match=r'"01_b" is not a chapter.*\nDid you mean "01_a"'):
-        build(project)
 
 
 def stage_one(project, prose):
@@ -261,18 +248,6 @@ def test_a_page_has_the_sentences_of_now_and_a_chapter_is_of_its_code_alone(tmp_
     edit(notebook, "k + 0.5", "k + 0.6")
     assert chapter_code(project, "01_a") != code
     assert differences_of_tree(project) == ["01_a was built from another notebooks/01_a.ipynb"]
-
-
-@pytest.mark.usefixtures("without_kernel")
-def test_other_parameters_are_a_rerun_whose_sentences_have_both_values_and_are_folded(tmp_path):
-    project = Project(tmp_path)
-    write_results(project.expected, {"01_a": {"v": Recorded(1.5), "value": Recorded(1)}})
-    project.book.mkdir()
-    (project.book / "parameters.toml").write_text("[01_a]\nk = 3\n")
-    title, *_, prose = stage_one(project, PROSE)
-    assert title == "# 1. Chapter 01_a"  # `Page` says whose run it is
-    assert prose.startswith("## The answer\n\n<details")
-    assert "It is 1.50 (this run: 3.50), or 1 (this run: 3)." in prose
 
 
 def test_words_and_figures_take_time_to_read_and_exercises_do_not():
