@@ -90,17 +90,15 @@ class ChapterResults:
     findings: dict[str, Recorded] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the results for JSON. Raises RbpError for a value that cannot be recorded."""
-        values, findings = (
-            {key: recorded(key, **asdict(each)).as_dict() for key, each in part.items()}
-            for part in (self.values, self.findings)
-        )
+        """Return the results for JSON."""
+        parts = (self.values, self.findings)
+        values, findings = ({key: each.as_dict() for key, each in part.items()} for part in parts)
         read = {"reads": sorted(set(self.reads)), "steps": sorted(set(self.steps))}
         return {"chapter": self.chapter, "values": values} | read | ({"findings": findings} if findings else {})
 
 
 def write_chapter(path: Path, results: ChapterResults) -> None:
-    """Write a chapter's ``results.json`` atomically. Raises RbpError for a value that cannot be recorded."""
+    """Write a chapter's ``results.json`` atomically."""
     write_json(path, results.as_dict())
 
 
@@ -115,7 +113,7 @@ def _read_json(path: Path, remedy: str) -> Any:
 
 def _values(where: str, values: Any, remedy: str) -> dict[str, Recorded]:
     try:
-        return {key: recorded(key, **fields) for key, fields in values.items()}
+        return {key: Recorded(**fields) for key, fields in values.items()}
     except (AttributeError, TypeError) as error:
         raise DataError(f"the results have another form: {error}", where, remedy) from None
 

@@ -13,14 +13,12 @@ How browsers are let in:
 
 import errno
 import io
-import ipaddress
 import json
 import re
 import secrets
 import socket
 import zipfile
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -140,29 +138,30 @@ class Pages(StaticFiles):
 class Live:
     """The application. announce: is called with the address for the next browser, whenever one was used."""
 
-    def __init__(self, project: Project, host: str, port: int, runs: Runs, announce: Callable[[str], None]) -> None:
-        self.project, self.host, self.port, self.runs, self.announce = project, host, port, runs, announce
+    def __init__(self, project: Project, port: int, runs: Runs, announce: Callable[[str], None]) -> None:
+        self.project, self.port, self.runs, self.announce = project, port, runs, announce
         self.visitors = Visitors()
         self._shown: dict[str, Path] = {}  # by the name made by chance, the folder of pages
         self.app = Starlette(
             routes=[
                 Route("/enter", self.enter),
-                Route("/api/chapters/{name}", self._answered(self.chapter)),
-                Route("/api/runs", self._answered(self.all_runs)),
-                Route("/api/runs", self._answered(self.ask), methods=["POST"]),
-                Route("/api/runs/{name}", self._answered(self.run)),
-                Route("/api/runs/{name}", self._answered(self.delete), methods=["DELETE"]),
-                Route("/api/runs/{name}/cancel", self._answered(self.cancel), methods=["POST"]),
-                Route("/api/runs/{name}/show", self._answered(self.show), methods=["POST"]),
-                Route("/api/runs/{name}/zip", self._answered(self.zip)),
-                Route("/api/compare", self._answered(self.compare), methods=["POST"]),
-                Route("/api/uploads/{name}", self._answered(self.upload), methods=["PUT"]),
-                Route("/api/uploads/{name}", self._answered(self.delete_upload), methods=["DELETE"]),
+                Route("/api/chapters/{name}", self.chapter),
+                Route("/api/runs", self.all_runs),
+                Route("/api/runs", self.ask, methods=["POST"]),
+                Route("/api/runs/{name}", self.run),
+                Route("/api/runs/{name}", self.delete, methods=["DELETE"]),
+                Route("/api/runs/{name}/cancel", self.cancel, methods=["POST"]),
+                Route("/api/runs/{name}/show", self.show, methods=["POST"]),
+                Route("/api/runs/{name}/zip", self.zip),
+                Route("/api/compare", self.compare, methods=["POST"]),
+                Route("/api/uploads/{name}", self.upload, methods=["PUT"]),
+                Route("/api/uploads/{name}", self.delete_upload, methods=["DELETE"]),
                 Route("/shown/{chance}/{path:path}", self.shown),
                 Mount("/live", StaticFiles(directory=STATIC)),
                 Mount("/", Pages(directory=project.html, html=True), middleware=[Middleware(GZipMiddleware)]),
             ],
             middleware=[Middleware(AccessCheck, live=self)],
+            exception_handlers=HANDLERS,
         )
 
     def server(self) -> uvicorn.Server:
@@ -173,8 +172,7 @@ class Live:
     @property
     def address(self) -> str:
         """The address at which the next browser gets in."""
-        name = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host  # noqa: S104
-        return f"http://{name}:{self.port}/enter?token={self.visitors.token}"
+        return f"http://127.0.0.1:{self.port}/enter?token={self.visitors.token}"
 
     # Who may come in
 
@@ -210,20 +208,8 @@ class Live:
         return None
 
     def _is_here(self, host: str) -> bool:
-        """Return whether a Host header means this server: loopback, or if others are let in, an address or our name."""
-        name, _, port = host.rpartition(":")
-        if port != str(self.port):
-            return False
-        if name in ("127.0.0.1", "localhost", "[::1]"):
-            return True
-        if is_loopback(self.host):
-            return name == self.host
-        if name == socket.gethostname():
-            return True
-        with suppress(ValueError):
-            ipaddress.ip_address(name.strip("[]"))
-            return True
-        return False
+        """Return whether a Host header means this server."""
+        return host in [f"{name}:{self.port}" for name in ("127.0.0.1", "localhost")]
 
     async def enter(self, request: Request) -> Response:
         """Let a browser in."""
@@ -237,21 +223,6 @@ class Live:
         return response
 
     # What may be requested
-
-    def _answered(self, answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
-        async def answered(request: Request) -> Response:
-            try:
-                return await answer(request)
-            except ClientDisconnect:  # in the middle of an upload, say
-                return _plain(400, "The request was cut short.")
-            except RbpError as error:
-                return Json({"what": error.what, "where": error.where, "remedy": error.remedy}, 422)
-            except OSError as error:
-                why = refusal(error) or error.strerror or type(error).__name__
-                remedy = "Free some space: delete runs that you do not need."
-                return Json({"what": f"the system does not let us write: {why}", "where": None, "remedy": remedy}, 507)
-
-        return answered
 
     async def chapter(self, request: Request) -> Response:
         """Return the form of a chapter."""
@@ -394,40 +365,45 @@ def _zipped(folder: Path) -> bytes:
     return buffer.getvalue()
 
 
-def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach the address."""
-    if host == "localhost":
-        return True
-    with suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return False
+async def _describe_refusal(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RbpError)  # noqa: S101 (it is called for these)
+    return Json({"what": error.what, "where": error.where, "remedy": error.remedy}, 422)
 
 
-def serve(project: Project, host: str, port: int, *, i_know: bool, minutes: float) -> None:
-    """Serve the live book until interrupted. Raises RbpError if there is none, no port, or no leave to listen there."""
+async def _describe_failure(_: Request, error: Exception) -> Response:
+    """Answer where the system lets us write nothing."""
+    assert isinstance(error, OSError)  # noqa: S101 (it is called for these)
+    why = refusal(error) or error.strerror or type(error).__name__
+    remedy = "Free some space: delete runs that you do not need."
+    return Json({"what": f"the system does not let us write: {why}", "where": None, "remedy": remedy}, 507)
+
+
+async def _describe_end(_: Request, error: Exception) -> Response:
+    """Answer a request that ends early, in the middle of an upload, say."""
+    return _plain(400, "The request was cut short.")
+
+
+HANDLERS = {RbpError: _describe_refusal, OSError: _describe_failure, ClientDisconnect: _describe_end}
+
+
+def serve(project: Project, port: int, minutes: float) -> None:
+    """Serve the live book until interrupted. Raises RbpError if there is none, or no such port."""
     if not (project.html / "index.html").exists():
         raise RbpError("the book is not built yet", str(project.html), "Run `rbp book` first.")
-    if not is_loopback(host) and not i_know:
-        what = f"at {host}, other machines could run chapters on this one"
-        raise ParameterError(what, "--host", "Leave it out, or give --i-know.")
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening = socket.socket()
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((host, port))
+        listening.bind(("127.0.0.1", port))
         listening.listen()  # who follows the address at once waits until the server is up
     except OSError as error:
         listening.close()
         if error.errno in (errno.EADDRINUSE, errno.EACCES):
             remedy = "Give another: rbp serve --port 8001, or --port 0 for any free one."
-            raise RbpError(f"the port {port} is taken", host, remedy) from None
-        raise RbpError(f"cannot listen: {error.strerror or error}", host, "Leave --host out.") from None
-    port = listening.getsockname()[1]
+            raise RbpError(f"the port {port} is taken", "127.0.0.1", remedy) from None
+        raise
     runs = Runs(project, limit=60 * minutes)
-    live = Live(project, host, port, runs, lambda address: typer.echo(f"Another browser can open it once at {address}"))
-    if not is_loopback(host):
-        typer.echo("Whoever reaches this machine and has the address below may read the book and run its chapters.")
-        typer.echo("Nothing is encrypted: anyone who listens on the network can do the same.")
+    port = listening.getsockname()[1]
+    live = Live(project, port, runs, lambda address: typer.echo(f"Another browser can open it once at {address}"))
     typer.echo(f"The book is at {live.address} (Ctrl-C ends this)")
     try:
         live.server().run(sockets=[listening])

@@ -82,7 +82,7 @@ def stage(project: Project) -> None:
             if (files := project.chapters / name / name).is_dir():
                 shutil.copytree(files, extra / "notebooks" / name)
         if cards := list(_cards(project, chapters)):
-            write_cards(extra, cards, read_citation(project).url)
+            write_cards(extra, cards, read_citation(project).get("url", ""))
         if offered:
             _copy(report_file(project), extra / "report.pdf")
         _keep_times(source, project.build / "source")

@@ -36,8 +36,8 @@ def test_the_box_is_bibtex_of_the_book_and_the_paper(tmp_path):
 def test_a_file_that_is_none_is_refused(tmp_path):
     with pytest.raises(DataError, match=r"no CITATION.cff.*\n.*git checkout -- CITATION.cff"):
         read_citation(Project(tmp_path))
-    with pytest.raises(DataError, match="repository-code"):
-        read_citation(project(tmp_path, repository_code="github.com/a/b"))
+    with pytest.raises(DataError, match="license is missing"):
+        read_citation(project(tmp_path, license=""))
     for text in ("a: [", "[]", "", "\0"):
         (tmp_path / "CITATION.cff").write_text(text)
         with pytest.raises(DataError, match=r"CITATION\.cff"):
