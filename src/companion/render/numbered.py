@@ -119,5 +119,5 @@ def setup(app: Sphinx) -> None:
     for kind, figtype in ((Shown, "figure"), (ShownTable, "table")):
         app.add_enumerable_node(kind, figtype, _title, html=(_write, _written))
     app.add_transform(FindShown)
-    Collector.assign_section_numbers = _number_chapters
+    Collector.assign_section_numbers = _number_chapters  # type: ignore[method-assign]
     app.connect("env-get-updated", _forget_numbers, priority=900)

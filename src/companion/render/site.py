@@ -251,7 +251,7 @@ def _absent(contents: Path, pages: Path) -> list[str]:
 
 
 #: of the built pages, what Sphinx leaves as it is where it writes a page no more; it copies all other files anew
-_WRITTEN = ("book/*.html", "notebooks/*.html", "_sources/*/*", "_images/*", "_downloads/*/*")
+_WRITTEN: tuple[str, ...] = ("book/*.html", "notebooks/*.html", "_sources/*/*", "_images/*", "_downloads/*/*")
 _WRITTEN += (".buildinfo", "searchindex.js", "_static/sentences.js")
 
 
