@@ -110,21 +110,22 @@ def _read_table(path: Path, labels: ImportLabels) -> pd.DataFrame:
     cells = read_parquet(path) if path.suffix == ".parquet" else read_csv(path)
     cells = known_columns(cells, (*schema.columns, "greater", "equal", "nll", "logprob"), path)
     if "rank" not in cells and {"greater", "equal"} <= {*cells}:  # as `rbp ranks export` writes it
-        beside = 1 if labels.tie_rule == "strict" else cells["equal"].astype(float)
-        cells["rank"] = cells["greater"].astype(float) + beside
+        greater, equal = (pd.to_numeric(cells[name], "coerce") for name in ("greater", "equal"))
+        cells["rank"] = greater + (1 if labels.tie_rule == "strict" else equal)
     if ("nll" in cells) == ("logprob" in cells):
         raise DataError("one of the columns nll and logprob is needed", label(path), "Give one of them.")
-    nll = -pd.to_numeric(cells["logprob"], "coerce") if "logprob" in cells else pd.to_numeric(cells["nll"], "coerce")
+    name, sign = ("nll", 1) if "nll" in cells else ("logprob", -1)
+    nll = sign * pd.to_numeric(cells[name], "coerce") + 0.0  # −0 becomes 0
     remedy = "Each token has one row; ranks count from 1; is it the right --vocabulary?"
     columns = [name for name in cells if name in schema.columns]
-    tokens = checked(cells[columns], schema, path, keys=["document", "position"], remedy=remedy).assign(nll=nll + 0.0)
+    tokens = checked(cells[columns], schema, path, keys=["document", "position"], remedy=remedy).assign(nll=nll)
     p = np.exp(-tokens["nll"])
     for wrong, fault, remedy in (
         (nll.isna(), "its −ln p is empty, or no number", "Fill it in."),
-        (nll < 0, "its −ln p, {0.nll:g}, is no logarithm of a probability", "Log-probabilities are 0 at most."),
+        (nll < 0, "its −ln p, {0[nll]:g}, is no logarithm of a probability", "Log-probabilities are 0 at most."),
         (
             tokens["rank"] * p > 1 + SLACK,
-            "a token of rank {0.rank:g} cannot have the probability {1:.3g}: those before it have as much each",
+            "a token of rank {0[rank]:g} cannot have the probability {1:.3g}: those before it have as much each",
             _OTHER_SCORES,
         ),
         (
