@@ -1,5 +1,6 @@
 """Measurements of a reader's own, of every kind that chapters meet: a table, rank stores, models made worse."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,6 @@ import pandas as pd
 from toy_stores import make_store
 
 from companion.damage.compare import TEMPERATURES, THRESHOLDS
-from companion.damage.measure import Growing
 from rbp.measurements.ranked import usual
 
 SIZES = 1e7, 5e7, 2e8, 1e9, 4e9
@@ -53,7 +53,7 @@ def _sums(ce: float, tilt: float = 0.0) -> pd.DataFrame:
     k, easier = np.array(THRESHOLDS), 1 + 0.03 * np.random.default_rng(0).normal(size=len(_TOKENS))
     factor = 1 + tilt * (1 - 2 * np.log(k) / np.log(1000))
     hits = _TOKENS[:, None] * np.exp(-0.3 * np.outer(ce * easier, factor / k**0.4))
-    table = pd.DataFrame({"document": np.arange(5), "tokens": _TOKENS, "entropy": _TOKENS * ce})
+    table = pd.DataFrame({"document": np.arange(5), "tokens": _TOKENS})
     for each, column in zip(THRESHOLDS, hits.T, strict=True):
         table[f"hits_{each}"] = column
     for t in TEMPERATURES:  # a parabola in 1/T, least at 1 less 0.1
@@ -65,20 +65,22 @@ def _sums(ce: float, tilt: float = 0.0) -> pd.DataFrame:
 
 def paths(folder: Path) -> None:
     """A model of 3 nats, its smaller ones, and four paths: one that ranks as they do, two tilted, one that is short."""
-    kept = Growing(folder / "big-text")
-    kept.folder.mkdir(parents=True)
-    kept.begin({}, {"model": "models/big", "dataset": "text", "vocabulary": 5000}, None)
-    kept.add("whole", 0, 0, "models/big", _sums(3.0))
-    for step, ce in ((8, 3.1), (2, 4.5)):
-        kept.add("bits", step, 0, "models/big", _sums(ce))
+    steps = [("whole", 0, 0, _sums(3.0)), ("depth", 1, 0, _sums(3.2))]
+    steps += [("bits", step, 0, _sums(ce)) for step, ce in ((8, 3.1), (2, 4.5))]
     for draw, tilt in enumerate((0.10, 0.14, 0.12)):
-        for step, ce in ((0.5, 3.2), (1.0, 4.4)):
-            kept.add("weights", step, draw, "models/big", _sums(ce, tilt * (ce > 3.2) + 0.12 * (ce < 3.3)))
-    for step, ce in ((0.1, 3.3), (0.4, 4.6)):
-        kept.add("replaced", step, 0, "models/big", _sums(ce, -0.12))
-    kept.add("depth", 1, 0, "models/big", _sums(3.2))
-    for size, ce in ((300, 3.3), (200, 3.8), (100, 4.2)):
-        kept.add("parameters", size, 0, f"models/small-{size}", _sums(ce))
+        steps += [("weights", 0.5, draw, _sums(3.2, 0.12)), ("weights", 1.0, draw, _sums(4.4, tilt))]
+    steps += [("replaced", step, 0, _sums(ce, -0.12)) for step, ce in ((0.1, 3.3), (0.4, 4.6))]
+    steps += [("parameters", size, 0, _sums(ce)) for size, ce in ((300, 3.3), (200, 3.8), (100, 4.2))]
+    models = [f"models/small-{step}" if path == "parameters" else "models/big" for path, step, *_ in steps]
+    parts = [
+        sums.assign(path=path, step=float(step), draw=draw, model=model)
+        for (path, step, draw, sums), model in zip(steps, models, strict=True)
+    ]
+    place = folder / "big-text"
+    place.mkdir(parents=True)
+    about = {"model": "models/big", "dataset": "text", "vocabulary": 5000}
+    (place / "manifest.json").write_text(json.dumps({"about": about}))
+    pd.concat(parts, ignore_index=True).to_parquet(place / "sums.parquet", index=False)
 
 
 # ── Tables as rank stores of real models give them

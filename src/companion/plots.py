@@ -54,3 +54,11 @@ def fits_listed(fits: pd.DataFrame, *, r_squared: bool = False, joint: str = ", 
     ends = [f" ({each:.3f})" for each in fits["r_squared"]] if r_squared else [""] * len(fits)
     rows = zip(fits.itertuples(), ends, strict=True)
     return listed((f"{cell_label(row)} at k = {row.k:,}{end}" for row, end in rows), joint=joint)
+
+
+def name_rows(ax: Axes, names: Sequence[str]) -> None:
+    """Name the rows of a panel, the first at the top: y from 0 on, without ticks or lines across."""
+    ax.set_yticks(range(len(names)), names)
+    ax.set_ylim(len(names) - 0.4, -0.6)
+    ax.grid(visible=False, axis="y")
+    ax.tick_params(axis="y", length=0)

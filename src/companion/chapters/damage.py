@@ -6,7 +6,7 @@ it is damaged. Its results are in data/real, as `python -m companion.evidence.re
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import combinations, product
 from typing import Any
@@ -24,6 +24,7 @@ from companion.damage.compare import (
     THRESHOLDS,
     Curve,
     Worse,
+    at_level,
     make_curve,
     offset_table,
     offsets,
@@ -137,7 +138,7 @@ def _by_sums(worse: Worse) -> list[Curve]:
     for path, rows in ((SMALLER, smaller), (EARLIER, earlier)):
         names = rows["model"].tolist()[::-1]
         selected, at = counts.keep([counts.names.index(each) for each in names]), worse.documents
-        curves_.append(make_curve(path, 0, names, selected.tokens[at], selected.hits[at], selected.nll[at]))
+        curves_.append(make_curve(path, names, selected.tokens[at], selected.hits[at], selected.nll[at]))
     return curves_
 
 
@@ -297,39 +298,19 @@ BEYOND = 0.1  # of the level's rise: how far past its last step a way is followe
 
 
 def worse(text: str) -> list[Curve]:
-    """List the curves of the ways of making the model worse on a text, one for each draw, by rising cross-entropy."""
-    ordered = []
-    for way in open_paths(PATHS / text).curves:
-        order = np.argsort(way.x[0])
-        names = tuple(way.names[i] for i in order)
-        ordered.append(replace(way, names=names, x=way.x[:, order], tempered=way.tempered[:, order], y=way.y[:, order]))
-    return ordered
+    """List the curves of the ways of making the model worse on a text, one for each draw."""
+    return open_paths(PATHS / text).curves
 
 
-def at_rise(curve: Curve, rise: float) -> Reals | None:
-    """Interpolate ln(−ln RBP_k) where cross-entropy is `rise` nats above the whole model's: shape (1 + D, thresholds).
+def at_rise(curves: Sequence[Curve], rise: float) -> dict[str, Reals]:
+    """Compute ln(−ln RBP_k) of each way where cross-entropy is `rise` nats above the whole model's (`at_level`).
 
-    Between two steps; past the last along the last two, by no more than BEYOND of the rise; else None.
+    Ways that do not reach it are left out; past its last step a way is followed by no more than BEYOND of the rise.
     """
-    level = np.log(np.exp(curve.x[:, 0]) + rise)
-    inside = curve.at(level)
-    if inside is not None:
-        return inside
-    if np.exp(level[0]) - np.exp(curve.x[0, -1]) > BEYOND * rise:
-        return None
-    share = ((level - curve.x[:, -2]) / (curve.x[:, -1] - curve.x[:, -2]))[:, None]
-    return np.asarray(curve.y[:, -2] + share * (curve.y[:, -1] - curve.y[:, -2]))
-
-
-def at_level(ways: Sequence[Curve], rise: float) -> dict[str, Reals]:
-    """Select every way that reaches the level in all of its draws: shape (draws, 1 + D, thresholds)."""
-    by_way: dict[str, Reals] = {}
-    for way in WAYS:
-        draws = [at_rise(curve, rise) for curve in ways if curve.path == way]
-        reached = [each for each in draws if each is not None]
-        if reached and len(reached) == len(draws):
-            by_way[way] = np.stack(reached)
-    return by_way
+    level = np.log(np.exp(curves[0].x[:, 0]) + rise)
+    by_way = {way: [curve for curve in curves if curve.path == way] for way in WAYS}
+    reached = {way: at_level(draws, level, beyond=BEYOND * rise) for way, draws in by_way.items() if draws}
+    return {way: y for way, y in reached.items() if y is not None}
 
 
 def real_spreads(curves: Sequence[Curve], *, level: float = 0.95) -> pd.DataFrame:
@@ -339,7 +320,7 @@ def real_spreads(curves: Sequence[Curve], *, level: float = 0.95) -> pd.DataFram
     """
     parts = []
     for rise in RISES:
-        reached = at_level(curves, rise)
+        reached = at_rise(curves, rise)
         for of, ways in (("models", DAMAGES), ("all", tuple(WAYS))):
             compared = {way: draws for way, draws in reached.items() if way in ways}
             if len(compared) < 2:
@@ -360,7 +341,7 @@ def pairs(curves: Sequence[Curve], *, level: float = 0.95) -> pd.DataFrame:
     """
     rows, df = [], curves[0].df
     for rise in RISES:
-        means = {way: draws.mean(axis=0) for way, draws in at_level(curves, rise).items() if way in DAMAGES}
+        means = {way: draws.mean(axis=0) for way, draws in at_rise(curves, rise).items() if way in DAMAGES}
         for first, second in combinations(means, 2):
             for k in PAIRED_AT:
                 away = (means[second] - means[first])[:, THRESHOLDS.index(k)]
@@ -410,7 +391,7 @@ def real_figure(*, level: float) -> dict[str, Any]:
     rows = []
     for text, rise in product(WORSE_ON, RISES):
         ways = worse(text)
-        means = {way: draws.mean(axis=0) for way, draws in at_level(ways, rise).items()}
+        means = {way: draws.mean(axis=0) for way, draws in at_rise(ways, rise).items()}
         middle = np.mean([mean for way, mean in means.items() if way in DAMAGES], axis=0)
         panel = f"{dataset_label(text)}, CE + {rise} nats"
         for way, mean in means.items():

@@ -22,7 +22,7 @@ from companion.stats.rank_fits import MARGIN, RankDistribution, fit
 from rbp.figures.style import INK, Panels, legend_below, log_axis
 from rbp.figures.wording import dataset_label, listed, model_label
 from rbp.laws.power import fit_power_law
-from rbp.measurements import histograms, open_source, select
+from rbp.measurements import histograms
 from rbp.measurements.histograms import MeasuredRanks
 from rbp.report.display import shown
 
@@ -126,28 +126,23 @@ def place(table: pd.DataFrame, name: str) -> str:
 def rank_1(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> pd.DataFrame:
     """Compare rank 1 with the lognormal fitted from rank 2, as by the authors' library; by `fits` of a group.
 
-    Columns model, size; measured_p1; mu, sigma: of the rounded lognormal from rank 2, and density_p1, what equation 10
-    makes of rank 1 at them (missing at a limit); mu_published, sigma_published; at_limit: whether the lognormal of all
-    ranks has its maximum at σ → ∞, and power_law_p1: of the power law that is left; r_squared, r_squared_power_law: how
-    close either comes from rank 2 as figure 8c draws it.
+    Columns model, size; measured_p1; density_p1: what equation 10 makes of rank 1 at the μ and σ of the rounded
+    lognormal from rank 2 (missing at a limit); r_squared, r_squared_power_law: how close it and the power law come from
+    rank 2 as figure 8c draws them.
     """
     rows = []
     for ranks in group:
-        rounded = row_of(table, ranks, "lognormal_rounded", 2)
-        mu = sigma = density_p1 = np.nan
-        if not rounded["at_limit"]:
-            mu, sigma = distribution_of(rounded).parameters.values()
-            density_p1 = float(RankDistribution(family("lognormal"), (mu, sigma), ranks.counts.vocabulary).pmf(1))
-        row = {"model": ranks.model, "size": ranks.size, "measured_p1": float(np.exp(-ranks.neg_log_rbp1))}
-        row |= {"mu": mu, "sigma": sigma, "density_p1": density_p1}
-        row |= {"at_limit": bool(row_of(table, ranks, "lognormal")["at_limit"])}
-        row |= {"power_law_p1": float(row_of(table, ranks, "power_law")["p1"])}
-        row |= {"r_squared": _r_squared(ranks, distribution_of(rounded))}
-        rows.append(
-            row | {"r_squared_power_law": _r_squared(ranks, distribution_of(row_of(table, ranks, "power_law", 2)))}
+        at_limit, density_p1 = row_of(table, ranks, "lognormal_rounded", 2)["at_limit"], np.nan
+        rounded, power_law = (
+            distribution_of(row_of(table, ranks, name, 2)) for name in ("lognormal_rounded", "power_law")
         )
-    given = published.lognormal_parameters().query("dataset == @group[0].dataset")[["model", "mu", "sigma"]]
-    return pd.DataFrame(rows).merge(given, on="model", how="left", suffixes=("", "_published"))
+        if not at_limit:
+            values = tuple(rounded.parameters.values())
+            density_p1 = float(RankDistribution(family("lognormal"), values, ranks.counts.vocabulary).pmf(1))
+        row = {"model": ranks.model, "size": ranks.size, "measured_p1": float(np.exp(-ranks.neg_log_rbp1))}
+        row |= {"density_p1": density_p1, "r_squared": _r_squared(ranks, rounded)}
+        rows.append(row | {"r_squared_power_law": _r_squared(ranks, power_law)})
+    return pd.DataFrame(rows)
 
 
 def _r_squared(ranks: MeasuredRanks, fitted: RankDistribution) -> float:
@@ -177,67 +172,52 @@ def roundings(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> pd.DataFra
     return pd.DataFrame(rows).merge(given, on="model", how="left", suffixes=("", "_published"))
 
 
-def falls_of_ratio(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> dict[str, float]:
+def falls_of_ratio(rounded: pd.DataFrame) -> dict[str, float]:
     """Compute the fall of μ/σ per unit of ln S, for both versions of the lognormal from rank 2, none at its limit.
 
-    Keys ratio_falls.lognormal and ratio_falls.lognormal_rounded; none for fewer than three models.
+    rounded: `roundings`. Keys ratio_falls.lognormal and ratio_falls.lognormal_rounded; {} for fewer than three models.
     """
     falls = {}
     for name in ("lognormal", "lognormal_rounded"):
-        rows = [row_of(table, ranks, name, 2) for ranks in group]
-        if len(rows) > 2 and not any(row["at_limit"] for row in rows):
-            ratio = [mu / sigma for mu, sigma in (distribution_of(row).parameters.values() for row in rows)]
-            falls[f"ratio_falls.{name}"] = -float(np.polyfit(np.log([ranks.size for ranks in group]), ratio, 1)[0])
+        rows = rounded[(rounded["rounding"] == name) & (rounded["first"] == 2)]
+        if len(rows) > 2 and rows["mu"].notna().all():
+            slope = np.polyfit(np.log(rows["size"].to_numpy(float)), rows["mu"] / rows["sigma"], 1)[0]
+            falls[f"ratio_falls.{name}"] = -float(slope)
     return falls
 
 
 # What do the authors' μ and σ predict?
 
-KS = (1, 10, 100)
-METRICS = ("cross_entropy", *(f"neg_log_rbp{k}" for k in KS))
-MEASURED, PUBLISHED, FORMULA, EXACT = "measured", "as published", "formula", "exact sums"
-KEYS = {MEASURED: "measured", FORMULA: "formula", EXACT: "exact"}
-"""The kinds of curves in a table's order, with the names under which their numbers are recorded."""
+METRICS = {"cross_entropy": "alpha_ce", "neg_log_rbp1": "alpha_p1"}  # and what their exponents are called
+MEASURED, PUBLISHED, FORMULA = "measured", "as published", "formula"
 
 
 def predicted() -> pd.DataFrame:
-    """Collect cross-entropy and −ln RBP_k of ten Pythia models on Wikipedia: measured, and from the authors' μ and σ.
+    """Collect cross-entropy and −ln RBP_1 of ten Pythia models on Wikipedia: measured, and from the authors' μ and σ.
 
-    Columns model, size, kind, metric (of METRICS), value. PUBLISHED: figure 8b; FORMULA: equations 16, 20 and 21, for
-    cross-entropy and k = 1; EXACT: RBP_k and the entropy of ranks by sums over the vocabulary.
+    Columns model, size, kind, metric (of METRICS), value. PUBLISHED: figure 8b; FORMULA: equations 16, 20 and 21.
     """
     points = equation_terms(authors_points())
-    given = published.cross_entropy_vs_rbp1().replace({"kind": {"empirical": MEASURED, "simulated": PUBLISHED}})
-    seen = select(open_source("published").table, dataset="wikipedia", metric="neg_log_rbp", k=list(KS[1:]))
-    seen = seen.assign(kind=MEASURED, metric="neg_log_rbp" + seen["k"].astype(str))
-    rows = [given, seen[seen["model"].isin(points["model"])]]
+    rows = [published.cross_entropy_vs_rbp1().replace({"kind": {"empirical": MEASURED, "simulated": PUBLISHED}})]
     for metric, column in (("cross_entropy", "entropy_approx"), ("neg_log_rbp1", "neg_log_p1_approx")):
         rows.append(points[["model"]].assign(kind=FORMULA, metric=metric, value=points[column]))
-    for row in points.to_dict("records"):
-        distribution = RankDistribution(family("lognormal"), (row["mu"], row["sigma"]), row["vocabulary"])
-        values = [distribution.entropy, *-np.log(distribution.cdf(KS))]
-        rows.append(pd.DataFrame({"model": row["model"], "kind": EXACT, "metric": METRICS, "value": values}))
     table = pd.concat(rows)[["model", "kind", "metric", "value"]].merge(points[["model", "size"]], on="model")
     return table.sort_values(["metric", "kind", "size"], ignore_index=True)
 
 
 def exponents(table: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
-    """Fit the exponents of each kind of `predicted`, with the paired test of the first two metrics'.
+    """Fit the exponents of `predicted`, measured and by the formula, with the paired test of the two metrics'.
 
-    Columns kind, key (of KEYS), alpha_ce, alpha_p1, alpha_p10, alpha_p100 (missing where there is no such curve);
-    difference (α of cross-entropy less α of −ln RBP_1), low, high; difference_relative (its size in per cent of
-    the latter).
+    Columns kind, alpha_ce, alpha_p1; difference (α of cross-entropy less α of −ln RBP_1), low, high;
+    difference_relative (its size in per cent of the latter).
     """
     rows = []
-    for kind, key in KEYS.items():
+    for kind in (MEASURED, FORMULA):
         wide = table[table["kind"] == kind].pivot_table(index="size", columns="metric", values="value")
-        test = paired_exponents(wide.index, *(wide[metric] for metric in METRICS[:2]), level=level)
-        names = zip(METRICS, ("ce", *(f"p{k}" for k in KS)), strict=True)
-        alphas = {
-            f"alpha_{name}": fit_power_law(wide.index, wide[metric]).alpha for metric, name in names if metric in wide
-        }
+        test = paired_exponents(wide.index, *(wide[metric] for metric in METRICS), level=level)
+        alphas = {name: fit_power_law(wide.index, wide[metric]).alpha for metric, name in METRICS.items()}
         relative = 100 * abs(test.difference) / test.alpha_second
-        row = {"kind": kind, "key": key} | alphas | {"difference": test.difference, "low": test.low, "high": test.high}
+        row = {"kind": kind} | alphas | {"difference": test.difference, "low": test.low, "high": test.high}
         rows.append(row | {"difference_relative": relative})
     return pd.DataFrame(rows)
 
@@ -330,8 +310,6 @@ def fits_summary(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> dict[st
         "share_1_max": firsts["measured_p1"].max(),
         "p1_share_min": share.min(),
         "p1_share_max": share.max(),
-        "mu_off": (firsts["mu"] - firsts["mu_published"]).abs().max(),
-        **falls_of_ratio(group, table),
     }
 
 
@@ -340,7 +318,7 @@ def roundings_summary(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> di
     rounded, table = roundings(group, table), of_models(group, table)
     whole, tail = rounded[rounded["first"] == 1], rounded[rounded["first"] == 2]
     limits = {f"limits.{name}": int(whole.loc[whole["rounding"] == name, "at_limit"].sum()) for name in ROUNDINGS}
-    off = (tail["sigma"] - tail["sigma_published"]).abs().groupby(tail["rounding"]).max()
+    as_theirs = tail[tail["rounding"] == "lognormal_rounded"]
     up = whole[whole["rounding"] == "lognormal_ceiling"].sort_values("size")
     best = table[table["first"] == 1].groupby("distribution")["excess"].mean()
     return (
@@ -358,20 +336,22 @@ def roundings_summary(group: Sequence[MeasuredRanks], table: pd.DataFrame) -> di
             "passed": int((chi2.sf(table["deviance"], table["df"]) > 0.05).sum()),
             "tested": len(table),
             "deviance_least": (table["deviance"] / table["df"]).min(),
+            "mu_off": (as_theirs["mu"] - as_theirs["mu_published"]).abs().max(),
+            "sigma_off.lognormal_rounded": (as_theirs["sigma"] - as_theirs["sigma_published"]).abs().max(),
         }
-        | {"sigma_off.lognormal_rounded": float(off["lognormal_rounded"])}
+        | falls_of_ratio(rounded)
     )
 
 
 def curves_summary(table: pd.DataFrame, alphas: pd.DataFrame) -> dict[str, Any]:
     """Summarise `predicted` and its `exponents`."""
-    ours, seen = (alphas[alphas["key"] == key].iloc[0] for key in ("formula", "measured"))
+    ours, seen = (alphas[alphas["kind"] == kind].iloc[0] for kind in (FORMULA, MEASURED))
     ratios = levels(table).query("kind == @FORMULA")
     first = ratios[ratios["metric"] == "neg_log_rbp1"]
     values = {"level_min": ratios["least"].min(), "level_max": ratios["largest"].max()}
     values |= {"level_max.rbp1": first["largest"].item()}
     for row in (ours, seen):
-        values |= {f"{name}.{row['key']}": row[name] for name in ("difference_relative", "alpha_ce", "alpha_p1")}
+        values |= {f"{name}.{row['kind']}": row[name] for name in ("difference_relative", "alpha_ce", "alpha_p1")}
     way = "the other way" if ours["difference"] * seen["difference"] < 0 else "the same way"
     return values | {"formula.alike": bool(ours["low"] <= 0 <= ours["high"]), "formula.other_way": way}
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 
+from companion.plots import name_rows
 from companion.stats.cells import holm
 from companion.stats.clustering import (
     Statistic,
@@ -384,14 +385,11 @@ def scatter_figure(judged: pd.DataFrame) -> dict[str, Any]:
             ax.plot(line, [y, y], color=colour, lw=1.2)
             style = {"mew": 0} if row.verdict == BEYOND else {"mfc": FAINT, "mew": 1.2}
             ax.plot(max(100 * row.extra, ends[0]), y, marker, color=colour, ms=6, zorder=3, **style)
-        ax.set_yticks(range(len(fits)), [f"{family_label(row.family)}, k = {row.k:,}" for row in fits])
-        ax.set_ylim(len(fits) - 0.4, -0.6)
+        name_rows(ax, [f"{family_label(row.family)}, k = {row.k:,}" for row in fits])
         ax.set_xlim(*ends)
         log_axis(ax, "x")
         ax.set_xlabel("scatter of −ln RBPₖ beyond counting (%)")
         ax.set_title(dataset_label(dataset))
-        ax.grid(False, axis="y")
-        ax.tick_params(axis="y", length=0)
 
     rows = int(table.groupby("dataset").size().max())
     return {

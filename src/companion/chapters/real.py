@@ -20,6 +20,7 @@ from scipy.stats import t as student_t
 from companion.chapters import lognormal
 from companion.execute.page import keyed
 from companion.execute.steps import step
+from companion.plots import name_rows
 from companion.project import DATA
 from companion.stats.cells import holm
 from companion.stats.rank_families import FAMILIES
@@ -37,7 +38,7 @@ from rbp.report.display import Columns, shown
 MODEL, FAMILY, SIZE, VOCABULARY = "SmolLM2-135M-Instruct", "SmolLM2", 106_204_992, 49_152
 RANKS = DATA / "real" / "ranks.parquet"
 TEXTS = ("humaneval", "wikipedia", "hotpotqa", "auslegal")
-EARLY, START = 3, 32  # the last positions of a document's first tokens, and of its beginning
+EARLY = 3  # the last position of a document's first tokens
 THIRD, TENTH = 1 / 3, 1 / 10  # of the misses: the registered bars
 LENGTHS = (1, 2, 5, 10, 20, 50)
 SHUFFLES, SEED, BLOCK = 20, 52, 64
@@ -69,37 +70,34 @@ def _df(tokens: pd.DataFrame) -> float:
 
 
 def misses(without: pd.DataFrame, start: pd.DataFrame, k: int) -> Reals:
-    """Sum by document what `shares_of_misses` counts, shape (D, 8), over all tokens except a document's first.
+    """Sum by document what `shares_of_misses` counts, shape (D, 6), over all tokens except a document's first.
 
-    without, start: the same tokens ranked without a start token, and with one. Columns: tokens; misses at k without it;
-    among these positions up to EARLY, up to START, and rare tokens; misses with it; of these up to EARLY; rare tokens.
+    without, start: the same tokens ranked without a start token, and with one. Columns: tokens; rare tokens; misses at
+    k without it; among these positions up to EARLY, and rare tokens; misses with it.
     """
     both = without.merge(start, on=["document", "position"], suffixes=("", "_start"), validate="one_to_one")
-    miss, position = both["rank"] > k, both["position"]
-    after = both["rank_start"] > k
-    kinds = (position <= EARLY, (position > EARLY) & (position <= START), both["rare"])
-    columns: list[Any] = [np.ones(len(both)), miss, *(miss & kind for kind in kinds)]
-    columns += [after, after & kinds[0], both["rare"]]
+    miss, rare = both["rank"] > k, both["rare"]
+    columns: list[Any] = [np.ones(len(both)), rare, miss, miss & (both["position"] <= EARLY), miss & rare]
+    columns.append(both["rank_start"] > k)
     return document_sums(np.column_stack(columns), both["document"])
 
 
 def shares_of_misses(sums: Reals, *, level: float = 0.95) -> dict[str, Any]:
     """Compute shares of the misses of `misses`, with intervals by documents.
 
-    tokens, missed; early, beginning, rare, removed, each with _low and _high; rare_tokens: their share of all tokens;
+    tokens, missed; early, rare, removed, each with _low and _high; rare_tokens: their share of all tokens;
     log_left and its error: ln of the misses with a start token over the misses without; documents; df.
     """
-    every, df = without_each(sums), degrees_of_freedom(sums[:, 0])
-    missed = every[:, 1]
+    (tokens, rare_tokens, missed, early, rare, after), df = without_each(sums).T, degrees_of_freedom(sums[:, 0])
     with np.errstate(divide="ignore", invalid="ignore"):
-        left = np.log(every[:, 5] / missed)
-        shares = {"early": every[:, 2] / missed, "beginning": every[:, 3] / missed, "rare": every[:, 4] / missed}
-    summary: dict[str, Any] = {"documents": len(sums), "df": df, "tokens": int(every[0, 0]), "missed": int(missed[0])}
+        left = np.log(after / missed)
+        shares = {"early": early / missed, "rare": rare / missed}
+    summary: dict[str, Any] = {"documents": len(sums), "df": df, "tokens": int(tokens[0]), "missed": int(missed[0])}
     for name, share in shares.items():
         summary |= dict(zip((name, f"{name}_low", f"{name}_high"), interval(share, df, level=level), strict=True))
     estimate, low, high = interval(left, df, level=level)
     summary |= {"removed": -np.expm1(estimate), "removed_low": -np.expm1(high), "removed_high": -np.expm1(low)}
-    summary["rare_tokens"] = every[0, 7] / every[0, 0]
+    summary["rare_tokens"] = rare_tokens[0] / tokens[0]
     return summary | {"log_left": estimate, "error": float(np.sqrt(variance(left)))}
 
 
@@ -114,10 +112,7 @@ def miss_table(ks: Sequence[int] = (100, 1_000, 10_000), *, level: float = 0.95)
         rows += [{"dataset": text, "k": k} | shares_of_misses(misses(without, start, k), level=level) for k in ks]
     table = pd.DataFrame(rows)
     z = {bar: (table["log_left"] - np.log1p(-bar)) / table["error"] for bar in (THIRD, TENTH)}
-    table["p_more"], table["p_fewer"] = (
-        student_t.cdf(z[THIRD], table["df"]),
-        student_t.sf(z[TENTH], table["df"]),
-    )
+    table = table.assign(p_more=student_t.cdf(z[THIRD], table["df"]), p_fewer=student_t.sf(z[TENTH], table["df"]))
     for name in ("p_more", "p_fewer"):
         table[name] = table.groupby("k")[name].transform(holm)
     return table
@@ -405,13 +400,10 @@ def windows_figure(table: pd.DataFrame, *, n: int = 10) -> dict[str, Any]:
             y = rows["kind"].map(kinds.index) + 0.24 * (place - (len(colours) - 1) / 2)
             ax.hlines(y, rows["low"], rows["high"], color=colours[k], lw=1.2)
             ax.plot(rows["ratio"], y, "o", color=colours[k], ms=5, mew=0)
-        ax.set_yticks(range(len(kinds)), [re.sub(" (?=within|by)", "\n", kind) for kind in kinds])
-        ax.set_ylim(len(kinds) - 0.4, -0.6)
+        name_rows(ax, [re.sub(" (?=within|by)", "\n", kind) for kind in kinds])
         ax.set_xlim(*ends)
         ax.set_xlabel(f"ratio at N = {n} (1: independent)")
         ax.set_title(dataset_label(text))
-        ax.grid(False, axis="y")
-        ax.tick_params(axis="y", length=0)
         legend_below(ax, {name: style._replace(marker="o") for name, style in numbered(colours, "k").items()})
 
     return {

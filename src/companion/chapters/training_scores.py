@@ -15,6 +15,7 @@ from scipy.stats import t as student
 from companion.chapters.appendix import predictions
 from companion.chapters.families import LSTM, TRANSFORMER
 from companion.execute.page import keyed
+from companion.plots import name_rows
 from companion.stats.separability import interaction
 from ladder.shipped import TRIALS, counted
 from rbp.arrays import Reals
@@ -293,10 +294,8 @@ def error_panels(scores: pd.DataFrame, guess: pd.DataFrame) -> Panels:
             ax.hlines(y, quantiles[0.1], quantiles[0.9], color=colour, lw=1.5)
             ax.hlines(y, quantiles[0.25], quantiles[0.75], color=colour, lw=8)
             ax.plot(percent(law_rows["error"]), y, "o", color=INK, ms=5, mew=0, zorder=3)
-        ax.set_yticks(range(len(names)), names)
-        ax.set_ylim(len(names) - 0.4, -0.6)
+        name_rows(ax, names)
         ax.set_xlim(0, 1.05 * most)
-        ax.grid(visible=False, axis="y")
         ax.set_xlabel("absolute error (%)")
         ax.set_title(f"{tokens / 1e6:g} M tokens")
 

@@ -19,9 +19,8 @@ import pandas as pd
 from rbp import provenance
 from rbp.arrays import Reals
 from rbp.errors import DataError
-from rbp.io import label, parse_json, write_file
+from rbp.io import label, parse_json
 from rbp.laws.resampling import degrees_of_freedom, interval, without_each
-from rbp.store import full_disk
 
 THRESHOLDS = (1, 2, 3, 5, 7, 10, 14, 20, 30, 50, 70, 100, 140, 200, 300, 500, 700, 1000)
 #: from 0.5 to 4: with the slope at each, a cubic between neighbours is right to 1e-4 nats a token
@@ -38,15 +37,13 @@ STEPS: dict[str, tuple[float, ...]] = {
 WHOLE, SMALLER, EARLIER = "whole", "parameters", "training"  # paths besides STEPS
 SUMS, MANIFEST = "sums.parquet", "manifest.json"
 CELL = ["path", "step", "draw", "model"]
-EQUAL, TEMPERED = "cross-entropy", "cross-entropy at the best temperature"
-_FALLING = ("context", "depth", "bits", SMALLER)  # the whole model is at the other end of these
 
 _REMEDY = "Restore it, or measure it again: rbp paths run."
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A path of n steps, the whole model first, on a text of D documents.
+    """A path of n steps on a text of D documents, the whole model first, then by rising cross-entropy.
 
     x: ln of the cross-entropy, shape (1 + D, n), the text as it is first; tempered: the same at the temperature that
     makes it least, NaN where it was not measured; y: ln(−ln RBP_k), shape (1 + D, n, thresholds); names: of the
@@ -54,22 +51,23 @@ class Curve:
     """
 
     path: str
-    draw: int
     names: tuple[str, ...]
     x: Reals
     tempered: Reals
     y: Reals
     df: float
 
-    def at(self, level: Reals, *, tempered: bool = False) -> Reals | None:
+    def at(self, level: Reals, *, tempered: bool = False, beyond: float = 0.0) -> Reals | None:
         """Return ln(−ln RBP_k) at a level of ln cross-entropy, (1 + D,), as (1 + D, thresholds); None if not reached.
 
-        Linear between the first two neighbouring steps that enclose the level of the whole text; NaN at a k that no
-        token, or each, reaches there.
+        Linear between the first two neighbouring steps that enclose the level of the whole text, or along the last two
+        up to `beyond` nats past the last; NaN at a k that no token, or each, reaches there.
         """
         x = self.tempered if tempered else self.x
         below = x[0] <= level[0]
         places = np.flatnonzero(below[:-1] != below[1:])
+        if below.all() and np.exp(level[0]) - np.exp(x[0, -1]) <= beyond:
+            places = np.array([len(below) - 2])
         if not len(places) or not np.isfinite(x[0, places[0] : places[0] + 2]).all():
             return None
         i = int(places[0])
@@ -81,7 +79,6 @@ class Curve:
 
 def make_curve(
     path: str,
-    draw: int,
     names: Sequence[str],
     tokens: npt.ArrayLike,
     hits: npt.ArrayLike,
@@ -94,7 +91,7 @@ def make_curve(
         x = np.log(without_each(nll) / count[:, None])
         y = np.log(-np.log(without_each(hits) / count[:, None, None]))
         best = np.full_like(x, np.nan) if tempered is None else np.log(np.asarray(tempered, dtype=np.float64))
-    return Curve(path, draw, tuple(names), x, best, y, degrees_of_freedom(tokens))
+    return Curve(path, tuple(names), x, best, y, degrees_of_freedom(tokens))
 
 
 def best_temperature(nll: npt.ArrayLike, slope: npt.ArrayLike, temperatures: npt.ArrayLike) -> tuple[Reals, Reals]:
@@ -120,6 +117,12 @@ def best_temperature(nll: npt.ArrayLike, slope: npt.ArrayLike, temperatures: npt
     return np.exp(x[last[..., 0]] + u * step), low + u * (first + u * (b + u * a))
 
 
+def at_level(draws: Sequence[Curve], level: Reals, *, tempered: bool = False, beyond: float = 0.0) -> Reals | None:
+    """Stack `Curve.at` of all draws of a path: shape (draws, 1 + D, thresholds); None unless all reach the level."""
+    reached = [y for curve in draws if (y := curve.at(level, tempered=tempered, beyond=beyond)) is not None]
+    return np.stack(reached) if len(reached) == len(draws) else None
+
+
 def offsets(curves: Sequence[Curve], reference: str, rung: str, *, tempered: bool = False) -> dict[str, Reals]:
     """Return by path ln(−ln RBP_k) at the cross-entropy of the reference's step `rung`, less that step's own value.
 
@@ -134,10 +137,10 @@ def offsets(curves: Sequence[Curve], reference: str, rung: str, *, tempered: boo
     y0 = np.where(np.isfinite(y0), y0, np.nan)
     offsets: dict[str, Reals] = {}
     for path in dict.fromkeys(one.path for one in curves):
-        draws = [y0] if path == reference else [one.at(level, tempered=tempered) for one in curves if one.path == path]
-        reached = [each - y0 for each in draws if each is not None]
-        if len(reached) == len(draws):
-            offsets[path] = np.stack(reached)
+        draws = [curve for curve in curves if curve.path == path]
+        y = y0[None] if path == reference else at_level(draws, level, tempered=tempered)
+        if y is not None:
+            offsets[path] = y - y0
     return offsets
 
 
@@ -184,7 +187,7 @@ def spread_table(values: Reals, thresholds: Sequence[int], df: float, *, level: 
 class Worse:
     """What was measured of one model on one text: the manifest, and sums by step and document.
 
-    sums: columns CELL, document, tokens, entropy (Σ, nats), hits_K for each of THRESHOLDS (tokens of rank ≤ K, by
+    sums: columns CELL, document, tokens, hits_K for each of THRESHOLDS (tokens of rank ≤ K, by
     greater + equal), and for each of TEMPERATURES nll_T (Σ −ln p with all logits divided by T, nats) and slope_T (its
     derivative by 1/T).
     """
@@ -214,7 +217,7 @@ class Worse:
 
     @cached_property
     def steps(self) -> pd.DataFrame:
-        """Tabulate every step: CELL, tokens, cross_entropy and entropy (nats a token), temperature, tempered, k1, k2, …
+        """Tabulate every step: CELL, tokens, cross_entropy (nats a token), temperature, tempered, k1, k2, …
 
         temperature: the best one; tempered: the cross-entropy there; k1, k2, …: −ln RBP_k at each threshold.
         """
@@ -225,25 +228,22 @@ class Worse:
         tokens = total["tokens"]
         temperature, nll = best_temperature(*_by_temperature(total), TEMPERATURES)
         steps = total[CELL].assign(tokens=tokens.astype(int), cross_entropy=total["nll_1.0"] / tokens)
-        steps = steps.assign(entropy=total["entropy"] / tokens, temperature=temperature, tempered=nll / tokens)
+        steps = steps.assign(temperature=temperature, tempered=nll / tokens)
         with np.errstate(divide="ignore"):
             return steps.assign(**{f"k{k}": -np.log(total[f"hits_{k}"] / tokens) + 0.0 for k in self.thresholds})
 
     @cached_property
     def curves(self) -> list[Curve]:
-        """Return all paths, a curve for each draw, through the steps from the whole model on."""
+        """Return all paths, a curve for each draw."""
         whole, curves = self.sums[self.sums["path"] == WHOLE], []
         path: Any
-        draw: Any
-        for (path, draw), sums in self.sums[self.sums["path"] != WHOLE].groupby(["path", "draw"], sort=False):
-            by_step = sums.sort_values("step", ascending=path not in _FALLING, kind="stable")
-            parts: dict[Any, pd.DataFrame] = dict(list(by_step.groupby(["step", "model"], sort=False)))
-            named = path in (SMALLER, EARLIER)
-            names = [self.model, *(Path(model).name if named else f"{step:g}" for step, model in parts)]
-            curves.append(self._curve(str(path), int(draw), names, [whole, *parts.values()]))
+        for (path, _), sums in self.sums[self.sums["path"] != WHOLE].groupby(["path", "draw"], sort=False):
+            steps: list[Any] = sorted(sums.groupby(["step", "model"]), key=lambda part: part[1]["nll_1.0"].sum())
+            names = [Path(model).name if path == SMALLER else f"{step:g}" for (step, model), _ in steps]
+            curves.append(self._curve(path, [self.model, *names], [whole, *(part for _, part in steps)]))
         return curves
 
-    def _curve(self, path: str, draw: int, names: Sequence[str], parts: Sequence[pd.DataFrame]) -> Curve:
+    def _curve(self, path: str, names: Sequence[str], parts: Sequence[pd.DataFrame]) -> Curve:
         sums = [part.set_index("document").sort_index() for part in parts]
         if any(not one["tokens"].equals(sums[0]["tokens"]) for one in sums):
             raise DataError("its steps are of other tokens", f"{self.model} on {self.dataset}", "Measure it again.")
@@ -253,7 +253,7 @@ class Worse:
         pairs = [_by_temperature(one) for one in sums]
         least = [best_temperature(without_each(v), without_each(s), TEMPERATURES)[1] for v, s in pairs]
         tempered = np.stack(least, axis=1) / without_each(tokens)[:, None]
-        return make_curve(path, draw, names, tokens, hits, nll, tempered)
+        return make_curve(path, names, tokens, hits, nll, tempered)
 
     @property
     def df(self) -> float:
@@ -263,20 +263,6 @@ class Worse:
     def smaller(self) -> list[str]:
         """Return the models whose cross-entropies are levels, the largest first."""
         return [name for one in self.curves if one.path == SMALLER for name in one.names[1:]]
-
-    def equal(self, *, level: float = 0.95) -> pd.DataFrame:
-        """Tabulate all paths' offsets at each smaller model's cross-entropy, and at that after the best temperature.
-
-        Columns at (which of the two), rung, nats (the level), then `offset_table`'s.
-        """
-        parts = []
-        for kind, column in ((EQUAL, "cross_entropy"), (TEMPERED, "tempered")):
-            for rung in self.smaller():
-                nats = self.steps.loc[self.steps["model"].map(lambda m: Path(m).name) == rung, column].iloc[0]
-                path_offsets = offsets(self.curves, SMALLER, rung, tempered=kind == TEMPERED)
-                table = offset_table(path_offsets, self.thresholds, self.df, level=level)
-                parts.append(pd.DataFrame({"at": kind, "rung": rung, "nats": nats}, table.index).join(table))
-        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
 def _by_temperature(sums: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
@@ -292,11 +278,3 @@ def open_paths(folder: Path) -> Worse:
         raise DataError("the folder holds no paths of a model", label(folder), _REMEDY) from None
     provenance.note(folder / MANIFEST, folder / SUMS)
     return worse
-
-
-def write_tables(worse: Worse, folder: Path) -> None:
-    """Write steps.csv, and equal.csv where smaller models were measured."""
-    with full_disk(folder):
-        write_file(folder / "steps.csv", worse.steps.to_csv(index=False, float_format="%.6g"))
-        if worse.smaller():
-            write_file(folder / "equal.csv", worse.equal().to_csv(index=False, float_format="%.6g"))

@@ -3,20 +3,21 @@
 Paths lead from the whole model to a nearly useless one, a step at a time:
 
     context       exactly so many tokens before each scored one: 1 to 64
-    depth         so many of its layers, then its final norm and its output layer
+    depth         so many of its layers, then what follows them
     bits          the matrices of its layers, rounded to so many bits
     replaced      so large a share of what it reads replaced by other tokens of the same text
     weights       noise on these matrices: so large a standard deviation, in root mean squares of each
     logits        noise on the logits: so large a standard deviation, in nats
 
-Embeddings and the output layer stay as they are: S does not count them either. Sums are written anew, whole, after
-every step, so that a run which was stopped goes on.
+Embeddings and the output layer stay as they are: S does not count them either. The sums of every step are a file, so
+that a run which was stopped goes on.
 """
 
+import hashlib
 import io
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -30,9 +31,7 @@ import torch
 from torch import nn
 
 from companion.damage.compare import (
-    CELL,
     CONTEXTS,
-    EARLIER,
     MANIFEST,
     SMALLER,
     STEPS,
@@ -40,13 +39,12 @@ from companion.damage.compare import (
     TEMPERATURES,
     THRESHOLDS,
     WHOLE,
-    open_paths,
 )
 from rbp.choices import Dtype
 from rbp.errors import DataError, ParameterError
 from rbp.extract.extraction import circumstances, quiet
 from rbp.extract.forward import Ranker
-from rbp.io import parse_json, sha256, write_file, write_json
+from rbp.io import write_file, write_json
 from rbp.kernel.problem import ieee
 from rbp.models.find import ModelFiles
 from rbp.models.head import wide
@@ -60,9 +58,7 @@ log = logging.getLogger(__name__)
 DRAWS = 3  # of noise on weights and on logits
 GROUP = 64  # weights next to one another in a row that are rounded by the largest among them
 _READ = 2**13  # tokens that the model reads at once
-_LOGITS = {"cpu": 2**21, "cuda": 2**27}  # entries of the logits that noise is drawn for together
-# on a CPU a product of few rows waits for the output layer's weights, and columns that leave its cache for memory
-_BLOCKS, _PARTS = {"cpu": 8, "cuda": 1}, {"cpu": 8, "cuda": 1}
+_LOGITS = {"cpu": 2**21, "cuda": 2**27}  # entries of the logits at once
 
 
 class Step(NamedTuple):
@@ -92,12 +88,7 @@ class Reading:
 
 
 def steps(path: str, language: LanguageModel) -> list[Step]:
-    """List the steps of a path, draw by draw. Raises ParameterError for a path that a model does not have.
-
-    A depth has a model whose output is the final norm of what its last layer gives.
-    """
-    if path not in STEPS:
-        raise ParameterError(f"there is no path {path!r}", "--paths", f"There is: {', '.join(STEPS)}.")
+    """List the steps of a path, draw by draw. Raises ParameterError for "depth" where a model has no list of layers."""
     chosen = STEPS[path] if path != "depth" else tuple(range(len(_layers(language)[2]) - 1, -1, -1))
     draws = DRAWS if path in ("weights", "logits") else 1
     return [Step(path, step, draw) for draw in range(draws) for step in chosen]
@@ -185,93 +176,47 @@ def _noisy(weights: torch.Tensor, size: float, draw: torch.Generator) -> torch.T
 
 
 def _layers(language: LanguageModel) -> tuple[nn.Module, str, nn.ModuleList]:
-    """Find a model's list of layers, its parent and name. Raises ParameterError unless a norm alone follows them."""
+    """Find a model's list of layers, its parent and name. Raises ParameterError where it has none."""
     backbone: Any = language.model.base_model
     depth = getattr(language.model.config.get_text_config(), "num_hidden_layers", 0)
     for path, layers in backbone.named_modules():
-        if isinstance(layers, nn.ModuleList) and len(layers) == depth and _norm_follows(backbone, layers):
+        if isinstance(layers, nn.ModuleList) and len(layers) == depth:
             parent, _, name = path.rpartition(".")
             return backbone.get_submodule(parent), name, layers
-    kind = language.model.config.model_type
-    what = f"{kind} has no final norm right after its layers, through which one could leave earlier"
+    what = f"{language.model.config.model_type} has no list of its layers"
     raise ParameterError(what, f"{language.name}, --paths depth", "Leave out depth.")
 
 
-def _norm_follows(backbone: Any, layers: nn.ModuleList) -> bool:
-    """Return whether a single module named a norm turns the last layer's output into the backbone's."""
-    inside = {id(module) for module in layers.modules()}
-    seen: list[tuple[torch.Tensor, torch.Tensor]] = []
-    last: list[torch.Tensor] = []
-    hooks = [layers[-1].register_forward_hook(lambda _, __, out: last.append(_first(out)))]
-    for module in backbone.modules():
-        if id(module) not in inside and "norm" in type(module).__name__.lower():
-            note = lambda _, given, out: seen.append((_first(given), _first(out)))  # noqa: E731
-            hooks.append(module.register_forward_hook(note))
-    try:
-        with torch.inference_mode():
-            ids = torch.arange(2, device=next(backbone.parameters()).device)[None]
-            out = backbone(input_ids=ids, use_cache=False)[0]
-    finally:
-        for hook in hooks:
-            hook.remove()
-    return any(torch.equal(given, last[-1]) and torch.equal(normed, out) for given, normed in seen)
-
-
-def _first(value: Any) -> torch.Tensor:
-    """Return a module's input or output: the tensor itself, or the first of several."""
-    first: torch.Tensor = value[0] if isinstance(value, tuple) else value
-    return first
-
-
 class Growing:
-    """The folder of one measurement, as it grows: manifest.json and sums.parquet."""
+    """The folder of one measurement as it grows: manifest.json, a file for each step, and sums.parquet of all."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
         self.folder = folder
-        self.parts = [open_paths(folder).sums] if (folder / SUMS).exists() else []
+        if not (folder / MANIFEST).exists():
+            begun = datetime.now(UTC).isoformat(timespec="seconds")
+            with full_disk(folder):
+                write_json(folder / MANIFEST, manifest | {"begun": begun})
 
-    def begin(self, key: dict[str, Any], about: dict[str, Any], predictions: Path | None) -> None:
-        """Write the manifest, if it is not there. predictions: a file whose checksum is kept."""
-        if (self.folder / MANIFEST).exists():
-            return
-        begun = datetime.now(UTC).isoformat(timespec="seconds")
-        registered = None if predictions is None else sha256(predictions)
-        manifest = {"key": key, "about": about, "begun": begun, "predictions": registered}
+    def place(self, step: Step, model: str, weights: str) -> Path:
+        """Return the file of a step of a model with these weights; a smaller model's with other weights goes."""
+        name, code = (hashlib.sha256(text.encode()).hexdigest()[:12] for text in (model, weights))
+        for file in (self.folder / "steps").glob(f"{SMALLER}-*-{name}-*.parquet"):
+            if not file.stem.endswith(code):
+                file.unlink()
+        return self.folder / "steps" / f"{step.path}-{step.step:g}-{step.draw}-{name}-{code}.parquet"
+
+    def join(self) -> None:
+        """Join the files of all steps in sums.parquet."""
+        table = pd.concat(map(pd.read_parquet, sorted((self.folder / "steps").glob("*.parquet"))), ignore_index=True)
         with full_disk(self.folder):
-            write_json(self.folder / MANIFEST, manifest)
+            write_file(self.folder / SUMS, packed(table))
 
-    def identify(self, path: str, step: float, model: str, weights: str) -> None:
-        """Say which weights another model has: what was measured of it with others, or at another step, is dropped."""
-        manifest = parse_json((self.folder / MANIFEST).read_bytes())
-        models = manifest.setdefault("models", {})
-        now = {"step": step, "weights": weights}
-        if models.get(f"{path} {model}") == now:
-            return
-        before = [part[(part["path"] == path) & (part["model"] == model)] for part in self.parts]
-        if any(map(len, before)):
-            log.warning("%s has changed, or is at another step, since it was measured: it is measured again", model)
-            self.parts = [part.drop(rows.index) for part, rows in zip(self.parts, before, strict=True)]
-            self._write()
-        models[f"{path} {model}"] = now
-        with full_disk(self.folder):
-            write_json(self.folder / MANIFEST, manifest)
 
-    def lacks(self, path: str, step: float, draw: int, model: str) -> bool:
-        """Return whether a step is still to be measured."""
-        return not any((part[CELL] == [path, step, draw, model]).all(axis=1).any() for part in self.parts)
-
-    def add(self, path: str, step: float, draw: int, model: str, sums: pd.DataFrame) -> None:
-        """Keep what was measured at a step."""
-        self.parts.append(sums.assign(path=path, step=step, draw=draw, model=model))
-        self._write()
-
-    def _write(self) -> None:
-        table = pd.concat(self.parts, ignore_index=True)
-        self.parts = [table[[*CELL, *table.columns.drop(CELL)]]]
-        data = io.BytesIO()
-        self.parts[0].to_parquet(data, index=False, compression="zstd", compression_level=19)
-        with full_disk(self.folder):
-            write_file(self.folder / SUMS, data.getvalue())
+def packed(table: pd.DataFrame) -> bytes:
+    """Write a table as Parquet, packed as far as it goes."""
+    data = io.BytesIO()
+    table.to_parquet(data, index=False, compression="zstd", compression_level=19)
+    return data.getvalue()
 
 
 def run(
@@ -281,20 +226,16 @@ def run(
     out: Path,
     *,
     smaller: Sequence[ModelFiles] = (),
-    earlier: Sequence[ModelFiles] = (),
     tokens: int = 40_000,
-    documents: int | None = None,
     length: int | None = None,
     dtype: Dtype = "float32",
     device: torch.device,
-    predictions: Path | None = None,
 ) -> Path:
     """Measure a model on a text, whole and along `paths`; gives its folder in `out`. What is there is left alone.
 
-    smaller, earlier: other models of its family, which are the paths "parameters" and "training". tokens: whole
-    documents of at least a window each, the shortest first, until so many are scored. documents: the first so many of
-    the text alone. length: of a window (default: 1024, or what the model reads), of which half is context. predictions:
-    a file, whose checksum is kept. Raises DataError and ParameterError, and leaves nothing half-written.
+    smaller: other models of its family, which are the path "parameters". tokens: whole documents of at least a window
+    each, the shortest first, until so many are scored. length: of a window (default: 1024, or what the model reads), of
+    which half is context. Raises DataError and ParameterError, and leaves nothing half-written.
     """
     with quiet(), ieee(device):
         with files.unchanged():
@@ -305,9 +246,8 @@ def run(
         if length < 2 * CONTEXTS[-1] or (longest is not None and length > longest):
             what = f"windows of {length} tokens are too short, or more than the model reads"
             raise ParameterError(what, "--length", f"Give {2 * CONTEXTS[-1]} to {longest or 'any number of'} tokens.")
-        rows = scored_rows(corpus, tokenizer, length, tokens, documents)
-        others = [(SMALLER, each) for each in smaller] + [(EARLIER, each) for each in earlier]
-        for _, other in others:
+        rows = scored_rows(corpus, tokenizer, length, tokens)
+        for other in smaller:
             if other.tokenizer_fingerprint(load_tokenizer(other)) != files.tokenizer_fingerprint(tokenizer):
                 what = "it has another tokenizer, so it would be asked for other tokens"
                 raise ParameterError(what, other.name, f"Give models with the tokenizer of {files.name}.")
@@ -317,30 +257,28 @@ def run(
             "corpus": corpus.fingerprint,
             "length": length,
             "tokens": tokens,
-            **({} if documents is None else {"documents": documents}),
             "dtype": dtype,
             "device": device.type,
             **opening_entry(tokenizer, "auto"),
         }
         place = find_place(out, f"{Path(files.label).name}-{corpus.name}", key)
         with place.lock():
-            store, ranker = Growing(place.folder), checked_ranker(language, rows)
+            ranker = checked_ranker(language, rows)
             about = {"model": files.label, "dataset": corpus.name, **circumstances(ranker)}
-            store.begin(key, about, predictions)
-            measure_steps(store, ranker, rows, todo, files.label)
-            for path, other in others:
+            store = Growing(place.folder, {"key": key, "about": about})
+            measure_steps(store, ranker, rows, todo, files.label, weights)
+            for other in smaller:
                 with other.unchanged():
                     language, weights = load_model(other, dtype, device), other.fingerprint()
-                number = float(language.size if path == SMALLER else earlier.index(other) + 1)
-                store.identify(path, number, other.label, weights)
-                if store.lacks(*Step(path, number), other.label):
-                    measure_steps(store, checked_ranker(language, rows), rows, [Step(path, number)], other.label)
+                size = [Step(SMALLER, language.size)]
+                measure_steps(store, checked_ranker(language, rows), rows, size, other.label, weights)
+            store.join()
     return place.folder
 
 
-def scored_rows(corpus: Corpus, tokenizer: Any, length: int, tokens: int, documents: int | None = None) -> list[Row]:
+def scored_rows(corpus: Corpus, tokenizer: Any, length: int, tokens: int) -> list[Row]:
     """Choose the rows of whole documents, the shortest first, and in them the tokens that are scored: see `run`."""
-    plan = plan_rows(corpus, tokenizer, Protocol("windows", length, length // 2, documents))
+    plan = plan_rows(corpus, tokenizer, Protocol("windows", length, length // 2))
     by_document: dict[int, list[Row]] = {}
     for row in plan.rows:
         scored = row.scored[row.scored >= CONTEXTS[-1]]
@@ -373,21 +311,22 @@ def measure_steps(
     rows: list[Row],
     todo: Sequence[Step],
     model: str,
+    weights: str,
     degrade: Callable[[LanguageModel, Step], AbstractContextManager[None]] = degraded,
     read: Callable[[Sequence[Row], Step], list[Reading]] = readings,
 ) -> None:
     """Measure the steps that are missing. degrade, read: what changes the model at a step, and what it reads there."""
     for step in todo:
-        if not store.lacks(*step, model):
+        place = store.place(step, model, weights)
+        if place.exists():
             continue
         start = time.monotonic()
         with degrade(ranker.language, step):
             sums = measured(ranker, read(rows, step), step)
-        store.add(*step, model, sums)
+        with full_disk(store.folder):
+            write_file(place, packed(sums.assign(**step._asdict(), model=model)))
         tokens = sums["tokens"].sum()
-        label = (
-            Path(model).name if step.path in (SMALLER, EARLIER) else f"{step.path} {step.step:g}, draw {step.draw + 1}"
-        )
+        label = Path(model).name if step.path == SMALLER else f"{step.path} {step.step:g}, draw {step.draw + 1}"
         values = sums["nll_1.0"].sum() / tokens, -np.log(max(sums["hits_1"].sum(), 1) / tokens)
         log.warning("%s: cross-entropy %.3f, −ln RBP₁ %.3f (%.0f s)", label, *values, time.monotonic() - start)
 
@@ -399,7 +338,7 @@ def measured(ranker: Ranker, read: Sequence[Reading], step: Step = WHOLE_STEP) -
     documents, values = (np.concatenate(each) for each in zip(*parts, strict=True))
     names, place = np.unique(documents, return_inverse=True)
     sums = np.stack([np.bincount(place, column) for column in values.T])
-    columns = ["tokens", "entropy", *(f"hits_{k}" for k in THRESHOLDS)]
+    columns = ["tokens", *(f"hits_{k}" for k in THRESHOLDS)]
     columns += [f"{what}_{t}" for t in TEMPERATURES for what in ("nll", "slope")]
     table = pd.DataFrame(dict(zip(columns, sums, strict=True))).astype(np.float32)
     counts = {name: np.int32 for name in columns if name == "tokens" or name.startswith("hits")}
@@ -413,28 +352,24 @@ def _of_logits(
     device = ranker.language.device
     draw = torch.Generator(device).manual_seed(step.seed)
     block = max(1, _LOGITS[device.type] // ranker.language.vocabulary)
-    part, at_once = max(1, block // _PARTS[device.type]), block * _BLOCKS[device.type]
     for outputs, targets, documents in _outputs(ranker, read):
-        for first in range(0, len(outputs), at_once):
-            some = slice(first, first + at_once)
+        for first in range(0, len(outputs), block):
+            some = slice(first, first + block)
             logits = _logits(ranker, outputs[some])
             if step.path == "logits":
-                for rows in torch.split(logits, block):
-                    rows += step.step * torch.randn(rows.shape, generator=draw, device=device)
-            truth = torch.from_numpy(targets[some]).to(device)
-            pairs = zip(torch.split(logits, part), torch.split(truth, part), strict=True)
-            yield documents[some], np.concatenate([_columns(*pair) for pair in pairs])
+                logits += step.step * torch.randn(logits.shape, generator=draw, device=device)
+            yield documents[some], _columns(logits, torch.from_numpy(targets[some]).to(device))
 
 
 def _columns(logits: torch.Tensor, target: torch.Tensor) -> npt.NDArray[np.float64]:
-    """Compute from logits [t, V] and truth [t]: 1, entropy, hits by threshold, −ln p and its slope by temperature."""
+    """Compute from logits [t, V] and truth [t]: 1, hits by threshold, −ln p and its slope by temperature."""
     truth = logits.gather(1, target[:, None])
     rank = (logits >= truth).sum(1, dtype=torch.float32)  # three times as fast as whole numbers, exact to 2^24
     highest = logits.amax(1, keepdim=True)
     if not highest.isfinite().all():
         raise DataError("a logit is NaN or infinite", None, "Check the weights and the model's dtype.")
     lower, truth = logits.sub_(highest).clamp_(min=-1e30), (truth - highest)[:, 0].double()  # −∞ · 0 is no number
-    columns = [torch.ones_like(truth), torch.zeros_like(truth), *((rank <= k).double() for k in THRESHOLDS)]
+    columns = [torch.ones_like(truth), *((rank <= k).double() for k in THRESHOLDS)]
     weights, product = torch.empty_like(lower), torch.empty_like(lower)
     sums: dict[float, tuple[torch.Tensor, torch.Tensor]] = {}
     for temperature in (each for each in TEMPERATURES if 2 * each not in TEMPERATURES):
@@ -447,8 +382,6 @@ def _columns(logits: torch.Tensor, target: torch.Tensor) -> npt.NDArray[np.float
     for temperature in TEMPERATURES:
         total, mean = sums[temperature][0], sums[temperature][1] / sums[temperature][0]
         columns += [total.log() - truth / temperature, mean - truth]
-        if temperature == 1:
-            columns[1] = total.log() - mean
     return torch.stack(columns, 1).cpu().numpy()
 
 
@@ -467,15 +400,11 @@ def _outputs(
     """Yield what is ranked [t, …], its targets and documents [t]: readings of one length together, none padded."""
     lengths = np.array([len(each.ids) for each in read])
     for length in np.unique(lengths):
-        same = np.flatnonzero(lengths == length)
-        for some in _split(same, max(1, _READ // int(length))):
+        same, size = np.flatnonzero(lengths == length), max(1, _READ // int(length))
+        for some in (same[first : first + size] for first in range(0, len(same), size)):
             ids = torch.from_numpy(np.stack([read[i].ids for i in some])).to(ranker.language.device)
             outputs = ranker.hidden_or_logits(ids).flatten(0, 1)
             places = np.concatenate([row * length + read[i].places for row, i in enumerate(some)])
             targets = np.concatenate([read[i].targets for i in some])
             documents = np.concatenate([np.full(len(read[i].places), read[i].document) for i in some])
             yield outputs[torch.from_numpy(places).to(outputs.device)], targets, documents
-
-
-def _split(indices: npt.NDArray[np.int64], size: int) -> Iterable[npt.NDArray[np.int64]]:
-    return (indices[first : first + size] for first in range(0, len(indices), size))

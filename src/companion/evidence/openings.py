@@ -2,26 +2,23 @@
 
 Registered in data/predictions/openings.toml, which holds the definitions.
 
-    python -m companion.evidence.openings rank --texts FOLDER --out FOLDER    a table for each text, way and part
-    python -m companion.evidence.openings ship --texts FOLDER --out FOLDER    data/real/openings.parquet
+    python -m companion.evidence.openings --texts FOLDER --out FOLDER    data/real/openings.parquet
 
-Each part of PART passages is saved when it is ranked, so that a stopped run goes on.
+Each part of PART passages is saved in --out when it is ranked, so that a stopped run goes on.
 """
 
 import argparse
-import gzip
-import json
 import logging
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import torch
 
-from companion.evidence.real import MODEL, SHIPPED, rare_tokens
+from companion.evidence.real import MODEL, rare_tokens, sample_novels, ship, texts
 from rbp.extract.extraction import quiet, say_on_stderr
 from rbp.extract.forward import Ranker
 from rbp.io import write_file
@@ -38,18 +35,11 @@ START = "<|im_start|>"  # the BOS token that the file names
 PART, BATCH = 64, 16  # passages that are saved together; rows of a forward pass
 
 
-def read_documents(folder: Path, text: str) -> list[str]:
+def read_documents(folder: Path) -> dict[str, list[str]]:
     """Read the documents that passages are cut from: none was looked at before, or serves to count rare tokens."""
-    name = {"wikipedia": "wikitext2_raw_test", "auslegal": "fca_judgments", "novels": "novels_eltec_eng"}[text]
-    with gzip.open(folder / f"{name}.jsonl.gz", "rt", encoding="utf-8") as stream:
-        rows = [json.loads(line) for line in stream]
-    if text == "wikipedia":
-        return [row["text"] for row in rows[4:]]
-    if text == "auslegal":
-        return [row["text"] for row in rows if row["id"].startswith("fca/09_")]
-    # the novels of experiment E (real.toml), drawn as there: the others are what rare tokens are counted in
-    chosen = np.random.default_rng(52).choice(len(rows), 24, replace=False).tolist()
-    return [rows[i]["text"] for i in chosen]
+    documents = texts(folder)
+    novels, _ = sample_novels(folder, np.random.default_rng(52))  # those of experiment E (real.toml)
+    return {"wikipedia": documents["wikipedia"], "auslegal": documents["auslegal"], "novels": novels}
 
 
 def cut_passages(
@@ -68,67 +58,58 @@ def cut_passages(
 
 
 def rank_passages(files: ModelFiles, folder: Path, out: Path) -> None:
-    """Rank all passages with and without a start token, a file for each part, if missing."""
-    out.mkdir(parents=True, exist_ok=True)
-    tokenizer = load_tokenizer(files)
+    """Rank all passages with and without a start token, a file for each part, if missing; and ship them."""
+    tokenizer, rare, parts = load_tokenizer(files), rare_tokens(files, folder), []
     start = tokenizer.convert_tokens_to_ids(START)
+    cuts: dict[str, tuple[list[npt.NDArray[np.int64]], list[tuple[int, int]]]] = {}
+    for text, documents in read_documents(folder).items():
+        ids = [np.array(tokenizer(each, add_special_tokens=False)["input_ids"], dtype=np.int64) for each in documents]
+        cuts[text] = ids, cut_passages(ids, PASSAGES, np.random.default_rng([SEED, TEXTS.index(text)]))
     with quiet(), ieee(torch.device("cpu")):
-        language = load_model(files, "float32", torch.device("cpu"))
-        cuts: dict[str, tuple[list[npt.NDArray[np.int64]], list[tuple[int, int]]]] = {}
-        for text in TEXTS:
-            texts = read_documents(folder, text)
-            ids = [np.array(tokenizer(each, add_special_tokens=False)["input_ids"], dtype=np.int64) for each in texts]
-            cuts[text] = ids, cut_passages(ids, PASSAGES, np.random.default_rng([SEED, TEXTS.index(text)]))
-        ranker: Ranker | None = None
+        ranker = Ranker(load_model(files, "float32", torch.device("cpu")), "blocked", BATCH, compiled=False)
         # a part of every text and way in turn: what is there when time runs out is a random sample of all
-        for first in range(0, PASSAGES, PART):
-            for text, (ids, places) in cuts.items():
-                for way in ("never", "always"):
-                    file = out / f"{text}-{way}-{first:04d}.parquet"
-                    if file.exists():
-                        continue
-                    before = [start] if way == "always" else []
-                    rows, columns = [], []
-                    for passage, (document, place) in enumerate(places[first : first + PART], start=first):
-                        tokens = ids[document][place : place + LENGTH]
-                        context = np.arange(0 if before else 1, LENGTH)
-                        rows.append(Row(document, place, np.array([*before, *tokens]), context + len(before)))
-                        about = {"document": document, "passage": passage, "context": context, "token": tokens[context]}
-                        columns.append(pd.DataFrame(about))
-                    if not rows:
-                        continue
-                    if ranker is None:
-                        ranker = Ranker(language, "blocked", BATCH, compiled=False)
-                        ranker.check(rows)
-                    with torch.inference_mode():
-                        ranks = ranker.rank(rows)
-                    table = pd.concat(columns, ignore_index=True).assign(rank=ranks.greater + ranks.equal)
-                    write_file(file, table.to_parquet(index=False))
-                    log.warning("%s: %d tokens", file.name, len(table))
+        for first, text, way in product(range(0, PASSAGES, PART), TEXTS, ("never", "always")):
+            ids, places = cuts[text]
+            file = out / f"{text}-{way}-{first:04d}.parquet"
+            if not file.exists() and first < len(places):
+                table = _rank_part(ranker, ids, places[first : first + PART], first, [start] * (way == "always"))
+                write_file(file, table.assign(rare=rare[table.pop("token")]).to_parquet(index=False))
+                log.warning("%s: %d tokens", file.name, len(table))
+            if file.exists():
+                parts.append(pd.read_parquet(file).assign(text=text, bos=way))
+    ship("openings", parts)
 
 
-def ship(files: ModelFiles, folder: Path, out: Path) -> None:
-    """Write what `rank_passages` left as one table to data/real, with `rare` in place of the tokens."""
-    rare, parts = rare_tokens(files, folder), []
-    for file in sorted(out.glob("*.parquet")):
-        text, way, _ = file.stem.split("-")
-        table = pd.read_parquet(file)
-        small = table[["document", "passage", "context"]].astype(np.int16).assign(rank=table["rank"].astype(np.uint16))
-        parts.append(small.assign(rare=rare[table["token"]], text=text, bos=way))
-    shipped = pd.concat(parts, ignore_index=True).astype({"text": "category", "bos": "category"})
-    shipped.to_parquet(SHIPPED / "openings.parquet", index=False, compression="zstd", compression_level=19)
+def _rank_part(
+    ranker: Ranker,
+    ids: Sequence[npt.NDArray[np.int64]],
+    places: Sequence[tuple[int, int]],
+    first: int,
+    before: Sequence[int],
+) -> pd.DataFrame:
+    """Rank some passages, of which the first has the number `first`, each after the tokens `before`."""
+    rows, columns = [], []
+    for passage, (document, place) in enumerate(places, start=first):
+        tokens = ids[document][place : place + LENGTH]
+        context = np.arange(0 if before else 1, LENGTH)
+        rows.append(Row(document, place, np.array([*before, *tokens]), context + len(before)))
+        about = {"document": document, "passage": passage, "context": context, "token": tokens[context]}
+        columns.append(pd.DataFrame(about))
+    ranker.check(rows)
+    with torch.inference_mode():
+        ranks = ranker.rank(rows)
+    small = {"document": np.int16, "passage": np.int16, "context": np.int16, "rank": np.uint16}
+    return pd.concat(columns, ignore_index=True).assign(rank=ranks.greater + ranks.equal).astype(small)
 
 
 def main() -> None:
-    """Rank what is missing, or ship what is finished."""
+    """Rank what is missing, and ship it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["rank", "ship"])
     parser.add_argument("--texts", type=Path, required=True, help="the folder of corpus files")
     parser.add_argument("--out", type=Path, required=True, help="the folder of ranked parts")
     arguments = parser.parse_args()
     say_on_stderr()
-    steps: dict[str, Any] = {"rank": rank_passages, "ship": ship}
-    steps[arguments.what](find_model(str(MODEL)), arguments.texts, arguments.out)
+    rank_passages(find_model(str(MODEL)), arguments.texts, arguments.out)
 
 
 if __name__ == "__main__":

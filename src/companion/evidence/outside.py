@@ -1,8 +1,7 @@
 """Read measurements by others in data/outside, checked file by file (its README describes each column).
 
-Training runs with the share of first guesses (RBP_1), and what holds ranks or averages of them: of models of images,
-of detectors of machines' texts, of GPT-2 token by token; and tries at problems, which are no ranks. The first guesses
-of LAMBADA are whole words: a sequence event, not RBP_1.
+Training runs with the share of first guesses (RBP_1); models of images with RBP_1 and RBP_5; and tries at problems,
+which are no ranks. The first guesses of LAMBADA are whole words: a sequence event, not RBP_1.
 """
 
 import re
@@ -19,7 +18,6 @@ from companion.evidence import published
 from companion.project import DATA
 from rbp.arrays import Reals
 from rbp.measurements.parts import Part
-from rbp.measurements.ranked import usual
 from rbp.measurements.sources import Named
 from rbp.tables import COUNT, COUNT_FROM_0, NAME, NOT_NEGATIVE, POSITIVE, SHARE, among, checked, read_csv
 
@@ -198,82 +196,6 @@ def tries(folder: Path | None = None) -> pd.DataFrame:
     return _as_table(pd.DataFrame(rows))
 
 
-# ── Detectors of machines' texts: means over documents
-
-#: the models that read the documents: family, and S, without embeddings, by their public shapes: 12·L·d² and biases
-READERS = {
-    "gpt2-xl": ("GPT-2", 1_475_561_600),
-    "opt-2.7b": ("OPT", 2_517_652_480),
-    "gpt-neo-2.7B": ("GPT-Neo", 32 * (12 * 2560**2 + 10 * 2560) + 2 * 2560),
-    "gpt-j-6B": ("GPT-Neo", 28 * (12 * 4096**2 + 7 * 4096) + 2 * 4096),
-    "gpt-neox-20b": ("GPT-Neo", 44 * (12 * 6144**2 + 13 * 6144) + 2 * 6144),
-}
-MEANS = ("cross_entropy", "mean_log_rank", "entropy")
-
-
-def detector_documents(folder: Path | None = None) -> pd.DataFrame:
-    """Read five models' means on documents by people and by themselves (baoguangsheng/fast-detect-gpt).
-
-    Columns dataset (xsum, squad, writing), model (of READERS), written_by (human, model), document, cross_entropy,
-    mean_log_rank (of ranks from 1), mean_rank, entropy: means over a document's tokens, in nats but for mean_rank.
-    """
-    columns = {"dataset": NAME, "model": among(READERS), "written_by": among(("human", "model"))}
-    columns |= {"document": COUNT_FROM_0} | dict.fromkeys((*MEANS, "mean_rank"), POSITIVE)
-    keys = ["dataset", "model", "written_by", "document"]
-    lower = pa.Check(
-        lambda t: np.log(t["mean_rank"]) >= t["mean_log_rank"] - 1e-3,
-        error="mean_log_rank is above the log of mean_rank",
-    )
-    return _read(folder, "detector_documents.csv", columns, keys, lower)
-
-
-def detectors(folder: Path | None = None) -> pd.DataFrame:
-    """Return `detector_documents` as a measurement table: means over the documents, each of the same weight.
-
-    Each model's own writing is a dataset of its own ("xsum by gpt2-xl"), since no other model read it.
-    """
-    read = detector_documents(folder)
-    by_itself = read["written_by"] == "model"
-    named = read.assign(dataset=read["dataset"].mask(by_itself, read["dataset"] + " by " + read["model"]))
-    means = named.groupby(["dataset", "model"])[list(MEANS)].mean().reset_index()
-    table = means.melt(["dataset", "model"], var_name="metric").assign(source="fast-detect-gpt")
-    family, size = zip(*table["model"].map(READERS), strict=True)
-    return _as_table(table.assign(family=family, size=size))
-
-
-# ── GPT-2 small, token by token
-
-
-def gltr_tokens(folder: Path | None = None) -> pd.DataFrame:
-    """Read how many tokens GPT-2 (small) scored above each token of six texts (HendrikStrobelt/detecting-fake-text).
-
-    Columns text, position, greater, probability; a probability printed as 0 is a bound, not a value.
-    """
-    columns = {"text": NAME, "position": COUNT_FROM_0, "greater": COUNT_FROM_0, "probability": SHARE}
-    return _read(folder, "gltr_gpt2_tokens.csv", columns, ["text", "position"])
-
-
-def gltr(folder: Path | None = None) -> pd.DataFrame:
-    """Return `gltr_tokens` as a measurement table: −ln RBP_k and the mean ln rank, a dataset for each text.
-
-    Ranks are greater + 1: how many scored the same is not told. There is no cross-entropy: some probabilities are 0.
-    """
-    (gpt2,) = published.models().query("name == 'gpt2'").to_dict("records")
-    vocabulary = int(gpt2["vocab_size"])
-    rows = []
-    for text, tokens in gltr_tokens(folder).groupby("text", sort=False):
-        about = {"dataset": f"gltr: {text}", "model": gpt2["model"], "family": gpt2["family"], "tokens": len(tokens)}
-        ranks = tokens["greater"].to_numpy() + 1
-        hits = {k: int((ranks <= k).sum()) for k in usual(vocabulary)}
-        rows += [
-            about | {"metric": "neg_log_rbp", "k": k, "value": -np.log(hit / len(tokens)), "hits": hit}
-            for k, hit in hits.items()
-            if hit
-        ]
-        rows.append(about | {"metric": "mean_log_rank", "k": pd.NA, "value": np.log(ranks).mean()})
-    return _as_table(pd.DataFrame(rows).assign(size=gpt2["non_embedding_params"], source="gltr"))
-
-
 _COLUMNS = ["dataset", "model", "family", "size", "metric", "k", "value", "tokens", "hits", "source"]
 _COLUMNS += ["training_tokens", "step"]
 
@@ -314,8 +236,4 @@ SOURCES = {
     "outside": _named("training runs by others", measurements),
     "images": _named("models of images by others: top-1 and top-5 accuracy", images),
     "tries": _named("Pythia's tries at problems, by others: pass@k, no ranks", tries),
-    "detectors": _named(
-        "documents read by five models of up to 20 billion parameters, by others: averages of ranks", detectors
-    ),
-    "gltr": _named("six texts ranked by GPT-2, by others", gltr),
 }

@@ -2,14 +2,13 @@
 
 What the whole model does, and C, is in real.toml; what damaged models do on more texts, in real_damaged.toml.
 
-    python -m companion.evidence.real rank --texts FOLDER --out FOLDER      rank stores
-    python -m companion.evidence.real worse --texts FOLDER --out FOLDER     of the model made worse, sums by document
-    python -m companion.evidence.real damaged --texts FOLDER --out FOLDER   of damaged models, ranks token by token
-    python -m companion.evidence.real ship --texts FOLDER --out FOLDER      data/real, of what is finished
+    python -m companion.evidence.real rank --texts FOLDER --out FOLDER      data/real/ranks.parquet, by rank stores
+    python -m companion.evidence.real worse --texts FOLDER --out FOLDER     data/real/paths, of the model made worse
+    python -m companion.evidence.real damaged --texts FOLDER --out FOLDER   data/real/damaged.parquet, token by token
     python -m companion.evidence.real sentence                              data/real/sentence.json, of the front page
 
-Every piece is kept when it is finished (a store after every few thousand tokens), so that a run which was stopped goes
-on.
+Every piece is kept in --out when it is finished (a store after every few thousand tokens), so that a run which was
+stopped goes on.
 """
 
 import argparse
@@ -18,6 +17,7 @@ import json
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ import numpy.typing as npt
 import pandas as pd
 import torch
 
+from companion.damage.compare import MANIFEST, SUMS
 from companion.damage.measure import (
     WHOLE_STEP,
     Growing,
@@ -35,22 +36,26 @@ from companion.damage.measure import (
     checked_ranker,
     degraded,
     measure_steps,
+    packed,
     readings,
     rounded,
 )
 from companion.project import ROOT
 from rbp.extract.extraction import circumstances, extract, quiet, say_on_stderr
 from rbp.extract.forward import Ranker, rank_logits
-from rbp.io import parse_json, write_file, write_json
+from rbp.io import parse_json, sha256, write_file, write_json
 from rbp.kernel.problem import ieee
 from rbp.measurements.ranked import Ranked
 from rbp.models.find import ModelFiles, find_model
 from rbp.models.load import load_model, load_tokenizer
-from rbp.store import open_store, read_manifest
+from rbp.store import open_store
 from rbp.texts.corpora import Corpus, given_corpus
 from rbp.texts.protocol import Bos, Row, plan_rows, protocol
 
 log = logging.getLogger(__name__)
+
+Rare = npt.NDArray[np.bool_]
+"""Of each token of the vocabulary, whether it is rare: `rare_tokens`."""
 
 MODEL = ROOT / "runs" / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
 PREDICTIONS = ROOT / "data" / "predictions" / "real.toml"
@@ -88,14 +93,15 @@ DAMAGES = (Step("layers", 0.6), Step("branches", 0.23), Step("weights", 0.14))  
 SAMPLE, RARE, CONTEXT = 1_500_000, 10, 4  # characters of each of three texts; how often a rare token is there; tokens
 
 
-def _rows(folder: Path, name: str) -> list[dict[str, Any]]:
+def read_rows(folder: Path, name: str) -> list[dict[str, Any]]:
+    """Read a corpus file."""
     with gzip.open(folder / f"{name}.jsonl.gz", "rt", encoding="utf-8") as stream:
         return [json.loads(line) for line in stream]
 
 
-def _novels(folder: Path, draw: np.random.Generator) -> tuple[list[str], list[str]]:
+def sample_novels(folder: Path, draw: np.random.Generator) -> tuple[list[str], list[str]]:
     """Sample the novels that passages are taken from; returns these and the others."""
-    novels = [row["text"] for row in _rows(folder, "novels_eltec_eng")]
+    novels = [row["text"] for row in read_rows(folder, "novels_eltec_eng")]
     chosen = draw.choice(len(novels), 24, replace=False).tolist()
     return [novels[i] for i in chosen], [text for i, text in enumerate(novels) if i not in chosen]
 
@@ -103,16 +109,16 @@ def _novels(folder: Path, draw: np.random.Generator) -> tuple[list[str], list[st
 def texts(folder: Path) -> dict[str, list[str]]:
     """Read every text's documents from the corpus files in `folder`, without any that were looked at before."""
     draw = np.random.default_rng(SEED)
-    judgments = [row["text"] for row in _rows(folder, "fca_judgments") if row["id"].startswith("fca/09_")]
+    judgments = [row["text"] for row in read_rows(folder, "fca_judgments") if row["id"].startswith("fca/09_")]
     long = [text for text in judgments if len(text) > 2 * PASSAGE]
     middles = [
         _passage(text, int(draw.integers(len(text) // 4, 3 * len(text) // 4 - PASSAGE)))
-        for text in _novels(folder, draw)[0]
+        for text in sample_novels(folder, draw)[0]
     ]
     return {
-        "humaneval": [f"{row['prompt']}\n{row['canonical_solution']}" for row in _rows(folder, "humaneval")[96:]],
-        "wikipedia": [row["text"] for row in _rows(folder, "wikitext2_raw_test")[4:]],
-        "hotpotqa": [f"{row['question']}\n{row['answer']}" for row in _rows(folder, "hotpotqa_dev")],
+        "humaneval": [f"{row['prompt']}\n{row['canonical_solution']}" for row in read_rows(folder, "humaneval")[96:]],
+        "wikipedia": [row["text"] for row in read_rows(folder, "wikitext2_raw_test")[4:]],
+        "hotpotqa": [f"{row['question']}\n{row['answer']}" for row in read_rows(folder, "hotpotqa_dev")],
         "auslegal": judgments,
         "novels": middles,
         "passages": [_passage(long[i], len(long[i]) // 3) for i in draw.choice(len(long), 24, replace=False)],
@@ -121,9 +127,9 @@ def texts(folder: Path) -> dict[str, list[str]]:
 
 def _others(folder: Path) -> list[str]:
     """Read other text, to count tokens in: judgments of 2006, other novels, proposals; SAMPLE characters of each."""
-    judgments = [row["text"] for row in _rows(folder, "fca_judgments") if row["id"].startswith("fca/06_")]
-    novels = _novels(folder, np.random.default_rng(SEED))[1]
-    proposals = [row["text"] for row in _rows(folder, "tech_proposals")]
+    judgments = [row["text"] for row in read_rows(folder, "fca_judgments") if row["id"].startswith("fca/06_")]
+    novels = sample_novels(folder, np.random.default_rng(SEED))[1]
+    proposals = [row["text"] for row in read_rows(folder, "tech_proposals")]
     return ["\n".join(each)[:SAMPLE] for each in (judgments, novels, proposals)]
 
 
@@ -185,34 +191,35 @@ def make_worse(files: ModelFiles, corpus: Corpus, count: int, length: int, regis
             language, weights = load_model(files, "float32", torch.device("cpu")), files.fingerprint()
         plan = plan_rows(corpus, load_tokenizer(files), protocol("authors", length=length, documents=count))
         rows = [Row(row.document, row.start, row.ids, row.scored[row.scored >= BEFORE]) for row in plan.rows]
-        growing, ranker = Growing(out), checked_ranker(language, rows)
+        ranker = checked_ranker(language, rows)
         key = {"weights": weights, "corpus": corpus.fingerprint, "length": length, "articles": count}
-        growing.begin(key, {"model": files.name, "dataset": corpus.name, **circumstances(ranker)}, registered)
-        measure_steps(growing, ranker, rows, steps(), files.name, damaged, read_again)
+        about = {"model": files.name, "dataset": corpus.name, **circumstances(ranker)}
+        growing = Growing(out, {"key": key, "about": about, "predictions": sha256(registered)})
+        measure_steps(growing, ranker, rows, steps(), files.name, weights, damaged, read_again)
+        growing.join()
 
 
-def ship_worse(out: Path) -> None:
-    """Copy the sums that `make_worse` left to data/real, a folder for each text."""
-    for letter, (text, *_) in WORSE.items():
-        shipped = SHIPPED / "paths" / text
-        shipped.mkdir(parents=True, exist_ok=True)
-        manifest = parse_json((out / letter / "manifest.json").read_bytes())
-        manifest["about"]["model"] = Path(manifest["about"]["model"]).name  # not where it lay
-        sums = pd.read_parquet(out / letter / "sums.parquet").assign(model=manifest["about"]["model"])
-        sums.to_parquet(shipped / "sums.parquet", index=False, compression="zstd", compression_level=19)
-        write_json(shipped / "manifest.json", manifest)
+def ship_worse(out: Path, shipped: Path) -> None:
+    """Copy the sums that `make_worse` left to data/real."""
+    manifest = parse_json((out / MANIFEST).read_bytes())
+    manifest["about"]["model"] = Path(manifest["about"]["model"]).name  # not where it lay
+    write_file(shipped / SUMS, packed(pd.read_parquet(out / SUMS).assign(model=manifest["about"]["model"])))
+    write_json(shipped / MANIFEST, manifest)
 
 
-def rank_damaged(files: ModelFiles, documents: dict[str, list[str]], out: Path) -> None:
-    """Rank the texts of A by the damaged models, without a start token: a table for each way and text, if missing."""
-    out.mkdir(parents=True, exist_ok=True)
+def rank_damaged(files: ModelFiles, documents: dict[str, list[str]], rare: Rare, out: Path) -> None:
+    """Rank the texts of A by the damaged models, without a start token: data/real/damaged.parquet, without the tokens.
+
+    A table for each way and text is kept in `out`, and not made again.
+    """
+    parts = []
     with quiet(), ieee(torch.device("cpu")):
         language, tokenizer = load_model(files, "float32", torch.device("cpu")), load_tokenizer(files)
-        for step in DAMAGES:
-            for letter, text, count, length, bos in RANKINGS:
-                file = out / f"{step.path}-{text}.parquet"
-                if letter != "A" or bos != "never" or file.exists():
-                    continue
+        for step, (letter, text, count, length, bos) in product(DAMAGES, RANKINGS):
+            if letter != "A" or bos != "never":
+                continue
+            file = out / f"{step.path}-{text}.parquet"
+            if not file.exists():
                 chosen = protocol("authors", length=length, documents=count, bos=bos)
                 rows = plan_rows(given_corpus(documents[text], text), tokenizer, chosen).rows
                 ranker = Ranker(language, "reference", 8, compiled=False)
@@ -222,11 +229,21 @@ def rank_damaged(files: ModelFiles, documents: dict[str, list[str]], out: Path) 
                 columns = {
                     "document": np.repeat([row.document for row in rows], [len(row.scored) for row in rows]),
                     "position": np.concatenate([row.start + row.scored for row in rows]),
-                    "token": np.concatenate([row.ids[row.scored] for row in rows]),
                     "rank": ranks.greater + ranks.equal,
+                    "rare": rare[np.concatenate([row.ids[row.scored] for row in rows])],
                 }
-                write_file(file, pd.DataFrame(columns).to_parquet(index=False))
-                log.warning("%s on %s: %d tokens", step.path, text, len(columns["rank"]))
+                table = pd.DataFrame(columns).astype({"document": np.int16, "position": np.int16, "rank": np.uint16})
+                write_file(file, packed(table))
+                log.warning("%s on %s: %d tokens", step.path, text, len(table))
+            parts.append(pd.read_parquet(file).assign(way=step.path, text=text))
+    ship("damaged", parts)
+
+
+def ship(name: str, parts: Sequence[pd.DataFrame]) -> None:
+    """Write parts as one table to data/real, with words as categories."""
+    table = pd.concat(parts, ignore_index=True)
+    words = [column for column in ("experiment", "way", "text", "bos") if column in table]
+    write_file(SHIPPED / f"{name}.parquet", packed(table.astype(dict.fromkeys(words, "category"))))
 
 
 def repeated(ids: npt.NDArray[np.int64], length: int = CONTEXT) -> npt.NDArray[np.bool_]:
@@ -240,7 +257,7 @@ def repeated(ids: npt.NDArray[np.int64], length: int = CONTEXT) -> npt.NDArray[n
     return is_repeated
 
 
-def rare_tokens(files: ModelFiles, folder: Path) -> npt.NDArray[np.bool_]:
+def rare_tokens(files: ModelFiles, folder: Path) -> Rare:
     """Say of each token of the vocabulary whether it occurs at most RARE times in other text."""
     tokenizer, counts = load_tokenizer(files), np.zeros(files.config["vocab_size"], dtype=np.int64)
     for text in _others(folder):
@@ -248,52 +265,34 @@ def rare_tokens(files: ModelFiles, folder: Path) -> npt.NDArray[np.bool_]:
     return np.asarray(counts <= RARE)
 
 
-def ship_damaged(files: ModelFiles, folder: Path, out: Path) -> None:
-    """Write what `rank_damaged` left as one table to data/real, without the tokens."""
-    rare, parts = rare_tokens(files, folder), []
-    for step in DAMAGES:
-        for file in sorted(out.glob(f"{step.path}-*.parquet")):
-            table = pd.read_parquet(file)
-            small = table[["document", "position"]].astype(np.int16).assign(rank=table["rank"].astype(np.uint16))
-            text = file.stem.removeprefix(f"{step.path}-")
-            parts.append(small.assign(rare=rare[table["token"]], way=step.path, text=text))
-    shipped = pd.concat(parts, ignore_index=True).astype({"way": "category", "text": "category"})
-    shipped.to_parquet(SHIPPED / "damaged.parquet", index=False, compression="zstd", compression_level=19)
-
-
-def ship(files: ModelFiles, folder: Path, out: Path) -> None:
-    """Write the finished rankings as one table to data/real, without the tokens.
+def rank_texts(files: ModelFiles, documents: dict[str, list[str]], rare: Rare, out: Path) -> None:
+    """Rank all texts into stores in `out`, and ship them as data/real/ranks.parquet, without the tokens.
 
     A row per ranked token: experiment, text, bos, document, position (in the document, from 0), rank (greater + equal),
     rare (at most RARE times in other texts), repeated (see `repeated`).
     """
-    documents, tokenizer, parts = texts(folder), load_tokenizer(files), []
-    rare = rare_tokens(files, folder)
+    tokenizer, parts = load_tokenizer(files), []
     for letter, text, count, length, bos in RANKINGS:
-        folders = [each.parent for each in sorted((out / f"{letter}-{bos}").glob("*/manifest.json"))]
-        finished = [open_store(each) for each in folders if read_manifest(each)["complete"]]
-        stores = [each for each in finished if each.dataset == text]
-        if not stores:
-            log.warning("%s on %s, %s: not finished", letter, text, bos)
-            continue
-        ranked = Ranked(stores[0])
-        plan = plan_rows(given_corpus(documents[text], text), tokenizer, protocol("authors", length=length,
-                         documents=count))  # fmt: skip
+        corpus = given_corpus(documents[text], text)
+        chosen = protocol("authors", length=length, documents=count, pack=8, bos=bos)
+        (folder,) = extract([files], [corpus], chosen, out / f"{letter}-{bos}")
+        ranked = Ranked(open_store(folder))
+        plan = plan_rows(corpus, tokenizer, protocol("authors", length=length, documents=count))
         again = {row.document: repeated(row.ids) for row in plan.rows}
         tokens = ranked.tokens
         places = zip(tokens["document"].tolist(), tokens["position"].tolist(), strict=True)
-        about: dict[str, Any] = {"experiment": letter, "text": text, "bos": bos}
         columns: dict[str, Any] = {
+            "experiment": letter,
+            "text": text,
+            "bos": bos,
             "document": tokens["document"].astype(np.int16),
             "position": tokens["position"].astype(np.int16),
             "rank": np.asarray(ranked.ranks).astype(np.uint16),
             "rare": rare[tokens["token"]],
             "repeated": [bool(again[document][position]) for document, position in places],
         }
-        parts.append(pd.DataFrame(about | columns))
-    SHIPPED.mkdir(exist_ok=True)
-    table = pd.concat(parts, ignore_index=True).astype(dict.fromkeys(("experiment", "text", "bos"), "category"))
-    table.to_parquet(SHIPPED / "ranks.parquet", index=False, compression="zstd", compression_level=19)
+        parts.append(pd.DataFrame(columns))
+    ship("ranks", parts)
 
 
 def rank_sentence(files: ModelFiles, text: str) -> dict[str, Any]:
@@ -323,35 +322,30 @@ def rank_sentence(files: ModelFiles, text: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Rank what is missing, or ship the finished rankings."""
+    """Rank what is missing, and ship it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["rank", "worse", "damaged", "ship", "sentence"])
+    parser.add_argument("what", choices=["rank", "worse", "damaged", "sentence"])
     parser.add_argument("--texts", type=Path, help="the folder of corpus files")
-    parser.add_argument("--out", type=Path, help="the folder of rank stores")
+    parser.add_argument("--out", type=Path, help="the folder of what is finished")
     arguments = parser.parse_args()
     say_on_stderr()
-    files = find_model(str(MODEL))
+    files, out = find_model(str(MODEL)), arguments.out
     if arguments.what == "sentence":
         write_json(SHIPPED / "sentence.json", rank_sentence(files, SENTENCE))
         return
-    if arguments.texts is None or arguments.out is None:
+    if arguments.texts is None or out is None:
         parser.error("give --texts and --out")
-    if arguments.what == "ship":
-        ship(files, arguments.texts, arguments.out)
-        return
     documents = texts(arguments.texts)
     if arguments.what == "worse":
         for letter, (text, count, length, registered) in WORSE.items():
-            make_worse(files, given_corpus(documents[text], text), count, length, registered, arguments.out / letter)
-        ship_worse(arguments.out)
+            make_worse(files, given_corpus(documents[text], text), count, length, registered, out / letter)
+            ship_worse(out / letter, SHIPPED / "paths" / text)
         return
+    rare = rare_tokens(files, arguments.texts)
     if arguments.what == "damaged":
-        rank_damaged(files, documents, arguments.out / "damaged")
-        ship_damaged(files, arguments.texts, arguments.out / "damaged")
-        return
-    for letter, text, count, length, bos in RANKINGS:
-        chosen = protocol("authors", length=length, documents=count, pack=8, bos=bos)
-        extract([files], [given_corpus(documents[text], text)], chosen, arguments.out / f"{letter}-{bos}")
+        rank_damaged(files, documents, rare, out / "damaged")
+    else:
+        rank_texts(files, documents, rare, out)
 
 
 if __name__ == "__main__":

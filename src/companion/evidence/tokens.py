@@ -24,7 +24,7 @@ from rbp.measurements.sources import Source
 STATED = 500_000
 CELL = ["dataset", "family"]
 
-_EVIDENCE = [*CELL, "tokens", "exact", "basis", "bound", "readings", "log_likelihood", "margin", "posterior", "gap"]
+_EVIDENCE = [*CELL, "tokens", "exact", "basis", "bound", "readings", "log_likelihood", "posterior", "gap"]
 
 _FEWEST = 1000  # the smallest number of tokens, or of windows, that a recovery considers
 _BIN_ERROR = 2e-6  # relative standard deviation of a bin's mass, read from figure 8c
@@ -36,7 +36,7 @@ def recovered_tokens(cells: Collection[tuple[str, str]] | None = None, folder: P
 
     `cells`: datasets and families; None means all. Columns dataset, family; tokens (the most likely number); exact (the
     repository's own count, which takes no part in the recovery); basis ("counted", "recovered", or "likely" where
-    `Recovery.identified` is false); bound (the most that the protocol allows); readings, log_likelihood, margin,
+    `Recovery.identified` is false); bound (the most that the protocol allows); readings, log_likelihood,
     posterior (of `recovery.Recovery`); gap (log likelihood less the best number's of at least STATED).
     """
     families = published.models(folder).set_index("model")["family"]
@@ -61,7 +61,7 @@ def recovered_tokens(cells: Collection[tuple[str, str]] | None = None, folder: P
         row = {"dataset": cell[0], "family": cell[1], "tokens": best.tokens, "exact": exact.get(cell, pd.NA)}
         row["basis"] = "counted" if cell in exact else "recovered" if best.identified else "likely"
         row |= {"bound": bound, "readings": best.readings, "log_likelihood": best.log_likelihood}
-        rows.append(row | {"margin": best.margin, "posterior": best.posterior, "gap": gap})
+        rows.append(row | {"posterior": best.posterior, "gap": gap})
     return pd.DataFrame(rows, columns=_EVIDENCE).astype({"exact": "Int64"})
 
 

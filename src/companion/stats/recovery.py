@@ -35,8 +35,6 @@ class Recovery:
 
     tokens: the most likely N.
     log_likelihood: of N, against products spread evenly (0 = no better).
-    runner_up: the most likely candidate that is no multiple of N (2N fits wherever N does, less sharply).
-    margin: log-likelihood of N less the runner-up's.
     posterior: probability of N among all candidates, multiples included, all being as likely before.
     readings: how many shares were used.
     identified: whether to believe it, by the rule of `recover_total`.
@@ -44,8 +42,6 @@ class Recovery:
 
     tokens: int
     log_likelihood: float
-    runner_up: int
-    margin: float
     posterior: float
     readings: int
     identified: bool
@@ -99,15 +95,10 @@ def _most_likely(total: npt.NDArray[np.int_], part: Reals, sd: Reals) -> Recover
     score[foremost] = _log_likelihood(total[foremost], part, sd, np.float64)
     best = int(score.argmax())
     tokens = int(total[best])
-    others = np.flatnonzero(total % tokens != 0)
-    runner = int(others[score[others].argmax()]) if others.size else best
-    score[[runner]] = _log_likelihood(total[[runner]], part, sd, np.float64)
     posterior = float(1 / np.exp(score - score[best]).sum())
     return Recovery(
         tokens=tokens,
         log_likelihood=float(score[best]),
-        runner_up=int(total[runner]),
-        margin=float(score[best] - score[runner]),
         posterior=posterior,
         readings=part.size,
         identified=bool(score[best] >= np.log(total.size / _FALSE_ALARM) and posterior >= 1 - _FALSE_ALARM),

@@ -43,9 +43,8 @@ def by_hand(logits, documents, targets):
         p = np.exp(z - z.max())
         p /= p.sum()
         rank = (z >= z[target]).sum()
-        entropy = -(p[p > 0] * np.log(p[p > 0])).sum()
-        rows.append([document, 1, entropy, *(rank <= k for k in THRESHOLDS), -np.log(p[target])])
-    columns = ["document", "tokens", "entropy", *(f"hits_{k}" for k in THRESHOLDS), "nll_1.0"]
+        rows.append([document, 1, *(rank <= k for k in THRESHOLDS), -np.log(p[target])])
+    columns = ["document", "tokens", *(f"hits_{k}" for k in THRESHOLDS), "nll_1.0"]
     return pd.DataFrame(rows, columns=columns).astype(float).groupby("document").sum()
 
 

@@ -16,8 +16,6 @@ READERS = {
     "image_models.csv": (outside.image_models, 4668),
     "image_models_blind.csv": (outside.blind_image_models, 4668),
     "pythia_math_tries.csv": (outside.problem_tries, 9097),
-    "detector_documents.csv": (outside.detector_documents, 13_000),
-    "gltr_gpt2_tokens.csv": (outside.gltr_tokens, 2136),
 }
 FILES = sorted(path.name for module in (outside, published) for path in module.FOLDER.glob("*.csv"))
 
@@ -69,22 +67,12 @@ def test_tries_are_no_ranks():
         _ = open_source("tries").stores
 
 
-def test_ranks_of_gltr_are_greater_plus_one():
-    own = open_source("gltr").table.query("dataset == 'gltr: NYTimes'")
-    assert own.query("k == 1").hits.item() == 171
-    raw = outside.gltr_tokens().query("text == 'NYTimes'")
-    assert (raw.greater == 0).sum() == 171
-    mean = own.query("metric == 'mean_log_rank'").value.item()
-    assert mean == pytest.approx(sum(math.log(g + 1) for g in raw.greater) / len(raw))
-
-
 @pytest.mark.parametrize(
     ("name", "column", "value", "says"),
     [
         ("xlstm_runs.csv", "steps", "1", "training_tokens is not steps × batch × context"),
         ("xlstm_runs.csv", "accuracy", "1.3", "must lie between 0 and 1"),
         ("pythia_math_tries.csv", "correct", "99999999", "more were right than were tried"),
-        ("detector_documents.csv", "mean_rank", "1", "above the log of mean_rank"),
     ],
 )
 def test_a_line_that_cannot_be_is_named(tmp_path, name, column, value, says):

@@ -20,7 +20,6 @@ def test_exact_counts_are_recovered_and_tokens_of_the_small_datasets_are_sure(fo
     assert exact["basis"].tolist() == ["counted"]
     own = found[found["dataset"] == "humaneval"]
     assert own["tokens"].tolist() == [42_400, 42_391, 33_233, 30_655]  # OPT took over the tokenizer of GPT-2
-    assert (own["margin"] > 90).all()
     assert (own["bound"] == 83_804).all()
 
 

@@ -1,6 +1,6 @@
 """The published measurements: how many tokens are behind them, and how they compare with the paper's text."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,6 @@ import pandas as pd
 import pandera.pandas as pa
 from matplotlib import ticker
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from scipy.stats import t as t_distribution
 
 from companion.evidence import published
@@ -274,17 +273,7 @@ def interval_coverage_table(by_kind: pd.DataFrame) -> dict[str, Any]:
 _GREY = "#6B7280"
 
 
-def tokens_behind_figure(recovered: pd.DataFrame, stated: int) -> dict[str, Any]:
-    """Prepare `tokens_figure` for `Page.figure`."""
-    return {
-        "figure": tokens_figure(recovered, stated),
-        "alt": "Number of tokens by dataset and family: some 25 thousand on HotpotQA, 30 to 42 thousand on HumanEval, "
-        "320 thousand on Wikipedia, just below 500 thousand on the Australian legal corpus",
-        "data": recovered,
-    }
-
-
-def tokens_figure(behind: pd.DataFrame, stated: int) -> Figure:
+def tokens_figure(behind: pd.DataFrame, stated: int) -> dict[str, Any]:
     """Plot the number of tokens behind the points of each dataset and family, and the number `stated`.
 
     `behind` has dataset, family, tokens and basis; hollow markers are "likely", not identified.
@@ -315,58 +304,50 @@ def tokens_figure(behind: pd.DataFrame, stated: int) -> Figure:
         ax.set_xlabel("tokens behind a point")
         legend_below(ax)
 
-    return single_panel(draw, size=(7.2, 2.6))
+    return {
+        "figure": single_panel(draw, size=(7.2, 2.6)),
+        "alt": "Number of tokens by dataset and family: some 25 thousand on HotpotQA, 30 to 42 thousand on HumanEval, "
+        "320 thousand on Wikipedia, just below 500 thousand on the Australian legal corpus",
+        "data": behind,
+    }
 
 
-def fraction_panels(share: npt.ArrayLike, totals: Mapping[str, int]) -> Panels:
-    """Plot a histogram for each total of the distances of `share` times the total to the nearest whole number.
-
-    `totals` maps a panel's title to the total. For the right one the products lie on whole numbers.
-    """
+def whole_numbers_figure(share: npt.ArrayLike, name: str, tokens: int) -> dict[str, Any]:
+    """Plot the distances of a cell's shares times its number of tokens, and times another, from whole numbers."""
     part = np.asarray(share, dtype=np.float64)
+    distances = {f"times {n:,}": part * n - np.rint(part * n) for n in (tokens, tokens + 100)}
 
     def draw(ax: Axes, title: str) -> None:
-        product = part * totals[title]
-        ax.hist(product - np.rint(product), bins=np.linspace(-0.5, 0.5, 26).tolist(), color=_GREY)
+        ax.hist(distances[title], bins=np.linspace(-0.5, 0.5, 26).tolist(), color=_GREY)
         ax.set_xlim(-0.5, 0.5)
         ax.set_xlabel("distance to the nearest whole number")
         ax.set_ylabel("readings")
         ax.set_title(title)
 
-    return Panels(list(totals), draw, size=(4.4, 2.3))
-
-
-def whole_numbers_figure(share: npt.ArrayLike, name: str, tokens: int) -> dict[str, Any]:
-    """Prepare `fraction_panels` of a cell's shares for `Page.figure`: its number of tokens, and another."""
-    part = np.asarray(share, dtype=np.float64)
-    totals = {f"times {n:,}": n for n in (tokens, tokens + 100)}
     return {
-        "figure": fraction_panels(part, totals),
+        "figure": Panels(list(distances), draw, size=(4.4, 2.3)),
         "caption": f"<b>One number of tokens fits, another does not.</b> {part.size} readings for {name}, "
         "times N: how far from whole numbers.",
         "alt": "Two histograms: all distances near zero for the right number of tokens, spread over all distances for "
         "another number",
-        "data": pd.DataFrame({"share": part} | {title: part * n - np.rint(part * n) for title, n in totals.items()}),
+        "data": pd.DataFrame({"share": part} | distances),
     }
 
 
 def sampling_figure(points: pd.DataFrame) -> dict[str, Any]:
-    """Prepare `sampling_panels` for `Page.figure`."""
-    return {
-        "figure": sampling_panels(points),
-        "alt": "Relative error against k, one panel per dataset, one line per family",
-        "data": points,
-    }
+    """Plot against k the relative error of −ln RBP_k from counting independent tokens, the median over a family.
 
-
-def sampling_panels(points: pd.DataFrame) -> Panels:
-    """Plot against k the relative error of −ln RBP_k from counting independent tokens.
-
-    `points` has dataset, family, k and relative_se: lines join its median over the models of a family.
+    `points` has dataset, family, k and relative_se.
     """
     rows = points.groupby(["dataset", "family", "k"])["relative_se"].median().mul(100).reset_index()
     labels = ("threshold k", "relative error (%)")
-    return curves(rows, "k", "relative_se", labels=labels, line="family", log="xy", ylim="shared", size=(4.6, 2.7))
+    return {
+        "figure": curves(
+            rows, "k", "relative_se", labels=labels, line="family", log="xy", ylim="shared", size=(4.6, 2.7)
+        ),
+        "alt": "Relative error against k, one panel per dataset, one line per family",
+        "data": points,
+    }
 
 
 Row = tuple[str, str, int, int, float, str]

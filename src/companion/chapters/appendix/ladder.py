@@ -1,8 +1,7 @@
 """Analyse a family trained from scratch: its law with two intervals, parts of its scatter, trials of its training."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
-from math import nan
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -82,68 +81,46 @@ def laws_by_document(left: LeftOut, *, level: float = 0.95) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=ordered)
 
 
-@dataclass(frozen=True)
-class ScatterParts:
-    """Variances of ln(−ln RBP_k) about the line: total = document + seed + lack, of which the last two can be negative.
-
-    total: the squared scatter of the fit, over n − 2 degrees of freedom.
-    document: what drawing other documents moves the rungs apart by.
-    seed, seed_low, seed_high: the variance between seeds of one size, less what documents add to it, with an interval;
-    seed_df: its degrees of freedom. NaN without repeated sizes; their part is then in lack.
-    lack: the rest.
-    """
-
-    total: float
-    document: float
-    seed: float
-    seed_low: float
-    seed_high: float
-    lack: float
-    n: int
-    seed_df: int
+PARTS_OF_SCATTER = ["total", "document", "seed", "seed_low", "seed_high", "lack", "n", "seed_df"]
 
 
-def split_scatter(sizes: npt.ArrayLike, values: Reals, *, level: float = 0.95) -> ScatterParts:
+def split_scatter(sizes: npt.ArrayLike, values: Reals, *, level: float = 0.95) -> dict[str, float]:
     """Split the scatter of ln(−ln RBP_k) about the line through the first model of each of `sizes`.
 
     Models of one size are neighbours and differ in their seed. values: of the text and of it without each of its D
     documents, shape (1 + D, models), all finite; at least three different sizes, and two documents.
+
+    Variances total = document + seed + lack, of which the last two can be negative. total: the squared scatter of the
+    fit, over n − 2 degrees of freedom. document: what drawing other documents moves the rungs apart by. seed, seed_low,
+    seed_high: the variance between seeds of one size, less what documents add to it, with an interval; seed_df: its
+    degrees of freedom. NaN without repeated sizes; their part is then in lack, the rest.
     """
     y = values[0]
     size, rung = np.unique(np.asarray(sizes, dtype=np.float64), return_inverse=True)
     first = np.unique(rung, return_index=True)[1]
     design = np.column_stack([np.ones(len(size)), np.log(size)])
     residual = np.eye(len(size)) - design @ np.linalg.pinv(design)
-    df = len(size) - 2
+    df, seed_df = len(size) - 2, len(rung) - len(size)
     member = np.eye(len(size))[rung]
     within = np.eye(len(rung)) - member @ (member / member.sum(axis=0)).T
-    seed_df = len(rung) - len(size)
 
     text = covariance(values)
     moved = residual @ text[np.ix_(first, first)] @ residual  # the residuals' covariance by documents
     total = float(np.sum((residual @ y[first]) ** 2)) / df
     document = float(np.trace(moved)) / df
-    seed = low = high = nan
-    if seed_df:
-        between = float(np.sum((within @ y) ** 2)) / seed_df
-        shared = float(np.trace(within @ text @ within)) / seed_df
-        seed = between - shared
-        tails = stats.chi2.ppf([(1 + level) / 2, (1 - level) / 2], seed_df)
-        low, high = np.maximum(seed_df * between / tails - shared, 0)
-    return ScatterParts(
-        total=total,
-        document=document,
-        seed=seed,
-        seed_low=float(low),
-        seed_high=float(high),
-        lack=total - document - (seed if seed_df else 0),
-        n=len(size),
-        seed_df=seed_df,
-    )
+    parts = {"total": total, "document": document, "lack": total - document, "n": len(size), "seed_df": seed_df}
+    if not seed_df:
+        return parts
+    between = float(np.sum((within @ y) ** 2)) / seed_df
+    shared = float(np.trace(within @ text @ within)) / seed_df
+    tails = stats.chi2.ppf([(1 + level) / 2, (1 - level) / 2], seed_df)
+    low, high = np.maximum(seed_df * between / tails - shared, 0)
+    seed = between - shared
+    return parts | {"seed": seed, "seed_low": float(low), "seed_high": float(high), "lack": total - document - seed}
 
 
 def scatter_parts(left: LeftOut, *, level: float = 0.95) -> pd.DataFrame:
-    """Split the scatter of a text at every k: dataset, family, k and the fields of `ScatterParts`.
+    """Split the scatter of a text at every k: dataset, family, k and PARTS_OF_SCATTER (`split_scatter`).
 
     A k at which all misses of a model lie in one document has no row.
     """
@@ -151,8 +128,8 @@ def scatter_parts(left: LeftOut, *, level: float = 0.95) -> pd.DataFrame:
     for k in counts.thresholds:
         if np.isfinite(left.at(k)).all():
             parts = split_scatter(counts.sizes, left.at(k), level=level)
-            rows.append({"dataset": counts.dataset, "family": counts.families[0], "k": k} | asdict(parts))
-    return pd.DataFrame(rows, columns=["dataset", "family", "k", *(field.name for field in fields(ScatterParts))])
+            rows.append({"dataset": counts.dataset, "family": counts.families[0], "k": k} | parts)
+    return pd.DataFrame(rows, columns=["dataset", "family", "k", *PARTS_OF_SCATTER])
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from matplotlib.axes import Axes
 from scipy.stats import binom, norm
 
 from companion.chapters.families import LSTM, TRANSFORMER
-from companion.plots import SIGNED
+from companion.plots import SIGNED, name_rows
 from companion.project import DATA
 from ladder.shipped import FIRST, counted
 from rbp import provenance
@@ -202,14 +202,11 @@ def plot_scores(files: Mapping[str, pd.DataFrame], level: float) -> Panels:
             for seen, marker in ((np.abs(x) <= reach, "o"), (x > reach, ">"), (x < -reach, "<")):
                 at = ~inside & seen
                 ax.plot(x[at].clip(-reach, reach), y[at], marker, color=MISS, mfc="none", mew=1.4, ms=5.5)
-        ax.set_yticks(range(len(labels)), [fill(kind, 22, break_on_hyphens=False) for kind in labels])
-        ax.set_ylim(len(labels) - 0.4, -0.6)
+        name_rows(ax, [fill(kind, 22, break_on_hyphens=False) for kind in labels])
         ax.set_xlim(-1.08 * reach, 1.08 * reach)
         ax.xaxis.set_major_formatter(SIGNED)
-        ax.grid(visible=False, axis="y")
         ax.set_xlabel("predicted standard deviations")
         ax.set_title(name)
-        ax.tick_params(axis="y", length=0)
         ax.spines.left.set_visible(False)
 
     return Panels(list(files), draw, size=(4.6, 4.6))
