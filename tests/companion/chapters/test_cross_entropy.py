@@ -10,7 +10,6 @@ from toy_stores import write_store
 
 from companion.chapters import architectures
 from companion.chapters import cross_entropy as ce
-from companion.stats.compare import Equivalence
 from rbp.measurements import open_source
 
 SIZES = np.geomspace(1e5, 1e9, 8)
@@ -102,20 +101,6 @@ def simulated(rng, *, dataset="news", documents=30, slope=1.5, sizes=(1, 2, 4, 8
     return counts([f"m{i}" for i in range(models)], sizes, [1], tokens, hits[:, :, None], nll, dataset=dataset)
 
 
-def test_a_line_on_the_text_itself_and_without_a_document_by_another_library():
-    one = simulated(np.random.default_rng(1)).left_out()
-    at_0, slope = ce.line_of_rungs(one, 1)
-    rungs = one.counts.firsts
-    assert rungs.tolist() == [0, 1, 2, 3, 5]
-    for row in (0, 2):
-        fit = np.polynomial.Polynomial.fit(one.x[row, rungs], one.y[row, rungs, 0], 1).convert().coef
-        assert (at_0[row], slope[row]) == pytest.approx(tuple(fit))
-    hits = one.counts
-    entropy = hits.nll.sum(axis=0) / hits.tokens.sum()
-    assert np.exp(one.x[0]) == pytest.approx(entropy)
-    assert np.exp(-np.exp(one.y[0, :, 0])) == pytest.approx(hits.hits[:, :, 0].sum(axis=0) / hits.tokens.sum())
-
-
 def test_models_of_infinite_loss_are_left_out(tmp_path):
     rng = np.random.default_rng(3)
     for i, nll in enumerate((1.0, 2.0, np.inf, 3.0)):
@@ -184,28 +169,3 @@ def test_tries_do_not_pass_as_ranks():
     pairs = ce.pair_metrics(pd.concat([table, tries, averages]))
     pd.testing.assert_frame_equal(pairs, ce.pair_metrics(table))
     assert pairs.groupby("family").size().to_dict() == {"GPT-2": 4, "Pythia": 10}
-
-
-def test_what_table_1_says_is_counted_by_hand():
-    """Of eight cells with differences of 0, ±10 … per cent, and with R² that is higher for either."""
-    rbp = pd.Series([0.1] * 8)
-    entropy = pd.Series([0.1, 0.101, 0.109, 0.091, 0.111, 0.119, 0.13, 0.07])
-    r = pd.Series([0.99] * 8)
-    rows = {"dataset": list("abcdefgh"), "family": "f", "k": 1, "alpha_ce": entropy, "alpha_rbp": rbp}
-    rows |= {"r_squared_ce": r, "r_squared_rbp": r + np.array([0, 0.005, -0.01, -0.02, 0.009, 0.008, 0.007, 0.004])}
-    table = pd.DataFrame(rows).assign(difference=entropy - rbp, relative=100 * (entropy / rbp - 1))
-    table = table.assign(within=table.difference.abs() <= 0.0010001)
-    table[["relative_low", "relative_high"]] = np.column_stack([table.relative - 1.5, table.relative + 1.5])
-    test = Equivalence(0.09, 0.078, 0.102, within=False, outside=False, df=8)
-    few = Equivalence(0.3, 0.2, 0.4, within=False, outside=True, df=2)
-    statistics = ce.exponents_summary(table, {("a", "f"): test, ("b", "f"): few})
-    counts = ("cells", "within_tenth", "within_fifth", "tenth_least", "tenth_most")
-    assert [statistics[f"printed_{name}"] for name in counts] == [8, 4, 6, 2, 5]
-    assert statistics["printed_r_squared_comparable"] == 7
-    assert statistics["printed_r_squared_apart.cell"] == "f on d"
-    assert statistics["printed_relative.b.f"] == pytest.approx(1)
-    ends = {cell: [statistics[f"printed_relative_{end}.{cell}.f"] for end in ("least", "most")] for cell in "bch"}
-    assert ends == {"b": pytest.approx([0, 2.5]), "c": pytest.approx([7.5, 10.5]), "h": pytest.approx([28.5, 31.5])}
-    widest = [statistics[f"{end}.widest"] for end in ("relative", "relative_low", "relative_high")]
-    assert widest == pytest.approx([9, 7.8, 10.2])
-    assert [statistics[f"table1.{name}"] for name in ("tested", "near", "outside")] == [2, 0, 1]

@@ -42,18 +42,6 @@ def test_problems_are_left_out_as_one_by_one_by_hand():
     assert found.low < alphas[1] / alphas[0] < found.high
 
 
-def test_counts_are_those_of_the_largest_k_of_each_source():
-    rows = [(elsewhere.TEXT, "d", "f", 10, 1.2, 0.98), (elsewhere.TEXT, "d", "f", 100, 0.9, 0.98)]
-    rows += [(elsewhere.LADDER, "d", "neox", 100, 1.3, 0.9)]
-    rows += [(elsewhere.IMAGES, name, "f", 5, ratio, 0.5) for name, ratio in (("imagenet", 1.1), ("imagenet-r", 0.8))]
-    table = pd.DataFrame(rows, columns=["source", "dataset", "family", "k", "ratio", "r_squared"])
-    found = elsewhere.ratio_summary(table)
-    assert [found[f"text.{name}"] for name in ("families", "above", "straight")] == [1, 0, 1]
-    assert [found[f"ladder.{name}"] for name in ("families", "above")] == [1, 1]
-    assert [found[f"images.{name}"] for name in ("families", "above", "straight", "sets")] == [2, 1, 0, 2]
-    assert [found[f"{name}.imagenet-r"] for name in ("families", "above", "ratio")] == [1, 0, 0.8]
-
-
 def model(value, *, name="a", k=K):
     return pd.DataFrame({"dataset": "d", "family": "f", "model": name, "size": 1000, "k": k, "value": value})
 

@@ -10,23 +10,6 @@ from companion.stats import cells
 from rbp.measurements import open_source, select
 
 
-def test_a_summary_counts_and_takes_medians():
-    rows = [("A", 3, -0.1, True), ("A", 4, 0.3, False), ("A", 4, -0.2, True), ("B", 8, 0.1, True)]
-    told = pd.DataFrame(rows, columns=["family", "seen", "error", "covered"]).assign(
-        low=0.9, high=1.1, predicted=2.0, score=7.0, ahead=[2.0, 5.0, 3.0, 4.0]
-    )
-    told = told.assign(dataset="d", k=1, floor=[np.nan, 0.0, 0.0, 0.5], floor_error=[np.nan, 0.2, -0.1, -0.4])
-    table = forecasts.summarize_cuts(told, ["family"]).set_index("family")
-    assert table.loc["A", ["count", "covered", "optimistic"]].tolist() == [3, 2, 2]
-    assert table.loc["A", "error_signed"] == pytest.approx(-10)
-    assert table["ahead"].tolist() == [5, 4]
-    assert table.loc["A", ["error_median", "width_median"]].tolist() == pytest.approx([20, 10])
-    assert table.loc["B", ["count", "covered", "optimistic"]].tolist() == [1, 1, 0]
-    floors = ["floored", "floor_optimistic", "floor_zero"]
-    assert table[floors].to_numpy().tolist() == [[2, 1, 1], [1, 1, 0]]  # two forecasts of one line have one floor
-    assert table["floor_median"].tolist() == pytest.approx([15, 40])
-
-
 def test_an_exact_interval_scores_what_the_ledger_takes_for_good_and_a_wider_or_narrower_one_more():
     """By quadrature over normal errors of the logarithm whose median size is 5 per cent."""
     deviation, nodes = 0.05 / norm.ppf(0.75), np.linspace(-8, 8, 4001)
@@ -91,7 +74,7 @@ def test_numbers_of_the_cuts_are_counted_family_by_family():
     )
     made = made.assign(floor=[np.nan, np.nan, 0.0, 0.5, 0.1], floor_error=[np.nan, np.nan, -0.3, 0.1, 0.1])
     values = forecasts.cut_statistics(made, "A")
-    assert [values[f"cut.{name}.A.h1"] for name in ("score", "error_median", "count", "optimistic")] == [24, 20, 2, 1]
+    assert [values[f"cut.{name}.A.h1"] for name in ("score", "count", "optimistic")] == [24, 2, 1]
     assert [values[f"cut.{name}.A.h2"] for name in ("floored", "floor_optimistic", "floor_zero")] == [1, 1, 1]
     assert values["cut.floor_median.A.h2"] == pytest.approx(30)
     assert "cut.count.B.h2" not in values

@@ -3,9 +3,7 @@ import pandas as pd
 import pytest
 
 from companion.chapters import holds
-from companion.stats import subsets
 from rbp.laws.table import fit_table
-from rbp.measurements import open_source, select
 
 SIZES = [10**6, 10**7, 10**8, 10**9]
 
@@ -39,26 +37,3 @@ def test_a_summary_of_fits_is_counted_by_hand():
     assert [values[key] for key in ("moderate.high", "moderate.fits")] == [1, 2]
     assert [values[f"r_squared.first.new.{family}.k1"] for family in ("Bent", "Toy")] == pytest.approx([1, 1])
     assert not any(key.startswith("large.") for key in holds.fit_summary(bent, fit_table(bent)))
-
-
-def test_fits_and_figures_are_of_the_thresholds_that_there_are():
-    own = points({1: 0.1, 10: 0.1, 100: 0.2, 5000: 0.1}).assign(source="mine.csv")
-    assert holds.select_thresholds(own, []) == [1, 10, 100, 5000]
-    assert holds.select_thresholds(own, [5000]) == [5000]
-    assert holds.select_thresholds(points({7: 0.1}), []) == [7]
-    many = points(dict.fromkeys(range(1, 15), 0.1))
-    assert holds.select_thresholds(many, []) == [1, 10]  # the paper's, of so many
-    assert holds.thresholds_to_plot(own, []) == ([1, 10, 100], [5000])
-    paper = points(dict.fromkeys(holds.KS, 0.1)).assign(source="repository")
-    assert holds.thresholds_to_plot(paper, []) == ([1], [20_000])
-    assert holds.thresholds_to_plot(paper, list(holds.KS)) == ([1, 10, 50, 100], [20_000, 30_000])
-
-
-def test_a_line_holds_all_models_and_crosses_no_wide_gap():
-    table = select(open_source("published").table, dataset="wikipedia", metric="neg_log_rbp", family="OPT")
-    fits = subsets.fit_thresholds(table)
-    every = fits[fits["models"] == "all"]
-    panels = holds.threshold_panels(fits)
-    (ax,) = panels.single("wikipedia").axes
-    drawn = [sorted(line.get_ydata()) for line in ax.get_lines()[:-1]]  # the last is at 0
-    assert drawn == [sorted(every[rows]["alpha"]) for rows in (every["k"] <= 100, every["k"] > 100)]

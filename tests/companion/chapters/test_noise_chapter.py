@@ -130,14 +130,6 @@ def test_effects_are_means_over_models_and_pairs(stores):
     assert found["effect"].between(found["effect_low"], found["effect_high"]).all()
 
 
-def test_three_models_have_scatter_about_a_line(tmp_path):
-    rng = np.random.default_rng(5)
-    made = [store_of(tmp_path, f"{i}", rng.integers(0, 100, 1800), 10**i) for i in (3, 4, 5)]
-    row = noise.clustering_table(made, [0.1]).iloc[-1]
-    assert row["what"] == "scatter"
-    assert row["effect_low"] < 1 < row["effect_high"]  # independent tokens, independent models
-
-
 def test_classes_of_training_counts_hold_every_token_once(stores):
     counts = np.arange(100) * 37
     found = noise.by_training_count(stores, counts, [0.1], (0, 1, 100, 1000))

@@ -32,7 +32,7 @@ def test_shares_of_misses_and_their_intervals_are_those_of_loops():
     summary = real.shares_of_misses(real.misses(without, start, 1000))
     missed = both["rank"] > 1000
     assert (summary["tokens"], summary["missed"], summary["documents"]) == (len(both), missed.sum(), 4)
-    kinds = {"early": both["position"] <= 3, "beginning": both["position"].between(4, 32), "rare": both["rare"]}
+    kinds = {"early": both["position"] <= 3, "rare": both["rare"]}
     for name, kind in kinds.items():
         share, error, df = left_out(both, lambda rows, kind=kind: kind[rows.index][rows["rank"] > 1000].mean())
         half = student_t.ppf(0.975, df) * error
@@ -91,21 +91,6 @@ def test_context_helps_by_the_slope_of_a_line_through_its_bins(monkeypatch):
     assert row["p"] == pytest.approx(min(1, 2 * 2 * student_t.sf(abs(last) / error, df))), "Holm over two equal tests"
     values = real.positions_summary(slopes)
     assert values["real.slope.auslegal.k1"] == pytest.approx(100 * (np.exp(row["slope"]) - 1))
-
-
-def test_what_chapter_8_says_is_per_cent_of_the_text_and_k_that_it_names():
-    names = ["dataset", "k", "early", "removed", "removed_low", "removed_high", "missed", "tokens", "p_more", "p_fewer"]
-    rows = [
-        ("humaneval", 1_000, 0.6, 0.5, 0.4, 0.6, 40, 500, 0.01, 1.0),
-        ("wikipedia", 1_000, 0.1, -0.1, -0.2, 0.1, 30, 700, 1.0, 0.02),
-        ("hotpotqa", 1_000, 0.3, 0.2, 0.1, 0.3, 20, 300, 0.9, 0.9),
-        ("humaneval", 10_000, 0.7, 0.8, 0.7, 0.9, 4, 500, 0.5, 0.5),
-        ("wikipedia", 10_000, 0.2, 0.3, 0.2, 0.4, 3, 700, 0.5, 0.5),
-    ]
-    values = real.misses_summary(pd.DataFrame(rows, columns=names))
-    assert [values[f"real.{name}"] for name in ("texts", "tokens", "rare_refuted", "first_refuted")] == [3, 1500, 1, 1]
-    assert (values["real.removed.humaneval"], values["real.removed.others.most"]) == (50, 20)
-    assert (values["real.early.wikipedia.k10000"], values["real.removed.wikipedia.k10000"]) == (20, 30)
 
 
 def test_damaged_models_are_compared_with_the_whole_one_by_loops(monkeypatch):

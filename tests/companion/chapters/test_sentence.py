@@ -145,23 +145,24 @@ def test_a_text_is_ranked_as_it_is_typed(tab, asked):
     tab.keyboard.type(" The judge said")
     agrees(tab, f"{TEXT} The judge said")
     assert asked == [rung.name for rung in RUNGS if rung.label in see.FIRST]
+    tab.get_by_label("2.7m").check()
     code = "x = [1, 2]\nfor é in x:\n    print('中文 👍')"
     evil = "<img src=x onerror='window.hurt = 1'></script><script>window.hurt = 1</script>"
     for text in (code, evil):
         box.fill(text)
-        agrees(tab, text)
+        agrees(tab, text, chosen=(*see.FIRST, "2.7m"))
     assert tab.evaluate("[window.hurt, document.querySelectorAll('.rbp-sentence img').length]") == [None, 0]
     box.fill("a")
     said(tab, "Type more")
     tab.get_by_label("or an example").select_option("a question")
-    agrees(tab, see.EXAMPLES["a question"])
+    agrees(tab, see.EXAMPLES["a question"], chosen=(*see.FIRST, "2.7m"))
 
 
-@pytest.mark.parametrize("domains", loop_and_slow(["wikipedia"], ["wikipedia", "humaneval", "hotpotqa", "auslegal"]))
-def test_passages_are_ranked_by_small_and_large_models(tab, domains):
+@pytest.mark.slow
+@pytest.mark.parametrize("domain", ["wikipedia", "humaneval", "hotpotqa", "auslegal"])
+def test_passages_are_ranked_by_small_and_large_models(tab, domain):
     tab.get_by_label("2.7m").check()
-    count = 8 if len(domains) > 1 else 1
-    for document in (document for domain in domains for document in evaluation_documents(domain)[:count]):
+    for document in evaluation_documents(domain)[:8]:
         text = document.text[:300]
         tab.get_by_label("Your text").fill(text)
         compared = agrees(tab, text, chosen=(*see.FIRST, "2.7m"))
@@ -207,11 +208,3 @@ def test_the_top_ten_by_click_and_by_keyboard(tab):
     agrees(tab, f"{TEXT} And")
     buttons.nth(6).click()
     top(tab, 6, f"{TEXT} And")
-
-
-def test_ranks_are_those_of_sorted_logits():
-    (read,) = see.read(TEXT, RUNGS[2:3])
-    logits, truth = read.logits[:-1], read.ids[1:]
-    above = torch.searchsorted(logits.sort().values, logits.gather(1, truth[:, None]))
-    assert read.ranks()[0] == (logits.shape[1] - above[:, 0]).tolist()
-    assert read.ranks()[1] == pytest.approx((-logits.log_softmax(1)[range(len(truth)), truth]).tolist(), abs=1e-5)

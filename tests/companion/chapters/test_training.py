@@ -64,13 +64,3 @@ def test_a_referees_numbers_are_met():
     assert (found["llama.sum_closest"], found["llama.sweeps"]) == (0, 4)
     for measure in training.MEASURES:  # four sweeps do not tell the two forms apart
         assert found[f"llama.{measure}.ratio_low"] < 1 < found[f"llama.{measure}.ratio_high"]
-
-
-def test_the_figure_has_the_laws_of_the_chosen_steps():
-    snapshots = training.read_snapshots()
-    own = snapshots[snapshots["family"] == "Pythia deduped"]
-    panels = training.snapshot_panels(own, training.fit_snapshots(own), [3000, 7, 143000])  # no step 7
-    left, right = (panels.single(key).axes[0] for key in panels.keys)
-    assert len(left.lines) == 2 * 2  # points and the law
-    assert {text.get_text() for text in left.texts} == {"3,000", "143,000"}
-    assert len(right.lines) == 1 + 2 + 1  # all exponents, those of the left, and 0

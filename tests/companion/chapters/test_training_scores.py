@@ -6,7 +6,6 @@ import pytest
 from made_grid import make
 
 from companion.chapters import training_scores
-from rbp.laws.misfit import ADDITIVE, PRODUCT
 
 GRID = pd.DataFrame(
     [(size, tokens) for size in np.geomspace(1e4, 2e6, 6) for tokens in (5e5, 1e6, 2e6, 4e6, 8e6)],
@@ -56,30 +55,6 @@ def test_a_fair_guess_goes_on_as_the_last_doublings_went():
         assert np.log([row["low"], row["middle"], row["high"]]) == pytest.approx([middle - half, middle, middle + half])
         assert row["inside"] == (abs(0.1 - middle) <= half)
     assert training_scores.fair_guess(known.tail(2), runs).empty
-
-
-def test_parameters_have_the_intervals_of_a_profile_and_of_sizes_left_out(monkeypatch):
-    monkeypatch.setattr(training_scores, "OF_BOTH", (PRODUCT, ADDITIVE))
-    grid = GRID.assign(family="neox", dataset="wikipedia", k=1)
-    noise = np.random.default_rng(2).normal(size=len(grid))
-    grid["value"] = product(grid["size"], grid["training_tokens"]) * np.exp(0.01 * noise)
-    other = grid.assign(k=0, value=grid["value"] * 1.5)
-    found = training_scores.fit_parameters(pd.concat([grid, other, grid.assign(k=10), grid.assign(family="lstm")]))
-    assert found.groupby("k").size().to_dict() == {0: 5, 1: 5}  # 2 and 3 parameters of two laws
-    own = found.set_index(["k", "form", "name"])
-    a = own.loc[(1, PRODUCT, "alpha")]
-    assert a["value"] == pytest.approx(0.1, abs=0.01)
-    assert a["low"] < a["value"] < a["high"]
-    # slopes of ln y without each size, by hand; Student's t of five degrees of freedom
-    x, z, y = (np.log(grid[name].to_numpy(float)) for name in ("size", "training_tokens", "value"))
-    design = np.column_stack([np.ones_like(x), -x, -z])
-    others = [grid["size"].to_numpy() != size for size in grid["size"].unique()]
-    slopes = [np.linalg.lstsq(design[keep], y[keep], rcond=None)[0][1] for keep in others]
-    half = 2.5706 * np.sqrt(5 * np.var(slopes))
-    assert (a["out_low"], a["out_high"]) == pytest.approx((a["value"] - half, a["value"] + half), rel=1e-4)
-    ends = ["low", "high", "out_low", "out_high"]  # what is measured in another unit has the same exponents
-    b, scaled = (own.loc[(k, PRODUCT, "beta"), ends] for k in (1, 0))
-    assert scaled.tolist() == pytest.approx(b.tolist(), rel=1e-6)
 
 
 def test_a_law_is_best_where_its_squares_are_smaller_at_every_size():
